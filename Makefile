@@ -1,0 +1,66 @@
+# Everything a newcomer needs: `make demo` and `make test`. `make help` lists the rest.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+PYTEST := $(BIN)/python -m pytest
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test lint format test-slow soak bench docs pictures package ptx golden clean
+
+help: ## list these targets
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+
+$(STAMP): pyproject.toml setup.py
+	@$(PYTHON) -c 'import sys; v = sys.version_info[:2]; sys.exit(0 if (3, 10) <= v <= (3, 13) else "roiops needs Python 3.10 to 3.13, this is %d.%d; try make PYTHON=python3.12" % v)'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev,viz,examples]'
+	@touch $@
+
+demo: $(STAMP) ## set up, run the main job, say where the picture is
+	$(BIN)/python examples/demo.py
+
+test: $(STAMP) lint ## lint, then the whole default test suite
+	$(PYTEST) -n 2 --dist loadfile
+
+lint: $(STAMP) ## ruff, lint and format; mypy on the public names
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+format: $(STAMP) ## let ruff rewrite the sources
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+test-slow: $(STAMP) ## the long checks
+	$(PYTEST) -m slow
+
+ptx: ## compile every CUDA kernel for three GPU generations; needs no GPU (installs the compilers)
+	$(PYTHON) tools/ptx_check.py
+
+soak: $(STAMP) ## hostile boxes, damaged files, threads, forks, Ctrl-C, memory: at most 30 minutes
+	$(BIN)/python tools/soak.py
+
+bench: $(STAMP) ## every benchmark beside its peers (installs them), and the page of results; about an hour
+	$(BIN)/python benchmarks/run.py
+
+docs: $(STAMP) ## the static site in site/, with a page for each operator
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[docs]'
+	$(BIN)/python tools/make_reference.py
+	$(BIN)/mkdocs build --strict --quiet
+
+pictures: $(STAMP) ## draw the pictures of the dialects again
+	$(BIN)/python tools/make_pictures.py
+
+package: $(STAMP) ## build wheel and sdist, and use each in an empty environment
+	$(BIN)/python tools/check_package.py
+
+golden: $(STAMP) ## make the golden files again from the real peers (installs them)
+	$(PYTHON) tools/peers.py mxnet torch onnx gluoncv
+	$(BIN)/python tools/golden/make.py
+	$(BIN)/python tools/check_model_zoo.py --golden
+	$(BIN)/python tools/make_archived_example.py
+
+clean: ## remove the environment and build products
+	rm -rf $(VENV) build dist site *.egg-info .pytest_cache .ruff_cache
