@@ -1,0 +1,82 @@
+"""What several sub-commands share: arguments and how their values are written."""
+
+import argparse
+import importlib
+import os
+import re
+import sys
+
+from ..context import Context
+
+__all__ = ["add_device", "add_import", "device", "import_modules", "note", "shape_argument", "table"]
+
+_NAMED = re.compile(r"^([^=]+)=(.+)$", re.DOTALL)
+
+
+def named(text: str) -> tuple[str, str]:
+    """``NAME=VALUE`` as a pair."""
+    match = _NAMED.match(text)
+    if not match:
+        raise argparse.ArgumentTypeError(f"must be NAME=VALUE, got {text!r}")
+    return match.group(1), match.group(2)
+
+
+def shape_argument(text: str) -> tuple[str, tuple[int, ...]]:
+    """``data=1,3,600,800`` as a name and a shape."""
+    name, value = named(text)
+    try:
+        return name, tuple(int(item) for item in value.strip("()[] ").split(",") if item.strip())
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"must be like data=1,3,600,800, got {text!r}") from None
+
+
+def numbers(text: str) -> tuple[float, ...]:
+    """``103.9,116.8,123.7`` as floats."""
+    try:
+        return tuple(float(item) for item in text.split(","))
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"must be numbers with commas between, got {text!r}") from None
+
+
+def device(text: str) -> Context:
+    """``cpu``, ``gpu`` or ``gpu(1)`` as a context."""
+    match = re.fullmatch(r"(cpu|gpu)(?:[(:]?(\d+)\)?)?", text)
+    if not match:
+        raise argparse.ArgumentTypeError(f"must be cpu, gpu or gpu(1), got {text!r}")
+    return Context(match.group(1), int(match.group(2) or 0))
+
+
+def add_device(parser) -> None:
+    parser.add_argument("--device", type=device, default=Context("cpu"), help="cpu (default), gpu or gpu(1)")
+
+
+def add_import(parser) -> None:
+    parser.add_argument(
+        "--import",
+        dest="imports",
+        action="append",
+        default=[],
+        metavar="MODULE",
+        help="import a module of yours first, so that the Custom operators it registers are known",
+    )
+
+
+def import_modules(names) -> None:
+    """Import the user's modules, the current folder included in the search."""
+    if names and os.getcwd() not in sys.path:
+        sys.path.insert(0, os.getcwd())
+    for name in names:
+        importlib.import_module(name.removesuffix(".py"))
+
+
+def note(text: str) -> None:
+    """A remark that does not belong to the result."""
+    print(f"roiops: {text}", file=sys.stderr)
+
+
+def table(rows, indent: str = "") -> str:
+    """Rows of strings as lines with aligned columns."""
+    rows = [[str(cell) for cell in row] for row in rows]
+    widths = [max(len(row[i]) for row in rows if i < len(row)) for i in range(max(map(len, rows), default=0))]
+    lines = ("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=False)) for row in rows)
+    return "\n".join(indent + line.rstrip() for line in lines)

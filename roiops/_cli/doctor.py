@@ -1,0 +1,177 @@
+"""Show what a bug report needs: versions, processor, threads, BLAS, GPU, caches, settings; and try a kernel.
+
+  roiops doctor
+
+The exit code is 1 where something that ought to work does not.
+"""
+
+import importlib.metadata
+import os
+import platform
+import shutil
+import subprocess
+import sys
+import time
+
+from .common import table
+
+SUMMARY = "versions, threads, BLAS, GPU and caches, and whether a kernel compiles and runs"
+
+_PACKAGES = ("numpy", "numba", "llvmlite", "pyyaml")
+_OPTIONAL = ("cupy-cuda12x", "cupy-cuda13x", "numba-cuda", "torch", "pillow", "matplotlib", "graphviz", "tbb")
+_SETTINGS = ("ROIOPS_", "NUMBA_", "OMP_", "MKL_", "OPENBLAS_", "CUDA_", "KMP_")
+
+
+def configure(parser) -> None:
+    parser.add_argument("--quick", action="store_true", help="leave out the trial of a kernel")
+
+
+def execute(args) -> int:
+    failures: list[str] = []
+    sections = [
+        ("Python and packages", _versions()),
+        ("Processor", _processor()),
+        ("Threads", _threads()),
+        ("BLAS of NumPy", _blas()),
+        ("GPU", _gpu()),
+        ("Caches of compiled kernels", _caches(failures)),
+        ("Settings", _settings()),
+    ]
+    if not args.quick:
+        sections.append(("Trial", _trial(failures)))
+    for title, rows in sections:
+        print(title)
+        print(table(rows, indent="  "))
+        print()
+    print(
+        "Something does not work: " + "; ".join(failures) if failures else "Everything that was tried works."
+    )
+    return 1 if failures else 0
+
+
+def _versions():
+    from .._version import __version__
+
+    yield "roiops", __version__
+    yield "Python", f"{platform.python_version()} ({platform.python_implementation()}, {sys.platform})"
+    for name in (*_PACKAGES, *_OPTIONAL):
+        try:
+            yield name, importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            if name in _PACKAGES:
+                yield name, "missing"
+
+
+def _processor():
+    model, flags = platform.processor() or platform.machine(), set()
+    try:
+        with open("/proc/cpuinfo", encoding="utf-8") as file:
+            for line in file:
+                key, _, value = line.partition(":")
+                if key.strip() == "model name":
+                    model = value.strip()
+                elif key.strip() == "flags":
+                    flags = set(value.split())
+    except OSError:  # not Linux
+        pass
+    usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    yield "model", model
+    yield "cores", f"{os.cpu_count()}, of which this process may use {usable}"
+    vectors = [flag for flag in ("avx", "avx2", "fma", "avx512f") if flag in flags]
+    if vectors:
+        yield "vectors", ", ".join(vectors)
+
+
+def _threads():
+    import numba
+
+    yield "numba uses", str(numba.config.NUMBA_NUM_THREADS)
+    yield "layer asked for", numba.config.THREADING_LAYER
+    available = []
+    for layer, module in (("tbb", "tbbpool"), ("omp", "omppool"), ("workqueue", "workqueue")):
+        try:
+            __import__(f"numba.np.ufunc.{module}")
+            available.append(layer)
+        except ImportError:
+            continue
+    yield "layers available", ", ".join(available) or "none"
+
+
+def _blas():
+    import numpy as np
+
+    try:
+        blas = np.show_config(mode="dicts")["Build Dependencies"]["blas"]
+    except (KeyError, TypeError):
+        yield "name", "unknown"
+        return
+    yield "name", f"{blas.get('name', 'unknown')} {blas.get('version', '')}".strip()
+    if blas.get("openblas configuration"):
+        yield "built as", blas["openblas configuration"]
+
+
+def _gpu():
+    program = shutil.which("nvidia-smi")
+    if program is None:
+        yield "driver", "no nvidia-smi, so no NVIDIA driver"
+        return
+    query = [program, "--query-gpu=name,driver_version,memory.total,compute_cap", "--format=csv,noheader"]
+    try:
+        asked = subprocess.run(query, capture_output=True, text=True, timeout=20)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        yield "driver", f"nvidia-smi does not answer: {error}"
+        return
+    for number, line in enumerate(asked.stdout.splitlines()):
+        yield f"gpu({number})", line
+    if asked.returncode:
+        yield "driver", (asked.stderr or asked.stdout).strip()
+
+
+def _caches(failures):
+    import numba
+
+    from ..kernels import jit
+
+    if os.environ.get("ROIOPS_CACHE", "1") == "0":
+        yield "used", "no, ROIOPS_CACHE=0"
+        return
+    folder = numba.config.CACHE_DIR or os.path.join(os.path.dirname(jit.__file__), "cpu", "__pycache__")
+    files = [
+        os.path.join(root, name)
+        for root, _, names in os.walk(folder)
+        for name in names
+        if name.endswith((".nbi", ".nbc"))
+    ]
+    writable = os.access(folder if os.path.isdir(folder) else os.path.dirname(folder), os.W_OK)
+    yield "folder", folder + ("" if writable else " (cannot be written; numba uses one in the home folder)")
+    yield "holds", f"{len(files)} files, {sum(map(os.path.getsize, files)) / 2**20:.1f} MiB"
+
+
+def _settings():
+    found = [(key, value) for key, value in sorted(os.environ.items()) if key.startswith(_SETTINGS)]
+    return found or [("none", "")]
+
+
+def _trial(failures):
+    import numpy as np
+
+    from .. import nd
+
+    data = np.arange(64, dtype=np.float32).reshape(1, 1, 8, 8)
+    rois = np.array([[0, 0, 0, 7, 7]], np.float32)
+    for label in ("ROIPooling, first call", "ROIPooling, second call"):
+        start = time.perf_counter()
+        try:
+            pooled = nd.ROIPooling(data, rois, pooled_size=(1, 1), spatial_scale=1.0).asnumpy()
+        except Exception as error:
+            failures.append(f"ROIPooling raised {type(error).__name__}: {error}")
+            yield label, "failed"
+            return
+        yield label, f"{(time.perf_counter() - start) * 1e3:.2f} ms"
+    if pooled.ravel()[0] != 63:
+        failures.append(f"ROIPooling gave {pooled.ravel()[0]} instead of 63")
+    left, right = np.ones((64, 64), np.float32), np.ones((64, 64), np.float32)
+    product = nd.dot(left, right).asnumpy()
+    yield "matrix product", "right" if (product == 64).all() else "wrong"
+    if not (product == 64).all():
+        failures.append("the matrix product is wrong")

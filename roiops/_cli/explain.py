@@ -1,0 +1,55 @@
+"""Show what each dialect of an ROI operator reads for one box: its frame, its bins and its samples.
+
+For example:
+  roiops explain --roi 3.2,2.4,14.6,11.3 --shape 6x8 --scale 0.5
+  roiops explain --roi 3.2,2.4,14.6,11.3 --shape 6x8 --scale 0.5 --pooled 2x3 --ratio 2 --out dialects.png
+  roiops explain --roi 0,0,9,9 --shape 10x10 --dialect ROIPooling/mxnet --dialect ROIAlign/mmcv/aligned
+"""
+
+import argparse
+
+SUMMARY = "draw the frame, bins and samples of each ROI dialect for a box of yours"
+
+
+def _numbers(text: str, count: int, kind, separator: str):
+    try:
+        numbers = tuple(kind(part) for part in text.split(separator))
+    except ValueError:
+        numbers = ()
+    if len(numbers) != count:
+        raise argparse.ArgumentTypeError(f"needs {count} numbers divided by {separator!r}, got {text!r}")
+    return numbers
+
+
+def _roi(text):
+    return _numbers(text, 4, float, ",")
+
+
+def _size(text):
+    return _numbers(text, 2, int, "x")
+
+
+def configure(parser) -> None:
+    parser.add_argument(
+        "--roi", type=_roi, required=True, metavar="X1,Y1,X2,Y2", help="the box, in image pixels"
+    )
+    parser.add_argument("--shape", type=_size, required=True, metavar="HxW", help="size of the feature map")
+    parser.add_argument("--scale", type=float, default=1.0, help="feature pixels per image pixel (default 1)")
+    parser.add_argument(
+        "--pooled", type=_size, default=(2, 2), metavar="HxW", help="output grid (default 2x2)"
+    )
+    parser.add_argument(
+        "--ratio", type=int, default=0, help="samples a bin on each axis (default 0: adaptive)"
+    )
+    parser.add_argument("--dialect", action="append", metavar="NAME", help="only this one; may be repeated")
+    parser.add_argument("--out", metavar="FILE", help="draw to this file (PNG, PDF or SVG by its ending)")
+
+
+def execute(args) -> None:
+    from .. import explain
+
+    print(explain.table(args.roi, args.shape, args.scale, args.pooled, args.ratio, args.dialect))
+    if args.out:
+        figure = explain.draw(args.roi, args.shape, args.scale, args.pooled, args.ratio, args.dialect)
+        figure.savefig(args.out, dpi=110)
+        print(f"drawn to {args.out}")

@@ -1,0 +1,80 @@
+"""List the registered operators, or explain one.
+
+Any of an operator's names will do:
+  roiops ops
+  roiops ops ROIAlign
+  roiops ops --match pool
+"""
+
+import json
+
+from .common import add_import, import_modules, table
+
+SUMMARY = "the registered operators, or one with its inputs and parameters"
+
+
+def configure(parser) -> None:
+    parser.add_argument("name", nargs="?", metavar="NAME", help="an operator, under any of its names")
+    parser.add_argument("--match", metavar="TEXT", help="list only names that contain this")
+    add_import(parser)
+    parser.add_argument("--json", action="store_true", help="print JSON instead of text")
+
+
+def execute(args) -> None:
+    from .. import registry
+
+    import_modules(args.imports)
+    if args.name is not None:
+        prop = registry.get(_registered_name(args.name, registry))
+        print(json.dumps(_describe(prop, registry), indent=2) if args.json else _page(prop, registry))
+        return
+    wanted = (args.match or "").lower()
+    aliases: dict[str, list[str]] = {}
+    for name in registry.list_operators(aliases=True):
+        aliases.setdefault(registry.get(name).name, []).append(name)
+    found = [
+        registry.get(name)
+        for name, names in sorted(aliases.items())
+        if any(wanted in registry.public_name(n).lower() for n in names)
+    ]
+    if args.json:
+        print(json.dumps([_describe(prop, registry) for prop in found], indent=2))
+    elif found:
+        print(table((registry.public_name(prop.name), _summary(prop, registry)) for prop in found))
+
+
+def _registered_name(name: str, registry) -> str:
+    return "_contrib_" + name.removeprefix("contrib.") if name.startswith("contrib.") else name
+
+
+def _summary(prop, registry) -> str:
+    return registry.docstring(prop).split("\n", 1)[0]
+
+
+def _page(prop, registry) -> str:
+    call = f"{registry.public_name(prop.name)}{registry.signature(prop)}"
+    return f"{call}\n\n{registry.docstring(prop)}\n\nRuns on: {', '.join(prop.devices)}"
+
+
+def _describe(prop, registry) -> dict:
+    every = registry.list_operators(aliases=True)
+    return {
+        "name": prop.name,
+        "public_name": registry.public_name(prop.name),
+        "summary": _summary(prop, registry),
+        "aliases": [n for n in every if registry.get(n) is prop and n != prop.name],
+        "inputs": ["*data"] if prop.variadic else [*prop.arguments],
+        "auxiliary_states": [*prop.aux],
+        "outputs": [*prop.outputs],
+        "devices": [*prop.devices],
+        "parameters": [
+            {
+                "name": field.name,
+                "takes": field.need,
+                "default": None if field.required else field.format(field.default),
+                "required": field.required,
+                "doc": field.doc,
+            }
+            for field in prop.param.fields.values()
+        ],
+    }

@@ -1,0 +1,99 @@
+"""Devices: ``cpu()``, ``gpu(i)`` and the current one."""
+
+import threading
+
+from .errors import DeviceError
+
+__all__ = ["Context", "cpu", "cpu_pinned", "current_context", "gpu", "num_gpus"]
+
+_TYPE_IDS = {"cpu": 1, "gpu": 2, "cpu_pinned": 3}
+
+
+class _Entered(threading.local):
+    """The contexts whose ``with`` statements a thread is in."""
+
+    def __init__(self):
+        self.contexts = []
+
+
+_entered = _Entered()
+#: What counts the CUDA devices; arrays, which lie on them, put it here.
+_counters: list = []
+
+
+class Context:
+    """A device. Used as a context manager it becomes the current one.
+
+    Parameters
+    ----------
+    device_type : str or Context
+        ``"cpu"`` or ``"gpu"``; ``"cpu_pinned"`` is accepted and is the CPU.
+    device_id : int
+        Which of the devices of that type.
+    """
+
+    __slots__ = ("device_id", "device_type")
+
+    def __init__(self, device_type, device_id: int = 0):
+        if isinstance(device_type, Context):
+            device_type, device_id = device_type.device_type, device_type.device_id
+        if device_type not in _TYPE_IDS:
+            raise DeviceError(f"Context: device_type must be one of {sorted(_TYPE_IDS)}, got {device_type!r}")
+        if int(device_id) != device_id or device_id < 0:
+            raise DeviceError(f"Context: device_id must be a whole number, 0 or more, got {device_id!r}")
+        self.device_type: str = device_type
+        self.device_id = int(device_id)
+
+    @property
+    def device_typeid(self) -> int:
+        return _TYPE_IDS[self.device_type]
+
+    @property
+    def is_gpu(self) -> bool:
+        return self.device_type == "gpu"
+
+    def __eq__(self, other):
+        if not isinstance(other, Context):
+            return NotImplemented
+        return (self.device_type, self.device_id) == (other.device_type, other.device_id)
+
+    def __hash__(self):
+        return hash((self.device_type, self.device_id))
+
+    def __repr__(self):
+        return f"{self.device_type}({self.device_id})"
+
+    def __enter__(self):
+        _entered.contexts.append(self)
+        return self
+
+    def __exit__(self, *exc):
+        _entered.contexts.pop()
+
+
+_CPU = Context("cpu", 0)
+
+
+def cpu(device_id: int = 0) -> Context:
+    """The CPU."""
+    return Context("cpu", device_id)
+
+
+def cpu_pinned(device_id: int = 0) -> Context:
+    """MXNet's page-locked host memory; here the same as the CPU."""
+    return Context("cpu_pinned", device_id)
+
+
+def gpu(device_id: int = 0) -> Context:
+    """The CUDA device number ``device_id``. Nothing is touched until an array is placed on it."""
+    return Context("gpu", device_id)
+
+
+def current_context() -> Context:
+    """The context of the innermost ``with`` statement of this thread, or ``cpu(0)``."""
+    return _entered.contexts[-1] if _entered.contexts else _CPU
+
+
+def num_gpus() -> int:
+    """How many CUDA devices can be used; 0 where there is no driver or no CUDA package."""
+    return _counters[-1]() if _counters else 0

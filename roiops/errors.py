@@ -1,0 +1,69 @@
+"""The exception family. Every error of the library is an :class:`MXNetError`.
+
+The subclasses also derive from the built-in a caller would expect, so ``except ValueError`` works.
+"""
+
+__all__ = [
+    "DTypeError",
+    "DataError",
+    "DeviceError",
+    "FormatError",
+    "GraphError",
+    "MXNetError",
+    "OutOfBoundsError",
+    "ParamError",
+    "RegistryError",
+    "ShapeError",
+    "nearest",
+]
+
+
+class MXNetError(RuntimeError):
+    """Base of all errors raised by the library, under the name that MXNet users catch."""
+
+
+class ParamError(MXNetError, ValueError):
+    """An operator parameter is unknown, missing, of the wrong type or out of range."""
+
+
+class ShapeError(MXNetError, ValueError):
+    """An array has the wrong shape, or a shape cannot be inferred."""
+
+
+class DTypeError(MXNetError, TypeError):
+    """An array has the wrong dtype, or a dtype cannot be inferred."""
+
+
+class DataError(MXNetError, ValueError):
+    """An array's contents are not what the operator can take, such as a batch index out of range."""
+
+
+class OutOfBoundsError(DataError, IndexError):
+    """An index that an array holds leaves the axis that it counts along."""
+
+
+class DeviceError(MXNetError):
+    """A device is missing, or an operator cannot run on the one asked for."""
+
+
+class RegistryError(MXNetError, AttributeError):
+    """An operator name is unknown, or registered twice."""
+
+
+class GraphError(MXNetError, ValueError):
+    """A symbolic graph is not put together the way an operation needs."""
+
+
+class FormatError(MXNetError, ValueError):
+    """A symbol JSON or .params file is damaged or of an unknown form."""
+
+
+def nearest(name: str, known) -> str:
+    """``"; did you mean 'x'?"`` for the closest names in ``known``, or an empty string."""
+    import difflib  # imported on the error path only: importing roiops stays fast
+
+    close = difflib.get_close_matches(name, list(known), n=3, cutoff=0.6)
+    if not close:
+        lowered = {str(k).lower(): k for k in known}
+        close = [lowered[k] for k in difflib.get_close_matches(name.lower(), list(lowered), n=3, cutoff=0.6)]
+    return f"; did you mean {' or '.join(repr(c) for c in close)}?" if close else ""

@@ -1,0 +1,43 @@
+"""Arrays for the executor: blocks of bytes that values are views of, and the caller's arrays as they are."""
+
+import numpy as np
+
+from ..context import Context
+from ..errors import DeviceError
+from ..ndarray import NDArray, array
+from ..ndarray import device as devices
+
+__all__ = ["as_ndarray", "raw", "view_bytes", "zero_bytes"]
+
+_ALIGNMENT = 64
+
+
+def zero_bytes(size: int, device: Context):
+    """A block of zeroed bytes on a device, aligned for vector loads."""
+    if device.is_gpu:
+        return devices.zeros((size,), np.uint8, device)
+    block = np.zeros(size + _ALIGNMENT, np.uint8)
+    start = -block.ctypes.data % _ALIGNMENT
+    return block[start : start + size]
+
+
+def view_bytes(block, shape, dtype):
+    """The first bytes of a block as an array."""
+    size = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
+    return block[:size].view(dtype).reshape(shape)
+
+
+def as_ndarray(value, device: Context) -> NDArray:
+    """``value`` as an NDArray of a device: itself, or borrowing a NumPy array's memory."""
+    if isinstance(value, NDArray):
+        if value.context.is_gpu != device.is_gpu:
+            raise DeviceError(f"bind: an array is on {value.context}, but the graph is bound to {device}")
+        return value
+    if isinstance(value, np.ndarray) and not device.is_gpu:
+        return NDArray(value, device)
+    return array(value, ctx=device, dtype=getattr(value, "dtype", None))
+
+
+def raw(value, device: Context):
+    """The array under an NDArray, or under what :func:`as_ndarray` makes of ``value``."""
+    return as_ndarray(value, device).data

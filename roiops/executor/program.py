@@ -1,0 +1,207 @@
+"""A graph as a program: steps in order, the values they read and write, and where gradients go.
+
+A value is named by ``(id(node), output)``; the gradient of a value by ``("grad", value)``. Everything is
+decided here from names, shapes and types; no array is touched.
+"""
+
+from dataclasses import dataclass, field
+
+from ..errors import DeviceError, GraphError
+from .plan import Step
+
+__all__ = ["BackwardStep", "ForwardStep", "Program", "build", "grad_of"]
+
+
+def grad_of(value) -> tuple:
+    """The name of the gradient of a value."""
+    return ("grad", value)
+
+
+@dataclass
+class ForwardStep:
+    """One operator of the forward pass. A value of None is an output that nobody reads."""
+
+    prop: object
+    name: str
+    inputs: list
+    aux: list
+    outputs: list
+    #: Operators whose work this step does as well: ``(kind, property, further input values)``.
+    fused: list = field(default_factory=list)
+
+
+@dataclass
+class BackwardStep:
+    """The backward pass of one forward step."""
+
+    forward: ForwardStep
+    out_grads: list
+    in_grads: list
+    reqs: list
+
+
+@dataclass
+class Program:
+    forward: list[ForwardStep]
+    backward: list[BackwardStep]
+    #: Values whose gradient the caller of backward gives.
+    head_grads: list
+    #: Gradients that are all zeros: outputs of an operator that nothing after it depends on.
+    zeros: set
+    #: Arguments that no gradient reaches although one was asked for.
+    unreached: list[str]
+
+    def plan_steps(self) -> list[Step]:
+        """The program as the memory plan sees it."""
+        steps = []
+        for step in self.forward:
+            prop = step.prop
+            fused = [value for _, _, values in step.fused for value in values]
+            takeover = {
+                step.outputs[o]: step.inputs[i]
+                for o, i in prop.inplace.items()
+                if o < len(step.outputs) and step.outputs[o] is not None and i < len(step.inputs)
+            }
+            takeover.update((step.outputs[0], values[0]) for kind, _, values in step.fused if kind == "add")
+            writes = [value for value in step.outputs if value is not None]
+            steps.append(Step([*step.inputs, *step.aux, *fused], writes, takeover))
+        for step in self.backward:
+            needs, reads = step.forward.prop.backward_needs, [*step.forward.aux]
+            if "out_grad" in needs:
+                reads += [value for value in step.out_grads if value is not None]
+            if "in_data" in needs:
+                reads += step.forward.inputs
+            if "out_data" in needs:
+                reads += [value for value in step.forward.outputs if value is not None]
+            writes = [value for value in step.in_grads if value is not None]
+            takeover = {
+                step.in_grads[i]: step.out_grads[o]
+                for i, o in step.forward.prop.inplace_grad.items()
+                if i < len(step.in_grads)
+                and step.in_grads[i] is not None
+                and writes.count(step.in_grads[i]) == 1
+                and step.reqs[i] == "write"
+                and step.out_grads[o] is not None
+                and step.out_grads[o] not in self.zeros
+            }
+            steps.append(Step(reads, writes, takeover))
+        return steps
+
+
+def build(order, heads, grad_req: dict[str, str], device) -> Program:
+    """The program of a graph.
+
+    Parameters
+    ----------
+    order : list of Node
+        All nodes, inputs before users.
+    heads : list of (Node, int)
+        The outputs.
+    grad_req : dict
+        ``write``, ``add`` or ``null`` for each argument.
+    device : Context
+        Where it will run; an operator that cannot is an error here.
+    """
+    forward = _forward(order, heads, device)
+    return _with_backward(forward, order, heads, grad_req)
+
+
+def _forward(order, heads, device) -> list[ForwardStep]:
+    read = {(id(node), index) for node, index in heads}
+    for node in order:
+        read.update((id(child), index) for child, index in node.inputs)
+    steps = []
+    for node in order:
+        if node.is_variable:
+            continue
+        prop = node.require_prop()
+        if device.device_type.split("_")[0] not in prop.devices:
+            raise DeviceError(
+                f"{prop.label}: operator {prop.name} has no kernel for {device}; it runs on "
+                f"{' and '.join(prop.devices)}. Bind the graph to cpu() or leave that node out."
+            )
+        values = [(id(child), index) for child, index in node.inputs]
+        count = len(prop.list_arguments())
+        outputs = [(id(node), i) for i in range(len(prop.list_outputs()))]
+        for i in range(prop.num_visible_outputs, len(outputs)):
+            if outputs[i] not in read:
+                outputs[i] = None
+        steps.append(ForwardStep(prop, node.name, values[:count], values[count:], outputs))
+    return steps
+
+
+def _with_backward(forward, order, heads, grad_req) -> Program:
+    wanted = {
+        (id(node), 0): node.name
+        for node in order
+        if node.is_variable and grad_req.get(node.name, "null") != "null"
+    }
+    needs = set(wanted)
+    differentiable = []  # for each step, the inputs to which a gradient goes
+    for step in forward:
+        names = step.prop.list_arguments()
+        into = [
+            value in needs and name not in step.prop.zero_grad
+            for name, value in zip(names, step.inputs, strict=True)
+        ]
+        differentiable.append(into)
+        if any(into):
+            visible = step.prop.num_visible_outputs
+            needs.update(step.outputs[:visible])
+            # Backward may read what it hid in forward.
+            node_id = next(value for value in step.outputs if value is not None)[0]
+            step.outputs[visible:] = [(node_id, visible + i) for i in range(len(step.outputs) - visible)]
+    losses = {value for step in forward if step.prop.is_loss for value in step.outputs}
+    head_values = [(id(node), index) for node, index in heads]
+    head_grads = [v for v in dict.fromkeys(head_values) if v in needs and v not in losses]
+    have = set(head_grads)
+    backward, zeros = [], set()
+    for step, into in zip(reversed(forward), reversed(differentiable), strict=True):
+        if not any(into):
+            continue
+        visible = step.prop.num_visible_outputs
+        received = [value in have for value in step.outputs[:visible]]
+        if not any(received) and not step.prop.is_loss:
+            continue
+        out_grads = [grad_of(value) for value in step.outputs[:visible]]
+        if step.prop.is_loss:
+            out_grads = [g if got else None for g, got in zip(out_grads, received, strict=True)]
+        else:
+            zeros.update(g for g, got in zip(out_grads, received, strict=True) if not got)
+        out_grads += [None] * (len(step.outputs) - visible)
+        in_grads, reqs = [], []
+        for value, wants in zip(step.inputs, into, strict=True):
+            if not wants:
+                in_grads.append(None)
+                reqs.append("null")
+                continue
+            first = grad_req[wanted[value]] if value in wanted else "write"
+            in_grads.append(grad_of(value))
+            reqs.append("add" if value in have else first)
+            have.add(value)
+        backward.append(BackwardStep(step, out_grads, in_grads, reqs))
+    # A variable that is itself a head receives the head gradient directly.
+    unreached = [name for value, name in wanted.items() if value not in have]
+    return Program(forward, backward, head_grads, zeros, unreached)
+
+
+def parse_grad_req(grad_req, names: list[str]) -> dict[str, str]:
+    """``grad_req`` as a string, list or dict, for every argument."""
+    if isinstance(grad_req, str):
+        result = dict.fromkeys(names, grad_req)
+    elif isinstance(grad_req, dict):
+        for name in grad_req:
+            if name not in names:
+                raise GraphError(
+                    f"bind: grad_req names {name!r}, which is not an argument ({', '.join(names)})"
+                )
+        result = {name: grad_req.get(name, "null") for name in names}
+    else:
+        grad_req = list(grad_req)
+        if len(grad_req) != len(names):
+            raise GraphError(f"bind: grad_req has {len(grad_req)} entries for {len(names)} arguments")
+        result = dict(zip(names, grad_req, strict=True))
+    for name, req in result.items():
+        if req not in ("write", "add", "null"):
+            raise GraphError(f"bind: grad_req of {name} must be 'write', 'add' or 'null', got {req!r}")
+    return result

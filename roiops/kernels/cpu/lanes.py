@@ -1,0 +1,280 @@
+"""Sixteen channels at a time: a vector type for numba, and the few things that kernels do with it.
+
+A feature map stored channel by channel is turned, a piece at a time, into rows of ``LANES`` channels of one
+pixel. All channels of a pixel get the same weights, so the arithmetic on such rows needs no shuffling, and a
+row is a cache line. ``Lanes`` values live in registers; LLVM splits them where the machine's are shorter.
+
+None of these look at the bounds of an array, unless numba's bounds checking is on. Without the JIT they are
+NumPy arrays, with the same results.
+"""
+
+import numba
+import numpy as np
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+from numba.extending import intrinsic, models, register_model
+
+from roiops.kernels.jit import njit
+
+__all__ = [
+    "BLOCK",
+    "LANES",
+    "aligned",
+    "bare",
+    "greater",
+    "load",
+    "multiply_add",
+    "scaled",
+    "select",
+    "splat",
+    "store",
+    "transpose_block",
+]
+
+LANES = 16
+#: Side of the square that :func:`transpose_block` turns.
+BLOCK = 16
+
+
+class Lanes(types.Type):
+    """``LANES`` numbers of one scalar type."""
+
+    def __init__(self, dtype):
+        self.dtype = dtype
+        super().__init__(name=f"Lanes({dtype})")
+
+
+@register_model(Lanes)
+class _LanesModel(models.PrimitiveModel):
+    def __init__(self, dmm, fe_type):
+        scalar = (
+            ir.IntType(1) if fe_type.dtype == types.boolean else dmm.lookup(fe_type.dtype).get_value_type()
+        )
+        super().__init__(dmm, fe_type, ir.VectorType(scalar, LANES))
+
+
+def _data(context, builder, array_type, array):
+    """The address of the first element of an array or pointer."""
+    if isinstance(array_type, types.CPointer):
+        return array
+    return context.make_array(array_type)(context, builder, array).data
+
+
+def _pointer(context, builder, array_type, array, at, vector):
+    data = _data(context, builder, array_type, array)
+    return builder.bitcast(builder.gep(data, [at]), vector.as_pointer())
+
+
+def _vector(context, scalar_type, length=LANES):
+    return ir.VectorType(context.get_value_type(scalar_type), length)
+
+
+def _repeat(builder, scalar):
+    vector = ir.VectorType(scalar.type, LANES)
+    first = builder.insert_element(ir.Constant(vector, ir.Undefined), scalar, ir.IntType(32)(0))
+    return builder.shuffle_vector(
+        first, first, ir.Constant(ir.VectorType(ir.IntType(32), LANES), [0] * LANES)
+    )
+
+
+def _bare(typing_context, array):
+    """The elements of a contiguous array, without a count of its users
+
+    Counting costs more than the arithmetic of an inner loop. But numba frees an array after its last use:
+    call this where the elements are used, within any loop, not before it.
+    """
+
+    def generate(context, builder, signature, args):
+        return _data(context, builder, array, args[0])
+
+    return types.CPointer(array.dtype)(array), generate
+
+
+def _load(typing_context, array, at):
+    """``array[at : at + LANES]``"""
+    signature = Lanes(array.dtype)(array, types.intp)
+
+    def generate(context, builder, signature, args):
+        vector = _vector(context, array.dtype)
+        pointer = _pointer(context, builder, array, *args, vector)
+        return builder.load(pointer, align=array.dtype.bitwidth // 8)
+
+    return signature, generate
+
+
+def _store(typing_context, array, at, lanes):
+    """``array[at : at + LANES] = lanes``"""
+    signature = types.void(array, types.intp, lanes)
+
+    def generate(context, builder, signature, args):
+        pointer = _pointer(context, builder, array, *args[:2], args[2].type)
+        builder.store(args[2], pointer, align=array.dtype.bitwidth // 8)
+
+    return signature, generate
+
+
+def _splat(typing_context, number):
+    """``number`` in every lane"""
+
+    def generate(context, builder, signature, args):
+        return _repeat(builder, args[0])
+
+    return Lanes(number)(number), generate
+
+
+def _scaled(typing_context, factor, lanes):
+    """``factor * lanes``"""
+
+    def generate(context, builder, signature, args):
+        return builder.fmul(_repeat(builder, args[0]), args[1])
+
+    return lanes(lanes.dtype, lanes), generate
+
+
+def _multiply_add(typing_context, factor, lanes, total):
+    """``factor * lanes + total``, rounded once where the machine can"""
+
+    def generate(context, builder, signature, args):
+        vector = args[1].type
+        name = f"llvm.fmuladd.v{LANES}f{lanes.dtype.bitwidth}"
+        function = ir.FunctionType(vector, [vector] * 3)
+        fmuladd = cgutils.get_or_insert_function(builder.module, function, name)
+        return builder.call(fmuladd, [_repeat(builder, args[0]), args[1], args[2]])
+
+    return total(lanes.dtype, lanes, total), generate
+
+
+def _greater(typing_context, one, other):
+    """``one > other``, lane by lane; false for NaN"""
+
+    def generate(context, builder, signature, args):
+        return builder.fcmp_ordered(">", *args)
+
+    return Lanes(types.boolean)(one, other), generate
+
+
+def _select(typing_context, mask, one, other):
+    """``one`` where ``mask`` is true, ``other`` elsewhere"""
+
+    def generate(context, builder, signature, args):
+        return builder.select(*args)
+
+    return one(mask, one, other), generate
+
+
+def _transpose_block(typing_context, source, at, stride, rows, target, to, target_stride):
+    """``target[to + j * target_stride + i] = source[at + i * stride + j]`` for i, j < ``BLOCK``
+
+    The source has ``rows`` rows; those beyond repeat the last.
+    """
+    signature = types.void(
+        source, types.intp, types.intp, types.intp, target, types.intp, types.intp
+    )  # fmt: skip
+
+    def generate(context, builder, signature, args):
+        source_data, at, stride, rows, target_data, to, target_stride = args
+        source_data = _data(context, builder, source, source_data)
+        target_data = _data(context, builder, target, target_data)
+        size = source.dtype.bitwidth // 8
+        pointer = _vector(context, source.dtype, BLOCK).as_pointer()
+        last = builder.sub(rows, ir.IntType(64)(1))
+        block = []
+        for i in range(BLOCK):
+            row = ir.IntType(64)(i)
+            row = builder.select(builder.icmp_signed("<", row, last), row, last)
+            place = builder.gep(source_data, [builder.add(at, builder.mul(row, stride))])
+            block.append(builder.load(builder.bitcast(place, pointer), align=size))
+        # Swap the off-diagonal quarters of the whole, then of each quarter, and so on.
+        half = BLOCK // 2
+        numbers = ir.VectorType(ir.IntType(32), BLOCK)
+        while half:
+            near = ir.Constant(numbers, [BLOCK + j - half if j & half else j for j in range(BLOCK)])
+            far = ir.Constant(numbers, [BLOCK + j if j & half else j + half for j in range(BLOCK)])
+            for i in range(BLOCK):
+                if not i & half:
+                    one, other = block[i], block[i + half]
+                    block[i] = builder.shuffle_vector(one, other, near)
+                    block[i + half] = builder.shuffle_vector(one, other, far)
+            half //= 2
+        for i in range(BLOCK):
+            row = builder.mul(ir.IntType(64)(i), target_stride)
+            place = builder.gep(target_data, [builder.add(to, row)])
+            builder.store(block[i], builder.bitcast(place, pointer), align=size)
+
+    return signature, generate
+
+
+if numba.config.DISABLE_JIT:
+
+    def bare(array):
+        return array
+
+    def load(array, at):
+        return array[at : at + LANES].copy()
+
+    def store(array, at, lanes):
+        array[at : at + LANES] = lanes
+
+    def splat(number):
+        return np.full(LANES, number)
+
+    def scaled(factor, lanes):
+        return factor * lanes
+
+    def multiply_add(factor, lanes, total):
+        return factor * lanes + total
+
+    def greater(one, other):
+        return one > other
+
+    def select(mask, one, other):
+        return np.where(mask, one, other)
+
+    def transpose_block(source, at, stride, rows, target, to, target_stride):
+        for i in range(BLOCK):
+            row = at + min(i, rows - 1) * stride
+            target[to + i : to + BLOCK * target_stride : target_stride] = source[row : row + BLOCK]
+
+else:
+    splat, scaled, multiply_add = intrinsic(_splat), intrinsic(_scaled), intrinsic(_multiply_add)
+    greater, select = intrinsic(_greater), intrinsic(_select)
+    bare = intrinsic(_bare)
+    load, store, transpose_block = intrinsic(_load), intrinsic(_store), intrinsic(_transpose_block)
+
+if numba.config.BOUNDSCHECK and not numba.config.DISABLE_JIT:
+    _unchecked_load, _unchecked_store, _unchecked_transpose_block = load, store, transpose_block
+
+    @njit
+    def bare(array):
+        return array
+
+    @njit
+    def load(array, at):
+        if at < 0 or at + LANES > array.size:
+            raise IndexError("load outside the array")
+        return _unchecked_load(array, at)
+
+    @njit
+    def store(array, at, lanes):
+        if at < 0 or at + LANES > array.size:
+            raise IndexError("store outside the array")
+        _unchecked_store(array, at, lanes)
+
+    @njit
+    def transpose_block(source, at, stride, rows, target, to, target_stride):
+        used = rows if rows < BLOCK else BLOCK
+        if at < 0 or at + (used - 1) * stride + BLOCK > source.size:
+            raise IndexError("transpose_block reads outside the array")
+        if to < 0 or to + (BLOCK - 1) * target_stride + BLOCK > target.size:
+            raise IndexError("transpose_block writes outside the array")
+        _unchecked_transpose_block(source, at, stride, rows, target, to, target_stride)
+
+
+@njit
+def aligned(size, like):
+    """``size`` uninitialised numbers of the type of array ``like``, at the start of a cache line."""
+    room = np.empty(size + 64 // like.itemsize, like.dtype)
+    past = (room.ctypes.data % 64) // like.itemsize
+    start = (64 // like.itemsize - past) % (64 // like.itemsize)
+    return room[start : start + size]

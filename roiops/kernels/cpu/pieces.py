@@ -1,0 +1,69 @@
+"""Arrays as the ROI kernels want them: C-contiguous, float32 or float64, and boxes of the computing type."""
+
+import numpy as np
+
+from roiops.kernels.cpu.lanes import LANES
+from roiops.kernels.jit import num_threads
+
+__all__ = ["as_rois", "is_dense", "launch", "pieces"]
+
+# Elements that one thread is done with before others have woken up.
+_SMALL = 1 << 15
+
+# Bytes of the copies that are made of strided and float16 arrays at a time.
+_PIECE_BYTES = 1 << 24
+
+
+def as_rois(rois, dtype):
+    """``rois`` in the type that data of ``dtype`` is computed in, C-contiguous."""
+    wide = _wide(dtype)
+    if rois.dtype == wide and rois.flags.c_contiguous:
+        return rois
+    most = np.finfo(wide).max
+    # Finite coordinates stay finite: only those that came as infinity mean that the row is ignored.
+    return np.ascontiguousarray(np.where(np.isfinite(rois), np.clip(rois, -most, most), rois), wide)
+
+
+def launch(kernel, size, *args):
+    """Run a parallel kernel, whose first argument is the number of threads, on ``size`` elements."""
+    if size < _SMALL:
+        kernel.serial(1, *args)
+    else:
+        kernel(num_threads(), *args)
+
+
+def _wide(dtype):
+    return np.dtype(np.float32) if dtype == np.float16 else np.dtype(dtype)
+
+
+def is_dense(array) -> bool:
+    return array.flags.c_contiguous and array.dtype != np.float16
+
+
+def pieces(inputs, outputs, accumulate=False):
+    """``(*inputs, *outputs, accumulate)`` whole if all are dense, else copies of some channels after another.
+
+    What is written to the copies is taken over, or added, when the next is asked for. All arrays have a
+    multiple of the channels of the one with fewest.
+    """
+    arrays = (*inputs, *outputs)
+    if all(map(is_dense, arrays)):
+        yield *arrays, accumulate
+        return
+    channels = min(array.shape[1] for array in arrays)
+    size = 4 * sum(array.size for array in arrays) // max(1, channels)
+    step = max(1, _PIECE_BYTES // max(1, size))
+    step = step // LANES * LANES if step > LANES else step
+    for first in range(0, channels, step):
+
+        def part(array, first=first):
+            each = array.shape[1] // channels
+            return array[:, first * each : (first + step) * each]
+
+        results = [np.empty_like(part(array), _wide(array.dtype), order="C") for array in outputs]
+        yield (*(np.ascontiguousarray(part(array), _wide(array.dtype)) for array in inputs), *results, False)
+        for array, result in zip(outputs, results, strict=True):
+            if accumulate:
+                part(array)[...] += result
+            else:
+                part(array)[...] = result

@@ -1,0 +1,318 @@
+"""Maxima over the bins of ROIs, of pixels or of bilinear samples, and the scatter back to where they were.
+
+The forward pass works like that of :mod:`roi_average`. A sampled maximum interpolates by rows first: a line
+for each row of samples, which all its bins then read. ``argmax`` is, for pixels, the index in the channel's
+plane; for samples, the place in the bin's grid, row-major; -1 where nothing gets a gradient. The backward
+pass gives each channel, or part of its rows, to one thread, which adds ROI after ROI.
+"""
+
+import numpy as np
+
+from roiops.kernels import geometry
+from roiops.kernels.cpu import roi_tables
+from roiops.kernels.cpu.lanes import (
+    LANES,
+    aligned,
+    bare,
+    greater,
+    load,
+    multiply_add,
+    select,
+    splat,
+    store,
+)
+from roiops.kernels.cpu.pieces import as_rois, launch, pieces
+from roiops.kernels.cpu.roi_average import average_rows
+from roiops.kernels.cpu.tiles import (
+    Planes,
+    Tile,
+    channel_blocks,
+    clear_ignored,
+    empty_tile,
+    item_of,
+    put_bins,
+    read_row,
+    tile_slots,
+)
+from roiops.kernels.jit import njit, parallel, prange
+
+__all__ = ["backward", "forward"]
+
+# Bytes of the planes that are scattered to at a time: what a core's cache holds.
+_SCATTER_BYTES = 1 << 19
+
+
+@njit
+def _start_bins(values, value, where, first, count):
+    """Set ``count`` bins to ``value``, found nowhere."""
+    for at in range(first * LANES, (first + count) * LANES, LANES):
+        store(values, at, splat(value))
+        store(where, at, splat(np.int32(-1)))
+
+
+@njit
+def _max_of_pixels(r, item, planes, tile, y, x, pooled_h, pooled_w, empty, lowest, values, where):
+    """The maxima of ROI ``r`` over integer bins."""
+    wide = item.stop_column - item.first_column
+    column = r * pooled_w + item.first_column
+    low, high = tile.width, 0
+    for j in range(column, column + wide):
+        if x.high[j] > x.low[j]:
+            low, high = min(low, x.low[j]), max(high, x.high[j])
+    for i in range(item.first_row, item.stop_row):
+        top, bottom = y.low[r * pooled_h + i], y.high[r * pooled_h + i]
+        first = (i - item.first_row) * wide
+        for j in range(wide):
+            holds_pixels = bottom > top and x.high[column + j] > x.low[column + j]
+            _start_bins(values, lowest if holds_pixels else empty, where, first + j, 1)
+        if low >= high:
+            continue
+        for row in range(top, bottom):
+            at = read_row(planes, row, low, high, tile)
+            for j in range(wide):
+                to = (first + j) * LANES
+                best, place = load(values, to), load(where, to)
+                for p in range(x.low[column + j], x.high[column + j]):
+                    value = load(tile.values, at + p * LANES)
+                    better = greater(value, best)
+                    best = select(better, value, best)
+                    place = select(better, splat(np.int32(row * tile.width + p)), place)
+                store(values, to, best)
+                store(where, to, place)
+
+
+@njit
+def _max_of_samples(r, item, planes, tile, y, x, pooled_h, pooled_w, empty, lowest, line, values, where):
+    """The maxima of ROI ``r`` over interpolated samples."""
+    wide = item.stop_column - item.first_column
+    low, high = x.low[r], x.high[r]
+    nothing = splat(type(lowest)(0))
+    row, column = r * (pooled_h + 1), r * (pooled_w + 1) + item.first_column
+    for i in range(item.first_row, item.stop_row):
+        first = (i - item.first_row) * wide
+        a, b = y.bin_at[row + i], y.bin_at[row + i + 1]
+        for j in range(wide):
+            holds_samples = b > a and x.bin_at[column + j + 1] > x.bin_at[column + j]
+            _start_bins(values, lowest if holds_samples else empty, where, first + j, 1)
+        for sample_y in range(a, b):
+            read = y.taps.at[sample_y + 1] > y.taps.at[sample_y] and high > low
+            if read:
+                average_rows(
+                    planes, tile, y.taps, y.taps.at[sample_y], y.taps.at[sample_y + 1], low, high, line
+                )
+            number_y, at_y = y.number[sample_y], r * pooled_h + i
+            for j in range(wide):
+                at_x = r * pooled_w + item.first_column + j
+                flat_row = geometry.flat_row(
+                    number_y, y.first[at_y], x.first[at_x], y.grid[at_y], x.grid[at_x], x.visited[at_x]
+                )
+                to = (first + j) * LANES
+                best, place = load(values, to), load(where, to)
+                for sample_x in range(x.bin_at[column + j], x.bin_at[column + j + 1]):
+                    value = nothing
+                    if read:
+                        for k in range(x.taps.at[sample_x], x.taps.at[sample_x + 1]):
+                            value = multiply_add(
+                                x.taps.weight[k], load(line, (x.taps.pixel[k] - low) * LANES), value
+                            )
+                    flat = flat_row + x.number[sample_x]
+                    if number_y < 0 or x.number[sample_x] < 0 or flat >= 2**31:
+                        flat = -1
+                    better = greater(value, best)
+                    best = select(better, value, best)
+                    place = select(better, splat(np.int32(flat)), place)
+                store(values, to, best)
+                store(where, to, place)
+
+
+@njit
+def _forward_part(part, parts, data, tables, of_pixels, groups, empty, lowest, keep_argmax, out, argmax):
+    """The items of one of ``parts`` threads."""
+    order, image_at = tables[:2]
+    images, in_channels, height, width = data.shape
+    _, out_channels, pooled_h, pooled_w = out.shape
+    groups_h, groups_w = groups
+    pixels, results, places = data.reshape(-1), out.reshape(-1), argmax.reshape(-1)
+    plane, area = height * width, pooled_h * pooled_w
+    slots = tile_slots(height, width, out.itemsize)
+    room = aligned(slots * width * LANES, out)
+    marks = np.empty(slots * (width // LANES + 1), np.int64)
+    line = aligned(width * LANES, out)
+    values = aligned(area * LANES, out)
+    where = aligned(area * LANES, argmax)
+    items = images * channel_blocks(out_channels) * groups_h * groups_w
+    for number in range(part * items // parts, (part + 1) * items // parts):
+        item = item_of(number, out_channels, pooled_h, pooled_w, groups_h, groups_w)
+        at = (item.image * in_channels + item.in_channel) * plane
+        planes = Planes(bare(pixels), at, item.step * plane, item.channels, width)
+        tile = Tile(bare(room), bare(marks), slots, width)
+        spans_y, spans_x = roi_tables.spans_of(tables[2:4]), roi_tables.spans_of(tables[4:6])
+        samples_y, samples_x = roi_tables.samples_of(tables[6:16]), roi_tables.samples_of(tables[16:])
+        empty_tile(tile)
+        for place in range(image_at[item.image], image_at[item.image + 1]):
+            r = order[place]
+            if of_pixels:
+                _max_of_pixels(
+                    r, item, planes, tile, spans_y, spans_x, pooled_h, pooled_w,
+                    empty, lowest, bare(values), bare(where),
+                )  # fmt: skip
+            else:
+                _max_of_samples(
+                    r, item, planes, tile, samples_y, samples_x, pooled_h, pooled_w,
+                    empty, lowest, bare(line), bare(values), bare(where),
+                )  # fmt: skip
+            to = (r * out_channels + item.out_channel) * area
+            put_bins(bare(values), item, bare(results), to, pooled_h, pooled_w)
+            if keep_argmax:
+                put_bins(bare(where), item, bare(places), to, pooled_h, pooled_w)
+
+
+@parallel
+def _forward(parts, data, tables, of_pixels, groups, empty, lowest, keep_argmax, out, argmax):
+    for part in prange(parts):
+        _forward_part(
+            np.int64(part), parts, data, tables, of_pixels, groups, empty, lowest, keep_argmax, out, argmax
+        )
+
+
+@njit
+def _scatter_samples(
+    r, item, y, x, pooled_h, pooled_w, heads, argmax, at, grad, planes, plane, width, top, bottom
+):  # fmt: skip
+    """Add what ROI ``r`` gives to rows ``top`` to ``bottom`` of the item's planes."""
+    area = pooled_h * pooled_w
+    for i in range(item.first_row, item.stop_row):
+        at_y = r * pooled_h + i
+        valid_y, stop_y = roi_tables.first_valid(y, r * (pooled_h + 1) + i)
+        for j in range(item.first_column, item.stop_column):
+            at_x = r * pooled_w + j
+            valid_x, stop_x = roi_tables.first_valid(x, r * (pooled_w + 1) + j)
+            if valid_y == stop_y or valid_x == stop_x:
+                continue
+            for c in range(item.channels):
+                here = at + c * area + i * pooled_w + j
+                if argmax[here] < 0:
+                    continue
+                ky, kx = geometry.unflat_sample(
+                    np.int64(argmax[here]), y.first[at_y], x.first[at_x], y.grid[at_y], x.grid[at_x],
+                    x.visited[at_x],
+                )  # fmt: skip
+                sample_y, sample_x = valid_y + ky - y.number[valid_y], valid_x + kx - x.number[valid_x]
+                if not (valid_y <= sample_y < stop_y and valid_x <= sample_x < stop_x):
+                    continue
+                for a in range(y.taps.at[sample_y], y.taps.at[sample_y + 1]):
+                    row = y.taps.pixel[a]
+                    if top <= row < bottom:
+                        amount = y.taps.weight[a] * heads[here]
+                        to = planes + c * plane + row * width
+                        for b in range(x.taps.at[sample_x], x.taps.at[sample_x + 1]):
+                            grad[to + x.taps.pixel[b]] += x.taps.weight[b] * amount
+
+
+@njit
+def _scatter_pixels(item, pooled_h, pooled_w, heads, argmax, at, grad, planes, plane, first, stop):
+    """Add what a ROI gives to the pixels ``[first, stop)`` of the item's planes."""
+    area = pooled_h * pooled_w
+    wide = item.stop_column - item.first_column
+    if wide == pooled_w:  # the bins of a channel are one run
+        high, wide = 1, (item.stop_row - item.first_row) * pooled_w
+    else:
+        high = item.stop_row - item.first_row
+    for c in range(item.channels):
+        to = planes + c * plane
+        for i in range(high):
+            run = at + c * area + (item.first_row + i) * pooled_w + item.first_column
+            for j in range(run, run + wide):
+                place = np.int64(argmax[j])
+                if first <= place < stop:
+                    grad[to + place] += heads[j]
+
+
+@njit
+def _backward_part(part, parts, grad_out, argmax, tables, of_pixels, groups, accumulate, grad_data):
+    """The items of one of ``parts`` threads, each a band of rows of an item of the forward pass."""
+    order, image_at = tables[:2]
+    images, in_channels, height, width = grad_data.shape
+    _, out_channels, pooled_h, pooled_w = grad_out.shape
+    groups_h, groups_w = groups
+    heads, places, pixels = grad_out.reshape(-1), argmax.reshape(-1), grad_data.reshape(-1)
+    plane, area = height * width, pooled_h * pooled_w
+    block = max(LANES, min(_SCATTER_BYTES // (plane * grad_data.itemsize), out_channels // parts))
+    items = images * channel_blocks(out_channels, block) * groups_h * groups_w
+    bands = min(height, (parts + items - 1) // max(1, items))
+    for number in range(part * items * bands // parts, (part + 1) * items * bands // parts):
+        item = item_of(number // bands, out_channels, pooled_h, pooled_w, groups_h, groups_w, block)
+        top, bottom = number % bands * height // bands, (number % bands + 1) * height // bands
+        y, x = roi_tables.samples_of(tables[6:16]), roi_tables.samples_of(tables[16:])
+        step = item.step * plane
+        planes = (item.image * in_channels + item.in_channel) * plane
+        if not accumulate:
+            for c in range(item.channels):
+                to = planes + c * step
+                pixels[to + top * width : to + bottom * width] = 0
+        for place in range(image_at[item.image], image_at[item.image + 1]):
+            r = order[place]
+            at = (r * out_channels + item.out_channel) * area
+            if of_pixels:
+                _scatter_pixels(
+                    item, pooled_h, pooled_w, bare(heads), bare(places), at, bare(pixels), planes, step,
+                    top * width, bottom * width,
+                )  # fmt: skip
+            else:
+                _scatter_samples(
+                    r, item, y, x, pooled_h, pooled_w, bare(heads), bare(places), at, bare(pixels), planes,
+                    step, width, top, bottom,
+                )  # fmt: skip
+
+
+@parallel
+def _backward(parts, grad_out, argmax, tables, of_pixels, groups, accumulate, grad_data):
+    for part in prange(parts):
+        _backward_part(
+            np.int64(part), parts, grad_out, argmax, tables, of_pixels, groups, accumulate, grad_data
+        )
+
+
+def forward(data, rois, scale, ratio, groups, rules, lowest, out, argmax=None):
+    """Write the maxima to ``out``, and where they are to ``argmax`` (int32) if it is given.
+
+    A bin that holds samples, but none greater than ``lowest``, gets ``lowest``.
+    """
+    groups = geometry.channel_groups(rules, groups, *out.shape[2:])
+    tables, of_pixels = _tables(rois, scale, ratio, rules, data, out)
+    keep = argmax is not None
+    for some, maxima, *places, _ in pieces([data], [out, argmax] if keep else [out]):
+        where = places[0] if keep else np.empty((0, 0, 0, 0), np.int32)
+        clear_ignored(tables, maxima, 0)
+        if keep:
+            clear_ignored(tables, where, -1)
+        empty, least = maxima.dtype.type(rules.empty), maxima.dtype.type(lowest)
+        launch(_forward, maxima.size, some, tables, of_pixels, groups, empty, least, keep, maxima, where)
+
+
+def backward(grad_out, argmax, rois, scale, ratio, groups, rules, accumulate, grad_data):
+    """Write, or add, the gradient of ``data``."""
+    if not grad_data.size:
+        return
+    groups = geometry.channel_groups(rules, groups, *grad_out.shape[2:])
+    tables, of_pixels = _tables(rois, scale, ratio, rules, grad_data, grad_out)
+    for heads, where, grad, add in pieces([grad_out, argmax], [grad_data], accumulate):
+        launch(_backward, heads.size + grad.size, heads, where, tables, of_pixels, groups, add, grad)
+
+
+def _tables(rois, scale, ratio, rules, data, out):
+    """The order of work, the spans of integer bins and the samples of others, and which of them are there."""
+    rois = as_rois(rois, data.dtype)
+    scale = geometry.scale_of(rules, scale, rois.dtype)
+    images, _, height, width = data.shape
+    of_pixels = rules.samples == geometry.PIXELS
+    none = rois[:0]
+    order, image_at, *spans = roi_tables.build_spans(
+        rois if of_pixels else none, rules, scale, images, height, width, *out.shape[2:]
+    )
+    order2, image_at2, *samples = roi_tables.build_samples(
+        none if of_pixels else rois, rules, scale, ratio, images, height, width, *out.shape[2:]
+    )
+    if not of_pixels:
+        order, image_at = order2, image_at2
+    return (order, image_at, *(array for table in (*spans, *samples) for array in table)), of_pixels

@@ -1,0 +1,279 @@
+"""What every bin of every ROI reads on each axis: the tables that the kernels combine."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from roiops.kernels import geometry
+from roiops.kernels.cpu.lanes import bare
+from roiops.kernels.jit import njit
+
+__all__ = [
+    "Axis",
+    "Samples",
+    "Spans",
+    "axis_of",
+    "build",
+    "build_samples",
+    "build_spans",
+    "first_valid",
+    "samples_of",
+    "span",
+    "spans_of",
+]
+
+
+class Axis(NamedTuple):
+    """Bin ``i`` of ROI ``r`` averages ``pixel[a:b]`` with the weights beside them.
+
+    ``a`` and ``b`` are entries ``i`` and ``i + 1`` of ROI ``r``'s row of ``at``; a row has one entry more
+    than there are bins.
+    """
+
+    at: np.ndarray
+    pixel: np.ndarray
+    weight: np.ndarray
+
+
+class Spans(NamedTuple):
+    """Bin ``i`` of ROI ``r`` holds the pixels ``[low, high)`` of entry ``r * bins + i``."""
+
+    low: np.ndarray
+    high: np.ndarray
+
+
+class Samples(NamedTuple):
+    """The samples of bin ``i`` of ROI ``r``, in order, are entries ``bin_at[row + i]`` to the next.
+
+    ``number`` is a sample's place in the bin's grid, -1 if it is invalid and counts as zero; ``taps`` has a
+    row for each sample. ``first``, ``visited`` and ``grid`` describe the grid of each bin (:func:`bin_grid`),
+    ``low`` and ``high`` the pixels that the ROI touches.
+    """
+
+    bin_at: np.ndarray
+    number: np.ndarray
+    first: np.ndarray
+    visited: np.ndarray
+    grid: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+    taps: Axis
+
+
+# Tables are built as plain tuples of arrays, in the order of these fields, because numba's threads take no
+# others. Inner loops read them through the classes, which hold bare arrays.
+
+
+@njit
+def axis_of(table):
+    at, pixel, weight = table
+    return Axis(bare(at), bare(pixel), bare(weight))
+
+
+@njit
+def spans_of(table):
+    low, high = table
+    return Spans(bare(low), bare(high))
+
+
+@njit
+def samples_of(table):
+    bin_at, number, first, visited, grid, low, high, taps_at, pixel, weight = table
+    return Samples(
+        bare(bin_at),
+        bare(number),
+        bare(first),
+        bare(visited),
+        bare(grid),
+        bare(low),
+        bare(high),
+        Axis(bare(taps_at), bare(pixel), bare(weight)),
+    )
+
+
+@njit
+def _axis(rois, image, near, rules, scale, bins, ratio, extent):
+    """The table of one axis; ``near`` is the column of its first coordinate."""
+    count = rois.shape[0]
+    at = np.empty(count * (bins + 1), np.int64)
+    room = 0
+    for r in range(count):
+        if image[r] >= 0:
+            start, length = geometry.frame(rules, rois[r, near], rois[r, near + 2], scale)
+            room += geometry.taps_bound(rules, length, bins, ratio, extent)
+    pixel = np.empty(room, np.int64)
+    weight = np.empty(room, rois.dtype)
+    here = 0
+    for r in range(count):
+        row = r * (bins + 1)
+        at[row] = here
+        start = length = still = type(scale)(0)
+        if image[r] >= 0:
+            start, length = geometry.frame(rules, rois[r, near], rois[r, near + 2], scale)
+        for i in range(bins):
+            if image[r] >= 0:
+                here += geometry.bin_taps(
+                    rules, start, length, bins, i, ratio, extent, still, pixel, weight, here
+                )
+            at[row + i + 1] = here
+    return at, pixel, weight
+
+
+@njit
+def span(axis, row, bins):
+    """The pixels ``[low, high)`` that ``bins`` bins touch, from entry ``row`` of the table on."""
+    low, high = np.int64(2**62), np.int64(0)
+    for j in range(row, row + bins):
+        a, b = axis.at[j], axis.at[j + 1]
+        if b > a:
+            low, high = min(low, axis.pixel[a]), max(high, axis.pixel[b - 1] + 1)
+    return min(low, high), high
+
+
+@njit
+def _images(rois, images):
+    image = np.empty(rois.shape[0], np.int64)
+    for r in range(rois.shape[0]):
+        image[r] = geometry.image_of(rois, r, images)
+    return image
+
+
+@njit
+def _sorted(image, top, images, height):
+    """``(order, image_at)``, from the first row that each ROI touches.
+
+    ``order`` sorts the ROIs by image, then from top to bottom: neighbours in it share pixels. Those of image
+    ``n`` are ``order[image_at[n] : image_at[n + 1]]``; those before ``image_at[0]`` are to be ignored.
+    """
+    image_at = np.zeros(images + 1, np.int64)
+    for r in range(image.size):
+        image_at[image[r] + 1] += 1
+    # A ROI that touches nothing may have ``top == height``.
+    return np.argsort(image * (height + 1) + top, kind="mergesort"), np.cumsum(image_at)
+
+
+@njit
+def build(rois, rules, scale, ratio, images, height, width, pooled_h, pooled_w):
+    """``(order, image_at, y, x)`` for averages. ``rois`` and ``scale`` have the computing type."""
+    image = _images(rois, images)
+    y = _axis(rois, image, 2, rules, scale, pooled_h, ratio[0], height)
+    x = _axis(rois, image, 1, rules, scale, pooled_w, ratio[1], width)
+    top = np.empty(image.size, np.int64)
+    for r in range(image.size):
+        top[r] = span(axis_of(y), r * (pooled_h + 1), pooled_h)[0]
+    order, image_at = _sorted(image, top, images, height)
+    return order, image_at, y, x
+
+
+@njit
+def _spans(rois, image, near, rules, scale, bins, extent):
+    low = np.zeros(image.size * bins, np.int64)
+    high = np.zeros(image.size * bins, np.int64)
+    for r in range(image.size):
+        if image[r] >= 0:
+            start, length = geometry.frame(rules, rois[r, near], rois[r, near + 2], scale)
+            for i in range(bins):
+                low[r * bins + i], high[r * bins + i] = geometry.bin_span(
+                    rules, start, length, bins, i, extent
+                )
+    return low, high
+
+
+@njit
+def build_spans(rois, rules, scale, images, height, width, pooled_h, pooled_w):
+    """``(order, image_at, y, x)`` for integer bins."""
+    image = _images(rois, images)
+    y = _spans(rois, image, 2, rules, scale, pooled_h, height)
+    x = _spans(rois, image, 1, rules, scale, pooled_w, width)
+    low, high = y
+    top = np.zeros(image.size, np.int64)
+    for r in range(image.size):
+        for i in range(pooled_h - 1, -1, -1):
+            if high[r * pooled_h + i] > 0:
+                top[r] = low[r * pooled_h + i]
+    order, image_at = _sorted(image, top, images, height)
+    return order, image_at, y, x
+
+
+@njit
+def _samples(rois, image, near, rules, scale, bins, ratio, extent):
+    count = image.size
+    bin_at = np.empty(count * (bins + 1), np.int64)
+    first = np.zeros(count * bins, np.int64)
+    visited = np.zeros(count * bins, np.int64)
+    grid = np.zeros(count * bins, np.int64)
+    low = np.zeros(count, np.int64)
+    high = np.zeros(count, np.int64)
+    still = type(scale)(0)
+    room = 0
+    for r in range(count):
+        if image[r] >= 0:
+            start, length = geometry.frame(rules, rois[r, near], rois[r, near + 2], scale)
+            for i in range(bins):
+                at = r * bins + i
+                first[at], stop, grid[at] = geometry.bin_grid(
+                    rules, start, length, bins, i, ratio, extent, still
+                )
+                visited[at] = stop - first[at]
+                room += visited[at] + 2
+    number = np.empty(room, np.int64)
+    taps_at = np.zeros(room + 1, np.int64)
+    pixel = np.empty(2 * room, np.int64)
+    weight = np.empty(2 * room, rois.dtype)
+    sample = 0
+    tap = 0
+    invalid_competes = rules.reduction == geometry.MAX_INVALID_IS_ZERO
+    for r in range(count):
+        bin_at[r * (bins + 1)] = sample
+        start = length = still
+        if image[r] >= 0:
+            start, length = geometry.frame(rules, rois[r, near], rois[r, near + 2], scale)
+        low[r] = extent
+        for i in range(bins):
+            at = r * bins + i
+            # One stands for all the samples that are not visited before the first, and one for those after
+            # the last: they are invalid and alike.
+            for k in range(first[at] - 1, first[at] + visited[at] + 1):
+                if k < 0 or k >= grid[at]:
+                    continue
+                valid = False
+                taps_at[sample] = tap
+                if first[at] <= k < first[at] + visited[at]:
+                    p = geometry.position(rules, start, length, bins, i, k, grid[at], extent, still)
+                    valid, pixel0, weight0, pixel1, weight1 = geometry.taps(rules, p, extent)
+                    if valid and weight0 != 0:
+                        pixel[tap], weight[tap] = pixel0, weight0
+                        low[r], high[r] = min(low[r], pixel0), max(high[r], pixel0 + 1)
+                        tap += 1
+                    if valid and weight1 != 0:
+                        pixel[tap], weight[tap] = pixel1, weight1
+                        low[r], high[r] = min(low[r], pixel1), max(high[r], pixel1 + 1)
+                        tap += 1
+                if valid or invalid_competes:
+                    number[sample] = k if valid else -1
+                    sample += 1
+            bin_at[r * (bins + 1) + i + 1] = sample
+    taps_at[sample] = tap
+    return bin_at, number, first, visited, grid, low, high, taps_at, pixel, weight
+
+
+@njit
+def build_samples(rois, rules, scale, ratio, images, height, width, pooled_h, pooled_w):
+    """``(order, image_at, y, x)`` for maxima of samples."""
+    image = _images(rois, images)
+    y = _samples(rois, image, 2, rules, scale, pooled_h, ratio[0], height)
+    x = _samples(rois, image, 1, rules, scale, pooled_w, ratio[1], width)
+    order, image_at = _sorted(image, y[5], images, height)
+    return order, image_at, y, x
+
+
+@njit
+def first_valid(axis, row):
+    """The first valid sample of a bin, and the end of its samples.
+
+    The valid ones are neighbours; an invalid one may stand before them.
+    """
+    entry, stop = axis.bin_at[row], axis.bin_at[row + 1]
+    while entry < stop and axis.number[entry] < 0:
+        entry += 1
+    return entry, stop

@@ -1,0 +1,182 @@
+"""Element-wise evaluation in cache-sized blocks, gradients of broadcasting, and reductions, on NumPy.
+
+NumPy's own loops are vectorised, ``exp`` and its kin more so than what numba compiles, so a formula of
+several steps is computed block by block: each step finds the block in the cache, and temporaries stay
+small whatever the size of the arrays.
+"""
+
+import functools
+
+import numpy as np
+
+BLOCK = 32768
+
+#: What NumPy computes on integers in their own dtype with MXNet's result.
+_INTEGER_LOOPS = {
+    np.add, np.subtract, np.multiply, np.maximum, np.minimum, np.absolute, np.negative, np.square,
+    np.equal, np.not_equal, np.greater, np.greater_equal, np.less, np.less_equal,
+    np.logical_and, np.logical_or, np.logical_xor, np.logical_not,
+}  # fmt: skip
+
+_FLAGS = ["external_loop", "buffered", "zerosize_ok"]
+
+
+def nothing():
+    """The bound call of an operator whose output already is its input's memory."""
+
+
+def bind(function, inputs, out, req="write", exact=False):
+    """A call without arguments for ``out = function(*inputs)``; a lone ufunc is called directly.
+
+    ``exact`` is for functions that only choose among their inputs: no dtype changes on the way.
+    """
+    if req == "null":
+        return nothing
+    dtype = None if exact else _compute_dtype(function, inputs[0].dtype)
+    if dtype is None and req != "add" and isinstance(function, np.ufunc):
+        if function in (np.maximum, np.minimum):  # NumPy deprecates their third positional argument
+            return functools.partial(function, *inputs, out=out)
+        return functools.partial(function, *inputs, out)  # a keyword would cost 0.1 us a call
+    return functools.partial(_blockwise, function, inputs, out, req == "add", dtype)
+
+
+def evaluate(function, inputs, out, req="write", exact=False):
+    """``out = function(*inputs)`` (or ``+=``) entry by entry; ``function`` None copies the one input.
+
+    Inputs broadcast to the shape of ``out`` and may be that very array.
+    """
+    if req == "null":
+        return
+    if function is None:
+        (value,) = inputs
+        if req == "add":
+            np.add(out, value, out=out, casting="unsafe")
+        elif value is not out:
+            np.copyto(out, value, casting="unsafe")
+        return
+    bind(function, inputs, out, req, exact)()
+
+
+def _compute_dtype(function, dtype):
+    """The dtype in which ``function`` is evaluated on data of ``dtype``; None means that very dtype."""
+    if isinstance(function, np.ufunc) and (dtype.kind == "f" or function in _INTEGER_LOOPS):
+        return None
+    if dtype.kind != "f":
+        return np.dtype(np.float64)
+    return np.dtype(np.float32) if dtype.itemsize == 2 else None
+
+
+def _blockwise(function, inputs, out, add, dtype):
+    operands = [*inputs, out]
+    modes = [["readonly"]] * len(inputs) + [["readwrite" if add else "writeonly"]]
+    dtypes = None if dtype is None else [dtype] * len(operands)
+    with np.nditer(operands, _FLAGS, modes, dtypes, casting="unsafe", buffersize=BLOCK) as blocks:
+        for *values, target in blocks:
+            if add:
+                target += function(*values)
+            else:
+                target[...] = function(*values)
+
+
+def broadcast_axes(small, large) -> tuple:
+    """The axes of shape ``large`` along which shape ``small`` is repeated to reach it."""
+    lead = len(large) - len(small)
+    return tuple(range(lead)) + tuple(
+        lead + i for i, n in enumerate(small) if n == 1 and large[lead + i] != 1
+    )
+
+
+def sum_dtype(dtype):
+    """The dtype in which data of ``dtype`` is summed."""
+    return np.dtype(np.float32) if dtype == np.float16 else dtype
+
+
+def sum_to(value, target, req):
+    """``target = value`` summed over the axes along which ``target`` broadcasts to it."""
+    axes = broadcast_axes(target.shape, value.shape)
+    total = np.add.reduce(value, axis=axes, keepdims=True, dtype=sum_dtype(target.dtype))
+    evaluate(None, [total.reshape(target.shape)], target, req)
+
+
+def _without_axes(out, data, axes, keepdims):
+    """``out`` as NumPy's reductions want it: a full one has no axes there, and one of length 1 here."""
+    return out.reshape(()) if not keepdims and len(axes) == data.ndim else out
+
+
+def reduce(ufunc, data, axes, keepdims, out):
+    """``ufunc.reduce`` over ``axes`` into ``out``, float16 in float32, integers in their own dtype."""
+    out = _without_axes(out, data, axes, keepdims)
+    if data.dtype == np.float16 and ufunc in (np.add, np.multiply):
+        np.copyto(out, ufunc.reduce(data, axis=axes, keepdims=keepdims, dtype=np.float32), casting="unsafe")
+    elif 0 in data.shape and ufunc.identity is None:
+        out[...] = -np.inf if ufunc is np.maximum else np.inf
+    else:
+        ufunc.reduce(data, axis=axes, keepdims=keepdims, out=out, dtype=data.dtype)
+
+
+def mean(data, axes, keepdims, out):
+    """Mean over ``axes``; that of integers is cut off to an integer."""
+    exact = data.dtype if data.dtype.kind == "f" else np.dtype(np.float64)
+    result = np.mean(data, axis=axes, keepdims=keepdims, dtype=sum_dtype(exact))
+    np.copyto(_without_axes(out, data, axes, keepdims), result, casting="unsafe")
+
+
+def skip_nan(ufunc, data, axes, keepdims, out):
+    """``ufunc.reduce`` over ``axes`` of the entries that are not NaN."""
+    out = _without_axes(out, data, axes, keepdims)
+    result = ufunc.reduce(data, axis=axes, keepdims=keepdims, dtype=sum_dtype(data.dtype), where=data == data)
+    np.copyto(out, result, casting="unsafe")
+
+
+def norm(data, order, axes, keepdims, out, scratch):
+    """The L1 or L2 norm over ``axes``; ``scratch`` is of the shape of the data."""
+    if order == 1:
+        np.abs(data, out=scratch, dtype=scratch.dtype)
+        result = np.add.reduce(scratch, axis=axes, keepdims=keepdims)
+    else:
+        np.square(data, out=scratch, dtype=scratch.dtype)
+        result = np.sqrt(np.add.reduce(scratch, axis=axes, keepdims=keepdims))
+    np.copyto(_without_axes(out, data, axes, keepdims), result, casting="unsafe")
+
+
+def matmul(a, b, out, req):
+    """``out = a @ b`` (or ``+=``) for arrays of two or more dimensions; float16 in float32."""
+    if req == "null":
+        return
+    if a.shape[-1] == 0:
+        product = 0
+    elif a.dtype == np.float16:
+        product = np.matmul(a, b, dtype=np.float32)
+    elif req != "add":
+        np.matmul(a, b, out=out)
+        return
+    else:
+        product = np.matmul(a, b)
+    if req == "add":
+        np.add(out, product, out=out, casting="unsafe")
+    else:
+        np.copyto(out, product, casting="unsafe")
+
+
+def fill(target, req, compute):
+    """``compute(array)`` writes ``target``, through scratch where that is not C-contiguous or added to.
+
+    Kernels that give the result another shape need contiguous memory.
+    """
+    if req == "null":
+        return
+    if req == "add" or not target.flags.c_contiguous:
+        scratch = np.empty(target.shape, target.dtype)
+        compute(scratch)
+        evaluate(None, [scratch], target, req)
+    else:
+        compute(target)
+
+
+def store_matmul(a, b, out, req):
+    """The product of two matrices, stored in ``out``, which has as many entries under any shape."""
+    shape = (a.shape[0], b.shape[1])
+    if req == "add" and out.flags.c_contiguous:
+        matmul(a, b, out.reshape(shape), "add")
+    else:
+        fill(out, req, lambda target: matmul(a, b, target.reshape(shape), "write"))

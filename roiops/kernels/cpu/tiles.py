@@ -1,0 +1,259 @@
+"""Between feature maps, stored channel by channel, and rows of ``LANES`` channels.
+
+Everything is flat here: an array is its elements (:func:`lanes.bare`) and the index to start from.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from roiops.kernels import geometry
+from roiops.kernels.cpu.lanes import BLOCK, LANES, splat, store, transpose_block
+from roiops.kernels.jit import njit
+
+__all__ = [
+    "Item",
+    "Planes",
+    "Tile",
+    "channel_blocks",
+    "clear_ignored",
+    "empty_tile",
+    "from_lanes",
+    "item_of",
+    "put_bins",
+    "read_row",
+    "take_bins",
+    "tile_slots",
+    "to_lanes",
+    "touch_row",
+    "write_rows",
+]
+
+# Bytes of a tile that a whole map should not exceed: a larger map is kept in part.
+_TILE_BYTES = 1 << 24
+
+
+class Item(NamedTuple):
+    """A piece of work: one image, one group of bins, one block of channels."""
+
+    image: int
+    first_row: int  # bins
+    stop_row: int
+    first_column: int
+    stop_column: int
+    out_channel: int  # the first of the block, in the output
+    in_channel: int  # and in the input
+    step: int  # from one channel of the block to the next, in the input
+    channels: int
+
+
+class Planes(NamedTuple):
+    """A block of at most ``LANES`` channels of an image."""
+
+    values: np.ndarray
+    at: int  # index of the first pixel of the first channel
+    step: int  # from a pixel to the same one of the next channel
+    channels: int
+    width: int
+
+
+class Tile(NamedTuple):
+    """Rows of a block of channels with the channels last; row ``y`` is kept in slot ``y % slots``."""
+
+    values: np.ndarray
+    marks: np.ndarray
+    slots: int
+    width: int
+
+
+@njit
+def channel_blocks(channels, block=LANES):
+    return (channels + block - 1) // block
+
+
+def clear_ignored(tables, out, value):
+    """Set what belongs to the ROIs that :func:`roi_tables.build` found are to be ignored."""
+    order, image_at = tables[:2]
+    if image_at[0]:
+        out[order[: image_at[0]]] = value
+
+
+@njit
+def item_of(number, out_channels, pooled_h, pooled_w, groups_h, groups_w, block=LANES):
+    """Item ``number`` of all: the groups run fastest, because their bins share cache lines of the output."""
+    rest, group_x = divmod(number, groups_w)
+    rest, group_y = divmod(rest, groups_h)
+    image, place = divmod(rest, channel_blocks(out_channels, block))
+    first_row, stop_row = geometry.bins_of(group_y, pooled_h, groups_h)
+    first_column, stop_column = geometry.bins_of(group_x, pooled_w, groups_w)
+    return Item(
+        image,
+        first_row,
+        stop_row,
+        first_column,
+        stop_column,
+        place * block,
+        geometry.channel_of(place * block, group_y, group_x, groups_h, groups_w),
+        groups_h * groups_w,
+        min(block, out_channels - place * block),
+    )
+
+
+@njit
+def to_lanes(source, at, step, channels, count, target, to):
+    """``target[to + p * LANES + c] = source[at + c * step + p]`` for p < ``count``.
+
+    Of fewer than ``LANES`` ``channels``, the last one fills the remaining lanes.
+    """
+    if count < BLOCK:
+        for c in range(LANES):
+            row = at + (c if c < channels else channels - 1) * step
+            for p in range(count):
+                target[to + p * LANES + c] = source[row + p]
+        return
+    p = 0
+    while True:
+        for c in range(0, LANES, BLOCK):
+            first = min(c, channels - 1)
+            transpose_block(
+                source, at + first * step + p, step, channels - first, target, to + p * LANES + c, LANES
+            )
+        if p + BLOCK == count:
+            return
+        p = min(p + BLOCK, count - BLOCK)  # the last block may do some pixels again
+
+
+@njit
+def from_lanes(source, at, count, target, to, step, channels):
+    """``target[to + c * step + p] = source[at + p * LANES + c]`` for c < ``channels``, p < ``count``."""
+    if count < BLOCK or channels < LANES:
+        for c in range(channels):
+            for p in range(count):
+                target[to + c * step + p] = source[at + p * LANES + c]
+        return
+    p = 0
+    while True:
+        for c in range(0, LANES, BLOCK):
+            transpose_block(source, at + p * LANES + c, LANES, BLOCK, target, to + c * step + p, step)
+        if p + BLOCK == count:
+            return
+        p = min(p + BLOCK, count - BLOCK)
+
+
+# Bins of one ROI, row-major within the item's group
+
+
+@njit
+def put_bins(bins, item, out, to, pooled_h, pooled_w):
+    """Copy bins with the channels last to ``out``, where those of one ROI's first channel begin at ``to``."""
+    area = pooled_h * pooled_w
+    wide = item.stop_column - item.first_column
+    if wide == pooled_w:
+        count = (item.stop_row - item.first_row) * wide
+        from_lanes(bins, 0, count, out, to + item.first_row * wide, area, item.channels)
+        return
+    for i in range(item.first_row, item.stop_row):
+        for j in range(wide):
+            at = ((i - item.first_row) * wide + j) * LANES
+            for c in range(item.channels):
+                out[to + c * area + i * pooled_w + item.first_column + j] = bins[at + c]
+
+
+@njit
+def take_bins(source, at, item, pooled_h, pooled_w, bins):
+    """The inverse of :func:`put_bins`; lanes without a channel hold any of the item's numbers."""
+    area = pooled_h * pooled_w
+    wide = item.stop_column - item.first_column
+    if wide == pooled_w:
+        count = (item.stop_row - item.first_row) * wide
+        to_lanes(source, at + item.first_row * wide, area, item.channels, count, bins, 0)
+        return
+    for i in range(item.first_row, item.stop_row):
+        for j in range(wide):
+            to = ((i - item.first_row) * wide + j) * LANES
+            for c in range(LANES):
+                row = at + min(c, item.channels - 1) * area
+                bins[to + c] = source[row + i * pooled_w + item.first_column + j]
+
+
+# Reading
+
+
+@njit
+def tile_slots(height, width, itemsize):
+    """How many rows of a map are kept in a tile."""
+    return max(1, min(height, _TILE_BYTES // max(1, width * LANES * itemsize)))
+
+
+@njit
+def empty_tile(tile):
+    """Forget what the tile holds."""
+    for k in range(tile.slots * ((tile.width + BLOCK - 1) // BLOCK)):
+        tile.marks[k] = -1
+
+
+@njit
+def read_row(planes, y, low, high, tile):
+    """See that pixels ``low`` to ``high`` of row ``y`` are in the tile; returns where its slot begins."""
+    slot = y % tile.slots
+    marks = slot * ((tile.width + BLOCK - 1) // BLOCK)
+    for chunk in range(low // BLOCK, (high - 1) // BLOCK + 1):
+        if tile.marks[marks + chunk] != y:
+            tile.marks[marks + chunk] = y
+            first = max(0, min(chunk * BLOCK, tile.width - BLOCK))
+            to_lanes(
+                planes.values,
+                planes.at + y * tile.width + first,
+                planes.step,
+                planes.channels,
+                min(BLOCK, tile.width),
+                tile.values,
+                (slot * tile.width + first) * LANES,
+            )
+    return slot * tile.width * LANES
+
+
+# Writing: a tile that holds a band of rows, each with the interval of pixels that were touched
+
+
+@njit
+def touch_row(tile, slot, low, high):
+    """See that pixels ``low`` to ``high`` of a row hold a sum, zero at first."""
+    # Whole blocks, so that write_rows finds whole blocks.
+    high = min((high + BLOCK - 1) // BLOCK * BLOCK, tile.width)
+    low = max(0, min(low // BLOCK * BLOCK, high - BLOCK))
+    first, stop = tile.marks[2 * slot], tile.marks[2 * slot + 1]
+    if first >= stop:
+        first, stop = low, low
+    zero = splat(type(tile.values[0])(0))
+    row = slot * tile.width
+    for p in range(low, first):
+        store(tile.values, (row + p) * LANES, zero)
+    for p in range(stop, high):
+        store(tile.values, (row + p) * LANES, zero)
+    tile.marks[2 * slot], tile.marks[2 * slot + 1] = min(low, first), max(high, stop)
+
+
+@njit
+def write_rows(tile, top, rows, planes, accumulate, scratch):
+    """Store rows of sums as ``rows`` rows of the map from row ``top``, or add them to what is there."""
+    width = tile.width
+    for slot in range(rows):
+        to = planes.at + (top + slot) * width
+        first, stop = tile.marks[2 * slot], tile.marks[2 * slot + 1]
+        if not accumulate:
+            for c in range(planes.channels):
+                for p in range(first):
+                    planes.values[to + c * planes.step + p] = 0
+                for p in range(stop, width):
+                    planes.values[to + c * planes.step + p] = 0
+        if first >= stop:
+            continue
+        at = (slot * width + first) * LANES
+        if not accumulate:
+            from_lanes(tile.values, at, stop - first, planes.values, to + first, planes.step, planes.channels)
+            continue
+        from_lanes(tile.values, at, stop - first, scratch, 0, width, planes.channels)
+        for c in range(planes.channels):
+            for p in range(stop - first):
+                planes.values[to + c * planes.step + first + p] += scratch[c * width + p]

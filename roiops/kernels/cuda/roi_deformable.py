@@ -1,0 +1,440 @@
+"""Position-sensitive means over bins that are each moved by a learned displacement, and both gradients.
+
+The gradient of the data is gathered by tiles (see :mod:`tiles`), bin after bin: a displacement is a matter
+of the bin. That of a displacement is summed up by a block of its own.
+"""
+
+import functools
+
+import numba
+import numpy as np
+
+from roiops.kernels import geometry
+from roiops.kernels.cuda import tiles
+from roiops.kernels.cuda.number import computing, kind_of
+from roiops.kernels.cuda.roi_average import rois_of, scale_of
+from roiops.kernels.cuda.runtime import (
+    adopt,
+    contiguous,
+    cuda,
+    device,
+    device_of,
+    empty,
+    launch,
+    written,
+)
+from roiops.kernels.cuda.tiles import bin_pixels, smaller
+from roiops.kernels.jit import njit
+
+__all__ = ["backward_data", "backward_trans", "forward"]
+
+# Channels that a thread adds up at once.
+_LANES = 4
+
+
+@njit
+def _moved(trans, r, k, i, j, pooled_h, pooled_w, deviation, length_y, length_x):
+    """How far bin ``(i, j)`` of ROI ``r`` moves for class ``k``: ``(y, x)``; x comes first in ``trans``."""
+    if trans.shape[1] == 0:
+        return type(length_y)(0), type(length_x)(0)
+    y = geometry.group_of(i, pooled_h, trans.shape[2])
+    x = geometry.group_of(j, pooled_w, trans.shape[3])
+    return (
+        geometry.moved_by(trans[r, 2 * k + 1, y, x], deviation, length_y),
+        geometry.moved_by(trans[r, 2 * k, y, x], deviation, length_x),
+    )
+
+
+@njit
+def _valid_samples(rules, start, length, bins, i, samples, extent, moved):
+    """How many samples of a bin count."""
+    first, stop, grid = geometry.bin_grid(rules, start, length, bins, i, samples, extent, moved)
+    count = 0
+    for k in range(first, stop):
+        p = geometry.position(rules, start, length, bins, i, k, grid, extent, moved)
+        if geometry.taps(rules, p, extent)[0]:
+            count += 1
+    return count
+
+
+@functools.cache
+def forward_kernel(rules, name):
+    real, shared, read, write = computing(name)
+
+    @cuda.jit
+    def deformable_forward(data, strides, images, height, width, rois, trans, scale, deviation, samples,
+                           groups, channels, pooled_h, pooled_w, out):  # fmt: skip
+        base = cuda.local.array(_LANES, numba.int64)
+        total = cuda.local.array(_LANES, shared)
+        area = pooled_h * pooled_w
+        classes = trans.shape[1] // 2 if trans.shape[1] > 0 else 1
+        of_class = channels // classes
+        quads = (of_class + _LANES - 1) // _LANES
+        for unit in range(cuda.grid(1), rois.shape[0] * classes * quads * area, cuda.gridsize(1)):
+            spot, rest = unit % area, unit // area
+            quad, rest = rest % quads, rest // quads
+            k, r = rest % classes, rest // classes
+            i, j = spot // pooled_w, spot % pooled_w
+            n = geometry.image_of(rois, r, images)
+            group_y, group_x = geometry.group_of(i, pooled_h, groups), geometry.group_of(j, pooled_w, groups)
+            for lane in range(_LANES):
+                c = quad + lane * quads
+                c = k * of_class + (c if c < of_class else quad)
+                channel = geometry.channel_of(c, group_y, group_x, groups, groups)
+                base[lane] = n * strides[0] + channel * strides[1]
+                total[lane] = 0
+            count_y, count_x = 0, 0
+            if n >= 0:
+                start_y, length_y = geometry.frame(rules, rois[r, 2], rois[r, 4], scale)
+                start_x, length_x = geometry.frame(rules, rois[r, 1], rois[r, 3], scale)
+                moved_y, moved_x = _moved(
+                    trans, r, k, i, j, pooled_h, pooled_w, deviation, length_y, length_x
+                )
+                first_y, stop_y, grid_y = geometry.bin_grid(
+                    rules, start_y, length_y, pooled_h, i, samples, height, moved_y
+                )
+                first_x, stop_x, grid_x = geometry.bin_grid(
+                    rules, start_x, length_x, pooled_w, j, samples, width, moved_x
+                )
+                count_x = _valid_samples(rules, start_x, length_x, pooled_w, j, samples, width, moved_x)
+                for ky in range(first_y, stop_y):
+                    p = geometry.position(rules, start_y, length_y, pooled_h, i, ky, grid_y, height, moved_y)
+                    valid, y0, wy0, y1, wy1 = geometry.taps(rules, p, height)
+                    if not valid:
+                        continue
+                    count_y += 1
+                    for kx in range(first_x, stop_x):
+                        p = geometry.position(
+                            rules, start_x, length_x, pooled_w, j, kx, grid_x, width, moved_x
+                        )
+                        valid, x0, wx0, x1, wx1 = geometry.taps(rules, p, width)
+                        if not valid:
+                            continue
+                        for corner in range(4):
+                            weight = (wy1 if corner >= 2 else wy0) * (wx1 if corner % 2 else wx0)
+                            if weight != 0:
+                                place = (y1 if corner >= 2 else y0) * strides[2]
+                                place += (x1 if corner % 2 else x0) * strides[3]
+                                for lane in range(_LANES):
+                                    total[lane] += weight * read(data[np.uint64(base[lane] + place)])
+            for lane in range(_LANES):
+                c = quad + lane * quads
+                if c < of_class:
+                    value = total[lane]
+                    if count_y > 0 and count_x > 0:
+                        value /= real(count_y) * real(count_x)
+                    out[np.uint64((r * channels + k * of_class + c) * area + spot)] = write(value)
+
+    return deformable_forward
+
+
+@functools.cache
+def _boxes_kernel(rules):
+    @cuda.jit
+    def deformable_boxes(rois, trans, scale, deviation, samples, images, height, width, pooled_h, pooled_w,
+                         boxes):  # fmt: skip
+        classes = trans.shape[1] // 2 if trans.shape[1] > 0 else 1
+        for r in range(cuda.grid(1), rois.shape[0], cuda.gridsize(1)):
+            n = geometry.image_of(rois, r, images)
+            top, bottom, left, right = height, 0, width, 0
+            if n >= 0:
+                start_y, length_y = geometry.frame(rules, rois[r, 2], rois[r, 4], scale)
+                start_x, length_x = geometry.frame(rules, rois[r, 1], rois[r, 3], scale)
+                for bin_of_class in range(classes * pooled_h * pooled_w):
+                    j, rest = bin_of_class % pooled_w, bin_of_class // pooled_w
+                    i, k = rest % pooled_h, rest // pooled_h
+                    moved_y, moved_x = _moved(
+                        trans, r, k, i, j, pooled_h, pooled_w, deviation, length_y, length_x
+                    )
+                    y0, y1 = bin_pixels(rules, start_y, length_y, pooled_h, i, samples, height, moved_y)
+                    x0, x1 = bin_pixels(rules, start_x, length_x, pooled_w, j, samples, width, moved_x)
+                    if y1 > y0 and x1 > x0:
+                        top, bottom = (y0 if y0 < top else top), (y1 if y1 > bottom else bottom)
+                        left, right = (x0 if x0 < left else left), (x1 if x1 > right else right)
+            boxes[r, 0] = n if bottom > top else -1
+            boxes[r, 1], boxes[r, 2], boxes[r, 3], boxes[r, 4] = top, bottom, left, right
+
+    return deformable_boxes
+
+
+@functools.cache
+def data_kernel(rules, name, accumulate, sizes):
+    real, shared, read, write = computing(name)
+    tile_h, tile_w, slab, each = sizes.tile_h, sizes.tile_w, sizes.channels, sizes.each
+    threads = sizes.pixels
+    running_size, found_size, weights_size = threads, threads * each, tile_h + tile_w
+
+    @device
+    def weight_of(start, length, bins, i, samples, extent, moved, pixel):
+        """What the mean of bin ``i`` on an axis gives to one pixel."""
+        first, stop, grid = geometry.bin_grid(rules, start, length, bins, i, samples, extent, moved)
+        weight = real(0)
+        count = 0
+        for k in range(first, stop):
+            p = geometry.position(rules, start, length, bins, i, k, grid, extent, moved)
+            valid, pixel0, weight0, pixel1, weight1 = geometry.taps(rules, p, extent)
+            if valid:
+                count += 1
+                if pixel0 == pixel:
+                    weight += weight0
+                if pixel1 == pixel:
+                    weight += weight1
+        return weight / real(count) if count > 0 else weight
+
+    @cuda.jit
+    def deformable_data(heads, rois, trans, order, image_at, boxes, scale, deviation, samples, groups, images,
+                        height, width, channels, pooled_h, pooled_w, grad):  # fmt: skip
+        running = cuda.shared.array(running_size, numba.int32)
+        found = cuda.shared.array(found_size, numba.int32)
+        weights = cuda.shared.array(weights_size, shared)
+        total = cuda.local.array(slab, shared)
+        thread = cuda.threadIdx.x
+        row, column = thread // tile_w, thread % tile_w
+        area = pooled_h * pooled_w
+        classes = trans.shape[1] // 2 if trans.shape[1] > 0 else 1
+        of_class = channels // classes
+        down, across = (height + tile_h - 1) // tile_h, (width + tile_w - 1) // tile_w
+        slabs = (channels + slab - 1) // slab
+        for item in range(cuda.blockIdx.x, images * down * across * groups * groups * slabs, cuda.gridDim.x):
+            first_channel, rest = (item % slabs) * slab, item // slabs
+            stop_channel = smaller(first_channel + slab, channels)
+            group_x, rest = rest % groups, rest // groups
+            group_y, rest = rest % groups, rest // groups
+            left, rest = (rest % across) * tile_w, rest // across
+            top, n = (rest % down) * tile_h, rest // down
+            first_i, stop_i = geometry.bins_of(group_y, pooled_h, groups)
+            first_j, stop_j = geometry.bins_of(group_x, pooled_w, groups)
+            for c in range(slab):
+                total[c] = 0
+            for some in range(image_at[n], image_at[n + 1], found_size):
+                some_stop = smaller(some + found_size, image_at[n + 1])
+                tiles.select(boxes, order, some, some_stop, top, left, tile_h, tile_w, each,
+                             running, found, thread, threads)  # fmt: skip
+                for place in range(running[threads - 1]):
+                    r = found[place]
+                    start_y, length_y = geometry.frame(rules, rois[r, 2], rois[r, 4], scale)
+                    start_x, length_x = geometry.frame(rules, rois[r, 1], rois[r, 3], scale)
+                    for k in range(first_channel // of_class, (stop_channel - 1) // of_class + 1):
+                        for i in range(first_i, stop_i):
+                            for j in range(first_j, stop_j):
+                                moved_y, moved_x = _moved(
+                                    trans, r, k, i, j, pooled_h, pooled_w, deviation, length_y, length_x
+                                )
+                                y0, y1 = bin_pixels(
+                                    rules, start_y, length_y, pooled_h, i, samples, height, moved_y
+                                )
+                                x0, x1 = bin_pixels(
+                                    rules, start_x, length_x, pooled_w, j, samples, width, moved_x
+                                )
+                                # All threads of the block agree on this.
+                                if y0 >= top + tile_h or y1 <= top or x0 >= left + tile_w or x1 <= left:
+                                    continue
+                                for entry in range(thread, tile_h + tile_w, threads):
+                                    if entry < tile_h:
+                                        weights[entry] = weight_of(start_y, length_y, pooled_h, i, samples,
+                                                                   height, moved_y, top + entry)  # fmt: skip
+                                    else:
+                                        weights[entry] = weight_of(start_x, length_x, pooled_w, j, samples,
+                                                                   width, moved_x,
+                                                                   left + entry - tile_h)  # fmt: skip
+                                cuda.syncthreads()
+                                weight = weights[row] * weights[tile_h + column]
+                                if weight != 0:
+                                    for c in range(slab):
+                                        channel = first_channel + c
+                                        if channel < stop_channel and channel // of_class == k:
+                                            at = (r * channels + channel) * area + i * pooled_w + j
+                                            total[c] += weight * read(heads[np.uint64(at)])
+                                cuda.syncthreads()
+                cuda.syncthreads()
+            y, x = top + row, left + column
+            if y < height and x < width:
+                for c in range(slab):
+                    if first_channel + c < channels:
+                        channel = geometry.channel_of(first_channel + c, group_y, group_x, groups, groups)
+                        at = np.uint64(((n * channels * groups * groups + channel) * height + y) * width + x)
+                        value = total[c]
+                        if accumulate:
+                            value += read(grad[at])
+                        grad[at] = write(value)
+
+    return deformable_data
+
+
+@functools.cache
+def trans_kernel(rules, name, accumulate, sizes):
+    real, shared, read, _ = computing(name)
+    threads = sizes.threads
+
+    @device
+    def derivatives(data, base, sy, sx, start_y, length_y, start_x, length_x, samples, height, width,
+                    pooled_h, pooled_w, i, j, moved_y, moved_x):  # fmt: skip
+        """The derivatives of one mean by the position of its bin, in y and in x."""
+        first_y, stop_y, grid_y = geometry.bin_grid(
+            rules, start_y, length_y, pooled_h, i, samples, height, moved_y
+        )
+        first_x, stop_x, grid_x = geometry.bin_grid(
+            rules, start_x, length_x, pooled_w, j, samples, width, moved_x
+        )
+        along_y, along_x = real(0), real(0)
+        count_y = 0
+        for ky in range(first_y, stop_y):
+            p = geometry.position(rules, start_y, length_y, pooled_h, i, ky, grid_y, height, moved_y)
+            valid, y0, wy0, y1, wy1 = geometry.taps(rules, p, height)
+            if not valid:
+                continue
+            count_y += 1
+            for kx in range(first_x, stop_x):
+                p = geometry.position(rules, start_x, length_x, pooled_w, j, kx, grid_x, width, moved_x)
+                valid, x0, wx0, x1, wx1 = geometry.taps(rules, p, width)
+                if not valid:
+                    continue
+                for corner in range(4):
+                    # A far weight of zero says that the position is a whole pixel, or clamped: no slope.
+                    if (wy1 == 0 and corner >= 2) or (wx1 == 0 and corner % 2):
+                        continue
+                    wy = wy1 if corner >= 2 else wy0
+                    wx = wx1 if corner % 2 else wx0
+                    place = (y1 if corner >= 2 else y0) * sy + (x1 if corner % 2 else x0) * sx
+                    value = read(data[np.uint64(base + place)])
+                    if wy1 != 0:
+                        along_y += (wx if corner >= 2 else -wx) * value
+                    if wx1 != 0:
+                        along_x += (wy if corner % 2 else -wy) * value
+        count_x = _valid_samples(rules, start_x, length_x, pooled_w, j, samples, width, moved_x)
+        if count_y > 0 and count_x > 0:
+            share = real(count_y) * real(count_x)
+            along_y, along_x = along_y / share, along_x / share
+        return along_y, along_x
+
+    @cuda.jit
+    def deformable_trans(heads, data, strides, images, height, width, rois, trans, scale, deviation, samples,
+                         groups, channels, pooled_h, pooled_w, grad):  # fmt: skip
+        sum_y = cuda.shared.array(threads, shared)
+        sum_x = cuda.shared.array(threads, shared)
+        thread = cuda.threadIdx.x
+        area = pooled_h * pooled_w
+        classes, parts_y, parts_x = trans.shape[1] // 2, trans.shape[2], trans.shape[3]
+        of_class = channels // classes
+        for item in range(cuda.blockIdx.x, rois.shape[0] * classes * parts_y * parts_x, cuda.gridDim.x):
+            part_x, rest = item % parts_x, item // parts_x
+            part_y, rest = rest % parts_y, rest // parts_y
+            k, r = rest % classes, rest // classes
+            n = geometry.image_of(rois, r, images)
+            start_y = length_y = start_x = length_x = real(0)
+            if n >= 0:
+                start_y, length_y = geometry.frame(rules, rois[r, 2], rois[r, 4], scale)
+                start_x, length_x = geometry.frame(rules, rois[r, 1], rois[r, 3], scale)
+            first_i, stop_i = geometry.bins_of(part_y, pooled_h, parts_y)
+            first_j, stop_j = geometry.bins_of(part_x, pooled_w, parts_x)
+            bins = (stop_i - first_i) * (stop_j - first_j)
+            mine_y, mine_x = real(0), real(0)
+            if n >= 0:
+                for unit in range(thread, bins * of_class, threads):
+                    c, spot = k * of_class + unit // bins, unit % bins
+                    i = first_i + spot // (stop_j - first_j)
+                    j = first_j + spot % (stop_j - first_j)
+                    moved_y, moved_x = _moved(
+                        trans, r, k, i, j, pooled_h, pooled_w, deviation, length_y, length_x
+                    )
+                    group_y = geometry.group_of(i, pooled_h, groups)
+                    group_x = geometry.group_of(j, pooled_w, groups)
+                    channel = geometry.channel_of(c, group_y, group_x, groups, groups)
+                    along_y, along_x = derivatives(
+                        data, n * strides[0] + channel * strides[1], strides[2], strides[3],
+                        start_y, length_y, start_x, length_x, samples, height, width, pooled_h, pooled_w,
+                        i, j, moved_y, moved_x,
+                    )  # fmt: skip
+                    head = read(heads[np.uint64((r * channels + c) * area + i * pooled_w + j)])
+                    mine_y += head * along_y
+                    mine_x += head * along_x
+            sum_y[thread], sum_x[thread] = mine_y, mine_x
+            cuda.syncthreads()
+            # Halves onto halves: one order, whatever runs first.
+            step = 1
+            while step < threads:
+                if thread % (2 * step) == 0 and thread + step < threads:
+                    sum_y[thread] += sum_y[thread + step]
+                    sum_x[thread] += sum_x[thread + step]
+                cuda.syncthreads()
+                step *= 2
+            if thread < 2:
+                length = length_y if thread else length_x
+                value = (sum_y[0] if thread else sum_x[0]) * geometry.moved_by(real(1), deviation, length)
+                value = value if n >= 0 else real(0)
+                at = np.uint64(((r * 2 * classes + 2 * k + thread) * parts_y + part_y) * parts_x + part_x)
+                if accumulate:
+                    value += real(grad[at])
+                grad[at] = value  # which need not be of the data's dtype
+            cuda.syncthreads()
+
+    return deformable_trans
+
+
+def _numbers(rules, scale, deviation, trans, rois, name):
+    """``rois``, ``trans``, ``scale`` and ``deviation`` in the type that kernels for ``name`` compute with."""
+    real = computing(name).real
+    if trans.size == 0:
+        trans = empty(trans.shape, real, device_of(rois))  # it may be on the host: there is nothing in it
+    return (
+        rois_of(rois, name), contiguous(trans, real), scale_of(rules, scale, name),
+        scale_of(rules, deviation, name),
+    )  # fmt: skip
+
+
+def forward(data, rois, trans, scale, deviation, samples, groups, rules, out):
+    """Write the means of all bins to ``out``; ``trans`` has no channels where nothing moves."""
+    if out.size == 0:
+        return
+    sizes, name = tiles.SIZES, kind_of(data.dtype)
+    _, channels, pooled_h, pooled_w = out.shape
+    images, _, height, width = data.shape
+    elements, strides = adopt(data)
+    with written(out) as target:
+        launch(
+            forward_kernel(rules, name), -(-out.size // (_LANES * sizes.threads)), sizes.threads,
+            elements, strides, images, height, width, *_numbers(rules, scale, deviation, trans, rois, name),
+            samples, groups, channels, pooled_h, pooled_w, target,
+        )  # fmt: skip
+
+
+def backward_data(grad_out, rois, trans, scale, deviation, samples, groups, rules, accumulate, grad_data):
+    """Write, or add, the gradient of the data."""
+    if grad_data.size == 0:
+        return
+    sizes, name = tiles.SIZES, kind_of(grad_data.dtype)
+    count, channels, pooled_h, pooled_w = grad_out.shape
+    images, _, height, width = grad_data.shape
+    numbers = rois, trans, scale, deviation = _numbers(rules, scale, deviation, trans, rois, name)
+    boxes = empty((count, 5), np.int32, device_of(grad_data))
+    launch(
+        _boxes_kernel(rules), -(-count // sizes.threads), sizes.threads,
+        *numbers, samples, images, height, width, pooled_h, pooled_w, boxes,
+    )  # fmt: skip
+    lists = tiles.list_by_image(boxes, images, device_of(grad_data), sizes)
+    slabs = -(-channels // sizes.channels)
+    items = images * tiles.tiles_of(height, width, sizes) * groups * groups * slabs
+    with written(grad_data) as target:
+        launch(
+            data_kernel(rules, name, bool(accumulate), sizes), items, sizes.pixels,
+            contiguous(grad_out).reshape(-1), rois, trans, lists.order, lists.image_at, lists.boxes,
+            scale, deviation, samples, groups, images, height, width, channels, pooled_h, pooled_w, target,
+        )  # fmt: skip
+
+
+def backward_trans(grad_out, data, rois, trans, scale, deviation, samples, groups, rules, accumulate,
+                   grad_trans):  # fmt: skip
+    """Write, or add, the gradient of the displacements."""
+    if grad_trans.size == 0:
+        return
+    sizes, name = tiles.SIZES, kind_of(data.dtype)
+    _, channels, pooled_h, pooled_w = grad_out.shape
+    images, _, height, width = data.shape
+    elements, strides = adopt(data)
+    with written(grad_trans) as target:
+        launch(
+            trans_kernel(rules, name, bool(accumulate), sizes), grad_trans.size // 2, sizes.threads,
+            contiguous(grad_out).reshape(-1), elements, strides, images, height, width,
+            *_numbers(rules, scale, deviation, trans, rois, name),
+            samples, groups, channels, pooled_h, pooled_w, target,
+        )  # fmt: skip

@@ -1,0 +1,319 @@
+"""The CUDA backend and its arrays. No other module imports the backend.
+
+The backend is ``numba.cuda``, which the package numba-cuda provides; ``ROIOPS_CUDA_BACKEND`` names another
+module with the same functions. Under numba's simulator (``NUMBA_ENABLE_CUDASIM=1``) kernels run as Python
+on the CPU, and a device array is a NumPy array. Otherwise it is CuPy's where CuPy is installed, else the
+backend's own, which knows less arithmetic.
+"""
+
+import contextlib
+import functools
+import importlib
+import importlib.util
+import os
+import warnings
+from typing import NamedTuple
+
+import numpy as np
+
+from roiops.errors import DeviceError, DTypeError
+
+__all__ = [
+    "MOST_BLOCKS",
+    "adopt",
+    "checking",
+    "contiguous",
+    "copy_from_host",
+    "cuda",
+    "device",
+    "empty",
+    "from_dlpack",
+    "kernel",
+    "launch",
+    "stream_pointer",
+    "synchronize",
+    "to_device",
+    "to_host",
+    "written",
+    "zeros",
+]
+
+#: No launch has more blocks. Kernels stride over what is left, so any number is right.
+MOST_BLOCKS = 1 << 16
+
+SIMULATOR = os.environ.get("NUMBA_ENABLE_CUDASIM", "0") not in ("", "0")
+
+_INSTALL = "install roiops[cuda13] or roiops[cuda12], to match the driver's CUDA version"
+
+
+def _backend():
+    name = os.environ.get("ROIOPS_CUDA_BACKEND", "numba.cuda")
+    # numba carries an old numba.cuda of its own, which is used for its simulator only.
+    if name == "numba.cuda" and not SIMULATOR and importlib.util.find_spec("numba_cuda") is None:
+        raise DeviceError(f"gpu: the package numba-cuda is missing; {_INSTALL}")
+    try:
+        return importlib.import_module(name)
+    except ImportError as error:
+        raise DeviceError(
+            f"gpu: the CUDA backend {name!r} cannot be imported ({error}); {_INSTALL}"
+        ) from error
+
+
+class _Simulated:
+    """The simulator's ``cuda`` module, within kernels and outside them.
+
+    numba puts the simulated one into the globals of a kernel's own module while it runs; here it is found
+    from functions of any module.
+    """
+
+    def __getattr__(self, name):
+        inside = importlib.import_module("numba.cuda.simulator.kernel")._get_kernel_context()
+        return getattr(_backend() if inside is None else inside, name)
+
+
+cuda = _Simulated() if SIMULATOR else _backend()
+
+
+def kernel(real):
+    """Decorator of a kernel of 256 threads that computes with ``real`` numbers.
+
+    float32 kernels are held to 128 registers a thread, so that a multiprocessor has room for two blocks. That
+    makes nothing spill, which tools/ptx_check.py sees to; in float64 it would.
+    """
+    return cuda.jit if SIMULATOR or real is np.float64 else cuda.jit(max_registers=128)
+
+
+def device(function):
+    """Compile a function that kernels call and that itself uses ``cuda``."""
+    return function if SIMULATOR else cuda.jit(device=True)(function)
+
+
+@functools.cache
+def _cupy():
+    """CuPy, or None."""
+    if SIMULATOR:
+        return None
+    try:
+        return importlib.import_module("cupy")
+    except ImportError:
+        return None
+
+
+@functools.cache
+def _count() -> int:
+    """How many devices there are; an error where there is none, or no driver."""
+    if SIMULATOR:
+        return 1
+    try:
+        count = len(cuda.gpus)
+    except Exception as error:
+        raise DeviceError(f"gpu: no CUDA device can be used ({error}); {_INSTALL}") from error
+    if count == 0:
+        raise DeviceError("gpu: the CUDA driver finds no device")
+    return count
+
+
+@contextlib.contextmanager
+def on(device_id: int):
+    """Work on a device within the ``with`` statement."""
+    count = _count()
+    if not 0 <= device_id < count:
+        raise DeviceError(f"gpu({device_id}): there are {count} CUDA devices, numbered from 0")
+    if SIMULATOR:
+        yield
+        return
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(cuda.gpus[device_id])
+        if _cupy() is not None:
+            stack.enter_context(_cupy().cuda.Device(device_id))
+        yield
+
+
+def device_of(array) -> int:
+    """The number of the device that a device array is on."""
+    device = getattr(array, "device", None)  # CuPy's arrays have one
+    if hasattr(device, "id"):
+        return device.id
+    return 0 if SIMULATOR else cuda.current_context().device.id
+
+
+# -- arrays ----------------------------------------------------------------------------------------------
+
+
+def empty(shape, dtype, device_id: int = 0):
+    """Uninitialised device memory."""
+    with on(device_id):
+        if SIMULATOR:
+            return np.empty(shape, dtype)
+        return _cupy().empty(shape, dtype) if _cupy() else cuda.device_array(shape, dtype)
+
+
+def zeros(shape, dtype, device_id: int = 0):
+    """Zeroed device memory."""
+    with on(device_id):
+        if SIMULATOR:
+            return np.zeros(shape, dtype)
+        return _cupy().zeros(shape, dtype) if _cupy() else cuda.to_device(np.zeros(shape, dtype))
+
+
+def to_device(array: np.ndarray, device_id: int = 0):
+    """A copy of a NumPy array on a device."""
+    with on(device_id):
+        if SIMULATOR:
+            return array.copy()
+        return _cupy().asarray(array) if _cupy() else cuda.to_device(array)
+
+
+def to_host(array) -> np.ndarray:
+    """A NumPy copy of a device array."""
+    if SIMULATOR:
+        return np.array(array)
+    with on(device_of(array)):
+        return array.get() if hasattr(array, "get") else array.copy_to_host()
+
+
+def copy_from_host(target, source: np.ndarray) -> None:
+    """Copy a NumPy array into a device array of its shape, converting the dtype."""
+    if SIMULATOR:
+        np.copyto(target, source, casting="unsafe")
+        return
+    source = np.ascontiguousarray(source, target.dtype)
+    with on(device_of(target)):
+        if hasattr(target, "set"):
+            target.set(source)
+        else:
+            target.copy_to_device(source)
+
+
+def from_dlpack(source):
+    """A device array over the memory of an object with ``__dlpack__``."""
+    _, device_id = source.__dlpack_device__()
+    if "bfloat16" in str(getattr(source, "dtype", "")):
+        raise DTypeError("from_dlpack: NumPy has no bfloat16, so no NDArray has; give float16 or float32")
+    with on(device_id):
+        if _cupy():
+            return _cupy().from_dlpack(source)
+        if hasattr(source, "__cuda_array_interface__"):
+            return cuda.as_cuda_array(source, sync=False)
+    raise DeviceError(
+        f"gpu({device_id}): arrays of type {type(source).__name__} can be shared only with CuPy; {_INSTALL}"
+    )
+
+
+def synchronize() -> None:
+    """Wait for the work queued on the devices that are in use."""
+    if not SIMULATOR and _count():
+        cuda.synchronize()
+
+
+@functools.cache
+def _copy_kernel():
+    @cuda.jit
+    def copy_elements(source, target):
+        for i in range(cuda.grid(1), source.size, cuda.gridsize(1)):
+            target[i] = source[i]
+
+    return copy_elements
+
+
+def contiguous(array, dtype=None):
+    """``array`` itself if its elements are in order and of ``dtype``, else a copy on the device."""
+    dtype = array.dtype if dtype is None else np.dtype(dtype)
+    ordered = bool(array.flags["C_CONTIGUOUS"])
+    if ordered and array.dtype == dtype:
+        return array
+    if SIMULATOR or _cupy():
+        return (np if SIMULATOR else _cupy()).ascontiguousarray(array, dtype)
+    if not ordered:
+        raise DeviceError(f"gpu: an array of strides {array.strides} needs CuPy; {_INSTALL}")
+    copy = empty(array.shape, dtype, device_of(array))
+    launch(_copy_kernel(), -(-array.size // 256), 256, array.reshape(-1), copy.reshape(-1))
+    return copy
+
+
+class Flat(NamedTuple):
+    """The elements of an array in the order of memory, and the strides, in elements, of its axes."""
+
+    elements: object
+    strides: tuple
+
+
+def adopt(array):
+    """The :class:`Flat` form of a device array that is read.
+
+    A dense array in any order of its axes (NCHW, or NHWC seen as NCHW) is taken as it is; another is copied.
+    """
+    strides = tuple(stride // array.dtype.itemsize for stride in array.strides)
+    if array.flags["C_CONTIGUOUS"]:
+        return Flat(array.reshape(-1), strides)
+    order = sorted(range(array.ndim), key=lambda axis: (-strides[axis], axis))
+    dense = 1
+    for axis in reversed(order):
+        if array.shape[axis] != 1 and strides[axis] != dense:
+            break
+        dense *= array.shape[axis]
+    else:
+        return Flat(array.transpose(order).reshape(-1), strides)
+    return adopt(contiguous(array))
+
+
+@contextlib.contextmanager
+def written(array):
+    """The elements of an array that a kernel writes, in order: its own, or a copy that is copied back."""
+    ordered = contiguous(array)
+    yield ordered.reshape(-1)
+    if ordered is not array:
+        array[...] = ordered
+
+
+def checking() -> bool:
+    """Whether ``ROIOPS_CHECK=1`` asks for errors where a GPU would otherwise stay silent."""
+    return os.environ.get("ROIOPS_CHECK", "0") not in ("", "0")
+
+
+# -- launching -------------------------------------------------------------------------------------------
+
+
+def stream_pointer() -> int:
+    """The caller's stream: CuPy's current one where CuPy is used, else 0, the default stream."""
+    return 0 if _cupy() is None else _cupy().cuda.get_current_stream().ptr
+
+
+def stream():
+    """The same as the backend names it."""
+    pointer = stream_pointer()
+    return cuda.external_stream(pointer) if pointer else 0
+
+
+def _argument(value):
+    """A device array as the backend takes it, without waiting for the stream it was last used on."""
+    if SIMULATOR or not hasattr(value, "__cuda_array_interface__"):
+        return value
+    return cuda.as_cuda_array(value, sync=False)
+
+
+@functools.lru_cache(maxsize=4096)
+def _configured(kernel, blocks, threads, pointer):
+    with warnings.catch_warnings():
+        # numba warns of grids that are small for the GPU; a small call is just small.
+        warnings.simplefilter("ignore")
+        return kernel[blocks, threads, cuda.external_stream(pointer) if pointer else 0]
+
+
+def _device_of_any(arguments):
+    """Work on the device that the first array among the arguments is on."""
+    if _count() == 1:
+        return contextlib.nullcontext()
+    return on(next(device_of(a) for a in arguments if hasattr(a, "__cuda_array_interface__")))
+
+
+def launch(kernel, items: int, threads: int, *arguments) -> None:
+    """Queue a kernel with a block for each item, at most ``MOST_BLOCKS`` of them."""
+    if items <= 0:
+        return
+    blocks = min(int(items), MOST_BLOCKS)
+    if SIMULATOR:
+        kernel[blocks, threads](*arguments)
+        return
+    with _device_of_any(arguments):
+        _configured(kernel, blocks, threads, stream_pointer())(*map(_argument, arguments))

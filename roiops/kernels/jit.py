@@ -1,0 +1,145 @@
+"""The one place that decides how a CPU kernel is compiled.
+
+Kernels are compiled on first use, cached on disk, and fall back to no cache where the folder cannot be
+written (``ROIOPS_CACHE=0`` asks for no cache). A function that holds ``prange`` is decorated with
+:func:`parallel`; with one thread its serial twin runs, which touches no threading layer.
+
+Threads that were running when a process forked are not there in the child, and GNU OpenMP ends a child that
+asks for them; so a child whose parent had threads runs everything on one. numba's workqueue layer ends the
+process when two Python threads enter it; so they take turns there.
+"""
+
+import functools
+import os
+import threading
+import types
+
+import numba
+import numpy as np
+from numba import prange
+from numba.core.caching import FunctionCache
+
+__all__ = ["njit", "num_threads", "parallel", "prange", "split"]
+
+
+def _cache_wanted() -> bool:
+    return os.environ.get("ROIOPS_CACHE", "1") != "0"
+
+
+class _Cache(FunctionCache):
+    """numba's cache, but a full disk or a damaged file means to compile, not to fail."""
+
+    def load_overload(self, *args):
+        try:
+            return super().load_overload(*args)
+        except Exception:  # reading back what was cut short can fail in any way
+            return None
+
+    def save_overload(self, *args):
+        try:
+            super().save_overload(*args)
+        except Exception:
+            self.disable()
+
+
+def njit(function=None, **options):
+    """``numba.njit`` with NumPy's division rules and a disk cache where one can be had."""
+    if function is None:
+        return functools.partial(njit, **options)
+    options.setdefault("error_model", "numpy")
+    options.setdefault("nogil", True)
+    if _cache_wanted():
+        try:
+            compiled = numba.njit(cache=True, **options)(function)
+        except RuntimeError:  # numba found no folder it may write to
+            pass
+        else:
+            if type(getattr(compiled, "_cache", None)) is FunctionCache:
+                compiled._cache.__class__ = _Cache
+            return compiled
+    return numba.njit(cache=False, **options)(function)
+
+
+_layer = None  # numba's threading layer, once it runs
+_forked = False  # whether it ran in the parent when this process was forked
+_turn = threading.Lock()
+
+
+def _after_fork() -> None:
+    global _forked
+    try:
+        numba.threading_layer()
+    except ValueError:  # no threads yet, of ours or of anybody else's kernels
+        return
+    _forked = True
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
+
+
+def num_threads() -> int:
+    """How many threads a parallel kernel would use now."""
+    global _layer
+    if _forked or numba.config.NUMBA_NUM_THREADS == 1:
+        return 1
+    if _layer is None:
+        _layer = _start_threads()
+    return numba.get_num_threads()
+
+
+def _start_threads() -> str:
+    """Start numba's threads; the name of their layer.
+
+    Threads of GNU OpenMP wait for each other by spinning, for milliseconds. On a busy machine that takes the
+    processor from the very thread that is waited for. Sleeping costs about 10 us a loop. The variable is
+    read once, now; other libraries and child processes are not to inherit our choice.
+    """
+    sleep = not {"OMP_WAIT_POLICY", "GOMP_SPINCOUNT"} & set(os.environ)
+    if sleep:
+        os.environ["OMP_WAIT_POLICY"] = "passive"
+    numba.get_num_threads()
+    if sleep:
+        del os.environ["OMP_WAIT_POLICY"]
+    return numba.threading_layer()
+
+
+class _Parallel:
+    """A kernel compiled twice from one source: with ``prange`` as threads, and as a plain loop."""
+
+    def __init__(self, function, options):
+        functools.update_wrapper(self, function)
+        self.serial = njit(function, **options)
+        self.threaded = njit(_copy(function), parallel=True, **options)
+
+    def __call__(self, *args):
+        if num_threads() == 1:
+            return self.serial(*args)
+        if _layer != "workqueue":
+            return self.threaded(*args)
+        with _turn:
+            return self.threaded(*args)
+
+
+def _copy(function):
+    """A second function of the same code, under a name by which numba's cache tells them apart."""
+    name = function.__name__ + "_threaded"
+    code = function.__code__.replace(co_name=name)
+    twin = types.FunctionType(code, function.__globals__, name, function.__defaults__, function.__closure__)
+    twin.__qualname__ = name
+    twin.__module__ = function.__module__
+    return twin
+
+
+def parallel(function=None, **options):
+    """Compile ``function`` with and without threads; calling it picks by the thread count."""
+    if function is None:
+        return functools.partial(parallel, **options)
+    return _Parallel(function, options)
+
+
+@njit
+def split(index, count):
+    """``divmod(index, count)`` in int64; prange counts in uint64, which mixed with int64 makes floats."""
+    signed = np.int64(index)
+    return signed // count, signed % count

@@ -1,0 +1,96 @@
+"""Infix operators of NDArray, and MXNet's functions that take arrays or numbers on either side."""
+
+import operator
+
+import numpy as np
+
+from .ndarray import SCALARS, NDArray, apply
+
+__all__ = ["FUNCTIONS", "binary"]
+
+# Function, Python's name of the infix operator, Python's function on two numbers, then MXNet's operators: for
+# two arrays, for array and number, and for number and array where that is another.
+_TABLE = (
+    ("add", "add", operator.add, "broadcast_add", "_plus_scalar", None),
+    ("subtract", "sub", operator.sub, "broadcast_sub", "_minus_scalar", "_rminus_scalar"),
+    ("multiply", "mul", operator.mul, "broadcast_mul", "_mul_scalar", None),
+    ("divide", "truediv", operator.truediv, "broadcast_div", "_div_scalar", "_rdiv_scalar"),
+    ("modulo", "mod", operator.mod, "broadcast_mod", "_mod_scalar", "_rmod_scalar"),
+    ("power", "pow", operator.pow, "broadcast_power", "_power_scalar", "_rpower_scalar"),
+    ("maximum", None, max, "broadcast_maximum", "_maximum_scalar", None),
+    ("minimum", None, min, "broadcast_minimum", "_minimum_scalar", None),
+    ("equal", "eq", operator.eq, "broadcast_equal", "_equal_scalar", None),
+    ("not_equal", "ne", operator.ne, "broadcast_not_equal", "_not_equal_scalar", None),
+    ("greater", "gt", operator.gt, "broadcast_greater", "_greater_scalar", "_lesser_scalar"),
+    (
+        "greater_equal",
+        "ge",
+        operator.ge,
+        "broadcast_greater_equal",
+        "_greater_equal_scalar",
+        "_lesser_equal_scalar",
+    ),
+    ("lesser", "lt", operator.lt, "broadcast_lesser", "_lesser_scalar", "_greater_scalar"),
+    (
+        "lesser_equal",
+        "le",
+        operator.le,
+        "broadcast_lesser_equal",
+        "_lesser_equal_scalar",
+        "_greater_equal_scalar",
+    ),
+    ("logical_and", None, np.logical_and, "broadcast_logical_and", "_logical_and_scalar", None),
+    ("logical_or", None, np.logical_or, "broadcast_logical_or", "_logical_or_scalar", None),
+    ("logical_xor", None, np.logical_xor, "broadcast_logical_xor", "_logical_xor_scalar", None),
+)
+
+
+def binary(left, right, name: str, scalar: str, reflected: str | None = None, out=None) -> NDArray:
+    """The operator ``name`` on two arrays, or ``scalar`` with a number right, ``reflected`` with one left."""
+    if isinstance(right, SCALARS):
+        return apply(scalar, left, scalar=float(right), out=out)
+    if isinstance(left, SCALARS):
+        return apply(reflected or scalar, right, scalar=float(left), out=out)
+    return apply(name, _beside(left, right), _beside(right, left), out=out)
+
+
+def _beside(operand, other):
+    """An array operand; a NumPy one takes the dtype of a floating-point NDArray, as numbers do."""
+    if isinstance(operand, np.ndarray) and isinstance(other, NDArray) and other.data.dtype.kind == "f":
+        return operand.astype(other.data.dtype, copy=False)
+    if isinstance(operand, NDArray | np.ndarray) or hasattr(operand, "__dlpack__"):
+        return operand
+    raise TypeError(f"type {type(operand)} not supported")
+
+
+def _function(word, on_numbers, name, scalar, reflected):
+    def function(lhs, rhs):
+        if isinstance(lhs, SCALARS) and isinstance(rhs, SCALARS):
+            return on_numbers(lhs, rhs)
+        return binary(lhs, rhs, name, scalar, reflected)
+
+    function.__name__ = function.__qualname__ = word
+    function.__doc__ = f"The operator ``{name}`` of two arrays, or of an array and a number on either side."
+    return function
+
+
+def _add_method(name, method) -> None:
+    method.__name__ = name
+    method.__qualname__ = f"NDArray.{name}"
+    setattr(NDArray, name, method)
+
+
+def _add_infix(infix, comparison, name, scalar, reflected) -> None:
+    _add_method(f"__{infix}__", lambda x, y: binary(x, y, name, scalar, reflected))
+    if not comparison:  # Python reflects comparisons by itself
+        _add_method(f"__r{infix}__", lambda x, y: binary(y, x, name, scalar, reflected))
+        _add_method(f"__i{infix}__", lambda x, y: binary(x, y, name, scalar, reflected, out=x))
+
+
+#: ``nd.add(lhs, rhs)`` and its like, by name.
+FUNCTIONS = {}
+for _word, _infix, _on_numbers, *_names in _TABLE:
+    FUNCTIONS[_word] = _function(_word, _on_numbers, *_names)
+    if _infix:
+        _add_infix(_infix, _infix in ("eq", "ne", "gt", "ge", "lt", "le"), *_names)
+FUNCTIONS["true_divide"] = FUNCTIONS["divide"]

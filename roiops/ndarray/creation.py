@@ -1,0 +1,108 @@
+"""Make arrays from data or from a rule."""
+
+import numpy as np
+
+from ..context import Context, current_context
+from ..errors import DTypeError, ShapeError
+from . import device
+from .ndarray import NDArray
+
+__all__ = ["arange", "array", "empty", "eye", "from_numpy", "full", "linspace", "ones", "zeros"]
+
+
+def _place(host: np.ndarray, ctx: Context | None) -> NDArray:
+    ctx = ctx or current_context()
+    return NDArray(device.from_host(host, ctx), ctx)
+
+
+def _dtype(dtype) -> np.dtype:
+    dtype = np.dtype("float32" if dtype is None else dtype)
+    if dtype not in device.DTYPES:
+        raise DTypeError(f"NDArray: dtype must be one of MXNet's number types, got {dtype}")
+    return dtype
+
+
+def _shape(shape) -> tuple[int, ...]:
+    shape = (shape,) if isinstance(shape, int | np.integer) else tuple(shape)
+    if any(n < 0 for n in shape):
+        raise ShapeError(f"NDArray: every entry of shape must be 0 or more, got {shape}")
+    return shape
+
+
+def array(source_array, ctx: Context | None = None, dtype=None) -> NDArray:
+    """A new array from any array-like, copied.
+
+    The dtype is that of an NDArray source, and float32 for anything else, a NumPy array included.
+    """
+    if isinstance(source_array, NDArray):
+        dtype = source_array.dtype if dtype is None else dtype
+        source_array = device.to_host(source_array.data)
+    try:
+        host = np.array(source_array, dtype=_dtype(dtype), order="C")
+    except (ValueError, TypeError) as error:
+        if isinstance(error, DTypeError):
+            raise
+        raise TypeError(f"array: source_array must be array like object: {error}") from None
+    return _place(host, ctx)
+
+
+def empty(shape, ctx: Context | None = None, dtype=None) -> NDArray:
+    """An array with no particular contents."""
+    ctx = ctx or current_context()
+    return NDArray(device.empty(_shape(shape), _dtype(dtype), ctx), ctx)
+
+
+def full(shape, val, ctx: Context | None = None, dtype=None, out: NDArray | None = None) -> NDArray:
+    """An array filled with ``val``."""
+    if out is not None:
+        out[:] = val
+        return out
+    return _place(np.full(_shape(shape), val, _dtype(dtype)), ctx)
+
+
+def zeros(shape, ctx: Context | None = None, dtype=None, **kwargs) -> NDArray:
+    """An array of zeros."""
+    if kwargs.get("out") is not None:
+        return full(shape, 0, out=kwargs["out"])
+    return _place(np.zeros(_shape(shape), _dtype(dtype)), ctx)
+
+
+def ones(shape, ctx: Context | None = None, dtype=None, **kwargs) -> NDArray:
+    """An array of ones."""
+    return full(shape, 1, ctx, dtype, **kwargs)
+
+
+def arange(
+    start, stop=None, step=1.0, repeat: int = 1, infer_range=None, ctx: Context | None = None, dtype=None
+) -> NDArray:
+    """Numbers from ``start`` up to, not including, ``stop``, each ``repeat`` times."""
+    start, stop = (0, start) if stop is None else (start, stop)
+    values, dtype = np.arange(start, stop, step), _dtype(dtype)
+    if dtype.kind != "f":  # MXNet takes whole steps from a whole number then
+        values = int(start) + int(step) * np.arange(values.size)
+    values = values.astype(dtype)
+    return _place(np.repeat(values, repeat), ctx)
+
+
+def linspace(start, stop, num: int, endpoint: bool = True, ctx: Context | None = None, dtype=None) -> NDArray:
+    """``num`` evenly spaced numbers from ``start`` to ``stop``."""
+    return _place(np.linspace(start, stop, num, endpoint, dtype=_dtype(dtype)), ctx)
+
+
+def eye(N: int, M: int = 0, k: int = 0, ctx: Context | None = None, dtype=None) -> NDArray:
+    """Ones on diagonal ``k`` of an N x M array (N x N where M is 0), zeros elsewhere."""
+    return _place(np.eye(N, M or N, k, dtype=_dtype(dtype)), ctx)
+
+
+def from_numpy(ndarray: np.ndarray, zero_copy: bool = True) -> NDArray:
+    """An NDArray on the CPU over a NumPy array's memory, or over a copy of it.
+
+    Without copying, what is written to one shows in the other.
+    """
+    if not isinstance(ndarray, np.ndarray):
+        raise TypeError(f"from_numpy: needs a numpy.ndarray, got {type(ndarray).__name__}")
+    if not zero_copy:
+        return NDArray(ndarray.copy(order="C"))
+    if not (ndarray.flags.c_contiguous and ndarray.flags.aligned and ndarray.dtype.isnative):
+        raise ValueError("from_numpy: zero_copy needs a C-contiguous, aligned array in native byte order")
+    return NDArray(ndarray)

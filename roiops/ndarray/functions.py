@@ -1,0 +1,132 @@
+"""Operators as functions on NDArrays, generated from the registry."""
+
+import functools
+import re
+
+import numpy as np
+
+from .. import registry
+from ..context import Context, current_context
+from ..errors import DeviceError, MXNetError
+from .invoke import run
+from .ndarray import NDArray, from_any, wrap
+
+__all__ = ["call", "function_for", "namespace"]
+
+
+def call(prop, args: tuple, kwargs: dict):
+    """What the function of an operator does: inputs first, then parameters, in MXNet's order."""
+    out = kwargs.pop("out", None)
+    every = len(prop.arguments) + len(prop.aux) + len(prop.param.fields)
+    if out is None and prop.arguments and not prop.variadic and len(args) == every + 1:
+        *args, out = args  # MXNet's functions end with out
+    if "name" not in prop.param.fields:
+        kwargs.pop("name", None)  # a node's name, which scripts give here too
+    inputs, given = _sort_out(prop, args, kwargs)
+    for name, value in inputs.items():
+        if not isinstance(value, NDArray | np.ndarray):  # another library's, on a device of its own
+            inputs[name] = from_any(value, f"{prop.name}: {name}")
+    ctx = _context(prop, inputs, given, out)
+    arrays = [
+        value.data if type(value) is NDArray else from_any(value, f"{prop.name}: {name}", ctx).data
+        for name, value in inputs.items()
+    ]
+    names = None if prop.variadic else tuple(inputs)
+    if out is None:
+        results = [wrap(raw, ctx) for raw in run(prop, given, arrays, ctx, names=names)]
+        return results[0] if len(results) == 1 else results
+    targets = out if isinstance(out, list | tuple) else [out]
+    run(prop, given, arrays, ctx, [from_any(each, f"{prop.name}: out").data for each in targets], names)
+    return out
+
+
+def _sort_out(prop, args, kwargs) -> tuple[dict, dict]:
+    """The inputs of a call, by name and in the operator's order, and its parameters."""
+    if prop.variadic and len(args) == 1 and isinstance(args[0], list | tuple):
+        args = args[0]
+    elif args and prop.arguments and not (args[0] is None or _is_array(args[0])):
+        raise TypeError(
+            f"{prop.name}: {prop.arguments[0]} must be an NDArray or a NumPy array, "
+            f"got {type(args[0]).__name__}"
+        )
+    positional, keyed, given = registry.split_arguments(prop, args, kwargs, _is_array)
+    for name in [name for name in keyed if name in prop.param.fields]:
+        given[name] = keyed.pop(name)  # a NumPy array that is a parameter
+    if prop.variadic:
+        values = [value for value in (*positional, *keyed.values()) if value is not None]
+        given.setdefault(prop.variadic, len(values))
+        return {f"arg{i}": value for i, value in enumerate(values)}, given
+    names = (*prop.arguments, *prop.aux)
+    if not names and (positional or keyed):  # the parameters decide what the inputs are
+        made = prop.create(given)
+        names = (*made.list_arguments(), *made.list_auxiliary_states())
+    if len(positional) > len(names):
+        raise MXNetError(
+            f"{prop.name}: takes at most {len(names)} inputs ({', '.join(names)}), got {len(positional)}"
+        )
+    inputs = dict(zip(names, positional, strict=False))
+    for name, value in keyed.items():
+        if inputs.get(name) is not None:
+            raise MXNetError(f"{prop.name}: {name} is given twice")
+        inputs[name] = value
+    ordered = [*(name for name in names if name in inputs), *(name for name in inputs if name not in names)]
+    return {name: inputs[name] for name in ordered if inputs[name] is not None}, given
+
+
+def _is_array(value) -> bool:
+    return isinstance(value, NDArray | np.ndarray) or hasattr(value, "__dlpack__")
+
+
+def _context(prop, inputs, given, out) -> Context:
+    """The device of a call: that of its inputs, or of ``out``, or what ``ctx=`` says, or the current one."""
+    asked = given.get("ctx")
+    if isinstance(asked, Context):
+        given["ctx"] = str(asked)
+        if "ctx" not in prop.param.fields:
+            del given["ctx"]
+    found = None
+    for value in inputs.values():
+        if isinstance(value, NDArray):
+            if found is not None and value._context != found:
+                raise DeviceError(f"{prop.name}: the inputs are on {found} and on {value._context}")
+            found = value._context
+    if found is None and isinstance(out, NDArray):
+        found = out._context
+    if found is None and asked:
+        found = asked if isinstance(asked, Context) else _parse_context(asked)
+    return found or current_context()
+
+
+def _parse_context(text: str) -> Context:
+    """A context from MXNet's string for it, ``"gpu(1)"``."""
+    match = re.fullmatch(r"\s*(\w+)\s*(?:\(\s*(\d+)\s*\))?\s*", text)
+    if match is None:
+        raise DeviceError(f"ctx must be a context such as 'cpu(0)', got {text!r}")
+    return Context(match[1], int(match[2] or 0))
+
+
+@functools.cache
+def _function(prop, name: str):
+    return registry.make_function(name, call, "roiops.ndarray")
+
+
+def function_for(name: str):
+    """The function of the operator called ``name``."""
+    return _function(registry.get(name), name)
+
+
+def namespace(module: str, prefix: str = ""):
+    """``__getattr__`` and ``__dir__`` of a module that holds the operators called ``prefix`` and more."""
+
+    def getattr_(name):
+        if name.startswith("__") or registry.find(prefix + name) is None:
+            raise AttributeError(f"module {module!r} has no attribute {name!r}")
+        return function_for(prefix + name)
+
+    def dir_():
+        names = (
+            n.removeprefix(prefix) for n in registry.list_operators(aliases=True) if n.startswith(prefix)
+        )
+        return sorted(name for name in names if prefix or not name.startswith("_"))
+
+    return getattr_, dir_

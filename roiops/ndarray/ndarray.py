@@ -1,0 +1,431 @@
+"""NDArray: an array on a device, with MXNet's names and behaviour."""
+
+import types
+import warnings
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .. import registry
+from ..context import Context, cpu
+from ..errors import DeviceError, DTypeError, MXNetError, ShapeError
+from ..operators.base import OperatorProperty
+from . import device
+from .invoke import run
+
+__all__ = ["SCALARS", "NDArray", "apply", "from_any", "from_dlpack", "waitall", "wrap"]
+
+#: What counts as a number beside an array.
+SCALARS = (bool, int, float, np.generic)
+
+
+class NDArray:
+    """An array of numbers on a device.
+
+    It lies over ``array`` without copying it: over a NumPy array on the CPU, over a device array on a
+    GPU. Use :func:`roiops.nd.array` to make one from any data, which copies.
+
+    ``data`` is the array underneath; it shares memory with this one. As in MXNet, a basic slice shares
+    memory where it is contiguous and is a copy where it is not, ``reshape`` shares memory, operators
+    return new arrays, and assignment to a slice always writes into the array.
+
+    Parameters
+    ----------
+    array : numpy.ndarray or device array
+        The memory to lie over.
+    ctx : Context, optional
+        Where that memory is; the CPU unless given.
+    """
+
+    __slots__ = ("__weakref__", "_context", "data")
+
+    # NumPy leaves ``numpy_array + x`` to NDArray.__radd__.
+    __array_priority__ = 1000.0
+
+    def __init__(self, array, ctx: Context | None = None):
+        self.data = device.adopt(array) if isinstance(array, np.ndarray) else array
+        self._context = ctx or cpu()
+
+    # -- what it is ----------------------------------------------------------------------------------
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.data.shape
+
+    @property
+    def size(self) -> int:
+        return int(self.data.size)
+
+    @property
+    def ndim(self) -> int:
+        return len(self.data.shape)
+
+    @property
+    def dtype(self) -> type:
+        """NumPy's scalar type, such as ``numpy.float32``."""
+        return self.data.dtype.type
+
+    @property
+    def context(self) -> Context:
+        return self._context
+
+    ctx = context
+
+    @property
+    def stype(self) -> str:
+        """The storage type. Only dense arrays exist here, so it is always ``"default"``."""
+        return "default"
+
+    @property
+    def grad(self):
+        """None: gradients belong to executors, which list them in ``grad_dict``."""
+        return
+
+    @property
+    def T(self) -> "NDArray":
+        return apply("transpose", self)
+
+    def __len__(self):
+        if not self.shape:
+            raise TypeError("len() of an NDArray without dimensions")
+        return self.shape[0]
+
+    def __repr__(self):
+        extent = "x".join(map(str, self.shape))
+        return f"\n{self.asnumpy()!s}\n<{type(self).__name__} {extent} @{self._context}>"
+
+    def __bool__(self):
+        if self.size > 1:
+            raise ValueError("The truth value of an NDArray with multiple elements is ambiguous.")
+        return bool(self.size and self.asscalar())
+
+    def __float__(self):
+        return float(self.asscalar())
+
+    def __int__(self):
+        return int(self.asscalar())
+
+    def __iter__(self):
+        return (self[i] for i in range(len(self)))
+
+    __hash__ = object.__hash__
+
+    # -- to and from other things --------------------------------------------------------------------
+
+    def asnumpy(self) -> np.ndarray:
+        """A NumPy copy."""
+        return np.array(device.to_host(self.data), order="C")
+
+    def asscalar(self):
+        """The only element, as a NumPy scalar."""
+        if self.size != 1:
+            raise ValueError("The current array is not a scalar")
+        return device.to_host(self.data).reshape(-1)[0]
+
+    def wait_to_read(self) -> None:
+        """Nothing on the CPU; on a GPU, wait until the work queued for this array is done."""
+        if self._context.is_gpu:
+            device.synchronize()
+
+    def copy(self) -> "NDArray":
+        return self.copyto(self._context)
+
+    def copyto(self, other):
+        """Copy into another NDArray of this shape, converting the dtype; or make a copy on a Context."""
+        if isinstance(other, Context):
+            raw = device.empty(self.shape, self.data.dtype, other)
+            device.copy_into(raw, self.data)
+            return NDArray(raw, other)
+        if not isinstance(other, NDArray):
+            raise TypeError(f"NDArray.copyto: needs an NDArray or a Context, got {type(other).__name__}")
+        if other is self:
+            warnings.warn("NDArray.copyto: the array is copied to itself", RuntimeWarning, stacklevel=2)
+            return False
+        if other.shape != self.shape:
+            raise ShapeError(f"NDArray.copyto: other must have shape {self.shape}, got {other.shape}")
+        device.copy_into(other.data, self.data)
+        return other
+
+    def as_in_context(self, context: Context) -> "NDArray":
+        """This array where it is on ``context`` already, else a copy there."""
+        return self if context == self._context else self.copyto(context)
+
+    as_in_ctx = as_in_context
+
+    def astype(self, dtype, copy: bool = True) -> "NDArray":
+        """A copy of another dtype; with ``copy=False``, this array where it has that dtype already."""
+        dtype = np.dtype(dtype)
+        if not copy and dtype == self.data.dtype:
+            return self
+        result = NDArray(device.empty(self.shape, dtype, self._context), self._context)
+        return self.copyto(result)
+
+    def tostype(self, stype: str) -> "NDArray":
+        if stype != "default":
+            raise MXNetError(f"NDArray.tostype: stype must be 'default' (only dense arrays), got {stype!r}")
+        return self
+
+    def as_nd_ndarray(self) -> "NDArray":
+        return self
+
+    def detach(self) -> "NDArray":
+        """Another NDArray over the same memory."""
+        return NDArray(self.data, self._context)
+
+    def __reduce__(self):
+        return _rebuild, (np.ascontiguousarray(device.to_host(self.data)), self._context)
+
+    def __copy__(self):
+        return self.copy()
+
+    def __deepcopy__(self, memo):
+        return self.copy()
+
+    def __array__(self, dtype=None, copy=None):
+        host = device.to_host(self.data)
+        if dtype is not None and np.dtype(dtype) != host.dtype:
+            if copy is False:
+                raise ValueError(f"a {host.dtype} NDArray cannot be seen as {np.dtype(dtype)} without a copy")
+            return host.astype(dtype)
+        return host.copy() if copy else host
+
+    def __dlpack__(self, **options):
+        return self.data.__dlpack__(**options)
+
+    def __dlpack_device__(self):
+        return self.data.__dlpack_device__()
+
+    def to_dlpack_for_read(self):
+        """A DLPack capsule that shares memory with this array."""
+        return self.__dlpack__()
+
+    to_dlpack_for_write = to_dlpack_for_read
+
+    @property
+    def __cuda_array_interface__(self):
+        if not self._context.is_gpu:
+            raise AttributeError("__cuda_array_interface__")  # so that hasattr() tells a GPU array
+        return self.data.__cuda_array_interface__
+
+    # -- parts of it ---------------------------------------------------------------------------------
+
+    def __getitem__(self, key):
+        part = self.data[_index(key, self._context)]
+        if not part.ndim:
+            part = part.reshape(1)
+        return wrap(device.contiguous(part), self._context)
+
+    def __setitem__(self, key, value):
+        if isinstance(value, NDArray):
+            value = value.data if value.context == self._context else device.to_host(value.data)
+        if not isinstance(value, SCALARS) and (not self._context.is_gpu or isinstance(value, list | tuple)):
+            value = np.asarray(value)
+        if isinstance(value, np.ndarray):
+            value = device.from_host(value, self._context)
+        self.data[_index(key, self._context)] = value
+
+    def _at(self, index: int) -> "NDArray":
+        return self[index]
+
+    def _slice(self, start: int, stop: int) -> "NDArray":
+        return self[start:stop]
+
+    def reshape(self, *shape, **options) -> "NDArray":
+        """The same memory in another shape.
+
+        Codes as in the operator ``Reshape``: 0 copies a dimension, -1 is inferred, -2 copies all that
+        remain, -3 merges two, -4 splits one in the two that follow; ``reverse=True`` reads from the right.
+        """
+        if len(shape) == 1 and not isinstance(shape[0], int | np.integer):
+            shape = tuple(shape[0])
+        shape = shape or tuple(options.pop("shape", ()))
+        prop = registry.get("Reshape").create({"shape": shape, **options}, "NDArray.reshape")
+        target = prop.infer_shape([self.shape])[1][0]
+        return NDArray(self.data.reshape(target), self._context)
+
+    def flatten(self, inplace: bool = False) -> "NDArray":
+        """All dimensions after the first merged into one: a copy, or with ``inplace`` the same memory."""
+        flat = apply("Flatten", self)
+        return self.reshape(flat.shape) if inplace else flat
+
+    def squeeze(self, axis=None, inplace: bool = False) -> "NDArray":
+        """Without axes of length 1: a copy, or with ``inplace`` the same memory."""
+        less = apply("squeeze", self, axis=axis)
+        return self.reshape(less.shape) if inplace else less
+
+    def expand_dims(self, axis: int, inplace: bool = False) -> "NDArray":
+        """With a new axis of length 1: a copy, or with ``inplace`` the same memory."""
+        more = apply("expand_dims", self, axis=axis)
+        return self.reshape(more.shape) if inplace else more
+
+    def broadcast_to(self, shape) -> "NDArray":
+        """A copy repeated to ``shape``, which may have more dimensions at its front."""
+        shape = (shape,) if isinstance(shape, int) else tuple(shape)
+        front = len(shape) - self.ndim
+        array = self.reshape((1,) * front + self.shape) if front > 0 else self
+        return apply("broadcast_to", array, shape=shape)
+
+    # -- arithmetic ----------------------------------------------------------------------------------
+
+    def __neg__(self):
+        return apply("negative", self)
+
+    def __abs__(self):
+        return apply("abs", self)
+
+    if TYPE_CHECKING:  # ``arithmetic`` puts them here
+
+        def _infix(self, other: Any) -> "NDArray": ...
+
+        __add__ = __radd__ = __iadd__ = __sub__ = __rsub__ = __isub__ = _infix
+        __mul__ = __rmul__ = __imul__ = __truediv__ = __rtruediv__ = __itruediv__ = _infix
+        __mod__ = __rmod__ = __imod__ = __pow__ = __rpow__ = __ipow__ = _infix
+        __gt__ = __ge__ = __lt__ = __le__ = _infix
+
+    # -- every other operator, as a method -----------------------------------------------------------
+
+    def __getattr__(self, name):
+        prop = _method(name)
+        if prop is None:
+            raise AttributeError(f"'NDArray' object has no attribute {name!r}")
+        from .functions import function_for  # it imports this module
+
+        return types.MethodType(function_for(name), self)
+
+    def __dir__(self):
+        return sorted({*super().__dir__(), *filter(_method, registry.list_operators(aliases=True))})
+
+
+def _method(name: str) -> type[OperatorProperty] | None:
+    """The operator that ``x.name`` calls, if there is one: public, in lower case, and taking an array."""
+    if name.startswith("_") or not name.islower():
+        return None
+    prop = registry.find(name)
+    return prop if prop is not None and (prop.arguments or prop.variadic) else None
+
+
+def _rebuild(array, ctx):
+    return NDArray(array, cpu()).as_in_context(ctx)
+
+
+def _index(key, ctx):
+    """An index as the array underneath takes it, such that a basic one gives a view, never a scalar."""
+    if isinstance(key, tuple):
+        parts = tuple(_index_part(part, ctx) for part in key)
+        return parts if any(part is Ellipsis for part in parts) else (*parts, Ellipsis)
+    part = _index_part(key, ctx)
+    return part if part is Ellipsis else (part, Ellipsis)
+
+
+def _index_part(part, ctx):
+    if isinstance(part, int | slice | np.integer) or part is None or part is Ellipsis:
+        return part
+    if isinstance(part, list | tuple | NDArray | np.ndarray):
+        array = np.asarray(part)
+        if array.dtype.kind == "f" or not array.size:  # MXNet's indices are floats more often than not
+            array = array.astype(np.int64)
+        if array.dtype.kind in "biu":
+            return device.from_host(array, ctx)
+    raise ValueError(f"NDArray does not support slicing with key {part} of type {type(part)}.")
+
+
+# -- calls of operators ----------------------------------------------------------------------------------
+
+
+def apply(name: str, *arrays, out: "NDArray | None" = None, **given) -> NDArray:
+    """The operator ``name``, which has one output, on arrays of one device."""
+    prop = registry.get(name)
+    ctx = next((a._context for a in arrays if isinstance(a, NDArray)), None)
+    raws = []
+    for each in arrays:
+        if not isinstance(each, NDArray):
+            each = from_any(each, prop.name, ctx)
+        elif each._context is not ctx and each._context != ctx:
+            raise DeviceError(f"{prop.name}: the inputs are on {ctx} and on {each._context}")
+        raws.append(each.data)
+    if out is not None:
+        run(prop, given, raws, ctx, [out.data])
+        return out
+    return wrap(run(prop, given, raws, ctx)[0], ctx)
+
+
+def wrap(raw, ctx: Context) -> NDArray:
+    """An NDArray over memory of the library's own, which needs no check."""
+    array = object.__new__(NDArray)
+    array.data = raw
+    array._context = ctx
+    return array
+
+
+def waitall() -> None:
+    """Nothing on the CPU; on a GPU, wait until all queued work is done."""
+    device.synchronize()
+
+
+# -- anything as an NDArray ------------------------------------------------------------------------------
+
+
+class _Capsule:
+    """A bare DLPack capsule with the methods that consumers ask for."""
+
+    def __init__(self, capsule, device_id):
+        self.capsule, self.device_id = capsule, device_id
+
+    def __dlpack__(self, **options):
+        return self.capsule
+
+    def __dlpack_device__(self):
+        return self.device_id
+
+
+_DLPACK_CPU, _DLPACK_CUDA = (1, 3), (2, 13)
+# Only from 1.0 on can a capsule say that it is read-only, and NumPy reads those from 2.1 on.
+_DLPACK_OPTIONS = {"max_version": (1, 0)} if np.lib.NumpyVersion(np.__version__) >= "2.1.0" else {}
+
+
+def from_any(value, what: str, ctx: Context | None = None) -> NDArray:
+    """``value`` as an NDArray over its own memory; ``what`` names it in errors."""
+    if isinstance(value, NDArray):
+        return value
+    if isinstance(value, np.ndarray):
+        array = NDArray(value)
+        return array if ctx is None else array.as_in_context(ctx)
+    if hasattr(value, "__dlpack__"):
+        return from_dlpack(value)
+    raise TypeError(f"{what} must be an NDArray or a NumPy array, got {type(value).__name__}")
+
+
+def from_dlpack(source) -> NDArray:
+    """An NDArray over the memory of ``source``: any object with ``__dlpack__``, or a DLPack capsule.
+
+    It is read-only only where the producer says so, which producers of DLPack before 1.0 cannot.
+    """
+    if not hasattr(source, "__dlpack__"):
+        if type(source).__name__ != "PyCapsule":
+            raise TypeError(f"from_dlpack: needs an object with __dlpack__, got {type(source).__name__}")
+        source = _Capsule(source, (_DLPACK_CPU[0], 0))
+    kind, number = source.__dlpack_device__()
+    if kind in _DLPACK_CUDA:
+        return NDArray(device.adopt_dlpack(source), Context("gpu", number))
+    if kind not in _DLPACK_CPU:
+        raise DeviceError(f"from_dlpack: the array is on DLPack device type {kind}, neither CPU nor CUDA")
+    try:
+        capsule = source.__dlpack__(**_DLPACK_OPTIONS)
+    except TypeError:  # a producer of DLPack before 1.0
+        capsule = source.__dlpack__()
+    unversioned = "dltensor_versioned" not in repr(capsule)
+    try:
+        array = np.from_dlpack(_Capsule(capsule, (kind, number)))
+    except (RuntimeError, BufferError) as error:
+        raise DTypeError(f"from_dlpack: NumPy cannot take the array: {error}") from None
+    if unversioned and not array.flags.writeable:
+        array = _writable(array)
+    return NDArray(array)
+
+
+def _writable(array: np.ndarray) -> np.ndarray:
+    """A writable array over memory that NumPy marks read-only for want of knowing better."""
+    interface = dict(array.__array_interface__)
+    interface["data"] = (interface["data"][0], False)
+    holder = types.SimpleNamespace(__array_interface__=interface, keeps=array)
+    return np.asarray(holder)

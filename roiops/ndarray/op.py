@@ -1,0 +1,5 @@
+"""``nd.op``: the registered operators, without the functions that ``nd`` adds to them."""
+
+from .functions import namespace
+
+__getattr__, __dir__ = namespace(__name__)

@@ -1,0 +1,50 @@
+"""MXNet's array functions that are written in terms of operators."""
+
+import numpy as np
+
+from .. import registry
+from .functions import call
+from .ndarray import NDArray, apply
+
+__all__ = ["concatenate", "moveaxis", "onehot_encode", "split_v2"]
+
+
+def concatenate(arrays, axis: int = 0, always_copy: bool = True) -> NDArray:
+    """Join arrays along an axis. A single array is returned itself unless ``always_copy``."""
+    if len(arrays) == 1 and not always_copy:
+        return arrays[0]
+    return call(registry.get("Concat"), tuple(arrays), {"dim": axis})
+
+
+def moveaxis(tensor: NDArray, source, destination) -> NDArray:
+    """Move axes to new places; the others keep their order."""
+    axes = np.moveaxis(np.empty((0,) * tensor.ndim), source, destination)  # for NumPy's checks
+    source = [n % axes.ndim for n in np.atleast_1d(source)]
+    destination = [n % axes.ndim for n in np.atleast_1d(destination)]
+    order = [n for n in range(axes.ndim) if n not in source]
+    for to, axis in sorted(zip(destination, source, strict=True)):
+        order.insert(to, axis)
+    return apply("transpose", tensor, axes=tuple(int(n) for n in order))
+
+
+def split_v2(ary: NDArray, indices_or_sections, axis: int = 0, squeeze_axis: bool = False) -> list[NDArray]:
+    """Split into equal sections, or at the given indices."""
+    size = ary.shape[axis]
+    if isinstance(indices_or_sections, int):
+        if size % indices_or_sections:
+            raise ValueError("array split does not result in an equal division")
+        step = size // indices_or_sections
+        starts = [i * step for i in range(indices_or_sections)]
+    elif isinstance(indices_or_sections, tuple):
+        starts = [0, *indices_or_sections]
+    else:
+        raise ValueError("indices_or_sections must either int or tuple of ints")
+    ends = [*starts[1:], size]
+    parts = [apply("slice_axis", ary, axis=axis, begin=b, end=e) for b, e in zip(starts, ends, strict=True)]
+    return [apply("squeeze", part, axis=axis) for part in parts] if squeeze_axis else parts
+
+
+def onehot_encode(indices: NDArray, out: NDArray) -> NDArray:
+    """Write the one-hot rows of ``indices`` into ``out``."""
+    out[:] = apply("one_hot", indices, depth=out.shape[1])
+    return out

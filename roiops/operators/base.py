@@ -1,0 +1,229 @@
+"""What an operator is: a property class (names, shapes, types) and an Op (numbers).
+
+The graph and the imperative front end know operators only through these two classes, so an operator of a
+user's own module is as good as a built-in one. ``docs/add_an_operator.md`` walks through a whole one.
+"""
+
+import functools
+import importlib
+
+import numpy as np
+
+from ..context import Context, cpu
+from ..errors import DTypeError, ShapeError
+from ..params import Parameter
+from ..shapes import known, merge_shapes
+
+__all__ = [
+    "OpContext",
+    "Operator",
+    "OperatorProperty",
+    "assign",
+    "kernels",
+    "known",
+    "merge_shapes",
+]
+
+
+class OpContext:
+    """What an Op may know of its surroundings: the device, the node's label, training or not."""
+
+    __slots__ = ("device", "is_train", "label")
+
+    def __init__(self, device: Context | None = None, label: str = "", is_train: bool = False):
+        self.device = device or cpu()
+        self.label = label
+        self.is_train = is_train
+
+
+def kernels(stem: str, device: Context):
+    """The kernel module ``stem`` for a device: ``kernels/cpu/<stem>.py`` or ``kernels/cuda/<stem>.py``."""
+    folder = "cuda" if device.is_gpu else "cpu"
+    return importlib.import_module(f"..kernels.{folder}.{stem}", __package__)
+
+
+def assign(target, req: str, value) -> None:
+    """Store ``value`` in ``target`` as ``req`` asks: ``write``, ``inplace``, ``add`` or ``null``."""
+    if req == "add":
+        target += value
+    elif req != "null" and value is not target:
+        target[...] = value
+
+
+class Operator:
+    """Computes. One is made for each node when it is bound, with the node's parameter struct.
+
+    ``in_data``, ``out_data``, ``aux``, ``out_grad`` and ``in_grad`` are lists of arrays (NumPy on the CPU,
+    device arrays on a GPU) in the order of the property's names; ``req`` says for each result whether to
+    ``"write"``, write ``"inplace"``, ``"add"`` to what is there, or leave it (``"null"``; the array may
+    then be None). ``forward`` must write every element of every output that is not ``"null"``.
+    Both are called under ``numpy.errstate(all="ignore")``: NaN and infinity pass through without a warning.
+    """
+
+    def __init__(self, params: Parameter):
+        self.params = params
+
+    def forward(self, ctx: OpContext, in_data, req, out_data, aux) -> None:
+        raise NotImplementedError
+
+    def backward(self, ctx: OpContext, out_grad, in_data, out_data, req, in_grad, aux) -> None:
+        raise NotImplementedError
+
+    def bind_forward(self, ctx: OpContext, in_data, req, out_data, aux):
+        """A call without arguments that does ``forward`` on these very arrays, again and again.
+
+        The executor asks once, at bind time. Override it to decide there what need not be decided anew
+        in every call.
+        """
+        return functools.partial(self.forward, ctx, in_data, req, out_data, aux)
+
+
+class OperatorProperty:
+    """Describes an operator: parameters, names, shapes, types. A subclass is registered under its name.
+
+    Attributes
+    ----------
+    param : type[Parameter]
+        The parameter struct. An instance of it is ``self.params``.
+    op : type[Operator]
+        The class that computes.
+    arguments, aux, outputs : tuple of str
+        Names of the inputs, the auxiliary states and the outputs. Where they depend on the parameters,
+        override :meth:`list_arguments`, :meth:`list_auxiliary_states`, :meth:`list_outputs`;
+        ``arguments`` then holds all possible ones, for the signature.
+    visible_outputs : int or None
+        How many of the outputs a user sees; the rest are for backward. An unseen output that nothing
+        will read is not computed: its ``req`` is ``"null"``.
+    variadic : str or None
+        The name of the parameter that counts the inputs (``"num_args"``) of an operator that takes any
+        number of them.
+    zero_grad : tuple of str
+        Arguments whose gradient is always zero. The executor fills zeros; backward gets ``"null"``.
+    is_loss : bool
+        Whether backward starts here and ignores the gradient of the outputs.
+    backward_needs : tuple of str
+        Which of ``"out_grad"``, ``"in_data"``, ``"out_data"`` backward reads. What no backward reads may
+        be overwritten once the forward pass is done with it.
+    inplace : dict of int to int
+        Forward: output number to the input number whose memory it may take over.
+    inplace_grad : dict of int to int
+        Backward: input-gradient number to the output-gradient number whose memory it may take over.
+    partial_shapes : bool
+        Whether :meth:`infer_shape` copes with inputs that are unknown (None) or hold unknown entries
+        (-1). Without it, it is called only with the first input (all inputs, if variadic) known entirely.
+    variable_attributes : dict of str to dict
+        Attributes of the variables that are made for inputs left out, by input name: how MXNet says
+        that a moving average starts at zero.
+    reusable : bool
+        Whether one property may serve all imperative calls of equal parameters, shapes and types.
+    devices : tuple of str
+        Where it runs: ``("cpu",)`` or ``("cpu", "gpu")``.
+    """
+
+    name = ""
+    param: type[Parameter] = Parameter
+    op: type[Operator] = Operator
+    arguments: tuple[str, ...] = ("data",)
+    aux: tuple[str, ...] = ()
+    outputs: tuple[str, ...] = ("output",)
+    visible_outputs: int | None = None
+    variadic: str | None = None
+    zero_grad: tuple[str, ...] = ()
+    is_loss = False
+    backward_needs: tuple[str, ...] = ("out_grad", "in_data", "out_data")
+    inplace: dict[int, int] = {}
+    inplace_grad: dict[int, int] = {}
+    partial_shapes = False
+    reusable = True
+    variable_attributes: dict[str, dict[str, str]] = {}
+    devices: tuple[str, ...] = ("cpu",)
+
+    def __init__(self, params: Parameter, label: str | None = None):
+        self.params = params
+        #: How errors name this operator: ``ROIPooling`` or ``ROIPooling(roi_pool5)``.
+        self.label = label or self.name
+
+    @classmethod
+    def create(cls, given: dict, label: str | None = None) -> "OperatorProperty":
+        """A property from parameters given as Python values or MXNet's strings."""
+        return cls(cls.param(operator=label or cls.name, **given), label)
+
+    # -- names ---------------------------------------------------------------------------------------
+
+    def list_arguments(self) -> tuple[str, ...]:
+        if self.variadic:
+            return tuple(f"arg{i}" for i in range(getattr(self.params, self.variadic)))
+        return self.arguments
+
+    def list_outputs(self) -> tuple[str, ...]:
+        return self.outputs
+
+    def list_auxiliary_states(self) -> tuple[str, ...]:
+        return self.aux
+
+    @property
+    def num_visible_outputs(self) -> int:
+        return len(self.list_outputs()) if self.visible_outputs is None else self.visible_outputs
+
+    # -- shapes and types ----------------------------------------------------------------------------
+
+    def infer_shape(self, in_shapes: list):
+        """``(in_shapes, out_shapes)`` or ``(in_shapes, out_shapes, aux_shapes)``.
+
+        A shape is a tuple of ints, -1 for an unknown entry, or None when nothing is known. Fill in what
+        follows from what is there; raise :class:`ShapeError` for what cannot be.
+        """
+        return in_shapes, [in_shapes[0]] * len(self.list_outputs())
+
+    def infer_shape_from_outputs(self, in_shapes: list, out_shapes: list) -> list:
+        """Input shapes, completed from the outputs' where that is possible."""
+        return in_shapes
+
+    def infer_type(self, in_types: list):
+        """``(in_types, out_types)`` or ``(in_types, out_types, aux_types)``, None for unknown.
+
+        By default everything has the type of the first input whose type is known.
+        """
+        dtype = self.common_type(in_types)
+        return (
+            [dtype] * len(in_types),
+            [dtype] * len(self.list_outputs()),
+            [dtype] * len(self.list_auxiliary_states()),
+        )
+
+    def common_type(self, in_types: list, names: tuple[str, ...] | None = None):
+        """The one dtype of these inputs, None while none is known; an error where they differ."""
+        names = names or self.list_arguments()
+        found = [(n, t) for n, t in zip(names, in_types, strict=False) if t is not None]
+        for name, dtype in found[1:]:
+            if dtype != found[0][1]:
+                raise DTypeError(
+                    f"{self.label}: {name} must have the dtype of {found[0][0]}, {found[0][1]}, got {dtype}"
+                )
+        return found[0][1] if found else None
+
+    # -- checks for subclasses -----------------------------------------------------------------------
+
+    def check_ndim(self, name: str, shape, *ndims: int) -> None:
+        """Raise unless ``shape`` has one of these numbers of dimensions."""
+        if len(shape) not in ndims:
+            need = " or ".join(str(n) for n in ndims)
+            raise ShapeError(f"{self.label}: {name} must have {need} dimensions, got shape {shape}")
+
+    def check_shape(self, name: str, shape, need: tuple) -> tuple:
+        """``shape`` completed from ``need``; raise where they disagree.
+
+        Entries of ``need`` are numbers, or words for entries of any size:
+        ``self.check_shape("rois", shape, ("num_rois", 5))``.
+        """
+        wanted = tuple(n if isinstance(n, int | np.integer) else -1 for n in need)
+        merged = merge_shapes(shape, wanted)
+        if merged is None:
+            words = "(" + ", ".join(str(n) for n in need) + (",)" if len(need) == 1 else ")")
+            raise ShapeError(f"{self.label}: {name} must have shape {words}, got {shape}")
+        return merged
+
+    # -- making the operator -------------------------------------------------------------------------
+
+    def create_operator(self, ctx: OpContext, in_shapes, in_types) -> Operator:
+        return self.op(self.params)

@@ -1,0 +1,184 @@
+"""The operator ``Custom``: an operator that a user wrote in Python, in MXNet's way.
+
+``roiops.operator`` holds what users see of it. User code wants NDArrays, which stand above the operators, so
+that module hands over how to wrap an array when it is imported.
+"""
+
+import contextlib
+
+import numpy as np
+
+from ..context import Context, current_context
+from ..errors import DTypeError, MXNetError, ParamError, RegistryError, ShapeError, nearest
+from ..params import Field, Parameter
+from ..registry import register
+from .base import OpContext, Operator, OperatorProperty
+
+__all__ = ["CustomProp", "properties", "set_wrapper"]
+
+#: op_type to the user's property class.
+properties: dict[str, type] = {}
+
+_wrap = None
+
+
+def set_wrapper(wrap) -> None:
+    """Say how user code gets an array: ``wrap(array, device)``."""
+    global _wrap
+    _wrap = wrap
+
+
+def _text(value) -> str:
+    """The string that a user's property gets for a parameter."""
+    if isinstance(value, np.generic):
+        value = value.item()  # NumPy 2 prints np.float64(0.1)
+    if isinstance(value, tuple | list):
+        items = ", ".join(_text(item) for item in value)
+        if isinstance(value, list):
+            return f"[{items}]"
+        return f"({items},)" if len(value) == 1 else f"({items})"
+    return str(value)
+
+
+class CustomParam(Parameter):
+    op_type = Field(str, doc="name under which the operator was registered with roiops.operator.register")
+
+    def __init__(self, *, operator: str = "Custom", op_type: str | None = None, **given):
+        super().__init__(operator=operator, **({} if op_type is None else {"op_type": op_type}))
+        # Whatever else is given goes to the user's property, as strings, so that a saved graph says the same.
+        self._values.update((name, _text(value)) for name, value in given.items())
+
+    @property
+    def given(self) -> dict[str, str]:
+        """What the user's property is made with."""
+        return {name: value for name, value in self._values.items() if name != "op_type"}
+
+    def to_strings(self, *, defaults: bool = False) -> dict[str, str]:
+        return dict(self._values)
+
+
+class CustomOp(Operator):
+    def __init__(self, params, user_op):
+        super().__init__(params)
+        self.user_op = user_op
+        self._unwanted = {}
+
+    def forward(self, ctx: OpContext, in_data, req, out_data, aux):
+        lists = [self._wrapped(ctx, arrays) for arrays in (in_data, out_data, aux)]
+        with _current(ctx.device):
+            self.user_op.forward(ctx.is_train, list(req), *lists)
+
+    def backward(self, ctx: OpContext, out_grad, in_data, out_data, req, in_grad, aux):
+        # A gradient that nobody wants has memory, too, for user code that does not look at req.
+        for i, array in enumerate(in_grad):
+            if array is None and i not in self._unwanted:
+                self._unwanted[i] = np.empty_like(in_data[i])
+        in_grad = [self._unwanted[i] if array is None else array for i, array in enumerate(in_grad)]
+        lists = [self._wrapped(ctx, arrays) for arrays in (out_grad, in_data, out_data, in_grad, aux)]
+        with _current(ctx.device):
+            self.user_op.backward(list(req), *lists)
+
+    @staticmethod
+    def _wrapped(ctx, arrays):
+        return [None if array is None else _wrap(array, ctx.device) for array in arrays]
+
+
+def _current(device):
+    """``device`` as the current context, where it is not already."""
+    return contextlib.nullcontext() if device == current_context() else Context(device)
+
+
+@register("Custom")
+class CustomProp(OperatorProperty):
+    """An operator written in Python by the user; see :mod:`roiops.operator`.
+
+    Inputs are those that the user's property lists; all parameters beside ``op_type`` go to it as strings.
+    """
+
+    param = CustomParam
+    arguments = ()
+    reusable = False  # user code may keep state, and a name may be registered again
+    devices = ("cpu", "gpu")
+
+    def __init__(self, params, label=None):
+        super().__init__(params, label)
+        op_type = params.op_type
+        if op_type not in properties:
+            raise RegistryError(
+                f"{self.label}: no operator is registered with op_type={op_type!r}"
+                f"{nearest(op_type, properties)}; import the module that registers it"
+            )
+        self.label = f"{self.label}[{op_type}]"
+        try:
+            self.user = properties[op_type](**params.given)
+        except TypeError as error:
+            if error.__traceback__.tb_next is not None:  # raised inside the user's code
+                raise
+            raise ParamError(f"{self.label}: {error}") from None
+        self.backward_needs = self._backward_needs()
+        self.is_loss = "out_grad" not in self.backward_needs
+
+    def _backward_needs(self) -> tuple[str, ...]:
+        """The kinds of arrays that the user's ``declare_backward_dependency`` asks for."""
+        num_in, num_out = len(self.list_arguments()), len(self.list_outputs())
+        kinds = ["out_grad"] * num_out + ["in_data"] * num_in + ["out_data"] * num_out
+        numbers = [
+            [i for i, kind in enumerate(kinds) if kind == each]
+            for each in ("out_grad", "in_data", "out_data")
+        ]
+        wanted = self.user.declare_backward_dependency(*numbers)
+        return tuple(dict.fromkeys(kinds[number] for number in wanted))
+
+    def list_arguments(self):
+        return tuple(self.user.list_arguments())
+
+    def list_outputs(self):
+        return tuple(self.user.list_outputs())
+
+    def list_auxiliary_states(self):
+        return tuple(self.user.list_auxiliary_states())
+
+    def infer_shape(self, in_shapes):
+        # What is unknown is [] or 0 to user code, as in MXNet.
+        given = [[] if shape is None else [max(n, 0) for n in shape] for shape in in_shapes]
+        lists = self._three("infer_shape", self.user.infer_shape(given))
+        shapes = []
+        for what, each in zip(("input", "output", "auxiliary state"), lists, strict=True):
+            try:
+                shapes.append([tuple(int(n) for n in shape) for shape in each])
+            except TypeError:
+                raise ShapeError(
+                    f"{self.label}: infer_shape must return a list of shapes for the {what}s, got {each!r}"
+                ) from None
+        inputs = [s or old for s, old in zip(shapes[0], in_shapes, strict=True)]
+        return inputs, shapes[1], shapes[2]
+
+    def infer_type(self, in_types):
+        if any(t is None for t in in_types):
+            known = [t for t in in_types if t is not None]
+            if not known:
+                return in_types, [None] * len(self.list_outputs()), [None] * len(self.list_auxiliary_states())
+            in_types = [known[0] if t is None else t for t in in_types]
+        lists = self._three("infer_type", self.user.infer_type([t.type for t in in_types]))
+        try:
+            return [[np.dtype(t) for t in each] for each in lists]
+        except TypeError as error:
+            raise DTypeError(f"{self.label}: infer_type must return lists of dtypes: {error}") from None
+
+    def _three(self, method: str, result):
+        """The lists for inputs, outputs and states that a user's method returned, their lengths checked."""
+        if len(result) not in (2, 3):
+            raise MXNetError(f"{self.label}: {method} must return 2 or 3 lists, got {len(result)}")
+        lists = [list(each) for each in result] + [[]] * (3 - len(result))
+        names = self.list_arguments(), self.list_outputs(), self.list_auxiliary_states()
+        for what, each, need in zip(("inputs", "outputs", "auxiliary states"), lists, names, strict=True):
+            if len(each) != len(need):
+                raise MXNetError(
+                    f"{self.label}: {method} must return {len(need)} entries for the {what} "
+                    f"({', '.join(need)}), got {len(each)}"
+                )
+        return lists
+
+    def create_operator(self, ctx, in_shapes, in_types):
+        user_op = self.user.create_operator(ctx.device, [list(s) for s in in_shapes], list(in_types))
+        return CustomOp(self.params, user_op)

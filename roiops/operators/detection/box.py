@@ -1,0 +1,250 @@
+"""Overlaps, suppression, matching and codes of boxes."""
+
+import math
+
+import numpy as np
+
+from ...errors import DataError, ParamError, ShapeError
+from ...params import Parameter
+from ...params.detection import BipartiteMatchingParam, BoxDecodeParam, BoxIoUParam, BoxNMSParam
+from ...registry import register
+from ..base import Operator, OperatorProperty, kernels
+from .arrays import GradientFree, Result, plain
+
+__all__ = ["BipartiteMatchingProp", "BoxDecodeProp", "BoxEncodeProp", "BoxIoUProp", "BoxNMSProp"]
+
+
+class BoxNMSOp(Operator):
+    def forward(self, ctx, in_data, req, out_data, aux):
+        p = self.params
+        data = plain(in_data[0])
+        rows, width = data.shape[-2:]
+        batches = math.prod(data.shape[:-2])
+        out = Result(out_data[0], req[0], data.shape, data.dtype)
+        record = Result(out_data[1], req[1], (*data.shape[:-1], 1), np.dtype(np.int64))
+        kernels("box", ctx.device).nms(
+            data.reshape(batches, rows, width),
+            np.float32(p.overlap_thresh),
+            np.float32(p.valid_thresh),
+            p.topk,
+            p.coord_start,
+            p.score_index,
+            p.id_index,
+            p.background_id,
+            p.force_suppress,
+            p.in_format == "center",
+            p.out_format == "center",
+            out.array.reshape(batches, rows, width),
+            record.array.reshape(batches, rows),
+        )
+        out.store()
+        record.store()
+
+    def backward(self, ctx, out_grad, in_data, out_data, req, in_grad, aux):
+        if req[0] == "null":
+            return
+        grad = Result(in_grad[0], req[0], in_grad[0].shape, in_grad[0].dtype)
+        rows, width = grad.array.shape[-2:]
+        batches = math.prod(grad.array.shape[:-2])
+        kernels("box", ctx.device).nms_backward(
+            out_grad[0].reshape(batches, rows, width),
+            out_data[1].reshape(batches, rows),
+            grad.array.reshape(batches, rows, width),
+        )
+        grad.store()
+
+
+@register("_contrib_box_nms", "_contrib_box_non_maximum_suppression", "_npx_box_nms")
+class BoxNMSProp(OperatorProperty):
+    """Drop boxes that overlap better ones (greedy non-maximum suppression).
+
+    Every row holds a score, a box and perhaps a class. The surviving rows of each batch come first, best
+    score first; what is left of the output is -1. A row's gradient goes back to the row it came from.
+    """
+
+    param, op = BoxNMSParam, BoxNMSOp
+    argument_docs = {"data": "rows (..., boxes, width), in any number of batches"}
+    outputs, visible_outputs = ("output0", "output1"), 1
+    backward_needs = ("out_grad", "out_data")
+
+    def infer_shape(self, in_shapes):
+        data = in_shapes[0]
+        if len(data) < 2:
+            raise ShapeError(f"{self.label}: data must have at least 2 dimensions, got shape {data}")
+        self._check_columns(data[-1])
+        return [data], [data, (*data[:-1], 1)]
+
+    def _check_columns(self, width):
+        p = self.params
+        box = range(p.coord_start, p.coord_start + 4)
+        columns = {"score_index": p.score_index}
+        if p.id_index >= 0:
+            columns["id_index"] = p.id_index
+        if box.stop > width:
+            raise ShapeError(
+                f"{self.label}: data must have at least {box.stop} columns for coord_start {p.coord_start}, "
+                f"got {width}"
+            )
+        for name, column in columns.items():
+            if column >= width:
+                raise ShapeError(
+                    f"{self.label}: data must have more than {column} columns ({name}), got {width}"
+                )
+            if column in box:
+                raise ParamError(
+                    f"{self.label}: {name} {column} is one of the coordinates, "
+                    f"columns {box.start} to {box.stop - 1}"
+                )
+        if len(set(columns.values())) < len(columns):
+            raise ParamError(
+                f"{self.label}: score_index and id_index must differ, got {p.score_index} for both"
+            )
+
+    def infer_type(self, in_types):
+        return in_types, [in_types[0], np.dtype(np.int64)], []
+
+
+class BoxIoUOp(GradientFree):
+    def forward(self, ctx, in_data, req, out_data, aux):
+        lhs, rhs = (plain(a) for a in in_data)
+        out = Result(out_data[0], req[0], lhs.shape[:-1] + rhs.shape[:-1], lhs.dtype)
+        lhs, rhs = lhs.reshape(-1, 4), rhs.reshape(-1, 4)
+        kernels("box", ctx.device).iou(
+            lhs, rhs, self.params.format == "center", out.array.reshape(len(lhs), len(rhs))
+        )
+        out.store()
+
+
+@register("_contrib_box_iou", "_npx_box_iou")
+class BoxIoUProp(OperatorProperty):
+    """Intersection over union of every box of ``lhs`` with every box of ``rhs``."""
+
+    param, op = BoxIoUParam, BoxIoUOp
+    arguments = ("lhs", "rhs")
+    argument_docs = {"lhs": "boxes (..., 4)", "rhs": "boxes (..., 4)"}
+    zero_grad = arguments
+    backward_needs = ()
+    partial_shapes = True
+
+    def infer_shape(self, in_shapes):
+        for name, shape in zip(self.arguments, in_shapes, strict=True):
+            if shape is not None and (len(shape) < 2 or shape[-1] not in (4, -1)):
+                raise ShapeError(f"{self.label}: {name} must have shape (..., 4), got {shape}")
+        if None in in_shapes:
+            return in_shapes, [None]
+        return in_shapes, [(*in_shapes[0][:-1], *in_shapes[1][:-1])]
+
+
+class BipartiteMatchingOp(GradientFree):
+    def forward(self, ctx, in_data, req, out_data, aux):
+        data = plain(in_data[0])
+        rows, columns = data.shape[-2:]
+        batches = math.prod(data.shape[:-2])
+        row = Result(out_data[0], req[0], data.shape[:-1], data.dtype)
+        column = Result(out_data[1], req[1], (*data.shape[:-2], columns), data.dtype)
+        kernels("box", ctx.device).bipartite_matching(
+            data.reshape(batches, rows, columns),
+            np.float32(self.params.threshold),
+            self.params.is_ascend,
+            self.params.topk,
+            row.array.reshape(batches, rows),
+            column.array.reshape(batches, columns),
+        )
+        row.store()
+        column.store()
+
+
+@register("_contrib_bipartite_matching", "_npx_bipartite_matching")
+class BipartiteMatchingProp(OperatorProperty):
+    """Match rows and columns of a score matrix one to one, taking the best remaining pair each time.
+
+    The outputs hold the column of each row and the row of each column, -1 for those without a match.
+    """
+
+    param, op = BipartiteMatchingParam, BipartiteMatchingOp
+    argument_docs = {"data": "score matrices (..., rows, columns)"}
+    outputs = ("output0", "output1")
+    zero_grad = ("data",)
+    backward_needs = ()
+
+    def infer_shape(self, in_shapes):
+        data = in_shapes[0]
+        if len(data) < 2:
+            raise ShapeError(f"{self.label}: data must have at least 2 dimensions, got shape {data}")
+        return in_shapes, [data[:-1], (*data[:-2], data[-1])]
+
+
+class BoxEncodeOp(GradientFree):
+    def forward(self, ctx, in_data, req, out_data, aux):
+        arrays = [plain(a) for a in in_data]
+        shape, dtype = arrays[2].shape, arrays[2].dtype
+        targets = Result(out_data[0], req[0], shape, dtype)
+        masks = Result(out_data[1], req[1], shape, dtype)
+        bad = kernels("box", ctx.device).encode(*arrays, targets.array, masks.array)
+        if bad >= 0:
+            batch, row = divmod(bad, shape[1])
+            raise DataError(
+                f"{ctx.label}: matches[{batch}, {row}] must be a row of refs, 0 to {arrays[3].shape[1] - 1}, "
+                f"got {arrays[1][batch, row]:g}"
+            )
+        targets.store()
+        masks.store()
+
+
+@register("_contrib_box_encode", "_npx_box_encode")
+class BoxEncodeProp(OperatorProperty):
+    """Regression targets of anchors to the boxes they match, and a mask of those that have one."""
+
+    param, op = Parameter, BoxEncodeOp
+    arguments = ("samples", "matches", "anchors", "refs", "means", "stds")
+    argument_docs = {
+        "samples": "(batches, anchors): 1 for a positive anchor, 0 or -1 for others",
+        "matches": "(batches, anchors): the row of refs that a positive anchor matches",
+        "anchors": "corners (batches, anchors, 4)",
+        "refs": "corners (batches, refs, 4)",
+        "means": "(4,): taken off the targets",
+        "stds": "(4,): what the targets are then divided by",
+    }
+    outputs = ("output0", "output1")
+    zero_grad = arguments
+    backward_needs = ()
+    partial_shapes = True
+
+    def infer_shape(self, in_shapes):
+        samples, matches, anchors, refs, means, stds = in_shapes
+        anchors = self.check_shape("anchors", anchors, ("batches", "anchors", 4))
+        samples = self.check_shape("samples", samples, ("batches", "anchors"))
+        for name, shape in (("samples", samples), ("matches", matches)):
+            anchors = (*self.check_shape(name, shape, anchors[:2]), 4)
+        pair = anchors[:2]
+        refs = self.check_shape("refs", refs, (pair[0], "refs", 4))
+        means, stds = self.check_shape("means", means, (4,)), self.check_shape("stds", stds, (4,))
+        return [pair, pair, anchors, refs, means, stds], [anchors, anchors]
+
+
+class BoxDecodeOp(GradientFree):
+    def forward(self, ctx, in_data, req, out_data, aux):
+        p = self.params
+        data, anchors = (plain(a) for a in in_data)
+        out = Result(out_data[0], req[0], data.shape, data.dtype)
+        stds = (p.std0, p.std1, p.std2, p.std3)
+        kernels("box", ctx.device).decode(data, anchors, stds, p.clip, p.format == "corner", out.array)
+        out.store()
+
+
+@register("_contrib_box_decode", "_npx_box_decode")
+class BoxDecodeProp(OperatorProperty):
+    """Boxes, as corners, from predicted displacements of anchors."""
+
+    param, op = BoxDecodeParam, BoxDecodeOp
+    arguments = ("data", "anchors")
+    argument_docs = {"data": "predictions (batches, anchors, 4)", "anchors": "boxes (1, anchors, 4)"}
+    zero_grad = arguments
+    backward_needs = ()
+    partial_shapes = True
+
+    def infer_shape(self, in_shapes):
+        data = self.check_shape("data", in_shapes[0], ("batches", "anchors", 4))
+        anchors = self.check_shape("anchors", in_shapes[1], (1, data[1], 4))
+        data = (data[0], anchors[1], 4)
+        return [data, anchors], [data]

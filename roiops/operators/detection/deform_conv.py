@@ -1,0 +1,216 @@
+"""Deformable convolution: taps that move by a learned displacement."""
+
+import numpy as np
+
+from ...errors import ShapeError
+from ...params.detection import DeformableConvolutionParam, ModulatedDeformableConvolutionParam
+from ...registry import register
+from ..base import Operator, OperatorProperty, assign, kernels
+from .arrays import plain
+
+__all__ = ["DeformableConvolutionProp", "ModulatedDeformableConvolutionProp"]
+
+# Bytes of gathered columns that are held at a time, and the least positions they are for.
+_TILE_BYTES = 4 << 20
+_LEAST_TILE = 64
+
+
+class DeformableConvolutionOp(Operator):
+    modulated = False
+
+    def __init__(self, params):
+        super().__init__(params)
+        self._buffers = {}
+
+    def _buffer(self, name, shape, dtype):
+        buffer = self._buffers.get(name)
+        if buffer is None or buffer.shape != shape or buffer.dtype != dtype:
+            buffer = self._buffers[name] = np.empty(shape, dtype)
+        return buffer
+
+    def _split(self, arrays):
+        """``data, offset, mask, weight, bias``, with None for those that this operator does not have."""
+        arrays = list(arrays)
+        if not self.modulated:
+            arrays.insert(2, None)
+        return [*arrays, None] if self.params.no_bias else arrays
+
+    def _tiles(self, ctx, data, offset, mask, out_width):
+        """For each tile: its image, its slice of positions, its tables and room for its columns."""
+        p = self.params
+        kernel = kernels("deform_conv", ctx.device)
+        window = p.kernel[0] * p.kernel[1]
+        rows, positions = data.shape[1] * window, offset.shape[2]
+        size = min(positions, max(_LEAST_TILE, _TILE_BYTES // (max(rows, 1) * data.itemsize)))
+        shape = (p.num_deformable_group * window, size, 4)
+        pixels = self._buffer("pixels", shape, np.int64)
+        tables = [self._buffer(name, shape, data.dtype) for name in ("weights", "slopes_y", "slopes_x")]
+        columns = self._buffer("columns", (rows, size), data.dtype)
+        for image in range(data.shape[0]):
+            for first in range(0, positions, size):
+                count = min(size, positions - first)
+                kernel.table(
+                    offset[image], first, count, *self.map_size, out_width, *p.kernel, *self.steps,
+                    self.modulated, pixels, *tables,
+                )  # fmt: skip
+                yield image, first, count, pixels, tables, columns
+
+    @property
+    def steps(self):
+        return self.params.stride or (1, 1), self.params.dilate or (1, 1), self.params.pad or (0, 0)
+
+    def _prepare(self, in_data):
+        data, offset, mask, weight, bias = (a if a is None else plain(a) for a in self._split(in_data))
+        self.map_size = data.shape[2:]
+        images = data.shape[0]
+        flat = data.reshape(images, data.shape[1], data.shape[2] * data.shape[3])
+        offset = offset.reshape(images, offset.shape[1], offset.shape[2] * offset.shape[3])
+        if mask is None:
+            mask = np.empty((images, 0, offset.shape[2]), data.dtype)
+        mask = mask.reshape(images, mask.shape[1], offset.shape[2])
+        groups = self.params.num_group
+        weight = weight.reshape(groups, weight.shape[0] // groups, -1)
+        return flat, offset, mask, weight, bias
+
+    def forward(self, ctx, in_data, req, out_data, aux):
+        if req[0] == "null":
+            return
+        kernel = kernels("deform_conv", ctx.device)
+        data, offset, mask, weight, bias = self._prepare(in_data)
+        out = out_data[0]
+        # A product goes straight into rows of the output where these are plain.
+        direct = req[0] != "add" and out.dtype == data.dtype and out.flags.c_contiguous
+        result = out if direct else np.empty(out.shape, data.dtype)
+        flat = result.reshape(*out.shape[:2], offset.shape[2])
+        groups, per_group = self.params.num_deformable_group, weight.shape[1]
+        for image, first, count, pixels, tables, columns in self._tiles(
+            ctx, data, offset, mask, out.shape[3]
+        ):
+            kernel.gather(data[image], mask[image], first, count, groups, pixels, tables[0], columns)
+            for g, matrix in enumerate(weight):
+                part = columns[g * matrix.shape[1] : (g + 1) * matrix.shape[1], :count]
+                target = flat[image, g * per_group : (g + 1) * per_group, first : first + count]
+                np.matmul(matrix, part, out=target)
+        if bias is not None:
+            flat += bias[:, None]
+        if not direct:
+            assign(out, req[0], result)
+
+    def backward(self, ctx, out_grad, in_data, out_data, req, in_grad, aux):
+        kernel = kernels("deform_conv", ctx.device)
+        data, offset, mask, weight, bias = self._prepare(in_data)
+        grad = plain(out_grad[0]).reshape(*out_grad[0].shape[:2], offset.shape[2])
+        groups = self.params.num_deformable_group
+        need = [r not in (None, "null") for r in self._split(req)[:4]]
+        sums = [np.zeros(a.shape, a.dtype) for a in (data, offset, mask, weight)]
+        per_group = weight.shape[1]
+        column_grad = None
+        for image, first, count, pixels, tables, columns in self._tiles(
+            ctx, data, offset, mask, out_grad[0].shape[3]
+        ):
+            if column_grad is None:
+                column_grad = self._buffer("column_grad", columns.shape, columns.dtype)
+            if need[3]:
+                kernel.gather(data[image], mask[image], first, count, groups, pixels, tables[0], columns)
+            for g, matrix in enumerate(weight):
+                rows = slice(g * matrix.shape[1], (g + 1) * matrix.shape[1])
+                part = grad[image, g * per_group : (g + 1) * per_group, first : first + count]
+                if need[3]:
+                    sums[3][g] += part @ columns[rows, :count].T
+                if any(need[:3]):
+                    np.matmul(matrix.T, part, out=column_grad[rows, :count])
+            if need[0]:
+                kernel.scatter_data(
+                    column_grad, mask[image], first, count, groups, pixels, tables[0], sums[0][image]
+                )
+            if need[1] or need[2]:
+                kernel.scatter_offset(
+                    column_grad, data[image], mask[image], first, count, groups, pixels, *tables,
+                    sums[1][image], sums[2][image],
+                )  # fmt: skip
+        results = [*sums, None if bias is None else grad.sum(axis=(0, 2))]
+        for target, r, value in zip(self._split(in_grad), self._split(req), results, strict=True):
+            if value is not None and r not in (None, "null"):
+                assign(target, r, value.reshape(target.shape))
+
+
+class ModulatedDeformableConvolutionOp(DeformableConvolutionOp):
+    modulated = True
+
+
+@register("_contrib_DeformableConvolution", "DeformableConvolution", "_npx_deformable_convolution")
+class DeformableConvolutionProp(OperatorProperty):
+    """Convolution whose taps read the map at displaced positions, bilinearly (Deformable ConvNets, 2017).
+
+    Taps that land outside the map read zero; beyond the middle of the last pixel its value holds.
+    """
+
+    param, op = DeformableConvolutionParam, DeformableConvolutionOp
+    arguments = ("data", "offset", "weight", "bias")
+    argument_docs = {
+        "data": "the feature map (images, channels, height, width)",
+        "offset": "displacements (images, 2 * groups * taps, height, width) of the output's size: y, then x",
+        "weight": "(num_filter, channels / num_group, height, width)",
+        "bias": "(num_filter,)",
+    }
+    backward_needs = ("out_grad", "in_data")
+    #: Rows of the displacement map for one tap, by the argument that holds them.
+    rows_per_tap = {"offset": 2}
+
+    def list_arguments(self):
+        return self.arguments[:-1] if self.params.no_bias else self.arguments
+
+    def infer_shape(self, in_shapes):
+        p = self.params
+        data = in_shapes[0]
+        self.check_ndim("data", data, 4)
+        images, channels = data[:2]
+        for name, count, groups in (
+            ("channels of data", channels, "num_group"),
+            ("channels of data", channels, "num_deformable_group"),
+            ("num_filter", p.num_filter, "num_group"),
+        ):
+            if count % getattr(p, groups):
+                raise ShapeError(
+                    f"{self.label}: {name} must be a multiple of {groups} {getattr(p, groups)}, got {count}"
+                )
+        size = []
+        for name, extent, window, stride, dilate, pad in zip(
+            ("height", "width"), data[2:], p.kernel, p.stride or (1, 1), p.dilate or (1, 1), p.pad or (0, 0),
+            strict=True,
+        ):  # fmt: skip
+            room = extent + 2 * pad - (dilate * (window - 1) + 1)
+            if room < 0:
+                raise ShapeError(
+                    f"{self.label}: {name} of data and padding must be at least the dilated kernel's "
+                    f"{dilate * (window - 1) + 1}, got {extent + 2 * pad}"
+                )
+            size.append(room // stride + 1)
+        taps = p.kernel[0] * p.kernel[1] * p.num_deformable_group
+        need = {"data": data, "bias": (p.num_filter,)}
+        need |= {name: (images, rows * taps, *size) for name, rows in self.rows_per_tap.items()}
+        need["weight"] = (p.num_filter, channels // p.num_group, *p.kernel)
+        shapes = [
+            self.check_shape(name, shape, need[name])
+            for name, shape in zip(self.list_arguments(), in_shapes, strict=True)
+        ]
+        return shapes, [(images, p.num_filter, *size)]
+
+
+@register(
+    "_contrib_ModulatedDeformableConvolution",
+    "ModulatedDeformableConvolution",
+    "_npx_modulated_deformable_convolution",
+)
+class ModulatedDeformableConvolutionProp(DeformableConvolutionProp):
+    """Deformable convolution whose taps are each scaled by a mask as well (Deformable ConvNets v2, 2018).
+
+    The map counts as padded with zeros, so that taps up to one pixel outside fade out.
+    """
+
+    param, op = ModulatedDeformableConvolutionParam, ModulatedDeformableConvolutionOp
+    arguments = ("data", "offset", "mask", "weight", "bias")
+    argument_docs = DeformableConvolutionProp.argument_docs | {
+        "mask": "factors (images, groups * taps, height, width) of the output's size"
+    }
+    rows_per_tap = {"offset": 2, "mask": 1}

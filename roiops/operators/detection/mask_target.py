@@ -1,0 +1,81 @@
+"""What the mask head of Mask R-CNN trains towards."""
+
+import numpy as np
+
+from ...errors import DataError, DTypeError
+from ...params.detection import MRCNNMaskTargetParam
+from ...registry import register
+from ..base import OperatorProperty, assign, kernels
+from ..roi.base import rules_of
+from .arrays import GradientFree, plain
+
+__all__ = ["MRCNNMaskTargetProp"]
+
+
+class MRCNNMaskTargetOp(GradientFree):
+    def forward(self, ctx, in_data, req, out_data, aux):
+        p = self.params
+        rois, masks, matches, classes = (plain(a) for a in in_data)
+        images, count = matches.shape
+        if req[0] != "null":
+            sampled = np.empty((images * count, 1, *p.mask_size), masks.dtype)
+            kernels("roi_average", ctx.device).forward(
+                masks.reshape(images * masks.shape[1], 1, *masks.shape[2:]),
+                self._boxes(ctx, rois, matches, masks.shape[1]),
+                1.0,
+                (p.sample_ratio, p.sample_ratio),
+                1,
+                rules_of("contrib.ROIAlign/aligned" if p.aligned else "contrib.ROIAlign"),
+                sampled,
+            )
+            assign(out_data[0], req[0], sampled.reshape(images, count, 1, *p.mask_size))
+        if req[1] != "null":
+            chosen = classes[..., None] == np.arange(p.num_classes)
+            assign(out_data[1], req[1], chosen[..., None, None])
+
+    def _boxes(self, ctx, rois, matches, masks):
+        """Rows ``[mask, x1, y1, x2, y2]``, with the masks of all images counted through."""
+        bad = ~(matches < masks)
+        if bad.any():
+            image, row = np.argwhere(bad)[0]
+            raise DataError(
+                f"{ctx.label}: matches[{image}, {row}] must be a mask, 0 to {masks - 1}, "
+                f"or negative for none, got {matches[image, row]:g}"
+            )
+        mask = np.where(matches < 0, -1, np.trunc(matches) + masks * np.arange(len(matches))[:, None])
+        return np.concatenate([mask[..., None], rois], axis=-1).reshape(-1, 5)
+
+
+@register("_contrib_mrcnn_mask_target")
+class MRCNNMaskTargetProp(OperatorProperty):
+    """The part of its matching mask that each box covers, for every class, and a mask of its own class."""
+
+    param, op = MRCNNMaskTargetParam, MRCNNMaskTargetOp
+    arguments = ("rois", "gt_masks", "matches", "cls_targets")
+    argument_docs = {
+        "rois": "corners (images, rois, 4)",
+        "gt_masks": "masks of the size of the image (images, masks, height, width)",
+        "matches": "(images, rois): the mask of each box, negative for none, which gives zeros",
+        "cls_targets": "(images, rois): the class of each box, the background not counted",
+    }
+    outputs = ("output0", "output1")
+    zero_grad = arguments
+    backward_needs = ()
+    partial_shapes = True
+
+    def infer_shape(self, in_shapes):
+        p = self.params
+        masks = self.check_shape("gt_masks", in_shapes[1], ("images", "masks", "height", "width"))
+        rois = self.check_shape("rois", in_shapes[0], (masks[0], p.num_rois, 4))
+        pair = rois[:2]
+        for name, shape in zip(self.arguments[2:], in_shapes[2:], strict=True):
+            pair = self.check_shape(name, shape, pair)
+        masks = (pair[0], *masks[1:])
+        out = (*pair, p.num_classes, *p.mask_size)
+        return [(*pair, 4), masks, pair, pair], [out, out]
+
+    def infer_type(self, in_types):
+        dtype = in_types[1]
+        if dtype is not None and dtype.kind != "f":
+            raise DTypeError(f"{self.label}: gt_masks must be of a floating type, got {dtype}")
+        return [given or dtype for given in in_types], [dtype, dtype], []

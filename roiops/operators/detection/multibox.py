@@ -1,0 +1,153 @@
+"""SSD's operators: default boxes, training targets, detections."""
+
+import numpy as np
+
+from ...errors import ShapeError
+from ...params.detection import MultiBoxDetectionParam, MultiBoxPriorParam, MultiBoxTargetParam
+from ...registry import register
+from ..base import OperatorProperty, kernels
+from .arrays import GradientFree, Result, computing, plain
+
+__all__ = ["MultiBoxDetectionProp", "MultiBoxPriorProp", "MultiBoxTargetProp"]
+
+
+class MultiBoxPriorOp(GradientFree):
+    def forward(self, ctx, in_data, req, out_data, aux):
+        if req[0] == "null":
+            return
+        p = self.params
+        height, width = in_data[0].shape[2:4]
+        out = Result(out_data[0], req[0], out_data[0].shape, computing(out_data[0].dtype))
+        kernels("multibox", ctx.device).prior(
+            height, width, p.sizes, p.ratios, p.steps, p.offsets, p.clip, out.array
+        )
+        out.store()
+
+
+@register("_contrib_MultiBoxPrior", "MultiBoxPrior", "_npx_multibox_prior")
+class MultiBoxPriorProp(OperatorProperty):
+    """The default boxes of a feature map, as corners in fractions of the image (SSD, 2016).
+
+    Only the shape of ``data`` matters. Each cell has one box for every size with the first ratio, then one
+    for every further ratio with the first size.
+    """
+
+    param, op = MultiBoxPriorParam, MultiBoxPriorOp
+    argument_docs = {"data": "the feature map (images, channels, height, width)"}
+    zero_grad = ("data",)
+    backward_needs = ()
+
+    def infer_shape(self, in_shapes):
+        data = in_shapes[0]
+        if len(data) < 4 or data[2] < 1 or data[3] < 1:
+            raise ShapeError(
+                f"{self.label}: data must have shape (images, channels, height, width) with height and width "
+                f"above 0, got {data}"
+            )
+        boxes = len(self.params.sizes) + len(self.params.ratios) - 1
+        return in_shapes, [(1, data[2] * data[3] * boxes, 4)]
+
+
+class MultiBoxTargetOp(GradientFree):
+    def forward(self, ctx, in_data, req, out_data, aux):
+        p = self.params
+        anchors, labels, scores = (plain(a) for a in in_data)
+        images, boxes = labels.shape[0], anchors.shape[1]
+        shapes = [(images, 4 * boxes), (images, 4 * boxes), (images, boxes)]
+        results = [Result(out, r, s, anchors.dtype) for out, r, s in zip(out_data, req, shapes, strict=True)]
+        kernels("multibox", ctx.device).target(
+            anchors[0],
+            labels,
+            scores,
+            np.float32(p.overlap_threshold),
+            p.ignore_label,
+            p.negative_mining_ratio,
+            np.float32(p.negative_mining_thresh),
+            p.minimum_negative_samples,
+            np.asarray(p.variances, np.float32),
+            *(result.array for result in results),
+        )
+        for result in results:
+            result.store()
+
+
+@register("_contrib_MultiBoxTarget", "MultiBoxTarget", "_npx_multibox_target")
+class MultiBoxTargetProp(OperatorProperty):
+    """What SSD trains its boxes and classes towards.
+
+    Each object is given the free anchor that overlaps it most, and further anchors go to the object they
+    overlap by more than ``overlap_threshold``. The others are negatives (class 0), or only the hardest of
+    them where ``negative_mining_ratio`` is set, and the rest is ignored.
+    """
+
+    param, op = MultiBoxTargetParam, MultiBoxTargetOp
+    arguments = ("anchor", "label", "cls_pred")
+    argument_docs = {
+        "anchor": "corners (1, anchors, 4)",
+        "label": "rows (class, corners, ...) for each image, ended by a row of -1",
+        "cls_pred": "class scores (images, classes, anchors), the background first",
+    }
+    outputs = ("loc_target", "loc_mask", "cls_target")
+    zero_grad = arguments
+    backward_needs = ()
+    partial_shapes = True
+
+    def infer_shape(self, in_shapes):
+        anchor = self.check_shape("anchor", in_shapes[0], (1, "anchors", 4))
+        scores = self.check_shape("cls_pred", in_shapes[2], ("images", "classes", anchor[1]))
+        label = self.check_shape("label", in_shapes[1], (scores[0], "objects", "5 or more"))
+        if -1 < label[2] < 5:
+            raise ShapeError(f"{self.label}: label must have 5 columns or more, got shape {label}")
+        anchor, scores = (1, scores[2], 4), (label[0], *scores[1:])
+        boxes = anchor[1]
+        flat = (label[0], 4 * boxes if boxes >= 0 else -1)
+        return [anchor, label, scores], [flat, flat, (label[0], boxes)]
+
+
+class MultiBoxDetectionOp(GradientFree):
+    def forward(self, ctx, in_data, req, out_data, aux):
+        p = self.params
+        scores, codes, anchors = (plain(a) for a in in_data)
+        out = Result(out_data[0], req[0], (scores.shape[0], anchors.shape[1], 6), scores.dtype)
+        kernels("multibox", ctx.device).detection(
+            scores,
+            codes,
+            anchors[0],
+            np.float32(p.threshold),
+            p.clip,
+            np.asarray(p.variances, np.float32),
+            np.float32(p.nms_threshold),
+            p.force_suppress,
+            p.nms_topk,
+            out.array,
+        )
+        out.store()
+
+
+@register("_contrib_MultiBoxDetection", "MultiBoxDetection", "_npx_multibox_detection")
+class MultiBoxDetectionProp(OperatorProperty):
+    """Detections of SSD: rows (class, probability, xmin, ymin, xmax, ymax), best first.
+
+    Rows of class -1 are no detections: suppressed boxes, and what is left of the output.
+    """
+
+    param, op = MultiBoxDetectionParam, MultiBoxDetectionOp
+    arguments = ("cls_prob", "loc_pred", "anchor")
+    argument_docs = {
+        "cls_prob": "class probabilities (images, classes, anchors), the background first",
+        "loc_pred": "box predictions (images, 4 * anchors)",
+        "anchor": "corners (1, anchors, 4)",
+    }
+    zero_grad = arguments
+    backward_needs = ()
+    partial_shapes = True
+
+    def infer_shape(self, in_shapes):
+        anchor = self.check_shape("anchor", in_shapes[2], (1, "anchors", 4))
+        scores = self.check_shape("cls_prob", in_shapes[0], ("images", "classes", anchor[1]))
+        boxes = scores[2]
+        codes = self.check_shape(
+            "loc_pred", in_shapes[1], (scores[0], 4 * boxes if boxes >= 0 else "4 anchors")
+        )
+        scores = (codes[0], *scores[1:])
+        return [scores, codes, (1, boxes, 4)], [(codes[0], boxes, 6)]

@@ -1,0 +1,104 @@
+"""Region proposals."""
+
+import numpy as np
+
+from ...errors import DataError, DTypeError, ShapeError
+from ...params.detection import ProposalParam
+from ...registry import register
+from ..base import OperatorProperty, kernels
+from .arrays import GradientFree, Result, plain
+
+__all__ = ["MultiProposalProp", "ProposalProp"]
+
+
+class ProposalOp(GradientFree):
+    def forward(self, ctx, in_data, req, out_data, aux):
+        p = self.params
+        kernel = kernels("proposal", ctx.device)
+        cls_prob, bbox_pred, im_info = (plain(a) for a in in_data)
+        self._check_images(ctx, kernel.cells_of(im_info, p.feature_stride), cls_prob.shape[2:])
+        rows = cls_prob.shape[0] * p.rpn_post_nms_top_n
+        rois = Result(out_data[0], req[0], (rows, 5), cls_prob.dtype)
+        scores = Result(out_data[1], req[1], (rows, 1), cls_prob.dtype)
+        kernel.forward(
+            cls_prob,
+            bbox_pred,
+            im_info,
+            kernel.base_anchors(p.scales, p.ratios, p.feature_stride),
+            p.feature_stride,
+            p.rpn_pre_nms_top_n,
+            p.rpn_post_nms_top_n,
+            np.float32(p.threshold),
+            p.rpn_min_size,
+            p.iou_loss,
+            rois.array,
+            scores.array,
+        )
+        rois.store()
+        scores.store()
+
+    def _check_images(self, ctx, cells, available):
+        for image, need in enumerate(cells):
+            if not (np.isfinite(need).all() and (need <= available).all()):
+                raise DataError(
+                    f"{ctx.label}: im_info says that image {image} covers {need[0]:g} x {need[1]:g} cells "
+                    f"of feature_stride {self.params.feature_stride}, but cls_prob has "
+                    f"{available[0]} x {available[1]}"
+                )
+
+
+@register("_contrib_MultiProposal", "MultiProposal")
+class MultiProposalProp(OperatorProperty):
+    """Turn the scores and box displacements of an RPN head into regions of interest (Faster R-CNN, 2015).
+
+    The best boxes of every image, after suppression, as rows ``[image, x1, y1, x2, y2]``. An image with fewer
+    of them than ``rpn_post_nms_top_n`` has its rows repeated.
+    """
+
+    param, op = ProposalParam, ProposalOp
+    arguments = ("cls_prob", "bbox_pred", "im_info")
+    argument_docs = {
+        "cls_prob": "probabilities (images, 2 * anchors, height, width), those of the background first",
+        "bbox_pred": "displacements (images, 4 * anchors, height, width)",
+        "im_info": "a row (height, width, scale) for each image",
+    }
+    outputs = ("output", "score")
+    zero_grad = arguments
+    backward_needs = ()
+
+    @property
+    def num_visible_outputs(self):
+        return 2 if self.params.output_score else 1
+
+    def infer_shape(self, in_shapes):
+        data = in_shapes[0]
+        self.check_ndim("cls_prob", data, 4)
+        anchors = len(self.params.scales) * len(self.params.ratios)
+        self.check_shape("cls_prob", data, ("images", 2 * anchors, "height", "width"))
+        bbox_pred = self.check_shape("bbox_pred", in_shapes[1], (data[0], 4 * anchors, data[2], data[3]))
+        im_info = self.check_shape("im_info", in_shapes[2], (data[0], 3))
+        rows = data[0] * self.params.rpn_post_nms_top_n
+        return [data, bbox_pred, im_info], [(rows, 5), (rows, 1)]
+
+    def infer_type(self, in_types):
+        dtype = self.common_type(in_types)
+        if dtype is not None and dtype.kind != "f":
+            raise DTypeError(f"{self.label}: cls_prob must be of a floating type, got {dtype}")
+        return [dtype] * 3, [dtype] * 2, []
+
+
+@register("_contrib_Proposal", "Proposal")
+class ProposalProp(MultiProposalProp):
+    """Turn the scores and box displacements of an RPN head into regions of interest, for one image.
+
+    The best boxes after suppression, as rows ``[0, x1, y1, x2, y2]``. Where there are fewer of them than
+    ``rpn_post_nms_top_n``, the rows are repeated.
+    """
+
+    def infer_shape(self, in_shapes):
+        if in_shapes[0][0] != 1:
+            raise ShapeError(
+                f"{self.label}: cls_prob must hold one image, got {in_shapes[0][0]}; "
+                "_contrib_MultiProposal takes several"
+            )
+        return super().infer_shape(in_shapes)

@@ -1,0 +1,367 @@
+"""Losses: operators at which backward starts. They ignore the head gradient unless told otherwise."""
+
+import numpy as np
+
+from ...errors import ShapeError
+from ...kernels.cpu import tensor as kernels
+from ...params.loss import (
+    MakeLossParam,
+    RegressionOutputParam,
+    SoftmaxOutputParam,
+    SVMOutputParam,
+)
+from ...registry import register
+from ..base import Operator, OperatorProperty, known, merge_shapes
+from ..base import kernels as load_kernels
+from ..tensor.common import ElementwiseProp, declare, product
+from ..tensor.unary import sigmoid
+
+__all__ = []
+
+
+class LossProp(OperatorProperty):
+    """Base of losses on ``data`` and ``label``."""
+
+    arguments, zero_grad = ("data", "label"), ("label",)
+    is_loss = True
+    inplace = {0: 0}
+
+    def infer_type(self, in_types):
+        data, label = in_types
+        return [data, label or data], [data]
+
+
+# -- softmax with cross-entropy --------------------------------------------------------------------------
+
+
+class SoftmaxOutputOp(Operator):
+    """Forward is softmax, backward the gradient of its cross-entropy with the labels."""
+
+    def _split(self, array):
+        """The array as (outer, classes, inner)."""
+        n = array.shape[0]
+        if self.params.preserve_shape:
+            return array.reshape(-1 if array.size else 0, array.shape[-1], 1)
+        if self.params.multi_output:
+            return array.reshape(n, array.shape[1], product(array.shape[2:]))
+        return array.reshape(n, product(array.shape[1:]), 1)
+
+    def forward(self, ctx, in_data, req, out_data, aux):
+        loss = load_kernels("loss", ctx.device)
+        x = self._split(in_data[0])
+        kernels.fill(out_data[0], req[0], lambda out: loss.softmax(x, 1, False, self._split(out)))
+
+    def backward(self, ctx, out_grad, in_data, out_data, req, in_grad, aux):
+        if req[0] == "null":
+            return
+        p = self.params
+        y, label = out_data[0], in_data[1]
+        if label.shape == y.shape:
+            factor = np.array(p.grad_scale, y.dtype)
+            kernels.evaluate(lambda y, t: (y - t) * factor, [y, label], in_grad[0], req[0])
+            return
+        loss = load_kernels("loss", ctx.device)
+        half = y.dtype == np.float16
+        head = out_grad[0] if p.out_grad else None
+
+        def compute(target):
+            work = np.empty(target.shape, np.float32) if half else target
+            outputs = self._split(y.astype(np.float32) if half else y)
+            index = loss.class_index(label)
+            loss.cross_entropy_gradient(
+                np.ascontiguousarray(outputs),
+                # With more axes than two, MXNet's default asks for more labels than it has rows.
+                index.reshape(-1)[: outputs.shape[0] * outputs.shape[2]].reshape(outputs.shape[::2]),
+                p.use_ignore,
+                int(p.ignore_label),
+                0.0 if p.multi_output else p.smooth_alpha,
+                self._factor(index, outputs),
+                False,
+                self._split(work),
+            )
+            if head is not None:
+                work *= head
+            if half:
+                target[...] = work
+
+        kernels.fill(in_grad[0], req[0], compute)
+
+    def _factor(self, index, outputs):
+        p = self.params
+        positions = max(outputs.shape[2], 1)
+        if p.normalization == "valid":
+            return p.grad_scale / max(int(np.count_nonzero(index != int(p.ignore_label))), 1)
+        if p.normalization == "batch":
+            return p.grad_scale / max(index.size, 1)
+        return p.grad_scale / positions
+
+
+@register("SoftmaxOutput", "Softmax")
+class SoftmaxOutputProp(LossProp):
+    """Softmax, whose backward is the gradient of the cross-entropy with the labels.
+
+    By default all axes but the first hold the classes; with ``preserve_shape`` the last one, with
+    ``multi_output`` axis 1. Labels are class indices, or probabilities if they have the shape of data.
+    """
+
+    param, op = SoftmaxOutputParam, SoftmaxOutputOp
+    argument_docs = {
+        "data": "scores of the classes",
+        "label": "index of the right class, or probabilities of the shape of data",
+    }
+    partial_shapes = True
+
+    @property
+    def backward_needs(self):
+        return ("in_data", "out_data", *(("out_grad",) if self.params.out_grad else ()))
+
+    @property
+    def is_loss(self):
+        return not self.params.out_grad
+
+    def infer_shape(self, in_shapes):
+        shape, label = in_shapes
+        if shape is None:
+            return in_shapes, [None]
+        if len(shape) < 2:
+            raise ShapeError(f"{self.label}: data must have 2 dimensions or more, got shape {tuple(shape)}")
+        same = None if label is None else merge_shapes(tuple(shape), tuple(label))
+        if same is not None:  # probabilities
+            return [same, same], [same]
+        return [shape, self._label_shape(tuple(shape), label)], [shape]
+
+    def _label_shape(self, shape, label):
+        if self.params.multi_output:
+            positions = product(shape[2:]) if known(shape[2:]) else -1
+            forms = [(shape[0], positions), (shape[0], *shape[2:]), (shape[0], 1, *shape[2:])]
+        elif self.params.preserve_shape:
+            forms = [shape[:-1]]
+        else:
+            forms = [shape[:-1], shape[:1]]
+        if label is None:
+            return forms[0]
+        for form in forms:
+            merged = merge_shapes(tuple(label), form)
+            if merged is not None:
+                return merged
+        need = " or ".join(str(f) for f in dict.fromkeys(forms))
+        raise ShapeError(
+            f"{self.label}: label must have shape {need}, or that of data, {shape}, got {tuple(label)}"
+        )
+
+    def infer_shape_from_outputs(self, in_shapes, out_shapes):
+        return [in_shapes[0] if in_shapes[0] is not None else out_shapes[0], in_shapes[1]]
+
+
+class SoftmaxCrossEntropyOp(Operator):
+    """The sum over the batch of -log(softmax(data)[label])."""
+
+    def __init__(self, params):
+        super().__init__(params)
+        self._softmax = None
+
+    def _probabilities(self, ctx, data):
+        loss = load_kernels("loss", ctx.device)
+        if self._softmax is None:
+            self._softmax = np.empty(data.shape, np.float32 if data.dtype == np.float16 else data.dtype)
+        loss.softmax(data[:, :, None], 1, False, self._softmax[:, :, None])
+        return self._softmax
+
+    def forward(self, ctx, in_data, req, out_data, aux):
+        data, label = in_data
+        index = load_kernels("loss", ctx.device).class_index(label)
+        p = self._probabilities(ctx, data)
+        inside = (index >= 0) & (index < data.shape[1])
+        chosen = p[np.flatnonzero(inside), index[inside]]
+        # MXNet keeps the logarithm finite in this way.
+        total = -np.log(np.maximum(chosen, 1e-8)).sum()
+        kernels.evaluate(None, [np.reshape(total, (1,))], out_data[0], req[0])
+
+    def backward(self, ctx, out_grad, in_data, out_data, req, in_grad, aux):
+        if req[0] == "null":
+            return
+        loss = load_kernels("loss", ctx.device)
+        data, label = in_data
+        p = self._probabilities(ctx, data)[:, :, None]
+        index = loss.class_index(label)[:, None]
+        work = np.empty_like(p)
+        loss.cross_entropy_gradient(p, index, False, -1, 0.0, float(out_grad[0][0]), False, work)
+        kernels.evaluate(None, [work[:, :, 0]], in_grad[0], req[0])
+
+
+@register("softmax_cross_entropy")
+class SoftmaxCrossEntropyProp(OperatorProperty):
+    """The cross-entropy of softmax(data) with class labels, summed over the batch."""
+
+    op = SoftmaxCrossEntropyOp
+    arguments, zero_grad = ("data", "label"), ("label",)
+    backward_needs = ("out_grad", "in_data")
+    argument_docs = {"data": "scores, of shape (batch, classes)", "label": "class indices, of shape (batch,)"}
+
+    def infer_shape(self, in_shapes):
+        shape, label = in_shapes
+        self.check_ndim("data", shape, 2)
+        label = shape[:1] if label is None else self.check_shape("label", label, shape[:1])
+        return [shape, label], [(1,)]
+
+    def infer_type(self, in_types):
+        data, label = in_types
+        return [data, label or data], [data]
+
+
+# -- regression ------------------------------------------------------------------------------------------
+
+
+class RegressionOp(Operator):
+    """``link(data)``; the gradient is ``slope(output, label)`` over the outputs of one sample."""
+
+    link = None
+
+    @staticmethod
+    def slope(y, t):
+        return y - t
+
+    def forward(self, ctx, in_data, req, out_data, aux):
+        kernels.evaluate(type(self).link, in_data[:1], out_data[0], req[0])
+
+    def backward(self, ctx, out_grad, in_data, out_data, req, in_grad, aux):
+        if req[0] == "null":
+            return
+        y, label = out_data[0], in_data[1].reshape(out_data[0].shape)
+        each = product(y.shape[1:])
+        factor = self.params.grad_scale / max(each, 1)
+        slope = self.slope
+        kernels.evaluate(lambda y, t: slope(y, t) * y.dtype.type(factor), [y, label], in_grad[0], req[0])
+
+
+class LogisticOp(RegressionOp):
+    link = staticmethod(sigmoid)
+
+
+class AbsoluteOp(RegressionOp):
+    @staticmethod
+    def slope(y, t):
+        return np.sign(y - t)
+
+
+class RegressionProp(LossProp):
+    """Base of the regression outputs."""
+
+    param = RegressionOutputParam
+    backward_needs = ("in_data", "out_data")
+    argument_docs = {"data": "what was predicted", "label": "what it should be, with as many entries"}
+
+    def infer_shape(self, in_shapes):
+        shape, label = in_shapes
+        if label is None:
+            label = shape[:1] if len(shape) == 2 and shape[1] == 1 else shape
+        if label[:1] != tuple(shape[:1]) or product(label) != product(shape):
+            raise ShapeError(
+                f"{self.label}: label must have as many entries as data, {tuple(shape)}, got {tuple(label)}"
+            )
+        return [shape, label], [shape]
+
+
+declare(
+    "LinearRegressionOutput",
+    RegressionProp,
+    "The data as it is; backward is the gradient of half the squared error.",
+    op=RegressionOp,
+)
+declare(
+    "LogisticRegressionOutput",
+    RegressionProp,
+    "sigmoid(data); backward is the gradient of the binary cross-entropy.",
+    op=LogisticOp,
+)
+declare(
+    "MAERegressionOutput",
+    RegressionProp,
+    "The data as it is; backward is the gradient of the absolute error.",
+    op=AbsoluteOp,
+)
+
+
+class SVMOutputOp(Operator):
+    def forward(self, ctx, in_data, req, out_data, aux):
+        kernels.evaluate(None, in_data[:1], out_data[0], req[0])
+
+    def backward(self, ctx, out_grad, in_data, out_data, req, in_grad, aux):
+        if req[0] == "null":
+            return
+        loss = load_kernels("loss", ctx.device)
+        p = self.params
+        x = np.ascontiguousarray(out_data[0], np.float32 if out_data[0].dtype == np.float16 else None)
+        work = np.empty_like(x)
+        index = loss.class_index(in_data[1])
+        loss.svm_gradient(x, index, p.margin, p.regularization_coefficient, p.use_linear, work)
+        kernels.evaluate(None, [work], in_grad[0], req[0])
+
+
+@register("SVMOutput")
+class SVMOutputProp(LossProp):
+    """The data as it is; backward is the gradient of a support vector machine's hinge loss."""
+
+    param, op = SVMOutputParam, SVMOutputOp
+    backward_needs = ("in_data", "out_data")
+    argument_docs = {"data": "scores, of shape (batch, classes)", "label": "class indices, of shape (batch,)"}
+
+    def infer_shape(self, in_shapes):
+        shape, label = in_shapes
+        self.check_ndim("data", shape, 2)
+        label = shape[:1] if label is None else self.check_shape("label", label, shape[:1])
+        return [shape, label], [shape]
+
+
+# -- losses made of other operators ----------------------------------------------------------------------
+
+
+class MakeLossOp(Operator):
+    """Identity with a constant gradient."""
+
+    def forward(self, ctx, in_data, req, out_data, aux):
+        kernels.evaluate(None, in_data, out_data[0], req[0])
+
+    def factor(self, data, shape):
+        p = self.params
+        if p.normalization == "batch":
+            return p.grad_scale / max(product(shape[:-1]), 1)
+        if p.normalization == "valid":
+            return p.grad_scale / max(int(np.count_nonzero(data > p.valid_thresh)), 1)
+        return p.grad_scale
+
+    def backward(self, ctx, out_grad, in_data, out_data, req, in_grad, aux):
+        if req[0] != "null":
+            value = np.array(self.factor(in_data[0], in_grad[0].shape), in_grad[0].dtype)
+            kernels.evaluate(None, [value], in_grad[0], req[0])
+
+
+class PlainMakeLossOp(MakeLossOp):
+    def factor(self, data, shape):
+        return 1
+
+
+class MakeLossBase(ElementwiseProp):
+    is_loss = True
+    argument_docs = {"data": "the loss, computed by other operators"}
+
+
+@register("MakeLoss")
+class MakeLossProp(MakeLossBase):
+    """Makes a loss of any array: the data as it is, whose gradient is ``grad_scale``."""
+
+    param, op = MakeLossParam, MakeLossOp
+
+    @property
+    def backward_needs(self):
+        return ("in_data",) if self.params.normalization == "valid" else ()
+
+
+declare(
+    "make_loss",
+    MakeLossBase,
+    "Makes a loss of any array: the data as it is, whose gradient is 1.",
+    op=PlainMakeLossOp,
+    outputs=("loss",),
+    backward_needs=(),
+)

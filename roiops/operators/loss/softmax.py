@@ -1,0 +1,163 @@
+"""Softmax in its several forms."""
+
+import numpy as np
+
+from ...errors import ShapeError
+from ...kernels.cpu import tensor as kernels
+from ...params.loss import SoftmaxActivationParam, SoftmaxParam
+from ...registry import register
+from ..base import Operator, OperatorProperty, merge_shapes
+from ..base import kernels as load_kernels
+from ..tensor.common import check_axis, declare
+
+__all__ = []
+
+
+class SoftmaxOp(Operator):
+    """Softmax along an axis; the subclasses change the sign or take the logarithm."""
+
+    sign, log = 1, False
+
+    def axis(self, data):
+        return self.params.axis % data.ndim
+
+    @property
+    def scale(self):
+        return self.sign / (self.params.temperature or 1.0)
+
+    def forward(self, ctx, in_data, req, out_data, aux):
+        loss = load_kernels("loss", ctx.device)
+        data, axis = in_data[0], self.axis(in_data[0])
+        if len(in_data) > 1:
+            self._forward_masked(loss, in_data, axis, req[0], out_data[0])
+            return
+        kernels.fill(
+            out_data[0],
+            req[0],
+            lambda out: loss.softmax(
+                loss.split_axis(data, axis), self.scale, self.log, loss.split_axis(out, axis)
+            ),
+        )
+
+    def _forward_masked(self, loss, in_data, axis, req, out):
+        data, length = in_data
+        outside = self._outside(data, length, axis)
+        lowest = np.where(outside, -np.inf * self.sign, data)
+
+        def compute(target):
+            loss.softmax(loss.split_axis(lowest, axis), self.scale, self.log, loss.split_axis(target, axis))
+            target[outside] = 0
+
+        kernels.fill(out, req, compute)
+
+    @staticmethod
+    def _outside(data, length, axis):
+        """Where the index along the axis is not below the length."""
+        index = np.arange(data.shape[axis]).reshape([-1 if i == axis else 1 for i in range(data.ndim)])
+        return np.broadcast_to(index >= np.expand_dims(length, axis), data.shape)
+
+    def backward(self, ctx, out_grad, in_data, out_data, req, in_grad, aux):
+        loss = load_kernels("loss", ctx.device)
+        axis = self.axis(out_data[0])
+        grad = out_grad[0]
+        outside = self._outside(grad, in_data[1], axis) if len(in_data) > 1 else None
+        if outside is not None and self.log:
+            grad = np.where(outside, 0, grad)
+
+        def compute(target):
+            g, y, t = (loss.split_axis(a, axis) for a in (grad, out_data[0], target))
+            loss.softmax_gradient(g, y, self.scale, self.log, False, t)
+            if outside is not None:
+                target[outside] = 0
+
+        kernels.fill(in_grad[0], req[0], compute)
+        if len(in_data) > 1 and req[1] in ("write", "inplace"):
+            in_grad[1][...] = 0
+
+
+class SoftminOp(SoftmaxOp):
+    sign = -1
+
+
+class LogSoftmaxOp(SoftmaxOp):
+    log = True
+
+
+class SoftmaxProp(OperatorProperty):
+    """Base of softmax, softmin and log_softmax."""
+
+    param = SoftmaxParam
+    arguments, zero_grad = ("data", "length"), ("length",)
+    argument_docs = {
+        "data": "the array",
+        "length": "with use_length: how many entries count, an integer for each row along the axis",
+    }
+    partial_shapes = True
+    inplace, inplace_grad = {0: 0}, {0: 0}
+
+    def list_arguments(self):
+        return ("data", "length") if self.params.use_length else ("data",)
+
+    @property
+    def backward_needs(self):
+        return ("out_grad", "in_data", "out_data") if self.params.use_length else ("out_grad", "out_data")
+
+    def infer_shape(self, in_shapes):
+        shape = in_shapes[0]
+        if shape is None:
+            return in_shapes, [None]
+        axis = check_axis(self, "axis", self.params.axis, len(shape))
+        if self.params.use_length:
+            rows = (*shape[:axis], *shape[axis + 1 :])
+            length = merge_shapes(in_shapes[1], rows)
+            if length is None:
+                raise ShapeError(f"{self.label}: length must have shape {rows}, got {tuple(in_shapes[1])}")
+            return [shape, length], [shape]
+        return in_shapes, [shape]
+
+    def infer_shape_from_outputs(self, in_shapes, out_shapes):
+        return [merge_shapes(in_shapes[0], out_shapes[0]) or in_shapes[0], *in_shapes[1:]]
+
+    def infer_type(self, in_types):
+        types = [in_types[0]]
+        if self.params.use_length:
+            types.append(in_types[1] or np.dtype(np.int32))
+        return types, [self.params.dtype or in_types[0]]
+
+
+declare("softmax", SoftmaxProp, "exp(data), scaled so that the entries along an axis sum to 1.", op=SoftmaxOp)
+declare("softmin", SoftmaxProp, "softmax(-data).", op=SoftminOp)
+declare("log_softmax", SoftmaxProp, "The logarithm of softmax, without overflow.", op=LogSoftmaxOp)
+
+
+class SoftmaxActivationOp(SoftmaxOp):
+    scale = 1
+
+    def axis(self, data):
+        return 1 if self.params.mode == "channel" else data.ndim - 1
+
+
+@register("SoftmaxActivation")
+class SoftmaxActivationProp(OperatorProperty):
+    """Softmax along axis 1 (``mode="channel"``) or the last axis (``"instance"``).
+
+    MXNet's backward takes axis 1 in both modes; here it takes the axis of the forward pass.
+    """
+
+    param, op = SoftmaxActivationParam, SoftmaxActivationOp
+    backward_needs = ("out_grad", "out_data")
+    partial_shapes = True
+    inplace, inplace_grad = {0: 0}, {0: 0}
+    argument_docs = {"data": "the array; three or more dimensions for channel"}
+
+    def infer_shape(self, in_shapes):
+        (shape,) = in_shapes
+        if shape is not None and len(shape) < (3 if self.params.mode == "channel" else 2):
+            raise ShapeError(
+                f"{self.label}: data must have {'3' if self.params.mode == 'channel' else '2'} dimensions "
+                f"or more for mode {self.params.mode!r}, got shape {tuple(shape)}"
+            )
+        return in_shapes, [shape]
+
+    def infer_shape_from_outputs(self, in_shapes, out_shapes):
+        return [merge_shapes(in_shapes[0], out_shapes[0]) or in_shapes[0]]

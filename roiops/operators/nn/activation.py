@@ -1,0 +1,150 @@
+"""Activation functions."""
+
+import math
+
+import numpy as np
+
+from ... import random
+from ...errors import ShapeError
+from ...params.nn import ActivationParam, LeakyReLUParam
+from ...registry import register
+from ..base import kernels
+from .dense import DenseOperator, FloatProperty
+
+__all__ = ["ActivationOp", "ActivationProp", "LeakyReLUOp", "LeakyReLUProp"]
+
+
+class ActivationOp(DenseOperator):
+    def compute(self, ctx, in_data, out_data, aux):
+        kernels("act", ctx.device).forward(self.params.act_type, in_data[0], out_data[0])
+
+    def gradient(self, ctx, out_grad, in_data, out_data, in_grad, aux):
+        if in_grad[0] is not None:
+            kernels("act", ctx.device).backward(self.params.act_type, out_grad[0], out_data[0], in_grad[0])
+
+
+@register("Activation", "_npx_activation")
+class ActivationProp(FloatProperty):
+    """Apply a function to each element."""
+
+    param, op = ActivationParam, ActivationOp
+    argument_docs = {"data": "any shape"}
+    backward_needs = ("out_grad", "out_data")
+    inplace = {0: 0}
+    inplace_grad = {0: 0}
+
+
+_SELU_SCALE = 1.0507009873554804934193349852946
+_SELU_ALPHA = 1.6732632423543772848170429916717
+
+
+class LeakyReLUOp(DenseOperator):
+    def compute(self, ctx, in_data, out_data, aux):
+        kind, data, out = self.params.act_type, in_data[0], out_data[0]
+        act = kernels("act", ctx.device)
+        if kind == "rrelu" and ctx.is_train:
+            mask = self.scratch("mask", data.shape, data.dtype) if out_data[1] is None else out_data[1]
+            low, high = self.params.lower_bound, self.params.upper_bound
+            mask[...] = random.generator().uniform(low, high, data.shape)
+            np.multiply(data, np.where(data > 0, data.dtype.type(1), mask), out=out)
+        elif kind == "elu":
+            _elu(data, self.params.slope, 1, out)
+        elif kind == "selu":
+            _elu(data, _SELU_ALPHA, _SELU_SCALE, out)
+        elif kind == "gelu":
+            act.gelu(data.reshape(-1), out.reshape(-1))
+        else:
+            rows, slope = self._rows(data, in_data)
+            act.leaky(rows, slope, out.reshape(rows.shape))
+            if kind == "rrelu" and out_data[1] is not None:
+                out_data[1][...] = slope[0]
+
+    def gradient(self, ctx, out_grad, in_data, out_data, in_grad, aux):
+        kind, head, data = self.params.act_type, out_grad[0], in_data[0]
+        act = kernels("act", ctx.device)
+        target = self.scratch("data", data.shape, data.dtype) if in_grad[0] is None else in_grad[0]
+        if kind == "rrelu" and ctx.is_train:
+            np.multiply(head, np.where(data > 0, data.dtype.type(1), out_data[1]), out=target)
+        elif kind == "elu":
+            _elu_backward(head, data, self.params.slope, 1, target)
+        elif kind == "selu":
+            _elu_backward(head, data, _SELU_ALPHA, _SELU_SCALE, target)
+        elif kind == "gelu":
+            act.gelu_backward(head.reshape(-1), data.reshape(-1), target.reshape(-1))
+        else:
+            rows, slope = self._rows(data, in_data)
+            grad_slope = self.scratch("slope", slope.shape, np.float64)
+            act.leaky_backward(head.reshape(rows.shape), rows, slope, target.reshape(rows.shape), grad_slope)
+            if kind == "prelu" and in_grad[1] is not None:
+                in_grad[1][...] = self._sum_slopes(grad_slope, data, in_grad[1])
+
+    def _rows(self, data, in_data):
+        """The data as rows of one slope each, and those slopes."""
+        p = self.params
+        if p.act_type != "prelu":
+            mean = (p.lower_bound + p.upper_bound) / 2
+            return data.reshape(1, -1), np.full(1, p.slope if p.act_type == "leaky" else mean, data.dtype)
+        gamma = in_data[1].reshape(-1)
+        channels = data.shape[1] if data.ndim > 1 else 1
+        rows = data.reshape(data.shape[0] * channels, math.prod(data.shape[2:]))
+        return rows, np.tile(np.broadcast_to(gamma, channels), data.shape[0])
+
+    @staticmethod
+    def _sum_slopes(grad_slope, data, gamma):
+        by_channel = grad_slope.reshape(data.shape[0], -1).sum(axis=0)
+        return (by_channel.sum() if gamma.size == 1 else by_channel).reshape(gamma.shape)
+
+
+def _elu(data, alpha, scale, out):
+    negative = np.expm1(np.minimum(data, 0))
+    negative *= alpha
+    np.copyto(negative, data, where=data > 0)
+    np.multiply(negative, scale, out=out)
+
+
+def _elu_backward(head, data, alpha, scale, target):
+    slope = np.exp(np.minimum(data, 0))
+    slope *= alpha
+    slope[data > 0] = 1
+    slope *= scale
+    np.multiply(head, slope, out=target)
+
+
+@register("LeakyReLU")
+class LeakyReLUProp(FloatProperty):
+    """Rectifiers that let something through below 0."""
+
+    param, op = LeakyReLUParam, LeakyReLUOp
+    arguments = ("data", "gamma")
+    argument_docs = {
+        "data": "any shape",
+        "gamma": "slopes by channel, or one slope; only for act_type='prelu'",
+    }
+    outputs = ("output", "mask")
+    variable_attributes = {"gamma": {"__init__": '["Constant", {"value": 0.25}]'}}
+
+    def list_arguments(self):
+        return self.arguments if self.params.act_type == "prelu" else self.arguments[:1]
+
+    def list_outputs(self):
+        return self.outputs if self.params.act_type == "rrelu" else self.outputs[:1]
+
+    @property
+    def backward_needs(self):
+        if self.params.act_type == "rrelu":
+            return ("out_grad", "in_data", "out_data")
+        return ("out_grad", "in_data")
+
+    def infer_shape(self, in_shapes):
+        data = in_shapes[0]
+        outs = [data] * len(self.list_outputs())
+        if self.params.act_type != "prelu":
+            return in_shapes, outs
+        gamma = in_shapes[1]
+        if data is not None:
+            channels = data[1] if len(data) > 1 else 1
+            if gamma is None:
+                gamma = (channels,)
+            elif -1 not in gamma and channels != -1 and math.prod(gamma) not in (1, channels):
+                raise ShapeError(f"{self.label}: gamma must have shape ({channels},) or (1,), got {gamma}")
+        return [data, gamma], outs

@@ -1,0 +1,144 @@
+"""Batch normalisation."""
+
+import numpy as np
+
+from ...params.nn import BatchNormParam, SyncBatchNormParam
+from ...registry import register
+from ..base import kernels
+from .dense import DenseOperator, FloatProperty, row_view
+
+__all__ = ["BatchNormOp", "BatchNormProp", "SyncBatchNormProp"]
+
+
+class BatchNormOp(DenseOperator):
+    """As in MXNet, backward is what moves the moving statistics, and the second hidden output is 1 / std."""
+
+    def compute(self, ctx, in_data, out_data, aux):
+        data, gamma, beta = in_data
+        norm = kernels("norm", ctx.device)
+        view = row_view(data, self.params.axis)
+        mean, invstd = self._statistics(out_data, gamma.dtype)
+        if ctx.is_train and not self.params.use_global_stats:
+            norm.batch_statistics(view, self.params.eps, mean, invstd)
+        else:
+            moving_mean, moving_var = aux
+            np.copyto(mean, moving_mean)
+            np.copyto(invstd, self._invstd(moving_var))
+        if out_data[0] is not None:
+            scale = invstd if self.params.fix_gamma else invstd * gamma
+            norm.scale_channels(view, mean, scale, beta, -np.inf, row_view(out_data[0], self.params.axis))
+
+    def _statistics(self, out_data, dtype):
+        """Where mean and invstd go: the hidden outputs, or scratch where nobody wants those."""
+        return [
+            self.scratch(name, (self._channels,), dtype) if array is None else array
+            for name, array in zip(("mean", "invstd"), out_data[1:], strict=True)
+        ]
+
+    def _invstd(self, variance):
+        return 1 / np.sqrt(variance + variance.dtype.type(self.params.eps))
+
+    def forward(self, ctx, in_data, req, out_data, aux):
+        self._channels = in_data[1].shape[0]
+        super().forward(ctx, in_data, req, out_data, aux)
+
+    def bind_relu(self, ctx, in_data, aux, out):
+        """A call that computes ``relu(batch_norm)`` by the moving statistics into ``out``, for inference.
+
+        Arrays are dense and of one dtype, and stay the same ones from call to call.
+        """
+        axis, norm = self.params.axis, kernels("norm", ctx.device)
+        data, gamma, beta = in_data
+        gamma = np.ones_like(gamma) if self.params.fix_gamma else gamma
+        scale, eps = np.empty_like(gamma), gamma.dtype.type(self.params.eps)
+        view, target = row_view(data, axis), row_view(out, axis)
+
+        def call():
+            np.add(aux[1], eps, out=scale)
+            np.sqrt(scale, out=scale)
+            np.divide(gamma, scale, out=scale)
+            norm.scale_channels(view, aux[0], scale, beta, 0.0, target)
+
+        return call
+
+    def gradient(self, ctx, out_grad, in_data, out_data, in_grad, aux):
+        data, gamma, _ = in_data
+        moving_mean, moving_var = aux
+        moving = self.params.use_global_stats or not ctx.is_train
+        if moving:
+            mean, invstd = moving_mean.astype(gamma.dtype), self._invstd(moving_var).astype(gamma.dtype)
+        else:
+            _, mean, invstd = out_data
+        grad_gamma = self.scratch("gamma", gamma.shape, gamma.dtype)
+        grad_beta = self.scratch("beta", gamma.shape, gamma.dtype)
+        view = row_view(data, self.params.axis)
+        grad_data = in_grad[0]
+        kernels("norm", ctx.device).batch_backward(
+            row_view(out_grad[0], self.params.axis),
+            view,
+            mean,
+            invstd,
+            np.ones_like(gamma) if self.params.fix_gamma else gamma,
+            moving,
+            view if grad_data is None else row_view(grad_data, self.params.axis),
+            grad_data is not None,
+            grad_gamma,
+            grad_beta,
+        )
+        if in_grad[1] is not None:
+            in_grad[1][...] = 0 if self.params.fix_gamma else grad_gamma
+        if in_grad[2] is not None:
+            in_grad[2][...] = grad_beta
+        if not moving:
+            keep = float(np.float32(self.params.momentum))  # MXNet holds it in float32
+            moving_mean[...] = moving_mean * keep + mean * (1 - keep)
+            moving_var[...] = moving_var * keep + (1 / np.square(invstd) - self.params.eps) * (1 - keep)
+
+
+@register("BatchNorm", "BatchNorm_v1", "CuDNNBatchNorm", "_npx_batch_norm")
+class BatchNormProp(FloatProperty):
+    """Normalise each channel by its batch's mean and variance when training, by moving ones otherwise."""
+
+    param, op = BatchNormParam, BatchNormOp
+    arguments = ("data", "gamma", "beta")
+    aux = ("moving_mean", "moving_var")
+    outputs = ("output", "mean", "var")
+    variable_attributes = {
+        "moving_mean": {"__init__": '["zero", {}]'},
+        "moving_var": {"__init__": '["one", {}]'},
+    }
+    argument_docs = {
+        "data": "any shape of two dimensions or more",
+        "gamma": "scale of each channel; taken as 1 with fix_gamma",
+        "beta": "shift of each channel",
+        "moving_mean": "moving mean of each channel, updated by backward in training",
+        "moving_var": "moving variance of each channel, updated by backward in training",
+    }
+
+    @property
+    def num_visible_outputs(self):
+        return 3 if self.params.output_mean_var else 1
+
+    def infer_shape(self, in_shapes):
+        data = in_shapes[0]
+        if data is None:
+            return in_shapes, [None] * 3, [None] * 2
+        channels = data[self.axis_of(self.params.axis, len(data))]
+        gamma = self.complete("gamma", in_shapes[1], (channels,))
+        beta = self.complete("beta", in_shapes[2], gamma)
+        return [data, beta, beta], [data, beta, beta], [beta, beta]
+
+    def infer_type(self, in_types):
+        dtype = in_types[0]
+        self.check_float(dtype)
+        if dtype is None:
+            return in_types, [None] * 3, [None] * 2
+        stats = np.dtype(np.float32) if dtype == np.float16 else dtype
+        return [dtype, stats, stats], [dtype, stats, stats], [stats, stats]
+
+
+@register("_contrib_SyncBatchNorm")
+class SyncBatchNormProp(BatchNormProp):
+    """BatchNorm under the name of its many-device form; here there is one device."""
+
+    param = SyncBatchNormParam

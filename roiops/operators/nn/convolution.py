@@ -1,0 +1,292 @@
+"""Convolution and its transpose."""
+
+import functools
+
+import numpy as np
+
+from ...errors import ShapeError
+from ...params.nn import ConvolutionParam, DeconvolutionParam
+from ...registry import register
+from ..base import kernels, merge_shapes
+from .dense import DenseOperator, FloatProperty
+
+__all__ = ["ConvolutionOp", "ConvolutionProp", "DeconvolutionOp", "DeconvolutionProp"]
+
+
+def _three(values: tuple, fill: int) -> tuple:
+    """Per-axis values for depth, height and width, ``fill`` for the axes that are not there."""
+    return (fill,) * (3 - len(values)) + tuple(values)
+
+
+def _as_3d(array):
+    """``(N, C, *spatial)`` as ``(N, C, D, H, W)``, sharing memory."""
+    return array.reshape(array.shape[:2] + _three(array.shape[2:], 1))
+
+
+def _channels_second(shape, last: bool):
+    return (shape[0], shape[-1], *shape[1:-1]) if last and shape is not None else shape
+
+
+def _layout(shape, last: bool):
+    return (shape[0], *shape[2:], shape[1]) if last and shape is not None else shape
+
+
+class _ConvolutionBase(DenseOperator):
+    """Both directions: the window in kernel terms, and layouts with the channels last."""
+
+    def forward(self, ctx, in_data, req, out_data, aux):
+        if self.params.channels_last:
+            in_data, out_data = self._channels_second(in_data), self._channels_second(out_data)
+        super().forward(ctx, in_data, req, out_data, aux)
+
+    def backward(self, ctx, out_grad, in_data, out_data, req, in_grad, aux):
+        if self.params.channels_last:
+            out_grad, in_data, in_grad = map(self._channels_second, (out_grad, in_data, in_grad))
+        super().backward(ctx, out_grad, in_data, [None], req, in_grad, aux)
+
+    @staticmethod
+    def _channels_second(arrays):
+        return [a if a is None or a.ndim < 3 else np.moveaxis(a, -1, 1) for a in arrays]
+
+    def window(self, pad):
+        p = self.params
+        stride, dilate = p.axes(p.stride, 1), p.axes(p.dilate, 1)
+        return _three(p.kernel, 1), _three(stride, 1), _three(dilate, 1), _three(pad, 0)
+
+
+class ConvolutionOp(_ConvolutionBase):
+    """A convolution, with what an executor may let it do on the way: see :meth:`bind_fused`."""
+
+    def __init__(self, params):
+        super().__init__(params)
+        self._window = self.window(params.axes(params.pad, 0))
+        self._forward = self._backward = None
+
+    def compute(self, ctx, in_data, out_data, aux):
+        data, weight = map(_as_3d, in_data[:2])
+        bias = None if self.params.no_bias else in_data[2]
+        self._kernel(ctx)(data, weight, bias, _as_3d(out_data[0]), steady=not ctx.is_train)
+
+    def _kernel(self, ctx):
+        if self._forward is None:
+            self._forward = kernels("conv", ctx.device).Forward(self._window, self.params.num_group)
+        return self._forward
+
+    def bind_fused(self, ctx, in_data, out, *, batch_norm=None, other=None, relu=False):
+        """A call that computes ``relu(batch_norm(convolution) + other)`` into ``out``, for inference.
+
+        Any of the three may be left out. ``batch_norm`` is ``(gamma, beta, moving_mean, moving_var, eps)``,
+        gamma an array of ones where it is fixed; the arrays are read anew in each call. ``other`` is an
+        array of the output's shape and may be ``out`` itself. All arrays stay the same ones from call to
+        call. Returns None where this convolution cannot (only dense float32 arrays of one or two spatial
+        axes can); the operators are then to be run one by one.
+        """
+        arrays = [*in_data, out, *(batch_norm or ())[:4], *([] if other is None else [other])]
+        dense = all(a.dtype == np.float32 and a.flags.c_contiguous for a in arrays)
+        if not dense or self.params.channels_last or len(self.params.kernel) == 3:
+            return None
+        conv = kernels("conv", ctx.device)
+        data, weight, target = map(_as_3d, (*in_data[:2], out))
+        zeros = np.zeros(len(weight), np.float32)
+        bias = zeros if self.params.no_bias else in_data[2]
+        finish = None
+        if batch_norm is not None:
+            *statistics, eps = batch_norm
+            finish = functools.partial(conv.fold_batch_norm, *statistics, np.float32(eps))
+        return functools.partial(
+            self._kernel(ctx),
+            data,
+            weight,
+            bias,
+            target,
+            finish=finish,
+            other=None if other is None else _as_3d(other),
+            floor=0 if relu else -np.inf,
+        )
+
+    def gradient(self, ctx, out_grad, in_data, out_data, in_grad, aux):
+        conv, groups = kernels("conv", ctx.device), self.params.num_group
+        head, data, weight = _as_3d(out_grad[0]), _as_3d(in_data[0]), _as_3d(in_data[1])
+        if in_grad[0] is not None:
+            if self._backward is None:
+                self._backward = conv.BackwardData(self._window, groups)
+            self._backward(head, weight, _as_3d(in_grad[0]))
+        if in_grad[1] is not None:
+            conv.backward_weight(head, data, self._window, groups, _as_3d(in_grad[1]))
+        if not self.params.no_bias and in_grad[2] is not None:
+            np.sum(head, axis=(0, 2, 3, 4), out=in_grad[2])
+
+
+@register("Convolution", "Convolution_v1", "_npx_convolution")
+class ConvolutionProp(FloatProperty):
+    """Slide a window over one to three spatial axes and take the weighted sum of what it covers."""
+
+    param, op = ConvolutionParam, ConvolutionOp
+    arguments = ("data", "weight", "bias")
+    argument_docs = {
+        "data": "images, (batch, channels, *spatial)",
+        "weight": "filters, (num_filter, channels / num_group, *kernel)",
+        "bias": "one number for each filter; not with no_bias",
+    }
+    backward_needs = ("out_grad", "in_data")
+
+    def list_arguments(self):
+        return self.arguments[:2] if self.params.no_bias else self.arguments
+
+    def infer_shape(self, in_shapes):
+        p, last = self.params, self.params.channels_last
+        data = _channels_second(in_shapes[0], last)
+        weight = _channels_second(in_shapes[1], last)
+        if data is None:
+            return in_shapes, [None]
+        self.check_ndim("data", in_shapes[0], len(p.kernel) + 2)
+        if weight is not None:
+            self.check_ndim("weight", in_shapes[1], len(p.kernel) + 2)
+        channels = data[1]
+        if channels == -1 and weight is not None and weight[1] != -1:
+            channels = weight[1] * p.num_group
+        if channels != -1 and channels % p.num_group:
+            raise ShapeError(
+                f"{self.label}: data must have a multiple of num_group {p.num_group} channels, "
+                f"got shape {in_shapes[0]}"
+            )
+        per_group = -1 if channels == -1 else channels // p.num_group
+        need = _layout((p.num_filter, per_group, *p.kernel), last)
+        shapes = [
+            _layout((data[0], channels, *data[2:]), last),
+            self.complete("weight", in_shapes[1], need),
+        ]
+        if not p.no_bias:
+            shapes.append(self.complete("bias", in_shapes[2], (p.num_filter,)))
+        return shapes, [_layout((data[0], p.num_filter, *self._spatial(data)), last)]
+
+    def _spatial(self, data):
+        p = self.params
+        sizes = []
+        for size, kernel, stride, dilate, pad in zip(
+            data[2:], p.kernel, p.axes(p.stride, 1), p.axes(p.dilate, 1), p.axes(p.pad, 0), strict=True
+        ):
+            extent = dilate * (kernel - 1) + 1
+            if size != -1 and extent > size + 2 * pad:
+                raise ShapeError(
+                    f"{self.label}: kernel {p.kernel} with dilate {p.axes(p.dilate, 1)} must fit into data, "
+                    f"got {data[2:]} padded by {p.axes(p.pad, 0)}"
+                )
+            sizes.append(-1 if size == -1 else (size + 2 * pad - extent) // stride + 1)
+        return sizes
+
+    def infer_shape_from_outputs(self, in_shapes, out_shapes):
+        p, out = self.params, out_shapes[0]
+        if out is None or p.channels_last:
+            return in_shapes
+        sizes = [
+            size + dilate * (kernel - 1) - 2 * pad if size != -1 and stride == 1 else -1
+            for size, kernel, stride, dilate, pad in zip(
+                out[2:], p.kernel, p.axes(p.stride, 1), p.axes(p.dilate, 1), p.axes(p.pad, 0), strict=False
+            )
+        ]
+        merged = merge_shapes(in_shapes[0], (out[0], -1, *sizes))
+        return [in_shapes[0] if merged is None else merged, *in_shapes[1:]]
+
+
+class DeconvolutionOp(_ConvolutionBase):
+    def compute(self, ctx, in_data, out_data, aux):
+        data, weight, out = _as_3d(in_data[0]), _as_3d(in_data[1]), _as_3d(out_data[0])
+        window = self._window(in_data[0])
+        kernels("conv", ctx.device).backward_data(data, weight, window, self.params.num_group, out)
+        if not self.params.no_bias:
+            out += in_data[2].reshape(-1, 1, 1, 1)
+
+    def gradient(self, ctx, out_grad, in_data, out_data, in_grad, aux):
+        conv, groups = kernels("conv", ctx.device), self.params.num_group
+        head, data, weight = _as_3d(out_grad[0]), _as_3d(in_data[0]), _as_3d(in_data[1])
+        window = self._window(in_data[0])
+        if in_grad[0] is not None:
+            conv.forward(head, weight, None, window, groups, _as_3d(in_grad[0]))
+        if in_grad[1] is not None:
+            conv.backward_weight(data, head, window, groups, _as_3d(in_grad[1]))
+        if not self.params.no_bias and in_grad[2] is not None:
+            np.sum(head, axis=(0, 2, 3, 4), out=in_grad[2])
+
+    def _window(self, data):
+        return self.window(_border(self.params, data.shape[2:])[0])
+
+
+def _border(params, sizes):
+    """``(pad, adj)`` for each axis of a deconvolution; with target_shape they follow from it."""
+    target = params.axes(params.target_shape, 0)
+    if not any(target):
+        return params.axes(params.pad, 0), params.axes(params.adj, 0)
+    pads, adjs = [], []
+    stride, dilate = params.axes(params.stride, 1), params.axes(params.dilate, 1)
+    for want, size, kernel, step, gap in zip(target, sizes, params.kernel, stride, dilate, strict=True):
+        surplus = step * (size - 1) + gap * (kernel - 1) + 1 - want
+        adjs.append(surplus % 2)
+        pads.append((surplus + 1) // 2)
+    return tuple(pads), tuple(adjs)
+
+
+@register("Deconvolution", "_npx_deconvolution")
+class DeconvolutionProp(FloatProperty):
+    """The transpose of a convolution: each input pixel adds a weighted window to the output."""
+
+    param, op = DeconvolutionParam, DeconvolutionOp
+    arguments = ("data", "weight", "bias")
+    argument_docs = {
+        "data": "images, (batch, channels, *spatial)",
+        "weight": "filters, (channels, num_filter / num_group, *kernel)",
+        "bias": "one number for each output channel; not with no_bias",
+    }
+    backward_needs = ("out_grad", "in_data")
+
+    def list_arguments(self):
+        return self.arguments[:2] if self.params.no_bias else self.arguments
+
+    def infer_shape(self, in_shapes):
+        p, last = self.params, self.params.channels_last
+        data = _channels_second(in_shapes[0], last)
+        if data is None:
+            return in_shapes, [None]
+        self.check_ndim("data", in_shapes[0], len(p.kernel) + 2)
+        weight = _channels_second(in_shapes[1], last)
+        channels = data[1]
+        if channels == -1 and weight is not None and len(weight) == len(data):
+            channels = weight[0]
+        if channels != -1 and channels % p.num_group:
+            raise ShapeError(
+                f"{self.label}: data must have a multiple of num_group {p.num_group} channels, "
+                f"got shape {in_shapes[0]}"
+            )
+        need = _layout((channels, p.num_filter // p.num_group, *p.kernel), last)
+        shapes = [
+            _layout((data[0], channels, *data[2:]), last),
+            self.complete("weight", in_shapes[1], need),
+        ]
+        if not p.no_bias:
+            shapes.append(self.complete("bias", in_shapes[2], (p.num_filter,)))
+        return shapes, [_layout((data[0], p.num_filter, *self._spatial(data)), last)]
+
+    def _spatial(self, data):
+        p = self.params
+        target = p.axes(p.target_shape, 0)
+        if any(target) and -1 in data[2:]:
+            return tuple(want or -1 for want in target)
+        pads, adjs = _border(p, data[2:])
+        if min(pads) < 0:
+            raise ShapeError(
+                f"{self.label}: target_shape must be one that data {data[2:]} can reach, got {p.target_shape}"
+            )
+        sizes = []
+        for size, kernel, stride, dilate, pad, adj in zip(
+            data[2:], p.kernel, p.axes(p.stride, 1), p.axes(p.dilate, 1), pads, adjs, strict=True
+        ):
+            if adj >= stride:
+                raise ShapeError(f"{self.label}: adj must be less than stride {stride}, got {adj}")
+            out = stride * (size - 1) + dilate * (kernel - 1) + 1 - 2 * pad + adj
+            if size != -1 and out < 1:
+                raise ShapeError(f"{self.label}: pad must leave some output, got {pads} for data {data[2:]}")
+            sizes.append(-1 if size == -1 else out)
+        return tuple(sizes)
+
+    def infer_shape_from_outputs(self, in_shapes, out_shapes):
+        return in_shapes

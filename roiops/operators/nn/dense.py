@@ -1,0 +1,134 @@
+"""Operators whose kernels want C-contiguous float32 or float64 arrays."""
+
+import math
+
+import numpy as np
+
+from ...errors import DTypeError, ShapeError
+from ..base import Operator, OperatorProperty
+
+__all__ = ["DenseOperator", "FloatProperty", "row_view"]
+
+
+class DenseOperator(Operator):
+    """An operator that computes on dense arrays only, and never sees a request.
+
+    Strided and float16 arrays are copied to scratch that is kept from call to call (float16 becomes
+    float32), results are copied back or added as requested. Subclasses override :meth:`compute` and
+    :meth:`gradient`; a result that nobody wants is None there, every other one is to be written.
+    """
+
+    def __init__(self, params):
+        super().__init__(params)
+        self._scratch = {}
+
+    def compute(self, ctx, in_data, out_data, aux) -> None:
+        raise NotImplementedError
+
+    def gradient(self, ctx, out_grad, in_data, out_data, in_grad, aux) -> None:
+        raise NotImplementedError
+
+    def forward(self, ctx, in_data, req, out_data, aux):
+        if all(r == "null" for r in req):
+            return
+        outs = [self._result(f"out{i}", a, r) for i, (a, r) in enumerate(zip(out_data, req, strict=True))]
+        self.compute(ctx, self._inputs("in", in_data), outs, aux)
+        _deliver(out_data, req, outs)
+
+    def backward(self, ctx, out_grad, in_data, out_data, req, in_grad, aux):
+        grads = [
+            self._result(f"grad{i}", a, "null" if a is None else r)
+            for i, (a, r) in enumerate(zip(in_grad, req, strict=True))
+        ]
+        self.gradient(
+            ctx,
+            self._inputs("head", out_grad),
+            self._inputs("in", in_data),
+            self._inputs("out", out_data),
+            grads,
+            aux,
+        )
+        _deliver(in_grad, req, grads)
+
+    def scratch(self, role: str, shape, dtype):
+        """An uninitialised array that stays the same one from call to call."""
+        array = self._scratch.get(role)
+        if array is None or array.shape != tuple(shape) or array.dtype != dtype:
+            array = self._scratch[role] = np.empty(shape, dtype)
+        return array
+
+    def _inputs(self, role, arrays):
+        return [self._dense(f"{role}{i}", a) for i, a in enumerate(arrays)]
+
+    def _dense(self, role, array):
+        if array is None or _is_dense(array):
+            return array
+        copy = self.scratch(role, array.shape, _wide(array.dtype))
+        np.copyto(copy, array)
+        return copy
+
+    def _result(self, role, array, req):
+        if req == "null":
+            return None
+        if req != "add" and _is_dense(array):
+            return array
+        return self.scratch("new " + role, array.shape, _wide(array.dtype))
+
+
+def _is_dense(array) -> bool:
+    return array.dtype.char != "e" and array.flags.c_contiguous
+
+
+def _wide(dtype):
+    return np.dtype(np.float32) if dtype == np.float16 else dtype
+
+
+def _deliver(targets, reqs, results) -> None:
+    for target, req, result in zip(targets, reqs, results, strict=True):
+        if result is None or result is target:
+            continue
+        if req == "add":
+            target += result
+        else:
+            np.copyto(target, result, casting="same_kind")
+
+
+def row_view(array, axis: int):
+    """``array`` as (outer, axis, inner)."""
+    shape = array.shape
+    axis %= len(shape)
+    return array.reshape(math.prod(shape[:axis]), shape[axis], math.prod(shape[axis + 1 :]))
+
+
+class FloatProperty(OperatorProperty):
+    """A property whose inputs are all of one floating-point dtype."""
+
+    partial_shapes = True
+    float_dtypes = (np.float16, np.float32, np.float64)
+
+    def infer_type(self, in_types):
+        typed = super().infer_type(in_types)
+        self.check_float(typed[1][0])
+        return typed
+
+    def check_float(self, dtype, name: str = "data") -> None:
+        if dtype is not None and dtype not in self.float_dtypes:
+            raise DTypeError(f"{self.label}: {name} must be float16, float32 or float64, got {dtype}")
+
+    def infer_shape_from_outputs(self, in_shapes, out_shapes):
+        """For operators that keep their first input's shape."""
+        return [out_shapes[0] if in_shapes[0] is None else in_shapes[0], *in_shapes[1:]]
+
+    def complete(self, name: str, shape, need: tuple) -> tuple:
+        """``shape``, possibly unknown, completed from ``need``, whose entries may be -1."""
+        if shape is None:
+            return tuple(need)
+        return self.check_shape(name, shape, tuple("any" if n == -1 else n for n in need))
+
+    def axis_of(self, axis: int, ndim: int) -> int:
+        """A parameter ``axis`` as a number from 0, checked."""
+        if not -ndim <= axis < ndim:
+            raise ShapeError(
+                f"{self.label}: axis must be in [{-ndim}, {ndim}) for {ndim} dimensions, got {axis}"
+            )
+        return axis % ndim

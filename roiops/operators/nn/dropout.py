@@ -1,0 +1,61 @@
+"""Dropout."""
+
+import numpy as np
+
+from ... import random
+from ...params.nn import DropoutParam
+from ...registry import register
+from .dense import DenseOperator, FloatProperty
+
+__all__ = ["DropoutOp", "DropoutProp"]
+
+
+class DropoutOp(DenseOperator):
+    def compute(self, ctx, in_data, out_data, aux):
+        data, (out, mask) = in_data[0], out_data
+        if not self._drops(ctx):
+            if out is not data:
+                np.copyto(out, data)
+            return
+        if mask is None:
+            mask = self.scratch("mask", self.mask_shape(data.shape), data.dtype)
+        keep = 1 - self.params.p
+        draws = random.generator().random(mask.shape, dtype=data.dtype)
+        np.less(draws, keep, out=mask, casting="unsafe")
+        if keep > 0:
+            mask *= 1 / keep
+        np.multiply(data, mask, out=out)
+
+    def gradient(self, ctx, out_grad, in_data, out_data, in_grad, aux):
+        if in_grad[0] is None:
+            return
+        if self._drops(ctx):
+            np.multiply(out_grad[0], out_data[1], out=in_grad[0])
+        elif in_grad[0] is not out_grad[0]:
+            np.copyto(in_grad[0], out_grad[0])
+
+    def _drops(self, ctx):
+        return self.params.p > 0 and (ctx.is_train or self.params.mode == "always")
+
+    def mask_shape(self, shape):
+        shared = {axis % len(shape) for axis in self.params.axes}
+        return tuple(1 if i in shared else n for i, n in enumerate(shape))
+
+
+@register("Dropout", "_npx_dropout")
+class DropoutProp(FloatProperty):
+    """Set a random part of the elements to 0 and scale the others up; the identity at inference."""
+
+    param, op = DropoutParam, DropoutOp
+    argument_docs = {"data": "any shape"}
+    outputs, visible_outputs = ("output", "mask"), 1
+    backward_needs = ("out_grad", "out_data")
+    inplace = {0: 0}
+    inplace_grad = {0: 0}
+
+    def infer_shape(self, in_shapes):
+        data = in_shapes[0]
+        if data is None:
+            return in_shapes, [None, None]
+        axes = {self.axis_of(axis, len(data)) for axis in self.params.axes}
+        return in_shapes, [data, tuple(1 if i in axes else n for i, n in enumerate(data))]

@@ -1,0 +1,83 @@
+"""Fully connected layers."""
+
+import math
+
+from ...params.nn import FullyConnectedParam
+from ...registry import register
+from ..base import kernels
+from .dense import DenseOperator, FloatProperty
+
+__all__ = ["FullyConnectedOp", "FullyConnectedProp"]
+
+
+class FullyConnectedOp(DenseOperator):
+    def __init__(self, params):
+        super().__init__(params)
+        self._forward = None
+
+    def compute(self, ctx, in_data, out_data, aux):
+        if self._forward is None:
+            self._forward = kernels("fc", ctx.device).Forward()
+        bias = None if self.params.no_bias else in_data[2]
+        self._forward(self._matrix(in_data[0]), in_data[1], bias, self._matrix(out_data[0]))
+
+    def gradient(self, ctx, out_grad, in_data, out_data, in_grad, aux):
+        grad_data, grad_weight, *grad_bias = in_grad
+        kernels("fc", ctx.device).backward(
+            self._matrix(out_grad[0]),
+            self._matrix(in_data[0]),
+            in_data[1],
+            None if grad_data is None else self._matrix(grad_data),
+            grad_weight,
+            grad_bias[0] if grad_bias else None,
+        )
+
+    def _matrix(self, array):
+        if self.params.flatten:
+            return array.reshape(len(array), math.prod(array.shape[1:]))
+        return array.reshape(math.prod(array.shape[:-1]), array.shape[-1])
+
+
+@register("FullyConnected", "_npx_fully_connected")
+class FullyConnectedProp(FloatProperty):
+    """A linear map of the features: ``data @ weight.T + bias``."""
+
+    param, op = FullyConnectedParam, FullyConnectedOp
+    arguments = ("data", "weight", "bias")
+    argument_docs = {
+        "data": "features, (batch, ...)",
+        "weight": "matrix, (num_hidden, features)",
+        "bias": "one number for each output feature; not with no_bias",
+    }
+    backward_needs = ("out_grad", "in_data")
+
+    def list_arguments(self):
+        return self.arguments[:2] if self.params.no_bias else self.arguments
+
+    def infer_shape(self, in_shapes):
+        p, data = self.params, in_shapes[0]
+        if data is None:
+            return in_shapes, [None]
+        if not data:
+            self.check_ndim("data", data, 1)
+        if p.flatten:
+            features = -1 if -1 in data[1:] else math.prod(data[1:])
+            out = (data[0], p.num_hidden)
+        else:
+            features, out = data[-1], (*data[:-1], p.num_hidden)
+        weight = self.complete("weight", in_shapes[1], (p.num_hidden, features))
+        if not p.flatten and features == -1:
+            data = (*data[:-1], weight[1])
+        shapes = [data, weight]
+        if not p.no_bias:
+            shapes.append(self.complete("bias", in_shapes[2], (p.num_hidden,)))
+        return shapes, [out]
+
+    def infer_shape_from_outputs(self, in_shapes, out_shapes):
+        data, out = in_shapes[0], out_shapes[0]
+        if data is None or out is None:
+            return in_shapes
+        known = (out[0], *data[1:]) if self.params.flatten else (*out[:-1], data[-1])
+        if len(known) == len(data):
+            data = tuple(a if a != -1 else b for a, b in zip(data, known, strict=True))
+        return [data, *in_shapes[1:]]

@@ -1,0 +1,262 @@
+"""Normalisation other than by batch."""
+
+import math
+
+import numpy as np
+
+from ...errors import ShapeError
+from ...params.nn import (
+    GroupNormParam,
+    InstanceNormParam,
+    L2NormalizationParam,
+    LayerNormParam,
+    LRNParam,
+)
+from ...registry import register
+from ..base import kernels
+from .dense import DenseOperator, FloatProperty, row_view
+
+__all__ = ["GroupNormProp", "InstanceNormProp", "L2NormalizationProp", "LRNProp", "LayerNormProp"]
+
+
+class _AffineNormOp(DenseOperator):
+    """``gamma * (data - mean) / std + beta`` with the statistics of rows that a subclass lays out.
+
+    ``rows(data)`` views an array so that statistics run over its middle axis; ``blocks(data)`` views it
+    as (outer, len(gamma), inner), so that gamma and beta run along the middle axis.
+    """
+
+    def rows(self, data):
+        raise NotImplementedError
+
+    def blocks(self, data, count):
+        raise NotImplementedError
+
+    def compute(self, ctx, in_data, out_data, aux):
+        data, gamma, beta = in_data
+        self._normalize(ctx, data, out_data[0], *out_data[1:])
+        result = self.blocks(out_data[0], len(gamma))
+        result *= gamma[:, None]
+        result += beta[:, None]
+
+    def _normalize(self, ctx, data, out, mean=None, std=None):
+        rows = self.rows(data)
+        stats = (rows.shape[0], rows.shape[2])
+        mean = self.scratch("mean", stats, data.dtype) if mean is None else mean.reshape(stats)
+        std = self.scratch("std", stats, data.dtype) if std is None else std.reshape(stats)
+        kernels("norm", ctx.device).row_forward(rows, self.params.eps, mean, std, self.rows(out))
+        return std
+
+    def gradient(self, ctx, out_grad, in_data, out_data, in_grad, aux):
+        head, (data, gamma, _), count = out_grad[0], in_data, len(in_data[1])
+        norm = self.scratch("norm", data.shape, data.dtype)
+        std = self._normalize(ctx, data, norm)
+        head_blocks = self.blocks(head, count)
+        if in_grad[1] is not None:
+            np.einsum("nkc,nkc->k", head_blocks, self.blocks(norm, count), out=in_grad[1])
+        if in_grad[2] is not None:
+            np.sum(head_blocks, axis=(0, 2), out=in_grad[2])
+        if in_grad[0] is not None:
+            grad_norm = self.scratch("grad_norm", data.shape, data.dtype)
+            np.multiply(head_blocks, gamma[:, None], out=self.blocks(grad_norm, count))
+            kernels("norm", ctx.device).row_backward(
+                self.rows(grad_norm), self.rows(norm), std, self.rows(in_grad[0])
+            )
+
+
+class LayerNormOp(_AffineNormOp):
+    def rows(self, data):
+        return row_view(data, self.params.axis)
+
+    def blocks(self, data, count):
+        return row_view(data, self.params.axis)
+
+
+class InstanceNormOp(_AffineNormOp):
+    def rows(self, data):
+        return data.reshape(math.prod(data.shape[:2]), math.prod(data.shape[2:]), 1)
+
+    def blocks(self, data, count):
+        return row_view(data, 1)
+
+
+class GroupNormOp(_AffineNormOp):
+    def rows(self, data):
+        groups = self.params.num_groups
+        return data.reshape(data.shape[0] * groups, math.prod(data.shape[1:]) // groups, 1)
+
+    def blocks(self, data, count):
+        return data.reshape(data.shape[0], count, math.prod(data.shape[1:]) // count)
+
+
+class _AffineNormProp(FloatProperty):
+    arguments = ("data", "gamma", "beta")
+    backward_needs = ("out_grad", "in_data")
+
+
+@register("LayerNorm", "_npx_layer_norm")
+class LayerNormProp(_AffineNormProp):
+    """Normalise over one axis, then scale and shift along it."""
+
+    param, op = LayerNormParam, LayerNormOp
+    outputs = ("output", "mean", "std")
+    argument_docs = {
+        "data": "any shape",
+        "gamma": "scale, of the axis's length",
+        "beta": "shift, of the axis's length",
+    }
+
+    @property
+    def num_visible_outputs(self):
+        return 3 if self.params.output_mean_var else 1
+
+    def infer_shape(self, in_shapes):
+        data = in_shapes[0]
+        if data is None:
+            return in_shapes, [None] * 3
+        axis = self.axis_of(self.params.axis, len(data))
+        gamma = self.complete("gamma", in_shapes[1], (data[axis],))
+        beta = self.complete("beta", in_shapes[2], gamma)
+        stats = (*data[:axis], 1, *data[axis + 1 :])
+        return [data, beta, beta], [data, stats, stats]
+
+
+@register("InstanceNorm")
+class InstanceNormProp(_AffineNormProp):
+    """Normalise each channel of each sample over its image, then scale and shift by channel."""
+
+    param, op = InstanceNormParam, InstanceNormOp
+    argument_docs = {
+        "data": "images, (batch, channels, *spatial)",
+        "gamma": "scale of each channel",
+        "beta": "shift of each channel",
+    }
+
+    def infer_shape(self, in_shapes):
+        data = in_shapes[0]
+        if data is None:
+            return in_shapes, [None]
+        if len(data) < 3:
+            raise ShapeError(f"{self.label}: data must have 3 dimensions or more, got shape {data}")
+        gamma = self.complete("gamma", in_shapes[1], (data[1],))
+        beta = self.complete("beta", in_shapes[2], gamma)
+        return [data, beta, beta], [data]
+
+
+@register("GroupNorm")
+class GroupNormProp(_AffineNormProp):
+    """Normalise groups of channels of each sample, then scale and shift by group, as MXNet 1.9 does."""
+
+    param, op = GroupNormParam, GroupNormOp
+    outputs = ("output", "mean", "std")
+    argument_docs = {
+        "data": "images, (batch, channels, *spatial)",
+        "gamma": "scale of each group",
+        "beta": "shift of each group",
+    }
+
+    @property
+    def num_visible_outputs(self):
+        return 3 if self.params.output_mean_var else 1
+
+    def infer_shape(self, in_shapes):
+        data, groups = in_shapes[0], self.params.num_groups
+        if data is None:
+            return in_shapes, [None] * 3
+        if len(data) < 3:
+            raise ShapeError(f"{self.label}: data must have 3 dimensions or more, got shape {data}")
+        if data[1] != -1 and data[1] % groups:
+            raise ShapeError(
+                f"{self.label}: data must have a multiple of num_groups {groups} channels, got shape {data}"
+            )
+        gamma = self.complete("gamma", in_shapes[1], (groups,))
+        beta = self.complete("beta", in_shapes[2], (groups,))
+        return [data, gamma, beta], [data, (data[0], groups), (data[0], groups)]
+
+
+class L2NormalizationOp(DenseOperator):
+    def _view(self, array):
+        """The array with the axis to sum over in the middle."""
+        batch, rest = array.shape[0], math.prod(array.shape[1:])
+        if self.params.mode == "instance":
+            return array.reshape(batch, rest, 1)
+        if self.params.mode == "channel":
+            return row_view(array, 1)
+        planes = batch * array.shape[1]
+        return array.reshape(planes, math.prod(array.shape[2:]), 1)
+
+    def _norm(self, view):
+        return np.sqrt(np.einsum("nki,nki->ni", view, view) + view.dtype.type(self.params.eps))[:, None]
+
+    def compute(self, ctx, in_data, out_data, aux):
+        view = self._view(in_data[0])
+        np.divide(view, self._norm(view), out=self._view(out_data[0]))
+
+    def gradient(self, ctx, out_grad, in_data, out_data, in_grad, aux):
+        if in_grad[0] is None:
+            return
+        head, data, out = self._view(out_grad[0]), self._view(in_data[0]), self._view(out_data[0])
+        target = self._view(in_grad[0])
+        np.multiply(out, np.einsum("nki,nki->ni", head, out)[:, None], out=target)
+        np.subtract(head, target, out=target)
+        target /= self._norm(data)
+
+
+@register("L2Normalization")
+class L2NormalizationProp(FloatProperty):
+    """Divide by the L2 norm, over each sample, each pixel's channels or each channel's image."""
+
+    param, op = L2NormalizationParam, L2NormalizationOp
+    argument_docs = {"data": "any shape; three dimensions or more unless mode is 'instance'"}
+
+    def infer_shape(self, in_shapes):
+        data = in_shapes[0]
+        if data is not None and self.params.mode != "instance" and len(data) < 3:
+            raise ShapeError(
+                f"{self.label}: data must have 3 dimensions or more for mode {self.params.mode!r}, "
+                f"got shape {data}"
+            )
+        return in_shapes, [data]
+
+
+class LRNOp(DenseOperator):
+    def compute(self, ctx, in_data, out_data, aux):
+        p, view = self.params, row_view(in_data[0], 1)
+        norm = self.scratch("norm", view.shape, view.dtype) if out_data[1] is None else out_data[1]
+        kernels("norm", ctx.device).lrn_forward(
+            view, p.nsize, *self._constants(view), norm.reshape(view.shape), row_view(out_data[0], 1)
+        )
+
+    def _constants(self, view):
+        p, one = self.params, view.dtype.type
+        return one(p.alpha), one(p.beta), one(p.knorm)
+
+    def gradient(self, ctx, out_grad, in_data, out_data, in_grad, aux):
+        if in_grad[0] is None:
+            return
+        view = row_view(in_data[0], 1)
+        alpha, beta, _ = self._constants(view)
+        kernels("norm", ctx.device).lrn_backward(
+            row_view(out_grad[0], 1),
+            view,
+            row_view(out_data[1], 1),
+            self.params.nsize,
+            alpha,
+            beta,
+            row_view(in_grad[0], 1),
+        )
+
+
+@register("LRN")
+class LRNProp(FloatProperty):
+    """Local response normalisation across neighbouring channels."""
+
+    param, op = LRNParam, LRNOp
+    outputs, visible_outputs = ("output", "norm"), 1
+    argument_docs = {"data": "images, (batch, channels, height, width)"}
+
+    def infer_shape(self, in_shapes):
+        data = in_shapes[0]
+        if data is not None:
+            self.check_ndim("data", data, 4)
+        return in_shapes, [data, data]

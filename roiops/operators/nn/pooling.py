@@ -1,0 +1,168 @@
+"""Pooling."""
+
+import math
+
+import numpy as np
+
+from ...errors import ShapeError
+from ...kernels import pooling_modes as modes
+from ...params.nn import AdaptiveAvgPooling2DParam, PoolingParam, PoolingV1Param
+from ...registry import register
+from ..base import kernels, merge_shapes
+from .dense import DenseOperator, FloatProperty
+
+__all__ = ["AdaptiveAvgPooling2DProp", "PoolingOp", "PoolingProp", "PoolingV1Prop"]
+
+_MODES = {"max": modes.MAXIMUM, "avg": modes.MEAN, "sum": modes.SUM, "lp": modes.NORM}
+
+
+def _planes(array):
+    """``(N, C, *spatial)`` as (planes, depth, height, width)."""
+    spatial = array.shape[2:]
+    return array.reshape(array.shape[0] * array.shape[1], *(1,) * (3 - len(spatial)), *spatial)
+
+
+class PoolingOp(DenseOperator):
+    pad_with_zero = all_maxima = False
+
+    def forward(self, ctx, in_data, req, out_data, aux):
+        super().forward(ctx, self._channels_second(in_data), req, self._channels_second(out_data), aux)
+
+    def backward(self, ctx, out_grad, in_data, out_data, req, in_grad, aux):
+        arrays = map(self._channels_second, (out_grad, in_data, out_data))
+        super().backward(ctx, *arrays, req, self._channels_second(in_grad), aux)
+
+    def _channels_second(self, arrays):
+        if not self.params.channels_last:
+            return arrays
+        return [a if a is None else np.moveaxis(a, -1, 1) for a in arrays]
+
+    def compute(self, ctx, in_data, out_data, aux):
+        data = _planes(in_data[0])
+        kernels("pool", ctx.device).forward(
+            data, *self._window(data), self.pad_with_zero, _planes(out_data[0])
+        )
+
+    def gradient(self, ctx, out_grad, in_data, out_data, in_grad, aux):
+        if in_grad[0] is None:
+            return
+        data = _planes(in_data[0])
+        kernels("pool", ctx.device).backward(
+            _planes(out_grad[0]),
+            data,
+            _planes(out_data[0]),
+            *self._window(data),
+            self.all_maxima,
+            _planes(in_grad[0]),
+        )
+
+    def _window(self, data):
+        """Kernel, stride, pad (three numbers each), mode, p and divisor, as the kernels want them."""
+        p = self.params
+        how = _MODES[p.pool_type], *self._how()
+        if p.global_pool:
+            return data.shape[1:], (1, 1, 1), (0, 0, 0), *how
+        ones, zeros = (1,) * (3 - len(p.kernel)), (0,) * (3 - len(p.kernel))
+        return ones + p.kernel, ones + p.axes(p.stride, 1), zeros + p.axes(p.pad, 0), *how
+
+    def _how(self):
+        p = self.params
+        return p.p_value or 1, modes.INSIDE if p.count_include_pad is False else modes.PADDED
+
+
+@register("Pooling", "_npx_pooling")
+class PoolingProp(FloatProperty):
+    """Reduce a window that slides over one to three spatial axes to its maximum, mean, sum or p-norm."""
+
+    param, op = PoolingParam, PoolingOp
+    argument_docs = {"data": "images, (batch, channels, *spatial)"}
+
+    @property
+    def backward_needs(self):
+        if self.params.pool_type in ("avg", "sum"):
+            return ("out_grad",)
+        return ("out_grad", "in_data", "out_data")
+
+    def infer_shape(self, in_shapes):
+        p, data = self.params, in_shapes[0]
+        if data is None:
+            return in_shapes, [None]
+        if p.kernel and not p.global_pool:
+            self.check_ndim("data", data, len(p.kernel) + 2)
+        self.check_ndim("data", data, 3, 4, 5)
+        spatial = data[1:-1] if p.channels_last else data[2:]
+        sizes = (1,) * len(spatial) if p.global_pool else tuple(map(self._size, spatial, range(len(spatial))))
+        out = (data[0], *sizes, data[-1]) if p.channels_last else (*data[:2], *sizes)
+        return in_shapes, [out]
+
+    def _size(self, size, axis):
+        p = self.params
+        kernel, stride, pad = p.kernel[axis], p.axes(p.stride, 1)[axis], p.axes(p.pad, 0)[axis]
+        if size == -1:
+            return -1
+        room = size + 2 * pad - kernel
+        if room < 0:
+            raise ShapeError(
+                f"{self.label}: kernel {p.kernel} must fit into data, got {size} padded by {pad} "
+                f"on spatial axis {axis}"
+            )
+        if p.pooling_convention == "same":
+            return -(-size // stride)
+        return (-(-room // stride) if p.pooling_convention == "full" else room // stride) + 1
+
+    def infer_shape_from_outputs(self, in_shapes, out_shapes):
+        out = out_shapes[0]
+        if out is None:
+            return in_shapes
+        unknown = (-1,) * (len(out) - 2)
+        known = (out[0], *unknown, out[-1]) if self.params.channels_last else (*out[:2], *unknown)
+        merged = merge_shapes(in_shapes[0], known)
+        return in_shapes if merged is None else [merged]
+
+
+class PoolingV1Op(PoolingOp):
+    pad_with_zero = all_maxima = True
+
+    def _how(self):
+        return 1, modes.KERNEL
+
+
+@register("Pooling_v1")
+class PoolingV1Prop(PoolingProp):
+    """MXNet's first pooling: zeros in the padding compete in a maximum, and all equal maxima get gradient."""
+
+    param, op = PoolingV1Param, PoolingV1Op
+
+
+class AdaptiveAvgPooling2DOp(DenseOperator):
+    def compute(self, ctx, in_data, out_data, aux):
+        kernels("pool", ctx.device).adaptive_forward(_images(in_data[0]), _images(out_data[0]))
+
+    def gradient(self, ctx, out_grad, in_data, out_data, in_grad, aux):
+        if in_grad[0] is not None:
+            kernels("pool", ctx.device).adaptive_backward(_images(out_grad[0]), _images(in_grad[0]))
+
+
+def _images(array):
+    return array.reshape(math.prod(array.shape[:-2]), *array.shape[-2:])
+
+
+@register("_contrib_AdaptiveAvgPooling2D")
+class AdaptiveAvgPooling2DProp(FloatProperty):
+    """Mean over a grid of near-equal windows, whatever the input's size."""
+
+    param, op = AdaptiveAvgPooling2DParam, AdaptiveAvgPooling2DOp
+    argument_docs = {"data": "images, (batch, channels, height, width)"}
+    backward_needs = ("out_grad",)
+
+    def infer_shape(self, in_shapes):
+        data, size = in_shapes[0], self.params.output_size or (1,)
+        if data is None:
+            return in_shapes, [None]
+        self.check_ndim("data", data, 4)
+        if 0 in data[2:]:
+            raise ShapeError(f"{self.label}: data must have at least one pixel, got shape {data}")
+        return in_shapes, [(*data[:2], *(size * 2)[:2])]
+
+    def infer_shape_from_outputs(self, in_shapes, out_shapes):
+        return in_shapes

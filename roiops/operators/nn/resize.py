@@ -1,0 +1,353 @@
+"""Upsampling, bilinear resizing, and sampling at given positions."""
+
+import numpy as np
+
+from ...errors import ShapeError
+from ...params.nn import (
+    BilinearResize2DParam,
+    BilinearSamplerParam,
+    GridGeneratorParam,
+    SpatialTransformerParam,
+    UpSamplingParam,
+)
+from ...registry import register
+from ..base import kernels
+from .dense import DenseOperator, FloatProperty
+
+__all__ = [
+    "BilinearResize2DProp",
+    "BilinearSamplerProp",
+    "GridGeneratorProp",
+    "SpatialTransformerProp",
+    "UpSamplingProp",
+]
+
+
+class UpSamplingOp(DenseOperator):
+    def compute(self, ctx, in_data, out_data, aux):
+        p, out = self.params, out_data[0]
+        if p.sample_type == "bilinear":
+            data, weight = in_data
+            kernels("conv", ctx.device).backward_data(
+                data[:, :, None], weight[:, :, None], self._window(), data.shape[1], out[:, :, None]
+            )
+            return
+        first = 0
+        for i, data in enumerate(in_data):
+            part = out if p.multi_input_mode == "sum" else out[:, first : first + data.shape[1]]
+            first += data.shape[1]
+            blocks = _blocks(part, data.shape)
+            if p.multi_input_mode == "sum" and i:
+                blocks += data[:, :, :, None, :, None]
+            else:
+                blocks[...] = data[:, :, :, None, :, None]
+
+    def gradient(self, ctx, out_grad, in_data, out_data, in_grad, aux):
+        p, head = self.params, out_grad[0]
+        if p.sample_type == "bilinear":
+            conv, (data, weight) = kernels("conv", ctx.device), in_data
+            head, groups = head[:, :, None], data.shape[1]
+            if in_grad[0] is not None:
+                conv.forward(head, weight[:, :, None], None, self._window(), groups, in_grad[0][:, :, None])
+            if in_grad[1] is not None:
+                conv.backward_weight(data[:, :, None], head, self._window(), groups, in_grad[1][:, :, None])
+            return
+        first = 0
+        for data, target in zip(in_data, in_grad, strict=True):
+            part = head if p.multi_input_mode == "sum" else head[:, first : first + data.shape[1]]
+            first += data.shape[1]
+            if target is not None:
+                np.sum(_blocks(part, data.shape), axis=(3, 5), out=target)
+
+    def _window(self):
+        scale = self.params.scale
+        kernel, pad = 2 * scale - scale % 2, scale // 2
+        return (1, kernel, kernel), (1, scale, scale), (1, 1, 1), (0, pad, pad)
+
+
+def _blocks(part, shape):
+    """An upsampled image as the block of pixels that each of ``shape``'s pixels became."""
+    _, _, height, width = shape
+    return part.reshape(
+        *part.shape[:2], height, part.shape[2] // max(height, 1), width, part.shape[3] // max(width, 1)
+    )
+
+
+@register("UpSampling")
+class UpSamplingProp(FloatProperty):
+    """Enlarge images by a whole factor, by repeating pixels or by a bilinear deconvolution."""
+
+    param, op = UpSamplingParam, UpSamplingOp
+    variadic = "num_args"
+    arguments = ("data", "weight")
+    argument_docs = {
+        "data": "images, (batch, channels, height, width)",
+        "weight": "for 'bilinear': (channels, 1, kernel, kernel), kernel = 2 * scale - scale % 2",
+    }
+    backward_needs = ("out_grad", "in_data")
+
+    def list_arguments(self):
+        return self.arguments if self.params.sample_type == "bilinear" else super().list_arguments()
+
+    def infer_shape(self, in_shapes):
+        p, data = self.params, in_shapes[0]
+        if data is None:
+            return in_shapes, [None]
+        for name, shape in zip(self.list_arguments(), in_shapes, strict=True):
+            if shape is not None:
+                self.check_ndim(name, shape, 4)
+        height, width = (-1 if n == -1 else n * p.scale for n in data[2:])
+        if p.sample_type == "bilinear":
+            kernel = 2 * p.scale - p.scale % 2
+            weight = self.complete("weight", in_shapes[1], (data[1], 1, kernel, kernel))
+            return [data, weight], [(*data[:2], height, width)]
+        return in_shapes, [(data[0], self._channels(in_shapes, height, width), height, width)]
+
+    def _channels(self, in_shapes, height, width):
+        p, total = self.params, 0
+        for name, shape in zip(self.list_arguments(), in_shapes, strict=True):
+            if shape is None or -1 in shape or -1 in (height, width):
+                return -1
+            if not all(shape[2:]) or height % shape[2] or width % shape[3]:
+                raise ShapeError(
+                    f"{self.label}: {name} must have a size that divides the output's "
+                    f"({height}, {width}), got shape {shape}"
+                )
+            if p.multi_input_mode == "sum" and total not in (0, shape[1]):
+                raise ShapeError(
+                    f"{self.label}: {name} must have {total} channels to be added, got shape {shape}"
+                )
+            total = shape[1] if p.multi_input_mode == "sum" else total + shape[1]
+        return total
+
+    def infer_shape_from_outputs(self, in_shapes, out_shapes):
+        return in_shapes
+
+
+class BilinearResize2DOp(DenseOperator):
+    def compute(self, ctx, in_data, out_data, aux):
+        data, out = in_data[0], out_data[0]
+        kernels("resize", ctx.device).resize_forward(
+            _planes(data), *self._tables(ctx, data, out), _planes(out)
+        )
+
+    def gradient(self, ctx, out_grad, in_data, out_data, in_grad, aux):
+        head = out_grad[0]
+        if in_grad[0] is not None:
+            kernels("resize", ctx.device).resize_backward(
+                _planes(head), *self._tables(ctx, in_grad[0], head), _planes(in_grad[0])
+            )
+        if len(in_grad) > 1 and in_grad[1] is not None:
+            in_grad[1][...] = 0
+
+    def _tables(self, ctx, data, out):
+        table, corners = kernels("resize", ctx.device).resize_table, self.params.align_corners
+        return (
+            *table(data.shape[2], out.shape[2], corners, data.dtype),
+            *table(data.shape[3], out.shape[3], corners, data.dtype),
+        )
+
+
+def _planes(array):
+    return array.reshape(array.shape[0] * array.shape[1], *array.shape[2:])
+
+
+_NEAREST = {
+    "to_even_down": lambda n: n - n % 2,
+    "to_even_up": lambda n: n + n % 2,
+    "to_odd_down": lambda n: n - 1 + n % 2,
+    "to_odd_up": lambda n: n + 1 - n % 2,
+}
+
+
+@register("_contrib_BilinearResize2D")
+class BilinearResize2DProp(FloatProperty):
+    """Resize images by bilinear interpolation."""
+
+    param, op = BilinearResize2DParam, BilinearResize2DOp
+    arguments = ("data", "like")
+    argument_docs = {
+        "data": "images, (batch, channels, height, width)",
+        "like": "images of the wanted height and width; only in mode 'like'",
+    }
+    backward_needs = ("out_grad",)
+
+    def list_arguments(self):
+        return self.arguments if self.params.mode == "like" else self.arguments[:1]
+
+    def infer_shape(self, in_shapes):
+        data = in_shapes[0]
+        if data is None:
+            return in_shapes, [None]
+        for name, shape in zip(self.list_arguments(), in_shapes, strict=True):
+            if shape is not None:
+                self.check_ndim(name, shape, 4)
+        if 0 in data[2:]:
+            raise ShapeError(f"{self.label}: data must have at least one pixel, got shape {data}")
+        if self.params.mode == "like":
+            sizes = (-1, -1) if in_shapes[1] is None else in_shapes[1][2:]
+        else:
+            sizes = tuple(map(self._size, data[2:], (0, 1)))
+        if 0 in sizes:
+            raise ShapeError(
+                f"{self.label}: the output must have at least one pixel, got {sizes} from {data}"
+            )
+        return in_shapes, [(*data[:2], *sizes)]
+
+    def _size(self, size, axis):
+        p = self.params
+        given, scale = ((p.height, p.scale_height), (p.width, p.scale_width))[axis]
+        if p.mode == "size" and scale is None:
+            return given
+        if size == -1:
+            return -1
+        if p.mode in _NEAREST:
+            return _NEAREST[p.mode](size)
+        scale = float(np.float32(scale))  # MXNet holds the factor in float32, and its rounding shows
+        if p.mode == "size" or size % 2 == 0:
+            return int(np.float32(scale) * np.float32(size))
+        return int(np.float32(scale) * np.float32(size - 1)) + 1
+
+    def infer_shape_from_outputs(self, in_shapes, out_shapes):
+        return in_shapes
+
+
+class BilinearSamplerOp(DenseOperator):
+    def compute(self, ctx, in_data, out_data, aux):
+        kernels("resize", ctx.device).sample_forward(*in_data, out_data[0])
+
+    def gradient(self, ctx, out_grad, in_data, out_data, in_grad, aux):
+        grads = [
+            self.scratch(f"unwanted{i}", a.shape, a.dtype) if g is None else g
+            for i, (a, g) in enumerate(zip(in_data, in_grad, strict=True))
+        ]
+        kernels("resize", ctx.device).sample_backward(out_grad[0], *in_data, *grads)
+
+
+@register("BilinearSampler")
+class BilinearSamplerProp(FloatProperty):
+    """Sample images at given positions by bilinear interpolation; outside there is 0."""
+
+    param, op = BilinearSamplerParam, BilinearSamplerOp
+    arguments = ("data", "grid")
+    argument_docs = {
+        "data": "images, (batch, channels, height, width)",
+        "grid": "positions, (batch, 2, height, width): x and y, from -1 (first pixel) to 1 (last)",
+    }
+    backward_needs = ("out_grad", "in_data")
+
+    def infer_shape(self, in_shapes):
+        data, grid = in_shapes
+        if data is None or grid is None:
+            return in_shapes, [None]
+        self.check_ndim("data", data, 4)
+        grid = self.check_shape("grid", grid, (data[0] if data[0] != -1 else "batch", 2, "height", "width"))
+        return [data, grid], [(*data[:2], *grid[2:])]
+
+    def infer_shape_from_outputs(self, in_shapes, out_shapes):
+        return in_shapes
+
+
+def _target_grid(height, width, dtype):
+    """x, y and 1 of every pixel, (3, height * width), x and y from -1 to 1."""
+    xs = np.linspace(-1, 1, width) if width > 1 else np.full(width, -1.0)
+    ys = np.linspace(-1, 1, height) if height > 1 else np.full(height, -1.0)
+    grid = np.ones((3, height, width), dtype)
+    grid[0], grid[1] = xs, ys[:, None]
+    return grid.reshape(3, -1)
+
+
+class GridGeneratorOp(DenseOperator):
+    def compute(self, ctx, in_data, out_data, aux):
+        data, out = in_data[0], out_data[0]
+        height, width = out.shape[2:]
+        if self.params.transform_type == "affine":
+            pixels = self._pixels(height, width, data.dtype)
+            np.matmul(data.reshape(-1, 2, 3), pixels, out=out.reshape(len(out), 2, -1))
+            return
+        out[:, 0] = (data[:, 0] + np.arange(width)) / (max(width - 1, 1) / 2) - 1
+        out[:, 1] = (data[:, 1] + np.arange(height)[:, None]) / (max(height - 1, 1) / 2) - 1
+
+    def _pixels(self, height, width, dtype):
+        key = "pixels", height, width, dtype
+        if key not in self._scratch:
+            self._scratch[key] = _target_grid(height, width, dtype)
+        return self._scratch[key]
+
+    def gradient(self, ctx, out_grad, in_data, out_data, in_grad, aux):
+        if in_grad[0] is None:
+            return
+        head = out_grad[0]
+        height, width = head.shape[2:]
+        if self.params.transform_type == "affine":
+            pixels = self._pixels(height, width, head.dtype)
+            np.matmul(head.reshape(len(head), 2, -1), pixels.T, out=in_grad[0].reshape(-1, 2, 3))
+            return
+        np.divide(head[:, 0], max(width - 1, 1) / 2, out=in_grad[0][:, 0])
+        np.divide(head[:, 1], max(height - 1, 1) / 2, out=in_grad[0][:, 1])
+
+
+@register("GridGenerator")
+class GridGeneratorProp(FloatProperty):
+    """Sampling positions for BilinearSampler, from an affine matrix or an optical flow."""
+
+    param, op = GridGeneratorParam, GridGeneratorOp
+    argument_docs = {"data": "(batch, 6) matrices for 'affine', (batch, 2, height, width) flows for 'warp'"}
+    backward_needs = ("out_grad",)
+
+    def infer_shape(self, in_shapes):
+        data, p = in_shapes[0], self.params
+        if data is None:
+            return in_shapes, [None]
+        if p.transform_type == "affine":
+            data = self.check_shape("data", data, ("batch", 6))
+            return [data], [(data[0], 2, *p.target_shape)]
+        data = self.check_shape("data", data, ("batch", 2, "height", "width"))
+        return [data], [data]
+
+    def infer_shape_from_outputs(self, in_shapes, out_shapes):
+        return in_shapes
+
+
+class SpatialTransformerOp(DenseOperator):
+    def compute(self, ctx, in_data, out_data, aux):
+        data, loc = in_data
+        kernels("resize", ctx.device).sample_forward(data, self._grid(loc, out_data[0].shape), out_data[0])
+
+    def _grid(self, loc, shape):
+        batch, _, height, width = shape
+        self._pixels = _target_grid(height, width, loc.dtype)
+        return np.matmul(loc.reshape(batch, 2, 3), self._pixels).reshape(batch, 2, height, width)
+
+    def gradient(self, ctx, out_grad, in_data, out_data, in_grad, aux):
+        data, loc = in_data
+        grid = self._grid(loc, out_grad[0].shape)
+        grad_data = np.empty_like(data) if in_grad[0] is None else in_grad[0]
+        grad_grid = np.empty_like(grid)
+        kernels("resize", ctx.device).sample_backward(out_grad[0], data, grid, grad_data, grad_grid)
+        if in_grad[1] is not None:
+            np.matmul(grad_grid.reshape(len(grid), 2, -1), self._pixels.T, out=in_grad[1].reshape(-1, 2, 3))
+
+
+@register("SpatialTransformer")
+class SpatialTransformerProp(FloatProperty):
+    """Sample images at the positions that an affine matrix gives."""
+
+    param, op = SpatialTransformerParam, SpatialTransformerOp
+    arguments = ("data", "loc")
+    argument_docs = {
+        "data": "images, (batch, channels, height, width)",
+        "loc": "affine matrices, (batch, 6)",
+    }
+    backward_needs = ("out_grad", "in_data")
+
+    def infer_shape(self, in_shapes):
+        data = in_shapes[0]
+        if data is None:
+            return in_shapes, [None]
+        self.check_ndim("data", data, 4)
+        loc = self.complete("loc", in_shapes[1], (data[0], 6))
+        return [data, loc], [(*data[:2], *self.params.target_shape)]
+
+    def infer_shape_from_outputs(self, in_shapes, out_shapes):
+        return in_shapes

@@ -1,0 +1,5 @@
+"""Operators on regions of interest."""
+
+from . import deformable, max_or_average, rotated
+
+__all__ = ["deformable", "max_or_average", "rotated"]

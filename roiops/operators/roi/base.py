@@ -1,0 +1,109 @@
+"""What the operators on regions of interest share: their inputs, and the checks of them."""
+
+import numpy as np
+
+from ...errors import DataError, DTypeError, ShapeError
+from ..base import Operator, OperatorProperty, assign, kernels
+
+__all__ = ["ROIOperator", "ROIProperty", "rules_of"]
+
+
+def rules_of(dialect: str):
+    """A row of the table of dialects. It is fetched when an operator is made, since it brings numba along."""
+    from ...kernels.geometry import DIALECTS
+
+    return DIALECTS[dialect]
+
+
+class ROIOperator(Operator):
+    """Takes care of the requests of the forward pass; subclasses override :meth:`compute`."""
+
+    def compute(self, ctx, in_data, out_data) -> None:
+        """Write every element of every output that is not None."""
+        raise NotImplementedError
+
+    def forward(self, ctx, in_data, req, out_data, aux):
+        data, rois = in_data[:2]
+        if not ctx.device.is_gpu:
+            check_images(ctx.label, rois, data.shape[0])
+        elif (runtime := kernels("runtime", ctx.device)).checking():
+            check_images(ctx.label, runtime.to_host(rois), data.shape[0])
+        results = [None if r == "null" else a for a, r in zip(out_data, req, strict=True)]
+        if results[0] is None:
+            return
+        if req[0] == "add":
+            results[0] = out_data[0].copy()
+        self.compute(ctx, in_data, results)
+        assign(out_data[0], req[0], results[0])
+
+
+def check_images(label, rois, images) -> None:
+    """Raise unless each row names an image, or is to be ignored."""
+    if not rois.shape[0]:
+        return
+    named = rois[:, 0]
+    if images and named.max() < images and named.min() > -np.inf:  # a NaN makes both NaN
+        return
+    # Truncated, -0.5 is image 0, which there may not be.
+    within = ((named < images) if images else (named <= -1)) & (named > -np.inf)
+    if not within.all():
+        row = int(np.flatnonzero(~within)[0])
+        raise DataError(
+            f"{label}: rois row {row} has batch index {float(named[row])}, but data has {images} "
+            f"image{'' if images == 1 else 's'}; the index must be below that, negative to ignore the row"
+        )
+
+
+class ROIProperty(OperatorProperty):
+    """An operator on ``data`` (N, C, H, W) and ``rois`` (R, 5 or more columns)."""
+
+    arguments = ("data", "rois")
+    zero_grad = ("rois",)
+    backward_needs = ("out_grad", "in_data")
+    devices = ("cpu", "gpu")
+    argument_docs = {
+        "data": "feature map (N, C, H, W)",
+        "rois": "boxes (num_rois, 5): image index, x1, y1, x2, y2 in image pixels. A row with a negative "
+        "index or a coordinate that is not finite is ignored: it gives zeros, and no gradient",
+    }
+    roi_columns = 5
+
+    @property
+    def pooled_size(self) -> tuple[int, int]:
+        return self.params.pooled_size
+
+    def out_channels(self, channels: int) -> int:
+        """Channels of the output for ``channels`` of the data, which are checked."""
+        return channels
+
+    def infer_shape(self, in_shapes):
+        data, rois = in_shapes[:2]
+        self.check_ndim("data", data, 4)
+        if rois is None:
+            rois = (-1, self.roi_columns)
+        rois = self.check_shape("rois", rois, ("num_rois", self.roi_columns))
+        out = (rois[0], self.out_channels(data[1]), *self.pooled_size)
+        return [data, rois], [out] * len(self.list_outputs())
+
+    def infer_type(self, in_types):
+        data = in_types[0]
+        if data is not None and data not in (np.float16, np.float32, np.float64):
+            raise DTypeError(f"{self.label}: data must be float16, float32 or float64, got {data}")
+        rest = [data if given is None else given for given in in_types[1:]]
+        for name, given in zip(self.list_arguments()[1:], rest, strict=True):
+            if given is not None and given.kind not in "fiu":
+                raise DTypeError(f"{self.label}: {name} must hold numbers, got {given}")
+        places = np.dtype(np.int32)
+        outputs = [data, *[data and places] * (len(self.list_outputs()) - 1)]
+        return [data, *rest], outputs, []
+
+    def check_channels(self, channels: int, need: int, words: str) -> None:
+        if channels != need:
+            raise ShapeError(f"{self.label}: data must have {words} = {need} channels, got {channels}")
+
+    def check_plane(self, data) -> None:
+        """Raise where a place in a channel's plane does not fit the argmax output."""
+        if data[2] * data[3] >= 2**31:
+            raise ShapeError(
+                f"{self.label}: data must have fewer than 2**31 pixels a channel, got shape {data}"
+            )

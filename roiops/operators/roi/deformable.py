@@ -1,0 +1,86 @@
+"""Position-sensitive pooling over bins that learned displacements move."""
+
+import numpy as np
+
+from ...errors import ShapeError
+from ...params.roi import DeformablePSROIPoolingParam
+from ...registry import register
+from ..base import kernels
+from .base import ROIOperator, ROIProperty, rules_of
+
+__all__ = ["DeformablePSROIPoolingOp", "DeformablePSROIPoolingProp"]
+
+
+class DeformablePSROIPoolingOp(ROIOperator):
+    def __init__(self, params):
+        super().__init__(params)
+        rules = rules_of("contrib.DeformablePSROIPooling")
+        self.numbers = (
+            params.spatial_scale, params.trans_std, params.sample_per_part, params.group_size, rules,
+        )  # fmt: skip
+
+    def compute(self, ctx, in_data, out_data):
+        data, rois, *trans = in_data
+        kernels("roi_deformable", ctx.device).forward(
+            data, rois, self._trans(data, trans), *self.numbers, *out_data
+        )
+
+    def backward(self, ctx, out_grad, in_data, out_data, req, in_grad, aux):
+        data, rois, *trans = in_data
+        module = kernels("roi_deformable", ctx.device)
+        if req[0] != "null":
+            module.backward_data(
+                out_grad[0], rois, self._trans(data, trans), *self.numbers, req[0] == "add", in_grad[0]
+            )
+        if trans and req[2] != "null":
+            module.backward_trans(
+                out_grad[0], data, rois, trans[0], *self.numbers, req[2] == "add", in_grad[2]
+            )
+
+    def _trans(self, data, trans):
+        """The displacements; none is an array without channels."""
+        return trans[0] if trans else np.empty((0, 0, 1, 1), np.float32)
+
+
+@register("_contrib_DeformablePSROIPooling")
+class DeformablePSROIPoolingProp(ROIProperty):
+    """Mean of bilinear samples in bins that ``trans`` displaces (Deformable ConvNets, 2017)."""
+
+    param, op = DeformablePSROIPoolingParam, DeformablePSROIPoolingOp
+    arguments = ("data", "rois", "trans")
+    argument_docs = {
+        **ROIProperty.argument_docs,
+        "trans": "displacements (num_rois, 2 * classes, parts, parts), x before y, in box sizes; "
+        "left out with no_trans",
+    }
+
+    def list_arguments(self):
+        return self.arguments[:2] if self.params.no_trans else self.arguments
+
+    @property
+    def pooled_size(self):
+        return self.params.pooled_size, self.params.pooled_size
+
+    def out_channels(self, channels):
+        p = self.params
+        words = f"output_dim * group_size * group_size = {p.output_dim} * {p.group_size} * {p.group_size}"
+        self.check_channels(channels, p.output_dim * p.group_size**2, words)
+        return p.output_dim
+
+    def infer_shape(self, in_shapes):
+        shapes, outputs = super().infer_shape(in_shapes)
+        if self.params.no_trans:
+            return shapes, outputs
+        parts = self.params.parts
+        trans = in_shapes[2] or (shapes[1][0], -1, parts, parts)
+        trans = self.check_shape("trans", trans, ("num_rois", "2 * classes", parts, parts))
+        if -1 not in (trans[0], shapes[1][0]) and trans[0] != shapes[1][0]:
+            raise ShapeError(
+                f"{self.label}: trans must have one row for each of {shapes[1][0]} rois, got shape {trans}"
+            )
+        if trans[1] != -1 and (not trans[1] or trans[1] % 2 or self.params.output_dim % (trans[1] // 2)):
+            raise ShapeError(
+                f"{self.label}: trans must have 2 * classes channels, where classes divides output_dim "
+                f"{self.params.output_dim}, got shape {trans}"
+            )
+        return [*shapes, trans], outputs

@@ -1,0 +1,359 @@
+"""Element-wise operators of two arrays, with and without broadcasting, and of an array and a scalar.
+
+Each row of the table makes three operators. A gradient is ``(function, sources)``: the letters name its
+arguments, ``g`` the head gradient, ``l`` and ``r`` the operands, ``o`` the output; the function None
+hands its one argument on.
+"""
+
+import functools
+from dataclasses import dataclass
+
+import numpy as np
+
+from ...errors import ShapeError
+from ...kernels.cpu import tensor as kernels
+from ...params.tensor import ScalarParam
+from ..base import Operator, OperatorProperty
+from .common import ElementwiseProp, declare, no_gradient
+
+__all__ = ["broadcast_shape"]
+
+
+def _mod(l, r):
+    # The remainder has the sign of the divisor, and a zero divisor gives 0.
+    return np.where(r == 0, 0, np.mod(l, r))
+
+
+@dataclass(frozen=True)
+class Row:
+    """One binary function: its operator names, what it computes, and its gradients."""
+
+    elemwise: str
+    broadcast: str
+    scalar: str
+    reflected: str
+    words: str
+    function: object
+    lhs: tuple | None = None
+    rhs: tuple | None = None
+
+
+_ROWS = (
+    Row(
+        "elemwise_add _add _plus _Plus _grad_add",
+        "broadcast_add broadcast_plus",
+        "_plus_scalar _PlusScalar",
+        "",
+        "{l} + {r}",
+        np.add,
+        (None, "g"),
+        (None, "g"),
+    ),
+    Row(
+        "elemwise_sub _sub _minus _Minus",
+        "broadcast_sub broadcast_minus",
+        "_minus_scalar _MinusScalar",
+        "_rminus_scalar _RMinusScalar",
+        "{l} - {r}",
+        np.subtract,
+        (None, "g"),
+        (np.negative, "g"),
+    ),
+    Row(
+        "elemwise_mul _mul _Mul",
+        "broadcast_mul",
+        "_mul_scalar _MulScalar",
+        "",
+        "{l} * {r}",
+        np.multiply,
+        (np.multiply, "gr"),
+        (np.multiply, "gl"),
+    ),
+    Row(
+        "elemwise_div _div _Div",
+        "broadcast_div",
+        "_div_scalar _DivScalar",
+        "_rdiv_scalar _RDivScalar",
+        "{l} / {r}",
+        np.true_divide,
+        (np.true_divide, "gr"),
+        (lambda g, l, r: -g * l / (r * r), "glr"),
+    ),
+    Row(
+        "_mod _Mod",
+        "broadcast_mod",
+        "_mod_scalar _ModScalar",
+        "_rmod_scalar _RModScalar",
+        "the remainder of {l} / {r}, with the sign of the divisor and 0 for a zero divisor",
+        _mod,
+        (None, "g"),
+        (lambda g, l, r: -g * np.floor(l / r), "glr"),
+    ),
+    Row(
+        "_power _Power",
+        "broadcast_power",
+        "_power_scalar _PowerScalar",
+        "_rpower_scalar _RPowerScalar",
+        "{l} to the power {r}",
+        np.power,
+        (lambda g, l, r: g * r * np.power(l, r - 1), "glr"),
+        (lambda g, l, o: g * o * np.log(l), "glo"),
+    ),
+    Row(
+        "_maximum _Maximum",
+        "broadcast_maximum",
+        "_maximum_scalar _MaximumScalar",
+        "",
+        "the larger of {l} and {r}",
+        np.maximum,
+        (lambda g, l, r: g * (l >= r), "glr"),
+        (lambda g, l, r: g * (l < r), "glr"),
+    ),
+    Row(
+        "_minimum _Minimum",
+        "broadcast_minimum",
+        "_minimum_scalar _MinimumScalar",
+        "",
+        "the smaller of {l} and {r}",
+        np.minimum,
+        (lambda g, l, r: g * (l <= r), "glr"),
+        (lambda g, l, r: g * (l > r), "glr"),
+    ),
+    Row(
+        "_hypot _Hypot",
+        "broadcast_hypot",
+        "_hypot_scalar _HypotScalar",
+        "",
+        "the hypotenuse of {l} and {r}",
+        np.hypot,
+        (lambda g, l, o: g * (l / o), "glo"),
+        (lambda g, r, o: g * (r / o), "gro"),
+    ),
+    *(
+        Row(
+            f"_{name} _{old}",
+            f"broadcast_{name}",
+            f"_{name}_scalar _{old.replace('_', '')}Scalar",
+            "",
+            words,
+            function,
+        )
+        for name, old, words, function in (
+            ("equal", "Equal", "1 where {l} == {r}, else 0", np.equal),
+            ("not_equal", "Not_Equal", "1 where {l} != {r}, else 0", np.not_equal),
+            ("greater", "Greater", "1 where {l} > {r}, else 0", np.greater),
+            ("greater_equal", "Greater_Equal", "1 where {l} >= {r}, else 0", np.greater_equal),
+            ("lesser", "Lesser", "1 where {l} < {r}, else 0", np.less),
+            ("lesser_equal", "Lesser_Equal", "1 where {l} <= {r}, else 0", np.less_equal),
+            ("logical_and", "Logical_And", "1 where neither {l} nor {r} is 0, else 0", np.logical_and),
+            ("logical_or", "Logical_Or", "0 where both {l} and {r} are 0, else 1", np.logical_or),
+            ("logical_xor", "Logical_Xor", "1 where just one of {l} and {r} is 0, else 0", np.logical_xor),
+        )
+    ),
+)
+
+
+def _needs(*gradients) -> tuple:
+    """``backward_needs`` for gradients of these sources."""
+    letters = "".join(sources for _, sources in gradients)
+    return (
+        ("out_grad",)
+        + (("in_data",) if "l" in letters or "r" in letters else ())
+        + (("out_data",) if "o" in letters else ())
+    )
+
+
+# -- two arrays of one shape, or broadcasting ------------------------------------------------------------
+
+
+class BinaryOp(Operator):
+    """``function(lhs, rhs)``, broadcasting where the shapes ask for it."""
+
+    row: Row
+
+    def __init__(self, params):
+        super().__init__(params)
+        self._scratch = None
+
+    def bind_forward(self, ctx, in_data, req, out_data, aux):
+        return kernels.bind(self.row.function, in_data, out_data[0], req[0])
+
+    def forward(self, ctx, in_data, req, out_data, aux):
+        self.bind_forward(ctx, in_data, req, out_data, aux)()
+
+    def backward(self, ctx, out_grad, in_data, out_data, req, in_grad, aux):
+        if self.row.function is _mod and out_grad[0].dtype.kind != "f":  # a step function to MXNet
+            no_gradient(self, ctx, out_grad, in_data, out_data, req, in_grad, aux)
+            return
+        arrays = {"g": out_grad[0], "l": in_data[0], "r": in_data[1], "o": out_data[0]}
+        for (function, sources), target, how in zip((self.row.lhs, self.row.rhs), in_grad, req, strict=True):
+            if how == "null":
+                continue
+            inputs = [arrays[letter] for letter in sources]
+            if target.shape == out_grad[0].shape:
+                kernels.evaluate(function, inputs, target, how)
+            elif function is None:
+                kernels.sum_to(inputs[0], target, how)
+            else:
+                kernels.evaluate(function, inputs, self._full(out_grad[0]))
+                kernels.sum_to(self._scratch, target, how)
+
+    def _full(self, grad):
+        """Scratch for a gradient before it is summed over the broadcast axes, kept between calls."""
+        if self._scratch is None:
+            dtype = np.float32 if grad.dtype == np.float16 else grad.dtype
+            self._scratch = np.empty(grad.shape, dtype)
+        return self._scratch
+
+
+class CompareOp(BinaryOp):
+    """A comparison: piecewise constant, so without a gradient."""
+
+    backward = no_gradient
+
+
+class BinaryProp(ElementwiseProp):
+    """Two arrays of one shape."""
+
+    arguments = ("lhs", "rhs")
+    argument_docs = {"lhs": "left operand", "rhs": "right operand, of the same shape and dtype"}
+
+
+class BroadcastProp(OperatorProperty):
+    """Two arrays that broadcast: an axis of length 1, or missing at the front, is repeated."""
+
+    arguments = ("lhs", "rhs")
+    argument_docs = {"lhs": "left operand", "rhs": "right operand; an axis of length 1 is repeated"}
+    partial_shapes = True
+
+    def infer_shape(self, in_shapes):
+        return in_shapes, [broadcast_shape(self, *in_shapes)]
+
+
+def broadcast_shape(prop, lhs, rhs):
+    """The shape that two shapes broadcast to, as far as they are known."""
+    if lhs is None or rhs is None:
+        return None
+    ndim = max(len(lhs), len(rhs))
+    wide = [(1,) * (ndim - len(s)) + tuple(s) for s in (lhs, rhs)]
+    shape = []
+    for l, r in zip(*wide, strict=True):
+        if l != r and 1 not in (l, r) and -1 not in (l, r):
+            raise ShapeError(
+                f"{prop.label}: lhs and rhs must broadcast together, got {tuple(lhs)} and {tuple(rhs)}"
+            )
+        shape.append(r if l == 1 or (l == -1 and r > 1) else l)
+    return tuple(shape)
+
+
+# -- an array and a scalar -------------------------------------------------------------------------------
+
+
+class ScalarOp(Operator):
+    """``function(data, scalar)``, or the other way round where the row is reflected."""
+
+    row: Row
+    reflected = False
+
+    def __init__(self, params):
+        super().__init__(params)
+        self._scalar = None
+
+    def _operand(self, data):
+        """The scalar as an array of the dtype that it is computed in, made once."""
+        dtype = data.dtype if data.dtype.kind == "f" or self.params.is_int else np.dtype(np.float64)
+        if self._scalar is None or self._scalar.dtype != dtype:
+            scalar = self.params.scalar
+            self._scalar = np.array(scalar if dtype.kind == "f" else int(scalar), dtype)
+        return self._scalar
+
+    def bind_forward(self, ctx, in_data, req, out_data, aux):
+        if req[0] == "null":
+            return kernels.nothing
+        operands = [in_data[0], self._operand(in_data[0])]
+        if operands[0].dtype != out_data[0].dtype:  # integer data and a fraction: computed in float64
+            return functools.partial(self._promote, operands, out_data[0], req[0])
+        return kernels.bind(self.row.function, self._order(operands), out_data[0], req[0])
+
+    def _order(self, operands):
+        return operands[::-1] if self.reflected else operands
+
+    def _promote(self, operands, out, req):
+        operands = [operands[0].astype(out.dtype), operands[1]]
+        kernels.evaluate(self.row.function, self._order(operands), out, req)
+
+    def forward(self, ctx, in_data, req, out_data, aux):
+        self.bind_forward(ctx, in_data, req, out_data, aux)()
+
+    def backward(self, ctx, out_grad, in_data, out_data, req, in_grad, aux):
+        function, sources = self.row.rhs if self.reflected else self.row.lhs
+        arrays = {"g": out_grad[0], "o": out_data[0]}
+        if len(sources) > 1:
+            l, r = self._order([in_data[0], self._operand(out_grad[0])])
+            arrays.update(l=l, r=r)
+        kernels.evaluate(function, [arrays[letter] for letter in sources], in_grad[0], req[0])
+
+
+class CompareScalarOp(ScalarOp):
+    """A comparison with a scalar."""
+
+    backward = no_gradient
+
+
+class ScalarProp(ElementwiseProp):
+    """An array and a number."""
+
+    param = ScalarParam
+    argument_docs = {"data": "the array"}
+
+    def infer_type(self, in_types):
+        (dtype,) = in_types
+        promoted = dtype is not None and dtype.kind != "f" and not self.params.is_int
+        return in_types, [np.dtype(np.float64) if promoted else dtype]
+
+    @property
+    def inplace(self):
+        return {0: 0} if self.params.is_int else {}
+
+
+# -- the operators ---------------------------------------------------------------------------------------
+
+
+def _sentence(row, l, r, more=""):
+    text = row.words.format(l=l, r=r) + more
+    return f"Entry by entry, {text}."
+
+
+def _declare(row):
+    op = type("RowOp", (BinaryOp if row.lhs else CompareOp,), {"row": row, "__module__": __name__})
+    if row.lhs:
+        # A left gradient that is the head gradient itself may stay in its memory.
+        shared = {
+            "backward_needs": _needs(row.lhs, row.rhs),
+            "inplace_grad": {0: 0} if row.lhs == (None, "g") and row.rhs[1] == "g" else {},
+        }
+    else:
+        shared = {"backward_needs": (), "zero_grad": ("lhs", "rhs")}
+    declare(row.elemwise, BinaryProp, _sentence(row, "lhs", "rhs"), op=op, **shared)
+    shared.pop("inplace_grad", None)
+    declare(row.broadcast, BroadcastProp, _sentence(row, "lhs", "rhs", ", broadcasting"), op=op, **shared)
+    for names, reflected, operands in (
+        (row.scalar, False, ("data", "scalar")),
+        (row.reflected, True, ("scalar", "data")),
+    ):
+        if not names:
+            continue
+        base = ScalarOp if row.lhs else CompareScalarOp
+        attributes = {"row": row, "reflected": reflected, "__module__": __name__}
+        gradient = row.rhs if reflected else row.lhs
+        shared = (
+            {"backward_needs": _needs(gradient), "inplace_grad": {0: 0}}
+            if gradient
+            else {"backward_needs": (), "zero_grad": ("data",)}
+        )
+        scalar_op = type("RowScalarOp", (base,), attributes)
+        declare(names, ScalarProp, _sentence(row, *operands), op=scalar_op, **shared)
+
+
+for _row in _ROWS:
+    _declare(_row)

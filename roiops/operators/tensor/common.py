@@ -1,0 +1,92 @@
+"""What the tensor operators share: axes, shapes known in part, and how families are declared."""
+
+from ...errors import ShapeError
+from ...registry import register
+from ..base import Operator, OperatorProperty, merge_shapes
+
+__all__ = [
+    "ConstantGradientOp",
+    "ElementwiseProp",
+    "check_axis",
+    "declare",
+    "merge_all",
+    "no_gradient",
+    "product",
+    "same_memory",
+]
+
+
+def declare(names, base, doc, **attributes):
+    """Register a property made from ``base``: ``names`` is its name, then its aliases."""
+    name, *aliases = names.split() if isinstance(names, str) else names
+    attributes.update(__doc__=doc, __module__=base.__module__)
+    return register(name, *aliases)(type(f"{name.lstrip('_')}Prop", (base,), attributes))
+
+
+def product(numbers) -> int:
+    """The product of dimensions, as a Python int that cannot overflow."""
+    result = 1
+    for number in numbers:
+        result *= int(number)
+    return result
+
+
+def check_axis(prop: OperatorProperty, name: str, axis: int, ndim: int) -> int:
+    """``axis`` counted from the front; an error where there is no such axis among ``ndim``."""
+    if not -ndim <= axis < ndim:
+        raise ShapeError(
+            f"{prop.label}: {name} must be in [{-ndim}, {ndim - 1}] for {ndim} dimensions, got {axis}"
+        )
+    return axis % ndim
+
+
+def merge_all(prop: OperatorProperty, shapes, names=None):
+    """What shapes that must be equal say together; an error names the first two that disagree."""
+    names = names or prop.list_arguments()
+    merged, first = None, None
+    for name, shape in zip(names, shapes, strict=True):
+        if shape is None:
+            continue
+        together = merge_shapes(merged, shape)
+        if together is None:
+            raise ShapeError(
+                f"{prop.label}: {name} must have the shape of {first}, {tuple(merged)}, got {tuple(shape)}"
+            )
+        merged, first = together, first or name
+    return merged
+
+
+def same_memory(one, other) -> bool:
+    """Whether two C-contiguous arrays of the same dtype lie at the same address."""
+    return (
+        one.dtype == other.dtype
+        and one.size == other.size
+        and one.flags.c_contiguous
+        and other.flags.c_contiguous
+        and one.ctypes.data == other.ctypes.data
+    )
+
+
+def no_gradient(self, ctx, out_grad, in_data, out_data, req, in_grad, aux):
+    """The backward of operators whose properties name every input in ``zero_grad``: nothing to do."""
+
+
+class ConstantGradientOp(Operator):
+    """Base of operators that have no gradient to hand back."""
+
+    backward = no_gradient
+
+
+class ElementwiseProp(OperatorProperty):
+    """Inputs and output have one shape and one dtype."""
+
+    partial_shapes = True
+    inplace = {0: 0}
+
+    def infer_shape(self, in_shapes):
+        shape = merge_all(self, in_shapes)
+        return [shape] * len(in_shapes), [shape] * len(self.list_outputs())
+
+    def infer_shape_from_outputs(self, in_shapes, out_shapes):
+        shape = merge_shapes(merge_all(self, in_shapes), out_shapes[0])
+        return [shape] * len(in_shapes)

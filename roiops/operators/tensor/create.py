@@ -1,0 +1,234 @@
+"""Arrays from nothing, arrays like others, and other dtypes."""
+
+import functools
+import math
+
+import numpy as np
+
+from ...errors import ParamError
+from ...kernels.cpu import tensor as kernels
+from ...params.tensor import (
+    ArangeLikeParam,
+    ArangeParam,
+    CastParam,
+    CreateParam,
+    EyeParam,
+    FullParam,
+    LinspaceParam,
+    MulticastParam,
+)
+from ...registry import register
+from ..base import Operator, OperatorProperty
+from .common import ConstantGradientOp, ElementwiseProp, check_axis, declare
+from .views import ReshapeOp
+
+__all__ = []
+
+
+class FillOp(ConstantGradientOp):
+    """Fills the output with one number."""
+
+    number = 0
+
+    def forward(self, ctx, in_data, req, out_data, aux):
+        if req[0] == "add":
+            out_data[0] += np.array(self.number, out_data[0].dtype)
+        elif req[0] != "null":
+            out_data[0][...] = self.number
+
+
+class OnesOp(FillOp):
+    number = 1
+
+
+class FullOp(FillOp):
+    @property
+    def number(self):
+        return self.params.value
+
+
+class CreateProp(OperatorProperty):
+    """Base of operators without inputs."""
+
+    param = CreateParam
+    arguments, backward_needs = (), ()
+
+    def infer_shape(self, in_shapes):
+        return [], [self.params.shape]
+
+    def infer_type(self, in_types):
+        return [], [self.params.dtype]
+
+
+declare("_zeros", CreateProp, "An array of zeros.", op=FillOp)
+declare("_ones", CreateProp, "An array of ones.", op=OnesOp)
+declare("_full", CreateProp, "An array of one number.", op=FullOp, param=FullParam)
+
+_LIKE = {
+    "zero_grad": ("data",),
+    "backward_needs": (),
+    "argument_docs": {"data": "only its shape and dtype are used"},
+}
+declare("zeros_like", ElementwiseProp, "Zeros of the shape and dtype of the data.", op=FillOp, **_LIKE)
+declare("ones_like", ElementwiseProp, "Ones of the shape and dtype of the data.", op=OnesOp, **_LIKE)
+
+
+class NumbersOp(ConstantGradientOp):
+    """An array that the parameters and the output's size fix; worked out once, when bound."""
+
+    def numbers(self, out):
+        raise NotImplementedError
+
+    def bind_forward(self, ctx, in_data, req, out_data, aux):
+        if req[0] == "null":
+            return kernels.nothing
+        numbers = self.numbers(out_data[0]).astype(out_data[0].dtype).reshape(out_data[0].shape)
+        return functools.partial(kernels.evaluate, None, [numbers], out_data[0], req[0])
+
+    def forward(self, ctx, in_data, req, out_data, aux):
+        self.bind_forward(ctx, in_data, req, out_data, aux)()
+
+
+class ArangeOp(NumbersOp):
+    def numbers(self, out):
+        p = self.params
+        start = 0.0 if p.stop is None and not p.infer_range else p.start
+        if out.dtype.kind != "f":
+            start, step = int(start), int(p.step)
+        else:
+            step = p.step
+        return start + step * (np.arange(out.size) // p.repeat)
+
+
+@register("_arange")
+class ArangeProp(CreateProp):
+    """Numbers at equal distances: start, start + step, ... up to but without stop."""
+
+    param, op = ArangeParam, ArangeOp
+    partial_shapes = True
+
+    def infer_shape(self, in_shapes):
+        p = self.params
+        if p.infer_range:
+            return [], [(-1,)]
+        start, stop = (0.0, p.start) if p.stop is None else (p.start, p.stop)
+        count = math.ceil((stop - start) / p.step)
+        if count < 0:
+            raise ParamError(f"{self.label}: no numbers from {start} to {stop} in steps of {p.step}")
+        return [], [(count * p.repeat,)]
+
+
+class EyeOp(NumbersOp):
+    def numbers(self, out):
+        return np.eye(*out.shape, k=self.params.k)
+
+
+@register("_eye")
+class EyeProp(CreateProp):
+    """Ones on a diagonal, zeros elsewhere."""
+
+    param, op = EyeParam, EyeOp
+
+    def infer_shape(self, in_shapes):
+        return [], [(self.params.N, self.params.M or self.params.N)]
+
+
+class ArangeLikeOp(NumbersOp):
+    def numbers(self, out):
+        p = self.params
+        return p.start + p.step * (np.arange(out.size) // p.repeat)
+
+
+@register("_contrib_arange_like")
+class ArangeLikeProp(OperatorProperty):
+    """Numbers at equal distances, as many as the data has entries, or as an axis of it is long."""
+
+    param, op = ArangeLikeParam, ArangeLikeOp
+    zero_grad, backward_needs = ("data",), ()
+    argument_docs = {"data": "only its shape is used"}
+
+    def infer_shape(self, in_shapes):
+        (shape,) = in_shapes
+        axis = self.params.axis
+        if axis is None:
+            return in_shapes, [shape]
+        return in_shapes, [(shape[check_axis(self, "axis", axis, len(shape))],)]
+
+
+class CastOp(ReshapeOp):
+    """Another dtype; where it is the same one, nothing but a copy."""
+
+    def _move(self, source, target, req):
+        kernels.evaluate(None, [source], target, req)
+
+    def bind_forward(self, ctx, in_data, req, out_data, aux):
+        if req[0] == "null" or in_data[0].dtype == out_data[0].dtype:
+            return super().bind_forward(ctx, in_data, req, out_data, aux)
+        return functools.partial(self._move, in_data[0], out_data[0], req[0])
+
+
+@register("Cast", "cast")
+class CastProp(ElementwiseProp):
+    """The data in another dtype."""
+
+    param, op = CastParam, CastOp
+    backward_needs = ("out_grad",)
+    inplace = {}
+    argument_docs = {"data": "the array"}
+
+    def infer_type(self, in_types):
+        return in_types, [self.params.dtype]
+
+
+declare(
+    "amp_cast",
+    CastProp,
+    "The data in another floating-point dtype, as mixed-precision graphs have it.",
+)
+
+
+class MulticastOp(Operator):
+    def forward(self, ctx, in_data, req, out_data, aux):
+        for value, target, how in zip(in_data, out_data, req, strict=True):
+            kernels.evaluate(None, [value], target, how)
+
+    def backward(self, ctx, out_grad, in_data, out_data, req, in_grad, aux):
+        for value, target, how in zip(out_grad, in_grad, req, strict=True):
+            kernels.evaluate(None, [value], target, how)
+
+
+@register("amp_multicast")
+class MulticastProp(OperatorProperty):
+    """All inputs in the widest of their floating-point dtypes, or the narrowest."""
+
+    param, op = MulticastParam, MulticastOp
+    variadic = "num_outputs"
+    backward_needs = ("out_grad",)
+
+    def list_outputs(self):
+        return tuple(f"output{i}" for i in range(self.params.num_outputs))
+
+    def infer_shape(self, in_shapes):
+        return in_shapes, list(in_shapes)
+
+    def infer_type(self, in_types):
+        kinds = sorted((t for t in in_types if t is not None), key=lambda t: t.itemsize)
+        if not kinds:
+            return in_types, [None] * len(in_types)
+        return in_types, [kinds[0 if self.params.cast_narrow else -1]] * len(in_types)
+
+
+class LinspaceOp(NumbersOp):
+    def numbers(self, out):
+        p = self.params
+        return np.linspace(p.start, p.stop, p.num, endpoint=p.endpoint)
+
+
+@register("_linspace")
+class LinspaceProp(CreateProp):
+    """So many numbers at equal distances between two."""
+
+    param, op = LinspaceParam, LinspaceOp
+
+    def infer_shape(self, in_shapes):
+        return [], [(self.params.num,)]

@@ -1,0 +1,603 @@
+"""Operators that choose entries by index."""
+
+import numpy as np
+
+from ...errors import DataError, OutOfBoundsError, ParamError, ShapeError
+from ...kernels.cpu import tensor as kernels
+from ...params.tensor import (
+    EmbeddingParam,
+    IndexArrayParam,
+    OneHotParam,
+    PickParam,
+    RavelParam,
+    ScatterParam,
+    TakeParam,
+)
+from ...registry import register
+from ..base import Operator, OperatorProperty, known, merge_shapes
+from ..base import kernels as load_kernels
+from .common import ConstantGradientOp, check_axis, product
+
+__all__ = []
+
+
+def _check_inside(ctx, name, indices, lengths, negative=True):
+    """Raise where a row of ``indices`` leaves its axis."""
+    wrong = load_kernels("tensor_index", ctx.device).outside(indices, lengths, negative)
+    if wrong is not None:
+        axis, position = wrong
+        length = lengths[axis]
+        low = -length if negative else 0
+        raise OutOfBoundsError(
+            f"{ctx.label}: {name} must be in [{low}, {length - 1}] for an axis of length {length}, "
+            f"got {indices[(axis, *position)]} at {position}"
+        )
+
+
+# -- slices along one axis -------------------------------------------------------------------------------
+
+
+class TakeOp(Operator):
+    """The slices of an array along an axis that another array tells."""
+
+    source, chooser = 0, 1
+    mode = "clip"
+
+    def axis(self, array):
+        return 0
+
+    def _index(self, ctx, indices, length):
+        index = load_kernels("tensor_index", ctx.device)
+        if length == 0 and indices.size:
+            raise DataError(f"{ctx.label}: cannot take from an axis of length 0")
+        if self.mode == "raise":
+            whole = index.whole_numbers(indices)
+            _check_inside(ctx, "indices", whole[None], (length,), negative=False)
+            return whole
+        return index.bounded(indices, length, self.mode)
+
+    def forward(self, ctx, in_data, req, out_data, aux):
+        array, indices = in_data[self.source], in_data[self.chooser]
+        axis = self.axis(array)
+        index = self._index(ctx, indices, array.shape[axis])
+        # The indices are within bounds: mode clip only saves numpy from checking them again.
+        kernels.fill(out_data[0], req[0], lambda out: np.take(array, index, axis, out=out, mode="clip"))
+
+    def backward(self, ctx, out_grad, in_data, out_data, req, in_grad, aux):
+        target, how = in_grad[self.source], req[self.source]
+        if how == "null":
+            return
+        axis = self.axis(target)
+        index = self._index(ctx, in_data[self.chooser], target.shape[axis]).reshape(-1)
+        if how != "add":
+            target[...] = 0
+        outer, inner = product(target.shape[:axis]), product(target.shape[axis + 1 :])
+        rows = target if target.flags.c_contiguous else target.copy()
+        load_kernels("tensor_index", ctx.device).add_rows(
+            out_grad[0].reshape(outer, index.size, inner),
+            index,
+            rows.reshape(outer, target.shape[axis], inner),
+        )
+        if rows is not target:
+            target[...] = rows
+
+
+class TakeAxisOp(TakeOp):
+    @property
+    def mode(self):
+        return self.params.mode
+
+    def axis(self, array):
+        return self.params.axis % array.ndim
+
+
+@register("take")
+class TakeProp(OperatorProperty):
+    """The slices along an axis that the indices tell."""
+
+    param, op = TakeParam, TakeAxisOp
+    arguments, zero_grad = ("a", "indices"), ("indices",)
+    backward_needs = ("out_grad", "in_data")
+    argument_docs = {"a": "the array", "indices": "which slices; fractions are cut off"}
+
+    def infer_shape(self, in_shapes):
+        shape, indices = in_shapes
+        axis = check_axis(self, "axis", self.params.axis, len(shape))
+        out = None if indices is None else (*shape[:axis], *indices, *shape[axis + 1 :])
+        return in_shapes, [out]
+
+    def infer_type(self, in_types):
+        return [in_types[0], in_types[1] or in_types[0]], [in_types[0]]
+
+
+class EmbeddingOp(TakeOp):
+    source, chooser = 1, 0
+
+
+@register("Embedding")
+class EmbeddingProp(OperatorProperty):
+    """The rows of a table that the data tells; an index outside takes the first or last row."""
+
+    param, op = EmbeddingParam, EmbeddingOp
+    arguments, zero_grad = ("data", "weight"), ("data",)
+    backward_needs = ("out_grad", "in_data")
+    partial_shapes = True
+    argument_docs = {"data": "indices; fractions are cut off", "weight": "table of (input_dim, output_dim)"}
+
+    def infer_shape(self, in_shapes):
+        shape, weight = in_shapes
+        p = self.params
+        weight = self.check_shape("weight", weight, (p.input_dim, p.output_dim))
+        return [shape, weight], [None if shape is None else (*shape, p.output_dim)]
+
+    def infer_type(self, in_types):
+        data, weight = in_types
+        weight = weight or self.params.dtype
+        return [data or weight, weight], [weight]
+
+
+# -- one entry along an axis -----------------------------------------------------------------------------
+
+
+class PickOp(Operator):
+    """One entry of each row along an axis."""
+
+    def _index(self, ctx, data, index):
+        axis = self.params.axis % data.ndim
+        if data.shape[axis] == 0 and index.size:
+            raise DataError(f"{ctx.label}: cannot pick from an axis of length 0")
+        whole = load_kernels("tensor_index", ctx.device).bounded(index, data.shape[axis], self.params.mode)
+        kept = (*data.shape[:axis], 1, *data.shape[axis + 1 :])
+        return whole.reshape(kept), axis
+
+    def forward(self, ctx, in_data, req, out_data, aux):
+        if req[0] != "null":
+            index, axis = self._index(ctx, *in_data)
+            picked = np.take_along_axis(in_data[0], index, axis)
+            kernels.evaluate(None, [picked.reshape(out_data[0].shape)], out_data[0], req[0])
+
+    def backward(self, ctx, out_grad, in_data, out_data, req, in_grad, aux):
+        if req[0] == "null":
+            return
+        index, axis = self._index(ctx, *in_data)
+        target, value = in_grad[0], out_grad[0].reshape(index.shape)
+        if req[0] == "add":
+            value = value + np.take_along_axis(target, index, axis)
+        else:
+            target[...] = 0
+        np.put_along_axis(target, index, value, axis)
+
+
+@register("pick", "choose_element_0index")
+class PickProp(OperatorProperty):
+    """One entry of each row along an axis, the one that the index tells."""
+
+    param, op = PickParam, PickOp
+    arguments, zero_grad = ("data", "index"), ("index",)
+    backward_needs = ("out_grad", "in_data")
+    partial_shapes = True
+    argument_docs = {"data": "the array", "index": "which entry; of the shape of data without the axis"}
+
+    def infer_shape(self, in_shapes):
+        shape, index = in_shapes
+        if shape is None:
+            return in_shapes, [None]
+        axis = check_axis(self, "axis", self.params.axis, len(shape))
+        kept = (*shape[:axis], 1, *shape[axis + 1 :])
+        without = (*shape[:axis], *shape[axis + 1 :])
+        if index is None:
+            index = kept if self.params.keepdims else without
+        if not (_agree(index, kept) or _agree(index, without)):
+            raise ShapeError(f"{self.label}: index must have shape {without} or {kept}, got {tuple(index)}")
+        return [shape, index], [kept if self.params.keepdims else without or (1,)]
+
+    def infer_type(self, in_types):
+        return [in_types[0], in_types[1] or in_types[0]], [in_types[0]]
+
+
+def _agree(one, other) -> bool:
+    """Whether two shapes can be the same; -1 is a length that is not known."""
+    return len(one) == len(other) and all(a == b or -1 in (a, b) for a, b in zip(one, other, strict=True))
+
+
+@register("batch_take")
+class BatchTakeProp(PickProp):
+    """One entry of each row of a matrix."""
+
+    param, op = PickParam, PickOp
+    arguments, zero_grad = ("a", "indices"), ("indices",)
+    partial_shapes = False
+    argument_docs = {"a": "the matrix", "indices": "which entry of each row"}
+
+    def infer_shape(self, in_shapes):
+        self.check_ndim("a", in_shapes[0], 2)
+        return super().infer_shape(in_shapes)
+
+    def infer_type(self, in_types):
+        return [in_types[0], in_types[1] or np.dtype(np.int32)], [in_types[0]]
+
+
+class FillElementOp(ConstantGradientOp):
+    def forward(self, ctx, in_data, req, out_data, aux):
+        lhs, values, index = in_data
+        columns = load_kernels("tensor_index", ctx.device).whole_numbers(index)
+        _check_inside(ctx, "rhs", columns[None], (lhs.shape[1],), negative=False)
+
+        def compute(out):
+            np.copyto(out, lhs)
+            out[np.arange(lhs.shape[0]), columns] = values
+
+        kernels.fill(out_data[0], req[0], compute)
+
+
+@register("fill_element_0index")
+class FillElementProp(OperatorProperty):
+    """lhs with one entry of each row replaced: that of column rhs by mhs."""
+
+    op = FillElementOp
+    arguments = zero_grad = ("lhs", "mhs", "rhs")
+    backward_needs = ()
+    argument_docs = {"lhs": "the matrix", "mhs": "new entries, one a row", "rhs": "their columns"}
+
+    def infer_shape(self, in_shapes):
+        lhs, values, index = in_shapes
+        self.check_ndim("lhs", lhs, 2)
+        values = self.check_shape("mhs", values, lhs[:1])
+        return [lhs, values, self.check_shape("rhs", index, lhs[:1])], [lhs]
+
+    def infer_type(self, in_types):
+        return [in_types[0], in_types[1] or in_types[0], in_types[2] or in_types[0]], [in_types[0]]
+
+
+class OneHotOp(ConstantGradientOp):
+    def forward(self, ctx, in_data, req, out_data, aux):
+        p = self.params
+        index = load_kernels("tensor_index", ctx.device).whole_numbers(in_data[0]).reshape(-1)
+        rows = np.flatnonzero((index >= 0) & (index < p.depth))
+
+        def compute(out):
+            out[...] = p.off_value
+            out.reshape(index.size, p.depth)[rows, index[rows]] = p.on_value
+
+        kernels.fill(out_data[0], req[0], compute)
+
+
+@register("one_hot")
+class OneHotProp(OperatorProperty):
+    """A new last axis, with one number at the index and another elsewhere."""
+
+    param, op = OneHotParam, OneHotOp
+    arguments = zero_grad = ("indices",)
+    backward_needs = ()
+    argument_docs = {"indices": "indices; one outside gives a row without the on_value"}
+
+    def infer_shape(self, in_shapes):
+        (shape,) = in_shapes
+        return in_shapes, [(*shape, self.params.depth)]
+
+    def infer_type(self, in_types):
+        return in_types, [self.params.dtype]
+
+
+# -- several axes at once --------------------------------------------------------------------------------
+
+
+class IndexedOp(Operator):
+    """Base of gather_nd and scatter_nd: rows of an array, told by an index for each leading axis."""
+
+    def rows(self, ctx, indices, shape):
+        """Row numbers for an array of ``shape`` seen as ``(rows, inner)``."""
+        index = load_kernels("tensor_index", ctx.device)
+        whole = index.whole_numbers(indices)
+        lengths = shape[: len(whole)]
+        _check_inside(ctx, "indices", whole, lengths)
+        return index.flat_index(whole, lengths)
+
+    @staticmethod
+    def seen(array, count):
+        """``array`` as (rows, inner), where its first ``count`` axes make the rows."""
+        return array.reshape(product(array.shape[:count]), product(array.shape[count:]))
+
+
+class GatherOp(IndexedOp):
+    def forward(self, ctx, in_data, req, out_data, aux):
+        data, indices = in_data
+        rows = self.rows(ctx, indices, data.shape)
+        source = self.seen(data, len(indices))
+        shape = (len(rows), source.shape[1])
+        kernels.fill(out_data[0], req[0], lambda out: np.take(source, rows, 0, out=out.reshape(shape)))
+
+    def backward(self, ctx, out_grad, in_data, out_data, req, in_grad, aux):
+        if req[0] == "null":
+            return
+        target, count = in_grad[0], len(in_data[1])
+        rows = self.rows(ctx, in_data[1], target.shape)
+        if req[0] != "add":
+            target[...] = 0
+        whole = target if target.flags.c_contiguous else target.copy()
+        seen = self.seen(whole, count)
+        grad = out_grad[0].reshape(1, len(rows), seen.shape[1])
+        load_kernels("tensor_index", ctx.device).add_rows(grad, rows, seen[None])
+        if whole is not target:
+            target[...] = whole
+
+
+@register("gather_nd")
+class GatherProp(OperatorProperty):
+    """The slices of data at the places whose coordinates are the columns of indices."""
+
+    op = GatherOp
+    arguments, zero_grad = ("data", "indices"), ("indices",)
+    backward_needs = ("out_grad", "in_data")
+    argument_docs = {
+        "data": "the array",
+        "indices": "coordinates, of shape (axes, ...); negative from the end",
+    }
+
+    def infer_shape(self, in_shapes):
+        shape, indices = in_shapes
+        if indices is None:
+            return in_shapes, [None]
+        if indices[0] > len(shape):
+            raise ShapeError(
+                f"{self.label}: indices must have at most {len(shape)} rows for data of shape "
+                f"{tuple(shape)}, got shape {tuple(indices)}"
+            )
+        return in_shapes, [(*indices[1:], *shape[indices[0] :]) or (1,)]
+
+    def infer_type(self, in_types):
+        return [in_types[0], in_types[1] or in_types[0]], [in_types[0]]
+
+
+class ScatterOp(IndexedOp):
+    def forward(self, ctx, in_data, req, out_data, aux):
+        data, indices = in_data
+        rows = self.rows(ctx, indices, self.params.shape)
+
+        def compute(out):
+            seen = self.seen(out, len(indices))
+            seen[...] = 0
+            seen[rows] = data.reshape(len(rows), seen.shape[1])
+
+        kernels.fill(out_data[0], req[0], compute)
+
+    def backward(self, ctx, out_grad, in_data, out_data, req, in_grad, aux):
+        if req[0] != "null":
+            rows = self.rows(ctx, in_data[1], self.params.shape)
+            chosen = self.seen(out_grad[0], len(in_data[1]))[rows]
+            kernels.evaluate(None, [chosen.reshape(in_grad[0].shape)], in_grad[0], req[0])
+
+
+@register("scatter_nd")
+class ScatterProp(OperatorProperty):
+    """Zeros, with data at the places whose coordinates are the columns of indices; the last one stays."""
+
+    param, op = ScatterParam, ScatterOp
+    arguments, zero_grad = ("data", "indices"), ("indices",)
+    backward_needs = ("out_grad", "in_data")
+    argument_docs = {"data": "what is stored", "indices": "coordinates, of shape (axes, ...)"}
+
+    def infer_shape(self, in_shapes):
+        shape, indices = in_shapes
+        if indices is None:
+            return in_shapes, [self.params.shape]
+        need = (*indices[1:], *self.params.shape[indices[0] :])
+        if indices[0] > len(self.params.shape) or tuple(shape) != need:
+            raise ShapeError(
+                f"{self.label}: data must have shape {need} for indices of shape {tuple(indices)} "
+                f"and shape {self.params.shape}, got {tuple(shape)}"
+            )
+        return in_shapes, [self.params.shape]
+
+    def infer_type(self, in_types):
+        return [in_types[0], in_types[1] or in_types[0]], [in_types[0]]
+
+
+class IndexCopyOp(Operator):
+    def _rows(self, ctx, index, length):
+        whole = load_kernels("tensor_index", ctx.device).whole_numbers(index)
+        _check_inside(ctx, "index_vector", whole[None], (length,), negative=False)
+        return whole
+
+    def forward(self, ctx, in_data, req, out_data, aux):
+        old, index, new = in_data
+        rows = self._rows(ctx, index, old.shape[0])
+
+        def compute(out):
+            np.copyto(out, old)
+            out[rows] = new
+
+        kernels.fill(out_data[0], req[0], compute)
+
+    def backward(self, ctx, out_grad, in_data, out_data, req, in_grad, aux):
+        grad = out_grad[0]
+        rows = self._rows(ctx, in_data[1], grad.shape[0])
+        if req[0] != "null":
+            kept = in_grad[0][rows] if req[0] == "add" else 0
+            kernels.evaluate(None, [grad], in_grad[0], req[0])
+            in_grad[0][rows] = kept
+        if req[2] != "null":
+            kernels.evaluate(None, [grad[rows]], in_grad[2], req[2])
+
+
+@register("_contrib_index_copy")
+class IndexCopyProp(OperatorProperty):
+    """old_tensor with the rows at index_vector replaced by those of new_tensor."""
+
+    op = IndexCopyOp
+    arguments, zero_grad = ("old_tensor", "index_vector", "new_tensor"), ("index_vector",)
+    backward_needs = ("out_grad", "in_data")
+    argument_docs = {
+        "old_tensor": "the array",
+        "index_vector": "rows to replace",
+        "new_tensor": "what they become",
+    }
+
+    def infer_shape(self, in_shapes):
+        old, index, new = in_shapes
+        if not known(index):
+            return in_shapes, [old]
+        self.check_ndim("index_vector", index, 1)
+        new = self.check_shape("new_tensor", new, (index[0], *old[1:]))
+        return [old, index, new], [old]
+
+    def infer_type(self, in_types):
+        old, index, new = in_types
+        self.common_type([old, new], ("old_tensor", "new_tensor"))
+        return [old, index or old, new or old], [old]
+
+
+class IndexArrayOp(ConstantGradientOp):
+    def forward(self, ctx, in_data, req, out_data, aux):
+        if req[0] == "null":
+            return
+        ndim = in_data[0].ndim
+        axes = range(ndim) if self.params.axes is None else [a % ndim for a in self.params.axes]
+        grid = np.indices(in_data[0].shape, np.int64, sparse=True)
+        for i, axis in enumerate(axes):
+            kernels.evaluate(None, [grid[axis]], out_data[0][..., i], req[0])
+
+
+@register("_contrib_index_array")
+class IndexArrayProp(OperatorProperty):
+    """For each entry its own index: int64, with a new last axis that holds the coordinates."""
+
+    param, op = IndexArrayParam, IndexArrayOp
+    zero_grad, backward_needs = ("data",), ()
+    argument_docs = {"data": "only its shape is used"}
+
+    def infer_shape(self, in_shapes):
+        (shape,) = in_shapes
+        for axis in self.params.axes or ():
+            check_axis(self, "axes", axis, len(shape))
+        return in_shapes, [(*shape, len(shape) if self.params.axes is None else len(self.params.axes))]
+
+    def infer_type(self, in_types):
+        return in_types, [np.dtype(np.int64)]
+
+
+class UnravelOp(ConstantGradientOp):
+    def forward(self, ctx, in_data, req, out_data, aux):
+        shape = self.params.shape
+        flat = load_kernels("tensor_index", ctx.device).whole_numbers(in_data[0])
+        if shape[0] == -1:  # as long as the largest number needs
+            rest = product(shape[1:])
+            shape = (max(int(flat.max(initial=0)) // rest, 0) + 1, *shape[1:])
+        _check_inside(ctx, "data", flat[None], (product(shape),), negative=False)
+        for target, row in zip(out_data[0], np.unravel_index(flat, shape), strict=True):
+            kernels.evaluate(None, [row], target, req[0])
+
+
+class RavelOp(ConstantGradientOp):
+    def forward(self, ctx, in_data, req, out_data, aux):
+        index = load_kernels("tensor_index", ctx.device)
+        whole = index.whole_numbers(in_data[0])
+        flat = np.zeros(whole.shape[1:], np.int64)
+        for row, length in zip(whole, self.params.shape, strict=True):
+            flat = flat * length + row
+        kernels.evaluate(None, [flat], out_data[0], req[0])
+
+
+class RavelBase(OperatorProperty):
+    param = RavelParam
+    zero_grad, backward_needs = ("data",), ()
+
+    def __init__(self, params, label=None):
+        super().__init__(params, label)
+        shape = params.shape
+        if not shape or min(shape[1:], default=1) < 1 or (shape[0] < 1 and shape[0] != -1):
+            raise ParamError(
+                f"{self.label}: shape must be of lengths of 1 or more, or -1 for the first, got {shape}"
+            )
+
+
+@register("_unravel_index", "unravel_index")
+class UnravelProp(RavelBase):
+    """Coordinates in an array of a shape, one row for each axis, from numbers of its entries."""
+
+    op = UnravelOp
+    argument_docs = {"data": "numbers of entries"}
+
+    def infer_shape(self, in_shapes):
+        return in_shapes, [(len(self.params.shape), *in_shapes[0])]
+
+
+@register("_ravel_multi_index", "ravel_multi_index")
+class RavelProp(RavelBase):
+    """Numbers of entries in an array of a shape, from coordinates."""
+
+    op = RavelOp
+    argument_docs = {"data": "coordinates, one row for each axis"}
+
+    def infer_shape(self, in_shapes):
+        (shape,) = in_shapes
+        if shape[0] != len(self.params.shape):
+            raise ShapeError(
+                f"{self.label}: data must have {len(self.params.shape)} rows for shape {self.params.shape}, "
+                f"got shape {tuple(shape)}"
+            )
+        return in_shapes, [tuple(shape[1:]) or (1,)]
+
+
+# -- choice by condition ---------------------------------------------------------------------------------
+
+
+class WhereOp(Operator):
+    """x where the condition is not 0, y elsewhere. A one-dimensional condition chooses whole rows."""
+
+    @staticmethod
+    def _condition(condition, ndim):
+        return condition.reshape(-1, *(1,) * (ndim - 1)) if condition.ndim == 1 else condition
+
+    def forward(self, ctx, in_data, req, out_data, aux):
+        condition, x, y = in_data
+        inputs = [self._condition(condition, x.ndim), x, y]
+        choose = load_kernels("tensor_index", ctx.device).choose
+        kernels.evaluate(choose, inputs, out_data[0], req[0], exact=True)
+
+    def backward(self, ctx, out_grad, in_data, out_data, req, in_grad, aux):
+        grad = out_grad[0]
+        inputs = [self._condition(in_data[0], grad.ndim), grad]
+        index = load_kernels("tensor_index", ctx.device)
+        kernels.evaluate(index.keep, inputs, in_grad[1], req[1], exact=True)
+        kernels.evaluate(index.drop, inputs, in_grad[2], req[2], exact=True)
+
+
+@register("where")
+class WhereProp(OperatorProperty):
+    """x where the condition is not 0, y elsewhere."""
+
+    op = WhereOp
+    arguments, zero_grad = ("condition", "x", "y"), ("condition",)
+    backward_needs = ("out_grad", "in_data")
+    argument_docs = {
+        "condition": "of the shape of x, or one number for each of its rows",
+        "x": "taken where the condition is not 0",
+        "y": "taken where it is 0",
+    }
+    partial_shapes = True
+
+    def infer_shape(self, in_shapes):
+        condition, x, y = in_shapes
+        shape = y if x is None else x if y is None else self.check_shape("y", y, x)
+        if shape is None:
+            # A condition of one axis may stand for whole rows, so only more axes tell the shape.
+            shape = condition if condition is not None and len(condition) > 1 else None
+            return [condition, shape, shape], [shape]
+        if condition is None:
+            return [None if len(shape) > 1 else shape, shape, shape], [shape]
+        whole = merge_shapes(tuple(condition), tuple(shape))
+        rows = merge_shapes(tuple(condition), tuple(shape[:1]))
+        if whole is None and rows is None:
+            raise ShapeError(
+                f"{self.label}: condition must have shape {tuple(shape)} or {tuple(shape[:1])}, "
+                f"got {tuple(condition)}"
+            )
+        condition = whole or rows
+        shape = whole or (*rows, *shape[1:])
+        return [condition, shape, shape], [shape]
+
+    def infer_type(self, in_types):
+        condition, x, y = in_types
+        dtype = self.common_type([x, y], ("x", "y"))
+        return [condition or dtype, dtype, dtype], [dtype]

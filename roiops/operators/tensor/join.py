@@ -1,0 +1,154 @@
+"""Operators of any number of inputs: joining along an axis, stacking, adding up."""
+
+import functools
+import itertools
+
+from ...errors import ShapeError
+from ...kernels.cpu import tensor as kernels
+from ...params.tensor import AddNParam, ConcatParam, StackParam
+from ...registry import register
+from ..base import Operator, OperatorProperty, merge_shapes
+from .common import ElementwiseProp, check_axis, merge_all
+
+__all__ = []
+
+
+class ConcatOp(Operator):
+    """Each input is copied to its range of the output along one axis."""
+
+    def __init__(self, params, axis, bounds):
+        super().__init__(params)
+        self.axis, self.bounds = axis, bounds
+
+    def pieces(self, array):
+        lead = (slice(None),) * self.axis
+        return [array[(*lead, slice(begin, end))] for begin, end in self.bounds]
+
+    def bind_forward(self, ctx, in_data, req, out_data, aux):
+        if req[0] == "null":
+            return kernels.nothing
+        return functools.partial(self._store, in_data, self.pieces(out_data[0]), [req[0]] * len(in_data))
+
+    @staticmethod
+    def _store(values, targets, req):
+        for value, target, how in zip(values, targets, req, strict=True):
+            if how != "null":
+                kernels.evaluate(None, [value], target, how)
+
+    def forward(self, ctx, in_data, req, out_data, aux):
+        self.bind_forward(ctx, in_data, req, out_data, aux)()
+
+    def backward(self, ctx, out_grad, in_data, out_data, req, in_grad, aux):
+        self._store(self.pieces(out_grad[0]), in_grad, req)
+
+
+@register("Concat", "concat", "_rnn_param_concat")
+class ConcatProp(OperatorProperty):
+    """The inputs one after another along an axis."""
+
+    param, op = ConcatParam, ConcatOp
+    variadic = "num_args"
+    backward_needs = ("out_grad",)
+    partial_shapes = True
+
+    def infer_shape(self, in_shapes):
+        some = next((s for s in in_shapes if s is not None), None)
+        if some is None:
+            return in_shapes, [None]
+        axis = check_axis(self, "dim", self.params.dim, len(some))
+        others = self._others(in_shapes, axis)
+        filled = [(*others[:axis], -1 if s is None else s[axis], *others[axis + 1 :]) for s in in_shapes]
+        lengths = [s[axis] for s in filled]
+        total = -1 if -1 in lengths else sum(lengths)
+        return filled, [(*others[:axis], total, *others[axis + 1 :])]
+
+    def _others(self, in_shapes, axis):
+        """What the inputs' shapes say together, the joined axis left out."""
+        merged, first = None, None
+        for name, shape in zip(self.list_arguments(), in_shapes, strict=True):
+            if shape is None:
+                continue
+            first = first or (name, shape)
+            together = merge_shapes(merged, self._without(shape, axis))
+            if together is None or len(shape) != len(first[1]):
+                raise ShapeError(
+                    f"{self.label}: {name} must have the shape of {first[0]}, {tuple(first[1])}, "
+                    f"but for axis {axis}, got {tuple(shape)}"
+                )
+            merged = together
+        return merged
+
+    @staticmethod
+    def _without(shape, axis):
+        """The shape with the joined axis unknown: what all inputs must agree on."""
+        return None if shape is None else (*shape[:axis], -1, *shape[axis + 1 :])
+
+    def infer_shape_from_outputs(self, in_shapes, out_shapes):
+        (out,) = out_shapes
+        if out is None or any(s is not None and len(s) != len(out) for s in in_shapes):
+            return in_shapes
+        axis = check_axis(self, "dim", self.params.dim, len(out))
+        filled = [merge_shapes(s, self._without(out, axis)) or s for s in in_shapes]
+        unknown = [i for i, s in enumerate(filled) if s[axis] == -1]
+        if len(unknown) == 1 and out[axis] != -1:
+            rest = sum(s[axis] for s in filled if s[axis] != -1)
+            i = unknown[0]
+            filled[i] = (*filled[i][:axis], out[axis] - rest, *filled[i][axis + 1 :])
+        return filled
+
+    def create_operator(self, ctx, in_shapes, in_types):
+        axis = self.params.dim % len(in_shapes[0])
+        ends = [0]
+        for shape in in_shapes:
+            ends.append(ends[-1] + shape[axis])
+        return self.op(self.params, axis, list(itertools.pairwise(ends)))
+
+
+class StackOp(ConcatOp):
+    def __init__(self, params, axis, count):
+        super().__init__(params, axis, [])
+        self.count = count
+
+    def pieces(self, array):
+        lead = (slice(None),) * self.axis
+        return [array[(*lead, i)] for i in range(self.count)]
+
+
+@register("stack")
+class StackProp(OperatorProperty):
+    """The inputs, all of one shape, along a new axis."""
+
+    param, op = StackParam, StackOp
+    variadic = "num_args"
+    backward_needs = ("out_grad",)
+    partial_shapes = True
+
+    def infer_shape(self, in_shapes):
+        shape = merge_all(self, in_shapes)
+        if shape is None:
+            return in_shapes, [None]
+        axis = check_axis(self, "axis", self.params.axis, len(shape) + 1)
+        return [shape] * len(in_shapes), [(*shape[:axis], len(in_shapes), *shape[axis:])]
+
+    def create_operator(self, ctx, in_shapes, in_types):
+        return self.op(self.params, self.params.axis % (len(in_shapes[0]) + 1), len(in_shapes))
+
+
+class AddNOp(Operator):
+    def forward(self, ctx, in_data, req, out_data, aux):
+        if req[0] != "null":
+            for i, value in enumerate(in_data):
+                kernels.evaluate(None, [value], out_data[0], "add" if i else req[0])
+
+    def backward(self, ctx, out_grad, in_data, out_data, req, in_grad, aux):
+        for target, how in zip(in_grad, req, strict=True):
+            kernels.evaluate(None, [out_grad[0]], target, how)
+
+
+@register("add_n", "ElementWiseSum", "_sum")
+class AddNProp(ElementwiseProp):
+    """The sum of all inputs, which are of one shape."""
+
+    param, op = AddNParam, AddNOp
+    variadic = "num_args"
+    backward_needs = ("out_grad",)

@@ -1,0 +1,123 @@
+"""Matrix products."""
+
+import numpy as np
+
+from ...errors import ShapeError
+from ...kernels.cpu import tensor as kernels
+from ...params.tensor import DotParam
+from ...registry import register
+from ..base import Operator, OperatorProperty
+from .common import product
+
+__all__ = []
+
+
+class DotOp(Operator):
+    """The product of matrices, to which arrays of other dimensions are reshaped."""
+
+    def forward(self, ctx, in_data, req, out_data, aux):
+        if req[0] == "null":
+            return
+        lhs, rhs = self._matrices(*in_data)
+        kernels.store_matmul(lhs, rhs, out_data[0], req[0])
+
+    def backward(self, ctx, out_grad, in_data, out_data, req, in_grad, aux):
+        lhs, rhs = self._matrices(*in_data)
+        grad = out_grad[0].reshape(lhs.shape[0], rhs.shape[1])
+        p = self.params
+        if req[0] != "null":
+            pair = (rhs, grad.T) if p.transpose_a else (grad, rhs.T)
+            kernels.store_matmul(*pair, in_grad[0], req[0])
+        if req[1] != "null":
+            pair = (grad.T, lhs) if p.transpose_b else (lhs.T, grad)
+            kernels.store_matmul(*pair, in_grad[1], req[1])
+
+    def _matrices(self, lhs, rhs):
+        """Both operands as matrices of which the inner axes are summed over."""
+        if self.params.transpose_a:
+            lhs = lhs.reshape(lhs.shape[0], product(lhs.shape[1:])).T
+        else:
+            lhs = lhs.reshape(product(lhs.shape[:-1]), lhs.shape[-1])
+        if self.params.transpose_b:
+            rhs = rhs.reshape(product(rhs.shape[:-1]), rhs.shape[-1]).T
+        else:
+            rhs = rhs.reshape(rhs.shape[0], product(rhs.shape[1:]))
+        return lhs, rhs
+
+
+@register("dot")
+class DotProp(OperatorProperty):
+    """The product of two matrices, or the sum over the last axis of lhs and the first of rhs.
+
+    A transposed lhs is summed over its first axis, a transposed rhs over its last one.
+    """
+
+    param, op = DotParam, DotOp
+    arguments = ("lhs", "rhs")
+    backward_needs = ("out_grad", "in_data")
+    argument_docs = {"lhs": "left factor", "rhs": "right factor"}
+    partial_shapes = True
+
+    def infer_shape(self, in_shapes):
+        lhs, rhs = in_shapes
+        if lhs is None or rhs is None:
+            return in_shapes, [None]
+        p = self.params
+        # A transposed vector is that vector.
+        inner_l, outer_l = (lhs[0], lhs[1:]) if p.transpose_a else (lhs[-1], lhs[:-1])
+        inner_r, outer_r = (rhs[-1], rhs[:-1]) if p.transpose_b else (rhs[0], rhs[1:])
+        if inner_l != inner_r and -1 not in (inner_l, inner_r):
+            raise ShapeError(
+                f"{self.label}: lhs {tuple(lhs)} and rhs {tuple(rhs)} do not fit: "
+                f"the summed axes have lengths {inner_l} and {inner_r}"
+            )
+        return in_shapes, [(*outer_l, *outer_r) or (1,)]
+
+
+class BatchDotOp(Operator):
+    def forward(self, ctx, in_data, req, out_data, aux):
+        kernels.matmul(*self._oriented(*in_data), out_data[0], req[0])
+
+    def backward(self, ctx, out_grad, in_data, out_data, req, in_grad, aux):
+        lhs, rhs = self._oriented(*in_data)
+        grad = out_grad[0]
+        if req[0] != "null":
+            kernels.matmul(grad, np.swapaxes(rhs, -1, -2), self._oriented(in_grad[0], rhs)[0], req[0])
+        if req[1] != "null":
+            kernels.matmul(np.swapaxes(lhs, -1, -2), grad, self._oriented(lhs, in_grad[1])[1], req[1])
+
+    def _oriented(self, lhs, rhs):
+        lhs = np.swapaxes(lhs, -1, -2) if self.params.transpose_a else lhs
+        return lhs, np.swapaxes(rhs, -1, -2) if self.params.transpose_b else rhs
+
+
+@register("batch_dot")
+class BatchDotProp(OperatorProperty):
+    """The products of the matrices in the last two axes; the axes before them count the matrices."""
+
+    param, op = DotParam, BatchDotOp
+    arguments = ("lhs", "rhs")
+    backward_needs = ("out_grad", "in_data")
+    argument_docs = {"lhs": "left factors", "rhs": "right factors, as many"}
+    partial_shapes = True
+
+    def infer_shape(self, in_shapes):
+        lhs, rhs = in_shapes
+        if lhs is None or rhs is None:
+            return in_shapes, [None]
+        p = self.params
+        fits = len(lhs) == len(rhs) >= 3
+        if fits:
+            rows, inner_l = lhs[-2:][:: -1 if p.transpose_a else 1]
+            inner_r, columns = rhs[-2:][:: -1 if p.transpose_b else 1]
+            fits = all(
+                -1 in pair or pair[0] == pair[1]
+                for pair in zip((*lhs[:-2], inner_l), (*rhs[:-2], inner_r), strict=True)
+            )
+        if not fits:
+            raise ShapeError(
+                f"{self.label}: lhs and rhs must be batches of matrices that fit, "
+                f"got {tuple(lhs)} and {tuple(rhs)}"
+            )
+        batch = tuple(max(pair) for pair in zip(lhs[:-2], rhs[:-2], strict=True))
+        return in_shapes, [(*batch, rows, columns)]

@@ -1,0 +1,187 @@
+"""Sorting and the largest entries."""
+
+import numpy as np
+
+from ...errors import ShapeError
+from ...kernels.cpu import tensor as kernels
+from ...params.tensor import ArgsortParam, SortParam, TopkParam
+from ...registry import register
+from ..base import Operator, OperatorProperty
+from .common import ConstantGradientOp, check_axis, no_gradient, product
+
+__all__ = []
+
+
+def _along(array, axis):
+    """``(array, axis)``, flattened where the axis is None."""
+    return (array.reshape(-1), 0) if axis is None else (array, axis % array.ndim)
+
+
+def _order(data, axis, ascending):
+    """The stable order of the entries along an axis: of equal ones the first comes first."""
+    if ascending:
+        return np.argsort(data, axis=axis, kind="stable")
+    last = data.shape[axis] - 1
+    return last - np.flip(np.argsort(np.flip(data, axis), axis=axis, kind="stable"), axis)
+
+
+class ChosenOp(Operator):
+    """Base: some entries along an axis, in an order; their indices are the second output."""
+
+    def order(self, data, axis):
+        raise NotImplementedError
+
+    def forward(self, ctx, in_data, req, out_data, aux):
+        data, axis = _along(in_data[0], self.params.axis)
+        order = self.order(data, axis)
+        if len(out_data) > 1:
+            kernels.evaluate(None, [order], out_data[1], req[1])
+        if req[0] != "null":
+            kernels.evaluate(None, [np.take_along_axis(data, order, axis)], out_data[0], req[0])
+
+    def backward(self, ctx, out_grad, in_data, out_data, req, in_grad, aux):
+        if req[0] == "null":
+            return
+        order, value = out_data[1].astype(np.int64), out_grad[0]
+        target = in_grad[0]
+        whole, axis = _along(target, self.params.axis)
+        if req[0] == "add":
+            value = value + np.take_along_axis(whole, order, axis)
+        else:
+            whole[...] = 0
+        np.put_along_axis(whole, order, value, axis)
+        if not np.shares_memory(whole, target):  # a strided array has no flat view
+            target[...] = whole.reshape(target.shape)
+
+
+class SortOp(ChosenOp):
+    def order(self, data, axis):
+        return _order(data, axis, self.params.is_ascend)
+
+
+class SortedProp(OperatorProperty):
+    """Base of the operators here."""
+
+    argument_docs = {"data": "the array"}
+
+    def sorted_shape(self, shape, length=None):
+        """The shape of the result, ``length`` entries along the axis instead of all."""
+        if self.params.axis is None:
+            return (product(shape) if length is None else length,)
+        axis = check_axis(self, "axis", self.params.axis, len(shape))
+        return (*shape[:axis], shape[axis] if length is None else length, *shape[axis + 1 :])
+
+
+@register("sort")
+class SortProp(SortedProp):
+    """The entries along an axis in order."""
+
+    param, op = SortParam, SortOp
+    outputs, visible_outputs = ("output0", "output1"), 1
+    backward_needs = ("out_grad", "out_data")
+
+    def infer_shape(self, in_shapes):
+        return in_shapes, [self.sorted_shape(in_shapes[0])] * 2
+
+    def infer_type(self, in_types):
+        return in_types, [in_types[0], np.dtype(np.int64)]
+
+
+class ArgsortOp(ConstantGradientOp):
+    def forward(self, ctx, in_data, req, out_data, aux):
+        order = _order(*_along(in_data[0], self.params.axis), self.params.is_ascend)
+        kernels.evaluate(None, [order], out_data[0], req[0])
+
+
+@register("argsort")
+class ArgsortProp(SortedProp):
+    """The indices that would put the entries along an axis in order."""
+
+    param, op = ArgsortParam, ArgsortOp
+    zero_grad, backward_needs = ("data",), ()
+
+    def infer_shape(self, in_shapes):
+        return in_shapes, [self.sorted_shape(in_shapes[0])]
+
+    def infer_type(self, in_types):
+        return in_types, [self.params.dtype]
+
+
+class TopkOp(ChosenOp):
+    def __init__(self, params, k):
+        super().__init__(params)
+        self.k = k
+
+    def order(self, data, axis):
+        whole = _order(data, axis, self.params.is_ascend)
+        return whole[(slice(None),) * axis + (slice(self.k),)]
+
+
+class TopkIndexOp(TopkOp):
+    """Indices, or a mask of the places: without gradient."""
+
+    def forward(self, ctx, in_data, req, out_data, aux):
+        if req[0] == "null":
+            return
+        data, axis = _along(in_data[0], self.params.axis)
+        found = self.order(data, axis)
+        if self.params.ret_typ == "mask":
+            mask = np.zeros(data.shape, out_data[0].dtype)
+            np.put_along_axis(mask, found, 1, axis)
+            found = mask.reshape(out_data[0].shape)
+        kernels.evaluate(None, [found], out_data[0], req[0])
+
+    backward = no_gradient
+
+
+@register("topk")
+class TopkProp(SortedProp):
+    """The largest (or smallest) entries along an axis, in order, or where they are."""
+
+    param = TopkParam
+
+    @property
+    def op(self):
+        return TopkOp if self._values else TopkIndexOp
+
+    @property
+    def _values(self):
+        return self.params.ret_typ in ("value", "both")
+
+    @property
+    def num_visible_outputs(self):
+        return 2 if self.params.ret_typ == "both" else 1
+
+    @property
+    def zero_grad(self):
+        return () if self._values else ("data",)
+
+    @property
+    def backward_needs(self):
+        return ("out_grad", "out_data") if self._values else ()
+
+    def list_outputs(self):
+        return ("output0", "output1") if self._values else ("output",)
+
+    def _k(self, shape):
+        p = self.params
+        whole = self.sorted_shape(shape)
+        length = whole[0 if p.axis is None else p.axis % len(shape)]
+        if p.k > length:
+            raise ShapeError(f"{self.label}: k must be at most {length} for data of shape {shape}, got {p.k}")
+        return p.k or length
+
+    def infer_shape(self, in_shapes):
+        (shape,) = in_shapes
+        if self.params.ret_typ == "mask":
+            self._k(shape)
+            return in_shapes, [shape]
+        return in_shapes, [self.sorted_shape(shape, self._k(shape))] * len(self.list_outputs())
+
+    def infer_type(self, in_types):
+        kinds = {"value": [in_types[0], np.dtype(np.int64)], "both": [in_types[0], self.params.dtype]}
+        kinds.update(indices=[self.params.dtype], mask=[in_types[0]])
+        return in_types, kinds[self.params.ret_typ]
+
+    def create_operator(self, ctx, in_shapes, in_types):
+        return self.op(self.params, self._k(in_shapes[0]))

@@ -1,0 +1,425 @@
+"""Repeating, padding and rearranging entries."""
+
+import numpy as np
+
+from ...errors import ShapeError
+from ...kernels.cpu import tensor as kernels
+from ...params.tensor import (
+    BlockParam,
+    BroadcastAxisParam,
+    BroadcastLikeParam,
+    BroadcastToParam,
+    CumsumParam,
+    DiagParam,
+    PadParam,
+    RepeatParam,
+    TileParam,
+)
+from ...registry import register
+from ..base import Operator, OperatorProperty, known
+from .common import check_axis, product
+
+__all__ = []
+
+
+# -- repeats along axes ----------------------------------------------------------------------------------
+
+
+class RepeatOp(Operator):
+    """Broadcasts the input seen as ``narrow`` to the output seen as ``wide``."""
+
+    def __init__(self, params, narrow, wide):
+        super().__init__(params)
+        self.narrow, self.wide = narrow, wide
+
+    def forward(self, ctx, in_data, req, out_data, aux):
+        source = in_data[0].reshape(self.narrow)
+        kernels.fill(out_data[0], req[0], lambda out: np.copyto(out.reshape(self.wide), source))
+
+    def backward(self, ctx, out_grad, in_data, out_data, req, in_grad, aux):
+        grad = out_grad[0].reshape(self.wide)
+        kernels.fill(
+            in_grad[0], req[0], lambda target: kernels.sum_to(grad, target.reshape(self.narrow), "write")
+        )
+
+
+class RepeatBase(OperatorProperty):
+    """Base of operators on a :class:`RepeatOp`."""
+
+    op = RepeatOp
+    backward_needs = ("out_grad",)
+    argument_docs = {"data": "the array"}
+
+    def forms(self, in_shapes):
+        """``(narrow, wide, out_shape)``: the input and output as they broadcast, and the output's shape."""
+        raise NotImplementedError
+
+    def infer_shape(self, in_shapes):
+        return in_shapes, [None if None in in_shapes else self.forms(in_shapes)[2]]
+
+    def create_operator(self, ctx, in_shapes, in_types):
+        return self.op(self.params, *self.forms(in_shapes)[:2])
+
+
+class BroadcastBase(RepeatBase):
+    """Base of operators that repeat axes of length 1."""
+
+    def target(self, in_shapes):
+        raise NotImplementedError
+
+    def forms(self, in_shapes):
+        shape, target = in_shapes[0], tuple(self.target(in_shapes))
+        if len(shape) != len(target) or any(n not in (1, t) for n, t in zip(shape, target, strict=True)):
+            raise ShapeError(f"{self.label}: data of shape {tuple(shape)} cannot be broadcast to {target}")
+        return shape, target, target
+
+
+@register("broadcast_to")
+class BroadcastToProp(BroadcastBase):
+    """Repeat axes of length 1 until a shape is reached."""
+
+    param = BroadcastToParam
+
+    def target(self, in_shapes):
+        (shape,) = in_shapes
+        wanted = self.params.shape
+        if len(wanted) != len(shape):
+            return wanted
+        return [n if t == 0 else t for n, t in zip(shape, wanted, strict=True)]
+
+
+@register("broadcast_axis", "broadcast_axes")
+class BroadcastAxisProp(BroadcastBase):
+    """Repeat some axes of length 1."""
+
+    param = BroadcastAxisParam
+
+    def target(self, in_shapes):
+        (shape,) = in_shapes
+        p = self.params
+        if len(p.axis) != len(p.size):
+            raise ShapeError(f"{self.label}: axis and size must be of one length, got {p.axis} and {p.size}")
+        target = list(shape)
+        for axis, size in zip(p.axis, p.size, strict=True):
+            target[check_axis(self, "axis", axis, len(shape))] = size
+        return target
+
+
+@register("broadcast_like")
+class BroadcastLikeProp(BroadcastBase):
+    """Repeat axes of length 1 of lhs until they are as long as those of rhs."""
+
+    param = BroadcastLikeParam
+    arguments, zero_grad = ("lhs", "rhs"), ("rhs",)
+    argument_docs = {"lhs": "the array", "rhs": "only its shape is used"}
+
+    def target(self, in_shapes):
+        lhs, rhs = in_shapes
+        p = self.params
+        if p.lhs_axes is None and p.rhs_axes is None:
+            return rhs
+        if len(p.lhs_axes or ()) != len(p.rhs_axes or ()):
+            raise ShapeError(
+                f"{self.label}: lhs_axes and rhs_axes must be of one length, "
+                f"got {p.lhs_axes} and {p.rhs_axes}"
+            )
+        if not p.lhs_axes:
+            raise ShapeError(f"{self.label}: lhs_axes and rhs_axes must name an axis, or be left out")
+        target = list(lhs)
+        for to, source in zip(p.lhs_axes, p.rhs_axes, strict=True):
+            target[check_axis(self, "lhs_axes", to, len(lhs))] = rhs[
+                check_axis(self, "rhs_axes", source, len(rhs))
+            ]
+        return target
+
+    def infer_shape(self, in_shapes):
+        return super().infer_shape(in_shapes) if known(in_shapes[1]) else (in_shapes, [None])
+
+    def infer_type(self, in_types):
+        return in_types, [in_types[0]]
+
+
+@register("tile")
+class TileProp(RepeatBase):
+    """The whole array several times along each axis."""
+
+    param = TileParam
+
+    def forms(self, in_shapes):
+        (shape,) = in_shapes
+        ndim = max(len(shape), len(self.params.reps))
+        reps = (1,) * (ndim - len(self.params.reps)) + self.params.reps
+        shape = (1,) * (ndim - len(shape)) + tuple(shape)
+        narrow = [n for s in shape for n in (1, s)]
+        wide = [n for pair in zip(reps, shape, strict=True) for n in pair]
+        return narrow, wide, tuple(r * s for r, s in zip(reps, shape, strict=True))
+
+
+@register("repeat")
+class RepeatProp(RepeatBase):
+    """Each entry several times in a row."""
+
+    param = RepeatParam
+
+    def forms(self, in_shapes):
+        (shape,) = in_shapes
+        times = self.params.repeats
+        if self.params.axis is None:
+            size = product(shape)
+            return (size, 1), (size, times), (size * times,)
+        axis = check_axis(self, "axis", self.params.axis, len(shape))
+        before, after = shape[: axis + 1], shape[axis + 1 :]
+        out = (*shape[:axis], shape[axis] * times, *after)
+        return (*before, 1, *after), (*before, times, *after), out
+
+
+# -- padding ---------------------------------------------------------------------------------------------
+
+
+class PadOp(Operator):
+    """One axis after the other: the outer parts repeat or mirror what is inside already."""
+
+    def __init__(self, params, widths):
+        super().__init__(params)
+        self.widths = widths
+        self._scratch = None
+
+    def _inside(self, out_shape):
+        return tuple(slice(b, n - a) for n, (b, a) in zip(out_shape, self.widths, strict=True))
+
+    def _borders(self, length, before, after):
+        """Pairs (outer, inner): which index of the padded axis mirrors or repeats which."""
+        last = length - after - 1
+        reflect = self.params.mode == "reflect"
+        for i in range(before):
+            yield before - 1 - i, before + (i + 1 if reflect else 0)
+        for i in range(after):
+            yield last + 1 + i, last - (i + 1 if reflect else 0)
+
+    def forward(self, ctx, in_data, req, out_data, aux):
+        kernels.fill(out_data[0], req[0], lambda out: self._pad(in_data[0], out))
+
+    def _pad(self, data, out):
+        if self.params.mode == "constant":
+            out[...] = self.params.constant_value
+        out[self._inside(out.shape)] = data
+        if self.params.mode == "constant":
+            return
+        for axis, (before, after) in enumerate(self.widths):
+            along = np.moveaxis(out, axis, 0)
+            for outer, inner in self._borders(out.shape[axis], before, after):
+                along[outer] = along[inner]
+
+    def backward(self, ctx, out_grad, in_data, out_data, req, in_grad, aux):
+        if req[0] == "null":
+            return
+        grad = out_grad[0]
+        if self.params.mode != "constant":
+            if self._scratch is None:
+                self._scratch = np.empty(grad.shape, kernels.sum_dtype(grad.dtype))
+            np.copyto(self._scratch, grad)
+            grad = self._scratch
+            for axis, (before, after) in reversed(list(enumerate(self.widths))):
+                along = np.moveaxis(grad, axis, 0)
+                for outer, inner in self._borders(grad.shape[axis], before, after):
+                    along[inner] += along[outer]
+        kernels.evaluate(None, [grad[self._inside(grad.shape)]], in_grad[0], req[0])
+
+
+@register("Pad", "pad")
+class PadProp(OperatorProperty):
+    """Entries added around the data, along all axes but the first two."""
+
+    param, op = PadParam, PadOp
+    backward_needs = ("out_grad",)
+    argument_docs = {"data": "the array, of four or five dimensions"}
+
+    def _widths(self, shape):
+        flat = self.params.pad_width
+        self.check_ndim("data", shape, 4, 5)
+        if len(flat) != 2 * len(shape) or any(flat[:4]):
+            raise ShapeError(
+                f"{self.label}: pad_width must hold two numbers for each of the {len(shape)} dimensions, "
+                f"0 for the first two, got {flat}"
+            )
+        widths = list(zip(flat[::2], flat[1::2], strict=True))
+        for axis, (n, width) in enumerate(zip(shape, widths, strict=True)):
+            if (self.params.mode == "reflect" and max(width) >= max(n, 1)) or (
+                self.params.mode == "edge" and n == 0 and max(width) > 0
+            ):
+                raise ShapeError(
+                    f"{self.label}: axis {axis} of data {tuple(shape)} is too short to {self.params.mode} "
+                    f"by {width}"
+                )
+        return widths
+
+    def infer_shape(self, in_shapes):
+        (shape,) = in_shapes
+        return in_shapes, [tuple(n + b + a for n, (b, a) in zip(shape, self._widths(shape), strict=True))]
+
+    def create_operator(self, ctx, in_shapes, in_types):
+        return self.op(self.params, self._widths(in_shapes[0]))
+
+
+# -- blocks of pixels and channels -----------------------------------------------------------------------
+
+
+class RearrangeOp(Operator):
+    """The input seen as ``wide``, its axes permuted, is the output."""
+
+    def __init__(self, params, wide, axes):
+        super().__init__(params)
+        self.wide, self.axes = wide, axes
+
+    def forward(self, ctx, in_data, req, out_data, aux):
+        source = in_data[0].reshape(self.wide).transpose(self.axes)
+        kernels.fill(out_data[0], req[0], lambda out: np.copyto(out.reshape(source.shape), source))
+
+    def backward(self, ctx, out_grad, in_data, out_data, req, in_grad, aux):
+        source = out_grad[0].reshape([self.wide[a] for a in self.axes]).transpose(np.argsort(self.axes))
+        kernels.fill(in_grad[0], req[0], lambda out: np.copyto(out.reshape(self.wide), source))
+
+
+class BlockProp(OperatorProperty):
+    """Base of depth_to_space and space_to_depth."""
+
+    param, op = BlockParam, RearrangeOp
+    backward_needs = ("out_grad",)
+    argument_docs = {"data": "pictures, of shape (batch, channels, height, width)"}
+
+
+@register("depth_to_space")
+class DepthToSpaceProp(BlockProp):
+    """Channels to square blocks of pixels."""
+
+    def infer_shape(self, in_shapes):
+        (shape,) = in_shapes
+        self.check_ndim("data", shape, 4)
+        n, c, h, w = shape
+        b = self.params.block_size
+        if c % (b * b):
+            raise ShapeError(
+                f"{self.label}: channels of data must be a multiple of {b * b}, got shape {shape}"
+            )
+        return in_shapes, [(n, c // (b * b), h * b, w * b)]
+
+    def create_operator(self, ctx, in_shapes, in_types):
+        n, c, h, w = in_shapes[0]
+        b = self.params.block_size
+        return self.op(self.params, (n, b, b, c // (b * b), h, w), (0, 3, 4, 1, 5, 2))
+
+
+@register("space_to_depth")
+class SpaceToDepthProp(BlockProp):
+    """Square blocks of pixels to channels."""
+
+    def infer_shape(self, in_shapes):
+        (shape,) = in_shapes
+        self.check_ndim("data", shape, 4)
+        n, c, h, w = shape
+        b = self.params.block_size
+        if h % b or w % b:
+            raise ShapeError(
+                f"{self.label}: height and width of data must be multiples of {b}, got shape {shape}"
+            )
+        return in_shapes, [(n, c * b * b, h // b, w // b)]
+
+    def create_operator(self, ctx, in_shapes, in_types):
+        n, c, h, w = in_shapes[0]
+        b = self.params.block_size
+        return self.op(self.params, (n, c, h // b, b, w // b, b), (0, 3, 5, 1, 2, 4))
+
+
+# -- diagonals and running sums --------------------------------------------------------------------------
+
+
+class DiagOp(Operator):
+    def _diagonal(self, array, ndim):
+        """A writable view of matrices' diagonals as a fancy index: (view, rows, columns)."""
+        p = self.params
+        view = np.moveaxis(array, (p.axis1 % ndim, p.axis2 % ndim), (-2, -1))
+        rows = np.arange(max(min(view.shape[-2] + min(p.k, 0), view.shape[-1] - max(p.k, 0)), 0))
+        return view, rows + max(-p.k, 0), rows + max(p.k, 0)
+
+    def forward(self, ctx, in_data, req, out_data, aux):
+        (data,), (out,) = in_data, out_data
+        if data.ndim == 1:
+            kernels.evaluate(None, [np.diag(data, self.params.k)], out, req[0])
+        else:
+            view, rows, columns = self._diagonal(data, data.ndim)
+            kernels.evaluate(None, [view[..., rows, columns]], out, req[0])
+
+    def backward(self, ctx, out_grad, in_data, out_data, req, in_grad, aux):
+        if req[0] == "null":
+            return
+        grad, target = out_grad[0], in_grad[0]
+        if target.ndim == 1:
+            kernels.evaluate(None, [np.diagonal(grad, self.params.k)], target, req[0])
+            return
+        if req[0] != "add":
+            target[...] = 0
+        view, rows, columns = self._diagonal(target, target.ndim)
+        view[..., rows, columns] += grad
+
+
+@register("diag")
+class DiagProp(OperatorProperty):
+    """The diagonal of a matrix, or a matrix of a diagonal."""
+
+    param, op = DiagParam, DiagOp
+    backward_needs = ("out_grad",)
+    argument_docs = {"data": "matrices, or one diagonal"}
+
+    def infer_shape(self, in_shapes):
+        (shape,) = in_shapes
+        p = self.params
+        if len(shape) == 1:
+            side = shape[0] + abs(p.k)
+            return in_shapes, [(side, side)]
+        one = check_axis(self, "axis1", p.axis1, len(shape))
+        other = check_axis(self, "axis2", p.axis2, len(shape))
+        if one == other:
+            raise ShapeError(f"{self.label}: axis1 and axis2 must differ, got {p.axis1} and {p.axis2}")
+        count = min(shape[one] + min(p.k, 0), shape[other] - max(p.k, 0))
+        if count < 0:
+            raise ShapeError(
+                f"{self.label}: matrices of {shape[one]} x {shape[other]} have no diagonal {p.k}"
+            )
+        return in_shapes, [(*(n for i, n in enumerate(shape) if i not in (one, other)), count)]
+
+
+class CumsumOp(Operator):
+    def forward(self, ctx, in_data, req, out_data, aux):
+        if req[0] == "null":
+            return
+        out = out_data[0]
+        total = np.cumsum(in_data[0], axis=self.params.axis, dtype=kernels.sum_dtype(out.dtype))
+        kernels.evaluate(None, [total], out, req[0])
+
+    def backward(self, ctx, out_grad, in_data, out_data, req, in_grad, aux):
+        if req[0] == "null":
+            return
+        axis, grad = self.params.axis, out_grad[0]
+        dtype = kernels.sum_dtype(grad.dtype)
+        total = np.flip(np.cumsum(np.flip(grad, axis), axis=axis, dtype=dtype), axis)
+        kernels.evaluate(None, [total.reshape(in_grad[0].shape)], in_grad[0], req[0])
+
+
+@register("_np_cumsum", "cumsum")
+class CumsumProp(OperatorProperty):
+    """Running sums along an axis."""
+
+    param, op = CumsumParam, CumsumOp
+    arguments = ("a",)
+    backward_needs = ("out_grad",)
+    argument_docs = {"a": "the array"}
+
+    def infer_shape(self, in_shapes):
+        (shape,) = in_shapes
+        if self.params.axis is None:
+            return in_shapes, [(product(shape),)]
+        check_axis(self, "axis", self.params.axis, len(shape))
+        return in_shapes, [shape]
+
+    def infer_type(self, in_types):
+        return in_types, [self.params.dtype or in_types[0]]

@@ -1,0 +1,155 @@
+"""Sequences of different lengths in one array: (time, batch, ...), or (batch, time, ...) with axis 1."""
+
+import numpy as np
+
+from ...errors import DataError, ParamError
+from ...kernels.cpu import tensor as kernels
+from ...params.tensor import SequenceMaskParam, SequenceParam
+from ...registry import register
+from ..base import Operator, OperatorProperty
+from ..base import kernels as load_kernels
+
+__all__ = []
+
+
+class SequenceOp(Operator):
+    """Base: works on views with time first."""
+
+    def timed(self, array):
+        """``array`` as (time, batch, ...)."""
+        return np.swapaxes(array, 0, self.params.axis)
+
+    def lengths(self, ctx, in_data, low=0):
+        """The lengths, checked; None where all sequences are as long as the array."""
+        if not self.params.use_sequence_length:
+            return None
+        lengths = load_kernels("tensor_index", ctx.device).whole_numbers(in_data[1])
+        longest = in_data[0].shape[self.params.axis]
+        wrong = np.flatnonzero((lengths < low) | (lengths > longest))
+        if wrong.size:
+            raise DataError(
+                f"{ctx.label}: sequence_length must be in [{low}, {longest}], "
+                f"got {lengths[wrong[0]]} for sequence {wrong[0]}"
+            )
+        return lengths
+
+
+class SequenceMaskOp(SequenceOp):
+    def _after(self, lengths, data):
+        """Where time is past the end, for the axes (time, batch, 1, ...)."""
+        after = np.arange(len(data))[:, None] >= lengths
+        return after.reshape(after.shape + (1,) * (data.ndim - 2))
+
+    def forward(self, ctx, in_data, req, out_data, aux):
+        if req[0] == "null":
+            return
+        self._store(self.lengths(ctx, in_data), in_data[0], self.params.value, out_data[0], req[0])
+
+    def backward(self, ctx, out_grad, in_data, out_data, req, in_grad, aux):
+        if req[0] != "null":
+            self._store(self.lengths(ctx, in_data), out_grad[0], 0, in_grad[0], req[0])
+
+    def _store(self, lengths, source, value, target, req):
+        source, target = self.timed(source), self.timed(target)
+        if lengths is None:
+            kernels.evaluate(None, [source], target, req)
+        else:
+            after = self._after(lengths, source)
+            kernels.evaluate(None, [np.where(after, source.dtype.type(value), source)], target, req)
+
+
+class SequenceLastOp(SequenceOp):
+    def _place(self, ctx, in_data):
+        data = self.timed(in_data[0])
+        lengths = self.lengths(ctx, in_data, low=1)
+        if lengths is None:
+            return np.full(data.shape[1], len(data) - 1), np.arange(data.shape[1])
+        return lengths - 1, np.arange(data.shape[1])
+
+    def forward(self, ctx, in_data, req, out_data, aux):
+        if req[0] != "null":
+            last = self.timed(in_data[0])[self._place(ctx, in_data)]
+            kernels.evaluate(None, [last], out_data[0], req[0])
+
+    def backward(self, ctx, out_grad, in_data, out_data, req, in_grad, aux):
+        if req[0] != "null":
+            if req[0] != "add":
+                in_grad[0][...] = 0
+            self.timed(in_grad[0])[self._place(ctx, in_data)] += out_grad[0]
+
+
+class SequenceReverseOp(SequenceOp):
+    def _place(self, ctx, in_data):
+        data = in_data[0]
+        time = np.arange(len(data))[:, None]
+        lengths = self.lengths(ctx, in_data)
+        if lengths is None:
+            lengths = np.full(data.shape[1], len(data))
+        return np.where(time < lengths, lengths - 1 - time, time), np.arange(data.shape[1])
+
+    def forward(self, ctx, in_data, req, out_data, aux):
+        if req[0] != "null":
+            kernels.evaluate(None, [in_data[0][self._place(ctx, in_data)]], out_data[0], req[0])
+
+    def backward(self, ctx, out_grad, in_data, out_data, req, in_grad, aux):
+        if req[0] != "null":  # reversing twice gives the sequence back
+            kernels.evaluate(None, [out_grad[0][self._place(ctx, in_data)]], in_grad[0], req[0])
+
+
+class SequenceProp(OperatorProperty):
+    """Base of the sequence operators."""
+
+    param = SequenceParam
+    arguments, zero_grad = ("data", "sequence_length"), ("sequence_length",)
+    backward_needs = ("out_grad", "in_data")
+    argument_docs = {
+        "data": "the sequences, of shape (time, batch, ...)",
+        "sequence_length": "length of each sequence, with use_sequence_length",
+    }
+
+    def list_arguments(self):
+        return self.arguments[: 2 if self.params.use_sequence_length else 1]
+
+    def result(self, shape):
+        return shape
+
+    def infer_shape(self, in_shapes):
+        shape = in_shapes[0]
+        if len(shape) < 2:
+            self.check_ndim("data", shape, "2 or more")
+        if self.params.use_sequence_length:
+            batch = (shape[1 - self.params.axis],)
+            return [shape, self.check_shape("sequence_length", in_shapes[1], batch)], [self.result(shape)]
+        return in_shapes, [self.result(shape)]
+
+    def infer_type(self, in_types):
+        return [in_types[0], *(t or in_types[0] for t in in_types[1:])], [in_types[0]]
+
+
+@register("SequenceMask")
+class SequenceMaskProp(SequenceProp):
+    """Entries after the end of each sequence set to a number."""
+
+    param, op = SequenceMaskParam, SequenceMaskOp
+
+
+@register("SequenceLast")
+class SequenceLastProp(SequenceProp):
+    """The last entry of each sequence."""
+
+    op = SequenceLastOp
+
+    def result(self, shape):
+        return (shape[1 - self.params.axis], *shape[2:])
+
+
+@register("SequenceReverse")
+class SequenceReverseProp(SequenceProp):
+    """Each sequence backwards, what is after its end left in place."""
+
+    op = SequenceReverseOp
+
+    def __init__(self, params, label=None):
+        super().__init__(params, label)
+        if params.axis != 0:
+            raise ParamError(f"{self.label}: axis must be 0, got {params.axis}")

@@ -1,0 +1,403 @@
+"""Slices, and cutting an array into pieces."""
+
+import functools
+import itertools
+
+from ...errors import ShapeError
+from ...kernels.cpu import tensor as kernels
+from ...params.tensor import (
+    CropParam,
+    ReverseParam,
+    SliceAssignScalarParam,
+    SliceAxisParam,
+    SliceLikeParam,
+    SliceParam,
+    SplitParam,
+    SplitV2Param,
+)
+from ...registry import register
+from ..base import Operator, OperatorProperty, merge_shapes
+from .common import check_axis
+from .views import ViewOp
+
+__all__ = ["SliceOp", "SliceProp"]
+
+
+class SliceOp(ViewOp):
+    """The output is ``data[key]``."""
+
+    whole = False
+
+    def __init__(self, params, key):
+        super().__init__(params)
+        self.key = key
+
+    def view(self, array):
+        return array[self.key]
+
+
+def as_key(ranges) -> tuple:
+    """Slices of numbers as an index: a stop before the first entry is written None."""
+    return tuple(slice(s.start, None if s.stop < 0 else s.stop, s.step) for s in ranges)
+
+
+class SliceProp(OperatorProperty):
+    """Base of operators whose output is a basic slice of their first input."""
+
+    op = SliceOp
+    backward_needs = ("out_grad",)
+    argument_docs = {"data": "the array"}
+
+    def key(self, in_shapes) -> tuple:
+        """A slice with numbers for every axis of the first input."""
+        raise NotImplementedError
+
+    def infer_shape(self, in_shapes):
+        return in_shapes, [tuple(len(range(s.start, s.stop, s.step)) for s in self.key(in_shapes))]
+
+    def create_operator(self, ctx, in_shapes, in_types):
+        return self.op(self.params, as_key(self.key(in_shapes)))
+
+
+class PartialSliceProp(SliceProp):
+    """Base of slices that say what they can of a shape that is known in part."""
+
+    partial_shapes = True
+
+    def infer_shape(self, in_shapes):
+        (shape,) = in_shapes
+        if shape is None:
+            return in_shapes, [None]
+        # An axis of unknown length stays one; any length serves to work out the others.
+        _, (lengths,) = super().infer_shape([tuple(1 << 30 if n == -1 else n for n in shape)])
+        return in_shapes, [tuple(-1 if n == -1 else length for n, length in zip(shape, lengths, strict=True))]
+
+
+@register("slice_axis")
+class SliceAxisProp(PartialSliceProp):
+    """A range of indices along one axis."""
+
+    param = SliceAxisParam
+
+    def key(self, in_shapes):
+        (shape,) = in_shapes
+        p = self.params
+        axis = check_axis(self, "axis", p.axis, len(shape))
+        length = shape[axis]
+        begin = p.begin + length * (p.begin < 0)
+        end = length if p.end is None else p.end + length * (p.end < 0)
+        if not 0 <= begin <= end <= length:
+            raise ShapeError(
+                f"{self.label}: begin and end must be a range within axis {axis} of {tuple(shape)}, "
+                f"got {p.begin} to {p.end}"
+            )
+        return tuple(slice(begin, end, 1) if i == axis else slice(0, n, 1) for i, n in enumerate(shape))
+
+
+class SplitOp(Operator):
+    """Each output is a range of indices of the data along one axis, ``bounds`` says which."""
+
+    def __init__(self, params, axis, bounds):
+        super().__init__(params)
+        self.axis, self.bounds = axis, bounds
+
+    def pieces(self, array):
+        """The views of ``array`` that make the outputs."""
+        lead = (slice(None),) * self.axis
+        for begin, end in self.bounds:
+            piece = array[(*lead, slice(begin, end))]
+            yield piece.squeeze(self.axis) if self.params.squeeze_axis else piece
+
+    def bind_forward(self, ctx, in_data, req, out_data, aux):
+        moves = [
+            functools.partial(kernels.evaluate, None, [piece], out, how)
+            for piece, out, how in zip(self.pieces(in_data[0]), out_data, req, strict=True)
+            if how != "null"
+        ]
+
+        def run():
+            for move in moves:
+                move()
+
+        return run
+
+    def forward(self, ctx, in_data, req, out_data, aux):
+        self.bind_forward(ctx, in_data, req, out_data, aux)()
+
+    def backward(self, ctx, out_grad, in_data, out_data, req, in_grad, aux):
+        if req[0] != "null":
+            for piece, grad in zip(self.pieces(in_grad[0]), out_grad, strict=True):
+                kernels.evaluate(None, [grad], piece, req[0])
+
+
+@register("SliceChannel", "split")
+class SliceChannelProp(OperatorProperty):
+    """Cut into equal pieces along an axis."""
+
+    param, op = SplitParam, SplitOp
+    backward_needs = ("out_grad",)
+    partial_shapes = True
+    argument_docs = {"data": "the array"}
+
+    def list_outputs(self):
+        count = self.params.num_outputs
+        return ("output",) if count == 1 else tuple(f"output{i}" for i in range(count))
+
+    def infer_shape(self, in_shapes):
+        (shape,) = in_shapes
+        p = self.params
+        if shape is None:
+            return in_shapes, [None] * p.num_outputs
+        axis = check_axis(self, "axis", p.axis, len(shape))
+        length = shape[axis]
+        if length != -1 and (length % p.num_outputs or (p.squeeze_axis and length != p.num_outputs)):
+            raise ShapeError(
+                f"{self.label}: axis {axis} of {tuple(shape)} cannot be cut into {p.num_outputs} equal pieces"
+                + (" of length 1" if p.squeeze_axis else "")
+            )
+        piece = () if p.squeeze_axis else (-1 if length == -1 else length // p.num_outputs,)
+        return in_shapes, [(*shape[:axis], *piece, *shape[axis + 1 :])] * p.num_outputs
+
+    def infer_shape_from_outputs(self, in_shapes, out_shapes):
+        p = self.params
+        piece = functools.reduce(lambda a, b: merge_shapes(a, b) or a, out_shapes)
+        if piece is None:
+            return in_shapes
+        axis = check_axis(self, "axis", p.axis, len(piece) + p.squeeze_axis)
+        if p.squeeze_axis:
+            shape = (*piece[:axis], p.num_outputs, *piece[axis:])
+        else:
+            length = -1 if piece[axis] == -1 else piece[axis] * p.num_outputs
+            shape = (*piece[:axis], length, *piece[axis + 1 :])
+        return [merge_shapes(in_shapes[0], shape) or in_shapes[0]]
+
+    def create_operator(self, ctx, in_shapes, in_types):
+        (shape,) = in_shapes
+        axis = self.params.axis % len(shape)
+        step = shape[axis] // self.params.num_outputs
+        return self.op(
+            self.params, axis, [(i * step, (i + 1) * step) for i in range(self.params.num_outputs)]
+        )
+
+
+@register("slice", "crop")
+class SlicePartProp(PartialSliceProp):
+    """Ranges of indices along the leading axes, with steps, counted as Python counts them."""
+
+    param = SliceParam
+
+    def key(self, in_shapes):
+        return slice_ranges(self, self.params, in_shapes[0])
+
+
+def slice_ranges(prop, params, shape):
+    """What ``begin``, ``end`` and ``step`` select of a shape, as slices of numbers."""
+    begin, end = params.begin, params.end
+    step = params.step or (None,) * len(begin)
+    if not len(begin) == len(end) == len(step) <= len(shape):
+        raise ShapeError(
+            f"{prop.label}: begin, end and step must be of one length, at most {len(shape)} "
+            f"for data of shape {tuple(shape)}, got {begin}, {end} and {params.step}"
+        )
+    if 0 in step:
+        raise ShapeError(f"{prop.label}: step must not be 0, got {params.step}")
+    ranges = [slice(*slice(*bounds).indices(n)) for n, *bounds in zip(shape, begin, end, step, strict=False)]
+    return (*ranges, *(slice(0, n, 1) for n in shape[len(ranges) :]))
+
+
+@register("slice_like")
+class SliceLikeProp(SliceProp):
+    """The leading part of the data, as long along each axis as another array."""
+
+    param = SliceLikeParam
+    arguments, zero_grad = ("data", "shape_like"), ("shape_like",)
+    argument_docs = {"data": "the array", "shape_like": "only its shape is used"}
+
+    def key(self, in_shapes):
+        shape, like = in_shapes
+        axes = self.params.axes
+        if not axes and len(shape) != len(like):
+            raise ShapeError(
+                f"{self.label}: shape_like must have {len(shape)} dimensions unless axes are given, "
+                f"got shape {tuple(like)}"
+            )
+        lengths = list(shape)
+        for a in axes or range(len(shape)):
+            axis = check_axis(self, "axes", a, len(shape))
+            length = like[check_axis(self, "axes", a, len(like))]
+            if length > shape[axis]:
+                raise ShapeError(
+                    f"{self.label}: shape_like must not be longer than data along axis {axis}, "
+                    f"got {tuple(like)} for {tuple(shape)}"
+                )
+            lengths[axis] = length
+        return tuple(slice(0, n, 1) for n in lengths)
+
+    def infer_shape(self, in_shapes):
+        if in_shapes[1] is None:
+            return in_shapes, [None]
+        return super().infer_shape(in_shapes)
+
+    def infer_type(self, in_types):
+        return in_types, [in_types[0]]
+
+
+@register("Crop")
+class CropProp(SliceProp):
+    """A part of a picture: of a given size, or of the size of a second input."""
+
+    param = CropParam
+    variadic = "num_args"
+
+    @property
+    def zero_grad(self):
+        return self.list_arguments()[1:]
+
+    def key(self, in_shapes):
+        shape = in_shapes[0]
+        self.check_ndim("arg0", shape, 4)
+        p = self.params
+        if p.num_args == 2:
+            self.check_ndim("arg1", in_shapes[1], 4)
+            size = tuple(in_shapes[1][2:])
+        else:
+            size = p.h_w
+        offset = p.offset
+        if p.center_crop:
+            offset = tuple((n - s) // 2 for n, s in zip(shape[2:], size, strict=True))
+        ends = tuple(o + s for o, s in zip(offset, size, strict=True))
+        if min(offset) < 0 or any(e > n for e, n in zip(ends, shape[2:], strict=True)):
+            raise ShapeError(
+                f"{self.label}: cannot cut {size} at {offset} out of data of shape {tuple(shape)}"
+            )
+        parts = [slice(o, e, 1) for o, e in zip(offset, ends, strict=True)]
+        return (slice(0, shape[0], 1), slice(0, shape[1], 1), *parts)
+
+
+@register("reverse", "flip")
+class ReverseProp(SliceProp):
+    """The entries along some axes in reverse order."""
+
+    param = ReverseParam
+
+    def key(self, in_shapes):
+        (shape,) = in_shapes
+        axes = {check_axis(self, "axis", a, len(shape)) for a in self.params.axis}
+        return tuple(slice(n - 1, -1, -1) if i in axes else slice(0, n, 1) for i, n in enumerate(shape))
+
+
+@register("_split_v2")
+class SplitV2Prop(OperatorProperty):
+    """Cut along an axis, into equal pieces or at given indices."""
+
+    param, op = SplitV2Param, SplitOp
+    backward_needs = ("out_grad",)
+    argument_docs = {"data": "the array"}
+
+    def list_outputs(self):
+        count = self.params.sections or len(self.params.indices)
+        return ("output",) if count == 1 else tuple(f"output{i}" for i in range(count))
+
+    def _bounds(self, shape):
+        p = self.params
+        axis = check_axis(self, "axis", p.axis, len(shape))
+        length = shape[axis]
+        if p.sections:
+            if length % p.sections:
+                raise ShapeError(
+                    f"{self.label}: axis {axis} of {tuple(shape)} cannot be cut into "
+                    f"{p.sections} equal pieces"
+                )
+            starts = [i * (length // p.sections) for i in range(p.sections)]
+        else:
+            starts = [i + length * (i < 0) for i in p.indices]
+        bounds = list(itertools.pairwise([*starts, length]))
+        if not bounds or any(not 0 <= b <= e <= length for b, e in bounds):
+            raise ShapeError(
+                f"{self.label}: indices must rise within axis {axis} of {tuple(shape)}, got {p.indices}"
+            )
+        if p.squeeze_axis and any(e - b != 1 for b, e in bounds):
+            raise ShapeError(
+                f"{self.label}: pieces of axis {axis} of {tuple(shape)} must have length 1 to lose the axis"
+            )
+        return axis, bounds
+
+    def infer_shape(self, in_shapes):
+        (shape,) = in_shapes
+        axis, bounds = self._bounds(shape)
+        pieces = [() if self.params.squeeze_axis else (e - b,) for b, e in bounds]
+        return in_shapes, [(*shape[:axis], *piece, *shape[axis + 1 :]) for piece in pieces]
+
+    def create_operator(self, ctx, in_shapes, in_types):
+        return self.op(self.params, *self._bounds(in_shapes[0]))
+
+
+# -- assignment to a slice -------------------------------------------------------------------------------
+
+
+class SliceAssignOp(Operator):
+    """The first input with a slice replaced by the second."""
+
+    def __init__(self, params, key):
+        super().__init__(params)
+        self.key = key
+
+    def forward(self, ctx, in_data, req, out_data, aux):
+        if req[0] == "add":
+            value = in_data[0].copy()
+            value[self.key] = self.value(in_data)
+            out_data[0] += value
+        elif req[0] != "null":
+            kernels.evaluate(None, [in_data[0]], out_data[0])
+            out_data[0][self.key] = self.value(in_data)
+
+    def value(self, in_data):
+        return in_data[1]
+
+    def backward(self, ctx, out_grad, in_data, out_data, req, in_grad, aux):
+        if req[0] != "null":
+            added = in_grad[0][self.key].copy() if req[0] == "add" else 0
+            kernels.evaluate(None, [out_grad[0]], in_grad[0], req[0])
+            in_grad[0][self.key] = added
+        if len(in_grad) > 1:
+            kernels.evaluate(None, [out_grad[0][self.key]], in_grad[1], req[1])
+
+
+class SliceAssignScalarOp(SliceAssignOp):
+    def value(self, in_data):
+        return self.params.scalar
+
+
+class SliceAssignBase(OperatorProperty):
+    backward_needs = ("out_grad",)
+    inplace = {0: 0}
+
+    def create_operator(self, ctx, in_shapes, in_types):
+        return self.op(self.params, as_key(slice_ranges(self, self.params, in_shapes[0])))
+
+
+@register("_slice_assign", "_crop_assign")
+class SliceAssignProp(SliceAssignBase):
+    """lhs with a slice of it replaced by rhs."""
+
+    param, op = SliceParam, SliceAssignOp
+    arguments = ("lhs", "rhs")
+    argument_docs = {"lhs": "the array", "rhs": "what the slice becomes"}
+
+    def infer_shape(self, in_shapes):
+        lhs, rhs = in_shapes
+        need = tuple(len(range(s.start, s.stop, s.step)) for s in slice_ranges(self, self.params, lhs))
+        rhs = need if rhs is None else self.check_shape("rhs", rhs, need)
+        return [lhs, rhs], [lhs]
+
+
+@register("_slice_assign_scalar", "_crop_assign_scalar")
+class SliceAssignScalarProp(SliceAssignBase):
+    """The data with a slice of it set to a number."""
+
+    param, op = SliceAssignScalarParam, SliceAssignScalarOp
+    argument_docs = {"data": "the array"}
+
+    def infer_shape(self, in_shapes):
+        slice_ranges(self, self.params, in_shapes[0])
+        return in_shapes, [in_shapes[0]]

@@ -1,0 +1,313 @@
+"""Element-wise functions of one array. Each row of the table is an operator."""
+
+import functools
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from ...kernels.cpu import tensor as kernels
+from ...params.tensor import (
+    ClipParam,
+    GradientMultiplierParam,
+    HardSigmoidParam,
+    QuadraticParam,
+    SmoothL1Param,
+)
+from ..base import Operator
+from .common import ElementwiseProp, declare, no_gradient
+
+__all__ = ["sigmoid"]
+
+
+@dataclass(frozen=True)
+class Row:
+    """A function and its slope: a number, or a function of the input or of the output."""
+
+    names: str
+    words: str
+    function: object
+    slope: float | None = None
+    slope_in: object = None
+    slope_out: object = None
+    constant: float | None = None
+
+
+def _special(name, x):
+    """A function of the compiled module, on float64; loaded when first used."""
+    from ...kernels.cpu import tensor_special
+
+    value = getattr(tensor_special, name)(np.ascontiguousarray(x, np.float64))
+    return value.astype(x.dtype, copy=False)
+
+
+_erf, _erfinv, _gamma, _gammaln, _digamma = (
+    functools.partial(_special, name) for name in ("erf", "erfinv", "gamma", "gammaln", "digamma")
+)
+
+
+def sigmoid(x):
+    return 1 / (1 + np.exp(-x))
+
+
+def _round(x):
+    # Halves go away from zero. Adding 0.5 could carry the largest number below a half over it.
+    whole = np.trunc(x)
+    return whole + np.where(np.abs(x - whole) >= 0.5, np.copysign(1, x), 0)
+
+
+def _rint(x):
+    # MXNet's, in which halves go down; not the IEEE function of that name.
+    below, above = np.floor(x), np.ceil(x)
+    return np.where(x - below <= above - x, below, above)
+
+
+_ROWS = (
+    Row("abs", "Absolute value.", np.absolute, slope_in=np.sign),
+    Row("negative", "The entry with its sign changed.", np.negative, slope=-1),
+    Row("sign", "-1, 0 or 1, by the sign.", np.sign),
+    Row("reciprocal", "1 / data.", np.reciprocal, slope_out=lambda y: -y * y),
+    Row("square", "data * data.", np.square, slope_in=lambda x: 2 * x),
+    Row("sqrt", "Square root.", np.sqrt, slope_out=lambda y: 0.5 / y),
+    Row("rsqrt", "1 / sqrt(data).", lambda x: 1 / np.sqrt(x), slope_out=lambda y: -0.5 * y * y * y),
+    Row("cbrt", "Cube root.", np.cbrt, slope_out=lambda y: 1 / (3 * y * y)),
+    Row("rcbrt", "1 / cbrt(data).", lambda x: 1 / np.cbrt(x), slope_in=lambda x: -1 / (3 * x * np.cbrt(x))),
+    Row("exp", "e to the power of the entry.", np.exp, slope_out=lambda y: y),
+    Row("expm1", "exp(data) - 1, exact near 0.", np.expm1, slope_out=lambda y: y + 1),
+    Row("log", "Natural logarithm.", np.log, slope_in=np.reciprocal),
+    Row("log2", "Logarithm to base 2.", np.log2, slope_in=lambda x: 1 / (x * math.log(2))),
+    Row("log10", "Logarithm to base 10.", np.log10, slope_in=lambda x: 1 / (x * math.log(10))),
+    Row("log1p", "log(1 + data), exact near 0.", np.log1p, slope_in=lambda x: 1 / (1 + x)),
+    Row("sin", "Sine.", np.sin, slope_in=np.cos),
+    Row("cos", "Cosine.", np.cos, slope_in=lambda x: -np.sin(x)),
+    Row("tan", "Tangent.", np.tan, slope_out=lambda y: y * y + 1),
+    Row("arcsin", "Inverse sine.", np.arcsin, slope_in=lambda x: 1 / np.sqrt(1 - x * x)),
+    Row("arccos", "Inverse cosine.", np.arccos, slope_in=lambda x: -1 / np.sqrt(1 - x * x)),
+    Row("arctan", "Inverse tangent.", np.arctan, slope_in=lambda x: 1 / (1 + x * x)),
+    Row("sinh", "Hyperbolic sine.", np.sinh, slope_in=np.cosh),
+    Row("cosh", "Hyperbolic cosine.", np.cosh, slope_in=np.sinh),
+    Row("tanh", "Hyperbolic tangent.", np.tanh, slope_out=lambda y: 1 - y * y),
+    Row("arcsinh", "Inverse hyperbolic sine.", np.arcsinh, slope_in=lambda x: 1 / np.sqrt(x * x + 1)),
+    Row("arccosh", "Inverse hyperbolic cosine.", np.arccosh, slope_in=lambda x: 1 / np.sqrt(x * x - 1)),
+    Row("arctanh", "Inverse hyperbolic tangent.", np.arctanh, slope_in=lambda x: 1 / (1 - x * x)),
+    Row("degrees", "Radians to degrees.", np.degrees, slope=180 / math.pi),
+    Row("radians", "Degrees to radians.", np.radians, slope=math.pi / 180),
+    Row("relu", "max(data, 0).", np.maximum, constant=0, slope_out=lambda y: y > 0),
+    Row("sigmoid", "1 / (1 + exp(-data)).", sigmoid, slope_out=lambda y: y * (1 - y)),
+    Row(
+        "softsign",
+        "data / (1 + |data|).",
+        lambda x: x / (1 + np.abs(x)),
+        slope_in=lambda x: (1 + np.abs(x)) ** -2,
+    ),
+    Row("erf", "Error function.", _erf, slope_in=lambda x: 2 / math.sqrt(math.pi) * np.exp(-x * x)),
+    Row(
+        "erfinv",
+        "Inverse error function.",
+        _erfinv,
+        slope_out=lambda y: math.sqrt(math.pi) / 2 * np.exp(y * y),
+    ),
+    Row("gamma", "Gamma function.", _gamma, slope_in=lambda x: _gamma(x) * _digamma(x)),
+    Row("gammaln", "Logarithm of the absolute value of the gamma function.", _gammaln, slope_in=_digamma),
+    Row("round", "Nearest whole number, halves away from zero.", _round),
+    Row("rint", "Nearest whole number, halves down.", _rint),
+    Row("ceil", "Smallest whole number not below.", np.ceil),
+    Row("floor", "Largest whole number not above.", np.floor),
+    Row("trunc", "Nearest whole number towards zero.", np.trunc),
+    Row("fix", "Nearest whole number towards zero.", np.trunc),
+    Row("_contrib_isnan", "1 where the entry is not a number, else 0.", np.isnan),
+    Row("_contrib_isinf", "1 where the entry is infinite, else 0.", np.isinf),
+    Row("_contrib_isfinite", "1 where the entry is a finite number, else 0.", np.isfinite),
+    Row("logical_not", "1 where the entry is 0, else 0.", np.logical_not),
+    Row("_contrib_sign_ste", "Sign, with a gradient that passes through.", np.sign, slope=1),
+    Row("_contrib_round_ste", "Rounding, with a gradient that passes through.", _round, slope=1),
+)
+
+
+class UnaryOp(Operator):
+    """``function(data)``; backward multiplies the head gradient by the slope."""
+
+    row: Row
+
+    def bind_forward(self, ctx, in_data, req, out_data, aux):
+        inputs = [in_data[0]]
+        if self.row.constant is not None:
+            inputs.append(np.array(self.row.constant, in_data[0].dtype))
+        return kernels.bind(self.row.function, inputs, out_data[0], req[0])
+
+    def forward(self, ctx, in_data, req, out_data, aux):
+        self.bind_forward(ctx, in_data, req, out_data, aux)()
+
+    def backward(self, ctx, out_grad, in_data, out_data, req, in_grad, aux):
+        row = self.row
+        if row.slope is not None:
+            slope = np.array(row.slope, out_grad[0].dtype)
+            kernels.evaluate(np.multiply, [out_grad[0], slope], in_grad[0], req[0])
+        elif row.slope_in is not None:
+            slope = row.slope_in
+            kernels.evaluate(lambda g, x: g * slope(x), [out_grad[0], in_data[0]], in_grad[0], req[0])
+        else:
+            slope = row.slope_out
+            kernels.evaluate(lambda g, y: g * slope(y), [out_grad[0], out_data[0]], in_grad[0], req[0])
+
+
+class StepOp(UnaryOp):
+    """A piecewise constant function, without a gradient."""
+
+    backward = no_gradient
+
+
+class UnaryProp(ElementwiseProp):
+    """One array to another of its shape."""
+
+    argument_docs = {"data": "the array"}
+    inplace_grad = {0: 0}
+
+
+def _declare(row):
+    smooth = not (row.slope is None and row.slope_in is None and row.slope_out is None)
+    op = type("RowOp", (UnaryOp if smooth else StepOp,), {"row": row, "__module__": __name__})
+    needs = () if not smooth else ("out_grad",)
+    needs += ("in_data",) if row.slope_in else ("out_data",) if row.slope_out else ()
+    declare(
+        row.names, UnaryProp, row.words, op=op, backward_needs=needs, zero_grad=() if smooth else ("data",)
+    )
+
+
+for _row in _ROWS:
+    _declare(_row)
+
+
+# -- functions with parameters ---------------------------------------------------------------------------
+
+
+class FormulaOp(Operator):
+    """Base of functions of one array and of parameters; the slope is one of the input."""
+
+    def value(self, x):
+        raise NotImplementedError
+
+    def gradient(self, g, x):
+        raise NotImplementedError
+
+    def bind_forward(self, ctx, in_data, req, out_data, aux):
+        return kernels.bind(self.value, in_data, out_data[0], req[0])
+
+    def forward(self, ctx, in_data, req, out_data, aux):
+        kernels.evaluate(self.value, in_data, out_data[0], req[0])
+
+    def backward(self, ctx, out_grad, in_data, out_data, req, in_grad, aux):
+        kernels.evaluate(self.gradient, [out_grad[0], in_data[0]], in_grad[0], req[0])
+
+
+class HardSigmoidOp(FormulaOp):
+    def value(self, x):
+        return np.clip(self.params.alpha * x + self.params.beta, 0, 1)
+
+    def gradient(self, g, x):
+        line = self.params.alpha * x + self.params.beta
+        return g * self.params.alpha * ((line > 0) & (line < 1))
+
+
+class SmoothL1Op(FormulaOp):
+    def value(self, x):
+        square = self.params.scalar**2
+        end = 1 / square if square else np.inf
+        size = np.abs(x)
+        return np.where(size > end, size - 0.5 * end, 0.5 * square * x * x)
+
+    def gradient(self, g, x):
+        square = self.params.scalar**2
+        return g * np.clip(square * x, -1, 1)
+
+
+class QuadraticOp(FormulaOp):
+    def value(self, x):
+        p = self.params
+        return (p.a * x + p.b) * x + p.c
+
+    def gradient(self, g, x):
+        return g * (2 * self.params.a * x + self.params.b)
+
+
+class ClipOp(FormulaOp):
+    def value(self, x):
+        return np.clip(x, self.params.a_min, self.params.a_max)
+
+    def gradient(self, g, x):
+        return g * ~((x < self.params.a_min) | (x > self.params.a_max))
+
+
+class GradientMultiplierOp(Operator):
+    def forward(self, ctx, in_data, req, out_data, aux):
+        kernels.evaluate(None, in_data, out_data[0], req[0])
+
+    def backward(self, ctx, out_grad, in_data, out_data, req, in_grad, aux):
+        scalar = np.array(self.params.scalar, out_grad[0].dtype)
+        kernels.evaluate(np.multiply, [out_grad[0], scalar], in_grad[0], req[0])
+
+
+class DivSqrtDimOp(Operator):
+    """The factor of attention: 1 / sqrt(length of the last axis), forward and backward."""
+
+    def forward(self, ctx, in_data, req, out_data, aux):
+        self._scale(in_data[0], out_data[0], req[0])
+
+    def backward(self, ctx, out_grad, in_data, out_data, req, in_grad, aux):
+        self._scale(out_grad[0], in_grad[0], req[0])
+
+    def _scale(self, source, target, req):
+        factor = np.array(1 / math.sqrt(max(source.shape[-1], 1)), source.dtype)
+        kernels.evaluate(np.multiply, [source, factor], target, req)
+
+
+declare(
+    "hard_sigmoid",
+    UnaryProp,
+    "A straight line between 0 and 1: ``clip(alpha * data + beta, 0, 1)``.",
+    param=HardSigmoidParam,
+    op=HardSigmoidOp,
+    backward_needs=("out_grad", "in_data"),
+)
+declare(
+    "smooth_l1",
+    UnaryProp,
+    "The smooth L1 loss of R-CNN: ``|x| - 0.5 / scalar**2`` where ``|x| > 1 / scalar**2``, "
+    "``0.5 * (scalar * x)**2`` elsewhere.",
+    param=SmoothL1Param,
+    op=SmoothL1Op,
+    backward_needs=("out_grad", "in_data"),
+)
+declare(
+    "_contrib_quadratic",
+    UnaryProp,
+    "``a * data**2 + b * data + c``.",
+    param=QuadraticParam,
+    op=QuadraticOp,
+    backward_needs=("out_grad", "in_data"),
+)
+declare(
+    "clip",
+    UnaryProp,
+    "Limit each entry to ``[a_min, a_max]``; the gradient is 0 outside.",
+    param=ClipParam,
+    op=ClipOp,
+    backward_needs=("out_grad", "in_data"),
+)
+declare(
+    "_contrib_gradientmultiplier",
+    UnaryProp,
+    "The data as it is; the gradient is multiplied by ``scalar``.",
+    param=GradientMultiplierParam,
+    op=GradientMultiplierOp,
+    backward_needs=("out_grad",),
+)
+
+
+declare(
+    "_contrib_div_sqrt_dim",
+    UnaryProp,
+    "The data divided by the square root of the length of its last axis.",
+    op=DivSqrtDimOp,
+    backward_needs=("out_grad",),
+)

@@ -1,0 +1,429 @@
+"""Operators that move entries without computing: reshapes, permutations, slices, repeats along axes.
+
+A :class:`ViewOp` knows one thing, the strided view of its input that is its output. Forward copies that
+view; backward copies the head gradient into the same view of the input's gradient.
+"""
+
+import functools
+
+import numpy as np
+
+from ...errors import ShapeError
+from ...kernels.cpu import tensor as kernels
+from ...params.tensor import (
+    ExpandDimsParam,
+    ReshapeLikeParam,
+    ReshapeParam,
+    SqueezeParam,
+    SwapAxisParam,
+    TransposeParam,
+)
+from ...registry import register
+from ..base import Operator, OperatorProperty, known, merge_shapes
+from .common import (
+    ConstantGradientOp,
+    ElementwiseProp,
+    check_axis,
+    declare,
+    no_gradient,
+    product,
+    same_memory,
+)
+
+__all__ = ["ReshapeBase", "ReshapeOp", "ViewOp", "reshaped"]
+
+
+# -- the same entries in the same order ------------------------------------------------------------------
+
+
+class ReshapeOp(Operator):
+    """Output and input hold the same entries in the same order, in one memory where the plan allows."""
+
+    def bind_forward(self, ctx, in_data, req, out_data, aux):
+        source, target = in_data[0], out_data[0]
+        if req[0] == "null" or same_memory(source, target):
+            return kernels.nothing
+        if req[0] == "add" or not source.flags.c_contiguous:
+            return functools.partial(self._move, source, target, req[0])
+        return functools.partial(np.copyto, target, source.reshape(target.shape))
+
+    def _move(self, source, target, req):
+        if req != "null":
+            kernels.evaluate(None, [source.reshape(target.shape)], target, req)
+
+    def forward(self, ctx, in_data, req, out_data, aux):
+        self.bind_forward(ctx, in_data, req, out_data, aux)()
+
+    def backward(self, ctx, out_grad, in_data, out_data, req, in_grad, aux):
+        if req[0] != "null" and not (req[0] != "add" and same_memory(out_grad[0], in_grad[0])):
+            self._move(out_grad[0], in_grad[0], req[0])
+
+
+class ReshapeBase(OperatorProperty):
+    """Base of operators on a :class:`ReshapeOp`."""
+
+    op = ReshapeOp
+    partial_shapes = True
+    backward_needs = ("out_grad",)
+    inplace, inplace_grad = {0: 0}, {0: 0}
+    argument_docs = {"data": "the array"}
+
+    def new_shape(self, shape):
+        """The output's shape for an input's, entries of which may be -1; None if nothing can be said."""
+        raise NotImplementedError
+
+    def infer_shape(self, in_shapes):
+        shape = in_shapes[0]
+        return in_shapes, [None if shape is None else self.new_shape(shape)]
+
+    def infer_shape_from_outputs(self, in_shapes, out_shapes):
+        shape, out = in_shapes[0], out_shapes[0]
+        if shape is not None and known(out) and list(shape).count(-1) == 1:
+            rest = product(n for n in shape if n != -1)
+            if rest and product(out) % rest == 0:
+                filled = tuple(product(out) // rest if n == -1 else n for n in shape)
+                return [filled, *in_shapes[1:]]
+        return in_shapes
+
+
+def reshaped(label: str, shape, codes, reverse: bool = False) -> tuple:
+    """The shape that MXNet's reshape codes make of ``shape``, whose entries may be -1 for unknown."""
+    step = -1 if reverse else 1  # in reverse a -4 stands after its two numbers
+    groups, i = [], 0
+    while i < len(codes):
+        width = 3 if codes[::step][i] == -4 else 1
+        groups.append(tuple(codes[::step][i : i + width]))
+        i += width
+    dims, out, infer = list(shape)[::step], [], None
+
+    def fail(why):
+        raise ShapeError(f"{label}: shape {tuple(codes)} does not fit data of shape {tuple(shape)}: {why}")
+
+    def take():
+        if not dims:
+            fail("it uses more axes than there are")
+        return dims.pop(0)
+
+    for group in groups:
+        code = group[0]
+        if code == 0:
+            out.append(take())
+        elif code == -1:
+            if infer is not None:
+                fail("-1 may come only once")
+            infer = len(out)
+            out.append(-1)
+            if dims:
+                dims.pop(0)
+        elif code == -2:
+            out += dims
+            dims = []
+        elif code == -3:
+            one, other = take(), take()
+            out.append(-1 if -1 in (one, other) else one * other)
+        elif code == -4:
+            if len(group) < 3:
+                fail("-4 needs the two numbers to split into")
+            whole, parts = take(), list(group[1:])
+            if parts == [-1, -1]:
+                fail("-4 cannot infer both parts")
+            if -1 in parts and whole != -1:
+                other = parts[1 - parts.index(-1)]
+                if other == 0 or whole % other:
+                    fail(f"{whole} cannot be split by {other}")
+                parts[parts.index(-1)] = whole // other
+            elif whole != -1 and parts[0] * parts[1] != whole:
+                fail(f"{whole} is not {parts[0]} * {parts[1]}")
+            out += parts
+        elif code < -4:
+            fail(f"there is no code {code}")
+        else:
+            out.append(code)
+            if dims:
+                dims.pop(0)
+    unknown = -1 in shape
+    if infer is not None and not unknown:
+        rest = product(n for k, n in enumerate(out) if k != infer)
+        if rest == 0 or product(shape) % rest:
+            fail("-1 cannot be inferred")
+        out[infer] = product(shape) // rest
+    if not unknown and product(out) != product(shape):
+        fail(f"{product(shape)} entries cannot become {product(out)}")
+    return tuple(out[::step])
+
+
+def _from_target_shape(label, shape, target, keep_highest):
+    """The rule before reshape codes: 0 infers, and ``keep_highest`` keeps the first axis."""
+    codes = tuple(-1 if n == 0 else n for n in target)
+    return reshaped(label, shape, (0, *codes[1:]) if keep_highest else codes)
+
+
+@register("Reshape", "reshape")
+class ReshapeProp(ReshapeBase):
+    """The same entries under another shape, which may be given in codes.
+
+    ========== =====================================================================
+    0          keep this axis
+    -1         infer this axis from the number of entries
+    -2         keep all axes that are left
+    -3         join this axis and the next
+    -4, a, b   split this axis into a and b, one of which may be -1
+    ========== =====================================================================
+    """
+
+    param = ReshapeParam
+
+    def new_shape(self, shape):
+        p = self.params
+        if not p.shape and p.target_shape:
+            return _from_target_shape(self.label, shape, p.target_shape, p.keep_highest)
+        return reshaped(self.label, shape, p.shape, p.reverse) if p.shape else tuple(shape)
+
+
+@register("Flatten", "flatten")
+class FlattenProp(ReshapeBase):
+    """All axes but the first made one."""
+
+    def new_shape(self, shape):
+        rest = shape[1:]
+        return (shape[0], -1 if -1 in rest else product(rest)) if shape else (1, 1)
+
+
+@register("expand_dims")
+class ExpandDimsProp(ReshapeBase):
+    """A new axis of length 1."""
+
+    param = ExpandDimsParam
+
+    def new_shape(self, shape):
+        axis = check_axis(self, "axis", self.params.axis, len(shape) + 1)
+        return (*shape[:axis], 1, *shape[axis:])
+
+    def infer_shape_from_outputs(self, in_shapes, out_shapes):
+        out = out_shapes[0]
+        if out is None:
+            return in_shapes
+        axis = check_axis(self, "axis", self.params.axis, len(out))
+        return [merge_shapes(in_shapes[0], (*out[:axis], *out[axis + 1 :])) or in_shapes[0]]
+
+
+@register("squeeze")
+class SqueezeProp(ReshapeBase):
+    """Without the axes of length 1, or without those given."""
+
+    param = SqueezeParam
+
+    def new_shape(self, shape):
+        if self.params.axis is None:
+            if -1 in shape:  # an unknown axis may turn out to be of length 1
+                return None
+            axes = [i for i, n in enumerate(shape) if n == 1]
+        else:
+            axes = [check_axis(self, "axis", a, len(shape)) for a in self.params.axis]
+        for axis in axes:
+            if shape[axis] not in (1, -1):
+                raise ShapeError(f"{self.label}: axis {axis} must have length 1, got shape {tuple(shape)}")
+        return tuple(n for i, n in enumerate(shape) if i not in axes) or (1,)
+
+
+@register("reshape_like")
+class ReshapeLikeProp(ReshapeBase):
+    """lhs under the shape of rhs; or some of its axes under the shape of some axes of rhs."""
+
+    param = ReshapeLikeParam
+    arguments, zero_grad = ("lhs", "rhs"), ("rhs",)
+    argument_docs = {"lhs": "the array", "rhs": "only its shape is used"}
+
+    def infer_shape(self, in_shapes):
+        lhs, rhs = in_shapes
+        if lhs is None or rhs is None:
+            return in_shapes, [None]
+        p = self.params
+        lhs_part = self._range("lhs", lhs, p.lhs_begin, p.lhs_end)
+        rhs_part = self._range("rhs", rhs, p.rhs_begin, p.rhs_end)
+        out = (*lhs[: lhs_part.start], *rhs[rhs_part], *lhs[lhs_part.stop :])
+        if known(lhs) and known(out) and product(out) != product(lhs):
+            raise ShapeError(f"{self.label}: {tuple(lhs)} cannot take the shape {out}")
+        return in_shapes, [out]
+
+    def _range(self, name, shape, begin, end):
+        ndim = len(shape)
+        begin = 0 if begin is None else begin + ndim * (begin < 0)
+        end = ndim if end is None else end + ndim * (end < 0)
+        if not 0 <= begin <= end <= ndim:
+            raise ShapeError(
+                f"{self.label}: {name} has no axes {begin} to {end}, its shape is {tuple(shape)}"
+            )
+        return slice(begin, end)
+
+    def infer_type(self, in_types):
+        return in_types, [in_types[0]]
+
+
+declare(
+    "_copy identity",
+    ElementwiseProp,
+    "The data as it is.",
+    op=ReshapeOp,
+    backward_needs=("out_grad",),
+    inplace_grad={0: 0},
+    argument_docs={"data": "the array"},
+)
+
+
+class BlockGradOp(ReshapeOp):
+    backward = no_gradient
+
+
+declare(
+    "BlockGrad stop_gradient",
+    ElementwiseProp,
+    "The data as it is; no gradient passes.",
+    op=BlockGradOp,
+    backward_needs=(),
+    zero_grad=("data",),
+    argument_docs={"data": "the array"},
+)
+
+
+@register("_identity_with_attr_like_rhs")
+class IdentityLikeProp(ElementwiseProp):
+    """lhs as it is; rhs only tells its shape."""
+
+    op = ReshapeOp
+    arguments, zero_grad = ("lhs", "rhs"), ("rhs",)
+    backward_needs = ("out_grad",)
+    inplace_grad = {0: 0}
+    argument_docs = {"lhs": "the array", "rhs": "only its shape is used"}
+
+
+# -- permutations ----------------------------------------------------------------------------------------
+
+
+class ViewOp(Operator):
+    """``view`` says which strided view of the input is the output.
+
+    ``whole`` tells that every entry of the input is in the view, so that backward has nothing to zero.
+    """
+
+    whole = True
+
+    def view(self, array):
+        raise NotImplementedError
+
+    def bind_forward(self, ctx, in_data, req, out_data, aux):
+        if req[0] == "null":
+            return kernels.nothing
+        return functools.partial(kernels.evaluate, None, [self.view(in_data[0])], out_data[0], req[0])
+
+    def forward(self, ctx, in_data, req, out_data, aux):
+        self.bind_forward(ctx, in_data, req, out_data, aux)()
+
+    def backward(self, ctx, out_grad, in_data, out_data, req, in_grad, aux):
+        if req[0] == "null":
+            return
+        target = in_grad[0]
+        if not self.whole and req[0] != "add":
+            target[...] = 0
+        kernels.evaluate(None, [out_grad[0]], self.view(target), req[0])
+
+
+class PermuteOp(ViewOp):
+    def __init__(self, params, axes):
+        super().__init__(params)
+        self.axes = axes
+
+    def view(self, array):
+        return array.transpose(self.axes)
+
+
+class PermuteProp(OperatorProperty):
+    """Base of operators that reorder axes."""
+
+    op = PermuteOp
+    partial_shapes = True
+    backward_needs = ("out_grad",)
+    argument_docs = {"data": "the array"}
+
+    def axes(self, ndim):
+        raise NotImplementedError
+
+    def infer_shape(self, in_shapes):
+        (shape,) = in_shapes
+        return in_shapes, [None if shape is None else tuple(shape[a] for a in self.axes(len(shape)))]
+
+    def infer_shape_from_outputs(self, in_shapes, out_shapes):
+        (out,) = out_shapes
+        if out is None:
+            return in_shapes
+        axes = self.axes(len(out))
+        shape = tuple(out[axes.index(i)] for i in range(len(out)))
+        return [merge_shapes(in_shapes[0], shape) or in_shapes[0]]
+
+    def create_operator(self, ctx, in_shapes, in_types):
+        return self.op(self.params, self.axes(len(in_shapes[0])))
+
+
+@register("transpose")
+class TransposeProp(PermuteProp):
+    """The axes in another order."""
+
+    param = TransposeParam
+
+    def axes(self, ndim):
+        axes = self.params.axes or tuple(range(ndim))[::-1]
+        if sorted(a + ndim * (a < 0) for a in axes) != list(range(ndim)):
+            raise ShapeError(f"{self.label}: axes must order all {ndim} dimensions, got {axes}")
+        return tuple(a % ndim for a in axes)
+
+
+@register("SwapAxis", "swapaxes")
+class SwapAxisProp(PermuteProp):
+    """Two axes exchanged."""
+
+    param = SwapAxisParam
+
+    def axes(self, ndim):
+        axes = list(range(ndim))
+        one = check_axis(self, "dim1", self.params.dim1, ndim)
+        other = check_axis(self, "dim2", self.params.dim2, ndim)
+        axes[one], axes[other] = other, one
+        return tuple(axes)
+
+
+class ShapeArrayOp(ConstantGradientOp):
+    def numbers(self, array):
+        return array.shape
+
+    def forward(self, ctx, in_data, req, out_data, aux):
+        kernels.evaluate(None, [np.array(self.numbers(in_data[0]), np.int64)], out_data[0], req[0])
+
+
+class SizeArrayOp(ShapeArrayOp):
+    def numbers(self, array):
+        return [array.size]
+
+
+@register("shape_array")
+class ShapeArrayProp(OperatorProperty):
+    """The shape of the data, as a one-dimensional int64 array."""
+
+    op = ShapeArrayOp
+    zero_grad, backward_needs = ("data",), ()
+    argument_docs = {"data": "only its shape is used"}
+
+    def infer_shape(self, in_shapes):
+        return in_shapes, [(len(in_shapes[0]),)]
+
+    def infer_type(self, in_types):
+        return in_types, [np.dtype(np.int64)]
+
+
+@register("size_array")
+class SizeArrayProp(ShapeArrayProp):
+    """The number of entries of the data, as an int64 array of shape (1,)."""
+
+    op = SizeArrayOp
+
+    def infer_shape(self, in_shapes):
+        return in_shapes, [(1,)]

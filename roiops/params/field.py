@@ -1,0 +1,332 @@
+"""What one operator parameter may be: its kind, default, range and description.
+
+A *kind* turns a Python value or one of MXNet's strings into the canonical Python value (``parse``), turns
+that back into MXNet's string (``format``), and says in words what it takes (``text``). ``int``, ``float``,
+``bool`` and ``str`` are kinds; :func:`enum`, :func:`shape`, :func:`floats`, :data:`dtype` and
+:func:`optional` make the others.
+"""
+
+import math
+import numbers
+import re
+
+import numpy as np
+
+__all__ = ["MOST_ARRAYS", "REQUIRED", "Field", "dtype", "enum", "floats", "optional", "shape"]
+
+
+class _Required:
+    def __repr__(self):
+        return "required"
+
+
+#: The default of a parameter that has none.
+REQUIRED = _Required()
+
+#: The most inputs or outputs that an operator may have: a bound on what a forged file can ask for.
+MOST_ARRAYS = 1 << 16
+
+
+class _Kind:
+    text = ""
+
+    def parse(self, value):
+        """The canonical value, or ``ValueError`` where ``value`` is not of this kind."""
+        raise NotImplementedError
+
+    def format(self, value) -> str:
+        return str(value)
+
+
+class _Int(_Kind):
+    text = "int"
+
+    def parse(self, value):
+        number = self._read(value)
+        if not -(2**63) <= number < 2**63:
+            raise ValueError
+        return number
+
+    def _read(self, value) -> int:
+        if isinstance(value, str):
+            text = value.strip()
+            if text in ("True", "False"):  # MXNet's own front end lets a bool stand for an int
+                return int(text == "True")
+            return int(re.sub(r"[lL]$", "", text))
+        if isinstance(value, numbers.Integral | np.bool_):
+            return int(value)
+        if isinstance(value, numbers.Real) and math.isfinite(value) and value == int(value):
+            return int(value)
+        raise ValueError
+
+
+class _Float(_Kind):
+    text = "float"
+
+    def parse(self, value):
+        if isinstance(value, str):
+            return float(re.sub(r"[fF]$", "", value.strip()) if "inf" not in value.lower() else value)
+        if isinstance(value, numbers.Real):
+            return float(value)
+        raise ValueError
+
+    def format(self, value):
+        return repr(value)
+
+
+class _Bool(_Kind):
+    text = "bool"
+
+    def parse(self, value):
+        if isinstance(value, str):
+            text = value.strip().lower()
+            if text in ("true", "1"):
+                return True
+            if text in ("false", "0"):
+                return False
+            raise ValueError
+        if isinstance(value, bool | np.bool_) or (isinstance(value, numbers.Integral) and value in (0, 1)):
+            return bool(value)
+        raise ValueError
+
+
+class _Str(_Kind):
+    text = "str"
+
+    def parse(self, value):
+        if isinstance(value, str):
+            return value
+        raise ValueError
+
+
+class enum(_Kind):
+    """One of a few words. ``default`` words may also come as the old integer codes in ``codes``."""
+
+    def __init__(self, *words: str, codes: dict | None = None):
+        self.words = words
+        self.codes = codes or {}
+        self.text = "{" + ", ".join(repr(w) for w in words) + "}"
+
+    def parse(self, value):
+        value = self.codes.get(value, value)
+        if value not in self.words:
+            raise ValueError
+        return value
+
+
+_TUPLE = re.compile(r"^[(\[]\s*(.*?)\s*,?\s*[)\]]$")
+
+
+def _items(value) -> list:
+    """The items of a tuple given as a Python sequence, as MXNet's string, or as one number."""
+    if isinstance(value, str):
+        match = _TUPLE.match(value.strip())
+        text = match.group(1) if match else value.strip()
+        if not match and not text:
+            raise ValueError
+        return [item.strip() for item in text.split(",")] if text else []
+    if isinstance(value, numbers.Number):
+        return [value]
+    return list(value)
+
+
+class shape(_Kind):
+    """A tuple of whole numbers, of ``ndim`` entries (a number, several numbers, or None for any).
+
+    A single number stands for a tuple of one, or, where ``ndim`` is one fixed number and ``repeat`` is
+    true, for that number repeated. ``none_items`` allows None for an entry, as ``slice`` needs.
+    """
+
+    item = _Int()
+    noun = "int"
+
+    def __init__(self, ndim=None, *, repeat: bool = False, none_items: bool = False):
+        self.ndims = (ndim,) if isinstance(ndim, int) else ndim
+        self.repeat = repeat
+        self.none_items = none_items
+        self.text = f"tuple of {self.noun}"
+        if self.ndims:
+            self.text = f"tuple of {' or '.join(str(n) for n in self.ndims)} {self.noun}s"
+
+    def parse(self, value):
+        if value is None:
+            raise ValueError
+        single = not isinstance(value, str) and isinstance(value, numbers.Number)
+        single = single or (isinstance(value, str) and not _TUPLE.match(value.strip()))
+        items = tuple(self._parse_item(item) for item in _items(value))
+        if single and self.repeat and self.ndims and len(items) == 1:
+            items *= self.ndims[0]
+        if self.ndims and len(items) not in self.ndims:
+            raise ValueError
+        return items
+
+    def _parse_item(self, item):
+        if self.none_items and (item is None or item == "None"):
+            return None
+        return self.item.parse(item)
+
+    def format(self, value):
+        return "(" + ", ".join(str(item) for item in value) + (",)" if len(value) == 1 else ")")
+
+
+class floats(shape):
+    """A tuple of floats, of ``ndim`` entries or of any number."""
+
+    item = _Float()
+    noun = "float"
+
+
+# In the order of MXNet's type codes.
+_DTYPES = (
+    "float32",
+    "float64",
+    "float16",
+    "uint8",
+    "int32",
+    "int8",
+    "int64",
+    "bool",
+    "int16",
+    "uint16",
+    "uint32",
+    "uint64",
+)
+
+
+class _DType(_Kind):
+    text = "dtype"
+
+    def parse(self, value):
+        if isinstance(value, str):
+            value = value.strip()
+            if value.isdigit():  # very old files hold MXNet's type code
+                value = _DTYPES[int(value)] if int(value) < len(_DTYPES) else None
+            elif value not in _DTYPES:  # NumPy would read more than names
+                raise ValueError
+        if value is None or np.dtype(value).name not in _DTYPES:
+            raise ValueError
+        return np.dtype(value).newbyteorder("=")
+
+    def format(self, value):
+        return value.name
+
+
+#: The kind of a dtype parameter; values are ``numpy.dtype``.
+dtype = _DType()
+
+
+class optional(_Kind):
+    """Another kind, or None."""
+
+    def __init__(self, kind):
+        self.kind = _as_kind(kind)
+        self.text = f"{self.kind.text} or None"
+
+    def parse(self, value):
+        if value is None or (isinstance(value, str) and value.strip() in ("None", "")):
+            return None
+        return self.kind.parse(value)
+
+    def format(self, value):
+        return "None" if value is None else self.kind.format(value)
+
+
+_BUILTIN = {int: _Int(), float: _Float(), bool: _Bool(), str: _Str()}
+
+
+def _as_kind(kind) -> _Kind:
+    return kind if isinstance(kind, _Kind) else _BUILTIN[kind]
+
+
+class Field:
+    """The declaration of one parameter.
+
+    Parameters
+    ----------
+    kind : int, float, bool, str, or a kind of this module
+        What the value is.
+    default : object, optional
+        The value when none is given; without it the parameter is required.
+    range : (low, high), optional
+        Closed bounds, either of which may be None. Entries of a tuple are each held to them.
+    above, below : number, optional
+        Open bounds.
+    nonzero : bool
+        Whether 0 is refused.
+    aliases : tuple of str
+        Other names under which the parameter is accepted.
+    doc : str
+        One sentence for the generated documentation.
+    """
+
+    __slots__ = ("above", "aliases", "below", "default", "doc", "kind", "name", "nonzero", "range")
+
+    def __init__(
+        self,
+        kind,
+        default=REQUIRED,
+        *,
+        range=None,
+        above=None,
+        below=None,
+        nonzero: bool = False,
+        aliases: tuple[str, ...] = (),
+        doc: str = "",
+    ):
+        self.kind = _as_kind(kind)
+        self.range = range
+        self.above = above
+        self.below = below
+        self.nonzero = nonzero
+        self.aliases = aliases
+        self.doc = doc
+        self.name = ""
+        self.default = default if default is REQUIRED else self.kind.parse(default)
+
+    @property
+    def required(self) -> bool:
+        return self.default is REQUIRED
+
+    @property
+    def need(self) -> str:
+        """What a value must be, in words: ``"float in [0, 1]"``."""
+        words = self.kind.text
+        low, high = self.range or (None, None)
+        if low is not None and high is not None:
+            words += f" in [{low}, {high}]"
+        elif low is not None:
+            words += f", {low} or more"
+        elif high is not None:
+            words += f", at most {high}"
+        if self.above is not None:
+            words += f" above {self.above}"
+        if self.below is not None:
+            words += f" below {self.below}"
+        if self.nonzero:
+            words += ", not 0"
+        return words
+
+    def parse(self, value):
+        """The checked canonical value; ``ValueError`` where ``value`` cannot be one."""
+        try:
+            parsed = self.kind.parse(value)
+        except (TypeError, OverflowError):
+            raise ValueError from None
+        for item in parsed if isinstance(parsed, tuple) else (parsed,):
+            if isinstance(item, int | float) and not isinstance(item, bool):
+                self._check(item)
+        return parsed
+
+    def _check(self, number) -> None:
+        low, high = self.range or (None, None)
+        within = (
+            (low is None or number >= low)
+            and (high is None or number <= high)
+            and (self.above is None or number > self.above)
+            and (self.below is None or number < self.below)
+        )
+        if not within or (self.nonzero and number == 0):
+            raise ValueError
+
+    def format(self, value) -> str:
+        return self.kind.format(value)

@@ -1,0 +1,186 @@
+"""Operator names to properties, and the functions generated from the declarations.
+
+    @register("ROIPooling", "_npx_roi_pooling")
+    class ROIPoolingProp(OperatorProperty): ...
+
+The first name is the operator's own; the others are aliases. A name taken twice is an error.
+"""
+
+import inspect
+import re
+import textwrap
+
+from .errors import ParamError, RegistryError, nearest
+from .params import REQUIRED
+
+__all__ = [
+    "alias",
+    "docstring",
+    "find",
+    "get",
+    "list_operators",
+    "make_function",
+    "public_name",
+    "register",
+    "signature",
+    "split_arguments",
+]
+
+_properties: dict[str, type] = {}
+
+
+def register(name: str, *aliases: str):
+    """Class decorator: file a property under ``name`` and ``aliases``."""
+
+    def decorate(prop):
+        prop.name = name
+        for each in (name, *aliases):
+            _file(each, prop)
+        return prop
+
+    return decorate
+
+
+def alias(name: str, *aliases: str) -> None:
+    """More names for a registered operator."""
+    for each in aliases:
+        _file(each, get(name))
+
+
+def _file(name: str, prop: type) -> None:
+    if name in _properties:
+        raise RegistryError(f"operator {name!r} is already registered, by {_properties[name].__module__}")
+    _properties[name] = prop
+
+
+def find(name: str) -> type | None:
+    """The property called ``name``, or None."""
+    return _properties.get(name)
+
+
+def get(name: str) -> type:
+    """The property called ``name``; an unknown name is an error with near matches."""
+    try:
+        return _properties[name]
+    except KeyError:
+        raise RegistryError(f"operator {name!r} is not registered{nearest(name, _properties)}") from None
+
+
+def list_operators(*, aliases: bool = False) -> list[str]:
+    """Names of all operators, sorted; with ``aliases``, the other names too."""
+    return sorted(name for name, prop in _properties.items() if aliases or prop.name == name)
+
+
+def public_name(name: str) -> str:
+    """How users write it: ``contrib.ROIAlign`` for ``_contrib_ROIAlign``."""
+    return re.sub(r"^_contrib_", "contrib.", name)
+
+
+# -- generated functions ---------------------------------------------------------------------------------
+
+
+def signature(prop: type) -> inspect.Signature:
+    """The signature of the generated function: inputs, then parameters, then ``name`` and ``out``."""
+    positional, keyword = inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY
+    if prop.variadic:
+        parameters = [inspect.Parameter("data", inspect.Parameter.VAR_POSITIONAL)]
+        positional = keyword
+    else:
+        names = (*prop.arguments, *prop.aux)
+        parameters = [inspect.Parameter(name, positional, default=None) for name in names]
+    for name, field in prop.param.fields.items():
+        if name == prop.variadic or not name.isidentifier():
+            continue
+        default = inspect.Parameter.empty if field.required and positional is keyword else field.default
+        parameters.append(inspect.Parameter(name, positional, default=default))
+    parameters.append(inspect.Parameter("name", keyword, default=None))
+    taken = {p.name for p in parameters[:-1]}
+    if "name" in taken:
+        parameters.pop()
+    return inspect.Signature(parameters)
+
+
+def docstring(prop: type) -> str:
+    """A numpydoc page for an operator, from its declarations."""
+    summary = inspect.cleandoc(vars(prop).get("__doc__") or f"The operator {public_name(prop.name)}.")
+    lines = [summary, "", "Parameters", "----------"]
+    kind = "Symbol or NDArray"
+    if prop.variadic:
+        lines += [f"*data : {kind}", "    Any number of inputs."]
+    docs = getattr(prop, "argument_docs", {})
+    for name in () if prop.variadic else prop.arguments:
+        lines += [f"{name} : {kind}", *_indent(docs.get(name, "Input."))]
+    for name in prop.aux:
+        lines += [f"{name} : {kind}", *_indent(docs.get(name, "Auxiliary state."))]
+    for name, field in prop.param.fields.items():
+        if name == prop.variadic:
+            continue
+        default = "required" if field.default is REQUIRED else f"default {field.default!r}"
+        lines += [f"{name} : {field.need}, {default}", *_indent(field.doc or "See MXNet's documentation.")]
+    lines += ["name : str, optional", "    Name of the node, when called on symbols."]
+    seen = prop.outputs[: prop.visible_outputs] if prop.visible_outputs else prop.outputs
+    lines += ["", "Returns", "-------", f"{', '.join(seen)} : the kind that the inputs are"]
+    others = sorted(n for n, p in _properties.items() if p is prop and n != prop.name)
+    if others:
+        lines += [
+            "",
+            "Notes",
+            "-----",
+            *textwrap.wrap(f"Also called {', '.join(map(public_name, others))}.", 90),
+        ]
+    return "\n".join(lines)
+
+
+def _indent(text: str) -> list[str]:
+    text = text[:1].upper() + text[1:]
+    text += "" if text.endswith((".", "?", "!")) else "."
+    return textwrap.wrap(text, 90, initial_indent="    ", subsequent_indent="    ")
+
+
+def make_function(name: str, invoke, module: str):
+    """The public function of an operator: ``invoke(prop_class, args, kwargs)`` under its own name and doc."""
+    prop = get(name)
+
+    def function(*args, **kwargs):
+        return invoke(prop, args, kwargs)
+
+    function.__name__ = function.__qualname__ = public_name(name).rsplit(".", 1)[-1]
+    function.__module__ = module
+    function.__doc__ = docstring(prop)
+    function.__signature__ = signature(prop)
+    return function
+
+
+def split_arguments(prop: type, args: tuple, kwargs: dict, is_input):
+    """Sort what a generated function was called with.
+
+    Returns ``(positional inputs, inputs by name, parameters)``. Positional arguments are the inputs in
+    order (None for one left out), then the parameters in order, as in MXNet.
+
+    Parameters
+    ----------
+    is_input : callable
+        Whether a value is a tensor or symbol rather than a parameter.
+    """
+    positional, rest = [], list(args)
+    # None is an input left out only where inputs stand; after them it is a parameter's value.
+    most = len(args) if prop.variadic or not prop.arguments else len(prop.arguments) + len(prop.aux)
+    while rest and len(positional) < most and (rest[0] is None or is_input(rest[0])):
+        positional.append(rest.pop(0))
+    names = [n for n in prop.param.fields if n != prop.variadic]
+    if len(rest) > len(names):
+        most = len(prop.arguments) + len(prop.aux) + len(names)
+        raise ParamError(f"{prop.name}: too many positional arguments: {len(args)}, it takes {most}")
+    params = dict(zip(names, rest, strict=False))
+    inputs = {}
+    tensors = {*prop.arguments, *prop.aux} - set(prop.param.fields)
+    for name, value in kwargs.items():
+        if is_input(value) or (name in tensors and value is None):
+            inputs[name] = value
+        elif name in tensors:
+            raise ParamError(f"{prop.name}: input {name} must be a tensor, got {type(value).__name__}")
+        elif name in params:
+            raise ParamError(f"{prop.name}: parameter {name} is given twice")
+        else:
+            params[name] = value
+    return positional, inputs, params

@@ -1,0 +1,80 @@
+"""Compile operators ahead of their first use."""
+
+import time
+
+import numpy as np
+
+from .context import Context, current_context
+from .errors import ParamError, nearest
+from .ndarray import device
+from .operators.base import OpContext
+from .operators.imperative import Invocation
+from .registry import get, public_name
+
+__all__ = ["warmup"]
+
+_SIZE = {"pooled_size": (2, 2), "spatial_scale": 1.0}
+_SCORES = {"pooled_size": 1, "spatial_scale": 1.0, "output_dim": 1}
+_DEFORMABLE = {**_SCORES, "group_size": 1, "trans_std": 0.1}
+
+# Parameters that between them reach every kernel of an operator, and the shapes of its inputs after the data.
+_EXAMPLES = {
+    "ROIPooling": ([_SIZE, {**_SIZE, "dialect": "chainer", "mode": "avg"}], [(1, 5)]),
+    "ROIAlign": ([_SIZE, {**_SIZE, "mode": "max"}], [(1, 5)]),
+    "_contrib_ROIAlign": ([_SIZE], [(1, 5)]),
+    "PSROIPooling": ([_SCORES, {**_SCORES, "dialect": "chainer", "mode": "max"}], [(1, 5)]),
+    "PSROIAlign": ([_SCORES, {**_SCORES, "dialect": "chainer", "mode": "max"}], [(1, 5)]),
+    "_contrib_DeformablePSROIPooling": ([_DEFORMABLE], [(1, 5), (1, 2, 1, 1)]),
+    "_contrib_RROIAlign": ([_SIZE], [(1, 6)]),
+}
+
+
+def warmup(*operators: str, dtypes=("float32",), ctx: Context | None = None) -> dict[str, float]:
+    """Compile the kernels of ROI operators, forward and backward, and return the seconds each took.
+
+    Kernels compile on their first use otherwise, and are kept on disk from then on. They compile for the
+    number of threads in use: once for one thread, once for more.
+
+    Parameters
+    ----------
+    *operators : str
+        Names such as ``"ROIAlign"`` or ``"contrib.ROIAlign"``; all ROI operators without any.
+    dtypes : sequence of str or dtype
+        float32, float64 or float16 data. float16 is computed by the kernels of float32.
+    ctx : Context, optional
+        The device; the current one by default.
+    """
+    names = [_internal(name) for name in operators] or list(_EXAMPLES)
+    ctx = ctx or current_context()
+    took = {}
+    for name in names:
+        start = time.perf_counter()
+        for dtype in dtypes:
+            for params in _EXAMPLES[name][0]:
+                _run(name, params, np.dtype(dtype), ctx)
+        took[public_name(name)] = time.perf_counter() - start
+    return took
+
+
+def _internal(name: str) -> str:
+    known = get(name.replace("contrib.", "_contrib_")).name
+    if known not in _EXAMPLES:
+        words = [public_name(each) for each in _EXAMPLES]
+        raise ParamError(
+            f"warmup: {name!r} is not an ROI operator{nearest(name, words)} (they are: {', '.join(words)})"
+        )
+    return known
+
+
+def _run(name, params, dtype, ctx):
+    prop = get(name).create(params)
+    shapes = [(1, 1, 2, 2), *_EXAMPLES[name][1]]
+    invocation = Invocation(
+        prop,
+        [device.zeros(shape, dtype, ctx) for shape in shapes],
+        ctx=OpContext(ctx, prop.label),
+        empty=lambda shape, dtype: device.empty(shape, dtype, ctx),
+    )
+    invocation.forward()
+    gradients = [device.zeros(shape, dtype, ctx) for shape in shapes]
+    invocation.backward([invocation.outputs[0]], in_grad=gradients)
