@@ -1,0 +1,188 @@
+"""Calls of the ROI operators on the simulated GPU, and the cases that they are compared on."""
+
+import numpy as np
+from roi_cases import SEPARABLE, random_rois, with_sizes
+
+from roiops.context import cpu, gpu
+from roiops.operators.base import OpContext
+from roiops.operators.imperative import Invocation
+from roiops.registry import get
+
+__all__ = ["agree", "from_peer", "invoke", "random_cases", "results"]
+
+
+def invoke(name, params, arrays, device=None):
+    """An operator on the (simulated) GPU, before its forward pass. Its outputs are full of sevens."""
+    prop = get(name).create(params)
+    context = OpContext(device or gpu(0), prop.label)
+    return Invocation(prop, arrays, ctx=context, empty=lambda shape, dtype: np.full(shape, 7, dtype))
+
+
+def results(invocation, head=None):
+    """Outputs, the hidden ones too, and gradients of the data and the displacements, by name."""
+    invocation.forward()
+    found = {f"out{i}": out for i, out in enumerate(invocation.outputs)}
+    if head is not None:
+        grads = [np.full_like(a, 7) for a in invocation.in_data]
+        invocation.backward([head], in_grad=grads)
+        names = invocation.prop.list_arguments()
+        found |= {f"grad_{n}": g for n, g in zip(names, grads, strict=True) if n in ("data", "trans")}
+    return found
+
+
+def agree(found, expected, what, terms=None):
+    """Sums may be in another order; indices, and maxima of pixels, must be equal.
+
+    ``terms`` gives the sums of the absolute values of what was added, if those of the values do not agree.
+    """
+    if expected.dtype.kind in "iu":
+        np.testing.assert_array_equal(found, expected, err_msg=what)
+        return
+    finite = np.isfinite(expected)
+    np.testing.assert_array_equal(found[~finite], expected[~finite], err_msg=what)
+    most = max(1.0, float(np.abs(expected[finite]).max(initial=0)))
+    tolerance = {2: 2e-3, 4: 2e-6, 8: 1e-12}[expected.dtype.itemsize]
+    apart = np.abs(found[finite].astype(np.float64) - expected[finite])
+    wrong = ~(apart <= tolerance * most)
+    if wrong.any() and terms is not None:
+        wrong = ~(apart <= tolerance * np.maximum(most, terms()[finite]))
+    assert not wrong.any(), f"{what}: {found[finite][wrong][:5]}, not {expected[finite][wrong][:5]}"
+
+
+# -- peers' cases ----------------------------------------------------------------------------------------
+
+
+def _rows(case):
+    """``[image, x1, y1, x2, y2]`` from boxes that come with their images apart."""
+    rois = case["rois"]
+    if "roi_indices" in case:  # Chainer's are y1, x1, y2, x2
+        return np.column_stack([case["roi_indices"], rois[:, [1, 0, 3, 2]]]).astype(rois.dtype)
+    if "batch_indices" in case:
+        return np.column_stack([case["batch_indices"], rois]).astype(rois.dtype)
+    return rois
+
+
+def from_peer(case):
+    """``(name, params, arrays)`` of a golden case, as our operator takes it."""
+    given = dict(case.params)
+    arrays = [case["data"], _rows(case), *([case["trans"]] if "trans" in case else [])]
+    if case.peer == "mxnet":
+        return case.op, given, arrays
+    params = {"spatial_scale": given["spatial_scale"]}
+    for name in ("output_size", "outsize", "pooled_shape"):
+        if name in given:
+            params["pooled_size"] = given[name]
+    for height, width in (("outh", "outw"), ("output_height", "output_width")):
+        if height in given:
+            params["pooled_size"] = (given[height], given[width])
+    if "sampling_ratio" in given:
+        params["sampling_ratio"] = given["sampling_ratio"]
+    name = case.op.rpartition(".")[2]
+    if name.startswith("ps_"):
+        bins = params["pooled_size"][0] * params["pooled_size"][1]
+        params |= {"dialect": "torchvision", "output_dim": case["data"].shape[1] // bins}
+        if name == "ps_roi_pool":
+            return "PSROIPooling", params | {"as_released": "reaches the border" in case.label}, arrays
+        return "PSROIAlign", params, arrays
+    if name == "roi_align":
+        return "ROIAlign", params | {"aligned": given["aligned"]}, arrays
+    if name == "RoiAlign":
+        half = given.get("coordinate_transformation_mode") == "half_pixel"
+        return "ROIAlign", params | {"aligned": half}, arrays
+    if name in ("roi_pool", "MaxRoiPool", "roi_pooling_2d"):
+        dialect = "torchvision" if name == "roi_pool" else "mxnet"
+        return "ROIPooling", params | {"dialect": dialect}, arrays
+    mode = "max" if "max" in name else "avg"
+    params |= {"dialect": "chainer", "mode": mode}
+    return "ROIAlign" if "align" in name else "ROIPooling", params, arrays
+
+
+# -- cases of our own, for the CPU to answer -------------------------------------------------------------
+
+
+def random_cases():
+    """``label: (name, params, arrays, head gradient)``: each dialect, with good and with hostile boxes."""
+    random = np.random.default_rng(11)
+    cases = {}
+    for dialect, name, given in SEPARABLE:
+        for label, (height, width), pooled, scale, ratio in (
+            ("small", (5, 6), (2, 3), 0.5, 2),
+            ("adaptive", (13, 9), (3, 3), 0.25, 0),
+            ("hostile", (7, 4), (3, 2), 1.0, 2),
+        ):
+            if "PSROI" in name and label != "hostile":
+                pooled = (pooled[0],) * 2
+            if name == "PSROIPooling" or (name == "PSROIAlign" and given.get("dialect") == "chainer"):
+                pooled = (pooled[0],) * 2
+            if dialect == "PSROIAlign/rfcn":
+                ratio, pooled = 2, (pooled[0],) * 2
+            params, channels = with_sizes(name, given, pooled, scale, ratio, 3, pooled[0])
+            data = random.standard_normal((2, channels, height, width)).astype(np.float32)
+            rois = random_rois(random, 6, 2, height, width, scale)
+            if label == "hostile":
+                rois = np.concatenate([rois, _hostile()])
+            head = random.standard_normal((len(rois), 3, *pooled)).astype(np.float32)
+            cases[f"{dialect} {label}"] = (name, params, [data, rois], head)
+    return cases | _moved_and_turned(random)
+
+
+def _hostile():
+    nan, inf = np.nan, np.inf
+    return np.array(
+        [
+            [-1, 0, 0, 3, 3],
+            [0, nan, 0, 3, 3],
+            [0, 0, inf, 3, 3],
+            [0, -1e30, -1e30, 1e30, 1e30],
+            [0, 1e30, 1e30, -1e30, -1e30],
+            [0, 2, 2, 2, 2],
+            [1, -50, -50, -40, -40],
+            [0.9, 1, 1, 3, 3],
+            [-0.5, 1, 1, 3, 3],
+        ],
+        np.float32,
+    )
+
+
+def _moved_and_turned(random):
+    cases = {}
+    for label, parts, classes in (("one class", 2, 1), ("two classes", 3, 2)):
+        rois = np.concatenate([random_rois(random, 4, 2, 8, 7, 0.5), _hostile()])
+        trans = random.standard_normal((len(rois), 2 * classes, parts, parts)).astype(np.float32)
+        data = random.standard_normal((2, 2 * 4, 8, 7)).astype(np.float32)
+        params = {
+            "spatial_scale": 0.5, "output_dim": 2, "group_size": 2, "pooled_size": 3, "part_size": parts,
+            "sample_per_part": 2, "trans_std": 0.2,
+        }  # fmt: skip
+        head = random.standard_normal((len(rois), 2, 3, 3)).astype(np.float32)
+        cases[f"deformable {label}"] = (
+            "_contrib_DeformablePSROIPooling", params, [data, rois, trans], head
+        )  # fmt: skip
+        cases[f"deformable, still, {label}"] = (
+            "_contrib_DeformablePSROIPooling", {**params, "no_trans": True}, [data, rois], head
+        )  # fmt: skip
+    for ratio in (2, 0):
+        boxes = np.column_stack(
+            [
+                random.integers(0, 2, 7),
+                random.uniform(-1, 9, (7, 2)),
+                random.uniform(0.2, 8, (7, 2)),
+                random.uniform(-200, 200, 7),
+            ]
+        )
+        hostile = np.column_stack([_hostile(), np.full(9, 30.0)])
+        rois = np.concatenate([boxes, hostile]).astype(np.float32)
+        data = random.standard_normal((2, 3, 8, 7)).astype(np.float32)
+        head = random.standard_normal((len(rois), 3, 2, 2)).astype(np.float32)
+        params = {"pooled_size": (2, 2), "spatial_scale": 1.0, "sampling_ratio": ratio}
+        cases[f"rotated {ratio}"] = ("_contrib_RROIAlign", params, [data, rois], head)
+    return cases
+
+
+def answers_of_the_cpu() -> dict:
+    """``{"label/name": array}`` of all :func:`random_cases`."""
+    return {
+        f"{label}/{key}": value
+        for label, (name, params, arrays, head) in random_cases().items()
+        for key, value in results(invoke(name, params, arrays, cpu()), head).items()
+    }

@@ -1,0 +1,31 @@
+"""The CUDA kernels against what MXNet, torchvision, Chainer and onnxruntime computed."""
+
+import golden_files
+import numpy as np
+import pytest
+from calls import agree, from_peer, invoke, results
+
+# Chainer says 0 where nothing was pooled, and its gradient is left out: see tools/golden/README.md.
+NO_ARGMAX = ("chainer_roi_pooling_2d",)
+
+
+@pytest.mark.parametrize("name", golden_files.names("roi"))
+def test_golden(name):
+    cases = golden_files.load(name)
+    assert cases
+    for case in cases:
+        operator, params, arrays = from_peer(case)
+        head = case.arrays.get("grad_out")
+        found = results(invoke(operator, params, arrays), head)
+        agree(found["out0"], case["out"], f"{case}: output")
+        if "argmax" in case and case.file not in NO_ARGMAX:
+            np.testing.assert_array_equal(found["out1"], case["argmax"], err_msg=f"{case}: argmax")
+        for grad in ("grad_data", "grad_trans"):
+            if grad in case:
+                # Peers add up in float32 too: where terms cancel, their own error is that of the terms.
+                agree(
+                    found[grad],
+                    case[grad],
+                    f"{case}: {grad}",
+                    lambda: abs(results(invoke(operator, params, arrays), abs(head))[grad]),  # noqa: B023
+                )

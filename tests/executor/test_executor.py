@@ -1,0 +1,428 @@
+"""Executors: values and gradients worked by hand, requests, memory, errors that leave it usable."""
+
+import threading
+import tracemalloc
+
+import numpy as np
+import pytest
+
+import roiops as mx
+from roiops.errors import DTypeError, GraphError, MXNetError, ShapeError
+
+
+def variables(names):
+    return [mx.sym.Variable(name) for name in names]
+
+
+def product(grad_req="write", **kwargs):
+    a, b = variables("ab")
+    executor = (a * b + a).simple_bind(mx.cpu(), grad_req=grad_req, a=(2,), b=(2,))
+    executor.arg_dict["a"][:] = np.array([2, 3])
+    executor.arg_dict["b"][:] = np.array([5, 7])
+    return executor
+
+
+def test_forward_and_backward_by_hand():
+    executor = product()
+    (out,) = executor.forward(is_train=True)
+    assert out.asnumpy().tolist() == [12, 24]  # a b + a
+    executor.backward(mx.nd.array([1, 10]))
+    assert executor.grad_dict["a"].asnumpy().tolist() == [6, 80]  # (b + 1) g
+    assert executor.grad_dict["b"].asnumpy().tolist() == [2, 30]  # a g
+
+
+def test_add_accumulates_over_calls_and_null_leaves_alone():
+    executor = product(grad_req={"a": "add", "b": "null"})
+    executor.grad_dict["a"][:] = 100
+    for _ in range(2):
+        executor.forward(is_train=True)
+        executor.backward([mx.nd.ones((2,))])
+    assert executor.grad_dict["a"].asnumpy().tolist() == [112, 116]
+    assert executor.grad_dict["b"] is None
+
+
+def test_grad_req_as_a_list_follows_the_arguments():
+    executor = product(grad_req=["null", "write"])
+    executor.forward(is_train=True)
+    executor.backward([mx.nd.ones((2,))])
+    assert executor.grad_arrays[0] is None
+    assert executor.grad_arrays[1].asnumpy().tolist() == [2, 3]
+
+
+def test_one_output_feeding_many_nodes_gathers_all_gradients():
+    (a,) = variables("a")
+    shared = mx.sym.square(a)
+    total = mx.sym.add_n(shared, shared * 2, mx.sym.exp(shared * 0), shared)
+    executor = total.simple_bind(mx.cpu(), a=(1,))
+    executor.arg_dict["a"][:] = 3
+    executor.forward(is_train=True)
+    executor.backward([mx.nd.ones((1,))])
+    assert executor.grad_dict["a"].asnumpy().tolist() == [24]  # (1 + 2 + 0 + 1) * 2 a
+
+
+def test_a_variable_used_twice_by_one_node():
+    (a,) = variables("a")
+    executor = (a * a).simple_bind(mx.cpu(), a=(1,))
+    executor.arg_dict["a"][:] = 5
+    executor.forward(is_train=True)
+    executor.backward([mx.nd.ones((1,))])
+    assert executor.grad_dict["a"].asscalar() == 10
+
+
+def test_a_head_that_other_nodes_use_too():
+    (a,) = variables("a")
+    inner = mx.sym.square(a)
+    executor = mx.sym.Group([inner, inner * 3]).simple_bind(mx.cpu(), a=(1,))
+    executor.arg_dict["a"][:] = 2
+    executor.forward(is_train=True)
+    executor.backward([mx.nd.array([10]), mx.nd.array([1])])
+    assert executor.grad_dict["a"].asscalar() == (10 + 3) * 4
+
+
+def test_a_variable_that_is_a_head_itself():
+    a, b = variables("ab")
+    executor = mx.sym.Group([a, a + b]).simple_bind(mx.cpu(), a=(1,), b=(1,))
+    executor.arg_dict["a"][:] = 4
+    assert executor.forward(is_train=True)[0].asscalar() == 4
+    executor.backward([mx.nd.array([100]), mx.nd.array([1])])
+    assert executor.grad_dict["a"].asscalar() == 101
+    assert executor.grad_dict["b"].asscalar() == 1
+
+
+def test_stopped_gradients_are_zero_and_overwrite_what_was_there():
+    a, b = variables("ab")
+    executor = (mx.sym.BlockGrad(a) * b).simple_bind(mx.cpu(), a=(1,), b=(1,))
+    executor.arg_dict["a"][:] = 3
+    executor.grad_dict["a"][:] = np.nan
+    executor.forward(is_train=True)
+    executor.backward([mx.nd.ones((1,))])
+    assert executor.grad_dict["a"].asscalar() == 0
+    assert executor.grad_dict["b"].asscalar() == 3
+
+
+def test_an_output_nobody_uses_has_no_say_in_the_gradient():
+    (a,) = variables("a")
+    parts = mx.sym.SliceChannel(a, num_outputs=2, axis=0)
+    executor = (parts[1] * 5).simple_bind(mx.cpu(), a=(2,))
+    executor.forward(is_train=True)
+    executor.backward([mx.nd.ones((1,))])
+    assert executor.grad_dict["a"].asnumpy().tolist() == [0, 5]
+
+
+def test_loss_heads_need_no_gradient():
+    data, label = variables(["data", "label"])
+    loss = mx.sym.LinearRegressionOutput(data, label)
+    executor = loss.simple_bind(mx.cpu(), data=(2, 1), label=(2, 1), grad_req={"data": "write"})
+    executor.arg_dict["data"][:] = np.array([[3], [5]])
+    executor.forward(is_train=True)
+    executor.backward()
+    assert executor.grad_dict["data"].asnumpy().ravel().tolist() == [3, 5]
+
+
+def test_backward_without_head_gradients_says_which_output():
+    executor = product()
+    executor.forward(is_train=True)
+    with pytest.raises(GraphError, match=r"output _plus\d+_output is not a loss.*out_grads.*make_loss"):
+        executor.backward()
+    executor.backward([mx.nd.ones((2,))])  # still usable
+
+
+@pytest.mark.parametrize("is_train", [True, False])
+def test_each_backward_needs_a_forward(is_train):
+    executor = product()
+    for _ in range(2):
+        executor.forward(is_train=is_train)
+        executor.backward([mx.nd.ones((2,))])
+        with pytest.raises(GraphError, match="backward: needs another forward first"):
+            executor.backward([mx.nd.ones((2,))])
+
+
+def test_backward_before_any_forward():
+    executor = product()
+    executor.backward([mx.nd.ones((2,))])
+    assert executor.grad_dict["a"].asnumpy().tolist() == [6, 8]  # b + 1
+
+
+def test_backward_after_an_inference_forward_gives_its_gradient():
+    """MXNet 1.9.1: frozen statistics, no dropout."""
+    data = mx.sym.Variable("data")
+    frozen = mx.sym.BatchNorm(data, name="bn", fix_gamma=False)
+    executor = mx.sym.Dropout(frozen * 2).simple_bind(mx.cpu(), data=(2, 2))
+    executor.arg_dict["data"][:] = np.array([[1, 2], [3, 5]])
+    executor.arg_dict["bn_gamma"][:] = 1
+    executor.aux_dict["bn_moving_var"][:] = 4
+    for _ in range(3):
+        executor.forward()
+        out = executor.outputs[0].asnumpy().copy()
+        executor.backward([mx.nd.ones((2, 2))])
+        np.testing.assert_allclose(executor.grad_dict["data"].asnumpy(), 1, rtol=1e-3)
+        np.testing.assert_array_equal(executor.outputs[0].asnumpy(), out)
+        assert executor.aux_dict["bn_moving_mean"].asnumpy().tolist() == [0, 0]
+        executor.grad_dict["data"][:] = 7
+
+
+def test_gradients_that_nothing_reads_are_not_looked_at():
+    (a,) = variables("a")
+    executor = mx.sym.Group([a * 3, mx.sym.shape_array(a)]).simple_bind(mx.cpu(), a=(2,))
+    executor.forward(is_train=True)
+    executor.backward([mx.nd.ones((2,)), mx.nd.ones((9,)), mx.nd.ones((1,))])
+    assert executor.grad_dict["a"].asnumpy().tolist() == [3, 3]
+
+
+def test_head_gradients_are_checked_before_anything_runs():
+    executor = product()
+    executor.forward(is_train=True)
+    executor.grad_dict["a"][:] = 77
+    with pytest.raises(ShapeError, match=r"gradient of _plus\d+_output must have shape \(2,\), got \(3,\)"):
+        executor.backward([mx.nd.ones((3,))])
+    assert executor.grad_dict["a"].asnumpy().tolist() == [77, 77]
+
+
+def test_outputs_are_valid_after_bind_and_stay_the_same_arrays():
+    executor = product()
+    out = executor.outputs[0]
+    assert out.asnumpy().tolist() == [0, 0]
+    assert executor.forward()[0] is out
+    assert list(executor.output_dict.values()) == [out]
+
+
+def test_forward_takes_inputs_by_name():
+    executor = product()
+    out = executor.forward(a=np.array([1.0, 1.0]), b=mx.nd.array([2, 3]))[0]
+    assert out.asnumpy().tolist() == [3, 4]
+
+
+@pytest.mark.parametrize(
+    ("kwargs", "error", "text"),
+    [
+        ({"c": np.zeros(2)}, GraphError, "forward: 'c' is not an argument"),
+        ({"a": np.zeros(3)}, ShapeError, r"forward: a must have shape \(2,\), got \(3,\); use reshape"),
+    ],
+)
+def test_bad_inputs_leave_the_executor_as_it_was(kwargs, error, text):
+    executor = product()
+    with pytest.raises(error, match=text):
+        executor.forward(b=np.array([9.0, 9.0]), **kwargs)
+    assert executor.arg_dict["b"].asnumpy().tolist() == [5, 7]
+    assert executor.forward()[0].asnumpy().tolist() == [12, 24]
+
+
+def test_bind_uses_the_callers_arrays():
+    a, b = variables("ab")
+    x, y = np.array([1.0, 2.0], np.float32), np.array([3.0, 4.0], np.float32)
+    executor = (a + b).bind(mx.cpu(), {"a": x, "b": y})
+    x[:] = 10
+    assert executor.forward()[0].asnumpy().tolist() == [13, 14]
+
+
+@pytest.mark.parametrize(
+    ("args", "kwargs", "error", "text"),
+    [
+        ([np.zeros(2, "f4")], {}, GraphError, "args has 1 arrays, the graph has 2: a, b"),
+        ({"a": np.zeros(2, "f4")}, {}, GraphError, "args lacks b"),
+        (
+            [np.zeros(2, "f4"), np.zeros(3, "f4")],
+            {},
+            ShapeError,
+            r"rhs must have shape \(2,\), got \(3,\)|inputs: lhs=\(2,\), rhs=\(3,\)",
+        ),
+        ([np.zeros(2, "f4"), np.zeros(2, "f8")], {}, DTypeError, "float32.*float64"),
+        (
+            [np.zeros(2, "f4")] * 2,
+            {"args_grad": [np.zeros(3, "f4")]},
+            ShapeError,
+            r"args_grad of a must have shape \(2,\), got \(3,\)",
+        ),
+        (
+            [np.zeros(2, "f4")] * 2,
+            {"grad_req": "sum"},
+            GraphError,
+            "grad_req of a must be 'write', 'add' or 'null'",
+        ),
+        ([np.zeros(2, "f4")] * 2, {"grad_req": ["write"]}, GraphError, "1 entries for 2 arguments"),
+    ],
+)
+def test_bind_checks_what_it_is_given(args, kwargs, error, text):
+    a, b = variables("ab")
+    with pytest.raises(error, match=text):
+        (a + b).bind(mx.cpu(), args, **kwargs)
+
+
+def test_simple_bind_lists_all_that_is_missing():
+    fc = mx.sym.FullyConnected(mx.sym.Variable("data"), num_hidden=3, name="fc")
+    with pytest.raises(ShapeError, match="follow from those given: data: unknown, fc_weight: unknown"):
+        fc.simple_bind(mx.cpu())
+
+
+def test_reshape_shares_what_keeps_its_shape():
+    fc = mx.sym.FullyConnected(mx.sym.Variable("data"), num_hidden=3, name="fc")
+    executor = fc.simple_bind(mx.cpu(), data=(2, 4))
+    executor.arg_dict["fc_weight"][:] = 1
+    larger = executor.reshape(data=(5, 4))
+    assert larger.arg_dict["fc_weight"] is executor.arg_dict["fc_weight"]
+    assert larger.forward(data=np.ones((5, 4)))[0].asnumpy().tolist() == [[4.0] * 3] * 5
+    with pytest.raises(GraphError, match="reshape: 'dta' is not an argument; did you mean 'data'"):
+        executor.reshape(dta=(1, 4))
+
+
+def test_copy_params_from():
+    executor = product()
+    executor.copy_params_from({"a": mx.nd.array([8, 9])})
+    assert executor.arg_dict["a"].asnumpy().tolist() == [8, 9]
+    with pytest.raises(GraphError, match="not an argument of the graph: 'aa'; did you mean 'a'"):
+        executor.copy_params_from({"aa": mx.nd.zeros((2,))})
+    executor.copy_params_from({"aa": mx.nd.zeros((2,))}, allow_extra_params=True)
+    with pytest.raises(ShapeError, match=r"copy_params_from: a must have shape \(2,\), got \(3,\)"):
+        executor.copy_params_from({"a": mx.nd.zeros((3,))})
+
+
+def test_the_monitor_sees_every_operator():
+    a, b = variables("ab")
+    net = mx.sym.exp(mx.sym.elemwise_add(a, b, name="sum"), name="top")
+    executor = net.simple_bind(mx.cpu(), a=(1,), b=(1,), grad_req="null")
+    seen = []
+    executor.set_monitor_callback(lambda name, array: seen.append((name, array.asscalar())))
+    executor.forward()
+    assert seen == [("sum_output", 0.0), ("top_output", 1.0)]
+    seen.clear()
+    executor.set_monitor_callback(lambda name, array: seen.append(name), monitor_all=True)
+    executor.forward()
+    assert seen == ["a", "sum_lhs", "b", "sum_rhs", "sum_output", "top_data", "top_output"]
+    executor.set_monitor_callback(None)
+    seen.clear()
+    executor.forward()
+    assert not seen
+
+
+def chain(length, shape, grad_req="null"):
+    net = mx.sym.Variable("x")
+    for i in range(length):
+        # Two operators that cannot work in place, so that the plan is what saves memory.
+        net = mx.sym.transpose(net, axes=(1, 0), name=f"layer{i}")
+    return net.simple_bind(mx.cpu(), grad_req=grad_req, x=shape)
+
+
+def test_inference_of_a_long_chain_takes_the_memory_of_two_layers():
+    assert chain(100, (50, 50)).internal_bytes == chain(2, (50, 50)).internal_bytes == 2 * 50 * 50 * 4
+
+
+def test_in_place_operators_share_one_buffer():
+    net = mx.sym.Variable("x")
+    for _ in range(50):
+        net = mx.sym.exp(net) + 1
+    executor = net.simple_bind(mx.cpu(), grad_req="null", x=(1000,))
+    assert executor.internal_bytes == 4000
+
+
+def test_training_keeps_what_backward_reads():
+    net = mx.sym.Variable("x")
+    for _ in range(4):
+        net = mx.sym.square(net)
+    executor = net.simple_bind(mx.cpu(), x=(3,), type_dict={"x": "float64"})
+    executor.arg_dict["x"][:] = np.array([0.5, 1.0, 1.5])
+    executor.forward(is_train=True)
+    executor.backward([mx.nd.ones((3,), dtype="float64")])
+    np.testing.assert_allclose(
+        executor.grad_dict["x"].asnumpy(), 16 * np.array([0.5, 1.0, 1.5]) ** 15, rtol=1e-12
+    )
+
+
+def test_running_again_allocates_nothing_that_grows():
+    a, b = variables("ab")
+    net = mx.sym.FullyConnected(mx.sym.relu(a + b), num_hidden=64, name="fc")
+    executor = net.simple_bind(mx.cpu(), a=(256, 256), b=(256, 256))
+    head = mx.nd.ones((256, 64))
+
+    def step():
+        executor.forward(is_train=True)
+        executor.backward([head])
+
+    step()
+    step()
+    tracemalloc.start()
+    step()
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 256 * 256 * 4, f"a step allocated {peak} bytes, one array of the graph has {256 * 256 * 4}"
+
+
+def test_a_graph_of_twenty_thousand_nodes():
+    a, b = variables("ab")
+    net = a
+    for _ in range(20_000):
+        net = net + b
+    executor = net.simple_bind(mx.cpu(), a=(1,), b=(1,))
+    executor.arg_dict["b"][:] = 1
+    assert executor.forward(is_train=True)[0].asscalar() == 20_000
+    executor.backward([mx.nd.ones((1,))])
+    assert executor.grad_dict["b"].asscalar() == 20_000
+    again = mx.sym.load_json(net.tojson())
+    assert again.tojson() == net.tojson()
+
+
+def test_empty_inputs():
+    data, rois = variables(["data", "rois"])
+    net = mx.sym.broadcast_mul(data, rois)
+    executor = net.simple_bind(mx.cpu(), data=(0, 3), rois=(1, 3))
+    assert executor.forward(is_train=True)[0].shape == (0, 3)
+    executor.backward([mx.nd.zeros((0, 3))])
+    assert executor.grad_dict["rois"].asnumpy().tolist() == [[0, 0, 0]]
+
+
+def test_an_operator_error_leaves_the_executor_usable():
+    @mx.registry.register("_test_picky")
+    class PickyProp(mx.operators.base.OperatorProperty):
+        """Refuses negative numbers."""
+
+        class op(mx.operators.base.Operator):
+            def forward(self, ctx, in_data, req, out_data, aux):
+                if (in_data[0] < 0).any():
+                    raise MXNetError(f"{ctx.label}: data must not be negative")
+                out_data[0][...] = np.sqrt(in_data[0])
+
+    net = mx.sym._internal._test_picky(mx.sym.Variable("x"), name="root") + 1
+    executor = net.simple_bind(mx.cpu(), grad_req="null", x=(2,))
+    with pytest.raises(MXNetError, match=r"_test_picky\(root\): data must not be negative"):
+        executor.forward(x=np.array([1, -1]))
+    assert executor.forward(x=np.array([4, 9]))[0].asnumpy().tolist() == [3, 4]
+
+
+def test_threads_on_one_executor_and_on_their_own():
+    shared = product()
+    failures = []
+
+    def work(own):
+        executor = own or shared
+        for _ in range(200):
+            if executor.forward(is_train=True)[0].asnumpy().tolist() != [12, 24]:
+                failures.append("wrong output")
+
+    threads = [threading.Thread(target=work, args=(product() if i % 2 else None,)) for i in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failures
+
+
+def test_two_variables_of_one_name_cannot_be_bound():
+    net = mx.sym.Variable("x") + mx.sym.Variable("x")
+    with pytest.raises(GraphError, match="two different variables are named 'x'"):
+        net.simple_bind(mx.cpu(), x=(1,))
+
+
+def test_eval():
+    a, b = variables("ab")
+    (out,) = (a / b).eval(mx.cpu(), a=mx.nd.array([6]), b=mx.nd.array([4]))
+    assert out.asscalar() == 1.5
+
+
+def test_an_executor_for_smaller_inputs_shares_their_memory():
+    net = mx.sym.FullyConnected(mx.sym.Variable("x"), num_hidden=4, name="fc")
+    executor = net.simple_bind(mx.cpu(), x=(5, 4), grad_req="null")
+    for name in ("x", "fc_weight"):
+        executor.arg_dict[name][:] = 1
+    smaller = executor.reshape(x=(3, 4))
+    assert (smaller.forward()[0].asnumpy() == 4).all()
+    smaller.arg_dict["x"][:] = 2
+    assert executor.arg_dict["x"].asnumpy()[:, 0].tolist() == [2, 2, 2, 1, 1]

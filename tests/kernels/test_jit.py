@@ -1,0 +1,109 @@
+"""How kernels are compiled: two twins of one source, their cache files, threads after a fork."""
+
+import os
+import subprocess
+import sys
+import textwrap
+
+import pytest
+
+from roiops.kernels.jit import njit, parallel, prange
+
+
+@parallel
+def total(values, out):
+    for i in prange(values.size):
+        out[i] = 2 * values[i]
+
+
+@njit
+def plain(x):
+    return x + 1
+
+
+def test_twins_have_cache_files_of_their_own():
+    """numba files compiled code by name and line, not by options: twins of one name would mix."""
+    serial, threaded = total.serial, total.threaded
+    assert serial.py_func.__qualname__ != threaded.py_func.__qualname__
+    assert serial.targetoptions.get("parallel", False) is False
+    assert threaded.targetoptions["parallel"] is True
+    if hasattr(serial._cache, "_cache_file"):
+        assert serial._cache._cache_file._index_path != threaded._cache._cache_file._index_path
+
+
+def run(code: str, **environment) -> str:
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", textwrap.dedent(code)],
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+FORK = """
+    import os
+    import numba
+    from roiops.kernels import jit
+
+    before = jit.num_threads()
+    child = os.fork()
+    if child == 0:
+        os._exit(jit.num_threads())
+    print(before, os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), jit.num_threads())
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="the system does not fork")
+@pytest.mark.parametrize("layer", ["default", "workqueue"])
+def test_a_child_of_a_process_with_threads_uses_one(layer):
+    assert run(FORK, NUMBA_NUM_THREADS="3", NUMBA_THREADING_LAYER=layer).split() == ["3", "1", "3"]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="the system does not fork")
+def test_a_child_of_a_process_without_threads_may_start_its_own():
+    code = FORK.replace("before = jit.num_threads()", "before = 0")
+    assert run(code, NUMBA_NUM_THREADS="3").split() == ["0", "3", "3"]
+
+
+def test_one_thread_touches_no_threading_layer():
+    code = """
+        import numba
+        from roiops.kernels import jit
+
+        assert jit.num_threads() == 1
+        try:
+            print(numba.threading_layer())
+        except ValueError:
+            print("none")
+    """
+    assert run(code, NUMBA_NUM_THREADS="1").split() == ["none"]
+
+
+CALL = """
+    import numpy as np
+    from roiops.kernels.cpu import pieces, roi_tables
+
+    found = roi_tables._images(np.array([[0, 1, 2, 3, 4], [5, 1, 2, 3, 4]], np.float32), 2)
+    print(found.tolist())
+"""
+
+
+def test_truncated_cache_files_are_compiled_anew(tmp_path):
+    assert run(CALL, NUMBA_CACHE_DIR=str(tmp_path)).strip() == "[0, -1]"
+    files = [*tmp_path.rglob("*.nbi"), *tmp_path.rglob("*.nbc")]
+    assert files
+    for path in files:
+        path.write_bytes(path.read_bytes()[:50])
+    assert run(CALL, NUMBA_CACHE_DIR=str(tmp_path)).strip() == "[0, -1]"
+
+
+def test_full_disk_means_no_cache(tmp_path):
+    limit = """
+    import resource, signal
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
+    """
+    assert run(limit + CALL, NUMBA_CACHE_DIR=str(tmp_path)).strip() == "[0, -1]"

@@ -1,0 +1,191 @@
+"""The fast ways of convolution against the general one in float64, and what fusing adds."""
+
+import numpy as np
+import pytest
+
+import roiops as mx
+from roiops.kernels.cpu import conv, conv_direct, conv_winograd
+from roiops.kernels.cpu.blas import TimesTransposed
+
+RNG = np.random.default_rng(5)
+
+#: batch, channels, height, width, filters, kernel, stride, dilate, pad, groups
+SHAPES = [
+    (2, 5, 9, 11, 7, (3, 3), (1, 1), (1, 1), (1, 1), 1),
+    (1, 16, 13, 50, 16, (1, 1), (1, 1), (1, 1), (0, 0), 1),
+    (2, 64, 20, 21, 24, (1, 1), (2, 2), (1, 1), (0, 0), 1),
+    (1, 12, 13, 50, 20, (3, 3), (2, 2), (1, 1), (1, 1), 2),
+    (1, 3, 40, 60, 64, (7, 7), (2, 2), (1, 1), (3, 3), 1),
+    (1, 8, 20, 21, 9, (3, 3), (1, 1), (2, 2), (2, 2), 1),
+    (1, 4, 17, 19, 8, (5, 2), (3, 3), (1, 2), (2, 0), 1),
+    (1, 8, 1, 1, 9, (3, 3), (1, 1), (1, 1), (1, 1), 1),
+    (1, 2, 1, 130, 3, (1, 5), (1, 2), (1, 1), (0, 2), 1),
+]
+WINOGRAD = [
+    (1, 8, 8, 8, 8, (1, 1)),
+    (2, 5, 9, 11, 7, (1, 1)),
+    (1, 12, 13, 50, 20, (2, 0)),
+    (1, 3, 1, 1, 9, (1, 1)),
+    (3, 64, 37, 50, 24, (1, 1)),
+    (1, 16, 101, 203, 16, (1, 1)),
+    (1, 300, 75, 60, 33, (0, 0)),
+]
+
+
+def expected(data, weight, window, groups):
+    """The convolution in float64, the general way."""
+    kernel, stride, dilate, pad = ((0 if i == 3 else 1, *values) for i, values in enumerate(window))
+    sizes = [
+        (n + 2 * p - d * (k - 1) - 1) // s + 1
+        for n, k, s, d, p in zip(data.shape[2:], kernel[1:], stride[1:], dilate[1:], pad[1:], strict=True)
+    ]
+    out = np.empty((len(data), len(weight), 1, *sizes))
+    wide = [np.float64(a)[:, :, None] for a in (data, weight)]
+    conv.forward(*wide, None, (kernel, stride, dilate, pad), groups, out)
+    return out[:, :, 0]
+
+
+def check_finished(way, data, weight, plain, relative):
+    """``plain`` by itself, and with scale, shift, addition and ReLU, in place of what is added."""
+    filters = len(weight)
+    room = 16  # ways may read this many numbers beyond the filters
+    ones, zeros = np.ones(filters + room, np.float32), np.zeros(filters + room, np.float32)
+    out = np.full(plain.shape, np.nan, np.float32)
+    way(data, weight, ones, zeros, -np.inf, None, out)
+    limit = relative * max(np.abs(plain).max(), 1)
+    np.testing.assert_allclose(out, plain, rtol=0, atol=limit)
+    scale, shift = (RNG.normal(size=filters + room).astype(np.float32) for _ in range(2))
+    both = np.float32(RNG.normal(size=plain.shape))
+    affine = plain * scale[:filters, None, None] + shift[:filters, None, None] + both
+    way(data, weight, scale, shift, 0, both, both)
+    np.testing.assert_allclose(both, np.maximum(affine, 0), rtol=0, atol=4 * limit)
+
+
+def arrays(batch, channels, height, width, filters, kernel, groups):
+    data = np.float32(RNG.normal(size=(batch, channels, height, width)))
+    return data, np.float32(RNG.normal(size=(filters, channels // groups, *kernel)))
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_direct(shape):
+    batch, channels, height, width, filters, kernel, stride, dilate, pad, groups = shape
+    data, weight = arrays(batch, channels, height, width, filters, kernel, groups)
+    window = kernel, stride, dilate, pad
+    way = conv_direct.Direct(*window, groups)
+    check_finished(way, data, weight, expected(data, weight, window, groups), 1e-6)
+
+
+@pytest.mark.parametrize("shape", WINOGRAD, ids=str)
+def test_winograd(shape):
+    batch, channels, height, width, filters, pad = shape
+    data, weight = arrays(batch, channels, height, width, filters, (3, 3), 1)
+    plain = expected(data, weight, ((3, 3), (1, 1), (1, 1), pad), 1)
+    check_finished(conv_winograd.Winograd(pad), data, weight, plain, 1e-5)
+
+
+def test_winograd_sees_every_change_of_the_weight():
+    data, weight = arrays(1, 8, 12, 12, 8, (3, 3), 1)
+    way, ones, zeros = conv_winograd.Winograd((1, 1)), np.ones(24, np.float32), np.zeros(24, np.float32)
+    out = np.empty((1, 8, 12, 12), np.float32)
+    way(data, weight, ones, zeros, -np.inf, None, out)
+    weight[7, 7, 2, 2] = np.nextafter(weight[7, 7, 2, 2], np.float32(9))
+    weight[0, 3, 1, 1] *= -1
+    way(data, weight, ones, zeros, -np.inf, None, out)
+    fresh = np.empty_like(out)
+    conv_winograd.Winograd((1, 1))(data, weight, ones, zeros, -np.inf, None, fresh)
+    np.testing.assert_array_equal(out, fresh)
+
+
+@pytest.mark.parametrize("shape", [(300, 1000, 77), (49, 1700, 8), (24, 3, 1)], ids=str)
+def test_times_transposed(shape):
+    rows, terms, features = shape
+    data, weight = np.float32(RNG.normal(size=(rows, terms))), np.float32(RNG.normal(size=(features, terms)))
+    bias, out = np.float32(RNG.normal(size=features)), np.empty((rows, features), np.float32)
+    TimesTransposed()(data, weight, bias, out)
+    wide = data.astype(np.float64) @ weight.T + bias
+    np.testing.assert_allclose(out, wide, rtol=0, atol=3e-6 * np.abs(wide).max())
+
+
+# -- merged operators ----------------------------------------------------------------------------------------
+
+
+def small_residual_net():
+    """Two units with shortcuts; what follows each convolution is merged into it at inference."""
+    x = mx.sym.Variable("data")
+    for i, (filters, stride) in enumerate([(8, 1), (12, 2)]):
+        name = f"unit{i}"
+        y = mx.sym.Convolution(
+            x,
+            kernel=(3, 3),
+            pad=(1, 1),
+            stride=(stride, stride),
+            num_filter=filters,
+            no_bias=True,
+            name=name + "_a",
+        )
+        y = mx.sym.BatchNorm(y, fix_gamma=i == 0, eps=2e-5, name=name + "_bn_a")
+        y = mx.sym.Activation(y, act_type="relu", name=name + "_relu_a")
+        y = mx.sym.Convolution(y, kernel=(3, 3), pad=(1, 1), num_filter=filters, name=name + "_b")
+        y = mx.sym.BatchNorm(y, fix_gamma=False, name=name + "_bn_b")
+        short = mx.sym.Convolution(
+            x, kernel=(1, 1), stride=(stride, stride), num_filter=filters, name=name + "_short"
+        )
+        x = mx.sym.Activation(y + short, act_type="relu", name=name + "_relu")
+    pre = mx.sym.BatchNorm(x, fix_gamma=False, name="pre_bn")
+    return mx.sym.Activation(pre, act_type="relu", name="pre_relu")
+
+
+def bound(net, grad_req, **shapes):
+    executor = net.simple_bind(mx.cpu(), grad_req=grad_req, **shapes)
+    rng = np.random.default_rng(2)
+    for name, array in {**executor.arg_dict, **executor.aux_dict}.items():
+        array[:] = np.float32(
+            rng.normal(size=array.shape) * 0.3 + (1 if name.endswith(("var", "gamma")) else 0)
+        )
+    return executor
+
+
+@pytest.mark.parametrize("size", [(2, 6, 9, 11), (1, 6, 40, 50)], ids=str)
+def test_merged_operators_give_the_same_numbers(size):
+    net = small_residual_net()
+    merged, watched = bound(net, "null", data=size), bound(net, "null", data=size)
+    seen = []
+    watched.set_monitor_callback(lambda name, array: seen.append(name))
+    plain = watched.forward(is_train=False)[0].asnumpy()
+    np.testing.assert_allclose(merged.forward(is_train=False)[0].asnumpy(), plain, rtol=1e-4, atol=1e-5)
+    assert len(seen) == 18
+    assert len(merged._inference.program.forward) == 7
+
+
+def test_merged_operators_see_new_parameters():
+    net = small_residual_net()
+    merged, fresh = bound(net, "null", data=(1, 6, 8, 8)), bound(net, "null", data=(1, 6, 8, 8))
+    merged.forward(is_train=False)
+    for executor in (merged, fresh):
+        executor.aux_dict["unit0_bn_a_moving_mean"][:] = 0.5
+        executor.arg_dict["unit1_bn_b_gamma"][:] = -1
+        executor.arg_dict["unit0_b_weight"][:] = 0.25
+    out = merged.forward(is_train=False)[0].asnumpy()
+    np.testing.assert_array_equal(out, fresh.forward(is_train=False)[0].asnumpy())
+
+
+def test_a_value_that_others_read_is_not_merged_away():
+    conv_out = mx.sym.Convolution(mx.sym.Variable("data"), kernel=(3, 3), num_filter=4, name="conv")
+    net = mx.sym.Group([mx.sym.Activation(conv_out, act_type="relu", name="relu"), conv_out])
+    relu, raw = bound(net, "null", data=(1, 3, 6, 6)).forward(is_train=False)
+    assert raw.asnumpy().min() < 0
+    np.testing.assert_array_equal(relu.asnumpy(), np.maximum(raw.asnumpy(), 0))
+
+
+def test_training_and_inference_alternate_on_one_executor():
+    net = small_residual_net()
+    both, only = bound(net, "write", data=(2, 6, 8, 8)), bound(net, "write", data=(2, 6, 8, 8))
+    inference = bound(net, "null", data=(2, 6, 8, 8)).forward(is_train=False)[0].asnumpy()
+    for _ in range(2):
+        np.testing.assert_array_equal(both.forward(is_train=False)[0].asnumpy(), inference)
+        for executor in (both, only):
+            out = executor.forward(is_train=True)[0]
+            executor.backward(mx.nd.ones(out.shape))
+        for name, gradient in both.grad_dict.items():
+            np.testing.assert_array_equal(gradient.asnumpy(), only.grad_dict[name].asnumpy(), err_msg=name)
+        inference = both.forward(is_train=False)[0].asnumpy()

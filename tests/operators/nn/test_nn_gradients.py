@@ -1,0 +1,129 @@
+"""Gradients of the network operators against finite differences in float64."""
+
+import numpy as np
+import pytest
+
+from roiops.testing import check_operator_gradient
+
+RNG = np.random.default_rng(11)
+
+
+def normal(*shape):
+    return RNG.normal(size=shape)
+
+
+@pytest.mark.parametrize(
+    ("data", "params"),
+    [
+        ((2, 3, 5, 4), {"kernel": (3, 3), "num_filter": 2, "pad": (1, 1)}),
+        ((1, 4, 6, 5), {"kernel": (2, 3), "num_filter": 4, "stride": (2, 1), "num_group": 2}),
+        ((1, 3, 6, 6), {"kernel": (3, 3), "num_filter": 6, "num_group": 3, "pad": (1, 1), "stride": (2, 2)}),
+        ((1, 2, 7, 7), {"kernel": (3, 3), "num_filter": 2, "dilate": (2, 2), "pad": (2, 2)}),
+        ((2, 2, 6), {"kernel": (3,), "num_filter": 3, "stride": (2,), "pad": (1,)}),
+        ((1, 2, 3, 4, 3), {"kernel": (2, 2, 2), "num_filter": 2, "pad": (1, 0, 1)}),
+        ((1, 5, 4, 3), {"kernel": (3, 3), "num_filter": 2, "layout": "NHWC"}),
+    ],
+    ids=lambda value: str(value),
+)
+def test_convolution(data, params):
+    last = params.get("layout", "").endswith("C")
+    channels = data[-1] if last else data[1]
+    per_group = channels // params.get("num_group", 1)
+    kernel = params["kernel"]
+    weight = (
+        (params["num_filter"], *kernel, per_group) if last else (params["num_filter"], per_group, *kernel)
+    )
+    check_operator_gradient(
+        "Convolution", [normal(*data), normal(*weight), normal(params["num_filter"])], params
+    )
+
+
+@pytest.mark.parametrize(
+    ("data", "weight", "params"),
+    [
+        ((1, 2, 3, 4), (2, 3, 3, 3), {"kernel": (3, 3), "num_filter": 3, "stride": (2, 2), "adj": (1, 0)}),
+        ((1, 4, 3, 3), (4, 1, 4, 4), {"kernel": (4, 4), "num_filter": 2, "num_group": 2, "pad": (1, 1)}),
+        (
+            (1, 2, 3, 3),
+            (2, 2, 4, 4),
+            {"kernel": (4, 4), "num_filter": 2, "stride": (2, 2), "target_shape": (6, 6)},
+        ),
+    ],
+    ids=lambda value: str(value),
+)
+def test_deconvolution(data, weight, params):
+    check_operator_gradient("Deconvolution", [normal(*data), normal(*weight)], params)
+
+
+@pytest.mark.parametrize("params", [{}, {"flatten": False}], ids=str)
+def test_fully_connected(params):
+    features = 4 if params else 12
+    arrays = [normal(2, 3, 4), normal(5, features), normal(5)]
+    check_operator_gradient("FullyConnected", arrays, {"num_hidden": 5, **params})
+
+
+@pytest.mark.parametrize("act_type", ["relu", "sigmoid", "tanh", "softrelu", "softsign"])
+def test_activation(act_type):
+    check_operator_gradient("Activation", [normal(3, 4)], {"act_type": act_type})
+
+
+@pytest.mark.parametrize("act_type", ["leaky", "elu", "selu", "gelu"])
+def test_leaky_relu(act_type):
+    check_operator_gradient("LeakyReLU", [normal(3, 4)], {"act_type": act_type})
+
+
+@pytest.mark.parametrize("slopes", [3, 1])
+def test_prelu(slopes):
+    check_operator_gradient("LeakyReLU", [normal(2, 3, 4), normal(slopes)], {"act_type": "prelu"})
+
+
+@pytest.mark.parametrize("pool_type", ["max", "avg", "sum", "lp"])
+@pytest.mark.parametrize("convention", ["valid", "full"])
+def test_pooling(pool_type, convention):
+    params = {"kernel": (3, 2), "stride": (2, 2), "pad": (1, 0), "pool_type": pool_type}
+    data = RNG.permutation(84).reshape(1, 2, 6, 7) / 10.0 + 1  # no two equal, none near another
+    check_operator_gradient("Pooling", [data], {**params, "pooling_convention": convention, "p_value": 2})
+
+
+@pytest.mark.parametrize(
+    ("name", "shape", "params"),
+    [
+        ("L2Normalization", (2, 3, 4), {"mode": "instance"}),
+        ("L2Normalization", (2, 3, 4), {"mode": "channel"}),
+        ("L2Normalization", (2, 3, 4), {"mode": "spatial"}),
+        ("LRN", (2, 5, 2, 3), {"nsize": 3, "alpha": 0.3, "beta": 0.6}),
+        ("_contrib_AdaptiveAvgPooling2D", (1, 2, 5, 7), {"output_size": (2, 3)}),
+        ("_contrib_BilinearResize2D", (1, 2, 4, 5), {"height": 7, "width": 3}),
+        ("_contrib_BilinearResize2D", (1, 2, 4, 5), {"height": 3, "width": 9, "align_corners": False}),
+        ("UpSampling", (1, 2, 3, 2), {"scale": 2, "sample_type": "nearest"}),
+        ("GridGenerator", (2, 6), {"transform_type": "affine", "target_shape": (3, 4)}),
+        ("GridGenerator", (1, 2, 3, 4), {"transform_type": "warp"}),
+    ],
+    ids=lambda value: str(value),
+)
+def test_one_input(name, shape, params):
+    check_operator_gradient(name, [normal(*shape)], params)
+
+
+@pytest.mark.parametrize(
+    ("name", "shape", "affine", "params"),
+    [
+        ("InstanceNorm", (2, 3, 4, 2), 3, {}),
+        ("LayerNorm", (2, 3, 5), 5, {}),
+        ("LayerNorm", (2, 3, 5), 3, {"axis": 1}),
+        ("GroupNorm", (2, 4, 3), 2, {"num_groups": 2}),
+    ],
+    ids=lambda value: str(value),
+)
+def test_affine_norms(name, shape, affine, params):
+    check_operator_gradient(name, [normal(*shape), normal(affine), normal(affine)], params)
+
+
+def test_bilinear_sampler():
+    grid = RNG.uniform(-0.9, 0.9, (1, 2, 3, 4))
+    check_operator_gradient("BilinearSampler", [normal(1, 2, 5, 6), grid], {})
+
+
+def test_upsampling_bilinear():
+    params = {"scale": 2, "sample_type": "bilinear", "num_filter": 2, "num_args": 2}
+    check_operator_gradient("UpSampling", [normal(1, 2, 3, 2), normal(2, 1, 4, 4)], params)

@@ -1,0 +1,404 @@
+"""What golden files and gradients do not reach: nothing at all, NaN, integers, hostile indices, inference."""
+
+import numpy as np
+import pytest
+
+import roiops
+from roiops.errors import MXNetError
+from roiops.operators.imperative import Invocation
+from roiops.registry import get
+
+
+def invoke(name, *arrays, **params):
+    return Invocation(get(name).create(params), [np.asarray(a) for a in arrays])
+
+
+def run(name, *arrays, **params):
+    outputs = invoke(name, *arrays, **params).forward()
+    return outputs[0] if len(outputs) == 1 else outputs
+
+
+# -- values worked by hand -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "values"),
+    [
+        ("round", [-3.0, -1.0, 1.0, 3.0, 0.0]),
+        ("rint", [-3.0, -1.0, 0.0, 2.0, 0.0]),
+        ("fix", [-2.0, 0.0, 0.0, 2.0, 0.0]),
+        ("ceil", [-2.0, 0.0, 1.0, 3.0, 1.0]),
+        ("floor", [-3.0, -1.0, 0.0, 2.0, 0.0]),
+    ],
+)
+def test_rounding(name, values):
+    below_half = np.nextafter(np.float32(0.5), np.float32(0))
+    assert run(name, np.float32([-2.5, -0.5, 0.5, 2.5, below_half])).tolist() == values
+
+
+def test_remainder_has_the_sign_of_the_divisor():
+    lhs, rhs = np.float32([-3, 3, -5, 5.5, 5]), np.float32([2, -2, 3, -3, 0])
+    assert run("_mod", lhs, rhs).tolist() == [1, -1, 1, -0.5, 0]
+    assert run("_mod", lhs.astype(np.int32), rhs.astype(np.int32)).tolist() == [1, -1, 1, -1, 0]
+    assert run("_rmod_scalar", np.float32([-3, 0, 2]), scalar=5).tolist() == [-1, 0, 1]
+
+
+def test_special_functions():
+    x = np.array([0.5, 1.0, 4.0, -0.5, 0.0, -2.0])
+    root = np.sqrt(np.pi)
+    np.testing.assert_allclose(run("gamma", x), [root, 1, 6, -2 * root, np.inf, np.nan], rtol=1e-14)
+    expected = [np.log(root), 0, np.log(6), np.log(2 * root), np.inf, np.inf]
+    np.testing.assert_allclose(run("gammaln", x), expected, rtol=1e-14, atol=1e-15)
+    y = np.array([-0.999999999, -0.9, 0.0, 1e-9, 0.4999, 0.5, 0.999])
+    np.testing.assert_allclose(run("erf", run("erfinv", y)), y, rtol=1e-13)
+    assert run("erfinv", np.array([1.0, -1.0, 1.5])).tolist()[:2] == [np.inf, -np.inf]
+
+
+def test_nan_and_infinity_pass_without_a_warning():
+    x = np.float32([np.nan, np.inf, -np.inf, -1, 0])
+    assert np.isnan(run("relu", x)[0])
+    assert np.isnan(run("clip", x, a_min=-1, a_max=1)[0])
+    assert run("reciprocal", x).tolist()[1:] == [0, 0, -1, np.inf]
+    assert np.isnan(run("log", x)[3])
+    assert run("sigmoid", x).tolist()[1:3] == [1, 0]
+    assert np.isnan(run("max", x)[0])
+    assert run("exp", np.float32([1000])).tolist() == [np.inf]
+
+
+def test_sigmoid_keeps_small_probabilities():
+    np.testing.assert_allclose(run("sigmoid", np.float32([-20, -80])), np.exp([-20.0, -80.0]), rtol=1e-6)
+
+
+def test_integers_keep_their_dtype_and_large_values():
+    big = np.int64(2**60 + 1)
+    assert run("elemwise_add", [big], [big]).tolist() == [2 * (2**60 + 1)]
+    assert run("_mul_scalar", np.array([big]), scalar=3).dtype == np.int64
+    assert run("_plus_scalar", np.int32([1, 2]), scalar=1.9).tolist() == [2, 3]
+    assert run("_div_scalar", np.int32([5, -5]), scalar=2).tolist() == [2, -2]
+    assert run("_div_scalar", np.int32([5]), scalar=2.5, is_int=False).dtype == np.float64
+    assert run("exp", np.int32([1, 2])).tolist() == [2, 7]
+    assert run("sum", np.uint8([200, 100])).dtype == np.uint8
+    assert run("mean", np.int32([-1, -2, 0])).tolist() == [-1]
+    assert run("where", [1, 0], [big, big], [big + 2, big + 2]).tolist() == [big, big + 2]
+
+
+def test_float16_is_summed_in_float32():
+    ones = np.full((1, 4096), 1 + 2**-10, np.float16)
+    assert run("sum", ones).tolist() == [np.float16(4096 * (1 + 2**-10))]
+    assert run("dot", ones, ones.T).tolist() == [[np.float16(4096 * (1 + 2**-10) ** 2)]]
+    invocation = invoke("take", np.zeros((1, 1), np.float16), np.zeros(4096, np.int32))
+    invocation.forward()
+    grad, _ = invocation.backward([np.full((4096, 1), 2**-4, np.float16)])
+    assert grad.tolist() == [[256]]
+
+
+# -- nothing at all --------------------------------------------------------------------------------------
+
+NOTHING = [
+    ("exp", [(0, 3)], {}, (0, 3)),
+    ("elemwise_add", [(0, 3), (0, 3)], {}, (0, 3)),
+    ("broadcast_mul", [(0, 3), (1, 3)], {}, (0, 3)),
+    ("sum", [(0, 3)], {"axis": 0}, (3,)),
+    ("sum", [(0, 3)], {}, (1,)),
+    ("mean", [(2, 0)], {"axis": 0}, (0,)),
+    ("dot", [(2, 0), (0, 3)], {}, (2, 3)),
+    ("dot", [(0, 2), (2, 3)], {}, (0, 3)),
+    ("batch_dot", [(0, 2, 3), (0, 3, 1)], {}, (0, 2, 1)),
+    ("Reshape", [(0, 6)], {"shape": (0, 2, 3)}, (0, 2, 3)),
+    ("Flatten", [(0, 2, 3)], {}, (0, 6)),
+    ("transpose", [(0, 3)], {}, (3, 0)),
+    ("slice", [(3, 2)], {"begin": 2, "end": 2}, (0, 2)),
+    ("Concat", [(0, 2), (3, 2)], {"dim": 0, "num_args": 2}, (3, 2)),
+    ("SliceChannel", [(0, 4)], {"num_outputs": 2}, (0, 2)),
+    ("take", [(3, 2), (0,)], {}, (0, 2)),
+    ("Embedding", [(0,), (3, 2)], {"input_dim": 3, "output_dim": 2}, (0, 2)),
+    ("pick", [(0, 3), (0,)], {}, (0,)),
+    ("one_hot", [(0,)], {"depth": 3}, (0, 3)),
+    ("gather_nd", [(3, 2), (1, 0)], {}, (0, 2)),
+    ("scatter_nd", [(0, 2), (1, 0)], {"shape": (3, 2)}, (3, 2)),
+    ("where", [(0, 2), (0, 2), (0, 2)], {}, (0, 2)),
+    ("sort", [(0, 3)], {}, (0, 3)),
+    ("argsort", [(0, 3)], {}, (0, 3)),
+    ("topk", [(0, 3)], {"k": 2, "ret_typ": "value"}, (0, 2)),
+    ("tile", [(0, 2)], {"reps": (2, 2)}, (0, 4)),
+    ("repeat", [(0, 2)], {"repeats": 2, "axis": 1}, (0, 4)),
+    ("repeat", [(3, 2)], {"repeats": 0, "axis": 1}, (3, 0)),
+    ("Pad", [(0, 1, 2, 2)], {"mode": "edge", "pad_width": (0, 0, 0, 0, 1, 1, 1, 1)}, (0, 1, 4, 4)),
+    ("cumsum", [(0, 2)], {"axis": 0}, (0, 2)),
+    ("norm", [(0, 2)], {"axis": 0}, (2,)),
+    ("broadcast_to", [(1, 2)], {"shape": (1, 2)}, (1, 2)),
+    ("depth_to_space", [(0, 4, 2, 2)], {"block_size": 2}, (0, 1, 4, 4)),
+    ("SequenceMask", [(0, 2)], {}, (0, 2)),
+]
+
+
+@pytest.mark.parametrize(("name", "shapes", "params", "expected"), NOTHING, ids=lambda v: str(v)[:40])
+def test_nothing(name, shapes, params, expected):
+    invocation = invoke(name, *(np.zeros(s, np.float32) for s in shapes), **params)
+    outputs = invocation.forward()
+    assert outputs[0].shape == expected
+    for req in ("write", "add"):
+        grads = invocation.backward([np.ones_like(o) for o in outputs], req)
+        assert [g.shape for g in grads] == shapes
+        assert all(np.isfinite(g).all() for g in grads)
+
+
+def test_sums_of_nothing_are_zero():
+    assert run("sum", np.zeros((0, 3), np.float32)).tolist() == [0]
+    assert run("prod", np.zeros((0, 3), np.float32)).tolist() == [1]
+    assert run("dot", np.zeros((1, 0)), np.zeros((0, 2))).tolist() == [[0, 0]]
+
+
+# -- hostile indices -------------------------------------------------------------------------------------
+
+HOSTILE = np.float32([np.nan, np.inf, -np.inf, 1e30, -1e30, 2.9, -0.9])
+
+
+def test_hostile_indices_are_clipped_or_wrapped():
+    data = np.float32([10, 20, 30])
+    assert run("take", data, HOSTILE).tolist() == [10, 30, 10, 30, 10, 30, 10]
+    assert set(run("take", data, HOSTILE, mode="wrap").tolist()) <= {10, 20, 30}
+    rows = np.tile(data, (len(HOSTILE), 1))
+    assert run("pick", rows, HOSTILE).tolist() == [10, 30, 10, 30, 10, 30, 10]
+    table = data[:, None]
+    assert run("Embedding", HOSTILE, table, input_dim=3, output_dim=1)[:, 0].tolist() == [
+        10, 30, 10, 30, 10, 30, 10,
+    ]  # fmt: skip
+    assert run("one_hot", HOSTILE, depth=3).sum(axis=1).tolist() == [1, 0, 0, 0, 0, 1, 1]
+
+
+def test_gradients_of_repeated_indices_add_up_in_order():
+    invocation = invoke("take", np.zeros((3, 2), np.float32), np.int32([1, 1, 0, 1]))
+    invocation.forward()
+    grad, of_index = invocation.backward([np.float32([[1, 2], [3, 4], [5, 6], [7, 8]])])
+    assert grad.tolist() == [[5, 6], [11, 14], [0, 0]]
+    assert not of_index.any()
+
+
+def test_negative_indices_count_from_the_end_with_their_gradient():
+    """MXNet reads them so, but its gradient lands elsewhere and its scatter_nd leaves the array."""
+    data = np.arange(12, dtype=np.float32).reshape(3, 4)
+    invocation = invoke("gather_nd", data, np.float32([[-1, 1], [0, -2]]))
+    assert invocation.forward()[0].tolist() == [8, 6]
+    grad, _ = invocation.backward([np.float32([1, 2])])
+    assert np.argwhere(grad).tolist() == [[1, 2], [2, 0]]
+    out = run("scatter_nd", np.float32([5]), np.float32([[-1], [0]]), shape=(2, 2))
+    assert out.tolist() == [[0, 0], [5, 0]]
+
+
+def test_scatter_keeps_the_last_of_equal_indices():
+    assert run("scatter_nd", np.float32([1, 2, 3]), [[0, 0, 1]], shape=(3,)).tolist() == [2, 3, 0]
+
+
+# -- orders ----------------------------------------------------------------------------------------------
+
+
+def test_equal_entries_keep_their_order():
+    data = np.float32([[1, 3, 3, 2, 3, 1]])
+    assert run("topk", data, k=4).tolist() == [[1, 2, 4, 3]]
+    assert run("topk", data, k=4, is_ascend=True).tolist() == [[0, 5, 3, 1]]
+    assert run("argsort", data, is_ascend=False).tolist() == [[1, 2, 4, 3, 0, 5]]
+    assert run("topk", data, k=2, ret_typ="mask").tolist() == [[0, 1, 1, 0, 0, 0]]
+    values, indices = run("topk", data, k=2, ret_typ="both", dtype="int32")
+    assert (values.tolist(), indices.tolist(), indices.dtype) == ([[3, 3]], [[1, 2]], np.int32)
+    assert run("argmax", data, axis=1).tolist() == [1]
+
+
+def test_sorting_smallest_integers():
+    data = np.array([np.iinfo(np.int64).min, 0, 5])
+    assert run("sort", data, is_ascend=False).tolist() == data[::-1].tolist()
+
+
+# -- one array in two places -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "name", ["elemwise_add", "elemwise_sub", "elemwise_mul", "_maximum", "broadcast_div"]
+)
+def test_one_gradient_buffer_for_both_operands(name):
+    """A graph that feeds one array to both inputs asks for write, then add, into one buffer."""
+    rng = np.random.default_rng(0)
+    x, head = rng.uniform(1, 2, (2, 3)), rng.uniform(1, 2, (2, 3))
+    apart = invoke(name, x, x)
+    apart.forward()
+    expected = np.add(*apart.backward([head]))
+    shared = np.full_like(x, np.nan)
+    together = invoke(name, x, x)
+    together.forward()
+    together.backward([head], ["write", "add"], [shared, shared])
+    np.testing.assert_allclose(shared, expected, rtol=1e-12)
+
+
+# -- inference -------------------------------------------------------------------------------------------
+
+
+def test_reshape_codes():
+    reshape = get("Reshape")
+
+    def shape_of(codes, data=(2, 3, 4), reverse=False):
+        prop = reshape.create({"shape": codes, "reverse": reverse})
+        return prop.infer_shape([data])[1][0]
+
+    assert shape_of((4, 0, 2)) == (4, 3, 2)
+    assert shape_of((2, 0, 0)) == (2, 3, 4)
+    assert shape_of((6, 1, -1)) == (6, 1, 4)
+    assert shape_of((3, -1, 8)) == (3, 1, 8)
+    assert shape_of((-1,)) == (24,)
+    assert shape_of((-2,)) == (2, 3, 4)
+    assert shape_of((2, -2)) == (2, 3, 4)
+    assert shape_of((-2, 1, 1)) == (2, 3, 4, 1, 1)
+    assert shape_of((-3, 4)) == (6, 4)
+    assert shape_of((-3, -3), (2, 3, 4, 5)) == (6, 20)
+    assert shape_of((0, -3)) == (2, 12)
+    assert shape_of((-3, -2)) == (6, 4)
+    assert shape_of((-4, 1, 2, -2)) == (1, 2, 3, 4)
+    assert shape_of((2, -4, -1, 3, -2)) == (2, 1, 3, 4)
+    assert shape_of((-1, 0), (10, 5, 4)) == (40, 5)
+    assert shape_of((-1, 0), (10, 5, 4), reverse=True) == (50, 4)
+    assert shape_of((0, 2, -1, -4), (3, 8), reverse=True) == (3, 2, 4)  # codes are read from the right
+    assert shape_of((-2, -1, 16, -4), (1, 2, 3, 64), reverse=True) == (1, 2, 3, 4, 16)
+    assert shape_of((0, -1), (-1, 3, 4)) == (-1, -1)
+    assert shape_of((0, 0, -1), (-1, 3, 4)) == (-1, 3, -1)
+
+
+def test_shapes_flow_back_from_outputs():
+    def back(name, given, out, **params):
+        return get(name).create(params).infer_shape_from_outputs(given, [out])
+
+    assert back("exp", [None], (2, 3)) == [(2, 3)]
+    assert back("elemwise_add", [(2, -1), None], (-1, 3)) == [(2, 3), (2, 3)]
+    assert back("Reshape", [(-1, 4)], (2, 6), shape=(-1, 6)) == [(3, 4)]
+    assert back("transpose", [None], (2, 3, 4), axes=(2, 0, 1)) == [(3, 4, 2)]
+    assert back("Concat", [(2, 3), None], (2, 8), num_args=2) == [(2, 3), (2, 5)]
+    assert back("expand_dims", [None], (2, 1, 3), axis=1) == [(2, 3)]
+    split = get("SliceChannel").create({"num_outputs": 2})
+    assert split.infer_shape_from_outputs([None], [(2, 3), None]) == [(2, 6)]
+    squeezed = get("SliceChannel").create({"num_outputs": 2, "squeeze_axis": True})
+    assert squeezed.infer_shape_from_outputs([None], [None, (2, 3)]) == [(2, 2, 3)]
+
+
+def test_weights_of_an_embedding_follow_from_its_parameters():
+    prop = get("Embedding").create({"input_dim": 7, "output_dim": 3, "dtype": "float64"})
+    assert prop.infer_shape([(2, 5), None]) == ([(2, 5), (7, 3)], [(2, 5, 3)])
+    assert prop.infer_type([np.dtype(np.int32), None])[1] == [np.dtype(np.float64)]
+
+
+def test_multicast():
+    half, single = np.float16([1]), np.float32([2])
+    kinds = [np.float16, np.float32]
+    for narrow, kind in zip((True, False), kinds, strict=True):
+        outputs = run("amp_multicast", half, single, num_outputs=2, cast_narrow=narrow)
+        assert [o.dtype for o in outputs] == [kind, kind]
+
+
+def test_creation():
+    assert run("_arange", start=5, stop=1, step=-1.5, dtype="int32").tolist() == [5, 4, 3]
+    assert run("_arange", start=2, stop=4, repeat=2).tolist() == [2, 2, 3, 3]
+    assert run("_full", shape=(2,), value=2.5, dtype="int32").tolist() == [2, 2]
+    assert run("_eye", N=2, M=3, k=1).tolist() == [[0, 1, 0], [0, 0, 1]]
+    assert run("_unravel_index", [5, 7], shape=(3, 4)).tolist() == [[1, 1], [1, 3]]
+    assert run("_ravel_multi_index", [[1, 1], [1, 3]], shape=(3, 4)).tolist() == [5, 7]
+    assert run("fill_element_0index", np.zeros((2, 3)), [5.0, 6.0], [0, 2]).tolist() == [[5, 0, 0], [0, 0, 6]]
+
+
+# -- in a graph ------------------------------------------------------------------------------------------
+
+
+def test_reshapes_cost_no_memory_and_the_gradient_arrives():
+    data = roiops.sym.Variable("data")
+    out = roiops.sym.Flatten(roiops.sym.expand_dims(roiops.sym.Reshape(data, shape=(0, -1)), axis=1)) * 2
+    executor = out.simple_bind(roiops.cpu(), data=(2, 3, 4))
+    executor.arg_dict["data"][:] = np.arange(24).reshape(2, 3, 4)
+    executor.forward(is_train=True)
+    np.testing.assert_array_equal(executor.outputs[0].asnumpy(), 2 * np.arange(24).reshape(2, 12))
+    executor.backward(roiops.nd.ones((2, 12)))
+    np.testing.assert_array_equal(executor.grad_dict["data"].asnumpy(), np.full((2, 3, 4), 2))
+
+
+def test_stopped_gradients():
+    a = roiops.sym.Variable("a")
+    out = a * roiops.sym.BlockGrad(a)
+    executor = out.simple_bind(roiops.cpu(), a=(2,))
+    executor.arg_dict["a"][:] = [2, 3]
+    executor.forward(is_train=True)
+    executor.backward(roiops.nd.ones((2,)))
+    assert executor.grad_dict["a"].asnumpy().tolist() == [2, 3]
+
+
+def test_one_array_three_times_in_a_sum():
+    """The sum takes over no memory that it still has to read."""
+    a = roiops.sym.Variable("a")
+    doubled = a * 2
+    tripled = roiops.sym.add_n(doubled, doubled, doubled) + 1
+    executor = tripled.simple_bind(roiops.cpu(), a=(3,), grad_req="null")
+    executor.arg_dict["a"][:] = [1, 2, 3]
+    for _ in range(2):
+        assert executor.forward()[0].asnumpy().tolist() == [7, 13, 19]
+
+
+@pytest.mark.parametrize(
+    ("name", "params", "gradient"),
+    [("sort", {}, [2, 3, 1]), ("topk", {"k": 2, "ret_typ": "value"}, [1, 0, 2])],
+)
+def test_hidden_indices_reach_backward(name, params, gradient):
+    a = roiops.sym.Variable("a")
+    executor = getattr(roiops.sym, name)(a, **params).simple_bind(roiops.cpu(), a=(3,))
+    executor.arg_dict["a"][:] = [5, 1, 3] if name == "topk" else [5, 7, 3]
+    executor.forward(is_train=True)
+    executor.backward(roiops.nd.array([1, 2, 3][: len(executor.outputs[0])]))
+    assert executor.grad_dict["a"].asnumpy().tolist() == gradient
+
+
+# -- answers of MXNet 1.9.1 ------------------------------------------------------------------------------
+
+
+def test_the_remainder_of_whole_numbers_has_no_gradient():
+    node = invoke("_mod", np.array([5, 5], np.int32), np.array([3, 0], np.int32))
+    assert node.forward()[0].tolist() == [2, 0]
+    assert [g.tolist() for g in node.backward([np.ones(2, np.int32)])] == [[0, 0], [0, 0]]
+
+
+def test_a_leading_length_that_only_the_indices_tell():
+    assert run("ravel_multi_index", np.array([[1, 2], [0, 1]]), shape=(-1, 4)).tolist() == [4, 9]
+    assert run("unravel_index", np.array([7, 9]), shape=(-1, 4)).tolist() == [[1, 2], [3, 1]]
+    with pytest.raises(
+        MXNetError, match=r"shape must be of lengths of 1 or more, or -1 for the first, got \(4, -1\)"
+    ):
+        run("unravel_index", np.array([7]), shape=(4, -1))
+
+
+def test_a_diagonal_beyond_the_matrix():
+    assert run("diag", np.ones((3, 3)), k=3).shape == (0,)
+    with pytest.raises(MXNetError, match="diag: matrices of 2 x 3 have no diagonal -3"):
+        run("diag", np.ones((2, 3)), k=-3)
+
+
+def test_broadcast_like_with_no_axis_named():
+    with pytest.raises(MXNetError, match="lhs_axes and rhs_axes must name an axis, or be left out"):
+        run("broadcast_like", np.ones((1, 2)), np.ones((3, 2)), lhs_axes=(), rhs_axes=())
+
+
+def test_an_index_out_of_bounds_is_an_index_error():
+    with pytest.raises(IndexError, match=r"gather_nd: indices must be in \[-3, 2\] .*, got 5 at \(0,\)"):
+        run("gather_nd", np.ones((3, 3)), np.array([[5], [0]]))
+
+
+def test_what_kind_of_number():
+    data = np.array([1, np.nan, np.inf, -np.inf], np.float32)
+    assert run("_contrib_isnan", data).tolist() == [0, 1, 0, 0]
+    assert run("_contrib_isinf", data).tolist() == [0, 0, 1, 1]
+    assert run("_contrib_isfinite", data).tolist() == [1, 0, 0, 0]
+
+
+@pytest.mark.parametrize(
+    ("name", "params", "shapes", "out"),
+    [
+        ("Embedding", {"input_dim": 100, "output_dim": 10}, [(-1, 5), (100, 10)], (-1, 5, 10)),
+        ("pick", {"axis": 1}, [(-1, 3, 3), (-1, 3)], (-1, 3)),
+        ("slice", {"begin": (2, 3), "end": (None, 10), "step": (3, 3)}, [(-1, 20)], (-1, 3)),
+        ("slice_axis", {"axis": 0, "begin": 0, "end": 5}, [(10, -1)], (5, -1)),
+        ("slice_axis", {"axis": 1, "begin": 0, "end": 5}, [(10, -1)], (10, -1)),
+    ],
+)
+def test_shapes_known_in_part(name, params, shapes, out):
+    assert get(name).create(params).infer_shape(shapes)[1] == [out]

@@ -1,0 +1,331 @@
+"""Plain-loop definitions of the ROI operators, written from their descriptions and from no kernel.
+
+Every operator is put together from a choice of coordinates (K), bins (B), samples (S), interpolation (I),
+reduction and channel map (M), as `docs/dialects.md` names them. Each number is computed in the type of the
+data, one operation after another, so that the edges of integer bins are those of float32. Slow on purpose.
+"""
+
+import math
+from dataclasses import dataclass, field
+
+import numpy as np
+
+
+def half_away(v):
+    """C's round."""
+    size = math.floor(abs(float(v)) + 0.5)  # exact: a float32 half is a float64
+    return type(v)(math.copysign(size, v))
+
+
+# Coordinates: the two edges of a box on one axis -> start and length
+
+
+def k1(low, high, scale, one):
+    start, stop = half_away(low * scale), half_away(high * scale)
+    return start, max(stop - start + one, one)
+
+
+def k2(low, high, scale, one):
+    start, stop = half_away(low * scale), half_away(high * scale)
+    return start, max(stop - start, one)
+
+
+def k3(shift):
+    def coordinates(low, high, scale, one):
+        start = half_away(low) * scale - type(one)(shift)
+        stop = (half_away(high) + one) * scale - type(one)(shift)
+        return start, max(stop - start, type(one)(0.1))
+
+    return coordinates
+
+
+def k4(shift, least=None):
+    def coordinates(low, high, scale, one):
+        start, stop = low * scale - type(one)(shift), high * scale - type(one)(shift)
+        length = stop - start
+        return start, length if least is None else max(length, type(one)(least))
+
+    return coordinates
+
+
+def k5(low, high, scale, one):
+    return low * scale, max((high + one) * scale - low * scale, type(one)(0.1))
+
+
+def k6(low, high, scale, one):
+    return low * scale, high * scale - low * scale + one
+
+
+def mmcv_pool(low, high, scale, one):
+    return low * scale, (high + one) * scale - low * scale
+
+
+# Bins and samples: bin i of an axis -> positions, and how many samples its grid has
+
+
+def integer_positions(low, high, extent):
+    low, high = min(max(int(low), 0), extent), min(max(int(high), 0), extent)
+    return list(range(low, high)), max(high - low, 0)
+
+
+def b1(start, length, bins, i, extent, ratio):
+    size = length / type(start)(bins)
+    low = start + math.floor(type(start)(i) * size)
+    return integer_positions(low, start + math.ceil(type(start)(i + 1) * size), extent)
+
+
+def b1_released(start, length, bins, i, extent, ratio):
+    return b1(start, length, bins, i, extent - 1, ratio)
+
+
+def b2(start, length, bins, i, extent, ratio):
+    if length <= 0:
+        return [], 0
+    size = length / type(start)(bins)
+    low = math.floor(type(start)(i) * size + start)
+    return integer_positions(low, math.ceil(type(start)(i + 1) * size + start), extent)
+
+
+def centres(start, length, bins, i, extent, ratio):
+    size = length / type(start)(bins)
+    grid = ratio if ratio > 0 else max(math.ceil(size), 0)
+    half = type(start)(0.5)
+    positions = [
+        (start + type(start)(i) * size) + ((type(start)(k) + half) * size) / type(start)(grid)
+        for k in range(grid)
+    ]
+    return positions, grid
+
+
+def left_edges(start, length, bins, i, extent, ratio):
+    size = length / type(start)(bins)
+    step = size / type(start)(ratio)
+    return [(start + type(start)(i) * size) + type(start)(k) * step for k in range(ratio)], ratio
+
+
+def clipped(start, length, bins, i, end):
+    size = length / type(start)(bins)
+    zero, end = type(start)(0), type(start)(end)
+    low = min(max(type(start)(i) * size + start, zero), end)
+    return low, min(max(type(start)(i + 1) * size + start, zero), end), size
+
+
+def inner(start, length, bins, i, extent, ratio):
+    low, high, size = clipped(start, length, bins, i, extent - 1)
+    step = size / type(start)(ratio + 1)
+    return [p for k in range(1, ratio + 1) if (p := low + type(start)(k) * step) < high], ratio
+
+
+def unit_steps(start, length, bins, i, extent, ratio):
+    low, high, _ = clipped(start, length, bins, i, extent)
+    count = 0
+    while low + type(start)(count) < high:
+        count += 1
+    return [low + type(start)(k) for k in range(count)], count
+
+
+# Interpolation: a position -> (pixel, weight) pairs, or None where it is invalid
+
+
+def i0(p, extent):
+    return [(p, 1)]
+
+
+def i1(p, extent):
+    if not -1 <= p <= extent:
+        return None
+    p = max(p, type(p)(0))
+    low = math.floor(p)
+    if low >= extent - 1:
+        return [(extent - 1, 1)]
+    return [(low, 1 - (p - low)), (low + 1, p - low)]
+
+
+def i2(p, extent):
+    if not -0.5 <= p <= extent - 0.5:
+        return None
+    p = min(max(p, type(p)(0)), type(p)(extent - 1))
+    low, high = math.floor(p), math.ceil(p)
+    return [(low, 1 - (p - low)), (high, p - low)]
+
+
+def i3(p, extent):
+    low = math.floor(p)
+    return [(q, w) for q, w in ((low, 1 - (p - low)), (low + 1, p - low)) if 0 <= q < extent]
+
+
+# Channel maps
+
+
+def m0(c, i, j, pooled, groups):
+    return c
+
+
+def m1(c, i, j, pooled, groups):
+    return (c * groups + i * groups // pooled[0]) * groups + j * groups // pooled[1]
+
+
+def m2(c, i, j, pooled, groups):
+    return (c * pooled[0] + i) * pooled[1] + j
+
+
+@dataclass(frozen=True)
+class Definition:
+    coordinates: object
+    samples: object
+    interpolation: object
+    reduction: str  # "mean of all", "mean of valid", "max, invalid is 0", "max of valid"
+    channels: object = m0
+    empty: float = 0.0
+
+
+_POOL = Definition(k1, b1, i0, "max of valid")
+_CHAINER_POOL = Definition(k2, b1, i0, "max of valid", empty=-math.inf)
+_MEAN, _VALID, _ZERO = "mean of all", "max of valid", "max, invalid is 0"
+_INF = math.inf
+
+DEFINITIONS = {
+    "ROIPooling/mxnet": _POOL,
+    "ROIPooling/torchvision": _POOL,
+    "ROIPooling/mmcv": Definition(mmcv_pool, b2, i0, _VALID),
+    "ROIPooling/chainer": _CHAINER_POOL,
+    "ROIPooling/chainer/avg": Definition(k2, b1, i0, _MEAN),
+    "ROIAlign/mmcv": Definition(k4(0, 1), centres, i1, _MEAN),
+    "ROIAlign/mmcv/aligned": Definition(k4(0.5), centres, i1, _MEAN),
+    "ROIAlign/mmcv/max": Definition(k4(0, 1), centres, i1, _ZERO),
+    "ROIAlign/mmcv/max/aligned": Definition(k4(0.5), centres, i1, _ZERO),
+    "ROIAlign/chainer": Definition(k4(0, 1), centres, i1, _MEAN),
+    "ROIAlign/chainer/max": Definition(k4(0, 1), centres, i1, _VALID, empty=-_INF),
+    "ROIAlign/mxnet/max": Definition(k6, unit_steps, i3, _VALID),
+    "contrib.ROIAlign": Definition(k4(0, 1), centres, i1, _MEAN),
+    "contrib.ROIAlign/aligned": Definition(k4(0.5), centres, i1, _MEAN),
+    "contrib.ROIAlign/position_sensitive": Definition(k4(0, 1), centres, i1, _MEAN, m2),
+    "contrib.ROIAlign/position_sensitive/aligned": Definition(k4(0.5), centres, i1, _MEAN, m2),
+    "PSROIPooling/mxnet": Definition(k3(0), b2, i0, _MEAN, m1),
+    "PSROIPooling/torchvision": Definition(k2, b1, i0, _MEAN, m2),
+    "PSROIPooling/torchvision/as_released": Definition(k2, b1_released, i0, _MEAN, m2),
+    "PSROIPooling/chainer": Definition(k4(0, 0.1), b2, i0, _MEAN, m1),
+    "PSROIPooling/chainer/max": Definition(k4(0, 0.1), b2, i0, _VALID, m1, -_INF),
+    "PSROIAlign/rfcn": Definition(k5, inner, i1, _MEAN, m1),
+    "PSROIAlign/torchvision": Definition(k4(0.5), centres, i1, _MEAN, m2),
+    "PSROIAlign/chainer": Definition(k4(0, 0.1), centres, i1, _MEAN, m1),
+    "PSROIAlign/chainer/max": Definition(k4(0, 0.1), centres, i1, _VALID, m1, -_INF),
+    "contrib.DeformablePSROIPooling": Definition(k3(0.5), left_edges, i2, "mean of valid", m1),
+}
+
+
+@dataclass
+class Result:
+    """The output and what its gradient needs: for each element, the pixels it is the weighted sum of."""
+
+    out: np.ndarray
+    argmax: np.ndarray
+    shape: tuple
+    sources: list = field(default_factory=list)  # (element, ((n, c, y, x), weight))
+
+    def gradient(self, grad_out):
+        """The gradient of the data, added up in float64."""
+        total = np.zeros(self.shape)
+        for element, pixel, weight in self.sources:
+            total[pixel] += weight * float(grad_out[element])
+        return total
+
+
+def is_ignored(roi):
+    return int(roi[0]) < 0 or not np.isfinite(roi[1:]).all()
+
+
+def separable(name, data, rois, pooled, scale, ratio=(0, 0), groups=1, trans=None, trans_std=0.0):
+    """Any operator but the rotated one. Negative or broken rows give zeros; image numbers are valid."""
+    definition, T = DEFINITIONS[name], data.dtype.type
+    _, channels, height, width = data.shape
+    one, scale = T(1), T(scale)
+    bins = pooled[0] * pooled[1]
+    per = {m0: 1, m1: groups * groups, m2: bins}[definition.channels]
+    shape = (len(rois), channels // per, *pooled)
+    result = Result(np.zeros(shape, data.dtype), np.full(shape, -1), data.shape)
+    rois = rois.astype(data.dtype)
+    for r, roi in enumerate(rois):
+        if is_ignored(roi):
+            continue
+        n = int(roi[0])
+        start_x, length_x = definition.coordinates(roi[1], roi[3], scale, one)
+        start_y, length_y = definition.coordinates(roi[2], roi[4], scale, one)
+        for c, i, j in np.ndindex(shape[1:]):
+            moved_x = moved_y = T(0)
+            if trans is not None:
+                classes = trans.shape[1] // 2
+                k = c // (shape[1] // classes)
+                y, x = i * trans.shape[2] // pooled[0], j * trans.shape[3] // pooled[1]
+                moved_x = trans[r, 2 * k, y, x] * T(trans_std) * length_x
+                moved_y = trans[r, 2 * k + 1, y, x] * T(trans_std) * length_y
+            ys, grid_y = definition.samples(start_y, length_y, pooled[0], i, height, ratio[0])
+            xs, grid_x = definition.samples(start_x, length_x, pooled[1], j, width, ratio[1])
+            if definition.interpolation is not i0:
+                ys, xs = [p + moved_y for p in ys], [p + moved_x for p in xs]
+            plane = data[n, definition.channels(c, i, j, pooled, groups)]
+            where = n, definition.channels(c, i, j, pooled, groups)
+            _reduce(definition, plane, where, ys, grid_y, xs, grid_x, result, (r, c, i, j))
+    return result
+
+
+def _reduce(definition, plane, where, ys, grid_y, xs, grid_x, result, element):
+    samples = []  # (place in the grid, value, [(pixel, weight)]), value None where it is invalid
+    for ky, y in enumerate(ys):
+        for kx, x in enumerate(xs):
+            on_y, on_x = definition.interpolation(y, len(plane)), definition.interpolation(x, plane.shape[1])
+            # An integer bin is known by its pixel, the others by the sample.
+            place = y * plane.shape[1] + x if definition.interpolation is i0 else ky * grid_x + kx
+            if on_y is None or on_x is None:
+                samples.append((place, None, []))
+                continue
+            taps = [((q, p), v * w) for q, v in on_y for p, w in on_x if v * w != 0]
+            samples.append((place, sum(float(plane[pixel]) * float(w) for pixel, w in taps), taps))
+    valid = [sample for sample in samples if sample[1] is not None]
+    if definition.reduction.startswith("mean"):
+        count = len(valid) if definition.reduction == "mean of valid" else grid_y * grid_x
+        result.out[element] = sum(sample[1] for sample in valid) / max(count, 1)
+        taps = [(pixel, float(w) / count) for sample in valid for pixel, w in sample[2]]
+    else:
+        if definition.reduction == "max, invalid is 0":
+            valid = [(-1, 0.0, []) if sample[1] is None else sample for sample in samples]
+        if not valid:
+            result.out[element] = definition.empty
+            return
+        least = -math.inf if definition.empty else float(np.finfo(plane.dtype).min)
+        place, best, taps = -1, least, []
+        for sample in valid:
+            if sample[1] > best:
+                place, best, taps = sample
+        result.out[element], result.argmax[element] = best, place
+    result.sources += [(element, (*where, *pixel), w) for pixel, w in taps]
+
+
+def rotated(data, rois, pooled, scale, ratio=(0, 0)):
+    """ROIAlign of boxes (image, centre x, centre y, width, height, degrees)."""
+    T = data.dtype.type
+    _, channels, height, width = data.shape
+    shape = (len(rois), channels, *pooled)
+    result = Result(np.zeros(shape, data.dtype), np.full(shape, -1), data.shape)
+    rois = rois.astype(data.dtype)
+    for r, roi in enumerate(rois):
+        if is_ignored(roi):
+            continue
+        centre_x, centre_y = roi[1] * T(scale), roi[2] * T(scale)
+        wide, high = max(roi[3] * T(scale), T(1)), max(roi[4] * T(scale), T(1))
+        angle = roi[5] * T(math.pi / 180)
+        cosine, sine = T(math.cos(angle)), T(math.sin(angle))
+        for c, i, j in np.ndindex(shape[1:]):
+            vs, grid_v = centres(-high / T(2), high, pooled[0], i, height, ratio[0])
+            us, grid_u = centres(-wide / T(2), wide, pooled[1], j, width, ratio[1])
+            for v in vs:
+                for u in us:
+                    on_y = i1(v * cosine - u * sine + centre_y, height)
+                    on_x = i1(u * cosine + v * sine + centre_x, width)
+                    for q, wy in on_y or ():
+                        for p, wx in on_x or ():
+                            weight = float(wy) * float(wx) / (grid_v * grid_u)
+                            if weight:
+                                result.out[r, c, i, j] += weight * data[int(roi[0]), c, q, p]
+                                result.sources.append(((r, c, i, j), (int(roi[0]), c, q, p), weight))
+    return result

@@ -1,0 +1,265 @@
+"""Symbols: composing, naming, indexing, attributes, inference and its messages, saving."""
+
+import copy
+import pickle
+
+import numpy as np
+import pytest
+
+import roiops as mx
+from roiops.errors import (
+    DTypeError,
+    FormatError,
+    GraphError,
+    MXNetError,
+    ParamError,
+    RegistryError,
+    ShapeError,
+)
+
+
+def small_net():
+    net = mx.sym.FullyConnected(mx.sym.Variable("data"), num_hidden=8, name="fc1")
+    net = mx.sym.Activation(net, act_type="relu", name="relu1")
+    return mx.sym.FullyConnected(net, num_hidden=3, name="fc2")
+
+
+def test_missing_inputs_become_variables():
+    assert small_net().list_arguments() == ["data", "fc1_weight", "fc1_bias", "fc2_weight", "fc2_bias"]
+
+
+def test_internals_by_name_and_number():
+    internals = small_net().get_internals()
+    assert internals["fc1_output"].list_outputs() == ["fc1_output"]
+    assert internals[0].name == "data"
+    assert internals[-1].name == "fc2"
+    with pytest.raises(GraphError, match="'fc1_outptu' is not an output; did you mean 'fc1_output'"):
+        internals["fc1_outptu"]
+    with pytest.raises(IndexError, match="has 8 outputs, index 9 is out of range"):
+        internals[9]
+
+
+def test_children():
+    assert small_net().get_children().list_outputs() == ["relu1_output", "fc2_weight", "fc2_bias"]
+    assert mx.sym.Variable("x").get_children() is None
+
+
+def test_composing_by_calling_leaves_the_original_alone():
+    net = small_net()
+    features = mx.sym.Variable("image") * 2
+    composed = net(data=features, name="top")
+    assert composed.list_arguments()[0] == "image"
+    assert composed.name == "top"
+    assert net.list_arguments()[0] == "data"
+    assert net.name == "fc2"
+    with pytest.raises(GraphError, match="'dat' is not an argument; did you mean 'data'"):
+        net(dat=features)
+
+
+def test_shapes_go_both_ways():
+    net = small_net()
+    arguments, outputs, _ = net.infer_shape(data=(5, 10))
+    assert dict(zip(net.list_arguments(), arguments, strict=True))["fc1_weight"] == (8, 10)
+    assert outputs == [(5, 3)]
+    a, b = mx.sym.Variable("a"), mx.sym.Variable("b")
+    # From the output of a sum back to its inputs, through a second sum.
+    c = (a + b) + mx.sym.Variable("c")
+    assert c.infer_shape(c=(4, 2))[0] == [(4, 2)] * 3
+    # Two half-known shapes complete each other.
+    assert (a + b).infer_shape(a=(0, 3), b=(2, -1))[0] == [(2, 3), (2, 3)]
+
+
+def test_a_contradiction_names_the_node_and_its_inputs():
+    net = small_net()
+    with pytest.raises(ShapeError) as caught:
+        net.infer_shape(data=(5, 10), fc1_weight=(8, 11))
+    assert "FullyConnected(fc1): weight must have shape (8, 10), got (8, 11)" in str(caught.value)
+    assert "[inputs: data=(5, 10), weight=(8, 11)" in str(caught.value)
+
+
+def test_incomplete_inference_warns_and_says_what_is_missing():
+    with pytest.warns(UserWarning, match="not decided by the given shapes: data: unknown"):
+        assert small_net().infer_shape() == (None, None, None)
+    assert small_net().infer_shape_partial(data=(0, 10))[1] == [(0, 3)]
+
+
+def test_types():
+    net = small_net()
+    assert net.infer_type(data="float16")[1] == [np.float16]
+    assert net.infer_type() == (None, None, None)
+    with pytest.raises(DTypeError, match=r"FullyConnected\(fc1\): .*float64"):
+        net.infer_type(data="float32", fc1_weight="float64")
+
+
+def test_names_that_are_not_inputs():
+    with pytest.raises(
+        GraphError, match="infer_shape: 'dta' is not an input of the graph; did you mean 'data'"
+    ):
+        small_net().infer_shape(dta=(1, 2))
+
+
+def test_unknown_operators_parameters_and_inputs():
+    x = mx.sym.Variable("x")
+    with pytest.raises(RegistryError, match="'Convolutoin' is not registered; did you mean 'Convolution'"):
+        mx.sym.Convolutoin(x)
+    with pytest.raises(RegistryError, match="did you mean '_contrib_box_nms'"):
+        mx.sym.contrib.box_mns(x)
+    with pytest.raises(
+        ParamError, match=r"FullyConnected\(f\): unknown parameter 'num_hiden'; did you mean 'num_hidden'"
+    ):
+        mx.sym.FullyConnected(x, num_hiden=3, name="f")
+    with pytest.raises(ParamError, match=r"FullyConnected\(f\): parameter num_hidden is required"):
+        mx.sym.FullyConnected(x, name="f")
+    with pytest.raises(ParamError, match="exp: too many positional arguments: 2"):
+        mx.sym.exp(x, x, name="e")
+    with pytest.raises(GraphError, match=r"FullyConnected\(f\): has no input 'wight'; did you mean 'weight'"):
+        mx.sym.FullyConnected(x, wight=x, num_hidden=3, name="f")
+    with pytest.raises(GraphError, match="input data is given twice"):
+        mx.sym.exp(x, data=x)
+    pair = mx.sym.SliceChannel(x, num_outputs=2)
+    with pytest.raises(GraphError, match="data must be a Symbol of one output"):
+        mx.sym.exp(pair)
+
+
+def test_a_symbol_has_no_truth_value():
+    with pytest.raises(GraphError, match="no truth value"):
+        bool(mx.sym.Variable("x") == 1)
+
+
+def test_saving_copying_and_pickling(tmp_path):
+    net = small_net()
+    path = tmp_path / "net-symbol.json"
+    net.save(str(path))
+    for again in (
+        mx.sym.load(str(path)),
+        copy.deepcopy(net),
+        copy.copy(net),
+        pickle.loads(pickle.dumps(net)),
+    ):
+        assert again.tojson() == net.tojson()
+        assert again is not net
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("{", "not JSON"),
+        ("[]", "has no list of nodes"),
+        ('{"nodes": [{"name": "x"}]}', "node 0: has no operator name"),
+        ('{"nodes": [{"op": "null"}]}', "node 0: has no name"),
+        ('{"nodes": []}', "holds no nodes"),
+        (
+            '{"nodes": [{"op": "null", "name": "x"}], "heads": [[1, 0]]}',
+            "heads: refers to node 1, but only 1",
+        ),
+        (
+            '{"nodes": [{"op": "exp", "name": "e", "inputs": [[0, 0]]}]}',
+            "node 'e': refers to node 0, but only 0",
+        ),
+        (
+            '{"nodes": [{"op": "null", "name": "x"}], "heads": [["0", 0]]}',
+            r"an entry must be \[node, output\]",
+        ),
+        (
+            '{"nodes": [{"op": "null", "name": "x"}, {"op": "exp", "name": "e", "inputs": [[0,0],[0,0]]}]}',
+            "node 'e': operator exp takes 1 inputs",
+        ),
+        ('{"nodes": [{"op": "null", "name": "x", "attrs": {"a": 1}}]}', "node 'x': attrs must hold strings"),
+    ],
+)
+def test_damaged_json_says_where(text, message):
+    with pytest.raises(FormatError, match=message):
+        mx.sym.load_json(text)
+
+
+def test_a_bad_parameter_in_a_file_names_node_and_field():
+    text = small_net().tojson().replace('"num_hidden": "8"', '"num_hidden": "eight"')
+    with pytest.raises(ParamError, match=r"FullyConnected\(fc1\): num_hidden must be int.*got 'eight'"):
+        mx.sym.load_json(text)
+
+
+def test_a_graph_with_an_unknown_operator_can_be_looked_at_but_not_run():
+    text = small_net().tojson().replace('"op": "Activation"', '"op": "Activaton"')
+    net = mx.sym.load_json(text)
+    assert net.list_outputs() == ["fc2_output"]
+    with pytest.raises(
+        RegistryError, match="node 'relu1': operator 'Activaton' is not registered; did you mean"
+    ):
+        net.infer_shape(data=(1, 2))
+
+
+def test_user_operators_are_full_citizens():
+    base = mx.operators.base
+
+    @mx.registry.register("_test_double", "_test_twice")
+    class DoubleProp(base.OperatorProperty):
+        """Twice the input."""
+
+        class op(base.Operator):
+            def forward(self, ctx, in_data, req, out_data, aux):
+                base.assign(out_data[0], req[0], 2 * in_data[0])
+
+            def backward(self, ctx, out_grad, in_data, out_data, req, in_grad, aux):
+                base.assign(in_grad[0], req[0], 2 * out_grad[0])
+
+    assert "_test_double" in mx.registry.list_operators()
+    net = mx.sym._internal._test_twice(mx.sym.Variable("x"), name="d")
+    assert mx.sym.load_json(net.tojson()).list_outputs() == ["d_output"]
+    executor = net.simple_bind(mx.cpu(), x=(2,))
+    assert executor.forward(is_train=True, x=np.array([1, 2]))[0].asnumpy().tolist() == [2, 4]
+    executor.backward([mx.nd.array([1, 10])])
+    assert executor.grad_dict["x"].asnumpy().tolist() == [2, 20]
+    assert mx.nd._internal._test_double(mx.nd.array([3])).asscalar() == 6
+    with pytest.raises(RegistryError, match="'_test_double' is already registered"):
+        mx.registry.register("_test_double")(DoubleProp)
+
+
+def test_generated_functions_document_themselves():
+    function = mx.sym.FullyConnected
+    assert function.__name__ == "FullyConnected"
+    assert list(function.__signature__.parameters)[:3] == ["data", "weight", "bias"]
+    assert "num_hidden : int" in function.__doc__
+    assert "Parameters\n----------" in function.__doc__
+
+
+def test_every_operator_and_parameter_is_documented():
+    bare = []
+    for name in mx.registry.list_operators():
+        prop = mx.registry.get(name)
+        if name.startswith("_test_"):
+            continue
+        if not (vars(prop).get("__doc__") or "").strip():
+            bare.append(name)
+        bare += [
+            f"{name}.{field}"
+            for field, f in prop.param.fields.items()
+            if not f.doc and field != prop.variadic
+        ]
+    assert not bare, f"without a description: {', '.join(bare)}"
+
+
+def test_groups():
+    a, b = mx.sym.Variable("a"), mx.sym.Variable("b")
+    group = mx.sym.Group([a + b, a - b])
+    assert len(group) == 2
+    assert [s.name for s in group] == [group[0].name, group[1].name]
+    with pytest.raises(GraphError, match="at least one Symbol"):
+        mx.sym.Group([])
+
+
+def test_errors_are_mxnet_errors():
+    for error in (DTypeError, FormatError, GraphError, ParamError, RegistryError, ShapeError):
+        assert issubclass(error, MXNetError)
+        assert issubclass(error, RuntimeError)
+
+
+def test_an_input_that_the_parameters_rule_out_may_be_none():
+    x, w = mx.sym.Variable("x"), mx.sym.Variable("w")
+    conv = mx.sym.Convolution(x, w, None, num_filter=2, kernel=(1, 1), no_bias=True)
+    assert conv.list_arguments() == ["x", "w"]
+    reverse = mx.sym.SequenceReverse(data=x, sequence_length=None, use_sequence_length=False)
+    assert reverse.list_arguments() == ["x"]
+
+
+def test_the_shape_of_a_variable_may_be_one_number():
+    assert mx.sym.Variable("bias", shape=3).infer_shape()[0] == [(3,)]

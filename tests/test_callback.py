@@ -1,0 +1,103 @@
+"""Callbacks: when they speak and what they write."""
+
+import sys
+from types import SimpleNamespace
+
+import pytest
+
+import roiops as mx
+
+
+def param(nbatch, metric=None, epoch=0):
+    return SimpleNamespace(epoch=epoch, nbatch=nbatch, eval_metric=metric, locals={})
+
+
+def counted():
+    """A metric that stands at one half."""
+    metric = mx.metric.create("acc")
+    metric.add(1, 2)
+    return metric
+
+
+def test_speedometer_speaks_every_few_batches(caplog):
+    caplog.set_level("INFO")
+    meter = mx.callback.Speedometer(batch_size=4, frequent=2)
+    metric = counted()
+    for nbatch in range(5):
+        meter(param(nbatch, metric))
+        metric.add(1, 1)
+    assert [r.message.split("\t")[0] for r in caplog.records] == [
+        "Epoch[0] Batch [0-2]",
+        "Epoch[0] Batch [2-4]",
+    ]
+    assert caplog.records[0].message.endswith("accuracy=0.750000")
+    assert caplog.records[1].message.endswith("accuracy=1.000000")  # since the line before
+    caplog.clear()
+    meter(param(0, epoch=1))
+    meter(param(2, epoch=1))
+    assert caplog.records[0].message.startswith("Iter[1] Batch [2]\tSpeed: ")
+
+
+def test_speedometer_without_reset(caplog):
+    caplog.set_level("INFO")
+    meter = mx.callback.Speedometer(1, 1, auto_reset=False)
+    metric = counted()
+    meter(param(0, metric))
+    meter(param(1, metric))
+    assert "Batch [0-1]" in caplog.text
+    assert metric.num_inst == 2
+
+
+def test_log_train_metric(caplog):
+    caplog.set_level("INFO")
+    callback = mx.callback.log_train_metric(2, auto_reset=True)
+    metric = counted()
+    callback(param(1, metric))
+    assert not caplog.records
+    callback(param(2, metric))
+    assert caplog.messages == ["Iter[0] Batch[2] Train-accuracy=0.500000"]
+    assert metric.num_inst == 0
+
+
+def test_validation_metrics(caplog):
+    caplog.set_level("INFO")
+    mx.callback.LogValidationMetricsCallback()(param(0, counted(), epoch=3))
+    assert caplog.messages == ["Epoch[3] Validation-accuracy=0.500000"]
+
+
+def test_progress_bar_with_tqdm(capsys):
+    pytest.importorskip("tqdm")
+    bar = mx.callback.ProgressBar(total=3)
+    for epoch in range(2):
+        for nbatch in range(3):
+            bar(param(nbatch, counted(), epoch))
+    text = capsys.readouterr().err
+    assert "epoch 0: 100%" in text
+    assert "epoch 1: 100%" in text
+    assert "accuracy=0.5" in text
+
+
+def test_progress_bar_without_tqdm(caplog, monkeypatch):
+    caplog.set_level("INFO")
+    monkeypatch.setitem(sys.modules, "tqdm", None)
+    bar = mx.callback.ProgressBar(total=4, length=8)
+    bar(param(0))
+    bar(param(3))
+    assert caplog.messages == ["[==------] 25%", "[========] 100%"]
+
+
+def test_checkpoints(tmp_path):
+    symbol = mx.sym.FullyConnected(mx.sym.Variable("data"), num_hidden=1, name="fc")
+    prefix = str(tmp_path / "net")
+    callback = mx.callback.do_checkpoint(prefix, period=2)
+    for epoch in range(4):
+        callback(epoch, symbol, {"fc_weight": mx.nd.array([[epoch]])}, {})
+    assert sorted(p.name for p in tmp_path.iterdir()) == [
+        "net-0002.params",
+        "net-0004.params",
+        "net-symbol.json",
+    ]
+    loaded, args, aux = mx.model.load_checkpoint(prefix, 4)
+    assert loaded.list_arguments() == symbol.list_arguments()
+    assert args["fc_weight"].asnumpy().tolist() == [[3]]
+    assert aux == {}

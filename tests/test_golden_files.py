@@ -1,0 +1,50 @@
+"""The golden files themselves: readable, named after their makers, and small."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from golden_files import GOLDEN, load, names
+
+ROOT = Path(__file__).parent.parent
+SCRIPTS = ROOT / "tools" / "golden"
+CASE_FILES = [*names("roi"), *names("ops"), *names("optimizer")]
+
+
+def test_every_file_says_which_peer_and_script_made_it():
+    for path in GOLDEN.rglob("*.npz"):
+        with np.load(path) as file:
+            meta = json.loads(str(file["meta"]))
+        assert meta["peer"], path
+        assert meta["version"], path
+        script = meta["script"].split()[0]  # further words are its arguments
+        assert (SCRIPTS / script).is_file() or (ROOT / script).is_file(), path
+
+
+@pytest.mark.parametrize("name", CASE_FILES)
+def test_cases_hold_the_arrays_they_list(name):
+    cases = load(name)
+    assert cases
+    for case in cases:
+        assert case.arrays, case
+        assert any(key.startswith(("out", "after", "step1_")) for key in case.arrays), case
+
+
+def test_a_case_names_itself():
+    case = load("roi/mxnet_ROIPooling")[0]
+    assert str(case) == "mxnet_ROIPooling-0-ROIPooling-common_vector"
+    assert (case.peer, case.version) == ("mxnet", "1.9.1")
+    assert "data" in case
+    assert "nothing" not in case
+    assert case["out"].shape == (4, 4, 2, 2)
+
+
+def test_at_least_thirty_cases_an_roi_operator_and_dialect():
+    # Opset 10 has one coordinate mode, which output_half_pixel covers with 33 cases.
+    few = {name: len(load(name)) for name in names("roi") if len(load(name)) < 30}
+    assert set(few) == {"roi/onnxruntime_RoiAlign_opset10"}
+
+
+def test_they_stay_small():
+    assert sum(path.stat().st_size for path in GOLDEN.rglob("*") if path.is_file()) < 6e6

@@ -1,0 +1,65 @@
+"""Learning rate schedules against MXNet's sequences."""
+
+import json
+
+import pytest
+from golden_files import GOLDEN
+
+from roiops import lr_scheduler
+from roiops.errors import ParamError
+
+TABLE = json.loads((GOLDEN / "optimizer" / "schedules.json").read_text())["schedules"]
+
+
+@pytest.mark.parametrize("row", TABLE, ids=lambda row: f"{row['scheduler']}-{len(row['arguments'])}")
+def test_the_sequence_is_mxnets(row):
+    schedule = getattr(lr_scheduler, row["scheduler"])(**row["arguments"])
+    assert [schedule(n) for n in range(len(row["rates"]))] == pytest.approx(row["rates"], rel=1e-12)
+
+
+@pytest.mark.parametrize("row", TABLE, ids=lambda row: f"{row['scheduler']}-{len(row['arguments'])}")
+def test_resuming_in_the_middle_gives_the_same_rate(row):
+    schedule = getattr(lr_scheduler, row["scheduler"])(**row["arguments"])
+    half = len(row["rates"]) // 2
+    assert [schedule(n) for n in range(half, len(row["rates"]))] == pytest.approx(row["rates"][half:])
+
+
+@pytest.mark.parametrize(
+    ("make", "text"),
+    [
+        (
+            lambda: lr_scheduler.FactorScheduler(0),
+            "step must be a whole number of at least 1, got 0",
+        ),
+        (lambda: lr_scheduler.FactorScheduler(2, factor=1.5), "FactorScheduler: factor must be at most 1"),
+        (lambda: lr_scheduler.MultiFactorScheduler([3, 2]), "step must be a rising list of whole numbers"),
+        (lambda: lr_scheduler.MultiFactorScheduler([]), "step must be a rising list of whole numbers"),
+        (lambda: lr_scheduler.PolyScheduler(1.5), "PolyScheduler: max_update must be a whole number"),
+        (
+            lambda: lr_scheduler.CosineScheduler(5, warmup_steps=5),
+            "CosineScheduler: max_update 5 leaves no updates after 5 of warm-up",
+        ),
+        (
+            lambda: lr_scheduler.FactorScheduler(2, warmup_mode="slow"),
+            "'linear' or 'constant', got 'slow'",
+        ),
+        (
+            lambda: lr_scheduler.FactorScheduler(2, warmup_begin_lr=1),
+            "warmup_begin_lr must be at most base_lr",
+        ),
+    ],
+)
+def test_bad_parameters(make, text):
+    with pytest.raises(ParamError, match=text):
+        make()
+
+
+def test_a_scheduler_of_ones_own():
+    class Step(lr_scheduler.LRScheduler):
+        def after_warmup(self, num_update):
+            return 1 / num_update
+
+    schedule = Step(base_lr=2.0, warmup_steps=2)
+    assert [schedule(n) for n in range(4)] == [0, 1, 0.5, 1 / 3]
+    with pytest.raises(NotImplementedError, match="LRScheduler must override"):
+        lr_scheduler.LRScheduler()(1)

@@ -1,0 +1,109 @@
+"""Small published models as MXNet saved them: the graph, loaded and run, gives what MXNet gave.
+
+``tools/check_model_zoo.py`` checks the large ones; it also wrote these files and holds what both need.
+"""
+
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import roiops as mx
+from roiops.archive import ArchivedModel
+from roiops.inspection import inspect_model
+
+ROOT = Path(__file__).resolve().parent.parent
+FOLDER = ROOT / "tests" / "golden" / "models"
+NAMES = sorted(path.stem for path in FOLDER.glob("*.npz"))
+TOLERANCE = 1e-4
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _zoo_on_path():
+    sys.path.insert(0, str(ROOT / "tools" / "zoo"))
+    yield
+    sys.path.remove(str(ROOT / "tools" / "zoo"))
+
+
+class Golden:
+    """One file; its weights are made from a seed, times factors that the file holds."""
+
+    def __init__(self, name):
+        import inputs
+
+        with np.load(FOLDER / f"{name}.npz") as file:
+            self.arrays = {key: file[key] for key in file.files if key not in ("meta", "symbol")}
+            self.meta = json.loads(str(file["meta"]))
+            self.text = bytes(file["symbol"]).decode()
+        shapes = {key: tuple(shape) for key, shape in self.meta["weights"].items()}
+        weights = inputs.make_weights(self.text, shapes, self.meta["model"])
+        factors = self.group("factor")
+        self.params = {key: w * factors[key] if key in factors else w for key, w in weights.items()}
+        self.params.update(self.group("array"))
+        self.symbol = mx.sym.load_json(self.text)
+
+    def group(self, kind):
+        return {key.split("/", 1)[1]: a for key, a in self.arrays.items() if key.startswith(kind + "/")}
+
+    def run(self, symbol):
+        inputs = {key: a for key, a in self.group("input").items() if key in symbol.list_arguments()}
+        model = ArchivedModel(symbol, {key: mx.nd.array(a) for key, a in self.params.items()})
+        return [a.asnumpy() for a in model(**inputs)]
+
+
+def agrees(got, want, step):
+    if step > 1:
+        got = got.reshape(-1)[::step]
+    assert got.shape == want.shape
+    return np.abs(got - want).max() <= TOLERANCE * np.abs(want).max()
+
+
+def test_the_files_are_there():
+    assert len(NAMES) == 9
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_outputs(name):
+    from compare import compare_boxes, split_boxes
+
+    golden = Golden(name)
+    names, steps = golden.symbol.list_outputs(), golden.meta["steps"]
+    got = dict(zip(names, golden.run(golden.symbol), strict=True))
+    want = golden.group("out")
+    boxes, rest = split_boxes({key: want[key] for key in names})
+    if boxes is not None:
+        height, width = golden.group("input")["data"].shape[2:]
+        count, wrong, _ = compare_boxes(boxes, split_boxes(got)[0], (height, width))
+        assert count > 10, "no boxes to compare"
+        assert wrong == 0
+    for key, array in rest.items():
+        assert agrees(got[key], array, steps[key]), key
+
+
+@pytest.mark.parametrize("name", [n for n in NAMES if "ssd" in n or "yolo" in n or "center" in n])
+def test_raw_heads(name):
+    import inputs
+
+    golden = Golden(name)
+    internals = golden.symbol.get_internals()
+    names = internals.list_outputs()
+    heads = golden.meta["heads"]
+    assert heads
+    got = golden.run(mx.sym.Group(internals[inputs.internal_number(names, head)] for head in heads))
+    for i, array in enumerate(got):
+        want = golden.arrays[f"out/head/{i}"]
+        assert agrees(array, want, golden.meta["steps"][f"head/{i}"]), heads[i]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_inspection_finds_everything(name):
+    golden = Golden(name)
+    found = inspect_model(
+        golden.symbol, golden.params, {key: a.shape for key, a in golden.group("input").items()}
+    )
+    assert found.runs
+    assert {v.name for v in found.inputs} == set(golden.group("input"))
+    assert found.flops > 0
+    assert found.num_parameters == sum(a.size for a in golden.params.values())

@@ -1,0 +1,162 @@
+"""Optimizers: MXNet's weights after given gradients, multipliers, states that survive a file."""
+
+import numpy as np
+import pytest
+from golden_files import load
+
+import roiops as mx
+from roiops.errors import FormatError, ParamError, RegistryError
+
+
+@pytest.mark.parametrize("case", load("optimizer/updates"), ids=str)
+def test_weights_are_mxnets_after_every_update(case):
+    dtype = case["weight"].dtype
+    optimizer = mx.optimizer.create(case.op, **case.params)
+    weight = mx.nd.array(case["weight"], dtype=dtype)
+    if dtype == np.float16 and not case.params.get("multi_precision"):
+        with pytest.warns(UserWarning, match="float16 weights lose small updates; use multi_precision=True"):
+            state = optimizer.create_state_multi_precision(0, weight)
+    else:
+        state = optimizer.create_state_multi_precision(0, weight)
+    # A float16 without a master copy is rounded at each intermediate result, in another order.
+    tolerance = {np.float16: 2e-3, np.float32: 1e-6, np.float64: 1e-6}[dtype.type]
+    for gradient, after in zip(case["gradients"], case["after"], strict=True):
+        before = gradient.copy()
+        given = mx.nd.array(gradient, dtype=dtype)
+        optimizer.update_multi_precision(0, weight, given, state)
+        np.testing.assert_allclose(weight.asnumpy(), after, rtol=tolerance, atol=tolerance)
+        np.testing.assert_array_equal(given.asnumpy(), before, err_msg="the gradient was changed")
+
+
+EVERY_RULE = [
+    ("sgd", {"momentum": 0.9}),
+    ("nag", {"momentum": 0.9}),
+    ("signum", {}),
+    ("adam", {}),
+    ("adagrad", {}),
+    ("rmsprop", {}),
+    ("rmsprop", {"centered": True}),
+    ("adadelta", {}),
+]
+
+
+@pytest.mark.parametrize(("name", "params"), EVERY_RULE)
+def test_blocks_and_strides_do_not_show(name, params):
+    """A weight of several blocks, and one that is not contiguous, get what small ones get."""
+    generator = np.random.default_rng(0)
+    start, gradient = generator.normal(size=(2, 40000)).astype(np.float32)
+
+    def run(weight, grad):
+        update = mx.optimizer.get_updater(mx.optimizer.create(name, learning_rate=0.1, wd=0.1, **params))
+        for _ in range(3):
+            update(0, grad, weight)
+        return weight.asnumpy()
+
+    whole = run(mx.nd.array(start), mx.nd.array(gradient))
+    assert np.abs(whole - start).max() > 1e-4
+    tail = run(mx.nd.array(start[-100:]), mx.nd.array(gradient[-100:]))
+    np.testing.assert_array_equal(whole[-100:], tail)
+    strided = np.zeros((100, 2), np.float32)
+    strided[:, 0] = start[-100:]
+    np.testing.assert_array_equal(run(mx.nd.NDArray(strided[:, 0]), mx.nd.array(gradient[-100:])), tail)
+
+
+def test_sgd_by_hand():
+    update = mx.optimizer.get_updater(
+        mx.optimizer.SGD(learning_rate=0.1, momentum=0.5, wd=0.2, rescale_grad=0.5, clip_gradient=1.0)
+    )
+    weight = mx.nd.array([1.0])
+    update(0, mx.nd.array([4.0]), weight)  # 4 / 2, cut to 1, and 0.2 * 1 of decay: step 0.12
+    assert weight.asscalar() == pytest.approx(0.88)
+    update(0, mx.nd.array([0.0]), weight)  # half the last step, and 0.1 * 0.2 * 0.88
+    assert weight.asscalar() == pytest.approx(0.88 - 0.06 - 0.0176)
+
+
+def test_decay_and_multipliers_go_by_name():
+    data = mx.sym.Variable("data")
+    bias = mx.sym.Variable("fc_bias", lr_mult=2, wd_mult=3)
+    net = mx.sym.FullyConnected(data, bias=bias, num_hidden=2, name="fc")
+    names = {0: "fc_weight", 1: "fc_bias", 2: "bn_gamma", 3: "bn_beta"}
+    optimizer = mx.optimizer.SGD(learning_rate=0.1, wd=0.01, sym=net, param_idx2name=names)
+    assert [optimizer._get_lr(i) for i in range(4)] == pytest.approx([0.1, 0.2, 0.1, 0.1])
+    assert [optimizer._get_wd(i) for i in range(4)] == pytest.approx([0.01, 0.03, 0.01, 0.0])
+    optimizer.set_lr_mult({"fc_weight": 0.5, 3: 4.0})
+    optimizer.set_wd_mult({"bn_beta": 1.0})
+    assert [optimizer._get_lr(i) for i in range(4)] == pytest.approx([0.05, 0.2, 0.1, 0.4])
+    assert optimizer._get_wd(3) == pytest.approx(0.01)
+
+
+def test_the_scheduler_sees_the_number_of_updates():
+    schedule = mx.lr_scheduler.FactorScheduler(step=2, factor=0.1, base_lr=1.0)
+    optimizer = mx.optimizer.SGD(lr_scheduler=schedule)
+    update = mx.optimizer.get_updater(optimizer)
+    weight = mx.nd.array([0.0])
+    steps = []
+    for _ in range(4):
+        before = weight.asscalar()
+        update(0, mx.nd.array([1.0]), weight)
+        steps.append(before - weight.asscalar())
+    np.testing.assert_allclose(steps, [1, 1, 0.1, 0.1], rtol=1e-5)
+    assert optimizer.learning_rate == pytest.approx(0.1)
+    with pytest.raises(ParamError, match="SGD: the learning rate is up to lr_scheduler; set its base_lr"):
+        optimizer.set_learning_rate(0.5)
+
+
+def test_a_learning_rate_beside_a_scheduler_wins(caplog):
+    schedule = mx.lr_scheduler.FactorScheduler(step=2)
+    assert mx.optimizer.Adam(lr_scheduler=schedule, learning_rate=0.5).learning_rate == 0.5
+    assert "learning_rate 0.5 replaces base_lr 0.01 of lr_scheduler" in caplog.text
+
+
+@pytest.mark.parametrize(("name", "params"), [*EVERY_RULE, ("sgd", {}), ("adam", {"multi_precision": True})])
+def test_states_go_through_a_file_exactly(name, params):
+    """Two updates, save, load into a new updater, two more: the bits of four updates."""
+    generator = np.random.default_rng(1)
+    dtype = np.float16 if params.get("multi_precision") else np.float32
+    gradients = [mx.nd.array(generator.normal(size=(3, 4)), dtype=dtype) for _ in range(4)]
+
+    def new():
+        return mx.optimizer.get_updater(mx.optimizer.create(name, learning_rate=0.1, wd=0.01, **params))
+
+    straight, first = (mx.nd.array(np.ones((3, 4)), dtype=dtype) for _ in range(2))
+    update, before = new(), new()
+    for gradient in gradients:
+        update("w", gradient, straight)
+    for gradient in gradients[:2]:
+        before("w", gradient, first)
+    after = new()
+    after.set_states(before.get_states())
+    assert after.optimizer.num_update == 2
+    for gradient in gradients[2:]:
+        after("w", gradient, first)
+    np.testing.assert_array_equal(first.asnumpy(), straight.asnumpy())
+
+
+def test_states_of_another_kind_are_refused():
+    adam = mx.optimizer.get_updater(mx.optimizer.Adam())
+    sgd = mx.optimizer.get_updater(mx.optimizer.SGD())
+    with pytest.raises(FormatError, match="optimizer states: made by SGD, but the optimizer is Adam"):
+        adam.set_states(sgd.get_states())
+    whole = sgd.get_states()
+    for damaged in (b"", b"\x80\x03}q\x00.", whole[:100], whole[:-30], b"x" * 500):
+        with pytest.raises(FormatError, match="optimizer states: not a file of roiops"):
+            adam.set_states(damaged)
+
+
+def test_names_and_own_rules():
+    with pytest.raises(RegistryError, match="optimizer: 'adm' is unknown; did you mean 'adam'"):
+        mx.optimizer.create("adm")
+    with pytest.raises(ParamError, match=r"SGD: param_idx2name must be a dict, got \['a'\]"):
+        mx.optimizer.SGD(param_idx2name=["a"])
+
+    @mx.optimizer.Optimizer.register
+    class Halve(mx.optimizer.Optimizer):
+        """Halves the weight, whatever the gradient."""
+
+        def update(self, index, weight, grad, state):
+            self._update_count(index)
+            weight[:] = weight * 0.5
+
+    weight = mx.nd.array([4.0])
+    mx.optimizer.get_updater(mx.optimizer.create("halve"))(0, mx.nd.array([9.0]), weight)
+    assert weight.asscalar() == 2.0

@@ -1,0 +1,42 @@
+"""Compiling ahead, and that importing compiles nothing."""
+
+import subprocess
+import sys
+
+import pytest
+
+import roiops
+from roiops.errors import ParamError, RegistryError
+
+
+def test_names_and_seconds():
+    took = roiops.warmup("contrib.RROIAlign", dtypes=["float32"])
+    assert list(took) == ["contrib.RROIAlign"]
+    assert took["contrib.RROIAlign"] >= 0
+
+
+def test_every_roi_operator_is_known():
+    assert set(roiops.warmup()) == {
+        "ROIPooling", "ROIAlign", "contrib.ROIAlign", "PSROIPooling", "PSROIAlign",
+        "contrib.DeformablePSROIPooling", "contrib.RROIAlign",
+    }  # fmt: skip
+
+
+def test_other_operators():
+    with pytest.raises(ParamError, match="warmup: 'Convolution' is not an ROI operator"):
+        roiops.warmup("Convolution")
+    with pytest.raises(RegistryError, match="'ROIAlgn' is not registered; did you mean"):
+        roiops.warmup("ROIAlgn")
+
+
+def test_importing_compiles_nothing():
+    script = """
+import roiops
+from roiops.kernels.cpu import roi_average, roi_deformable, roi_max, roi_rotated, roi_tables
+from numba.core.registry import CPUDispatcher
+modules = roi_average, roi_deformable, roi_max, roi_rotated, roi_tables
+for module in modules:
+    for name, value in vars(module).items():
+        assert not (isinstance(value, CPUDispatcher) and value.overloads), name
+"""
+    subprocess.run([sys.executable, "-c", script], check=True)

@@ -1,0 +1,300 @@
+"""Run the published models in MXNet and in roiops, compare, time both, and write the table in the docs.
+
+    python tools/peers.py gluoncv                        # once: MXNet 1.9.1 with GluonCV
+    python tools/check_model_zoo.py                      # all models; writes docs/model_zoo.md
+    python tools/check_model_zoo.py --only rcnn ssd      # those whose names contain one of these
+    python tools/check_model_zoo.py --list
+
+Each model gets random weights of sensible size, so nothing is downloaded. One process has MXNet, builds the
+model and leaves its files, as MXNet saves them; another has roiops and no MXNet, and loads them. Outputs, and
+a detector's raw heads before boxes are selected, must agree to 1e-4 relative; detections box by box. Both
+are then timed in turns, with the same number of threads.
+"""
+
+import argparse
+import contextlib
+import json
+import os
+import platform
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+from datetime import date
+from pathlib import Path
+
+import numpy as np
+import peers
+
+ROOT = Path(__file__).resolve().parent.parent
+ZOO = ROOT / "tools" / "zoo"
+sys.path.insert(0, str(ZOO))
+
+from catalogue import models  # noqa: E402
+from compare import compare_boxes, relative_difference, split_boxes  # noqa: E402
+
+RESULTS = ROOT / "benchmarks" / "results" / "model_zoo.json"
+TABLE = ROOT / "docs" / "model_zoo.md"
+TOLERANCE = 1e-4
+
+
+class Worker:
+    """A process that answers one JSON request a line."""
+
+    def __init__(self, python, script, threads):
+        environment = {k: v for k, v in os.environ.items() if not k.startswith("PYTHON")}
+        environment["PYTHONPATH"] = str(ROOT) if python == sys.executable else ""
+        for key in ("OMP_NUM_THREADS", "NUMBA_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+            environment[key] = str(threads)
+        self.process = subprocess.Popen(
+            [python, str(ZOO / script)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env=environment,
+            cwd=ZOO,
+        )
+
+    def ask(self, **request):
+        try:
+            self.process.stdin.write(json.dumps(request) + "\n")
+            self.process.stdin.flush()
+            line = self.process.stdout.readline()
+        except BrokenPipeError:
+            line = ""
+        if not line:
+            return {"error": f"the process ended with code {self.process.wait()}"}
+        return json.loads(line)
+
+    def close(self):
+        with contextlib.suppress(BrokenPipeError):
+            self.process.stdin.close()
+        self.process.wait()
+
+
+def compare(folder, outputs, size):
+    """What is in ``got.npz`` against ``expected.npz``: differences, boxes and the verdict."""
+    with np.load(folder / "expected.npz") as file:
+        expected = dict(file)
+    with np.load(folder / "got.npz") as file:
+        got = dict(file)
+    heads = {name: relative_difference(a, got[name]) for name, a in expected.items() if name not in outputs}
+    boxes, rest = split_boxes({name: expected[name] for name in outputs})
+    found, _ = split_boxes({name: got[name] for name in outputs})
+    differences = {name: relative_difference(a, got[name]) for name, a in rest.items()}
+    result = {"outputs": differences, "heads": heads, "boxes": None}
+    worst = max([*differences.values(), *heads.values()], default=0.0)
+    agrees = worst <= TOLERANCE
+    if boxes is not None:
+        count, wrong, box_difference = compare_boxes(boxes, found, size)
+        result["boxes"] = {"count": count, "wrong": wrong}
+        worst = max(worst, box_difference)
+        agrees = agrees and wrong == 0
+    result.update(worst=worst, agrees=bool(agrees and worst <= TOLERANCE))
+    return result
+
+
+def check(model, mxnet, roiops, rounds):
+    folder = Path(tempfile.mkdtemp(prefix="zoo_"))
+    try:
+        made = mxnet.ask(do="prepare", name=model.name, folder=str(folder))
+        if "error" in made:
+            return {"error": f"mxnet: {made['error']}"}
+        answer = roiops.ask(do="load", folder=str(folder), heads=made["heads"])
+        if "error" in answer:
+            return {"error": answer["error"]}
+        result = compare(folder, made["outputs"], model.image)
+        result["operators"] = made["operators"]
+        times = {"mxnet": [], "roiops": []}
+        for _ in range(rounds):
+            for name, worker in (("mxnet", mxnet), ("roiops", roiops)):
+                measured = worker.ask(do="measure")
+                if "error" in measured:
+                    return {**result, "agrees": False, "error": f"{name}: {measured['error']}"}
+                times[name].append(measured["ms"])
+        result["ms"] = {name: statistics.median(taken[1:] or taken) for name, taken in times.items()}
+        return result
+    finally:
+        shutil.rmtree(folder)
+
+
+def processor() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+        return next(line.split(":", 1)[1].strip() for line in lines if line.startswith("model name"))
+    except (OSError, StopIteration):
+        return platform.processor() or platform.machine()
+
+
+def write_table(results) -> None:
+    """``docs/model_zoo.md``, from the results of all models."""
+    about, rows = results["about"], results["models"]
+    agreeing = sum(row.get("agrees", False) for row in rows.values())
+    worst = max((row["worst"] for row in rows.values() if row.get("agrees")), default=0.0)
+    lines = [
+        "# The model zoo",
+        "",
+        f"{agreeing} of {len(rows)} published models, saved by {about['mxnet']} with random weights, agree "
+        f"with it to {worst:.1e} relative or better when roiops loads and runs the files.",
+        "",
+        "Written by `python tools/check_model_zoo.py`, which exports, runs, compares and times both in one "
+        "run. *Worst* is the largest difference over all outputs, and over a detector's raw heads before "
+        "boxes are selected, relative to the largest magnitude in that output. *Boxes* are compared one by "
+        "one, in order: class, score and corners. *Time* is that of a forward pass in roiops over that in "
+        f"MXNet (medians of {about['rounds'] - 1}, {about['threads']} threads each, in turns); below 1, "
+        "roiops is faster.",
+        "",
+        f"Machine: {about['processor']}; {about['date']}; roiops {about['roiops']}, NumPy {about['numpy']}, "
+        f"numba {about['numba']}, Python {about['python']}.",
+    ]
+    families = {}
+    catalogue = {m.name: m for m in models()}
+    for name in catalogue:
+        if name in rows:
+            families.setdefault(catalogue[name].family, []).append(name)
+    for family, names in families.items():
+        lines += [
+            "",
+            f"## {family}",
+            "",
+            "| model | input | operators | worst | boxes | time |",
+            "|---|---|---|---|---|---|",
+        ]
+        for name in names:
+            row, shape = rows[name], "x".join(map(str, catalogue[name].inputs["data"]))
+            if "error" in row:
+                lines.append(f"| {name} | {shape} | | {row['error']} | | |")
+                continue
+            boxes = row["boxes"]
+            cell = (
+                ""
+                if boxes is None
+                else f"{boxes['count']}" + (f", {boxes['wrong']} differ" if boxes["wrong"] else "")
+            )
+            ratio = row["ms"]["roiops"] / row["ms"]["mxnet"]
+            difference = f"{row['worst']:.1e}" + ("" if row["agrees"] else " (differs)")
+            lines.append(
+                f"| {name} | {shape} | {len(row['operators'])} | {difference} | {cell} | {ratio:.2f} |"
+            )
+    operators = sorted({op for row in rows.values() for op in row.get("operators", ())})
+    listed = ", ".join(f"`{name}`" for name in operators)
+    lines += ["", "## Operators", "", f"These models use {len(operators)} operators: {listed}."]
+    TABLE.write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--only", nargs="+", default=[""], metavar="TEXT", help="models with this in their name"
+    )
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument(
+        "--rounds", type=int, default=4, help="measurements of each, the first of which is dropped"
+    )
+    parser.add_argument("--list", action="store_true", help="print the names only")
+    parser.add_argument("--dry", action="store_true", help="write neither results nor table")
+    parser.add_argument("--golden", action="store_true", help="write tests/golden/models instead")
+    args = parser.parse_args()
+    if args.golden:
+        return write_golden()
+    chosen = [m for m in models() if any(text in m.name for text in args.only)]
+    if args.list:
+        print("\n".join(m.name for m in chosen))
+        return 0
+    python = peers.interpreter("gluoncv")
+    if not python.exists():
+        parser.error("MXNet with GluonCV is not set up: python tools/peers.py gluoncv")
+    results = json.loads(RESULTS.read_text()) if RESULTS.exists() else {"models": {}}
+    mxnet, roiops, failed = None, None, []
+    for number, model in enumerate(chosen):
+        if mxnet is None:
+            mxnet = Worker(str(python), "mxnet_worker.py", args.threads)
+        if roiops is None:
+            roiops = Worker(sys.executable, "roiops_worker.py", args.threads)
+        row = check(model, mxnet, roiops, args.rounds)
+        results["models"][model.name] = row
+        if not row.get("agrees"):
+            failed.append(model.name)
+        print(
+            model.name,
+            json.dumps({k: row.get(k) for k in ("error", "worst", "agrees", "boxes", "ms")}),
+            flush=True,
+        )
+        for name, worker in (("mxnet", mxnet), ("roiops", roiops)):
+            if worker.process.poll() is not None:  # a crash: say so above, go on with a fresh process
+                print(f"  the {name} process ended with code {worker.process.returncode}", flush=True)
+        # MXNet keeps the memory of its models; a new process now and then gives it back.
+        if mxnet.process.poll() is not None or number % 4 == 3:
+            mxnet.close()
+            mxnet = None
+        if roiops.process.poll() is not None:
+            roiops = None
+    for worker in filter(None, (mxnet, roiops)):
+        worker.close()
+    if not args.dry:
+        results["about"] = about(args)
+        known = [m.name for m in models()]
+        results["models"] = {name: results["models"][name] for name in known if name in results["models"]}
+        RESULTS.parent.mkdir(parents=True, exist_ok=True)
+        RESULTS.write_text(json.dumps(results, indent=1) + "\n")
+        write_table(results)
+    print(
+        f"{len(chosen) - len(failed)} of {len(chosen)} agree"
+        + (f"; not: {', '.join(failed)}" if failed else "")
+    )
+    return 1 if failed else 0
+
+
+#: Small models for the tests, with the size of their input.
+GOLDEN = {
+    "gluon:mobilenet0.25": (1, 3, 64, 64),
+    "gluoncv:resnet18_v1b": (1, 3, 64, 64),
+    "gluoncv:ssd_300_mobilenet0.25_voc": (1, 3, 128, 128),
+    "gluoncv:yolo3_mobilenet0.25_coco": (1, 3, 96, 96),
+    "gluoncv:center_net_resnet18_v1b_dcnv2_voc": (1, 3, 64, 64),
+    "gluoncv:simple_pose_resnet18_v1b": (1, 3, 64, 64),
+    "retinaface_mobilenet0.25": (1, 3, 72, 100),
+    "mtcnn_onet": (4, 3, 48, 48),
+    "mobilefacenet": (1, 3, 112, 112),
+}
+
+
+def write_golden() -> int:
+    """The small models of the tests, as MXNet computes them."""
+    folder = ROOT / "tests" / "golden" / "models"
+    folder.mkdir(parents=True, exist_ok=True)
+    worker = Worker(str(peers.interpreter("gluoncv")), "mxnet_worker.py", 2)
+    for name, size in GOLDEN.items():
+        path = folder / (name.replace(":", "_") + ".npz")
+        answer = worker.ask(do="golden", name=name, path=str(path), size=size)
+        if "error" in answer:
+            raise SystemExit(f"{name}: {answer['error']}")
+        print(f"{path.relative_to(ROOT)}: {path.stat().st_size // 1024} KiB")
+    worker.close()
+    return 0
+
+
+def about(args) -> dict:
+    import numba
+
+    sys.path.insert(0, str(ROOT))
+    from roiops._version import __version__
+
+    return {
+        "mxnet": "MXNet 1.9.1",
+        "roiops": __version__,
+        "numpy": np.__version__,
+        "numba": numba.__version__,
+        "python": platform.python_version(),
+        "processor": processor(),
+        "threads": args.threads,
+        "rounds": args.rounds,
+        "date": date.today().isoformat(),
+    }
+
+
+if __name__ == "__main__":
+    sys.exit(main())

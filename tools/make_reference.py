@@ -1,0 +1,123 @@
+"""Write the reference of all operators, docs/reference/, from the registry.
+
+python tools/make_reference.py            # write it
+python tools/make_reference.py --check    # say whether it is up to date; exit code 1 if not
+"""
+
+import argparse
+import inspect
+import re
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+import roiops  # noqa: E402
+from roiops import registry  # noqa: E402
+
+FOLDER = ROOT / "docs" / "reference"
+FAMILIES = {
+    "roi": "Regions of interest",
+    "detection": "Detection",
+    "nn": "Network layers",
+    "loss": "Losses",
+    "tensor": "Tensors",
+}
+
+
+def family_of(prop) -> str:
+    parts = prop.__module__.split(".")
+    return parts[2] if len(parts) > 3 else "other"
+
+
+def entry(prop) -> list[str]:
+    """The section of one operator."""
+    name = registry.public_name(prop.name)
+    text = inspect.cleandoc(vars(prop).get("__doc__") or f"The operator {name}.")
+    summary, *details = re.sub(r":\w+:(`[^`]+`)", r"\1", text).split("\n\n")
+    docs = getattr(prop, "argument_docs", {})
+    lines = [f"## {name}", "", " ".join(summary.split()), ""]
+    for paragraph in details:
+        lines += [paragraph, ""]
+    others = sorted(
+        n for n in registry.list_operators(aliases=True) if registry.get(n) is prop and n != prop.name
+    )
+    if others:
+        lines += [f"Also called {', '.join(f'`{registry.public_name(n)}`' for n in others)}.", ""]
+    inputs = (
+        ["any number of arrays"] if prop.variadic else [f"`{n}`{told(docs.get(n))}" for n in prop.arguments]
+    )
+    lines += [f"- Inputs: {'; '.join(inputs) or 'none'}"]
+    if prop.aux:
+        lines += [f"- States: {'; '.join(f'`{n}`{told(docs.get(n))}' for n in prop.aux)}"]
+    seen = prop.outputs[: prop.visible_outputs] if prop.visible_outputs else prop.outputs
+    lines += [f"- Outputs: {', '.join(f'`{n}`' for n in seen)}", f"- Runs on: {', '.join(prop.devices)}", ""]
+    fields = [f for f in prop.param.fields.values() if f.name != prop.variadic]
+    if fields:
+        lines += ["| parameter | takes | default | |", "|---|---|---|---|"]
+        for field in fields:
+            default = "required" if field.required else f"`{field.format(field.default) or '(empty)'}`"
+            lines.append(f"| `{field.name}` | {cell(field.need)} | {default} | {cell(field.doc)} |")
+        lines.append("")
+    return lines
+
+
+def told(text) -> str:
+    return f": {' '.join(text.split())}" if text else ""
+
+
+def cell(text: str) -> str:
+    return " ".join(text.split()).replace("|", "\\|")
+
+
+def pages() -> dict[str, str]:
+    """File name to text."""
+    families: dict[str, list] = {}
+    for name in registry.list_operators():
+        prop = registry.get(name)
+        if prop.__module__.startswith(roiops.__name__ + "."):
+            families.setdefault(family_of(prop), []).append(prop)
+    index = [
+        "# Reference",
+        "",
+        "Every operator is a function of `roiops.sym` and of `roiops.nd`, with the same inputs and",
+        "parameters; `contrib.X` is in `sym.contrib` and `nd.contrib`. `tools/make_reference.py` writes",
+        "these pages from the operators' own declarations; `roiops ops NAME` prints the same.",
+        "",
+    ]
+    made = {}
+    for family, title in {**FAMILIES, "other": "Others"}.items():
+        props = sorted(families.get(family, ()), key=lambda p: registry.public_name(p.name).lower())
+        if not props:
+            continue
+        made[f"{family}.md"] = "\n".join([f"# {title}", "", *(line for p in props for line in entry(p))])
+        names = ", ".join(f"[{registry.public_name(p.name)}]({family}.md#{anchor(p)})" for p in props)
+        index += [f"## {title}", "", names, ""]
+    return {"index.md": "\n".join(index), **made}
+
+
+def anchor(prop) -> str:
+    return registry.public_name(prop.name).lower().replace(".", "")
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--check", action="store_true", help="write nothing")
+    args = parser.parse_args()
+    wanted = {name: text.rstrip("\n") + "\n" for name, text in pages().items()}
+    if not args.check:
+        FOLDER.mkdir(parents=True, exist_ok=True)
+        for name, text in wanted.items():
+            (FOLDER / name).write_text(text, encoding="utf-8")
+        return 0
+    stale = [n for n, text in wanted.items() if not (FOLDER / n).exists() or (FOLDER / n).read_text() != text]
+    if stale:
+        print(f"docs/reference is not up to date ({', '.join(stale)}): run python tools/make_reference.py")
+    return 1 if stale else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,246 @@
+"""Compile every CUDA kernel for several GPUs, with no GPU at hand, and see that none spills registers.
+
+    python tools/ptx_check.py            # writes the table in docs/gpu_kernels.md
+    python tools/ptx_check.py --check    # only compiles
+
+Each kernel is compiled to PTX for compute capabilities 7.5, 8.0 and 9.0 and assembled by ``ptxas -v``, in an
+environment of its own (``tools/peers.py cuda``): one dialect of each kernel in all dtypes, the others in
+float32 and for the newest GPU. Spilled registers, an array that is not in registers, or too much shared
+memory is an error. What the kernels compute is
+checked elsewhere, under the simulator; whether they run is for ``benchmarks/gpu_check.py`` on a real GPU.
+"""
+
+import argparse
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import time
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+
+import peers
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGE = ROOT / "docs" / "gpu_kernels.md"
+BEGIN, END = "<!-- table: tools/ptx_check.py -->", "<!-- end of table -->"
+
+CAPABILITIES = ((7, 5), (8, 0), (9, 0))
+DTYPES = ("float32", "float64", "float16", "bfloat16")
+# What a block may have of shared memory that is declared, not asked for at launch.
+MOST_SHARED = 48 * 1024
+# Stack that CUDA's own cosine and sine take, for the reduction of huge angles.
+MOST_STACK = 40
+
+
+def variants():
+    """``(kernel, dialect, dtype)`` of everything that is compiled, and whether for all GPUs."""
+    from roiops.kernels import geometry
+
+    families = {}
+    for dialect, rules in geometry.DIALECTS.items():
+        if dialect == "contrib.DeformablePSROIPooling":
+            family = "deformable"
+        elif dialect == "contrib.RROIAlign":
+            family = "rotated"
+        else:
+            maximum = rules.reduction in (geometry.MAX_INVALID_IS_ZERO, geometry.MAX_OF_VALID)
+            family = ("max_pixels" if rules.samples == geometry.PIXELS else "max") if maximum else "average"
+        # Dialects that differ in nothing are one kernel.
+        families.setdefault(family, {}).setdefault(rules, dialect)
+    kernels = {
+        "average": ("average_forward", "average_forward_nhwc", "average_tables", "boxes"),
+        "max": ("max_forward", "max_backward"),
+        "max_pixels": ("max_forward", "max_backward"),
+        "deformable": ("deformable_forward", "deformable_boxes", "deformable_data", "deformable_trans"),
+        "rotated": ("rotated_forward", "rotated_boxes", "rotated_backward"),
+    }
+    for family, dialects in families.items():
+        for kernel in kernels[family]:
+            for at, dialect in enumerate(dialects.values()):
+                for dtype in DTYPES if at == 0 else DTYPES[:1]:
+                    yield (kernel, dialect, dtype), at == 0
+    for dtype in DTYPES:
+        yield ("average_backward", "", dtype), True
+    yield ("order", "", ""), True
+
+
+def kernel_and_types(kernel, dialect, dtype):
+    """A dispatcher and the types of its arguments, as a launch would pass them."""
+    from numba import types as t
+
+    from roiops.kernels import geometry
+    from roiops.kernels.cuda import roi_average, roi_deformable, roi_max, roi_rotated, tiles
+
+    size, ints, sizes = t.int64, t.int32[::1], tiles.SIZES
+    boxes = t.int32[:, ::1]
+    if kernel == "order":
+        return tiles._order_kernel(sizes), (boxes, size, ints, ints)
+    rules = geometry.DIALECTS.get(dialect)
+    real = t.float64 if dtype == "float64" else t.float32
+    flat = {"bfloat16": t.uint16}.get(dtype, getattr(t, dtype, None))[::1]
+    strides, ratio = t.UniTuple(size, 4), t.UniTuple(size, 2)
+    rois, trans = t.Array(real, 2, "C"), t.Array(real, 4, "C")
+    lists = (ints, ints, boxes)
+    many = (size,) * 20
+    table = {
+        "average_forward": lambda: (
+            roi_average.forward_kernel(rules, dtype, False, sizes),
+            (flat, strides, *many[:3], rois, real, ratio, *many[:6], flat),
+        ),
+        "average_forward_nhwc": lambda: (
+            roi_average.forward_kernel(rules, dtype, True, sizes),
+            (flat, strides, *many[:3], rois, real, ratio, *many[:6], flat),
+        ),
+        "average_tables": lambda: (
+            roi_average.tables_kernel(rules),
+            (rois, real, ratio, *many[:5], boxes, real[::1]),
+        ),
+        "average_backward": lambda: (
+            roi_average.backward_kernel(dtype, True, sizes),
+            (flat, boxes, real[::1], *lists, *many[:8], flat),
+        ),
+        "boxes": lambda: (tiles._boxes_kernel(rules), (rois, real, ratio, *many[:5], boxes)),
+        "max_forward": lambda: (
+            roi_max.forward_kernel(rules, dtype, False, True),
+            (flat, strides, *many[:3], rois, real, ratio, *many[:5], real, flat, ints),
+        ),
+        "max_backward": lambda: (
+            roi_max.backward_kernel(rules, dtype, True, sizes),
+            (flat, ints, rois, *lists, real, ratio, *many[:8], flat),
+        ),
+        "deformable_forward": lambda: (
+            roi_deformable.forward_kernel(rules, dtype),
+            (flat, strides, *many[:3], rois, trans, real, real, *many[:5], flat),
+        ),
+        "deformable_boxes": lambda: (
+            roi_deformable._boxes_kernel(rules),
+            (rois, trans, real, real, *many[:6], boxes),
+        ),
+        "deformable_data": lambda: (
+            roi_deformable.data_kernel(rules, dtype, True, sizes),
+            (flat, rois, trans, *lists, real, real, *many[:8], flat),
+        ),
+        "deformable_trans": lambda: (
+            roi_deformable.trans_kernel(rules, dtype, True, sizes),
+            (flat, flat, strides, *many[:3], rois, trans, real, real, *many[:5], flat),
+        ),
+        "rotated_forward": lambda: (
+            roi_rotated.forward_kernel(rules, dtype, False),
+            (flat, strides, *many[:3], rois, real, ratio, *many[:3], flat),
+        ),
+        "rotated_boxes": lambda: (roi_rotated._boxes_kernel(dtype), (rois, real, *many[:3], boxes)),
+        "rotated_backward": lambda: (
+            roi_rotated.backward_kernel(rules, dtype, True, sizes),
+            (flat, rois, *lists, real, ratio, *many[:6], flat),
+        ),
+    }
+    return table[kernel]()
+
+
+def ptxas() -> str:
+    import nvidia
+
+    (found,) = sorted(Path(nvidia.__path__[0]).glob("*/bin/ptxas"))
+    return str(found)
+
+
+def compile_one(job):
+    """``{capability: (registers, shared memory, stack frame, spills)}`` of one variant."""
+    variant, first = job
+    import numba.cuda.api
+    import numba.cuda.compiler
+    import numba.cuda.dispatcher
+    from numba import cuda
+
+    class Device:
+        compute_capability = CAPABILITIES[0]
+
+    # Without a driver there is no current device to ask; the compiler wants no more than this of it.
+    for module in (numba.cuda.api, numba.cuda.compiler, numba.cuda.dispatcher):
+        module.get_current_device = Device
+    kernel, types = kernel_and_types(*variant)
+    result = {}
+    for capability in CAPABILITIES if first else CAPABILITIES[-1:]:
+        Device.compute_capability = capability
+        ptx, _ = cuda.compile_ptx(kernel.py_func, types, cc=capability)
+        with tempfile.NamedTemporaryFile("w", suffix=".ptx") as file:
+            file.write(ptx)
+            file.flush()
+            command = [ptxas(), "-v", "-arch=sm_{}{}".format(*capability), file.name, "-o", "/dev/null"]
+            most = kernel.targetoptions.get("max_registers")
+            command += ["--maxrregcount", str(most)] if most else []
+            told = subprocess.run(command, capture_output=True, text=True)
+        if told.returncode:
+            raise SystemExit(f"ptx_check: {variant}: ptxas failed for {capability}:\n{told.stderr}")
+        stack, stores, loads = (
+            int(n) for n in re.search(
+                r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads", told.stderr
+            ).groups()
+        )  # fmt: skip
+        registers = int(re.search(r"Used (\d+) registers", told.stderr)[1])
+        shared = re.search(r"(\d+) bytes smem", told.stderr)
+        result[capability] = (registers, int(shared[1]) if shared else 0, stack, stores + loads)
+    return variant, result
+
+
+def table(results) -> str:
+    """A Markdown table: for each kernel and dtype, the most over its dialects."""
+    rows = {}
+    for (kernel, _, dtype), found in results.items():
+        rows.setdefault((kernel, dtype), []).append(found)
+    names = ", ".join("{}.{}".format(*c) for c in CAPABILITIES)
+    lines = [
+        f"| kernel | dtype | dialects | registers a thread, on {names} | shared memory, bytes | spills |",
+        "|---|---|---|---|---|---|",
+    ]
+    for (kernel, dtype), found in sorted(
+        rows.items(), key=lambda row: (row[0][0], DTYPES.index(row[0][1] or "float32"))
+    ):
+        registers = ", ".join(str(max(one[c][0] for one in found if c in one)) for c in CAPABILITIES)
+        shared = max(numbers[1] for one in found for numbers in one.values())
+        spills = max(numbers[3] for one in found for numbers in one.values())
+        lines.append(f"| `{kernel}` | {dtype or 'any'} | {len(found)} | {registers} | {shared} | {spills} |")
+    return "\n".join(lines)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--check", action="store_true", help="write nothing")
+    parser.add_argument("--only", default="", help="kernels whose name holds this")
+    args = parser.parse_args()
+    python = peers.interpreter("cuda")
+    if Path(sys.executable).absolute() != python.absolute():
+        peers.set_up("cuda")
+        environment = {**os.environ, "PYTHONPATH": str(ROOT), "ROIOPS_CACHE": "0"}
+        environment.pop("NUMBA_ENABLE_CUDASIM", None)
+        sys.exit(subprocess.run([python, __file__, *sys.argv[1:]], env=environment).returncode)
+    started = time.perf_counter()
+    wanted = [variant for variant in variants() if args.only in variant[0][0]]
+    with ProcessPoolExecutor() as pool:
+        results = dict(pool.map(compile_one, wanted))
+    bad = [
+        f"{kernel} ({dialect}, {dtype}), compute capability {major}.{minor}: {stack} bytes of stack, "
+        f"{spills} of spills, {shared} of shared memory"
+        for (kernel, dialect, dtype), found in results.items()
+        for (major, minor), (_, shared, stack, spills) in found.items()
+        if stack > MOST_STACK or spills or shared > MOST_SHARED
+    ]
+    if not args.check and not args.only:
+        text = PAGE.read_text()
+        head, tail = text[: text.index(BEGIN) + len(BEGIN)], text[text.index(END) :]
+        PAGE.write_text(f"{head}\n{table(results)}\n{tail}")
+    else:
+        print(table(results))
+    seconds = time.perf_counter() - started
+    print(
+        f"ptx_check: {len(results)} kernels, {len(CAPABILITIES)} architectures, {seconds:.0f} s",
+        file=sys.stderr,
+    )
+    if bad:
+        sys.exit("ptx_check: registers are spilled:\n" + "\n".join(bad))
+
+
+if __name__ == "__main__":
+    main()
