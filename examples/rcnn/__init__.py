@@ -1,0 +1,1 @@
+"""Faster R-CNN and R-FCN, trained, evaluated and shown with roiops alone."""
