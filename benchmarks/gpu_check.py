@@ -1,0 +1,449 @@
+"""Check and time the CUDA kernels on a real GPU, in one command and under eight minutes.
+
+    python benchmarks/gpu_check.py                            # all of it
+    python benchmarks/gpu_check.py --no-timing                # only whether the numbers are right
+    NUMBA_ENABLE_CUDASIM=1 NUMBA_DISABLE_JIT=1 python benchmarks/gpu_check.py      # a dry run, without a GPU
+
+1. Every operator, dialect and dtype against the golden files and the CPU kernels, with good and with hostile
+   boxes; gradients over twenty runs, which must be equal to the last bit.
+2. Times of the workloads of the CPU benchmark and one larger, by device events, the median of rotating inputs
+   that the cache cannot hold; beside torchvision's CUDA operators where torchvision is installed, and as a
+   part of the bandwidth that a copy on the device reaches.
+3. ``benchmarks/results/gpu_check.json`` and ``.md``.
+
+A dry run goes through the same code in numba's simulator on small cases, times nothing and writes nothing.
+"""
+
+import argparse
+import datetime
+import functools
+import json
+import math
+import statistics
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+
+ROOT = Path(__file__).resolve().parent.parent
+for folder in (ROOT, ROOT / "tests", ROOT / "tests" / "operators", ROOT / "tests" / "cuda"):
+    sys.path.insert(0, str(folder))
+
+import calls  # noqa: E402
+import golden_files  # noqa: E402
+from roi_cases import SEPARABLE, random_rois, with_sizes  # noqa: E402
+
+import roiops  # noqa: E402
+from roiops.context import cpu  # noqa: E402
+from roiops.kernels.cuda import runtime, tiles  # noqa: E402
+from roiops.operators.base import OpContext  # noqa: E402
+from roiops.operators.imperative import Invocation  # noqa: E402
+from roiops.registry import get  # noqa: E402
+
+RESULTS = ROOT / "benchmarks" / "results"
+DRY = runtime.SIMULATOR
+DTYPES = ("float32", "float16", "float64")
+
+# name: data shape, ROIs, their least and greatest side in pixels, bins, scale
+WORKLOADS = {
+    "C4 head": ((1, 1024, 38, 50), 300, (32, 600), 14, 1 / 16),
+    "VGG head": ((1, 512, 38, 63), 300, (32, 600), 7, 1 / 16),
+    "FPN P2": ((1, 256, 200, 272), 512, (16, 112), 7, 1 / 4),
+    "FPN P4": ((2, 256, 50, 68), 512, (100, 448), 7, 1 / 16),
+    "mask head": ((1, 256, 200, 272), 100, (32, 300), 14, 1 / 4),
+    "8 images": ((8, 256, 200, 272), 4096, (16, 112), 7, 1 / 4),
+}
+PS_WORKLOADS = {
+    "R-FCN 21": ((1, 49 * 21, 38, 63), 300, (32, 600), 7, 1 / 16),
+    "R-FCN 81": ((1, 49 * 81, 38, 63), 300, (32, 600), 7, 1 / 16),
+}
+# label: operator, parameters, torchvision's counterpart
+TIMED = {
+    "ROIPooling": ("ROIPooling", {"dialect": "torchvision"}, "roi_pool"),
+    "ROIAlign, 2 samples": ("ROIAlign", {"sampling_ratio": 2}, "roi_align"),
+    "ROIAlign, adaptive": ("ROIAlign", {"sampling_ratio": 0}, "roi_align"),
+    "ROIAlign, 2 samples, max": ("ROIAlign", {"sampling_ratio": 2, "mode": "max"}, None),
+}
+PS_TIMED = {
+    "PSROIPooling": ("PSROIPooling", {"dialect": "torchvision"}, "ps_roi_pool"),
+    "PSROIAlign": ("PSROIAlign", {"dialect": "torchvision", "sampling_ratio": 2}, "ps_roi_align"),
+}
+# More than the last-level cache of any GPU.
+ROTATED_BYTES = 512 << 20
+
+
+# -- running an operator on the device -------------------------------------------------------------------
+
+
+class OnDevice:
+    """An operator bound to device arrays."""
+
+    def __init__(self, name, params, arrays):
+        prop = get(name).create(params)
+        arrays = [runtime.to_device(np.ascontiguousarray(a)) for a in arrays]
+        self.invocation = Invocation(
+            prop, arrays, ctx=OpContext(roiops.gpu(0), prop.label), empty=runtime.empty
+        )
+        self.grads = [runtime.empty(a.shape, a.dtype) for a in arrays]
+        self.reqs = ["write" if n in ("data", "trans") else "null" for n in prop.list_arguments()]
+
+    def forward(self):
+        self.invocation.forward()
+
+    def backward(self, head):
+        invocation = self.invocation
+        hidden = len(invocation.outputs) - invocation.prop.num_visible_outputs
+        invocation.op.backward(
+            invocation.ctx,
+            [head, *[None] * hidden],
+            invocation.in_data,
+            invocation.outputs,
+            self.reqs,
+            self.grads,
+            [],
+        )
+
+    def results(self, head):
+        """As :func:`calls.results`, on the host."""
+        self.forward()
+        found = {f"out{i}": runtime.to_host(out) for i, out in enumerate(self.invocation.outputs)}
+        if head is not None:
+            self.backward(runtime.to_device(np.ascontiguousarray(head)))
+            names = self.invocation.prop.list_arguments()
+            for name, grad, req in zip(names, self.grads, self.reqs, strict=True):
+                if req == "write":
+                    found[f"grad_{name}"] = runtime.to_host(grad)
+        return found
+
+
+class Report:
+    """What was checked, and what failed."""
+
+    def __init__(self):
+        self.passed, self.failed = 0, []
+
+    def check(self, what, function):
+        try:
+            function()
+        except Exception as error:  # every kind of failure belongs into the report
+            self.failed.append(f"{what}: {type(error).__name__}: {error}")
+            print(f"FAILED {self.failed[-1]}", file=sys.stderr)
+        else:
+            self.passed += 1
+
+
+# -- 1. numbers ------------------------------------------------------------------------------------------
+
+
+def check_golden(report):
+    for name in golden_files.names("roi"):
+        for case in golden_files.load(name)[:: 12 if DRY else 1]:
+            report.check(f"golden {case}", lambda case=case: _golden(case))
+
+
+def _golden(case):
+    operator, params, arrays = calls.from_peer(case)
+    head = case.arrays.get("grad_out")
+    found = OnDevice(operator, params, arrays).results(head)
+    calls.agree(found["out0"], case["out"], "output")
+    if "argmax" in case and case.file != "chainer_roi_pooling_2d":
+        calls.agree(found["out1"], case["argmax"], "argmax")
+    for grad in ("grad_data", "grad_trans"):
+        if grad in case:
+            terms = OnDevice(operator, params, arrays).results(abs(head))[grad]
+            calls.agree(found[grad], case[grad], grad, lambda terms=terms: abs(terms))
+
+
+def large_cases():
+    """Each dialect on a map of the size of real ones; small ones in a dry run."""
+    random = np.random.default_rng(3)
+    height, width, count = (9, 11, 4) if DRY else (50, 68, 200)
+    for dialect, name, given in SEPARABLE[:: 6 if DRY else 1]:
+        bins = 3 if DRY else 7
+        params, channels = with_sizes(name, given, (bins, bins), 0.25, 2, 3 if DRY else 20, bins)
+        data = random.standard_normal((2, channels, height, width))
+        rois = random_rois(random, count, 2, height, width, 0.25)
+        head = random.standard_normal((count, 3 if DRY else 20, bins, bins))
+        yield dialect, name, params, [data, rois], head
+
+
+def check_against_cpu(report):
+    cases = [(label, *case) for label, case in calls.random_cases().items()][:: 9 if DRY else 1]
+    for label, name, params, arrays, head in (*cases, *large_cases()):
+        for dtype in DTYPES:
+            report.check(
+                f"{label}, {dtype}",
+                lambda case=(name, params, arrays, head), dtype=dtype: _as_cpu(*case, dtype),
+            )
+
+
+def _as_cpu(name, params, arrays, head, dtype):
+    arrays = [arrays[0].astype(dtype), *arrays[1:]]
+    head = head.astype(dtype)
+    found = OnDevice(name, params, arrays).results(head)
+    expected = calls.results(calls.invoke(name, params, arrays, cpu()), head)
+    terms = {}
+
+    def absolute(key):
+        if not terms:
+            terms.update(calls.results(calls.invoke(name, params, arrays, cpu()), abs(head)))
+        return abs(terms[key])
+
+    for key, value in found.items():
+        calls.agree(
+            value, expected[key], key, (lambda key=key: absolute(key)) if key.startswith("grad") else None
+        )
+
+
+def check_determinism(report):
+    for label, name, params, arrays, head in large_cases():
+        report.check(f"{label}, twenty runs", lambda case=(name, params, arrays, head): _repeats(*case))
+
+
+def _repeats(name, params, arrays, head):
+    arrays = [arrays[0].astype(np.float32), *arrays[1:]]
+    operator = OnDevice(name, params, arrays)
+    first = operator.results(head.astype(np.float32))
+    for _ in range(2 if DRY else 19):
+        again = operator.results(head.astype(np.float32))
+        for key, value in first.items():
+            if not np.array_equal(value, again[key], equal_nan=True):
+                raise AssertionError(f"{key} differs from run to run")
+
+
+# -- 2. times --------------------------------------------------------------------------------------------
+
+
+def boxes(random, shape, count, sides, scale):
+    """ROIs whose sides are spread evenly on a logarithmic scale, all on the image."""
+    height, width = shape[2] / scale, shape[3] / scale
+    size = np.exp(random.uniform(*np.log(sides), (count, 2)))
+    size = np.minimum(size, [width - 1, height - 1])
+    near = random.uniform(0, 1, (count, 2)) * ([width, height] - size)
+    image = np.sort(random.integers(0, shape[0], count))[:, None]
+    return np.concatenate([image, near, near + size], axis=1).astype(np.float32)
+
+
+def milliseconds(calls_, seconds=1.0):
+    """The median time of a list of calls that use different memory, by device events."""
+    cuda, stream = runtime.cuda, runtime.stream()
+    for call in calls_[:2]:
+        call()
+    cuda.synchronize()
+    times, until, turn = [], time.perf_counter() + seconds, 0
+    while turn < 10 or (time.perf_counter() < until and turn < 60):
+        start, stop = cuda.event(), cuda.event()
+        start.record(stream)
+        calls_[turn % len(calls_)]()
+        stop.record(stream)
+        stop.synchronize()
+        times.append(cuda.event_elapsed_time(start, stop))
+        turn += 1
+    return statistics.median(times)
+
+
+def copies_for(size):
+    return max(2, min(16, ROTATED_BYTES // max(size, 1) + 1))
+
+
+def copy_bandwidth():
+    """Bytes a millisecond that a copy on the device reads and writes."""
+    size = 256 << 20
+    pairs = [
+        (runtime.zeros((size // 4,), np.float32), runtime.empty((size // 4,), np.float32)) for _ in range(2)
+    ]
+    kernel = runtime._copy_kernel()
+
+    def copy(source, target):
+        return lambda: runtime.launch(kernel, 1 << 16, 256, source, target)
+
+    return 2 * size / milliseconds([copy(*pair) for pair in pairs])
+
+
+def torchvision_calls(torch, kind, data, rois, scale, bins, ratio):
+    """Forward and backward of torchvision's operator on the same memory, or None."""
+    if kind is None:
+        return None
+    ops = torch.ops.torchvision
+    images, channels, height, width = data.shape
+    shape = (images, channels, height, width)
+    if kind == "roi_pool":
+        _, places = ops.roi_pool(data, rois, scale, bins, bins)
+        return (
+            lambda: ops.roi_pool(data, rois, scale, bins, bins),
+            lambda head: ops._roi_pool_backward(head, rois, places, scale, bins, bins, *shape),
+        )
+    if kind == "roi_align":
+        return (
+            lambda: ops.roi_align(data, rois, scale, bins, bins, ratio, True),
+            lambda head: ops._roi_align_backward(head, rois, scale, bins, bins, *shape, ratio, True),
+        )
+    if kind == "ps_roi_pool":
+        _, mapping = ops.ps_roi_pool(data, rois, scale, bins, bins)
+        return (
+            lambda: ops.ps_roi_pool(data, rois, scale, bins, bins),
+            lambda head: ops._ps_roi_pool_backward(head, rois, mapping, scale, bins, bins, *shape),
+        )
+    _, mapping = ops.ps_roi_align(data, rois, scale, bins, bins, ratio)
+    return (
+        lambda: ops.ps_roi_align(data, rois, scale, bins, bins, ratio),
+        lambda head: ops._ps_roi_align_backward(head, rois, mapping, scale, bins, bins, ratio, *shape),
+    )
+
+
+def import_torchvision():
+    try:
+        import torch
+        import torchvision
+    except ImportError:
+        return None, None
+    return (torch, torchvision.__version__) if torch.cuda.is_available() else (None, None)
+
+
+def time_one(label, workload, timed, torch, bandwidth):
+    shape, count, sides, bins, scale = workload
+    name, params, kind = timed
+    random = np.random.default_rng(5)
+    params = {**params, "pooled_size": (bins, bins), "spatial_scale": scale}
+    channels = shape[1]
+    if name.startswith("PS"):
+        channels = params["output_dim"] = shape[1] // bins**2
+    rois = boxes(random, shape, count, sides, scale)
+    size = 4 * math.prod(shape)
+    out_size = 4 * count * channels * bins * bins
+    operators, heads = [], []
+    for _ in range(copies_for(size + out_size)):
+        operators.append(OnDevice(name, params, [random.standard_normal(shape, dtype=np.float32), rois]))
+        heads.append(
+            runtime.to_device(random.standard_normal((count, channels, bins, bins), dtype=np.float32))
+        )
+    row = {
+        "workload": label,
+        "forward_ms": milliseconds([op.forward for op in operators]),
+        "backward_ms": milliseconds(
+            [lambda op=op, head=head: op.backward(head) for op, head in zip(operators, heads, strict=True)]
+        ),
+        "least_ms": (size + out_size) / bandwidth,
+    }
+    if torch is not None and kind is not None:
+        ratio = params.get("sampling_ratio", 0) or -1
+        theirs = []
+        for op, head in zip(operators, heads, strict=True):
+            data, boxes_, head = (torch.as_tensor(a, device="cuda") for a in (*op.invocation.in_data, head))
+            forward, backward = torchvision_calls(torch, kind, data, boxes_, scale, bins, ratio)
+            theirs.append((forward, functools.partial(backward, head)))
+        with torch.cuda.stream(torch.cuda.ExternalStream(runtime.stream_pointer())):
+            row["torchvision_forward_ms"] = milliseconds([forward for forward, _ in theirs])
+            row["torchvision_backward_ms"] = milliseconds([backward for _, backward in theirs])
+    return row
+
+
+def time_all():
+    torch, version = import_torchvision()
+    bandwidth = copy_bandwidth()
+    rows = []
+    for workloads, operators in ((WORKLOADS, TIMED), (PS_WORKLOADS, PS_TIMED)):
+        for label, workload in workloads.items():
+            for operator, timed in operators.items():
+                row = {"operator": operator} | time_one(label, workload, timed, torch, bandwidth)
+                rows.append(row)
+                print("  ".join(f"{k}={v:.3f}" if isinstance(v, float) else str(v) for k, v in row.items()))
+    return {"torchvision": version, "copy_gigabytes_a_second": bandwidth / 1e6, "rows": rows}
+
+
+# -- 3. report -------------------------------------------------------------------------------------------
+
+
+def geometric_mean(values):
+    return math.exp(sum(map(math.log, values)) / len(values))
+
+
+def markdown(result) -> str:
+    lines = [
+        f"# GPU check, {result['date']}",
+        "",
+        f"{result['device']}; roiops {result['roiops']}, numba {result['numba']}. "
+        f"{result['passed']} checks passed, {len(result['failed'])} failed.",
+        "",
+        *(f"- {failure}" for failure in result["failed"]),
+    ]
+    if "times" not in result:
+        return "\n".join(lines) + "\n"
+    times = result["times"]
+    lines += [
+        "",
+        "Times in milliseconds, median by device events. A copy on the device moves "
+        f"{times['copy_gigabytes_a_second']:.0f} GB/s; *least* is the time in which it would read the input "
+        f"and write the output once. torchvision {times['torchvision'] or 'is not installed'}.",
+        "",
+        "| operator | workload | forward | torchvision | ratio | least | backward | torchvision | ratio |",
+        "|---|---|---|---|---|---|---|---|---|",
+    ]
+    ratios = {"forward": [], "backward": []}
+    for row in times["rows"]:
+        cells = [row["operator"], row["workload"]]
+        for way in ("forward", "backward"):
+            theirs = row.get(f"torchvision_{way}_ms")
+            cells += [f"{row[f'{way}_ms']:.3f}", f"{theirs:.3f}" if theirs else "-"]
+            cells.append(f"{theirs / row[f'{way}_ms']:.2f}" if theirs else "-")
+            if theirs:
+                ratios[way].append(theirs / row[f"{way}_ms"])
+            if way == "forward":
+                cells.append(f"{row['least_ms']:.3f}")
+        lines.append("| " + " | ".join(cells) + " |")
+    for way, found in ratios.items():
+        if found:
+            mean = geometric_mean(found)
+            lines += ["", f"{way.capitalize()}: {mean:.2f} times torchvision's speed as a geometric mean, "
+                          f"{min(found):.2f} at least."]  # fmt: skip
+    return "\n".join(lines) + "\n"
+
+
+def device_name() -> str:
+    name = runtime.cuda.get_current_device().name
+    return name.decode() if isinstance(name, bytes) else str(name)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--no-timing", action="store_true", help="only check the numbers")
+    args = parser.parse_args()
+    started = time.perf_counter()
+    if DRY:
+        import scheduler
+
+        scheduler.install()
+        tiles.SIZES = tiles.Sizes(2, 3, 2, 2, 3, 2, 24, 5, 16)
+        runtime.MOST_BLOCKS = 3
+    report = Report()
+    for check in (check_golden, check_against_cpu, check_determinism):
+        begun = time.perf_counter()
+        check(report)
+        print(f"{check.__name__}: {report.passed} passed, {len(report.failed)} failed so far, "
+              f"{time.perf_counter() - begun:.0f} s")  # fmt: skip
+    if DRY:
+        print("dry run in the simulator: no times, nothing written")
+        return bool(report.failed)
+    import numba
+
+    result = {
+        "date": datetime.date.today().isoformat(),
+        "device": device_name(),
+        "roiops": roiops.__version__,
+        "numba": numba.__version__,
+        "passed": report.passed,
+        "failed": report.failed,
+    }
+    if not args.no_timing:
+        result["times"] = time_all()
+    result["seconds"] = round(time.perf_counter() - started)
+    RESULTS.mkdir(exist_ok=True)
+    (RESULTS / "gpu_check.json").write_text(json.dumps(result, indent=1) + "\n")
+    (RESULTS / "gpu_check.md").write_text(markdown(result))
+    print(f"written to {RESULTS / 'gpu_check.md'} in {result['seconds']} s")
+    return bool(report.failed)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

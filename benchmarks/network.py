@@ -1,0 +1,291 @@
+"""Networks at 1x3x600x800 against real MXNet 1.9.1 (oneDNN), forward, for inference.
+
+    python benchmarks/network.py                          # all networks, with 1 and with 2 threads
+    python benchmarks/network.py --networks vgg16 --threads 1
+
+Both sides run the same symbol code in processes of their own, with the same weights and as many threads, and
+take turns, one forward pass each. Their outputs must agree before anything is timed. tools/peers.py sets up
+MXNet. The result is written to benchmarks/results/network.{json,md}.
+"""
+
+import argparse
+import datetime
+import importlib
+import json
+import os
+import platform
+import statistics
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+
+ROOT = Path(__file__).resolve().parent.parent
+PEER = ROOT / ".peers" / "mxnet" / "bin" / "python"
+HEIGHT, WIDTH = 600, 800
+ROUNDS = 15
+#: Worst difference of an output, relative to its largest entry.
+AGREEMENT = 1e-4
+
+
+# -- the networks, in the words that both libraries understand -----------------------------------------------
+
+
+def vgg16_features(mx):
+    x = mx.sym.Variable("data")
+    for block, (count, filters) in enumerate([(2, 64), (2, 128), (3, 256), (3, 512), (3, 512)], 1):
+        for i in range(1, count + 1):
+            name = f"{block}_{i}"
+            x = mx.sym.Convolution(x, kernel=(3, 3), pad=(1, 1), num_filter=filters, name="conv" + name)
+            x = mx.sym.Activation(x, act_type="relu", name="relu" + name)
+        if block < 5:
+            x = mx.sym.Pooling(x, kernel=(2, 2), stride=(2, 2), pool_type="max", name=f"pool{block}")
+    return x
+
+
+def vgg16(mx):
+    return vgg16_features(mx)
+
+
+def resnet50(mx):
+    def unit(x, filters, kernel, stride, name, relu=True):
+        pad = (kernel // 2, kernel // 2)
+        x = mx.sym.Convolution(
+            x,
+            kernel=(kernel, kernel),
+            stride=(stride, stride),
+            pad=pad,
+            num_filter=filters,
+            no_bias=True,
+            name=name,
+        )
+        x = mx.sym.BatchNorm(x, fix_gamma=False, eps=2e-5, name=name + "_bn")
+        return mx.sym.Activation(x, act_type="relu", name=name + "_relu") if relu else x
+
+    x = unit(mx.sym.Variable("data"), 64, 7, 2, "conv0")
+    x = mx.sym.Pooling(x, kernel=(3, 3), stride=(2, 2), pad=(1, 1), pool_type="max", name="pool0")
+    for stage, (count, filters) in enumerate([(3, 64), (4, 128), (6, 256), (3, 512)], 1):
+        for i in range(count):
+            name = f"stage{stage}_{i}_"
+            stride = 2 if stage > 1 and i == 0 else 1
+            y = unit(x, filters, 1, stride, name + "a")
+            y = unit(y, filters, 3, 1, name + "b")
+            y = unit(y, 4 * filters, 1, 1, name + "c", relu=False)
+            short = unit(x, 4 * filters, 1, stride, name + "short", relu=False) if i == 0 else x
+            x = mx.sym.Activation(y + short, act_type="relu", name=name + "relu")
+    return x
+
+
+def faster_rcnn_vgg16(mx):
+    """The test graph: 300 proposals, ROIPooling, two large fully connected layers."""
+    features = vgg16_features(mx)
+    rpn = mx.sym.Convolution(features, kernel=(3, 3), pad=(1, 1), num_filter=512, name="rpn_conv_3x3")
+    rpn = mx.sym.Activation(rpn, act_type="relu", name="rpn_relu")
+    score = mx.sym.Convolution(rpn, kernel=(1, 1), num_filter=18, name="rpn_cls_score")
+    boxes = mx.sym.Convolution(rpn, kernel=(1, 1), num_filter=36, name="rpn_bbox_pred")
+    rows = mx.sym.Reshape(score, shape=(0, 2, -1, 0), name="rpn_cls_score_reshape")
+    prob = mx.sym.SoftmaxActivation(rows, mode="channel", name="rpn_cls_prob")
+    prob = mx.sym.Reshape(prob, shape=(0, 18, -1, 0), name="rpn_cls_prob_reshape")
+    rois = mx.sym.contrib.Proposal(
+        prob, boxes, mx.sym.Variable("im_info"), feature_stride=16, scales=(8, 16, 32), ratios=(0.5, 1, 2),
+        rpn_pre_nms_top_n=6000, rpn_post_nms_top_n=300, threshold=0.7, rpn_min_size=16, name="rois",
+    )  # fmt: skip
+    x = mx.sym.ROIPooling(features, rois, pooled_size=(7, 7), spatial_scale=1 / 16, name="roi_pool5")
+    for i in (6, 7):
+        x = mx.sym.FullyConnected(x, num_hidden=4096, name=f"fc{i}")
+        x = mx.sym.Activation(x, act_type="relu", name=f"relu{i}")
+    classes = mx.sym.softmax(mx.sym.FullyConnected(x, num_hidden=21, name="cls_score"), name="cls_prob")
+    deltas = mx.sym.FullyConnected(x, num_hidden=84, name="bbox_pred")
+    return mx.sym.Group([score, boxes, rois, classes, deltas])
+
+
+NETWORKS = {f.__name__: f for f in (vgg16, resnet50, faster_rcnn_vgg16)}
+#: Outputs before any sorting; what comes after may differ where two scores are within rounding.
+COMPARED = {"vgg16": 1, "resnet50": 1, "faster_rcnn_vgg16": 2}
+
+
+# -- one side, in a process of its own -----------------------------------------------------------------------
+
+
+def work(library, name, folder):
+    """Bind, write the outputs to ``folder``, then time one forward pass for each line of input."""
+    mx = importlib.import_module(library)
+    net = NETWORKS[name](mx)
+    shapes = {"data": (1, 3, HEIGHT, WIDTH)}
+    if "im_info" in net.list_arguments():
+        shapes["im_info"] = (1, 3)
+    executor = net.simple_bind(mx.cpu(), grad_req="null", **shapes)
+    rng = np.random.RandomState(0)
+    for array_name in sorted(executor.arg_dict):
+        array = executor.arg_dict[array_name]
+        value = rng.standard_normal(array.shape).astype(np.float32)
+        if array_name.endswith("weight"):
+            value *= np.sqrt(2 / np.prod(array.shape[1:])).astype(np.float32)
+        elif array_name != "data":
+            value *= np.float32(0.1)
+        if array_name.endswith("gamma"):
+            value += np.float32(0.5)
+        array[:] = np.float32([[HEIGHT, WIDTH, 1]]) if array_name == "im_info" else value
+    for array_name in sorted(executor.aux_dict):
+        value = rng.uniform(0.5, 1.5, executor.aux_dict[array_name].shape).astype(np.float32)
+        executor.aux_dict[array_name][:] = value
+
+    def run():
+        return [output.asnumpy() for output in executor.forward(is_train=False)]
+
+    np.savez(Path(folder) / (library + ".npz"), *run())
+    for _ in range(2):
+        run()
+    print("ready", flush=True)
+    for _ in sys.stdin:
+        start, cpu = time.perf_counter(), time.process_time()
+        run()
+        print(time.perf_counter() - start, time.process_time() - cpu, flush=True)
+
+
+# -- both sides in turn --------------------------------------------------------------------------------------
+
+
+def start(python, library, name, threads, folder):
+    environment = dict(os.environ, PYTHONPATH=str(ROOT) if library == "roiops" else "")
+    for variable in ("OMP_NUM_THREADS", "NUMBA_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+        environment[variable] = str(threads)
+    command = [str(python), "-W", "ignore", __file__, "--worker", library, name, str(folder)]
+    return subprocess.Popen(
+        command,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environment,
+    )
+
+
+def ask(process):
+    process.stdin.write("go\n")
+    process.stdin.flush()
+    return tuple(map(float, process.stdout.readline().split()))
+
+
+def await_ready(process):
+    for line in process.stdout:
+        if line.strip() == "ready":
+            return
+    raise SystemExit("a worker failed:\n" + process.stderr.read())
+
+
+def disagreement(folder, name):
+    """The worst relative difference of the outputs that are compared."""
+    with np.load(folder / "roiops.npz") as ours, np.load(folder / "mxnet.npz") as theirs:
+        worst = 0.0
+        for key in theirs.files[: COMPARED[name]]:
+            a, b = ours[key], theirs[key]
+            assert a.shape == b.shape, (name, key, a.shape, b.shape)
+            worst = max(worst, float(np.abs(a - b).max() / np.abs(b).max()))
+        return worst
+
+
+def measure(name, threads, rounds, folder):
+    processes = {
+        "roiops": start(sys.executable, "roiops", name, threads, folder),
+        "mxnet": start(PEER, "mxnet", name, threads, folder),
+    }
+    try:
+        for process in processes.values():
+            await_ready(process)
+        difference = disagreement(folder, name)
+        if difference > AGREEMENT:
+            raise SystemExit(f"{name}: outputs differ by {difference:.1e} relative; nothing was timed")
+        times = {library: [] for library in processes}
+        for _ in range(rounds):
+            for library, process in processes.items():
+                times[library].append(ask(process))
+    finally:
+        for process in processes.values():
+            process.kill()
+            process.wait()
+    wall = {library: [time for time, _ in pairs] for library, pairs in times.items()}
+    cpu = {library: statistics.median(time for _, time in pairs) for library, pairs in times.items()}
+    return {
+        "network": name,
+        "threads": threads,
+        "difference": difference,
+        "roiops_s": statistics.median(wall["roiops"]),
+        "mxnet_s": statistics.median(wall["mxnet"]),
+        # Of two passes in turn, so that what else the machine does weighs on both.
+        "ratio": statistics.median(b / a for a, b in zip(wall["roiops"], wall["mxnet"], strict=True)),
+        "roiops_cpu_s": cpu["roiops"],
+        "mxnet_cpu_s": cpu["mxnet"],
+        "cpu_ratio": cpu["mxnet"] / cpu["roiops"],
+    }
+
+
+def markdown(result):
+    lines = [
+        f"# Networks at 1x3x{HEIGHT}x{WIDTH} against MXNet 1.9.1 with oneDNN",
+        "",
+        "`python benchmarks/network.py`, {date}, {machine}, {versions}; forward, median of {rounds} rounds "
+        "that take turns. The ratio is the median over rounds of MXNet's time by ours; CPU time is that of "
+        "all threads, waiting ones included. The difference is the worst of the outputs before any sorting, "
+        "relative to the largest entry. Load average of the machine during the run: {load:.1f}.".format(
+            **result
+        ),
+        "",
+        "| network | threads | roiops | MXNet | ratio | roiops CPU | MXNet CPU | ratio | difference |",
+        "|---|---|---|---|---|---|---|---|---|",
+    ]
+    for row in result["rows"]:
+        times = [f"{row[key] * 1e3:.0f} ms" for key in ("roiops_s", "mxnet_s", "roiops_cpu_s", "mxnet_cpu_s")]
+        cells = [row["network"], str(row["threads"]), *times[:2], f"{row['ratio']:.2f}"]
+        cells += [*times[2:], f"{row['cpu_ratio']:.2f}", f"{row['difference']:.1e}"]
+        lines.append("| " + " | ".join(cells) + " |")
+    return "\n".join(lines) + "\n"
+
+
+def machine():
+    for line in Path("/proc/cpuinfo").read_text().splitlines():
+        if line.startswith("model name"):
+            return f"{line.split(':', 1)[1].strip()}, {os.cpu_count()} cores"
+    return platform.machine()
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--networks", nargs="+", choices=NETWORKS, default=list(NETWORKS))
+    parser.add_argument("--threads", nargs="+", type=int, default=[1, 2])
+    parser.add_argument("--rounds", type=int, default=ROUNDS)
+    parser.add_argument("--out", type=Path, default=ROOT / "benchmarks" / "results")
+    parser.add_argument("--worker", nargs=3, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.worker:
+        work(*options.worker)
+        return
+    if not PEER.exists():
+        raise SystemExit("MXNet is not there; tools/peers.py sets it up")
+    import tempfile
+
+    import numba
+
+    rows = []
+    with tempfile.TemporaryDirectory() as folder:
+        for threads in options.threads:
+            for name in options.networks:
+                rows.append(measure(name, threads, options.rounds, Path(folder)))
+                print({k: v if isinstance(v, str) else round(v, 7) for k, v in rows[-1].items()}, flush=True)
+    result = {
+        "date": datetime.date.today().isoformat(),
+        "machine": machine(),
+        "versions": f"Python {platform.python_version()}, NumPy {np.__version__}, numba {numba.__version__}",
+        "rounds": options.rounds,
+        "load": os.getloadavg()[1],
+        "rows": rows,
+    }
+    options.out.mkdir(exist_ok=True, parents=True)
+    (options.out / "network.json").write_text(json.dumps(result, indent=1) + "\n")
+    (options.out / "network.md").write_text(markdown(result))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,232 @@
+"""docs/benchmarks.md, its plots and README's table, from benchmarks/results/*.json. Measures nothing."""
+
+import json
+import math
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+RESULTS, DOCS = ROOT / "benchmarks" / "results", ROOT / "docs"
+BEGIN, END = "<!-- begin: made by benchmarks/report.py -->", "<!-- end: made by benchmarks/report.py -->"
+
+KINDS = {"align": "bilinear (ROIAlign, PSROIAlign)", "pool": "integer bins (ROIPooling, PSROIPooling)"}
+COLOURS = {"roiops": "#2a6fbb", "torchvision": "#e07b39", "mxnet": "#5b8c5a", "onnxruntime": "#9467bd"}
+NAMES = {"mxnet": "MXNet", "torchvision": "torchvision", "onnxruntime": "onnxruntime", "roiops": "roiops"}
+
+
+def read(name: str) -> dict | None:
+    path = RESULTS / f"{name}.json"
+    return json.loads(path.read_text()) if path.exists() else None
+
+
+def peers_of(row) -> dict[str, float]:
+    return {name: value for name, value in row["milliseconds"].items() if name != "roiops"}
+
+
+def ratio(row) -> float | None:
+    """How many times as fast as the fastest peer."""
+    others = peers_of(row)
+    return min(others.values()) / row["milliseconds"]["roiops"] if others else None
+
+
+def mean(values) -> float:
+    values = list(values)
+    return math.exp(sum(map(math.log, values)) / len(values))
+
+
+def roi_summary(rows) -> list[str]:
+    lines = [
+        "| | direction | threads | geometric mean | least | rows |",
+        "|---|---|---:|---:|---:|---:|",
+    ]
+    for kind, words in KINDS.items():
+        for direction in ("forward", "backward"):
+            for threads in sorted({row["threads"] for row in rows}):
+                found = [
+                    r
+                    for row in rows
+                    if (row["kind"], row["direction"], row["threads"]) == (kind, direction, threads)
+                    and (r := ratio(row))
+                ]
+                if found:
+                    numbers = f"{mean(found):.1f}x | {min(found):.1f}x | {len(found)}"
+                    lines.append(f"| {words} | {direction} | {threads} | {numbers} |")
+    return lines
+
+
+def network_table(rows) -> list[str]:
+    lines = [
+        "| network, forward | threads | roiops | MXNet 1.9.1 | times as fast |",
+        "|---|---:|---:|---:|---:|",
+    ]
+    lines += [
+        f"| {row['network']} | {row['threads']} | {1e3 * row['roiops_s']:.0f} ms "
+        f"| {1e3 * row['mxnet_s']:.0f} ms "
+        f"| {row['ratio']:.2f} |"
+        for row in rows
+    ]
+    return lines
+
+
+def draw_bars(rows, direction: str, threads: int, target: Path) -> None:
+    """Time relative to the fastest peer, a group of bars for each operator, a panel for each workload."""
+    from matplotlib.figure import Figure
+
+    rows = [r for r in rows if r["direction"] == direction and r["threads"] == threads and peers_of(r)]
+    workloads = list(dict.fromkeys(row["workload"] for row in rows))
+    shown = [min(peers_of(r).values()) / t for r in rows for t in r["milliseconds"].values()]
+    low, high = min(0.5, *shown) / 1.2, max(2, *shown) * 1.2
+    columns = min(2, len(workloads))
+    lines = -(-len(workloads) // columns)
+    most = max(sum(r["workload"] == w for r in rows) for w in workloads)
+    figure = Figure(figsize=(11, lines * (0.5 + 0.26 * most) + 0.8), layout="constrained")
+    panels = figure.subplots(lines, columns, squeeze=False)
+    for panel, workload in zip(panels.flat, workloads, strict=False):
+        chosen = [row for row in rows if row["workload"] == workload]
+        for i, row in enumerate(chosen):
+            best = min(peers_of(row).values())
+            names = [name for name in COLOURS if name in row["milliseconds"]]
+            for k, name in enumerate(names):
+                width = 0.8 / len(names)
+                panel.barh(
+                    i + (k - (len(names) - 1) / 2) * width,
+                    best / row["milliseconds"][name],
+                    height=width,
+                    color=COLOURS[name],
+                )
+        panel.set_yticks(range(len(chosen)), [row["operator"] for row in chosen], fontsize=7)
+        panel.invert_yaxis()
+        panel.set_xscale("log")
+        panel.set_xlim(low, high)
+        ticks = [t for t in (0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100, 200) if low <= t <= high]
+        panel.set_xticks(ticks, [f"{t:g}" for t in ticks])
+        panel.set_xticks([], minor=True)
+        panel.axvline(1, color="#555555", lw=0.8)
+        panel.set_title(workload, fontsize=9)
+        panel.tick_params(axis="x", labelsize=7)
+        panel.spines[["top", "right"]].set_visible(False)
+    for panel in panels.flat[len(workloads) :]:
+        panel.set_axis_off()
+    used = [name for name in COLOURS if any(name in row["milliseconds"] for row in rows)]
+    figure.legend(
+        handles=[_patch(COLOURS[name], NAMES[name]) for name in used],
+        loc="outside lower center",
+        ncols=len(used),
+        frameon=False,
+        fontsize=8,
+    )
+    plural = "" if threads == 1 else "s"
+    figure.suptitle(
+        f"{direction}, {threads} thread{plural}: times as fast as the fastest peer (longer is faster)",
+        fontsize=10,
+    )
+    figure.savefig(target, dpi=110, metadata={"Software": None})
+
+
+def _patch(colour, label):
+    from matplotlib.patches import Patch
+
+    return Patch(facecolor=colour, label=label)
+
+
+def draw_scaling(rows, target: Path) -> None:
+    """How the time of a call grows: a line for each operator, a panel for each of ROIs, channels, threads."""
+    from matplotlib.figure import Figure
+
+    axes_names = list(dict.fromkeys(row["axis"] for row in rows))
+    figure = Figure(figsize=(3.9 * len(axes_names), 3.3), layout="constrained")
+    for panel, axis in zip(figure.subplots(1, len(axes_names), squeeze=False).flat, axes_names, strict=True):
+        chosen = [row for row in rows if row["axis"] == axis]
+        for label in dict.fromkeys(row["operator"] for row in chosen):
+            points = sorted((row["value"], row["milliseconds"]) for row in chosen if row["operator"] == label)
+            panel.plot(*zip(*points, strict=True), marker="o", markersize=3, label=label)
+        panel.set_xscale("log", base=2)
+        panel.set_yscale("log")
+        panel.set_xlabel(axis, fontsize=9)
+        panel.tick_params(labelsize=7)
+        panel.spines[["top", "right"]].set_visible(False)
+    panel = figure.axes[0]
+    panel.set_ylabel("milliseconds", fontsize=9)
+    panel.legend(fontsize=7, frameon=False)
+    figure.savefig(target, dpi=110, metadata={"Software": None})
+
+
+def page() -> str:
+    roi, network, executor, scaling = map(read, ("roi", "network", "executor", "scaling"))
+    parts = [
+        "# Benchmarks",
+        "Made by `python benchmarks/run.py`, which sets up the peers in environments of their own, compares "
+        "outputs before it times, and lets roiops and the peers take turns. The numbers and more of them are "
+        "in [benchmarks/results](../benchmarks/results). Your machine will give others; the command is the "
+        "same.",
+    ]
+    if roi:
+        workloads = dict.fromkeys(row["workload"] for row in roi["rows"])
+        parts += [
+            "## ROI operators",
+            f"`python benchmarks/roi.py`. {roi['machine']} {' '.join(roi['notes'])}",
+            "How many times as fast as the fastest peer that has the operator (torchvision 0.24.1, "
+            f"MXNet 1.9.1, onnxruntime), over the workloads {', '.join(workloads)}:",
+            "\n".join(roi_summary(roi["rows"])),
+            f"The table of all {len(roi['rows'])} rows, with the limit that memory sets, is "
+            "[benchmarks/results/roi.md](../benchmarks/results/roi.md).",
+        ]
+        for direction in ("forward", "backward"):
+            for threads in sorted({row["threads"] for row in roi["rows"]}):
+                name = f"bench_roi_{direction}_{threads}.png"
+                draw_bars(roi["rows"], direction, threads, DOCS / "images" / name)
+                parts.append(f"![{direction}, threads: {threads}](images/{name})")
+    if scaling:
+        draw_scaling(scaling["rows"], DOCS / "images" / "bench_scaling.png")
+        parts += [
+            "## Scaling",
+            f"`python benchmarks/scaling.py`, {scaling['date']}, {scaling['machine']}. {scaling['what']}",
+            "![scaling over ROIs, channels and threads](images/bench_scaling.png)",
+        ]
+    if network:
+        parts += [
+            "## Whole networks",
+            f"`python benchmarks/network.py`, {network['date']}, {network['machine']}; medians of rounds "
+            f"that take turns; load average {network['load']:.1f}. The ratio is the median over the rounds.",
+            "\n".join(network_table(network["rows"])),
+        ]
+    if executor:
+        nodes = executor["microseconds_a_node"]
+        parts += [
+            "## The executor",
+            f"`{executor['command']}`, {executor['date']}, {executor['machine']}.",
+            f"A graph of {executor['nodes']:,} additions of arrays with one element; microseconds a node:",
+            "\n".join(
+                ["| | microseconds |", "|---|---:|", *(f"| {k} | {v:.2f} |" for k, v in nodes.items())]
+            ),
+        ]
+    return "\n\n".join(parts) + "\n"
+
+
+def readme_table() -> str:
+    roi, network = read("roi"), read("network")
+    parts = []
+    if roi:
+        parts += [
+            "How many times as fast as the fastest of torchvision 0.24.1, MXNet 1.9.1 and onnxruntime, over "
+            "the workloads of common detectors:",
+            "\n".join(roi_summary(roi["rows"])),
+            f"(`python benchmarks/roi.py`; {roi['machine']} {' '.join(roi['notes'])})",
+        ]
+    if network:
+        parts += [
+            "\n".join(network_table(network["rows"])),
+            f"(`python benchmarks/network.py`; {network['date']}; {network['machine']})",
+        ]
+    return "\n\n".join(parts) or "Not measured yet."
+
+
+def main() -> None:
+    (DOCS / "benchmarks.md").write_text(page())
+    readme = ROOT / "README.md"
+    old = readme.read_text()
+    before, _, rest = old.partition(BEGIN)
+    readme.write_text(f"{before}{BEGIN}\n{readme_table()}\n{END}{rest.partition(END)[2]}")
+
+
+if __name__ == "__main__":
+    main()

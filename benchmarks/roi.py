@@ -1,0 +1,288 @@
+"""ROI operators beside torchvision, MXNet and onnxruntime, forward and backward, on the same inputs.
+
+    python tools/peers.py torch mxnet onnx      # once
+    python benchmarks/roi.py                    # writes benchmarks/results/roi.{json,md}
+
+Every peer runs in an interpreter of its own. For each row the outputs are compared first; then roiops and
+the peers are timed in turn, and the medians reported. The limit is the time that merely reading the inputs
+and writing the result once takes, at the copy bandwidth that this run measured.
+"""
+
+import argparse
+import json
+import math
+import os
+import platform
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+
+import numba
+import numpy as np
+from roi_workloads import WORKLOADS, operators
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path[:0] = [str(ROOT), str(ROOT / "tools")]
+
+import peers  # noqa: E402
+
+from roiops.operators.imperative import Invocation  # noqa: E402
+from roiops.registry import get  # noqa: E402
+
+ENVIRONMENTS = {"torchvision": "torch", "mxnet": "mxnet", "onnxruntime": "onnx"}
+
+
+class Peer:
+    """A worker process."""
+
+    def __init__(self, name, threads):
+        self.process = subprocess.Popen(
+            [
+                peers.interpreter(ENVIRONMENTS[name]),
+                Path(__file__).with_name("roi_peer.py"),
+                name,
+                str(threads),
+            ],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+            env={k: v for k, v in os.environ.items() if k != "PYTHONPATH"},
+        )
+
+    def ask(self, request):
+        self.process.stdin.write(json.dumps(request) + "\n")
+        self.process.stdin.flush()
+        line = self.process.stdout.readline()
+        if not line:
+            raise SystemExit(f"roi.py: a peer died on {request}")
+        return json.loads(line)
+
+    def save(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "results.npz"
+            self.ask({"save": str(path)})
+            with np.load(path) as file:
+                return {name: file[name] for name in file.files}
+
+    def close(self):
+        self.process.stdin.close()
+        self.process.wait()
+
+
+class Ours:
+    """An operator of roiops bound to arrays, as an executor binds it."""
+
+    def __init__(self, work, operator):
+        self.data, self.rois = work.inputs()
+        params = {**operator.params, "pooled_size": work.pooled, "spatial_scale": work.scale}
+        params["pooled_size"] = (work.pooled, work.pooled)
+        if work.output_dim:
+            params["output_dim"] = work.output_dim
+        self.invocation = Invocation(get(operator.name).create(params), [self.data, self.rois])
+        self.head = np.random.default_rng(1).standard_normal(
+            self.invocation.outputs[0].shape, dtype=np.float32
+        )
+        self.grad = [np.zeros_like(self.data), np.zeros_like(self.rois)]
+
+    def forward(self):
+        self.invocation.forward()
+
+    def backward(self):
+        self.invocation.backward([self.head], ["write", "null"], self.grad)
+
+    def bytes(self, direction):
+        """What must be read and written at the least."""
+        outputs = self.invocation.outputs
+        if direction == "forward":
+            return self.data.nbytes + sum(out.nbytes for out in outputs)
+        return self.data.nbytes + self.head.nbytes + sum(out.nbytes for out in outputs[1:])
+
+
+def seconds(run) -> float:
+    start = time.perf_counter()
+    run()
+    return time.perf_counter() - start
+
+
+def copy_bandwidth(threads) -> float:
+    """Bytes a second, read plus written, when ``threads`` threads copy large arrays."""
+    size = 1 << 25
+    pairs = [(np.ones(size, np.float32), np.zeros(size, np.float32)) for _ in range(threads)]
+
+    def run():
+        workers = [threading.Thread(target=np.copyto, args=(b, a)) for a, b in pairs]
+        for worker in workers:
+            worker.start()
+        for worker in workers:
+            worker.join()
+
+    return 2 * 4 * size * threads / min(seconds(run) for _ in range(7))
+
+
+def agree(ours, theirs, what) -> None:
+    for name, expected in theirs.items():
+        found = ours.invocation.outputs[0] if name == "out" else ours.grad[0]
+        error = np.abs(found - expected).max()
+        if not error <= 2e-5 * max(1, np.abs(expected).max()):
+            raise SystemExit(f"roi.py: {what}: {name} differs by {error}")
+
+
+def measure(threads, chosen, repeats) -> list[dict]:
+    numba.set_num_threads(threads)
+    bandwidth = copy_bandwidth(threads)
+    workers = {name: Peer(name, threads) for name in ENVIRONMENTS}
+    rows = []
+    for workload in chosen:
+        work = WORKLOADS[workload]
+        for label, operator in operators(work).items():
+            ours = Ours(work, operator)
+            ours.forward()
+            ours.backward()
+            for name in operator.peers:
+                workers[name].ask({"workload": workload, "operator": label})
+                workers[name].ask("forward")
+                if name != "onnxruntime":
+                    workers[name].ask("backward")
+                if name not in operator.unlike:
+                    agree(ours, workers[name].save(), f"{workload}, {label}, {name}")
+            for direction in ("forward", "backward"):
+                names = [n for n in operator.peers if direction == "forward" or n != "onnxruntime"]
+                times = {name: [] for name in ("roiops", *names)}
+                for _ in range(repeats):
+                    times["roiops"].append(seconds(getattr(ours, direction)))
+                    for name in names:
+                        times[name].append(workers[name].ask(direction)["seconds"])
+                row = {
+                    "workload": workload,
+                    "operator": label,
+                    "kind": operator.kind,
+                    "direction": direction,
+                    "threads": threads,
+                    "milliseconds": {n: round(1e3 * statistics.median(t), 3) for n, t in times.items()},
+                    "least": {n: round(1e3 * min(t), 3) for n, t in times.items()},
+                    "limit": round(1e3 * ours.bytes(direction) / bandwidth, 3),
+                    "unlike": list(operator.unlike),
+                }
+                rows.append(row)
+                print(text_of(row), flush=True)
+    for worker in workers.values():
+        worker.close()
+    return rows
+
+
+def ratio(row, key="milliseconds"):
+    """How many times faster than the fastest peer; None without one."""
+    others = [value for name, value in row[key].items() if name != "roiops"]
+    return min(others) / row[key]["roiops"] if others else None
+
+
+def text_of(row) -> str:
+    found = ratio(row)
+    others = ", ".join(f"{n} {v:.1f}" for n, v in row["milliseconds"].items() if n != "roiops")
+    return (
+        f"{row['threads']} threads {row['workload']:10} {row['operator']:30} {row['direction']:8} "
+        f"{row['milliseconds']['roiops']:8.2f} ms  {found or float('nan'):6.1f}x  ({others})"
+    )
+
+
+def geometric_mean(values) -> float:
+    values = list(values)
+    return math.exp(sum(map(math.log, values)) / len(values)) if values else float("nan")
+
+
+def summaries(rows) -> list[tuple]:
+    """``(threads, kind, direction, geometric mean, least, rows)`` over the rows that have a peer."""
+    found = []
+    for threads in sorted({row["threads"] for row in rows}):
+        for kind in ("align", "pool"):
+            for direction in ("forward", "backward"):
+                key = threads, kind, direction
+                same = [row for row in rows if (row["threads"], row["kind"], row["direction"]) == key]
+                ratios = [found for found in map(ratio, same) if found]
+                if ratios:
+                    found.append((threads, kind, direction, geometric_mean(ratios), min(ratios), len(ratios)))
+    return found
+
+
+def markdown(report) -> str:
+    rows = report["rows"]
+    lines = ["# ROI operators on the CPU", "", report["machine"], "", *report["notes"], ""]
+    lines += [
+        "| threads | operators | direction | faster than the fastest peer, geometric mean | least | rows |"
+    ]
+    lines += ["|---|---|---|---|---|---|"]
+    for threads, kind, direction, mean, least, count in summaries(rows):
+        words = {"align": "bilinear", "pool": "integer bins"}[kind]
+        lines.append(f"| {threads} | {words} | {direction} | {mean:.1f} | {least:.1f} | {count} |")
+    for threads in sorted({row["threads"] for row in rows}):
+        lines += ["", f"## {threads} thread{'s' if threads > 1 else ''}", ""]
+        lines += [
+            "Milliseconds, medians. The limit is reading and writing everything once at copy bandwidth.",
+            "",
+        ]
+        lines += [
+            "| workload | operator | direction | roiops | torchvision | MXNet | onnxruntime | faster "
+            "| limit | reached |"
+        ]
+        lines += ["|---|---|---|---|---|---|---|---|---|---|"]
+        for row in rows:
+            if row["threads"] != threads:
+                continue
+            ms, found = row["milliseconds"], ratio(row)
+            cells = [f"{ms[name]:.1f}" if name in ms else "" for name in ENVIRONMENTS]
+            cells = [
+                c + "*" if c and n in row["unlike"] else c for c, n in zip(cells, ENVIRONMENTS, strict=True)
+            ]
+            lines.append(
+                f"| {row['workload']} | {row['operator']} | {row['direction']} | {ms['roiops']:.2f} | "
+                + " | ".join(cells)
+                + f" | {f'{found:.1f}x' if found else ''} | {row['limit']:.2f} "
+                + f"| {row['limit'] / ms['roiops']:.0%} |"
+            )
+    lines += ["", "\\* times comparable work, but computes something else.", ""]
+    return "\n".join(lines)
+
+
+def processor() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        lines = []
+    names = [line.split(":")[1].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.processor()
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--threads", type=int, nargs="+", default=[1, 2])
+    parser.add_argument("--workloads", nargs="+", default=list(WORKLOADS), choices=list(WORKLOADS))
+    parser.add_argument("--repeats", type=int, default=7)
+    parser.add_argument("--out", type=Path, default=ROOT / "benchmarks" / "results" / "roi")
+    args = parser.parse_args()
+    load = os.getloadavg()[0]
+    rows = [row for threads in args.threads for row in measure(threads, args.workloads, args.repeats)]
+    report = {
+        "machine": (
+            f"{processor()}, {os.cpu_count()} cores; Python {platform.python_version()}, "
+            f"numba {numba.__version__}."
+        ),
+        "notes": [
+            f"{time.strftime('%Y-%m-%d')}; medians of {args.repeats} rounds, in each of which roiops and the "
+            f"peers run in turn; load average {load:.1f} before the start.",
+        ],
+        "rows": rows,
+    }
+    args.out.parent.mkdir(parents=True, exist_ok=True)
+    args.out.with_suffix(".json").write_text(json.dumps(report, indent=1) + "\n")
+    args.out.with_suffix(".md").write_text(markdown(report))
+    for threads, kind, direction, mean, least, count in summaries(rows):
+        print(f"{threads} threads, {kind} {direction}: {mean:.1f}x (least {least:.1f}x of {count} rows)")
+
+
+if __name__ == "__main__":
+    main()
