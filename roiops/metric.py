@@ -12,6 +12,7 @@ __all__ = [
     "MAE",
     "MCC",
     "MSE",
+    "PCC",
     "RMSE",
     "Accuracy",
     "CompositeEvalMetric",
@@ -292,6 +293,56 @@ class MCC(_BinaryMetric):
         margins = (hit + wrong, hit + missed, rest + wrong, rest + missed)
         scale = math.prod(float(m) for m in margins if m)
         return (hit * rest - wrong * missed) / math.sqrt(scale)
+
+
+@register
+class PCC(EvalMetric):
+    """The correlation of labels and predicted classes: that of Matthews, for any number of classes."""
+
+    def __init__(self, name="pcc", output_names=None, label_names=None):
+        super().__init__(name, output_names, label_names, has_global_stats=True)
+
+    def reset(self):
+        self._everything = numpy.zeros((2, 2))
+        super().reset()
+
+    def reset_local(self):
+        super().reset_local()
+        self._since = numpy.zeros((2, 2))
+
+    def update(self, labels, preds):
+        labels, preds = check_label_shapes(labels, preds, wrap=True)
+        for label, pred in zip(labels, preds, strict=True):
+            label, pred = _numpy(label).astype(numpy.int64), _numpy(pred)
+            chosen = (pred if pred.shape == label.shape else pred.argmax(axis=1)).astype(numpy.int64)
+            _same_count("PCC", label, chosen)
+            pairs = numpy.stack([chosen.ravel(), label.ravel()])
+            self._since = _counted(self._since, pairs)
+            self._everything = _counted(self._everything, pairs)
+        self.add(0.0, 1)
+
+    def get(self):
+        return self.name, _correlation(self._since)
+
+    def get_global(self):
+        return self.name, _correlation(self._everything)
+
+
+def _counted(counts, pairs):
+    """A square table of counts with these pairs of classes taken in, larger where they need it."""
+    size = max(len(counts), int(pairs.max(initial=0)) + 1)
+    grown = numpy.zeros((size, size))
+    grown[: len(counts), : len(counts)] = counts
+    numpy.add.at(grown, tuple(pairs), 1)
+    return grown
+
+
+def _correlation(counts) -> float:
+    total, rows, columns = counts.sum(), counts.sum(axis=1), counts.sum(axis=0)
+    spread = (rows * (total - rows)).sum() * (columns * (total - columns)).sum()
+    if spread == 0:
+        return math.nan
+    return float((counts.diagonal() * total - rows * columns).sum() / math.sqrt(spread))
 
 
 @register

@@ -11,14 +11,21 @@ import numpy as np
 
 from .errors import FormatError, ParamError
 from .factory import Factory
-from .ndarray import NDArray, array, zeros
+from .ndarray import NDArray, array, random, zeros
 
 __all__ = [
+    "DCASGD",
+    "FTML",
+    "LAMB",
     "NAG",
     "SGD",
+    "SGLD",
     "AdaDelta",
     "AdaGrad",
     "Adam",
+    "Adamax",
+    "Ftrl",
+    "Nadam",
     "Optimizer",
     "RMSProp",
     "Signum",
@@ -57,6 +64,9 @@ class Optimizer:
     param_dict : dict, optional
         Objects with ``lr_mult`` and ``wd_mult``, by index.
     """
+
+    #: Attributes besides the arrays and counts that change from update to update.
+    _running: tuple = ()
 
     def __init__(
         self,
@@ -198,6 +208,15 @@ class Optimizer:
         """The gradient as rules see it, in ``out``: rescaled and clipped."""
         np.multiply(grad, self.rescale_grad, out=out)
         return self._clipped(out)
+
+    def _decayed_and_clipped(self, grad, weight, wd, temporaries):
+        """The gradient of rules that clip it together with the weight decay's part."""
+        g, t = temporaries
+        np.multiply(grad, self.rescale_grad, out=g)
+        if wd:
+            np.multiply(weight, wd, out=t)
+            g += t
+        return self._clipped(g)
 
     def _clipped(self, values):
         if self.clip_gradient:
@@ -344,9 +363,9 @@ class Signum(_MomentumRule):
         weight -= t
 
 
-def _rest(beta: float) -> float:
-    """1 - beta as MXNet has it, of the beta rounded to float32: for 0.999 they differ in the fifth digit."""
-    return float(np.float32(1) - np.float32(beta))
+def _rest(beta: float, count: int = 1) -> float:
+    """1 - beta ** count as MXNet has it, in float32: for 0.999 the two differ in the fifth digit."""
+    return float(np.float32(1) - np.float32(float(np.float32(beta)) ** count))
 
 
 @register
@@ -375,12 +394,7 @@ class Adam(Optimizer):
 
     def _step(self, rates, temporaries, weight, grad, mean, var):
         lr, wd = rates
-        g, t = temporaries
-        np.multiply(grad, self.rescale_grad, out=g)
-        if wd:
-            np.multiply(weight, wd, out=t)
-            g += t
-        self._clipped(g)
+        g, t = self._decayed_and_clipped(grad, weight, wd, temporaries), temporaries[1]
         mean *= self.beta1
         np.multiply(g, _rest(self.beta1), out=t)
         mean += t
@@ -464,12 +478,7 @@ class RMSProp(Optimizer):
 
     def _step(self, rates, temporaries, weight, grad, square, mean=None, delta=None):
         lr, wd = rates
-        g, t = temporaries
-        np.multiply(grad, self.rescale_grad, out=g)
-        if wd:
-            np.multiply(weight, wd, out=t)
-            g += t
-        self._clipped(g)
+        g, t = self._decayed_and_clipped(grad, weight, wd, temporaries), temporaries[1]
         square *= self.gamma1
         np.multiply(g, g, out=t)
         t *= 1 - self.gamma1
@@ -536,6 +545,316 @@ class AdaDelta(Optimizer):
         weight -= g
 
 
+@register
+class Adamax(Optimizer):
+    """Adam with the largest gradient of late in place of the root of the mean square.
+
+    As in MXNet, a weight whose gradients have all been zero becomes NaN.
+
+    Parameters
+    ----------
+    beta1, beta2 : float
+        How slowly the mean changes and the largest gradient is forgotten.
+    """
+
+    def __init__(self, learning_rate=0.002, beta1=0.9, beta2=0.999, **kwargs):
+        super().__init__(learning_rate=learning_rate, **kwargs)
+        self.beta1, self.beta2 = beta1, beta2
+
+    def create_state(self, index, weight):
+        return _zeros(weight), _zeros(weight)
+
+    def _rates(self, index):
+        lr, wd = super()._rates(index)
+        return lr / (1 - self.beta1 ** self._index_update_count[index]), wd
+
+    def _step(self, rates, temporaries, weight, grad, mean, largest):
+        lr, wd = rates
+        g, t = self._decayed_and_clipped(grad, weight, wd, temporaries), temporaries[1]
+        mean *= self.beta1
+        np.multiply(g, 1 - self.beta1, out=t)
+        mean += t
+        largest *= self.beta2
+        np.maximum(largest, np.abs(g, out=g), out=largest)
+        np.multiply(mean, lr, out=t)
+        with np.errstate(invalid="ignore"):
+            t /= largest
+        weight -= t
+
+
+@register
+class Nadam(Optimizer):
+    """Adam with Nesterov's momentum, which grows on a schedule.
+
+    As in MXNet, all weights share one running product of the momentum's schedule.
+
+    Parameters
+    ----------
+    beta1, beta2 : float
+        How slowly the two means change.
+    epsilon : float
+        Added to the root.
+    schedule_decay : float
+        How fast the momentum grows.
+    """
+
+    _running = ("m_schedule",)
+
+    def __init__(
+        self, learning_rate=0.001, beta1=0.9, beta2=0.999, epsilon=1e-8, schedule_decay=0.004, **kwargs
+    ):
+        super().__init__(learning_rate=learning_rate, **kwargs)
+        self.beta1, self.beta2, self.epsilon = beta1, beta2, epsilon
+        self.schedule_decay, self.m_schedule = schedule_decay, 1.0
+
+    def create_state(self, index, weight):
+        return _zeros(weight), _zeros(weight)
+
+    def _rates(self, index):
+        """Learning rate, decay, and the factors of the gradient, of its mean and of the mean square."""
+        lr, wd = super()._rates(index)
+        count = self._index_update_count[index]
+        now, then = (
+            self.beta1 * (1 - 0.5 * 0.96 ** (step * self.schedule_decay)) for step in (count, count + 1)
+        )
+        self.m_schedule *= now
+        of_grad = (1 - now) / (1 - self.m_schedule)
+        of_mean = then / (1 - self.m_schedule * then)
+        return lr, wd, of_grad, of_mean, 1 / (1 - self.beta2**count)
+
+    def _step(self, rates, temporaries, weight, grad, mean, var):
+        lr, wd, of_grad, of_mean, of_var = rates
+        g, t = self._decayed_and_clipped(grad, weight, wd, temporaries), temporaries[1]
+        mean *= self.beta1
+        np.multiply(g, 1 - self.beta1, out=t)
+        mean += t
+        var *= self.beta2
+        np.multiply(g, g, out=t)
+        t *= 1 - self.beta2
+        var += t
+        g *= of_grad
+        np.multiply(mean, of_mean, out=t)
+        g += t
+        np.multiply(var, of_var, out=t)
+        np.sqrt(t, out=t)
+        t += self.epsilon
+        g /= t
+        g *= lr
+        weight -= g
+
+
+@register
+class FTML(Optimizer):
+    """Follow the moving leader: Adam's steps as the minimum of a running sum of models.
+
+    Parameters
+    ----------
+    beta1, beta2 : float
+        How slowly the two means change.
+    epsilon : float
+        Added to the root.
+    """
+
+    def __init__(self, beta1=0.6, beta2=0.999, epsilon=1e-8, **kwargs):
+        super().__init__(**kwargs)
+        self.beta1, self.beta2, self.epsilon = beta1, beta2, epsilon
+
+    def create_state(self, index, weight):
+        return _zeros(weight), _zeros(weight), _zeros(weight)
+
+    def _rates(self, index):
+        lr, wd = super()._rates(index)
+        count = self._index_update_count[index]
+        return _rest(self.beta1, count) / lr, wd, _rest(self.beta2, count)
+
+    def _step(self, rates, temporaries, weight, grad, scale, var, leader):
+        over_lr, wd, var_rest = rates
+        g, t = self._decayed_and_clipped(grad, weight, wd, temporaries), temporaries[1]
+        var *= self.beta2
+        np.multiply(g, g, out=t)
+        t *= _rest(self.beta2)
+        var += t
+        leader *= self.beta1
+        g *= _rest(self.beta1)
+        leader += g
+        np.multiply(scale, self.beta1, out=g)
+        np.divide(var, var_rest, out=t)
+        np.sqrt(t, out=t)
+        t += self.epsilon
+        np.multiply(t, over_lr, out=scale)
+        np.subtract(scale, g, out=g)
+        g *= weight
+        leader -= g
+        np.divide(leader, scale, out=weight)
+        np.negative(weight, out=weight)
+
+
+@register
+class Ftrl(Optimizer):
+    """Follow the regularized leader: weights that the gradients do not call for become exactly zero.
+
+    Parameters
+    ----------
+    lamda1 : float
+        How much a weight costs; MXNet's spelling.
+    beta : float
+        Added to the root of the sum of squared gradients.
+    """
+
+    def __init__(self, lamda1=0.01, learning_rate=0.1, beta=1, **kwargs):
+        super().__init__(**kwargs)
+        self.lamda1, self.beta, self.lr = lamda1, beta, learning_rate
+
+    def create_state(self, index, weight):
+        return _zeros(weight), _zeros(weight)
+
+    def _step(self, rates, temporaries, weight, grad, leader, square):
+        lr, wd = rates
+        g, t = self._scaled(grad, temporaries[0]), temporaries[1]
+        leader += g
+        g *= g
+        np.sqrt(square, out=t)
+        square += g
+        np.sqrt(square, out=g)
+        np.subtract(g, t, out=t)
+        t *= weight
+        t /= lr
+        leader -= t
+        # The leader drawn towards zero by lamda1, with the sign turned: min(max(z, -l), l) - z.
+        np.clip(leader, -self.lamda1, self.lamda1, out=t)
+        t -= leader
+        g += self.beta
+        g /= lr
+        g += wd
+        np.divide(t, g, out=weight)
+
+
+@register
+class LAMB(Optimizer):
+    """Adam's steps, for each array in proportion to its norm; for large batches.
+
+    Parameters
+    ----------
+    beta1, beta2 : float
+        How slowly the two means change.
+    epsilon : float
+        Added to the root.
+    lower_bound, upper_bound : float, optional
+        The array's norm is taken as no less and no more than this.
+    bias_correction : bool
+        Whether the means' start at zero is made up for.
+    """
+
+    def __init__(
+        self,
+        learning_rate=0.001,
+        beta1=0.9,
+        beta2=0.999,
+        epsilon=1e-6,
+        lower_bound=None,
+        upper_bound=None,
+        bias_correction=True,
+        **kwargs,
+    ):
+        super().__init__(learning_rate=learning_rate, **kwargs)
+        self.beta1, self.beta2, self.epsilon = beta1, beta2, epsilon
+        self.lower_bound, self.upper_bound = lower_bound, upper_bound
+        self.bias_correction = bias_correction
+
+    def create_state(self, index, weight):
+        return _zeros(weight), _zeros(weight)
+
+    def _update_raw(self, index, weight, grad, state) -> None:
+        # The norms are of whole arrays, so there is nothing to gain from blocks.
+        self._step((*self._rates(index), self._index_update_count[index]), None, weight, grad, *state)
+
+    def _step(self, rates, temporaries, weight, grad, mean, var):
+        lr, wd, count = rates
+        g, t = self._scaled(grad, np.empty_like(weight)), np.empty_like(weight)
+        mean *= self.beta1
+        np.multiply(g, _rest(self.beta1), out=t)
+        mean += t
+        var *= self.beta2
+        g *= g
+        g *= _rest(self.beta2)
+        var += g
+        corrected = self.bias_correction
+        np.divide(var, _rest(self.beta2, count) if corrected else 1, out=t)
+        np.sqrt(t, out=t)
+        t += self.epsilon
+        np.divide(mean, _rest(self.beta1, count) if corrected else 1, out=g)
+        g /= t
+        np.multiply(weight, wd, out=t)
+        g += t
+        size, step_size = _norm(weight, t), _norm(g, t)
+        if self.lower_bound:
+            size = max(size, self.lower_bound)
+        if self.upper_bound:
+            size = min(size, self.upper_bound)
+        g *= lr * size / step_size if size and step_size else lr
+        weight -= g
+
+
+def _norm(values, t) -> float:
+    """The root of the sum of squares, through the temporary ``t``."""
+    return math.sqrt(float(np.multiply(values, values, out=t).sum()))
+
+
+@register
+class DCASGD(_MomentumRule):
+    """SGD that makes up for gradients of an older weight, as of Zheng and others (2017).
+
+    Parameters
+    ----------
+    momentum : float
+        How much of the last step the next one keeps. (In MXNet 1.9.1 any but 0 is an error.)
+    lamda : float
+        How much is made up for; MXNet's spelling.
+    """
+
+    def __init__(self, momentum=0.0, lamda=0.04, **kwargs):
+        super().__init__(**kwargs)
+        self.momentum, self.lamda = momentum, lamda
+
+    def create_state(self, index, weight):
+        return (weight.copy(), _zeros(weight)) if self.momentum else (weight.copy(),)
+
+    def _step(self, rates, temporaries, weight, grad, previous, momentum=None):
+        lr, wd = rates
+        g, t = temporaries
+        self._scaled(grad, g)
+        np.multiply(g, g, out=t)
+        t *= self.lamda
+        np.subtract(weight, previous, out=previous)
+        t *= previous
+        g += t
+        np.multiply(weight, wd, out=t)
+        g += t
+        g *= lr
+        previous[...] = weight
+        if momentum is None:
+            weight -= g
+        else:
+            momentum *= self.momentum
+            momentum -= g
+            weight += momentum
+
+
+@register
+class SGLD(Optimizer):
+    """Langevin dynamics: half a step of gradient descent, and noise whose variance is the learning rate."""
+
+    def update(self, index, weight, grad, state):
+        self._update_count(index)
+        lr, wd = self._rates(index)
+        g, t = self._scaled(grad.data, np.empty_like(grad.data)), np.empty_like(grad.data)
+        np.multiply(weight.data, wd, out=t)
+        g += t
+        g *= -lr / 2
+        weight.data[...] += g
+        weight += random.normal(0, math.sqrt(lr), weight.shape, weight.dtype, weight.context)
+
+
 class Updater:
     """An optimizer together with its states: ``updater(index, grad, weight)``."""
 
@@ -575,6 +894,7 @@ class Updater:
             "optimizer": type(self.optimizer).__name__,
             "num_update": self.optimizer.num_update,
             "counts": list(self.optimizer._index_update_count.items()),
+            "running": {name: getattr(self.optimizer, name) for name in self.optimizer._running},
             "states": [[index, describe(state)] for index, state in self.states.items()],
         }
         buffer = io.BytesIO()
@@ -603,6 +923,7 @@ class Updater:
             restored = {index: build(state) for index, state in head["states"]}
             counts = {index: int(count) for index, count in head["counts"]}
             num_update, name = int(head["num_update"]), head["optimizer"]
+            running = {key: float(value) for key, value in head.get("running", {}).items()}
         except (ValueError, KeyError, TypeError, OSError, EOFError, zipfile.BadZipFile) as error:
             raise FormatError(
                 f"optimizer states: not a file of roiops ({error}); MXNet's are pickled and are not read"
@@ -612,6 +933,8 @@ class Updater:
                 f"optimizer states: made by {name}, but the optimizer is {type(self.optimizer).__name__}"
             )
         self.states = restored
+        for key in self.optimizer._running:
+            setattr(self.optimizer, key, running[key])
         self.optimizer._index_update_count, self.optimizer.num_update = counts, num_update
 
 

@@ -28,6 +28,19 @@ def test_weights_are_mxnets_after_every_update(case):
         np.testing.assert_array_equal(given.asnumpy(), before, err_msg="the gradient was changed")
 
 
+@pytest.mark.parametrize("case", load("optimizer/rules"), ids=str)
+def test_two_weights_are_mxnets_after_every_update(case):
+    """Rules that share a schedule among all weights, or look at whole arrays; a gradient that stays zero."""
+    dtype = case["weights"].dtype
+    update = mx.optimizer.get_updater(mx.optimizer.create(case.op, **case.params))
+    weights = [mx.nd.array(weight, dtype=dtype) for weight in case["weights"]]
+    tolerance = 1e-3 if dtype == np.float16 else 2e-6
+    for gradients, after in zip(case["gradients"], case["after"], strict=True):
+        for i, weight in enumerate(weights):
+            update(i, mx.nd.array(gradients[i], dtype=dtype), weight)
+            np.testing.assert_allclose(weight.asnumpy(), after[i], rtol=tolerance, atol=tolerance)
+
+
 EVERY_RULE = [
     ("sgd", {"momentum": 0.9}),
     ("nag", {"momentum": 0.9}),
@@ -37,10 +50,19 @@ EVERY_RULE = [
     ("rmsprop", {}),
     ("rmsprop", {"centered": True}),
     ("adadelta", {}),
+    ("adamax", {}),
+    ("nadam", {}),
+    ("ftml", {}),
+    ("ftrl", {}),
+    ("lamb", {}),
+    ("dcasgd", {}),
+    ("dcasgd", {"momentum": 0.9}),
 ]
+#: Each block or slice of an array is updated by itself; a rule that looks at whole arrays is not like that.
+OF_SINGLE_ENTRIES = [rule for rule in EVERY_RULE if rule[0] != "lamb"]
 
 
-@pytest.mark.parametrize(("name", "params"), EVERY_RULE)
+@pytest.mark.parametrize(("name", "params"), OF_SINGLE_ENTRIES)
 def test_blocks_and_strides_do_not_show(name, params):
     """A weight of several blocks, and one that is not contiguous, get what small ones get."""
     generator = np.random.default_rng(0)
@@ -70,6 +92,28 @@ def test_sgd_by_hand():
     assert weight.asscalar() == pytest.approx(0.88)
     update(0, mx.nd.array([0.0]), weight)  # half the last step, and 0.1 * 0.2 * 0.88
     assert weight.asscalar() == pytest.approx(0.88 - 0.06 - 0.0176)
+
+
+def test_delay_compensation_with_momentum_by_hand():
+    """MXNet fails here; these are its formulas."""
+    update = mx.optimizer.get_updater(mx.optimizer.DCASGD(learning_rate=0.1, momentum=0.5, lamda=2.0))
+    weight = mx.nd.array([1.0])
+    update(0, mx.nd.array([1.0]), weight)  # no delay yet: step -0.1
+    assert weight.asscalar() == pytest.approx(0.9)
+    update(0, mx.nd.array([1.0]), weight)  # half of that, and -0.1 * (1 + 2 * 1 * (0.9 - 1))
+    assert weight.asscalar() == pytest.approx(0.9 - 0.05 - 0.08)
+
+
+def test_langevin_noise_has_the_learning_rate_as_variance():
+    mx.random.seed(3)
+    start = np.linspace(-1, 1, 200_000).astype(np.float32)
+    weight, gradient = mx.nd.array(start), mx.nd.array(4 * start)
+    rule = mx.optimizer.SGLD(learning_rate=0.04, wd=0.5, rescale_grad=0.5, clip_gradient=1.0)
+    mx.optimizer.get_updater(rule)(0, gradient, weight)
+    noise = weight.asnumpy() - (start - 0.02 * (np.clip(2 * start, -1, 1) + 0.5 * start))
+    assert abs(noise.mean()) < 5 * 0.2 / np.sqrt(noise.size)
+    assert noise.std() == pytest.approx(0.2, rel=0.01)
+    assert abs(np.corrcoef(noise[1:], noise[:-1])[0, 1]) < 0.02
 
 
 def test_decay_and_multipliers_go_by_name():
@@ -146,6 +190,8 @@ def test_states_of_another_kind_are_refused():
 def test_names_and_own_rules():
     with pytest.raises(RegistryError, match="optimizer: 'adm' is unknown; did you mean 'adam'"):
         mx.optimizer.create("adm")
+    with pytest.raises(RegistryError, match="optimizer: 'LBSGD' is unknown; did you mean 'sgd'"):
+        mx.optimizer.create("LBSGD")
     with pytest.raises(ParamError, match=r"SGD: param_idx2name must be a dict, got \['a'\]"):
         mx.optimizer.SGD(param_idx2name=["a"])
 

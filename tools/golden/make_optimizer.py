@@ -170,6 +170,46 @@ def on_arrays():
     file.save()
 
 
+def further_rules():
+    """As ``on_arrays``, but two weights at once, as a module gives them.
+
+    Some rules share a count among all weights, and lamb's master copy is right only in this way.
+    """
+    file = CaseFile("optimizer/rules", "mxnet", mx.__version__, __file__)
+    rng = np.random.RandomState(21)
+
+    def case(label, name, dtype="float32", **params):
+        weights = rng.normal(size=(2, 3, 4)).astype(dtype)
+        gradients = rng.normal(size=(6, 2, 3, 4)).astype(dtype)
+        gradients[:, 0, 0, 0] = 0
+        optimizer = mx.optimizer.create(name, **params)
+        live = [mx.nd.array(weight, dtype=dtype) for weight in weights]
+        update = mx.optimizer.get_updater(optimizer)
+        after = []
+        for pair in gradients:
+            update([0, 1], [mx.nd.array(gradient, dtype=dtype) for gradient in pair], live)
+            after.append([each.asnumpy() for each in live])
+        arrays = {"weights": weights, "gradients": gradients, "after": np.array(after)}
+        file.add(name, label, params, arrays)
+
+    every = {"learning_rate": 0.1, "wd": 0.1, "clip_gradient": 0.3, "rescale_grad": 0.5}
+    for name in ("signum", "adamax", "nadam", "ftml", "ftrl", "lamb", "dcasgd", "adadelta"):
+        case("plain", name, **({} if name == "adadelta" else {"learning_rate": 0.1}))
+        case("decay, clipped, rescaled", name, **every)
+    case("no momentum", "signum", momentum=0.0, **every)
+    case("decay apart", "signum", momentum=0.8, wd_lh=0.05, **every)
+    case("betas", "adamax", beta1=0.8, beta2=0.9, **every)
+    case("betas, schedule", "nadam", beta1=0.8, beta2=0.9, epsilon=1e-4, schedule_decay=0.5, **every)
+    case("betas", "ftml", beta1=0.4, beta2=0.9, epsilon=1e-4, **every)
+    case("cost, beta", "ftrl", lamda1=0.4, beta=2, **every)
+    case("bounds", "lamb", lower_bound=0.5, upper_bound=2.0, **every)
+    case("no correction", "lamb", beta1=0.8, beta2=0.9, epsilon=1e-4, bias_correction=False, **every)
+    case("half precision, master copy", "lamb", "float16", learning_rate=0.1, multi_precision=True)
+    case("lamda", "dcasgd", lamda=0.5, **every)
+    case("rho", "adadelta", rho=0.8, epsilon=1e-3, **every)
+    file.save()
+
+
 def write_json(name, content):
     text = {"peer": "mxnet", "version": mx.__version__, "script": Path(__file__).name, **content}
     path = GOLDEN / "optimizer" / name
@@ -337,12 +377,15 @@ def metrics():
     case("loss", [([[0.0]], [[1.0, 2.5, 3.0]]), ([[0.0]], [[4.0]])])
     case("accuracy", [(classes(3)[0] + classes(3)[0], classes(3)[1] + classes(3)[1])])
     case(["acc", "ce"], [classes(4), classes(4)])
+    case("pcc", [classes(2, 8), classes(2, 8)])
+    case("pcc", [classes(3, 9), classes(5, 9), classes(2, 9)])
     write_json("metrics.json", {"metrics": table})
 
 
 def main():
     on_the_network()
     on_arrays()
+    further_rules()
     schedules()
     initializers()
     metrics()
