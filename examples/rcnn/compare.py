@@ -1,7 +1,7 @@
 """Train both detectors with both of their pooling operators, over several seeds, and tabulate the results.
 
 It makes the data set where there is none, and leaves out runs that are done, so it can be stopped and
-started again; several of them with different ``--seeds`` may work in one folder at a time.
+started again; several of them with different ``--seeds`` or ``--pooling`` may work in one folder at a time.
 """
 
 import argparse
@@ -40,8 +40,9 @@ def run(folder: Path, config: str, pooling: str, seed: int) -> Path:
     return measures
 
 
-def table(folder: Path) -> list[dict]:
-    """The measures of all finished runs."""
+def table(folder: Path, before=()) -> list[dict]:
+    """The measures of all finished runs: those in the folder, and of others the rows of ``before``."""
+    known = {(row["detector"], row["pooling"], row["seed"]): row for row in before}
     rows = []
     for config, pooling in VARIANTS:
         for seed in EVERY_SEED:
@@ -51,6 +52,8 @@ def table(folder: Path) -> list[dict]:
                 progress = json.loads((out / "checkpoint" / "progress.json").read_text())
                 row = {"detector": TITLES[config], "pooling": pooling, "seed": seed, **measures}
                 rows.append({**row, "core_minutes": round(progress["cpu_seconds"] / 60, 1)})
+            elif (TITLES[config], pooling, seed) in known:
+                rows.append(known[TITLES[config], pooling, seed])
     return rows
 
 
@@ -79,20 +82,24 @@ def main(arguments=None) -> int:
     )
     parser.add_argument("--out", default="comparison", help="the folder of the runs (default: %(default)s)")
     parser.add_argument("--seeds", type=int, nargs="*", default=EVERY_SEED, choices=EVERY_SEED)
-    parser.add_argument("--results", help="write results.json and results.md to this folder")
+    poolings = [pooling for _, pooling in VARIANTS]
+    parser.add_argument("--pooling", nargs="*", default=poolings, choices=poolings, help="(default: all)")
+    parser.add_argument("--results", help="add to results.json and results.md in this folder")
     options = parser.parse_args(arguments)
     folder = Path(options.out)
     if not (folder / "data" / "annotations" / "test.json").exists():
         script("generate.py", "--out", folder / "data")
     for config, pooling in VARIANTS:
-        for seed in options.seeds:
-            run(folder, config, pooling, seed)
-    rows = table(folder)
+        if pooling in options.pooling:
+            for seed in options.seeds:
+                run(folder, config, pooling, seed)
+    results = Path(options.results) if options.results else None
+    recorded = results / "results.json" if results else None
+    rows = table(folder, json.loads(recorded.read_text()) if recorded and recorded.exists() else ())
     print(markdown(rows))
-    if options.results:
-        results = Path(options.results)
+    if results:
         results.mkdir(parents=True, exist_ok=True)
-        (results / "results.json").write_text(json.dumps(rows, indent=1) + "\n")
+        recorded.write_text(json.dumps(rows, indent=1) + "\n")
         (results / "results.md").write_text(markdown(rows))
     return 0
 
