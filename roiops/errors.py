@@ -62,8 +62,9 @@ def nearest(name: str, known) -> str:
     """``"; did you mean 'x'?"`` for the closest names in ``known``, or an empty string."""
     import difflib  # imported on the error path only: importing roiops stays fast
 
-    close = difflib.get_close_matches(name, list(known), n=3, cutoff=0.6)
+    known = [str(each) for each in known]
+    close = difflib.get_close_matches(name, known, n=3, cutoff=0.6)
     if not close:
-        lowered = {str(k).lower(): k for k in known}
+        lowered = {each.lower(): each for each in known}
         close = [lowered[k] for k in difflib.get_close_matches(name.lower(), list(lowered), n=3, cutoff=0.6)]
     return f"; did you mean {' or '.join(repr(c) for c in close)}?" if close else ""

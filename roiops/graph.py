@@ -58,10 +58,11 @@ class Node:
                     "a control-flow operator, which cannot be run; save the model without partitioning it"
                 )
             try:
-                registry.get(self.op)
+                prop_class = registry.get(self.op)
             except MXNetError as error:
                 raise type(error)(f"node {self.name!r}: {error}") from None
-            self.prop = registry.get(self.op).create(operator_params(self.attrs), f"{self.op}({self.name})")
+            label = registry.node_label(self.op, self.name)
+            self.prop = prop_class.create(operator_params(self.attrs), label)
         return self.prop
 
     @property

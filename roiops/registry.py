@@ -20,6 +20,7 @@ __all__ = [
     "get",
     "list_operators",
     "make_function",
+    "node_label",
     "public_name",
     "register",
     "signature",
@@ -33,7 +34,7 @@ def register(name: str, *aliases: str):
     """Class decorator: file a property under ``name`` and ``aliases``."""
 
     def decorate(prop):
-        prop.name = name
+        prop.name, prop.label = name, public_name(name)
         for each in (name, *aliases):
             _file(each, prop)
         return prop
@@ -63,7 +64,8 @@ def get(name: str) -> type:
     try:
         return _properties[name]
     except KeyError:
-        raise RegistryError(f"operator {name!r} is not registered{nearest(name, _properties)}") from None
+        wanted, known = public_name(name), map(public_name, _properties)
+        raise RegistryError(f"operator {wanted!r} is not registered{nearest(wanted, known)}") from None
 
 
 def list_operators(*, aliases: bool = False) -> list[str]:
@@ -74,6 +76,11 @@ def list_operators(*, aliases: bool = False) -> list[str]:
 def public_name(name: str) -> str:
     """How users write it: ``contrib.ROIAlign`` for ``_contrib_ROIAlign``."""
     return re.sub(r"^_contrib_", "contrib.", name)
+
+
+def node_label(name: str, node: str) -> str:
+    """How errors name a node of the operator ``name``: ``contrib.ROIAlign(roi_align5)``."""
+    return f"{public_name(name)}({node})"
 
 
 # -- generated functions ---------------------------------------------------------------------------------
@@ -170,7 +177,7 @@ def split_arguments(prop: type, args: tuple, kwargs: dict, is_input):
     names = [n for n in prop.param.fields if n != prop.variadic]
     if len(rest) > len(names):
         most = len(prop.arguments) + len(prop.aux) + len(names)
-        raise ParamError(f"{prop.name}: too many positional arguments: {len(args)}, it takes {most}")
+        raise ParamError(f"{prop.label}: too many positional arguments: {len(args)}, it takes {most}")
     params = dict(zip(names, rest, strict=False))
     inputs = {}
     tensors = {*prop.arguments, *prop.aux} - set(prop.param.fields)
@@ -178,9 +185,9 @@ def split_arguments(prop: type, args: tuple, kwargs: dict, is_input):
         if is_input(value) or (name in tensors and value is None):
             inputs[name] = value
         elif name in tensors:
-            raise ParamError(f"{prop.name}: input {name} must be a tensor, got {type(value).__name__}")
+            raise ParamError(f"{prop.label}: input {name} must be a tensor, got {type(value).__name__}")
         elif name in params:
-            raise ParamError(f"{prop.name}: parameter {name} is given twice")
+            raise ParamError(f"{prop.label}: parameter {name} is given twice")
         else:
             params[name] = value
     return positional, inputs, params

@@ -57,13 +57,13 @@ def test_a_name_is_registered_once():
     ("name", "near"),
     [
         ("Convoluton", "; did you mean 'Convolution'"),
-        ("fullyconnected", "'FullyConnected'"),
-        ("BATCHNORM", "'BatchNorm'"),
-        ("qqqqqqqq", "is not registered$"),
+        ("fullyconnected", "; did you mean 'FullyConnected'"),
+        ("BATCHNORM", "; did you mean 'BatchNorm'"),
+        ("qqqqqqqq", "$"),
     ],
 )
 def test_unknown_name_suggests_near_ones(name, near):
-    with pytest.raises(RegistryError, match=f"operator '{name}' is not registered.*{near}|{near}"):
+    with pytest.raises(RegistryError, match=f"^operator '{name}' is not registered{near}"):
         registry.get(name)
     assert registry.find(name) is None
 

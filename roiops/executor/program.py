@@ -117,7 +117,7 @@ def _forward(order, heads, device) -> list[ForwardStep]:
         prop = node.require_prop()
         if device.device_type.split("_")[0] not in prop.devices:
             raise DeviceError(
-                f"{prop.label}: operator {prop.name} has no kernel for {device}; it runs on "
+                f"{prop.label}: has no kernel for {device}; it runs on "
                 f"{' and '.join(prop.devices)}. Bind the graph to cpu() or leave that node out."
             )
         values = [(id(child), index) for child, index in node.inputs]

@@ -25,10 +25,10 @@ def call(prop, args: tuple, kwargs: dict):
     inputs, given = _sort_out(prop, args, kwargs)
     for name, value in inputs.items():
         if not isinstance(value, NDArray | np.ndarray):  # another library's, on a device of its own
-            inputs[name] = from_any(value, f"{prop.name}: {name}")
+            inputs[name] = from_any(value, f"{prop.label}: {name}")
     ctx = _context(prop, inputs, given, out)
     arrays = [
-        value.data if type(value) is NDArray else from_any(value, f"{prop.name}: {name}", ctx).data
+        value.data if type(value) is NDArray else from_any(value, f"{prop.label}: {name}", ctx).data
         for name, value in inputs.items()
     ]
     names = None if prop.variadic else tuple(inputs)
@@ -36,7 +36,7 @@ def call(prop, args: tuple, kwargs: dict):
         results = [wrap(raw, ctx) for raw in run(prop, given, arrays, ctx, names=names)]
         return results[0] if len(results) == 1 else results
     targets = out if isinstance(out, list | tuple) else [out]
-    run(prop, given, arrays, ctx, [from_any(each, f"{prop.name}: out").data for each in targets], names)
+    run(prop, given, arrays, ctx, [from_any(each, f"{prop.label}: out").data for each in targets], names)
     return out
 
 
@@ -46,7 +46,7 @@ def _sort_out(prop, args, kwargs) -> tuple[dict, dict]:
         args = args[0]
     elif args and prop.arguments and not (args[0] is None or _is_array(args[0])):
         raise TypeError(
-            f"{prop.name}: {prop.arguments[0]} must be an NDArray or a NumPy array, "
+            f"{prop.label}: {prop.arguments[0]} must be an NDArray or a NumPy array, "
             f"got {type(args[0]).__name__}"
         )
     positional, keyed, given = registry.split_arguments(prop, args, kwargs, _is_array)
@@ -62,12 +62,12 @@ def _sort_out(prop, args, kwargs) -> tuple[dict, dict]:
         names = (*made.list_arguments(), *made.list_auxiliary_states())
     if len(positional) > len(names):
         raise MXNetError(
-            f"{prop.name}: takes at most {len(names)} inputs ({', '.join(names)}), got {len(positional)}"
+            f"{prop.label}: takes at most {len(names)} inputs ({', '.join(names)}), got {len(positional)}"
         )
     inputs = dict(zip(names, positional, strict=False))
     for name, value in keyed.items():
         if inputs.get(name) is not None:
-            raise MXNetError(f"{prop.name}: {name} is given twice")
+            raise MXNetError(f"{prop.label}: {name} is given twice")
         inputs[name] = value
     ordered = [*(name for name in names if name in inputs), *(name for name in inputs if name not in names)]
     return {name: inputs[name] for name in ordered if inputs[name] is not None}, given
@@ -88,7 +88,7 @@ def _context(prop, inputs, given, out) -> Context:
     for value in inputs.values():
         if isinstance(value, NDArray):
             if found is not None and value._context != found:
-                raise DeviceError(f"{prop.name}: the inputs are on {found} and on {value._context}")
+                raise DeviceError(f"{prop.label}: the inputs are on {found} and on {value._context}")
             found = value._context
     if found is None and isinstance(out, NDArray):
         found = out._context
@@ -119,9 +119,9 @@ def namespace(module: str, prefix: str = ""):
     """``__getattr__`` and ``__dir__`` of a module that holds the operators called ``prefix`` and more."""
 
     def getattr_(name):
-        if name.startswith("__") or registry.find(prefix + name) is None:
+        if name.startswith("__"):
             raise AttributeError(f"module {module!r} has no attribute {name!r}")
-        return function_for(prefix + name)
+        return function_for(prefix + name)  # an unknown name is an AttributeError with near names
 
     def dir_():
         names = (

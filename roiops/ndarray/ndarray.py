@@ -339,9 +339,9 @@ def apply(name: str, *arrays, out: "NDArray | None" = None, **given) -> NDArray:
     raws = []
     for each in arrays:
         if not isinstance(each, NDArray):
-            each = from_any(each, prop.name, ctx)
+            each = from_any(each, prop.label, ctx)
         elif each._context is not ctx and each._context != ctx:
-            raise DeviceError(f"{prop.name}: the inputs are on {ctx} and on {each._context}")
+            raise DeviceError(f"{prop.label}: the inputs are on {ctx} and on {each._context}")
         raws.append(each.data)
     if out is not None:
         run(prop, given, raws, ctx, [out.data])

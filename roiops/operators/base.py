@@ -121,6 +121,8 @@ class OperatorProperty:
     """
 
     name = ""
+    #: How errors name this operator: ``contrib.ROIAlign``, or ``contrib.ROIAlign(roi5)`` for a node.
+    label = ""
     param: type[Parameter] = Parameter
     op: type[Operator] = Operator
     arguments: tuple[str, ...] = ("data",)
@@ -140,13 +142,12 @@ class OperatorProperty:
 
     def __init__(self, params: Parameter, label: str | None = None):
         self.params = params
-        #: How errors name this operator: ``ROIPooling`` or ``ROIPooling(roi_pool5)``.
-        self.label = label or self.name
+        self.label = label or self.label
 
     @classmethod
     def create(cls, given: dict, label: str | None = None) -> "OperatorProperty":
         """A property from parameters given as Python values or MXNet's strings."""
-        return cls(cls.param(operator=label or cls.name, **given), label)
+        return cls(cls.param(operator=label or cls.label, **given), label)
 
     # -- names ---------------------------------------------------------------------------------------
 

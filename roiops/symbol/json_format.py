@@ -155,7 +155,7 @@ def _read_node(raw, nodes, position, version, problems) -> Node:
     try:
         # MXNet passes over attributes of operators that have no parameters: zeros_like(x, dtype=...).
         given = operator_params(attrs) if found.param.fields else {}
-        node.prop = found.create(given, f"{raw['op']}({name})")
+        node.prop = found.create(given, registry.node_label(raw["op"], name))
     except RegistryError:  # a Custom operator whose op_type a user's module has yet to register
         return node
     except MXNetError as error:

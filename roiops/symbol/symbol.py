@@ -489,7 +489,7 @@ def invoke(prop_class, args, kwargs, hint: str | None = None) -> Symbol:
                 positional = [entry for each in positional for entry in each]
                 break
         params.setdefault(prop_class.variadic, len(positional) + len(named))
-    label = f"{registry.public_name(op_name)}({name})"
+    label = registry.node_label(op_name, name)
     prop = prop_class.create(params, label)
     attrs = {**AttrScope.current().get(_checked_attributes(attr, label)), **_param_strings(prop, params)}
     node = Node(op_name, name, attrs, prop=prop)

@@ -47,8 +47,22 @@ def test_namespaces_list_operators():
 
 @pytest.mark.parametrize("space", [nd, nd.contrib, nd.op, nd._internal])
 def test_unknown_operator_is_an_attribute_error(space):
-    with pytest.raises(AttributeError, match="has no attribute 'no_such_operator'"):
+    with pytest.raises(AttributeError, match=r"operator '(contrib\.)?no_such_operator' is not registered"):
         _ = space.no_such_operator
+
+
+def test_errors_name_an_operator_as_users_write_it():
+    data, rois = np.zeros((1, 3, 8, 8), np.float32), np.zeros((2, 4), np.float32)
+    size = {"pooled_size": (2, 2), "spatial_scale": 1}
+    text = r"^contrib\.ROIAlign: rois must have shape \(num_rois, 5\), got \(2, 4\)$"
+    with pytest.raises(MXNetError, match=text):
+        nd.contrib.ROIAlign(data, rois, **size)
+    with pytest.raises(MXNetError, match=r"^contrib\.ROIAlign: unknown parameter 'pooled'; did you mean"):
+        nd.contrib.ROIAlign(data, rois, pooled=(2, 2))
+    with pytest.raises(MXNetError, match=r"^contrib\.ROIAlign: the inputs .* are data, rois; rois missing"):
+        nd.contrib.ROIAlign(data, **size)
+    with pytest.raises(TypeError, match=r"^contrib\.ROIAlign: data must be an NDArray or a NumPy array"):
+        nd.contrib.ROIAlign([[1.0]], rois, **size)
 
 
 class ScaleParam(Parameter):

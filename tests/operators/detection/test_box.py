@@ -174,7 +174,7 @@ def test_nms_float16_and_strides():
 
 
 def test_nms_errors():
-    with pytest.raises(ShapeError, match=r"_contrib_box_nms: data must have at least 5 columns .*, got 4"):
+    with pytest.raises(ShapeError, match=r"contrib\.box_nms: data must have at least 5 columns .*, got 4"):
         nms(ROWS[:, :4])
     with pytest.raises(ParamError, match=r"score_index 2 is one of the coordinates, columns 1 to 4"):
         nms(ROWS, score_index=2)

@@ -177,7 +177,7 @@ def test_suppression_is_stable_and_keeps_the_threshold_itself():
 
 def test_errors():
     cls_prob, bbox_pred, im_info = random_head(images=2)
-    with pytest.raises(ShapeError, match=r"_contrib_Proposal: cls_prob must hold one image, got 2"):
+    with pytest.raises(ShapeError, match=r"contrib\.Proposal: cls_prob must hold one image, got 2"):
         run([cls_prob, bbox_pred, im_info])
     with pytest.raises(
         ShapeError, match=r"cls_prob must have shape \(images, 24, height, width\), got \(1, 8, 7, 9\)"
