@@ -3,12 +3,14 @@
     python tools/peers.py gluoncv                        # once: MXNet 1.9.1 with GluonCV
     python tools/check_model_zoo.py                      # all models; writes docs/model_zoo.md
     python tools/check_model_zoo.py --only rcnn ssd      # those whose names contain one of these
+    python tools/check_model_zoo.py --resume --minutes 8 # a piece at a time: goes on where the last run ended
     python tools/check_model_zoo.py --list
 
 Each model gets random weights of sensible size, so nothing is downloaded. One process has MXNet, builds the
 model and leaves its files, as MXNet saves them; another has roiops and no MXNet, and loads them. Outputs, and
 a detector's raw heads before boxes are selected, must agree to 1e-4 relative; detections box by box. Both
-are then timed in turns, with the same number of threads.
+are then timed in turns, with the same number of threads. Both processes are new for each model, so memory
+does not grow, and what was found is written down after each.
 """
 
 import argparse
@@ -21,6 +23,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import time
 from datetime import date
 from pathlib import Path
 
@@ -95,8 +98,11 @@ def compare(folder, outputs, size):
     return result
 
 
-def check(model, mxnet, roiops, rounds):
+def check(model, rounds, threads):
+    """One model's row of the table."""
     folder = Path(tempfile.mkdtemp(prefix="zoo_"))
+    mxnet = Worker(str(peers.interpreter("gluoncv")), "mxnet_worker.py", threads)
+    roiops = Worker(sys.executable, "roiops_worker.py", threads)
     try:
         made = mxnet.ask(do="prepare", name=model.name, folder=str(folder))
         if "error" in made:
@@ -107,15 +113,18 @@ def check(model, mxnet, roiops, rounds):
         result = compare(folder, made["outputs"], model.image)
         result["operators"] = made["operators"]
         times = {"mxnet": [], "roiops": []}
-        for _ in range(rounds):
+        for _ in range(rounds + 1):  # the first of each is dropped
             for name, worker in (("mxnet", mxnet), ("roiops", roiops)):
                 measured = worker.ask(do="measure")
                 if "error" in measured:
                     return {**result, "agrees": False, "error": f"{name}: {measured['error']}"}
                 times[name].append(measured["ms"])
-        result["ms"] = {name: statistics.median(taken[1:] or taken) for name, taken in times.items()}
+        result["ms"] = {name: statistics.median(taken[1:]) for name, taken in times.items()}
+        result["rounds"] = rounds
         return result
     finally:
+        mxnet.close()
+        roiops.close()
         shutil.rmtree(folder)
 
 
@@ -132,6 +141,9 @@ def write_table(results) -> None:
     about, rows = results["about"], results["models"]
     agreeing = sum(row.get("agrees", False) for row in rows.values())
     worst = max((row["worst"] for row in rows.values() if row.get("agrees")), default=0.0)
+    loads = [row["load"] for row in rows.values()]
+    rounds = min((row["rounds"] for row in rows.values() if "rounds" in row), default=1)
+    measured = "one measurement" if rounds == 1 else f"medians of {rounds}"
     lines = [
         "# The model zoo",
         "",
@@ -142,10 +154,11 @@ def write_table(results) -> None:
         "run. *Worst* is the largest difference over all outputs, and over a detector's raw heads before "
         "boxes are selected, relative to the largest magnitude in that output. *Boxes* are compared one by "
         "one, in order: class, score and corners. *Time* is that of a forward pass in roiops over that in "
-        f"MXNet (medians of {about['rounds'] - 1}, {about['threads']} threads each, in turns); below 1, "
-        "roiops is faster.",
+        f"MXNet ({measured}, {about['threads']} threads each, in turns); below 1, roiops is faster.",
         "",
-        f"Machine: {about['processor']}; {about['date']}; roiops {about['roiops']}, NumPy {about['numpy']}, "
+        f"Machine: {about['processor']}; {about['date']}; load average of the last minute "
+        f"{min(loads):.1f} to {max(loads):.1f} while it ran, the check itself being about "
+        f"{about['threads']}; roiops {about['roiops']}, NumPy {about['numpy']}, "
         f"numba {about['numba']}, Python {about['python']}.",
     ]
     families = {}
@@ -192,8 +205,12 @@ def main() -> int:
     )
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument(
-        "--rounds", type=int, default=4, help="measurements of each, the first of which is dropped"
+        "--rounds", type=int, default=3, help="measurements of each, after one that is dropped"
     )
+    parser.add_argument(
+        "--resume", action="store_true", help="leave out the models that the results hold already"
+    )
+    parser.add_argument("--minutes", type=float, help="start no more models after this long")
     parser.add_argument("--list", action="store_true", help="print the names only")
     parser.add_argument("--dry", action="store_true", help="write neither results nor table")
     parser.add_argument("--golden", action="store_true", help="write tests/golden/models instead")
@@ -208,44 +225,40 @@ def main() -> int:
     if not python.exists():
         parser.error("MXNet with GluonCV is not set up: python tools/peers.py gluoncv")
     results = json.loads(RESULTS.read_text()) if RESULTS.exists() else {"models": {}}
-    mxnet, roiops, failed = None, None, []
-    for number, model in enumerate(chosen):
-        if mxnet is None:
-            mxnet = Worker(str(python), "mxnet_worker.py", args.threads)
-        if roiops is None:
-            roiops = Worker(sys.executable, "roiops_worker.py", args.threads)
-        row = check(model, mxnet, roiops, args.rounds)
-        results["models"][model.name] = row
+    if args.resume:
+        chosen = [m for m in chosen if m.name not in results["models"]]
+    failed, started = [], time.monotonic()
+    for done, model in enumerate(chosen):
+        if args.minutes is not None and time.monotonic() - started > args.minutes * 60:
+            print(f"{len(chosen) - done} are left for another run")
+            chosen = chosen[:done]
+            break
+        load = os.getloadavg()[0]
+        row = {**check(model, args.rounds, args.threads), "load": load}
         if not row.get("agrees"):
             failed.append(model.name)
-        print(
-            model.name,
-            json.dumps({k: row.get(k) for k in ("error", "worst", "agrees", "boxes", "ms")}),
-            flush=True,
-        )
-        for name, worker in (("mxnet", mxnet), ("roiops", roiops)):
-            if worker.process.poll() is not None:  # a crash: say so above, go on with a fresh process
-                print(f"  the {name} process ended with code {worker.process.returncode}", flush=True)
-        # MXNet keeps the memory of its models; a new process now and then gives it back.
-        if mxnet.process.poll() is not None or number % 4 == 3:
-            mxnet.close()
-            mxnet = None
-        if roiops.process.poll() is not None:
-            roiops = None
-    for worker in filter(None, (mxnet, roiops)):
-        worker.close()
-    if not args.dry:
-        results["about"] = about(args)
-        known = [m.name for m in models()]
-        results["models"] = {name: results["models"][name] for name in known if name in results["models"]}
-        RESULTS.parent.mkdir(parents=True, exist_ok=True)
-        RESULTS.write_text(json.dumps(results, indent=1) + "\n")
-        write_table(results)
+        shown = {key: row[key] for key in ("error", "worst", "agrees", "boxes", "ms") if key in row}
+        print(model.name, json.dumps(shown), flush=True)
+        if not args.dry:
+            results["models"][model.name] = row
+            record(results, args)
     print(
         f"{len(chosen) - len(failed)} of {len(chosen)} agree"
         + (f"; not: {', '.join(failed)}" if failed else "")
     )
     return 1 if failed else 0
+
+
+def record(results, args) -> None:
+    """Write the results and the table; a run that is cut leaves those of the models before."""
+    results["about"] = about(args)
+    known = [m.name for m in models()]
+    results["models"] = {name: results["models"][name] for name in known if name in results["models"]}
+    RESULTS.parent.mkdir(parents=True, exist_ok=True)
+    scratch = RESULTS.with_suffix(".part")
+    scratch.write_text(json.dumps(results, indent=1) + "\n")
+    scratch.replace(RESULTS)
+    write_table(results)
 
 
 #: Small models for the tests, with the size of their input.
@@ -291,7 +304,6 @@ def about(args) -> dict:
         "python": platform.python_version(),
         "processor": processor(),
         "threads": args.threads,
-        "rounds": args.rounds,
         "date": date.today().isoformat(),
     }
 
