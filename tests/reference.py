@@ -313,7 +313,7 @@ def rotated(data, rois, pooled, scale, ratio=(0, 0)):
             continue
         centre_x, centre_y = roi[1] * T(scale), roi[2] * T(scale)
         wide, high = max(roi[3] * T(scale), T(1)), max(roi[4] * T(scale), T(1))
-        angle = roi[5] * T(math.pi / 180)
+        angle = T(float(roi[5]) * math.pi / 180)
         cosine, sine = T(math.cos(angle)), T(math.sin(angle))
         for c, i, j in np.ndindex(shape[1:]):
             vs, grid_v = centres(-high / T(2), high, pooled[0], i, height, ratio[0])

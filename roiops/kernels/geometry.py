@@ -526,7 +526,7 @@ def moved_by(displacement, deviation, length):
 @njit
 def turn(degrees):
     """Cosine and sine of an angle."""
-    radians = degrees * type(degrees)(math.pi / 180)
+    radians = type(degrees)(float(degrees) * math.pi / 180)  # as MXNet: widened, and rounded once
     return type(degrees)(math.cos(radians)), type(degrees)(math.sin(radians))
 
 
