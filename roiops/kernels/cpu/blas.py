@@ -28,8 +28,13 @@ PANELS = 704 << 10
 
 
 def aligned(count: int):
-    """An uninitialised float32 array that starts at a cache line."""
-    array = np.empty(count + 16, np.float32)
+    """A float32 array that starts at a cache line.
+
+    It is zeroed, because kernels also multiply what lies beyond the last column. The results do not depend on
+    that, but the time does: leftover memory may hold numbers below the least normal one, and each of these
+    takes as long as a hundred others.
+    """
+    array = np.zeros(count + 16, np.float32)
     start = (-array.ctypes.data // 4) % 16
     return array[start : start + count]
 

@@ -410,5 +410,4 @@ class Winograd:
         size = IN * IN * (ROWS * COLUMNS + COLUMNS + 2 * LANES) + OUT * OUT * LANES
         self._scratch = aligned(workers * size).reshape(workers, size)
         self._filters = aligned(IN * IN * -(-filters // ROWS) * ROWS * channels)
-        self._filters[...] = 0
         self._print = None
