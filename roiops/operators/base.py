@@ -116,6 +116,8 @@ class OperatorProperty:
         that a moving average starts at zero.
     reusable : bool
         Whether one property may serve all imperative calls of equal parameters, shapes and types.
+    keeps_shape : bool
+        Whether the first output has the shape of the first input, so that either tells the other.
     devices : tuple of str
         Where it runs: ``("cpu",)`` or ``("cpu", "gpu")``.
     """
@@ -136,6 +138,7 @@ class OperatorProperty:
     inplace: dict[int, int] = {}
     inplace_grad: dict[int, int] = {}
     partial_shapes = False
+    keeps_shape = False
     reusable = True
     variable_attributes: dict[str, dict[str, str]] = {}
     devices: tuple[str, ...] = ("cpu",)
@@ -178,7 +181,9 @@ class OperatorProperty:
 
     def infer_shape_from_outputs(self, in_shapes: list, out_shapes: list) -> list:
         """Input shapes, completed from the outputs' where that is possible."""
-        return in_shapes
+        if not self.keeps_shape:
+            return in_shapes
+        return [merge_shapes(in_shapes[0], out_shapes[0]) or in_shapes[0], *in_shapes[1:]]
 
     def infer_type(self, in_types: list):
         """``(in_types, out_types)`` or ``(in_types, out_types, aux_types)``, None for unknown.
@@ -205,22 +210,32 @@ class OperatorProperty:
 
     # -- checks for subclasses -----------------------------------------------------------------------
 
-    def check_ndim(self, name: str, shape, *ndims: int) -> None:
-        """Raise unless ``shape`` has one of these numbers of dimensions."""
-        if len(shape) not in ndims:
-            need = " or ".join(str(n) for n in ndims)
-            raise ShapeError(f"{self.label}: {name} must have {need} dimensions, got shape {shape}")
+    def check_ndim(self, name: str, shape, *ndims: int, least: int | None = None) -> None:
+        """Raise unless ``shape`` has one of these numbers of dimensions, or ``least`` of them or more."""
+        if len(shape) in ndims or (least is not None and len(shape) >= least):
+            return
+        need = [*map(str, ndims), *([] if least is None else [f"{least} or more"])]
+        raise ShapeError(f"{self.label}: {name} must have {' or '.join(need)} dimensions, got shape {shape}")
+
+    def check_axis(self, name: str, axis: int, ndim: int) -> int:
+        """``axis`` counted from the front; raise where there is no such axis among ``ndim``."""
+        if not -ndim <= axis < ndim:
+            raise ShapeError(
+                f"{self.label}: {name} must be in [{-ndim}, {ndim - 1}] for {ndim} dimensions, got {axis}"
+            )
+        return axis % ndim
 
     def check_shape(self, name: str, shape, need: tuple) -> tuple:
-        """``shape`` completed from ``need``; raise where they disagree.
+        """``shape``, possibly unknown, completed from ``need``; raise where they disagree.
 
-        Entries of ``need`` are numbers, or words for entries of any size:
+        Entries of ``need`` are numbers, or words or -1 for entries of any size:
         ``self.check_shape("rois", shape, ("num_rois", 5))``.
         """
         wanted = tuple(n if isinstance(n, int | np.integer) else -1 for n in need)
         merged = merge_shapes(shape, wanted)
         if merged is None:
-            words = "(" + ", ".join(str(n) for n in need) + (",)" if len(need) == 1 else ")")
+            words = ", ".join("any" if n == -1 else str(n) for n in need)
+            words = f"({words},)" if len(need) == 1 else f"({words})"
             raise ShapeError(f"{self.label}: {name} must have shape {words}, got {shape}")
         return merged
 

@@ -69,8 +69,7 @@ class BoxNMSProp(OperatorProperty):
 
     def infer_shape(self, in_shapes):
         data = in_shapes[0]
-        if len(data) < 2:
-            raise ShapeError(f"{self.label}: data must have at least 2 dimensions, got shape {data}")
+        self.check_ndim("data", data, least=2)
         self._check_columns(data[-1])
         return [data], [data, (*data[:-1], 1)]
 
@@ -169,8 +168,7 @@ class BipartiteMatchingProp(OperatorProperty):
 
     def infer_shape(self, in_shapes):
         data = in_shapes[0]
-        if len(data) < 2:
-            raise ShapeError(f"{self.label}: data must have at least 2 dimensions, got shape {data}")
+        self.check_ndim("data", data, least=2)
         return in_shapes, [data[:-1], (*data[:-2], data[-1])]
 
 

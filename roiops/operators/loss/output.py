@@ -1,9 +1,11 @@
 """Losses: operators at which backward starts. They ignore the head gradient unless told otherwise."""
 
+import math
+
 import numpy as np
 
 from ...errors import ShapeError
-from ...kernels.cpu import tensor as kernels
+from ...kernels.cpu import tensor
 from ...params.loss import (
     MakeLossParam,
     RegressionOutputParam,
@@ -11,9 +13,8 @@ from ...params.loss import (
     SVMOutputParam,
 )
 from ...registry import register
-from ..base import Operator, OperatorProperty, known, merge_shapes
-from ..base import kernels as load_kernels
-from ..tensor.common import ElementwiseProp, declare, product
+from ..base import Operator, OperatorProperty, kernels, known, merge_shapes
+from ..tensor.common import ElementwiseProp, declare
 from ..tensor.unary import sigmoid
 
 __all__ = []
@@ -43,13 +44,13 @@ class SoftmaxOutputOp(Operator):
         if self.params.preserve_shape:
             return array.reshape(-1 if array.size else 0, array.shape[-1], 1)
         if self.params.multi_output:
-            return array.reshape(n, array.shape[1], product(array.shape[2:]))
-        return array.reshape(n, product(array.shape[1:]), 1)
+            return array.reshape(n, array.shape[1], math.prod(array.shape[2:]))
+        return array.reshape(n, math.prod(array.shape[1:]), 1)
 
     def forward(self, ctx, in_data, req, out_data, aux):
-        loss = load_kernels("loss", ctx.device)
+        loss = kernels("loss", ctx.device)
         x = self._split(in_data[0])
-        kernels.fill(out_data[0], req[0], lambda out: loss.softmax(x, 1, False, self._split(out)))
+        tensor.fill(out_data[0], req[0], lambda out: loss.softmax(x, 1, False, self._split(out)))
 
     def backward(self, ctx, out_grad, in_data, out_data, req, in_grad, aux):
         if req[0] == "null":
@@ -58,9 +59,9 @@ class SoftmaxOutputOp(Operator):
         y, label = out_data[0], in_data[1]
         if label.shape == y.shape:
             factor = np.array(p.grad_scale, y.dtype)
-            kernels.evaluate(lambda y, t: (y - t) * factor, [y, label], in_grad[0], req[0])
+            tensor.evaluate(lambda y, t: (y - t) * factor, [y, label], in_grad[0], req[0])
             return
-        loss = load_kernels("loss", ctx.device)
+        loss = kernels("loss", ctx.device)
         half = y.dtype == np.float16
         head = out_grad[0] if p.out_grad else None
 
@@ -84,7 +85,7 @@ class SoftmaxOutputOp(Operator):
             if half:
                 target[...] = work
 
-        kernels.fill(in_grad[0], req[0], compute)
+        tensor.fill(in_grad[0], req[0], compute)
 
     def _factor(self, index, outputs):
         p = self.params
@@ -109,7 +110,7 @@ class SoftmaxOutputProp(LossProp):
         "data": "scores of the classes",
         "label": "index of the right class, or probabilities of the shape of data",
     }
-    partial_shapes = True
+    partial_shapes = keeps_shape = True
 
     @property
     def backward_needs(self):
@@ -123,8 +124,7 @@ class SoftmaxOutputProp(LossProp):
         shape, label = in_shapes
         if shape is None:
             return in_shapes, [None]
-        if len(shape) < 2:
-            raise ShapeError(f"{self.label}: data must have 2 dimensions or more, got shape {tuple(shape)}")
+        self.check_ndim("data", shape, least=2)
         same = None if label is None else merge_shapes(tuple(shape), tuple(label))
         if same is not None:  # probabilities
             return [same, same], [same]
@@ -132,7 +132,7 @@ class SoftmaxOutputProp(LossProp):
 
     def _label_shape(self, shape, label):
         if self.params.multi_output:
-            positions = product(shape[2:]) if known(shape[2:]) else -1
+            positions = math.prod(shape[2:]) if known(shape[2:]) else -1
             forms = [(shape[0], positions), (shape[0], *shape[2:]), (shape[0], 1, *shape[2:])]
         elif self.params.preserve_shape:
             forms = [shape[:-1]]
@@ -149,9 +149,6 @@ class SoftmaxOutputProp(LossProp):
             f"{self.label}: label must have shape {need}, or that of data, {shape}, got {tuple(label)}"
         )
 
-    def infer_shape_from_outputs(self, in_shapes, out_shapes):
-        return [in_shapes[0] if in_shapes[0] is not None else out_shapes[0], in_shapes[1]]
-
 
 class SoftmaxCrossEntropyOp(Operator):
     """The sum over the batch of -log(softmax(data)[label])."""
@@ -161,7 +158,7 @@ class SoftmaxCrossEntropyOp(Operator):
         self._softmax = None
 
     def _probabilities(self, ctx, data):
-        loss = load_kernels("loss", ctx.device)
+        loss = kernels("loss", ctx.device)
         if self._softmax is None:
             self._softmax = np.empty(data.shape, np.float32 if data.dtype == np.float16 else data.dtype)
         loss.softmax(data[:, :, None], 1, False, self._softmax[:, :, None])
@@ -169,24 +166,24 @@ class SoftmaxCrossEntropyOp(Operator):
 
     def forward(self, ctx, in_data, req, out_data, aux):
         data, label = in_data
-        index = load_kernels("loss", ctx.device).class_index(label)
+        index = kernels("loss", ctx.device).class_index(label)
         p = self._probabilities(ctx, data)
         inside = (index >= 0) & (index < data.shape[1])
         chosen = p[np.flatnonzero(inside), index[inside]]
         # MXNet keeps the logarithm finite in this way.
         total = -np.log(np.maximum(chosen, 1e-8)).sum()
-        kernels.evaluate(None, [np.reshape(total, (1,))], out_data[0], req[0])
+        tensor.evaluate(None, [np.reshape(total, (1,))], out_data[0], req[0])
 
     def backward(self, ctx, out_grad, in_data, out_data, req, in_grad, aux):
         if req[0] == "null":
             return
-        loss = load_kernels("loss", ctx.device)
+        loss = kernels("loss", ctx.device)
         data, label = in_data
         p = self._probabilities(ctx, data)[:, :, None]
         index = loss.class_index(label)[:, None]
         work = np.empty_like(p)
         loss.cross_entropy_gradient(p, index, False, -1, 0.0, float(out_grad[0][0]), False, work)
-        kernels.evaluate(None, [work[:, :, 0]], in_grad[0], req[0])
+        tensor.evaluate(None, [work[:, :, 0]], in_grad[0], req[0])
 
 
 @register("softmax_cross_entropy")
@@ -222,16 +219,16 @@ class RegressionOp(Operator):
         return y - t
 
     def forward(self, ctx, in_data, req, out_data, aux):
-        kernels.evaluate(type(self).link, in_data[:1], out_data[0], req[0])
+        tensor.evaluate(type(self).link, in_data[:1], out_data[0], req[0])
 
     def backward(self, ctx, out_grad, in_data, out_data, req, in_grad, aux):
         if req[0] == "null":
             return
         y, label = out_data[0], in_data[1].reshape(out_data[0].shape)
-        each = product(y.shape[1:])
+        each = math.prod(y.shape[1:])
         factor = self.params.grad_scale / max(each, 1)
         slope = self.slope
-        kernels.evaluate(lambda y, t: slope(y, t) * y.dtype.type(factor), [y, label], in_grad[0], req[0])
+        tensor.evaluate(lambda y, t: slope(y, t) * y.dtype.type(factor), [y, label], in_grad[0], req[0])
 
 
 class LogisticOp(RegressionOp):
@@ -255,7 +252,7 @@ class RegressionProp(LossProp):
         shape, label = in_shapes
         if label is None:
             label = shape[:1] if len(shape) == 2 and shape[1] == 1 else shape
-        if label[:1] != tuple(shape[:1]) or product(label) != product(shape):
+        if label[:1] != tuple(shape[:1]) or math.prod(label) != math.prod(shape):
             raise ShapeError(
                 f"{self.label}: label must have as many entries as data, {tuple(shape)}, got {tuple(label)}"
             )
@@ -284,18 +281,18 @@ declare(
 
 class SVMOutputOp(Operator):
     def forward(self, ctx, in_data, req, out_data, aux):
-        kernels.evaluate(None, in_data[:1], out_data[0], req[0])
+        tensor.evaluate(None, in_data[:1], out_data[0], req[0])
 
     def backward(self, ctx, out_grad, in_data, out_data, req, in_grad, aux):
         if req[0] == "null":
             return
-        loss = load_kernels("loss", ctx.device)
+        loss = kernels("loss", ctx.device)
         p = self.params
         x = np.ascontiguousarray(out_data[0], np.float32 if out_data[0].dtype == np.float16 else None)
         work = np.empty_like(x)
         index = loss.class_index(in_data[1])
         loss.svm_gradient(x, index, p.margin, p.regularization_coefficient, p.use_linear, work)
-        kernels.evaluate(None, [work], in_grad[0], req[0])
+        tensor.evaluate(None, [work], in_grad[0], req[0])
 
 
 @register("SVMOutput")
@@ -320,12 +317,12 @@ class MakeLossOp(Operator):
     """Identity with a constant gradient."""
 
     def forward(self, ctx, in_data, req, out_data, aux):
-        kernels.evaluate(None, in_data, out_data[0], req[0])
+        tensor.evaluate(None, in_data, out_data[0], req[0])
 
     def factor(self, data, shape):
         p = self.params
         if p.normalization == "batch":
-            return p.grad_scale / max(product(shape[:-1]), 1)
+            return p.grad_scale / max(math.prod(shape[:-1]), 1)
         if p.normalization == "valid":
             return p.grad_scale / max(int(np.count_nonzero(data > p.valid_thresh)), 1)
         return p.grad_scale
@@ -333,7 +330,7 @@ class MakeLossOp(Operator):
     def backward(self, ctx, out_grad, in_data, out_data, req, in_grad, aux):
         if req[0] != "null":
             value = np.array(self.factor(in_data[0], in_grad[0].shape), in_grad[0].dtype)
-            kernels.evaluate(None, [value], in_grad[0], req[0])
+            tensor.evaluate(None, [value], in_grad[0], req[0])
 
 
 class PlainMakeLossOp(MakeLossOp):

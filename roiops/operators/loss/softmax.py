@@ -3,12 +3,11 @@
 import numpy as np
 
 from ...errors import ShapeError
-from ...kernels.cpu import tensor as kernels
+from ...kernels.cpu import tensor
 from ...params.loss import SoftmaxActivationParam, SoftmaxParam
 from ...registry import register
-from ..base import Operator, OperatorProperty, merge_shapes
-from ..base import kernels as load_kernels
-from ..tensor.common import check_axis, declare
+from ..base import Operator, OperatorProperty, kernels, merge_shapes
+from ..tensor.common import declare
 
 __all__ = []
 
@@ -26,12 +25,12 @@ class SoftmaxOp(Operator):
         return self.sign / (self.params.temperature or 1.0)
 
     def forward(self, ctx, in_data, req, out_data, aux):
-        loss = load_kernels("loss", ctx.device)
+        loss = kernels("loss", ctx.device)
         data, axis = in_data[0], self.axis(in_data[0])
         if len(in_data) > 1:
             self._forward_masked(loss, in_data, axis, req[0], out_data[0])
             return
-        kernels.fill(
+        tensor.fill(
             out_data[0],
             req[0],
             lambda out: loss.softmax(
@@ -48,7 +47,7 @@ class SoftmaxOp(Operator):
             loss.softmax(loss.split_axis(lowest, axis), self.scale, self.log, loss.split_axis(target, axis))
             target[outside] = 0
 
-        kernels.fill(out, req, compute)
+        tensor.fill(out, req, compute)
 
     @staticmethod
     def _outside(data, length, axis):
@@ -57,7 +56,7 @@ class SoftmaxOp(Operator):
         return np.broadcast_to(index >= np.expand_dims(length, axis), data.shape)
 
     def backward(self, ctx, out_grad, in_data, out_data, req, in_grad, aux):
-        loss = load_kernels("loss", ctx.device)
+        loss = kernels("loss", ctx.device)
         axis = self.axis(out_data[0])
         grad = out_grad[0]
         outside = self._outside(grad, in_data[1], axis) if len(in_data) > 1 else None
@@ -70,7 +69,7 @@ class SoftmaxOp(Operator):
             if outside is not None:
                 target[outside] = 0
 
-        kernels.fill(in_grad[0], req[0], compute)
+        tensor.fill(in_grad[0], req[0], compute)
         if len(in_data) > 1 and req[1] in ("write", "inplace"):
             in_grad[1][...] = 0
 
@@ -92,7 +91,7 @@ class SoftmaxProp(OperatorProperty):
         "data": "the array",
         "length": "with use_length: how many entries count, an integer for each row along the axis",
     }
-    partial_shapes = True
+    partial_shapes = keeps_shape = True
     inplace, inplace_grad = {0: 0}, {0: 0}
 
     def list_arguments(self):
@@ -106,7 +105,7 @@ class SoftmaxProp(OperatorProperty):
         shape = in_shapes[0]
         if shape is None:
             return in_shapes, [None]
-        axis = check_axis(self, "axis", self.params.axis, len(shape))
+        axis = self.check_axis("axis", self.params.axis, len(shape))
         if self.params.use_length:
             rows = (*shape[:axis], *shape[axis + 1 :])
             length = merge_shapes(in_shapes[1], rows)
@@ -114,9 +113,6 @@ class SoftmaxProp(OperatorProperty):
                 raise ShapeError(f"{self.label}: length must have shape {rows}, got {tuple(in_shapes[1])}")
             return [shape, length], [shape]
         return in_shapes, [shape]
-
-    def infer_shape_from_outputs(self, in_shapes, out_shapes):
-        return [merge_shapes(in_shapes[0], out_shapes[0]) or in_shapes[0], *in_shapes[1:]]
 
     def infer_type(self, in_types):
         types = [in_types[0]]
@@ -146,7 +142,7 @@ class SoftmaxActivationProp(OperatorProperty):
 
     param, op = SoftmaxActivationParam, SoftmaxActivationOp
     backward_needs = ("out_grad", "out_data")
-    partial_shapes = True
+    partial_shapes = keeps_shape = True
     inplace, inplace_grad = {0: 0}, {0: 0}
     argument_docs = {"data": "the array; three or more dimensions for channel"}
 
@@ -158,6 +154,3 @@ class SoftmaxActivationProp(OperatorProperty):
                 f"or more for mode {self.params.mode!r}, got shape {tuple(shape)}"
             )
         return in_shapes, [shape]
-
-    def infer_shape_from_outputs(self, in_shapes, out_shapes):
-        return [merge_shapes(in_shapes[0], out_shapes[0]) or in_shapes[0]]

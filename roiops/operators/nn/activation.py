@@ -28,6 +28,7 @@ class ActivationProp(FloatProperty):
     """Apply a function to each element."""
 
     param, op = ActivationParam, ActivationOp
+    keeps_shape = True
     argument_docs = {"data": "any shape"}
     backward_needs = ("out_grad", "out_data")
     inplace = {0: 0}
@@ -115,6 +116,7 @@ class LeakyReLUProp(FloatProperty):
     """Rectifiers that let something through below 0."""
 
     param, op = LeakyReLUParam, LeakyReLUOp
+    keeps_shape = True
     arguments = ("data", "gamma")
     argument_docs = {
         "data": "any shape",

@@ -100,6 +100,7 @@ class BatchNormProp(FloatProperty):
     """Normalise each channel by its batch's mean and variance when training, by moving ones otherwise."""
 
     param, op = BatchNormParam, BatchNormOp
+    keeps_shape = True
     arguments = ("data", "gamma", "beta")
     aux = ("moving_mean", "moving_var")
     outputs = ("output", "mean", "var")
@@ -123,9 +124,9 @@ class BatchNormProp(FloatProperty):
         data = in_shapes[0]
         if data is None:
             return in_shapes, [None] * 3, [None] * 2
-        channels = data[self.axis_of(self.params.axis, len(data))]
-        gamma = self.complete("gamma", in_shapes[1], (channels,))
-        beta = self.complete("beta", in_shapes[2], gamma)
+        channels = data[self.check_axis("axis", self.params.axis, len(data))]
+        gamma = self.check_shape("gamma", in_shapes[1], (channels,))
+        beta = self.check_shape("beta", in_shapes[2], gamma)
         return [data, beta, beta], [data, beta, beta], [beta, beta]
 
     def infer_type(self, in_types):

@@ -154,10 +154,10 @@ class ConvolutionProp(FloatProperty):
         need = _layout((p.num_filter, per_group, *p.kernel), last)
         shapes = [
             _layout((data[0], channels, *data[2:]), last),
-            self.complete("weight", in_shapes[1], need),
+            self.check_shape("weight", in_shapes[1], need),
         ]
         if not p.no_bias:
-            shapes.append(self.complete("bias", in_shapes[2], (p.num_filter,)))
+            shapes.append(self.check_shape("bias", in_shapes[2], (p.num_filter,)))
         return shapes, [_layout((data[0], p.num_filter, *self._spatial(data)), last)]
 
     def _spatial(self, data):
@@ -260,10 +260,10 @@ class DeconvolutionProp(FloatProperty):
         need = _layout((channels, p.num_filter // p.num_group, *p.kernel), last)
         shapes = [
             _layout((data[0], channels, *data[2:]), last),
-            self.complete("weight", in_shapes[1], need),
+            self.check_shape("weight", in_shapes[1], need),
         ]
         if not p.no_bias:
-            shapes.append(self.complete("bias", in_shapes[2], (p.num_filter,)))
+            shapes.append(self.check_shape("bias", in_shapes[2], (p.num_filter,)))
         return shapes, [_layout((data[0], p.num_filter, *self._spatial(data)), last)]
 
     def _spatial(self, data):
@@ -287,6 +287,3 @@ class DeconvolutionProp(FloatProperty):
                 raise ShapeError(f"{self.label}: pad must leave some output, got {pads} for data {data[2:]}")
             sizes.append(-1 if size == -1 else out)
         return tuple(sizes)
-
-    def infer_shape_from_outputs(self, in_shapes, out_shapes):
-        return in_shapes

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from ...errors import DTypeError, ShapeError
+from ...errors import DTypeError
 from ..base import Operator, OperatorProperty
 
 __all__ = ["DenseOperator", "FloatProperty", "row_view"]
@@ -114,21 +114,3 @@ class FloatProperty(OperatorProperty):
     def check_float(self, dtype, name: str = "data") -> None:
         if dtype is not None and dtype not in self.float_dtypes:
             raise DTypeError(f"{self.label}: {name} must be float16, float32 or float64, got {dtype}")
-
-    def infer_shape_from_outputs(self, in_shapes, out_shapes):
-        """For operators that keep their first input's shape."""
-        return [out_shapes[0] if in_shapes[0] is None else in_shapes[0], *in_shapes[1:]]
-
-    def complete(self, name: str, shape, need: tuple) -> tuple:
-        """``shape``, possibly unknown, completed from ``need``, whose entries may be -1."""
-        if shape is None:
-            return tuple(need)
-        return self.check_shape(name, shape, tuple("any" if n == -1 else n for n in need))
-
-    def axis_of(self, axis: int, ndim: int) -> int:
-        """A parameter ``axis`` as a number from 0, checked."""
-        if not -ndim <= axis < ndim:
-            raise ShapeError(
-                f"{self.label}: axis must be in [{-ndim}, {ndim}) for {ndim} dimensions, got {axis}"
-            )
-        return axis % ndim

@@ -47,6 +47,7 @@ class DropoutProp(FloatProperty):
     """Set a random part of the elements to 0 and scale the others up; the identity at inference."""
 
     param, op = DropoutParam, DropoutOp
+    keeps_shape = True
     argument_docs = {"data": "any shape"}
     outputs, visible_outputs = ("output", "mask"), 1
     backward_needs = ("out_grad", "out_data")
@@ -57,5 +58,5 @@ class DropoutProp(FloatProperty):
         data = in_shapes[0]
         if data is None:
             return in_shapes, [None, None]
-        axes = {self.axis_of(axis, len(data)) for axis in self.params.axes}
+        axes = {self.check_axis("axes", axis, len(data)) for axis in self.params.axes}
         return in_shapes, [data, tuple(1 if i in axes else n for i, n in enumerate(data))]

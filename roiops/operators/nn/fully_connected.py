@@ -65,12 +65,12 @@ class FullyConnectedProp(FloatProperty):
             out = (data[0], p.num_hidden)
         else:
             features, out = data[-1], (*data[:-1], p.num_hidden)
-        weight = self.complete("weight", in_shapes[1], (p.num_hidden, features))
+        weight = self.check_shape("weight", in_shapes[1], (p.num_hidden, features))
         if not p.flatten and features == -1:
             data = (*data[:-1], weight[1])
         shapes = [data, weight]
         if not p.no_bias:
-            shapes.append(self.complete("bias", in_shapes[2], (p.num_hidden,)))
+            shapes.append(self.check_shape("bias", in_shapes[2], (p.num_hidden,)))
         return shapes, [out]
 
     def infer_shape_from_outputs(self, in_shapes, out_shapes):

@@ -91,6 +91,7 @@ class GroupNormOp(_AffineNormOp):
 
 class _AffineNormProp(FloatProperty):
     arguments = ("data", "gamma", "beta")
+    keeps_shape = True
     backward_needs = ("out_grad", "in_data")
 
 
@@ -114,9 +115,9 @@ class LayerNormProp(_AffineNormProp):
         data = in_shapes[0]
         if data is None:
             return in_shapes, [None] * 3
-        axis = self.axis_of(self.params.axis, len(data))
-        gamma = self.complete("gamma", in_shapes[1], (data[axis],))
-        beta = self.complete("beta", in_shapes[2], gamma)
+        axis = self.check_axis("axis", self.params.axis, len(data))
+        gamma = self.check_shape("gamma", in_shapes[1], (data[axis],))
+        beta = self.check_shape("beta", in_shapes[2], gamma)
         stats = (*data[:axis], 1, *data[axis + 1 :])
         return [data, beta, beta], [data, stats, stats]
 
@@ -136,10 +137,9 @@ class InstanceNormProp(_AffineNormProp):
         data = in_shapes[0]
         if data is None:
             return in_shapes, [None]
-        if len(data) < 3:
-            raise ShapeError(f"{self.label}: data must have 3 dimensions or more, got shape {data}")
-        gamma = self.complete("gamma", in_shapes[1], (data[1],))
-        beta = self.complete("beta", in_shapes[2], gamma)
+        self.check_ndim("data", data, least=3)
+        gamma = self.check_shape("gamma", in_shapes[1], (data[1],))
+        beta = self.check_shape("beta", in_shapes[2], gamma)
         return [data, beta, beta], [data]
 
 
@@ -163,14 +163,13 @@ class GroupNormProp(_AffineNormProp):
         data, groups = in_shapes[0], self.params.num_groups
         if data is None:
             return in_shapes, [None] * 3
-        if len(data) < 3:
-            raise ShapeError(f"{self.label}: data must have 3 dimensions or more, got shape {data}")
+        self.check_ndim("data", data, least=3)
         if data[1] != -1 and data[1] % groups:
             raise ShapeError(
                 f"{self.label}: data must have a multiple of num_groups {groups} channels, got shape {data}"
             )
-        gamma = self.complete("gamma", in_shapes[1], (groups,))
-        beta = self.complete("beta", in_shapes[2], (groups,))
+        gamma = self.check_shape("gamma", in_shapes[1], (groups,))
+        beta = self.check_shape("beta", in_shapes[2], (groups,))
         return [data, gamma, beta], [data, (data[0], groups), (data[0], groups)]
 
 
@@ -207,6 +206,7 @@ class L2NormalizationProp(FloatProperty):
     """Divide by the L2 norm, over each sample, each pixel's channels or each channel's image."""
 
     param, op = L2NormalizationParam, L2NormalizationOp
+    keeps_shape = True
     argument_docs = {"data": "any shape; three dimensions or more unless mode is 'instance'"}
 
     def infer_shape(self, in_shapes):
@@ -252,6 +252,7 @@ class LRNProp(FloatProperty):
     """Local response normalisation across neighbouring channels."""
 
     param, op = LRNParam, LRNOp
+    keeps_shape = True
     outputs, visible_outputs = ("output", "norm"), 1
     argument_docs = {"data": "images, (batch, channels, height, width)"}
 

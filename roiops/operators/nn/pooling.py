@@ -163,6 +163,3 @@ class AdaptiveAvgPooling2DProp(FloatProperty):
         if 0 in data[2:]:
             raise ShapeError(f"{self.label}: data must have at least one pixel, got shape {data}")
         return in_shapes, [(*data[:2], *(size * 2)[:2])]
-
-    def infer_shape_from_outputs(self, in_shapes, out_shapes):
-        return in_shapes

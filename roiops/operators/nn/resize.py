@@ -99,7 +99,7 @@ class UpSamplingProp(FloatProperty):
         height, width = (-1 if n == -1 else n * p.scale for n in data[2:])
         if p.sample_type == "bilinear":
             kernel = 2 * p.scale - p.scale % 2
-            weight = self.complete("weight", in_shapes[1], (data[1], 1, kernel, kernel))
+            weight = self.check_shape("weight", in_shapes[1], (data[1], 1, kernel, kernel))
             return [data, weight], [(*data[:2], height, width)]
         return in_shapes, [(data[0], self._channels(in_shapes, height, width), height, width)]
 
@@ -119,9 +119,6 @@ class UpSamplingProp(FloatProperty):
                 )
             total = shape[1] if p.multi_input_mode == "sum" else total + shape[1]
         return total
-
-    def infer_shape_from_outputs(self, in_shapes, out_shapes):
-        return in_shapes
 
 
 class BilinearResize2DOp(DenseOperator):
@@ -208,9 +205,6 @@ class BilinearResize2DProp(FloatProperty):
             return int(np.float32(scale) * np.float32(size))
         return int(np.float32(scale) * np.float32(size - 1)) + 1
 
-    def infer_shape_from_outputs(self, in_shapes, out_shapes):
-        return in_shapes
-
 
 class BilinearSamplerOp(DenseOperator):
     def compute(self, ctx, in_data, out_data, aux):
@@ -243,9 +237,6 @@ class BilinearSamplerProp(FloatProperty):
         self.check_ndim("data", data, 4)
         grid = self.check_shape("grid", grid, (data[0] if data[0] != -1 else "batch", 2, "height", "width"))
         return [data, grid], [(*data[:2], *grid[2:])]
-
-    def infer_shape_from_outputs(self, in_shapes, out_shapes):
-        return in_shapes
 
 
 def _target_grid(height, width, dtype):
@@ -305,9 +296,6 @@ class GridGeneratorProp(FloatProperty):
         data = self.check_shape("data", data, ("batch", 2, "height", "width"))
         return [data], [data]
 
-    def infer_shape_from_outputs(self, in_shapes, out_shapes):
-        return in_shapes
-
 
 class SpatialTransformerOp(DenseOperator):
     def compute(self, ctx, in_data, out_data, aux):
@@ -346,8 +334,5 @@ class SpatialTransformerProp(FloatProperty):
         if data is None:
             return in_shapes, [None]
         self.check_ndim("data", data, 4)
-        loc = self.complete("loc", in_shapes[1], (data[0], 6))
+        loc = self.check_shape("loc", in_shapes[1], (data[0], 6))
         return [data, loc], [(*data[:2], *self.params.target_shape)]
-
-    def infer_shape_from_outputs(self, in_shapes, out_shapes):
-        return in_shapes

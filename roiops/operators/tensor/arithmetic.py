@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ...errors import ShapeError
-from ...kernels.cpu import tensor as kernels
+from ...kernels.cpu import tensor
 from ...params.tensor import ScalarParam
 from ..base import Operator, OperatorProperty
 from .common import ElementwiseProp, declare, no_gradient
@@ -176,7 +176,7 @@ class BinaryOp(Operator):
         self._scratch = None
 
     def bind_forward(self, ctx, in_data, req, out_data, aux):
-        return kernels.bind(self.row.function, in_data, out_data[0], req[0])
+        return tensor.bind(self.row.function, in_data, out_data[0], req[0])
 
     def forward(self, ctx, in_data, req, out_data, aux):
         self.bind_forward(ctx, in_data, req, out_data, aux)()
@@ -191,12 +191,12 @@ class BinaryOp(Operator):
                 continue
             inputs = [arrays[letter] for letter in sources]
             if target.shape == out_grad[0].shape:
-                kernels.evaluate(function, inputs, target, how)
+                tensor.evaluate(function, inputs, target, how)
             elif function is None:
-                kernels.sum_to(inputs[0], target, how)
+                tensor.sum_to(inputs[0], target, how)
             else:
-                kernels.evaluate(function, inputs, self._full(out_grad[0]))
-                kernels.sum_to(self._scratch, target, how)
+                tensor.evaluate(function, inputs, self._full(out_grad[0]))
+                tensor.sum_to(self._scratch, target, how)
 
     def _full(self, grad):
         """Scratch for a gradient before it is summed over the broadcast axes, kept between calls."""
@@ -269,18 +269,18 @@ class ScalarOp(Operator):
 
     def bind_forward(self, ctx, in_data, req, out_data, aux):
         if req[0] == "null":
-            return kernels.nothing
+            return tensor.nothing
         operands = [in_data[0], self._operand(in_data[0])]
         if operands[0].dtype != out_data[0].dtype:  # integer data and a fraction: computed in float64
             return functools.partial(self._promote, operands, out_data[0], req[0])
-        return kernels.bind(self.row.function, self._order(operands), out_data[0], req[0])
+        return tensor.bind(self.row.function, self._order(operands), out_data[0], req[0])
 
     def _order(self, operands):
         return operands[::-1] if self.reflected else operands
 
     def _promote(self, operands, out, req):
         operands = [operands[0].astype(out.dtype), operands[1]]
-        kernels.evaluate(self.row.function, self._order(operands), out, req)
+        tensor.evaluate(self.row.function, self._order(operands), out, req)
 
     def forward(self, ctx, in_data, req, out_data, aux):
         self.bind_forward(ctx, in_data, req, out_data, aux)()
@@ -291,7 +291,7 @@ class ScalarOp(Operator):
         if len(sources) > 1:
             l, r = self._order([in_data[0], self._operand(out_grad[0])])
             arrays.update(l=l, r=r)
-        kernels.evaluate(function, [arrays[letter] for letter in sources], in_grad[0], req[0])
+        tensor.evaluate(function, [arrays[letter] for letter in sources], in_grad[0], req[0])
 
 
 class CompareScalarOp(ScalarOp):

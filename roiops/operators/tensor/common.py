@@ -7,11 +7,9 @@ from ..base import Operator, OperatorProperty, merge_shapes
 __all__ = [
     "ConstantGradientOp",
     "ElementwiseProp",
-    "check_axis",
     "declare",
     "merge_all",
     "no_gradient",
-    "product",
     "same_memory",
 ]
 
@@ -21,23 +19,6 @@ def declare(names, base, doc, **attributes):
     name, *aliases = names.split() if isinstance(names, str) else names
     attributes.update(__doc__=doc, __module__=base.__module__)
     return register(name, *aliases)(type(f"{name.lstrip('_')}Prop", (base,), attributes))
-
-
-def product(numbers) -> int:
-    """The product of dimensions, as a Python int that cannot overflow."""
-    result = 1
-    for number in numbers:
-        result *= int(number)
-    return result
-
-
-def check_axis(prop: OperatorProperty, name: str, axis: int, ndim: int) -> int:
-    """``axis`` counted from the front; an error where there is no such axis among ``ndim``."""
-    if not -ndim <= axis < ndim:
-        raise ShapeError(
-            f"{prop.label}: {name} must be in [{-ndim}, {ndim - 1}] for {ndim} dimensions, got {axis}"
-        )
-    return axis % ndim
 
 
 def merge_all(prop: OperatorProperty, shapes, names=None):

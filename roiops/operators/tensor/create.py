@@ -6,7 +6,7 @@ import math
 import numpy as np
 
 from ...errors import ParamError
-from ...kernels.cpu import tensor as kernels
+from ...kernels.cpu import tensor
 from ...params.tensor import (
     ArangeLikeParam,
     ArangeParam,
@@ -19,7 +19,7 @@ from ...params.tensor import (
 )
 from ...registry import register
 from ..base import Operator, OperatorProperty
-from .common import ConstantGradientOp, ElementwiseProp, check_axis, declare
+from .common import ConstantGradientOp, ElementwiseProp, declare
 from .views import ReshapeOp
 
 __all__ = []
@@ -81,9 +81,9 @@ class NumbersOp(ConstantGradientOp):
 
     def bind_forward(self, ctx, in_data, req, out_data, aux):
         if req[0] == "null":
-            return kernels.nothing
+            return tensor.nothing
         numbers = self.numbers(out_data[0]).astype(out_data[0].dtype).reshape(out_data[0].shape)
-        return functools.partial(kernels.evaluate, None, [numbers], out_data[0], req[0])
+        return functools.partial(tensor.evaluate, None, [numbers], out_data[0], req[0])
 
     def forward(self, ctx, in_data, req, out_data, aux):
         self.bind_forward(ctx, in_data, req, out_data, aux)()
@@ -152,14 +152,14 @@ class ArangeLikeProp(OperatorProperty):
         axis = self.params.axis
         if axis is None:
             return in_shapes, [shape]
-        return in_shapes, [(shape[check_axis(self, "axis", axis, len(shape))],)]
+        return in_shapes, [(shape[self.check_axis("axis", axis, len(shape))],)]
 
 
 class CastOp(ReshapeOp):
     """Another dtype; where it is the same one, nothing but a copy."""
 
     def _move(self, source, target, req):
-        kernels.evaluate(None, [source], target, req)
+        tensor.evaluate(None, [source], target, req)
 
     def bind_forward(self, ctx, in_data, req, out_data, aux):
         if req[0] == "null" or in_data[0].dtype == out_data[0].dtype:
@@ -190,11 +190,11 @@ declare(
 class MulticastOp(Operator):
     def forward(self, ctx, in_data, req, out_data, aux):
         for value, target, how in zip(in_data, out_data, req, strict=True):
-            kernels.evaluate(None, [value], target, how)
+            tensor.evaluate(None, [value], target, how)
 
     def backward(self, ctx, out_grad, in_data, out_data, req, in_grad, aux):
         for value, target, how in zip(out_grad, in_grad, req, strict=True):
-            kernels.evaluate(None, [value], target, how)
+            tensor.evaluate(None, [value], target, how)
 
 
 @register("amp_multicast")

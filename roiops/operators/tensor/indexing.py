@@ -1,9 +1,11 @@
 """Operators that choose entries by index."""
 
+import math
+
 import numpy as np
 
 from ...errors import DataError, OutOfBoundsError, ParamError, ShapeError
-from ...kernels.cpu import tensor as kernels
+from ...kernels.cpu import tensor
 from ...params.tensor import (
     EmbeddingParam,
     IndexArrayParam,
@@ -14,16 +16,15 @@ from ...params.tensor import (
     TakeParam,
 )
 from ...registry import register
-from ..base import Operator, OperatorProperty, known, merge_shapes
-from ..base import kernels as load_kernels
-from .common import ConstantGradientOp, check_axis, product
+from ..base import Operator, OperatorProperty, kernels, known, merge_shapes
+from .common import ConstantGradientOp
 
 __all__ = []
 
 
 def _check_inside(ctx, name, indices, lengths, negative=True):
     """Raise where a row of ``indices`` leaves its axis."""
-    wrong = load_kernels("tensor_index", ctx.device).outside(indices, lengths, negative)
+    wrong = kernels("tensor_index", ctx.device).outside(indices, lengths, negative)
     if wrong is not None:
         axis, position = wrong
         length = lengths[axis]
@@ -47,7 +48,7 @@ class TakeOp(Operator):
         return 0
 
     def _index(self, ctx, indices, length):
-        index = load_kernels("tensor_index", ctx.device)
+        index = kernels("tensor_index", ctx.device)
         if length == 0 and indices.size:
             raise DataError(f"{ctx.label}: cannot take from an axis of length 0")
         if self.mode == "raise":
@@ -61,7 +62,7 @@ class TakeOp(Operator):
         axis = self.axis(array)
         index = self._index(ctx, indices, array.shape[axis])
         # The indices are within bounds: mode clip only saves numpy from checking them again.
-        kernels.fill(out_data[0], req[0], lambda out: np.take(array, index, axis, out=out, mode="clip"))
+        tensor.fill(out_data[0], req[0], lambda out: np.take(array, index, axis, out=out, mode="clip"))
 
     def backward(self, ctx, out_grad, in_data, out_data, req, in_grad, aux):
         target, how = in_grad[self.source], req[self.source]
@@ -71,9 +72,9 @@ class TakeOp(Operator):
         index = self._index(ctx, in_data[self.chooser], target.shape[axis]).reshape(-1)
         if how != "add":
             target[...] = 0
-        outer, inner = product(target.shape[:axis]), product(target.shape[axis + 1 :])
+        outer, inner = math.prod(target.shape[:axis]), math.prod(target.shape[axis + 1 :])
         rows = target if target.flags.c_contiguous else target.copy()
-        load_kernels("tensor_index", ctx.device).add_rows(
+        kernels("tensor_index", ctx.device).add_rows(
             out_grad[0].reshape(outer, index.size, inner),
             index,
             rows.reshape(outer, target.shape[axis], inner),
@@ -102,7 +103,7 @@ class TakeProp(OperatorProperty):
 
     def infer_shape(self, in_shapes):
         shape, indices = in_shapes
-        axis = check_axis(self, "axis", self.params.axis, len(shape))
+        axis = self.check_axis("axis", self.params.axis, len(shape))
         out = None if indices is None else (*shape[:axis], *indices, *shape[axis + 1 :])
         return in_shapes, [out]
 
@@ -146,7 +147,7 @@ class PickOp(Operator):
         axis = self.params.axis % data.ndim
         if data.shape[axis] == 0 and index.size:
             raise DataError(f"{ctx.label}: cannot pick from an axis of length 0")
-        whole = load_kernels("tensor_index", ctx.device).bounded(index, data.shape[axis], self.params.mode)
+        whole = kernels("tensor_index", ctx.device).bounded(index, data.shape[axis], self.params.mode)
         kept = (*data.shape[:axis], 1, *data.shape[axis + 1 :])
         return whole.reshape(kept), axis
 
@@ -154,7 +155,7 @@ class PickOp(Operator):
         if req[0] != "null":
             index, axis = self._index(ctx, *in_data)
             picked = np.take_along_axis(in_data[0], index, axis)
-            kernels.evaluate(None, [picked.reshape(out_data[0].shape)], out_data[0], req[0])
+            tensor.evaluate(None, [picked.reshape(out_data[0].shape)], out_data[0], req[0])
 
     def backward(self, ctx, out_grad, in_data, out_data, req, in_grad, aux):
         if req[0] == "null":
@@ -182,7 +183,7 @@ class PickProp(OperatorProperty):
         shape, index = in_shapes
         if shape is None:
             return in_shapes, [None]
-        axis = check_axis(self, "axis", self.params.axis, len(shape))
+        axis = self.check_axis("axis", self.params.axis, len(shape))
         kept = (*shape[:axis], 1, *shape[axis + 1 :])
         without = (*shape[:axis], *shape[axis + 1 :])
         if index is None:
@@ -220,14 +221,14 @@ class BatchTakeProp(PickProp):
 class FillElementOp(ConstantGradientOp):
     def forward(self, ctx, in_data, req, out_data, aux):
         lhs, values, index = in_data
-        columns = load_kernels("tensor_index", ctx.device).whole_numbers(index)
+        columns = kernels("tensor_index", ctx.device).whole_numbers(index)
         _check_inside(ctx, "rhs", columns[None], (lhs.shape[1],), negative=False)
 
         def compute(out):
             np.copyto(out, lhs)
             out[np.arange(lhs.shape[0]), columns] = values
 
-        kernels.fill(out_data[0], req[0], compute)
+        tensor.fill(out_data[0], req[0], compute)
 
 
 @register("fill_element_0index")
@@ -252,14 +253,14 @@ class FillElementProp(OperatorProperty):
 class OneHotOp(ConstantGradientOp):
     def forward(self, ctx, in_data, req, out_data, aux):
         p = self.params
-        index = load_kernels("tensor_index", ctx.device).whole_numbers(in_data[0]).reshape(-1)
+        index = kernels("tensor_index", ctx.device).whole_numbers(in_data[0]).reshape(-1)
         rows = np.flatnonzero((index >= 0) & (index < p.depth))
 
         def compute(out):
             out[...] = p.off_value
             out.reshape(index.size, p.depth)[rows, index[rows]] = p.on_value
 
-        kernels.fill(out_data[0], req[0], compute)
+        tensor.fill(out_data[0], req[0], compute)
 
 
 @register("one_hot")
@@ -287,7 +288,7 @@ class IndexedOp(Operator):
 
     def rows(self, ctx, indices, shape):
         """Row numbers for an array of ``shape`` seen as ``(rows, inner)``."""
-        index = load_kernels("tensor_index", ctx.device)
+        index = kernels("tensor_index", ctx.device)
         whole = index.whole_numbers(indices)
         lengths = shape[: len(whole)]
         _check_inside(ctx, "indices", whole, lengths)
@@ -296,7 +297,7 @@ class IndexedOp(Operator):
     @staticmethod
     def seen(array, count):
         """``array`` as (rows, inner), where its first ``count`` axes make the rows."""
-        return array.reshape(product(array.shape[:count]), product(array.shape[count:]))
+        return array.reshape(math.prod(array.shape[:count]), math.prod(array.shape[count:]))
 
 
 class GatherOp(IndexedOp):
@@ -305,7 +306,7 @@ class GatherOp(IndexedOp):
         rows = self.rows(ctx, indices, data.shape)
         source = self.seen(data, len(indices))
         shape = (len(rows), source.shape[1])
-        kernels.fill(out_data[0], req[0], lambda out: np.take(source, rows, 0, out=out.reshape(shape)))
+        tensor.fill(out_data[0], req[0], lambda out: np.take(source, rows, 0, out=out.reshape(shape)))
 
     def backward(self, ctx, out_grad, in_data, out_data, req, in_grad, aux):
         if req[0] == "null":
@@ -317,7 +318,7 @@ class GatherOp(IndexedOp):
         whole = target if target.flags.c_contiguous else target.copy()
         seen = self.seen(whole, count)
         grad = out_grad[0].reshape(1, len(rows), seen.shape[1])
-        load_kernels("tensor_index", ctx.device).add_rows(grad, rows, seen[None])
+        kernels("tensor_index", ctx.device).add_rows(grad, rows, seen[None])
         if whole is not target:
             target[...] = whole
 
@@ -359,13 +360,13 @@ class ScatterOp(IndexedOp):
             seen[...] = 0
             seen[rows] = data.reshape(len(rows), seen.shape[1])
 
-        kernels.fill(out_data[0], req[0], compute)
+        tensor.fill(out_data[0], req[0], compute)
 
     def backward(self, ctx, out_grad, in_data, out_data, req, in_grad, aux):
         if req[0] != "null":
             rows = self.rows(ctx, in_data[1], self.params.shape)
             chosen = self.seen(out_grad[0], len(in_data[1]))[rows]
-            kernels.evaluate(None, [chosen.reshape(in_grad[0].shape)], in_grad[0], req[0])
+            tensor.evaluate(None, [chosen.reshape(in_grad[0].shape)], in_grad[0], req[0])
 
 
 @register("scatter_nd")
@@ -395,7 +396,7 @@ class ScatterProp(OperatorProperty):
 
 class IndexCopyOp(Operator):
     def _rows(self, ctx, index, length):
-        whole = load_kernels("tensor_index", ctx.device).whole_numbers(index)
+        whole = kernels("tensor_index", ctx.device).whole_numbers(index)
         _check_inside(ctx, "index_vector", whole[None], (length,), negative=False)
         return whole
 
@@ -407,17 +408,17 @@ class IndexCopyOp(Operator):
             np.copyto(out, old)
             out[rows] = new
 
-        kernels.fill(out_data[0], req[0], compute)
+        tensor.fill(out_data[0], req[0], compute)
 
     def backward(self, ctx, out_grad, in_data, out_data, req, in_grad, aux):
         grad = out_grad[0]
         rows = self._rows(ctx, in_data[1], grad.shape[0])
         if req[0] != "null":
             kept = in_grad[0][rows] if req[0] == "add" else 0
-            kernels.evaluate(None, [grad], in_grad[0], req[0])
+            tensor.evaluate(None, [grad], in_grad[0], req[0])
             in_grad[0][rows] = kept
         if req[2] != "null":
-            kernels.evaluate(None, [grad[rows]], in_grad[2], req[2])
+            tensor.evaluate(None, [grad[rows]], in_grad[2], req[2])
 
 
 @register("_contrib_index_copy")
@@ -455,7 +456,7 @@ class IndexArrayOp(ConstantGradientOp):
         axes = range(ndim) if self.params.axes is None else [a % ndim for a in self.params.axes]
         grid = np.indices(in_data[0].shape, np.int64, sparse=True)
         for i, axis in enumerate(axes):
-            kernels.evaluate(None, [grid[axis]], out_data[0][..., i], req[0])
+            tensor.evaluate(None, [grid[axis]], out_data[0][..., i], req[0])
 
 
 @register("_contrib_index_array")
@@ -469,7 +470,7 @@ class IndexArrayProp(OperatorProperty):
     def infer_shape(self, in_shapes):
         (shape,) = in_shapes
         for axis in self.params.axes or ():
-            check_axis(self, "axes", axis, len(shape))
+            self.check_axis("axes", axis, len(shape))
         return in_shapes, [(*shape, len(shape) if self.params.axes is None else len(self.params.axes))]
 
     def infer_type(self, in_types):
@@ -479,23 +480,23 @@ class IndexArrayProp(OperatorProperty):
 class UnravelOp(ConstantGradientOp):
     def forward(self, ctx, in_data, req, out_data, aux):
         shape = self.params.shape
-        flat = load_kernels("tensor_index", ctx.device).whole_numbers(in_data[0])
+        flat = kernels("tensor_index", ctx.device).whole_numbers(in_data[0])
         if shape[0] == -1:  # as long as the largest number needs
-            rest = product(shape[1:])
+            rest = math.prod(shape[1:])
             shape = (max(int(flat.max(initial=0)) // rest, 0) + 1, *shape[1:])
-        _check_inside(ctx, "data", flat[None], (product(shape),), negative=False)
+        _check_inside(ctx, "data", flat[None], (math.prod(shape),), negative=False)
         for target, row in zip(out_data[0], np.unravel_index(flat, shape), strict=True):
-            kernels.evaluate(None, [row], target, req[0])
+            tensor.evaluate(None, [row], target, req[0])
 
 
 class RavelOp(ConstantGradientOp):
     def forward(self, ctx, in_data, req, out_data, aux):
-        index = load_kernels("tensor_index", ctx.device)
+        index = kernels("tensor_index", ctx.device)
         whole = index.whole_numbers(in_data[0])
         flat = np.zeros(whole.shape[1:], np.int64)
         for row, length in zip(whole, self.params.shape, strict=True):
             flat = flat * length + row
-        kernels.evaluate(None, [flat], out_data[0], req[0])
+        tensor.evaluate(None, [flat], out_data[0], req[0])
 
 
 class RavelBase(OperatorProperty):
@@ -552,15 +553,15 @@ class WhereOp(Operator):
     def forward(self, ctx, in_data, req, out_data, aux):
         condition, x, y = in_data
         inputs = [self._condition(condition, x.ndim), x, y]
-        choose = load_kernels("tensor_index", ctx.device).choose
-        kernels.evaluate(choose, inputs, out_data[0], req[0], exact=True)
+        choose = kernels("tensor_index", ctx.device).choose
+        tensor.evaluate(choose, inputs, out_data[0], req[0], exact=True)
 
     def backward(self, ctx, out_grad, in_data, out_data, req, in_grad, aux):
         grad = out_grad[0]
         inputs = [self._condition(in_data[0], grad.ndim), grad]
-        index = load_kernels("tensor_index", ctx.device)
-        kernels.evaluate(index.keep, inputs, in_grad[1], req[1], exact=True)
-        kernels.evaluate(index.drop, inputs, in_grad[2], req[2], exact=True)
+        index = kernels("tensor_index", ctx.device)
+        tensor.evaluate(index.keep, inputs, in_grad[1], req[1], exact=True)
+        tensor.evaluate(index.drop, inputs, in_grad[2], req[2], exact=True)
 
 
 @register("where")

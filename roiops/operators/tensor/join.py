@@ -4,11 +4,11 @@ import functools
 import itertools
 
 from ...errors import ShapeError
-from ...kernels.cpu import tensor as kernels
+from ...kernels.cpu import tensor
 from ...params.tensor import AddNParam, ConcatParam, StackParam
 from ...registry import register
 from ..base import Operator, OperatorProperty, merge_shapes
-from .common import ElementwiseProp, check_axis, merge_all
+from .common import ElementwiseProp, merge_all
 
 __all__ = []
 
@@ -26,14 +26,14 @@ class ConcatOp(Operator):
 
     def bind_forward(self, ctx, in_data, req, out_data, aux):
         if req[0] == "null":
-            return kernels.nothing
+            return tensor.nothing
         return functools.partial(self._store, in_data, self.pieces(out_data[0]), [req[0]] * len(in_data))
 
     @staticmethod
     def _store(values, targets, req):
         for value, target, how in zip(values, targets, req, strict=True):
             if how != "null":
-                kernels.evaluate(None, [value], target, how)
+                tensor.evaluate(None, [value], target, how)
 
     def forward(self, ctx, in_data, req, out_data, aux):
         self.bind_forward(ctx, in_data, req, out_data, aux)()
@@ -55,7 +55,7 @@ class ConcatProp(OperatorProperty):
         some = next((s for s in in_shapes if s is not None), None)
         if some is None:
             return in_shapes, [None]
-        axis = check_axis(self, "dim", self.params.dim, len(some))
+        axis = self.check_axis("dim", self.params.dim, len(some))
         others = self._others(in_shapes, axis)
         filled = [(*others[:axis], -1 if s is None else s[axis], *others[axis + 1 :]) for s in in_shapes]
         lengths = [s[axis] for s in filled]
@@ -87,7 +87,7 @@ class ConcatProp(OperatorProperty):
         (out,) = out_shapes
         if out is None or any(s is not None and len(s) != len(out) for s in in_shapes):
             return in_shapes
-        axis = check_axis(self, "dim", self.params.dim, len(out))
+        axis = self.check_axis("dim", self.params.dim, len(out))
         filled = [merge_shapes(s, self._without(out, axis)) or s for s in in_shapes]
         unknown = [i for i, s in enumerate(filled) if s[axis] == -1]
         if len(unknown) == 1 and out[axis] != -1:
@@ -127,7 +127,7 @@ class StackProp(OperatorProperty):
         shape = merge_all(self, in_shapes)
         if shape is None:
             return in_shapes, [None]
-        axis = check_axis(self, "axis", self.params.axis, len(shape) + 1)
+        axis = self.check_axis("axis", self.params.axis, len(shape) + 1)
         return [shape] * len(in_shapes), [(*shape[:axis], len(in_shapes), *shape[axis:])]
 
     def create_operator(self, ctx, in_shapes, in_types):
@@ -138,11 +138,11 @@ class AddNOp(Operator):
     def forward(self, ctx, in_data, req, out_data, aux):
         if req[0] != "null":
             for i, value in enumerate(in_data):
-                kernels.evaluate(None, [value], out_data[0], "add" if i else req[0])
+                tensor.evaluate(None, [value], out_data[0], "add" if i else req[0])
 
     def backward(self, ctx, out_grad, in_data, out_data, req, in_grad, aux):
         for target, how in zip(in_grad, req, strict=True):
-            kernels.evaluate(None, [out_grad[0]], target, how)
+            tensor.evaluate(None, [out_grad[0]], target, how)
 
 
 @register("add_n", "ElementWiseSum", "_sum")

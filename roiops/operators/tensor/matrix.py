@@ -1,13 +1,14 @@
 """Matrix products."""
 
+import math
+
 import numpy as np
 
 from ...errors import ShapeError
-from ...kernels.cpu import tensor as kernels
+from ...kernels.cpu import tensor
 from ...params.tensor import DotParam
 from ...registry import register
 from ..base import Operator, OperatorProperty
-from .common import product
 
 __all__ = []
 
@@ -19,7 +20,7 @@ class DotOp(Operator):
         if req[0] == "null":
             return
         lhs, rhs = self._matrices(*in_data)
-        kernels.store_matmul(lhs, rhs, out_data[0], req[0])
+        tensor.store_matmul(lhs, rhs, out_data[0], req[0])
 
     def backward(self, ctx, out_grad, in_data, out_data, req, in_grad, aux):
         lhs, rhs = self._matrices(*in_data)
@@ -27,21 +28,21 @@ class DotOp(Operator):
         p = self.params
         if req[0] != "null":
             pair = (rhs, grad.T) if p.transpose_a else (grad, rhs.T)
-            kernels.store_matmul(*pair, in_grad[0], req[0])
+            tensor.store_matmul(*pair, in_grad[0], req[0])
         if req[1] != "null":
             pair = (grad.T, lhs) if p.transpose_b else (lhs.T, grad)
-            kernels.store_matmul(*pair, in_grad[1], req[1])
+            tensor.store_matmul(*pair, in_grad[1], req[1])
 
     def _matrices(self, lhs, rhs):
         """Both operands as matrices of which the inner axes are summed over."""
         if self.params.transpose_a:
-            lhs = lhs.reshape(lhs.shape[0], product(lhs.shape[1:])).T
+            lhs = lhs.reshape(lhs.shape[0], math.prod(lhs.shape[1:])).T
         else:
-            lhs = lhs.reshape(product(lhs.shape[:-1]), lhs.shape[-1])
+            lhs = lhs.reshape(math.prod(lhs.shape[:-1]), lhs.shape[-1])
         if self.params.transpose_b:
-            rhs = rhs.reshape(product(rhs.shape[:-1]), rhs.shape[-1]).T
+            rhs = rhs.reshape(math.prod(rhs.shape[:-1]), rhs.shape[-1]).T
         else:
-            rhs = rhs.reshape(rhs.shape[0], product(rhs.shape[1:]))
+            rhs = rhs.reshape(rhs.shape[0], math.prod(rhs.shape[1:]))
         return lhs, rhs
 
 
@@ -76,15 +77,15 @@ class DotProp(OperatorProperty):
 
 class BatchDotOp(Operator):
     def forward(self, ctx, in_data, req, out_data, aux):
-        kernels.matmul(*self._oriented(*in_data), out_data[0], req[0])
+        tensor.matmul(*self._oriented(*in_data), out_data[0], req[0])
 
     def backward(self, ctx, out_grad, in_data, out_data, req, in_grad, aux):
         lhs, rhs = self._oriented(*in_data)
         grad = out_grad[0]
         if req[0] != "null":
-            kernels.matmul(grad, np.swapaxes(rhs, -1, -2), self._oriented(in_grad[0], rhs)[0], req[0])
+            tensor.matmul(grad, np.swapaxes(rhs, -1, -2), self._oriented(in_grad[0], rhs)[0], req[0])
         if req[1] != "null":
-            kernels.matmul(np.swapaxes(lhs, -1, -2), grad, self._oriented(lhs, in_grad[1])[1], req[1])
+            tensor.matmul(np.swapaxes(lhs, -1, -2), grad, self._oriented(lhs, in_grad[1])[1], req[1])
 
     def _oriented(self, lhs, rhs):
         lhs = np.swapaxes(lhs, -1, -2) if self.params.transpose_a else lhs

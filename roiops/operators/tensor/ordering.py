@@ -1,13 +1,15 @@
 """Sorting and the largest entries."""
 
+import math
+
 import numpy as np
 
 from ...errors import ShapeError
-from ...kernels.cpu import tensor as kernels
+from ...kernels.cpu import tensor
 from ...params.tensor import ArgsortParam, SortParam, TopkParam
 from ...registry import register
 from ..base import Operator, OperatorProperty
-from .common import ConstantGradientOp, check_axis, no_gradient, product
+from .common import ConstantGradientOp, no_gradient
 
 __all__ = []
 
@@ -35,9 +37,9 @@ class ChosenOp(Operator):
         data, axis = _along(in_data[0], self.params.axis)
         order = self.order(data, axis)
         if len(out_data) > 1:
-            kernels.evaluate(None, [order], out_data[1], req[1])
+            tensor.evaluate(None, [order], out_data[1], req[1])
         if req[0] != "null":
-            kernels.evaluate(None, [np.take_along_axis(data, order, axis)], out_data[0], req[0])
+            tensor.evaluate(None, [np.take_along_axis(data, order, axis)], out_data[0], req[0])
 
     def backward(self, ctx, out_grad, in_data, out_data, req, in_grad, aux):
         if req[0] == "null":
@@ -67,8 +69,8 @@ class SortedProp(OperatorProperty):
     def sorted_shape(self, shape, length=None):
         """The shape of the result, ``length`` entries along the axis instead of all."""
         if self.params.axis is None:
-            return (product(shape) if length is None else length,)
-        axis = check_axis(self, "axis", self.params.axis, len(shape))
+            return (math.prod(shape) if length is None else length,)
+        axis = self.check_axis("axis", self.params.axis, len(shape))
         return (*shape[:axis], shape[axis] if length is None else length, *shape[axis + 1 :])
 
 
@@ -90,7 +92,7 @@ class SortProp(SortedProp):
 class ArgsortOp(ConstantGradientOp):
     def forward(self, ctx, in_data, req, out_data, aux):
         order = _order(*_along(in_data[0], self.params.axis), self.params.is_ascend)
-        kernels.evaluate(None, [order], out_data[0], req[0])
+        tensor.evaluate(None, [order], out_data[0], req[0])
 
 
 @register("argsort")
@@ -129,7 +131,7 @@ class TopkIndexOp(TopkOp):
             mask = np.zeros(data.shape, out_data[0].dtype)
             np.put_along_axis(mask, found, 1, axis)
             found = mask.reshape(out_data[0].shape)
-        kernels.evaluate(None, [found], out_data[0], req[0])
+        tensor.evaluate(None, [found], out_data[0], req[0])
 
     backward = no_gradient
 

@@ -1,18 +1,20 @@
 """Sums, products, extremes and norms over axes, and where the extremes are."""
 
+import math
+
 import numpy as np
 
-from ...kernels.cpu import tensor as kernels
+from ...kernels.cpu import tensor
 from ...params.tensor import ArgReduceParam, MomentsParam, NormParam, ReduceParam
 from ...registry import register
 from ..base import Operator, OperatorProperty
-from .common import ConstantGradientOp, check_axis, declare, product
+from .common import ConstantGradientOp, declare
 
 __all__ = []
 
 
-def _axes(prop_or_label, axis, ndim, exclude=False) -> tuple:
-    axes = range(ndim) if not axis else {check_axis(prop_or_label, "axis", a, ndim) for a in axis}
+def _axes(prop, axis, ndim, exclude=False) -> tuple:
+    axes = range(ndim) if not axis else {prop.check_axis("axis", a, ndim) for a in axis}
     if exclude and axis:
         return tuple(a for a in range(ndim) if a not in axes)
     return tuple(sorted(axes))
@@ -37,7 +39,7 @@ class ReduceOp(Operator):
         return array.reshape(_reduced(data.shape, self.axes, True))
 
     def count(self, data):
-        return product(data.shape[a] for a in self.axes)
+        return math.prod(data.shape[a] for a in self.axes)
 
     def reduce(self, data, out):
         raise NotImplementedError
@@ -55,51 +57,51 @@ class ReduceOp(Operator):
 
 class SumOp(ReduceOp):
     def reduce(self, data, out):
-        kernels.reduce(np.add, data, self.axes, self.params.keepdims, out)
+        tensor.reduce(np.add, data, self.axes, self.params.keepdims, out)
 
     def backward(self, ctx, out_grad, in_data, out_data, req, in_grad, aux):
         if req[0] != "null":
-            kernels.evaluate(None, [self.kept(out_grad[0], in_grad[0])], in_grad[0], req[0])
+            tensor.evaluate(None, [self.kept(out_grad[0], in_grad[0])], in_grad[0], req[0])
 
 
 class MeanOp(ReduceOp):
     def reduce(self, data, out):
-        kernels.mean(data, self.axes, self.params.keepdims, out)
+        tensor.mean(data, self.axes, self.params.keepdims, out)
 
     def backward(self, ctx, out_grad, in_data, out_data, req, in_grad, aux):
         if req[0] != "null":
             count = np.array(self.count(in_grad[0]), in_grad[0].dtype)
-            kernels.evaluate(np.true_divide, [self.kept(out_grad[0], in_grad[0]), count], in_grad[0], req[0])
+            tensor.evaluate(np.true_divide, [self.kept(out_grad[0], in_grad[0]), count], in_grad[0], req[0])
 
 
 class NanSumOp(ReduceOp):
     def reduce(self, data, out):
-        kernels.skip_nan(np.add, data, self.axes, self.params.keepdims, out)
+        tensor.skip_nan(np.add, data, self.axes, self.params.keepdims, out)
 
     def backward(self, ctx, out_grad, in_data, out_data, req, in_grad, aux):
         if req[0] != "null":
             inputs = [self.kept(out_grad[0], in_data[0]), in_data[0]]
-            kernels.evaluate(lambda g, x: g * (x == x), inputs, in_grad[0], req[0])
+            tensor.evaluate(lambda g, x: g * (x == x), inputs, in_grad[0], req[0])
 
 
 class ProdOp(ReduceOp):
     def reduce(self, data, out):
-        kernels.reduce(np.multiply, data, self.axes, self.params.keepdims, out)
+        tensor.reduce(np.multiply, data, self.axes, self.params.keepdims, out)
 
     def backward(self, ctx, out_grad, in_data, out_data, req, in_grad, aux):
         if req[0] != "null":
             g, y = (self.kept(a, in_data[0]) for a in (out_grad[0], out_data[0]))
-            kernels.evaluate(lambda g, x, y: g * (y / x), [g, in_data[0], y], in_grad[0], req[0])
+            tensor.evaluate(lambda g, x, y: g * (y / x), [g, in_data[0], y], in_grad[0], req[0])
 
 
 class NanProdOp(ReduceOp):
     def reduce(self, data, out):
-        kernels.skip_nan(np.multiply, data, self.axes, self.params.keepdims, out)
+        tensor.skip_nan(np.multiply, data, self.axes, self.params.keepdims, out)
 
     def backward(self, ctx, out_grad, in_data, out_data, req, in_grad, aux):
         if req[0] != "null":
             g, y = (self.kept(a, in_data[0]) for a in (out_grad[0], out_data[0]))
-            kernels.evaluate(
+            tensor.evaluate(
                 lambda g, x, y: np.where(x == x, g * (y / x), 0), [g, in_data[0], y], in_grad[0], req[0]
             )
 
@@ -110,12 +112,12 @@ class ExtremeOp(ReduceOp):
     ufunc = np.maximum
 
     def reduce(self, data, out):
-        kernels.reduce(self.ufunc, data, self.axes, self.params.keepdims, out)
+        tensor.reduce(self.ufunc, data, self.axes, self.params.keepdims, out)
 
     def backward(self, ctx, out_grad, in_data, out_data, req, in_grad, aux):
         if req[0] != "null":
             g, y = (self.kept(a, in_data[0]) for a in (out_grad[0], out_data[0]))
-            kernels.evaluate(lambda g, x, y: g * (x == y), [g, in_data[0], y], in_grad[0], req[0])
+            tensor.evaluate(lambda g, x, y: g * (x == y), [g, in_data[0], y], in_grad[0], req[0])
 
 
 class MinOp(ExtremeOp):
@@ -130,17 +132,17 @@ class NormOp(ReduceOp):
     def reduce(self, data, out):
         if self._scratch is None:
             exact = data.dtype if data.dtype.kind == "f" else np.dtype(np.float64)
-            self._scratch = np.empty(data.shape, kernels.sum_dtype(exact))
-        kernels.norm(data, self.params.ord, self.axes, self.params.keepdims, out, self._scratch)
+            self._scratch = np.empty(data.shape, tensor.sum_dtype(exact))
+        tensor.norm(data, self.params.ord, self.axes, self.params.keepdims, out, self._scratch)
 
     def backward(self, ctx, out_grad, in_data, out_data, req, in_grad, aux):
         if req[0] == "null":
             return
         g, y = (self.kept(a, in_data[0]) for a in (out_grad[0], out_data[0]))
         if self.params.ord == 1:
-            kernels.evaluate(lambda g, x: g * np.sign(x), [g, in_data[0]], in_grad[0], req[0])
+            tensor.evaluate(lambda g, x: g * np.sign(x), [g, in_data[0]], in_grad[0], req[0])
         else:  # the norm of zeros has no gradient: 0
-            kernels.evaluate(
+            tensor.evaluate(
                 lambda g, x, y: g * np.where(y == 0, 0, x / y), [g, in_data[0], y], in_grad[0], req[0]
             )
 
@@ -200,12 +202,12 @@ class MomentsOp(Operator):
 
     def forward(self, ctx, in_data, req, out_data, aux):
         (data,) = in_data
-        mean = np.mean(data, axis=self.axes, keepdims=True, dtype=kernels.sum_dtype(data.dtype))
+        mean = np.mean(data, axis=self.axes, keepdims=True, dtype=tensor.sum_dtype(data.dtype))
         for target, how, value in zip(
             out_data, req, (mean, np.square(data - mean).mean(axis=self.axes, keepdims=True)), strict=True
         ):
             if how != "null":
-                kernels.evaluate(None, [value.reshape(target.shape)], target, how)
+                tensor.evaluate(None, [value.reshape(target.shape)], target, how)
 
     def backward(self, ctx, out_grad, in_data, out_data, req, in_grad, aux):
         if req[0] == "null":
@@ -213,8 +215,8 @@ class MomentsOp(Operator):
         (data,) = in_data
         kept = _reduced(data.shape, self.axes, True)
         mean, of_mean, of_variance = (a.reshape(kept) for a in (out_data[0], *out_grad))
-        scale = 1 / max(product(data.shape[a] for a in self.axes), 1)
-        kernels.evaluate(
+        scale = 1 / max(math.prod(data.shape[a] for a in self.axes), 1)
+        tensor.evaluate(
             lambda x, m, gm, gv: scale * (gm + 2 * gv * (x - m)),
             [data, mean, of_mean, of_variance],
             in_grad[0],
@@ -256,7 +258,7 @@ class ArgReduceOp(ConstantGradientOp):
         if req[0] != "null":
             (data,), (out,) = in_data, out_data
             found = self.search(data, axis=self.axis(data))
-            kernels.evaluate(None, [np.reshape(found, out.shape)], out, req[0])
+            tensor.evaluate(None, [np.reshape(found, out.shape)], out, req[0])
 
 
 class ArgMinOp(ArgReduceOp):

@@ -1,9 +1,11 @@
 """Repeating, padding and rearranging entries."""
 
+import math
+
 import numpy as np
 
 from ...errors import ShapeError
-from ...kernels.cpu import tensor as kernels
+from ...kernels.cpu import tensor
 from ...params.tensor import (
     BlockParam,
     BroadcastAxisParam,
@@ -17,7 +19,6 @@ from ...params.tensor import (
 )
 from ...registry import register
 from ..base import Operator, OperatorProperty, known
-from .common import check_axis, product
 
 __all__ = []
 
@@ -34,12 +35,12 @@ class RepeatOp(Operator):
 
     def forward(self, ctx, in_data, req, out_data, aux):
         source = in_data[0].reshape(self.narrow)
-        kernels.fill(out_data[0], req[0], lambda out: np.copyto(out.reshape(self.wide), source))
+        tensor.fill(out_data[0], req[0], lambda out: np.copyto(out.reshape(self.wide), source))
 
     def backward(self, ctx, out_grad, in_data, out_data, req, in_grad, aux):
         grad = out_grad[0].reshape(self.wide)
-        kernels.fill(
-            in_grad[0], req[0], lambda target: kernels.sum_to(grad, target.reshape(self.narrow), "write")
+        tensor.fill(
+            in_grad[0], req[0], lambda target: tensor.sum_to(grad, target.reshape(self.narrow), "write")
         )
 
 
@@ -101,7 +102,7 @@ class BroadcastAxisProp(BroadcastBase):
             raise ShapeError(f"{self.label}: axis and size must be of one length, got {p.axis} and {p.size}")
         target = list(shape)
         for axis, size in zip(p.axis, p.size, strict=True):
-            target[check_axis(self, "axis", axis, len(shape))] = size
+            target[self.check_axis("axis", axis, len(shape))] = size
         return target
 
 
@@ -127,8 +128,8 @@ class BroadcastLikeProp(BroadcastBase):
             raise ShapeError(f"{self.label}: lhs_axes and rhs_axes must name an axis, or be left out")
         target = list(lhs)
         for to, source in zip(p.lhs_axes, p.rhs_axes, strict=True):
-            target[check_axis(self, "lhs_axes", to, len(lhs))] = rhs[
-                check_axis(self, "rhs_axes", source, len(rhs))
+            target[self.check_axis("lhs_axes", to, len(lhs))] = rhs[
+                self.check_axis("rhs_axes", source, len(rhs))
             ]
         return target
 
@@ -165,9 +166,9 @@ class RepeatProp(RepeatBase):
         (shape,) = in_shapes
         times = self.params.repeats
         if self.params.axis is None:
-            size = product(shape)
+            size = math.prod(shape)
             return (size, 1), (size, times), (size * times,)
-        axis = check_axis(self, "axis", self.params.axis, len(shape))
+        axis = self.check_axis("axis", self.params.axis, len(shape))
         before, after = shape[: axis + 1], shape[axis + 1 :]
         out = (*shape[:axis], shape[axis] * times, *after)
         return (*before, 1, *after), (*before, times, *after), out
@@ -197,7 +198,7 @@ class PadOp(Operator):
             yield last + 1 + i, last - (i + 1 if reflect else 0)
 
     def forward(self, ctx, in_data, req, out_data, aux):
-        kernels.fill(out_data[0], req[0], lambda out: self._pad(in_data[0], out))
+        tensor.fill(out_data[0], req[0], lambda out: self._pad(in_data[0], out))
 
     def _pad(self, data, out):
         if self.params.mode == "constant":
@@ -216,14 +217,14 @@ class PadOp(Operator):
         grad = out_grad[0]
         if self.params.mode != "constant":
             if self._scratch is None:
-                self._scratch = np.empty(grad.shape, kernels.sum_dtype(grad.dtype))
+                self._scratch = np.empty(grad.shape, tensor.sum_dtype(grad.dtype))
             np.copyto(self._scratch, grad)
             grad = self._scratch
             for axis, (before, after) in reversed(list(enumerate(self.widths))):
                 along = np.moveaxis(grad, axis, 0)
                 for outer, inner in self._borders(grad.shape[axis], before, after):
                     along[inner] += along[outer]
-        kernels.evaluate(None, [grad[self._inside(grad.shape)]], in_grad[0], req[0])
+        tensor.evaluate(None, [grad[self._inside(grad.shape)]], in_grad[0], req[0])
 
 
 @register("Pad", "pad")
@@ -273,11 +274,11 @@ class RearrangeOp(Operator):
 
     def forward(self, ctx, in_data, req, out_data, aux):
         source = in_data[0].reshape(self.wide).transpose(self.axes)
-        kernels.fill(out_data[0], req[0], lambda out: np.copyto(out.reshape(source.shape), source))
+        tensor.fill(out_data[0], req[0], lambda out: np.copyto(out.reshape(source.shape), source))
 
     def backward(self, ctx, out_grad, in_data, out_data, req, in_grad, aux):
         source = out_grad[0].reshape([self.wide[a] for a in self.axes]).transpose(np.argsort(self.axes))
-        kernels.fill(in_grad[0], req[0], lambda out: np.copyto(out.reshape(self.wide), source))
+        tensor.fill(in_grad[0], req[0], lambda out: np.copyto(out.reshape(self.wide), source))
 
 
 class BlockProp(OperatorProperty):
@@ -344,17 +345,17 @@ class DiagOp(Operator):
     def forward(self, ctx, in_data, req, out_data, aux):
         (data,), (out,) = in_data, out_data
         if data.ndim == 1:
-            kernels.evaluate(None, [np.diag(data, self.params.k)], out, req[0])
+            tensor.evaluate(None, [np.diag(data, self.params.k)], out, req[0])
         else:
             view, rows, columns = self._diagonal(data, data.ndim)
-            kernels.evaluate(None, [view[..., rows, columns]], out, req[0])
+            tensor.evaluate(None, [view[..., rows, columns]], out, req[0])
 
     def backward(self, ctx, out_grad, in_data, out_data, req, in_grad, aux):
         if req[0] == "null":
             return
         grad, target = out_grad[0], in_grad[0]
         if target.ndim == 1:
-            kernels.evaluate(None, [np.diagonal(grad, self.params.k)], target, req[0])
+            tensor.evaluate(None, [np.diagonal(grad, self.params.k)], target, req[0])
             return
         if req[0] != "add":
             target[...] = 0
@@ -376,8 +377,8 @@ class DiagProp(OperatorProperty):
         if len(shape) == 1:
             side = shape[0] + abs(p.k)
             return in_shapes, [(side, side)]
-        one = check_axis(self, "axis1", p.axis1, len(shape))
-        other = check_axis(self, "axis2", p.axis2, len(shape))
+        one = self.check_axis("axis1", p.axis1, len(shape))
+        other = self.check_axis("axis2", p.axis2, len(shape))
         if one == other:
             raise ShapeError(f"{self.label}: axis1 and axis2 must differ, got {p.axis1} and {p.axis2}")
         count = min(shape[one] + min(p.k, 0), shape[other] - max(p.k, 0))
@@ -393,16 +394,16 @@ class CumsumOp(Operator):
         if req[0] == "null":
             return
         out = out_data[0]
-        total = np.cumsum(in_data[0], axis=self.params.axis, dtype=kernels.sum_dtype(out.dtype))
-        kernels.evaluate(None, [total], out, req[0])
+        total = np.cumsum(in_data[0], axis=self.params.axis, dtype=tensor.sum_dtype(out.dtype))
+        tensor.evaluate(None, [total], out, req[0])
 
     def backward(self, ctx, out_grad, in_data, out_data, req, in_grad, aux):
         if req[0] == "null":
             return
         axis, grad = self.params.axis, out_grad[0]
-        dtype = kernels.sum_dtype(grad.dtype)
+        dtype = tensor.sum_dtype(grad.dtype)
         total = np.flip(np.cumsum(np.flip(grad, axis), axis=axis, dtype=dtype), axis)
-        kernels.evaluate(None, [total.reshape(in_grad[0].shape)], in_grad[0], req[0])
+        tensor.evaluate(None, [total.reshape(in_grad[0].shape)], in_grad[0], req[0])
 
 
 @register("_np_cumsum", "cumsum")
@@ -417,8 +418,8 @@ class CumsumProp(OperatorProperty):
     def infer_shape(self, in_shapes):
         (shape,) = in_shapes
         if self.params.axis is None:
-            return in_shapes, [(product(shape),)]
-        check_axis(self, "axis", self.params.axis, len(shape))
+            return in_shapes, [(math.prod(shape),)]
+        self.check_axis("axis", self.params.axis, len(shape))
         return in_shapes, [shape]
 
     def infer_type(self, in_types):

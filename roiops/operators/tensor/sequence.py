@@ -3,11 +3,10 @@
 import numpy as np
 
 from ...errors import DataError, ParamError
-from ...kernels.cpu import tensor as kernels
+from ...kernels.cpu import tensor
 from ...params.tensor import SequenceMaskParam, SequenceParam
 from ...registry import register
-from ..base import Operator, OperatorProperty
-from ..base import kernels as load_kernels
+from ..base import Operator, OperatorProperty, kernels
 
 __all__ = []
 
@@ -23,7 +22,7 @@ class SequenceOp(Operator):
         """The lengths, checked; None where all sequences are as long as the array."""
         if not self.params.use_sequence_length:
             return None
-        lengths = load_kernels("tensor_index", ctx.device).whole_numbers(in_data[1])
+        lengths = kernels("tensor_index", ctx.device).whole_numbers(in_data[1])
         longest = in_data[0].shape[self.params.axis]
         wrong = np.flatnonzero((lengths < low) | (lengths > longest))
         if wrong.size:
@@ -52,10 +51,10 @@ class SequenceMaskOp(SequenceOp):
     def _store(self, lengths, source, value, target, req):
         source, target = self.timed(source), self.timed(target)
         if lengths is None:
-            kernels.evaluate(None, [source], target, req)
+            tensor.evaluate(None, [source], target, req)
         else:
             after = self._after(lengths, source)
-            kernels.evaluate(None, [np.where(after, source.dtype.type(value), source)], target, req)
+            tensor.evaluate(None, [np.where(after, source.dtype.type(value), source)], target, req)
 
 
 class SequenceLastOp(SequenceOp):
@@ -69,7 +68,7 @@ class SequenceLastOp(SequenceOp):
     def forward(self, ctx, in_data, req, out_data, aux):
         if req[0] != "null":
             last = self.timed(in_data[0])[self._place(ctx, in_data)]
-            kernels.evaluate(None, [last], out_data[0], req[0])
+            tensor.evaluate(None, [last], out_data[0], req[0])
 
     def backward(self, ctx, out_grad, in_data, out_data, req, in_grad, aux):
         if req[0] != "null":
@@ -89,11 +88,11 @@ class SequenceReverseOp(SequenceOp):
 
     def forward(self, ctx, in_data, req, out_data, aux):
         if req[0] != "null":
-            kernels.evaluate(None, [in_data[0][self._place(ctx, in_data)]], out_data[0], req[0])
+            tensor.evaluate(None, [in_data[0][self._place(ctx, in_data)]], out_data[0], req[0])
 
     def backward(self, ctx, out_grad, in_data, out_data, req, in_grad, aux):
         if req[0] != "null":  # reversing twice gives the sequence back
-            kernels.evaluate(None, [out_grad[0][self._place(ctx, in_data)]], in_grad[0], req[0])
+            tensor.evaluate(None, [out_grad[0][self._place(ctx, in_data)]], in_grad[0], req[0])
 
 
 class SequenceProp(OperatorProperty):
@@ -115,8 +114,7 @@ class SequenceProp(OperatorProperty):
 
     def infer_shape(self, in_shapes):
         shape = in_shapes[0]
-        if len(shape) < 2:
-            self.check_ndim("data", shape, "2 or more")
+        self.check_ndim("data", shape, least=2)
         if self.params.use_sequence_length:
             batch = (shape[1 - self.params.axis],)
             return [shape, self.check_shape("sequence_length", in_shapes[1], batch)], [self.result(shape)]

@@ -4,7 +4,7 @@ import functools
 import itertools
 
 from ...errors import ShapeError
-from ...kernels.cpu import tensor as kernels
+from ...kernels.cpu import tensor
 from ...params.tensor import (
     CropParam,
     ReverseParam,
@@ -17,7 +17,6 @@ from ...params.tensor import (
 )
 from ...registry import register
 from ..base import Operator, OperatorProperty, merge_shapes
-from .common import check_axis
 from .views import ViewOp
 
 __all__ = ["SliceOp", "SliceProp"]
@@ -82,7 +81,7 @@ class SliceAxisProp(PartialSliceProp):
     def key(self, in_shapes):
         (shape,) = in_shapes
         p = self.params
-        axis = check_axis(self, "axis", p.axis, len(shape))
+        axis = self.check_axis("axis", p.axis, len(shape))
         length = shape[axis]
         begin = p.begin + length * (p.begin < 0)
         end = length if p.end is None else p.end + length * (p.end < 0)
@@ -110,7 +109,7 @@ class SplitOp(Operator):
 
     def bind_forward(self, ctx, in_data, req, out_data, aux):
         moves = [
-            functools.partial(kernels.evaluate, None, [piece], out, how)
+            functools.partial(tensor.evaluate, None, [piece], out, how)
             for piece, out, how in zip(self.pieces(in_data[0]), out_data, req, strict=True)
             if how != "null"
         ]
@@ -127,7 +126,7 @@ class SplitOp(Operator):
     def backward(self, ctx, out_grad, in_data, out_data, req, in_grad, aux):
         if req[0] != "null":
             for piece, grad in zip(self.pieces(in_grad[0]), out_grad, strict=True):
-                kernels.evaluate(None, [grad], piece, req[0])
+                tensor.evaluate(None, [grad], piece, req[0])
 
 
 @register("SliceChannel", "split")
@@ -148,7 +147,7 @@ class SliceChannelProp(OperatorProperty):
         p = self.params
         if shape is None:
             return in_shapes, [None] * p.num_outputs
-        axis = check_axis(self, "axis", p.axis, len(shape))
+        axis = self.check_axis("axis", p.axis, len(shape))
         length = shape[axis]
         if length != -1 and (length % p.num_outputs or (p.squeeze_axis and length != p.num_outputs)):
             raise ShapeError(
@@ -163,7 +162,7 @@ class SliceChannelProp(OperatorProperty):
         piece = functools.reduce(lambda a, b: merge_shapes(a, b) or a, out_shapes)
         if piece is None:
             return in_shapes
-        axis = check_axis(self, "axis", p.axis, len(piece) + p.squeeze_axis)
+        axis = self.check_axis("axis", p.axis, len(piece) + p.squeeze_axis)
         if p.squeeze_axis:
             shape = (*piece[:axis], p.num_outputs, *piece[axis:])
         else:
@@ -223,8 +222,8 @@ class SliceLikeProp(SliceProp):
             )
         lengths = list(shape)
         for a in axes or range(len(shape)):
-            axis = check_axis(self, "axes", a, len(shape))
-            length = like[check_axis(self, "axes", a, len(like))]
+            axis = self.check_axis("axes", a, len(shape))
+            length = like[self.check_axis("axes", a, len(like))]
             if length > shape[axis]:
                 raise ShapeError(
                     f"{self.label}: shape_like must not be longer than data along axis {axis}, "
@@ -282,7 +281,7 @@ class ReverseProp(SliceProp):
 
     def key(self, in_shapes):
         (shape,) = in_shapes
-        axes = {check_axis(self, "axis", a, len(shape)) for a in self.params.axis}
+        axes = {self.check_axis("axis", a, len(shape)) for a in self.params.axis}
         return tuple(slice(n - 1, -1, -1) if i in axes else slice(0, n, 1) for i, n in enumerate(shape))
 
 
@@ -300,7 +299,7 @@ class SplitV2Prop(OperatorProperty):
 
     def _bounds(self, shape):
         p = self.params
-        axis = check_axis(self, "axis", p.axis, len(shape))
+        axis = self.check_axis("axis", p.axis, len(shape))
         length = shape[axis]
         if p.sections:
             if length % p.sections:
@@ -348,7 +347,7 @@ class SliceAssignOp(Operator):
             value[self.key] = self.value(in_data)
             out_data[0] += value
         elif req[0] != "null":
-            kernels.evaluate(None, [in_data[0]], out_data[0])
+            tensor.evaluate(None, [in_data[0]], out_data[0])
             out_data[0][self.key] = self.value(in_data)
 
     def value(self, in_data):
@@ -357,10 +356,10 @@ class SliceAssignOp(Operator):
     def backward(self, ctx, out_grad, in_data, out_data, req, in_grad, aux):
         if req[0] != "null":
             added = in_grad[0][self.key].copy() if req[0] == "add" else 0
-            kernels.evaluate(None, [out_grad[0]], in_grad[0], req[0])
+            tensor.evaluate(None, [out_grad[0]], in_grad[0], req[0])
             in_grad[0][self.key] = added
         if len(in_grad) > 1:
-            kernels.evaluate(None, [out_grad[0][self.key]], in_grad[1], req[1])
+            tensor.evaluate(None, [out_grad[0][self.key]], in_grad[1], req[1])
 
 
 class SliceAssignScalarOp(SliceAssignOp):

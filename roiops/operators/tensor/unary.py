@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ...kernels.cpu import tensor as kernels
+from ...kernels.cpu import tensor
 from ...params.tensor import (
     ClipParam,
     GradientMultiplierParam,
@@ -133,7 +133,7 @@ class UnaryOp(Operator):
         inputs = [in_data[0]]
         if self.row.constant is not None:
             inputs.append(np.array(self.row.constant, in_data[0].dtype))
-        return kernels.bind(self.row.function, inputs, out_data[0], req[0])
+        return tensor.bind(self.row.function, inputs, out_data[0], req[0])
 
     def forward(self, ctx, in_data, req, out_data, aux):
         self.bind_forward(ctx, in_data, req, out_data, aux)()
@@ -142,13 +142,13 @@ class UnaryOp(Operator):
         row = self.row
         if row.slope is not None:
             slope = np.array(row.slope, out_grad[0].dtype)
-            kernels.evaluate(np.multiply, [out_grad[0], slope], in_grad[0], req[0])
+            tensor.evaluate(np.multiply, [out_grad[0], slope], in_grad[0], req[0])
         elif row.slope_in is not None:
             slope = row.slope_in
-            kernels.evaluate(lambda g, x: g * slope(x), [out_grad[0], in_data[0]], in_grad[0], req[0])
+            tensor.evaluate(lambda g, x: g * slope(x), [out_grad[0], in_data[0]], in_grad[0], req[0])
         else:
             slope = row.slope_out
-            kernels.evaluate(lambda g, y: g * slope(y), [out_grad[0], out_data[0]], in_grad[0], req[0])
+            tensor.evaluate(lambda g, y: g * slope(y), [out_grad[0], out_data[0]], in_grad[0], req[0])
 
 
 class StepOp(UnaryOp):
@@ -191,13 +191,13 @@ class FormulaOp(Operator):
         raise NotImplementedError
 
     def bind_forward(self, ctx, in_data, req, out_data, aux):
-        return kernels.bind(self.value, in_data, out_data[0], req[0])
+        return tensor.bind(self.value, in_data, out_data[0], req[0])
 
     def forward(self, ctx, in_data, req, out_data, aux):
-        kernels.evaluate(self.value, in_data, out_data[0], req[0])
+        tensor.evaluate(self.value, in_data, out_data[0], req[0])
 
     def backward(self, ctx, out_grad, in_data, out_data, req, in_grad, aux):
-        kernels.evaluate(self.gradient, [out_grad[0], in_data[0]], in_grad[0], req[0])
+        tensor.evaluate(self.gradient, [out_grad[0], in_data[0]], in_grad[0], req[0])
 
 
 class HardSigmoidOp(FormulaOp):
@@ -240,11 +240,11 @@ class ClipOp(FormulaOp):
 
 class GradientMultiplierOp(Operator):
     def forward(self, ctx, in_data, req, out_data, aux):
-        kernels.evaluate(None, in_data, out_data[0], req[0])
+        tensor.evaluate(None, in_data, out_data[0], req[0])
 
     def backward(self, ctx, out_grad, in_data, out_data, req, in_grad, aux):
         scalar = np.array(self.params.scalar, out_grad[0].dtype)
-        kernels.evaluate(np.multiply, [out_grad[0], scalar], in_grad[0], req[0])
+        tensor.evaluate(np.multiply, [out_grad[0], scalar], in_grad[0], req[0])
 
 
 class DivSqrtDimOp(Operator):
@@ -258,7 +258,7 @@ class DivSqrtDimOp(Operator):
 
     def _scale(self, source, target, req):
         factor = np.array(1 / math.sqrt(max(source.shape[-1], 1)), source.dtype)
-        kernels.evaluate(np.multiply, [source, factor], target, req)
+        tensor.evaluate(np.multiply, [source, factor], target, req)
 
 
 declare(

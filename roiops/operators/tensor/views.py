@@ -5,11 +5,12 @@ view; backward copies the head gradient into the same view of the input's gradie
 """
 
 import functools
+import math
 
 import numpy as np
 
 from ...errors import ShapeError
-from ...kernels.cpu import tensor as kernels
+from ...kernels.cpu import tensor
 from ...params.tensor import (
     ExpandDimsParam,
     ReshapeLikeParam,
@@ -23,10 +24,8 @@ from ..base import Operator, OperatorProperty, known, merge_shapes
 from .common import (
     ConstantGradientOp,
     ElementwiseProp,
-    check_axis,
     declare,
     no_gradient,
-    product,
     same_memory,
 )
 
@@ -42,14 +41,14 @@ class ReshapeOp(Operator):
     def bind_forward(self, ctx, in_data, req, out_data, aux):
         source, target = in_data[0], out_data[0]
         if req[0] == "null" or same_memory(source, target):
-            return kernels.nothing
+            return tensor.nothing
         if req[0] == "add" or not source.flags.c_contiguous:
             return functools.partial(self._move, source, target, req[0])
         return functools.partial(np.copyto, target, source.reshape(target.shape))
 
     def _move(self, source, target, req):
         if req != "null":
-            kernels.evaluate(None, [source.reshape(target.shape)], target, req)
+            tensor.evaluate(None, [source.reshape(target.shape)], target, req)
 
     def forward(self, ctx, in_data, req, out_data, aux):
         self.bind_forward(ctx, in_data, req, out_data, aux)()
@@ -79,9 +78,9 @@ class ReshapeBase(OperatorProperty):
     def infer_shape_from_outputs(self, in_shapes, out_shapes):
         shape, out = in_shapes[0], out_shapes[0]
         if shape is not None and known(out) and list(shape).count(-1) == 1:
-            rest = product(n for n in shape if n != -1)
-            if rest and product(out) % rest == 0:
-                filled = tuple(product(out) // rest if n == -1 else n for n in shape)
+            rest = math.prod(n for n in shape if n != -1)
+            if rest and math.prod(out) % rest == 0:
+                filled = tuple(math.prod(out) // rest if n == -1 else n for n in shape)
                 return [filled, *in_shapes[1:]]
         return in_shapes
 
@@ -143,12 +142,12 @@ def reshaped(label: str, shape, codes, reverse: bool = False) -> tuple:
                 dims.pop(0)
     unknown = -1 in shape
     if infer is not None and not unknown:
-        rest = product(n for k, n in enumerate(out) if k != infer)
-        if rest == 0 or product(shape) % rest:
+        rest = math.prod(n for k, n in enumerate(out) if k != infer)
+        if rest == 0 or math.prod(shape) % rest:
             fail("-1 cannot be inferred")
-        out[infer] = product(shape) // rest
-    if not unknown and product(out) != product(shape):
-        fail(f"{product(shape)} entries cannot become {product(out)}")
+        out[infer] = math.prod(shape) // rest
+    if not unknown and math.prod(out) != math.prod(shape):
+        fail(f"{math.prod(shape)} entries cannot become {math.prod(out)}")
     return tuple(out[::step])
 
 
@@ -186,7 +185,7 @@ class FlattenProp(ReshapeBase):
 
     def new_shape(self, shape):
         rest = shape[1:]
-        return (shape[0], -1 if -1 in rest else product(rest)) if shape else (1, 1)
+        return (shape[0], -1 if -1 in rest else math.prod(rest)) if shape else (1, 1)
 
 
 @register("expand_dims")
@@ -196,14 +195,14 @@ class ExpandDimsProp(ReshapeBase):
     param = ExpandDimsParam
 
     def new_shape(self, shape):
-        axis = check_axis(self, "axis", self.params.axis, len(shape) + 1)
+        axis = self.check_axis("axis", self.params.axis, len(shape) + 1)
         return (*shape[:axis], 1, *shape[axis:])
 
     def infer_shape_from_outputs(self, in_shapes, out_shapes):
         out = out_shapes[0]
         if out is None:
             return in_shapes
-        axis = check_axis(self, "axis", self.params.axis, len(out))
+        axis = self.check_axis("axis", self.params.axis, len(out))
         return [merge_shapes(in_shapes[0], (*out[:axis], *out[axis + 1 :])) or in_shapes[0]]
 
 
@@ -219,7 +218,7 @@ class SqueezeProp(ReshapeBase):
                 return None
             axes = [i for i, n in enumerate(shape) if n == 1]
         else:
-            axes = [check_axis(self, "axis", a, len(shape)) for a in self.params.axis]
+            axes = [self.check_axis("axis", a, len(shape)) for a in self.params.axis]
         for axis in axes:
             if shape[axis] not in (1, -1):
                 raise ShapeError(f"{self.label}: axis {axis} must have length 1, got shape {tuple(shape)}")
@@ -242,7 +241,7 @@ class ReshapeLikeProp(ReshapeBase):
         lhs_part = self._range("lhs", lhs, p.lhs_begin, p.lhs_end)
         rhs_part = self._range("rhs", rhs, p.rhs_begin, p.rhs_end)
         out = (*lhs[: lhs_part.start], *rhs[rhs_part], *lhs[lhs_part.stop :])
-        if known(lhs) and known(out) and product(out) != product(lhs):
+        if known(lhs) and known(out) and math.prod(out) != math.prod(lhs):
             raise ShapeError(f"{self.label}: {tuple(lhs)} cannot take the shape {out}")
         return in_shapes, [out]
 
@@ -313,8 +312,8 @@ class ViewOp(Operator):
 
     def bind_forward(self, ctx, in_data, req, out_data, aux):
         if req[0] == "null":
-            return kernels.nothing
-        return functools.partial(kernels.evaluate, None, [self.view(in_data[0])], out_data[0], req[0])
+            return tensor.nothing
+        return functools.partial(tensor.evaluate, None, [self.view(in_data[0])], out_data[0], req[0])
 
     def forward(self, ctx, in_data, req, out_data, aux):
         self.bind_forward(ctx, in_data, req, out_data, aux)()
@@ -325,7 +324,7 @@ class ViewOp(Operator):
         target = in_grad[0]
         if not self.whole and req[0] != "add":
             target[...] = 0
-        kernels.evaluate(None, [out_grad[0]], self.view(target), req[0])
+        tensor.evaluate(None, [out_grad[0]], self.view(target), req[0])
 
 
 class PermuteOp(ViewOp):
@@ -385,8 +384,8 @@ class SwapAxisProp(PermuteProp):
 
     def axes(self, ndim):
         axes = list(range(ndim))
-        one = check_axis(self, "dim1", self.params.dim1, ndim)
-        other = check_axis(self, "dim2", self.params.dim2, ndim)
+        one = self.check_axis("dim1", self.params.dim1, ndim)
+        other = self.check_axis("dim2", self.params.dim2, ndim)
         axes[one], axes[other] = other, one
         return tuple(axes)
 
@@ -396,7 +395,7 @@ class ShapeArrayOp(ConstantGradientOp):
         return array.shape
 
     def forward(self, ctx, in_data, req, out_data, aux):
-        kernels.evaluate(None, [np.array(self.numbers(in_data[0]), np.int64)], out_data[0], req[0])
+        tensor.evaluate(None, [np.array(self.numbers(in_data[0]), np.int64)], out_data[0], req[0])
 
 
 class SizeArrayOp(ShapeArrayOp):

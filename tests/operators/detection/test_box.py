@@ -182,7 +182,7 @@ def test_nms_errors():
         nms(ROWS, id_index=7)
     with pytest.raises(ParamError, match=r"score_index and id_index must differ, got 0 for both"):
         nms(ROWS, id_index=0)
-    with pytest.raises(ShapeError, match=r"data must have at least 2 dimensions, got shape \(5,\)"):
+    with pytest.raises(ShapeError, match=r"data must have 2 or more dimensions, got shape \(5,\)"):
         nms(ROWS[0])
 
 
@@ -217,7 +217,7 @@ def test_matching_stops_at_scores_that_are_not_numbers():
 
 
 def test_matching_needs_a_matrix():
-    with pytest.raises(ShapeError, match=r"data must have at least 2 dimensions, got shape \(3,\)"):
+    with pytest.raises(ShapeError, match=r"data must have 2 or more dimensions, got shape \(3,\)"):
         run("_contrib_bipartite_matching", [np.zeros(3, np.float32)], threshold=0)
 
 

@@ -26,7 +26,7 @@ REFUSED = [
         "label must have shape (2, 20) or (2, 4, 5) or (2, 1, 4, 5), or that of data, (2, "
         "3, 4, 5), got (2, 9)",
     ),
-    (ShapeError, "SoftmaxOutput", [(3,), (3,)], {}, "data must have 2 dimensions or more, got shape (3,)"),
+    (ShapeError, "SoftmaxOutput", [(3,), (3,)], {}, "data must have 2 or more dimensions, got shape (3,)"),
     (
         ParamError,
         "SoftmaxOutput",

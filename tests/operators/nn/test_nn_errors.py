@@ -91,7 +91,7 @@ REFUSED = [
         "BatchNorm",
         [(2, 3), (3,), (3,)],
         {"axis": 2},
-        "axis must be in [-2, 2) for 2 dimensions, got 2",
+        "axis must be in [-2, 1] for 2 dimensions, got 2",
     ),
     (ShapeError, "BatchNorm", [(2, 3), (4,), (3,)], {}, "gamma must have shape (3,), got (4,)"),
     (
@@ -138,7 +138,7 @@ REFUSED = [
         "gamma must have shape (3,) or (1,), got (4,)",
     ),
     (ParamError, "Dropout", [], {"p": 1.5}, "p must be float in [0, 1], got 1.5"),
-    (ShapeError, "Dropout", [(2, 3)], {"axes": (2,)}, "axis must be in [-2, 2) for 2 dimensions, got 2"),
+    (ShapeError, "Dropout", [(2, 3)], {"axes": (2,)}, "axes must be in [-2, 1] for 2 dimensions, got 2"),
     (
         ShapeError,
         "UpSampling",

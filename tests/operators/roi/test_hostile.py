@@ -9,6 +9,7 @@ import pytest
 from roi_cases import SEPARABLE, call, gradient, with_sizes
 
 from roiops.errors import DataError
+from roiops.registry import public_name
 
 NAN, INF = np.nan, np.inf
 #: Each row is to be ignored: it gives zeros, and no gradient.
@@ -93,7 +94,9 @@ def test_strange_displacements(trans):
 def test_wrong_image(row, name, params, index):
     given, data = prepare(row, name, params)
     rois = boxes([(0, 1, 1, 5, 5), (index, 1, 1, 5, 5)], name)
-    expected = rf"{name}: rois row 1 has batch index {float(np.float32(index))}, but data has 2 images"
+    expected = (
+        rf"{public_name(name)}: rois row 1 has batch index {float(np.float32(index))}, but data has 2 images"
+    )
     with pytest.raises(DataError, match=expected.replace("+", r"\+")):
         call(name, data, rois, **given)
 
