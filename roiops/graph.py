@@ -6,7 +6,7 @@ Nothing here recurses, so graphs may be of any depth. Operators are known only t
 
 import numpy as np
 
-from . import registry
+from . import dtypes, registry
 from .errors import DTypeError, GraphError, MXNetError, ShapeError
 from .shapes import format_shape, known, merge_shapes
 
@@ -22,8 +22,6 @@ __all__ = [
 ]
 
 _SHAPE_KEY, _DTYPE_KEY = "__shape__", "__dtype__"
-#: MXNet's numbers for dtypes, as ``__dtype__`` and the .params files hold them.
-TYPE_CODES = ("float32", "float64", "float16", "uint8", "int32", "int8", "int64", "bool")
 
 
 class Node:
@@ -282,10 +280,10 @@ def _parse_type(text: str, variable: str) -> np.dtype | None:
     text = text.strip()
     if len(text) < 4 and text.lstrip("-").isdigit():
         code = int(text)
-        return np.dtype(TYPE_CODES[code]) if 0 <= code < len(TYPE_CODES) else None
-    if text not in TYPE_CODES:
+        return np.dtype(dtypes.NAMES[code]) if 0 <= code < len(dtypes.NAMES) else None
+    if text not in dtypes.NAMES:
         raise GraphError(
-            f"variable {variable!r}: {_DTYPE_KEY} must be one of {', '.join(TYPE_CODES)} or its number, "
+            f"variable {variable!r}: {_DTYPE_KEY} must be one of {', '.join(dtypes.NAMES)} or its number, "
             f"got {text!r}"
         )
     return np.dtype(text)

@@ -3,6 +3,7 @@
 import numpy as np
 
 from ..context import Context, current_context
+from ..dtypes import DTYPES
 from ..errors import DTypeError, ShapeError
 from . import device
 from .ndarray import NDArray
@@ -17,7 +18,7 @@ def _place(host: np.ndarray, ctx: Context | None) -> NDArray:
 
 def _dtype(dtype) -> np.dtype:
     dtype = np.dtype("float32" if dtype is None else dtype)
-    if dtype not in device.DTYPES:
+    if dtype not in DTYPES:
         raise DTypeError(f"NDArray: dtype must be one of MXNet's number types, got {dtype}")
     return dtype
 

@@ -7,6 +7,7 @@ import numpy as np
 
 from .. import context
 from ..context import Context
+from ..dtypes import DTYPES
 from ..errors import DeviceError, DTypeError
 
 __all__ = [
@@ -22,15 +23,6 @@ __all__ = [
     "to_host",
     "zeros",
 ]
-
-#: dtypes that an array may have: those of MXNet's type codes.
-DTYPES = frozenset(
-    np.dtype(name)
-    for name in (
-        "float16", "float32", "float64", "bool",
-        "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64",
-    )
-)  # fmt: skip
 
 
 def _runtime():

@@ -23,6 +23,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from .. import dtypes
 from ..errors import DTypeError, FormatError
 from . import device
 from .ndarray import NDArray, from_any
@@ -33,12 +34,9 @@ _FILE_MAGIC = 0x112
 _V1, _V2, _V3 = 0xF993FAC8, 0xF993FAC9, 0xF993FACA
 _DENSE, _ROW_SPARSE, _CSR = 0, 1, 2
 _NUM_AUX = {_DENSE: 0, _ROW_SPARSE: 1, _CSR: 2}
-_DTYPES = (
-    "float32", "float64", "float16", "uint8", "int32", "int8", "int64",
-    "bool", "int16", "uint16", "uint32", "uint64", "bfloat16",
-)  # fmt: skip
-# What MXNet 1.9 reads; the other codes came with 2.0.
-_WRITTEN = {np.dtype(name): code for code, name in enumerate(_DTYPES[:8])}
+_DTYPES = (*dtypes.NAMES, "bfloat16")
+# What MXNet 1.9 reads.
+_WRITTEN = {np.dtype(name): code for code, name in enumerate(dtypes.NAMES[: dtypes.NUM_BEFORE_2])}
 _MOST_DIMENSIONS = 32
 _MOST_ELEMENTS = 2**48
 _CPU = 1

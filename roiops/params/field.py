@@ -12,6 +12,8 @@ import re
 
 import numpy as np
 
+from ..dtypes import NAMES
+
 __all__ = ["MOST_ARRAYS", "REQUIRED", "Field", "dtype", "enum", "floats", "optional", "shape"]
 
 
@@ -176,23 +178,6 @@ class floats(shape):
     noun = "float"
 
 
-# In the order of MXNet's type codes.
-_DTYPES = (
-    "float32",
-    "float64",
-    "float16",
-    "uint8",
-    "int32",
-    "int8",
-    "int64",
-    "bool",
-    "int16",
-    "uint16",
-    "uint32",
-    "uint64",
-)
-
-
 class _DType(_Kind):
     text = "dtype"
 
@@ -200,10 +185,10 @@ class _DType(_Kind):
         if isinstance(value, str):
             value = value.strip()
             if value.isdigit():  # very old files hold MXNet's type code
-                value = _DTYPES[int(value)] if int(value) < len(_DTYPES) else None
-            elif value not in _DTYPES:  # NumPy would read more than names
+                value = NAMES[int(value)] if int(value) < len(NAMES) else None
+            elif value not in NAMES:  # NumPy would read more than names
                 raise ValueError
-        if value is None or np.dtype(value).name not in _DTYPES:
+        if value is None or np.dtype(value).name not in NAMES:
             raise ValueError
         return np.dtype(value).newbyteorder("=")
 

@@ -6,8 +6,8 @@ import warnings
 
 import numpy as np
 
-from .. import graph, registry
-from ..errors import GraphError, ShapeError, nearest
+from .. import dtypes, graph, registry
+from ..errors import DTypeError, GraphError, ShapeError, nearest
 from ..graph import Node
 from . import json_format
 from .naming import HIDDEN_KEYS, AttrScope, NameManager, hidden_key
@@ -570,6 +570,14 @@ def _entries(node: Node, positional, named) -> list:
     return entries
 
 
+def _type_code(variable: str, dtype) -> str:
+    """MXNet's number for a dtype, as text."""
+    found = np.dtype(dtype).name
+    if found not in dtypes.NAMES:
+        raise DTypeError(f"Variable({variable}): dtype must be one of {', '.join(dtypes.NAMES)}, got {found}")
+    return str(dtypes.NAMES.index(found))
+
+
 _STORAGE_TYPES = {"default": "0", "row_sparse": "1", "csr": "2"}
 
 # -- module functions ------------------------------------------------------------------------------------
@@ -610,7 +618,7 @@ def Variable(
     if wd_mult is not None:
         attributes["__wd_mult__"] = str(wd_mult)
     if dtype is not None:
-        attributes["__dtype__"] = str(graph.TYPE_CODES.index(np.dtype(dtype).name))
+        attributes["__dtype__"] = _type_code(name, dtype)
     if init is not None:
         attributes["__init__"] = init if isinstance(init, str) else init.dumps()
     if stype is not None:

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import roiops as mx
-from roiops.errors import (
+from roiops.errors import DTypeError, (
     DTypeError,
     FormatError,
     GraphError,
@@ -263,3 +263,10 @@ def test_an_input_that_the_parameters_rule_out_may_be_none():
 
 def test_the_shape_of_a_variable_may_be_one_number():
     assert mx.sym.Variable("bias", shape=3).infer_shape()[0] == [(3,)]
+
+
+def test_variable_declares_any_dtype_that_arrays_have():
+    assert mx.sym.Variable("x", dtype="int16").attr("__dtype__") == "8"
+    assert mx.sym.Variable("x", dtype="int16").infer_type()[0] == [np.int16]
+    with pytest.raises(DTypeError, match=r"^Variable\(x\): dtype must be one of float32, .*, got complex64$"):
+        mx.sym.Variable("x", dtype=np.complex64)
