@@ -526,7 +526,8 @@ def moved_by(displacement, deviation, length):
 @njit
 def turn(degrees):
     """Cosine and sine of an angle."""
-    radians = type(degrees)(float(degrees) * math.pi / 180)  # as MXNet: widened, and rounded once
+    # As MXNet does: in double precision, each result rounded to the type of the angle.
+    radians = float(type(degrees)(float(degrees) * math.pi / 180))
     return type(degrees)(math.cos(radians)), type(degrees)(math.sin(radians))
 
 
