@@ -9,8 +9,13 @@ asks for them; so a child whose parent had threads runs everything on one. numba
 process when two Python threads enter it; so they take turns there.
 """
 
+import contextlib
 import functools
+import hashlib
+import importlib.util
 import os
+import re
+import sys
 import threading
 import types
 
@@ -26,8 +31,49 @@ def _cache_wanted() -> bool:
     return os.environ.get("ROIOPS_CACHE", "1") != "0"
 
 
+_IMPORT = re.compile(rb"^from (\S+) import (\([^)]*|.*)", re.MULTILINE)
+
+
+@functools.cache
+def _used_by(name: str) -> tuple[str, ...]:
+    """The kernel modules that module ``name`` imports, directly or not, and itself if it is one."""
+    found, waiting = set(), [name]
+    while waiting:
+        module = sys.modules.get(waiting.pop())
+        file = getattr(module, "__file__", None)
+        if file is None or module.__name__ in found:
+            continue
+        if module.__name__.startswith("roiops.kernels."):
+            found.add(module.__name__)
+        elif module.__name__ != name:
+            continue
+        with open(file, "rb") as source:
+            for base, names in _IMPORT.findall(source.read()):
+                whole = importlib.util.resolve_name(base.decode(), module.__package__)
+                waiting += [whole, *(f"{whole}.{each}" for each in re.findall(r"\w+", names.decode()))]
+    return tuple(sorted(found))
+
+
+@functools.cache
+def _stamp(name: str) -> bytes:
+    """A digest of the sources of the kernel modules that module ``name`` uses."""
+    digest = hashlib.sha256()
+    for each in _used_by(name):
+        with open(sys.modules[each].__file__, "rb") as source:
+            digest.update(source.read())
+    return digest.digest()
+
+
 class _Cache(FunctionCache):
-    """numba's cache, but a full disk or a damaged file means to compile, not to fail."""
+    """numba's cache, but a full disk or a damaged file means to compile, not to fail.
+
+    numba takes what it has compiled for current as long as the function's own file is the same. What the
+    function calls is compiled into it too, so that the files of that count here as well.
+    """
+
+    def watch(self, module):
+        """Let the cache be current only while the kernel modules that ``module`` uses are the same."""
+        self._cache_file._source_stamp = (self._cache_file._source_stamp, _stamp(module))
 
     def load_overload(self, *args):
         try:
@@ -56,6 +102,8 @@ def njit(function=None, **options):
         else:
             if type(getattr(compiled, "_cache", None)) is FunctionCache:
                 compiled._cache.__class__ = _Cache
+                with contextlib.suppress(OSError, ImportError, AttributeError):  # no source, or another numba
+                    compiled._cache.watch(function.__module__)
             return compiled
     return numba.njit(cache=False, **options)(function)
 

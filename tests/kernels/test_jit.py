@@ -107,3 +107,43 @@ def test_full_disk_means_no_cache(tmp_path):
     resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
     """
     assert run(limit + CALL, NUMBA_CACHE_DIR=str(tmp_path)).strip() == "[0, -1]"
+
+
+CALLED = """
+from roiops.kernels.jit import njit
+from roiops.kernels.made_inner import WIDTH
+
+@njit
+def wide(x):
+    return x * WIDTH
+"""
+CALLER = """
+from roiops.kernels.jit import njit
+from roiops.kernels.made_called import (
+    wide,
+)
+
+@njit
+def twice(x):
+    return 2 * wide(x)
+"""
+MADE = """
+    import roiops.kernels
+    roiops.kernels.__path__.append({folder!r})
+    from roiops.kernels.made_caller import twice
+    print(twice(1), sum(twice.stats.cache_hits.values()))
+"""
+
+
+def test_kernels_compile_anew_when_a_file_they_call_into_changes(tmp_path):
+    """numba looks at the caller's own file alone, which an upgrade may leave as it was."""
+    cache = str(tmp_path / "cache")
+    call = MADE.format(folder=str(tmp_path))
+    inner = tmp_path / "made_inner.py"
+    (tmp_path / "made_called.py").write_text(CALLED)
+    (tmp_path / "made_caller.py").write_text(CALLER)
+    inner.write_text("WIDTH = 3\n")
+    assert run(call, NUMBA_CACHE_DIR=cache).split() == ["6", "0"]
+    assert run(call, NUMBA_CACHE_DIR=cache).split() == ["6", "1"]
+    inner.write_text("WIDTH = 50\n")
+    assert run(call, NUMBA_CACHE_DIR=cache).split() == ["100", "0"]
