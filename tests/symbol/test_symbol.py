@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import roiops as mx
-from roiops.errors import DTypeError, (
+from roiops.errors import (
     DTypeError,
     FormatError,
     GraphError,
