@@ -158,7 +158,7 @@ def make_function(name: str, invoke, module: str):
     return function
 
 
-def split_arguments(prop: type, args: tuple, kwargs: dict, is_input):
+def split_arguments(prop: type, args: tuple, kwargs: dict, is_input, kind: str):
     """Sort what a generated function was called with.
 
     Returns ``(positional inputs, inputs by name, parameters)``. Positional arguments are the inputs in
@@ -168,6 +168,8 @@ def split_arguments(prop: type, args: tuple, kwargs: dict, is_input):
     ----------
     is_input : callable
         Whether a value is a tensor or symbol rather than a parameter.
+    kind : str
+        What such a value is, for errors: ``"a Symbol"``.
     """
     positional, rest = [], list(args)
     # None is an input left out only where inputs stand; after them it is a parameter's value.
@@ -185,8 +187,13 @@ def split_arguments(prop: type, args: tuple, kwargs: dict, is_input):
         if is_input(value) or (name in tensors and value is None):
             inputs[name] = value
         elif name in tensors:
-            raise ParamError(f"{prop.label}: input {name} must be a tensor, got {type(value).__name__}")
+            raise ParamError(f"{prop.label}: {name} must be {kind}, got {type(value).__name__}")
         elif name in params:
+            if len(positional) < len(prop.arguments):  # more likely an input that is not one
+                wanted, got = prop.arguments[len(positional)], type(rest[0]).__name__
+                raise ParamError(
+                    f"{prop.label}: {wanted} must be {kind}, got {got}; as a parameter it gives {name} twice"
+                )
             raise ParamError(f"{prop.label}: parameter {name} is given twice")
         else:
             params[name] = value

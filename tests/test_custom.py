@@ -457,7 +457,7 @@ def test_missing_and_surplus_inputs():
         mx.nd.Custom(x, op_type="softmax_py")
     with pytest.raises(MXNetError, match=r"takes at most 2 inputs \(data, label\), got 3"):
         mx.nd.Custom(x, x, x, op_type="softmax_py")
-    with pytest.raises(MXNetError, match="data is given twice"):
+    with pytest.raises(MXNetError, match="input data is given twice"):
         mx.nd.Custom(x, data=x, op_type="softmax_py")
 
 

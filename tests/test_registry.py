@@ -158,20 +158,25 @@ def is_input(value):
     ],
 )
 def test_split_arguments(args, kwargs, expected):
-    assert registry.split_arguments(BlurProp, args, kwargs, is_input) == expected
+    assert registry.split_arguments(BlurProp, args, kwargs, is_input, "a complex") == expected
 
 
 @pytest.mark.parametrize(
     ("args", "kwargs", "text"),
     [
         ((1j, 2j, 3j, 4, 5, 6), {}, ": too many positional arguments: 6, it takes 5"),
-        ((1j, (2, 2)), {"size": 3}, ": parameter size is given twice"),
-        ((), {"mask": "x"}, ": input mask must be a tensor, got str"),
+        (
+            (1j, (2, 2)),
+            {"size": 3},
+            ": mask must be a complex, got tuple; as a parameter it gives size twice",
+        ),
+        ((1j, 2j, (2, 2)), {"size": 3}, ": parameter size is given twice"),
+        ((), {"mask": "x"}, ": mask must be a complex, got str"),
     ],
 )
 def test_split_arguments_errors(args, kwargs, text):
     with pytest.raises(ParamError, match=text):
-        registry.split_arguments(BlurProp, args, kwargs, is_input)
+        registry.split_arguments(BlurProp, args, kwargs, is_input, "a complex")
 
 
 # -- all operators ---------------------------------------------------------------------------------------

@@ -60,7 +60,9 @@ def _beside(operand, other):
         return operand.astype(other.data.dtype, copy=False)
     if isinstance(operand, NDArray | np.ndarray) or hasattr(operand, "__dlpack__"):
         return operand
-    raise TypeError(f"type {type(operand)} not supported")
+    raise TypeError(
+        f"an NDArray goes with an NDArray, a NumPy array or a number, got {type(operand).__name__}"
+    )
 
 
 def _function(word, on_numbers, name, scalar, reflected):

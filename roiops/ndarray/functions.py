@@ -14,6 +14,9 @@ from .ndarray import NDArray, from_any, wrap
 __all__ = ["call", "function_for", "namespace"]
 
 
+_KIND = "an NDArray or a NumPy array"
+
+
 def call(prop, args: tuple, kwargs: dict):
     """What the function of an operator does: inputs first, then parameters, in MXNet's order."""
     out = kwargs.pop("out", None)
@@ -45,11 +48,8 @@ def _sort_out(prop, args, kwargs) -> tuple[dict, dict]:
     if prop.variadic and len(args) == 1 and isinstance(args[0], list | tuple):
         args = args[0]
     elif args and prop.arguments and not (args[0] is None or _is_array(args[0])):
-        raise TypeError(
-            f"{prop.label}: {prop.arguments[0]} must be an NDArray or a NumPy array, "
-            f"got {type(args[0]).__name__}"
-        )
-    positional, keyed, given = registry.split_arguments(prop, args, kwargs, _is_array)
+        raise TypeError(f"{prop.label}: {prop.arguments[0]} must be {_KIND}, got {type(args[0]).__name__}")
+    positional, keyed, given = registry.split_arguments(prop, args, kwargs, _is_array, _KIND)
     for name in [name for name in keyed if name in prop.param.fields]:
         given[name] = keyed.pop(name)  # a NumPy array that is a parameter
     if prop.variadic:
@@ -67,7 +67,7 @@ def _sort_out(prop, args, kwargs) -> tuple[dict, dict]:
     inputs = dict(zip(names, positional, strict=False))
     for name, value in keyed.items():
         if inputs.get(name) is not None:
-            raise MXNetError(f"{prop.label}: {name} is given twice")
+            raise MXNetError(f"{prop.label}: input {name} is given twice")
         inputs[name] = value
     ordered = [*(name for name in names if name in inputs), *(name for name in inputs if name not in names)]
     return {name: inputs[name] for name in ordered if inputs[name] is not None}, given

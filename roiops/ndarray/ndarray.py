@@ -8,7 +8,7 @@ import numpy as np
 
 from .. import registry
 from ..context import Context, cpu
-from ..errors import DeviceError, DTypeError, MXNetError, ShapeError
+from ..errors import DeviceError, DTypeError, MXNetError, ShapeError, nearest
 from ..operators.base import OperatorProperty
 from . import device
 from .invoke import run
@@ -287,7 +287,8 @@ class NDArray:
     def __getattr__(self, name):
         prop = _method(name)
         if prop is None:
-            raise AttributeError(f"'NDArray' object has no attribute {name!r}")
+            near = "" if name.startswith("_") else nearest(name, dir(self))
+            raise AttributeError(f"'NDArray' object has no attribute {name!r}{near}")
         from .functions import function_for  # it imports this module
 
         return types.MethodType(function_for(name), self)

@@ -167,7 +167,7 @@ class Symbol:
         for name in given:
             if name not in every:
                 raise GraphError(f"{what}: {name!r} is not an input of the graph{nearest(name, every)}")
-        return order, {name: convert(value) for name, value in given.items() if value is not None}
+        return order, {n: convert(f"{what}: {n}", value) for n, value in given.items() if value is not None}
 
     def _infer_shapes(self, args, kwargs):
         order, given = self._given("infer_shape", args, kwargs, _unknown_zeros)
@@ -214,7 +214,7 @@ class Symbol:
 
     def infer_type_partial(self, *args, **kwargs):
         """As :meth:`infer_type`, with None for what is not decided."""
-        order, given = self._given("infer_type", args, kwargs, np.dtype)
+        order, given = self._given("infer_type", args, kwargs, lambda _, dtype: np.dtype(dtype))
         types = graph.infer_types(order, given)
 
         def public(dtype):
@@ -431,12 +431,23 @@ class Symbol:
     def __getattr__(self, name):
         # Every operator whose public name is in lower case is a method: x.sum(axis=1), x.transpose().
         if name.startswith("_") or not name.islower() or registry.find(name) is None:
-            raise AttributeError(f"Symbol has no attribute {name!r}")
+            raise AttributeError(_no_attribute(name))
 
         def method(*args, **kwargs):
             return _apply(name, self, *args, **kwargs)
 
         return method
+
+
+#: Attributes of arrays and executors that users look for here.
+_OF_VALUES = ("asnumpy", "asscalar", "backward", "context", "dtype", "forward", "outputs", "shape", "size")
+
+
+def _no_attribute(name: str) -> str:
+    text = f"Symbol has no attribute {name!r}"
+    if name in _OF_VALUES:
+        return f"{text}: it holds no values; simple_bind, bind or eval give what does"
+    return text if name.startswith("_") else text + nearest(name, dir(Symbol))
 
 
 def _both_names(attrs: dict[str, str]) -> dict[str, str]:
@@ -447,12 +458,12 @@ def _both_names(attrs: dict[str, str]) -> dict[str, str]:
     return shown
 
 
-def _unknown_zeros(shape):
+def _unknown_zeros(what: str, shape):
     """A shape as users give it: 0 and -1 are unknown entries, ``()`` an unknown shape."""
     try:
         shape = tuple(int(d) for d in shape)
     except (TypeError, ValueError):
-        raise ShapeError(f"a shape must be a tuple of whole numbers, got {shape!r}") from None
+        raise ShapeError(f"{what} must be a tuple of whole numbers, got {shape!r}") from None
     return tuple(-1 if d <= 0 else d for d in shape) or None
 
 
@@ -480,7 +491,7 @@ def invoke(prop_class, args, kwargs, hint: str | None = None) -> Symbol:
         annotation = key in HIDDEN_KEYS or (key.startswith("__") and key.endswith("__"))
         if annotation and key not in prop_class.param.fields and not isinstance(value, Symbol):
             attr = {**(attr or {}), key: str(kwargs.pop(key))}
-    positional, named, params = registry.split_arguments(prop_class, args, kwargs, _is_symbol)
+    positional, named, params = registry.split_arguments(prop_class, args, kwargs, _is_symbol, "a Symbol")
     op_name = prop_class.name
     name = NameManager.current().get(name, _hint(hint or op_name))
     if prop_class.variadic:

@@ -148,7 +148,7 @@ def test_name_is_accepted_and_has_no_meaning():
     ("call", "error", "text"),
     [
         (lambda x: nd.exp([1.0]), TypeError, "exp: data must be an NDArray or a NumPy array, got list"),
-        (lambda x: nd.exp(data=[1.0]), MXNetError, "exp: input data must be a tensor, got list"),
+        (lambda x: nd.exp(data=[1.0]), MXNetError, "exp: data must be an NDArray or a NumPy array, got list"),
         (lambda x: nd.exp(), MXNetError, "exp: the inputs with these parameters are data; data missing"),
         (lambda x: nd.exp(x, x, x), ParamError, "exp: too many positional arguments: 3, it takes 1"),
         (
@@ -169,7 +169,7 @@ def test_name_is_accepted_and_has_no_meaning():
         (
             lambda x: nd.FullyConnected(x, data=x, num_hidden=2),
             MXNetError,
-            "FullyConnected: data is given twice",
+            "FullyConnected: input data is given twice",
         ),
         (
             lambda x: nd.FullyConnected(x, x, x, 2, num_hidden=2),

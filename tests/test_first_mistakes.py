@@ -1,0 +1,115 @@
+"""What newcomers get wrong first, and what they are told: the operator, the argument, what came, what is needed."""
+
+import re
+
+import numpy as np
+import pytest
+
+import roiops as mx
+
+SIZE = {"pooled_size": (2, 2), "spatial_scale": 1}
+DATA, ROIS = np.zeros((1, 3, 8, 8), np.float32), np.zeros((2, 5), np.float32)
+
+
+def net():
+    return mx.sym.ROIPooling(mx.sym.Variable("data"), mx.sym.Variable("rois"), name="pool", **SIZE)
+
+
+MISTAKES = {
+    "an image without its batch axis": (
+        lambda: mx.nd.ROIPooling(DATA[0], ROIS, **SIZE),
+        "ROIPooling: data must have 4 dimensions, got shape (3, 8, 8)",
+    ),
+    "boxes without the image index": (
+        lambda: mx.nd.ROIPooling(DATA, ROIS[:, 1:], **SIZE),
+        "ROIPooling: rois must have shape (num_rois, 5), got (2, 4)",
+    ),
+    "boxes without the image index, in a graph": (
+        lambda: net().infer_shape(data=DATA.shape, rois=(2, 4)),
+        "ROIPooling(pool): rois must have shape (num_rois, 5), got (2, 4)",
+    ),
+    "the index of an image that is not there": (
+        lambda: mx.nd.ROIPooling(DATA, ROIS + 1, **SIZE),
+        "ROIPooling: rois row 0 has batch index 1.0, but data has 1 image;",
+    ),
+    "a misspelt parameter": (
+        lambda: mx.nd.ROIPooling(DATA, ROIS, pooled_sizes=(2, 2), spatial_scale=1),
+        "ROIPooling: unknown parameter 'pooled_sizes'; did you mean 'pooled_size'?",
+    ),
+    "a parameter left out": (
+        lambda: mx.nd.ROIPooling(DATA, ROIS, spatial_scale=1),
+        "ROIPooling: parameter pooled_size is required: tuple of 2 ints, 1 or more",
+    ),
+    "the stride as the scale": (
+        lambda: mx.nd.ROIPooling(DATA, ROIS, pooled_size=(2, 2), spatial_scale=16),
+        "ROIPooling: spatial_scale must be float in [0, 1], got 16",
+    ),
+    "an image of bytes": (
+        lambda: mx.nd.ROIPooling(DATA.astype(np.uint8), ROIS, **SIZE),
+        "ROIPooling: data must be float16, float32 or float64, got uint8",
+    ),
+    "an input left out": (
+        lambda: mx.nd.ROIPooling(DATA, **SIZE),
+        "ROIPooling: the inputs with these parameters are data, rois; rois missing",
+    ),
+    "a list in place of an array": (
+        lambda: mx.nd.ROIPooling(DATA, ROIS.tolist(), **SIZE),
+        "ROIPooling: rois must be an NDArray or a NumPy array, got list",
+    ),
+    "a list in place of an array, by name": (
+        lambda: mx.nd.ROIPooling(DATA, rois=ROIS.tolist(), **SIZE),
+        "ROIPooling: rois must be an NDArray or a NumPy array, got list",
+    ),
+    "an array in place of a symbol": (
+        lambda: mx.sym.ROIPooling(DATA, ROIS, **SIZE),
+        "ROIPooling: data must be a Symbol, got ndarray",
+    ),
+    "a symbol in place of an array": (
+        lambda: mx.nd.ROIPooling(mx.sym.Variable("data"), ROIS, **SIZE),
+        "ROIPooling: data must be an NDArray or a NumPy array, got Symbol",
+    ),
+    "an operator under another's name": (
+        lambda: mx.nd.RoiAlign(DATA, ROIS, **SIZE),
+        "operator 'RoiAlign' is not registered; did you mean 'ROIAlign'",
+    ),
+    "a bind without all arrays": (
+        lambda: net().bind(mx.cpu(), {"data": mx.nd.array(DATA)}),
+        "bind: args lacks rois",
+    ),
+    "a simple_bind without all shapes": (
+        lambda: net().simple_bind(mx.cpu(), data=DATA.shape),
+        "simple_bind: shapes that do not follow from those given: rois: (?, 5)",
+    ),
+    "a forward that was never bound": (
+        lambda: net().forward(),
+        "Symbol has no attribute 'forward': it holds no values; simple_bind, bind or eval give what does",
+    ),
+    "a forward of another size": (
+        lambda: net().simple_bind(mx.cpu(), data=DATA.shape, rois=(2, 5)).forward(rois=ROIS[:1]),
+        "forward: rois must have shape (2, 5), got (1, 5); use reshape() for inputs of another size",
+    ),
+    "a backward without gradients": (
+        lambda: net().simple_bind(mx.cpu(), data=DATA.shape, rois=(2, 5)).backward(),
+        "backward: output pool_output is not a loss, so its gradient must be given in out_grads",
+    ),
+    "a device of another library": (
+        lambda: mx.nd.zeros((2,), ctx=mx.Context("cuda")),
+        "Context: device_type must be one of ['cpu', 'cpu_pinned', 'gpu'], got 'cuda'",
+    ),
+    "a misspelt method": (
+        lambda: net().list_argument(),
+        "no attribute 'list_argument'; did you mean 'list_arguments'",
+    ),
+    "a misspelt method of an array": (lambda: mx.nd.zeros((2,)).asnumppy(), "; did you mean 'asnumpy'"),
+    "a shape that is a number": (
+        lambda: net().infer_shape(data=8),
+        "infer_shape: data must be a tuple of whole numbers, got 8",
+    ),
+}
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_the_message_says_what_to_do(mistake):
+    make, text = MISTAKES[mistake]
+    with pytest.raises((mx.MXNetError, TypeError, AttributeError), match=re.escape(text)):
+        make()
