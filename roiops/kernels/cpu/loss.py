@@ -1,14 +1,22 @@
 """Softmax along one axis and the gradients of the losses on it.
 
-Arrays come as ``(outer, classes, inner)``. The softmax itself is NumPy on cache-sized blocks, because
-NumPy's ``exp`` is vectorised; what needs no ``exp`` is compiled.
+Arrays come as ``(outer, classes, inner)``. Rows of float32 that lie in one piece are compiled, with an
+``exp`` that runs in vector registers; everything else is NumPy on cache-sized blocks.
 """
+
+import math
 
 import numpy as np
 
-from ..jit import njit
+from ..jit import njit, num_threads, parallel, prange
+from .exponential import exp_below_zero
+from .lanes import LANES, bare, greater, load, scaled, select, splat, store
 
 BLOCK = 32768
+#: Entries of a row that are worked on at once.
+_PIECE = 512
+#: Entries that are worth a thread.
+_WORTHWHILE = 16384
 
 
 def split_axis(array, axis):
@@ -27,30 +35,36 @@ def _blocks(outer, classes, inner):
             yield slice(o, o + high), slice(None), slice(i, i + wide)
 
 
-def _narrow(array):
-    """Whether rows are so short that NumPy is faster across them: then the axes are exchanged."""
-    return array.shape[2] == 1 and array.shape[1] <= 32
-
-
 def _working(array):
     return np.float32 if array.dtype == np.float16 else array.dtype
 
 
+def _rows(array):
+    """``(outer, classes, 1)`` as contiguous rows of float32: the array itself where it is such."""
+    return np.ascontiguousarray(array[:, :, 0], np.float32)
+
+
+def _workers(array):
+    return max(1, min(num_threads(), array.size // _WORTHWHILE, len(array)))
+
+
 def softmax(x, scale, log, out):
     """``out = softmax(scale * x)`` along the middle axis, or its logarithm; ``out`` may be ``x``."""
-    if x.shape[1] == 0:
+    if x.size == 0:
         return
     dtype = np.result_type(_working(x), _working(out))
-    narrow = _narrow(x)
-    if narrow:
-        x, out = x.transpose(2, 1, 0), out.transpose(2, 1, 0)
+    if x.shape[2] == 1 and dtype == np.float32:
+        rows, target = _rows(x), out[:, :, 0]
+        work = target if target.dtype == dtype and target.flags.c_contiguous else np.empty(rows.shape, dtype)
+        _softmax_rows(rows, np.float32(scale), log, _workers(rows), work)
+        if work is not target:
+            np.copyto(target, work, casting="unsafe")
+        return
     for block in _blocks(*x.shape):
         source, target = x[block], out[block]
-        work = np.empty(target.shape, dtype) if narrow or target.dtype != dtype else target
+        work = target if target.dtype == dtype else np.empty(target.shape, dtype)
         if scale != 1:
-            source = np.multiply(source, np.array(scale, dtype), dtype=dtype, order="C")
-        elif narrow:
-            source = np.ascontiguousarray(source)
+            source = np.multiply(source, np.array(scale, dtype), dtype=dtype)
         np.subtract(source, np.max(source, axis=1, keepdims=True), out=work, dtype=dtype)
         if log:
             work -= np.log(np.exp(work).sum(axis=1, keepdims=True))
@@ -61,18 +75,108 @@ def softmax(x, scale, log, out):
             np.copyto(target, work, casting="unsafe")
 
 
+@njit
+def _largest(row, scale):
+    """The largest entry of ``scale * row``; entries that are NaN do not count."""
+    top = np.float32(-np.inf)
+    whole = row.size // (2 * LANES) * (2 * LANES)
+    if whole:
+        tops, others = splat(top), splat(top)
+        for i in range(0, whole, 2 * LANES):
+            values, beside = scaled(scale, load(bare(row), i)), scaled(scale, load(bare(row), i + LANES))
+            tops = select(greater(values, tops), values, tops)
+            others = select(greater(beside, others), beside, others)
+        tops = select(greater(others, tops), others, tops)
+        each = np.empty(LANES, np.float32)
+        store(each, 0, tops)
+        for value in each:
+            top = max(top, value)
+    for i in range(whole, row.size):
+        value = row[i] * scale
+        top = value if value > top else top
+    return top
+
+
+@njit(fastmath={"reassoc"})
+def _sum(values):
+    total = np.float32(0)
+    for i in range(values.size):
+        total += values[i]
+    return total
+
+
+@njit(fastmath={"reassoc", "contract"})
+def _product(one, other):
+    total = np.float32(0)
+    for i in range(one.size):
+        total += one[i] * other[i]
+    return total
+
+
+# The loops below write to a small array of their own, because their result may go where their operands are;
+# a loop that might overwrite what it has yet to read is not vectorised.
+
+
+@njit
+def _put(piece, add, target):
+    for i in range(piece.size):
+        target[i] = target[i] + piece[i] if add else piece[i]
+
+
+@njit
+def _powers(values, scale, top, out):
+    for i in range(values.size):
+        out[i] = exp_below_zero(values[i] * scale - top)
+
+
+@njit
+def _shifted(values, scale, top, rest, out):
+    for i in range(values.size):
+        out[i] = values[i] * scale - top - rest
+
+
+@parallel
+def _softmax_rows(x, scale, log, workers, out):
+    rows, classes = x.shape
+    for worker in prange(workers):
+        w = np.int64(worker)
+        room = np.empty(min(classes, _PIECE), np.float32)
+        for r in range(w * rows // workers, (w + 1) * rows // workers):
+            source, target = x[r], out[r]
+            top = _largest(source, scale)
+            total = 0.0
+            for start in range(0, classes, _PIECE):
+                values = source[start : start + _PIECE]
+                piece = room[: values.size]
+                _powers(values, scale, top, piece)
+                total += _sum(piece)
+                if not log:
+                    _put(piece, False, target[start : start + _PIECE])
+            if not log:
+                target *= np.float32(1 / total)
+                continue
+            rest = np.float32(math.log(total))
+            for start in range(0, classes, _PIECE):
+                values = source[start : start + _PIECE]
+                piece = room[: values.size]
+                _shifted(values, scale, top, rest, piece)
+                _put(piece, False, target[start : start + _PIECE])
+
+
 def softmax_gradient(grad, y, scale, log, add, out):
     """The gradient of ``softmax`` from its output ``y``; ``out`` may be ``grad``."""
-    if y.shape[1] == 0:
+    if y.size == 0:
         return
     dtype = np.result_type(_working(grad), _working(y))
-    narrow = _narrow(y)
-    if narrow:
-        grad, y, out = (a.transpose(2, 1, 0) for a in (grad, y, out))
+    if y.shape[2] == 1 and dtype == np.float32:
+        rows, target = _rows(y), out[:, :, 0]
+        work = target if target.dtype == dtype and target.flags.c_contiguous else target.astype(dtype)
+        _gradient_rows(_rows(grad), rows, np.float32(scale), log, add, _workers(rows), work)
+        if work is not target:
+            np.copyto(target, work, casting="unsafe")
+        return
     for block in _blocks(*y.shape):
         g, p, target = np.asarray(grad[block], dtype), y[block], out[block]
-        if narrow:
-            g, p = np.ascontiguousarray(g), np.ascontiguousarray(p)
         if log:
             work = np.exp(p, dtype=dtype)
             work *= -g.sum(axis=1, keepdims=True)
@@ -87,6 +191,39 @@ def softmax_gradient(grad, y, scale, log, add, out):
             np.add(target, work, out=target, casting="unsafe")
         else:
             np.copyto(target, work, casting="unsafe")
+
+
+@njit
+def _gradient(grad, y, total, scale, out):
+    for i in range(y.size):
+        out[i] = (grad[i] - total) * y[i] * scale
+
+
+@njit
+def _log_gradient(grad, y, total, scale, out):
+    for i in range(y.size):
+        out[i] = (grad[i] - exp_below_zero(y[i]) * total) * scale
+
+
+@parallel
+def _gradient_rows(grad, y, scale, log, add, workers, out):
+    rows, classes = y.shape
+    for worker in prange(workers):
+        w = np.int64(worker)
+        room = np.empty(min(classes, _PIECE), np.float32)
+        for r in range(w * rows // workers, (w + 1) * rows // workers):
+            total = 0.0
+            for start in range(0, classes, _PIECE):
+                g, p = grad[r, start : start + _PIECE], y[r, start : start + _PIECE]
+                total += _sum(g) if log else _product(g, p)
+            for start in range(0, classes, _PIECE):
+                g, p = grad[r, start : start + _PIECE], y[r, start : start + _PIECE]
+                piece, target = room[: g.size], out[r, start : start + _PIECE]
+                if log:
+                    _log_gradient(g, p, np.float32(total), scale, piece)
+                else:
+                    _gradient(g, p, np.float32(total), scale, piece)
+                _put(piece, add, target)
 
 
 def class_index(label):
