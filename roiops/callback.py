@@ -4,7 +4,7 @@ import logging
 import math
 import time
 
-from .model import save_checkpoint
+from .checkpoint import save_checkpoint
 
 __all__ = [
     "LogValidationMetricsCallback",

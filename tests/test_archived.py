@@ -337,3 +337,71 @@ def test_the_archived_detector_gives_what_mxnet_gave():
     for name, output in zip(model.output_names, outputs, strict=True):
         want = golden[name]
         np.testing.assert_allclose(output.asnumpy(), want, atol=1e-4 * np.abs(want).max(), err_msg=name)
+
+
+# -- scripts of MXNet's first years ----------------------------------------------------------------------
+
+
+def test_feed_forward_predicts_all_rows_and_follows_their_number(saved):
+    net = mx.model.FeedForward.load(saved, 0, ctx=[mx.cpu()], numpy_batch_size=2)
+    rows = data(shape=(5, 3, 6, 6))
+    want = archive.load(saved)(data=rows)[0].asnumpy()
+    np.testing.assert_allclose(net.predict(rows), want, rtol=1e-4)
+    np.testing.assert_allclose(net.predict(mx.nd.array(rows[:1])), want[:1], rtol=1e-4)
+    classes = want.argmax(axis=1)
+    batches = mx.io.NDArrayIter(rows, classes, 2)
+    outputs, fed, labels = net.predict(batches, return_data=True)
+    np.testing.assert_allclose(outputs, want, rtol=1e-4)
+    assert (fed == rows).all()
+    assert (labels == classes).all()
+    assert len(net.predict(batches, num_batch=1)) == 2
+    assert net.score(batches) == 1
+    seen = []
+    assert net.score(batches, num_batch=2, batch_end_callback=seen.append) == 1
+    assert [each.nbatch for each in seen] == [0, 1]
+
+
+def test_feed_forward_gives_a_list_where_there_are_several_outputs(saved):
+    net = mx.model.FeedForward.load(saved, 0)
+    layers = net.symbol.get_internals()
+    net.symbol = mx.sym.Group([layers["fc_output"], layers["bn_output"]])
+    shapes = [array.shape for array in net.predict(data())]
+    assert shapes == [(2, 3), (2, 4, 4, 4)]
+
+
+def test_feed_forward_takes_no_more_parameters_than_it_says(saved):
+    net = mx.model.FeedForward.load(saved, 0)
+    net.arg_params["left_over"] = mx.nd.ones((1,))
+    with pytest.raises(mx.MXNetError, match="left_over"):
+        net.predict(data())
+    net.allow_extra_params = True
+    assert net.predict(data()).shape == (2, 3)
+    del net.arg_params["fc_weight"]
+    with pytest.raises(mx.MXNetError, match="fc_weight"):
+        mx.model.FeedForward(net.symbol, arg_params=net.arg_params, aux_params=net.aux_params).predict(data())
+    with pytest.raises(TypeError, match=r"X must be DataIter, NDArray or numpy\.ndarray, got list"):
+        net.predict([1, 2])
+
+
+def test_feed_forward_saves_what_it_loads(saved, tmp_path):
+    net = mx.model.FeedForward.load(saved, 0)
+    net.save(str(tmp_path / "again"), 7)
+    again = mx.model.FeedForward.load(str(tmp_path / "again"), 7)
+    assert (again.predict(data()) == net.predict(data())).all()
+
+
+def test_scripts_reach_through_a_module_to_its_executor(saved):
+    symbol, arg_params, aux_params = mx.model.load_checkpoint(saved, 0)
+    module = mx.mod.Module(symbol)
+    module.bind(data_shapes=[("data", SHAPE)], for_training=False)
+    module.set_params(arg_params, aux_params)
+    group = module._exec_group
+    for count in (1, 3):
+        rows = data(shape=(count, 3, 6, 6))
+        group.reshape([mx.io.DataDesc("data", rows.shape)], None)
+        group.data_arrays[0][0][1][:] = rows
+        group.execs[0].forward(is_train=False)
+        got = group.execs[0].outputs[0].asnumpy()
+        np.testing.assert_allclose(got, archive.load(saved)(data=rows)[0].asnumpy(), rtol=1e-4)
+        assert group.data_arrays[0][0][0] == slice(0, count)
+        assert group.label_arrays == []

@@ -34,9 +34,9 @@ ALLOWED = {
     "io": {"errors", "ndarray", "random"},
     "initializer": {"errors", "factory", "ndarray", "random"},
     "optimizer": {"errors", "factory", "ndarray"},
-    "model": {"errors", "context", "ndarray", "symbol"},
-    "callback": {"model"},
-    "module": {"errors", "context", "ndarray", "initializer", "io", "metric", "model", "optimizer"},
+    "checkpoint": {"errors", "context", "ndarray", "symbol"},
+    "callback": {"checkpoint"},
+    "module": {"errors", "context", "ndarray", "initializer", "io", "metric", "checkpoint", "optimizer"},
 }
 
 

@@ -5,8 +5,8 @@ import time
 
 import numpy as np
 
+from .. import checkpoint, ndarray
 from .. import metric as metrics
-from .. import model, ndarray
 from ..errors import DataError, GraphError
 from ..initializer import Uniform
 from ..io import DataBatch, DataIter
@@ -153,7 +153,7 @@ class BaseModule:
             if monitor is not None:
                 monitor.toc_print()
             for callback in callbacks:
-                callback(model.BatchEndParam(epoch, nbatch, eval_metric, locals()))
+                callback(checkpoint.BatchEndParam(epoch, nbatch, eval_metric, locals()))
 
     def score(
         self,
@@ -183,10 +183,10 @@ class BaseModule:
             self.forward(data_batch, is_train=False)
             self.update_metric(eval_metric, data_batch.label)
             for callback in as_list(batch_end_callback):
-                callback(model.BatchEndParam(epoch, nbatch, eval_metric, locals()))
+                callback(checkpoint.BatchEndParam(epoch, nbatch, eval_metric, locals()))
             count += 1
         for callback in as_list(score_end_callback):
-            callback(model.BatchEndParam(epoch, count, eval_metric, locals()))
+            callback(checkpoint.BatchEndParam(epoch, count, eval_metric, locals()))
         return eval_metric.get_name_value()
 
     @staticmethod
@@ -268,11 +268,11 @@ class BaseModule:
 
     def save_params(self, fname: str) -> None:
         """Write all parameters and auxiliary states to a file."""
-        ndarray.save(fname, model.with_prefixes(*self.get_params()))
+        ndarray.save(fname, checkpoint.with_prefixes(*self.get_params()))
 
     def load_params(self, fname: str) -> None:
         """Read what :meth:`save_params` wrote."""
-        self.set_params(*model.without_prefixes(ndarray.load(fname), fname))
+        self.set_params(*checkpoint.without_prefixes(ndarray.load(fname), fname))
 
     def prepare(self, data_batch, sparse_row_id_fn=None) -> None:
         """Get ready for a batch that comes next."""

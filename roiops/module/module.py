@@ -6,7 +6,7 @@ from collections import OrderedDict, namedtuple
 
 import numpy as np
 
-from .. import model
+from .. import checkpoint
 from .. import optimizer as optimizers
 from ..context import Context, current_context
 from ..errors import DataError, DeviceError, GraphError, ParamError, ShapeError, nearest
@@ -98,7 +98,7 @@ class Module(BaseModule):
         load_optimizer_states : bool
             Whether :meth:`init_optimizer` reads the optimizer's states, too.
         """
-        symbol, arg_params, aux_params = model.load_checkpoint(prefix, epoch)
+        symbol, arg_params, aux_params = checkpoint.load_checkpoint(prefix, epoch)
         module = Module(symbol, **kwargs)
         module._loaded = (arg_params, aux_params)
         module.params_initialized = True
@@ -114,7 +114,7 @@ class Module(BaseModule):
         save_optimizer_states : bool
             Whether to write ``<prefix>-<epoch>.states`` for :meth:`load`, too.
         """
-        model.save_checkpoint(prefix, epoch, self._symbol, *self.get_params(), remove_amp_cast)
+        checkpoint.save_checkpoint(prefix, epoch, self._symbol, *self.get_params(), remove_amp_cast)
         if save_optimizer_states:
             self.save_optimizer_states(f"{prefix}-{epoch:04d}.states")
 
@@ -160,6 +160,11 @@ class Module(BaseModule):
         """Pairs (name, shape)."""
         self._require("output_shapes", params=False)
         return [(name, out.shape) for name, out in self._executor.output_dict.items()]
+
+    @property
+    def _exec_group(self) -> "_ExecutorGroup":
+        """MXNet's name for the executors, which published inference scripts reach through."""
+        return _ExecutorGroup(self)
 
     # -- binding --------------------------------------------------------------------------------------
 
@@ -523,6 +528,33 @@ class Module(BaseModule):
         self._monitor = mon
         for executor in self._executors.values():
             mon.install(executor)
+
+
+class _ExecutorGroup:
+    """A module's executor as a group of one. MXNet's has many names; these are those that scripts use."""
+
+    def __init__(self, module: Module):
+        self._module = module
+
+    @property
+    def execs(self) -> list:
+        return [self._module._current("_exec_group")]
+
+    @property
+    def data_arrays(self) -> list:
+        return self._slices(self._module.data_shapes)
+
+    @property
+    def label_arrays(self) -> list:
+        return self._slices(self._module.label_shapes or [])
+
+    def _slices(self, descriptions) -> list:
+        """For each input the rows that a device computes, and where it reads them."""
+        (executor,) = self.execs
+        return [[(slice(0, each.shape[0]), executor.arg_dict[each.name])] for each in descriptions]
+
+    def reshape(self, data_shapes, label_shapes=None) -> None:
+        self._module.reshape(data_shapes, label_shapes)
 
 
 def _check_names(kind, names, arguments, needed) -> None:
