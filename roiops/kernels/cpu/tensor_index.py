@@ -9,15 +9,43 @@ def whole_numbers(indices):
     """Indices cut off to int64. Infinity becomes a very large index, NaN 0, as no cast can go wrong."""
     if indices.dtype.kind != "f":
         return np.asarray(indices, np.int64)
+    whole = np.empty(indices.shape, np.int64)
+    values = indices.astype(np.float32) if indices.dtype == np.float16 else np.ascontiguousarray(indices)
+    _whole_numbers(values.reshape(-1), whole.reshape(-1))
+    return whole
+
+
+@njit
+def _whole_numbers(values, whole):
     limit = 2.0**62
-    wide = np.nan_to_num(indices.astype(np.float64), nan=0.0, posinf=limit, neginf=-limit)
-    return np.clip(wide, -limit, limit).astype(np.int64)
+    for i in range(values.size):
+        value = np.float64(values[i])
+        whole[i] = np.int64(min(max(value, -limit), limit)) if value == value else 0
 
 
 def bounded(indices, length, mode):
     """``whole_numbers`` brought into ``[0, length)``: moved to the edge, or wrapped around."""
     whole = whole_numbers(indices)
-    return np.clip(whole, 0, length - 1) if mode == "clip" else np.mod(whole, length)
+    return np.minimum(np.maximum(whole, 0), length - 1) if mode == "clip" else np.mod(whole, length)
+
+
+def pick(data, index, axis):
+    """``data[o, index[o, i], i]`` where ``axis`` parts the array into ``(o, :, i)``; of index's shape."""
+    outer, inner = (
+        int(np.prod(part, dtype=np.int64)) for part in (data.shape[:axis], data.shape[axis + 1 :])
+    )
+    # Entries are only moved, so their bits will do for every type.
+    bits = np.ascontiguousarray(data).view(f"u{data.dtype.itemsize}").reshape(outer, data.shape[axis], inner)
+    picked = np.empty(index.shape, bits.dtype)
+    _pick(bits, index.reshape(outer, inner), picked.reshape(outer, inner))
+    return picked.view(data.dtype)
+
+
+@njit
+def _pick(data, index, out):
+    for o in range(out.shape[0]):
+        for i in range(out.shape[1]):
+            out[o, i] = data[o, index[o, i], i]
 
 
 def outside(indices, lengths, negative=True):

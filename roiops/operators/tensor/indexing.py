@@ -154,7 +154,7 @@ class PickOp(Operator):
     def forward(self, ctx, in_data, req, out_data, aux):
         if req[0] != "null":
             index, axis = self._index(ctx, *in_data)
-            picked = np.take_along_axis(in_data[0], index, axis)
+            picked = kernels("tensor_index", ctx.device).pick(in_data[0], index, axis)
             tensor.evaluate(None, [picked.reshape(out_data[0].shape)], out_data[0], req[0])
 
     def backward(self, ctx, out_grad, in_data, out_data, req, in_grad, aux):
