@@ -9,12 +9,15 @@ The first name is the operator's own; the others are aliases. A name taken twice
 import inspect
 import re
 import textwrap
+from typing import NamedTuple
 
 from .errors import ParamError, RegistryError, nearest
 from .params import REQUIRED
 
 __all__ = [
+    "FrontEnd",
     "alias",
+    "aliases_of",
     "docstring",
     "find",
     "get",
@@ -73,6 +76,11 @@ def list_operators(*, aliases: bool = False) -> list[str]:
     return sorted(name for name, prop in _properties.items() if aliases or prop.name == name)
 
 
+def aliases_of(prop: type) -> list[str]:
+    """The other names of an operator, sorted."""
+    return sorted(name for name, each in _properties.items() if each is prop and name != prop.name)
+
+
 def public_name(name: str) -> str:
     """How users write it: ``contrib.ROIAlign`` for ``_contrib_ROIAlign``."""
     return re.sub(r"^_contrib_", "contrib.", name)
@@ -86,8 +94,27 @@ def node_label(name: str, node: str) -> str:
 # -- generated functions ---------------------------------------------------------------------------------
 
 
-def signature(prop: type) -> inspect.Signature:
-    """The signature of the generated function: inputs, then parameters, then ``name`` and ``out``."""
+class FrontEnd(NamedTuple):
+    """How operators are called, as their generated functions tell it."""
+
+    inputs: str
+    result: str
+    #: Keywords of every call: name, type, description.
+    keywords: tuple[tuple[str, str, str], ...]
+
+
+_EITHER = FrontEnd(
+    "Symbol or NDArray",
+    "the kind that the inputs are",
+    (
+        ("name", "str, optional", "name of the node, when called on symbols"),
+        ("out", "NDArray, optional", "where the result goes, when called on arrays"),
+    ),
+)
+
+
+def signature(prop: type, front: FrontEnd = _EITHER) -> inspect.Signature:
+    """The signature of the generated function: inputs, then parameters, then what every call takes."""
     positional, keyword = inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY
     if prop.variadic:
         parameters = [inspect.Parameter("data", inspect.Parameter.VAR_POSITIONAL)]
@@ -100,40 +127,38 @@ def signature(prop: type) -> inspect.Signature:
             continue
         default = inspect.Parameter.empty if field.required and positional is keyword else field.default
         parameters.append(inspect.Parameter(name, positional, default=default))
-    parameters.append(inspect.Parameter("name", keyword, default=None))
-    taken = {p.name for p in parameters[:-1]}
-    if "name" in taken:
-        parameters.pop()
-    return inspect.Signature(parameters)
+    taken = {p.name for p in parameters}
+    names = (name for name, _, _ in front.keywords if name not in taken)
+    return inspect.Signature([*parameters, *(inspect.Parameter(n, keyword, default=None) for n in names)])
 
 
-def docstring(prop: type) -> str:
+def docstring(prop: type, front: FrontEnd = _EITHER) -> str:
     """A numpydoc page for an operator, from its declarations."""
     summary = inspect.cleandoc(vars(prop).get("__doc__") or f"The operator {public_name(prop.name)}.")
     lines = [summary, "", "Parameters", "----------"]
-    kind = "Symbol or NDArray"
     if prop.variadic:
-        lines += [f"*data : {kind}", "    Any number of inputs."]
+        lines += [f"*data : {front.inputs}", "    Any number of inputs."]
     docs = getattr(prop, "argument_docs", {})
     for name in () if prop.variadic else prop.arguments:
-        lines += [f"{name} : {kind}", *_indent(docs.get(name, "Input."))]
+        lines += [f"{name} : {front.inputs}", *_indent(docs.get(name, "Input."))]
     for name in prop.aux:
-        lines += [f"{name} : {kind}", *_indent(docs.get(name, "Auxiliary state."))]
+        lines += [f"{name} : {front.inputs}", *_indent(docs.get(name, "Auxiliary state."))]
     for name, field in prop.param.fields.items():
         if name == prop.variadic:
             continue
         default = "required" if field.default is REQUIRED else f"default {field.default!r}"
         lines += [f"{name} : {field.need}, {default}", *_indent(field.doc or "See MXNet's documentation.")]
-    lines += ["name : str, optional", "    Name of the node, when called on symbols."]
+    for name, kind, text in front.keywords:
+        if name not in prop.param.fields:
+            lines += [f"{name} : {kind}", *_indent(text)]
     seen = prop.outputs[: prop.visible_outputs] if prop.visible_outputs else prop.outputs
-    lines += ["", "Returns", "-------", f"{', '.join(seen)} : the kind that the inputs are"]
-    others = sorted(n for n, p in _properties.items() if p is prop and n != prop.name)
-    if others:
+    lines += ["", "Returns", "-------", f"{', '.join(seen)} : {front.result}"]
+    if others := [name for name in map(public_name, aliases_of(prop)) if not name.startswith("_")]:
         lines += [
             "",
             "Notes",
             "-----",
-            *textwrap.wrap(f"Also called {', '.join(map(public_name, others))}.", 90),
+            *textwrap.wrap(f"Also called {', '.join(others)}.", 90),
         ]
     return "\n".join(lines)
 
@@ -144,7 +169,7 @@ def _indent(text: str) -> list[str]:
     return textwrap.wrap(text, 90, initial_indent="    ", subsequent_indent="    ")
 
 
-def make_function(name: str, invoke, module: str):
+def make_function(name: str, invoke, module: str, front: FrontEnd):
     """The public function of an operator: ``invoke(prop_class, args, kwargs)`` under its own name and doc."""
     prop = get(name)
 
@@ -153,8 +178,8 @@ def make_function(name: str, invoke, module: str):
 
     function.__name__ = function.__qualname__ = public_name(name).rsplit(".", 1)[-1]
     function.__module__ = module
-    function.__doc__ = docstring(prop)
-    function.__signature__ = signature(prop)
+    function.__doc__ = docstring(prop, front)
+    function.__signature__ = signature(prop, front)
     return function
 
 

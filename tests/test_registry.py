@@ -80,7 +80,10 @@ def test_public_names():
 
 def test_signature():
     signature = registry.signature(BlurProp)
-    assert str(signature) == "(data=None, mask=None, count=None, size=required, sigma=1.0, *, name=None)"
+    assert (
+        str(signature)
+        == "(data=None, mask=None, count=None, size=required, sigma=1.0, *, name=None, out=None)"
+    )
 
 
 def test_signature_of_any_number_of_inputs():
@@ -112,6 +115,8 @@ def test_page():
         "    Standard deviation. Pixels are its unit.",
         "name : str, optional",
         "    Name of the node, when called on symbols.",
+        "out : NDArray, optional",
+        "    Where the result goes, when called on arrays.",
         "",
         "Returns",
         "-------",
@@ -123,20 +128,26 @@ def test_page():
     ]
 
 
+FRONT = registry.FrontEnd("Word", "Words", (("times", "int", "how often"),))
+
+
 def test_generated_function():
     registry.register("_contrib_blur")(BlurProp)
     seen = []
-    function = registry.make_function("_contrib_blur", lambda *call: seen.append(call), "some.module")
+    function = registry.make_function("_contrib_blur", lambda *call: seen.append(call), "some.module", FRONT)
     function(1, size=2)
     assert seen == [(BlurProp, (1,), {"size": 2})]
     assert (function.__name__, function.__module__) == ("blur", "some.module")
-    assert function.__doc__ == registry.docstring(BlurProp)
-    assert inspect.signature(function) == registry.signature(BlurProp)
+    assert function.__doc__ == registry.docstring(BlurProp, FRONT)
+    assert inspect.signature(function) == registry.signature(BlurProp, FRONT)
 
 
 def test_operators_of_a_users_module_are_in_sym_and_nd():
     registry.register("blur")(BlurProp)
-    assert mx.sym.blur.__doc__ == mx.nd.blur.__doc__
+    assert "data : Symbol\n    The picture." in mx.sym.blur.__doc__
+    assert "data : NDArray or numpy.ndarray\n    The picture." in mx.nd.blur.__doc__
+    assert "attr" in inspect.signature(mx.sym.blur).parameters
+    assert "out" in inspect.signature(mx.nd.blur).parameters
     node = mx.sym.blur(mx.sym.Variable("data"), size=(3, 3), name="b")
     assert node.list_arguments() == ["data", "b_mask"]
     assert node.list_auxiliary_states() == ["b_count"]

@@ -40,10 +40,7 @@ def entry(prop) -> list[str]:
     lines = [f"## {name}", "", " ".join(summary.split()), ""]
     for paragraph in details:
         lines += [paragraph, ""]
-    others = sorted(
-        n for n in registry.list_operators(aliases=True) if registry.get(n) is prop and n != prop.name
-    )
-    if others:
+    if others := registry.aliases_of(prop):
         lines += [f"Also called {', '.join(f'`{registry.public_name(n)}`' for n in others)}.", ""]
     inputs = (
         ["any number of arrays"] if prop.variadic else [f"`{n}`{told(docs.get(n))}" for n in prop.arguments]

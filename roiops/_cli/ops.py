@@ -57,12 +57,11 @@ def _page(prop, registry) -> str:
 
 
 def _describe(prop, registry) -> dict:
-    every = registry.list_operators(aliases=True)
     return {
         "name": prop.name,
         "public_name": registry.public_name(prop.name),
         "summary": _summary(prop, registry),
-        "aliases": [n for n in every if registry.get(n) is prop and n != prop.name],
+        "aliases": registry.aliases_of(prop),
         "inputs": ["*data"] if prop.variadic else [*prop.arguments],
         "auxiliary_states": [*prop.aux],
         "outputs": [*prop.outputs],

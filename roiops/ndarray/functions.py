@@ -15,6 +15,11 @@ __all__ = ["call", "function_for", "namespace"]
 
 
 _KIND = "an NDArray or a NumPy array"
+_FRONT = registry.FrontEnd(
+    "NDArray or numpy.ndarray",
+    "NDArray",
+    (("out", "NDArray, optional", "where the result goes; a new array unless given"),),
+)
 
 
 def call(prop, args: tuple, kwargs: dict):
@@ -107,7 +112,7 @@ def _parse_context(text: str) -> Context:
 
 @functools.cache
 def _function(prop, name: str):
-    return registry.make_function(name, call, "roiops.ndarray")
+    return registry.make_function(name, call, "roiops.ndarray", _FRONT)
 
 
 def function_for(name: str):

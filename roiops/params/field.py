@@ -148,7 +148,9 @@ class shape(_Kind):
         self.none_items = none_items
         self.text = f"tuple of {self.noun}"
         if self.ndims:
-            self.text = f"tuple of {' or '.join(str(n) for n in self.ndims)} {self.noun}s"
+            *others, last = map(str, self.ndims)
+            words = f"{', '.join(others)} or {last}" if others else last
+            self.text = f"tuple of {words} {self.noun}s"
 
     def parse(self, value):
         if value is None:

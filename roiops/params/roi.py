@@ -119,7 +119,9 @@ class ROIAlignParam(_Dialect):
         None,
         doc="what a bin gives: avg unless the dialect is mxnet, which has max",
     )
-    aligned = Field(bool, True, doc="mmcv: pixel centres at half-integers, and no least size of a box")
+    aligned = Field(
+        bool, True, doc="pixel centres at half-integers, and no least size of a box; under mmcv only"
+    )
     dialect = Field(
         enum("mmcv", "mxnet", "chainer"),
         "mmcv",
@@ -218,7 +220,7 @@ class PSROIPoolingParam(_PositionSensitive):
     as_released = Field(
         bool,
         False,
-        doc="torchvision: leave the last row and column of the map out of the forward pass, as it does",
+        doc="leave the last row and column of the map out of the forward pass, as torchvision does",
     )
 
     def validate(self, operator):

@@ -50,8 +50,18 @@ __all__ = [
 ]
 
 
+_FRONT = _registry.FrontEnd(
+    "Symbol",
+    "Symbol",
+    (
+        ("name", "str, optional", "name of the node; the operator's name and a number unless given"),
+        ("attr", "dict of str, optional", "further attributes of the node"),
+    ),
+)
+
+
 def _function(name: str, module: str):
-    return _registry.make_function(name, _functools.partial(_symbol.invoke, hint=name), module)
+    return _registry.make_function(name, _functools.partial(_symbol.invoke, hint=name), module, _FRONT)
 
 
 class _Namespace:
