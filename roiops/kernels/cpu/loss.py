@@ -76,8 +76,8 @@ def softmax(x, scale, log, out):
 
 
 @njit
-def _largest(row, scale):
-    """The largest entry of ``scale * row``; entries that are NaN do not count."""
+def _largest(row, scale, room):
+    """The largest entry of ``scale * row``; entries that are NaN do not count. ``room`` is spoiled."""
     top = np.float32(-np.inf)
     whole = row.size // (2 * LANES) * (2 * LANES)
     if whole:
@@ -87,10 +87,9 @@ def _largest(row, scale):
             tops = select(greater(values, tops), values, tops)
             others = select(greater(beside, others), beside, others)
         tops = select(greater(others, tops), others, tops)
-        each = np.empty(LANES, np.float32)
-        store(each, 0, tops)
-        for value in each:
-            top = max(top, value)
+        store(bare(room), 0, tops)
+        for i in range(LANES):
+            top = max(top, room[i])
     for i in range(whole, row.size):
         value = row[i] * scale
         top = value if value > top else top
@@ -140,10 +139,10 @@ def _softmax_rows(x, scale, log, workers, out):
     rows, classes = x.shape
     for worker in prange(workers):
         w = np.int64(worker)
-        room = np.empty(min(classes, _PIECE), np.float32)
+        room = np.empty(_PIECE, np.float32)
         for r in range(w * rows // workers, (w + 1) * rows // workers):
             source, target = x[r], out[r]
-            top = _largest(source, scale)
+            top = _largest(source, scale, room)
             total = 0.0
             for start in range(0, classes, _PIECE):
                 values = source[start : start + _PIECE]
@@ -210,7 +209,7 @@ def _gradient_rows(grad, y, scale, log, add, workers, out):
     rows, classes = y.shape
     for worker in prange(workers):
         w = np.int64(worker)
-        room = np.empty(min(classes, _PIECE), np.float32)
+        room = np.empty(_PIECE, np.float32)
         for r in range(w * rows // workers, (w + 1) * rows // workers):
             total = 0.0
             for start in range(0, classes, _PIECE):
