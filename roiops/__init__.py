@@ -71,3 +71,7 @@ __all__ = [
     "viz",
     "warmup",
 ]
+
+
+def __dir__():
+    return sorted([*__all__, "__doc__", "__file__", "__name__", "__path__"])

@@ -45,6 +45,7 @@ class Node:
 
     @property
     def is_variable(self) -> bool:
+        """Whether this is an input of the graph, not an operator."""
         return self.op is None
 
     def require_prop(self):
@@ -70,6 +71,7 @@ class Node:
 
     @property
     def num_visible(self) -> int:
+        """Those outputs that a user sees."""
         return self.prop.num_visible_outputs if self.prop else 1
 
     def output_name(self, index: int) -> str:
@@ -81,6 +83,7 @@ class Node:
         return f"{self.name}_{self.prop.list_outputs()[index]}"
 
     def input_names(self) -> list[str]:
+        """Names of the arguments, then of the auxiliary states, in the order of ``inputs``."""
         prop = self.require_prop()
         return [*prop.list_arguments(), *prop.list_auxiliary_states()]
 

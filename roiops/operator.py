@@ -73,12 +73,15 @@ class CustomOpProp:
         self.need_top_grad_ = need_top_grad
 
     def list_arguments(self):
+        """Names of the inputs."""
         return ["data"]
 
     def list_outputs(self):
+        """Names of the outputs."""
         return ["output"]
 
     def list_auxiliary_states(self):
+        """Names of the auxiliary states."""
         return []
 
     def infer_shape(self, in_shape):

@@ -138,11 +138,10 @@ def docstring(prop: type, front: FrontEnd = _EITHER) -> str:
     lines = [summary, "", "Parameters", "----------"]
     if prop.variadic:
         lines += [f"*data : {front.inputs}", "    Any number of inputs."]
-    docs = getattr(prop, "argument_docs", {})
     for name in () if prop.variadic else prop.arguments:
-        lines += [f"{name} : {front.inputs}", *_indent(docs.get(name, "Input."))]
+        lines += [f"{name} : {front.inputs}", *_indent(prop.argument_docs.get(name, "Input."))]
     for name in prop.aux:
-        lines += [f"{name} : {front.inputs}", *_indent(docs.get(name, "Auxiliary state."))]
+        lines += [f"{name} : {front.inputs}", *_indent(prop.argument_docs.get(name, "Auxiliary state."))]
     for name, field in prop.param.fields.items():
         if name == prop.variadic:
             continue

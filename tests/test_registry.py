@@ -209,7 +209,7 @@ def test_every_operator_describes_itself_consistently(name):
     prop = registry.get(name)
     for declared, allowed in (
         (prop.zero_grad, prop.arguments),
-        (prop.argument_docs if hasattr(prop, "argument_docs") else (), (*prop.arguments, *prop.aux)),
+        (prop.argument_docs, (*prop.arguments, *prop.aux)),
         (prop.devices, ("cpu", "gpu")),
         (prop.backward_needs, ("out_grad", "in_data", "out_data")),
     ):

@@ -36,7 +36,7 @@ def entry(prop) -> list[str]:
     name = registry.public_name(prop.name)
     text = inspect.cleandoc(vars(prop).get("__doc__") or f"The operator {name}.")
     summary, *details = re.sub(r":\w+:(`[^`]+`)", r"\1", text).split("\n\n")
-    docs = getattr(prop, "argument_docs", {})
+    docs = prop.argument_docs
     lines = [f"## {name}", "", " ".join(summary.split()), ""]
     for paragraph in details:
         lines += [paragraph, ""]

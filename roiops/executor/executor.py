@@ -352,18 +352,22 @@ class Executor:
 
     @property
     def arg_arrays(self) -> list[NDArray]:
+        """The arguments, in graph order."""
         return list(self.arg_dict.values())
 
     @property
     def grad_arrays(self) -> list:
+        """The gradient of each argument, None where there is none."""
         return [self.grad_dict.get(name) for name in self.arg_dict]
 
     @property
     def aux_arrays(self) -> list[NDArray]:
+        """The auxiliary states, in graph order."""
         return list(self.aux_dict.values())
 
     @property
     def output_dict(self) -> dict[str, NDArray]:
+        """The outputs by name: ``fc1_output``."""
         return {node.output_name(i): out for (node, i), out in zip(self._heads, self.outputs, strict=True)}
 
     def copy_params_from(self, arg_params, aux_params=None, allow_extra_params: bool = False) -> None:

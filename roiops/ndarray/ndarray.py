@@ -50,14 +50,17 @@ class NDArray:
 
     @property
     def shape(self) -> tuple[int, ...]:
+        """Length of each axis."""
         return self.data.shape
 
     @property
     def size(self) -> int:
+        """Number of elements."""
         return int(self.data.size)
 
     @property
     def ndim(self) -> int:
+        """Number of axes."""
         return len(self.data.shape)
 
     @property
@@ -67,6 +70,7 @@ class NDArray:
 
     @property
     def context(self) -> Context:
+        """The device that the elements are on."""
         return self._context
 
     ctx = context
@@ -83,6 +87,7 @@ class NDArray:
 
     @property
     def T(self) -> "NDArray":
+        """A copy with the axes in reverse order."""
         return apply("transpose", self)
 
     def __len__(self):
@@ -128,6 +133,7 @@ class NDArray:
             device.synchronize()
 
     def copy(self) -> "NDArray":
+        """A copy on the same device."""
         return self.copyto(self._context)
 
     def copyto(self, other):
@@ -161,11 +167,13 @@ class NDArray:
         return self.copyto(result)
 
     def tostype(self, stype: str) -> "NDArray":
+        """This array; ``stype`` must be ``"default"``."""
         if stype != "default":
             raise MXNetError(f"NDArray.tostype: stype must be 'default' (only dense arrays), got {stype!r}")
         return self
 
     def as_nd_ndarray(self) -> "NDArray":
+        """This array, which is of the one kind there is."""
         return self
 
     def detach(self) -> "NDArray":

@@ -64,9 +64,11 @@ class Operator:
         self.params = params
 
     def forward(self, ctx: OpContext, in_data, req, out_data, aux) -> None:
+        """Compute the outputs into ``out_data``."""
         raise NotImplementedError
 
     def backward(self, ctx: OpContext, out_grad, in_data, out_data, req, in_grad, aux) -> None:
+        """Compute the gradients of the inputs into ``in_grad``, from those of the outputs."""
         raise NotImplementedError
 
     def bind_forward(self, ctx: OpContext, in_data, req, out_data, aux):
@@ -91,6 +93,8 @@ class OperatorProperty:
         Names of the inputs, the auxiliary states and the outputs. Where they depend on the parameters,
         override :meth:`list_arguments`, :meth:`list_auxiliary_states`, :meth:`list_outputs`;
         ``arguments`` then holds all possible ones, for the signature.
+    argument_docs : dict of str to str
+        What each input and auxiliary state is, for the generated documentation.
     visible_outputs : int or None
         How many of the outputs a user sees; the rest are for backward. An unseen output that nothing
         will read is not computed: its ``req`` is ``"null"``.
@@ -129,6 +133,7 @@ class OperatorProperty:
     op: type[Operator] = Operator
     arguments: tuple[str, ...] = ("data",)
     aux: tuple[str, ...] = ()
+    argument_docs: dict[str, str] = {}
     outputs: tuple[str, ...] = ("output",)
     visible_outputs: int | None = None
     variadic: str | None = None
@@ -155,18 +160,22 @@ class OperatorProperty:
     # -- names ---------------------------------------------------------------------------------------
 
     def list_arguments(self) -> tuple[str, ...]:
+        """Names of the inputs, with these parameters."""
         if self.variadic:
             return tuple(f"arg{i}" for i in range(getattr(self.params, self.variadic)))
         return self.arguments
 
     def list_outputs(self) -> tuple[str, ...]:
+        """Names of the outputs, hidden ones last."""
         return self.outputs
 
     def list_auxiliary_states(self) -> tuple[str, ...]:
+        """Names of the auxiliary states: arrays that an operator keeps from call to call."""
         return self.aux
 
     @property
     def num_visible_outputs(self) -> int:
+        """How many of the outputs a user sees."""
         return len(self.list_outputs()) if self.visible_outputs is None else self.visible_outputs
 
     # -- shapes and types ----------------------------------------------------------------------------
@@ -242,4 +251,5 @@ class OperatorProperty:
     # -- making the operator -------------------------------------------------------------------------
 
     def create_operator(self, ctx: OpContext, in_shapes, in_types) -> Operator:
+        """The operator for inputs of these shapes and types, all of them known."""
         return self.op(self.params)

@@ -74,6 +74,7 @@ class Invocation:
 
     @np.errstate(all="ignore")
     def forward(self) -> list:
+        """Compute; gives the visible outputs."""
         self.op.forward(self.ctx, self.in_data, ["write"] * len(self.outputs), self.outputs, self.aux)
         return self.outputs[: self.prop.num_visible_outputs]
 

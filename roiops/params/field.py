@@ -37,6 +37,7 @@ class _Kind:
         raise NotImplementedError
 
     def format(self, value) -> str:
+        """MXNet's string for a value."""
         return str(value)
 
 
@@ -272,6 +273,7 @@ class Field:
 
     @property
     def required(self) -> bool:
+        """Whether it must be given."""
         return self.default is REQUIRED
 
     @property
@@ -316,4 +318,5 @@ class Field:
             raise ValueError
 
     def format(self, value) -> str:
+        """MXNet's string for a value."""
         return self.kind.format(value)

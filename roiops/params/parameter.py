@@ -28,6 +28,7 @@ class Parameter:
                 fields[name] = value
                 delattr(cls, name)
         cls.fields = fields
+        cls.__doc__ = cls.__doc__ or f"The parameters {', '.join(fields)}."
         cls._aliases = {alias: name for name, field in fields.items() for alias in field.aliases}
 
     _aliases: dict[str, str] = {}
@@ -90,6 +91,7 @@ class Parameter:
         return type(self)(**{**self._values, **changes})
 
     def to_dict(self) -> dict:
+        """The values by name."""
         return dict(self._values)
 
     def to_strings(self, *, defaults: bool = False) -> dict[str, str]:

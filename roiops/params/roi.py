@@ -102,6 +102,7 @@ class ROIPoolingParam(_Dialect):
 
     @property
     def takes_maximum(self) -> bool:
+        """Whether a bin gives its maximum."""
         return self.mode == "max"
 
     @property
@@ -143,10 +144,12 @@ class ROIAlignParam(_Dialect):
 
     @property
     def takes_maximum(self) -> bool:
+        """Whether a bin gives its maximum."""
         return (self.mode or ("max" if self.dialect == "mxnet" else "avg")) == "max"
 
     @property
     def rules(self) -> str:
+        """The row of the table of dialects."""
         row = f"ROIAlign/{self.dialect}" + ("/max" if self.takes_maximum else "")
         return row + ("/aligned" if self.dialect == "mmcv" and self.aligned else "")
 
@@ -164,6 +167,7 @@ class ContribROIAlignParam(Parameter):
 
     @property
     def rules(self) -> str:
+        """The row of the table of dialects."""
         row = "contrib.ROIAlign" + ("/position_sensitive" if self.position_sensitive else "")
         return row + ("/aligned" if self.aligned else "")
 
@@ -195,10 +199,12 @@ class _PositionSensitive(_Dialect):
 
     @property
     def groups(self) -> int:
+        """How many groups of bins there are on each axis."""
         return self.group_size or self.pooled_size[0]
 
     @property
     def takes_maximum(self) -> bool:
+        """Whether a bin gives its maximum."""
         return self.mode == "max"
 
 
@@ -230,6 +236,7 @@ class PSROIPoolingParam(_PositionSensitive):
 
     @property
     def rules(self) -> str:
+        """The row of the table of dialects."""
         return f"PSROIPooling/{self.dialect}" + ("/max" if self.mode == "max" else "")
 
 
@@ -252,6 +259,7 @@ class PSROIAlignParam(_PositionSensitive):
 
     @property
     def rules(self) -> str:
+        """The row of the table of dialects."""
         return f"PSROIAlign/{self.dialect}" + ("/max" if self.mode == "max" else "")
 
 
@@ -269,6 +277,7 @@ class DeformablePSROIPoolingParam(Parameter):
 
     @property
     def parts(self) -> int:
+        """How many parts of a box, on each axis, are displaced."""
         return self.part_size or self.pooled_size
 
 

@@ -80,6 +80,7 @@ class Symbol:
 
     @property
     def num_outputs(self) -> int:
+        """How many outputs it has; those of a group are counted together."""
         return len(self._heads)
 
     def __len__(self):

@@ -26,6 +26,7 @@ class Result:
         self.array = target if direct else np.empty(shape, dtype)
 
     def store(self):
+        """Hand the result over, as the request asks."""
         if self.req != "null":
             assign(self.target, self.req, self.array)
 

@@ -23,9 +23,11 @@ class DenseOperator(Operator):
         self._scratch = {}
 
     def compute(self, ctx, in_data, out_data, aux) -> None:
+        """The forward pass."""
         raise NotImplementedError
 
     def gradient(self, ctx, out_grad, in_data, out_data, in_grad, aux) -> None:
+        """The backward pass."""
         raise NotImplementedError
 
     def forward(self, ctx, in_data, req, out_data, aux):
@@ -112,5 +114,6 @@ class FloatProperty(OperatorProperty):
         return typed
 
     def check_float(self, dtype, name: str = "data") -> None:
+        """Raise unless a dtype is unknown or one of the floating-point ones."""
         if dtype is not None and dtype not in self.float_dtypes:
             raise DTypeError(f"{self.label}: {name} must be float16, float32 or float64, got {dtype}")

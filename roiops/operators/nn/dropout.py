@@ -38,6 +38,7 @@ class DropoutOp(DenseOperator):
         return self.params.p > 0 and (ctx.is_train or self.params.mode == "always")
 
     def mask_shape(self, shape):
+        """The shape of the mask: 1 for axes along which elements share their fate."""
         shared = {axis % len(shape) for axis in self.params.axes}
         return tuple(1 if i in shared else n for i, n in enumerate(shape))
 

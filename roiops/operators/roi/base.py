@@ -70,6 +70,7 @@ class ROIProperty(OperatorProperty):
 
     @property
     def pooled_size(self) -> tuple[int, int]:
+        """Height and width of the output grid."""
         return self.params.pooled_size
 
     def out_channels(self, channels: int) -> int:
@@ -98,6 +99,7 @@ class ROIProperty(OperatorProperty):
         return [data, *rest], outputs, []
 
     def check_channels(self, channels: int, need: int, words: str) -> None:
+        """Raise unless the data has the channels it needs; ``words`` say how that number comes about."""
         if channels != need:
             raise ShapeError(f"{self.label}: data must have {words} = {need} channels, got {channels}")
 

@@ -47,6 +47,7 @@ _erf, _erfinv, _gamma, _gammaln, _digamma = (
 
 
 def sigmoid(x):
+    """``1 / (1 + exp(-x))``."""
     return 1 / (1 + np.exp(-x))
 
 

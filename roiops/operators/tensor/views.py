@@ -308,6 +308,7 @@ class ViewOp(Operator):
     whole = True
 
     def view(self, array):
+        """The entries of ``array``, of the input's shape, that are the output."""
         raise NotImplementedError
 
     def bind_forward(self, ctx, in_data, req, out_data, aux):
