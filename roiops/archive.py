@@ -123,6 +123,7 @@ class ArchivedModel:
 
     @property
     def output_names(self) -> list[str]:
+        """Names of the outputs: ``prob_output``."""
         return self.symbol.list_outputs()
 
     def bind(self, ctx=None, **shapes):

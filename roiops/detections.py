@@ -19,6 +19,7 @@ class Detection:
     box: tuple[float, float, float, float]
 
     def to_dict(self) -> dict:
+        """The same as numbers and strings, fit for JSON."""
         return dataclasses.asdict(self)
 
 

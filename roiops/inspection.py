@@ -72,6 +72,7 @@ class Inspection:
         return not self.unsupported and not self.problems
 
     def to_dict(self) -> dict:
+        """The same as a dict, fit for JSON."""
         return {**dataclasses.asdict(self), "runs": self.runs}
 
     def __str__(self):

@@ -195,10 +195,12 @@ class NDArrayIter(DataIter):
 
     @property
     def provide_data(self):
+        """Descriptions of the data arrays of a batch."""
         return [self._describe(*pair) for pair in self.data]
 
     @property
     def provide_label(self):
+        """Descriptions of the label arrays of a batch."""
         return [self._describe(*pair) for pair in self.label]
 
     def _describe(self, name, each):
@@ -319,10 +321,12 @@ class PrefetchingIter(DataIter):
 
     @property
     def provide_data(self):
+        """Descriptions of the data arrays of a batch."""
         return self._described("provide_data", self.rename_data)
 
     @property
     def provide_label(self):
+        """Descriptions of the label arrays of a batch."""
         return self._described("provide_label", self.rename_label)
 
     def _described(self, attribute, renames):

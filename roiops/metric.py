@@ -548,6 +548,7 @@ class CompositeEvalMetric(EvalMetric):
         self.metrics.append(create(metric))
 
     def get_metric(self, index: int) -> EvalMetric:
+        """The metric number ``index``."""
         return self.metrics[index]
 
     def update_dict(self, label, pred):

@@ -280,34 +280,45 @@ class BaseModule:
     # -- what a kind of module must have --------------------------------------------------------------
 
     def bind(self, data_shapes, label_shapes=None, for_training=True, inputs_need_grad=False, **options):
+        """Make the executors for inputs of these shapes."""
         raise NotImplementedError
 
     def init_params(self, initializer=None, arg_params=None, aux_params=None, **options):
+        """Fill the parameters, from the arrays given or by the initializer."""
         raise NotImplementedError
 
     def init_optimizer(self, kvstore="local", optimizer="sgd", optimizer_params=(), force_init=False):
+        """Make what updates the parameters."""
         raise NotImplementedError
 
     def get_params(self):
+        """``(arg_params, aux_params)``: copies on the CPU, by name."""
         raise NotImplementedError
 
     def forward(self, data_batch, is_train=None):
+        """One pass over a batch."""
         raise NotImplementedError
 
     def backward(self, out_grads=None):
+        """The gradients of the last forward."""
         raise NotImplementedError
 
     def update(self):
+        """One step of the optimizer with the gradients of the last backward."""
         raise NotImplementedError
 
     def get_outputs(self, merge_multi_context=True):
+        """The outputs of the last forward."""
         raise NotImplementedError
 
     def get_input_grads(self, merge_multi_context=True):
+        """The gradients of the inputs, from the last backward."""
         raise NotImplementedError
 
     def update_metric(self, eval_metric, labels, pre_sliced=False):
+        """Let a metric look at the outputs of the last forward and these labels."""
         raise NotImplementedError
 
     def install_monitor(self, mon):
+        """Let a :class:`~roiops.monitor.Monitor` watch the executors."""
         raise NotImplementedError

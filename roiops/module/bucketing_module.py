@@ -62,22 +62,27 @@ class BucketingModule(BaseModule):
 
     @property
     def data_names(self):
+        """Names of the inputs of the current key."""
         return self._current.data_names
 
     @property
     def output_names(self):
+        """Names of the outputs of the current key."""
         return self._current.output_names
 
     @property
     def data_shapes(self):
+        """Descriptions of the inputs of the current key."""
         return self._current.data_shapes
 
     @property
     def label_shapes(self):
+        """Descriptions of the labels of the current key."""
         return self._current.label_shapes
 
     @property
     def output_shapes(self):
+        """Pairs (name, shape) of the current key."""
         return self._current.output_shapes
 
     def bind(

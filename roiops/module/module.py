@@ -134,14 +134,17 @@ class Module(BaseModule):
 
     @property
     def data_names(self) -> list:
+        """Names of the inputs."""
         return self._data_names
 
     @property
     def label_names(self) -> list:
+        """Names of the labels."""
         return self._label_names
 
     @property
     def output_names(self) -> list:
+        """Names of the outputs."""
         return self._symbol.list_outputs()
 
     @property
@@ -152,6 +155,7 @@ class Module(BaseModule):
 
     @property
     def label_shapes(self) -> list | None:
+        """Descriptions of the labels as they are bound now, or None."""
         self._require("label_shapes", params=False)
         return self._label_shapes
 
