@@ -22,6 +22,7 @@ __all__ = [
     "LANES",
     "aligned",
     "bare",
+    "equal",
     "greater",
     "load",
     "multiply_add",
@@ -154,6 +155,15 @@ def _greater(typing_context, one, other):
     return Lanes(types.boolean)(one, other), generate
 
 
+def _equal(typing_context, one, other):
+    """``one == other``, lane by lane, of integers"""
+
+    def generate(context, builder, signature, args):
+        return builder.icmp_signed("==", *args)
+
+    return Lanes(types.boolean)(one, other), generate
+
+
 def _select(typing_context, mask, one, other):
     """``one`` where ``mask`` is true, ``other`` elsewhere"""
 
@@ -225,6 +235,9 @@ if numba.config.DISABLE_JIT:
     def multiply_add(factor, lanes, total):
         return factor * lanes + total
 
+    def equal(one, other):
+        return one == other
+
     def greater(one, other):
         return one > other
 
@@ -238,7 +251,7 @@ if numba.config.DISABLE_JIT:
 
 else:
     splat, scaled, multiply_add = intrinsic(_splat), intrinsic(_scaled), intrinsic(_multiply_add)
-    greater, select = intrinsic(_greater), intrinsic(_select)
+    equal, greater, select = intrinsic(_equal), intrinsic(_greater), intrinsic(_select)
     bare = intrinsic(_bare)
     load, store, transpose_block = intrinsic(_load), intrinsic(_store), intrinsic(_transpose_block)
 

@@ -16,15 +16,18 @@ from roiops.kernels.cpu.pieces import as_rois, launch, pieces
 from roiops.kernels.cpu.tiles import (
     Planes,
     Tile,
+    add_row,
     channel_blocks,
     clear_ignored,
     empty_tile,
     item_of,
     put_bins,
     read_row,
+    slot_of,
     take_bins,
+    tile_bands,
     tile_slots,
-    touch_row,
+    touch_nothing,
     write_rows,
 )
 from roiops.kernels.jit import njit, parallel, prange
@@ -41,7 +44,7 @@ def average_rows(planes, tile, y, a, b, low, high, line):
         at = read_row(planes, y.pixel[k], low, high, tile) + low * LANES
         weight = y.weight[k]
         # Two rows at a time, unless the second would take the place of the first.
-        if k + 1 < b and (y.pixel[k + 1] - y.pixel[k]) % tile.slots:
+        if k + 1 < b and slot_of(tile, y.pixel[k + 1]) != slot_of(tile, y.pixel[k]):
             at2 = read_row(planes, y.pixel[k + 1], low, high, tile) + low * LANES
             weight2 = y.weight[k + 1]
             if k == a:
@@ -143,13 +146,7 @@ def _backward_roi(r, item, tile, top, bottom, y, x, pooled_h, pooled_w, bins, li
                 p = (x.pixel[k] - low) * LANES
                 store(line, p, multiply_add(x.weight[k], gradient, load(line, p)))
         for k in range(a, b):
-            slot = y.pixel[k] - top
-            touch_row(tile, slot, low, high)
-            at = (slot * tile.width + low) * LANES
-            for p in range(0, size, LANES):
-                store(
-                    tile.values, at + p, multiply_add(y.weight[k], load(line, p), load(tile.values, at + p))
-                )
+            add_row(tile, y.pixel[k] - top, low, high, y.weight[k], line)
 
 
 @njit
@@ -162,10 +159,7 @@ def _backward_part(part, parts, grad_out, tables, groups, accumulate, grad_data)
     pixels, heads = grad_data.reshape(-1), grad_out.reshape(-1)
     plane, area = height * width, pooled_h * pooled_w
     items = images * channel_blocks(out_channels) * groups_h * groups_w
-    # How many bands there are does not change what a row is the sum of.
-    slots = tile_slots(height, width, grad_data.itemsize)
-    bands = min(height, max((height + slots - 1) // slots, (parts + items - 1) // max(1, items)))
-    rows = (height + bands - 1) // max(1, bands)
+    bands, rows = tile_bands(height, width, grad_data.itemsize, parts, items)
     room = aligned(rows * width * LANES, grad_data)
     marks = np.empty(rows * 2, np.int64)
     line = aligned(width * LANES, grad_data)
@@ -177,8 +171,7 @@ def _backward_part(part, parts, grad_out, tables, groups, accumulate, grad_data)
         planes = Planes(bare(pixels), at, item.step * plane, item.channels, width)
         tile = Tile(bare(room), bare(marks), rows, width)
         y, x = roi_tables.axis_of(tables[2:5]), roi_tables.axis_of(tables[5:])
-        for k in range(2 * rows):
-            tile.marks[k] = 0
+        touch_nothing(tile)
         for place in range(image_at[item.image], image_at[item.image + 1]):
             r = order[place]
             first = r * (pooled_h + 1) + item.first_row

@@ -3,7 +3,8 @@
 The forward pass works like that of :mod:`roi_average`. A sampled maximum interpolates by rows first: a line
 for each row of samples, which all its bins then read. ``argmax`` is, for pixels, the index in the channel's
 plane; for samples, the place in the bin's grid, row-major; -1 where nothing gets a gradient. The backward
-pass gives each channel, or part of its rows, to one thread, which adds ROI after ROI.
+pass gives each channel, or part of its rows, to one thread, which adds ROI after ROI: pixels straight to
+where they are, samples as :mod:`roi_average` does.
 """
 
 import numpy as np
@@ -14,6 +15,7 @@ from roiops.kernels.cpu.lanes import (
     LANES,
     aligned,
     bare,
+    equal,
     greater,
     load,
     multiply_add,
@@ -26,20 +28,27 @@ from roiops.kernels.cpu.roi_average import average_rows
 from roiops.kernels.cpu.tiles import (
     Planes,
     Tile,
+    add_row,
     channel_blocks,
     clear_ignored,
     empty_tile,
     item_of,
     put_bins,
     read_row,
+    take_bins,
+    tile_bands,
     tile_slots,
+    touch_nothing,
+    write_rows,
 )
 from roiops.kernels.jit import njit, parallel, prange
 
 __all__ = ["backward", "forward"]
 
-# Bytes of the planes that are scattered to at a time: what a core's cache holds.
+# Bytes of the planes that are scattered to at a time: what a core's cache holds, yet enough channels to
+# read what they get in runs.
 _SCATTER_BYTES = 1 << 19
+_LEAST_BLOCK = 8
 
 
 @njit
@@ -176,41 +185,27 @@ def _forward(parts, data, tables, of_pixels, groups, empty, lowest, keep_argmax,
 
 
 @njit
-def _scatter_samples(
-    r, item, y, x, pooled_h, pooled_w, heads, argmax, at, grad, planes, plane, width, top, bottom
-):  # fmt: skip
-    """Add what ROI ``r`` gives to rows ``top`` to ``bottom`` of the item's planes."""
-    area = pooled_h * pooled_w
-    for i in range(item.first_row, item.stop_row):
-        at_y = r * pooled_h + i
-        valid_y, stop_y = roi_tables.first_valid(y, r * (pooled_h + 1) + i)
-        for j in range(item.first_column, item.stop_column):
-            at_x = r * pooled_w + j
-            valid_x, stop_x = roi_tables.first_valid(x, r * (pooled_w + 1) + j)
-            if valid_y == stop_y or valid_x == stop_x:
-                continue
-            for c in range(item.channels):
-                here = at + c * area + i * pooled_w + j
-                if argmax[here] < 0:
-                    continue
-                ky, kx = geometry.unflat_sample(
-                    np.int64(argmax[here]), y.first[at_y], x.first[at_x], y.grid[at_y], x.grid[at_x],
-                    x.visited[at_x],
-                )  # fmt: skip
-                sample_y, sample_x = valid_y + ky - y.number[valid_y], valid_x + kx - x.number[valid_x]
-                if not (valid_y <= sample_y < stop_y and valid_x <= sample_x < stop_x):
-                    continue
-                for a in range(y.taps.at[sample_y], y.taps.at[sample_y + 1]):
-                    row = y.taps.pixel[a]
-                    if top <= row < bottom:
-                        amount = y.taps.weight[a] * heads[here]
-                        to = planes + c * plane + row * width
-                        for b in range(x.taps.at[sample_x], x.taps.at[sample_x + 1]):
-                            grad[to + x.taps.pixel[b]] += x.taps.weight[b] * amount
+def _scatter_run(heads, places, run, count, grad, to, first, stop):
+    for j in range(run, run + count):
+        place = np.int64(places[j])
+        if first <= place < stop:
+            grad[to + place] += heads[j]
 
 
 @njit
-def _scatter_pixels(item, pooled_h, pooled_w, heads, argmax, at, grad, planes, plane, first, stop):
+def _scatter_two_runs(heads, places, run, run2, count, grad, to, to2, first, stop):
+    """Two channels in turn: a sum often waits for the one before it, which neighbours make in one pixel."""
+    for j in range(count):
+        place, place2 = np.int64(places[run + j]), np.int64(places[run2 + j])
+        head, head2 = heads[run + j], heads[run2 + j]
+        if first <= place < stop:
+            grad[to + place] += head
+        if first <= place2 < stop:
+            grad[to2 + place2] += head2
+
+
+@njit
+def _scatter_pixels(item, pooled_h, pooled_w, heads, places, at, grad, planes, step, first, stop):
     """Add what a ROI gives to the pixels ``[first, stop)`` of the item's planes."""
     area = pooled_h * pooled_w
     wide = item.stop_column - item.first_column
@@ -218,59 +213,133 @@ def _scatter_pixels(item, pooled_h, pooled_w, heads, argmax, at, grad, planes, p
         high, wide = 1, (item.stop_row - item.first_row) * pooled_w
     else:
         high = item.stop_row - item.first_row
-    for c in range(item.channels):
-        to = planes + c * plane
-        for i in range(high):
-            run = at + c * area + (item.first_row + i) * pooled_w + item.first_column
-            for j in range(run, run + wide):
-                place = np.int64(argmax[j])
-                if first <= place < stop:
-                    grad[to + place] += heads[j]
+    for i in range(high):
+        run = at + (item.first_row + i) * pooled_w + item.first_column
+        for c in range(0, item.channels - 1, 2):
+            here, to = run + c * area, planes + c * step
+            _scatter_two_runs(heads, places, here, here + area, wide, grad, to, to + step, first, stop)
+        if item.channels % 2:
+            c = item.channels - 1
+            _scatter_run(heads, places, run + c * area, wide, grad, planes + c * step, first, stop)
 
 
 @njit
-def _backward_part(part, parts, grad_out, argmax, tables, of_pixels, groups, accumulate, grad_data):
-    """The items of one of ``parts`` threads, each a band of rows of an item of the forward pass."""
+def _backward_pixels_part(part, parts, grad_out, argmax, tables, groups, accumulate, grad_data):
+    """The items of one of ``parts`` threads, each a band of rows of some planes, which are scattered to."""
     order, image_at = tables[:2]
     images, in_channels, height, width = grad_data.shape
     _, out_channels, pooled_h, pooled_w = grad_out.shape
     groups_h, groups_w = groups
     heads, places, pixels = grad_out.reshape(-1), argmax.reshape(-1), grad_data.reshape(-1)
     plane, area = height * width, pooled_h * pooled_w
-    block = max(LANES, min(_SCATTER_BYTES // (plane * grad_data.itemsize), out_channels // parts))
+    block = max(_LEAST_BLOCK, min(_SCATTER_BYTES // (plane * grad_data.itemsize), out_channels // parts))
     items = images * channel_blocks(out_channels, block) * groups_h * groups_w
     bands = min(height, (parts + items - 1) // max(1, items))
     for number in range(part * items * bands // parts, (part + 1) * items * bands // parts):
         item = item_of(number // bands, out_channels, pooled_h, pooled_w, groups_h, groups_w, block)
-        top, bottom = number % bands * height // bands, (number % bands + 1) * height // bands
-        y, x = roi_tables.samples_of(tables[6:16]), roi_tables.samples_of(tables[16:])
+        first = number % bands * height // bands * width
+        stop = (number % bands + 1) * height // bands * width
         step = item.step * plane
         planes = (item.image * in_channels + item.in_channel) * plane
         if not accumulate:
             for c in range(item.channels):
-                to = planes + c * step
-                pixels[to + top * width : to + bottom * width] = 0
+                pixels[planes + c * step + first : planes + c * step + stop] = 0
         for place in range(image_at[item.image], image_at[item.image + 1]):
-            r = order[place]
-            at = (r * out_channels + item.out_channel) * area
-            if of_pixels:
-                _scatter_pixels(
-                    item, pooled_h, pooled_w, bare(heads), bare(places), at, bare(pixels), planes, step,
-                    top * width, bottom * width,
-                )  # fmt: skip
-            else:
-                _scatter_samples(
-                    r, item, y, x, pooled_h, pooled_w, bare(heads), bare(places), at, bare(pixels), planes,
-                    step, width, top, bottom,
-                )  # fmt: skip
+            at = (order[place] * out_channels + item.out_channel) * area
+            _scatter_pixels(
+                item, pooled_h, pooled_w, bare(heads), bare(places), at, bare(pixels), planes, step, first,
+                stop,
+            )  # fmt: skip
 
 
 @parallel
-def _backward(parts, grad_out, argmax, tables, of_pixels, groups, accumulate, grad_data):
+def _backward_pixels(parts, grad_out, argmax, tables, groups, accumulate, grad_data):
     for part in prange(parts):
-        _backward_part(
-            np.int64(part), parts, grad_out, argmax, tables, of_pixels, groups, accumulate, grad_data
-        )
+        _backward_pixels_part(np.int64(part), parts, grad_out, argmax, tables, groups, accumulate, grad_data)
+
+
+@njit
+def _backward_samples_roi(r, item, tile, top, bottom, y, x, pooled_h, pooled_w, bins, where, line):
+    """Add the gradient of ROI ``r``, whose head gradient is ``bins``, to rows ``top`` to ``bottom``.
+
+    Every sample of a bin is visited, as in the forward pass, and takes the channels whose maximum it was.
+    """
+    nothing = splat(type(bins[0])(0))
+    wide = item.stop_column - item.first_column
+    low, high = x.low[r], x.high[r]
+    size = (high - low) * LANES
+    row, column = r * (pooled_h + 1), r * (pooled_w + 1) + item.first_column
+    for i in range(item.first_row, item.stop_row):
+        first, at_y = (i - item.first_row) * wide, r * pooled_h + i
+        for sample_y in range(y.bin_at[row + i], y.bin_at[row + i + 1]):
+            a, b = y.taps.at[sample_y], y.taps.at[sample_y + 1]
+            while a < b and y.taps.pixel[a] < top:
+                a += 1
+            while a < b and y.taps.pixel[b - 1] >= bottom:
+                b -= 1
+            if a == b or y.number[sample_y] < 0:
+                continue
+            for p in range(0, size, LANES):
+                store(line, p, nothing)
+            for j in range(wide):
+                at_x = r * pooled_w + item.first_column + j
+                flat_row = geometry.flat_row(
+                    y.number[sample_y], y.first[at_y], x.first[at_x], y.grid[at_y], x.grid[at_x],
+                    x.visited[at_x],
+                )  # fmt: skip
+                gradient, place = load(bins, (first + j) * LANES), load(where, (first + j) * LANES)
+                for sample_x in range(x.bin_at[column + j], x.bin_at[column + j + 1]):
+                    flat = flat_row + x.number[sample_x]
+                    if x.number[sample_x] < 0 or flat >= 2**31:
+                        continue
+                    part = select(equal(place, splat(np.int32(flat))), gradient, nothing)
+                    for k in range(x.taps.at[sample_x], x.taps.at[sample_x + 1]):
+                        p = (x.taps.pixel[k] - low) * LANES
+                        store(line, p, multiply_add(x.taps.weight[k], part, load(line, p)))
+            for k in range(a, b):
+                add_row(tile, y.taps.pixel[k] - top, low, high, y.taps.weight[k], line)
+
+
+@njit
+def _backward_samples_part(part, parts, grad_out, argmax, tables, groups, accumulate, grad_data):
+    """The items of one of ``parts`` threads, as in :mod:`roi_average`."""
+    order, image_at = tables[:2]
+    images, in_channels, height, width = grad_data.shape
+    _, out_channels, pooled_h, pooled_w = grad_out.shape
+    groups_h, groups_w = groups
+    heads, places, pixels = grad_out.reshape(-1), argmax.reshape(-1), grad_data.reshape(-1)
+    plane, area = height * width, pooled_h * pooled_w
+    items = images * channel_blocks(out_channels) * groups_h * groups_w
+    bands, rows = tile_bands(height, width, grad_data.itemsize, parts, items)
+    room = aligned(rows * width * LANES, grad_data)
+    marks = np.empty(rows * 2, np.int64)
+    line = aligned(width * LANES, grad_data)
+    bins = aligned(area * LANES, grad_data)
+    where = aligned(area * LANES, argmax)
+    for number in range(part * items * bands // parts, (part + 1) * items * bands // parts):
+        item = item_of(number // bands, out_channels, pooled_h, pooled_w, groups_h, groups_w)
+        top, bottom = number % bands * height // bands, (number % bands + 1) * height // bands
+        at = (item.image * in_channels + item.in_channel) * plane
+        planes = Planes(bare(pixels), at, item.step * plane, item.channels, width)
+        tile = Tile(bare(room), bare(marks), rows, width)
+        y, x = roi_tables.samples_of(tables[6:16]), roi_tables.samples_of(tables[16:])
+        touch_nothing(tile)
+        for place in range(image_at[item.image], image_at[item.image + 1]):
+            r = order[place]
+            if y.low[r] < bottom and y.high[r] > top and x.low[r] < x.high[r]:
+                at = (r * out_channels + item.out_channel) * area
+                take_bins(bare(heads), at, item, pooled_h, pooled_w, bare(bins))
+                take_bins(bare(places), at, item, pooled_h, pooled_w, bare(where))
+                _backward_samples_roi(
+                    r, item, tile, top, bottom, y, x, pooled_h, pooled_w, bare(bins), bare(where), bare(line)
+                )
+        write_rows(tile, top, bottom - top, planes, accumulate, bare(line))
+
+
+@parallel
+def _backward_samples(parts, grad_out, argmax, tables, groups, accumulate, grad_data):
+    for part in prange(parts):
+        _backward_samples_part(np.int64(part), parts, grad_out, argmax, tables, groups, accumulate, grad_data)
 
 
 def forward(data, rois, scale, ratio, groups, rules, lowest, out, argmax=None):
@@ -297,7 +366,8 @@ def backward(grad_out, argmax, rois, scale, ratio, groups, rules, accumulate, gr
     groups = geometry.channel_groups(rules, groups, *grad_out.shape[2:])
     tables, of_pixels = _tables(rois, scale, ratio, rules, grad_data, grad_out)
     for heads, where, grad, add in pieces([grad_out, argmax], [grad_data], accumulate):
-        launch(_backward, heads.size + grad.size, heads, where, tables, of_pixels, groups, add, grad)
+        kernel = _backward_pixels if of_pixels else _backward_samples
+        launch(kernel, heads.size + grad.size, heads, where, tables, groups, add, grad)
 
 
 def _tables(rois, scale, ratio, rules, data, out):

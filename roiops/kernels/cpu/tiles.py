@@ -8,13 +8,14 @@ from typing import NamedTuple
 import numpy as np
 
 from roiops.kernels import geometry
-from roiops.kernels.cpu.lanes import BLOCK, LANES, splat, store, transpose_block
+from roiops.kernels.cpu.lanes import BLOCK, LANES, load, multiply_add, splat, store, transpose_block
 from roiops.kernels.jit import njit
 
 __all__ = [
     "Item",
     "Planes",
     "Tile",
+    "add_row",
     "channel_blocks",
     "clear_ignored",
     "empty_tile",
@@ -22,9 +23,12 @@ __all__ = [
     "item_of",
     "put_bins",
     "read_row",
+    "slot_of",
     "take_bins",
+    "tile_bands",
     "tile_slots",
     "to_lanes",
+    "touch_nothing",
     "touch_row",
     "write_rows",
 ]
@@ -193,9 +197,15 @@ def empty_tile(tile):
 
 
 @njit
+def slot_of(tile, y):
+    """Where row ``y`` is kept. A division takes as long as many pixels, and most maps fit the tile."""
+    return y if y < tile.slots else y % tile.slots
+
+
+@njit
 def read_row(planes, y, low, high, tile):
     """See that pixels ``low`` to ``high`` of row ``y`` are in the tile; returns where its slot begins."""
-    slot = y % tile.slots
+    slot = slot_of(tile, y)
     marks = slot * ((tile.width + BLOCK - 1) // BLOCK)
     for chunk in range(low // BLOCK, (high - 1) // BLOCK + 1):
         if tile.marks[marks + chunk] != y:
@@ -217,6 +227,22 @@ def read_row(planes, y, low, high, tile):
 
 
 @njit
+def tile_bands(height, width, itemsize, parts, items):
+    """``(bands, rows)``: in how many bands of how many rows to write a map, so that each of ``parts`` threads
+    has one and each fits a tile. How many there are does not change what a row is the sum of."""
+    slots = tile_slots(height, width, itemsize)
+    bands = min(height, max((height + slots - 1) // slots, (parts + items - 1) // max(1, items)))
+    return bands, (height + bands - 1) // max(1, bands)
+
+
+@njit
+def touch_nothing(tile):
+    """Forget what the tile holds."""
+    for k in range(2 * tile.slots):
+        tile.marks[k] = 0
+
+
+@njit
 def touch_row(tile, slot, low, high):
     """See that pixels ``low`` to ``high`` of a row hold a sum, zero at first."""
     # Whole blocks, so that write_rows finds whole blocks.
@@ -232,6 +258,15 @@ def touch_row(tile, slot, low, high):
     for p in range(stop, high):
         store(tile.values, (row + p) * LANES, zero)
     tile.marks[2 * slot], tile.marks[2 * slot + 1] = min(low, first), max(high, stop)
+
+
+@njit
+def add_row(tile, slot, low, high, weight, line):
+    """Add ``weight`` times a line of the pixels ``low`` to ``high`` to a row."""
+    touch_row(tile, slot, low, high)
+    at = (slot * tile.width + low) * LANES
+    for p in range(0, (high - low) * LANES, LANES):
+        store(tile.values, at + p, multiply_add(weight, load(line, p), load(tile.values, at + p)))
 
 
 @njit
