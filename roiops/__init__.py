@@ -5,7 +5,7 @@ from . import operators
 from . import ndarray, symbol
 from . import executor, operator, random, test_utils, testing, viz
 from . import callback, initializer, io, lr_scheduler, metric, model, module, monitor, optimizer
-from . import archive, base, contrib
+from . import archive, base, contrib, image
 from ._version import __version__
 from .context import Context, cpu, cpu_pinned, current_context, gpu
 from .errors import MXNetError
@@ -16,6 +16,7 @@ from .symbol import naming as name
 from .warmup import warmup
 
 attribute = name
+img = image
 init = initializer
 mod = module
 mon = monitor
@@ -43,6 +44,7 @@ __all__ = [
     "errors",
     "executor",
     "gpu",
+    "image",
     "init",
     "initializer",
     "inspection",

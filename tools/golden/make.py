@@ -27,6 +27,7 @@ SCRIPTS = {
     "legacy": "mxnet",
     "params": "mxnet",
     "ndarray": "mxnet",
+    "image": "mxnet",
     "ops": "mxnet",
     "optimizer": "mxnet",
     "operators": "mxnet",  # after the others: it looks up what they hold

@@ -1,0 +1,62 @@
+"""Images as MXNet's mx.image reads, resizes and crops them: tests/golden/image.npz."""
+
+import json
+import struct
+import zlib
+
+import mxnet as mx
+import numpy as np
+
+from golden_format import GOLDEN, write_npz
+
+SIZES = ((23, 31), (7, 5), (13, 16), (40, 12))
+
+
+def png(pixels):
+    """The bytes of a PNG file; the peer's environment has nothing that writes one."""
+
+    def chunk(kind, data):
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+    height, width, _ = pixels.shape
+    lines = b"".join(b"\0" + line.tobytes() for line in pixels)
+    head = chunk(b"IHDR", struct.pack(">2I5B", width, height, 8, 2, 0, 0, 0))
+    return b"\x89PNG\r\n\x1a\n" + head + chunk(b"IDAT", zlib.compress(lines)) + chunk(b"IEND", b"")
+
+
+def main():
+    random = np.random.RandomState(0)
+    pixels = random.randint(0, 256, (5, 7, 3)).repeat(3, 0).repeat(2, 1)
+    pixels = np.clip(pixels + random.randint(-20, 20, pixels.shape), 0, 255).astype(np.uint8)
+    file = png(pixels)
+    image = mx.image.imdecode(file)
+    meta = {"peer": "mxnet", "version": mx.__version__, "script": "make_image.py"}
+    arrays = {
+        "meta": np.array(json.dumps(meta)),
+        "file": np.frombuffer(file, np.uint8),
+        "rgb": image,
+        "bgr": mx.image.imdecode(file, to_rgb=False),
+        "grey": mx.image.imdecode(file, flag=0),
+        "short": mx.image.resize_short(image, 10),
+    }
+    for width, height in SIZES:
+        for interp in (0, 1, 2, 3, 9):
+            key = f"{width}x{height}_{interp}"
+            if interp < 9:
+                arrays["size_" + key] = mx.image.imresize(image, width, height, interp)
+                arrays["float_" + key] = mx.image.imresize(image.astype("float32"), width, height, interp)
+            arrays["fixed_" + key] = mx.image.fixed_crop(image, 1, 2, 12, 10, (width, height), interp)
+    for width, height in ((7, 5), (20, 10)):
+        part, place = mx.image.center_crop(image, (width, height))
+        arrays[f"crop_{width}x{height}"] = part
+        arrays[f"place_{width}x{height}"] = np.array(place)
+    mean, std = mx.nd.array([123.0, 117.0, 104.0]), mx.nd.array([58.0, 57.0, 59.0])
+    arrays["normal"] = mx.image.color_normalize(image.astype("float32"), mean, std)
+    write_npz(
+        GOLDEN / "image.npz",
+        {key: a.asnumpy() if isinstance(a, mx.nd.NDArray) else a for key, a in arrays.items()},
+    )
+
+
+if __name__ == "__main__":
+    main()
