@@ -1,4 +1,8 @@
-"""The committed detector on pictures it has never seen: says where the result is. `make demo` runs this."""
+"""The committed detector on pictures it has never seen: says where the result is. `make demo` runs this.
+
+It marks what scores enough: so much that of its marks on the held-out pictures 95% were right. A mark that is
+wrong all the same says so.
+"""
 
 import sys
 import time
@@ -7,28 +11,37 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 import numpy as np
-from rcnn.data.shapes import draw_scene
-from rcnn.detector import Detector
+from rcnn.data.shapes import CLASSES, draw_scene
+from rcnn.detector import Detector, least_score
 from rcnn.draw import draw_detections, montage, worth_drawing
+from rcnn.evaluate import right
 
+MODEL = Path(__file__).parent / "rcnn" / "model"
 PICTURES = 8
 
 
 def main() -> int:
     start = time.perf_counter()
-    detector = Detector.load(Path(__file__).parent / "rcnn" / "model")
-    tiles, times, found, wanted = [], [], 0, 0
+    detector, score = Detector.load(MODEL), least_score(MODEL)
+    tiles, times, marks, wanted = [], [], [], 0
     for i in range(PICTURES):
         image, objects = draw_scene(np.random.default_rng([2024, i]))
         began = time.perf_counter()
-        shown = worth_drawing(detector.detect(image))
+        shown = worth_drawing(detector.detect(image), score)
         times.append(time.perf_counter() - began)
-        found, wanted = found + len(shown), wanted + len(objects)
-        tiles.append(draw_detections(image, shown, detector.config.data.classes, least_side=384))
+        labels = np.array([CLASSES.index(label) + 1 for label, _ in objects], int)
+        is_right = right(shown, CLASSES, np.array([box for _, box in objects], float), labels)
+        marks, wanted = marks + is_right, wanted + len(objects)
+        notes = ["" if hit else "wrong" for hit in is_right]
+        tiles.append(draw_detections(image, shown, CLASSES, least_side=384, notes=notes))
     target = Path.cwd() / "build" / "demo.png"
     target.parent.mkdir(exist_ok=True)
     montage(tiles, columns=4).save(target)
-    print(f"A Faster R-CNN looked at {PICTURES} generated pictures with {wanted} objects and marked {found}.")
+    print(f"A Faster R-CNN looked at {PICTURES} generated pictures with {wanted} objects.")
+    print(
+        f"It made {len(marks)} marks of a score of at least {score:.2f}: {sum(marks)} right, "
+        f"{len(marks) - sum(marks)} wrong; it missed {wanted - sum(marks)} objects."
+    )
     print(
         f"{1000 * np.median(times):.0f} ms a picture; the first took {max(times):.1f} s to compile kernels."
     )

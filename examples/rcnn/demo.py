@@ -13,7 +13,7 @@ from PIL import Image
 import roiops as mx
 from rcnn.config import ConfigError
 from rcnn.data.image import open_image
-from rcnn.detector import Detector
+from rcnn.detector import Detector, least_score
 from rcnn.draw import draw_detections, worth_drawing
 
 PICTURES = {ending for ending, kind in Image.registered_extensions().items() if kind in Image.OPEN}
@@ -39,7 +39,9 @@ def main(arguments=None) -> int:
         help="a folder that train.py wrote (default: the committed one, which knows shapes and digits)",
     )
     parser.add_argument("--out", default="detections", help="the folder to write to (default: %(default)s)")
-    parser.add_argument("--score", type=float, default=0.5, help="least score to draw (default: %(default)s)")
+    parser.add_argument(
+        "--score", type=float, help="least score to draw (default: the one that test.py found, or 0.5)"
+    )
     parser.add_argument("--gpu", type=int, metavar="N", help="run on this GPU rather than on the CPU")
     options = parser.parse_args(arguments)
     out = Path(options.out)
@@ -47,6 +49,7 @@ def main(arguments=None) -> int:
     try:
         context = mx.cpu() if options.gpu is None else mx.gpu(options.gpu)
         detector = Detector.load(options.model, context)
+        score = least_score(options.model) if options.score is None else options.score
         paths = pictures_of(options.images)
         if not paths:
             print(f"demo.py: no pictures in {', '.join(options.images)}", file=sys.stderr)
@@ -57,7 +60,7 @@ def main(arguments=None) -> int:
             start = time.perf_counter()
             detections = detector.detect(image)
             took = time.perf_counter() - start
-            shown = worth_drawing(detections, options.score)
+            shown = worth_drawing(detections, score)
             drawn = draw_detections(image, shown, detector.config.data.classes)
             target = out / f"{path.stem}.png"
             drawn.save(target)

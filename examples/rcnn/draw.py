@@ -30,7 +30,7 @@ def colour_of(number: int, count: int):
     return tuple(round(255 * v) for v in colorsys.hsv_to_rgb(number / max(count, 1), 0.75, 0.95))
 
 
-def draw_detections(image, detections, classes, least_side=480):
+def draw_detections(image, detections, classes, least_side=480, notes=None):
     """The picture with boxes, labels and scores; small pictures are enlarged so that text can be read.
 
     Parameters
@@ -43,6 +43,8 @@ def draw_detections(image, detections, classes, least_side=480):
         All class names, which decide the colours.
     least_side : int
         The shorter side of the result is at least so long.
+    notes : list of str, optional
+        What to write behind the score of each detection.
     """
     zoom = max(1, -(-least_side // min(image.size)))
     canvas = image.resize((image.width * zoom, image.height * zoom), Image.Resampling.LANCZOS)
@@ -50,13 +52,14 @@ def draw_detections(image, detections, classes, least_side=480):
     text_size = max(13, min(canvas.size) // 32)
     font = ImageFont.load_default(text_size)
     line = max(2, min(canvas.size) // 200)
-    for each in sorted(detections, key=lambda d: d.score):
+    noted = zip(detections, notes or [""] * len(detections), strict=True)
+    for each, note in sorted(noted, key=lambda pair: pair[0].score):
         colour = colour_of(classes.index(each.label), len(classes))
         x1, y1, x2, y2 = each.box
         # The last pixel belongs to the box, so its far edge is one further.
         box = [x1 * zoom, y1 * zoom, (x2 + 1) * zoom - 1, (y2 + 1) * zoom - 1]
         draw.rectangle(box, outline=colour, width=line)
-        text = f"{each.label} {each.score:.2f}"
+        text = f"{each.label} {each.score:.2f} {note}".strip()
         left, top, right, bottom = draw.textbbox((0, 0), text, font=font)
         width, height = right - left + 2 * line, bottom - top + 2 * line
         x = min(max(box[0], 0), canvas.width - width)

@@ -4,7 +4,7 @@ import numpy as np
 
 from . import boxes
 
-__all__ = ["average_precision", "coco_results", "mean_average_precision"]
+__all__ = ["average_precision", "coco_results", "least_score", "mean_average_precision", "right"]
 
 
 def average_precision(recall, precision, eleven_points=False) -> float:
@@ -75,6 +75,44 @@ def _class_precision(records, detections, number, label, threshold, eleven_point
     hits, misses = np.cumsum(hits), np.cumsum(misses)
     precision = hits / np.maximum(hits + misses, 1)
     return average_precision(hits / total, precision, eleven_points)
+
+
+def right(detections, classes, truth, labels, threshold=0.5) -> list[bool]:
+    """Which detections, best first, find an object of their class that no better one found.
+
+    Parameters
+    ----------
+    classes : list of str
+        Names of the classes, without the background.
+    truth, labels : arrays
+        The objects' boxes, and the numbers of their classes, from 1 on.
+    """
+    taken = np.zeros(len(truth), bool)
+    result = []
+    for each in detections:
+        overlap = boxes.iou(np.array([each.box]), truth.reshape(-1, 4))[0]
+        fits = (overlap >= threshold) & (labels == classes.index(each.label) + 1) & ~taken
+        result.append(bool(fits.any()))
+        if fits.any():
+            taken[np.where(fits, overlap, -1).argmax()] = True
+    return result
+
+
+def least_score(records, detections, classes, precision=0.95) -> tuple[float, float]:
+    """The least score above which this part of the detections is right, and the part of objects they find.
+
+    Infinite, and 0, where no score will do.
+    """
+    marks = []
+    for record, found in zip(records, detections, strict=True):
+        is_right = right(found, classes, record.boxes, record.classes)
+        marks += [(each.score, hit) for each, hit in zip(found, is_right, strict=True)]
+    marks.sort(key=lambda mark: -mark[0])
+    hits = np.cumsum([hit for _, hit in marks])
+    good = np.flatnonzero(hits >= precision * np.arange(1, len(marks) + 1))
+    if not len(good):
+        return float("inf"), 0.0
+    return marks[good[-1]][0], float(hits[good[-1]] / sum(len(record.boxes) for record in records))
 
 
 def coco_results(records, detections, categories: dict[str, int]) -> list[dict]:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from rcnn.data import Record
 from rcnn.detector import Detection
-from rcnn.evaluate import average_precision, coco_results, mean_average_precision
+from rcnn.evaluate import average_precision, coco_results, least_score, mean_average_precision, right
 
 BOX = (0.0, 0.0, 9.0, 9.0)
 AWAY = (50.0, 50.0, 59.0, 59.0)
@@ -72,3 +72,28 @@ def test_nothing_found():
 def test_coco_results():
     results = coco_results([record(name="12")], [[Detection("dog", 0.5, (1.0, 2.0, 3.0, 5.0))]], {"dog": 18})
     assert results == [{"image_id": 12, "category_id": 18, "bbox": [1.0, 2.0, 3.0, 4.0], "score": 0.5}]
+
+
+def test_what_a_picture_shows_is_right_or_wrong():
+    shown = [
+        Detection("cat", 0.9, BOX),
+        Detection("dog", 0.8, AWAY),  # of another class
+        Detection("cat", 0.7, BOX),  # found already
+        Detection("cat", 0.6, AWAY),
+    ]
+    truth, labels = np.array([BOX, AWAY]), np.array([1, 1])
+    assert right(shown, ["cat", "dog"], truth, labels) == [True, False, False, True]
+    assert right(shown, ["cat", "dog"], np.zeros((0, 4)), np.zeros(0)) == [False] * 4
+
+
+def test_the_least_score_that_is_right_often_enough():
+    records = [record((BOX, 1, False), (AWAY, 1, False)), record((BOX, 2, False))]
+    found = [
+        [Detection("cat", 0.9, BOX), Detection("cat", 0.7, AWAY)],
+        [Detection("cat", 0.8, BOX), Detection("dog", 0.6, AWAY)],
+    ]
+    # Of scores from 0.9, 0.8, 0.7 and 0.6 on, 1/1, 1/2, 2/3 and 2/4 are right.
+    assert least_score(records, found, ["cat", "dog"], 0.95) == pytest.approx((0.9, 1 / 3))
+    assert least_score(records, found, ["cat", "dog"], 0.6) == pytest.approx((0.7, 2 / 3))
+    wrong = [[Detection("dog", 0.9, BOX)]]
+    assert least_score(records[:1], wrong, ["cat", "dog"], 0.95) == (float("inf"), 0.0)
