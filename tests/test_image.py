@@ -51,8 +51,10 @@ def test_resizing(golden, picture):
         got = mx.image.imresize(source, *sizes(key))
         assert (got.dtype, got.shape) == (golden[key].dtype, golden[key].shape), key
         difference = np.abs(got.asnumpy().astype(float) - golden[key]).max()
-        # OpenCV resizes uint8 in fixed point.
-        assert difference <= (1 if key.startswith("size") else 2e-3), (key, difference)
+        # OpenCV's cubic interpolation of bytes, in fixed point, rounds otherwise.
+        assert difference <= {"size_2": 1, "size_3": 1}.get(
+            key[:5] + key[-1], 0 if key[0] == "s" else 2e-3
+        ), key
 
 
 def test_crops(golden, picture):
