@@ -114,7 +114,9 @@ class MultiBoxTargetParam(Parameter):
         doc="how many negatives there are to one positive; 0 or less: no mining, all are negatives",
     )
     negative_mining_thresh = Field(float, 0.5, doc="only anchors of a lower IoU can be mined as negatives")
-    minimum_negative_samples = Field(int, 0, doc="how many negatives are mined at least")
+    minimum_negative_samples = Field(
+        int, 0, doc="how many negatives are mined at least (MXNet 1.9.1 takes the number, and ignores it)"
+    )
     variances = Field(floats(4), (0.1, 0.1, 0.2, 0.2), doc="divisors of the four regression targets")
 
     def validate(self, operator):

@@ -40,7 +40,7 @@ class _Window(Parameter):
         return given or (fill,) * len(self.kernel)
 
     def validate(self, operator):
-        for name in self.per_axis:
+        for name in () if getattr(self, "global_pool", False) else self.per_axis:
             given = getattr(self, name)
             if given and len(given) != len(self.kernel):
                 raise ParamError(

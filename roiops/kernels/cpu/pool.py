@@ -100,7 +100,8 @@ def forward(data, kernel, stride, pad, mode, p, divisor, pad_with_zero, out):
                     inside = max(z1 - z0, 0) * max(y1 - y0, 0) * max(x1 - x0, 0)
                     padded = pad_z * pad_y * pad_x
                     if mode == MEAN:
-                        target[ow] /= data.dtype.type(_count(divisor, inside, padded, kernel))
+                        if inside > 0:  # the last window of the 'full' convention may be past the image: 0
+                            target[ow] /= data.dtype.type(_count(divisor, inside, padded, kernel))
                     elif mode == NORM:
                         target[ow] = _root(target[ow], p)
                     elif inside < padded and target[ow] < 0:

@@ -264,7 +264,10 @@ class ScalarOp(Operator):
         dtype = data.dtype if data.dtype.kind == "f" or self.params.is_int else np.dtype(np.float64)
         if self._scalar is None or self._scalar.dtype != dtype:
             scalar = self.params.scalar
-            self._scalar = np.array(scalar if dtype.kind == "f" else int(scalar), dtype)
+            if dtype.kind == "f":
+                self._scalar = np.array(scalar, dtype)
+            else:  # as a C cast does it: -1 is 255 among uint8
+                self._scalar = np.array(int(scalar) & (2**64 - 1), np.uint64).astype(dtype)
         return self._scalar
 
     def bind_forward(self, ctx, in_data, req, out_data, aux):

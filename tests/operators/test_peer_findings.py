@@ -1,0 +1,72 @@
+"""What random comparison with MXNet 1.9.1 found, one small case each. Expected values are MXNet's, or follow by hand."""
+
+import numpy as np
+import pytest
+
+import roiops as mx
+
+
+def test_a_rotated_box_turns_by_the_angle_that_mxnet_rounds():
+    """float32 radians, with cosine and sine in double precision: a last bit moves far corners visibly."""
+    data = mx.nd.array((np.arange(60 * 60) * 37 % 101 - 50).reshape(1, 1, 60, 60))
+    angles = 133.8559, 348.78333, -276.85007, 20.1
+    rois = mx.nd.array([[0, 31.7, 28.3, 55.1, 47.3, angle] for angle in angles])
+    out = mx.nd.contrib.RROIAlign(data, rois, pooled_size=(2, 2), spatial_scale=1.0, sampling_ratio=1)
+    expected = [
+        [-14.748931884765625, -2.8392672538757324, 14.439326286315918, -14.05116081237793],
+        [-26.97498321533203, 1.4665307998657227, -30.266624450683594, 38.574974060058594],
+        [9.615004539489746, 15.862274169921875, -4.262210845947266, -29.975828170776367],
+        [-24.67123031616211, 12.250526428222656, -0.6504709720611572, -4.1288604736328125],
+    ]
+    np.testing.assert_allclose(out.asnumpy().reshape(4, 4), expected, rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize(("pad", "stride"), [(1, 1), (1, 3)])
+def test_convolution_of_a_flat_volume_with_padded_depth(pad, stride):
+    """Data and kernel of depth 1 are no plane where the depth is padded: the padding has outputs of its own."""
+    rng = np.random.default_rng(0)
+    data, weight = rng.normal(size=(1, 2, 1, 4, 5)), rng.normal(size=(3, 2, 1, 3, 2))
+    data, weight = data.astype(np.float32), weight.astype(np.float32)
+    params = {"num_filter": 3, "no_bias": True}
+    out = mx.nd.Convolution(
+        mx.nd.array(data),
+        mx.nd.array(weight),
+        kernel=(1, 3, 2),
+        pad=(pad, 1, 0),
+        stride=(stride, 1, 1),
+        **params,
+    ).asnumpy()
+    plane = mx.nd.Convolution(
+        mx.nd.array(data[:, :, 0]), mx.nd.array(weight[:, :, 0]), kernel=(3, 2), pad=(1, 0), **params
+    ).asnumpy()
+    expected = np.zeros((1, 3, 3, 4, 4), np.float32)
+    expected[:, :, 1] = plane
+    np.testing.assert_allclose(out, expected[:, :, ::stride], rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("count_include_pad", [True, False])
+def test_a_mean_over_a_window_past_the_image_is_zero(count_include_pad):
+    data = mx.nd.array(np.ones((1, 1, 6, 5)))
+    out = mx.nd.Pooling(
+        data, kernel=(1, 3), stride=(2, 3), pool_type="avg", pooling_convention="full",
+        count_include_pad=count_include_pad,
+    )  # fmt: skip
+    assert out.asnumpy()[0, 0].tolist() == [[1, 1], [1, 1], [1, 1], [0, 0]]
+
+
+def test_global_pooling_takes_stride_and_pad_without_a_kernel():
+    data = mx.nd.array([[[1, 5, 3]]])
+    assert mx.nd.Pooling(data, global_pool=True, stride=(2,), pad=(1,)).asnumpy().tolist() == [[[5]]]
+
+
+def test_scalars_among_unsigned_integers_are_cast_as_in_c():
+    data = mx.nd.array([0, 1, 255], dtype="uint8")
+    assert (data + -1).asnumpy().tolist() == [255, 0, 254]
+    assert (data > -3).asnumpy().tolist() == [0, 0, 1]  # -3 is 253
+    assert (data + 300).asnumpy().tolist() == [44, 45, 43]
+
+
+def test_constant_symbols():
+    assert mx.sym.eye(2, 3, k=1, dtype="int32").eval()[0].asnumpy().tolist() == [[0, 1, 0], [0, 0, 1]]
+    assert mx.sym.linspace(0, 1, 5).eval()[0].asnumpy().tolist() == [0, 0.25, 0.5, 0.75, 1]
+    assert mx.sym.linspace(0, 1, 4, endpoint=False).eval()[0].asnumpy().tolist() == [0, 0.25, 0.5, 0.75]
