@@ -696,6 +696,17 @@ def arange(
     return _apply("_arange", dtype=dtype or "float32", name=name, **params)
 
 
+def linspace(start, stop, num: int, endpoint: bool = True, name=None, dtype=None) -> Symbol:
+    """``num`` evenly spaced numbers from ``start`` to ``stop``, which is left out without ``endpoint``."""
+    params = {"start": start, "stop": stop, "num": num, "endpoint": endpoint}
+    return _apply("_linspace", dtype=dtype or "float32", name=name, **params)
+
+
+def eye(N: int, M: int = 0, k: int = 0, dtype=None, **kwargs) -> Symbol:
+    """A matrix of zeros with ones on diagonal ``k``; as many columns as rows unless ``M`` says otherwise."""
+    return _apply("_eye", N=N, M=M, k=k, dtype=dtype or "float32", **kwargs)
+
+
 def _either(scalar_function, op: str, left_op: str, right_op: str):
     """A function of two arguments of which one or both may be numbers."""
 
