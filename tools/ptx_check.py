@@ -5,8 +5,8 @@
 
 Each kernel is compiled to PTX for compute capabilities 7.5, 8.0 and 9.0 and assembled by ``ptxas -v``, in an
 environment of its own (``tools/peers.py cuda``): one dialect of each kernel in all dtypes, the others in
-float32 and for the newest GPU. Spilled registers, an array that is not in registers, or too much shared
-memory is an error. What the kernels compute is
+float32 and for the newest GPU. Spilled registers, an array that is not in registers, too much shared memory,
+or an instruction on doubles in a kernel that computes with float32 is an error. What the kernels compute is
 checked elsewhere, under the simulator; whether they run is for ``benchmarks/gpu_check.py`` on a real GPU.
 """
 
@@ -32,6 +32,9 @@ DTYPES = ("float32", "float64", "float16", "bfloat16")
 MOST_SHARED = 48 * 1024
 # Stack that CUDA's own cosine and sine take, for the reduction of huge angles.
 MOST_STACK = 40
+# Doubles that a kernel for float32 may compute with, by a number in them, and how many instructions that is:
+# an angle in degrees, which MXNet turns to radians in double, and huge angles in CUDA's own cosine and sine.
+DOUBLES = {"0d400921FB54442D18": 4, "0d3BF921FB54442D19": 3}
 
 
 def variants():
@@ -64,6 +67,8 @@ def variants():
     for dtype in DTYPES:
         yield ("average_backward", "", dtype), True
     yield ("order", "", ""), True
+    for dtype in ("float32", "float16"):
+        yield ("copy", "", dtype), True
 
 
 def kernel_and_types(kernel, dialect, dtype):
@@ -71,10 +76,13 @@ def kernel_and_types(kernel, dialect, dtype):
     from numba import types as t
 
     from roiops.kernels import geometry
-    from roiops.kernels.cuda import roi_average, roi_deformable, roi_max, roi_rotated, tiles
+    from roiops.kernels.cuda import roi_average, roi_deformable, roi_max, roi_rotated, runtime, tiles
 
     size, ints, sizes = t.int64, t.int32[::1], tiles.SIZES
     boxes = t.int32[:, ::1]
+    if kernel == "copy":  # any strides to C order, the most dimensions that there are
+        element = getattr(t, dtype)
+        return runtime._copy_kernel(), (t.Array(element, 4, "A"), t.Array(element, 4, "C"))
     if kernel == "order":
         return tiles._order_kernel(sizes), (boxes, size, ints, ints)
     rules = geometry.DIALECTS.get(dialect)
@@ -146,8 +154,14 @@ def ptxas() -> str:
     return str(found)
 
 
+def doubles_in(ptx) -> int:
+    """How many instructions on doubles there are, but for those that may be."""
+    lines = [line for line in ptx.splitlines() if ".f64" in line and ".reg" not in line]
+    return len(lines) - sum(take for number, take in DOUBLES.items() for line in lines if number in line)
+
+
 def compile_one(job):
-    """``{capability: (registers, shared memory, stack frame, spills)}`` of one variant."""
+    """``{capability: (registers, shared memory, stack frame, spills, doubles)}`` of one variant."""
     variant, first = job
     import numba.cuda.api
     import numba.cuda.compiler
@@ -181,7 +195,8 @@ def compile_one(job):
         )  # fmt: skip
         registers = int(re.search(r"Used (\d+) registers", told.stderr)[1])
         shared = re.search(r"(\d+) bytes smem", told.stderr)
-        result[capability] = (registers, int(shared[1]) if shared else 0, stack, stores + loads)
+        doubles = 0 if variant[2] == "float64" else doubles_in(ptx)
+        result[capability] = (registers, int(shared[1]) if shared else 0, stack, stores + loads, doubles)
     return variant, result
 
 
@@ -222,10 +237,10 @@ def main() -> None:
         results = dict(pool.map(compile_one, wanted))
     bad = [
         f"{kernel} ({dialect}, {dtype}), compute capability {major}.{minor}: {stack} bytes of stack, "
-        f"{spills} of spills, {shared} of shared memory"
+        f"{spills} of spills, {shared} of shared memory, {doubles} instructions on doubles"
         for (kernel, dialect, dtype), found in results.items()
-        for (major, minor), (_, shared, stack, spills) in found.items()
-        if stack > MOST_STACK or spills or shared > MOST_SHARED
+        for (major, minor), (_, shared, stack, spills, doubles) in found.items()
+        if stack > MOST_STACK or spills or shared > MOST_SHARED or doubles
     ]
     if not args.check and not args.only:
         text = PAGE.read_text()
@@ -239,7 +254,7 @@ def main() -> None:
         file=sys.stderr,
     )
     if bad:
-        sys.exit("ptx_check: registers are spilled:\n" + "\n".join(bad))
+        sys.exit("ptx_check: too much for a GPU:\n" + "\n".join(bad))
 
 
 if __name__ == "__main__":

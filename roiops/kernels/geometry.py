@@ -207,9 +207,10 @@ def image_of(rois, r, images):
     for column in range(1, rois.shape[1]):
         if not math.isfinite(rois[r, column]):
             return -1
-    if not (rois[r, 0] > -1 and rois[r, 0] < images):  # NaN fails both
+    named = rois[r, 0]
+    if not (named > type(named)(-1) and named <= type(named)(images)):  # NaN fails both
         return -1
-    image = int(rois[r, 0])
+    image = int(named)
     return image if image < images else -1  # -0.5 is image 0, which there may not be
 
 
@@ -502,7 +503,7 @@ def channel_of(c, group_y, group_x, groups_h, groups_w):
 @njit
 def group_of(i, bins, groups):
     """Which of ``groups`` score maps, or displacements, bin ``i`` takes on one axis."""
-    return i * groups // bins
+    return i * groups // bins if groups > 1 else 0
 
 
 @njit

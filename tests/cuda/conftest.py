@@ -20,6 +20,7 @@ def small_blocks(monkeypatch):
     from roiops.kernels.cuda import runtime, tiles
 
     monkeypatch.setattr(runtime, "MOST_BLOCKS", 3)
+    monkeypatch.setattr(runtime, "COPY_THREADS", 5)
     monkeypatch.setattr(
         tiles,
         "SIZES",

@@ -256,29 +256,33 @@ def backward_kernel(name, accumulate, sizes):
     y_size, x_size, head_size = tile_h * bins, tile_w * bins, slab * bins * bins
 
     @device
-    def find_bins(spans, entry, first, stop, origin, size, thread, edge, at):
-        """See that ``edge[at]`` and ``edge[at + 1]`` enclose the bins that touch the tile."""
+    def find_bins(spans, entry, first, stop, origin, size, thread, edges, at):
+        """See that ``edges[at]`` and ``edges[at + 1]`` enclose the bins that touch the tile."""
         for i in range(first + thread, stop, threads):
             if spans[entry + i, 0] < origin + size and spans[entry + i, 1] > origin:
-                cuda.atomic.min(edge, at, np.int32(i))
-                cuda.atomic.max(edge, at + 1, np.int32(i + 1))
+                cuda.atomic.min(edges, at, np.int32(i))
+                cuda.atomic.max(edges, at + 1, np.int32(i + 1))
 
     @device
     def take_weights(spans, entry, weights, at, extent, number, origin, size, thread, taken):
         """The weights of ``number`` bins on the pixels ``origin : origin + size`` of a tile."""
-        # As if it depended on the bin: else the compiler keeps every round's indices in registers all along.
-        first = thread if entry >= 0 else threads
-        for k in range(first, size * bins, threads):
-            i, pixel = k // size, origin + k % size
-            inside = i < number and pixel >= spans[entry + i, 0] and pixel < spans[entry + i, 1]
-            taken[(k % size) * bins + i] = weights[np.uint64(at + i * extent + pixel)] if inside else 0
+        # The number of rounds is a constant, mostly 1: of a loop the compiler would make several rounds, and
+        # keep the indices of all of them in registers all along.
+        for turn in range((size * bins + threads - 1) // threads):
+            k = thread + turn * threads
+            if k < size * bins:
+                i, pixel = k // size, origin + k % size
+                inside = i < number and pixel >= spans[entry + i, 0] and pixel < spans[entry + i, 1]
+                taken[(k % size) * bins + i] = (
+                    weights[np.uint64(at + i * extent + pixel)] if inside else real(0)
+                )
 
     @kernel(real)
     def average_backward(heads, spans, weights, order, image_at, boxes, groups_h, groups_w, images, height,
                          width, channels, pooled_h, pooled_w, grad):  # fmt: skip
         running = cuda.shared.array(running_size, numba.int32)
         found = cuda.shared.array(found_size, numba.int32)
-        edge = cuda.shared.array(4, numba.int32)
+        edges = cuda.shared.array(4, numba.int32)
         y_weight = cuda.shared.array(y_size, shared)
         x_weight = cuda.shared.array(x_size, shared)
         head = cuda.shared.array(head_size, shared)
@@ -309,14 +313,15 @@ def backward_kernel(name, accumulate, sizes):
                     of_y = r * (pooled_h + pooled_w)
                     of_x = of_y + pooled_h
                     if thread < 4:
-                        edge[thread] = 0 if thread % 2 else pooled_h + pooled_w
+                        edges[thread] = 0 if thread % 2 else pooled_h + pooled_w
                     cuda.syncthreads()
-                    find_bins(spans, of_y, first_i, stop_i, top, tile_h, thread, edge, 0)
-                    find_bins(spans, of_x, first_j, stop_j, left, tile_w, thread, edge, 2)
+                    find_bins(spans, of_y, first_i, stop_i, top, tile_h, thread, edges, 0)
+                    find_bins(spans, of_x, first_j, stop_j, left, tile_w, thread, edges, 2)
                     cuda.syncthreads()
-                    for i in range(edge[0], edge[1], bins):
-                        for j in range(edge[2], edge[3], bins):
-                            high, wide = smaller(bins, edge[1] - i), smaller(bins, edge[3] - j)
+                    for i in range(edges[0], edges[1], bins):
+                        for j in range(edges[2], edges[3], bins):
+                            high = smaller(bins, edges[1] - i)
+                            wide = smaller(bins, edges[3] - j)
                             at = r * room + i * height
                             take_weights(
                                 spans, of_y + i, weights, at, height, high, top, tile_h, thread, y_weight
@@ -325,14 +330,15 @@ def backward_kernel(name, accumulate, sizes):
                             take_weights(
                                 spans, of_x + j, weights, at, width, wide, left, tile_w, thread, x_weight
                             )
-                            for k in range(thread, slab * high * wide, threads):
-                                c, spot = k // (high * wide), k % (high * wide)
-                                if first_channel + c < channels:
+                            # All places that there may be, so that the divisions are by constants. They seem
+                            # to depend on the bins, else they too would be kept in registers all along.
+                            for turn in range((head_size + threads - 1) // threads):
+                                k = (thread if high > 0 else head_size) + turn * threads
+                                c, a, b = k // (bins * bins), k // bins % bins, k % bins
+                                if k < head_size and a < high and b < wide and first_channel + c < channels:
                                     at = (r * channels + first_channel + c) * area
-                                    at += (i + spot // wide) * pooled_w + j + spot % wide
-                                    head[(c * bins + spot // wide) * bins + spot % wide] = read(
-                                        heads[np.uint64(at)]
-                                    )
+                                    at += (i + a) * pooled_w + j + b
+                                    head[k] = read(heads[np.uint64(at)])
                             cuda.syncthreads()
                             for a in range(high):
                                 down_weight = y_weight[row * bins + a]
@@ -344,6 +350,7 @@ def backward_kernel(name, accumulate, sizes):
                                         for c in range(slab):
                                             total[c] += weight * head[(c * bins + a) * bins + b]
                             cuda.syncthreads()
+                    cuda.syncthreads()  # also where no bin was found: the edges are read until here
                 cuda.syncthreads()
             y, x = top + row, left + column
             if y < height and x < width:

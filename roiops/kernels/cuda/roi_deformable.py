@@ -1,7 +1,8 @@
 """Position-sensitive means over bins that are each moved by a learned displacement, and both gradients.
 
-The gradient of the data is gathered by tiles (see :mod:`tiles`), bin after bin: a displacement is a matter
-of the bin. That of a displacement is summed up by a block of its own.
+The gradient of the data is gathered by tiles (see :mod:`tiles`). The threads of a block first work out, for
+some bins at a time, the weights that these give to the tile's rows and columns: a displacement is a matter of
+the bin. The gradient of a displacement is summed up by a block of its own.
 """
 
 import functools
@@ -20,6 +21,7 @@ from roiops.kernels.cuda.runtime import (
     device,
     device_of,
     empty,
+    kernel,
     launch,
     written,
 )
@@ -162,7 +164,9 @@ def data_kernel(rules, name, accumulate, sizes):
     real, shared, read, write = computing(name)
     tile_h, tile_w, slab, each = sizes.tile_h, sizes.tile_w, sizes.channels, sizes.each
     threads = sizes.pixels
-    running_size, found_size, weights_size = threads, threads * each, tile_h + tile_w
+    running_size, found_size = threads, threads * each
+    at_once = sizes.bins * sizes.bins
+    y_size, x_size = at_once * tile_h, at_once * tile_w
 
     @device
     def weight_of(start, length, bins, i, samples, extent, moved, pixel):
@@ -181,12 +185,18 @@ def data_kernel(rules, name, accumulate, sizes):
                     weight += weight1
         return weight / real(count) if count > 0 else weight
 
-    @cuda.jit
+    @kernel(real)
     def deformable_data(heads, rois, trans, order, image_at, boxes, scale, deviation, samples, groups, images,
                         height, width, channels, pooled_h, pooled_w, grad):  # fmt: skip
         running = cuda.shared.array(running_size, numba.int32)
         found = cuda.shared.array(found_size, numba.int32)
-        weights = cuda.shared.array(weights_size, shared)
+        class_of = cuda.shared.array(at_once, numba.int32)
+        i_of = cuda.shared.array(at_once, numba.int32)
+        j_of = cuda.shared.array(at_once, numba.int32)
+        moved_y = cuda.shared.array(at_once, shared)
+        moved_x = cuda.shared.array(at_once, shared)
+        y_weight = cuda.shared.array(y_size, shared)
+        x_weight = cuda.shared.array(x_size, shared)
         total = cuda.local.array(slab, shared)
         thread = cuda.threadIdx.x
         row, column = thread // tile_w, thread % tile_w
@@ -204,6 +214,9 @@ def data_kernel(rules, name, accumulate, sizes):
             top, n = (rest % down) * tile_h, rest // down
             first_i, stop_i = geometry.bins_of(group_y, pooled_h, groups)
             first_j, stop_j = geometry.bins_of(group_x, pooled_w, groups)
+            tall, wide = stop_i - first_i, stop_j - first_j
+            first_class = first_channel // of_class
+            number_of_bins = ((stop_channel - 1) // of_class + 1 - first_class) * tall * wide
             for c in range(slab):
                 total[c] = 0
             for some in range(image_at[n], image_at[n + 1], found_size):
@@ -214,38 +227,35 @@ def data_kernel(rules, name, accumulate, sizes):
                     r = found[place]
                     start_y, length_y = geometry.frame(rules, rois[r, 2], rois[r, 4], scale)
                     start_x, length_x = geometry.frame(rules, rois[r, 1], rois[r, 3], scale)
-                    for k in range(first_channel // of_class, (stop_channel - 1) // of_class + 1):
-                        for i in range(first_i, stop_i):
-                            for j in range(first_j, stop_j):
-                                moved_y, moved_x = _moved(
-                                    trans, r, k, i, j, pooled_h, pooled_w, deviation, length_y, length_x
-                                )
-                                y0, y1 = bin_pixels(
-                                    rules, start_y, length_y, pooled_h, i, samples, height, moved_y
-                                )
-                                x0, x1 = bin_pixels(
-                                    rules, start_x, length_x, pooled_w, j, samples, width, moved_x
-                                )
-                                # All threads of the block agree on this.
-                                if y0 >= top + tile_h or y1 <= top or x0 >= left + tile_w or x1 <= left:
-                                    continue
-                                for entry in range(thread, tile_h + tile_w, threads):
-                                    if entry < tile_h:
-                                        weights[entry] = weight_of(start_y, length_y, pooled_h, i, samples,
-                                                                   height, moved_y, top + entry)  # fmt: skip
-                                    else:
-                                        weights[entry] = weight_of(start_x, length_x, pooled_w, j, samples,
-                                                                   width, moved_x,
-                                                                   left + entry - tile_h)  # fmt: skip
-                                cuda.syncthreads()
-                                weight = weights[row] * weights[tile_h + column]
-                                if weight != 0:
-                                    for c in range(slab):
-                                        channel = first_channel + c
-                                        if channel < stop_channel and channel // of_class == k:
-                                            at = (r * channels + channel) * area + i * pooled_w + j
-                                            total[c] += weight * read(heads[np.uint64(at)])
-                                cuda.syncthreads()
+                    for begin in range(0, number_of_bins, at_once):
+                        number = smaller(at_once, number_of_bins - begin)
+                        for b in range(thread, number, threads):
+                            i, j = first_i + (begin + b) // wide % tall, first_j + (begin + b) % wide
+                            k = first_class + (begin + b) // (tall * wide)
+                            class_of[b], i_of[b], j_of[b] = k, i, j
+                            moved_y[b], moved_x[b] = _moved(
+                                trans, r, k, i, j, pooled_h, pooled_w, deviation, length_y, length_x
+                            )
+                        cuda.syncthreads()
+                        for entry in range(thread, number * tile_h, threads):
+                            b = entry // tile_h
+                            y_weight[entry] = weight_of(start_y, length_y, pooled_h, i_of[b], samples, height,
+                                                        moved_y[b], top + entry % tile_h)  # fmt: skip
+                        for entry in range(thread, number * tile_w, threads):
+                            b = entry // tile_w
+                            x_weight[entry] = weight_of(start_x, length_x, pooled_w, j_of[b], samples, width,
+                                                        moved_x[b], left + entry % tile_w)  # fmt: skip
+                        cuda.syncthreads()
+                        for b in range(number):
+                            weight = y_weight[b * tile_h + row] * x_weight[b * tile_w + column]
+                            if weight != 0:
+                                low = class_of[b] * of_class - first_channel
+                                high = smaller(low + of_class, stop_channel - first_channel)
+                                at = (r * channels + first_channel) * area + i_of[b] * pooled_w + j_of[b]
+                                for c in range(slab):
+                                    if c >= low and c < high:
+                                        total[c] += weight * read(heads[np.uint64(at + c * area)])
+                        cuda.syncthreads()
                 cuda.syncthreads()
             y, x = top + row, left + column
             if y < height and x < width:

@@ -257,8 +257,11 @@ def backward_kernel(rules, name, accumulate, sizes):
                                 start_x, length_x, pooled_w, ratio[1], width, j, wide, thread, x_low, x_high
                             )
                             cuda.syncthreads()
-                            for k in range(thread, slab * tall * wide, threads):
-                                c, a, b = k // (tall * wide), k // wide % tall, k % wide
+                            # All places that there may be, so that the divisions are by constants.
+                            for k in range(thread, entries, threads):
+                                c, a, b = k // (bins * bins), k // bins % bins, k % bins
+                                if a >= tall or b >= wide:
+                                    continue
                                 entry = (a * bins + b) * slab + c
                                 head[entry] = 0
                                 if (

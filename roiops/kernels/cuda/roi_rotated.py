@@ -244,6 +244,7 @@ def backward_kernel(rules, name, accumulate, sizes):
                                             at = (r * channels + first_channel + c) * area + spot_of[k]
                                             total[c] += weight * read(heads[np.uint64(at)])
                         cuda.syncthreads()
+                    cuda.syncthreads()  # also where the lattice is empty: ``most`` is read until here
                 cuda.syncthreads()
             if row < height and column < width:
                 for c in range(slab):

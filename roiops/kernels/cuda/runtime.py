@@ -11,12 +11,16 @@ import functools
 import importlib
 import importlib.util
 import os
+import sys
+import threading
+import types
 import warnings
 from typing import NamedTuple
 
 import numpy as np
 
-from roiops.errors import DeviceError, DTypeError
+from roiops.errors import DeviceError
+from roiops.kernels.cuda import dlpack
 
 __all__ = [
     "MOST_BLOCKS",
@@ -27,9 +31,11 @@ __all__ = [
     "cuda",
     "device",
     "empty",
-    "from_dlpack",
+    "exporter",
     "kernel",
     "launch",
+    "on_stream_of",
+    "shared",
     "stream_pointer",
     "synchronize",
     "to_device",
@@ -40,6 +46,8 @@ __all__ = [
 
 #: No launch has more blocks. Kernels stride over what is left, so any number is right.
 MOST_BLOCKS = 1 << 16
+#: Threads of a block that copies. Any number is right; the simulator's is smaller.
+COPY_THREADS = 256
 
 SIMULATOR = os.environ.get("NUMBA_ENABLE_CUDASIM", "0") not in ("", "0")
 
@@ -185,19 +193,80 @@ def copy_from_host(target, source: np.ndarray) -> None:
             target.copy_to_device(source)
 
 
-def from_dlpack(source):
-    """A device array over the memory of an object with ``__dlpack__``."""
+class Shared(NamedTuple):
+    """Another library's array. ``array`` holds bits, as uint16, where ``bfloat16`` is set."""
+
+    array: object
+    bfloat16: bool
+    read_only: bool
+
+
+def shared(source) -> Shared:
+    """A device array over the memory of an object with ``__dlpack__`` or ``__cuda_array_interface__``.
+
+    Work that is queued from here on comes after what the other library has queued so far.
+    """
+    if not hasattr(source, "__dlpack__"):
+        interface = dict(source.__cuda_array_interface__)
+        _wait_for(interface.pop("stream", None))
+        array = _over(interface, source)
+        return Shared(array, False, bool(interface["data"][1]))
     _, device_id = source.__dlpack_device__()
-    if "bfloat16" in str(getattr(source, "dtype", "")):
-        raise DTypeError("from_dlpack: NumPy has no bfloat16, so no NDArray has; give float16 or float32")
     with on(device_id):
-        if _cupy():
-            return _cupy().from_dlpack(source)
-        if hasattr(source, "__cuda_array_interface__"):
-            return cuda.as_cuda_array(source, sync=False)
-    raise DeviceError(
-        f"gpu({device_id}): arrays of type {type(source).__name__} can be shared only with CuPy; {_INSTALL}"
-    )
+        # DLPack calls the default stream 1.
+        options = {"stream": stream_pointer() or 1}
+        try:
+            capsule = source.__dlpack__(max_version=(1, 0), **options)
+        except TypeError:  # a producer of DLPack before 1.0
+            capsule = source.__dlpack__(**options)
+        memory = dlpack.read(capsule)
+        if 0 in memory.shape:
+            array = empty(memory.shape, memory.dtype, device_id)
+        else:
+            array = _over(memory.interface, memory.owner)
+    return Shared(array, memory.bfloat16, memory.read_only)
+
+
+def _over(interface, owner):
+    """A device array over memory that ``owner`` keeps alive."""
+    if SIMULATOR:
+        return np.asarray(types.SimpleNamespace(__array_interface__=interface, owner=owner))
+    holder = types.SimpleNamespace(__cuda_array_interface__=interface, owner=owner)
+    return _cupy().asarray(holder) if _cupy() else cuda.as_cuda_array(holder, sync=False)
+
+
+def _wait_for(pointer) -> None:
+    """Have the caller's stream wait for another, without the host waiting for either."""
+    # 0 is not allowed in an interface, and 1 is the default stream, which is 0 here.
+    pointer = 0 if pointer in (None, 1) else pointer
+    if SIMULATOR or pointer == stream_pointer():
+        return
+    event = cuda.event(timing=False)
+    event.record(cuda.external_stream(pointer) if pointer else 0)
+    event.wait(stream())
+
+
+class _Exporter:
+    """A device array as ``from_dlpack`` of other libraries takes it."""
+
+    def __init__(self, array, bfloat16):
+        self._array, self._bfloat16 = array, bfloat16
+
+    def __dlpack__(self, **options):
+        capsule = self._array.__dlpack__(**options)
+        if self._bfloat16:
+            dlpack.label_bfloat16(capsule)
+        return capsule
+
+    def __dlpack_device__(self):
+        return self._array.__dlpack_device__()
+
+
+def exporter(array, bfloat16: bool = False) -> _Exporter:
+    """An object with ``__dlpack__`` for a device array, whose uint16 may be the bits of bfloat16."""
+    if not hasattr(array, "__dlpack__"):
+        raise DeviceError(f"gpu: only CuPy's arrays can be given to other libraries; {_INSTALL}")
+    return _Exporter(array, bfloat16)
 
 
 def synchronize() -> None:
@@ -210,29 +279,30 @@ def synchronize() -> None:
 def _copy_kernel():
     @cuda.jit
     def copy_elements(source, target):
+        # By ``flat``, in C order whatever the strides are.
         for i in range(cuda.grid(1), source.size, cuda.gridsize(1)):
-            target[i] = source[i]
+            target.flat[i] = source.flat[i]
 
     return copy_elements
+
+
+def copy(source, target) -> None:
+    """Copy between device arrays of one shape and any strides, converting the dtype."""
+    launch(_copy_kernel(), -(-source.size // COPY_THREADS), COPY_THREADS, source, target)
 
 
 def contiguous(array, dtype=None):
     """``array`` itself if its elements are in order and of ``dtype``, else a copy on the device."""
     dtype = array.dtype if dtype is None else np.dtype(dtype)
-    ordered = bool(array.flags["C_CONTIGUOUS"])
-    if ordered and array.dtype == dtype:
+    if array.flags["C_CONTIGUOUS"] and array.dtype == dtype:
         return array
-    if SIMULATOR or _cupy():
-        return (np if SIMULATOR else _cupy()).ascontiguousarray(array, dtype)
-    if not ordered:
-        raise DeviceError(f"gpu: an array of strides {array.strides} needs CuPy; {_INSTALL}")
-    copy = empty(array.shape, dtype, device_of(array))
-    launch(_copy_kernel(), -(-array.size // 256), 256, array.reshape(-1), copy.reshape(-1))
-    return copy
+    ordered = empty(array.shape, dtype, device_of(array))
+    copy(array, ordered)
+    return ordered
 
 
 class Flat(NamedTuple):
-    """The elements of an array in the order of memory, and the strides, in elements, of its axes."""
+    """The memory of an array from its first element to its last; the strides, in elements, of its axes."""
 
     elements: object
     strides: tuple
@@ -241,20 +311,18 @@ class Flat(NamedTuple):
 def adopt(array):
     """The :class:`Flat` form of a device array that is read.
 
-    A dense array in any order of its axes (NCHW, or NHWC seen as NCHW) is taken as it is; another is copied.
+    An array of any strides is taken as it is: NHWC seen as NCHW, some of the channels, a part of each plane.
+    Only one that runs backwards, or whose elements are not aligned, is copied.
     """
     strides = tuple(stride // array.dtype.itemsize for stride in array.strides)
-    if array.flags["C_CONTIGUOUS"]:
+    if array.size == 0 or array.flags["C_CONTIGUOUS"]:
         return Flat(array.reshape(-1), strides)
-    order = sorted(range(array.ndim), key=lambda axis: (-strides[axis], axis))
-    dense = 1
-    for axis in reversed(order):
-        if array.shape[axis] != 1 and strides[axis] != dense:
-            break
-        dense *= array.shape[axis]
-    else:
-        return Flat(array.transpose(order).reshape(-1), strides)
-    return adopt(contiguous(array))
+    if any(stride < 0 or stride % array.dtype.itemsize for stride in array.strides):
+        return adopt(contiguous(array))
+    extent = 1 + sum((n - 1) * stride for n, stride in zip(array.shape, strides, strict=True))
+    interface = dict(array.__array_interface__ if SIMULATOR else array.__cuda_array_interface__)
+    interface.pop("stream", None)  # it is the caller's
+    return Flat(_over({**interface, "shape": (extent,), "strides": None}, array), strides)
 
 
 @contextlib.contextmanager
@@ -263,7 +331,7 @@ def written(array):
     ordered = contiguous(array)
     yield ordered.reshape(-1)
     if ordered is not array:
-        array[...] = ordered
+        copy(ordered, array)
 
 
 def checking() -> bool:
@@ -274,8 +342,39 @@ def checking() -> bool:
 # -- launching -------------------------------------------------------------------------------------------
 
 
+_asked = threading.local()
+
+
+@contextlib.contextmanager
+def on_stream_of(source):
+    """Queue work, and order memory, on the stream that is current to the library of another's device array.
+
+    A library says so as PyTorch does, by ``cuda.current_stream``; for the arrays of others nothing changes.
+    """
+    library = sys.modules.get(type(source).__module__.partition(".")[0])
+    current = getattr(getattr(library, "cuda", None), "current_stream", None)
+    if current is None:
+        yield
+        return
+    pointer = current(source.device).cuda_stream
+    before = getattr(_asked, "pointer", None)
+    _asked.pointer = pointer
+    try:
+        with contextlib.ExitStack() as stack:
+            stack.enter_context(on(source.__dlpack_device__()[1]))
+            if _cupy() is not None:
+                stream = _cupy().cuda.ExternalStream(pointer) if pointer else _cupy().cuda.Stream.null
+                stack.enter_context(stream)
+            yield
+    finally:
+        _asked.pointer = before
+
+
 def stream_pointer() -> int:
-    """The caller's stream: CuPy's current one where CuPy is used, else 0, the default stream."""
+    """The caller's stream: what :func:`on_stream_of` found, or CuPy's current one, or 0, the default."""
+    pointer = getattr(_asked, "pointer", None)
+    if pointer is not None:
+        return pointer
     return 0 if _cupy() is None else _cupy().cuda.get_current_stream().ptr
 
 
@@ -287,7 +386,11 @@ def stream():
 
 def _argument(value):
     """A device array as the backend takes it, without waiting for the stream it was last used on."""
-    if SIMULATOR or not hasattr(value, "__cuda_array_interface__"):
+    if SIMULATOR:
+        # Else it would copy the array to its device and back, which it refuses to do with a strided one.
+        arrays = importlib.import_module("numba.cuda.simulator.cudadrv.devicearray")
+        return arrays.FakeCUDAArray(value) if isinstance(value, np.ndarray) else value
+    if not hasattr(value, "__cuda_array_interface__"):
         return value
     return cuda.as_cuda_array(value, sync=False)
 
@@ -313,7 +416,7 @@ def launch(kernel, items: int, threads: int, *arguments) -> None:
         return
     blocks = min(int(items), MOST_BLOCKS)
     if SIMULATOR:
-        kernel[blocks, threads](*arguments)
+        kernel[blocks, threads](*map(_argument, arguments))
         return
     with _device_of_any(arguments):
         _configured(kernel, blocks, threads, stream_pointer())(*map(_argument, arguments))
