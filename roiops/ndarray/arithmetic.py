@@ -4,6 +4,7 @@ import operator
 
 import numpy as np
 
+from .foreign import asked_kind, give_back
 from .ndarray import SCALARS, NDArray, apply
 
 __all__ = ["FUNCTIONS", "binary"]
@@ -69,7 +70,9 @@ def _function(word, on_numbers, name, scalar, reflected):
     def function(lhs, rhs):
         if isinstance(lhs, SCALARS) and isinstance(rhs, SCALARS):
             return on_numbers(lhs, rhs)
-        return binary(lhs, rhs, name, scalar, reflected)
+        result = binary(lhs, rhs, name, scalar, reflected)
+        like = asked_kind((lhs, rhs))
+        return result if like is None else give_back([result], like)[0]
 
     function.__name__ = function.__qualname__ = word
     function.__doc__ = f"The operator ``{name}`` of two arrays, or of an array and a number on either side."

@@ -12,13 +12,17 @@ from ..errors import DeviceError, DTypeError
 
 __all__ = [
     "adopt",
-    "adopt_dlpack",
     "contiguous",
     "copy_into",
+    "device_of",
     "empty",
+    "export",
     "from_host",
+    "is_writable",
+    "on_stream_of",
     "overlap",
     "same_memory",
+    "shared",
     "synchronize",
     "to_host",
     "zeros",
@@ -115,9 +119,29 @@ def _bytes(raw) -> tuple[int, int]:
     return start, start + raw.size * raw.dtype.itemsize
 
 
-def adopt_dlpack(source):
-    """A device array over the memory of an object with ``__dlpack__``."""
-    return _runtime().from_dlpack(source)
+def shared(source):
+    """A device array over another library's, bfloat16 or not, read-only or not: see the runtime's."""
+    return _runtime().shared(source)
+
+
+def is_writable(raw) -> bool:
+    """Whether ``raw`` may be written to, as far as it says."""
+    return not isinstance(raw, np.ndarray) or raw.flags.writeable
+
+
+def device_of(raw) -> int:
+    """The number of the GPU that a device array is on."""
+    return _runtime().device_of(raw)
+
+
+def on_stream_of(source):
+    """Work on the stream that is current to another library, as a context."""
+    return _runtime().on_stream_of(source)
+
+
+def export(raw, bfloat16: bool = False):
+    """``raw`` as an object with ``__dlpack__``."""
+    return raw if isinstance(raw, np.ndarray) and not bfloat16 else _runtime().exporter(raw, bfloat16)
 
 
 def adopt(array: np.ndarray) -> np.ndarray:

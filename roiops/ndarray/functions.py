@@ -7,7 +7,9 @@ import numpy as np
 
 from .. import registry
 from ..context import Context, current_context
-from ..errors import DeviceError, MXNetError
+from ..errors import DataError, DeviceError, DTypeError, MXNetError
+from .device import is_writable
+from .foreign import Borrowed, asked_kind, borrow, give_back, is_foreign, on_stream_of
 from .invoke import run
 from .ndarray import NDArray, from_any, wrap
 
@@ -31,21 +33,60 @@ def call(prop, args: tuple, kwargs: dict):
     if "name" not in prop.param.fields:
         kwargs.pop("name", None)  # a node's name, which scripts give here too
     inputs, given = _sort_out(prop, args, kwargs)
-    for name, value in inputs.items():
-        if not isinstance(value, NDArray | np.ndarray):  # another library's, on a device of its own
-            inputs[name] = from_any(value, f"{prop.label}: {name}")
-    ctx = _context(prop, inputs, given, out)
+    targets = None if out is None else list(out) if isinstance(out, list | tuple) else [out]
+    foreign = [value for value in (*inputs.values(), *(targets or ())) if is_foreign(value)]
+    if not foreign:
+        results = _compute(prop, inputs, given, targets)
+    else:
+        with on_stream_of(foreign[0]):
+            results = _compute_with_foreign(prop, inputs, given, targets)
+    if out is not None:
+        return out
+    return results[0] if len(results) == 1 else results
+
+
+def _compute(prop, inputs, given, targets, types=None) -> list:
+    """The outputs of an operator as NDArrays, in ``targets`` where that is given."""
+    ctx = _context(prop, inputs, given, targets)
     arrays = [
         value.data if type(value) is NDArray else from_any(value, f"{prop.label}: {name}", ctx).data
         for name, value in inputs.items()
     ]
     names = None if prop.variadic else tuple(inputs)
-    if out is None:
-        results = [wrap(raw, ctx) for raw in run(prop, given, arrays, ctx, names=names)]
-        return results[0] if len(results) == 1 else results
-    targets = out if isinstance(out, list | tuple) else [out]
-    run(prop, given, arrays, ctx, [from_any(each, f"{prop.label}: out").data for each in targets], names)
-    return out
+    raws = None if targets is None else [_writable(each, prop.label) for each in targets]
+    return [wrap(raw, ctx) for raw in run(prop, given, arrays, ctx, raws, names, types)]
+
+
+def _writable(target, label):
+    target = from_any(target, f"{label}: out")
+    read_only = target.read_only if isinstance(target, Borrowed) else not is_writable(target.data)
+    if read_only:
+        raise DataError(f"{label}: out is read-only")
+    return target.data
+
+
+def _compute_with_foreign(prop, inputs, given, targets) -> list:
+    """The same with arrays of other libraries among the inputs and targets, and outputs of their kind."""
+    like = asked_kind(inputs.values())
+    inputs = {name: _borrowed(value, f"{prop.label}: {name}") for name, value in inputs.items()}
+    targets = targets and [_borrowed(each, f"{prop.label}: out") for each in targets]
+    bfloat16 = any(_holds_bfloat16(value) for value in inputs.values())
+    for each in targets or ():
+        if _holds_bfloat16(each) != bfloat16:
+            raise DTypeError(f"{prop.label}: one of out and the data is bfloat16, and the other is not")
+    types = None
+    if bfloat16:
+        types = [v.element_type if isinstance(v, Borrowed) else np.dtype(v.dtype) for v in inputs.values()]
+    results = _compute(prop, inputs, given, targets, types)
+    return results if like is None or targets else give_back(results, like, bfloat16)
+
+
+def _borrowed(value, what):
+    return borrow(value, what) if is_foreign(value) else value
+
+
+def _holds_bfloat16(value) -> bool:
+    return isinstance(value, Borrowed) and value.bfloat16
 
 
 def _sort_out(prop, args, kwargs) -> tuple[dict, dict]:
@@ -79,10 +120,10 @@ def _sort_out(prop, args, kwargs) -> tuple[dict, dict]:
 
 
 def _is_array(value) -> bool:
-    return isinstance(value, NDArray | np.ndarray) or hasattr(value, "__dlpack__")
+    return isinstance(value, NDArray | np.ndarray) or is_foreign(value)
 
 
-def _context(prop, inputs, given, out) -> Context:
+def _context(prop, inputs, given, targets) -> Context:
     """The device of a call: that of its inputs, or of ``out``, or what ``ctx=`` says, or the current one."""
     asked = given.get("ctx")
     if isinstance(asked, Context):
@@ -95,8 +136,8 @@ def _context(prop, inputs, given, out) -> Context:
             if found is not None and value._context != found:
                 raise DeviceError(f"{prop.label}: the inputs are on {found} and on {value._context}")
             found = value._context
-    if found is None and isinstance(out, NDArray):
-        found = out._context
+    if found is None and targets and isinstance(targets[0], NDArray):
+        found = targets[0]._context
     if found is None and asked:
         found = asked if isinstance(asked, Context) else _parse_context(asked)
     return found or current_context()

@@ -6,6 +6,7 @@ from ..context import Context
 from ..errors import DeviceError, DTypeError, MXNetError, ShapeError
 from ..operators.base import OpContext, OperatorProperty
 from ..operators.imperative import infer
+from ..operators.roi.base import stored
 from . import device
 
 __all__ = ["run"]
@@ -16,20 +17,20 @@ class _Plan:
 
     __slots__ = ("in_shapes", "in_types", "outputs", "prop", "reqs")
 
-    def __init__(self, prop: OperatorProperty, arrays, given_names):
+    def __init__(self, prop: OperatorProperty, arrays, types, given_names):
         names = prop.list_arguments()
         if given_names is not None:
             _check_names(prop, given_names)
         inputs, aux = arrays[: len(names)], arrays[len(names) :]
         self.prop = prop
         self.in_shapes = [tuple(a.shape) for a in inputs]
-        self.in_types = [a.dtype for a in inputs]
+        self.in_types = types[: len(names)]
         shapes, types, aux_shapes, _ = infer(prop, self.in_shapes, self.in_types)
         for name, need, array in zip(prop.list_auxiliary_states(), aux_shapes, aux, strict=True):
             if need is not None and tuple(need) != tuple(array.shape):
                 raise ShapeError(f"{prop.label}: {name} must have shape {tuple(need)}, got {array.shape}")
         visible = prop.num_visible_outputs
-        self.outputs = [(tuple(s), np.dtype(t)) for s, t in zip(shapes, types, strict=True)][:visible]
+        self.outputs = [(tuple(s), stored(t)) for s, t in zip(shapes, types, strict=True)][:visible]
         # Outputs that only backward reads are not computed: there is no backward here.
         self.reqs = ["write"] * visible + ["null"] * (len(shapes) - visible)
 
@@ -50,20 +51,21 @@ _MOST_PLANS = 4096
 _PLAIN = frozenset((bool, int, float, str, type(None), tuple, list, np.dtype, type))
 
 
-def _plan_for(prop_class, given: dict, arrays, names) -> _Plan:
+def _plan_for(prop_class, given: dict, arrays, names, types) -> _Plan:
     key = None
+    types = types or [a.dtype for a in arrays]
     if prop_class.reusable and all(type(value) in _PLAIN for value in given.values()):
         # repr, because 1, 1.0 and True, or 0.0 and -0.0, are equal but not the same parameter.
         key = (
             prop_class,
             names,
             *((name, repr(value)) for name, value in given.items()),
-            *((a.shape, a.dtype) for a in arrays),
+            *((a.shape, dtype) for a, dtype in zip(arrays, types, strict=True)),
         )
         plan = _plans.get(key)
         if plan is not None:
             return plan
-    plan = _Plan(prop_class.create(given), arrays, names)
+    plan = _Plan(prop_class.create(given), arrays, types, names)
     if key is not None:
         if len(_plans) >= _MOST_PLANS:
             _plans.clear()
@@ -71,13 +73,14 @@ def _plan_for(prop_class, given: dict, arrays, names) -> _Plan:
     return plan
 
 
-def run(prop_class, given: dict, arrays: list, ctx: Context, out=None, names=None) -> list:
+def run(prop_class, given: dict, arrays: list, ctx: Context, out=None, names=None, types=None) -> list:
     """The visible outputs of an operator.
 
     ``arrays`` are the inputs, then the auxiliary states, in order; ``names`` are theirs as the caller gave
-    them, to be checked, or None. ``out`` holds arrays to write the visible outputs into.
+    them, to be checked, or None. ``out`` holds arrays to write the visible outputs into. ``types`` are the
+    dtypes of the arrays where they are not what the arrays say: bfloat16, which is stored as its bits.
     """
-    plan = _plan_for(prop_class, given, arrays, names)
+    plan = _plan_for(prop_class, given, arrays, names, types)
     prop = plan.prop
     if ctx.device_type not in prop.devices and ctx.is_gpu:
         raise DeviceError(f"{prop.label}: runs on {' and '.join(prop.devices)}, not on {ctx}")

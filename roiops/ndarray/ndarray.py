@@ -13,7 +13,17 @@ from ..operators.base import OperatorProperty
 from . import device
 from .invoke import run
 
-__all__ = ["SCALARS", "NDArray", "apply", "from_any", "from_dlpack", "waitall", "wrap"]
+__all__ = [
+    "DLPACK_CPU",
+    "DLPACK_CUDA",
+    "SCALARS",
+    "NDArray",
+    "apply",
+    "from_any",
+    "from_dlpack",
+    "waitall",
+    "wrap",
+]
 
 #: What counts as a number beside an array.
 SCALARS = (bool, int, float, np.generic)
@@ -198,7 +208,7 @@ class NDArray:
         return host.copy() if copy else host
 
     def __dlpack__(self, **options):
-        return self.data.__dlpack__(**options)
+        return device.export(self.data).__dlpack__(**options)
 
     def __dlpack_device__(self):
         return self.data.__dlpack_device__()
@@ -349,6 +359,7 @@ def apply(name: str, *arrays, out: "NDArray | None" = None, **given) -> NDArray:
     for each in arrays:
         if not isinstance(each, NDArray):
             each = from_any(each, prop.label, ctx)
+            ctx = ctx or each._context
         elif each._context is not ctx and each._context != ctx:
             raise DeviceError(f"{prop.label}: the inputs are on {ctx} and on {each._context}")
         raws.append(each.data)
@@ -387,7 +398,8 @@ class _Capsule:
         return self.device_id
 
 
-_DLPACK_CPU, _DLPACK_CUDA = (1, 3), (2, 13)
+#: DLPack's numbers of the kinds of device: host and pinned host, device and managed.
+DLPACK_CPU, DLPACK_CUDA = (1, 3), (2, 13)
 # Only from 1.0 on can a capsule say that it is read-only, and NumPy reads those from 2.1 on.
 _DLPACK_OPTIONS = {"max_version": (1, 0)} if np.lib.NumpyVersion(np.__version__) >= "2.1.0" else {}
 
@@ -412,11 +424,14 @@ def from_dlpack(source) -> NDArray:
     if not hasattr(source, "__dlpack__"):
         if type(source).__name__ != "PyCapsule":
             raise TypeError(f"from_dlpack: needs an object with __dlpack__, got {type(source).__name__}")
-        source = _Capsule(source, (_DLPACK_CPU[0], 0))
+        source = _Capsule(source, (DLPACK_CPU[0], 0))
     kind, number = source.__dlpack_device__()
-    if kind in _DLPACK_CUDA:
-        return NDArray(device.adopt_dlpack(source), Context("gpu", number))
-    if kind not in _DLPACK_CPU:
+    if kind in DLPACK_CUDA:
+        raw, bfloat16, _ = device.shared(source)
+        if bfloat16:
+            raise DTypeError("from_dlpack: NumPy has no bfloat16, so no NDArray has; give float16 or float32")
+        return NDArray(raw, Context("gpu", number))
+    if kind not in DLPACK_CPU:
         raise DeviceError(f"from_dlpack: the array is on DLPack device type {kind}, neither CPU nor CUDA")
     try:
         capsule = source.__dlpack__(**_DLPACK_OPTIONS)

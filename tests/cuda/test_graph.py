@@ -21,22 +21,6 @@ def test_there_is_one_simulated_device():
         mx.nd.zeros((1,), ctx=mx.gpu(1))
 
 
-def test_bfloat16_is_refused_by_name():
-    class Tensor:
-        dtype = "torch.bfloat16"
-
-        def __dlpack__(self, **options):
-            raise AssertionError("not asked for")
-
-        def __dlpack_device__(self):
-            return 2, 0
-
-    with pytest.raises(
-        TypeError, match=r"from_dlpack: NumPy has no bfloat16, so no NDArray has; give float16"
-    ):
-        mx.nd.from_dlpack(Tensor())
-
-
 def test_an_operator_on_arrays():
     data, rois = np.ones((1, 2, 6, 6), np.float32), np.float32([[0, 1, 1, 4, 4]])
     on_gpu = mx.nd.ROIAlign(
@@ -47,28 +31,6 @@ def test_an_operator_on_arrays():
     )
     assert on_gpu.context == mx.gpu(0)
     np.testing.assert_array_equal(on_gpu.asnumpy(), np.ones((1, 2, 2, 2), np.float32))
-
-
-def test_an_operator_on_another_library_s_arrays(monkeypatch):
-    class Tensor:
-        """An array on the GPU that has only DLPack."""
-
-        def __init__(self, array):
-            self.array = array
-
-        def __dlpack__(self, **options):
-            raise AssertionError("the runtime is asked instead")
-
-        def __dlpack_device__(self):
-            return 2, 0
-
-    from roiops.kernels.cuda import runtime
-
-    monkeypatch.setattr(runtime, "from_dlpack", lambda tensor: tensor.array)
-    data, rois = Tensor(np.ones((1, 2, 6, 6), np.float32)), Tensor(np.float32([[0, 1, 1, 4, 4]]))
-    out = mx.nd.ROIAlign(data, rois, pooled_size=(2, 2), spatial_scale=1.0)
-    assert out.context == mx.gpu(0)
-    np.testing.assert_array_equal(out.asnumpy(), np.ones((1, 2, 2, 2), np.float32))
 
 
 def test_a_graph_forward_and_backward():

@@ -5,7 +5,16 @@ import numpy as np
 from ...errors import DataError, DTypeError, ShapeError
 from ..base import Operator, OperatorProperty, assign, kernels
 
-__all__ = ["ROIOperator", "ROIProperty", "rules_of"]
+__all__ = ["BFLOAT16", "ROIOperator", "ROIProperty", "rules_of", "stored"]
+
+#: bfloat16 as the type rules know it. NumPy has none, so arrays, which are on a GPU, hold its bits as uint16.
+BFLOAT16 = np.dtype([("bfloat16", np.uint16)])
+
+
+def stored(dtype) -> np.dtype:
+    """The dtype of an array that holds elements of ``dtype``."""
+    dtype = np.dtype(dtype)
+    return BFLOAT16["bfloat16"] if dtype == BFLOAT16 else dtype
 
 
 def rules_of(dialect: str):
@@ -88,10 +97,15 @@ class ROIProperty(OperatorProperty):
 
     def infer_type(self, in_types):
         data = in_types[0]
-        if data is not None and data not in (np.float16, np.float32, np.float64):
+        if data is not None and data not in (np.float16, np.float32, np.float64, BFLOAT16):
             raise DTypeError(f"{self.label}: data must be float16, float32 or float64, got {data}")
-        rest = [data if given is None else given for given in in_types[1:]]
+        usual = np.dtype(np.float32) if data == BFLOAT16 else data
+        rest = [usual if given is None else given for given in in_types[1:]]
         for name, given in zip(self.list_arguments()[1:], rest, strict=True):
+            if given == BFLOAT16:
+                raise DTypeError(
+                    f"{self.label}: {name} must not be bfloat16, too coarse for it; give float32"
+                )
             if given is not None and given.kind not in "fiu":
                 raise DTypeError(f"{self.label}: {name} must hold numbers, got {given}")
         places = np.dtype(np.int32)

@@ -22,7 +22,7 @@ class DeformablePSROIPoolingOp(ROIOperator):
     def compute(self, ctx, in_data, out_data):
         data, rois, *trans = in_data
         kernels("roi_deformable", ctx.device).forward(
-            data, rois, self._trans(data, trans), *self.numbers, *out_data
+            data, rois, _displacements(trans), *self.numbers, *out_data
         )
 
     def backward(self, ctx, out_grad, in_data, out_data, req, in_grad, aux):
@@ -30,16 +30,17 @@ class DeformablePSROIPoolingOp(ROIOperator):
         module = kernels("roi_deformable", ctx.device)
         if req[0] != "null":
             module.backward_data(
-                out_grad[0], rois, self._trans(data, trans), *self.numbers, req[0] == "add", in_grad[0]
+                out_grad[0], rois, _displacements(trans), *self.numbers, req[0] == "add", in_grad[0]
             )
         if trans and req[2] != "null":
             module.backward_trans(
                 out_grad[0], data, rois, trans[0], *self.numbers, req[2] == "add", in_grad[2]
             )
 
-    def _trans(self, data, trans):
-        """The displacements; none is an array without channels."""
-        return trans[0] if trans else np.empty((0, 0, 1, 1), np.float32)
+
+def _displacements(trans):
+    """The array of displacements; none is one without channels."""
+    return trans[0] if trans else np.empty((0, 0, 1, 1), np.float32)
 
 
 @register("_contrib_DeformablePSROIPooling")

@@ -58,10 +58,15 @@ class AverageOp(_SeparableOp):
             )
 
 
+def _least(dtype) -> float:
+    """The least finite number of a dtype; uint16 are the bits of bfloat16."""
+    return float(np.finfo(dtype).min) if dtype.kind == "f" else -float.fromhex("0x1.fep127")
+
+
 class MaxOp(_SeparableOp):
     def compute(self, ctx, in_data, out_data):
         # What a bin of nothing but NaN gives: nothing is greater than the start.
-        lowest = self.rules.empty if self.rules.empty else float(np.finfo(in_data[0].dtype).min)
+        lowest = self.rules.empty if self.rules.empty else _least(in_data[0].dtype)
         kernels("roi_max", ctx.device).forward(
             *in_data, self.params.spatial_scale, self.ratio, self.groups, self.rules, lowest, *out_data
         )
