@@ -70,3 +70,18 @@ def test_constant_symbols():
     assert mx.sym.eye(2, 3, k=1, dtype="int32").eval()[0].asnumpy().tolist() == [[0, 1, 0], [0, 0, 1]]
     assert mx.sym.linspace(0, 1, 5).eval()[0].asnumpy().tolist() == [0, 0.25, 0.5, 0.75, 1]
     assert mx.sym.linspace(0, 1, 4, endpoint=False).eval()[0].asnumpy().tolist() == [0, 0.25, 0.5, 0.75]
+
+
+@pytest.mark.parametrize(("begin", "end", "step"), [(-4, 0, -1), (-9, None, -2), (5, 9, 1), (0, 2, -1)])
+def test_slices_that_select_nothing(begin, end, step):
+    """Before the first entry going down, Python counts from -1, which as an index is the last."""
+    data = mx.sym.slice(mx.sym.var("data"), begin=(begin,), end=(end,), step=(step,))
+    executor = data.bind(mx.cpu(), {"data": mx.nd.ones((3,))}, {"data": mx.nd.ones((3,))})
+    assert executor.forward(is_train=True)[0].shape == (0,)
+    executor.backward([mx.nd.zeros((0,))])
+    assert executor.grad_dict["data"].asnumpy().tolist() == [0, 0, 0]
+
+
+def test_one_hot_of_unsigned_integers_casts_as_in_c():
+    rows = mx.nd.one_hot(mx.nd.array([1]), depth=3, off_value=-1, dtype="uint8")
+    assert rows.asnumpy().tolist() == [[255, 1, 255]]

@@ -14,7 +14,7 @@ from ...errors import ShapeError
 from ...kernels.cpu import tensor
 from ...params.tensor import ScalarParam
 from ..base import Operator, OperatorProperty
-from .common import ElementwiseProp, declare, no_gradient
+from .common import ElementwiseProp, as_scalar, declare, no_gradient
 
 __all__ = ["broadcast_shape"]
 
@@ -263,11 +263,7 @@ class ScalarOp(Operator):
         """The scalar as an array of the dtype that it is computed in, made once."""
         dtype = data.dtype if data.dtype.kind == "f" or self.params.is_int else np.dtype(np.float64)
         if self._scalar is None or self._scalar.dtype != dtype:
-            scalar = self.params.scalar
-            if dtype.kind == "f":
-                self._scalar = np.array(scalar, dtype)
-            else:  # as a C cast does it: -1 is 255 among uint8
-                self._scalar = np.array(int(scalar) & (2**64 - 1), np.uint64).astype(dtype)
+            self._scalar = as_scalar(self.params.scalar, dtype)
         return self._scalar
 
     def bind_forward(self, ctx, in_data, req, out_data, aux):

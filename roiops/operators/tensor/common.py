@@ -1,5 +1,7 @@
 """What the tensor operators share: axes, shapes known in part, and how families are declared."""
 
+import numpy as np
+
 from ...errors import ShapeError
 from ...registry import register
 from ..base import Operator, OperatorProperty, merge_shapes
@@ -7,6 +9,7 @@ from ..base import Operator, OperatorProperty, merge_shapes
 __all__ = [
     "ConstantGradientOp",
     "ElementwiseProp",
+    "as_scalar",
     "declare",
     "merge_all",
     "no_gradient",
@@ -35,6 +38,14 @@ def merge_all(prop: OperatorProperty, shapes, names=None):
             )
         merged, first = together, first or name
     return merged
+
+
+def as_scalar(number: float, dtype) -> np.ndarray:
+    """A number in the dtype of an array that it meets, cast as in C: -1 is 255 among uint8."""
+    dtype = np.dtype(dtype)
+    if dtype.kind in "iu":
+        return np.array(int(number) & (2**64 - 1), np.uint64).astype(dtype)
+    return np.array(number, dtype)
 
 
 def same_memory(one, other) -> bool:

@@ -17,7 +17,7 @@ from ...params.tensor import (
 )
 from ...registry import register
 from ..base import Operator, OperatorProperty, kernels, known, merge_shapes
-from .common import ConstantGradientOp
+from .common import ConstantGradientOp, as_scalar
 
 __all__ = []
 
@@ -257,8 +257,8 @@ class OneHotOp(ConstantGradientOp):
         rows = np.flatnonzero((index >= 0) & (index < p.depth))
 
         def compute(out):
-            out[...] = p.off_value
-            out.reshape(index.size, p.depth)[rows, index[rows]] = p.on_value
+            out[...] = as_scalar(p.off_value, out.dtype)
+            out.reshape(index.size, p.depth)[rows, index[rows]] = as_scalar(p.on_value, out.dtype)
 
         tensor.fill(out_data[0], req[0], compute)
 

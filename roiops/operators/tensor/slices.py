@@ -36,8 +36,13 @@ class SliceOp(ViewOp):
 
 
 def as_key(ranges) -> tuple:
-    """Slices of numbers as an index: a stop before the first entry is written None."""
-    return tuple(slice(s.start, None if s.stop < 0 else s.stop, s.step) for s in ranges)
+    """Slices of numbers as an index: a stop before the first entry is written None, and nothing as 0:0."""
+    return tuple(
+        slice(s.start, None if s.stop < 0 else s.stop, s.step)
+        if len(range(s.start, s.stop, s.step))
+        else slice(0, 0)
+        for s in ranges
+    )
 
 
 class SliceProp(OperatorProperty):
