@@ -42,7 +42,9 @@ def load(symbol, params=0, *, outputs=None, dtype=None, allow_missing: bool = Fa
     """
     source = str(symbol)
     if isinstance(symbol, str | Path):
-        path = Path(symbol) if Path(symbol).suffix == ".json" else Path(f"{symbol}-symbol.json")
+        path = Path(symbol)
+        if path.suffix != ".json" and not path.is_file():
+            path = Path(f"{symbol}-symbol.json")
         if isinstance(params, int):
             stem = str(path).removesuffix(".json").removesuffix("-symbol")
             params = f"{stem}-{params:04d}.params"
@@ -58,7 +60,11 @@ def load(symbol, params=0, *, outputs=None, dtype=None, allow_missing: bool = Fa
     whole = symbol
     if outputs is not None:
         internals = symbol.get_internals()
-        symbol = Group(internals[name] for name in ([outputs] if isinstance(outputs, str) else outputs))
+        wanted, every = [outputs] if isinstance(outputs, str) else list(outputs), internals.list_outputs()
+        for name in wanted:
+            if name not in every:
+                raise GraphError(f"{source}: there is no output {name!r}{nearest(name, every)}")
+        symbol = Group(internals[name] for name in wanted)
     order = graph.topological_order(symbol.heads)
     message = json_format.unsupported_message(order, source)
     if message:
@@ -140,7 +146,7 @@ class ArchivedModel:
         self._check_shape_names(shapes)
         given = {name: tuple(int(d) for d in shape) for name, shape in shapes.items()}
         inferred = graph.infer_shapes(self._order, given)
-        self._check_parameter_shapes(inferred)
+        self._check_parameter_shapes(inferred, given)
         given.update({name: tuple(array.shape) for name, array in self.params.items()})
         inferred = graph.infer_shapes(self._order, given)
         types = graph.infer_types(
@@ -176,7 +182,7 @@ class ArchivedModel:
                     f"(it takes {', '.join(self.input_names)})"
                 )
 
-    def _check_parameter_shapes(self, inferred) -> None:
+    def _check_parameter_shapes(self, inferred, given) -> None:
         wrong = []
         for node in self._order:
             if not node.is_variable or node.name not in self.params:
@@ -189,7 +195,9 @@ class ArchivedModel:
         if wrong:
             raise ShapeError(
                 f"{self.source}: parameters whose shape is not what the graph needs for these inputs: "
-                + "; ".join(wrong)
+                + "; ".join(
+                    [*wrong, *(f"{name} is {graph.format_shape(shape)}" for name, shape in given.items())]
+                )
             )
 
     def __call__(self, ctx=None, **inputs) -> list:
@@ -198,6 +206,7 @@ class ArchivedModel:
         Inputs may be NDArrays or NumPy arrays; they are converted to the dtype that the model needs. The
         bound graph is kept while the shapes stay.
         """
+        self._check_shape_names(inputs)
         missing = [name for name in self.input_names if name not in inputs]
         if missing:
             raise MXNetError(f"{self.source}: lacks the inputs {', '.join(missing)}")

@@ -53,7 +53,12 @@ def make_parser() -> argparse.ArgumentParser:
 
 def main(argv: list[str] | None = None) -> int:
     """Run one command; returns the exit code."""
-    args = make_parser().parse_args(argv)
+    parser = make_parser()
+    argv = sys.argv[1:] if argv is None else argv
+    if not argv:
+        parser.print_help(sys.stderr)
+        return 2
+    args = parser.parse_args(argv)
     show = args.traceback or os.environ.get("ROIOPS_TRACEBACK", "0") not in ("", "0")
     try:
         return args.execute(args) or 0

@@ -129,6 +129,8 @@ def read_symbol(path, problems: list[str] | None = None) -> tuple[Symbol, str | 
     ``problems`` collects what does not stop the rest from being looked at.
     """
     raw = Path(path).read_bytes()
+    if raw.startswith(nd.files.MAGIC):
+        raise FormatError(f"{path}: holds parameters, not a graph, which is a file such as model-symbol.json")
     try:
         text = raw.decode("utf-8")
     except UnicodeDecodeError as error:

@@ -185,7 +185,25 @@ def test_run_gives_other_outputs(roiops, model, picture):
     [
         (["--input", "data=none.png"], 1, "none.png: No such file or directory"),
         (["--input", "data=[1,"], 2, "--input data: not JSON values"),
-        (["--input", "x=[[1]]"], 1, "lacks the inputs data"),
+        (["--input", "x=[[1]]"], 1, "'x' is not an input of the model (it takes data)"),
+        (["--input", "dta=[[1]]"], 1, "'dta' is not an input of the model; did you mean 'data'?"),
+        (["--input", "data=[[1],[2,3]]"], 2, "not JSON values, or not in rows of one length"),
+        (
+            ["--input", "data=[[1]]", "--dtype", "float99"],
+            2,
+            "must be a dtype such as float32, got 'float99'",
+        ),
+        (
+            ["--input", "data=[[1]]", "--resize", "5"],
+            2,
+            "must be a height and a width such as 480,640, got '5'",
+        ),
+        (["--input", "data=[[1]]", "--resize", "5,0"], 2, "must be a whole number above 0, got '0'"),
+        (["--input", "data=[[1]]", "--short-side", "-1"], 2, "must be a whole number above 0, got '-1'"),
+        (["--input", "data=[[1]]", "--mean", "1,2"], 2, "one for each of 3 channels, got '1,2'"),
+        (["--input", "data=[[1]]", "--std", "1,0,1"], 2, "must not be 0, got '1,0,1'"),
+        (["--input", "data=[[1]]", "--box-stds", "1"], 2, "must be 4 numbers with commas between, got '1'"),
+        (["--input", "data=[[1]]", "--import", "no_such"], 1, "--import no_such: No module named 'no_such'"),
         (["--input", "data"], 2, "must be NAME=VALUE"),
         (["--input", "data=[[1]]", "--output", "o.txt"], 2, "--output must end in .npz or .json"),
         (["--input", "data=[[1]]", "--outputs", "fc_otput"], 1, "did you mean 'fc_output'"),
@@ -196,6 +214,56 @@ def test_run_says_what_is_wrong(roiops, model, arguments, code, message):
     got, _, err = roiops("run", *model, *arguments)
     assert got == code
     assert message in err
+
+
+@pytest.mark.parametrize(
+    ("contents", "message"),
+    [
+        (b"\x93NUMPY\x01\x00garbage", "not an array that NumPy can read without pickle"),
+        (np.array([{}]), "Object arrays cannot be loaded"),
+        (np.array(["a"]), "holds <U1, which are no numbers that a model takes"),
+    ],
+)
+def test_run_on_files_that_are_no_arrays_of_numbers(roiops, model, tmp_path, contents, message):
+    path = tmp_path / "x.npy"
+    if isinstance(contents, bytes):
+        path.write_bytes(contents)
+    else:
+        np.save(path, contents)
+    code, _, err = roiops("run", *model, "--input", f"data={path}")
+    assert code == 1
+    assert str(path) in err
+    assert message in err
+
+
+def test_a_model_may_be_named_by_its_prefix(roiops, model, tmp_path):
+    prefix, values = str(model[0]).removesuffix("-symbol.json"), "data=[[[[1]],[[2]],[[3]]]]"
+    want = roiops("run", *model, "--input", values)
+    assert roiops("run", prefix, model[1], "--input", values) == want
+    assert roiops("run", prefix, "0", "--input", values) == want
+    code, out, err = roiops("run", prefix, "--input", values)
+    assert (code, out) == want[:2]
+    assert err == f"roiops: the parameters are those of {model[1]}\n"
+    assert roiops("inspect", prefix) == roiops("inspect", model[0])
+    assert roiops("inspect", prefix, "--params", "0") == roiops("inspect", model[0], "--params", model[1])
+    code, _, err = roiops("inspect", tmp_path)
+    assert code == 1
+    assert f"{tmp_path}: no such file, and no {tmp_path}-symbol.json; a model is named by" in err
+    code, _, err = roiops("run", prefix, "7", "--input", values)
+    assert (code, err) == (1, f"roiops run: error: {prefix}-0007.params: No such file or directory\n")
+    model[1].unlink()
+    code, _, err = roiops("run", prefix, "--input", values)
+    assert code == 2
+    assert f"FILE.params is needed: none lies beside {model[0]}" in err
+
+
+def test_files_in_the_wrong_order(roiops, model):
+    code, _, err = roiops("run", model[1], model[0], "--input", "data=[[1]]")
+    assert code == 1
+    assert "holds parameters, not a graph, which is a file such as model-symbol.json" in err
+    code, _, err = roiops("run", model[0], model[0], "--input", "data=[[1]]")
+    assert code == 1
+    assert "offset 0: not an NDArray file, but what looks like JSON" in err
 
 
 def test_run_without_pillow(roiops, model, picture, monkeypatch):
@@ -352,6 +420,29 @@ def test_ops_suggests_near_names(roiops):
     assert "operator 'ROIAlin' is not registered; did you mean" in err
 
 
+def test_nothing_found_is_an_error(roiops):
+    assert roiops("ops", "--match", "zzz") == (
+        1,
+        "",
+        "roiops ops: error: no operator has 'zzz' in any of its names\n",
+    )
+    code, out, err = roiops("bench", "--match", "zzz")
+    assert (code, out) == (1, "")
+    assert "no ROI operator that is timed has 'zzz' in its name" in err
+
+
+def test_bench_needs_shapes(roiops, model):
+    code, _, err = roiops("bench", model[0])
+    assert code == 2
+    assert "--shape is needed for data" in err
+
+
+def test_no_command_is_the_help(roiops):
+    code, out, err = roiops()
+    assert (code, out) == (2, "")
+    assert "A first look at a model nobody remembers" in err
+
+
 def test_doctor(roiops):
     code, out, _ = roiops("doctor")
     assert code == 0
@@ -361,7 +452,16 @@ def test_doctor(roiops):
 
 
 def test_bench_of_a_model(roiops, model):
-    arguments = ["--params", model[1], "--shape", "data=1,3,2,2", "--seconds", "0", "--operators", "--json"]
+    arguments = [
+        "--params",
+        model[1],
+        "--shape",
+        "data=1,3,2,2",
+        "--seconds",
+        "1e-9",
+        "--operators",
+        "--json",
+    ]
     code, out, _ = roiops("bench", model[0], *arguments)
     assert code == 0
     names = [row["name"].split()[0] for row in json.loads(out)["results"]]
@@ -370,7 +470,7 @@ def test_bench_of_a_model(roiops, model):
 
 
 def test_bench_of_an_operator(roiops):
-    code, out, _ = roiops("bench", "--match", "ROIPooling", "--rois", 3, "--seconds", "0")
+    code, out, _ = roiops("bench", "--match", "ROIPooling", "--rois", 3, "--seconds", "1e-9")
     assert code == 0
     assert "ROIPooling forward and backward" in out
 

@@ -16,8 +16,9 @@ from collections import Counter
 
 import numpy as np
 
-from ..graph import topological_order
-from .common import add_device, add_import, import_modules, shape_argument, table
+from ..errors import MXNetError
+from ..graph import known, topological_order
+from .common import add_device, add_import, import_modules, model_files, positive, shape_argument, table
 
 SUMMARY = "time a saved model layer by layer, or the ROI operators"
 
@@ -32,9 +33,11 @@ def configure(parser) -> None:
         "--operators", action="store_true", help="also the time of each operator of the model"
     )
     parser.add_argument(
-        "--seconds", type=float, default=2.0, metavar="S", help="time for each figure (default 2)"
+        "--seconds", type=positive(float), default=2.0, metavar="S", help="time for each figure (default 2)"
     )
-    parser.add_argument("--rois", type=int, default=300, metavar="N", help="number of ROIs (default 300)")
+    parser.add_argument(
+        "--rois", type=positive(int), default=300, metavar="N", help="number of ROIs (default 300)"
+    )
     parser.add_argument(
         "--match", default="", metavar="TEXT", help="only ROI operators whose name holds this"
     )
@@ -46,6 +49,8 @@ def configure(parser) -> None:
 def execute(args) -> None:
     import_modules(args.imports)
     rows = _model(args) if args.symbol else _roi_operators(args)
+    if not rows:
+        raise MXNetError(f"--match: no ROI operator that is timed has {args.match!r} in its name")
     if args.json:
         print(json.dumps({"threads": _threads(), "results": rows}, indent=2))
         return
@@ -86,14 +91,20 @@ def _time(name: str, call, seconds: float) -> dict:
 
 def _model(args) -> list[dict]:
     from .. import archive
-    from ..inspection import read_symbol
+    from ..inspection import inspect_model, read_symbol
 
     shapes = dict(args.shape)
+    symbol_file, params = model_files(args.symbol, args.params)
+    needed = [
+        value.name for value in inspect_model(symbol_file, None, shapes).inputs if not known(value.shape)
+    ]
+    if needed and not shapes:
+        args.parser.error(f"--shape is needed for {', '.join(needed)}")
     if args.params:
-        model = archive.load(args.symbol, args.params)
+        model = archive.load(symbol_file, params)
         symbol, executor = model.symbol, model.bind(args.device, **shapes)
     else:
-        symbol, _ = read_symbol(args.symbol)
+        symbol, _ = read_symbol(symbol_file)
         executor = symbol.simple_bind(args.device, grad_req="null", **shapes)
         _fill(executor)
     forward = lambda: executor.forward(is_train=False)[0].wait_to_read()  # noqa: E731

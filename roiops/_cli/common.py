@@ -1,14 +1,30 @@
 """What several sub-commands share: arguments and how their values are written."""
 
 import argparse
+import glob
 import importlib
 import os
 import re
 import sys
+from pathlib import Path
+
+import numpy as np
 
 from ..context import Context
+from ..errors import MXNetError
 
-__all__ = ["add_device", "add_import", "device", "import_modules", "note", "shape_argument", "table"]
+__all__ = [
+    "add_device",
+    "add_import",
+    "device",
+    "dtype_name",
+    "import_modules",
+    "model_files",
+    "note",
+    "positive",
+    "shape_argument",
+    "table",
+]
 
 _NAMED = re.compile(r"^([^=]+)=(.+)$", re.DOTALL)
 
@@ -36,6 +52,52 @@ def numbers(text: str) -> tuple[float, ...]:
         return tuple(float(item) for item in text.split(","))
     except ValueError:
         raise argparse.ArgumentTypeError(f"must be numbers with commas between, got {text!r}") from None
+
+
+def positive(kind):
+    """A type of argument: numbers of this kind above 0."""
+
+    def read(text: str):
+        try:
+            value = kind(text)
+        except ValueError:
+            value = 0
+        if not 0 < value < float("inf"):
+            what = "whole number" if kind is int else "number"
+            raise argparse.ArgumentTypeError(f"must be a {what} above 0, got {text!r}")
+        return value
+
+    return read
+
+
+def dtype_name(text: str) -> str:
+    """The name of a dtype that NumPy knows."""
+    try:
+        return np.dtype(text).name
+    except TypeError:
+        raise argparse.ArgumentTypeError(f"must be a dtype such as float32, got {text!r}") from None
+
+
+def model_files(symbol: str, params: str | None = None) -> tuple[str, str | None]:
+    """The two files of a model. ``symbol`` may be what their names begin with, and ``params`` an epoch.
+
+    Without ``params`` those of the last epoch that lie beside the graph are taken, if there are any.
+    """
+    named_in_full = symbol.endswith(".json") or Path(symbol).is_file()
+    graph = symbol if named_in_full else f"{symbol}-symbol.json"
+    if not named_in_full and not Path(graph).is_file():
+        raise MXNetError(
+            f"{symbol}: no such file, and no {graph}; a model is named by its graph's file or by what comes "
+            "before -symbol.json"
+        )
+    prefix = graph.removesuffix(".json").removesuffix("-symbol")
+    if params is None:
+        folder = Path(prefix).parent
+        epochs = sorted(folder.glob(f"{glob.escape(Path(prefix).name)}-[0-9][0-9][0-9][0-9].params"))
+        return graph, str(epochs[-1]) if epochs else None
+    if params.isdecimal() and not Path(params).is_file():
+        params = f"{prefix}-{int(params):04d}.params"
+    return graph, params
 
 
 def device(text: str) -> Context:
@@ -66,7 +128,10 @@ def import_modules(names) -> None:
     if names and os.getcwd() not in sys.path:
         sys.path.insert(0, os.getcwd())
     for name in names:
-        importlib.import_module(name.removesuffix(".py"))
+        try:
+            importlib.import_module(name.removesuffix(".py"))
+        except ImportError as error:
+            raise MXNetError(f"--import {name}: {error}") from error
 
 
 def note(text: str) -> None:

@@ -4,7 +4,7 @@ Nothing is run and nothing is allocated for it. Operators that are not there are
 are parameters that are missing, left over, or of another shape than the graph needs.
 
   roiops inspect vgg-symbol.json
-  roiops inspect vgg-symbol.json --shape data=1,3,224,224
+  roiops inspect vgg-symbol.json --shape data=1,3,224,224      # or only: roiops inspect vgg ...
   roiops inspect vgg-symbol.json --params vgg-0000.params --shape data=1,3,224,224 --layers
   roiops inspect rcnn-symbol.json --import my_custom_operators --json
 
@@ -14,14 +14,18 @@ must be given for sizes, arithmetic and memory to be known; leaving them out is 
 
 import json
 
-from .common import add_import, import_modules, shape_argument
+from .common import add_import, dtype_name, import_modules, model_files, shape_argument
 
 SUMMARY = "operators, inputs, outputs, parameters, arithmetic and memory of a saved model"
 
 
 def configure(parser) -> None:
-    parser.add_argument("symbol", metavar="SYMBOL.json", help="the graph, as MXNet saved it in any version")
-    parser.add_argument("--params", metavar="FILE", help="its parameters, to be compared with the graph")
+    parser.add_argument(
+        "symbol", metavar="SYMBOL.json", help="the graph, of any MXNet; or what its name begins with"
+    )
+    parser.add_argument(
+        "--params", metavar="FILE", help="its parameters, or their epoch, to be compared with the graph"
+    )
     parser.add_argument(
         "--shape",
         action="append",
@@ -30,7 +34,9 @@ def configure(parser) -> None:
         metavar="NAME=N,...",
         help="shape of an input, such as data=1,3,600,800; repeat for each input",
     )
-    parser.add_argument("--dtype", metavar="TYPE", help="take the parameters to be converted to this")
+    parser.add_argument(
+        "--dtype", type=dtype_name, metavar="TYPE", help="take the parameters to be converted to this"
+    )
     add_import(parser)
     parser.add_argument(
         "--layers", action="store_true", help="also list every layer, with its output's shape"
@@ -44,13 +50,15 @@ def execute(args) -> int:
 
     import_modules(args.imports)
     shapes = dict(args.shape)
-    found = inspect_model(args.symbol, args.params, shapes, dtype=args.dtype)
+    symbol_file, params = model_files(args.symbol, args.params)
+    params = params if args.params else None
+    found = inspect_model(symbol_file, params, shapes, dtype=args.dtype)
     if args.json:
         print(json.dumps(found.to_dict(), indent=2))
     else:
         print(found)
     if args.layers and not found.unsupported:
-        symbol, _ = read_symbol(args.symbol)
+        symbol, _ = read_symbol(symbol_file)
         print()
         print_summary(symbol, shape=shapes)
     return 0 if found.runs else 1

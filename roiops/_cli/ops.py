@@ -8,6 +8,7 @@ Any of an operator's names will do:
 
 import json
 
+from ..errors import MXNetError
 from .common import add_import, import_modules, table
 
 SUMMARY = "the registered operators, or one with its inputs and parameters"
@@ -39,7 +40,9 @@ def execute(args) -> None:
     ]
     if args.json:
         print(json.dumps([_describe(prop, registry) for prop in found], indent=2))
-    elif found:
+    elif not found:
+        raise MXNetError(f"no operator has {args.match!r} in any of its names")
+    else:
         print(table((registry.public_name(prop.name), _summary(prop, registry)) for prop in found))
 
 

@@ -5,6 +5,8 @@
       --detections boxes.png
   roiops run final-symbol.json final-0010.params --input data=street.jpg --preset rcnn --output all.npz
   roiops run model-symbol.json model-0000.params --input data=batch.npy --outputs relu5_3_output
+  roiops run model --input data=cat.jpg        # model-symbol.json, and the last epoch that lies beside it
+  roiops run model 12 --input data=cat.jpg     # model-symbol.json and model-0012.params
 
 An input is NAME=FILE, with an image or a .npy array, or NAME=VALUES, with JSON such as [[600,800,1.5]]; given
 several times under one name, the arrays are joined into a batch. An input called im_info that is not given
@@ -16,12 +18,25 @@ Presets are how the published families take images; single flags override them:
   ssd    minus 123, 117, 104, RGB          mtcnn  (x - 127.5) / 128, BGR
 """
 
+import argparse
 import json
 from pathlib import Path
 
 import numpy as np
 
-from .common import add_device, add_import, import_modules, named, note, numbers, table
+from ..errors import FormatError, MXNetError
+from .common import (
+    add_device,
+    add_import,
+    dtype_name,
+    import_modules,
+    model_files,
+    named,
+    note,
+    numbers,
+    positive,
+    table,
+)
 from .images import PRESETS, Preprocessing, class_name, draw, read_image
 
 SUMMARY = "run a saved model on images or arrays; draw the boxes of a detector"
@@ -30,13 +45,41 @@ _ARRAYS = {".npy"}
 
 
 def _two(text: str) -> tuple[int, int]:
-    height, width = (int(item) for item in text.split(","))
+    sizes = text.split(",")
+    if len(sizes) != 2:
+        raise argparse.ArgumentTypeError(f"must be a height and a width such as 480,640, got {text!r}")
+    height, width = map(positive(int), sizes)
     return height, width
 
 
+def _per_channel(text: str) -> tuple[float, ...]:
+    values = numbers(text)
+    if len(values) not in (1, 3) or not np.isfinite(values).all():
+        raise argparse.ArgumentTypeError(f"must be one number, or one for each of 3 channels, got {text!r}")
+    return values
+
+
+def _divisors(text: str) -> tuple[float, ...]:
+    values = _per_channel(text)
+    if 0 in values:
+        raise argparse.ArgumentTypeError(f"must not be 0, got {text!r}")
+    return values
+
+
+def _four(text: str) -> tuple[float, ...]:
+    values = numbers(text)
+    if len(values) != 4:
+        raise argparse.ArgumentTypeError(f"must be 4 numbers with commas between, got {text!r}")
+    return values
+
+
 def configure(parser) -> None:
-    parser.add_argument("symbol", metavar="SYMBOL.json", help="the graph")
-    parser.add_argument("params", metavar="FILE.params", help="its parameters")
+    parser.add_argument(
+        "symbol", metavar="SYMBOL.json", help="the graph, or what the names of both begin with"
+    )
+    parser.add_argument(
+        "params", nargs="?", metavar="FILE.params", help="its parameters, or their epoch; the last by default"
+    )
     parser.add_argument(
         "--input",
         dest="inputs",
@@ -50,12 +93,18 @@ def configure(parser) -> None:
     images = parser.add_argument_group("images")
     images.add_argument("--preset", choices=PRESETS, default="raw", help="values for the flags below")
     images.add_argument("--resize", type=_two, metavar="H,W", help="resize to exactly this")
-    images.add_argument("--short-side", type=int, metavar="N", help="resize so that the short side is this")
-    images.add_argument("--max-side", type=int, metavar="N", help="but the long side no more than this")
+    images.add_argument(
+        "--short-side", type=positive(int), metavar="N", help="resize so that the short side is this"
+    )
+    images.add_argument(
+        "--max-side", type=positive(int), metavar="N", help="but the long side no more than this"
+    )
     images.add_argument("--color", choices=("rgb", "bgr"), help="order of the channels")
     images.add_argument("--scale", type=float, metavar="X", help="multiply the values 0 to 255 with this")
-    images.add_argument("--mean", type=numbers, metavar="A,B,C", help="then subtract this from the channels")
-    images.add_argument("--std", type=numbers, metavar="A,B,C", help="then divide them by this")
+    images.add_argument(
+        "--mean", type=_per_channel, metavar="A,B,C", help="then subtract this from the channels"
+    )
+    images.add_argument("--std", type=_divisors, metavar="A,B,C", help="then divide them by this")
     results = parser.add_argument_group("results")
     results.add_argument("--output", metavar="FILE", help="write the outputs to .npz or .json")
     results.add_argument("--detections", metavar="PICTURE", help="draw the boxes found on the image")
@@ -67,13 +116,17 @@ def configure(parser) -> None:
     )
     results.add_argument(
         "--box-stds",
-        type=numbers,
+        type=_four,
         default=(1.0, 1.0, 1.0, 1.0),
         metavar="A,B,C,D",
         help="what an R-CNN's box deltas are multiplied with (0.1,0.1,0.2,0.2 for weights saved as trained)",
     )
-    parser.add_argument("--dtype", metavar="TYPE", help="convert the parameters, such as float16 to float32")
-    parser.add_argument("--top", type=int, default=5, metavar="N", help="best classes to print (default 5)")
+    parser.add_argument(
+        "--dtype", type=dtype_name, metavar="TYPE", help="convert the parameters, such as float16 to float32"
+    )
+    parser.add_argument(
+        "--top", type=positive(int), default=5, metavar="N", help="best classes to print (default 5)"
+    )
     parser.add_argument("--json", action="store_true", help="print the summary as JSON")
     add_device(parser)
     add_import(parser)
@@ -85,8 +138,13 @@ def execute(args) -> int:
     import_modules(args.imports)
     if args.output and Path(args.output).suffix not in (".npz", ".json"):
         args.parser.error(f"--output must end in .npz or .json, got {args.output}")
-    outputs = [name.strip() for name in args.outputs.split(",")] if args.outputs else None
-    model = archive.load(args.symbol, args.params, outputs=outputs, dtype=args.dtype)
+    outputs = [name.strip() for name in args.outputs.split(",") if name.strip()] if args.outputs else None
+    symbol, params = model_files(args.symbol, args.params)
+    if params is None:
+        args.parser.error(f"FILE.params is needed: none lies beside {symbol}")
+    if args.params is None:
+        note(f"the parameters are those of {params}")
+    model = archive.load(symbol, params, outputs=outputs, dtype=args.dtype)
     inputs, images = _read_inputs(args)
     _fill_im_info(model, inputs, images)
     results = model(args.device, **inputs)
@@ -125,9 +183,9 @@ def _read_inputs(args):
             try:
                 array = np.asarray(json.loads(value), dtype=np.float32)
             except ValueError:
-                args.parser.error(f"--input {name}: not JSON values: {value}")
+                args.parser.error(f"--input {name}: not JSON values, or not in rows of one length: {value}")
         elif Path(value).suffix in _ARRAYS:
-            array = np.load(value, allow_pickle=False)
+            array = _read_array(value)
         else:
             image = read_image(value)
             array = how.apply(image)
@@ -140,6 +198,16 @@ def _read_inputs(args):
             args.parser.error(f"--input {name}: arrays of different shapes cannot be joined: {shapes}")
         joined[name] = np.concatenate(parts) if len(parts) > 1 else parts[0]
     return joined, images
+
+
+def _read_array(path: str) -> np.ndarray:
+    try:
+        array = np.load(path, allow_pickle=False)
+    except (ValueError, EOFError) as error:
+        raise FormatError(f"{path}: not an array that NumPy can read without pickle: {error}") from None
+    if array.dtype.kind not in "biuf":
+        raise FormatError(f"{path}: holds {array.dtype}, which are no numbers that a model takes")
+    return array
 
 
 def _fill_im_info(model, inputs, images) -> None:
@@ -168,7 +236,7 @@ def _write(path: str, found: dict) -> None:
 def _class_names(text: str | None) -> list[str]:
     if not text:
         return []
-    if Path(text).is_file():
+    if Path(text).is_file() or Path(text).suffix == ".txt":
         return [line.strip() for line in Path(text).read_text(encoding="utf-8").splitlines() if line.strip()]
     return [name.strip() for name in text.split(",")]
 
@@ -176,7 +244,6 @@ def _class_names(text: str | None) -> list[str]:
 def _draw_detections(args, found, inputs, images, classes):
     """The detections, in pixels of the images; the first image gets a picture."""
     from ..detections import find_detections
-    from ..errors import MXNetError
 
     if not images:
         raise MXNetError("--detections needs an image as input, to draw on")

@@ -31,6 +31,8 @@ from .ndarray import NDArray, from_any
 __all__ = ["load", "load_frombuffer", "save"]
 
 _FILE_MAGIC = 0x112
+#: What every file begins with.
+MAGIC = struct.pack("<QQ", _FILE_MAGIC, 0)
 _V1, _V2, _V3 = 0xF993FAC8, 0xF993FAC9, 0xF993FACA
 _DENSE, _ROW_SPARSE, _CSR = 0, 1, 2
 _NUM_AUX = {_DENSE: 0, _ROW_SPARSE: 1, _CSR: 2}
@@ -151,6 +153,9 @@ def _scan(reader: _Reader, has_storage: bool) -> list[_Entry]:
     """All entries, without their contents. ``has_storage``: whether a storage type follows 0xF993FAC9."""
     reader.stream.seek(0)
     reader.entry = None
+    if reader.stream.read(1) == b"{":
+        raise reader.fail("not an NDArray file, but what looks like JSON: a symbol's file, perhaps", 0)
+    reader.stream.seek(0)
     magic, _ = reader.numbers("QQ", "the head of the file")
     if magic != _FILE_MAGIC:
         raise reader.fail(f"not an NDArray file: it begins with {magic:#x} in place of {_FILE_MAGIC:#x}", 0)
