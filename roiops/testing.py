@@ -680,14 +680,12 @@ def check_consistency(
     if len(ctx_list) < 2 or len(symbols) != len(ctx_list):
         raise ValueError("check_consistency: needs two or more entries in ctx_list, and one symbol for each")
     executors = [s.simple_bind(grad_req=grad_req, **each) for s, each in zip(symbols, ctx_list, strict=True)]
-    args, aux = dict(arg_params or {}), dict(aux_params or {})
     rng = random.generator()
+    args, aux = dict(arg_params or {}), dict(aux_params or {})
     for name, value in sorted(executors[0].arg_dict.items()):
         if name not in args:
-            spread = (
-                rng.uniform(-0.92, 0.92, value.shape) if use_uniform else rng.standard_normal(value.shape)
-            )
-            args[name] = (spread * scale).astype(rand_type)
+            draw = rng.uniform(-0.92, 0.92, value.shape) if use_uniform else rng.standard_normal(value.shape)
+            args[name] = (draw * scale).astype(rand_type)
     heads = [
         rng.standard_normal(out.shape).astype(_coarsest(e.outputs[i].dtype for e in executors))
         for i, out in enumerate(executors[0].outputs)
@@ -699,26 +697,32 @@ def check_consistency(
     for number, run in enumerate(runs):
         if number == best and ground_truth is None:
             continue
-        for mode, found, wanted in zip(("", " (training)"), run, truth, strict=True):
-            for name, value in found.items():
-                if wanted.get(name) is None:
-                    continue
-                reference = _host(wanted[name])
-                coarse = _coarsest((exactness[number], exactness[best], value.dtype, reference.dtype))
-                try:
-                    assert_almost_equal(
-                        value,
-                        reference,
-                        _tolerance(rtol, coarse, get_rtol),
-                        _tolerance(atol, coarse, get_atol),
-                        (f"{name}{mode} of run {number}", "ground truth" if ground_truth else f"run {best}"),
-                        equal_nan,
-                    )
-                except AssertionError as error:
-                    if raise_on_err:
-                        raise
-                    warnings.warn(str(error), RuntimeWarning, stacklevel=2)
+        against = "ground truth" if ground_truth else f"run {best}"
+        dtypes = (exactness[number], exactness[best])
+        for error in _disagreements(run, truth, dtypes, (f"run {number}", against), rtol, atol, equal_nan):
+            if raise_on_err:
+                raise error
+            warnings.warn(str(error), RuntimeWarning, stacklevel=2)
     return {name: array(value, dtype=value.dtype) for each in runs[best] for name, value in each.items()}
+
+
+def _disagreements(run, truth, dtypes, labels, rtol, atol, equal_nan):
+    """For each array of a run that is not the one of its name, the error that says where.
+
+    Tolerances are those of the least exact of all dtypes involved.
+    """
+    for mode, found, wanted in zip(("", " (training)"), run, truth, strict=True):
+        for name, value in found.items():
+            if wanted.get(name) is None:
+                continue
+            reference = _host(wanted[name])
+            coarse = _coarsest((*dtypes, value.dtype, reference.dtype))
+            tolerances = _tolerance(rtol, coarse, get_rtol), _tolerance(atol, coarse, get_atol)
+            names = (f"{name}{mode} of {labels[0]}", labels[1])
+            try:
+                assert_almost_equal(value, reference, *tolerances, names, equal_nan)
+            except AssertionError as error:
+                yield error
 
 
 def _coarsest(dtypes) -> np.dtype:

@@ -325,6 +325,8 @@ class Symbol:
             ``"write"``, ``"add"`` or ``"null"``, for all or for each argument.
         aux_states : list or dict of NDArray, optional
             Auxiliary states.
+        group2ctx, shared_exec : optional
+            Accepted for MXNet's sake: a graph runs on one device, in memory of its own.
         """
         from ..executor import bind
 
@@ -344,7 +346,20 @@ class Symbol:
     ):
         """Infer all shapes from those given, allocate every array, and bind.
 
-        ``shared_exec`` lends its arrays where name, shape and dtype agree.
+        Parameters
+        ----------
+        ctx : Context, optional
+            Where it runs; the current context unless given.
+        grad_req : str, list or dict
+            ``"write"``, ``"add"`` or ``"null"``, for all or for each argument.
+        type_dict : dict of str to dtype, optional
+            Dtypes of inputs; float32 where nothing decides otherwise.
+        shared_exec : Executor, optional
+            Lends its arrays where name, shape and dtype agree.
+        stype_dict, group2ctx, shared_arg_names, shared_buffer : optional
+            Accepted for MXNet's sake.
+        **kwargs : tuple of int
+            Shapes of inputs by name.
         """
         from ..executor import simple_bind
 

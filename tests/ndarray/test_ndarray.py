@@ -387,7 +387,7 @@ def test_getitem_refuses_other_keys(x, key):
 def test_index_out_of_bounds(x):
     with pytest.raises(IndexError, match="index 5 is out of bounds for axis 0 with size 2"):
         x[5]
-    with pytest.raises(IndexError):
+    with pytest.raises(IndexError, match="index 7 is out of bounds for axis 0 with size 2"):
         x[nd.array([0, 7])]
 
 
