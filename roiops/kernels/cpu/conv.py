@@ -11,6 +11,7 @@ held: output rows are taken in blocks of about ``BLOCK`` bytes.
 import numpy as np
 
 from ..jit import njit, parallel, prange, split
+from . import conv_depthwise
 from .blas_vector import COLUMNS, ROWS
 from .conv_direct import Direct
 from .conv_winograd import Winograd
@@ -100,8 +101,8 @@ class _Depthwise:
         if other is not None and np.shares_memory(other, out):
             other = other.copy()
         limit = np.float32(floor if other is None else -np.inf)
-        depthwise_forward(
-            data[:, :, None], weight[:, :, None], *self._window, scale, shift, limit, out[:, :, None]
+        conv_depthwise.forward(
+            data[:, :, None], weight[:, :, None], self._window, scale, shift, limit, out[:, :, None]
         )
         if other is not None:
             out += other
@@ -120,17 +121,13 @@ def forward(data, weight, bias, window, groups, out):
     """``out[n, f] = bias[f] + sum over the window of weight[f] * data[n]``; ``bias`` may be None."""
     if out.size == 0:
         return
-    if _is_depthwise(data, weight, groups):
+    if conv_depthwise.is_depthwise(data, groups):
         ones, zeros = np.ones(len(weight), data.dtype), np.zeros(len(weight), data.dtype)
-        depthwise_forward(data, weight, *window, ones, zeros, data.dtype.type(-np.inf), out)
+        conv_depthwise.forward(data, weight, window, ones, zeros, -np.inf, out)
     else:
         _forward_blas(data, weight, window, groups, out)
     if bias is not None:
         out += bias.reshape(-1, 1, 1, 1)
-
-
-def _is_depthwise(data, weight, groups):
-    return groups == data.shape[1] and groups > 1
 
 
 def _forward_blas(data, weight, window, groups, out):
@@ -253,8 +250,8 @@ class BackwardData:
 
 def backward_data(grad_out, weight, window, groups, grad_data):
     """Write the gradient of the data (the transposed convolution of ``grad_out``) in the general way."""
-    if _is_depthwise(grad_data, weight, groups):
-        depthwise_backward_data(grad_out, weight, *window, grad_data)
+    if conv_depthwise.is_depthwise(grad_data, groups):
+        conv_depthwise.backward_data(grad_out, weight, window, grad_data)
         return
     kernel, stride, dilate, pad = window
     filters, per_group = len(weight) // groups, weight.shape[1]
@@ -275,8 +272,8 @@ def backward_data(grad_out, weight, window, groups, grad_data):
 
 def backward_weight(grad_out, data, window, groups, grad_weight):
     """Write the gradient of the weight."""
-    if _is_depthwise(data, grad_weight, groups):
-        depthwise_backward_weight(grad_out, data, *window, grad_weight)
+    if conv_depthwise.is_depthwise(data, groups):
+        conv_depthwise.backward_weight(grad_out, data, window, grad_weight)
         return
     filters, per_group = len(grad_weight) // groups, grad_weight.shape[1]
     grad_weight[...] = 0
@@ -289,107 +286,3 @@ def backward_weight(grad_out, data, window, groups, grad_weight):
             for start, stop, columns in _blocks(group, window, grad_out.shape[2:]):
                 np.matmul(rows[:, start:stop], columns.T, out=part)
                 matrix[g] += part
-
-
-# -- one filter, one channel -------------------------------------------------------------------------------
-
-
-@parallel
-def depthwise_forward(data, weight, kernel, stride, dilate, pad, scale, shift, floor, out):
-    """Convolution with as many groups as channels: each filter sees one channel. Finished as in Forward."""
-    _, channels, in_depth, in_height, in_width = data.shape
-    batch, filters, depth, height, width = out.shape
-    multiplier = filters // channels
-    for plane in prange(batch * filters):
-        n, f = split(plane, filters)
-        source = data[n, f // multiplier]
-        for od in range(depth):
-            for oh in range(height):
-                target = out[n, f, od, oh]
-                target[:] = 0
-                for kd in range(kernel[0]):
-                    z = od * stride[0] + kd * dilate[0] - pad[0]
-                    if z < 0 or z >= in_depth:
-                        continue
-                    for kh in range(kernel[1]):
-                        y = oh * stride[1] + kh * dilate[1] - pad[1]
-                        if y < 0 or y >= in_height:
-                            continue
-                        line = source[z, y]
-                        for kw in range(kernel[2]):
-                            left = kw * dilate[2] - pad[2]
-                            start, stop = _span(left, stride[2], in_width, width)
-                            tap = weight[f, 0, kd, kh, kw]
-                            if stride[2] == 1:
-                                for x in range(start, stop):
-                                    target[x] += tap * line[left + x]
-                            else:
-                                for x in range(start, stop):
-                                    target[x] += tap * line[left + x * stride[2]]
-                for x in range(width):
-                    value = target[x] * scale[f] + shift[f]
-                    target[x] = floor if value < floor else value
-
-
-@parallel
-def depthwise_backward_data(grad_out, weight, kernel, stride, dilate, pad, grad_data):
-    batch, channels, in_depth, in_height, in_width = grad_data.shape
-    _, filters, depth, height, width = grad_out.shape
-    multiplier = filters // channels
-    for plane in prange(batch * channels):
-        n, c = split(plane, channels)
-        pixels = grad_data[n, c]
-        pixels[:] = 0
-        for f in range(c * multiplier, (c + 1) * multiplier):
-            for od in range(depth):
-                for oh in range(height):
-                    head = grad_out[n, f, od, oh]
-                    for kd in range(kernel[0]):
-                        z = od * stride[0] + kd * dilate[0] - pad[0]
-                        if z < 0 or z >= in_depth:
-                            continue
-                        for kh in range(kernel[1]):
-                            y = oh * stride[1] + kh * dilate[1] - pad[1]
-                            if y < 0 or y >= in_height:
-                                continue
-                            line = pixels[z, y]
-                            for kw in range(kernel[2]):
-                                left = kw * dilate[2] - pad[2]
-                                start, stop = _span(left, stride[2], in_width, width)
-                                tap = weight[f, 0, kd, kh, kw]
-                                if stride[2] == 1:
-                                    for x in range(start, stop):
-                                        line[left + x] += tap * head[x]
-                                else:
-                                    for x in range(start, stop):
-                                        line[left + x * stride[2]] += tap * head[x]
-
-
-@parallel(fastmath={"reassoc"})
-def depthwise_backward_weight(grad_out, data, kernel, stride, dilate, pad, grad_weight):
-    _, channels, in_depth, in_height, in_width = data.shape
-    batch, filters, depth, height, width = grad_out.shape
-    multiplier = filters // channels
-    for f in prange(filters):
-        c = split(f, multiplier)[0]
-        grad_weight[f] = 0
-        for n in range(batch):
-            for od in range(depth):
-                for oh in range(height):
-                    head = grad_out[n, f, od, oh]
-                    for kd in range(kernel[0]):
-                        z = od * stride[0] + kd * dilate[0] - pad[0]
-                        if z < 0 or z >= in_depth:
-                            continue
-                        for kh in range(kernel[1]):
-                            y = oh * stride[1] + kh * dilate[1] - pad[1]
-                            if y < 0 or y >= in_height:
-                                continue
-                            line = data[n, c, z, y]
-                            for kw in range(kernel[2]):
-                                left = kw * dilate[2] - pad[2]
-                                start, stop = _span(left, stride[2], in_width, width)
-                                total = grad_weight[f, 0, kd, kh, kw]
-                                for x in range(start, stop):
-                                    total += head[x] * line[left + x * stride[2]]
-                                grad_weight[f, 0, kd, kh, kw] = total
