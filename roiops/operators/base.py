@@ -103,6 +103,8 @@ class OperatorProperty:
         number of them.
     zero_grad : tuple of str
         Arguments whose gradient is always zero. The executor fills zeros; backward gets ``"null"``.
+    own_types : tuple of str
+        Arguments whose dtype is their own, such as labels and indices. Unknown, it is that of the others.
     is_loss : bool
         Whether backward starts here and ignores the gradient of the outputs.
     backward_needs : tuple of str
@@ -138,6 +140,7 @@ class OperatorProperty:
     visible_outputs: int | None = None
     variadic: str | None = None
     zero_grad: tuple[str, ...] = ()
+    own_types: tuple[str, ...] = ()
     is_loss = False
     backward_needs: tuple[str, ...] = ("out_grad", "in_data", "out_data")
     inplace: dict[int, int] = {}
@@ -197,11 +200,13 @@ class OperatorProperty:
     def infer_type(self, in_types: list):
         """``(in_types, out_types)`` or ``(in_types, out_types, aux_types)``, None for unknown.
 
-        By default everything has the type of the first input whose type is known.
+        By default everything but ``own_types`` has the type of the first input whose type is known.
         """
-        dtype = self.common_type(in_types)
+        names = self.list_arguments()
+        own = [t if name in self.own_types else None for name, t in zip(names, in_types, strict=True)]
+        dtype = self.common_type([None if o else t for o, t in zip(own, in_types, strict=True)], names)
         return (
-            [dtype] * len(in_types),
+            [o or dtype for o in own],
             [dtype] * len(self.list_outputs()),
             [dtype] * len(self.list_auxiliary_states()),
         )

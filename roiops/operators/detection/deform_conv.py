@@ -35,7 +35,7 @@ class DeformableConvolutionOp(Operator):
             arrays.insert(2, None)
         return [*arrays, None] if self.params.no_bias else arrays
 
-    def _tiles(self, ctx, data, offset, mask, out_width):
+    def _tiles(self, ctx, data, offset, out_width):
         """For each tile: its image, its slice of positions, its tables and room for its columns."""
         p = self.params
         kernel = kernels("deform_conv", ctx.device)
@@ -83,9 +83,7 @@ class DeformableConvolutionOp(Operator):
         result = out if direct else np.empty(out.shape, data.dtype)
         flat = result.reshape(*out.shape[:2], offset.shape[2])
         groups, per_group = self.params.num_deformable_group, weight.shape[1]
-        for image, first, count, pixels, tables, columns in self._tiles(
-            ctx, data, offset, mask, out.shape[3]
-        ):
+        for image, first, count, pixels, tables, columns in self._tiles(ctx, data, offset, out.shape[3]):
             kernel.gather(data[image], mask[image], first, count, groups, pixels, tables[0], columns)
             for g, matrix in enumerate(weight):
                 part = columns[g * matrix.shape[1] : (g + 1) * matrix.shape[1], :count]
@@ -106,7 +104,7 @@ class DeformableConvolutionOp(Operator):
         per_group = weight.shape[1]
         column_grad = None
         for image, first, count, pixels, tables, columns in self._tiles(
-            ctx, data, offset, mask, out_grad[0].shape[3]
+            ctx, data, offset, out_grad[0].shape[3]
         ):
             if column_grad is None:
                 column_grad = self._buffer("column_grad", columns.shape, columns.dtype)

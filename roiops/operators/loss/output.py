@@ -23,13 +23,9 @@ __all__ = []
 class LossProp(OperatorProperty):
     """Base of losses on ``data`` and ``label``."""
 
-    arguments, zero_grad = ("data", "label"), ("label",)
+    arguments, zero_grad, own_types = ("data", "label"), ("label",), ("label",)
     is_loss = True
     inplace = {0: 0}
-
-    def infer_type(self, in_types):
-        data, label = in_types
-        return [data, label or data], [data]
 
 
 # -- softmax with cross-entropy --------------------------------------------------------------------------
@@ -191,7 +187,7 @@ class SoftmaxCrossEntropyProp(OperatorProperty):
     """The cross-entropy of softmax(data) with class labels, summed over the batch."""
 
     op = SoftmaxCrossEntropyOp
-    arguments, zero_grad = ("data", "label"), ("label",)
+    arguments, zero_grad, own_types = ("data", "label"), ("label",), ("label",)
     backward_needs = ("out_grad", "in_data")
     argument_docs = {"data": "scores, of shape (batch, classes)", "label": "class indices, of shape (batch,)"}
 
@@ -200,10 +196,6 @@ class SoftmaxCrossEntropyProp(OperatorProperty):
         self.check_ndim("data", shape, 2)
         label = shape[:1] if label is None else self.check_shape("label", label, shape[:1])
         return [shape, label], [(1,)]
-
-    def infer_type(self, in_types):
-        data, label = in_types
-        return [data, label or data], [data]
 
 
 # -- regression ------------------------------------------------------------------------------------------

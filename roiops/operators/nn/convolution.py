@@ -117,50 +117,71 @@ class ConvolutionOp(_ConvolutionBase):
             np.sum(head, axis=(0, 2, 3, 4), out=in_grad[2])
 
 
-@register("Convolution", "Convolution_v1", "_npx_convolution")
-class ConvolutionProp(FloatProperty):
-    """Slide a window over one to three spatial axes and take the weighted sum of what it covers."""
+class _ConvolutionBaseProp(FloatProperty):
+    """Both directions. What differs are the weight's shape, its channels and the sizes of the output."""
 
-    param, op = ConvolutionParam, ConvolutionOp
     arguments = ("data", "weight", "bias")
-    argument_docs = {
-        "data": "images, (batch, channels, *spatial)",
-        "weight": "filters, (num_filter, channels / num_group, *kernel)",
-        "bias": "one number for each filter; not with no_bias",
-    }
     backward_needs = ("out_grad", "in_data")
 
     def list_arguments(self):
         return self.arguments[:2] if self.params.no_bias else self.arguments
 
+    def weight_shape(self, channels: int) -> tuple:
+        """The shape of the weight for data of so many channels, channels second."""
+        raise NotImplementedError
+
+    def channels_of(self, weight) -> int:
+        """The channels of the data that a weight of this shape, channels second, is for."""
+        raise NotImplementedError
+
+    def sizes(self, data) -> tuple:
+        """The spatial shape of the output."""
+        raise NotImplementedError
+
     def infer_shape(self, in_shapes):
         p, last = self.params, self.params.channels_last
-        data = _channels_second(in_shapes[0], last)
-        weight = _channels_second(in_shapes[1], last)
-        if data is None:
+        if in_shapes[0] is None:
             return in_shapes, [None]
-        self.check_ndim("data", in_shapes[0], len(p.kernel) + 2)
-        if weight is not None:
-            self.check_ndim("weight", in_shapes[1], len(p.kernel) + 2)
+        for name, shape in zip(("data", "weight"), in_shapes, strict=False):
+            if shape is not None:
+                self.check_ndim(name, shape, len(p.kernel) + 2)
+        data, weight = (_channels_second(shape, last) for shape in in_shapes[:2])
         channels = data[1]
-        if channels == -1 and weight is not None and weight[1] != -1:
-            channels = weight[1] * p.num_group
+        if channels == -1 and weight is not None:
+            channels = self.channels_of(weight)
         if channels != -1 and channels % p.num_group:
             raise ShapeError(
                 f"{self.label}: data must have a multiple of num_group {p.num_group} channels, "
                 f"got shape {in_shapes[0]}"
             )
-        per_group = -1 if channels == -1 else channels // p.num_group
-        need = _layout((p.num_filter, per_group, *p.kernel), last)
         shapes = [
             _layout((data[0], channels, *data[2:]), last),
-            self.check_shape("weight", in_shapes[1], need),
+            self.check_shape("weight", in_shapes[1], _layout(self.weight_shape(channels), last)),
         ]
         if not p.no_bias:
             shapes.append(self.check_shape("bias", in_shapes[2], (p.num_filter,)))
-        return shapes, [_layout((data[0], p.num_filter, *self._spatial(data)), last)]
+        return shapes, [_layout((data[0], p.num_filter, *self.sizes(data)), last)]
 
-    def _spatial(self, data):
+
+@register("Convolution", "Convolution_v1", "_npx_convolution")
+class ConvolutionProp(_ConvolutionBaseProp):
+    """Slide a window over one to three spatial axes and take the weighted sum of what it covers."""
+
+    param, op = ConvolutionParam, ConvolutionOp
+    argument_docs = {
+        "data": "images, (batch, channels, *spatial)",
+        "weight": "filters, (num_filter, channels / num_group, *kernel)",
+        "bias": "one number for each filter; not with no_bias",
+    }
+
+    def weight_shape(self, channels):
+        p = self.params
+        return (p.num_filter, -1 if channels == -1 else channels // p.num_group, *p.kernel)
+
+    def channels_of(self, weight):
+        return -1 if weight[1] == -1 else weight[1] * self.params.num_group
+
+    def sizes(self, data):
         p = self.params
         sizes = []
         for size, kernel, stride, dilate, pad in zip(
@@ -173,7 +194,7 @@ class ConvolutionProp(FloatProperty):
                     f"got {data[2:]} padded by {p.axes(p.pad, 0)}"
                 )
             sizes.append(-1 if size == -1 else (size + 2 * pad - extent) // stride + 1)
-        return sizes
+        return tuple(sizes)
 
     def infer_shape_from_outputs(self, in_shapes, out_shapes):
         p, out = self.params, out_shapes[0]
@@ -227,46 +248,23 @@ def _border(params, sizes):
 
 
 @register("Deconvolution", "_npx_deconvolution")
-class DeconvolutionProp(FloatProperty):
+class DeconvolutionProp(_ConvolutionBaseProp):
     """The transpose of a convolution: each input pixel adds a weighted window to the output."""
 
     param, op = DeconvolutionParam, DeconvolutionOp
-    arguments = ("data", "weight", "bias")
     argument_docs = {
         "data": "images, (batch, channels, *spatial)",
         "weight": "filters, (channels, num_filter / num_group, *kernel)",
         "bias": "one number for each output channel; not with no_bias",
     }
-    backward_needs = ("out_grad", "in_data")
 
-    def list_arguments(self):
-        return self.arguments[:2] if self.params.no_bias else self.arguments
+    def weight_shape(self, channels):
+        return (channels, self.params.num_filter // self.params.num_group, *self.params.kernel)
 
-    def infer_shape(self, in_shapes):
-        p, last = self.params, self.params.channels_last
-        data = _channels_second(in_shapes[0], last)
-        if data is None:
-            return in_shapes, [None]
-        self.check_ndim("data", in_shapes[0], len(p.kernel) + 2)
-        weight = _channels_second(in_shapes[1], last)
-        channels = data[1]
-        if channels == -1 and weight is not None and len(weight) == len(data):
-            channels = weight[0]
-        if channels != -1 and channels % p.num_group:
-            raise ShapeError(
-                f"{self.label}: data must have a multiple of num_group {p.num_group} channels, "
-                f"got shape {in_shapes[0]}"
-            )
-        need = _layout((channels, p.num_filter // p.num_group, *p.kernel), last)
-        shapes = [
-            _layout((data[0], channels, *data[2:]), last),
-            self.check_shape("weight", in_shapes[1], need),
-        ]
-        if not p.no_bias:
-            shapes.append(self.check_shape("bias", in_shapes[2], (p.num_filter,)))
-        return shapes, [_layout((data[0], p.num_filter, *self._spatial(data)), last)]
+    def channels_of(self, weight):
+        return weight[0]
 
-    def _spatial(self, data):
+    def sizes(self, data):
         p = self.params
         target = p.axes(p.target_shape, 0)
         if any(target) and -1 in data[2:]:

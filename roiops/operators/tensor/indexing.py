@@ -97,7 +97,8 @@ class TakeProp(OperatorProperty):
     """The slices along an axis that the indices tell."""
 
     param, op = TakeParam, TakeAxisOp
-    arguments, zero_grad = ("a", "indices"), ("indices",)
+    arguments = ("a", "indices")
+    zero_grad = own_types = ("indices",)
     backward_needs = ("out_grad", "in_data")
     argument_docs = {"a": "the array", "indices": "which slices; fractions are cut off"}
 
@@ -106,9 +107,6 @@ class TakeProp(OperatorProperty):
         axis = self.check_axis("axis", self.params.axis, len(shape))
         out = None if indices is None else (*shape[:axis], *indices, *shape[axis + 1 :])
         return in_shapes, [out]
-
-    def infer_type(self, in_types):
-        return [in_types[0], in_types[1] or in_types[0]], [in_types[0]]
 
 
 class EmbeddingOp(TakeOp):
@@ -174,7 +172,8 @@ class PickProp(OperatorProperty):
     """One entry of each row along an axis, the one that the index tells."""
 
     param, op = PickParam, PickOp
-    arguments, zero_grad = ("data", "index"), ("index",)
+    arguments = ("data", "index")
+    zero_grad = own_types = ("index",)
     backward_needs = ("out_grad", "in_data")
     partial_shapes = True
     argument_docs = {"data": "the array", "index": "which entry; of the shape of data without the axis"}
@@ -191,9 +190,6 @@ class PickProp(OperatorProperty):
         if not (_agree(index, kept) or _agree(index, without)):
             raise ShapeError(f"{self.label}: index must have shape {without} or {kept}, got {tuple(index)}")
         return [shape, index], [kept if self.params.keepdims else without or (1,)]
-
-    def infer_type(self, in_types):
-        return [in_types[0], in_types[1] or in_types[0]], [in_types[0]]
 
 
 def _agree(one, other) -> bool:
@@ -237,6 +233,7 @@ class FillElementProp(OperatorProperty):
 
     op = FillElementOp
     arguments = zero_grad = ("lhs", "mhs", "rhs")
+    own_types = ("mhs", "rhs")
     backward_needs = ()
     argument_docs = {"lhs": "the matrix", "mhs": "new entries, one a row", "rhs": "their columns"}
 
@@ -245,9 +242,6 @@ class FillElementProp(OperatorProperty):
         self.check_ndim("lhs", lhs, 2)
         values = self.check_shape("mhs", values, lhs[:1])
         return [lhs, values, self.check_shape("rhs", index, lhs[:1])], [lhs]
-
-    def infer_type(self, in_types):
-        return [in_types[0], in_types[1] or in_types[0], in_types[2] or in_types[0]], [in_types[0]]
 
 
 class OneHotOp(ConstantGradientOp):
@@ -328,7 +322,8 @@ class GatherProp(OperatorProperty):
     """The slices of data at the places whose coordinates are the columns of indices."""
 
     op = GatherOp
-    arguments, zero_grad = ("data", "indices"), ("indices",)
+    arguments = ("data", "indices")
+    zero_grad = own_types = ("indices",)
     backward_needs = ("out_grad", "in_data")
     argument_docs = {
         "data": "the array",
@@ -345,9 +340,6 @@ class GatherProp(OperatorProperty):
                 f"{tuple(shape)}, got shape {tuple(indices)}"
             )
         return in_shapes, [(*indices[1:], *shape[indices[0] :]) or (1,)]
-
-    def infer_type(self, in_types):
-        return [in_types[0], in_types[1] or in_types[0]], [in_types[0]]
 
 
 class ScatterOp(IndexedOp):
@@ -374,7 +366,8 @@ class ScatterProp(OperatorProperty):
     """Zeros, with data at the places whose coordinates are the columns of indices; the last one stays."""
 
     param, op = ScatterParam, ScatterOp
-    arguments, zero_grad = ("data", "indices"), ("indices",)
+    arguments = ("data", "indices")
+    zero_grad = own_types = ("indices",)
     backward_needs = ("out_grad", "in_data")
     argument_docs = {"data": "what is stored", "indices": "coordinates, of shape (axes, ...)"}
 
@@ -389,9 +382,6 @@ class ScatterProp(OperatorProperty):
                 f"and shape {self.params.shape}, got {tuple(shape)}"
             )
         return in_shapes, [self.params.shape]
-
-    def infer_type(self, in_types):
-        return [in_types[0], in_types[1] or in_types[0]], [in_types[0]]
 
 
 class IndexCopyOp(Operator):
@@ -426,7 +416,8 @@ class IndexCopyProp(OperatorProperty):
     """old_tensor with the rows at index_vector replaced by those of new_tensor."""
 
     op = IndexCopyOp
-    arguments, zero_grad = ("old_tensor", "index_vector", "new_tensor"), ("index_vector",)
+    arguments = ("old_tensor", "index_vector", "new_tensor")
+    zero_grad = own_types = ("index_vector",)
     backward_needs = ("out_grad", "in_data")
     argument_docs = {
         "old_tensor": "the array",
@@ -441,11 +432,6 @@ class IndexCopyProp(OperatorProperty):
         self.check_ndim("index_vector", index, 1)
         new = self.check_shape("new_tensor", new, (index[0], *old[1:]))
         return [old, index, new], [old]
-
-    def infer_type(self, in_types):
-        old, index, new = in_types
-        self.common_type([old, new], ("old_tensor", "new_tensor"))
-        return [old, index or old, new or old], [old]
 
 
 class IndexArrayOp(ConstantGradientOp):
@@ -569,7 +555,8 @@ class WhereProp(OperatorProperty):
     """x where the condition is not 0, y elsewhere."""
 
     op = WhereOp
-    arguments, zero_grad = ("condition", "x", "y"), ("condition",)
+    arguments = ("condition", "x", "y")
+    zero_grad = own_types = ("condition",)
     backward_needs = ("out_grad", "in_data")
     argument_docs = {
         "condition": "of the shape of x, or one number for each of its rows",
@@ -597,8 +584,3 @@ class WhereProp(OperatorProperty):
         condition = whole or rows
         shape = whole or (*rows, *shape[1:])
         return [condition, shape, shape], [shape]
-
-    def infer_type(self, in_types):
-        condition, x, y = in_types
-        dtype = self.common_type([x, y], ("x", "y"))
-        return [condition or dtype, dtype, dtype], [dtype]

@@ -99,7 +99,8 @@ class SequenceProp(OperatorProperty):
     """Base of the sequence operators."""
 
     param = SequenceParam
-    arguments, zero_grad = ("data", "sequence_length"), ("sequence_length",)
+    arguments = ("data", "sequence_length")
+    zero_grad = own_types = ("sequence_length",)
     backward_needs = ("out_grad", "in_data")
     argument_docs = {
         "data": "the sequences, of shape (time, batch, ...)",
@@ -119,9 +120,6 @@ class SequenceProp(OperatorProperty):
             batch = (shape[1 - self.params.axis],)
             return [shape, self.check_shape("sequence_length", in_shapes[1], batch)], [self.result(shape)]
         return in_shapes, [self.result(shape)]
-
-    def infer_type(self, in_types):
-        return [in_types[0], *(t or in_types[0] for t in in_types[1:])], [in_types[0]]
 
 
 @register("SequenceMask")
