@@ -16,7 +16,7 @@ from . import graph
 from . import ndarray as nd
 from .context import current_context
 from .errors import GraphError, MXNetError, ShapeError, nearest
-from .inspection import free_variables, label_variables, read_params, read_symbol
+from .inspection import free_variables, label_variables, read_params, read_symbol, runnable_outputs
 from .symbol import Group, json_format
 
 __all__ = ["ArchivedModel", "load", "read_params"]
@@ -68,7 +68,11 @@ def load(symbol, params=0, *, outputs=None, dtype=None, allow_missing: bool = Fa
     order = graph.topological_order(symbol.heads)
     message = json_format.unsupported_message(order, source)
     if message:
-        raise GraphError(message)
+        others = ", ".join(repr(name) for name in runnable_outputs(order, symbol.heads))
+        hint = (
+            f"; outputs that can be computed without them: {others} (choose with outputs=)" if others else ""
+        )
+        raise GraphError(message + hint)
     _check_names(order, whole.list_inputs(), params, source, allow_missing)
     if dtype is not None:
         params = {name: array.astype(dtype, copy=False) for name, array in params.items()}

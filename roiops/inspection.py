@@ -24,6 +24,7 @@ __all__ = [
     "inspect_model",
     "read_params",
     "read_symbol",
+    "runnable_outputs",
 ]
 
 #: Input names under which operators take what training adjusts.
@@ -246,6 +247,8 @@ def inspect_model(symbol, params=None, shapes: dict[str, tuple] | None = None, *
     if complete and known_types and not result.unsupported:
         result.flops = count_flops(order, known)
         result.buffer_bytes = _buffer_bytes(order, symbol.heads, known, known_types)
+    elif result.unsupported and (others := runnable_outputs(order, symbol.heads)):
+        result.notes.append(f"outputs that can be computed without what cannot be run: {', '.join(others)}")
     elif not result.unsupported and not problems:
         open_inputs = [str(v) for v in result.inputs if not graph.known(v.shape)]
         if open_inputs:
@@ -264,6 +267,25 @@ def _supported(order) -> list:
         else:
             kept.append(node)
     return kept
+
+
+def runnable_outputs(order, heads) -> list[str]:
+    """Outputs that do without the operators that cannot be run.
+
+    They are those of the graph, or, where only its last operators cannot be run, such as a loss, what goes
+    into those.
+    """
+    supported = {id(node) for node in _supported(order)}
+    found = [node.output_name(index) for node, index in heads if id(node) in supported]
+    last = {id(node) for node, _ in heads}
+    if not found and all(id(node) in supported or id(node) in last for node in order):
+        inputs = (entry for node, _ in heads for entry in node.inputs)
+        found = [
+            node.output_name(index)
+            for node, index in inputs
+            if id(node) in supported and not node.is_variable
+        ]
+    return list(dict.fromkeys(found))
 
 
 def _infer(how, order, given, problems, *more) -> dict:

@@ -212,6 +212,28 @@ def test_operators_that_are_not_there_are_listed_at_once(tmp_path):
 # -- other ways of saving --------------------------------------------------------------------------------
 
 
+def test_what_runs_without_a_loss_that_is_not_there(tmp_path):
+    """The text recognisers of cnocr: probabilities beside a loss that MXNet has and this library has not."""
+    x = mx.sym.FullyConnected(mx.sym.Variable("data"), num_hidden=3, name="fc")
+    text = mx.sym.Group([mx.sym.softmax(x, name="prob"), mx.sym.MakeLoss(x, name="loss")]).tojson()
+    text = text.replace('"op": "MakeLoss"', '"op": "CTCLoss"')
+    prefix = save(
+        tmp_path, mx.sym.load_json(text), {"arg:fc_weight": np.ones((3, 2)), "arg:fc_bias": [0, 1, 2]}
+    )
+    with pytest.raises(
+        mx.MXNetError,
+        match=r"CTCLoss x1.*; outputs that can be computed without them: 'prob_output' \(choose",
+    ):
+        archive.load(prefix)
+    assert archive.load(prefix, outputs="prob_output")(data=np.ones((1, 2)))[0].shape == (1, 3)
+    found = inspect_model(f"{prefix}-symbol.json")
+    assert found.notes == ["outputs that can be computed without what cannot be run: prob_output"]
+    # A loss that is the only output: what goes into it.
+    graph = mx.sym.load_json(text)
+    found = inspect_model(mx.sym.Group([graph["loss_output"]]))
+    assert found.notes == ["outputs that can be computed without what cannot be run: fc_output"]
+
+
 def test_float16_models_run_in_float16(tmp_path):
     symbol = mx.sym.FullyConnected(mx.sym.Variable("data"), num_hidden=2, name="fc")
     params = {"arg:fc_weight": np.eye(2, dtype=np.float16), "arg:fc_bias": np.zeros(2, np.float16)}
