@@ -8,7 +8,11 @@ ROOT = Path(__file__).resolve().parent.parent
 RESULTS, DOCS = ROOT / "benchmarks" / "results", ROOT / "docs"
 BEGIN, END = "<!-- begin: made by benchmarks/report.py -->", "<!-- end: made by benchmarks/report.py -->"
 
-KINDS = {"align": "bilinear (ROIAlign, PSROIAlign)", "pool": "integer bins (ROIPooling, PSROIPooling)"}
+KINDS = {
+    "align": "bilinear (ROIAlign, PSROIAlign)",
+    "pool": "integer bins (ROIPooling, PSROIPooling)",
+    "moved": "deformed and rotated (DeformablePSROIPooling, RROIAlign)",
+}
 COLOURS = {"roiops": "#2a6fbb", "torchvision": "#e07b39", "mxnet": "#5b8c5a", "onnxruntime": "#9467bd"}
 NAMES = {"mxnet": "MXNet", "torchvision": "torchvision", "onnxruntime": "onnxruntime", "roiops": "roiops"}
 

@@ -3,7 +3,7 @@
     python benchmarks/roi_peer.py torchvision 1     # peer, threads
 
 Reads a JSON line ``{"workload": ..., "operator": ...}`` to set up, ``"forward"`` or ``"backward"`` to run and
-time that once, ``{"save": path}`` to store the output and gradient of the last; answers each with a line.
+time that once, ``{"save": path}`` to store the output and gradients of the last; answers each with a line.
 """
 
 import json
@@ -20,11 +20,12 @@ from roi_workloads import WORKLOADS, operators  # noqa: E402
 
 
 class Torchvision:
-    def __init__(self, work, operator, data, rois, head):
+    def __init__(self, work, operator, inputs, head):
         import torch
         import torchvision.ops as ops
 
         torch.set_num_threads(THREADS)
+        data, rois = inputs["data"], inputs["rois"]
         self.torch = torch
         self.data = torch.from_numpy(data).requires_grad_()
         rois, self.head = torch.from_numpy(rois), torch.from_numpy(head)
@@ -46,15 +47,15 @@ class Torchvision:
         (self.grad,) = self.torch.autograd.grad(self.recorded, self.data, self.head, retain_graph=True)
 
     def results(self):
-        return self.recorded.detach().numpy(), None if self.grad is None else self.grad.numpy()
+        return {"out": self.recorded.detach().numpy(), "data": self.grad.numpy()}
 
 
 class MXNet:
-    def __init__(self, work, operator, data, rois, head):
+    def __init__(self, work, operator, inputs, head):
         import mxnet as mx
 
         size = (work.pooled, work.pooled)
-        x, boxes = mx.sym.Variable("data"), mx.sym.Variable("rois")
+        x, boxes, moves = (mx.sym.Variable(name) for name in ("data", "rois", "trans"))
         symbol = {
             "ROIPooling": lambda: mx.sym.ROIPooling(x, boxes, pooled_size=size, spatial_scale=work.scale),
             "ROIAlign": lambda: mx.sym.contrib.ROIAlign(
@@ -63,30 +64,39 @@ class MXNet:
             "PSROIPooling": lambda: mx.sym.contrib.PSROIPooling(
                 x, boxes, spatial_scale=work.scale, output_dim=work.output_dim, pooled_size=work.pooled
             ),
+            "_contrib_DeformablePSROIPooling": lambda: mx.sym.contrib.DeformablePSROIPooling(
+                x, boxes, moves, **operator.arguments(work)
+            ),
+            "_contrib_RROIAlign": lambda: mx.sym.contrib.RROIAlign(x, boxes, **operator.arguments(work)),
         }[operator.name]()
         self.head = mx.nd.array(head)
-        self.grad = mx.nd.zeros(data.shape)
+        arrays = {name: mx.nd.array(array) for name, array in inputs.items()}
+        self.has_gradient = "mxnet" not in operator.forward_only
+        wanted = [name for name in arrays if name != "rois"] if self.has_gradient else []
+        self.grads = {name: mx.nd.zeros(arrays[name].shape) for name in wanted}
         self.executor = symbol.bind(
             mx.cpu(),
-            {"data": mx.nd.array(data), "rois": mx.nd.array(rois)},
-            args_grad={"data": self.grad},
-            grad_req={"data": "write", "rois": "null"},
+            arrays,
+            args_grad=self.grads,
+            grad_req={name: "write" if name in self.grads else "null" for name in arrays},
         )
 
     def forward(self):
-        self.executor.forward(is_train=True)
+        self.executor.forward(is_train=self.has_gradient)
         self.executor.outputs[0].wait_to_read()
 
     def backward(self):
         self.executor.backward(self.head)
-        self.grad.wait_to_read()
+        for grad in self.grads.values():
+            grad.wait_to_read()
 
     def results(self):
-        return self.executor.outputs[0].asnumpy(), self.grad.asnumpy()
+        grads = {name: grad.asnumpy() for name, grad in self.grads.items()}
+        return {"out": self.executor.outputs[0].asnumpy(), **grads}
 
 
 class Onnxruntime:
-    def __init__(self, work, operator, data, rois, head):
+    def __init__(self, work, operator, inputs, head):
         import onnx
         import onnxruntime
         from onnx import TensorProto, helper
@@ -95,6 +105,7 @@ class Onnxruntime:
             return helper.make_tensor_value_info(name, kind, array.shape)
 
         size = work.pooled
+        data, rois = inputs["data"], inputs["rois"]
         self.feed = {"data": data}
         if operator.name == "ROIPooling":
             node = helper.make_node(
@@ -129,7 +140,7 @@ class Onnxruntime:
         (self.out,) = self.session.run(["out"], self.feed)
 
     def results(self):
-        return self.out, None
+        return {"out": self.out}
 
 
 def main():
@@ -144,18 +155,16 @@ def main():
             run()
             answer = {"seconds": time.perf_counter() - start}
         elif "save" in request:
-            out, grad = current.results()
-            np.savez(request["save"], out=out, **({} if grad is None else {"grad": grad}))
+            np.savez(request["save"], **current.results())
         else:
             current = None  # frees the last before the next is made
             work = WORKLOADS[request["workload"]]
             operator = operators(work)[request["operator"]]
-            data, rois = work.inputs()
             channels = work.output_dim or work.shape[1]
             head = np.random.default_rng(1).standard_normal(
                 (work.rois, channels, work.pooled, work.pooled), dtype=np.float32
             )
-            current = peer(work, operator, data, rois, head)
+            current = peer(work, operator, operator.inputs(work), head)
         print(json.dumps(answer), flush=True)
 
 

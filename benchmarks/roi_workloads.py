@@ -13,6 +13,7 @@ class Workload:
     pooled: int
     scale: float
     output_dim: int = 0  # score maps
+    rotated: bool = False  # the boxes are turned for one more operator
 
     def inputs(self):
         """``(data, rois)``, the same in every process."""
@@ -31,7 +32,7 @@ WORKLOADS = {
     "C4 head": Workload((1, 1024, 38, 50), 300, (32, 600), 14, 1 / 16),
     "VGG head": Workload((1, 512, 38, 63), 300, (32, 600), 7, 1 / 16),
     "FPN P2": Workload((1, 256, 200, 272), 512, (16, 112), 7, 1 / 4),
-    "FPN P4": Workload((2, 256, 50, 68), 512, (100, 448), 7, 1 / 16),
+    "FPN P4": Workload((2, 256, 50, 68), 512, (100, 448), 7, 1 / 16, rotated=True),
     "Mask head": Workload((1, 256, 200, 272), 100, (32, 300), 14, 1 / 4),
     "R-FCN 21": Workload((1, 49 * 21, 38, 63), 300, (32, 600), 7, 1 / 16, 21),
     "R-FCN 81": Workload((1, 49 * 81, 38, 63), 300, (32, 600), 7, 1 / 16, 81),
@@ -42,14 +43,35 @@ WORKLOADS = {
 class Operator:
     """One operator as roiops has it, and the peers that compute the same (or, for timing only, nearly so)."""
 
-    kind: str  # "align" or "pool": what the bar is
+    kind: str  # "align" or "pool": what the bar is; "moved" for bins and boxes that move and turn
     name: str
     params: dict
     peers: tuple
     unlike: tuple = ()  # peers that time the same work but compute something else
+    forward_only: tuple = ("onnxruntime",)  # peers without a gradient
 
     def sampling(self):
         return self.params.get("sampling_ratio", 0)
+
+    def arguments(self, work):
+        """The parameters, with those that the workload decides."""
+        given = {"pooled_size": (work.pooled, work.pooled), "spatial_scale": work.scale}
+        if work.output_dim:
+            given["output_dim"] = work.output_dim
+        return {**given, **self.params}
+
+    def inputs(self, work):
+        """The arrays by name, with displacements or turned boxes where the operator takes such."""
+        data, rois = work.inputs()
+        random = np.random.default_rng(2017)
+        if self.name == "_contrib_DeformablePSROIPooling":
+            shape = (work.rois, 2, work.pooled, work.pooled)
+            return {"data": data, "rois": rois, "trans": random.uniform(-1, 1, shape).astype(np.float32)}
+        if self.name == "_contrib_RROIAlign":
+            near, far = rois[:, 1:3], rois[:, 3:5]
+            degrees = random.uniform(-90, 90, (work.rois, 1)).astype(np.float32)
+            rois = np.concatenate([rois[:, :1], (near + far) / 2, far - near, degrees], axis=1)
+        return {"data": data, "rois": rois}
 
 
 def _align(sampling, mode="avg"):
@@ -79,6 +101,19 @@ SCORE_MAPS = {
     ),
 }
 
+_DEFORMED = {"pooled_size": 7, "group_size": 7, "part_size": 7, "sample_per_part": 4, "trans_std": 0.1}
+MOVED = {
+    "DeformablePSROIPooling, 4": Operator("moved", "_contrib_DeformablePSROIPooling", _DEFORMED, ("mxnet",))
+}
+ROTATED = {
+    f"RROIAlign, {words}": Operator(
+        "moved", "_contrib_RROIAlign", {"sampling_ratio": ratio}, ("mxnet",), forward_only=("mxnet",)
+    )
+    for words, ratio in (("2", 2), ("adaptive", -1))
+}
+
 
 def operators(workload: Workload) -> dict:
-    return SCORE_MAPS if workload.output_dim else BOXES
+    if workload.output_dim:
+        return {**SCORE_MAPS, **MOVED}
+    return {**BOXES, **ROTATED} if workload.rotated else BOXES
