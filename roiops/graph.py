@@ -14,10 +14,12 @@ __all__ = [
     "Node",
     "argument_nodes",
     "auxiliary_nodes",
+    "check_unique_names",
     "format_shape",
     "infer_shapes",
     "infer_types",
     "known",
+    "operator_params",
     "topological_order",
 ]
 

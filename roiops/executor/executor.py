@@ -1,6 +1,7 @@
 """The Executor: a bound graph, its memory and its two flat lists of ready calls."""
 
 import functools
+import math
 import threading
 from collections import Counter
 
@@ -132,7 +133,7 @@ class Executor:
 
     def _bind_program(self, program):
         arrays = dict(self._seen)
-        self._allocate(program, self._specs, arrays)
+        self._allocate(program, arrays)
         bound = _Bound(program, arrays)
         self._ready_calls(bound)
         return bound
@@ -143,33 +144,38 @@ class Executor:
                 return self._grad_req[node.name]
         return "write"
 
-    def _allocate(self, program, specs, arrays) -> None:
+    def _spec(self, value):
+        """Shape and dtype of a value; those of a gradient are those of what it belongs to."""
+        return self._specs[value[1] if value[0] == "grad" else value]
+
+    def _nbytes(self, value) -> int:
+        shape, dtype = self._spec(value)
+        return math.prod(shape) * dtype.itemsize
+
+    def _allocate(self, program, arrays) -> None:
         """Give every internal value its memory, by the plan."""
         steps = program.plan_steps()
         zeros = program.zeros
-        sizes = {}
-        for step in steps:
-            for value in (*step.reads, *step.writes):
-                if value not in arrays and value not in zeros:
-                    shape, dtype = specs[value[1] if value[0] == "grad" else value]
-                    sizes[value] = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
+        sizes = {
+            value: self._nbytes(value)
+            for step in steps
+            for value in (*step.reads, *step.writes)
+            if value not in arrays and value not in zeros
+        }
         head_values = {(id(node), i) for node, i in self._heads}
         for value in program.head_grads:
             # The caller's gradient is copied in before the first step, so it lives from the start.
             if grad_of(value) not in arrays:
                 head_values.add(grad_of(value))
-                shape, dtype = specs[value]
-                sizes[grad_of(value)] = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
+                sizes[grad_of(value)] = self._nbytes(value)
         if program.head_grads:
             steps.insert(0, Step(writes=[grad_of(v) for v in program.head_grads if grad_of(v) in sizes]))
         slots, slot_sizes = plan(steps, sizes, head_values)
         blocks = [memory.zero_bytes(size, self._device) for size in slot_sizes]
         for value, slot in slots.items():
-            shape, dtype = specs[value[1] if value[0] == "grad" else value]
-            arrays[value] = memory.view_bytes(blocks[slot], shape, dtype)
+            arrays[value] = memory.view_bytes(blocks[slot], *self._spec(value))
         for value in zeros:
-            shape, dtype = specs[value[1]]
-            arrays[value] = devices.zeros(shape, dtype, self._device)
+            arrays[value] = devices.zeros(*self._spec(value), self._device)
         self.internal_bytes += sum(slot_sizes)
 
     def _ready_calls(self, bound) -> None:
@@ -425,7 +431,7 @@ class Executor:
                 raise ShapeError(f"reshape: the shape of {node.name} does not follow from those given")
             if array is None or tuple(array.shape) == shape:
                 return array
-            size = int(np.prod(shape, dtype=np.int64))
+            size = math.prod(shape)
             if size <= array.size and array.data.flags.c_contiguous:
                 return NDArray(array.data.reshape(-1)[:size].reshape(shape), self._device)
             return NDArray(devices.zeros(shape, array.dtype, self._device), self._device)

@@ -294,9 +294,7 @@ class Symbol:
         lines = [f"Symbol outputs: {', '.join(self.list_outputs())}"]
         for node in self._order():
             inputs = ", ".join(child.output_name(i) for child, i in node.inputs)
-            lines.append(
-                f"{node.op or 'Variable'}: {node.name}({inputs})" if node.op else f"Variable: {node.name}"
-            )
+            lines.append(f"{node.op}: {node.name}({inputs})" if node.op else f"Variable: {node.name}")
         return "\n".join(lines)
 
     # -- running -------------------------------------------------------------------------------------

@@ -123,17 +123,7 @@ def reshaped(label: str, shape, codes, reverse: bool = False) -> tuple:
         elif code == -4:
             if len(group) < 3:
                 fail("-4 needs the two numbers to split into")
-            whole, parts = take(), list(group[1:])
-            if parts == [-1, -1]:
-                fail("-4 cannot infer both parts")
-            if -1 in parts and whole != -1:
-                other = parts[1 - parts.index(-1)]
-                if other == 0 or whole % other:
-                    fail(f"{whole} cannot be split by {other}")
-                parts[parts.index(-1)] = whole // other
-            elif whole != -1 and parts[0] * parts[1] != whole:
-                fail(f"{whole} is not {parts[0]} * {parts[1]}")
-            out += parts
+            out += _split(take(), group[1:], fail)
         elif code < -4:
             fail(f"there is no code {code}")
         else:
@@ -149,6 +139,25 @@ def reshaped(label: str, shape, codes, reverse: bool = False) -> tuple:
     if not unknown and math.prod(out) != math.prod(shape):
         fail(f"{math.prod(shape)} entries cannot become {math.prod(out)}")
     return tuple(out[::step])
+
+
+def _split(whole, parts, fail) -> tuple:
+    """What the code -4 makes of an axis of length ``whole``, which may be unknown: two axes."""
+    if parts == (-1, -1):
+        fail("-4 cannot infer both parts")
+    if min(parts) < -1:
+        fail(f"-4 cannot split into {min(parts)}")
+    if whole == -1:
+        return parts
+    one, other = parts
+    if -1 in parts:
+        given = max(parts)  # the other one is the -1
+        if given == 0 or whole % given:
+            fail(f"{whole} cannot be split by {given}")
+        return (whole // given, other) if one == -1 else (one, whole // given)
+    if one * other != whole:
+        fail(f"{whole} is not {one} * {other}")
+    return parts
 
 
 def _from_target_shape(label, shape, target, keep_highest):

@@ -81,6 +81,13 @@ REFUSED = [
         ShapeError,
         "Reshape",
         [(2, 3)],
+        {"shape": (-4, -1, -2, 3)},
+        "shape (-4, -1, -2, 3) does not fit data of shape (2, 3): -4 cannot split into -2",
+    ),
+    (
+        ShapeError,
+        "Reshape",
+        [(2, 3)],
         {"shape": (5,)},
         "shape (5,) does not fit data of shape (2, 3): 6 entries cannot become 5",
     ),
