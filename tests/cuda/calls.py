@@ -8,7 +8,7 @@ from roiops.operators.base import OpContext
 from roiops.operators.imperative import Invocation
 from roiops.registry import get
 
-__all__ = ["agree", "from_peer", "invoke", "random_cases", "results"]
+__all__ = ["agree", "bits_of", "from_bits", "from_peer", "invoke", "random_cases", "results"]
 
 
 def invoke(name, params, arrays, device=None):
@@ -47,6 +47,17 @@ def agree(found, expected, what, terms=None):
     if wrong.any() and terms is not None:
         wrong = ~(apart <= tolerance * np.maximum(most, terms()[finite]))
     assert not wrong.any(), f"{what}: {found[finite][wrong][:5]}, not {expected[finite][wrong][:5]}"
+
+
+def bits_of(array):
+    """The nearest bfloat16s, ties to even, as their bits."""
+    bits = array.astype(np.float32).view(np.uint32).astype(np.uint64)
+    return ((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16).astype(np.uint16)
+
+
+def from_bits(bits):
+    """The float32s that are those bfloat16s."""
+    return (bits.astype(np.uint32) << 16).view(np.float32)
 
 
 # -- peers' cases ----------------------------------------------------------------------------------------

@@ -5,6 +5,7 @@ import types
 
 import numpy as np
 import pytest
+from calls import bits_of, from_bits
 
 import roiops as mx
 from roiops.errors import DTypeError, MXNetError
@@ -55,16 +56,6 @@ def library(monkeypatch):
 
 def on_the_gpu(array):
     return mx.nd.array(array, ctx=mx.gpu(0))
-
-
-def bits_of(array):
-    """The nearest bfloat16s, ties to even, as their bits."""
-    bits = array.astype(np.float32).view(np.uint32).astype(np.uint64)
-    return ((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16).astype(np.uint16)
-
-
-def wide(bits):
-    return (bits.astype(np.uint32) << 16).view(np.float32)
 
 
 def align(data, rois=ROIS, **more):
@@ -118,7 +109,7 @@ def test_out_is_written_in_place():
 @pytest.mark.parametrize("mode", ["avg", "max"])
 def test_bfloat16(mode):
     bits = bits_of(DATA)
-    expected = align(on_the_gpu(wide(bits)), on_the_gpu(ROIS), mode=mode).asnumpy()
+    expected = align(on_the_gpu(from_bits(bits)), on_the_gpu(ROIS), mode=mode).asnumpy()
     out = align(Tensor(bits, bfloat16=True), Tensor(ROIS), mode=mode)
     assert (type(out), out.bfloat16) == (Tensor, True)
     np.testing.assert_array_equal(out.array, bits_of(expected))

@@ -4,7 +4,7 @@ import os
 
 import numpy as np
 import pytest
-from calls import agree, answers_of_the_cpu, invoke, random_cases, results
+from calls import agree, answers_of_the_cpu, bits_of, from_bits, invoke, random_cases, results
 from roi_cases import SEPARABLE
 
 from roiops.errors import DataError, DTypeError
@@ -89,16 +89,6 @@ def test_dtypes(label, dtype):
     for key, value in found.items():
         # float16 is computed with as float32 and rounded once.
         agree(value, expected[key].astype(value.dtype), key)
-
-
-def bits_of(array):
-    """The nearest bfloat16s, ties to even, as their bits."""
-    bits = array.astype(np.float32).view(np.uint32).astype(np.uint64)
-    return ((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16).astype(np.uint16)
-
-
-def from_bits(bits):
-    return (bits.astype(np.uint32) << 16).view(np.float32)
 
 
 @pytest.mark.parametrize("dialect", ["ROIAlign/mmcv", "ROIPooling/mxnet"])
