@@ -1,8 +1,11 @@
 """Sharing memory with PyTorch tensors on the CPU, where PyTorch is installed."""
 
-import numpy as np
+import re
+from pathlib import Path
+
 import pytest
 
+import roiops
 from roiops import nd
 from roiops.errors import DTypeError
 
@@ -36,12 +39,37 @@ def test_transposed_tensor_is_seen_without_copying():
     assert array.asnumpy().tolist() == tensor.T.tolist()
 
 
-def test_operators_take_tensors():
+def test_operators_give_tensors_for_tensors():
     result = nd.exp(torch.zeros(2, dtype=torch.float64))
-    assert (result.dtype, result.asnumpy().tolist()) == (np.float64, [1, 1])
+    assert (type(result), result.dtype, result.tolist()) == (torch.Tensor, torch.float64, [1, 1])
     assert (nd.ones((2,)) + torch.ones(2)).asnumpy().tolist() == [2, 2]
+    target = torch.zeros(2)
+    assert nd.exp(torch.zeros(2), out=target) is target
+    assert target.tolist() == [1, 1]
+
+
+def test_a_tensor_that_requires_a_gradient_must_be_detached():
+    with pytest.raises(BufferError, match="detach"):
+        nd.exp(torch.zeros(2, requires_grad=True))
+
+
+def test_the_autograd_function_of_the_documentation():
+    page = (Path(__file__).parents[2] / "docs" / "gpu.md").read_text()
+    (recipe,) = re.findall(r"^```py\n(.*?)^```", page, re.M | re.S)
+    names = {"torch": torch, "mx": roiops}
+    exec(recipe, names)
+    data = torch.randn(1, 2, 8, 8, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    rois = torch.tensor([[0, 1, 2, 13, 11]], dtype=torch.float64)
+    params = {"pooled_size": (3, 3), "spatial_scale": 0.5, "sampling_ratio": 2}
+    assert torch.autograd.gradcheck(
+        lambda data: names["ROIOperator"].apply(data, rois, "ROIAlign", params), (data.requires_grad_(),)
+    )
 
 
 def test_bfloat16_is_refused_by_name():
     with pytest.raises(DTypeError, match="from_dlpack: NumPy cannot take the array"):
         nd.from_dlpack(torch.zeros(2, dtype=torch.bfloat16))
+    with pytest.raises(
+        DTypeError, match="exp: data is bfloat16, which NumPy has not; give float32 or float16"
+    ):
+        nd.exp(torch.zeros(2, dtype=torch.bfloat16))
