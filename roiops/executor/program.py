@@ -6,7 +6,7 @@ decided here from names, shapes and types; no array is touched.
 
 from dataclasses import dataclass, field
 
-from ..errors import DeviceError, GraphError
+from ..errors import GraphError
 from .plan import Step
 
 __all__ = ["BackwardStep", "ForwardStep", "Program", "build", "grad_of"]
@@ -115,11 +115,7 @@ def _forward(order, heads, device) -> list[ForwardStep]:
         if node.is_variable:
             continue
         prop = node.require_prop()
-        if device.device_type.split("_")[0] not in prop.devices:
-            raise DeviceError(
-                f"{prop.label}: has no kernel for {device}; it runs on "
-                f"{' and '.join(prop.devices)}. Bind the graph to cpu() or leave that node out."
-            )
+        prop.check_device(device)
         values = [(id(child), index) for child, index in node.inputs]
         count = len(prop.list_arguments())
         outputs = [(id(node), i) for i in range(len(prop.list_outputs()))]

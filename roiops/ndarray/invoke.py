@@ -3,7 +3,7 @@
 import numpy as np
 
 from ..context import Context
-from ..errors import DeviceError, DTypeError, MXNetError, ShapeError
+from ..errors import DTypeError, MXNetError, ShapeError
 from ..operators.base import OpContext, OperatorProperty
 from ..operators.imperative import infer
 from ..operators.roi.base import stored
@@ -82,8 +82,7 @@ def run(prop_class, given: dict, arrays: list, ctx: Context, out=None, names=Non
     """
     plan = _plan_for(prop_class, given, arrays, names, types)
     prop = plan.prop
-    if ctx.device_type not in prop.devices and ctx.is_gpu:
-        raise DeviceError(f"{prop.label}: runs on {' and '.join(prop.devices)}, not on {ctx}")
+    prop.check_device(ctx)
     count = len(plan.in_shapes)
     inputs, aux = arrays[:count], arrays[count:]
     outputs = [None] * len(plan.reqs)

@@ -10,7 +10,7 @@ import importlib
 import numpy as np
 
 from ..context import Context, cpu
-from ..errors import DTypeError, ShapeError
+from ..errors import DeviceError, DTypeError, ShapeError
 from ..params import Parameter
 from ..shapes import known, merge_shapes
 
@@ -252,6 +252,13 @@ class OperatorProperty:
             words = f"({words},)" if len(need) == 1 else f"({words})"
             raise ShapeError(f"{self.label}: {name} must have shape {words}, got {shape}")
         return merged
+
+    def check_device(self, device: Context) -> None:
+        """Raise unless the operator runs on a device."""
+        if ("gpu" if device.is_gpu else "cpu") not in self.devices:
+            raise DeviceError(
+                f"{self.label}: has no kernel for {device}; it runs on {' and '.join(self.devices)}"
+            )
 
     # -- making the operator -------------------------------------------------------------------------
 
