@@ -139,14 +139,14 @@ def docstring(prop: type, front: FrontEnd = _EITHER) -> str:
     if prop.variadic:
         lines += [f"*data : {front.inputs}", "    Any number of inputs."]
     for name in () if prop.variadic else prop.arguments:
-        lines += [f"{name} : {front.inputs}", *_indent(prop.argument_docs.get(name, "Input."))]
+        lines += [f"{name} : {front.inputs}", *_indent(prop.argument_docs.get(name, ""))]
     for name in prop.aux:
-        lines += [f"{name} : {front.inputs}", *_indent(prop.argument_docs.get(name, "Auxiliary state."))]
+        lines += [f"{name} : {front.inputs}", *_indent(prop.argument_docs.get(name, "auxiliary state"))]
     for name, field in prop.param.fields.items():
         if name == prop.variadic:
             continue
         default = "required" if field.default is REQUIRED else f"default {field.default!r}"
-        lines += [f"{name} : {field.need}, {default}", *_indent(field.doc or "See MXNet's documentation.")]
+        lines += [f"{name} : {field.need}, {default}", *_indent(field.doc)]
     for name, kind, text in front.keywords:
         if name not in prop.param.fields:
             lines += [f"{name} : {kind}", *_indent(text)]
@@ -163,6 +163,8 @@ def docstring(prop: type, front: FrontEnd = _EITHER) -> str:
 
 
 def _indent(text: str) -> list[str]:
+    if not text:
+        return []
     text = text[:1].upper() + text[1:]
     text += "" if text.endswith((".", "?", "!")) else "."
     return textwrap.wrap(text, 90, initial_indent="    ", subsequent_indent="    ")

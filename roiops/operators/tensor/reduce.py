@@ -229,6 +229,7 @@ class MomentsProp(OperatorProperty):
     """Mean and variance over axes."""
 
     param, op = MomentsParam, MomentsOp
+    argument_docs = {"data": "the array"}
     outputs = ("output0", "output1")
     partial_shapes = True
 
