@@ -202,7 +202,8 @@ class BatchTakeProp(PickProp):
     """One entry of each row of a matrix."""
 
     param, op = PickParam, PickOp
-    arguments, zero_grad = ("a", "indices"), ("indices",)
+    arguments = ("a", "indices")
+    zero_grad = own_types = ("indices",)
     partial_shapes = False
     argument_docs = {"a": "the matrix", "indices": "which entry of each row"}
 
