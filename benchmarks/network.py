@@ -1,11 +1,12 @@
-"""Networks at 1x3x600x800 against real MXNet 1.9.1 (oneDNN), forward, for inference.
+"""Networks at 1x3x600x800 against real MXNet 1.9.1 (oneDNN): inference, and training at half the size.
 
     python benchmarks/network.py                          # all networks, with 1 and with 2 threads
     python benchmarks/network.py --networks vgg16 --threads 1
 
 Both sides run the same symbol code in processes of their own, with the same weights and as many threads, and
-take turns, one forward pass each. Their outputs must agree before anything is timed. tools/peers.py sets up
-MXNet. The result is written to benchmarks/results/network.{json,md}.
+take turns, one pass each: forward, or forward and backward to the gradients of all weights. Their results
+must agree before anything is timed. tools/peers.py sets up MXNet. The result is written to
+benchmarks/results/network.{json,md}.
 """
 
 import argparse
@@ -101,22 +102,36 @@ def faster_rcnn_vgg16(mx):
     return mx.sym.Group([score, boxes, rois, classes, deltas])
 
 
-NETWORKS = {f.__name__: f for f in (vgg16, resnet50, faster_rcnn_vgg16)}
-#: Outputs before any sorting; what comes after may differ where two scores are within rounding.
-COMPARED = {"vgg16": 1, "resnet50": 1, "faster_rcnn_vgg16": 2}
+def vgg16_training(mx):
+    return vgg16_features(mx)
+
+
+def resnet50_training(mx):
+    return resnet50(mx)
+
+
+NETWORKS = {f.__name__: f for f in (vgg16, resnet50, faster_rcnn_vgg16, vgg16_training, resnet50_training)}
+#: Outputs before any sorting; what comes after may differ where two scores are within rounding. Of training,
+#: the output and the gradient of the last convolution's weight: earlier ones depend on which of two entries
+#: within rounding a pooling window takes, and on which side of 0 one is.
+COMPARED = {"vgg16": 1, "resnet50": 1, "faster_rcnn_vgg16": 2, "vgg16_training": 2, "resnet50_training": 2}
 
 
 # -- one side, in a process of its own -----------------------------------------------------------------------
 
 
 def work(library, name, folder):
-    """Bind, write the outputs to ``folder``, then time one forward pass for each line of input."""
+    """Bind, write the results to ``folder``, then time one pass for each line of input."""
     mx = importlib.import_module(library)
     net = NETWORKS[name](mx)
-    shapes = {"data": (1, 3, HEIGHT, WIDTH)}
+    training = name.endswith("_training")
+    part = 2 if training else 1
+    shapes = {"data": (1, 3, HEIGHT // part, WIDTH // part)}
     if "im_info" in net.list_arguments():
         shapes["im_info"] = (1, 3)
-    executor = net.simple_bind(mx.cpu(), grad_req="null", **shapes)
+    trained = [each for each in net.list_arguments() if training and each not in shapes]
+    requests = {each: "write" if each in trained else "null" for each in net.list_arguments()}
+    executor = net.simple_bind(mx.cpu(), grad_req=requests, **shapes)
     rng = np.random.RandomState(0)
     for array_name in sorted(executor.arg_dict):
         array = executor.arg_dict[array_name]
@@ -132,8 +147,15 @@ def work(library, name, folder):
         value = rng.uniform(0.5, 1.5, executor.aux_dict[array_name].shape).astype(np.float32)
         executor.aux_dict[array_name][:] = value
 
+    last = [each for each in trained if each.endswith("weight")][-1:]
+
     def run():
-        return [output.asnumpy() for output in executor.forward(is_train=False)]
+        executor.forward(is_train=training)
+        if training:
+            # The gradient of half the sum of squares: it is 0 where rounding decides whether ReLU passes it.
+            executor.backward([executor.outputs[0].copy()])
+        mx.nd.waitall()
+        return [each.asnumpy() for each in (*executor.outputs, *(executor.grad_dict[each] for each in last))]
 
     np.savez(Path(folder) / (library + ".npz"), *run())
     for _ in range(2):
@@ -226,8 +248,9 @@ def markdown(result):
     lines = [
         f"# Networks at 1x3x{HEIGHT}x{WIDTH} against MXNet 1.9.1 with oneDNN",
         "",
-        "`python benchmarks/network.py`, {date}, {machine}, {versions}; forward, median of {rounds} rounds "
-        "that take turns. The ratio is the median over rounds of MXNet's time by ours; CPU time is that of "
+        "`python benchmarks/network.py`, {date}, {machine}, {versions}; forward, and for training forward "
+        "and backward at half the height and width; median of {rounds} rounds that take turns. The ratio is "
+        "the median over rounds of MXNet's time by ours; CPU time is that of "
         "all threads, waiting ones included. The difference is the worst of the outputs before any sorting, "
         "relative to the largest entry. Load average of the machine during the run: {load:.1f}.".format(
             **result
