@@ -457,11 +457,12 @@ class Executor:
         self._monitor, self._monitor_all = callback, monitor_all
 
     def debug_str(self) -> str:
-        """The steps of the program and the memory they use."""
+        """The steps of the program and their memory; scripts read the last lines, which are MXNet's."""
         counts = Counter(step.prop.name for step in self._program.forward)
         lines = [f"{step.name}: {step.prop.label}" for step in self._program.forward]
         lines.append(f"{sum(counts.values())} operators, {len(self._program.backward)} backward steps")
-        lines.append(f"internal memory: {self.internal_bytes / 2**20:.3f} MiB")
+        lines.append(f"Total {self.internal_bytes >> 20} MB allocated")
+        lines.append("Total 0 TempSpace resource requested\n")
         return "\n".join(lines)
 
 

@@ -41,7 +41,7 @@ class Module(BaseModule):
     context : Context
         Where it runs; a list may hold one.
     work_load_list, group2ctxs, compression_params
-        MXNet's options for several devices; only their defaults are accepted.
+        MXNet's options for several devices. Groups may name the one device; compression is an error.
     fixed_param_names : list of str, optional
         Parameters that are not trained.
     state_names : list of str, optional
@@ -63,9 +63,15 @@ class Module(BaseModule):
     ):
         super().__init__(logger)
         contexts = as_list(context) or [current_context()]
-        if len(contexts) > 1 or group2ctxs or compression_params:
-            raise DeviceError(f"Module: runs on one device, got context={context}, group2ctxs={group2ctxs}")
         self._context = Context(contexts[0])
+        groups = [each for group in as_list(group2ctxs) for to in group.values() for each in as_list(to)]
+        elsewhere = any(Context(each) != self._context for each in groups)
+        if len(contexts) > 1 or elsewhere or compression_params:
+            raise DeviceError(
+                f"Module: runs on one device, got context={context}, group2ctxs={group2ctxs}, "
+                f"compression_params={compression_params}. One can take the batch of several as a whole: "
+                "context=mx.cpu() uses all processor cores"
+            )
         self._symbol = symbol
         self._data_names, self._label_names = list(data_names or ()), list(label_names or ())
         self._state_names, self._fixed = list(state_names or ()), set(fixed_param_names or ())

@@ -48,3 +48,6 @@ def onehot_encode(indices: NDArray, out: NDArray) -> NDArray:
     """Write the one-hot rows of ``indices`` into ``out``."""
     out[:] = apply("one_hot", indices, depth=out.shape[1])
     return out
+
+
+NDArray.split_v2 = split_v2  # a method as well, as in MXNet; unlike others it is no operator

@@ -306,6 +306,13 @@ def test_inference_of_a_long_chain_takes_the_memory_of_two_layers():
     assert chain(100, (50, 50)).internal_bytes == chain(2, (50, 50)).internal_bytes == 2 * 50 * 50 * 4
 
 
+def test_the_memory_stands_where_scripts_look_for_it():
+    """As in MXNet's memory examples: the third line from the end, its second word."""
+    text = chain(3, (1000, 1000)).debug_str()
+    assert text.splitlines()[0] == "layer0: transpose(layer0)"
+    assert text.split("\n")[-3] == "Total 7 MB allocated"  # two layers of 4,000,000 bytes
+
+
 def test_in_place_operators_share_one_buffer():
     net = mx.sym.Variable("x")
     for _ in range(50):

@@ -426,7 +426,9 @@ def test_mistakes_in_names_and_devices():
         mx.mod.Module(classifier(), fixed_param_names=["fc9_weight"])
     with pytest.raises(DeviceError, match="Module: runs on one device"):
         mx.mod.Module(classifier(), context=[mx.cpu(0), mx.cpu(1)])
-    module = mx.mod.Module(classifier(), context=[mx.cpu(0)])
+    with pytest.raises(DeviceError, match=r"context=mx.cpu\(\) uses all processor cores"):
+        mx.mod.Module(classifier(), context=mx.cpu(), group2ctxs={"a": mx.cpu(), "b": [mx.cpu(1)]})
+    module = mx.mod.Module(classifier(), context=[mx.cpu(0)], group2ctxs={"a": mx.cpu(), "b": [mx.cpu(0)]})
     with pytest.raises(GraphError, match=r"data_shapes are of \['image'\], data_names are \['data'\]"):
         module.bind([("image", (1, 4))])
     with pytest.warns(UserWarning, match=r"label_shapes are of \['label'\], label_names are"):
