@@ -150,10 +150,10 @@ def read_params(path) -> tuple[dict, dict]:
     arg, aux = {}, {}
     for name, array in loaded.items():
         kind, _, rest = name.partition(":")
-        if kind == "aux" and rest:
-            aux[rest] = array
-        else:
-            arg[rest if kind == "arg" and rest else name] = array
+        bare = rest if kind in ("arg", "aux") and rest else name
+        if bare in arg or bare in aux:
+            raise FormatError(f"{path}: holds two arrays that are {bare!r}, the later of which is {name!r}")
+        (aux if kind == "aux" and rest else arg)[bare] = array
     return arg, aux
 
 

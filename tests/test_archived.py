@@ -253,6 +253,24 @@ def test_names_without_prefix_are_sorted_by_the_graph(tmp_path):
     assert model(data=data())[0].shape == (2, 3)
 
 
+@pytest.mark.parametrize("names", [("arg:w", "w"), ("w", "aux:w"), ("arg:w", "aux:w")])
+def test_one_name_for_two_parameters_is_an_error(tmp_path, names):
+    mx.nd.save(str(tmp_path / "p.params"), {name: mx.nd.zeros((1,)) for name in names})
+    with pytest.raises(
+        mx.MXNetError, match=rf"p\.params: holds two arrays that are 'w', the later of which is '{names[1]}'"
+    ):
+        archive.read_params(tmp_path / "p.params")
+
+
+@pytest.mark.parametrize("repeats", [10**12, 10**17])
+def test_a_graph_that_asks_for_too_much_memory_is_an_error(repeats):
+    symbol = mx.sym.repeat(mx.sym.Variable("data"), repeats=repeats)
+    with pytest.raises(
+        mx.MXNetError, match=r"bind: a block of .* GiB for values between the operators cannot be allocated"
+    ):
+        symbol.simple_bind(mx.cpu(), data=(1, 3), grad_req="null")
+
+
 def test_unnamed_arrays_are_not_parameters(tmp_path):
     path = tmp_path / "list-0000.params"
     mx.nd.save(str(path), [mx.nd.ones((2,))])

@@ -3,7 +3,7 @@
 import numpy as np
 
 from ..context import Context
-from ..errors import DeviceError
+from ..errors import DeviceError, MXNetError
 from ..ndarray import NDArray, array
 from ..ndarray import device as devices
 
@@ -16,7 +16,12 @@ def zero_bytes(size: int, device: Context):
     """A block of zeroed bytes on a device, aligned for vector loads."""
     if device.is_gpu:
         return devices.zeros((size,), np.uint8, device)
-    block = np.zeros(size + _ALIGNMENT, np.uint8)
+    try:
+        block = np.zeros(size + _ALIGNMENT, np.uint8)
+    except (MemoryError, ValueError):  # the latter where the size is beyond any address
+        raise MXNetError(
+            f"bind: a block of {size / 2**30:.1f} GiB for values between the operators cannot be allocated"
+        ) from None
     start = -block.ctypes.data % _ALIGNMENT
     return block[start : start + size]
 

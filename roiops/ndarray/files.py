@@ -43,8 +43,9 @@ _MOST_DIMENSIONS = 32
 _MOST_ELEMENTS = 2**48
 _CPU = 1
 
-# A sparse array may hold few values of a huge shape. Its dense form may take this much memory, or this many
-# times the bytes of the file: more than any real model's, and a bound on what a forged file can ask for.
+# A sparse array may hold few values of a huge shape. Those of a file may together take this much memory when
+# dense, or this many times the bytes of the file: more than any real model's, and a bound on what a forged
+# file can ask for.
 _DENSE_BYTES, _DENSE_TIMES = 1 << 28, 256
 
 
@@ -89,6 +90,7 @@ class _Reader:
         self.size = size
         self.label = label
         self.entry = None
+        self.dense_bytes = 0  # of the sparse arrays so far
 
     def fail(self, problem: str, offset: int | None = None):
         where = ""
@@ -153,6 +155,7 @@ def _scan(reader: _Reader, has_storage: bool) -> list[_Entry]:
     """All entries, without their contents. ``has_storage``: whether a storage type follows 0xF993FAC9."""
     reader.stream.seek(0)
     reader.entry = None
+    reader.dense_bytes = 0
     if reader.stream.read(1) == b"{":
         raise reader.fail("not an NDArray file, but what looks like JSON: a symbol's file, perhaps", 0)
     reader.stream.seek(0)
@@ -219,11 +222,11 @@ def _check_sparse(reader: _Reader, entry: _Entry) -> None:
             f"and indices of shapes {indices}",
             entry.offset,
         )
-    nbytes = math.prod(shape) * entry.blocks[0].stored.itemsize
-    if nbytes > max(_DENSE_BYTES, _DENSE_TIMES * reader.size):
+    reader.dense_bytes += math.prod(shape) * entry.blocks[0].stored.itemsize
+    if reader.dense_bytes > max(_DENSE_BYTES, _DENSE_TIMES * reader.size):
         raise reader.fail(
-            f"the sparse array of shape {shape} would take {nbytes} bytes when dense, out of all proportion "
-            f"to the {reader.size} bytes of the file",
+            f"with this one of shape {shape} the sparse arrays would take {reader.dense_bytes} bytes when "
+            f"dense, out of all proportion to the {reader.size} bytes of the file",
             entry.offset,
         )
 

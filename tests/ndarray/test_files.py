@@ -291,6 +291,15 @@ def test_harmful_sparse_array_is_refused(data, text):
         nd.load_frombuffer(data)
 
 
+def test_sparse_arrays_are_bounded_together():
+    one = sparse_file(1, (1 << 25, 2), [[1, 2]], [0])  # 256 MiB when dense, which one file may take
+    both = one[:16] + struct.pack("<Q", 2) + 2 * one[24:-8] + one[-8:]
+    with pytest.raises(
+        FormatError, match=r"buffer, entry 1, offset .* the sparse arrays would take 536870912"
+    ):
+        nd.load_frombuffer(both)
+
+
 @pytest.mark.parametrize("seed", range(4))
 def test_fuzzed_files_load_or_are_refused_within_bounds(seed):
     """Random damage either leaves a readable file or is a FormatError; no other error, no runaway memory."""
