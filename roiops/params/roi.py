@@ -65,7 +65,28 @@ def _caffe_names(given: dict, operator: str) -> dict:
     return {"spatial_scale": 1.0, **rest, "pooled_size": (given["pooled_h"], given["pooled_w"])}
 
 
-class _Dialect(Parameter):
+class _Separable(Parameter):
+    """What the kernels that take a box axis by axis are told; most operators have only some of it."""
+
+    #: Samples of a bin on each axis.
+    ratio = (0, 0)
+    #: Groups of bins on each axis.
+    groups = 1
+    #: Whether a bin gives its maximum.
+    takes_maximum = False
+
+    @property
+    def rules(self) -> str:
+        """The row of the table of dialects."""
+        raise NotImplementedError
+
+    @property
+    def forward_rules(self) -> str:
+        """The row for the forward pass, where that is another."""
+        return self.rules
+
+
+class _Dialect(_Separable):
     """An operator with dialects, some of which have something of their own to choose."""
 
     def check_choice(self, operator, name, allowed):
@@ -148,13 +169,18 @@ class ROIAlignParam(_Dialect):
         return (self.mode or ("max" if self.dialect == "mxnet" else "avg")) == "max"
 
     @property
+    def ratio(self) -> tuple[int, int]:
+        """Samples of a bin on each axis."""
+        return self.sampling_ratio
+
+    @property
     def rules(self) -> str:
         """The row of the table of dialects."""
         row = f"ROIAlign/{self.dialect}" + ("/max" if self.takes_maximum else "")
         return row + ("/aligned" if self.dialect == "mmcv" and self.aligned else "")
 
 
-class ContribROIAlignParam(Parameter):
+class ContribROIAlignParam(_Separable):
     pooled_size = _pooled(shape(2))
     spatial_scale = _scale()
     sample_ratio = _samples(-1, "sampling_ratio")
@@ -164,6 +190,11 @@ class ContribROIAlignParam(Parameter):
     @classmethod
     def translate(cls, given, operator):
         return _caffe_names(given, operator)
+
+    @property
+    def ratio(self) -> tuple[int, int]:
+        """Samples of a bin on each axis."""
+        return self.sample_ratio
 
     @property
     def rules(self) -> str:
@@ -239,6 +270,11 @@ class PSROIPoolingParam(_PositionSensitive):
         """The row of the table of dialects."""
         return f"PSROIPooling/{self.dialect}" + ("/max" if self.mode == "max" else "")
 
+    @property
+    def forward_rules(self) -> str:
+        """As :attr:`rules`, and as torchvision's forward pass was released."""
+        return self.rules + ("/as_released" if self.as_released else "")
+
 
 class PSROIAlignParam(_PositionSensitive):
     spatial_scale = _scale(high=None)
@@ -256,6 +292,11 @@ class PSROIAlignParam(_PositionSensitive):
                 f"{operator}: sampling_ratio must be 1 or more under dialect 'rfcn', "
                 f"got {self.sampling_ratio}"
             )
+
+    @property
+    def ratio(self) -> tuple[int, int]:
+        """Samples of a bin on each axis."""
+        return self.sampling_ratio
 
     @property
     def rules(self) -> str:

@@ -30,31 +30,18 @@ class _SeparableOp(ROIOperator):
 
     def __init__(self, params):
         super().__init__(params)
-        self.rules = self.backward_rules = rules_of(params.rules)
-        if getattr(params, "as_released", False):
-            self.rules = rules_of(params.rules + "/as_released")
-        samples = {"sampling_ratio", "sample_ratio"} & set(params.fields)
-        self.ratio = getattr(params, samples.pop()) if samples else (0, 0)
-        self.groups = getattr(params, "groups", 1)
+        self.rules, self.backward_rules = rules_of(params.forward_rules), rules_of(params.rules)
+        self.numbers = params.spatial_scale, params.ratio, params.groups
 
 
 class AverageOp(_SeparableOp):
     def compute(self, ctx, in_data, out_data):
-        kernels("roi_average", ctx.device).forward(
-            *in_data, self.params.spatial_scale, self.ratio, self.groups, self.rules, *out_data
-        )
+        kernels("roi_average", ctx.device).forward(*in_data, *self.numbers, self.rules, *out_data)
 
     def backward(self, ctx, out_grad, in_data, out_data, req, in_grad, aux):
         if req[0] != "null":
             kernels("roi_average", ctx.device).backward(
-                out_grad[0],
-                in_data[1],
-                self.params.spatial_scale,
-                self.ratio,
-                self.groups,
-                self.backward_rules,
-                req[0] == "add",
-                in_grad[0],
+                out_grad[0], in_data[1], *self.numbers, self.backward_rules, req[0] == "add", in_grad[0]
             )
 
 
@@ -67,9 +54,7 @@ class MaxOp(_SeparableOp):
     def compute(self, ctx, in_data, out_data):
         # What a bin of nothing but NaN gives: nothing is greater than the start.
         lowest = self.rules.empty if self.rules.empty else _least(in_data[0].dtype)
-        kernels("roi_max", ctx.device).forward(
-            *in_data, self.params.spatial_scale, self.ratio, self.groups, self.rules, lowest, *out_data
-        )
+        kernels("roi_max", ctx.device).forward(*in_data, *self.numbers, self.rules, lowest, *out_data)
 
     def backward(self, ctx, out_grad, in_data, out_data, req, in_grad, aux):
         if req[0] != "null":
@@ -77,9 +62,7 @@ class MaxOp(_SeparableOp):
                 out_grad[0],
                 out_data[1],
                 in_data[1],
-                self.params.spatial_scale,
-                self.ratio,
-                self.groups,
+                *self.numbers,
                 self.rules,
                 req[0] == "add",
                 in_grad[0],
@@ -93,7 +76,8 @@ class _SeparableProp(ROIProperty):
 
     @property
     def takes_maximum(self) -> bool:
-        return getattr(self.params, "takes_maximum", False)
+        """Whether a bin gives its maximum."""
+        return self.params.takes_maximum
 
     def list_outputs(self):
         return ("output", "argmax") if self.takes_maximum else ("output",)

@@ -11,23 +11,15 @@ __all__ = ["RROIAlignOp", "RROIAlignProp"]
 class RROIAlignOp(ROIOperator):
     def __init__(self, params):
         super().__init__(params)
-        self.rules = rules_of("contrib.RROIAlign")
+        self.numbers = params.spatial_scale, params.sampling_ratio, rules_of("contrib.RROIAlign")
 
     def compute(self, ctx, in_data, out_data):
-        kernels("roi_rotated", ctx.device).forward(
-            *in_data, self.params.spatial_scale, self.params.sampling_ratio, self.rules, *out_data
-        )
+        kernels("roi_rotated", ctx.device).forward(*in_data, *self.numbers, *out_data)
 
     def backward(self, ctx, out_grad, in_data, out_data, req, in_grad, aux):
         if req[0] != "null":
             kernels("roi_rotated", ctx.device).backward(
-                out_grad[0],
-                in_data[1],
-                self.params.spatial_scale,
-                self.params.sampling_ratio,
-                self.rules,
-                req[0] == "add",
-                in_grad[0],
+                out_grad[0], in_data[1], *self.numbers, req[0] == "add", in_grad[0]
             )
 
 
