@@ -104,7 +104,7 @@ def check(model, rounds, threads):
     mxnet = Worker(str(peers.interpreter("gluoncv")), "mxnet_worker.py", threads)
     roiops = Worker(sys.executable, "roiops_worker.py", threads)
     try:
-        made = mxnet.ask(do="prepare", name=model.name, folder=str(folder))
+        made = mxnet.ask(do="prepare", name=model.name, folder=str(folder), timed=rounds > 0)
         if "error" in made:
             return {"error": f"mxnet: {made['error']}"}
         answer = roiops.ask(do="load", folder=str(folder), heads=made["heads"])
@@ -112,6 +112,8 @@ def check(model, rounds, threads):
             return {"error": answer["error"]}
         result = compare(folder, made["outputs"], model.image)
         result["operators"] = made["operators"]
+        if not rounds:
+            return result
         times = {"mxnet": [], "roiops": []}
         for _ in range(rounds + 1):  # the first of each is dropped
             for name, worker in (("mxnet", mxnet), ("roiops", roiops)):
@@ -154,7 +156,7 @@ def write_table(results) -> None:
         "run. *Worst* is the largest difference over all outputs, and over a detector's raw heads before "
         "boxes are selected, relative to the largest magnitude in that output. *Boxes* are compared one by "
         "one, in order: class, score and corners. *Time* is that of a forward pass in roiops over that in "
-        f"MXNet ({measured}, {about['threads']} threads each, in turns); below 1, roiops is faster.",
+        f"MXNet ({measured}, {about['threads']} threads each, in turns), where it was taken; below 1, roiops is faster.",
         "",
         f"Machine: {about['processor']}; {about['date']}; load average of the last minute "
         f"{min(loads):.1f} to {max(loads):.1f} while it ran, the check itself being about "
@@ -185,11 +187,9 @@ def write_table(results) -> None:
                 if boxes is None
                 else f"{boxes['count']}" + (f", {boxes['wrong']} differ" if boxes["wrong"] else "")
             )
-            ratio = row["ms"]["roiops"] / row["ms"]["mxnet"]
+            ratio = f"{row['ms']['roiops'] / row['ms']['mxnet']:.2f}" if "ms" in row else ""
             difference = f"{row['worst']:.1e}" + ("" if row["agrees"] else " (differs)")
-            lines.append(
-                f"| {name} | {shape} | {len(row['operators'])} | {difference} | {cell} | {ratio:.2f} |"
-            )
+            lines.append(f"| {name} | {shape} | {len(row['operators'])} | {difference} | {cell} | {ratio} |")
     operators = sorted({op for row in rows.values() for op in row.get("operators", ())})
     listed = ", ".join(f"`{name}`" for name in operators)
     lines += ["", "## Operators", "", f"These models use {len(operators)} operators: {listed}."]
@@ -205,7 +205,10 @@ def main() -> int:
     )
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument(
-        "--rounds", type=int, default=3, help="measurements of each, after one that is dropped"
+        "--rounds",
+        type=int,
+        default=3,
+        help="measurements of each, after one that is dropped; 0 compares only",
     )
     parser.add_argument(
         "--resume", action="store_true", help="leave out the models that the results hold already"

@@ -52,7 +52,7 @@ def build(model):
     return mx.sym.Group(outputs) if len(outputs) > 1 else outputs[0], constants
 
 
-def prepare(name, folder):
+def prepare(name, folder, timed):
     """Build a model, give it weights, run it, and leave everything in ``folder``."""
     _bound.clear()
     model, folder = find(name), Path(folder)
@@ -69,12 +69,13 @@ def prepare(name, folder):
     _save(folder, symbol, values, data)
     heads = inputs.raw_heads(text)
     np.savez(folder / "expected.npz", **_outputs(symbol, heads, values))
-    _bound["executor"] = _bind(symbol, values)
-    try:
-        measure()
-        measure()
-    except mx.MXNetError:  # on some graphs the second pass of a fused executor fails within oneDNN
-        _bound["executor"] = _bind(symbol, values, fuse=False)
+    if timed:
+        _bound["executor"] = _bind(symbol, values)
+        try:
+            measure()
+            measure()
+        except mx.MXNetError:  # on some graphs the second pass of a fused executor fails within oneDNN
+            _bound["executor"] = _bind(symbol, values, fuse=False)
     ops = sorted({node["op"] for node in json.loads(text)["nodes"]} - {"null"})
     return {"operators": ops, "heads": heads, "outputs": symbol.list_outputs(), "inputs": sorted(data)}
 
@@ -215,7 +216,7 @@ def main():
         request = json.loads(line)
         try:
             if request["do"] == "prepare":
-                answer = prepare(request["name"], request["folder"])
+                answer = prepare(request["name"], request["folder"], request["timed"])
             elif request["do"] == "golden":
                 answer = golden(request["name"], request["path"], request["size"])
             else:
