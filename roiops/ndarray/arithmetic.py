@@ -71,6 +71,8 @@ def _function(word, on_numbers, name, scalar, reflected):
         if isinstance(lhs, SCALARS) and isinstance(rhs, SCALARS):
             return on_numbers(lhs, rhs)
         result = binary(lhs, rhs, name, scalar, reflected)
+        if type(lhs) is NDArray or type(rhs) is NDArray:
+            return result
         like = asked_kind((lhs, rhs))
         return result if like is None else give_back([result], like)[0]
 

@@ -34,7 +34,7 @@ def call(prop, args: tuple, kwargs: dict):
         kwargs.pop("name", None)  # a node's name, which scripts give here too
     inputs, given = _sort_out(prop, args, kwargs)
     targets = None if out is None else list(out) if isinstance(out, list | tuple) else [out]
-    foreign = [value for value in (*inputs.values(), *(targets or ())) if is_foreign(value)]
+    foreign = [v for v in (*inputs.values(), *(targets or ())) if type(v) is not NDArray and is_foreign(v)]
     if not foreign:
         results = _compute(prop, inputs, given, targets)
     else:

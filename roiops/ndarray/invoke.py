@@ -24,7 +24,7 @@ class _Plan:
         inputs, aux = arrays[: len(names)], arrays[len(names) :]
         self.prop = prop
         self.in_shapes = [tuple(a.shape) for a in inputs]
-        self.in_types = types[: len(names)]
+        self.in_types = (types or [a.dtype for a in arrays])[: len(names)]
         shapes, types, aux_shapes, _ = infer(prop, self.in_shapes, self.in_types)
         for name, need, array in zip(prop.list_auxiliary_states(), aux_shapes, aux, strict=True):
             if need is not None and tuple(need) != tuple(array.shape):
@@ -53,15 +53,16 @@ _PLAIN = frozenset((bool, int, float, str, type(None), tuple, list, np.dtype, ty
 
 def _plan_for(prop_class, given: dict, arrays, names, types) -> _Plan:
     key = None
-    types = types or [a.dtype for a in arrays]
     if prop_class.reusable and all(type(value) in _PLAIN for value in given.values()):
         # repr, because 1, 1.0 and True, or 0.0 and -0.0, are equal but not the same parameter.
         key = (
             prop_class,
             names,
             *((name, repr(value)) for name, value in given.items()),
-            *((a.shape, dtype) for a, dtype in zip(arrays, types, strict=True)),
+            *((a.shape, a.dtype) for a in arrays),
         )
+        if types is not None:
+            key = (*key, *types)
         plan = _plans.get(key)
         if plan is not None:
             return plan
