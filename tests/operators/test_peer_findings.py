@@ -85,3 +85,12 @@ def test_slices_that_select_nothing(begin, end, step):
 def test_one_hot_of_unsigned_integers_casts_as_in_c():
     rows = mx.nd.one_hot(mx.nd.array([1]), depth=3, off_value=-1, dtype="uint8")
     assert rows.asnumpy().tolist() == [[255, 1, 255]]
+
+
+def test_absolute_error_of_equal_entries_pulls_as_mxnet_pulls():
+    loss = mx.sym.MAERegressionOutput(mx.sym.var("data"), mx.sym.var("label"))
+    arrays = {"data": mx.nd.array([[1, 2, 3]]), "label": mx.nd.array([[2, 2, 2]])}
+    executor = loss.bind(mx.cpu(), arrays, {"data": mx.nd.zeros((1, 3))}, {"data": "write", "label": "null"})
+    executor.forward(is_train=True)
+    executor.backward()
+    np.testing.assert_allclose(executor.grad_dict["data"].asnumpy(), np.array([[-1, -1, 1]]) / 3, rtol=1e-6)

@@ -230,7 +230,8 @@ class LogisticOp(RegressionOp):
 class AbsoluteOp(RegressionOp):
     @staticmethod
     def slope(y, t):
-        return np.sign(y - t)
+        one = y.dtype.type(1)
+        return np.where(y > t, one, -one)  # where they are equal MXNet takes the left side
 
 
 class RegressionProp(LossProp):
