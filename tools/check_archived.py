@@ -55,28 +55,37 @@ def models(folders):
                 yield path, params[-1] if params else None
 
 
+def run_mxnet(symbol, params, shapes, folder) -> str:
+    """Have MXNet run the model and leave arrays in ``folder``; returns its last words where it cannot."""
+    command = [peers.interpreter("mxnet"), ZOO / "archived_worker.py", symbol, params or "-"]
+    done = subprocess.run(
+        [*map(str, command), json.dumps(shapes), folder],
+        capture_output=True,
+        text=True,
+        cwd=ZOO,
+        env={k: v for k, v in os.environ.items() if not k.startswith("PYTHON")},
+    )
+    if not done.returncode:
+        return ""
+    return (done.stderr.strip().splitlines() or [f"ended with {done.returncode}"])[-1]
+
+
 def check(symbol, params, shapes):
     """``(what came of it, whether that is as it should be)``."""
     try:
         found = inspect_model(symbol, params)
     except roiops.MXNetError as error:
-        return f"refused: {error}", False
+        with tempfile.TemporaryDirectory() as folder:
+            problem = run_mxnet(symbol, params, shapes, folder)
+        return f"refused{', and by mxnet' if problem else ''}: {error}", bool(problem)
     own = "own" if params else "random"
     about = f"{found.version or 'before 0.9'}, {found.num_nodes} nodes, {own} parameters"
     if found.unsupported:
         return f"{about}: lacks {', '.join(found.unsupported)}", True
     with tempfile.TemporaryDirectory() as folder:
-        command = [peers.interpreter("mxnet"), ZOO / "archived_worker.py", symbol, params or "-"]
-        done = subprocess.run(
-            [*map(str, command), json.dumps(shapes), folder],
-            capture_output=True,
-            text=True,
-            cwd=ZOO,
-            env={k: v for k, v in os.environ.items() if not k.startswith("PYTHON")},
-        )
-        if done.returncode:
-            last = (done.stderr.strip().splitlines() or [f"ended with {done.returncode}"])[-1]
-            return f"{about}: mxnet itself cannot: {last}", True
+        problem = run_mxnet(symbol, params, shapes, folder)
+        if problem:
+            return f"{about}: mxnet itself cannot: {problem}", True
         with np.load(f"{folder}/values.npz") as file:
             values = dict(file)
         with np.load(f"{folder}/expected.npz") as file:
