@@ -97,7 +97,10 @@ class ArgsortOp(ConstantGradientOp):
 
 @register("argsort")
 class ArgsortProp(SortedProp):
-    """The indices that would put the entries along an axis in order."""
+    """The indices that would put the entries along an axis in order.
+
+    Of equal entries the first comes first. MXNet 1.9.1 leaves their order open beyond 16 entries.
+    """
 
     param, op = ArgsortParam, ArgsortOp
     zero_grad, backward_needs = ("data",), ()
@@ -138,7 +141,10 @@ class TopkIndexOp(TopkOp):
 
 @register("topk")
 class TopkProp(SortedProp):
-    """The largest (or smallest) entries along an axis, in order, or where they are."""
+    """The largest (or smallest) entries along an axis, in order, or where they are.
+
+    Of equal entries the first comes first. MXNet 1.9.1 leaves their order open beyond 16 entries.
+    """
 
     param = TopkParam
 
