@@ -1,4 +1,4 @@
-"""Inference does several operators at once: batch norm, addition and ReLU in the convolution before them.
+"""Inference does several operators at once: a convolution with what follows, batch norm to activation.
 
 ``fuse`` rewrites the forward program; ``bind`` turns a rewritten step into a call. A value that nothing but
 the next operator reads is then never stored. Results agree with the single operators' to rounding.
@@ -11,6 +11,7 @@ from .program import ForwardStep, Program
 __all__ = ["bind", "fuse"]
 
 _ADDITIONS = ("elemwise_add", "broadcast_add")
+_RELU = {"floor": 0}
 
 
 def fuse(program: Program, specs: dict, arrays: dict, keep: set) -> Program:
@@ -38,6 +39,18 @@ def fuse(program: Program, specs: dict, arrays: dict, keep: set) -> Program:
         ]
         fusing.take(ForwardStep(step.prop, step.name, step.inputs, step.aux, outputs))
     return Program([step for step in fusing.steps if step is not None], [], [], set(), [])
+
+
+def _activation(prop) -> dict | None:
+    """What an activation does, as ``bind_fused`` takes it; None if that is something else."""
+    params = prop.params
+    if prop.name == "relu" or (prop.name == "Activation" and params.act_type == "relu"):
+        return _RELU
+    if prop.name == "clip":
+        return {"floor": params.a_min, "ceiling": params.a_max}
+    if prop.name == "LeakyReLU" and params.act_type == "leaky":
+        return {"slope": params.slope}
+    return None
 
 
 class _Fusion:
@@ -69,10 +82,10 @@ class _Fusion:
                 merged = self._into(step, i, ("Convolution",), ("batch_norm",), ("add", step.prop, [other]))
                 if merged:
                     return merged
-        if name == "relu" or (name == "Activation" and step.prop.params.act_type == "relu"):
-            return self._into(
-                step, 0, ("Convolution", "BatchNorm"), ("batch_norm", "add"), ("relu", step.prop, [])
-            )
+        act = _activation(step.prop)
+        if act is not None:
+            makers = ("Convolution", "BatchNorm") if act == _RELU else ("Convolution",)
+            return self._into(step, 0, makers, ("batch_norm", "add"), ("act", step.prop, []))
         return None
 
     def _is_plain_batch_norm(self, step):
@@ -125,4 +138,5 @@ def bind(op, ctx, step: ForwardStep, arrays: dict):
         gamma = np.ones_like(gamma) if prop.params.fix_gamma else gamma
         batch_norm = (gamma, *rest, prop.params.eps)
     other = work["add"][1][0] if "add" in work else None
-    return op.bind_fused(ctx, inputs, out, batch_norm=batch_norm, other=other, relu="relu" in work)
+    act = _activation(work["act"][0]) if "act" in work else None
+    return op.bind_fused(ctx, inputs, out, batch_norm=batch_norm, other=other, act=act)

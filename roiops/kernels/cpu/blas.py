@@ -9,7 +9,7 @@ from numba import types
 from numba.extending import intrinsic
 
 from ..jit import njit, num_threads, parallel, prange, split
-from .blas_vector import COLUMNS, LANES, ROWS, VECTORS, Emitter
+from .blas_vector import ACTIVATION, COLUMNS, LANES, ROWS, VECTORS, Emitter
 
 __all__ = [
     "TimesTransposed",
@@ -161,15 +161,15 @@ def add_product_tile(
 @intrinsic
 def finished_product_tile(
     typing, left, left_at, left_step, term_step, panel, panel_at, terms, out, out_at, out_step,
-    scale, shift, row, floor, other, add_other,
+    scale, shift, row, act, other, add_other,
 ):  # fmt: skip
-    """``out = max(scale * (left @ panel) + shift, floor)``, as :func:`product_tile` otherwise.
+    """``out = act(scale * (left @ panel) + shift)``, as :func:`product_tile` otherwise.
 
     ``scale`` and ``shift`` hold one number a row, from ``row`` on. With ``add_other`` the tile of ``other``
-    at the same place is added before the maximum; it may be ``out``.
+    at the same place is added before the activation; it may be ``out``.
     """
     integer = types.int64
-    signature = _tile_signature(left, panel, out, scale, shift, integer, types.float32, other, integer)
+    signature = _tile_signature(left, panel, out, scale, shift, integer, ACTIVATION, other, integer)
 
     def generate(context, builder, signature, args):
         emit = Emitter(context, builder)
@@ -180,7 +180,7 @@ def finished_product_tile(
         scales = emit.pointer(signature.args[10], args[10], args[12])
         shifts = emit.pointer(signature.args[11], args[11], args[12])
         other = emit.pointer(signature.args[14], args[14], args[8])
-        floor = emit.splat(args[13])
+        act = emit.activation(args[13])
         values = []
         for i in range(ROWS):
             a, b = emit.load_splat(scales, i), emit.load_splat(shifts, i)
@@ -194,7 +194,7 @@ def finished_product_tile(
             return total
 
         for k, value in enumerate(emit.choose(args[15], with_other, values)):
-            emit.store(emit.at_least(value, floor), rows[k // VECTORS], k % VECTORS * LANES)
+            emit.store(emit.activate(value, act), rows[k // VECTORS], k % VECTORS * LANES)
         return context.get_dummy_value()
 
     return signature, generate

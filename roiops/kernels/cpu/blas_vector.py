@@ -8,8 +8,12 @@ import platform
 
 import llvmlite.binding as llvm
 import numba
+import numpy as np
 from llvmlite import ir
+from numba import types
 from numba.core import cgutils
+
+from ..jit import njit
 
 __all__ = ["COLUMNS", "LANES", "ROWS", "VECTORS", "Emitter"]
 
@@ -33,6 +37,24 @@ COLUMNS = LANES * VECTORS
 
 _F32, _I64, _I32 = ir.FloatType(), ir.IntType(64), ir.IntType(32)
 _VECTOR = ir.VectorType(_F32, LANES)
+
+
+def activation(floor=-np.inf, ceiling=np.inf, slope=1.0, dtype=np.float32) -> tuple:
+    """What a convolution does to its results: negative ones times ``slope``, then all within bounds."""
+    return tuple(np.dtype(dtype).type(number) for number in (floor, ceiling, slope))
+
+
+#: The numba type of an :func:`activation`.
+ACTIVATION = types.UniTuple(types.float32, 3)
+
+
+@njit
+def activated(value, activation):
+    """A number through an :func:`activation`."""
+    floor, ceiling, slope = activation
+    value = value * slope if value < 0 else value
+    value = floor if value < floor else value
+    return ceiling if value > ceiling else value
 
 
 class Emitter:
@@ -112,9 +134,17 @@ class Emitter:
         name = f"llvm.fmuladd.v{LANES}f32"
         return self.builder.call(cgutils.get_or_insert_function(self.builder.module, kind, name), [a, b, c])
 
-    def at_least(self, value, floor):
-        """``max(value, floor)`` that keeps NaN."""
-        return self.builder.select(self.builder.fcmp_ordered("<", value, floor), floor, value)
+    def activation(self, scalars):
+        """The three vectors of an :func:`activation`, from a tuple of scalars."""
+        return [self.splat(scalar) for scalar in cgutils.unpack_tuple(self.builder, scalars)]
+
+    def activate(self, value, activation):
+        """``value`` through an :meth:`activation`; NaN stays NaN."""
+        floor, ceiling, slope = activation
+        compare, select = self.builder.fcmp_ordered, self.builder.select
+        value = select(compare("<", value, self.constant(0)), self.builder.fmul(value, slope), value)
+        value = select(compare("<", value, floor), floor, value)
+        return select(compare(">", value, ceiling), ceiling, value)
 
     def weighted(self, values, weights):
         """The sum of ``weights[i] * values[i]``; None where all weights are 0."""

@@ -12,18 +12,27 @@ import numpy as np
 
 from ..jit import njit, parallel, prange, split
 from . import conv_depthwise
-from .blas_vector import COLUMNS, ROWS
+from .blas_vector import COLUMNS, ROWS, activation
 from .conv_direct import Direct
 from .conv_winograd import Winograd
 
-__all__ = ["BackwardData", "Forward", "backward_data", "backward_weight", "fold_batch_norm", "unroll"]
+__all__ = [
+    "BackwardData",
+    "Forward",
+    "activation",
+    "backward_data",
+    "backward_weight",
+    "fold_batch_norm",
+    "unroll",
+]
 
+_IDENTITY = activation()
 #: Bytes of unrolled columns held at once.
 BLOCK = 4 << 20
 
 
 class Forward:
-    """``out = max(scale * convolution(data) + shift + other, floor)``.
+    """``out = act(scale * convolution(data) + shift + other)``.
 
     One is kept for each convolution, with the scratch and the transformed filters of its way. Single
     precision on one or two axes takes the fast ways, which finish the results while they are at hand.
@@ -35,10 +44,10 @@ class Forward:
 
     @staticmethod
     def finishes(data) -> bool:
-        """Whether ``data`` takes a fast way, and so ``scale``, ``other`` and ``floor`` may be given."""
+        """Whether ``data`` takes a fast way, and so ``scale``, ``other`` and ``act`` may be given."""
         return data.dtype == np.float32 and data.shape[2] == 1
 
-    def __call__(self, data, weight, bias, out, *, finish=None, other=None, floor=-np.inf, steady=True):
+    def __call__(self, data, weight, bias, out, *, finish=None, other=None, act=_IDENTITY, steady=True):
         """Compute into ``out``. ``bias`` may be None.
 
         ``finish(bias, scale, shift)`` writes the scale and shift of each filter; without it they are 1 and
@@ -63,7 +72,7 @@ class Forward:
         else:
             shift[:filters] = 0 if bias is None else bias
         self._way(
-            data[:, :, 0], weight[:, :, 0], scale, shift, floor, None if other is None else other[:, :, 0],
+            data[:, :, 0], weight[:, :, 0], scale, shift, act, None if other is None else other[:, :, 0],
             out[:, :, 0],
         )  # fmt: skip
 
@@ -97,16 +106,18 @@ class _Depthwise:
     def __init__(self, *window):
         self._window = window
 
-    def __call__(self, data, weight, scale, shift, floor, other, out):
+    def __call__(self, data, weight, scale, shift, act, other, out):
         if other is not None and np.shares_memory(other, out):
             other = other.copy()
-        limit = np.float32(floor if other is None else -np.inf)
+        now = act if other is None else _IDENTITY
         conv_depthwise.forward(
-            data[:, :, None], weight[:, :, None], self._window, scale, shift, limit, out[:, :, None]
+            data[:, :, None], weight[:, :, None], self._window, scale, shift, now, out[:, :, None]
         )
         if other is not None:
             out += other
-            np.maximum(out, np.float32(floor), out=out)
+            floor, ceiling, slope = act
+            np.multiply(out, slope, out=out, where=out < 0)
+            np.minimum(np.maximum(out, floor, out=out), ceiling, out=out)
 
 
 @njit
@@ -123,7 +134,7 @@ def forward(data, weight, bias, window, groups, out):
         return
     if conv_depthwise.is_depthwise(data, groups):
         ones, zeros = np.ones(len(weight), data.dtype), np.zeros(len(weight), data.dtype)
-        conv_depthwise.forward(data, weight, window, ones, zeros, -np.inf, out)
+        conv_depthwise.forward(data, weight, window, ones, zeros, activation(dtype=data.dtype), out)
     else:
         _forward_blas(data, weight, window, groups, out)
     if bias is not None:

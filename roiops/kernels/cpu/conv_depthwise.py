@@ -7,7 +7,8 @@ what ``LANES`` neighbouring results need of one tap lies side by side, whatever 
 import numpy as np
 
 from ..jit import njit, num_threads, parallel, prange
-from .lanes import LANES, bare, greater, load, multiply_add, select, splat, store
+from .blas_vector import activation
+from .lanes import LANES, bare, greater, load, multiply_add, scaled, select, splat, store
 
 __all__ = ["backward_data", "backward_weight", "forward", "is_depthwise"]
 
@@ -16,11 +17,11 @@ def is_depthwise(data, groups) -> bool:
     return groups == data.shape[1] and groups > 1
 
 
-def forward(data, weight, window, scale, shift, floor, out):
-    """``out = max(scale * convolution + shift, floor)``; scale and shift hold a number for each filter."""
+def forward(data, weight, window, scale, shift, act, out):
+    """``out = act(scale * convolution + shift)``; scale and shift hold a number for each filter."""
     kernel, stride, dilate, pad = window
     workers = max(1, min(num_threads(), out.shape[0] * out.shape[1]))
-    _forward(data, weight, kernel, stride, dilate, pad, scale, shift, data.dtype.type(floor), workers, out)
+    _forward(data, weight, kernel, stride, dilate, pad, scale, shift, act, workers, out)
 
 
 def backward_data(grad_out, weight, window, grad_data):
@@ -31,7 +32,15 @@ def backward_data(grad_out, weight, window, grad_data):
         # With steps of 1 it is a convolution again, by the filters turned round.
         turned = np.ascontiguousarray(weight[:, :, ::-1, ::-1, ::-1])
         ones, zeros = np.ones(len(weight), weight.dtype), np.zeros(len(weight), weight.dtype)
-        forward(grad_out, turned, (kernel, stride, dilate, rest), ones, zeros, -np.inf, grad_data)
+        forward(
+            grad_out,
+            turned,
+            (kernel, stride, dilate, rest),
+            ones,
+            zeros,
+            activation(dtype=weight.dtype),
+            grad_data,
+        )
     else:
         workers = max(1, min(num_threads(), grad_data.shape[0] * grad_data.shape[1]))
         _backward_data(grad_out, weight, kernel, stride, dilate, pad, workers, grad_data)
@@ -99,7 +108,7 @@ def _fill(volume, first, kernel, stride, dilate, pad, rows, length, part, frame)
 
 
 @parallel
-def _forward(data, weight, kernel, stride, dilate, pad, scale, shift, floor, workers, out):
+def _forward(data, weight, kernel, stride, dilate, pad, scale, shift, act, workers, out):
     batch, filters, depth, height, width = out.shape
     channels = data.shape[1]
     multiplier = filters // channels
@@ -109,7 +118,7 @@ def _forward(data, weight, kernel, stride, dilate, pad, scale, shift, floor, wor
         w = np.int64(worker)
         frame = np.zeros(kernel[0] * rows * length, out.dtype)
         room = np.empty(LANES, out.dtype)
-        low = splat(floor)
+        zero, low, high, slope = splat(out.dtype.type(0)), splat(act[0]), splat(act[1]), act[2]
         for plane in range(w * planes // workers, (w + 1) * planes // workers):
             n, f = divmod(plane, filters)
             taps, target = weight[f].reshape(-1), out[n, f].reshape(-1)
@@ -119,11 +128,13 @@ def _forward(data, weight, kernel, stride, dilate, pad, scale, shift, floor, wor
                 for oh in range(height):
                     base, to = oh * stride[1] * length, (od * height + oh) * width
                     for x in range(0, width, LANES):
-                        total = splat(out.dtype.type(0))
+                        total = zero
                         for tap in range(taps.size):
                             total = multiply_add(taps[tap], load(bare(frame), base + at[tap] + x), total)
                         total = multiply_add(scale[f], total, last)
+                        total = select(greater(zero, total), scaled(slope, total), total)
                         total = select(greater(low, total), low, total)
+                        total = select(greater(total, high), high, total)
                         if x + LANES <= width:
                             store(bare(target), to + x, total)
                         else:

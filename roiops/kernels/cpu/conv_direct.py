@@ -84,7 +84,7 @@ def _fill(image, kernel, stride, dilate, pad, width, first, count, lines, panel)
 @parallel
 def _convolve(
     data, weight, last_rows, groups, kernel, stride, dilate, pad,
-    scale, shift, floor, other, add_other, scratch, out,
+    scale, shift, act, other, add_other, scratch, out,
 ):  # fmt: skip
     batch, filters, _, width = out.shape
     positions = out.shape[2] * width
@@ -128,7 +128,7 @@ def _convolve(
                 if rows == ROWS and count == COLUMNS:
                     finished_product_tile(
                         flat_weight, row * terms, terms, 1, panel, 0, terms, flat_out, at, positions,
-                        scale, shift, row, floor, flat_other, add_other,
+                        scale, shift, row, act, flat_other, add_other,
                     )  # fmt: skip
                     continue
                 # A tile that hangs over the edge is made aside.
@@ -139,7 +139,7 @@ def _convolve(
                 left, left_at = (flat_weight, row * terms) if rows == ROWS else (flat_last, g * ROWS * terms)
                 finished_product_tile(
                     left, left_at, terms, 1, panel, 0, terms, tile, 0, COLUMNS,
-                    scale, shift, row, floor, beside, add_other,
+                    scale, shift, row, act, beside, add_other,
                 )  # fmt: skip
                 for i in range(rows):
                     for j in range(count):
@@ -154,8 +154,8 @@ class Direct:
         self._groups = groups
         self._key = None
 
-    def __call__(self, data, weight, scale, shift, floor, other, out):
-        """``out = max(scale * convolution + shift + other, floor)``; ``other`` may be None.
+    def __call__(self, data, weight, scale, shift, act, other, out):
+        """``out = act(scale * convolution + shift + other)``; ``other`` may be None.
 
         ``scale`` and ``shift`` are longer than the filters by ``ROWS``.
         """
@@ -174,6 +174,6 @@ class Direct:
             self._last[:, :rest] = matrix.reshape(self._groups, filters, terms)[:, filters - rest :]
         _convolve(
             data, matrix, self._last, self._groups, *self._window,
-            scale, shift, np.float32(floor), out if other is None else other, int(other is not None),
+            scale, shift, act, out if other is None else other, int(other is not None),
             self._scratch, out,
         )  # fmt: skip

@@ -14,7 +14,7 @@ from numba.extending import intrinsic
 
 from ..jit import njit, num_threads, parallel, prange
 from .blas import aligned, copy_vector, prefetch_to_read, prefetch_to_write, product_tile
-from .blas_vector import COLUMNS, LANES, ROWS, Emitter
+from .blas_vector import ACTIVATION, COLUMNS, LANES, ROWS, Emitter, activated, activation
 from .conv_direct import load_line
 
 __all__ = ["Winograd"]
@@ -42,6 +42,7 @@ def _matrices():
 _RESULTS, _FILTERS, _TILES = _matrices()
 #: Rows that a panel's 36 parts are set apart, so that they do not compete for the same places in a cache.
 _APART = 1
+_IDENTITY = activation()
 #: Bytes of transformed tiles that workers share at once.
 SHARED = 12 << 20
 
@@ -74,15 +75,15 @@ def _transform_tiles(typing, lines, lines_at, lines_step, buffer, out, out_at, o
 
 @intrinsic
 def _transform_results(
-    typing, products, products_at, products_step, out, out_at, out_step, scale, shift, floor, other, add_other
+    typing, products, products_at, products_step, out, out_at, out_step, scale, shift, act, other, add_other
 ):
-    """Transform the 36 products of ``LANES`` tiles to 4 lines of pixels, ``max(scale * x + shift, floor)``.
+    """Transform the 36 products of ``LANES`` tiles to 4 lines of pixels, ``act(scale * x + shift)``.
 
-    With ``add_other`` what lies at the same place of ``other`` is added before the maximum.
+    With ``add_other`` what lies at the same place of ``other`` is added before the activation.
     """
     integer, real = types.int64, types.float32
     signature = types.void(
-        products, integer, integer, out, integer, integer, real, real, real, other, integer
+        products, integer, integer, out, integer, integer, real, real, ACTIVATION, other, integer
     )
 
     def generate(context, builder, signature, args):
@@ -90,7 +91,8 @@ def _transform_results(
         source = emit.pointer(signature.args[0], args[0], args[1])
         target = emit.pointer(signature.args[3], args[3], args[4])
         other = emit.pointer(signature.args[9], args[9], args[4])
-        scale, shift, floor = (emit.splat(a) for a in args[6:9])
+        scale, shift = (emit.splat(a) for a in args[6:8])
+        act = emit.activation(args[8])
         columns = []
         for x in range(IN):
             column = [emit.load(source, emit.times(args[2], y * IN + x)) for y in range(IN)]
@@ -102,7 +104,7 @@ def _transform_results(
             beside = emit.move(other, line)
             row = emit.choose(args[10], lambda row=row, beside=beside: emit.plus(row, beside), row)
             for k, value in enumerate(row):
-                emit.store(emit.at_least(value, floor), emit.move(target, line), k * LANES)
+                emit.store(emit.activate(value, act), emit.move(target, line), k * LANES)
         return context.get_dummy_value()
 
     return signature, generate
@@ -135,7 +137,7 @@ def _frame(image, y, x, rows, count, frame, step):
 
 
 @njit
-def _store_results(products, wide, first, count, lines, scale, shift, floor, other, add_other, out):
+def _store_results(products, wide, first, count, lines, scale, shift, act, other, add_other, out):
     """Transform one filter's products to pixels of its plane ``out``."""
     height, width = out.shape
     flat, flat_other = out.reshape(-1), other.reshape(-1)
@@ -150,21 +152,20 @@ def _store_results(products, wide, first, count, lines, scale, shift, floor, oth
             at = ty * OUT * width + x
             if rows == OUT and length >= LANES * OUT:
                 _transform_results(
-                    products, column + block, ROWS * COLUMNS, flat, at, width, scale, shift, floor,
+                    products, column + block, ROWS * COLUMNS, flat, at, width, scale, shift, act,
                     flat_other, add_other,
                 )  # fmt: skip
                 continue
-            limit = np.float32(-np.inf) if add_other else floor
+            now = _IDENTITY if add_other else act
             _transform_results(
-                products, column + block, ROWS * COLUMNS, lines, 0, OUT * LANES, scale, shift, limit, lines, 0
+                products, column + block, ROWS * COLUMNS, lines, 0, OUT * LANES, scale, shift, now, lines, 0
             )
             for y in range(rows):
                 source, target = lines[y * OUT * LANES :], flat[at + y * width : at + y * width + length]
                 if add_other:
                     beside = flat_other[at + y * width :]
                     for i in range(length):
-                        value = source[i] + beside[i]
-                        target[i] = floor if value < floor else value
+                        target[i] = activated(source[i] + beside[i], act)
                 else:
                     for i in range(length):
                         target[i] = source[i]
@@ -209,7 +210,7 @@ def _prefetch_results(wide, first, count, out):
 
 @njit
 def _multiply(
-    filters, row, count_filters, channels, panel, wide, first, count, products, lines, scale, shift, floor,
+    filters, row, count_filters, channels, panel, wide, first, count, products, lines, scale, shift, act,
     other, add_other, out,
 ):  # fmt: skip
     """``ROWS`` filters from ``row`` on: their products with a panel of tiles, and the results of these."""
@@ -224,13 +225,11 @@ def _multiply(
         )  # fmt: skip
     for f in range(row, stop):
         mine = products[(f - row) * COLUMNS :]
-        _store_results(
-            mine, wide, first, count, lines, scale[f], shift[f], floor, other[f], add_other, out[f]
-        )
+        _store_results(mine, wide, first, count, lines, scale[f], shift[f], act, other[f], add_other, out[f])
 
 
 @parallel
-def _by_panel(data, filters, pad, scale, shift, floor, other, add_other, panels, frames, scratch, out):
+def _by_panel(data, filters, pad, scale, shift, act, other, add_other, panels, frames, scratch, out):
     """Each worker takes whole panels of tiles through all steps: for images of many tiles."""
     batch, count_filters, height, width = out.shape
     channels = data.shape[1]
@@ -270,12 +269,12 @@ def _by_panel(data, filters, pad, scale, shift, floor, other, add_other, panels,
             for row in range(0, count_filters, ROWS):
                 _multiply(
                     filters, row, count_filters, channels, panels[w], wide, first, count, products, lines,
-                    scale, shift, floor, other[n], add_other, out[n],
+                    scale, shift, act, other[n], add_other, out[n],
                 )  # fmt: skip
 
 
 @parallel
-def _by_filter(data, filters, pad, scale, shift, floor, other, add_other, panels, frames, scratch, out):
+def _by_filter(data, filters, pad, scale, shift, act, other, add_other, panels, frames, scratch, out):
     """Workers share the transformed tiles and divide the filters: for images of few tiles."""
     batch, count_filters, height, width = out.shape
     channels = data.shape[1]
@@ -319,7 +318,7 @@ def _by_filter(data, filters, pad, scale, shift, floor, other, add_other, panels
                         count = min(COLUMNS, tiles - first)
                         _multiply(
                             filters, row_tile * ROWS, count_filters, channels, panels[p - begin], wide, first,
-                            count, products, lines, scale, shift, floor, other[n], add_other, out[n],
+                            count, products, lines, scale, shift, act, other[n], add_other, out[n],
                         )  # fmt: skip
 
 
@@ -373,11 +372,11 @@ class Winograd:
         self._pad = pad
         self._key = self._print = None
 
-    def __call__(self, data, weight, scale, shift, floor, other, out):
-        """``out = max(scale * convolution + shift + other, floor)``; ``other`` may be None."""
+    def __call__(self, data, weight, scale, shift, act, other, out):
+        """``out = act(scale * convolution + shift + other)``; ``other`` may be None."""
         self._prepare(data, weight, out)
         self._run(
-            data, self._filters, self._pad, scale, shift, np.float32(floor), out if other is None else other,
+            data, self._filters, self._pad, scale, shift, act, out if other is None else other,
             int(other is not None), self._panels, self._frames, self._scratch, out,
         )  # fmt: skip
 

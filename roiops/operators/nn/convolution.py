@@ -72,8 +72,8 @@ class ConvolutionOp(_ConvolutionBase):
             self._forward = kernels("conv", ctx.device).Forward(self._window, self.params.num_group)
         return self._forward
 
-    def bind_fused(self, ctx, in_data, out, *, batch_norm=None, other=None, relu=False):
-        """A call that computes ``relu(batch_norm(convolution) + other)`` into ``out``, for inference.
+    def bind_fused(self, ctx, in_data, out, *, batch_norm=None, other=None, act=None):
+        """A call that computes ``act(batch_norm(convolution) + other)`` into ``out``, for inference.
 
         Any of the three may be left out. ``batch_norm`` is ``(gamma, beta, moving_mean, moving_var, eps)``,
         gamma an array of ones where it is fixed; the arrays are read anew in each call. ``other`` is an
@@ -101,7 +101,7 @@ class ConvolutionOp(_ConvolutionBase):
             target,
             finish=finish,
             other=None if other is None else _as_3d(other),
-            floor=0 if relu else -np.inf,
+            act=conv.activation(**act or {}),
         )
 
     def gradient(self, ctx, out_grad, in_data, out_data, in_grad, aux):

@@ -51,14 +51,19 @@ def check_finished(way, data, weight, plain, relative):
     room = 16  # ways may read this many numbers beyond the filters
     ones, zeros = np.ones(filters + room, np.float32), np.zeros(filters + room, np.float32)
     out = np.full(plain.shape, np.nan, np.float32)
-    way(data, weight, ones, zeros, -np.inf, None, out)
+    way(data, weight, ones, zeros, conv.activation(), None, out)
     limit = relative * max(np.abs(plain).max(), 1)
     np.testing.assert_allclose(out, plain, rtol=0, atol=limit)
     scale, shift = (RNG.normal(size=filters + room).astype(np.float32) for _ in range(2))
     both = np.float32(RNG.normal(size=plain.shape))
     affine = plain * scale[:filters, None, None] + shift[:filters, None, None] + both
-    way(data, weight, scale, shift, 0, both, both)
+    beside = both.copy()
+    way(data, weight, scale, shift, conv.activation(floor=0), both, both)
     np.testing.assert_allclose(both, np.maximum(affine, 0), rtol=0, atol=4 * limit)
+    for other, before in ((None, affine - beside), (beside, affine)):
+        way(data, weight, scale, shift, conv.activation(-1, 2, 0.25), other, out)
+        right = np.clip(np.where(before < 0, 0.25 * before, before), -1, 2)
+        np.testing.assert_allclose(out, right, rtol=0, atol=4 * limit)
 
 
 def arrays(batch, channels, height, width, filters, kernel, groups):
@@ -87,12 +92,12 @@ def test_winograd_sees_every_change_of_the_weight():
     data, weight = arrays(1, 8, 12, 12, 8, (3, 3), 1)
     way, ones, zeros = conv_winograd.Winograd((1, 1)), np.ones(24, np.float32), np.zeros(24, np.float32)
     out = np.empty((1, 8, 12, 12), np.float32)
-    way(data, weight, ones, zeros, -np.inf, None, out)
+    way(data, weight, ones, zeros, conv.activation(), None, out)
     weight[7, 7, 2, 2] = np.nextafter(weight[7, 7, 2, 2], np.float32(9))
     weight[0, 3, 1, 1] *= -1
-    way(data, weight, ones, zeros, -np.inf, None, out)
+    way(data, weight, ones, zeros, conv.activation(), None, out)
     fresh = np.empty_like(out)
-    conv_winograd.Winograd((1, 1))(data, weight, ones, zeros, -np.inf, None, fresh)
+    conv_winograd.Winograd((1, 1))(data, weight, ones, zeros, conv.activation(), None, fresh)
     np.testing.assert_array_equal(out, fresh)
 
 
@@ -167,6 +172,43 @@ def test_merged_operators_see_new_parameters():
         executor.arg_dict["unit0_b_weight"][:] = 0.25
     out = merged.forward(is_train=False)[0].asnumpy()
     np.testing.assert_array_equal(out, fresh.forward(is_train=False)[0].asnumpy())
+
+
+#: Activations that a convolution does itself, and two that it does not.
+ACTIVATIONS = {
+    "relu": lambda x: mx.sym.relu(x),
+    "relu6": lambda x: mx.sym.clip(x, 0, 6),
+    "clip": lambda x: mx.sym.clip(x, -0.5, 0.75),
+    "empty clip": lambda x: mx.sym.clip(x, 1, -1),
+    "leaky": lambda x: mx.sym.LeakyReLU(x, act_type="leaky", slope=0.1),
+    "steep": lambda x: mx.sym.LeakyReLU(x, act_type="leaky", slope=-2),
+}
+NOT_MERGED = {
+    "elu": lambda x: mx.sym.LeakyReLU(x, act_type="elu", slope=0.1),
+    "sigmoid": lambda x: mx.sym.Activation(x, act_type="sigmoid"),
+}
+
+
+@pytest.mark.parametrize("kind", [*ACTIVATIONS, *NOT_MERGED])
+@pytest.mark.parametrize(("kernel", "groups"), [(1, 1), (3, 1), (3, 8), (5, 1)])
+def test_activations_are_merged_exactly(kernel, groups, kind):
+    """The same bits as a convolution and then the operator, whose input has NaN, infinities and zeros."""
+    data = mx.sym.Variable("data")
+    plain = mx.sym.Convolution(
+        data, kernel=(kernel, kernel), pad=(1, 1), num_filter=8, num_group=groups, name="conv"
+    )
+    act = {**ACTIVATIONS, **NOT_MERGED}[kind]
+    merged, apart = act(plain), mx.sym.Group([act(plain), plain])
+    image = np.float32(np.random.default_rng(0).normal(size=(1, 8, 12, 40)))
+    image[0, 0, 5, 5:9] = np.nan, np.inf, -np.inf, 1e38
+    results = []
+    for net in (merged, apart):
+        executor = bound(net, "null", data=image.shape)
+        results.append(executor.forward(is_train=False, data=image)[0].asnumpy())
+        steps = len(executor._inference.program.forward)
+        assert steps == (2 if net is apart or kind in NOT_MERGED else 1)
+    assert np.isnan(results[0]).any()
+    np.testing.assert_array_equal(*results)
 
 
 def test_a_value_that_others_read_is_not_merged_away():
