@@ -50,7 +50,8 @@ def table(folder: Path, before=()) -> list[dict]:
             if (out / "measures.json").exists():
                 measures = json.loads((out / "measures.json").read_text())
                 progress = json.loads((out / "checkpoint" / "progress.json").read_text())
-                row = {"detector": TITLES[config], "pooling": pooling, "seed": seed, **measures}
+                row = {"detector": TITLES[config], "pooling": pooling, "seed": seed}
+                row.update({key: measures[key] for key in ("images", "mAP@0.5", "mAP@0.75")})
                 rows.append({**row, "core_minutes": round(progress["cpu_seconds"] / 60, 1)})
             elif (TITLES[config], pooling, seed) in known:
                 rows.append(known[TITLES[config], pooling, seed])
