@@ -287,13 +287,20 @@ def backward_weight(grad_out, data, window, groups, grad_weight):
         conv_depthwise.backward_weight(grad_out, data, window, grad_weight)
         return
     filters, per_group = len(grad_weight) // groups, grad_weight.shape[1]
-    grad_weight[...] = 0
     matrix = grad_weight.reshape(groups, filters, -1)
-    part = np.empty(matrix.shape[1:], matrix.dtype)
-    for head, image in zip(grad_out, data, strict=True):
-        for g in range(groups):
+    part = None
+    for g in range(groups):
+        first = True
+        for head, image in zip(grad_out, data, strict=True):
             group = image[g * per_group : (g + 1) * per_group]
             rows = head[g * filters : (g + 1) * filters].reshape(filters, -1)
             for start, stop, columns in _blocks(group, window, grad_out.shape[2:]):
+                if first:
+                    np.matmul(rows[:, start:stop], columns.T, out=matrix[g])
+                    first = False
+                    continue
+                part = np.empty_like(matrix[g]) if part is None else part
                 np.matmul(rows[:, start:stop], columns.T, out=part)
                 matrix[g] += part
+        if first:
+            matrix[g] = 0
