@@ -146,6 +146,7 @@ def write_table(results) -> None:
     loads = [row["load"] for row in rows.values()]
     rounds = min((row["rounds"] for row in rows.values() if "rounds" in row), default=1)
     measured = "one measurement" if rounds == 1 else f"medians of {rounds}"
+    left = [m.name for m in models() if m.name not in rows]
     lines = [
         "# The model zoo",
         "",
@@ -155,8 +156,9 @@ def write_table(results) -> None:
         "Written by `python tools/check_model_zoo.py`, which exports, runs, compares and times both in one "
         "run. *Worst* is the largest difference over all outputs, and over a detector's raw heads before "
         "boxes are selected, relative to the largest magnitude in that output. *Boxes* are compared one by "
-        "one, in order: class, score and corners. *Time* is that of a forward pass in roiops over that in "
-        f"MXNet ({measured}, {about['threads']} threads each, in turns), where it was taken; below 1, roiops is faster.",
+        "one, in order: class, score and corners. *Time*, where it was taken, is that of a forward pass in "
+        f"roiops over that in MXNet ({measured}, {about['threads']} threads each, in turns); below 1, roiops "
+        "is faster.",
         "",
         f"Machine: {about['processor']}; {about['date']}; load average of the last minute "
         f"{min(loads):.1f} to {max(loads):.1f} while it ran, the check itself being about "
@@ -190,6 +192,8 @@ def write_table(results) -> None:
             ratio = f"{row['ms']['roiops'] / row['ms']['mxnet']:.2f}" if "ms" in row else ""
             difference = f"{row['worst']:.1e}" + ("" if row["agrees"] else " (differs)")
             lines.append(f"| {name} | {shape} | {len(row['operators'])} | {difference} | {cell} | {ratio} |")
+    if left:
+        lines += ["", "## Not checked yet", "", f"{len(left)} of {len(catalogue)}: {', '.join(left)}."]
     operators = sorted({op for row in rows.values() for op in row.get("operators", ())})
     listed = ", ".join(f"`{name}`" for name in operators)
     lines += ["", "## Operators", "", f"These models use {len(operators)} operators: {listed}."]
