@@ -26,6 +26,8 @@ __all__ = [
     "greater",
     "load",
     "multiply_add",
+    "prefetch",
+    "prefetch_to_write",
     "scaled",
     "select",
     "splat",
@@ -134,17 +136,16 @@ def _scaled(typing_context, factor, lanes):
 
 
 def _multiply_add(typing_context, factor, lanes, total):
-    """``factor * lanes + total``, rounded once where the machine can; the factor is a number or lanes"""
-    one_by_one = isinstance(factor, Lanes)
+    """``factor * lanes + total``, rounded once where the machine can"""
 
     def generate(context, builder, signature, args):
         vector = args[1].type
         name = f"llvm.fmuladd.v{LANES}f{lanes.dtype.bitwidth}"
         function = ir.FunctionType(vector, [vector] * 3)
         fmuladd = cgutils.get_or_insert_function(builder.module, function, name)
-        return builder.call(fmuladd, [args[0] if one_by_one else _repeat(builder, args[0]), *args[1:]])
+        return builder.call(fmuladd, [_repeat(builder, args[0]), args[1], args[2]])
 
-    return total(factor if one_by_one else lanes.dtype, lanes, total), generate
+    return total(lanes.dtype, lanes, total), generate
 
 
 def _greater(typing_context, one, other):
@@ -172,6 +173,28 @@ def _select(typing_context, mask, one, other):
         return builder.select(*args)
 
     return one(mask, one, other), generate
+
+
+def _prefetch(typing_context, array, at):
+    """Have the cache line of ``array[at]`` come from memory while other work is done."""
+    return types.void(array, types.intp), _prefetcher(array, write=0)
+
+
+def _prefetch_to_write(typing_context, array, at):
+    """The same for a line that will be written to, which must come from memory as well."""
+    return types.void(array, types.intp), _prefetcher(array, write=1)
+
+
+def _prefetcher(array, write):
+    def generate(context, builder, signature, args):
+        word, byte = ir.IntType(32), ir.IntType(8).as_pointer()
+        function = ir.FunctionType(ir.VoidType(), [byte, word, word, word])
+        declared = cgutils.get_or_insert_function(builder.module, function, "llvm.prefetch.p0")
+        place = builder.gep(_data(context, builder, array, args[0]), [args[1]])
+        keep, is_data = word(3), word(1)
+        builder.call(declared, [builder.bitcast(place, byte), word(write), keep, is_data])
+
+    return generate
 
 
 def _transpose_block(typing_context, source, at, stride, rows, target, to, target_stride):
@@ -245,6 +268,12 @@ if numba.config.DISABLE_JIT:
     def select(mask, one, other):
         return np.where(mask, one, other)
 
+    def prefetch(array, at):
+        pass
+
+    def prefetch_to_write(array, at):
+        pass
+
     def transpose_block(source, at, stride, rows, target, to, target_stride):
         for i in range(BLOCK):
             row = at + min(i, rows - 1) * stride
@@ -253,7 +282,7 @@ if numba.config.DISABLE_JIT:
 else:
     splat, scaled, multiply_add = intrinsic(_splat), intrinsic(_scaled), intrinsic(_multiply_add)
     equal, greater, select = intrinsic(_equal), intrinsic(_greater), intrinsic(_select)
-    bare = intrinsic(_bare)
+    bare, prefetch, prefetch_to_write = (intrinsic(f) for f in (_bare, _prefetch, _prefetch_to_write))
     load, store, transpose_block = intrinsic(_load), intrinsic(_store), intrinsic(_transpose_block)
 
 if numba.config.BOUNDSCHECK and not numba.config.DISABLE_JIT:

@@ -21,6 +21,8 @@ from roiops.kernels.cpu.tiles import (
     clear_ignored,
     empty_tile,
     item_of,
+    prefetch_put,
+    prefetch_take,
     put_bins,
     read_row,
     slot_of,
@@ -111,8 +113,9 @@ def _forward_part(part, parts, data, tables, groups, out):
         empty_tile(tile)
         for place in range(image_at[item.image], image_at[item.image + 1]):
             r = order[place]
-            _forward_roi(r, item, planes, tile, y, x, pooled_h, pooled_w, bare(line), bare(bins))
             to = (r * out_channels + item.out_channel) * area
+            prefetch_put(item, bare(results), to, pooled_h, pooled_w)
+            _forward_roi(r, item, planes, tile, y, x, pooled_h, pooled_w, bare(line), bare(bins))
             put_bins(bare(bins), item, bare(results), to, pooled_h, pooled_w)
 
 
@@ -174,6 +177,9 @@ def _backward_part(part, parts, grad_out, tables, groups, accumulate, grad_data)
         touch_nothing(tile)
         for place in range(image_at[item.image], image_at[item.image + 1]):
             r = order[place]
+            if place + 1 < image_at[item.image + 1]:
+                at = (order[place + 1] * out_channels + item.out_channel) * area
+                prefetch_take(item, bare(heads), at, pooled_h, pooled_w)
             first = r * (pooled_h + 1) + item.first_row
             low, high = roi_tables.span(y, first, item.stop_row - item.first_row)
             if low < bottom and high > top:

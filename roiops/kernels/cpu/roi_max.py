@@ -19,6 +19,7 @@ from roiops.kernels.cpu.lanes import (
     greater,
     load,
     multiply_add,
+    prefetch,
     select,
     splat,
     store,
@@ -33,6 +34,8 @@ from roiops.kernels.cpu.tiles import (
     clear_ignored,
     empty_tile,
     item_of,
+    prefetch_put,
+    prefetch_take,
     put_bins,
     read_row,
     take_bins,
@@ -160,6 +163,10 @@ def _forward_part(part, parts, data, tables, of_pixels, groups, empty, lowest, k
         empty_tile(tile)
         for place in range(image_at[item.image], image_at[item.image + 1]):
             r = order[place]
+            to = (r * out_channels + item.out_channel) * area
+            prefetch_put(item, bare(results), to, pooled_h, pooled_w)
+            if keep_argmax:
+                prefetch_put(item, bare(places), to, pooled_h, pooled_w)
             if of_pixels:
                 _max_of_pixels(
                     r, item, planes, tile, spans_y, spans_x, pooled_h, pooled_w,
@@ -170,7 +177,6 @@ def _forward_part(part, parts, data, tables, of_pixels, groups, empty, lowest, k
                     r, item, planes, tile, samples_y, samples_x, pooled_h, pooled_w,
                     empty, lowest, bare(line), bare(values), bare(where),
                 )  # fmt: skip
-            to = (r * out_channels + item.out_channel) * area
             put_bins(bare(values), item, bare(results), to, pooled_h, pooled_w)
             if keep_argmax:
                 put_bins(bare(where), item, bare(places), to, pooled_h, pooled_w)
@@ -193,8 +199,14 @@ def _scatter_run(heads, places, run, count, grad, to, first, stop):
 
 
 @njit
-def _scatter_two_runs(heads, places, run, run2, count, grad, to, to2, first, stop):
-    """Two channels in turn: a sum often waits for the one before it, which neighbours make in one pixel."""
+def _scatter_two_runs(heads, places, run, run2, count, ahead, grad, to, to2, first, stop):
+    """Two channels in turn: a sum often waits for the one before it, which neighbours make in one pixel.
+
+    What is ``ahead`` will be needed next.
+    """
+    for line in range(run + ahead, run2 + ahead + count, LANES):
+        prefetch(heads, line)
+        prefetch(places, line)
     for j in range(count):
         place, place2 = np.int64(places[run + j]), np.int64(places[run2 + j])
         head, head2 = heads[run + j], heads[run2 + j]
@@ -205,8 +217,9 @@ def _scatter_two_runs(heads, places, run, run2, count, grad, to, to2, first, sto
 
 
 @njit
-def _scatter_pixels(item, pooled_h, pooled_w, heads, places, at, grad, planes, step, first, stop):
+def _scatter_pixels(item, pooled_h, pooled_w, heads, places, at, next_at, grad, planes, step, first, stop):
     """Add what a ROI gives to the pixels ``[first, stop)`` of the item's planes."""
+    ahead = next_at - at
     area = pooled_h * pooled_w
     wide = item.stop_column - item.first_column
     if wide == pooled_w:  # the bins of a channel are one run
@@ -217,7 +230,7 @@ def _scatter_pixels(item, pooled_h, pooled_w, heads, places, at, grad, planes, s
         run = at + (item.first_row + i) * pooled_w + item.first_column
         for c in range(0, item.channels - 1, 2):
             here, to = run + c * area, planes + c * step
-            _scatter_two_runs(heads, places, here, here + area, wide, grad, to, to + step, first, stop)
+            _scatter_two_runs(heads, places, here, here + area, wide, ahead, grad, to, to + step, first, stop)
         if item.channels % 2:
             c = item.channels - 1
             _scatter_run(heads, places, run + c * area, wide, grad, planes + c * step, first, stop)
@@ -246,9 +259,11 @@ def _backward_pixels_part(part, parts, grad_out, argmax, tables, groups, accumul
                 pixels[planes + c * step + first : planes + c * step + stop] = 0
         for place in range(image_at[item.image], image_at[item.image + 1]):
             at = (order[place] * out_channels + item.out_channel) * area
+            last = place + 1 == image_at[item.image + 1]
+            next_at = at if last else (order[place + 1] * out_channels + item.out_channel) * area
             _scatter_pixels(
-                item, pooled_h, pooled_w, bare(heads), bare(places), at, bare(pixels), planes, step, first,
-                stop,
+                item, pooled_h, pooled_w, bare(heads), bare(places), at, next_at, bare(pixels), planes, step,
+                first, stop,
             )  # fmt: skip
 
 
@@ -326,6 +341,10 @@ def _backward_samples_part(part, parts, grad_out, argmax, tables, groups, accumu
         touch_nothing(tile)
         for place in range(image_at[item.image], image_at[item.image + 1]):
             r = order[place]
+            if place + 1 < image_at[item.image + 1]:
+                at = (order[place + 1] * out_channels + item.out_channel) * area
+                prefetch_take(item, bare(heads), at, pooled_h, pooled_w)
+                prefetch_take(item, bare(places), at, pooled_h, pooled_w)
             if y.low[r] < bottom and y.high[r] > top and x.low[r] < x.high[r]:
                 at = (r * out_channels + item.out_channel) * area
                 take_bins(bare(heads), at, item, pooled_h, pooled_w, bare(bins))

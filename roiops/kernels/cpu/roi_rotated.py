@@ -17,6 +17,7 @@ from roiops.kernels.cpu.tiles import (
     channel_blocks,
     empty_tile,
     item_of,
+    prefetch_put,
     put_bins,
     read_row,
     take_bins,
@@ -179,8 +180,9 @@ def _forward_part(part, parts, data, table, first, out):
         empty_tile(tile)
         for r in range(taps.image.size):
             if taps.image[r] == item.image:
-                _forward_roi(r, planes, tile, taps, height, bare(bins))
                 to = ((first + r) * channels + item.out_channel) * area
+                prefetch_put(item, bare(results), to, pooled_h, pooled_w)
+                _forward_roi(r, planes, tile, taps, height, bare(bins))
                 put_bins(bare(bins), item, bare(results), to, pooled_h, pooled_w)
 
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from roiops.kernels import geometry
 from roiops.kernels.cpu.lanes import bare
-from roiops.kernels.jit import njit
+from roiops.kernels.jit import njit, num_threads, parallel, prange
 
 __all__ = [
     "Axis",
@@ -21,6 +21,9 @@ __all__ = [
     "span",
     "spans_of",
 ]
+
+# Bins, of both axes, whose tables one thread has built before others have woken up.
+_MANY_BINS = 1 << 10
 
 
 class Axis(NamedTuple):
@@ -92,31 +95,32 @@ def samples_of(table):
 
 
 @njit
-def _axis(rois, image, near, rules, scale, bins, ratio, extent):
-    """The table of one axis; ``near`` is the column of its first coordinate."""
-    count = rois.shape[0]
-    at = np.empty(count * (bins + 1), np.int64)
-    room = 0
-    for r in range(count):
+def _starts(rois, image, near, rules, scale, bins, ratio, extent):
+    """Where the pixels of each ROI begin, at a distance that has room for all; the last entry is the end."""
+    start = np.zeros(image.size + 1, np.int64)
+    for r in range(image.size):
+        most = 0
         if image[r] >= 0:
-            start, length = geometry.frame(rules, rois[r, near], rois[r, near + 2], scale)
-            room += geometry.taps_bound(rules, length, bins, ratio, extent)
-    pixel = np.empty(room, np.int64)
-    weight = np.empty(room, rois.dtype)
-    here = 0
-    for r in range(count):
-        row = r * (bins + 1)
-        at[row] = here
-        start = length = still = type(scale)(0)
-        if image[r] >= 0:
-            start, length = geometry.frame(rules, rois[r, near], rois[r, near + 2], scale)
-        for i in range(bins):
-            if image[r] >= 0:
-                here += geometry.bin_taps(
-                    rules, start, length, bins, i, ratio, extent, still, pixel, weight, here
-                )
-            at[row + i + 1] = here
-    return at, pixel, weight
+            length = geometry.frame(rules, rois[r, near], rois[r, near + 2], scale)[1]
+            most = geometry.taps_bound(rules, length, bins, ratio, extent)
+        start[r + 1] = start[r] + most
+    return start
+
+
+@njit
+def _fill_axis(r, rois, near, rules, scale, ratio, extent, valid, start, table):
+    """Row ``r`` of the table of one axis; ``near`` is the column of its first coordinate."""
+    at, pixel, weight = table
+    still = type(scale)(0)
+    here, at[r, 0] = start[r], start[r]
+    low, length = still, still
+    if valid:
+        low, length = geometry.frame(rules, rois[r, near], rois[r, near + 2], scale)
+    bins = at.shape[1] - 1
+    for i in range(bins):
+        if valid:
+            here += geometry.bin_taps(rules, low, length, bins, i, ratio, extent, still, pixel, weight, here)
+        at[r, i + 1] = here
 
 
 @njit
@@ -153,16 +157,62 @@ def _sorted(image, top, images, height):
 
 
 @njit
-def build(rois, rules, scale, ratio, images, height, width, pooled_h, pooled_w):
-    """``(order, image_at, y, x)`` for averages. ``rois`` and ``scale`` have the computing type."""
+def _room(rois, rules, scale, ratio, images, size, pooled):
+    """Empty tables of both axes, and where the rows of each begin."""
     image = _images(rois, images)
-    y = _axis(rois, image, 2, rules, scale, pooled_h, ratio[0], height)
-    x = _axis(rois, image, 1, rules, scale, pooled_w, ratio[1], width)
+    start_y = _starts(rois, image, 2, rules, scale, pooled[0], ratio[0], size[0])
+    start_x = _starts(rois, image, 1, rules, scale, pooled[1], ratio[1], size[1])
+    at_y = np.empty((image.size, pooled[0] + 1), np.int64)
+    at_x = np.empty((image.size, pooled[1] + 1), np.int64)
+    y = at_y, np.empty(start_y[-1], np.int64), np.empty(start_y[-1], rois.dtype)
+    x = at_x, np.empty(start_x[-1], np.int64), np.empty(start_x[-1], rois.dtype)
+    return image, start_y, start_x, y, x
+
+
+@njit
+def _fill_part(part, parts, rois, rules, scale, ratio, size, image, start_y, start_x, y, x):
+    for r in range(part * image.size // parts, (part + 1) * image.size // parts):
+        valid = image[r] >= 0
+        _fill_axis(r, rois, 2, rules, scale, ratio[0], size[0], valid, start_y, y)
+        _fill_axis(r, rois, 1, rules, scale, ratio[1], size[1], valid, start_x, x)
+
+
+@parallel
+def _fill(parts, rois, rules, scale, ratio, size, image, start_y, start_x, y, x):
+    for part in prange(parts):
+        _fill_part(np.int64(part), parts, rois, rules, scale, ratio, size, image, start_y, start_x, y, x)
+
+
+@njit
+def _finish(image, images, height, y, x):
+    at_y, pixel_y, weight_y = y
+    at_x, pixel_x, weight_x = x
+    y = at_y.reshape(-1), pixel_y, weight_y
+    x = at_x.reshape(-1), pixel_x, weight_x
+    bins = at_y.shape[1] - 1
     top = np.empty(image.size, np.int64)
     for r in range(image.size):
-        top[r] = span(axis_of(y), r * (pooled_h + 1), pooled_h)[0]
+        top[r] = span(axis_of(y), r * (bins + 1), bins)[0]
     order, image_at = _sorted(image, top, images, height)
     return order, image_at, y, x
+
+
+@njit
+def _build_alone(rois, rules, scale, ratio, images, size, pooled):
+    image, start_y, start_x, y, x = _room(rois, rules, scale, ratio, images, size, pooled)
+    _fill_part(0, 1, rois, rules, scale, ratio, size, image, start_y, start_x, y, x)
+    return _finish(image, images, size[0], y, x)
+
+
+def build(rois, rules, scale, ratio, images, height, width, pooled_h, pooled_w):
+    """``(order, image_at, y, x)`` for averages. ``rois`` and ``scale`` have the computing type."""
+    size, pooled = (height, width), (pooled_h, pooled_w)
+    threads = num_threads() if len(rois) * (pooled_h + pooled_w) > _MANY_BINS else 1
+    if threads == 1:
+        return _build_alone(rois, rules, scale, ratio, images, size, pooled)
+    image, start_y, start_x, y, x = _room(rois, rules, scale, ratio, images, size, pooled)
+    _fill(threads, rois, rules, scale, ratio, size, image, start_y, start_x, y, x)
+    return _finish(image, images, height, y, x)
 
 
 @njit

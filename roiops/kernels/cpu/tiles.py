@@ -8,7 +8,17 @@ from typing import NamedTuple
 import numpy as np
 
 from roiops.kernels import geometry
-from roiops.kernels.cpu.lanes import BLOCK, LANES, load, multiply_add, splat, store, transpose_block
+from roiops.kernels.cpu.lanes import (
+    BLOCK,
+    LANES,
+    load,
+    multiply_add,
+    prefetch,
+    prefetch_to_write,
+    splat,
+    store,
+    transpose_block,
+)
 from roiops.kernels.jit import njit
 
 __all__ = [
@@ -21,6 +31,8 @@ __all__ = [
     "empty_tile",
     "from_lanes",
     "item_of",
+    "prefetch_put",
+    "prefetch_take",
     "put_bins",
     "read_row",
     "slot_of",
@@ -35,6 +47,9 @@ __all__ = [
 
 # Bytes of a tile that a whole map should not exceed: a larger map is kept in part.
 _TILE_BYTES = 1 << 24
+
+# Pixels that are not worth another block.
+_FEW = 3
 
 
 class Item(NamedTuple):
@@ -109,42 +124,65 @@ def to_lanes(source, at, step, channels, count, target, to):
 
     Of fewer than ``LANES`` ``channels``, the last one fills the remaining lanes.
     """
-    if count < BLOCK:
+    p = 0
+    if count < BLOCK or count % BLOCK <= _FEW:  # these are copied one by one, the rest in blocks
+        p = count if count < BLOCK else count % BLOCK
         for c in range(LANES):
             row = at + (c if c < channels else channels - 1) * step
-            for p in range(count):
-                target[to + p * LANES + c] = source[row + p]
-        return
-    p = 0
-    while True:
+            for k in range(p):
+                target[to + k * LANES + c] = source[row + k]
+    while p < count:
         for c in range(0, LANES, BLOCK):
             first = min(c, channels - 1)
             transpose_block(
                 source, at + first * step + p, step, channels - first, target, to + p * LANES + c, LANES
             )
-        if p + BLOCK == count:
-            return
-        p = min(p + BLOCK, count - BLOCK)  # the last block may do some pixels again
+        # The last block may do some pixels again.
+        p = min(p + BLOCK, count - BLOCK) if p + BLOCK < count else count
 
 
 @njit
 def from_lanes(source, at, count, target, to, step, channels):
     """``target[to + c * step + p] = source[at + p * LANES + c]`` for c < ``channels``, p < ``count``."""
-    if count < BLOCK or channels < LANES:
-        for c in range(channels):
-            for p in range(count):
-                target[to + c * step + p] = source[at + p * LANES + c]
-        return
     p = 0
-    while True:
+    if count < BLOCK or channels < LANES or count % BLOCK <= _FEW:
+        p = count if count < BLOCK or channels < LANES else count % BLOCK
+        for c in range(channels):
+            for k in range(p):
+                target[to + c * step + k] = source[at + k * LANES + c]
+    while p < count:
         for c in range(0, LANES, BLOCK):
             transpose_block(source, at + p * LANES + c, LANES, BLOCK, target, to + c * step + p, step)
-        if p + BLOCK == count:
-            return
-        p = min(p + BLOCK, count - BLOCK)
+        p = min(p + BLOCK, count - BLOCK) if p + BLOCK < count else count
 
 
 # Bins of one ROI, row-major within the item's group
+
+
+@njit
+def prefetch_put(item, out, to, pooled_h, pooled_w):
+    """Have the lines that :func:`put_bins` will write to come while the bins are computed."""
+    area = pooled_h * pooled_w
+    first, step = _lines(item, pooled_h, pooled_w)
+    for at in range(to + first, to + item.channels * area, step):
+        prefetch_to_write(out, at)
+
+
+@njit
+def prefetch_take(item, source, at, pooled_h, pooled_w):
+    """Have the lines that :func:`take_bins` will read come while the ROI before is worked on."""
+    area = pooled_h * pooled_w
+    first, step = _lines(item, pooled_h, pooled_w)
+    for line in range(at + first, at + item.channels * area, step):
+        prefetch(source, line)
+
+
+@njit
+def _lines(item, pooled_h, pooled_w):
+    """Where the lines of an item's bins are: all of them, or one a channel if there are groups."""
+    if (item.stop_row - item.first_row) * (item.stop_column - item.first_column) == pooled_h * pooled_w:
+        return 0, LANES
+    return item.first_row * pooled_w + item.first_column, pooled_h * pooled_w
 
 
 @njit
