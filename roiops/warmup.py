@@ -17,7 +17,11 @@ _SIZE = {"pooled_size": (2, 2), "spatial_scale": 1.0}
 _SCORES = {"pooled_size": 1, "spatial_scale": 1.0, "output_dim": 1}
 _DEFORMABLE = {**_SCORES, "group_size": 1, "trans_std": 0.1}
 
-# Parameters that between them reach every kernel of an operator, and the shapes of its inputs after the data.
+# One box is one thread's work; so many are shared by all threads, in kernels compiled for that.
+_FEW_AND_MANY = 1, 1 << 15
+
+# Parameters that between them reach every kernel of an operator, and the shapes of its inputs after the data,
+# for one box.
 _EXAMPLES = {
     "ROIPooling": ([_SIZE, {**_SIZE, "dialect": "chainer", "mode": "avg"}], [(1, 5)]),
     "ROIAlign": ([_SIZE, {**_SIZE, "mode": "max"}], [(1, 5)]),
@@ -32,8 +36,8 @@ _EXAMPLES = {
 def warmup(*operators: str, dtypes=("float32",), ctx: Context | None = None) -> dict[str, float]:
     """Compile the kernels of ROI operators, forward and backward, and return the seconds each took.
 
-    Kernels compile on their first use otherwise, and are kept on disk from then on. They compile for the
-    number of threads in use: once for one thread, once for more.
+    Kernels compile on their first use otherwise, and are kept on disk from then on. They compile once for one
+    thread, which small calls always use, and once more if there are more threads.
 
     Parameters
     ----------
@@ -51,7 +55,8 @@ def warmup(*operators: str, dtypes=("float32",), ctx: Context | None = None) -> 
         start = time.perf_counter()
         for dtype in dtypes:
             for params in _EXAMPLES[name][0]:
-                _run(name, params, np.dtype(dtype), ctx)
+                for boxes in _FEW_AND_MANY:
+                    _run(name, params, boxes, np.dtype(dtype), ctx)
         took[public_name(name)] = time.perf_counter() - start
     return took
 
@@ -66,9 +71,9 @@ def _internal(name: str) -> str:
     return known
 
 
-def _run(name, params, dtype, ctx):
+def _run(name, params, boxes, dtype, ctx):
     prop = get(name).create(params)
-    shapes = [(1, 1, 2, 2), *_EXAMPLES[name][1]]
+    shapes = [(1, 1, 2, 2), *((boxes, *shape[1:]) for shape in _EXAMPLES[name][1])]
     invocation = Invocation(
         prop,
         [device.zeros(shape, dtype, ctx) for shape in shapes],

@@ -1,5 +1,6 @@
 """Compiling ahead, and that importing compiles nothing."""
 
+import os
 import subprocess
 import sys
 
@@ -27,6 +28,19 @@ def test_other_operators():
         roiops.warmup("Convolution")
     with pytest.raises(RegistryError, match="'ROIAlgn' is not registered; did you mean"):
         roiops.warmup("ROIAlgn")
+
+
+def test_both_kernels_are_compiled_where_there_are_threads():
+    script = """
+import roiops
+from roiops.kernels.cpu import roi_rotated
+roiops.warmup("contrib.RROIAlign")
+for kernel in roi_rotated._build, roi_rotated._forward, roi_rotated._backward:
+    print(len(kernel.serial.overloads), len(kernel.threaded.overloads))
+"""
+    environment = {**os.environ, "NUMBA_NUM_THREADS": "2"}
+    done = subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, env=environment)
+    assert done.stdout.split() == [b"1"] * 6
 
 
 def test_importing_compiles_nothing():
