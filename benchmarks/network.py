@@ -50,7 +50,9 @@ def vgg16(mx):
     return vgg16_features(mx)
 
 
-def resnet50(mx):
+def resnet50(mx, fixed=False):
+    """With ``fixed`` statistics in the batch normalisation, as in the training of detectors."""
+
     def unit(x, filters, kernel, stride, name, relu=True):
         pad = (kernel // 2, kernel // 2)
         x = mx.sym.Convolution(
@@ -62,7 +64,7 @@ def resnet50(mx):
             no_bias=True,
             name=name,
         )
-        x = mx.sym.BatchNorm(x, fix_gamma=False, eps=2e-5, name=name + "_bn")
+        x = mx.sym.BatchNorm(x, fix_gamma=False, eps=2e-5, use_global_stats=fixed, name=name + "_bn")
         return mx.sym.Activation(x, act_type="relu", name=name + "_relu") if relu else x
 
     x = unit(mx.sym.Variable("data"), 64, 7, 2, "conv0")
@@ -107,7 +109,7 @@ def vgg16_training(mx):
 
 
 def resnet50_training(mx):
-    return resnet50(mx)
+    return resnet50(mx, fixed=True)
 
 
 NETWORKS = {f.__name__: f for f in (vgg16, resnet50, faster_rcnn_vgg16, vgg16_training, resnet50_training)}
