@@ -136,16 +136,17 @@ def _scaled(typing_context, factor, lanes):
 
 
 def _multiply_add(typing_context, factor, lanes, total):
-    """``factor * lanes + total``, rounded once where the machine can"""
+    """``factor * lanes + total``, rounded once where the machine can; the factor is a number or lanes"""
+    one_by_one = isinstance(factor, Lanes)
 
     def generate(context, builder, signature, args):
         vector = args[1].type
         name = f"llvm.fmuladd.v{LANES}f{lanes.dtype.bitwidth}"
         function = ir.FunctionType(vector, [vector] * 3)
         fmuladd = cgutils.get_or_insert_function(builder.module, function, name)
-        return builder.call(fmuladd, [_repeat(builder, args[0]), args[1], args[2]])
+        return builder.call(fmuladd, [args[0] if one_by_one else _repeat(builder, args[0]), *args[1:]])
 
-    return total(lanes.dtype, lanes, total), generate
+    return total(factor if one_by_one else lanes.dtype, lanes, total), generate
 
 
 def _greater(typing_context, one, other):
