@@ -71,7 +71,9 @@ PARTS = [
         "soak.boxes:on_simulated_gpu",
         2_000,
         3,
-        environment={"NUMBA_ENABLE_CUDASIM": "1"},
+        case_seconds=400,
+        memory=16 * GIB,  # of address space: the simulator has a stack for each thread of a block
+        environment={"NUMBA_ENABLE_CUDASIM": "1", "NUMBA_DISABLE_JIT": "1"},
     ),
     Part(
         "threads",
