@@ -138,9 +138,46 @@ def _max_of_samples(r, item, planes, tile, y, x, pooled_h, pooled_w, empty, lowe
 
 
 @njit
-def _forward_part(part, parts, data, tables, of_pixels, groups, empty, lowest, keep_argmax, out, argmax):
+def _forward_pixels_part(part, parts, data, tables, groups, empty, lowest, keep_argmax, out, argmax):
     """The items of one of ``parts`` threads."""
     order, image_at = tables[:2]
+    y, x = roi_tables.spans_of(tables[2:4]), roi_tables.spans_of(tables[4:])
+    images, in_channels, height, width = data.shape
+    _, out_channels, pooled_h, pooled_w = out.shape
+    groups_h, groups_w = groups
+    pixels, results, places = data.reshape(-1), out.reshape(-1), argmax.reshape(-1)
+    plane, area = height * width, pooled_h * pooled_w
+    slots = tile_slots(height, width, out.itemsize)
+    room = aligned(slots * width * LANES, out)
+    marks = np.empty(slots * (width // LANES + 1), np.int64)
+    values = aligned(area * LANES, out)
+    where = aligned(area * LANES, argmax)
+    items = images * channel_blocks(out_channels) * groups_h * groups_w
+    for number in range(part * items // parts, (part + 1) * items // parts):
+        item = item_of(number, out_channels, pooled_h, pooled_w, groups_h, groups_w)
+        at = (item.image * in_channels + item.in_channel) * plane
+        planes = Planes(bare(pixels), at, item.step * plane, item.channels, width)
+        tile = Tile(bare(room), bare(marks), slots, width)
+        empty_tile(tile)
+        for place in range(image_at[item.image], image_at[item.image + 1]):
+            r = order[place]
+            to = (r * out_channels + item.out_channel) * area
+            prefetch_put(item, bare(results), to, pooled_h, pooled_w)
+            if keep_argmax:
+                prefetch_put(item, bare(places), to, pooled_h, pooled_w)
+            _max_of_pixels(
+                r, item, planes, tile, y, x, pooled_h, pooled_w, empty, lowest, bare(values), bare(where)
+            )
+            put_bins(bare(values), item, bare(results), to, pooled_h, pooled_w)
+            if keep_argmax:
+                put_bins(bare(where), item, bare(places), to, pooled_h, pooled_w)
+
+
+@njit
+def _forward_samples_part(part, parts, data, tables, groups, empty, lowest, keep_argmax, out, argmax):
+    """The same for samples. Together the two would compile for twice as long before a first call."""
+    order, image_at = tables[:2]
+    y, x = roi_tables.samples_of(tables[2:12]), roi_tables.samples_of(tables[12:])
     images, in_channels, height, width = data.shape
     _, out_channels, pooled_h, pooled_w = out.shape
     groups_h, groups_w = groups
@@ -158,8 +195,6 @@ def _forward_part(part, parts, data, tables, of_pixels, groups, empty, lowest, k
         at = (item.image * in_channels + item.in_channel) * plane
         planes = Planes(bare(pixels), at, item.step * plane, item.channels, width)
         tile = Tile(bare(room), bare(marks), slots, width)
-        spans_y, spans_x = roi_tables.spans_of(tables[2:4]), roi_tables.spans_of(tables[4:6])
-        samples_y, samples_x = roi_tables.samples_of(tables[6:16]), roi_tables.samples_of(tables[16:])
         empty_tile(tile)
         for place in range(image_at[item.image], image_at[item.image + 1]):
             r = order[place]
@@ -167,26 +202,28 @@ def _forward_part(part, parts, data, tables, of_pixels, groups, empty, lowest, k
             prefetch_put(item, bare(results), to, pooled_h, pooled_w)
             if keep_argmax:
                 prefetch_put(item, bare(places), to, pooled_h, pooled_w)
-            if of_pixels:
-                _max_of_pixels(
-                    r, item, planes, tile, spans_y, spans_x, pooled_h, pooled_w,
-                    empty, lowest, bare(values), bare(where),
-                )  # fmt: skip
-            else:
-                _max_of_samples(
-                    r, item, planes, tile, samples_y, samples_x, pooled_h, pooled_w,
-                    empty, lowest, bare(line), bare(values), bare(where),
-                )  # fmt: skip
+            _max_of_samples(
+                r, item, planes, tile, y, x, pooled_h, pooled_w, empty, lowest, bare(line), bare(values),
+                bare(where),
+            )  # fmt: skip
             put_bins(bare(values), item, bare(results), to, pooled_h, pooled_w)
             if keep_argmax:
                 put_bins(bare(where), item, bare(places), to, pooled_h, pooled_w)
 
 
 @parallel
-def _forward(parts, data, tables, of_pixels, groups, empty, lowest, keep_argmax, out, argmax):
+def _forward_pixels(parts, data, tables, groups, empty, lowest, keep_argmax, out, argmax):
     for part in prange(parts):
-        _forward_part(
-            np.int64(part), parts, data, tables, of_pixels, groups, empty, lowest, keep_argmax, out, argmax
+        _forward_pixels_part(
+            np.int64(part), parts, data, tables, groups, empty, lowest, keep_argmax, out, argmax
+        )
+
+
+@parallel
+def _forward_samples(parts, data, tables, groups, empty, lowest, keep_argmax, out, argmax):
+    for part in prange(parts):
+        _forward_samples_part(
+            np.int64(part), parts, data, tables, groups, empty, lowest, keep_argmax, out, argmax
         )
 
 
@@ -337,7 +374,7 @@ def _backward_samples_part(part, parts, grad_out, argmax, tables, groups, accumu
         at = (item.image * in_channels + item.in_channel) * plane
         planes = Planes(bare(pixels), at, item.step * plane, item.channels, width)
         tile = Tile(bare(room), bare(marks), rows, width)
-        y, x = roi_tables.samples_of(tables[6:16]), roi_tables.samples_of(tables[16:])
+        y, x = roi_tables.samples_of(tables[2:12]), roi_tables.samples_of(tables[12:])
         touch_nothing(tile)
         for place in range(image_at[item.image], image_at[item.image + 1]):
             r = order[place]
@@ -367,7 +404,8 @@ def forward(data, rois, scale, ratio, groups, rules, lowest, out, argmax=None):
     A bin that holds samples, but none greater than ``lowest``, gets ``lowest``.
     """
     groups = geometry.channel_groups(rules, groups, *out.shape[2:])
-    tables, of_pixels = _tables(rois, scale, ratio, rules, data, out)
+    tables = _tables(rois, scale, ratio, rules, data, out)
+    kernel = _forward_pixels if rules.samples == geometry.PIXELS else _forward_samples
     keep = argmax is not None
     for some, maxima, *places, _ in pieces([data], [out, argmax] if keep else [out]):
         where = places[0] if keep else np.empty((0, 0, 0, 0), np.int32)
@@ -375,7 +413,7 @@ def forward(data, rois, scale, ratio, groups, rules, lowest, out, argmax=None):
         if keep:
             clear_ignored(tables, where, -1)
         empty, least = maxima.dtype.type(rules.empty), maxima.dtype.type(lowest)
-        launch(_forward, maxima.size, some, tables, of_pixels, groups, empty, least, keep, maxima, where)
+        launch(kernel, maxima.size, some, tables, groups, empty, least, keep, maxima, where)
 
 
 def backward(grad_out, argmax, rois, scale, ratio, groups, rules, accumulate, grad_data):
@@ -383,25 +421,20 @@ def backward(grad_out, argmax, rois, scale, ratio, groups, rules, accumulate, gr
     if not grad_data.size:
         return
     groups = geometry.channel_groups(rules, groups, *grad_out.shape[2:])
-    tables, of_pixels = _tables(rois, scale, ratio, rules, grad_data, grad_out)
+    tables = _tables(rois, scale, ratio, rules, grad_data, grad_out)
+    kernel = _backward_pixels if rules.samples == geometry.PIXELS else _backward_samples
     for heads, where, grad, add in pieces([grad_out, argmax], [grad_data], accumulate):
-        kernel = _backward_pixels if of_pixels else _backward_samples
         launch(kernel, heads.size + grad.size, heads, where, tables, groups, add, grad)
 
 
 def _tables(rois, scale, ratio, rules, data, out):
-    """The order of work, the spans of integer bins and the samples of others, and which of them are there."""
+    """The order of work, and the spans of integer bins or the samples of others."""
     rois = as_rois(rois, data.dtype)
     scale = geometry.scale_of(rules, scale, rois.dtype)
     images, _, height, width = data.shape
-    of_pixels = rules.samples == geometry.PIXELS
-    none = rois[:0]
-    order, image_at, *spans = roi_tables.build_spans(
-        rois if of_pixels else none, rules, scale, images, height, width, *out.shape[2:]
-    )
-    order2, image_at2, *samples = roi_tables.build_samples(
-        none if of_pixels else rois, rules, scale, ratio, images, height, width, *out.shape[2:]
-    )
-    if not of_pixels:
-        order, image_at = order2, image_at2
-    return (order, image_at, *(array for table in (*spans, *samples) for array in table)), of_pixels
+    if rules.samples == geometry.PIXELS:
+        built = roi_tables.build_spans(rois, rules, scale, images, height, width, *out.shape[2:])
+    else:
+        built = roi_tables.build_samples(rois, rules, scale, ratio, images, height, width, *out.shape[2:])
+    order, image_at, y, x = built
+    return order, image_at, *y, *x
