@@ -19,6 +19,7 @@ import time
 from pathlib import Path
 
 import numpy as np
+from machine import processor
 
 ROOT = Path(__file__).resolve().parent.parent
 NODES = 1000
@@ -122,7 +123,7 @@ def main() -> None:
     record = {
         "date": datetime.date.today().isoformat(),
         "command": "python benchmarks/executor.py",
-        "machine": f"{platform.machine()}, Python {platform.python_version()}, NumPy {np.__version__}",
+        "machine": f"{processor()}, Python {platform.python_version()}, NumPy {np.__version__}",
         "nodes": NODES,
         "microseconds_a_node": {name: round(value, 3) for name, value in medians.items()},
         "chain_internal_bytes": {str(layers): size for layers, size in memory.items()},

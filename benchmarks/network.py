@@ -22,6 +22,7 @@ import time
 from pathlib import Path
 
 import numpy as np
+from machine import processor
 
 ROOT = Path(__file__).resolve().parent.parent
 PEER = ROOT / ".peers" / "mxnet" / "bin" / "python"
@@ -269,13 +270,6 @@ def markdown(result):
     return "\n".join(lines) + "\n"
 
 
-def machine():
-    for line in Path("/proc/cpuinfo").read_text().splitlines():
-        if line.startswith("model name"):
-            return f"{line.split(':', 1)[1].strip()}, {os.cpu_count()} cores"
-    return platform.machine()
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--networks", nargs="+", choices=NETWORKS, default=list(NETWORKS))
@@ -301,7 +295,7 @@ def main():
                 print({k: v if isinstance(v, str) else round(v, 7) for k, v in rows[-1].items()}, flush=True)
     result = {
         "date": datetime.date.today().isoformat(),
-        "machine": machine(),
+        "machine": f"{processor()}, {os.cpu_count()} cores",
         "versions": f"Python {platform.python_version()}, NumPy {np.__version__}, numba {numba.__version__}",
         "rounds": options.rounds,
         "load": os.getloadavg()[1],

@@ -57,9 +57,39 @@ def roi_summary(rows) -> list[str]:
     return lines
 
 
+def rows_of_note(rows) -> list[str]:
+    """The rows in which a peer is ahead, and those that memory alone would keep from being much faster."""
+    lines = []
+    for row in rows:
+        found, reached = ratio(row), row["limit"] / row["milliseconds"]["roiops"]
+        if found and (found < 1 or reached > 0.5):
+            what = f"{row['workload']} | {row['operator']} | {row['direction']} | {row['threads']}"
+            lines.append(f"| {what} | {found:.2f}x | {reached:.0%} |")
+    head = ["| workload | operator | direction | threads | times as fast | of the limit |"]
+    return [*head, "|---|---|---|---:|---:|---:|", *lines] if lines else []
+
+
+def start_tables(start) -> str:
+    first = ["| operator | threads | first call, cold | the rest, cold | first call, cached |"]
+    first.append("|---|---:|---:|---:|---:|")
+    first += [
+        f"| {row['operator']} | {row['threads']} | {row['cold']:.1f} s | {row['rest']:.1f} s "
+        f"| {row['cached']:.2f} s |"
+        for row in start["first calls, seconds"]
+    ]
+    small = ["| operator | threads | median | least |", "|---|---:|---:|---:|"]
+    small += [
+        f"| {row['operator']} | {row['threads']} | {row['median']:.0f} us | {row['least']:.0f} us |"
+        for row in start["small calls, microseconds"]
+    ]
+    return "\n".join(
+        [*first, "", "One ROI on a 1x256x50x68 map, the call of `roiops.nd` included:", "", *small]
+    )
+
+
 def network_table(rows) -> list[str]:
     lines = [
-        "| network, forward | threads | roiops | MXNet 1.9.1 | times as fast |",
+        "| network | threads | roiops | MXNet 1.9.1 | times as fast |",
         "|---|---:|---:|---:|---:|",
     ]
     lines += [
@@ -155,7 +185,7 @@ def draw_scaling(rows, target: Path) -> None:
 
 
 def page() -> str:
-    roi, network, executor, scaling = map(read, ("roi", "network", "executor", "scaling"))
+    roi, start, network, executor, scaling = map(read, ("roi", "roi_start", "network", "executor", "scaling"))
     parts = [
         "# Benchmarks",
         "Made by `python benchmarks/run.py`, which sets up the peers in environments of their own, compares "
@@ -174,11 +204,24 @@ def page() -> str:
             f"The table of all {len(roi['rows'])} rows, with the limit that memory sets, is "
             "[benchmarks/results/roi.md](../benchmarks/results/roi.md).",
         ]
+        if notable := rows_of_note(roi["rows"]):
+            parts += [
+                "Rows in which a peer is ahead (below 1x), and rows that take less than twice as long as "
+                "reading the inputs and writing the output once, at the bandwidth of a copy (above 50%):",
+                "\n".join(notable),
+            ]
         for direction in ("forward", "backward"):
             for threads in sorted({row["threads"] for row in roi["rows"]}):
                 name = f"bench_roi_{direction}_{threads}.png"
                 draw_bars(roi["rows"], direction, threads, DOCS / "images" / name)
                 parts.append(f"![{direction}, threads: {threads}](images/{name})")
+    if start:
+        parts += [
+            "## First calls and small calls",
+            f"`python benchmarks/roi_start.py`, {start['machine']}. The first call of an operator compiles "
+            "it; the rest is its gradient and other kernels. A later process reads all that from disk.",
+            start_tables(start),
+        ]
     if scaling:
         draw_scaling(scaling["rows"], DOCS / "images" / "bench_scaling.png")
         parts += [

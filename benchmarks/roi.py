@@ -23,6 +23,7 @@ from pathlib import Path
 
 import numba
 import numpy as np
+from machine import processor
 from roi_workloads import WORKLOADS, operators
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -258,15 +259,6 @@ def markdown(report) -> str:
             )
     lines += ["", "\\* times comparable work, but computes something else.", ""]
     return "\n".join(lines)
-
-
-def processor() -> str:
-    try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-    except OSError:
-        lines = []
-    names = [line.split(":")[1].strip() for line in lines if line.startswith("model name")]
-    return names[0] if names else platform.processor()
 
 
 def main():

@@ -14,7 +14,10 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
+
+from machine import processor
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -93,8 +96,8 @@ def main():
                 )
                 print(small[-1], flush=True)
     machine = (
-        f"{os.cpu_count()} cores, Python {platform.python_version()}, "
-        f"load average {load:.1f} before the start"
+        f"{time.strftime('%Y-%m-%d')}, {processor()}, {os.cpu_count()} cores, Python "
+        f"{platform.python_version()}, load average {load:.1f} before the start"
     )
     report = {"machine": machine, "first calls, seconds": rows, "small calls, microseconds": small}
     args.out.with_suffix(".json").write_text(json.dumps(report, indent=1) + "\n")

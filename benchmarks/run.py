@@ -1,7 +1,7 @@
 """All benchmarks, one after another: sets up the peers, measures, writes results, draws the plots.
 
     python benchmarks/run.py                  # about an hour; the machine should have nothing else to do
-    python benchmarks/run.py --only roi       # one of executor, scaling, roi, network
+    python benchmarks/run.py --only roi       # one of executor, scaling, roi, roi_start, network
     python benchmarks/run.py --report         # only the page, its plots and README's table, from the results
 
 Each benchmark compares the outputs before it times, takes turns with the peers, and writes JSON and
@@ -14,7 +14,13 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-PEERS = {"executor": ["mxnet"], "scaling": [], "roi": ["torch", "mxnet", "onnx"], "network": ["mxnet"]}
+PEERS = {
+    "executor": ["mxnet"],
+    "scaling": [],
+    "roi": ["torch", "mxnet", "onnx"],
+    "roi_start": [],
+    "network": ["mxnet"],
+}
 
 
 def main() -> None:

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import numba
 import numpy as np
+from machine import processor
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
@@ -75,7 +76,7 @@ def main() -> None:
                 print(f"{operator:20} {axis:9} {value:5} {spent:9.3f} ms", flush=True)
     result = {
         "date": time.strftime("%Y-%m-%d"),
-        "machine": f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}, "
+        "machine": f"{processor()}, {os.cpu_count()} cores, Python {platform.python_version()}, "
         f"numba {numba.__version__}, load average {os.getloadavg()[0]:.1f}",
         "what": f"Forward, data 1xCx{HEIGHT}x{WIDTH}, boxes of 32 to 448 pixels, {POOLED}x{POOLED} bins; "
         f"{ROIS} ROIs and {CHANNELS} channels where they do not vary (1024 channels for the threads).",
