@@ -97,6 +97,30 @@ def test_raw_heads(name):
         assert agrees(array, want, golden.meta["steps"][f"head/{i}"]), heads[i]
 
 
+def test_the_masked_graph_means_the_same_without_negative_batch_indices():
+    import inputs
+
+    data, rois = mx.sym.var("data"), mx.sym.var("rois")
+    align = mx.sym.contrib.ROIAlign(data, rois, pooled_size=(2, 2), spatial_scale=1, sample_ratio=2)
+    graph = mx.sym.Group([align + 1, align])
+    masked = mx.sym.load_json(inputs.masked_graph(graph.tojson()))
+    assert sorted(masked.list_arguments()) == sorted(graph.list_arguments())
+    arrays = {
+        "data": np.random.RandomState(0).normal(size=(2, 3, 8, 8)).astype(np.float32),
+        "rois": np.array([[1, 0, 0, 5, 5], [-1, 1, 1, 6, 6], [0, 2, 1, 7, 4]], np.float32),
+    }
+    want, got = (ArchivedModel(symbol, {})(**arrays) for symbol in (graph, masked))
+    for a, b in zip(want, got, strict=True):
+        np.testing.assert_array_equal(b.asnumpy(), a.asnumpy())
+    assert not want[1].asnumpy()[1].any()
+    assert want[1].asnumpy()[[0, 2]].any(axis=(1, 2, 3)).all()
+    aligned = [node for node in json.loads(masked.tojson())["nodes"] if node["op"] == "_contrib_ROIAlign"]
+    internals = masked.get_internals()
+    names = internals.list_outputs()
+    safe = internals[names.index(aligned[0]["name"] + "_mask_rois_output")]
+    np.testing.assert_array_equal(ArchivedModel(safe, {})(rois=arrays["rois"])[0].asnumpy()[:, 0], [1, 0, 0])
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_inspection_finds_everything(name):
     golden = Golden(name)

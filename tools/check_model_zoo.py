@@ -156,7 +156,10 @@ def write_table(results) -> None:
         "Written by `python tools/check_model_zoo.py`, which exports, runs, compares and times both in one "
         "run. *Worst* is the largest difference over all outputs, and over a detector's raw heads before "
         "boxes are selected, relative to the largest magnitude in that output. *Boxes* are compared one by "
-        "one, in order: class, score and corners. *Time*, where it was taken, is that of a forward pass in "
+        "one, in order: class, score and corners; those whose scores differ by less than 1e-6 may change "
+        "places. Where ROIAlign gets a negative batch index, as in GluonCV's pyramids, MXNet's kernel "
+        "for the CPU reads memory before the features, though its documentation promises zeros; compared is "
+        "what MXNet gives with those zeros. *Time*, where it was taken, is that of a forward pass in "
         f"roiops over that in MXNet ({measured}, {about['threads']} threads each, in turns); below 1, roiops "
         "is faster.",
         "",

@@ -66,7 +66,11 @@ def _picture(random, shape):
 
 
 #: Layers with these names give coordinates or offsets, which ought to be small.
-_SMALL = re.compile(r"offset|bbox|box_pred|loc_pred|_landmark|conv4_2|conv5_2|conv6_[23]")
+_SMALL = re.compile(
+    r"offset|bbox|box_pred|loc_pred|_landmark|conv4_2|conv5_2|conv6_[23]|rpn\d+_(?:rpnhead\d+_)?conv2"
+)
+#: One of these is not calibrated, as the levels of a pyramid share it: GluonCV's offsets of proposals.
+_SHARED = re.compile(r"rpnhead\d+_conv2_weight")
 _LINEAR = {
     "Convolution",
     "Deconvolution",
@@ -102,6 +106,8 @@ def make_weights(symbol_json, shapes, seed):
                 fan_in = shape[0] * np.prod(shape[2:]) / np.prod(stride) / int(attrs.get("num_group", 1))
             # A quarter of He's variance: of a rectifier that is mostly on, the mean square is about 2.
             value = random.normal(0, (0.5 / max(1.0, fan_in)) ** 0.5, shape)
+            if _SHARED.search(name):
+                value *= 0.2
         values[name] = np.ascontiguousarray(value, np.float32)
     return values
 
@@ -215,6 +221,44 @@ def calibrate(added, values, states):
         if bias in values and node["attrs"].get("no_bias", "False") not in ("True", "1"):
             values[bias] = ((values[bias] - mean) * scale + rectified).astype(np.float32)
     return factors
+
+
+def masked_graph(symbol_json):
+    """The graph with zeros where ROIAlign's batch index is negative, as MXNet documents it.
+
+    MXNet's kernel for the CPU reads what lies before the features in memory instead, and a pyramid, where
+    each level leaves out the boxes of the others in this way, gives something else in each run.
+    """
+    graph = json.loads(symbol_json)
+    nodes, place = [], {}
+
+    def add(op, name, inputs, **attrs):
+        nodes.append({"op": op, "name": name, "attrs": attrs, "inputs": [[i, 0, 0] for i in inputs]})
+        return len(nodes) - 1
+
+    for number, node in enumerate(graph["nodes"]):
+        node["inputs"] = [[place[entry[0]], *entry[1:]] for entry in node["inputs"]]
+        name = node["name"] + "_mask_"
+        if node["op"] == "_contrib_ROIAlign":
+            rois = node["inputs"][1]
+            index = add("slice_axis", name + "index", [rois[0]], axis="1", begin="0", end="1")
+            corners = add("slice_axis", name + "corners", [rois[0]], axis="1", begin="1", end="5")
+            nodes[index]["inputs"] = nodes[corners]["inputs"] = [rois]
+            image = add("_maximum_scalar", name + "image", [index], scalar="0")
+            safe = add("Concat", name + "rois", [image, corners], num_args="2", dim="1")
+            node["inputs"][1] = [safe, 0, 0]
+        nodes.append(node)
+        place[number] = len(nodes) - 1
+        if node["op"] == "_contrib_ROIAlign":
+            kept = add("_greater_equal_scalar", name + "kept", [index], scalar="0")
+            flat = add("Reshape", name + "flat", [kept], shape="(-1,)")
+            zeros = add("zeros_like", name + "zeros", [place[number]])
+            place[number] = add("where", name + "where", [flat, place[number], zeros])
+    graph["nodes"] = nodes
+    graph["heads"] = [[place[entry[0]], *entry[1:]] for entry in graph["heads"]]
+    graph["arg_nodes"] = [i for i, node in enumerate(nodes) if node["op"] == "null"]
+    graph.pop("node_row_ptr", None)
+    return json.dumps(graph)
 
 
 def raw_heads(symbol_json):

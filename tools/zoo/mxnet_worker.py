@@ -65,10 +65,12 @@ def prepare(name, folder, timed):
     data = inputs.make_inputs(model, free)
     wanted = {key: shape for key, shape in shapes.items() if key not in free and key not in constants}
     values = {**inputs.make_weights(text, wanted, name), **constants, **data}
-    _calibrate(text, symbol, values)
+    masked_text = inputs.masked_graph(text)
+    masked = mx.sym.load_json(masked_text)
+    _calibrate(masked_text, masked, values)
     _save(folder, symbol, values, data)
     heads = inputs.raw_heads(text)
-    np.savez(folder / "expected.npz", **_outputs(symbol, heads, values))
+    np.savez(folder / "expected.npz", **_outputs(masked, heads, values))
     if timed:
         _bound["executor"] = _bind(symbol, values)
         try:
