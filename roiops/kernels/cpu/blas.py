@@ -87,9 +87,10 @@ def _tile_signature(left, panel, out, *epilogue):
     return types.void(left, i, i, i, panel, i, i, out, i, i, *epilogue)
 
 
-def _sum_tile(emit, args, start):
-    """The accumulated tile, row by row, from ``start``; ``args`` as :func:`product_tile` has them."""
+def _sum_tile(emit, args):
+    """The accumulated tile, row by row; ``args`` as :func:`product_tile` has them."""
     left, left_step, term_step, panel, terms = args
+    start = [emit.constant(0)] * (ROWS * VECTORS)
     with emit.loop(terms, [left, panel, *start]) as loop:
         factor, columns, *sums = loop.values
         vectors = [emit.load(columns, v * LANES) for v in range(VECTORS)]
@@ -130,8 +131,7 @@ def product_tile(typing, left, left_at, left_step, term_step, panel, panel_at, t
         emit = Emitter(context, builder)
         left, panel, rows = _places(emit, signature, args)
         _prefetch_rows(emit, rows)
-        start = [emit.constant(0)] * (ROWS * VECTORS)
-        sums = _sum_tile(emit, (left, args[2], args[3], panel, args[6]), start)
+        sums = _sum_tile(emit, (left, args[2], args[3], panel, args[6]))
         for k, value in enumerate(sums):
             emit.store(value, rows[k // VECTORS], k % VECTORS * LANES)
         return context.get_dummy_value()
@@ -143,16 +143,21 @@ def product_tile(typing, left, left_at, left_step, term_step, panel, panel_at, t
 def add_product_tile(
     typing, left, left_at, left_step, term_step, panel, panel_at, terms, out, out_at, out_step
 ):
-    """``out += left @ panel``, as :func:`product_tile` otherwise."""
+    """``out += left @ panel``, as :func:`product_tile` otherwise.
+
+    The terms are summed by themselves and added at the end: a hundred thousand small terms added to one large
+    sum, one after the other, lose a digit more.
+    """
     signature = _tile_signature(left, panel, out)
 
     def generate(context, builder, signature, args):
         emit = Emitter(context, builder)
         left, panel, rows = _places(emit, signature, args)
-        start = [emit.load(row, v * LANES) for row in rows for v in range(VECTORS)]
-        sums = _sum_tile(emit, (left, args[2], args[3], panel, args[6]), start)
-        for k, value in enumerate(sums):
-            emit.store(value, rows[k // VECTORS], k % VECTORS * LANES)
+        _prefetch_rows(emit, rows)
+        sums = _sum_tile(emit, (left, args[2], args[3], panel, args[6]))
+        for i, row in enumerate(rows):
+            for v, value in enumerate(emit.plus(sums[i * VECTORS : (i + 1) * VECTORS], row)):
+                emit.store(value, row, v * LANES)
         return context.get_dummy_value()
 
     return signature, generate
@@ -175,8 +180,7 @@ def finished_product_tile(
         emit = Emitter(context, builder)
         left, panel, rows = _places(emit, signature, args)
         _prefetch_rows(emit, rows)
-        start = [emit.constant(0)] * (ROWS * VECTORS)
-        sums = _sum_tile(emit, (left, args[2], args[3], panel, args[6]), start)
+        sums = _sum_tile(emit, (left, args[2], args[3], panel, args[6]))
         scales = emit.pointer(signature.args[10], args[10], args[12])
         shifts = emit.pointer(signature.args[11], args[11], args[12])
         other = emit.pointer(signature.args[14], args[14], args[8])

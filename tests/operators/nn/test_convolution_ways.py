@@ -111,6 +111,17 @@ def test_times_transposed(shape):
     np.testing.assert_allclose(out, wide, rtol=0, atol=3e-6 * np.abs(wide).max())
 
 
+def test_times_transposed_sums_a_hundred_thousand_terms_as_exactly_as_blas_does():
+    random = np.random.default_rng(5)
+    data = np.float32(random.normal(size=(30, 100_352)).clip(0))
+    weight = np.float32(random.normal(size=(8, 100_352)))
+    out = np.empty((30, 8), np.float32)
+    TimesTransposed()(data, weight, None, out)
+    magnitude = data.astype(np.float64) @ np.abs(weight.T)
+    error = np.abs(out - data.astype(np.float64) @ weight.T) / magnitude
+    assert error.max() < 5e-8
+
+
 # -- merged operators ----------------------------------------------------------------------------------------
 
 
