@@ -37,6 +37,10 @@ from roiops.registry import get  # noqa: E402
 ENVIRONMENTS = {"torchvision": "torch", "mxnet": "mxnet", "onnxruntime": "onnx"}
 KINDS = {"align": "bilinear", "pool": "integer bins", "moved": "deformed and rotated"}
 
+# Seconds between two calls: threads of the one before may wait for more work by spinning, on a core that
+# the next one wants.
+PAUSE = 0.1
+
 # Rows with a peer that takes longer than this get few rounds.
 SLOW_SECONDS, FEW = 1.0, 3
 
@@ -167,8 +171,10 @@ def measure(threads, chosen, repeats) -> list[dict]:
                 ]
                 times = {name: [] for name in ("roiops", *names)}
                 while not enough(times, repeats):
+                    time.sleep(PAUSE)
                     times["roiops"].append(seconds(getattr(ours, direction)))
                     for name in names:
+                        time.sleep(PAUSE)
                         times[name].append(workers[name].ask(direction)["seconds"])
                 row = {
                     "workload": workload,
