@@ -180,30 +180,20 @@ def inspect_model(symbol, params=None, shapes: dict[str, tuple] | None = None, *
     if params is not None and not isinstance(params, dict):
         arg, aux = read_params(params)
         held = {**arg, **aux}
-    types = {name: np.dtype(dtype or array.dtype) for name, array in held.items()}
+    held = {n: Value(n, tuple(a.shape), np.dtype(dtype or a.dtype).name) for n, a in held.items()}
+
     order = graph.topological_order(symbol.heads)
-    variables = {node.name: node for node in order if node.is_variable}
-    given = {}
-    for name, shape in (shapes or {}).items():
-        if name not in variables:
-            problems.append(
-                f"a shape is given for {name!r}, which the graph does not have{nearest(name, variables)}"
-            )
-        else:
-            given[name] = tuple(-1 if d <= 0 else d for d in shape)
     supported = _supported(order)
-    known = _infer(graph.infer_shapes, supported, given, problems)
-    known_types = _infer(
-        graph.infer_types,
-        supported,
-        {name: types[name] for name in variables if name in types},
-        problems,
-        np.float32,
-    )
+    variables = {node.name: node for node in order if node.is_variable}
+    given = _known_names(shapes or {}, variables, problems)
+    known_shapes = _infer(graph.infer_shapes, supported, given, problems)
+    given = {name: value.dtype for name, value in held.items() if name in variables}
+    known_types = _infer(graph.infer_types, supported, given, problems, np.float32)
 
     def value(node, index=0, name=None):
-        shape = known.get(id(node), [None] * (index + 1))[index]
-        dtype = known_types.get(id(node), [None] * (index + 1))[index]
+        unknown = [None] * (index + 1)
+        dtype = known_types.get(id(node), unknown)[index]
+        shape = known_shapes.get(id(node), unknown)[index]
         return Value(name or node.name, shape, None if dtype is None else np.dtype(dtype).name)
 
     free = free_variables(order)
@@ -211,15 +201,10 @@ def inspect_model(symbol, params=None, shapes: dict[str, tuple] | None = None, *
         missing = [name for name in variables if name not in held and name not in free]
         _compare_names(missing, [name for name in held if name not in variables], problems)
         free = [name for name in free if name not in held]
+    parameters = [value(node) for name, node in variables.items() if name not in free]
+    parameters = [_compared(p, held.get(p.name, p), problems) for p in parameters]
     labels = {node.name for node in label_variables(order)}
-    parameters = [value(node) for node in order if node.is_variable and node.name not in free]
-    if held:
-        parameters = [
-            _compared(p, held[p.name].shape, types[p.name], problems) if p.name in held else p
-            for p in parameters
-        ]
-    sizes = [math.prod(p.shape) for p in parameters if graph.known(p.shape)]
-    all_known = len(sizes) == len(parameters)
+    num_parameters, parameter_bytes = _size_of(parameters)
     result = Inspection(
         source=source,
         version=version,
@@ -230,31 +215,43 @@ def inspect_model(symbol, params=None, shapes: dict[str, tuple] | None = None, *
         labels=[value(variables[name]) for name in free if name in labels],
         outputs=[value(node, index, node.output_name(index)) for node, index in symbol.heads],
         parameters=parameters,
-        num_parameters=sum(sizes) if all_known else None,
-        parameter_bytes=(
-            sum(n * np.dtype(p.dtype or "float32").itemsize for n, p in zip(sizes, parameters, strict=True))
-            if all_known
-            else None
-        ),
+        num_parameters=num_parameters,
+        parameter_bytes=parameter_bytes,
         flops=None,
         buffer_bytes=None,
         problems=problems,
         notes=[],
     )
-    complete = len(supported) == len(order) and all(
-        graph.known(s) for n in order for s in known.get(id(n), [None])
-    )
-    if complete and known_types and not result.unsupported:
-        result.flops = count_flops(order, known)
-        result.buffer_bytes = _buffer_bytes(order, symbol.heads, known, known_types)
-    elif result.unsupported and (others := runnable_outputs(order, symbol.heads)):
-        result.notes.append(f"outputs that can be computed without what cannot be run: {', '.join(others)}")
-    elif not result.unsupported and not problems:
-        open_inputs = [str(v) for v in result.inputs if not graph.known(v.shape)]
-        if open_inputs:
-            listed = ", ".join(open_inputs)
-            result.notes.append(f"sizes are open until these shapes are given: {listed}")
+    if result.unsupported:
+        if others := runnable_outputs(order, symbol.heads):
+            result.notes.append(
+                f"outputs that can be computed without what cannot be run: {', '.join(others)}"
+            )
+    elif known_types and all(graph.known(s) for n in order for s in known_shapes.get(id(n), [None])):
+        result.flops = count_flops(order, known_shapes)
+        result.buffer_bytes = _buffer_bytes(order, symbol.heads, known_shapes, known_types)
+    elif not problems and (still_open := [str(v) for v in result.inputs if not graph.known(v.shape)]):
+        result.notes.append(f"sizes are open until these shapes are given: {', '.join(still_open)}")
     return result
+
+
+def _known_names(shapes, variables, problems) -> dict[str, tuple]:
+    """The shapes given for what the graph has, with -1 for open entries."""
+    for name in shapes:
+        if name not in variables:
+            problems.append(
+                f"a shape is given for {name!r}, which the graph does not have{nearest(name, variables)}"
+            )
+    return {name: tuple(-1 if d <= 0 else d for d in s) for name, s in shapes.items() if name in variables}
+
+
+def _size_of(parameters) -> tuple:
+    """How many numbers and bytes the parameters hold, or None for both while a shape is open."""
+    if not all(graph.known(p.shape) for p in parameters):
+        return None, None
+    sizes = [math.prod(p.shape) for p in parameters]
+    widths = [np.dtype(p.dtype or "float32").itemsize for p in parameters]
+    return sum(sizes), sum(n * width for n, width in zip(sizes, widths, strict=True))
 
 
 def _supported(order) -> list:
@@ -346,9 +343,9 @@ def _compare_names(missing, surplus, problems) -> None:
         problems.append(f"the file has parameters that the graph does not: {listed}")
 
 
-def _compared(parameter: Value, shape, dtype, problems) -> Value:
+def _compared(parameter: Value, in_file: Value, problems) -> Value:
     """The parameter as the file has it, compared with what the graph needs."""
-    need, have = parameter.shape, tuple(shape)
+    need, have = parameter.shape, in_file.shape
     if need is not None and (
         len(need) != len(have) or any(n not in (-1, h) for n, h in zip(need, have, strict=True))
     ):
@@ -356,7 +353,7 @@ def _compared(parameter: Value, shape, dtype, problems) -> Value:
             f"parameter {parameter.name} has shape {graph.format_shape(have)} in the file, "
             f"the graph needs {graph.format_shape(need)}"
         )
-    return Value(parameter.name, have, dtype.name)
+    return in_file
 
 
 # -- arithmetic ------------------------------------------------------------------------------------------
