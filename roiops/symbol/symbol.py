@@ -2,6 +2,7 @@
 
 import math
 import numbers
+import operator
 import warnings
 
 import numpy as np
@@ -605,6 +606,15 @@ def _type_code(variable: str, dtype) -> str:
     return str(dtypes.NAMES.index(found))
 
 
+def _shape_text(variable: str, shape) -> str:
+    """The shape as JSON files have it, with NumPy's integers as Python's."""
+    try:
+        entries = tuple(shape) if np.iterable(shape) else (shape,)
+        return str(tuple(operator.index(d) for d in entries))
+    except TypeError:
+        raise GraphError(f"Variable({variable}): shape must be a tuple of integers, got {shape!r}") from None
+
+
 _STORAGE_TYPES = {"default": "0", "row_sparse": "1", "csr": "2"}
 
 # -- module functions ------------------------------------------------------------------------------------
@@ -639,7 +649,7 @@ def Variable(
         raise GraphError(f"Variable: name must be a string that is not empty, got {name!r}")
     attributes = AttrScope.current().get(_checked_attributes(attr, f"Variable({name})"))
     if shape is not None:
-        attributes["__shape__"] = str((shape,) if isinstance(shape, int) else tuple(shape))
+        attributes["__shape__"] = _shape_text(name, shape)
     if lr_mult is not None:
         attributes["__lr_mult__"] = str(lr_mult)
     if wd_mult is not None:
@@ -649,6 +659,9 @@ def Variable(
     if init is not None:
         attributes["__init__"] = init if isinstance(init, str) else init.dumps()
     if stype is not None:
+        if stype not in _STORAGE_TYPES:
+            known = ", ".join(_STORAGE_TYPES)
+            raise GraphError(f"Variable({name}): stype must be one of {known}, got {stype!r}")
         attributes["__storage_type__"] = _STORAGE_TYPES[stype]
     for key, value in kwargs.items():
         if not (key.startswith("__") and key.endswith("__")):

@@ -265,6 +265,22 @@ def test_the_shape_of_a_variable_may_be_one_number():
     assert mx.sym.Variable("bias", shape=3).infer_shape()[0] == [(3,)]
 
 
+def test_the_shape_of_a_variable_may_hold_numpys_integers():
+    sizes = np.array([3, 4])
+    assert mx.sym.Variable("x", shape=(sizes[0], 4)).attr("__shape__") == "(3, 4)"
+    assert mx.sym.Variable("x", shape=sizes).infer_shape()[0] == [(3, 4)]
+    with pytest.raises(
+        GraphError, match=r"^Variable\(x\): shape must be a tuple of integers, got \(2.5, 4\)$"
+    ):
+        mx.sym.Variable("x", shape=(2.5, 4))
+
+
+def test_a_storage_type_that_is_not_known_is_an_error():
+    assert mx.sym.Variable("x", stype="csr").attr("__storage_type__") == "2"
+    with pytest.raises(GraphError, match="stype must be one of default, row_sparse, csr, got 'dense'"):
+        mx.sym.Variable("x", stype="dense")
+
+
 def test_variable_declares_any_dtype_that_arrays_have():
     assert mx.sym.Variable("x", dtype="int16").attr("__dtype__") == "8"
     assert mx.sym.Variable("x", dtype="int16").infer_type()[0] == [np.int16]

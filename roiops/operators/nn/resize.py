@@ -239,31 +239,29 @@ class BilinearSamplerProp(FloatProperty):
         return [data, grid], [(*data[:2], *grid[2:])]
 
 
-def _target_grid(height, width, dtype):
-    """x, y and 1 of every pixel, (3, height * width), x and y from -1 to 1."""
-    xs = np.linspace(-1, 1, width) if width > 1 else np.full(width, -1.0)
-    ys = np.linspace(-1, 1, height) if height > 1 else np.full(height, -1.0)
-    grid = np.ones((3, height, width), dtype)
-    grid[0], grid[1] = xs, ys[:, None]
-    return grid.reshape(3, -1)
+class _AffineOperator(DenseOperator):
+    """An operator that applies affine matrices to the positions of the output's pixels."""
+
+    def pixels(self, height, width, dtype):
+        """x, y and 1 of every pixel, (3, height * width), x and y from -1 to 1."""
+        key = "pixels", height, width, dtype
+        if key not in self._scratch:
+            grid = self._scratch[key] = np.ones((3, height, width), dtype)
+            grid[0] = np.linspace(-1, 1, width) if width > 1 else -1
+            grid[1] = np.linspace(-1, 1, height)[:, None] if height > 1 else -1
+        return self._scratch[key].reshape(3, -1)
 
 
-class GridGeneratorOp(DenseOperator):
+class GridGeneratorOp(_AffineOperator):
     def compute(self, ctx, in_data, out_data, aux):
         data, out = in_data[0], out_data[0]
         height, width = out.shape[2:]
         if self.params.transform_type == "affine":
-            pixels = self._pixels(height, width, data.dtype)
+            pixels = self.pixels(height, width, data.dtype)
             np.matmul(data.reshape(-1, 2, 3), pixels, out=out.reshape(len(out), 2, -1))
             return
         out[:, 0] = (data[:, 0] + np.arange(width)) / (max(width - 1, 1) / 2) - 1
         out[:, 1] = (data[:, 1] + np.arange(height)[:, None]) / (max(height - 1, 1) / 2) - 1
-
-    def _pixels(self, height, width, dtype):
-        key = "pixels", height, width, dtype
-        if key not in self._scratch:
-            self._scratch[key] = _target_grid(height, width, dtype)
-        return self._scratch[key]
 
     def gradient(self, ctx, out_grad, in_data, out_data, in_grad, aux):
         if in_grad[0] is None:
@@ -271,7 +269,7 @@ class GridGeneratorOp(DenseOperator):
         head = out_grad[0]
         height, width = head.shape[2:]
         if self.params.transform_type == "affine":
-            pixels = self._pixels(height, width, head.dtype)
+            pixels = self.pixels(height, width, head.dtype)
             np.matmul(head.reshape(len(head), 2, -1), pixels.T, out=in_grad[0].reshape(-1, 2, 3))
             return
         np.divide(head[:, 0], max(width - 1, 1) / 2, out=in_grad[0][:, 0])
@@ -297,15 +295,15 @@ class GridGeneratorProp(FloatProperty):
         return [data], [data]
 
 
-class SpatialTransformerOp(DenseOperator):
+class SpatialTransformerOp(_AffineOperator):
     def compute(self, ctx, in_data, out_data, aux):
         data, loc = in_data
         kernels("resize", ctx.device).sample_forward(data, self._grid(loc, out_data[0].shape), out_data[0])
 
     def _grid(self, loc, shape):
         batch, _, height, width = shape
-        self._pixels = _target_grid(height, width, loc.dtype)
-        return np.matmul(loc.reshape(batch, 2, 3), self._pixels).reshape(batch, 2, height, width)
+        pixels = self.pixels(height, width, loc.dtype)
+        return np.matmul(loc.reshape(batch, 2, 3), pixels).reshape(batch, 2, height, width)
 
     def gradient(self, ctx, out_grad, in_data, out_data, in_grad, aux):
         data, loc = in_data
@@ -314,7 +312,8 @@ class SpatialTransformerOp(DenseOperator):
         grad_grid = np.empty_like(grid)
         kernels("resize", ctx.device).sample_backward(out_grad[0], data, grid, grad_data, grad_grid)
         if in_grad[1] is not None:
-            np.matmul(grad_grid.reshape(len(grid), 2, -1), self._pixels.T, out=in_grad[1].reshape(-1, 2, 3))
+            pixels = self.pixels(*grid.shape[2:], grid.dtype)
+            np.matmul(grad_grid.reshape(len(grid), 2, -1), pixels.T, out=in_grad[1].reshape(-1, 2, 3))
 
 
 @register("SpatialTransformer")
