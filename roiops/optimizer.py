@@ -363,6 +363,21 @@ class Signum(_MomentumRule):
         weight -= t
 
 
+def _blend(mean, values, kept, taken, t) -> None:
+    """``mean = kept * mean + taken * values``, through the temporary ``t``."""
+    mean *= kept
+    np.multiply(values, taken, out=t)
+    mean += t
+
+
+def _blend_squares(mean, values, kept, taken, t) -> None:
+    """``mean = kept * mean + taken * values ** 2``, through the temporary ``t``."""
+    mean *= kept
+    np.multiply(values, values, out=t)
+    t *= taken
+    mean += t
+
+
 def _rest(beta: float, count: int = 1) -> float:
     """1 - beta ** count as MXNet has it, in float32: for 0.999 the two differ in the fifth digit."""
     return float(np.float32(1) - np.float32(float(np.float32(beta)) ** count))
@@ -395,13 +410,8 @@ class Adam(Optimizer):
     def _step(self, rates, temporaries, weight, grad, mean, var):
         lr, wd = rates
         g, t = self._decayed_and_clipped(grad, weight, wd, temporaries), temporaries[1]
-        mean *= self.beta1
-        np.multiply(g, _rest(self.beta1), out=t)
-        mean += t
-        var *= self.beta2
-        g *= g
-        g *= _rest(self.beta2)
-        var += g
+        _blend(mean, g, self.beta1, _rest(self.beta1), t)
+        _blend_squares(var, g, self.beta2, _rest(self.beta2), t)
         np.sqrt(var, out=g)
         g += self.epsilon
         np.divide(mean, g, out=t)
@@ -479,16 +489,11 @@ class RMSProp(Optimizer):
     def _step(self, rates, temporaries, weight, grad, square, mean=None, delta=None):
         lr, wd = rates
         g, t = self._decayed_and_clipped(grad, weight, wd, temporaries), temporaries[1]
-        square *= self.gamma1
-        np.multiply(g, g, out=t)
-        t *= 1 - self.gamma1
-        square += t
+        _blend_squares(square, g, self.gamma1, 1 - self.gamma1, t)
         if mean is None:
             np.add(square, self.epsilon, out=t)
         else:
-            mean *= self.gamma1
-            np.multiply(g, 1 - self.gamma1, out=t)
-            mean += t
+            _blend(mean, g, self.gamma1, 1 - self.gamma1, t)
             np.multiply(mean, mean, out=t)
             np.subtract(square, t, out=t)
             t += self.epsilon
@@ -528,18 +533,12 @@ class AdaDelta(Optimizer):
         _, wd = rates
         g, t = temporaries
         self._scaled(grad, g)
-        np.multiply(g, g, out=t)
-        t *= 1 - self.rho
-        square *= self.rho
-        square += t
+        _blend_squares(square, g, self.rho, 1 - self.rho, t)
         np.add(square, self.epsilon, out=t)
         np.divide(g, np.sqrt(t, out=t), out=g)
         np.add(step_square, self.epsilon, out=t)
         g *= np.sqrt(t, out=t)
-        step_square *= self.rho
-        np.multiply(g, g, out=t)
-        t *= 1 - self.rho
-        step_square += t
+        _blend_squares(step_square, g, self.rho, 1 - self.rho, t)
         np.multiply(weight, wd, out=t)
         g += t
         weight -= g
@@ -571,9 +570,7 @@ class Adamax(Optimizer):
     def _step(self, rates, temporaries, weight, grad, mean, largest):
         lr, wd = rates
         g, t = self._decayed_and_clipped(grad, weight, wd, temporaries), temporaries[1]
-        mean *= self.beta1
-        np.multiply(g, 1 - self.beta1, out=t)
-        mean += t
+        _blend(mean, g, self.beta1, 1 - self.beta1, t)
         largest *= self.beta2
         np.maximum(largest, np.abs(g, out=g), out=largest)
         np.multiply(mean, lr, out=t)
@@ -625,13 +622,8 @@ class Nadam(Optimizer):
     def _step(self, rates, temporaries, weight, grad, mean, var):
         lr, wd, of_grad, of_mean, of_var = rates
         g, t = self._decayed_and_clipped(grad, weight, wd, temporaries), temporaries[1]
-        mean *= self.beta1
-        np.multiply(g, 1 - self.beta1, out=t)
-        mean += t
-        var *= self.beta2
-        np.multiply(g, g, out=t)
-        t *= 1 - self.beta2
-        var += t
+        _blend(mean, g, self.beta1, 1 - self.beta1, t)
+        _blend_squares(var, g, self.beta2, 1 - self.beta2, t)
         g *= of_grad
         np.multiply(mean, of_mean, out=t)
         g += t
@@ -670,13 +662,8 @@ class FTML(Optimizer):
     def _step(self, rates, temporaries, weight, grad, scale, var, leader):
         over_lr, wd, var_rest = rates
         g, t = self._decayed_and_clipped(grad, weight, wd, temporaries), temporaries[1]
-        var *= self.beta2
-        np.multiply(g, g, out=t)
-        t *= _rest(self.beta2)
-        var += t
-        leader *= self.beta1
-        g *= _rest(self.beta1)
-        leader += g
+        _blend_squares(var, g, self.beta2, _rest(self.beta2), t)
+        _blend(leader, g, self.beta1, _rest(self.beta1), t)
         np.multiply(scale, self.beta1, out=g)
         np.divide(var, var_rest, out=t)
         np.sqrt(t, out=t)
@@ -771,13 +758,8 @@ class LAMB(Optimizer):
     def _step(self, rates, temporaries, weight, grad, mean, var):
         lr, wd, count = rates
         g, t = self._scaled(grad, np.empty_like(weight)), np.empty_like(weight)
-        mean *= self.beta1
-        np.multiply(g, _rest(self.beta1), out=t)
-        mean += t
-        var *= self.beta2
-        g *= g
-        g *= _rest(self.beta2)
-        var += g
+        _blend(mean, g, self.beta1, _rest(self.beta1), t)
+        _blend_squares(var, g, self.beta2, _rest(self.beta2), t)
         corrected = self.bias_correction
         np.divide(var, _rest(self.beta2, count) if corrected else 1, out=t)
         np.sqrt(t, out=t)
