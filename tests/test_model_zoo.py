@@ -131,3 +131,50 @@ def test_inspection_finds_everything(name):
     assert {v.name for v in found.inputs} == set(golden.group("input"))
     assert found.flops > 0
     assert found.num_parameters == sum(a.size for a in golden.params.values())
+
+
+def test_only_what_selects_takes_the_given_choices():
+    import inputs
+
+    data = mx.sym.var("data")
+    scores = data * 2
+    best = mx.sym.topk(scores, k=2, ret_typ="both", name="best")
+    graph = mx.sym.Group([best[1], scores + 1, best[0] - scores])
+    heads = inputs.chosen_from(graph.tojson())
+    assert heads == [(scores.name, 0, 0)]
+    given = mx.sym.load_json(inputs.given_choices(graph.tojson(), heads))
+    assert sorted(given.list_arguments()) == ["choice/0", "data"]
+    arrays = {"data": np.array([[1, 3]], np.float32), "choice/0": np.array([[8, 7]], np.float32)}
+    ranks, above, gained, own = (a.asnumpy() for a in ArchivedModel(given, {})(**arrays))
+    np.testing.assert_array_equal(ranks, [[0, 1]])
+    np.testing.assert_array_equal(above, [[3, 7]])
+    np.testing.assert_array_equal(gained, [[6, 1]])
+    np.testing.assert_array_equal(own, [[2, 6]])
+
+
+def test_boxes_are_found_among_the_outputs_of_a_training_graph():
+    from compare import split_boxes
+
+    rows = np.array([[[3, 0.9, 0, 0, 1, 1], [-1, 0.8, 0, 0, 1, 1]]], np.float32)
+    loss, probability = np.zeros((1, 4), np.float32), np.full((1, 2, 6), 0.1, np.float32)
+    boxes, rest = split_boxes({"loss": loss, "found": rows, "probability": probability})
+    assert boxes is rows
+    assert list(rest) == ["loss", "probability"]
+    assert split_boxes({"loss": loss, "probability": probability})[0] is None
+
+
+def test_boxes_change_places_only_where_their_scores_tie():
+    from compare import compare_boxes
+
+    def rows(*scores_and_lefts):
+        return np.array([[[1, score, left, 0, 1, 1] for score, left in scores_and_lefts]], np.float64)
+
+    want = rows((0.9, 0.1), (0.5, 0.2), (0.3, 0.3))
+    assert compare_boxes(want, rows((0.9, 0.1), (0.5, 0.2), (0.3, 0.3)), (1, 1)) == (3, 0, 0)
+    tied = rows((0.9, 0.1), (0.5 + 4e-7, 0.3), (0.5, 0.2))
+    assert compare_boxes(rows((0.9, 0.1), (0.5, 0.2), (0.5 - 4e-7, 0.3)), tied, (1, 1))[1] == 0
+    apart = rows((0.9, 0.1), (0.5 + 4e-6, 0.3), (0.5, 0.2))
+    assert compare_boxes(rows((0.9, 0.1), (0.5, 0.2), (0.5 - 4e-6, 0.3)), apart, (1, 1))[1] == 1
+    assert compare_boxes(want, want[:, :2], (1, 1))[1] > 0
+    moved = want + np.array([0, 0, 2e-4, 0, 0, 0])
+    assert compare_boxes(want, moved, (1, 1))[1] == 3

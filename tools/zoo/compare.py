@@ -22,14 +22,26 @@ def relative_difference(expected, got):
 
 
 def split_boxes(outputs):
-    """``(boxes, rest)``: detections as rows of class, score and four coordinates, (images, boxes, 6)."""
+    """``(boxes, rest)``: detections as rows of class, score and four coordinates, (images, boxes, 6).
+
+    They are one output, or the first three of all.
+    """
     names, arrays = list(outputs), list(outputs.values())
     shapes = [a.shape for a in arrays]
-    if len(arrays) == 1 and len(shapes[0]) == 3 and shapes[0][2] == 6:
-        return arrays[0], {}
+    for name, array in outputs.items():
+        if _are_rows(array):
+            return array, {other: a for other, a in outputs.items() if other != name}
     if len(arrays) >= 3 and len(shapes[0]) == 3 and shapes[0][2] == 1 and shapes[2] == (*shapes[0][:2], 4):
         return np.concatenate(arrays[:3], axis=2), dict(zip(names[3:], arrays[3:], strict=True))
     return None, outputs
+
+
+def _are_rows(array):
+    """Whether these are detections: rows of six, of which the first is a class, or -1."""
+    if array.ndim != 3 or array.shape[2] != 6:
+        return False
+    classes = array[..., 0]
+    return bool(np.all((classes >= -1) & (classes == np.round(classes))))
 
 
 def compare_boxes(expected, got, size):

@@ -12,6 +12,7 @@ _SELECTING = {
     "_contrib_Proposal",
     "_contrib_MultiProposal",
     "_contrib_MultiBoxDetection",
+    "_contrib_MultiBoxTarget",
     "Custom",
     "topk",
 }
@@ -280,6 +281,50 @@ def raw_heads(symbol_json):
         if node["op"] in _DECODING:
             found += [tuple(entry[:2]) for entry in node["inputs"] if nodes[entry[0]]["op"] != "null"]
     return [head_of(nodes, entry) for entry in sorted(set(found))]
+
+
+def chosen_from(symbol_json):
+    """What the operators that select boxes select them from, as :func:`head_of` gives it."""
+    nodes = json.loads(symbol_json)["nodes"]
+    entries = {tuple(entry[:2]) for _, _, entry in _choices(nodes)}
+    return [head_of(nodes, entry) for entry in sorted(entries)]
+
+
+def given_choices(symbol_json, heads):
+    """The graph in which the operators that select boxes take variables ``choice/0``, ... for ``heads``.
+
+    All else takes what the graph itself computes. What it computes in place of the variables follows its
+    outputs.
+    """
+    graph = json.loads(symbol_json)
+    nodes = graph["nodes"]
+    numbers = {tuple(head): number for number, head in enumerate(heads)}
+    wired = [
+        (node, position, entry, numbers[head_of(nodes, entry)]) for node, position, entry in _choices(nodes)
+    ]
+    replaced = {number: entry for _, _, entry, number in wired}
+    graph["heads"] += [[*replaced[number][:2], 0] for number in range(len(heads))]
+    for entries in [graph["heads"], *(node["inputs"] for node in nodes)]:
+        for entry in entries:
+            entry[0] += len(heads)
+    for node, position, _, number in wired:
+        node["inputs"][position] = [number, 0, 0]
+    variables = [{"op": "null", "name": "choice/%d" % i, "inputs": []} for i in range(len(heads))]
+    graph["nodes"] = variables + nodes
+    graph["arg_nodes"] = [i for i, node in enumerate(graph["nodes"]) if node["op"] == "null"]
+    graph.pop("node_row_ptr", None)
+    return json.dumps(graph)
+
+
+def _choices(nodes):
+    """Each computed input of an operator that selects boxes: the node, the input's position, the entry."""
+    return [
+        (node, position, entry)
+        for node in nodes
+        if node["op"] in _SELECTING
+        for position, entry in enumerate(node["inputs"])
+        if nodes[entry[0]]["op"] != "null"
+    ]
 
 
 def head_of(nodes, entry):

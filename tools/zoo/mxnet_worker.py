@@ -69,8 +69,12 @@ def prepare(name, folder, timed):
     masked = mx.sym.load_json(masked_text)
     _calibrate(masked_text, masked, values)
     _save(folder, symbol, values, data)
-    heads = inputs.raw_heads(text)
-    np.savez(folder / "expected.npz", **_outputs(masked, heads, values))
+    heads = _numbered("head", inputs.raw_heads(text))
+    choices = _numbered("choice", inputs.chosen_from(text))
+    np.savez(folder / "expected.npz", **_outputs(masked, symbol.list_outputs(), heads, values))
+    _bound.update(
+        graph=masked_text, outputs=symbol.list_outputs(), heads=heads, choices=choices, values=values
+    )
     if timed:
         _bound["executor"] = _bind(symbol, values)
         try:
@@ -79,7 +83,22 @@ def prepare(name, folder, timed):
         except mx.MXNetError:  # on some graphs the second pass of a fused executor fails within oneDNN
             _bound["executor"] = _bind(symbol, values, fuse=False)
     ops = sorted({node["op"] for node in json.loads(text)["nodes"]} - {"null"})
-    return {"operators": ops, "heads": heads, "outputs": symbol.list_outputs(), "inputs": sorted(data)}
+    return {"operators": ops, "heads": heads, "choices": choices, "outputs": symbol.list_outputs()}
+
+
+def choose(folder):
+    """Run the prepared model again; the operators that select boxes get what they got in roiops."""
+    folder, heads, choices = Path(folder), _bound["heads"], _bound["choices"]
+    with np.load(folder / "got.npz") as file:
+        values = {**_bound["values"], **{name: file[name] for name in choices}}
+    graph = mx.sym.load_json(inputs.given_choices(_bound["graph"], list(choices.values())))
+    names = [*_bound["outputs"], *choices]
+    np.savez(folder / "expected.npz", **_outputs(graph, names, heads, values))
+    return {}
+
+
+def _numbered(kind, heads):
+    return {"%s/%d" % (kind, i): head for i, head in enumerate(heads)}
 
 
 def _is_label(name):
@@ -115,7 +134,8 @@ def golden(name, path, size):
     arrays.update({"array/" + key: value for key, value in constants.items()})
     arrays.update({"input/" + key: value for key, value in data.items()})
     steps = {}
-    for key, value in _outputs(symbol, heads, values).items():
+    found = _outputs(symbol, symbol.list_outputs(), _numbered("head", heads), values)
+    for key, value in found.items():
         # Of long outputs that hold no boxes a sample is enough.
         steps[key] = 1 if value.shape[-1] in (1, 4, 6) else -(-value.size // 8192)
         arrays["out/" + key] = value if steps[key] == 1 else value.reshape(-1)[:: steps[key]]
@@ -132,14 +152,14 @@ def golden(name, path, size):
     return {}
 
 
-def _outputs(symbol, heads, values):
-    """The outputs, and a detector's raw heads, by name."""
-    results = dict(zip(symbol.list_outputs(), _run(symbol, values)))
+def _outputs(symbol, names, heads, values):
+    """The outputs, under these names, and the internal ``heads``, under theirs."""
+    results = dict(zip(names, _run(symbol, values)))
     if heads:
         internals = symbol.get_internals()
         names = internals.list_outputs()
-        group = mx.sym.Group([internals[inputs.internal_number(names, head)] for head in heads])
-        results.update(("head/%d" % i, value) for i, value in enumerate(_run(group, values)))
+        wanted = [internals[inputs.internal_number(names, head)] for head in heads.values()]
+        results.update(zip(heads, _run(mx.sym.Group(wanted), values)))
     return results
 
 
@@ -219,6 +239,8 @@ def main():
         try:
             if request["do"] == "prepare":
                 answer = prepare(request["name"], request["folder"], request["timed"])
+            elif request["do"] == "choose":
+                answer = choose(request["folder"])
             elif request["do"] == "golden":
                 answer = golden(request["name"], request["path"], request["size"])
             else:

@@ -19,7 +19,7 @@ _bound = {}
 
 
 def load(folder, heads):
-    """Load the model, run it on the saved inputs, and save the outputs and raw heads."""
+    """Load the model, run it on the saved inputs, and save its outputs and internal ``heads`` by name."""
     _bound.clear()
     folder = Path(folder)
     with np.load(folder / "inputs.npz") as file:
@@ -31,10 +31,10 @@ def load(folder, heads):
     if heads:
         internals = model.symbol.get_internals()
         names = internals.list_outputs()
-        group = roiops.sym.Group(internals[inputs.internal_number(names, head)] for head in heads)
+        group = roiops.sym.Group(internals[inputs.internal_number(names, head)] for head in heads.values())
         part = roiops.archive.ArchivedModel(group, model.params)
         fed = {name: array for name, array in data.items() if name in part.input_names}
-        results.update((f"head/{i}", a.asnumpy()) for i, a in enumerate(part(**fed)))
+        results.update((name, a.asnumpy()) for name, a in zip(heads, part(**fed), strict=True))
     np.savez(folder / "got.npz", **results)
     _bound["executor"] = executor
     return {}
