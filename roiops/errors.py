@@ -59,12 +59,12 @@ class FormatError(MXNetError, ValueError):
 
 
 def nearest(name: str, known) -> str:
-    """``"; did you mean 'x'?"`` for the closest names in ``known``, or an empty string."""
+    """``"; did you mean 'x'?"`` for the closest names in ``known``, in any case, or an empty string."""
     import difflib  # imported on the error path only: importing roiops stays fast
 
-    known = [str(each) for each in known]
-    close = difflib.get_close_matches(name, known, n=3, cutoff=0.6)
-    if not close:
-        lowered = {each.lower(): each for each in known}
-        close = [lowered[k] for k in difflib.get_close_matches(name.lower(), list(lowered), n=3, cutoff=0.6)]
+    spellings: dict[str, list[str]] = {}
+    for each in map(str, known):
+        spellings.setdefault(each.lower(), []).append(each)
+    words = difflib.get_close_matches(name.lower(), spellings, n=3, cutoff=0.6)
+    close = [each for word in words for each in spellings[word]][:3]
     return f"; did you mean {' or '.join(repr(c) for c in close)}?" if close else ""

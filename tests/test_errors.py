@@ -46,6 +46,7 @@ def test_all_is_complete():
         ("spatial_scal", ["spatial_scale", "size"], "; did you mean 'spatial_scale'?"),
         ("relu", ["Relu", "sum"], "; did you mean 'Relu'?"),
         ("roialign", ["ROIAlign", "x"], "; did you mean 'ROIAlign'?"),
+        ("roialine", ["_npx_roi_align", "ROIAlign"], "; did you mean 'ROIAlign' or '_npx_roi_align'?"),
         ("qqq", ["a", "b"], ""),
         ("x", [], ""),
     ],
