@@ -37,6 +37,11 @@ MOST_STACK = 40
 DOUBLES = {"0d400921FB54442D18": 4, "0d3BF921FB54442D19": 3}
 
 
+def in_layouts(kernel):
+    """A forward kernel for each layout of the features; for planes under its own name."""
+    return kernel, f"{kernel} CHANNELS_LAST", f"{kernel} QUADS"
+
+
 def variants():
     """``(kernel, dialect, dtype)`` of everything that is compiled, and whether for all GPUs."""
     from roiops.kernels import geometry
@@ -53,17 +58,22 @@ def variants():
         # Dialects that differ in nothing are one kernel.
         families.setdefault(family, {}).setdefault(rules, dialect)
     kernels = {
-        "average": ("average_forward", "average_forward_nhwc", "average_tables", "boxes"),
-        "max": ("max_forward", "max_backward"),
-        "max_pixels": ("max_forward", "max_backward"),
-        "deformable": ("deformable_forward", "deformable_boxes", "deformable_data", "deformable_trans"),
-        "rotated": ("rotated_forward", "rotated_boxes", "rotated_backward"),
-    }
+        "average": (*in_layouts("average_forward"), "average_tables", "boxes"),
+        "max": (*in_layouts("max_forward"), "max_backward"),
+        "max_pixels": (*in_layouts("max_forward"), "max_backward"),
+        "deformable": (
+            *in_layouts("deformable_forward"), "deformable_boxes", "deformable_data", "deformable_trans"
+        ),
+        "rotated": (*in_layouts("rotated_forward"), "rotated_boxes", "rotated_backward"),
+    }  # fmt: skip
     for family, dialects in families.items():
         for kernel in kernels[family]:
             for at, dialect in enumerate(dialects.values()):
-                for dtype in DTYPES if at == 0 else DTYPES[:1]:
-                    yield (kernel, dialect, dtype), at == 0
+                if at == 0:
+                    for dtype in DTYPES:
+                        yield (kernel, dialect, dtype), True
+                elif " " not in kernel or kernel.endswith("QUADS"):
+                    yield (kernel, dialect, "float32"), False
     for dtype in DTYPES:
         yield ("average_backward", "", dtype), True
     yield ("order", "", ""), True
@@ -77,41 +87,39 @@ def kernel_and_types(kernel, dialect, dtype):
 
     from roiops.kernels import geometry
     from roiops.kernels.cuda import roi_average, roi_deformable, roi_max, roi_rotated, runtime, tiles
+    from roiops.kernels.cuda.lanes import Layout
 
     size, ints, sizes = t.int64, t.int32[::1], tiles.SIZES
-    boxes = t.int32[:, ::1]
     if kernel == "copy":  # any strides to C order, the most dimensions that there are
         element = getattr(t, dtype)
         return runtime._copy_kernel(), (t.Array(element, 4, "A"), t.Array(element, 4, "C"))
     if kernel == "order":
-        return tiles._order_kernel(sizes), (boxes, size, ints, ints)
+        return tiles._order_kernel(sizes), (ints, size, ints, ints)
     rules = geometry.DIALECTS.get(dialect)
     real = t.float64 if dtype == "float64" else t.float32
     flat = {"bfloat16": t.uint16}.get(dtype, getattr(t, dtype, None))[::1]
     strides, ratio = t.UniTuple(size, 4), t.UniTuple(size, 2)
     rois, trans = t.Array(real, 2, "C"), t.Array(real, 4, "C")
-    lists = (ints, ints, boxes)
+    boxes, lists = (ints, ints), (ints, ints, ints)
     many = (size,) * 20
+    kernel, _, layout = kernel.partition(" ")
+    layout = Layout[layout or "PLANES"]
     table = {
         "average_forward": lambda: (
-            roi_average.forward_kernel(rules, dtype, False, sizes),
-            (flat, strides, *many[:3], rois, real, ratio, *many[:6], flat),
-        ),
-        "average_forward_nhwc": lambda: (
-            roi_average.forward_kernel(rules, dtype, True, sizes),
+            roi_average.forward_kernel(rules, dtype, layout, sizes),
             (flat, strides, *many[:3], rois, real, ratio, *many[:6], flat),
         ),
         "average_tables": lambda: (
             roi_average.tables_kernel(rules),
-            (rois, real, ratio, *many[:5], boxes, real[::1]),
+            (rois, real, ratio, *many[:5], t.int32[:, ::1], real[::1]),
         ),
         "average_backward": lambda: (
             roi_average.backward_kernel(dtype, True, sizes),
-            (flat, boxes, real[::1], *lists, *many[:8], flat),
+            (flat, t.int32[:, ::1], real[::1], *lists, *many[:8], flat),
         ),
-        "boxes": lambda: (tiles._boxes_kernel(rules), (rois, real, ratio, *many[:5], boxes)),
+        "boxes": lambda: (tiles._boxes_kernel(rules), (rois, real, ratio, *many[:5], *boxes)),
         "max_forward": lambda: (
-            roi_max.forward_kernel(rules, dtype, False, True),
+            roi_max.forward_kernel(rules, dtype, layout, True),
             (flat, strides, *many[:3], rois, real, ratio, *many[:5], real, flat, ints),
         ),
         "max_backward": lambda: (
@@ -119,12 +127,12 @@ def kernel_and_types(kernel, dialect, dtype):
             (flat, ints, rois, *lists, real, ratio, *many[:8], flat),
         ),
         "deformable_forward": lambda: (
-            roi_deformable.forward_kernel(rules, dtype),
+            roi_deformable.forward_kernel(rules, dtype, layout),
             (flat, strides, *many[:3], rois, trans, real, real, *many[:5], flat),
         ),
         "deformable_boxes": lambda: (
             roi_deformable._boxes_kernel(rules),
-            (rois, trans, real, real, *many[:6], boxes),
+            (rois, trans, real, real, *many[:6], *boxes),
         ),
         "deformable_data": lambda: (
             roi_deformable.data_kernel(rules, dtype, True, sizes),
@@ -135,10 +143,10 @@ def kernel_and_types(kernel, dialect, dtype):
             (flat, flat, strides, *many[:3], rois, trans, real, real, *many[:5], flat),
         ),
         "rotated_forward": lambda: (
-            roi_rotated.forward_kernel(rules, dtype, False),
+            roi_rotated.forward_kernel(rules, dtype, layout),
             (flat, strides, *many[:3], rois, real, ratio, *many[:3], flat),
         ),
-        "rotated_boxes": lambda: (roi_rotated._boxes_kernel(dtype), (rois, real, *many[:3], boxes)),
+        "rotated_boxes": lambda: (roi_rotated._boxes_kernel(dtype), (rois, real, *many[:3], *boxes)),
         "rotated_backward": lambda: (
             roi_rotated.backward_kernel(rules, dtype, True, sizes),
             (flat, rois, *lists, real, ratio, *many[:6], flat),
@@ -160,8 +168,14 @@ def doubles_in(ptx) -> int:
     return len(lines) - sum(take for number, take in DOUBLES.items() for line in lines if number in line)
 
 
+def vectors_in(ptx) -> tuple[str, ...]:
+    """The accesses of memory that load or store several elements, as ``global.v4.f32``."""
+    found = re.findall(r"\b(?:ld|st)\.((?:global|shared)\S*\.v[24]\.\w+)", ptx)
+    return tuple(sorted(set(found)))
+
+
 def compile_one(job):
-    """``{capability: (registers, shared memory, stack frame, spills, doubles)}`` of one variant."""
+    """``{capability: (registers, shared memory, stack, spills, doubles, vectors)}`` of one variant."""
     variant, first = job
     import numba.cuda.api
     import numba.cuda.compiler
@@ -196,8 +210,15 @@ def compile_one(job):
         registers = int(re.search(r"Used (\d+) registers", told.stderr)[1])
         shared = re.search(r"(\d+) bytes smem", told.stderr)
         doubles = 0 if variant[2] == "float64" else doubles_in(ptx)
-        result[capability] = (registers, int(shared[1]) if shared else 0, stack, stores + loads, doubles)
+        result[capability] = (
+            registers, int(shared[1]) if shared else 0, stack, stores + loads, doubles, vectors_in(ptx)
+        )  # fmt: skip
     return variant, result
+
+
+def common_vectors(found) -> list:
+    """The vector accesses that a kernel has in each dialect and on each GPU."""
+    return sorted(set.intersection(*(set(numbers[5]) for one in found for numbers in one.values())))
 
 
 def table(results) -> str:
@@ -207,8 +228,9 @@ def table(results) -> str:
         rows.setdefault((kernel, dtype), []).append(found)
     names = ", ".join("{}.{}".format(*c) for c in CAPABILITIES)
     lines = [
-        f"| kernel | dtype | dialects | registers a thread, on {names} | shared memory, bytes | spills |",
-        "|---|---|---|---|---|---|",
+        f"| kernel | dtype | dialects | registers a thread, on {names} | shared memory, bytes | spills "
+        "| vector accesses |",
+        "|---|---|---|---|---|---|---|",
     ]
     for (kernel, dtype), found in sorted(
         rows.items(), key=lambda row: (row[0][0], DTYPES.index(row[0][1] or "float32"))
@@ -216,7 +238,9 @@ def table(results) -> str:
         registers = ", ".join(str(max(one[c][0] for one in found if c in one)) for c in CAPABILITIES)
         shared = max(numbers[1] for one in found for numbers in one.values())
         spills = max(numbers[3] for one in found for numbers in one.values())
-        lines.append(f"| `{kernel}` | {dtype or 'any'} | {len(found)} | {registers} | {shared} | {spills} |")
+        vectors = ", ".join(f"`{each}`" for each in common_vectors(found)) or "none"
+        columns = f"`{kernel}`", dtype or "any", len(found), registers, shared, spills, vectors
+        lines.append(f"| {' | '.join(map(str, columns))} |")
     return "\n".join(lines)
 
 
@@ -239,7 +263,7 @@ def main() -> None:
         f"{kernel} ({dialect}, {dtype}), compute capability {major}.{minor}: {stack} bytes of stack, "
         f"{spills} of spills, {shared} of shared memory, {doubles} instructions on doubles"
         for (kernel, dialect, dtype), found in results.items()
-        for (major, minor), (_, shared, stack, spills, doubles) in found.items()
+        for (major, minor), (_, shared, stack, spills, doubles, _) in found.items()
         if stack > MOST_STACK or spills or shared > MOST_SHARED or doubles
     ]
     if not args.check and not args.only:

@@ -2,6 +2,7 @@
 
 import os
 
+import numpy as np
 import pytest
 
 SIMULATOR = os.environ.get("NUMBA_ENABLE_CUDASIM", "0") not in ("", "0")
@@ -12,6 +13,22 @@ if SIMULATOR:
     scheduler.install()
 else:
     collect_ignore_glob = ["test_*.py"]
+
+
+@pytest.fixture(autouse=True)
+def memory_of_nobody(monkeypatch):
+    """What is not written before it is read is NaN, or an index far outside: kernels' memory and arrays."""
+    before = np.empty
+
+    def empty(shape, dtype=float, **options):
+        array = before(shape, dtype, **options)
+        if array.dtype.kind == "f":
+            array.fill(np.nan)
+        elif array.dtype.kind in "iu":
+            array.fill(np.iinfo(array.dtype).max // 2)
+        return array
+
+    monkeypatch.setattr(np, "empty", empty)
 
 
 @pytest.fixture(autouse=True)

@@ -1,8 +1,8 @@
 """Means over the bins of ROIs, with any samples and any border: ``Y = A_y X A_x'``, and its transpose.
 
 Forward, a block takes an ROI and a slab of channels. Its threads first write the axis tables, the pixels
-and weights that each bin averages, to shared memory; then each takes bins, four channels at a time, so that
-a weight is used four times. A bin of more pixels than the tables have room for is averaged sample by sample.
+and weights that each bin averages, to shared memory; then each takes bins, four channels at a time (see
+:mod:`lanes`). A bin of more pixels than the tables have room for is averaged sample by sample.
 
 Backward, such tables are first written to memory, a bin a thread. Then a block takes a tile of the map and a
 slab of channels, a pixel a thread (see :mod:`tiles`): many blocks share an ROI's tables.
@@ -15,8 +15,10 @@ import numpy as np
 
 from roiops.kernels import geometry
 from roiops.kernels.cuda import tiles
+from roiops.kernels.cuda.lanes import LANES, lanes_for, layout_of, quads_of
 from roiops.kernels.cuda.number import computing, kind_of
 from roiops.kernels.cuda.runtime import (
+    QUAD,
     adopt,
     contiguous,
     cuda,
@@ -25,15 +27,13 @@ from roiops.kernels.cuda.runtime import (
     empty,
     kernel,
     launch,
+    quad_at,
     written,
 )
-from roiops.kernels.cuda.tiles import bin_pixels, smaller
+from roiops.kernels.cuda.tiles import bin_pixels, frames, place_of, quads_up_to, smaller
 from roiops.kernels.jit import njit
 
 __all__ = ["backward", "forward"]
-
-# Channels that a thread adds up at once.
-_LANES = 4
 
 
 @njit
@@ -53,8 +53,9 @@ def _fill(rules, start, length, bins, ratio, extent, stride, thread, threads, at
 
 
 @functools.cache
-def forward_kernel(rules, name, channels_last, sizes):
-    real, shared, read, write = computing(name)
+def forward_kernel(rules, name, layout, sizes):
+    real, shared, _, _ = computing(name)
+    spot_and_quad, begin, _, add, add_sample, store, _ = lanes_for(name, layout)
     room = sizes.room
 
     @device
@@ -63,10 +64,7 @@ def forward_kernel(rules, name, channels_last, sizes):
     ):
         for a in range(y_slot, y_slot + y_count):
             for b in range(x_slot, x_slot + x_count):
-                weight = y_weight[a] * x_weight[b]
-                place = y_at[a] + x_at[b]
-                for k in range(_LANES):
-                    total[k] += weight * read(data[np.uint64(base[k] + place)])
+                add(data, base, y_at[a] + x_at[b], y_weight[a] * x_weight[b], total)
 
     @device
     def average_of_samples(data, base, sy, sx, start_y, length_y, start_x, length_x, ratio, height, width,
@@ -86,17 +84,11 @@ def forward_kernel(rules, name, channels_last, sizes):
             for kx in range(first_x, stop_x):
                 p = geometry.position(rules, start_x, length_x, pooled_w, j, kx, grid_x, width, still)
                 valid, x0, wx0, x1, wx1 = geometry.taps(rules, p, width)
-                if not valid:
-                    continue
-                for corner in range(4):
-                    weight = (wy1 if corner >= 2 else wy0) * (wx1 if corner % 2 else wx0)
-                    if weight != 0:
-                        place = (y1 if corner >= 2 else y0) * sy + (x1 if corner % 2 else x0) * sx
-                        for k in range(_LANES):
-                            total[k] += weight * read(data[np.uint64(base[k] + place)])
-        for k in range(_LANES):
+                if valid:
+                    add_sample(data, base, sy, sx, y0, wy0, y1, wy1, x0, wx0, x1, wx1, total)
+        for lane in range(LANES):
             if grid_y > 0 and grid_x > 0:
-                total[k] /= real(grid_y) * real(grid_x)
+                total[lane] /= real(grid_y) * real(grid_x)
 
     @kernel(real)
     def average_forward(data, strides, images, height, width, rois, scale, ratio, groups_h, groups_w, slabs,
@@ -108,42 +100,34 @@ def forward_kernel(rules, name, channels_last, sizes):
         y_count = cuda.shared.array(room, numba.int32)
         x_count = cuda.shared.array(room, numba.int32)
         wide = cuda.shared.array(1, numba.int32)
-        base = cuda.local.array(_LANES, numba.int64)
-        total = cuda.local.array(_LANES, shared)
+        base = cuda.local.array(LANES, numba.int64)
+        total = cuda.local.array(LANES, shared)
         thread, threads = cuda.threadIdx.x, cuda.blockDim.x
-        area = pooled_h * pooled_w
+        area, quads = pooled_h * pooled_w, (channels + LANES - 1) // LANES
         for item in range(cuda.blockIdx.x, rois.shape[0] * slabs, cuda.gridDim.x):
             r, slab = item // slabs, item % slabs
-            first = slab * channels // slabs
-            stop = (slab + 1) * channels // slabs
+            first = slab * quads // slabs
+            some = (slab + 1) * quads // slabs - first
             n = geometry.image_of(rois, r, images)
             if thread == 0:
                 wide[0] = 1 if pooled_h > room or pooled_w > room else 0
             cuda.syncthreads()
             start_y = length_y = start_x = length_x = real(0)
             if n >= 0:
-                start_y, length_y = geometry.frame(rules, rois[r, 2], rois[r, 4], scale)
-                start_x, length_x = geometry.frame(rules, rois[r, 1], rois[r, 3], scale)
+                start_y, length_y, start_x, length_x = frames(rules, rois, r, scale)
             if n >= 0 and pooled_h <= room and pooled_w <= room:
                 _fill(rules, start_y, length_y, pooled_h, ratio[0], height, strides[2], thread, threads,
                       y_at, y_weight, y_count, wide)  # fmt: skip
                 _fill(rules, start_x, length_x, pooled_w, ratio[1], width, strides[3], thread, threads,
                       x_at, x_weight, x_count, wide)  # fmt: skip
             cuda.syncthreads()
-            quads = (stop - first + _LANES - 1) // _LANES
-            for unit in range(thread, area * quads, threads):
-                # Neighbouring threads read neighbouring elements: bins of one channel, or channels of a bin.
-                spot = unit // quads if channels_last else unit % area
-                quad = unit % quads if channels_last else unit // area
+            for unit in range(thread, area * some, threads):
+                spot, quad = spot_and_quad(unit, area, some)
+                quad += first
                 i, j = spot // pooled_w, spot % pooled_w
                 group_y = geometry.group_of(i, pooled_h, groups_h)
                 group_x = geometry.group_of(j, pooled_w, groups_w)
-                for k in range(_LANES):
-                    c = first + quad + k * quads
-                    c = c if c < stop else first + quad  # what is left over is read but not written
-                    channel = geometry.channel_of(c, group_y, group_x, groups_h, groups_w)
-                    base[k] = n * strides[0] + channel * strides[1]
-                    total[k] = 0
+                begin(strides, n, 0, quad, quads, channels, group_y, group_x, groups_h, groups_w, base, total)
                 if n >= 0 and wide[0] == 0:
                     y_slot, x_slot = i * (room // pooled_h), j * (room // pooled_w)
                     average_of_tables(data, base, y_at, y_weight, y_slot, y_count[i],
@@ -152,19 +136,16 @@ def forward_kernel(rules, name, channels_last, sizes):
                     average_of_samples(data, base, strides[2], strides[3], start_y, length_y, start_x,
                                        length_x, ratio, height, width, pooled_h, pooled_w, i, j,
                                        total)  # fmt: skip
-                for k in range(_LANES):
-                    c = first + quad + k * quads
-                    if c < stop:
-                        out[np.uint64((r * channels + c) * area + spot)] = write(total[k])
+                store(total, out, r * channels, quad, quads, channels, area, spot)
             cuda.syncthreads()
 
     return average_forward
 
 
-def slabs_for(items, channels, least, sizes):
-    """Into how many slabs to cut ``channels`` so that there is enough to do for every multiprocessor."""
+def slabs_for(items, quads, least, sizes):
+    """Into how many slabs to cut ``quads`` so that there is enough to do for every multiprocessor."""
     wanted = -(-sizes.blocks // max(items, 1))
-    return max(1, min(wanted, -(-channels // least)))
+    return max(1, min(wanted, -(-quads // least)))
 
 
 def forward(data, rois, scale, ratio, groups, rules, out):
@@ -175,10 +156,11 @@ def forward(data, rois, scale, ratio, groups, rules, out):
     count, channels, pooled_h, pooled_w = out.shape
     images, _, height, width = data.shape
     elements, strides = adopt(data)
-    slabs = slabs_for(count, channels, 4 * _LANES, sizes)
+    slabs = slabs_for(count, quads_of(channels), 4, sizes)
+    layout = layout_of(elements, strides, channels, groups_h * groups_w)
     with written(out) as target:
         launch(
-            forward_kernel(rules, name, strides[1] < strides[3], sizes), count * slabs, sizes.threads,
+            forward_kernel(rules, name, layout, sizes), count * slabs, sizes.threads,
             elements, strides, images, height, width, rois_of(rois, name), scale_of(rules, scale, name),
             pair(ratio), groups_h, groups_w, slabs, channels, pooled_h, pooled_w, target,
         )  # fmt: skip
@@ -233,15 +215,14 @@ def tables_kernel(rules):
             r, i = unit // bins, unit % bins
             low, high = 0, 0
             if geometry.image_of(rois, r, images) >= 0:
+                start_y, length_y, start_x, length_x = frames(rules, rois, r, scale)
                 if i < pooled_h:
-                    start, length = geometry.frame(rules, rois[r, 2], rois[r, 4], scale)
                     at = r * room + i * height
-                    low, high = _weigh(rules, start, length, pooled_h, i, ratio[0], height, weights, at)
+                    low, high = _weigh(rules, start_y, length_y, pooled_h, i, ratio[0], height, weights, at)
                 else:
-                    start, length = geometry.frame(rules, rois[r, 1], rois[r, 3], scale)
                     j = i - pooled_h
                     at = r * room + pooled_h * height + j * width
-                    low, high = _weigh(rules, start, length, pooled_w, j, ratio[1], width, weights, at)
+                    low, high = _weigh(rules, start_x, length_x, pooled_w, j, ratio[1], width, weights, at)
             spans[unit, 0], spans[unit, 1] = low, high
 
     return average_tables
@@ -249,11 +230,16 @@ def tables_kernel(rules):
 
 @functools.cache
 def backward_kernel(name, accumulate, sizes):
-    real, shared, read, write = computing(name)
+    real, shared, read, _ = computing(name)
+    store = tiles.storing(name, accumulate, sizes.channels)
     tile_h, tile_w, slab, bins, each = sizes.tile_h, sizes.tile_w, sizes.channels, sizes.bins, sizes.each
     threads = sizes.pixels
     running_size, found_size = threads, threads * each
-    y_size, x_size, head_size = tile_h * bins, tile_w * bins, slab * bins * bins
+    y_size, x_size, places = tile_h * bins, tile_w * bins, slab * bins * bins
+    # The channels of a bin are neighbours in shared memory, to be loaded in quads. Between those of two bins
+    # lies a quad more, so that a warp, which writes one channel of many bins, meets more banks.
+    step = quads_up_to(slab) + QUAD
+    head_size = step * bins * bins
 
     @device
     def find_bins(spans, entry, first, stop, origin, size, thread, edges, at):
@@ -278,27 +264,21 @@ def backward_kernel(name, accumulate, sizes):
                 )
 
     @kernel(real)
-    def average_backward(heads, spans, weights, order, image_at, boxes, groups_h, groups_w, images, height,
+    def average_backward(heads, spans, weights, order, image_at, boxes, items, groups_h, groups_w, height,
                          width, channels, pooled_h, pooled_w, grad):  # fmt: skip
         running = cuda.shared.array(running_size, numba.int32)
         found = cuda.shared.array(found_size, numba.int32)
         edges = cuda.shared.array(4, numba.int32)
         y_weight = cuda.shared.array(y_size, shared)
         x_weight = cuda.shared.array(x_size, shared)
-        head = cuda.shared.array(head_size, shared)
+        head = cuda.shared.array(head_size, shared, alignment=16)  # see ``quad_at``
         total = cuda.local.array(slab, shared)
         thread = cuda.threadIdx.x
         area, room = pooled_h * pooled_w, pooled_h * height + pooled_w * width
-        down, across = (height + tile_h - 1) // tile_h, (width + tile_w - 1) // tile_w
-        slabs = (channels + slab - 1) // slab
-        for item in range(
-            cuda.blockIdx.x, images * down * across * groups_h * groups_w * slabs, cuda.gridDim.x
-        ):
-            first_channel, rest = (item % slabs) * slab, item // slabs
-            group_x, rest = rest % groups_w, rest // groups_w
-            group_y, rest = rest % groups_h, rest // groups_h
-            left, rest = (rest % across) * tile_w, rest // across
-            top, n = (rest % down) * tile_h, rest // down
+        for item in range(cuda.blockIdx.x, items, cuda.gridDim.x):
+            n, top, left, group_y, group_x, first_channel = place_of(
+                item, channels, slab, groups_h, groups_w, height, width, tile_h, tile_w
+            )
             row, column = thread // tile_w, thread % tile_w
             first_i, stop_i = geometry.bins_of(group_y, pooled_h, groups_h)
             first_j, stop_j = geometry.bins_of(group_x, pooled_w, groups_w)
@@ -332,13 +312,13 @@ def backward_kernel(name, accumulate, sizes):
                             )
                             # All places that there may be, so that the divisions are by constants. They seem
                             # to depend on the bins, else they too would be kept in registers all along.
-                            for turn in range((head_size + threads - 1) // threads):
-                                k = (thread if high > 0 else head_size) + turn * threads
+                            for turn in range((places + threads - 1) // threads):
+                                k = (thread if high > 0 else places) + turn * threads
                                 c, a, b = k // (bins * bins), k // bins % bins, k % bins
-                                if k < head_size and a < high and b < wide and first_channel + c < channels:
+                                if k < places and a < high and b < wide and first_channel + c < channels:
                                     at = (r * channels + first_channel + c) * area
                                     at += (i + a) * pooled_w + j + b
-                                    head[k] = read(heads[np.uint64(at)])
+                                    head[(a * bins + b) * step + c] = read(heads[np.uint64(at)])
                             cuda.syncthreads()
                             for a in range(high):
                                 down_weight = y_weight[row * bins + a]
@@ -347,23 +327,15 @@ def backward_kernel(name, accumulate, sizes):
                                 for b in range(wide):
                                     weight = down_weight * x_weight[column * bins + b]
                                     if weight != 0:
-                                        for c in range(slab):
-                                            total[c] += weight * head[(c * bins + a) * bins + b]
+                                        for first in range(0, slab, QUAD):
+                                            four = quad_at(head, (a * bins + b) * step + first)
+                                            for c in range(smaller(QUAD, slab - first)):
+                                                total[first + c] += weight * four[c]
                             cuda.syncthreads()
                     cuda.syncthreads()  # also where no bin was found: the edges are read until here
                 cuda.syncthreads()
-            y, x = top + row, left + column
-            if y < height and x < width:
-                for c in range(slab):
-                    if first_channel + c < channels:
-                        channel = geometry.channel_of(first_channel + c, group_y, group_x, groups_h, groups_w)
-                        at = np.uint64(
-                            ((n * channels * groups_h * groups_w + channel) * height + y) * width + x
-                        )
-                        value = total[c]
-                        if accumulate:
-                            value += read(grad[at])
-                        grad[at] = write(value)
+            store(total, n, top + row, left + column, group_y, group_x, first_channel, channels,
+                  groups_h, groups_w, height, width, grad)  # fmt: skip
 
     return average_backward
 
@@ -376,9 +348,7 @@ def backward(grad_out, rois, scale, ratio, groups, rules, accumulate, grad_data)
     images, _, height, width = grad_data.shape
     groups_h, groups_w = geometry.channel_groups(rules, groups, pooled_h, pooled_w)
     rois, scale, ratio = rois_of(rois, name), scale_of(rules, scale, name), pair(ratio)
-    items = (
-        images * tiles.tiles_of(height, width, sizes) * groups_h * groups_w * -(-channels // sizes.channels)
-    )
+    items = tiles.items_of(grad_data.shape, channels, (groups_h, groups_w), sizes.channels, sizes)
     bins, room = pooled_h + pooled_w, pooled_h * height + pooled_w * width
     at_a_time = max(1, min(count, _TABLE_BYTES // (room * computing(name).real().itemsize)))
     spans = empty((at_a_time * bins, 2), np.int32, device_id)
@@ -397,6 +367,6 @@ def backward(grad_out, rois, scale, ratio, groups, rules, accumulate, grad_data)
             launch(
                 backward_kernel(name, bool(accumulate or first), sizes), items, sizes.pixels,
                 heads[first * channels * pooled_h * pooled_w :], spans, weights,
-                lists.order, lists.image_at, lists.boxes,
-                groups_h, groups_w, images, height, width, channels, pooled_h, pooled_w, target,
+                lists.order, lists.image_at, lists.pixels, items,
+                groups_h, groups_w, height, width, channels, pooled_h, pooled_w, target,
             )  # fmt: skip

@@ -12,6 +12,7 @@ import numpy as np
 
 from roiops.kernels import geometry
 from roiops.kernels.cuda import tiles
+from roiops.kernels.cuda.lanes import LANES, lanes_for, layout_of, quads_of
 from roiops.kernels.cuda.number import computing, kind_of
 from roiops.kernels.cuda.roi_average import rois_of, scale_of
 from roiops.kernels.cuda.runtime import (
@@ -25,13 +26,10 @@ from roiops.kernels.cuda.runtime import (
     launch,
     written,
 )
-from roiops.kernels.cuda.tiles import bin_pixels, smaller
+from roiops.kernels.cuda.tiles import bin_pixels, frames, place_of, smaller
 from roiops.kernels.jit import njit
 
 __all__ = ["backward_data", "backward_trans", "forward"]
-
-# Channels that a thread adds up at once.
-_LANES = 4
 
 
 @njit
@@ -48,6 +46,12 @@ def _moved(trans, r, k, i, j, pooled_h, pooled_w, deviation, length_y, length_x)
 
 
 @njit
+def _classes(trans):
+    """How many classes have displacements of their own."""
+    return trans.shape[1] // 2 if trans.shape[1] > 0 else 1
+
+
+@njit
 def _valid_samples(rules, start, length, bins, i, samples, extent, moved):
     """How many samples of a bin count."""
     first, stop, grid = geometry.bin_grid(rules, start, length, bins, i, samples, extent, moved)
@@ -60,35 +64,31 @@ def _valid_samples(rules, start, length, bins, i, samples, extent, moved):
 
 
 @functools.cache
-def forward_kernel(rules, name):
-    real, shared, read, write = computing(name)
+def forward_kernel(rules, name, layout):
+    real, shared, _, _ = computing(name)
+    spot_and_quad, begin, _, _, add_sample, store, _ = lanes_for(name, layout)
 
     @cuda.jit
     def deformable_forward(data, strides, images, height, width, rois, trans, scale, deviation, samples,
                            groups, channels, pooled_h, pooled_w, out):  # fmt: skip
-        base = cuda.local.array(_LANES, numba.int64)
-        total = cuda.local.array(_LANES, shared)
+        base = cuda.local.array(LANES, numba.int64)
+        total = cuda.local.array(LANES, shared)
         area = pooled_h * pooled_w
-        classes = trans.shape[1] // 2 if trans.shape[1] > 0 else 1
+        classes = _classes(trans)
         of_class = channels // classes
-        quads = (of_class + _LANES - 1) // _LANES
-        for unit in range(cuda.grid(1), rois.shape[0] * classes * quads * area, cuda.gridsize(1)):
-            spot, rest = unit % area, unit // area
-            quad, rest = rest % quads, rest // quads
-            k, r = rest % classes, rest // classes
+        quads = (of_class + LANES - 1) // LANES
+        for unit in range(cuda.grid(1), rois.shape[0] * classes * area * quads, cuda.gridsize(1)):
+            spot, quad = spot_and_quad(unit % (area * quads), area, quads)
+            k, r = unit // (area * quads) % classes, unit // (area * quads) // classes
             i, j = spot // pooled_w, spot % pooled_w
             n = geometry.image_of(rois, r, images)
             group_y, group_x = geometry.group_of(i, pooled_h, groups), geometry.group_of(j, pooled_w, groups)
-            for lane in range(_LANES):
-                c = quad + lane * quads
-                c = k * of_class + (c if c < of_class else quad)
-                channel = geometry.channel_of(c, group_y, group_x, groups, groups)
-                base[lane] = n * strides[0] + channel * strides[1]
-                total[lane] = 0
+            begin(
+                strides, n, k * of_class, quad, quads, of_class, group_y, group_x, groups, groups, base, total
+            )
             count_y, count_x = 0, 0
             if n >= 0:
-                start_y, length_y = geometry.frame(rules, rois[r, 2], rois[r, 4], scale)
-                start_x, length_x = geometry.frame(rules, rois[r, 1], rois[r, 3], scale)
+                start_y, length_y, start_x, length_x = frames(rules, rois, r, scale)
                 moved_y, moved_x = _moved(
                     trans, r, k, i, j, pooled_h, pooled_w, deviation, length_y, length_x
                 )
@@ -110,22 +110,13 @@ def forward_kernel(rules, name):
                             rules, start_x, length_x, pooled_w, j, kx, grid_x, width, moved_x
                         )
                         valid, x0, wx0, x1, wx1 = geometry.taps(rules, p, width)
-                        if not valid:
-                            continue
-                        for corner in range(4):
-                            weight = (wy1 if corner >= 2 else wy0) * (wx1 if corner % 2 else wx0)
-                            if weight != 0:
-                                place = (y1 if corner >= 2 else y0) * strides[2]
-                                place += (x1 if corner % 2 else x0) * strides[3]
-                                for lane in range(_LANES):
-                                    total[lane] += weight * read(data[np.uint64(base[lane] + place)])
-            for lane in range(_LANES):
-                c = quad + lane * quads
-                if c < of_class:
-                    value = total[lane]
-                    if count_y > 0 and count_x > 0:
-                        value /= real(count_y) * real(count_x)
-                    out[np.uint64((r * channels + k * of_class + c) * area + spot)] = write(value)
+                        if valid:
+                            add_sample(data, base, strides[2], strides[3], y0, wy0, y1, wy1, x0, wx0, x1, wx1,
+                                       total)  # fmt: skip
+            if count_y > 0 and count_x > 0:
+                for lane in range(LANES):
+                    total[lane] /= real(count_y) * real(count_x)
+            store(total, out, r * channels + k * of_class, quad, quads, of_class, area, spot)
 
     return deformable_forward
 
@@ -134,14 +125,13 @@ def forward_kernel(rules, name):
 def _boxes_kernel(rules):
     @cuda.jit
     def deformable_boxes(rois, trans, scale, deviation, samples, images, height, width, pooled_h, pooled_w,
-                         boxes):  # fmt: skip
-        classes = trans.shape[1] // 2 if trans.shape[1] > 0 else 1
+                         image_of, pixels):  # fmt: skip
+        classes = _classes(trans)
         for r in range(cuda.grid(1), rois.shape[0], cuda.gridsize(1)):
             n = geometry.image_of(rois, r, images)
             top, bottom, left, right = height, 0, width, 0
             if n >= 0:
-                start_y, length_y = geometry.frame(rules, rois[r, 2], rois[r, 4], scale)
-                start_x, length_x = geometry.frame(rules, rois[r, 1], rois[r, 3], scale)
+                start_y, length_y, start_x, length_x = frames(rules, rois, r, scale)
                 for bin_of_class in range(classes * pooled_h * pooled_w):
                     j, rest = bin_of_class % pooled_w, bin_of_class // pooled_w
                     i, k = rest % pooled_h, rest // pooled_h
@@ -153,15 +143,15 @@ def _boxes_kernel(rules):
                     if y1 > y0 and x1 > x0:
                         top, bottom = (y0 if y0 < top else top), (y1 if y1 > bottom else bottom)
                         left, right = (x0 if x0 < left else left), (x1 if x1 > right else right)
-            boxes[r, 0] = n if bottom > top else -1
-            boxes[r, 1], boxes[r, 2], boxes[r, 3], boxes[r, 4] = top, bottom, left, right
+            tiles.put_box(image_of, pixels, r, n, top, bottom, left, right)
 
     return deformable_boxes
 
 
 @functools.cache
 def data_kernel(rules, name, accumulate, sizes):
-    real, shared, read, write = computing(name)
+    real, shared, read, _ = computing(name)
+    store = tiles.storing(name, accumulate, sizes.channels)
     tile_h, tile_w, slab, each = sizes.tile_h, sizes.tile_w, sizes.channels, sizes.each
     threads = sizes.pixels
     running_size, found_size = threads, threads * each
@@ -186,7 +176,7 @@ def data_kernel(rules, name, accumulate, sizes):
         return weight / real(count) if count > 0 else weight
 
     @kernel(real)
-    def deformable_data(heads, rois, trans, order, image_at, boxes, scale, deviation, samples, groups, images,
+    def deformable_data(heads, rois, trans, order, image_at, boxes, scale, deviation, samples, items, groups,
                         height, width, channels, pooled_h, pooled_w, grad):  # fmt: skip
         running = cuda.shared.array(running_size, numba.int32)
         found = cuda.shared.array(found_size, numba.int32)
@@ -201,17 +191,13 @@ def data_kernel(rules, name, accumulate, sizes):
         thread = cuda.threadIdx.x
         row, column = thread // tile_w, thread % tile_w
         area = pooled_h * pooled_w
-        classes = trans.shape[1] // 2 if trans.shape[1] > 0 else 1
+        classes = _classes(trans)
         of_class = channels // classes
-        down, across = (height + tile_h - 1) // tile_h, (width + tile_w - 1) // tile_w
-        slabs = (channels + slab - 1) // slab
-        for item in range(cuda.blockIdx.x, images * down * across * groups * groups * slabs, cuda.gridDim.x):
-            first_channel, rest = (item % slabs) * slab, item // slabs
+        for item in range(cuda.blockIdx.x, items, cuda.gridDim.x):
+            n, top, left, group_y, group_x, first_channel = place_of(
+                item, channels, slab, groups, groups, height, width, tile_h, tile_w
+            )
             stop_channel = smaller(first_channel + slab, channels)
-            group_x, rest = rest % groups, rest // groups
-            group_y, rest = rest % groups, rest // groups
-            left, rest = (rest % across) * tile_w, rest // across
-            top, n = (rest % down) * tile_h, rest // down
             first_i, stop_i = geometry.bins_of(group_y, pooled_h, groups)
             first_j, stop_j = geometry.bins_of(group_x, pooled_w, groups)
             tall, wide = stop_i - first_i, stop_j - first_j
@@ -225,8 +211,7 @@ def data_kernel(rules, name, accumulate, sizes):
                              running, found, thread, threads)  # fmt: skip
                 for place in range(running[threads - 1]):
                     r = found[place]
-                    start_y, length_y = geometry.frame(rules, rois[r, 2], rois[r, 4], scale)
-                    start_x, length_x = geometry.frame(rules, rois[r, 1], rois[r, 3], scale)
+                    start_y, length_y, start_x, length_x = frames(rules, rois, r, scale)
                     for begin in range(0, number_of_bins, at_once):
                         number = smaller(at_once, number_of_bins - begin)
                         for b in range(thread, number, threads):
@@ -257,16 +242,8 @@ def data_kernel(rules, name, accumulate, sizes):
                                         total[c] += weight * read(heads[np.uint64(at + c * area)])
                         cuda.syncthreads()
                 cuda.syncthreads()
-            y, x = top + row, left + column
-            if y < height and x < width:
-                for c in range(slab):
-                    if first_channel + c < channels:
-                        channel = geometry.channel_of(first_channel + c, group_y, group_x, groups, groups)
-                        at = np.uint64(((n * channels * groups * groups + channel) * height + y) * width + x)
-                        value = total[c]
-                        if accumulate:
-                            value += read(grad[at])
-                        grad[at] = write(value)
+            store(total, n, top + row, left + column, group_y, group_x, first_channel, channels,
+                  groups, groups, height, width, grad)  # fmt: skip
 
     return deformable_data
 
@@ -333,8 +310,7 @@ def trans_kernel(rules, name, accumulate, sizes):
             n = geometry.image_of(rois, r, images)
             start_y = length_y = start_x = length_x = real(0)
             if n >= 0:
-                start_y, length_y = geometry.frame(rules, rois[r, 2], rois[r, 4], scale)
-                start_x, length_x = geometry.frame(rules, rois[r, 1], rois[r, 3], scale)
+                start_y, length_y, start_x, length_x = frames(rules, rois, r, scale)
             first_i, stop_i = geometry.bins_of(part_y, pooled_h, parts_y)
             first_j, stop_j = geometry.bins_of(part_x, pooled_w, parts_x)
             bins = (stop_i - first_i) * (stop_j - first_j)
@@ -397,12 +373,15 @@ def forward(data, rois, trans, scale, deviation, samples, groups, rules, out):
     if out.size == 0:
         return
     sizes, name = tiles.SIZES, kind_of(data.dtype)
-    _, channels, pooled_h, pooled_w = out.shape
+    count, channels, pooled_h, pooled_w = out.shape
     images, _, height, width = data.shape
     elements, strides = adopt(data)
+    classes = max(trans.shape[1] // 2, 1)
+    units = count * pooled_h * pooled_w * classes * quads_of(channels // classes)
+    layout = layout_of(elements, strides, channels // classes, groups * groups)
     with written(out) as target:
         launch(
-            forward_kernel(rules, name), -(-out.size // (_LANES * sizes.threads)), sizes.threads,
+            forward_kernel(rules, name, layout), -(-units // sizes.threads), sizes.threads,
             elements, strides, images, height, width, *_numbers(rules, scale, deviation, trans, rois, name),
             samples, groups, channels, pooled_h, pooled_w, target,
         )  # fmt: skip
@@ -416,19 +395,18 @@ def backward_data(grad_out, rois, trans, scale, deviation, samples, groups, rule
     count, channels, pooled_h, pooled_w = grad_out.shape
     images, _, height, width = grad_data.shape
     numbers = rois, trans, scale, deviation = _numbers(rules, scale, deviation, trans, rois, name)
-    boxes = empty((count, 5), np.int32, device_of(grad_data))
+    boxes = tiles.empty_boxes(count, device_of(grad_data))
     launch(
         _boxes_kernel(rules), -(-count // sizes.threads), sizes.threads,
-        *numbers, samples, images, height, width, pooled_h, pooled_w, boxes,
+        *numbers, samples, images, height, width, pooled_h, pooled_w, *boxes,
     )  # fmt: skip
     lists = tiles.list_by_image(boxes, images, device_of(grad_data), sizes)
-    slabs = -(-channels // sizes.channels)
-    items = images * tiles.tiles_of(height, width, sizes) * groups * groups * slabs
+    items = tiles.items_of(grad_data.shape, channels, (groups, groups), sizes.channels, sizes)
     with written(grad_data) as target:
         launch(
             data_kernel(rules, name, bool(accumulate), sizes), items, sizes.pixels,
-            contiguous(grad_out).reshape(-1), rois, trans, lists.order, lists.image_at, lists.boxes,
-            scale, deviation, samples, groups, images, height, width, channels, pooled_h, pooled_w, target,
+            contiguous(grad_out).reshape(-1), rois, trans, lists.order, lists.image_at, lists.pixels,
+            scale, deviation, samples, items, groups, height, width, channels, pooled_h, pooled_w, target,
         )  # fmt: skip
 
 

@@ -1,9 +1,9 @@
 """Maxima over the bins of ROIs, of pixels or of bilinear samples, and their gradient.
 
-Forward, a thread takes a bin and four channels, so that the places it looks at are worked out once for the
-four. ``argmax`` is, for pixels, the index in the channel's plane; for samples, the place in the bin's grid,
-row-major; -1 where nothing gets a gradient. Backward, a block takes a tile of the map and some channels (see
-:mod:`tiles`): its threads note where each bin's maximum is, then every pixel takes what is due to it.
+Forward, a thread takes a bin and four channels (see :mod:`lanes`). ``argmax`` is, for pixels, the index in
+the channel's plane; for samples, the place in the bin's grid, row-major; -1 where nothing gets a gradient.
+Backward, a block takes a tile of the map and some channels (see :mod:`tiles`): its threads note where each
+bin's maximum is, then every pixel takes what is due to it.
 """
 
 import functools
@@ -13,9 +13,11 @@ import numpy as np
 
 from roiops.kernels import geometry
 from roiops.kernels.cuda import tiles
+from roiops.kernels.cuda.lanes import LANES, lanes_for, layout_of, quads_of
 from roiops.kernels.cuda.number import computing, kind_of
 from roiops.kernels.cuda.roi_average import pair, rois_of, scale_of
 from roiops.kernels.cuda.runtime import (
+    QUAD,
     adopt,
     contiguous,
     cuda,
@@ -24,19 +26,18 @@ from roiops.kernels.cuda.runtime import (
     empty,
     kernel,
     launch,
+    quad_at,
     written,
 )
-from roiops.kernels.cuda.tiles import bin_pixels, smaller
+from roiops.kernels.cuda.tiles import bin_pixels, frames, place_of, quads_up_to, smaller
 
 __all__ = ["backward", "forward"]
 
-# Channels that a thread looks at together.
-_LANES = 4
-
 
 @functools.cache
-def forward_kernel(rules, name, channels_last, keep_argmax):
-    real, shared, read, write = computing(name)
+def forward_kernel(rules, name, layout, keep_argmax):
+    real, shared, _, _ = computing(name)
+    spot_and_quad, begin, load, _, add_sample, store, channel_of = lanes_for(name, layout)
     of_pixels = rules.samples == geometry.PIXELS
     invalid_competes = rules.reduction == geometry.MAX_INVALID_IS_ZERO
 
@@ -46,18 +47,18 @@ def forward_kernel(rules, name, channels_last, keep_argmax):
         top, bottom = geometry.bin_span(rules, start_y, length_y, pooled_h, i, height)
         left, right = geometry.bin_span(rules, start_x, length_x, pooled_w, j, width)
         if bottom > top and right > left:
-            for k in range(_LANES):
-                best[k] = lowest
+            for lane in range(LANES):
+                best[lane] = lowest
         for y in range(top, bottom):
             for x in range(left, right):
-                for k in range(_LANES):
-                    value = read(data[np.uint64(base[k] + y * sy + x * sx)])
-                    if value > best[k]:
-                        best[k], where[k] = value, y * width + x
+                values = load(data, base, y * sy + x * sx)
+                for lane in range(LANES):
+                    if values[lane] > best[lane]:
+                        best[lane], where[lane] = values[lane], y * width + x
 
     @device
     def max_of_samples(data, base, sy, sx, start_y, length_y, start_x, length_x, ratio, height, width,
-                       pooled_h, pooled_w, i, j, lowest, best, where):  # fmt: skip
+                       pooled_h, pooled_w, i, j, lowest, value, best, where):  # fmt: skip
         still = real(0)
         first_y, stop_y, grid_y = geometry.bin_grid(
             rules, start_y, length_y, pooled_h, i, ratio[0], height, still
@@ -83,60 +84,51 @@ def forward_kernel(rules, name, channels_last, keep_argmax):
                 flat = -1
                 if valid:
                     flat = geometry.flat_sample(ky, kx, first_y, first_x, grid_y, grid_x, stop_x - first_x)
-                for k in range(_LANES):
-                    value = real(0)
-                    if valid and wy0 != 0 and wx0 != 0:
-                        value += wy0 * wx0 * read(data[np.uint64(base[k] + y0 * sy + x0 * sx)])
-                    if valid and wy0 != 0 and wx1 != 0:
-                        value += wy0 * wx1 * read(data[np.uint64(base[k] + y0 * sy + x1 * sx)])
-                    if valid and wy1 != 0 and wx0 != 0:
-                        value += wy1 * wx0 * read(data[np.uint64(base[k] + y1 * sy + x0 * sx)])
-                    if valid and wy1 != 0 and wx1 != 0:
-                        value += wy1 * wx1 * read(data[np.uint64(base[k] + y1 * sy + x1 * sx)])
-                    if where[k] == -2:  # the first sample: there is something to pool
-                        best[k], where[k] = lowest, -1
-                    if value > best[k]:
-                        best[k], where[k] = value, flat
+                for lane in range(LANES):
+                    value[lane] = 0
+                if valid:
+                    add_sample(data, base, sy, sx, y0, wy0, y1, wy1, x0, wx0, x1, wx1, value)
+                for lane in range(LANES):
+                    if where[lane] == -2:  # the first sample: there is something to pool
+                        best[lane], where[lane] = lowest, -1
+                    if value[lane] > best[lane]:
+                        best[lane], where[lane] = value[lane], flat
 
     @kernel(real)
     def max_forward(data, strides, images, height, width, rois, scale, ratio, groups_h, groups_w, channels,
                     pooled_h, pooled_w, lowest, out, argmax):  # fmt: skip
-        base = cuda.local.array(_LANES, numba.int64)
-        best = cuda.local.array(_LANES, shared)
-        where = cuda.local.array(_LANES, numba.int64)
-        area, quads = pooled_h * pooled_w, (channels + _LANES - 1) // _LANES
+        base = cuda.local.array(LANES, numba.int64)
+        value = cuda.local.array(LANES, shared)
+        best = cuda.local.array(LANES, shared)
+        where = cuda.local.array(LANES, numba.int64)
+        area, quads = pooled_h * pooled_w, (channels + LANES - 1) // LANES
         for unit in range(cuda.grid(1), rois.shape[0] * area * quads, cuda.gridsize(1)):
-            # Neighbouring threads read neighbouring elements: bins of one channel, or channels of a bin.
-            r, rest = unit // (area * quads), unit % (area * quads)
-            spot = rest // quads if channels_last else rest % area
-            quad = rest % quads if channels_last else rest // area
+            r = unit // (area * quads)
+            spot, quad = spot_and_quad(unit % (area * quads), area, quads)
             i, j = spot // pooled_w, spot % pooled_w
             n = geometry.image_of(rois, r, images)
             group_y = geometry.group_of(i, pooled_h, groups_h)
             group_x = geometry.group_of(j, pooled_w, groups_w)
-            for k in range(_LANES):
-                c = quad + k * quads
-                c = c if c < channels else quad  # what is left over is read but not written
-                channel = geometry.channel_of(c, group_y, group_x, groups_h, groups_w)
-                base[k] = n * strides[0] + channel * strides[1]
-                best[k], where[k] = real(rules.empty), (-1 if of_pixels else -2)
+            begin(strides, n, 0, quad, quads, channels, group_y, group_x, groups_h, groups_w, base, best)
+            for lane in range(LANES):
+                best[lane] = real(rules.empty) if n >= 0 else real(0)
+                where[lane] = -1 if of_pixels or n < 0 else -2
             if n >= 0:
-                start_y, length_y = geometry.frame(rules, rois[r, 2], rois[r, 4], scale)
-                start_x, length_x = geometry.frame(rules, rois[r, 1], rois[r, 3], scale)
+                start_y, length_y, start_x, length_x = frames(rules, rois, r, scale)
                 if of_pixels:
                     max_of_pixels(data, base, strides[2], strides[3], start_y, length_y, start_x, length_x,
                                   height, width, pooled_h, pooled_w, i, j, lowest, best, where)  # fmt: skip
                 else:
                     max_of_samples(data, base, strides[2], strides[3], start_y, length_y, start_x, length_x,
-                                   ratio, height, width, pooled_h, pooled_w, i, j, lowest, best,
+                                   ratio, height, width, pooled_h, pooled_w, i, j, lowest, value, best,
                                    where)  # fmt: skip
-            for k in range(_LANES):
-                c = quad + k * quads
-                if c < channels:
-                    at = np.uint64((r * channels + c) * area + spot)
-                    out[at] = write(best[k] if n >= 0 else real(0))
-                    if keep_argmax:
-                        argmax[at] = where[k] if n >= 0 and where[k] >= 0 else -1
+            store(best, out, r * channels, quad, quads, channels, area, spot)
+            if keep_argmax:
+                for lane in range(LANES):
+                    c = channel_of(quad, lane, quads)
+                    if c < channels:
+                        at = np.uint64((r * channels + c) * area + spot)
+                        argmax[at] = where[lane] if where[lane] >= 0 else -1
 
     return max_forward
 
@@ -150,12 +142,13 @@ def forward(data, rois, scale, ratio, groups, rules, lowest, out, argmax=None):
     count, channels, pooled_h, pooled_w = out.shape
     images, _, height, width = data.shape
     elements, strides = adopt(data)
-    units = count * pooled_h * pooled_w * -(-channels // _LANES)
+    units = count * pooled_h * pooled_w * quads_of(channels)
+    layout = layout_of(elements, strides, channels, groups_h * groups_w)
     keep = argmax is not None
     argmax = argmax if keep else empty((0,), np.int32, device_of(data))
     with written(out) as target, written(argmax) as places:
         launch(
-            forward_kernel(rules, name, strides[1] < strides[3], keep),
+            forward_kernel(rules, name, layout, keep),
             -(-units // sizes.threads), sizes.threads,
             elements, strides, images, height, width, rois_of(rois, name), scale_of(rules, scale, name),
             pair(ratio), groups_h, groups_w, channels, pooled_h, pooled_w, computing(name).real(lowest),
@@ -168,11 +161,14 @@ def forward(data, rois, scale, ratio, groups, rules, lowest, out, argmax=None):
 
 @functools.cache
 def backward_kernel(rules, name, accumulate, sizes):
-    real, shared, read, write = computing(name)
+    real, shared, read, _ = computing(name)
+    store = tiles.storing(name, accumulate, sizes.max_channels)
     of_pixels = rules.samples == geometry.PIXELS
     tile_h, tile_w, slab, bins, each = sizes.tile_h, sizes.tile_w, sizes.max_channels, sizes.bins, sizes.each
     threads = sizes.pixels
-    running_size, found_size, entries = threads, threads * each, slab * bins * bins
+    running_size, found_size, places = threads, threads * each, slab * bins * bins
+    step = quads_up_to(slab)  # from the channels of a bin to those of the next: they are loaded in quads
+    entries = step * bins * bins
 
     @device
     def note(flat, start_y, length_y, start_x, length_x, ratio, height, width, pooled_h, pooled_w, i, j, k,
@@ -206,7 +202,7 @@ def backward_kernel(rules, name, accumulate, sizes):
             low[k], high[k] = bin_pixels(rules, start, length, count, first + k, ratio, extent, still)
 
     @kernel(real)
-    def max_backward(heads, argmax, rois, order, image_at, boxes, scale, ratio, groups_h, groups_w, images,
+    def max_backward(heads, argmax, rois, order, image_at, boxes, scale, ratio, items, groups_h, groups_w,
                      height, width, channels, pooled_h, pooled_w, grad):  # fmt: skip
         running = cuda.shared.array(running_size, numba.int32)
         found = cuda.shared.array(found_size, numba.int32)
@@ -214,9 +210,9 @@ def backward_kernel(rules, name, accumulate, sizes):
         y_high = cuda.shared.array(bins, numba.int32)
         x_low = cuda.shared.array(bins, numba.int32)
         x_high = cuda.shared.array(bins, numba.int32)
-        head = cuda.shared.array(entries, shared)
-        y_at = cuda.shared.array(entries, numba.int32)
-        x_at = cuda.shared.array(entries, numba.int32)
+        head = cuda.shared.array(entries, shared, alignment=16)  # see ``quad_at``
+        y_at = cuda.shared.array(entries, numba.int32, alignment=16)
+        x_at = cuda.shared.array(entries, numba.int32, alignment=16)
         y_near = cuda.shared.array(entries, shared)
         y_far = cuda.shared.array(entries, shared)
         x_near = cuda.shared.array(entries, shared)
@@ -224,16 +220,10 @@ def backward_kernel(rules, name, accumulate, sizes):
         total = cuda.local.array(slab, shared)
         thread = cuda.threadIdx.x
         area = pooled_h * pooled_w
-        down, across = (height + tile_h - 1) // tile_h, (width + tile_w - 1) // tile_w
-        slabs = (channels + slab - 1) // slab
-        for item in range(
-            cuda.blockIdx.x, images * down * across * groups_h * groups_w * slabs, cuda.gridDim.x
-        ):
-            first_channel, rest = (item % slabs) * slab, item // slabs
-            group_x, rest = rest % groups_w, rest // groups_w
-            group_y, rest = rest % groups_h, rest // groups_h
-            left, rest = (rest % across) * tile_w, rest // across
-            top, n = (rest % down) * tile_h, rest // down
+        for item in range(cuda.blockIdx.x, items, cuda.gridDim.x):
+            n, top, left, group_y, group_x, first_channel = place_of(
+                item, channels, slab, groups_h, groups_w, height, width, tile_h, tile_w
+            )
             y, x = top + thread // tile_w, left + thread % tile_w
             first_i, stop_i = geometry.bins_of(group_y, pooled_h, groups_h)
             first_j, stop_j = geometry.bins_of(group_x, pooled_w, groups_w)
@@ -245,8 +235,7 @@ def backward_kernel(rules, name, accumulate, sizes):
                              running, found, thread, threads)  # fmt: skip
                 for place in range(running[threads - 1]):
                     r = found[place]
-                    start_y, length_y = geometry.frame(rules, rois[r, 2], rois[r, 4], scale)
-                    start_x, length_x = geometry.frame(rules, rois[r, 1], rois[r, 3], scale)
+                    start_y, length_y, start_x, length_x = frames(rules, rois, r, scale)
                     for i in range(first_i, stop_i, bins):
                         for j in range(first_j, stop_j, bins):
                             tall, wide = smaller(bins, stop_i - i), smaller(bins, stop_j - j)
@@ -258,11 +247,11 @@ def backward_kernel(rules, name, accumulate, sizes):
                             )
                             cuda.syncthreads()
                             # All places that there may be, so that the divisions are by constants.
-                            for k in range(thread, entries, threads):
+                            for k in range(thread, places, threads):
                                 c, a, b = k // (bins * bins), k // bins % bins, k % bins
                                 if a >= tall or b >= wide:
                                     continue
-                                entry = (a * bins + b) * slab + c
+                                entry = (a * bins + b) * step + c
                                 head[entry] = 0
                                 if (
                                     first_channel + c < channels
@@ -285,30 +274,21 @@ def backward_kernel(rules, name, accumulate, sizes):
                                 for b in range(wide):
                                     if x < x_low[b] or x >= x_high[b]:
                                         continue
-                                    for c in range(slab):
-                                        entry = (a * bins + b) * slab + c
-                                        if head[entry] == 0:
-                                            continue
-                                        dy, dx = y - y_at[entry], x - x_at[entry]
-                                        if dy >= 0 and dy <= 1 and dx >= 0 and dx <= 1:
-                                            weight = (y_far[entry] if dy else y_near[entry]) * (
-                                                x_far[entry] if dx else x_near[entry]
-                                            )
-                                            if weight != 0:
-                                                total[c] += weight * head[entry]
+                                    for first in range(0, slab, QUAD):
+                                        entry = (a * bins + b) * step + first
+                                        due = quad_at(head, entry)
+                                        rows, columns = quad_at(y_at, entry), quad_at(x_at, entry)
+                                        for c in range(smaller(QUAD, slab - first)):
+                                            dy, dx = y - rows[c], x - columns[c]
+                                            if due[c] != 0 and dy >= 0 and dy <= 1 and dx >= 0 and dx <= 1:
+                                                weight = y_far[entry + c] if dy else y_near[entry + c]
+                                                weight *= x_far[entry + c] if dx else x_near[entry + c]
+                                                if weight != 0:
+                                                    total[first + c] += weight * due[c]
                             cuda.syncthreads()
                 cuda.syncthreads()
-            if y < height and x < width:
-                for c in range(slab):
-                    if first_channel + c < channels:
-                        channel = geometry.channel_of(first_channel + c, group_y, group_x, groups_h, groups_w)
-                        at = np.uint64(
-                            ((n * channels * groups_h * groups_w + channel) * height + y) * width + x
-                        )
-                        value = total[c]
-                        if accumulate:
-                            value += read(grad[at])
-                        grad[at] = write(value)
+            store(total, n, y, x, group_y, group_x, first_channel, channels,
+                  groups_h, groups_w, height, width, grad)  # fmt: skip
 
     return max_backward
 
@@ -319,18 +299,17 @@ def backward(grad_out, argmax, rois, scale, ratio, groups, rules, accumulate, gr
         return
     sizes, name = tiles.SIZES, kind_of(grad_data.dtype)
     _, channels, pooled_h, pooled_w = grad_out.shape
-    images, _, height, width = grad_data.shape
+    _, _, height, width = grad_data.shape
     groups_h, groups_w = geometry.channel_groups(rules, groups, pooled_h, pooled_w)
     rois, scale, ratio = rois_of(rois, name), scale_of(rules, scale, name), pair(ratio)
     lists = tiles.build_lists(
         rules, rois, scale, ratio, grad_data.shape, (pooled_h, pooled_w), device_of(grad_data), sizes
     )
-    slabs = -(-channels // sizes.max_channels)
-    items = images * tiles.tiles_of(height, width, sizes) * groups_h * groups_w * slabs
+    items = tiles.items_of(grad_data.shape, channels, (groups_h, groups_w), sizes.max_channels, sizes)
     with written(grad_data) as target:
         launch(
             backward_kernel(rules, name, bool(accumulate), sizes), items, sizes.pixels,
             contiguous(grad_out).reshape(-1), contiguous(argmax).reshape(-1), rois,
-            lists.order, lists.image_at, lists.boxes, scale, ratio,
-            groups_h, groups_w, images, height, width, channels, pooled_h, pooled_w, target,
+            lists.order, lists.image_at, lists.pixels, scale, ratio, items,
+            groups_h, groups_w, height, width, channels, pooled_h, pooled_w, target,
         )  # fmt: skip

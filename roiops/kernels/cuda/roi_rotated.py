@@ -1,8 +1,8 @@
 """Means over the bins of rotated ROIs, and their gradient.
 
-Nothing is separable here. Forward, a thread takes a bin and four channels. Backward, a block takes a tile of
-the map (see :mod:`tiles`), works out the samples of an ROI some at a time, and every pixel looks for those
-that read it.
+Nothing is separable here. Forward, a thread takes a bin and four channels (see :mod:`lanes`). Backward, a
+block takes a tile of the map (see :mod:`tiles`), works out the samples of an ROI some at a time, and every
+pixel looks for those that read it.
 """
 
 import functools
@@ -12,39 +12,34 @@ import numpy as np
 
 from roiops.kernels import geometry
 from roiops.kernels.cuda import tiles
+from roiops.kernels.cuda.lanes import LANES, lanes_for, layout_of, quads_of
 from roiops.kernels.cuda.number import computing, kind_of
 from roiops.kernels.cuda.roi_average import pair, rois_of, scale_of
-from roiops.kernels.cuda.runtime import adopt, contiguous, cuda, device_of, empty, launch, written
-from roiops.kernels.cuda.tiles import smaller
+from roiops.kernels.cuda.runtime import adopt, contiguous, cuda, device_of, launch, written
+from roiops.kernels.cuda.tiles import place_of, smaller
 from roiops.kernels.jit import njit
 
 __all__ = ["backward", "forward"]
 
-# Channels that a thread adds up at once.
-_LANES = 4
-
 
 @functools.cache
-def forward_kernel(rules, name, channels_last):
-    real, shared, read, write = computing(name)
+def forward_kernel(rules, name, layout):
+    real, shared, _, _ = computing(name)
+    spot_and_quad, begin, _, _, add_sample, store, _ = lanes_for(name, layout)
 
     @cuda.jit
     def rotated_forward(data, strides, images, height, width, rois, scale, ratio, channels, pooled_h,
                         pooled_w, out):  # fmt: skip
-        base = cuda.local.array(_LANES, numba.int64)
-        total = cuda.local.array(_LANES, shared)
-        area, quads = pooled_h * pooled_w, (channels + _LANES - 1) // _LANES
+        base = cuda.local.array(LANES, numba.int64)
+        total = cuda.local.array(LANES, shared)
+        area, quads = pooled_h * pooled_w, (channels + LANES - 1) // LANES
         still = real(0)
         for unit in range(cuda.grid(1), rois.shape[0] * area * quads, cuda.gridsize(1)):
-            r, rest = unit // (area * quads), unit % (area * quads)
-            spot = rest // quads if channels_last else rest % area
-            quad = rest % quads if channels_last else rest // area
+            r = unit // (area * quads)
+            spot, quad = spot_and_quad(unit % (area * quads), area, quads)
             i, j = spot // pooled_w, spot % pooled_w
             n = geometry.image_of(rois, r, images)
-            for lane in range(_LANES):
-                c = quad + lane * quads
-                base[lane] = n * strides[0] + (c if c < channels else quad) * strides[1]
-                total[lane] = 0
+            begin(strides, n, 0, quad, quads, channels, 0, 0, 1, 1, base, total)
             if n >= 0:
                 cosine, sine = geometry.turn(rois[r, 5])
                 centre_x, start_x, length_x = geometry.rotated_frame(rois[r, 1], rois[r, 3], scale)
@@ -65,21 +60,12 @@ def forward_kernel(rules, name, channels_last):
                         y, x = geometry.rotated_position(u, v, cosine, sine, centre_x, centre_y)
                         valid_y, y0, wy0, y1, wy1 = geometry.taps(rules, y, height)
                         valid_x, x0, wx0, x1, wx1 = geometry.taps(rules, x, width)
-                        if not (valid_y and valid_x):
-                            continue
-                        for corner in range(4):
-                            weight = (wy1 if corner >= 2 else wy0) * (wx1 if corner % 2 else wx0)
-                            if weight != 0:
-                                place = (y1 if corner >= 2 else y0) * strides[2]
-                                place += (x1 if corner % 2 else x0) * strides[3]
-                                for lane in range(_LANES):
-                                    total[lane] += weight * read(data[np.uint64(base[lane] + place)])
-                for lane in range(_LANES):
+                        if valid_y and valid_x:
+                            add_sample(data, base, strides[2], strides[3], y0, wy0, y1, wy1, x0, wx0, x1, wx1,
+                                       total)  # fmt: skip
+                for lane in range(LANES):
                     total[lane] /= real(grid_v) * real(grid_u)
-            for lane in range(_LANES):
-                c = quad + lane * quads
-                if c < channels:
-                    out[np.uint64((r * channels + c) * area + spot)] = write(total[lane])
+            store(total, out, r * channels, quad, quads, channels, area, spot)
 
     return rotated_forward
 
@@ -92,10 +78,11 @@ def forward(data, rois, scale, ratio, rules, out):
     count, channels, pooled_h, pooled_w = out.shape
     images, _, height, width = data.shape
     elements, strides = adopt(data)
-    units = count * pooled_h * pooled_w * -(-channels // _LANES)
+    units = count * pooled_h * pooled_w * quads_of(channels)
+    layout = layout_of(elements, strides, channels)
     with written(out) as target:
         launch(
-            forward_kernel(rules, name, strides[1] < strides[3]), -(-units // sizes.threads), sizes.threads,
+            forward_kernel(rules, name, layout), -(-units // sizes.threads), sizes.threads,
             elements, strides, images, height, width, rois_of(rois, name), scale_of(rules, scale, name),
             pair(ratio), channels, pooled_h, pooled_w, target,
         )  # fmt: skip
@@ -116,7 +103,7 @@ def _boxes_kernel(name):
     real = computing(name).real
 
     @cuda.jit
-    def rotated_boxes(rois, scale, images, height, width, boxes):
+    def rotated_boxes(rois, scale, images, height, width, image_of, pixels):
         for r in range(cuda.grid(1), rois.shape[0], cuda.gridsize(1)):
             n = geometry.image_of(rois, r, images)
             y0 = y1 = x0 = x1 = 0
@@ -134,21 +121,21 @@ def _boxes_kernel(name):
                     low_x, high_x = (x if x < low_x else low_x), (x if x > high_x else high_x)
                 y0, y1 = _pixels(low_y, high_y, height)
                 x0, x1 = _pixels(low_x, high_x, width)
-            boxes[r, 0] = n if y1 > y0 and x1 > x0 else -1
-            boxes[r, 1], boxes[r, 2], boxes[r, 3], boxes[r, 4] = y0, y1, x0, x1
+            tiles.put_box(image_of, pixels, r, n, y0, y1, x0, x1)
 
     return rotated_boxes
 
 
 @functools.cache
 def backward_kernel(rules, name, accumulate, sizes):
-    real, shared, read, write = computing(name)
+    real, shared, read, _ = computing(name)
+    store = tiles.storing(name, accumulate, sizes.channels)
     tile_h, tile_w, slab, each = sizes.tile_h, sizes.tile_w, sizes.channels, sizes.each
     threads = sizes.pixels
     running_size, found_size, entries = threads, threads * each, threads
 
     @cuda.jit
-    def rotated_backward(heads, rois, order, image_at, boxes, scale, ratio, images, height, width, channels,
+    def rotated_backward(heads, rois, order, image_at, boxes, scale, ratio, items, height, width, channels,
                          pooled_h, pooled_w, grad):  # fmt: skip
         running = cuda.shared.array(running_size, numba.int32)
         found = cuda.shared.array(found_size, numba.int32)
@@ -164,12 +151,10 @@ def backward_kernel(rules, name, accumulate, sizes):
         thread = cuda.threadIdx.x
         area = pooled_h * pooled_w
         still = real(0)
-        down, across = (height + tile_h - 1) // tile_h, (width + tile_w - 1) // tile_w
-        slabs = (channels + slab - 1) // slab
-        for item in range(cuda.blockIdx.x, images * down * across * slabs, cuda.gridDim.x):
-            first_channel, rest = (item % slabs) * slab, item // slabs
-            left, rest = (rest % across) * tile_w, rest // across
-            top, n = (rest % down) * tile_h, rest // down
+        for item in range(cuda.blockIdx.x, items, cuda.gridDim.x):
+            n, top, left, _, _, first_channel = place_of(
+                item, channels, slab, 1, 1, height, width, tile_h, tile_w
+            )
             row, column = top + thread // tile_w, left + thread % tile_w
             for c in range(slab):
                 total[c] = 0
@@ -246,15 +231,7 @@ def backward_kernel(rules, name, accumulate, sizes):
                         cuda.syncthreads()
                     cuda.syncthreads()  # also where the lattice is empty: ``most`` is read until here
                 cuda.syncthreads()
-            if row < height and column < width:
-                for c in range(slab):
-                    if first_channel + c < channels:
-                        channel = n * channels + first_channel + c
-                        at = np.uint64((channel * height + row) * width + column)
-                        value = total[c]
-                        if accumulate:
-                            value += read(grad[at])
-                        grad[at] = write(value)
+            store(total, n, row, column, 0, 0, first_channel, channels, 1, 1, height, width, grad)
 
     return rotated_backward
 
@@ -267,23 +244,16 @@ def backward(grad_out, rois, scale, ratio, rules, accumulate, grad_data):
     count, channels, pooled_h, pooled_w = grad_out.shape
     images, _, height, width = grad_data.shape
     rois, scale = rois_of(rois, name), scale_of(rules, scale, name)
-    boxes = empty((count, 5), np.int32, device_of(grad_data))
+    boxes = tiles.empty_boxes(count, device_of(grad_data))
     launch(
-        _boxes_kernel(name),
-        -(-count // sizes.threads),
-        sizes.threads,
-        rois,
-        scale,
-        images,
-        height,
-        width,
-        boxes,
-    )
+        _boxes_kernel(name), -(-count // sizes.threads), sizes.threads,
+        rois, scale, images, height, width, *boxes,
+    )  # fmt: skip
     lists = tiles.list_by_image(boxes, images, device_of(grad_data), sizes)
-    items = images * tiles.tiles_of(height, width, sizes) * -(-channels // sizes.channels)
+    items = tiles.items_of(grad_data.shape, channels, (1, 1), sizes.channels, sizes)
     with written(grad_data) as target:
         launch(
             backward_kernel(rules, name, bool(accumulate), sizes), items, sizes.pixels,
-            contiguous(grad_out).reshape(-1), rois, lists.order, lists.image_at, lists.boxes, scale,
-            pair(ratio), images, height, width, channels, pooled_h, pooled_w, target,
+            contiguous(grad_out).reshape(-1), rois, lists.order, lists.image_at, lists.pixels, scale,
+            pair(ratio), items, height, width, channels, pooled_h, pooled_w, target,
         )  # fmt: skip

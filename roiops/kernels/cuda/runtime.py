@@ -17,6 +17,7 @@ import types
 import warnings
 from typing import NamedTuple
 
+import numba
 import numpy as np
 
 from roiops.errors import DeviceError
@@ -24,6 +25,8 @@ from roiops.kernels.cuda import dlpack
 
 __all__ = [
     "MOST_BLOCKS",
+    "QUAD",
+    "address_of",
     "adopt",
     "checking",
     "contiguous",
@@ -35,6 +38,8 @@ __all__ = [
     "kernel",
     "launch",
     "on_stream_of",
+    "quad_alignment",
+    "quad_at",
     "shared",
     "stream_pointer",
     "synchronize",
@@ -48,6 +53,8 @@ __all__ = [
 MOST_BLOCKS = 1 << 16
 #: Threads of a block that copies. Any number is right; the simulator's is smaller.
 COPY_THREADS = 256
+#: Neighbouring elements that a thread takes in one access.
+QUAD = 4
 
 SIMULATOR = os.environ.get("NUMBA_ENABLE_CUDASIM", "0") not in ("", "0")
 
@@ -76,7 +83,23 @@ class _Simulated:
 
     def __getattr__(self, name):
         inside = importlib.import_module("numba.cuda.simulator.kernel")._get_kernel_context()
-        return getattr(_backend() if inside is None else inside, name)
+        found = getattr(_backend() if inside is None else inside, name)
+        return _SimulatedMemory(found) if name == "shared" and inside is not None else found
+
+
+class _SimulatedMemory:
+    """The simulator's ``cuda.shared``, which knows no ``alignment``. NumPy's memory has ours."""
+
+    def __init__(self, shared):
+        self._allocations = shared._allocations
+
+    def array(self, shape, dtype, alignment=None):
+        # As there, what tells arrays apart is the line that they stand on.
+        frame = sys._getframe(1)
+        place = frame.f_code, frame.f_lineno
+        if place not in self._allocations:
+            self._allocations[place] = np.empty(shape, numba.np.numpy_support.as_dtype(dtype))
+        return self._allocations[place]
 
 
 cuda = _Simulated() if SIMULATOR else _backend()
@@ -94,6 +117,61 @@ def kernel(real):
 def device(function):
     """Compile a function that kernels call and that itself uses ``cuda``."""
     return function if SIMULATOR else cuda.jit(device=True)(function)
+
+
+def quad_alignment(dtype) -> int:
+    """By how many bytes a quad of elements must be aligned: by its size, at most by the widest access."""
+    return min(16, QUAD * dtype.itemsize)
+
+
+def _quad_at_once():
+    """The device function that loads a quad as a vector, or None if the backend has no such intrinsics."""
+    try:
+        intrinsic = importlib.import_module(f"{cuda.__name__}.extending").intrinsic
+    except (ImportError, AttributeError):
+        return None
+    from llvmlite import ir
+
+    @intrinsic
+    def quad_at(typing_context, array, index):
+        def generate(context, builder, signature, arguments):
+            kind = signature.args[0]
+            element = context.get_data_type(kind.dtype)
+            first = context.make_array(kind)(context, builder, arguments[0]).data
+            index = context.cast(builder, arguments[1], signature.args[1], numba.uint64)
+            vector = ir.VectorType(element, QUAD).as_pointer()
+            size = QUAD * context.get_abi_sizeof(element)
+            loaded = builder.load(builder.bitcast(builder.gep(first, [index]), vector), align=min(16, size))
+            model = context.data_model_manager[kind.dtype]
+            lanes = [builder.extract_element(loaded, ir.IntType(32)(lane)) for lane in range(QUAD)]
+            lanes = [model.from_data(builder, lane) for lane in lanes]
+            return context.make_tuple(builder, signature.return_type, lanes)
+
+        return numba.types.UniTuple(array.dtype, QUAD)(array, index), generate
+
+    return quad_at
+
+
+def _quad_one_by_one(array, index):
+    at = np.uint64(index)
+    return (
+        array[at], array[at + np.uint64(1)], array[at + np.uint64(2)], array[at + np.uint64(3)],
+    )  # fmt: skip
+
+
+def _quad_simulated(array, index):
+    """Refuses what the hardware would: a quad that is not aligned, or not within the array."""
+    index = int(index)
+    if index < 0 or index + QUAD > array.size:
+        raise IndexError(f"the quad at {index} reaches out of an array of {array.size}")
+    if (array.ctypes.data + index * array.itemsize) % quad_alignment(array.dtype):
+        raise IndexError(f"the quad at {index} is not aligned")
+    return _quad_one_by_one(array, index)
+
+
+#: ``quad_at(array, index)``: the ``QUAD`` elements from ``index`` on, in one access of the memory. They must
+#: be aligned by :func:`quad_alignment`. A backend without LLVM's vectors loads them one by one.
+quad_at = _quad_simulated if SIMULATOR else (_quad_at_once() or device(_quad_one_by_one))
 
 
 @functools.cache
@@ -170,6 +248,12 @@ def to_device(array: np.ndarray, device_id: int = 0):
         if SIMULATOR:
             return array.copy()
         return _cupy().asarray(array) if _cupy() else cuda.to_device(array)
+
+
+def address_of(array) -> int:
+    """Where the elements of a device array begin."""
+    interface = array.__array_interface__ if SIMULATOR else array.__cuda_array_interface__
+    return interface["data"][0]
 
 
 def to_host(array) -> np.ndarray:

@@ -12,19 +12,28 @@ import numba
 import numpy as np
 
 from roiops.kernels import geometry
-from roiops.kernels.cuda.runtime import cuda, device, empty, launch
+from roiops.kernels.cuda.number import computing
+from roiops.kernels.cuda.runtime import QUAD, cuda, device, empty, launch, quad_at
 from roiops.kernels.jit import njit
 
 __all__ = [
     "SIZES",
+    "Boxes",
     "Lists",
     "Sizes",
     "bin_pixels",
     "build_lists",
+    "empty_boxes",
+    "frames",
+    "items_of",
+    "list_by_image",
+    "place_of",
+    "put_box",
+    "quads_up_to",
     "rank",
     "select",
     "smaller",
-    "tiles_of",
+    "storing",
 ]
 
 
@@ -49,13 +58,20 @@ class Sizes(NamedTuple):
 SIZES = Sizes()
 
 
-class Lists(NamedTuple):
-    """``boxes`` holds, for every ROI, its image (-1: none) and the pixels ``[y0, y1) x [x0, x1)`` it touches.
+class Boxes(NamedTuple):
+    """For every ROI its image, -1 if it touches no pixel, and the pixels ``[y0, y1) x [x0, x1)`` it touches.
 
-    ``order[image_at[n] : image_at[n + 1]]`` are the ROIs of image n in ascending order.
+    ``pixels`` holds these four numbers of every ROI one after the other, so that they are one quad.
     """
 
-    boxes: object
+    images: object
+    pixels: object
+
+
+class Lists(NamedTuple):
+    """``order[image_at[n] : image_at[n + 1]]`` are the ROIs of image n in ascending order."""
+
+    pixels: object  # see :class:`Boxes`
     order: object
     image_at: object
 
@@ -63,6 +79,20 @@ class Lists(NamedTuple):
 @njit
 def smaller(a, b):
     return a if a < b else b
+
+
+@njit
+def quads_up_to(count):
+    """``count``, or as many more as make it whole quads."""
+    return (count + QUAD - 1) // QUAD * QUAD
+
+
+@njit
+def frames(rules, rois, r, scale):
+    """``(start_y, length_y, start_x, length_x)`` of ROI ``r`` in feature pixels."""
+    start_y, length_y = geometry.frame(rules, rois[r, 2], rois[r, 4], scale)
+    start_x, length_x = geometry.frame(rules, rois[r, 1], rois[r, 3], scale)
+    return start_y, length_y, start_x, length_x
 
 
 @njit
@@ -101,20 +131,30 @@ def axis_pixels(rules, start, length, bins, ratio, extent):
     return (low, high) if high > low else (0, 0)
 
 
+def empty_boxes(count, device_id) -> Boxes:
+    return Boxes(empty((count,), np.int32, device_id), empty((QUAD * count,), np.int32, device_id))
+
+
+@njit
+def put_box(image_of, pixels, r, n, y0, y1, x0, x1):
+    image_of[r] = n if y1 > y0 and x1 > x0 else -1
+    at = QUAD * r
+    pixels[at], pixels[at + 1], pixels[at + 2], pixels[at + 3] = y0, y1, x0, x1
+
+
 @functools.cache
 def _boxes_kernel(rules):
     @cuda.jit
-    def boxes_of_rois(rois, scale, ratio, images, height, width, pooled_h, pooled_w, boxes):
+    def boxes_of_rois(rois, scale, ratio, images, height, width, pooled_h, pooled_w, image_of,
+                      pixels):  # fmt: skip
         for r in range(cuda.grid(1), rois.shape[0], cuda.gridsize(1)):
             n = geometry.image_of(rois, r, images)
             y0 = y1 = x0 = x1 = 0
             if n >= 0:
-                start, length = geometry.frame(rules, rois[r, 2], rois[r, 4], scale)
-                y0, y1 = axis_pixels(rules, start, length, pooled_h, ratio[0], height)
-                start, length = geometry.frame(rules, rois[r, 1], rois[r, 3], scale)
-                x0, x1 = axis_pixels(rules, start, length, pooled_w, ratio[1], width)
-            boxes[r, 0] = n if y1 > y0 and x1 > x0 else -1
-            boxes[r, 1], boxes[r, 2], boxes[r, 3], boxes[r, 4] = y0, y1, x0, x1
+                start_y, length_y, start_x, length_x = frames(rules, rois, r, scale)
+                y0, y1 = axis_pixels(rules, start_y, length_y, pooled_h, ratio[0], height)
+                x0, x1 = axis_pixels(rules, start_x, length_x, pooled_w, ratio[1], width)
+            put_box(image_of, pixels, r, n, y0, y1, x0, x1)
 
     return boxes_of_rois
 
@@ -142,19 +182,19 @@ def _order_kernel(sizes):
     threads = sizes.threads
 
     @cuda.jit
-    def order_of_rois(boxes, images, order, image_at):
+    def order_of_rois(image_of, images, order, image_at):
         """A block for each image counts the ROIs of those before it, then lists its own."""
         running = cuda.shared.array(threads, numba.int32)
         before = cuda.shared.array(1, numba.int32)
         thread = cuda.threadIdx.x
-        count = boxes.shape[0]
+        count = image_of.shape[0]
         for n in range(cuda.blockIdx.x, images, cuda.gridDim.x):
             if thread == 0:
                 before[0] = 0
             cuda.syncthreads()
             mine = 0
             for r in range(thread, count, threads):
-                if boxes[r, 0] >= 0 and boxes[r, 0] < n:
+                if image_of[r] >= 0 and image_of[r] < n:
                     mine += 1
             cuda.atomic.add(before, 0, mine)
             cuda.syncthreads()
@@ -163,7 +203,7 @@ def _order_kernel(sizes):
                 image_at[n] = at
             for first in range(0, count, threads):
                 r = first + thread
-                here = 1 if r < count and boxes[r, 0] == n else 0
+                here = 1 if r < count and image_of[r] == n else 0
                 place = rank(here, running, thread, threads)
                 if here:
                     order[at + place - 1] = r
@@ -176,22 +216,22 @@ def _order_kernel(sizes):
 
 
 def list_by_image(boxes, images, device_id, sizes) -> Lists:
-    """Sort the ROIs that have boxes by image, on the device."""
-    count = boxes.shape[0]
+    """Sort the ROIs that touch a pixel by image, on the device."""
+    count = boxes.images.shape[0]
     order = empty((count,), np.int32, device_id)
     image_at = empty((images + 1,), np.int32, device_id)
-    launch(_order_kernel(sizes), images, sizes.threads, boxes, images, order, image_at)
-    return Lists(boxes, order, image_at)
+    launch(_order_kernel(sizes), images, sizes.threads, boxes.images, images, order, image_at)
+    return Lists(boxes.pixels, order, image_at)
 
 
 def build_lists(rules, rois, scale, ratio, shape, pooled, device_id, sizes) -> Lists:
     """The lists of ROIs by image for a map of ``shape`` (images, channels, height, width)."""
     count = rois.shape[0]
-    boxes = empty((count, 5), np.int32, device_id)
+    boxes = empty_boxes(count, device_id)
     blocks = (count + sizes.threads - 1) // sizes.threads
     launch(
         _boxes_kernel(rules), blocks, sizes.threads,
-        rois, scale, ratio, shape[0], shape[2], shape[3], *pooled, boxes,
+        rois, scale, ratio, shape[0], shape[2], shape[3], *pooled, *boxes,
     )  # fmt: skip
     return list_by_image(boxes, shape[0], device_id, sizes)
 
@@ -199,13 +239,49 @@ def build_lists(rules, rois, scale, ratio, shape, pooled, device_id, sizes) -> L
 # -- tiles -----------------------------------------------------------------------------------------------
 
 
-def tiles_of(height, width, sizes) -> int:
-    """How many tiles a map is cut into."""
-    return -(-height // sizes.tile_h) * -(-width // sizes.tile_w)
+def items_of(shape, channels, groups, slab, sizes) -> int:
+    """How many items of work there are: tiles of a map of ``shape``, each for the slabs of every group."""
+    images, _, height, width = shape
+    tiles = -(-height // sizes.tile_h) * -(-width // sizes.tile_w)
+    return images * tiles * groups[0] * groups[1] * -(-channels // slab)
 
 
 @device
-def select(boxes, order, first, stop, top, left, tile_h, tile_w, each, running, found, thread, threads):
+def place_of(item, channels, slab, groups_h, groups_w, height, width, tile_h, tile_w):
+    """``(n, top, left, group_y, group_x, first_channel)`` of an item of work."""
+    slabs = (channels + slab - 1) // slab
+    down, across = (height + tile_h - 1) // tile_h, (width + tile_w - 1) // tile_w
+    first_channel, rest = (item % slabs) * slab, item // slabs
+    group_x, rest = rest % groups_w, rest // groups_w
+    group_y, rest = rest % groups_h, rest // groups_h
+    left, rest = (rest % across) * tile_w, rest // across
+    return rest // down, (rest % down) * tile_h, left, group_y, group_x, first_channel
+
+
+@functools.cache
+def storing(name, accumulate, slab):
+    """A device function that writes, or adds, a pixel's sums for the channels from ``first_channel`` on."""
+    _, _, read, write = computing(name)
+
+    @device
+    def store(total, n, y, x, group_y, group_x, first_channel, channels, groups_h, groups_w, height, width,
+              grad):  # fmt: skip
+        if y < height and x < width:
+            for c in range(slab):
+                if first_channel + c < channels:
+                    channel = geometry.channel_of(first_channel + c, group_y, group_x, groups_h, groups_w)
+                    channel += n * channels * groups_h * groups_w
+                    at = np.uint64((channel * height + y) * width + x)
+                    value = total[c]
+                    if accumulate:
+                        value += read(grad[at])
+                    grad[at] = write(value)
+
+    return store
+
+
+@device
+def select(pixels, order, first, stop, top, left, tile_h, tile_w, each, running, found, thread, threads):
     """List the ROIs ``order[first:stop]`` that touch a tile, in order; how many is ``running``'s last entry.
 
     All threads must call it, with ``stop - first`` at most ``each * threads``.
@@ -213,21 +289,18 @@ def select(boxes, order, first, stop, top, left, tile_h, tile_w, each, running, 
     count = 0
     mine = first + thread * each
     for k in range(mine, smaller(mine + each, stop)):
-        if _touches(boxes, order[k], top, left, tile_h, tile_w):
+        if _touches(pixels, order[k], top, left, tile_h, tile_w):
             count += 1
     place = rank(count, running, thread, threads) - count
     for k in range(mine, smaller(mine + each, stop)):
-        if _touches(boxes, order[k], top, left, tile_h, tile_w):
+        if _touches(pixels, order[k], top, left, tile_h, tile_w):
             found[place] = order[k]
             place += 1
     cuda.syncthreads()
 
 
 @device
-def _touches(boxes, r, top, left, tile_h, tile_w):
-    return (
-        boxes[r, 1] < top + tile_h
-        and boxes[r, 2] > top
-        and boxes[r, 3] < left + tile_w
-        and boxes[r, 4] > left
-    )
+def _touches(pixels, r, top, left, tile_h, tile_w):
+    # Aligned: ``pixels`` is memory of our own from its start on, and a quad for every ROI.
+    y0, y1, x0, x1 = quad_at(pixels, QUAD * r)
+    return y0 < top + tile_h and y1 > top and x0 < left + tile_w and x1 > left
