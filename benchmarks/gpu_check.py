@@ -86,12 +86,19 @@ ROTATED_BYTES = 512 << 20
 # -- running an operator on the device -------------------------------------------------------------------
 
 
+def to_device(array):
+    """A copy on the device that lies there as the array does, in order or channels last."""
+    if array.ndim == 4 and array.strides[1] < array.strides[3]:
+        return to_device(np.ascontiguousarray(array.transpose(0, 2, 3, 1))).transpose(0, 3, 1, 2)
+    return runtime.to_device(np.ascontiguousarray(array))
+
+
 class OnDevice:
     """An operator bound to device arrays."""
 
     def __init__(self, name, params, arrays):
         prop = get(name).create(params)
-        arrays = [runtime.to_device(np.ascontiguousarray(a)) for a in arrays]
+        arrays = [to_device(a) for a in arrays]
         self.invocation = Invocation(
             prop, arrays, ctx=OpContext(roiops.gpu(0), prop.label), empty=runtime.empty
         )
@@ -251,6 +258,24 @@ def _bfloat16(dialect):
         np.testing.assert_array_equal(bits, calls.bits_of(wide))
 
 
+def check_layouts(report, label):
+    """Channels last, in quads and not, against planes."""
+    for dtype in DTYPES:
+        for channels in (64, 33):
+            report.check(
+                f"{label}, {channels} channels last, {dtype}",
+                lambda channels=channels, dtype=dtype: _channels_last(label, channels, dtype),
+            )
+
+
+def _channels_last(label, channels, dtype):
+    name, params, (data, *others) = calls.alike(label, channels if not DRY else channels // 8, dtype)
+    expected = OnDevice(name, params, [data, *others]).results(None)
+    found = OnDevice(name, params, [calls.channels_last(data), *others]).results(None)
+    for key, value in found.items():
+        calls.agree(value, expected[key], key)
+
+
 def check_kinds(report, library):
     """Another library's arrays through ``roiops.nd``: its kind comes back, on its stream, for any strides."""
     report.check(f"arrays of {library}", {"torch": _torch_arrays, "cupy": _cupy_arrays}[library])
@@ -318,10 +343,16 @@ def libraries():
     return found
 
 
+def strided() -> bool:
+    """Whether there are device arrays of any strides: the backend's own have none."""
+    return DRY or runtime._cupy() is not None
+
+
 CHECKS = {
     "golden": check_golden,
     "dialect": check_dialect,
     "bfloat16": check_bfloat16,
+    "layouts": check_layouts,
     "kinds": check_kinds,
 }
 
@@ -333,6 +364,7 @@ def tasks():
         *(("dialect", dialect) for dialect in dialects),
         *(("golden", name) for name in golden_files.names("roi")),
         *(("bfloat16", dialect) for dialect in ("ROIAlign/mmcv", "ROIPooling/mxnet")),
+        *(("layouts", label) for label in (calls.ALIKE if strided() else ())),
         *(("kinds", library) for library in ([] if DRY else libraries())),
     ]
 
@@ -509,6 +541,11 @@ def time_one(label, workload, timed, torch, bandwidth):
     pairs = list(zip(operators, heads, strict=True))
     row = {"workload": label, "least_ms": (size + out_size) / bandwidth}
     add_times(row, "forward", [op.forward for op in operators])
+    if strided():
+        last = calls.channels_last(data)
+        last = [OnDevice(name, params, [last, rois]) for _ in operators]
+        add_times(row, "nhwc_forward", [op.forward for op in last])
+        del last
     add_times(row, "backward", [functools.partial(op.backward, head) for op, head in pairs])
     if torch is not None and kind is not None:
         ratio = params.get("sampling_ratio", 0) or -1
@@ -565,8 +602,9 @@ def markdown(result) -> str:
         f"{times['copy_gigabytes_a_second']:.0f} GB/s; *least* is the time in which it would read the input "
         f"and write the output once. torchvision {times['torchvision'] or 'is not installed'}.",
         "",
-        "| operator | workload | forward | torchvision | ratio | least | backward | torchvision | ratio |",
-        "|---|---|---|---|---|---|---|---|---|",
+        "| operator | workload | forward | torchvision | ratio | least | forward, NHWC | backward "
+        "| torchvision | ratio |",
+        "|---|---|---|---|---|---|---|---|---|---|",
     ]
     ratios = {"forward": [], "backward": []}
     for row in times["rows"]:
@@ -580,6 +618,7 @@ def markdown(result) -> str:
                 ratios[way].append(theirs / row[f"{way}_ms"])
             if way == "forward":
                 cells.append(f"{row['least_ms']:.3f}")
+                cells.append(f"{row['nhwc_forward_ms']:.3f}" if "nhwc_forward_ms" in row else "-")
         lines.append("| " + " | ".join(cells) + " |")
     for way, found in ratios.items():
         if found:

@@ -8,7 +8,19 @@ from roiops.operators.base import OpContext
 from roiops.operators.imperative import Invocation
 from roiops.registry import get
 
-__all__ = ["agree", "bits_of", "from_bits", "from_peer", "invoke", "random_cases", "results"]
+__all__ = [
+    "ALIKE",
+    "agree",
+    "alike",
+    "answers_of_the_cpu",
+    "bits_of",
+    "channels_last",
+    "from_bits",
+    "from_peer",
+    "invoke",
+    "random_cases",
+    "results",
+]
 
 
 def invoke(name, params, arrays, device=None):
@@ -188,6 +200,47 @@ def _moved_and_turned(random):
         params = {"pooled_size": (2, 2), "spatial_scale": 1.0, "sampling_ratio": ratio}
         cases[f"rotated {ratio}"] = ("_contrib_RROIAlign", params, [data, rois], head)
     return cases
+
+
+# -- features whose channels are neighbours ---------------------------------------------------------------
+
+#: Operators that read all channels alike, as quads of them must be.
+ALIKE = {
+    "mean": ("ROIAlign", {"pooled_size": (3, 2), "sampling_ratio": 2}),
+    "mean of large bins": ("ROIAlign", {"pooled_size": (1, 1), "sampling_ratio": 0}),
+    "maximum of pixels": ("ROIPooling", {"pooled_size": (2, 3)}),
+    "maximum of samples": ("ROIAlign", {"pooled_size": (2, 2), "dialect": "mmcv", "mode": "max"}),
+    "displaced": (
+        "_contrib_DeformablePSROIPooling",
+        {"group_size": 1, "pooled_size": 3, "part_size": 3, "trans_std": 0.2},
+    ),
+    "rotated": ("_contrib_RROIAlign", {"pooled_size": (2, 2)}),
+}
+
+
+def alike(label, channels, dtype, height=30, width=6):
+    """``(name, params, arrays)`` of one of :data:`ALIKE`: more rows than tables of the tests have room for."""
+    random = np.random.default_rng(3)
+    name, params = ALIKE[label]
+    params = {"spatial_scale": 0.5, **params}
+    data = random.standard_normal((2, channels, height, width)).astype(dtype)
+    rois = random_rois(random, 4, 2, height, width, 0.5)
+    rois[3] = [0, -3, -5, 2 * width + 2, 2 * height + 4]
+    if label == "rotated":
+        rois[:, 3:] /= 4
+        return name, params, [data, np.column_stack([rois, [0, 30, 45, 90]]).astype(np.float32)]
+    if label == "displaced":
+        trans = random.standard_normal((4, 4, 3, 3)).astype(np.float32)
+        return name, {**params, "output_dim": channels}, [data, rois, trans]
+    return name, params, [data, rois]
+
+
+def channels_last(data, channels=slice(None), room=0):
+    """The same features, channels last, ``room`` elements apart from those of the next pixel."""
+    images, count, height, width = data.shape
+    wide = np.full((images, height, width, count + room), np.nan, data.dtype)
+    wide[..., channels] = data.transpose(0, 2, 3, 1)
+    return wide[..., channels].transpose(0, 3, 1, 2)
 
 
 def answers_of_the_cpu() -> dict:
