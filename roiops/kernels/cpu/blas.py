@@ -15,10 +15,11 @@ __all__ = [
     "TimesTransposed",
     "add_product_tile",
     "aligned",
-    "finished_product_tile",
+    "finished_product_tile_of",
     "prefetch_to_read",
     "prefetch_to_write",
     "product_tile",
+    "product_tile_of",
 ]
 
 #: Floats of a cache line.
@@ -87,17 +88,17 @@ def _tile_signature(left, panel, out, *epilogue):
     return types.void(left, i, i, i, panel, i, i, out, i, i, *epilogue)
 
 
-def _sum_tile(emit, args):
+def _sum_tile(emit, args, vectors=VECTORS):
     """The accumulated tile, row by row; ``args`` as :func:`product_tile` has them."""
     left, left_step, term_step, panel, terms = args
-    start = [emit.constant(0)] * (ROWS * VECTORS)
+    start = [emit.constant(0)] * (ROWS * vectors)
     with emit.loop(terms, [left, panel, *start]) as loop:
         factor, columns, *sums = loop.values
-        vectors = [emit.load(columns, v * LANES) for v in range(VECTORS)]
+        right = [emit.load(columns, v * LANES) for v in range(vectors)]
         for i in range(ROWS):
             weight = emit.load_splat(factor, emit.times(left_step, i))
-            for v in range(VECTORS):
-                sums[i * VECTORS + v] = emit.fma(weight, vectors[v], sums[i * VECTORS + v])
+            for v in range(vectors):
+                sums[i * vectors + v] = emit.fma(weight, right[v], sums[i * vectors + v])
         loop.advance([emit.move(factor, term_step), emit.move(columns, COLUMNS), *sums])
     return loop.results[2:]
 
@@ -111,32 +112,52 @@ def _places(emit, signature, args):
     return left, panel, [emit.move(out, emit.times(args[9], i)) for i in range(ROWS)]
 
 
-def _prefetch_rows(emit, rows):
+def _prefetch_rows(emit, rows, columns=COLUMNS):
     """Fetch, during the sums, the lines that they will be stored to."""
     for row in rows:
-        for i in range(0, COLUMNS + _LINE, _LINE):
-            emit.prefetch(row, min(i, COLUMNS - 1), write=True)
+        for i in range(0, columns + _LINE, _LINE):
+            emit.prefetch(row, min(i, columns - 1), write=True)
 
 
-@intrinsic
-def product_tile(typing, left, left_at, left_step, term_step, panel, panel_at, terms, out, out_at, out_step):
-    """``out = left @ panel`` for ``ROWS`` rows and ``COLUMNS`` columns.
+def _product_tile(vectors):
+    @intrinsic
+    def product_tile(
+        typing, left, left_at, left_step, term_step, panel, panel_at, terms, out, out_at, out_step
+    ):
+        signature = _tile_signature(left, panel, out)
 
-    ``*_at`` are positions in flat float32 arrays, ``*_step`` the distance from row to row, and in the left
-    factor also from term to term.
-    """
-    signature = _tile_signature(left, panel, out)
+        def generate(context, builder, signature, args):
+            emit = Emitter(context, builder)
+            left, panel, rows = _places(emit, signature, args)
+            _prefetch_rows(emit, rows, vectors * LANES)
+            sums = _sum_tile(emit, (left, args[2], args[3], panel, args[6]), vectors)
+            for k, value in enumerate(sums):
+                emit.store(value, rows[k // vectors], k % vectors * LANES)
+            return context.get_dummy_value()
 
-    def generate(context, builder, signature, args):
-        emit = Emitter(context, builder)
-        left, panel, rows = _places(emit, signature, args)
-        _prefetch_rows(emit, rows)
-        sums = _sum_tile(emit, (left, args[2], args[3], panel, args[6]))
-        for k, value in enumerate(sums):
-            emit.store(value, rows[k // VECTORS], k % VECTORS * LANES)
-        return context.get_dummy_value()
+        return signature, generate
 
-    return signature, generate
+    return product_tile
+
+
+#: ``(left, left_at, left_step, term_step, panel, panel_at, terms, out, out_at, out_step)``: ``out`` becomes
+#: ``left @ panel`` for ``ROWS`` rows and ``COLUMNS`` columns. ``*_at`` are positions in flat float32 arrays,
+#: ``*_step`` the distance from row to row, and in the left factor also from term to term.
+product_tile = _product_tile(VECTORS)
+_product_tile_1, _product_tile_2 = _product_tile(1), _product_tile(2)
+
+
+@njit
+def product_tile_of(
+    vectors, left, left_at, left_step, term_step, panel, panel_at, terms, out, out_at, out_step
+):
+    """:func:`product_tile` of the first so many vectors of the columns."""
+    if vectors == VECTORS:
+        product_tile(left, left_at, left_step, term_step, panel, panel_at, terms, out, out_at, out_step)
+    elif vectors == 1:
+        _product_tile_1(left, left_at, left_step, term_step, panel, panel_at, terms, out, out_at, out_step)
+    else:
+        _product_tile_2(left, left_at, left_step, term_step, panel, panel_at, terms, out, out_at, out_step)
 
 
 @intrinsic
@@ -163,45 +184,74 @@ def add_product_tile(
     return signature, generate
 
 
-@intrinsic
-def finished_product_tile(
-    typing, left, left_at, left_step, term_step, panel, panel_at, terms, out, out_at, out_step,
+def _finished_product_tile(vectors):
+    @intrinsic
+    def finished_product_tile(
+        typing, left, left_at, left_step, term_step, panel, panel_at, terms, out, out_at, out_step,
+        scale, shift, row, act, other, add_other,
+    ):  # fmt: skip
+        integer = types.int64
+        signature = _tile_signature(left, panel, out, scale, shift, integer, ACTIVATION, other, integer)
+
+        def generate(context, builder, signature, args):
+            emit = Emitter(context, builder)
+            left, panel, rows = _places(emit, signature, args)
+            _prefetch_rows(emit, rows, vectors * LANES)
+            sums = _sum_tile(emit, (left, args[2], args[3], panel, args[6]), vectors)
+            scales = emit.pointer(signature.args[10], args[10], args[12])
+            shifts = emit.pointer(signature.args[11], args[11], args[12])
+            other = emit.pointer(signature.args[14], args[14], args[8])
+            act = emit.activation(args[13])
+            values = []
+            for i in range(ROWS):
+                a, b = emit.load_splat(scales, i), emit.load_splat(shifts, i)
+                values += [emit.fma(a, sums[i * vectors + v], b) for v in range(vectors)]
+
+            def with_other():
+                total = []
+                for i in range(ROWS):
+                    beside = emit.move(other, emit.times(args[9], i))
+                    total += emit.plus(values[i * vectors : (i + 1) * vectors], beside)
+                return total
+
+            for k, value in enumerate(emit.choose(args[15], with_other, values)):
+                emit.store(emit.activate(value, act), rows[k // vectors], k % vectors * LANES)
+            return context.get_dummy_value()
+
+        return signature, generate
+
+    return finished_product_tile
+
+
+_finished_tile_1, _finished_tile_2 = _finished_product_tile(1), _finished_product_tile(2)
+_finished_tile = _finished_product_tile(VECTORS)
+
+
+@njit
+def finished_product_tile_of(
+    vectors, left, left_at, left_step, term_step, panel, panel_at, terms, out, out_at, out_step,
     scale, shift, row, act, other, add_other,
 ):  # fmt: skip
-    """``out = act(scale * (left @ panel) + shift)``, as :func:`product_tile` otherwise.
+    """``out = act(scale * (left @ panel) + shift)``, as :func:`product_tile_of` otherwise.
 
     ``scale`` and ``shift`` hold one number a row, from ``row`` on. With ``add_other`` the tile of ``other``
     at the same place is added before the activation; it may be ``out``.
     """
-    integer = types.int64
-    signature = _tile_signature(left, panel, out, scale, shift, integer, ACTIVATION, other, integer)
-
-    def generate(context, builder, signature, args):
-        emit = Emitter(context, builder)
-        left, panel, rows = _places(emit, signature, args)
-        _prefetch_rows(emit, rows)
-        sums = _sum_tile(emit, (left, args[2], args[3], panel, args[6]))
-        scales = emit.pointer(signature.args[10], args[10], args[12])
-        shifts = emit.pointer(signature.args[11], args[11], args[12])
-        other = emit.pointer(signature.args[14], args[14], args[8])
-        act = emit.activation(args[13])
-        values = []
-        for i in range(ROWS):
-            a, b = emit.load_splat(scales, i), emit.load_splat(shifts, i)
-            values += [emit.fma(a, sums[i * VECTORS + v], b) for v in range(VECTORS)]
-
-        def with_other():
-            total = []
-            for i in range(ROWS):
-                beside = emit.move(other, emit.times(args[9], i))
-                total += emit.plus(values[i * VECTORS : (i + 1) * VECTORS], beside)
-            return total
-
-        for k, value in enumerate(emit.choose(args[15], with_other, values)):
-            emit.store(emit.activate(value, act), rows[k // VECTORS], k % VECTORS * LANES)
-        return context.get_dummy_value()
-
-    return signature, generate
+    if vectors == VECTORS:
+        _finished_tile(
+            left, left_at, left_step, term_step, panel, panel_at, terms, out, out_at, out_step,
+            scale, shift, row, act, other, add_other,
+        )  # fmt: skip
+    elif vectors == 1:
+        _finished_tile_1(
+            left, left_at, left_step, term_step, panel, panel_at, terms, out, out_at, out_step,
+            scale, shift, row, act, other, add_other,
+        )  # fmt: skip
+    else:
+        _finished_tile_2(
+            left, left_at, left_step, term_step, panel, panel_at, terms, out, out_at, out_step,
+            scale, shift, row, act, other, add_other,
+        )  # fmt: skip
 
 
 # -- matrices times transposed matrices ----------------------------------------------------------------------

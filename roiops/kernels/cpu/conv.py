@@ -12,9 +12,9 @@ import numpy as np
 
 from ..jit import njit, parallel, prange, split
 from . import conv_depthwise
-from .blas_vector import COLUMNS, ROWS, activation
+from .blas_vector import LANES, ROWS, activation
 from .conv_direct import Direct
-from .conv_winograd import Winograd
+from .conv_winograd import NARROW, Winograd
 
 __all__ = [
     "BackwardData",
@@ -90,14 +90,14 @@ class Forward:
 def _winograd_pays(out_shape, filters, channels, steady):
     """Whether few products and two transforms take less time than many products: both in rough cycles."""
     batch, _, _, height, width = out_shape
-    rows = -(-filters // ROWS)
-    step = ROWS * 3 // 2
-    panels = -(-batch * height * width // COLUMNS)
-    direct = panels * 9 * channels * (rows * step + step)
-    panels = -(-batch * -(-height // 4) * -(-width // 4) // COLUMNS)
-    transforms = 2500 * channels + 1000 * filters
+    tall, wide = -(-height // 4), -(-width // 4)
+    rows, step = -(-filters // ROWS), ROWS // 2  # two vector operations a cycle
+    vectors = -(-batch * height * width // LANES)
+    direct = vectors * 9 * channels * (rows + 1) * step
+    vectors = -(-batch * tall * wide // LANES)
+    transforms = (1600 if wide <= NARROW else 800) * channels + 400 * filters
     winograd = (
-        panels * (36 * channels * rows * step + transforms) + (30 if steady else 90) * channels * filters
+        vectors * (36 * channels * rows * step + transforms) + (30 if steady else 90) * channels * filters
     )
     return winograd < direct
 

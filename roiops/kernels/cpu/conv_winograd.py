@@ -13,9 +13,19 @@ from numba import types
 from numba.extending import intrinsic
 
 from ..jit import njit, num_threads, parallel, prange
-from .blas import aligned, copy_vector, prefetch_to_read, prefetch_to_write, product_tile
+from .blas import aligned, copy_vector, prefetch_to_read, prefetch_to_write, product_tile_of
 from .blas_vector import ACTIVATION, COLUMNS, LANES, ROWS, Emitter, activated, activation
-from .conv_direct import load_line
+from .panels import (
+    STRETCH,
+    STRETCHES,
+    copy_run,
+    count_panels,
+    find_places,
+    gather,
+    load_line,
+    panel_range,
+    stretches,
+)
 
 __all__ = ["Winograd"]
 
@@ -45,6 +55,10 @@ _APART = 1
 _IDENTITY = activation()
 #: Bytes of transformed tiles that workers share at once.
 SHARED = 12 << 20
+#: Row tiles of filters whose products with a panel are kept at once, in the second-level cache.
+TOGETHER = 8
+#: Rows of so few tiles are gathered pixel by pixel: of vectors across one row, most lanes would be empty.
+NARROW = LANES // 2
 
 
 @intrinsic
@@ -68,6 +82,28 @@ def _transform_tiles(typing, lines, lines_at, lines_step, buffer, out, out_at, o
             column = [emit.load(buffer, (x * IN + y) * LANES) for y in range(IN)]
             for y, value in enumerate(emit.transform(_TILES.tolist(), column)):
                 emit.store(value, target, emit.times(args[6], y * IN + x))
+        return context.get_dummy_value()
+
+    return signature, generate
+
+
+@intrinsic
+def _transform_pixels(typing, pixels, pixels_at, out, out_at):
+    """Transform ``LANES`` tiles, from 36 rows of pixels to 36 rows of results, both ``COLUMNS`` apart."""
+    signature = types.void(pixels, types.int64, out, types.int64)
+
+    def generate(context, builder, signature, args):
+        emit = Emitter(context, builder)
+        source = emit.pointer(signature.args[0], args[0], args[1])
+        target = emit.pointer(signature.args[2], args[2], args[3])
+        for x in range(IN):  # in place of the pixels, which nobody needs again
+            column = [emit.load(source, (y * IN + x) * COLUMNS) for y in range(IN)]
+            for y, value in enumerate(emit.transform(_TILES.tolist(), column)):
+                emit.store(value, source, (y * IN + x) * COLUMNS)
+        for y in range(IN):
+            row = [emit.load(source, (y * IN + x) * COLUMNS) for x in range(IN)]
+            for x, value in enumerate(emit.transform(_TILES.tolist(), row)):
+                emit.store(value, target, (y * IN + x) * COLUMNS)
         return context.get_dummy_value()
 
     return signature, generate
@@ -122,11 +158,11 @@ def _transform_run(source, start, step, run, buffer, made, column):
 
 
 @njit
-def _put_row(made, panel, part, row):
-    """Move the 36 rows of ``made`` to ``row`` of each of the panel's parts."""
+def _put_row(made, step, panel, part, row):
+    """Move the 36 rows of ``made``, ``step`` apart, to ``row`` of each of the panel's parts."""
     for k in range(IN * IN):
         for i in range(0, COLUMNS, LANES):
-            copy_vector(made, k * (COLUMNS + LANES) + i, panel, k * part + row + i)
+            copy_vector(made, k * step + i, panel, k * part + row + i)
 
 
 @njit
@@ -137,53 +173,94 @@ def _frame(image, y, x, rows, count, frame, step):
 
 
 @njit
-def _store_results(products, wide, first, count, lines, scale, shift, act, other, add_other, out):
-    """Transform one filter's products to pixels of its plane ``out``."""
-    height, width = out.shape
-    flat, flat_other = out.reshape(-1), other.reshape(-1)
-    column = 0
-    while column < count:
-        ty, tx = divmod(first + column, wide)
-        run = min(wide - tx, count - column)
-        rows = min(OUT, height - ty * OUT)
-        for block in range(0, run, LANES):
-            x = (tx + block) * OUT
-            length = min((run - block) * OUT, width - x, LANES * OUT)
-            at = ty * OUT * width + x
-            if rows == OUT and length >= LANES * OUT:
-                _transform_results(
-                    products, column + block, ROWS * COLUMNS, flat, at, width, scale, shift, act,
-                    flat_other, add_other,
-                )  # fmt: skip
-                continue
-            now = _IDENTITY if add_other else act
-            _transform_results(
-                products, column + block, ROWS * COLUMNS, lines, 0, OUT * LANES, scale, shift, now, lines, 0
-            )
-            for y in range(rows):
-                source, target = lines[y * OUT * LANES :], flat[at + y * width : at + y * width + length]
-                if add_other:
-                    beside = flat_other[at + y * width :]
-                    for i in range(length):
-                        target[i] = activated(source[i] + beside[i], act)
-                else:
-                    for i in range(length):
-                        target[i] = source[i]
-        column += run
+def _transform_row(data, c, pad, found, count, ahead, frame, buffer, made, panel, part):
+    """Transform channel ``c`` of a panel's tiles to its row of each of the panel's parts.
+
+    ``ahead``: the channel that comes next.
+    """
+    width = data.shape[3]
+    for k in range(IN * IN):
+        prefetch_to_write(panel, k * part + c * COLUMNS, COLUMNS)
+    for s in range(count):
+        tiles = found[s]
+        image = data[tiles.image, c]
+        flat = image.reshape(-1)
+        y, x, pixels = tiles.y * OUT - pad[0], tiles.x * OUT - pad[1], tiles.run * OUT + IN - OUT
+        _prefetch_rows(data[tiles.image, ahead], y, x, pixels)
+        end = (y + IN - 1) * width + x + (tiles.run + 2 * LANES) * OUT
+        if y >= 0 and x >= 0 and x + pixels <= width and end <= flat.shape[0]:
+            source, start, step = flat, y * width + x, width
+        else:
+            source, start, step = frame, 0, _FRAME_STEP
+            _frame(image, y, x, IN, pixels, source, step)
+        _transform_run(source, start, step, tiles.run, buffer, made, tiles.column)
+    _put_row(made, COLUMNS + LANES, panel, part, c * COLUMNS)
 
 
 @njit
-def _frame_step(wide):
-    """Floats from row to row of a frame: the tiles of a row, and what vectors read beyond them."""
-    return (wide + 2 * LANES) * OUT
+def _gather_row(flat, start, c, places, vectors, pixels, made, panel, part):
+    """:func:`_transform_row` for tiles whose pixels lie at ``places``, ``start`` further."""
+    gather(flat, start, places, pixels, 0)
+    for v in range(vectors):
+        _transform_pixels(pixels, v * LANES, made, v * LANES)
+    _put_row(made, COLUMNS, panel, part, c * COLUMNS)
+
+
+@njit
+def _store_results(products, found, count, vectors, lines, scale, shift, act, other, add_other, f, out):
+    """Transform the products of filter ``f`` with a panel's tiles to pixels of ``out``."""
+    filters, height, width = out.shape[1:]
+    plane = height * width
+    flat, flat_other = out.reshape(-1), other.reshape(-1)
+    s = 0
+    for v in range(vectors):
+        begin = v * LANES
+        while s + 1 < count and found[s + 1].column <= begin:
+            s += 1
+        tiles = found[s]
+        x, rows = (tiles.x + begin - tiles.column) * OUT, min(OUT, height - tiles.y * OUT)
+        inside = begin + LANES <= tiles.column + tiles.run and x + LANES * OUT <= width
+        if inside and rows == OUT:
+            at = (tiles.image * filters + f) * plane + tiles.y * OUT * width + x
+            _transform_results(
+                products, begin, ROWS * COLUMNS, flat, at, width, scale, shift, act, flat_other, add_other
+            )
+            continue
+        # These tiles hang over the edge, or lie apart: their pixels are made aside.
+        now = _IDENTITY if add_other else act
+        _transform_results(
+            products, begin, ROWS * COLUMNS, lines, 0, OUT * LANES, scale, shift, now, lines, 0
+        )
+        k = s
+        while k < count and found[k].column < begin + LANES:
+            tiles = found[k]
+            first = max(begin, tiles.column)
+            last = min(begin + LANES, tiles.column + tiles.run)
+            x = (tiles.x + first - tiles.column) * OUT
+            length = min((last - first) * OUT, width - x)
+            at = (tiles.image * filters + f) * plane + tiles.y * OUT * width + x
+            for y in range(min(OUT, height - tiles.y * OUT)):
+                source = (y * LANES + first - begin) * OUT
+                if add_other:
+                    for i in range(length):
+                        total = lines[source + i] + flat_other[at + y * width + i]
+                        flat[at + y * width + i] = activated(total, act)
+                else:
+                    copy_run(lines, source, flat, at + y * width, length)
+            k += 1
+
+
+#: Floats from row to row of a frame: the tiles of a panel, and what vectors read beyond them.
+_FRAME_STEP = (COLUMNS + 2 * LANES) * OUT
 
 
 @njit
 def _divide(scratch):
     """A worker's scratch: products of a panel, lines of results, the inside of a transform, its outcome."""
-    a, b = IN * IN * ROWS * COLUMNS, OUT * OUT * LANES
+    a, b = TOGETHER * IN * IN * ROWS * COLUMNS, OUT * OUT * LANES
     c = a + b + IN * IN * LANES
-    return scratch[:a], scratch[a : a + b], scratch[a + b : c], scratch[c:]
+    d = c + IN * IN * (COLUMNS + LANES)
+    return scratch[:a], scratch[a : a + b], scratch[a + b : c], scratch[c:d], scratch[d:]
 
 
 @njit
@@ -195,131 +272,126 @@ def _prefetch_rows(image, y, x, count):
 
 
 @njit
-def _prefetch_results(wide, first, count, out):
-    """Ask for the pixels that a panel's results will be stored to."""
-    height, width = out.shape
+def _prefetch_results(found, count, f, out):
+    """Ask for the pixels that a filter's results will be stored to."""
+    height, width = out.shape[2:]
     flat = out.reshape(-1)
-    column = 0
-    while column < count:
-        ty, tx = divmod(first + column, wide)
-        run = min(wide - tx, count - column)
-        for y in range(ty * OUT, min(ty * OUT + OUT, height)):
-            prefetch_to_write(flat, y * width + tx * OUT, run * OUT)
-        column += run
+    for s in range(count):
+        tiles = found[s]
+        plane = (tiles.image * out.shape[1] + f) * height * width
+        first, rows = tiles.y * OUT, min(OUT, height - tiles.y * OUT)
+        if tiles.run * OUT >= width:
+            prefetch_to_write(flat, plane + first * width, rows * width)
+        else:
+            for y in range(first, first + rows):
+                prefetch_to_write(flat, plane + y * width + tiles.x * OUT, tiles.run * OUT)
 
 
 @njit
 def _multiply(
-    filters, row, count_filters, channels, panel, wide, first, count, products, lines, scale, shift, act,
+    filters, row_tile, stop, channels, panel, found, count, vectors, products, lines, scale, shift, act,
     other, add_other, out,
 ):  # fmt: skip
-    """``ROWS`` filters from ``row`` on: their products with a panel of tiles, and the results of these."""
-    part = (channels + _APART) * COLUMNS
-    stop = min(row + ROWS, count_filters)
-    for f in range(row, stop):
-        _prefetch_results(wide, first, count, out[f])
-    for k in range(IN * IN):
-        product_tile(
-            filters, (row * IN * IN + k * ROWS) * channels, 1, ROWS, panel, k * part, channels,
-            products, k * ROWS * COLUMNS, COLUMNS,
-        )  # fmt: skip
-    for f in range(row, stop):
-        mine = products[(f - row) * COLUMNS :]
-        _store_results(mine, wide, first, count, lines, scale[f], shift[f], act, other[f], add_other, out[f])
+    """Row tiles of filters: their products with a panel of tiles, and the results of these."""
+    part, count_filters = (channels + _APART) * COLUMNS, out.shape[1]
+    size = IN * IN * ROWS * COLUMNS
+    while row_tile < stop:
+        end = min(row_tile + TOGETHER, stop)
+        for k in range(IN * IN):
+            for r in range(row_tile, end):
+                product_tile_of(
+                    vectors, filters, (r * IN * IN + k) * ROWS * channels, 1, ROWS, panel, k * part, channels,
+                    products, (r - row_tile) * size + k * ROWS * COLUMNS, COLUMNS,
+                )  # fmt: skip
+        first = row_tile * ROWS
+        for f in range(first, min(end * ROWS, count_filters)):
+            _prefetch_results(found, count, f, out)
+            r, i = divmod(f - first, ROWS)
+            mine = products[r * size + i * COLUMNS :]
+            _store_results(
+                mine, found, count, vectors, lines, scale[f], shift[f], act, other, add_other, f, out
+            )
+        row_tile = end
 
 
 @parallel
-def _by_panel(data, filters, pad, scale, shift, act, other, add_other, panels, frames, scratch, out):
-    """Each worker takes whole panels of tiles through all steps: for images of many tiles."""
+def _by_panel(
+    data, filters, pad, scale, shift, act, other, add_other, panels, scratch, stretch, places, out
+):  # fmt: skip
+    """Each worker takes whole panels of tiles through all steps: for many tiles."""
     batch, count_filters, height, width = out.shape
     channels = data.shape[1]
-    wide = (width + OUT - 1) // OUT
-    tiles = wide * ((height + OUT - 1) // OUT)
-    count_panels = (tiles + COLUMNS - 1) // COLUMNS
-    part, size = (channels + _APART) * COLUMNS, data.shape[2:]
+    row_tiles = (count_filters + ROWS - 1) // ROWS
+    wide, tall = (width + OUT - 1) // OUT, (height + OUT - 1) // OUT
+    tiles = batch * wide * tall
     workers = panels.shape[0]
-    items = batch * count_panels
+    items = count_panels(tiles)
     for worker in prange(workers):
         w = np.int64(worker)
-        products, lines, buffer, made = _divide(scratch[w])
+        products, lines, _, _, _ = _divide(scratch[w])
         for item in range(w * items // workers, (w + 1) * items // workers):
-            n, p = divmod(item, count_panels)
-            first = p * COLUMNS
-            count = min(COLUMNS, tiles - first)
-            for c in range(channels):
-                image = data[n, c]
-                flat = image.reshape(-1)
-                for k in range(IN * IN):
-                    prefetch_to_write(panels[w], k * part + c * COLUMNS, COLUMNS)
-                column = 0
-                while column < count:
-                    ty, tx = divmod(first + column, wide)
-                    run = min(wide - tx, count - column)
-                    y, x, pixels = ty * OUT - pad[0], tx * OUT - pad[1], run * OUT + IN - OUT
-                    _prefetch_rows(data[n, min(c + 1, channels - 1)], y, x, pixels)
-                    end = (y + IN - 1) * size[1] + x + (run + 2 * LANES) * OUT
-                    if y >= 0 and x >= 0 and x + pixels <= size[1] and end <= flat.shape[0]:
-                        source, start, step = flat, y * size[1] + x, size[1]
-                    else:
-                        source, start, step = frames[w], 0, _frame_step(COLUMNS)
-                        _frame(image, y, x, IN, pixels, source, step)
-                    _transform_run(source, start, step, run, buffer, made, column)
-                    column += run
-                _put_row(made, panels[w], part, c * COLUMNS)
-            for row in range(0, count_filters, ROWS):
-                _multiply(
-                    filters, row, count_filters, channels, panels[w], wide, first, count, products, lines,
-                    scale, shift, act, other[n], add_other, out[n],
-                )  # fmt: skip
+            first, stop, vectors = panel_range(item, tiles)
+            count = stretches(first, stop, tall, wide, stretch[w])
+            _transform_panel(
+                data, 0, channels, pad, stretch[w], count, wide, vectors, scratch[w], places[w], panels[w]
+            )
+            _multiply(
+                filters, 0, row_tiles, channels, panels[w], stretch[w], count, vectors, products, lines,
+                scale, shift, act, other, add_other, out,
+            )  # fmt: skip
+
+
+@njit
+def _transform_panel(data, first, last, pad, found, count, wide, vectors, scratch, places, panel):
+    """Transform the channels ``[first, last)`` of a panel's tiles."""
+    channels, height, width = data.shape[1:]
+    _, _, buffer, made, room = _divide(scratch)
+    part = (channels + _APART) * COLUMNS
+    if wide <= NARROW:
+        find_places(data.shape, (IN, IN), (OUT, OUT), (1, 1), pad, found, count, places)
+        flat = data.reshape(-1)
+        for c in range(first, last):
+            _gather_row(flat, c * height * width, c, places, vectors, room, made, panel, part)
+    else:
+        for c in range(first, last):
+            ahead = min(c + 1, channels - 1)
+            _transform_row(data, c, pad, found, count, ahead, room, buffer, made, panel, part)
 
 
 @parallel
-def _by_filter(data, filters, pad, scale, shift, act, other, add_other, panels, frames, scratch, out):
-    """Workers share the transformed tiles and divide the filters: for images of few tiles."""
+def _by_filter(
+    data, filters, pad, scale, shift, act, other, add_other, panels, scratch, stretch, places, out
+):  # fmt: skip
+    """Workers share the transformed tiles and divide the filters: for few tiles."""
     batch, count_filters, height, width = out.shape
     channels = data.shape[1]
-    wide, tall = (width + OUT - 1) // OUT, (height + OUT - 1) // OUT
-    tiles = wide * tall
-    count_panels = (tiles + COLUMNS - 1) // COLUMNS
     row_tiles = (count_filters + ROWS - 1) // ROWS
-    part, step = (channels + _APART) * COLUMNS, _frame_step(wide)
-    workers = scratch.shape[0]
-    together = panels.shape[0]
-    for n in range(batch):
-        for begin in range(0, count_panels, together):
-            end = min(begin + together, count_panels)
-            top = begin * COLUMNS // wide
-            rows = ((min(end * COLUMNS, tiles) - 1) // wide - top + 1) * OUT + IN - OUT
-            for worker in prange(workers):
-                w = np.int64(worker)
-                _, _, buffer, made = _divide(scratch[w])
-                for c in range(w * channels // workers, (w + 1) * channels // workers):
-                    _frame(
-                        data[n, c], top * OUT - pad[0], -pad[1], rows, wide * OUT + IN - OUT, frames[w], step
-                    )
-                    for p in range(begin, end):
-                        panel, column = panels[p - begin], 0
-                        count = min(COLUMNS, tiles - p * COLUMNS)
-                        for k in range(IN * IN):
-                            prefetch_to_write(panel, k * part + c * COLUMNS, COLUMNS)
-                        while column < count:
-                            ty, tx = divmod(p * COLUMNS + column, wide)
-                            run = min(wide - tx, count - column)
-                            start = (ty - top) * OUT * step + tx * OUT
-                            _transform_run(frames[w], start, step, run, buffer, made, column)
-                            column += run
-                        _put_row(made, panel, part, c * COLUMNS)
-            for worker in prange(workers):
-                w = np.int64(worker)
-                products, lines, _, _ = _divide(scratch[w])
-                for row_tile in range(w * row_tiles // workers, (w + 1) * row_tiles // workers):
-                    for p in range(begin, end):
-                        first = p * COLUMNS
-                        count = min(COLUMNS, tiles - first)
-                        _multiply(
-                            filters, row_tile * ROWS, count_filters, channels, panels[p - begin], wide, first,
-                            count, products, lines, scale, shift, act, other[n], add_other, out[n],
-                        )  # fmt: skip
+    wide, tall = (width + OUT - 1) // OUT, (height + OUT - 1) // OUT
+    tiles = batch * wide * tall
+    items = count_panels(tiles)
+    workers, together = scratch.shape[0], panels.shape[0]
+    for begin in range(0, items, together):
+        end = min(begin + together, items)
+        for worker in prange(workers):
+            w = np.int64(worker)
+            for p in range(begin, end):
+                first, stop, vectors = panel_range(p, tiles)
+                count = stretches(first, stop, tall, wide, stretch[w])
+                _transform_panel(
+                    data, w * channels // workers, (w + 1) * channels // workers, pad, stretch[w], count,
+                    wide, vectors, scratch[w], places[w], panels[p - begin],
+                )  # fmt: skip
+        for worker in prange(workers):
+            w = np.int64(worker)
+            products, lines, _, _, _ = _divide(scratch[w])
+            for p in range(begin, end):
+                first, stop, vectors = panel_range(p, tiles)
+                count = stretches(first, stop, tall, wide, stretch[w])
+                _multiply(
+                    filters, w * row_tiles // workers, (w + 1) * row_tiles // workers, channels,
+                    panels[p - begin], stretch[w], count, vectors, products, lines, scale, shift, act, other,
+                    add_other, out,
+                )  # fmt: skip
 
 
 @parallel
@@ -377,7 +449,7 @@ class Winograd:
         self._prepare(data, weight, out)
         self._run(
             data, self._filters, self._pad, scale, shift, act, out if other is None else other,
-            int(other is not None), self._panels, self._frames, self._scratch, out,
+            int(other is not None), self._panels, self._scratch, self._stretches, self._places, out,
         )  # fmt: skip
 
     def _prepare(self, data, weight, out):
@@ -395,18 +467,18 @@ class Winograd:
             _transform_filters(weight, _FILTERS, filters)
 
     def _allocate(self, channels, filters, out_shape, workers):
-        wide, tall = -(-out_shape[3] // OUT), -(-out_shape[2] // OUT)
-        count = -(-wide * tall // COLUMNS)
+        tiles = out_shape[0] * -(-out_shape[2] // OUT) * -(-out_shape[3] // OUT)
+        count = count_panels(tiles)
         panel = IN * IN * (channels + _APART) * COLUMNS
-        many = out_shape[0] * count >= 8 * workers
+        many = count >= 8 * workers
         self._run = _by_panel if many else _by_filter
         # Shared panels stay in the last cache together.
         together = workers if many else min(count, max(1, SHARED // (panel * 4)))
         self._panels = aligned(together * panel).reshape(together, panel)
-        rows = min(tall, -(-together * COLUMNS // wide) + 1) * OUT + IN
-        frame = (IN + 1) * _frame_step(COLUMNS) if many else (rows + 1) * _frame_step(wide)
-        self._frames = aligned(workers * frame).reshape(workers, frame)
-        size = IN * IN * (ROWS * COLUMNS + COLUMNS + 2 * LANES) + OUT * OUT * LANES
+        room = max(IN * _FRAME_STEP, IN * IN * COLUMNS) + LANES
+        size = IN * IN * (TOGETHER * ROWS * COLUMNS + COLUMNS + 2 * LANES) + OUT * OUT * LANES + room
         self._scratch = aligned(workers * size).reshape(workers, size)
+        self._stretches = np.zeros((workers, STRETCHES), STRETCH)
+        self._places = np.empty((workers, IN * IN * COLUMNS), np.int64)
         self._filters = aligned(IN * IN * -(-filters // ROWS) * ROWS * channels)
         self._print = None
