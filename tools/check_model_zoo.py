@@ -117,7 +117,8 @@ def check(model, rounds, threads):
             answer = mxnet.ask(do="choose", folder=str(folder))
             if "error" in answer:
                 return {**result, "error": f"mxnet: {answer['error']}"}
-            result = {**compare(folder, made["outputs"], model.image), "own_choices": result["worst"]}
+            alone = {key: result[key] for key in ("worst", "boxes")}
+            result = {**compare(folder, made["outputs"], model.image), "own_choices": alone}
         result["operators"] = made["operators"]
         if not rounds:
             return result
