@@ -30,7 +30,8 @@ sys.path[:0] = [str(ROOT), str(ZOO)]
 from compare import TOLERANCE, relative_difference  # noqa: E402
 
 import roiops  # noqa: E402
-from roiops.inspection import inspect_model  # noqa: E402
+from roiops.graph import topological_order  # noqa: E402
+from roiops.inspection import inspect_model, read_symbol, runnable_outputs  # noqa: E402
 
 _DATA = {"data": (1, 3, 224, 224)}
 
@@ -55,11 +56,11 @@ def models(folders):
                 yield path, params[-1] if params else None
 
 
-def run_mxnet(symbol, params, shapes, folder) -> str:
+def run_mxnet(symbol, params, shapes, folder, outputs=()) -> str:
     """Have MXNet run the model and leave arrays in ``folder``; returns its last words where it cannot."""
     command = [peers.interpreter("mxnet"), ZOO / "archived_worker.py", symbol, params or "-"]
     done = subprocess.run(
-        [*map(str, command), json.dumps(shapes), folder],
+        [*map(str, command), json.dumps(shapes), folder, *outputs],
         capture_output=True,
         text=True,
         cwd=ZOO,
@@ -80,10 +81,16 @@ def check(symbol, params, shapes):
         return f"refused{', and by mxnet' if problem else ''}: {error}", bool(problem)
     own = "own" if params else "random"
     about = f"{found.version or 'before 0.9'}, {found.num_nodes} nodes, {own} parameters"
+    outputs = []
     if found.unsupported:
-        return f"{about}: lacks {', '.join(found.unsupported)}", True
+        about += f", lacks {', '.join(found.unsupported)}"
+        heads = read_symbol(symbol)[0].heads
+        outputs = runnable_outputs(topological_order(heads), heads)
+        if not outputs:
+            return about, True
+        about += f": {', '.join(outputs)}"
     with tempfile.TemporaryDirectory() as folder:
-        problem = run_mxnet(symbol, params, shapes, folder)
+        problem = run_mxnet(symbol, params, shapes, folder, outputs)
         if problem:
             return f"{about}: mxnet itself cannot: {problem}", True
         with np.load(f"{folder}/values.npz") as file:
@@ -97,7 +104,7 @@ def check(symbol, params, shapes):
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            model = roiops.archive.load(symbol, held, allow_missing=True)
+            model = roiops.archive.load(symbol, held, outputs=outputs or None, allow_missing=True)
         inputs.update({name: values[name] for name in model.input_names if name not in inputs})
         got = dict(zip(model.output_names, (a.asnumpy() for a in model(**inputs)), strict=True))
     except roiops.MXNetError as error:

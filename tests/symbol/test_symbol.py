@@ -275,6 +275,21 @@ def test_the_shape_of_a_variable_may_hold_numpys_integers():
         mx.sym.Variable("x", shape=(2.5, 4))
 
 
+def test_a_reader_completes_an_array_of_zeros():
+    """As in MXNet 1.x, where 0 stands for a size that is not known: exported recurrent networks have it."""
+    net = mx.sym.RNN(
+        mx.sym.Variable("data"),
+        mx.sym.Variable("w"),
+        mx.sym.zeros((1, 0, 5)),
+        mode="gru",
+        state_size=5,
+        num_layers=1,
+    )
+    arg_shapes, out_shapes, _ = net.infer_shape(data=(7, 2, 3))
+    assert (arg_shapes, out_shapes) == ([(7, 2, 3), (3 * 5 * (3 + 5 + 2),)], [(7, 2, 5)])
+    assert net.simple_bind(mx.cpu(), data=(7, 2, 3)).forward()[0].shape == (7, 2, 5)
+
+
 def test_a_storage_type_that_is_not_known_is_an_error():
     assert mx.sym.Variable("x", stype="csr").attr("__storage_type__") == "2"
     with pytest.raises(GraphError, match="stype must be one of default, row_sparse, csr, got 'dense'"):

@@ -316,6 +316,34 @@ def resizing(draw):
 
 
 @golden
+def recurrent(draw):
+    def layers(mode, steps=4, batch=2, features=3, state_size=5, num_layers=1, **params):
+        directions, gates = (2 if params.get("bidirectional") else 1), {"lstm": 4, "gru": 3}.get(mode, 1)
+        state = draw.normal(num_layers * directions, batch, state_size)
+        widths = [features] + [directions * state_size] * (num_layers - 1)
+        count = directions * gates * state_size * sum(width + state_size + 2 for width in widths)
+        # Small weights: with large ones the rounding of each step grows from step to step.
+        inputs = {
+            "data": draw.normal(steps, batch, features),
+            "parameters": draw.normal(count) / 2,
+            "state": state,
+        }
+        if mode == "lstm":
+            inputs["state_cell"] = draw.normal(*state.shape)
+        return call("RNN", inputs, mode=mode, state_size=state_size, num_layers=num_layers, **params)
+
+    for mode in ("rnn_relu", "rnn_tanh", "lstm", "gru"):
+        yield layers(mode)
+        yield layers(mode, state_outputs=True)
+        yield layers(mode, num_layers=2, state_outputs=True)
+        yield layers(mode, num_layers=3, bidirectional=True, state_outputs=True)
+        yield layers(mode, steps=1, batch=1, features=1, state_size=1, bidirectional=True)
+        yield layers(
+            mode, steps=6, batch=3, features=8, state_size=2, num_layers=2, p=0.5, train=False, backward=False
+        )
+
+
+@golden
 def spatial(draw):
     image = draw.normal(1, 2, 5, 6)
     grid = draw.uniform(-1.2, 1.2, 1, 2, 3, 4)

@@ -1,6 +1,7 @@
 """The MXNet side of ``tools/check_archived.py``: what a saved model gives, with its own or random parameters.
 
-Called with the symbol's file, the parameters' file or ``-``, shapes as JSON, and a folder for the results.
+Called with the symbol's file, the parameters' file or ``-``, shapes as JSON, a folder for the results, and,
+where not all outputs are to be computed, those that are.
 """
 
 import json
@@ -16,9 +17,11 @@ import numpy as np  # noqa: E402
 import inputs  # noqa: E402
 
 
-def main(symbol_file, params_file, shapes, folder):
+def main(symbol_file, params_file, shapes, folder, *outputs):
     folder, shapes = Path(folder), {key: tuple(shape) for key, shape in json.loads(shapes).items()}
     symbol = mx.sym.load(symbol_file)
+    if outputs:
+        symbol = mx.sym.Group([symbol.get_internals()[name] for name in outputs])
     names, states = symbol.list_arguments(), symbol.list_auxiliary_states()
     held = {}
     if params_file != "-":

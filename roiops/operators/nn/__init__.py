@@ -1,4 +1,4 @@
-"""Network operators: convolution, pooling, normalisation, activation, dropout, resizing."""
+"""Network operators: convolution, pooling, normalisation, activation, dropout, recurrence, resizing."""
 
 from . import (  # noqa: F401
     activation,
@@ -8,5 +8,6 @@ from . import (  # noqa: F401
     fully_connected,
     normalization,
     pooling,
+    recurrent,
     resize,
 )

@@ -54,7 +54,8 @@ class CreateProp(OperatorProperty):
     arguments, backward_needs = (), ()
 
     def infer_shape(self, in_shapes):
-        return [], [self.params.shape]
+        # In a graph 0 is for the reader of the array to decide: the batch of a recurrent layer's first state.
+        return [], [tuple(d or -1 for d in self.params.shape)]
 
     def infer_type(self, in_types):
         return [], [self.params.dtype]

@@ -3,6 +3,10 @@
 import numpy as np
 import pytest
 
+from roiops import registry
+from roiops.kernels.cpu import recurrent
+from roiops.operators.base import OpContext
+from roiops.operators.imperative import Invocation
 from roiops.testing import check_operator_gradient
 
 RNG = np.random.default_rng(11)
@@ -127,3 +131,41 @@ def test_bilinear_sampler():
 def test_upsampling_bilinear():
     params = {"scale": 2, "sample_type": "bilinear", "num_filter": 2, "num_args": 2}
     check_operator_gradient("UpSampling", [normal(1, 2, 3, 2), normal(2, 1, 4, 4)], params)
+
+
+@pytest.mark.parametrize("mode", ["rnn_relu", "rnn_tanh", "lstm", "gru"])
+@pytest.mark.parametrize("params", [{}, {"bidirectional": True, "num_layers": 2}], ids=str)
+def test_recurrent(mode, params):
+    params = {"mode": mode, "state_size": 3, "num_layers": 1, "state_outputs": True, **params}
+    directions = 1 + params.get("bidirectional", False)
+    first = [normal(params["num_layers"] * directions, 2, 3) for _ in range(2 if mode == "lstm" else 1)]
+    data = normal(3, 2, 4)
+    prop = registry.get("RNN").create(params)
+    (_, parameters, *_), _ = prop.infer_shape([data.shape, None, *[None] * len(first)])
+    check_operator_gradient("RNN", [data, normal(*parameters) / 2, *first], params)
+
+
+def test_dropout_between_recurrent_layers():
+    params = {"mode": "lstm", "state_size": 40, "num_layers": 2, "p": 0.5}
+    prop = registry.get("RNN").create(params)
+    shapes, _ = prop.infer_shape([(5, 4, 3), None, None, None])
+    arrays = [normal(*shape) for shape in shapes]
+    runs = {}
+    for is_train in (False, True):
+        runs[is_train] = Invocation(prop, arrays, ctx=OpContext(is_train=is_train))
+        runs[is_train].forward()
+    trained = runs[True]
+    masks = trained.outputs[-1]
+    assert masks.shape == (1, 5, 4, 40)
+    assert set(np.unique(masks)) == {0, 2}
+    assert 0.4 < (masks == 0).mean() < 0.6
+    assert abs(runs[False].outputs[0] - trained.outputs[0]).max() > 0.01
+    # The same masks serve the backward pass: the output's change along the gradient is the gradient's length.
+    head = np.zeros_like(trained.outputs[0])
+    head[-1] = 1
+    grad = trained.backward([head])[0]
+    step = grad / abs(grad).max() * 1e-6
+    moved = np.empty_like(head)
+    recurrent.Network("lstm", arrays[0] + step, *arrays[1:], directions=1).forward(moved, masks)
+    change = (moved[-1] - trained.outputs[0][-1]).sum()
+    assert change == pytest.approx((grad * step).sum(), rel=1e-4)
