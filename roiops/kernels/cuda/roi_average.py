@@ -251,7 +251,10 @@ def backward_kernel(name, accumulate, sizes):
 
     @device
     def take_weights(spans, entry, weights, at, extent, number, origin, size, thread, taken):
-        """The weights of ``number`` bins on the pixels ``origin : origin + size`` of a tile."""
+        """The weights of ``number`` bins on the pixels ``origin : origin + size`` of a tile, bin by bin.
+
+        So the threads of a warp, which have a row of the tile, read neighbours: each from a bank of its own.
+        """
         # The number of rounds is a constant, mostly 1: of a loop the compiler would make several rounds, and
         # keep the indices of all of them in registers all along.
         for turn in range((size * bins + threads - 1) // threads):
@@ -259,9 +262,7 @@ def backward_kernel(name, accumulate, sizes):
             if k < size * bins:
                 i, pixel = k // size, origin + k % size
                 inside = i < number and pixel >= spans[entry + i, 0] and pixel < spans[entry + i, 1]
-                taken[(k % size) * bins + i] = (
-                    weights[np.uint64(at + i * extent + pixel)] if inside else real(0)
-                )
+                taken[k] = weights[np.uint64(at + i * extent + pixel)] if inside else real(0)
 
     @kernel(real)
     def average_backward(heads, spans, weights, order, image_at, boxes, items, groups_h, groups_w, height,
@@ -321,11 +322,11 @@ def backward_kernel(name, accumulate, sizes):
                                     head[(a * bins + b) * step + c] = read(heads[np.uint64(at)])
                             cuda.syncthreads()
                             for a in range(high):
-                                down_weight = y_weight[row * bins + a]
+                                down_weight = y_weight[a * tile_h + row]
                                 if down_weight == 0:
                                     continue
                                 for b in range(wide):
-                                    weight = down_weight * x_weight[column * bins + b]
+                                    weight = down_weight * x_weight[b * tile_w + column]
                                     if weight != 0:
                                         for first in range(0, slab, QUAD):
                                             four = quad_at(head, (a * bins + b) * step + first)

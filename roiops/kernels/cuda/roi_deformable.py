@@ -16,6 +16,7 @@ from roiops.kernels.cuda.lanes import LANES, lanes_for, layout_of, quads_of
 from roiops.kernels.cuda.number import computing, kind_of
 from roiops.kernels.cuda.roi_average import rois_of, scale_of
 from roiops.kernels.cuda.runtime import (
+    QUAD,
     adopt,
     contiguous,
     cuda,
@@ -24,9 +25,10 @@ from roiops.kernels.cuda.runtime import (
     empty,
     kernel,
     launch,
+    quad_at,
     written,
 )
-from roiops.kernels.cuda.tiles import bin_pixels, frames, place_of, smaller
+from roiops.kernels.cuda.tiles import bin_pixels, frames, place_of, quads_up_to, smaller
 from roiops.kernels.jit import njit
 
 __all__ = ["backward_data", "backward_trans", "forward"]
@@ -156,7 +158,10 @@ def data_kernel(rules, name, accumulate, sizes):
     threads = sizes.pixels
     running_size, found_size = threads, threads * each
     at_once = sizes.bins * sizes.bins
-    y_size, x_size = at_once * tile_h, at_once * tile_w
+    y_size, x_size, places = at_once * tile_h, at_once * tile_w, at_once * slab
+    # As in ``roi_average``: a bin's channels in quads, and one quad between those of two bins.
+    step = quads_up_to(slab) + QUAD
+    head_size = step * at_once
 
     @device
     def weight_of(start, length, bins, i, samples, extent, moved, pixel):
@@ -187,6 +192,7 @@ def data_kernel(rules, name, accumulate, sizes):
         moved_x = cuda.shared.array(at_once, shared)
         y_weight = cuda.shared.array(y_size, shared)
         x_weight = cuda.shared.array(x_size, shared)
+        head = cuda.shared.array(head_size, shared, alignment=16)  # see ``quad_at``
         total = cuda.local.array(slab, shared)
         thread = cuda.threadIdx.x
         row, column = thread // tile_w, thread % tile_w
@@ -230,16 +236,25 @@ def data_kernel(rules, name, accumulate, sizes):
                             b = entry // tile_w
                             x_weight[entry] = weight_of(start_x, length_x, pooled_w, j_of[b], samples, width,
                                                         moved_x[b], left + entry % tile_w)  # fmt: skip
+                        # A constant number of rounds, and as if the first depended on the bins: as there.
+                        for turn in range((places + threads - 1) // threads):
+                            entry = (thread if number > 0 else places) + turn * threads
+                            c, b = entry // at_once, entry % at_once
+                            if entry < places and b < number:
+                                low = class_of[b] * of_class - first_channel
+                                high = smaller(low + of_class, stop_channel - first_channel)
+                                at = (r * channels + first_channel + c) * area + i_of[b] * pooled_w + j_of[b]
+                                head[b * step + c] = (
+                                    read(heads[np.uint64(at)]) if c >= low and c < high else real(0)
+                                )
                         cuda.syncthreads()
                         for b in range(number):
                             weight = y_weight[b * tile_h + row] * x_weight[b * tile_w + column]
                             if weight != 0:
-                                low = class_of[b] * of_class - first_channel
-                                high = smaller(low + of_class, stop_channel - first_channel)
-                                at = (r * channels + first_channel) * area + i_of[b] * pooled_w + j_of[b]
-                                for c in range(slab):
-                                    if c >= low and c < high:
-                                        total[c] += weight * read(heads[np.uint64(at + c * area)])
+                                for first in range(0, slab, QUAD):
+                                    four = quad_at(head, b * step + first)
+                                    for c in range(smaller(QUAD, slab - first)):
+                                        total[first + c] += weight * four[c]
                         cuda.syncthreads()
                 cuda.syncthreads()
             store(total, n, top + row, left + column, group_y, group_x, first_channel, channels,
