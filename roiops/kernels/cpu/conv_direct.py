@@ -129,7 +129,7 @@ def _convolve(
                 elif narrow:
                     find_places(data.shape, kernel, stride, dilate, pad, pixels, count_pixels, mine)
                     for c in range(channels):
-                        gather(flat_data, (g * channels + c) * plane, mine, panel, c * taps)
+                        gather(flat_data, (g * channels + c) * plane, mine, vectors * LANES, panel, c * taps)
                 else:
                     _fill(
                         data, g * channels, channels, kernel, stride, dilate, pad, pixels, count_pixels,

@@ -53,10 +53,10 @@ _RESULTS, _FILTERS, _TILES = _matrices()
 #: Rows that a panel's 36 parts are set apart, so that they do not compete for the same places in a cache.
 _APART = 1
 _IDENTITY = activation()
-#: Bytes of transformed tiles that workers share at once.
-SHARED = 12 << 20
-#: Row tiles of filters whose products with a panel are kept at once, in the second-level cache.
-TOGETHER = 8
+#: Bytes of transformed tiles and products that workers share at once: in the last cache.
+SHARED = 24 << 20
+#: Most bytes of a panel that a worker keeps for itself: in its second-level cache.
+ALONE = 1 << 20
 #: Rows of so few tiles are gathered pixel by pixel: of vectors across one row, most lanes would be empty.
 NARROW = LANES // 2
 
@@ -88,9 +88,9 @@ def _transform_tiles(typing, lines, lines_at, lines_step, buffer, out, out_at, o
 
 
 @intrinsic
-def _transform_pixels(typing, pixels, pixels_at, out, out_at):
-    """Transform ``LANES`` tiles, from 36 rows of pixels to 36 rows of results, both ``COLUMNS`` apart."""
-    signature = types.void(pixels, types.int64, out, types.int64)
+def _transform_pixels(typing, pixels, pixels_at, out, out_at, out_step):
+    """Transform ``LANES`` tiles: 36 rows of pixels, ``COLUMNS`` apart, become 36 vectors."""
+    signature = types.void(pixels, types.int64, out, types.int64, types.int64)
 
     def generate(context, builder, signature, args):
         emit = Emitter(context, builder)
@@ -103,7 +103,7 @@ def _transform_pixels(typing, pixels, pixels_at, out, out_at):
         for y in range(IN):
             row = [emit.load(source, (y * IN + x) * COLUMNS) for x in range(IN)]
             for x, value in enumerate(emit.transform(_TILES.tolist(), row)):
-                emit.store(value, target, (y * IN + x) * COLUMNS)
+                emit.store(value, target, emit.times(args[4], y * IN + x))
         return context.get_dummy_value()
 
     return signature, generate
@@ -158,11 +158,11 @@ def _transform_run(source, start, step, run, buffer, made, column):
 
 
 @njit
-def _put_row(made, step, panel, part, row):
-    """Move the 36 rows of ``made``, ``step`` apart, to ``row`` of each of the panel's parts."""
+def _put_row(made, panel, part, row):
+    """Move the 36 rows of ``made`` to ``row`` of each of the panel's parts."""
     for k in range(IN * IN):
         for i in range(0, COLUMNS, LANES):
-            copy_vector(made, k * step + i, panel, k * part + row + i)
+            copy_vector(made, k * (COLUMNS + LANES) + i, panel, k * part + row + i)
 
 
 @njit
@@ -194,21 +194,25 @@ def _transform_row(data, c, pad, found, count, ahead, frame, buffer, made, panel
             source, start, step = frame, 0, _FRAME_STEP
             _frame(image, y, x, IN, pixels, source, step)
         _transform_run(source, start, step, tiles.run, buffer, made, tiles.column)
-    _put_row(made, COLUMNS + LANES, panel, part, c * COLUMNS)
+    _put_row(made, panel, part, c * COLUMNS)
 
 
 @njit
-def _gather_row(flat, start, c, places, vectors, pixels, made, panel, part):
+def _gather_row(flat, start, c, places, vectors, pixels, panel, part):
     """:func:`_transform_row` for tiles whose pixels lie at ``places``, ``start`` further."""
-    gather(flat, start, places, pixels, 0)
+    gather(flat, start, places, vectors * LANES, pixels, 0)
     for v in range(vectors):
-        _transform_pixels(pixels, v * LANES, made, v * LANES)
-    _put_row(made, COLUMNS, panel, part, c * COLUMNS)
+        _transform_pixels(pixels, v * LANES, panel, c * COLUMNS + v * LANES, part)
 
 
 @njit
-def _store_results(products, found, count, vectors, lines, scale, shift, act, other, add_other, f, out):
-    """Transform the products of filter ``f`` with a panel's tiles to pixels of ``out``."""
+def _store_results(
+    products, at, step, found, count, vectors, lines, scale, shift, act, other, add_other, f, out
+):  # fmt: skip
+    """Transform the products of filter ``f`` with a panel's tiles to pixels of ``out``.
+
+    They lie in 36 rows, ``step`` apart, from ``at`` on.
+    """
     filters, height, width = out.shape[1:]
     plane = height * width
     flat, flat_other = out.reshape(-1), other.reshape(-1)
@@ -221,16 +225,14 @@ def _store_results(products, found, count, vectors, lines, scale, shift, act, ot
         x, rows = (tiles.x + begin - tiles.column) * OUT, min(OUT, height - tiles.y * OUT)
         inside = begin + LANES <= tiles.column + tiles.run and x + LANES * OUT <= width
         if inside and rows == OUT:
-            at = (tiles.image * filters + f) * plane + tiles.y * OUT * width + x
+            to = (tiles.image * filters + f) * plane + tiles.y * OUT * width + x
             _transform_results(
-                products, begin, ROWS * COLUMNS, flat, at, width, scale, shift, act, flat_other, add_other
+                products, at + begin, step, flat, to, width, scale, shift, act, flat_other, add_other
             )
             continue
         # These tiles hang over the edge, or lie apart: their pixels are made aside.
         now = _IDENTITY if add_other else act
-        _transform_results(
-            products, begin, ROWS * COLUMNS, lines, 0, OUT * LANES, scale, shift, now, lines, 0
-        )
+        _transform_results(products, at + begin, step, lines, 0, OUT * LANES, scale, shift, now, lines, 0)
         k = s
         while k < count and found[k].column < begin + LANES:
             tiles = found[k]
@@ -238,15 +240,15 @@ def _store_results(products, found, count, vectors, lines, scale, shift, act, ot
             last = min(begin + LANES, tiles.column + tiles.run)
             x = (tiles.x + first - tiles.column) * OUT
             length = min((last - first) * OUT, width - x)
-            at = (tiles.image * filters + f) * plane + tiles.y * OUT * width + x
+            to = (tiles.image * filters + f) * plane + tiles.y * OUT * width + x
             for y in range(min(OUT, height - tiles.y * OUT)):
                 source = (y * LANES + first - begin) * OUT
                 if add_other:
                     for i in range(length):
-                        total = lines[source + i] + flat_other[at + y * width + i]
-                        flat[at + y * width + i] = activated(total, act)
+                        total = lines[source + i] + flat_other[to + y * width + i]
+                        flat[to + y * width + i] = activated(total, act)
                 else:
-                    copy_run(lines, source, flat, at + y * width, length)
+                    copy_run(lines, source, flat, to + y * width, length)
             k += 1
 
 
@@ -257,7 +259,7 @@ _FRAME_STEP = (COLUMNS + 2 * LANES) * OUT
 @njit
 def _divide(scratch):
     """A worker's scratch: products of a panel, lines of results, the inside of a transform, its outcome."""
-    a, b = TOGETHER * IN * IN * ROWS * COLUMNS, OUT * OUT * LANES
+    a, b = IN * IN * ROWS * COLUMNS, OUT * OUT * LANES
     c = a + b + IN * IN * LANES
     d = c + IN * IN * (COLUMNS + LANES)
     return scratch[:a], scratch[a : a + b], scratch[a + b : c], scratch[c:d], scratch[d:]
@@ -288,37 +290,19 @@ def _prefetch_results(found, count, f, out):
 
 
 @njit
-def _multiply(
-    filters, row_tile, stop, channels, panel, found, count, vectors, products, lines, scale, shift, act,
-    other, add_other, out,
-):  # fmt: skip
-    """Row tiles of filters: their products with a panel of tiles, and the results of these."""
-    part, count_filters = (channels + _APART) * COLUMNS, out.shape[1]
-    size = IN * IN * ROWS * COLUMNS
-    while row_tile < stop:
-        end = min(row_tile + TOGETHER, stop)
-        for k in range(IN * IN):
-            for r in range(row_tile, end):
-                product_tile_of(
-                    vectors, filters, (r * IN * IN + k) * ROWS * channels, 1, ROWS, panel, k * part, channels,
-                    products, (r - row_tile) * size + k * ROWS * COLUMNS, COLUMNS,
-                )  # fmt: skip
-        first = row_tile * ROWS
-        for f in range(first, min(end * ROWS, count_filters)):
-            _prefetch_results(found, count, f, out)
-            r, i = divmod(f - first, ROWS)
-            mine = products[r * size + i * COLUMNS :]
-            _store_results(
-                mine, found, count, vectors, lines, scale[f], shift[f], act, other, add_other, f, out
-            )
-        row_tile = end
+def _multiply(filters, row_tiles, k, r, channels, panel, vectors, products, at):
+    """``ROWS`` filters times the tiles of a panel, for one of the 36 numbers."""
+    product_tile_of(
+        vectors, filters, (k * row_tiles + r) * ROWS * channels, 1, ROWS, panel,
+        k * (channels + _APART) * COLUMNS, channels, products, at, COLUMNS,
+    )  # fmt: skip
 
 
 @parallel
 def _by_panel(
-    data, filters, pad, scale, shift, act, other, add_other, panels, scratch, stretch, places, out
+    data, filters, pad, scale, shift, act, other, add_other, panels, _, scratch, stretch, places, out
 ):  # fmt: skip
-    """Each worker takes whole panels of tiles through all steps: for many tiles."""
+    """Each worker takes whole panels of tiles through all steps: for many tiles of few channels."""
     batch, count_filters, height, width = out.shape
     channels = data.shape[1]
     row_tiles = (count_filters + ROWS - 1) // ROWS
@@ -335,10 +319,18 @@ def _by_panel(
             _transform_panel(
                 data, 0, channels, pad, stretch[w], count, wide, vectors, scratch[w], places[w], panels[w]
             )
-            _multiply(
-                filters, 0, row_tiles, channels, panels[w], stretch[w], count, vectors, products, lines,
-                scale, shift, act, other, add_other, out,
-            )  # fmt: skip
+            for r in range(row_tiles):
+                some = range(r * ROWS, min((r + 1) * ROWS, count_filters))
+                for f in some:
+                    _prefetch_results(stretch[w], count, f, out)
+                for k in range(IN * IN):
+                    at = k * ROWS * COLUMNS
+                    _multiply(filters, row_tiles, k, r, channels, panels[w], vectors, products, at)
+                for f in some:
+                    _store_results(
+                        products, (f - r * ROWS) * COLUMNS, ROWS * COLUMNS, stretch[w], count, vectors,
+                        lines, scale[f], shift[f], act, other, add_other, f, out,
+                    )  # fmt: skip
 
 
 @njit
@@ -351,7 +343,7 @@ def _transform_panel(data, first, last, pad, found, count, wide, vectors, scratc
         find_places(data.shape, (IN, IN), (OUT, OUT), (1, 1), pad, found, count, places)
         flat = data.reshape(-1)
         for c in range(first, last):
-            _gather_row(flat, c * height * width, c, places, vectors, room, made, panel, part)
+            _gather_row(flat, c * height * width, c, places, vectors, room, panel, part)
     else:
         for c in range(first, last):
             ahead = min(c + 1, channels - 1)
@@ -359,10 +351,10 @@ def _transform_panel(data, first, last, pad, found, count, wide, vectors, scratc
 
 
 @parallel
-def _by_filter(
-    data, filters, pad, scale, shift, act, other, add_other, panels, scratch, stretch, places, out
+def _step_by_step(
+    data, filters, pad, scale, shift, act, other, add_other, panels, shared, scratch, stretch, places, out
 ):  # fmt: skip
-    """Workers share the transformed tiles and divide the filters: for few tiles."""
+    """Workers divide each step: for many channels, or few tiles. Filters are read once for several panels."""
     batch, count_filters, height, width = out.shape
     channels = data.shape[1]
     row_tiles = (count_filters + ROWS - 1) // ROWS
@@ -370,6 +362,7 @@ def _by_filter(
     tiles = batch * wide * tall
     items = count_panels(tiles)
     workers, together = scratch.shape[0], panels.shape[0]
+    step = (row_tiles * ROWS + _APART) * COLUMNS
     for begin in range(0, items, together):
         end = min(begin + together, items)
         for worker in prange(workers):
@@ -383,23 +376,35 @@ def _by_filter(
                 )  # fmt: skip
         for worker in prange(workers):
             w = np.int64(worker)
-            products, lines, _, _, _ = _divide(scratch[w])
+            work = IN * IN * row_tiles
+            for item in range(w * work // workers, (w + 1) * work // workers):
+                k, r = divmod(item, row_tiles)
+                for p in range(begin, end):
+                    first, stop, vectors = panel_range(p, tiles)
+                    at = k * step + r * ROWS * COLUMNS
+                    _multiply(
+                        filters, row_tiles, k, r, channels, panels[p - begin], vectors, shared[p - begin], at
+                    )
+        for worker in prange(workers):
+            w = np.int64(worker)
+            _, lines, _, _, _ = _divide(scratch[w])
             for p in range(begin, end):
                 first, stop, vectors = panel_range(p, tiles)
                 count = stretches(first, stop, tall, wide, stretch[w])
-                _multiply(
-                    filters, w * row_tiles // workers, (w + 1) * row_tiles // workers, channels,
-                    panels[p - begin], stretch[w], count, vectors, products, lines, scale, shift, act, other,
-                    add_other, out,
-                )  # fmt: skip
+                for f in range(w * count_filters // workers, (w + 1) * count_filters // workers):
+                    _prefetch_results(stretch[w], count, min(f + 1, count_filters - 1), out)
+                    _store_results(
+                        shared[p - begin], f * COLUMNS, step, stretch[w], count, vectors, lines,
+                        scale[f], shift[f], act, other, add_other, f, out,
+                    )  # fmt: skip
 
 
 @parallel
 def _transform_filters(weight, matrix, filters):
-    """``filters[f // ROWS, i, j, c, f % ROWS] = (G g G^T)[i, j]`` for each filter f and channel c."""
+    """``filters[i, j, f // ROWS, c, f % ROWS] = (G g G^T)[i, j]`` for each filter f and channel c."""
     count, channels, _, _ = weight.shape
     for f in prange(count):
-        target = filters[f // ROWS, :, :, :, f % ROWS]
+        target = filters[:, :, f // ROWS, :, f % ROWS]
         for c in range(channels):
             g = weight[f, c]
             for i in range(IN):
@@ -449,7 +454,8 @@ class Winograd:
         self._prepare(data, weight, out)
         self._run(
             data, self._filters, self._pad, scale, shift, act, out if other is None else other,
-            int(other is not None), self._panels, self._scratch, self._stretches, self._places, out,
+            int(other is not None), self._panels, self._shared, self._scratch, self._stretches,
+            self._places, out,
         )  # fmt: skip
 
     def _prepare(self, data, weight, out):
@@ -463,20 +469,21 @@ class Winograd:
         )
         if seen != self._print:
             self._print = seen
-            filters = self._filters.reshape(-1, IN, IN, weight.shape[1], ROWS)
+            filters = self._filters.reshape(IN, IN, -1, weight.shape[1], ROWS)
             _transform_filters(weight, _FILTERS, filters)
 
     def _allocate(self, channels, filters, out_shape, workers):
         tiles = out_shape[0] * -(-out_shape[2] // OUT) * -(-out_shape[3] // OUT)
         count = count_panels(tiles)
         panel = IN * IN * (channels + _APART) * COLUMNS
-        many = count >= 8 * workers
-        self._run = _by_panel if many else _by_filter
-        # Shared panels stay in the last cache together.
-        together = workers if many else min(count, max(1, SHARED // (panel * 4)))
+        product = IN * IN * (-(-filters // ROWS) * ROWS + _APART) * COLUMNS
+        alone = count >= 8 * workers and panel * 4 <= ALONE
+        self._run = _by_panel if alone else _step_by_step
+        together = workers if alone else min(count, max(1, SHARED // (4 * (panel + product))))
         self._panels = aligned(together * panel).reshape(together, panel)
+        self._shared = aligned(0 if alone else together * product).reshape(together, -1)
         room = max(IN * _FRAME_STEP, IN * IN * COLUMNS) + LANES
-        size = IN * IN * (TOGETHER * ROWS * COLUMNS + COLUMNS + 2 * LANES) + OUT * OUT * LANES + room
+        size = IN * IN * (ROWS * COLUMNS + COLUMNS + 2 * LANES) + OUT * OUT * LANES + room
         self._scratch = aligned(workers * size).reshape(workers, size)
         self._stretches = np.zeros((workers, STRETCHES), STRETCH)
         self._places = np.empty((workers, IN * IN * COLUMNS), np.int64)

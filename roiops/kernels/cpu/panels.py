@@ -119,7 +119,11 @@ def find_places(shape, kernel, stride, dilate, pad, found, count, places):
 
 
 @njit
-def gather(flat, start, places, out, at):
-    """``out[at + i] = flat[start + places[i]]``; 0 where a place is negative."""
-    for i in range(places.shape[0]):
-        out[at + i] = flat[start + places[i]] if places[i] >= 0 else np.float32(0)
+def gather(flat, start, places, columns, out, at):
+    """What lies at ``places``, ``start`` further, and 0 where a place is negative.
+
+    The first ``columns`` of each row of ``COLUMNS`` go to the same place in ``out``, ``at`` further.
+    """
+    for row in range(0, places.shape[0], COLUMNS):
+        for i in range(row, row + columns):
+            out[at + i] = flat[start + places[i]] if places[i] >= 0 else np.float32(0)
