@@ -4,7 +4,7 @@ import os
 
 import numpy as np
 import pytest
-from calls import agree, answers_of_the_cpu, bits_of, from_bits, invoke, random_cases, results
+from calls import agree, answers_of_the_cpu, bits_of, channels_last, from_bits, invoke, random_cases, results
 from roi_cases import SEPARABLE
 
 from roiops.errors import DataError, DTypeError
@@ -112,10 +112,6 @@ def test_bfloat16(dialect):
 def test_bfloat16_of_nan():
     assert number._to_bits(np.float32(np.nan)) == 0x7FC0
     assert number._to_bits(np.float32(-np.inf)) == 0xFF80
-
-
-def channels_last(array):
-    return np.ascontiguousarray(array.transpose(0, 2, 3, 1)).transpose(0, 3, 1, 2)
 
 
 def every_other(array):
