@@ -159,10 +159,10 @@ def interrupts(seed: int):
         time.sleep(float(rng.uniform(0.01, 0.4)))
         worker.send_signal(signal.SIGINT)
         try:
-            out, err = worker.communicate(timeout=30)
+            out, err = worker.communicate(timeout=150)  # it takes milliseconds; a busy machine may take long
         except subprocess.TimeoutExpired:
             worker.kill()
-            raise AssertionError("Ctrl-C was not heard within 30 s") from None
+            raise AssertionError("Ctrl-C was not heard within 150 s") from None
         if worker.returncode != 130 or "usable" not in out:
             raise AssertionError(f"ended with {worker.returncode}: {err[-300:]}")
         return "interrupted"
