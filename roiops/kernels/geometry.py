@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from roiops.kernels.jit import njit
+from roiops.kernels.jit import inner
 
 __all__ = [
     "DIALECTS",
@@ -167,19 +167,19 @@ DIALECTS = {
 _FAR = 1e18
 
 
-@njit
+@inner
 def _limited(x):
     far = type(x)(_FAR)
     return far if x > far else (-far if x < -far else x)
 
 
-@njit
+@inner
 def _floor(x):
     """The floor of a limited ``x`` in the type of ``x``."""
     return type(x)(math.floor(x))
 
 
-@njit
+@inner
 def _round(x):
     """C's ``round``: halves go away from zero. (Adding a half first would round 0.49999997 to 1.)"""
     size = -x if x < 0 else x
@@ -197,7 +197,7 @@ def scale_of(rules, scale, dtype):
     return np.dtype(dtype).type(np.float32(scale) if rules.single_scale else scale)
 
 
-@njit
+@inner
 def image_of(rois, r, images):
     """The image that row ``r`` reads; -1 if the row is to be ignored.
 
@@ -214,7 +214,7 @@ def image_of(rois, r, images):
     return image if image < images else -1  # -0.5 is image 0, which there may not be
 
 
-@njit
+@inner
 def frame(rules, low, high, scale):
     """A box's edges on one axis, finite and in image pixels -> start and length in feature pixels."""
     one, shift, least = type(low)(1), type(low)(rules.shift), type(low)(rules.least)
@@ -236,7 +236,7 @@ def frame(rules, low, high, scale):
 # 2. Bins and samples
 
 
-@njit
+@inner
 def _edges(rules, start, length, bins, i, extent):
     """Both ends of bin ``i`` of ``bins``, clipped to the map if the rule clips."""
     size = length / type(start)(bins)
@@ -254,7 +254,7 @@ def _edges(rules, start, length, bins, i, extent):
     return low, high
 
 
-@njit
+@inner
 def bin_span(rules, start, length, bins, i, extent):
     """The pixels ``[low, high)`` of integer bin ``i``; ``(0, 0)`` if it is empty."""
     if not length > 0:
@@ -265,7 +265,7 @@ def bin_span(rules, start, length, bins, i, extent):
     return int(low), int(high)
 
 
-@njit
+@inner
 def grid_of(length, bins, ratio):
     """Samples a bin has on one axis when ``ratio`` are asked for; 0 or less asks for one a feature pixel."""
     if ratio > 0:
@@ -275,7 +275,7 @@ def grid_of(length, bins, ratio):
     return int(-_floor(-(length / type(length)(bins))))
 
 
-@njit
+@inner
 def bin_grid(rules, start, length, bins, i, ratio, extent, moved):
     """The samples of bin ``i``: ``(first, stop, grid)``.
 
@@ -305,7 +305,7 @@ def bin_grid(rules, start, length, bins, i, ratio, extent, moved):
     return first, stop, grid
 
 
-@njit
+@inner
 def _visited(origin, step, grid, lowest, highest):
     """The ``[first, stop)`` of the samples ``origin + k * step``, k < ``grid``, that may be in a range.
 
@@ -324,7 +324,7 @@ def _visited(origin, step, grid, lowest, highest):
     return first, (first if stop < first else (grid if stop > grid else stop))
 
 
-@njit
+@inner
 def position(rules, start, length, bins, i, k, grid, extent, moved):
     """Where sample ``k`` of bin ``i`` lies, in pixels. Dropped samples give NaN."""
     size = length / type(start)(bins)
@@ -345,13 +345,13 @@ def position(rules, start, length, bins, i, k, grid, extent, moved):
     return p if p < high else type(start)(math.nan)
 
 
-@njit
+@inner
 def _fits(grid_y, grid_x):
     """Whether the samples of a bin can be numbered in an int32."""
     return grid_y < 2**31 and grid_x < 2**31 and grid_y * grid_x < 2**31
 
 
-@njit
+@inner
 def flat_sample(y, x, first_y, first_x, grid_y, grid_x, visited_x):
     """One int32 for sample ``(y, x)`` of a bin: its place in the grid.
 
@@ -362,7 +362,7 @@ def flat_sample(y, x, first_y, first_x, grid_y, grid_x, visited_x):
     return flat if flat < 2**31 else -1
 
 
-@njit
+@inner
 def flat_row(y, first_y, first_x, grid_y, grid_x, visited_x):
     """What :func:`flat_sample` adds to ``x``."""
     if _fits(grid_y, grid_x):
@@ -370,7 +370,7 @@ def flat_row(y, first_y, first_x, grid_y, grid_x, visited_x):
     return (y - first_y) * visited_x - first_x
 
 
-@njit
+@inner
 def unflat_sample(flat, first_y, first_x, grid_y, grid_x, visited_x):
     """The ``(y, x)`` that :func:`flat_sample` numbered."""
     if _fits(grid_y, grid_x):
@@ -381,7 +381,7 @@ def unflat_sample(flat, first_y, first_x, grid_y, grid_x, visited_x):
 # 3. Border
 
 
-@njit
+@inner
 def taps(rules, p, extent):
     """What a position reads on one axis: ``(valid, pixel0, weight0, pixel1, weight1)``.
 
@@ -413,7 +413,7 @@ def taps(rules, p, extent):
 # 4. Reduction
 
 
-@njit
+@inner
 def taps_bound(rules, length, bins, ratio, extent):
     """How many (pixel, weight) pairs :func:`bin_taps` may write for all the bins of an axis."""
     if rules.samples == PIXELS:
@@ -423,7 +423,7 @@ def taps_bound(rules, length, bins, ratio, extent):
     return bins * (most if most < extent else extent)
 
 
-@njit
+@inner
 def _add_tap(pixel, weight, at, n, here, amount):
     """Add to the weight of pixel ``here`` of a list of ``n`` pairs; returns how many there are then."""
     if amount == 0:
@@ -439,7 +439,7 @@ def _add_tap(pixel, weight, at, n, here, amount):
     return n
 
 
-@njit
+@inner
 def bin_taps(rules, start, length, bins, i, ratio, extent, moved, pixel, weight, at):
     """The mean over bin ``i`` on one axis, as pixels and weights; returns how many.
 
@@ -449,7 +449,7 @@ def bin_taps(rules, start, length, bins, i, ratio, extent, moved, pixel, weight,
     return _bin_taps(rules, start, length, bins, i, ratio, extent, moved, False, pixel, weight, at)
 
 
-@njit
+@inner
 def bin_slopes(rules, start, length, bins, i, ratio, extent, moved, pixel, weight, at):
     """The derivative of the mean that :func:`bin_taps` gives by the position of the bin, in the same form.
 
@@ -458,7 +458,7 @@ def bin_slopes(rules, start, length, bins, i, ratio, extent, moved, pixel, weigh
     return _bin_taps(rules, start, length, bins, i, ratio, extent, moved, True, pixel, weight, at)
 
 
-@njit
+@inner
 def _bin_taps(rules, start, length, bins, i, ratio, extent, moved, slopes, pixel, weight, at):
     one = type(start)(1)
     first, stop, grid = bin_grid(rules, start, length, bins, i, ratio, extent, moved)
@@ -494,19 +494,19 @@ def channel_groups(rules, groups, pooled_h, pooled_w):
     return (groups, groups) if rules.channels == GROUPED else (pooled_h, pooled_w)
 
 
-@njit
+@inner
 def channel_of(c, group_y, group_x, groups_h, groups_w):
     """The input channel that output channel ``c`` reads in the bins of a group."""
     return (c * groups_h + group_y) * groups_w + group_x
 
 
-@njit
+@inner
 def group_of(i, bins, groups):
     """Which of ``groups`` score maps, or displacements, bin ``i`` takes on one axis."""
     return i * groups // bins if groups > 1 else 0
 
 
-@njit
+@inner
 def bins_of(group, bins, groups):
     """The bins ``[first, stop)`` of a group on one axis."""
     return (group * bins + groups - 1) // groups, ((group + 1) * bins + groups - 1) // groups
@@ -515,7 +515,7 @@ def bins_of(group, bins, groups):
 # Bins that move
 
 
-@njit
+@inner
 def moved_by(displacement, deviation, length):
     """By how many feature pixels a bin of a box of this length moves."""
     return (displacement * deviation) * length
@@ -524,7 +524,7 @@ def moved_by(displacement, deviation, length):
 # Boxes that turn: the local frame is centred on the box, so it starts at minus half its length.
 
 
-@njit
+@inner
 def turn(degrees):
     """Cosine and sine of an angle."""
     # As MXNet does: in double precision, each result rounded to the type of the angle.
@@ -532,7 +532,7 @@ def turn(degrees):
     return type(degrees)(math.cos(radians)), type(degrees)(math.sin(radians))
 
 
-@njit
+@inner
 def rotated_frame(centre, size, scale):
     """Centre and side on one of a box's own axes, finite -> centre, start and length in feature pixels."""
     one, two = type(centre)(1), type(centre)(2)
@@ -541,13 +541,13 @@ def rotated_frame(centre, size, scale):
     return _limited(_limited(centre) * scale), -length / two, length
 
 
-@njit
+@inner
 def rotated_position(u, v, cosine, sine, centre_x, centre_y):
     """A point of a box's own frame -> ``(y, x)`` on the map; the angle turns counter-clockwise."""
     return (v * cosine - u * sine) + centre_y, (u * cosine + v * sine) + centre_x
 
 
-@njit
+@inner
 def rotated_grid(start, length, bins, i, ratio, lowest, highest):
     """:func:`bin_grid` on one of the box's own axes, of which the map covers ``lowest`` to ``highest``."""
     grid = grid_of(length, bins, ratio)
@@ -556,7 +556,7 @@ def rotated_grid(start, length, bins, i, ratio, lowest, highest):
     return first, stop, grid
 
 
-@njit
+@inner
 def rotated_reach(cosine, sine, centre_x, centre_y, height, width):
     """The part of each of the box's own axes that the map covers: ``(low_v, high_v, low_u, high_u)``."""
     one, half = type(cosine)(1), type(cosine)(0.5)

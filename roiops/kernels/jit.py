@@ -1,8 +1,9 @@
 """The one place that decides how a CPU kernel is compiled.
 
 Kernels are compiled on first use, cached on disk, and fall back to no cache where the folder cannot be
-written (``ROIOPS_CACHE=0`` asks for no cache). A function that holds ``prange`` is decorated with
-:func:`parallel`; with one thread its serial twin runs, which touches no threading layer.
+written (``ROIOPS_CACHE=0`` asks for no cache). A function that only kernels call is decorated with
+:func:`inner`. One that holds ``prange`` is decorated with :func:`parallel`; with one thread its serial twin
+runs, which touches no threading layer.
 
 Threads that were running when a process forked are not there in the child, and GNU OpenMP ends a child that
 asks for them; so a child whose parent had threads runs everything on one. numba's workqueue layer ends the
@@ -23,8 +24,11 @@ import numba
 import numpy as np
 from numba import prange
 from numba.core.caching import FunctionCache
+from numba.core.codegen import JITCodeLibrary
+from numba.core.compiler import Compiler
+from numba.core.registry import CPUDispatcher
 
-__all__ = ["njit", "num_threads", "parallel", "prange", "split"]
+__all__ = ["inner", "njit", "num_threads", "parallel", "prange", "split"]
 
 
 def _cache_wanted() -> bool:
@@ -108,6 +112,54 @@ def njit(function=None, **options):
     return numba.njit(cache=False, **options)(function)
 
 
+class _InnerLibrary(JITCodeLibrary):
+    """The code of an inner function; it is optimised and turned into machine code where it is used."""
+
+    def _optimize_final_module(self):
+        pass
+
+    def _finalize_final_module(self):
+        self._finalized = True
+
+
+class _InnerCompiler(Compiler):
+    def compile_extra(self, func):
+        state = self.state
+        state.library = _InnerLibrary(state.targetctx.codegen(), func.__qualname__)
+        state.flags.no_compile = state.flags.no_cpython_wrapper = state.flags.no_cfunc_wrapper = True
+        result = super().compile_extra(func)
+        name = object()  # callers look the code up by the function's entry, which this one does not have
+        state.targetctx.insert_user_function(name, result.fndesc, [result.library])
+        return result._replace(entry_point=name)
+
+
+class _Inner(CPUDispatcher):
+    """What :func:`inner` makes. A call from Python compiles an ordinary function for that."""
+
+    def add_overload(self, cres):
+        self.overloads[tuple(cres.signature.args)] = cres
+
+    def __call__(self, *args, **kwargs):
+        return self._entry(*args, **kwargs)
+
+    @functools.cached_property
+    def _entry(self):
+        return njit(self.py_func)
+
+
+def inner(function):
+    """Compile ``function`` as a part of those that call it, never by itself.
+
+    numba optimises each function, and makes an entry from Python, an entry from C and a cache file for it,
+    before it compiles the function into its callers and optimises the whole again. For the many small
+    functions of a kernel that is more than half of the time that its first call takes.
+    """
+    compiled = numba.njit(error_model="numpy", nogil=True, pipeline_class=_InnerCompiler)(function)
+    if type(compiled) is CPUDispatcher:  # not without the JIT
+        compiled.__class__ = _Inner
+    return compiled
+
+
 _layer = None  # numba's threading layer, once it runs
 _forked = False  # whether it ran in the parent when this process was forked
 _turn = threading.Lock()
@@ -186,7 +238,7 @@ def parallel(function=None, **options):
     return _Parallel(function, options)
 
 
-@njit
+@inner
 def split(index, count):
     """``divmod(index, count)`` in int64; prange counts in uint64, which mixed with int64 makes floats."""
     signed = np.int64(index)

@@ -5,9 +5,11 @@ import subprocess
 import sys
 import textwrap
 
+import numba
+import numpy as np
 import pytest
 
-from roiops.kernels.jit import njit, parallel, prange
+from roiops.kernels.jit import inner, njit, parallel, prange
 
 
 @parallel
@@ -29,6 +31,44 @@ def test_twins_have_cache_files_of_their_own():
     assert threaded.targetoptions["parallel"] is True
     if hasattr(serial._cache, "_cache_file"):
         assert serial._cache._cache_file._index_path != threaded._cache._cache_file._index_path
+
+
+@inner
+def half(x):
+    if x < 0:
+        raise ValueError("below zero")
+    return x / 2
+
+
+@inner
+def quarter(x):
+    return half(half(x))
+
+
+@njit
+def quarters(values):
+    total = values[0] - values[0]
+    for x in values:
+        total += quarter(x)
+    return total
+
+
+@pytest.mark.skipif(numba.config.DISABLE_JIT, reason="nothing is compiled")
+def test_an_inner_function_is_compiled_into_its_callers():
+    for dtype in (np.float32, np.float64):
+        assert quarters(np.array([4, 8], dtype)) == 3
+    with pytest.raises(ValueError, match="below zero"):
+        quarters(np.array([4.0, -8.0]))
+    assert len(half.overloads) == len(quarter.overloads) == 2
+    assert not any(callable(compiled.entry_point) for compiled in half.overloads.values())
+    assert half._cache.cache_path is None
+
+
+def test_an_inner_function_is_an_ordinary_one_when_called_from_python():
+    assert quarter(6.0) == 1.5
+    assert quarter(np.float32(6)) == 1.5
+    with pytest.raises(ValueError, match="below zero"):
+        quarter(-1.0)
 
 
 def run(code: str, **environment) -> str:

@@ -15,7 +15,7 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic, models, register_model
 
-from roiops.kernels.jit import njit
+from roiops.kernels.jit import inner
 
 __all__ = [
     "BLOCK",
@@ -289,23 +289,23 @@ else:
 if numba.config.BOUNDSCHECK and not numba.config.DISABLE_JIT:
     _unchecked_load, _unchecked_store, _unchecked_transpose_block = load, store, transpose_block
 
-    @njit
+    @inner
     def bare(array):
         return array
 
-    @njit
+    @inner
     def load(array, at):
         if at < 0 or at + LANES > array.size:
             raise IndexError("load outside the array")
         return _unchecked_load(array, at)
 
-    @njit
+    @inner
     def store(array, at, lanes):
         if at < 0 or at + LANES > array.size:
             raise IndexError("store outside the array")
         _unchecked_store(array, at, lanes)
 
-    @njit
+    @inner
     def transpose_block(source, at, stride, rows, target, to, target_stride):
         used = rows if rows < BLOCK else BLOCK
         if at < 0 or at + (used - 1) * stride + BLOCK > source.size:
@@ -315,7 +315,7 @@ if numba.config.BOUNDSCHECK and not numba.config.DISABLE_JIT:
         _unchecked_transpose_block(source, at, stride, rows, target, to, target_stride)
 
 
-@njit
+@inner
 def aligned(size, like):
     """``size`` uninitialised numbers of the type of array ``like``, at the start of a cache line."""
     room = np.empty(size + 64 // like.itemsize, like.dtype)

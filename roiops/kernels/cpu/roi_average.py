@@ -32,12 +32,12 @@ from roiops.kernels.cpu.tiles import (
     touch_nothing,
     write_rows,
 )
-from roiops.kernels.jit import njit, parallel, prange
+from roiops.kernels.jit import inner, parallel, prange
 
 __all__ = ["average_rows", "backward", "forward"]
 
 
-@njit
+@inner
 def average_rows(planes, tile, y, a, b, low, high, line):
     """``line`` = the weighted sum of rows ``y.pixel[a:b]`` of the map, pixels ``low`` to ``high``."""
     size = (high - low) * LANES
@@ -68,7 +68,7 @@ def average_rows(planes, tile, y, a, b, low, high, line):
             k += 1
 
 
-@njit
+@inner
 def _forward_roi(r, item, planes, tile, y, x, pooled_h, pooled_w, line, bins):
     """The means of ROI ``r``, in ``bins``."""
     zero = splat(type(bins[0])(0))
@@ -89,7 +89,7 @@ def _forward_roi(r, item, planes, tile, y, x, pooled_h, pooled_w, line, bins):
             to += LANES
 
 
-@njit
+@inner
 def _forward_part(part, parts, data, tables, groups, out):
     """The items of one of ``parts`` threads."""
     order, image_at = tables[:2]
@@ -125,7 +125,7 @@ def _forward(parts, data, tables, groups, out):
         _forward_part(np.int64(part), parts, data, tables, groups, out)
 
 
-@njit
+@inner
 def _backward_roi(r, item, tile, top, bottom, y, x, pooled_h, pooled_w, bins, line):
     """Add the gradient of ROI ``r``, whose head gradient is ``bins``, to rows ``top`` to ``bottom``."""
     zero = splat(type(bins[0])(0))
@@ -152,7 +152,7 @@ def _backward_roi(r, item, tile, top, bottom, y, x, pooled_h, pooled_w, bins, li
             add_row(tile, y.pixel[k] - top, low, high, y.weight[k], line)
 
 
-@njit
+@inner
 def _backward_part(part, parts, grad_out, tables, groups, accumulate, grad_data):
     """The items of one of ``parts`` threads, each a band of rows of an item of the forward pass."""
     order, image_at = tables[:2]

@@ -8,12 +8,12 @@ import numpy as np
 
 from roiops.kernels import geometry
 from roiops.kernels.cpu.pieces import as_rois, is_dense, pieces
-from roiops.kernels.jit import njit, num_threads, parallel, prange
+from roiops.kernels.jit import inner, num_threads, parallel, prange
 
 __all__ = ["backward_data", "backward_trans", "forward"]
 
 
-@njit
+@inner
 def _moved(trans, r, k, i, j, pooled_h, pooled_w, deviation, length_y, length_x):
     """How far bin ``(i, j)`` of ROI ``r`` moves for class ``k``: ``(y, x)``; x comes first in ``trans``."""
     if trans.shape[1] == 0:
@@ -26,7 +26,7 @@ def _moved(trans, r, k, i, j, pooled_h, pooled_w, deviation, length_y, length_x)
     )
 
 
-@njit
+@inner
 def _contract(data, n, c, pixel_y, weight_y, count_y, pixel_x, weight_x, count_x):
     """The mean of channel ``c`` over one bin, or a derivative of it."""
     total = data.dtype.type(0)
@@ -38,7 +38,7 @@ def _contract(data, n, c, pixel_y, weight_y, count_y, pixel_x, weight_x, count_x
     return total
 
 
-@njit
+@inner
 def _forward_roi(data, rois, r, trans, scale, deviation, samples, groups, rules, out):
     images, _, height, width = data.shape
     _, out_channels, pooled_h, pooled_w = out.shape
@@ -79,7 +79,7 @@ def _forward(data, rois, trans, scale, deviation, samples, groups, rules, out):
         _forward_roi(data, rois, np.int64(r), trans, scale, deviation, samples, groups, rules, out)
 
 
-@njit
+@inner
 def _scatter_roi(
     grad_out, rois, r, trans, scale, deviation, samples, groups, rules, first, stop, grad_data
 ):  # fmt: skip
@@ -136,7 +136,7 @@ def _backward_data(
                 )
 
 
-@njit
+@inner
 def _displace_roi(grad_out, data, rois, r, trans, scale, deviation, samples, groups, rules, grad_trans):
     """Add the gradient of ROI ``r``'s displacements."""
     images, _, height, width = data.shape

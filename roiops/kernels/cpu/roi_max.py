@@ -44,7 +44,7 @@ from roiops.kernels.cpu.tiles import (
     touch_nothing,
     write_rows,
 )
-from roiops.kernels.jit import njit, parallel, prange
+from roiops.kernels.jit import inner, parallel, prange
 
 __all__ = ["backward", "forward"]
 
@@ -54,7 +54,7 @@ _SCATTER_BYTES = 1 << 19
 _LEAST_BLOCK = 8
 
 
-@njit
+@inner
 def _start_bins(values, value, where, first, count):
     """Set ``count`` bins to ``value``, found nowhere."""
     for at in range(first * LANES, (first + count) * LANES, LANES):
@@ -62,7 +62,7 @@ def _start_bins(values, value, where, first, count):
         store(where, at, splat(np.int32(-1)))
 
 
-@njit
+@inner
 def _max_of_pixels(r, item, planes, tile, y, x, pooled_h, pooled_w, empty, lowest, values, where):
     """The maxima of ROI ``r`` over integer bins."""
     wide = item.stop_column - item.first_column
@@ -93,7 +93,7 @@ def _max_of_pixels(r, item, planes, tile, y, x, pooled_h, pooled_w, empty, lowes
                 store(where, to, place)
 
 
-@njit
+@inner
 def _max_of_samples(r, item, planes, tile, y, x, pooled_h, pooled_w, empty, lowest, line, values, where):
     """The maxima of ROI ``r`` over interpolated samples."""
     wide = item.stop_column - item.first_column
@@ -137,7 +137,7 @@ def _max_of_samples(r, item, planes, tile, y, x, pooled_h, pooled_w, empty, lowe
                 store(where, to, place)
 
 
-@njit
+@inner
 def _forward_pixels_part(part, parts, data, tables, groups, empty, lowest, keep_argmax, out, argmax):
     """The items of one of ``parts`` threads."""
     order, image_at = tables[:2]
@@ -173,7 +173,7 @@ def _forward_pixels_part(part, parts, data, tables, groups, empty, lowest, keep_
                 put_bins(bare(where), item, bare(places), to, pooled_h, pooled_w)
 
 
-@njit
+@inner
 def _forward_samples_part(part, parts, data, tables, groups, empty, lowest, keep_argmax, out, argmax):
     """The same for samples. Together the two would compile for twice as long before a first call."""
     order, image_at = tables[:2]
@@ -227,7 +227,7 @@ def _forward_samples(parts, data, tables, groups, empty, lowest, keep_argmax, ou
         )
 
 
-@njit
+@inner
 def _scatter_run(heads, places, run, count, grad, to, first, stop):
     for j in range(run, run + count):
         place = np.int64(places[j])
@@ -235,7 +235,7 @@ def _scatter_run(heads, places, run, count, grad, to, first, stop):
             grad[to + place] += heads[j]
 
 
-@njit
+@inner
 def _scatter_two_runs(heads, places, run, run2, count, ahead, grad, to, to2, first, stop):
     """Two channels in turn: a sum often waits for the one before it, which neighbours make in one pixel.
 
@@ -253,7 +253,7 @@ def _scatter_two_runs(heads, places, run, run2, count, ahead, grad, to, to2, fir
             grad[to2 + place2] += head2
 
 
-@njit
+@inner
 def _scatter_pixels(item, pooled_h, pooled_w, heads, places, at, next_at, grad, planes, step, first, stop):
     """Add what a ROI gives to the pixels ``[first, stop)`` of the item's planes."""
     ahead = next_at - at
@@ -273,7 +273,7 @@ def _scatter_pixels(item, pooled_h, pooled_w, heads, places, at, next_at, grad, 
             _scatter_run(heads, places, run + c * area, wide, grad, planes + c * step, first, stop)
 
 
-@njit
+@inner
 def _backward_pixels_part(part, parts, grad_out, argmax, tables, groups, accumulate, grad_data):
     """The items of one of ``parts`` threads, each a band of rows of some planes, which are scattered to."""
     order, image_at = tables[:2]
@@ -310,7 +310,7 @@ def _backward_pixels(parts, grad_out, argmax, tables, groups, accumulate, grad_d
         _backward_pixels_part(np.int64(part), parts, grad_out, argmax, tables, groups, accumulate, grad_data)
 
 
-@njit
+@inner
 def _backward_samples_roi(r, item, tile, top, bottom, y, x, pooled_h, pooled_w, bins, where, line):
     """Add the gradient of ROI ``r``, whose head gradient is ``bins``, to rows ``top`` to ``bottom``.
 
@@ -352,7 +352,7 @@ def _backward_samples_roi(r, item, tile, top, bottom, y, x, pooled_h, pooled_w, 
                 add_row(tile, y.taps.pixel[k] - top, low, high, y.taps.weight[k], line)
 
 
-@njit
+@inner
 def _backward_samples_part(part, parts, grad_out, argmax, tables, groups, accumulate, grad_data):
     """The items of one of ``parts`` threads, as in :mod:`roi_average`."""
     order, image_at = tables[:2]

@@ -27,7 +27,7 @@ from roiops.kernels.cpu.tiles import (
     touch_row,
     write_rows,
 )
-from roiops.kernels.jit import njit, parallel, prange
+from roiops.kernels.jit import inner, njit, parallel, prange
 
 __all__ = ["backward", "forward"]
 
@@ -48,7 +48,7 @@ class _Bins(NamedTuple):
     weight: np.ndarray
 
 
-@njit
+@inner
 def _windows(rois, r, scale, ratio, height, width, pooled_h, pooled_w):
     """The frame of ROI ``r`` and, for each bin on each of its axes, the samples to visit."""
     cosine, sine = geometry.turn(rois[r, 5])
@@ -80,7 +80,7 @@ def _bound(rois, scale, ratio, images, height, width, pooled_h, pooled_w):
     return most
 
 
-@njit
+@inner
 def _build_roi(rois, r, scale, ratio, rules, height, width, pooled_h, pooled_w, box, at, pixel, weight):
     """Write the pixels and weights of ROI ``r`` from ``at[0]`` on."""
     cosine, sine, centre_y, centre_x, start_y, length_y, start_x, length_x, window_v, window_u = _windows(
@@ -134,13 +134,13 @@ def _build(parts, rois, start, scale, ratio, rules, size, image, box, at, pixel,
                 )  # fmt: skip
 
 
-@njit
+@inner
 def _bins_of(table):
     image, box, at, pixel, weight = table
     return _Bins(image, box, at, bare(pixel), bare(weight))
 
 
-@njit
+@inner
 def _forward_roi(r, planes, tile, taps, height, bins):
     """The means of ROI ``r``, in ``bins``."""
     zero = splat(type(bins[0])(0))
@@ -159,7 +159,7 @@ def _forward_roi(r, planes, tile, taps, height, bins):
         store(bins, b * LANES, total)
 
 
-@njit
+@inner
 def _forward_part(part, parts, data, table, first, out):
     """The items of one of ``parts`` threads; the table's ROIs are those of ``out`` from ``first`` on."""
     images, channels, height, width = data.shape
@@ -192,7 +192,7 @@ def _forward(parts, data, table, first, out):
         _forward_part(np.int64(part), parts, data, table, first, out)
 
 
-@njit
+@inner
 def _backward_roi(r, tile, top, bottom, taps, bins):
     """Add the gradient of ROI ``r``, whose head gradient is ``bins``, to rows ``top`` to ``bottom``."""
     for y in range(max(top, taps.box[r, 0]), min(bottom, taps.box[r, 1])):
@@ -206,7 +206,7 @@ def _backward_roi(r, tile, top, bottom, taps, bins):
                 store(tile.values, at, multiply_add(taps.weight[k], gradient, load(tile.values, at)))
 
 
-@njit
+@inner
 def _backward_part(part, parts, grad_out, table, begin, accumulate, grad_data):
     """The items of one of ``parts`` threads, each a band of rows of an item of the forward pass."""
     images, channels, height, width = grad_data.shape

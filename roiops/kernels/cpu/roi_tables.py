@@ -6,7 +6,7 @@ import numpy as np
 
 from roiops.kernels import geometry
 from roiops.kernels.cpu.lanes import bare
-from roiops.kernels.jit import njit, num_threads, parallel, prange
+from roiops.kernels.jit import inner, njit, num_threads, parallel, prange
 
 __all__ = [
     "Axis",
@@ -67,19 +67,19 @@ class Samples(NamedTuple):
 # others. Inner loops read them through the classes, which hold bare arrays.
 
 
-@njit
+@inner
 def axis_of(table):
     at, pixel, weight = table
     return Axis(bare(at), bare(pixel), bare(weight))
 
 
-@njit
+@inner
 def spans_of(table):
     low, high = table
     return Spans(bare(low), bare(high))
 
 
-@njit
+@inner
 def samples_of(table):
     bin_at, number, first, visited, grid, low, high, taps_at, pixel, weight = table
     return Samples(
@@ -94,7 +94,7 @@ def samples_of(table):
     )
 
 
-@njit
+@inner
 def _starts(rois, image, near, rules, scale, bins, ratio, extent):
     """Where the pixels of each ROI begin, at a distance that has room for all; the last entry is the end."""
     start = np.zeros(image.size + 1, np.int64)
@@ -107,7 +107,7 @@ def _starts(rois, image, near, rules, scale, bins, ratio, extent):
     return start
 
 
-@njit
+@inner
 def _fill_axis(r, rois, near, rules, scale, ratio, extent, valid, start, table):
     """Row ``r`` of the table of one axis; ``near`` is the column of its first coordinate."""
     at, pixel, weight = table
@@ -123,7 +123,7 @@ def _fill_axis(r, rois, near, rules, scale, ratio, extent, valid, start, table):
         at[r, i + 1] = here
 
 
-@njit
+@inner
 def span(axis, row, bins):
     """The pixels ``[low, high)`` that ``bins`` bins touch, from entry ``row`` of the table on."""
     low, high = np.int64(2**62), np.int64(0)
@@ -134,7 +134,7 @@ def span(axis, row, bins):
     return min(low, high), high
 
 
-@njit
+@inner
 def _images(rois, images):
     image = np.empty(rois.shape[0], np.int64)
     for r in range(rois.shape[0]):
@@ -142,7 +142,7 @@ def _images(rois, images):
     return image
 
 
-@njit
+@inner
 def _sorted(image, top, images, height):
     """``(order, image_at)``, from the first row that each ROI touches.
 
@@ -178,7 +178,7 @@ def _room(rois, rules, scale, ratio, images, size, pooled):
     return image, start_y, start_x, y, x
 
 
-@njit
+@inner
 def _fill_part(part, parts, rois, rules, scale, ratio, size, image, start_y, start_x, y, x):
     for r in range(part * image.size // parts, (part + 1) * image.size // parts):
         valid = image[r] >= 0
@@ -224,7 +224,7 @@ def build(rois, rules, scale, ratio, images, height, width, pooled_h, pooled_w):
     return _finish(image, images, height, y, x)
 
 
-@njit
+@inner
 def _spans(rois, image, near, rules, scale, bins, extent):
     low = np.zeros(image.size * bins, np.int64)
     high = np.zeros(image.size * bins, np.int64)
@@ -254,7 +254,7 @@ def build_spans(rois, rules, scale, images, height, width, pooled_h, pooled_w):
     return order, image_at, y, x
 
 
-@njit
+@inner
 def _samples(rois, image, near, rules, scale, bins, ratio, extent):
     count = image.size
     bin_at = np.empty(count * (bins + 1), np.int64)
@@ -326,7 +326,7 @@ def build_samples(rois, rules, scale, ratio, images, height, width, pooled_h, po
     return order, image_at, y, x
 
 
-@njit
+@inner
 def first_valid(axis, row):
     """The first valid sample of a bin, and the end of its samples.
 

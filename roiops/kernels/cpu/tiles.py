@@ -19,7 +19,7 @@ from roiops.kernels.cpu.lanes import (
     store,
     transpose_block,
 )
-from roiops.kernels.jit import njit
+from roiops.kernels.jit import inner
 
 __all__ = [
     "Item",
@@ -85,7 +85,7 @@ class Tile(NamedTuple):
     width: int
 
 
-@njit
+@inner
 def channel_blocks(channels, block=LANES):
     return (channels + block - 1) // block
 
@@ -97,7 +97,7 @@ def clear_ignored(tables, out, value):
         out[order[: image_at[0]]] = value
 
 
-@njit
+@inner
 def item_of(number, out_channels, pooled_h, pooled_w, groups_h, groups_w, block=LANES):
     """Item ``number`` of all: the groups run fastest, because their bins share cache lines of the output."""
     rest, group_x = divmod(number, groups_w)
@@ -118,7 +118,7 @@ def item_of(number, out_channels, pooled_h, pooled_w, groups_h, groups_w, block=
     )
 
 
-@njit
+@inner
 def to_lanes(source, at, step, channels, count, target, to):
     """``target[to + p * LANES + c] = source[at + c * step + p]`` for p < ``count``.
 
@@ -141,7 +141,7 @@ def to_lanes(source, at, step, channels, count, target, to):
         p = min(p + BLOCK, count - BLOCK) if p + BLOCK < count else count
 
 
-@njit
+@inner
 def from_lanes(source, at, count, target, to, step, channels):
     """``target[to + c * step + p] = source[at + p * LANES + c]`` for c < ``channels``, p < ``count``."""
     p = 0
@@ -159,7 +159,7 @@ def from_lanes(source, at, count, target, to, step, channels):
 # Bins of one ROI, row-major within the item's group
 
 
-@njit
+@inner
 def prefetch_put(item, out, to, pooled_h, pooled_w):
     """Have the lines that :func:`put_bins` will write to come while the bins are computed."""
     area = pooled_h * pooled_w
@@ -168,7 +168,7 @@ def prefetch_put(item, out, to, pooled_h, pooled_w):
         prefetch_to_write(out, at)
 
 
-@njit
+@inner
 def prefetch_take(item, source, at, pooled_h, pooled_w):
     """Have the lines that :func:`take_bins` will read come while the ROI before is worked on."""
     area = pooled_h * pooled_w
@@ -177,7 +177,7 @@ def prefetch_take(item, source, at, pooled_h, pooled_w):
         prefetch(source, line)
 
 
-@njit
+@inner
 def _lines(item, pooled_h, pooled_w):
     """Where the lines of an item's bins are: all of them, or one a channel if there are groups."""
     if (item.stop_row - item.first_row) * (item.stop_column - item.first_column) == pooled_h * pooled_w:
@@ -185,7 +185,7 @@ def _lines(item, pooled_h, pooled_w):
     return item.first_row * pooled_w + item.first_column, pooled_h * pooled_w
 
 
-@njit
+@inner
 def put_bins(bins, item, out, to, pooled_h, pooled_w):
     """Copy bins with the channels last to ``out``, where those of one ROI's first channel begin at ``to``."""
     area = pooled_h * pooled_w
@@ -201,7 +201,7 @@ def put_bins(bins, item, out, to, pooled_h, pooled_w):
                 out[to + c * area + i * pooled_w + item.first_column + j] = bins[at + c]
 
 
-@njit
+@inner
 def take_bins(source, at, item, pooled_h, pooled_w, bins):
     """The inverse of :func:`put_bins`; lanes without a channel hold any of the item's numbers."""
     area = pooled_h * pooled_w
@@ -221,26 +221,26 @@ def take_bins(source, at, item, pooled_h, pooled_w, bins):
 # Reading
 
 
-@njit
+@inner
 def tile_slots(height, width, itemsize):
     """How many rows of a map are kept in a tile."""
     return max(1, min(height, _TILE_BYTES // max(1, width * LANES * itemsize)))
 
 
-@njit
+@inner
 def empty_tile(tile):
     """Forget what the tile holds."""
     for k in range(tile.slots * ((tile.width + BLOCK - 1) // BLOCK)):
         tile.marks[k] = -1
 
 
-@njit
+@inner
 def slot_of(tile, y):
     """Where row ``y`` is kept. A division takes as long as many pixels, and most maps fit the tile."""
     return y if y < tile.slots else y % tile.slots
 
 
-@njit
+@inner
 def read_row(planes, y, low, high, tile):
     """See that pixels ``low`` to ``high`` of row ``y`` are in the tile; returns where its slot begins."""
     slot = slot_of(tile, y)
@@ -264,7 +264,7 @@ def read_row(planes, y, low, high, tile):
 # Writing: a tile that holds a band of rows, each with the interval of pixels that were touched
 
 
-@njit
+@inner
 def tile_bands(height, width, itemsize, parts, items):
     """``(bands, rows)``: in how many bands of how many rows to write a map, so that each of ``parts`` threads
     has one and each fits a tile. How many there are does not change what a row is the sum of."""
@@ -273,14 +273,14 @@ def tile_bands(height, width, itemsize, parts, items):
     return bands, (height + bands - 1) // max(1, bands)
 
 
-@njit
+@inner
 def touch_nothing(tile):
     """Forget what the tile holds."""
     for k in range(2 * tile.slots):
         tile.marks[k] = 0
 
 
-@njit
+@inner
 def touch_row(tile, slot, low, high):
     """See that pixels ``low`` to ``high`` of a row hold a sum, zero at first."""
     # Whole blocks, so that write_rows finds whole blocks.
@@ -298,7 +298,7 @@ def touch_row(tile, slot, low, high):
     tile.marks[2 * slot], tile.marks[2 * slot + 1] = min(low, first), max(high, stop)
 
 
-@njit
+@inner
 def add_row(tile, slot, low, high, weight, line):
     """Add ``weight`` times a line of the pixels ``low`` to ``high`` to a row."""
     touch_row(tile, slot, low, high)
@@ -307,7 +307,7 @@ def add_row(tile, slot, low, high, weight, line):
         store(tile.values, at + p, multiply_add(weight, load(line, p), load(tile.values, at + p)))
 
 
-@njit
+@inner
 def write_rows(tile, top, rows, planes, accumulate, scratch):
     """Store rows of sums as ``rows`` rows of the map from row ``top``, or add them to what is there."""
     width = tile.width
