@@ -69,12 +69,19 @@ def _layout(kernel, stride, dilate, out_shape):
 
 @njit
 def _copy(source, start, step, count, target, at):
-    """``target[at + i] = source[start + i * step]``, both flat."""
-    if step == 1 and count >= LANES:
-        for i in range(0, count - LANES, LANES):
-            store(bare(target), at + i, load(bare(source), start + i))
-        last = count - LANES
-        store(bare(target), at + last, load(bare(source), start + last))
+    """``target[at + i] = source[start + i * step]``, both flat; what follows in ``target`` may become 0."""
+    if step == 1:
+        if start + count + LANES <= source.shape[0]:
+            for i in range(0, count, LANES):
+                store(bare(target), at + i, load(bare(source), start + i))
+            store(bare(target), at + count, splat(target.dtype.type(0)))
+        else:
+            for i in range(count):
+                target[at + i] = source[start + i]
+    elif step == 2:  # a known step becomes vector loads
+        pixels, columns = source[start:], target[at : at + count]
+        for i in range(count):
+            columns[i] = pixels[2 * i]
     else:
         for i in range(count):
             target[at + i] = source[start + i * step]
@@ -97,14 +104,22 @@ def _fill(volume, first, kernel, stride, dilate, pad, rows, length, part, frame)
             frame[kd * rows * length : (kd + 1) * rows * length] = 0
         if z < 0 or z >= depth:
             continue
-        for row in range(max(0, pad[1]), min(rows, height + pad[1])):
-            y = row - pad[1]
-            for phase in range(stride[2]):
-                start, stop = _reach(phase, stride[2], pad[2], width, part)
-                if stop > start:
-                    source = (z * height + y) * width + start * stride[2] + phase - pad[2]
-                    target = (kd * rows + row) * length + phase * part + start
-                    _copy(flat, source, stride[2], stop - start, frame, target)
+        for phase in range(stride[2]):
+            start, stop = _reach(phase, stride[2], pad[2], width, part)
+            if stop <= start:
+                continue
+            column = start * stride[2] + phase - pad[2]
+            for row in range(max(0, pad[1]), min(rows, height + pad[1])):
+                source = (z * height + row - pad[1]) * width + column
+                target = (kd * rows + row) * length + phase * part + start
+                _copy(flat, source, stride[2], stop - start, frame, target)
+
+
+@njit
+def _three(taps, first, frame, x, at, total):
+    total = multiply_add(taps[first], load(bare(frame), x + at[first]), total)
+    total = multiply_add(taps[first + 1], load(bare(frame), x + at[first + 1]), total)
+    return multiply_add(taps[first + 2], load(bare(frame), x + at[first + 2]), total)
 
 
 @parallel
@@ -116,7 +131,7 @@ def _forward(data, weight, kernel, stride, dilate, pad, scale, shift, act, worke
     rows, length, part, at = _layout(kernel, stride, dilate, (height, width))
     for worker in prange(workers):
         w = np.int64(worker)
-        frame = np.zeros(kernel[0] * rows * length, out.dtype)
+        frame = np.zeros(kernel[0] * rows * length + LANES, out.dtype)
         room = np.empty(LANES, out.dtype)
         zero, low, high, slope = splat(out.dtype.type(0)), splat(act[0]), splat(act[1]), act[2]
         for plane in range(w * planes // workers, (w + 1) * planes // workers):
@@ -129,13 +144,19 @@ def _forward(data, weight, kernel, stride, dilate, pad, scale, shift, act, worke
                     base, to = oh * stride[1] * length, (od * height + oh) * width
                     for x in range(0, width, LANES):
                         total = zero
-                        for tap in range(taps.size):
-                            total = multiply_add(taps[tap], load(bare(frame), base + at[tap] + x), total)
+                        if taps.size == 9:  # nearly all there are: written out, their weights stay at hand
+                            total = _three(taps, 0, frame, base + x, at, total)
+                            total = _three(taps, 3, frame, base + x, at, total)
+                            total = _three(taps, 6, frame, base + x, at, total)
+                        else:
+                            for tap in range(taps.size):
+                                total = multiply_add(taps[tap], load(bare(frame), base + at[tap] + x), total)
                         total = multiply_add(scale[f], total, last)
                         total = select(greater(zero, total), scaled(slope, total), total)
                         total = select(greater(low, total), low, total)
                         total = select(greater(total, high), high, total)
-                        if x + LANES <= width:
+                        # Beyond a row's end comes the next one, which is written after it.
+                        if x + LANES <= width or to + x + LANES <= target.shape[0]:
                             store(bare(target), to + x, total)
                         else:
                             store(bare(room), 0, total)
@@ -151,8 +172,9 @@ def _backward_weight(grad_out, data, kernel, stride, dilate, pad, workers, grad_
     wide = -(-width // LANES) * LANES
     for worker in prange(workers):
         w = np.int64(worker)
-        frame = np.zeros(kernel[0] * rows * length, data.dtype)
-        heads = np.zeros(height * wide, data.dtype)  # the gradient's rows, with zeros up to whole vectors
+        frame = np.zeros(kernel[0] * rows * length + LANES, data.dtype)
+        # The gradient's rows, with zeros up to whole vectors.
+        heads = np.zeros(height * wide + LANES, data.dtype)
         room = np.empty(LANES, data.dtype)
         for f in range(w * filters // workers, (w + 1) * filters // workers):
             sums = grad_weight[f].reshape(-1)
