@@ -52,7 +52,7 @@ class Lanes(NamedTuple):
     """Device functions for features of a dtype and a layout. ``quad`` is one of the ``quads`` of a bin."""
 
     spot_and_quad: object  # (unit, area, quads) -> which bin and which quad a thread takes
-    begin: object  # (strides, n, first, quad, quads, channels, group, groups, base, total)
+    begin: object  # (strides, n, first, quad, quads, channels, *group, *groups, base, total): see there
     load: object  # (data, base, place) -> the lanes' values at one pixel
     add: object  # (data, base, place, weight, total): add them to the totals
     add_sample: object  # the same of one bilinear sample

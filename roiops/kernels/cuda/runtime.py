@@ -88,7 +88,7 @@ class _Simulated:
 
 
 class _SimulatedMemory:
-    """The simulator's ``cuda.shared``, which knows no ``alignment``. NumPy's memory has ours."""
+    """The simulator's ``cuda.shared``, which knows no ``alignment``; that of NumPy's memory is enough."""
 
     def __init__(self, shared):
         self._allocations = shared._allocations
@@ -125,10 +125,12 @@ def quad_alignment(dtype) -> int:
 
 
 def _quad_at_once():
-    """The device function that loads a quad as a vector, or None if the backend has no such intrinsics."""
+    """The device function that loads a quad as a vector of LLVM, or None where none can be built."""
+    if cuda.__name__ != "numba.cuda":
+        return None
     try:
-        intrinsic = importlib.import_module(f"{cuda.__name__}.extending").intrinsic
-    except (ImportError, AttributeError):
+        from numba.cuda.extending import intrinsic
+    except ImportError:  # of an older one
         return None
     from llvmlite import ir
 
@@ -170,7 +172,7 @@ def _quad_simulated(array, index):
 
 
 #: ``quad_at(array, index)``: the ``QUAD`` elements from ``index`` on, in one access of the memory. They must
-#: be aligned by :func:`quad_alignment`. A backend without LLVM's vectors loads them one by one.
+#: be aligned by :func:`quad_alignment`. Where that cannot be had, they are loaded one by one.
 quad_at = _quad_simulated if SIMULATOR else (_quad_at_once() or device(_quad_one_by_one))
 
 
