@@ -51,8 +51,8 @@ def vgg16(mx):
     return vgg16_features(mx)
 
 
-def resnet50(mx, fixed=False):
-    """With ``fixed`` statistics in the batch normalisation, as in the training of detectors."""
+def _stages(mx, x, first, last, fixed=False):
+    """Stages of ResNet-50."""
 
     def unit(x, filters, kernel, stride, name, relu=True):
         pad = (kernel // 2, kernel // 2)
@@ -68,10 +68,11 @@ def resnet50(mx, fixed=False):
         x = mx.sym.BatchNorm(x, fix_gamma=False, eps=2e-5, use_global_stats=fixed, name=name + "_bn")
         return mx.sym.Activation(x, act_type="relu", name=name + "_relu") if relu else x
 
-    x = unit(mx.sym.Variable("data"), 64, 7, 2, "conv0")
-    x = mx.sym.Pooling(x, kernel=(3, 3), stride=(2, 2), pad=(1, 1), pool_type="max", name="pool0")
+    if first == 0:
+        x = unit(x, 64, 7, 2, "conv0")
+        x = mx.sym.Pooling(x, kernel=(3, 3), stride=(2, 2), pad=(1, 1), pool_type="max", name="pool0")
     for stage, (count, filters) in enumerate([(3, 64), (4, 128), (6, 256), (3, 512)], 1):
-        for i in range(count):
+        for i in range(count if first <= stage <= last else 0):
             name = f"stage{stage}_{i}_"
             stride = 2 if stage > 1 and i == 0 else 1
             y = unit(x, filters, 1, stride, name + "a")
@@ -82,10 +83,41 @@ def resnet50(mx, fixed=False):
     return x
 
 
-def faster_rcnn_vgg16(mx):
-    """The test graph: 300 proposals, ROIPooling, two large fully connected layers."""
-    features = vgg16_features(mx)
-    rpn = mx.sym.Convolution(features, kernel=(3, 3), pad=(1, 1), num_filter=512, name="rpn_conv_3x3")
+def resnet50(mx, fixed=False):
+    """With ``fixed`` statistics in the batch normalisation, as in the training of detectors."""
+    return _stages(mx, mx.sym.Variable("data"), 0, 4, fixed)
+
+
+def mobilenet(mx):
+    """MobileNet 1.0 up to its classifier: 13 pairs of a depthwise and a pointwise convolution."""
+
+    def unit(x, filters, kernel, stride, groups, name):
+        x = mx.sym.Convolution(
+            x,
+            kernel=(kernel, kernel),
+            stride=(stride, stride),
+            pad=(kernel // 2, kernel // 2),
+            num_filter=filters,
+            num_group=groups,
+            no_bias=True,
+            name=name,
+        )
+        x = mx.sym.BatchNorm(x, fix_gamma=False, name=name + "_bn")
+        return mx.sym.Activation(x, act_type="relu", name=name + "_relu")
+
+    x = unit(mx.sym.Variable("data"), 32, 3, 2, 1, "conv0")
+    channels = 32
+    filters = [64, 128, 128, 256, 256, 512, 512, 512, 512, 512, 512, 1024, 1024]
+    for i, count in enumerate(filters):
+        x = unit(x, channels, 3, 2 if i in (1, 3, 5, 11) else 1, channels, f"depthwise{i}")
+        x = unit(x, count, 1, 1, 1, f"pointwise{i}")
+        channels = count
+    return x
+
+
+def _proposals(mx, features, channels):
+    """Scores and boxes of the anchors, and the 300 best as ROIs."""
+    rpn = mx.sym.Convolution(features, kernel=(3, 3), pad=(1, 1), num_filter=channels, name="rpn_conv_3x3")
     rpn = mx.sym.Activation(rpn, act_type="relu", name="rpn_relu")
     score = mx.sym.Convolution(rpn, kernel=(1, 1), num_filter=18, name="rpn_cls_score")
     boxes = mx.sym.Convolution(rpn, kernel=(1, 1), num_filter=36, name="rpn_bbox_pred")
@@ -96,10 +128,28 @@ def faster_rcnn_vgg16(mx):
         prob, boxes, mx.sym.Variable("im_info"), feature_stride=16, scales=(8, 16, 32), ratios=(0.5, 1, 2),
         rpn_pre_nms_top_n=6000, rpn_post_nms_top_n=300, threshold=0.7, rpn_min_size=16, name="rois",
     )  # fmt: skip
+    return score, boxes, rois
+
+
+def faster_rcnn_vgg16(mx):
+    """The test graph: 300 proposals, ROIPooling, two large fully connected layers."""
+    features = vgg16_features(mx)
+    score, boxes, rois = _proposals(mx, features, 512)
     x = mx.sym.ROIPooling(features, rois, pooled_size=(7, 7), spatial_scale=1 / 16, name="roi_pool5")
     for i in (6, 7):
         x = mx.sym.FullyConnected(x, num_hidden=4096, name=f"fc{i}")
         x = mx.sym.Activation(x, act_type="relu", name=f"relu{i}")
+    classes = mx.sym.softmax(mx.sym.FullyConnected(x, num_hidden=21, name="cls_score"), name="cls_prob")
+    deltas = mx.sym.FullyConnected(x, num_hidden=84, name="bbox_pred")
+    return mx.sym.Group([score, boxes, rois, classes, deltas])
+
+
+def faster_rcnn_resnet50(mx):
+    """The C4 test graph: three stages of ResNet-50, 300 proposals, the fourth stage on each of them."""
+    features = _stages(mx, mx.sym.Variable("data"), 0, 3)
+    score, boxes, rois = _proposals(mx, features, 512)
+    x = mx.sym.ROIPooling(features, rois, pooled_size=(14, 14), spatial_scale=1 / 16, name="roi_pool")
+    x = mx.sym.Pooling(_stages(mx, x, 4, 4), kernel=(7, 7), global_pool=True, pool_type="avg", name="pool1")
     classes = mx.sym.softmax(mx.sym.FullyConnected(x, num_hidden=21, name="cls_score"), name="cls_prob")
     deltas = mx.sym.FullyConnected(x, num_hidden=84, name="bbox_pred")
     return mx.sym.Group([score, boxes, rois, classes, deltas])
@@ -113,11 +163,30 @@ def resnet50_training(mx):
     return resnet50(mx, fixed=True)
 
 
-NETWORKS = {f.__name__: f for f in (vgg16, resnet50, faster_rcnn_vgg16, vgg16_training, resnet50_training)}
+NETWORKS = {
+    f.__name__: f
+    for f in (
+        vgg16,
+        resnet50,
+        mobilenet,
+        faster_rcnn_vgg16,
+        faster_rcnn_resnet50,
+        vgg16_training,
+        resnet50_training,
+    )
+}
 #: Outputs before any sorting; what comes after may differ where two scores are within rounding. Of training,
 #: the output and the gradient of the last convolution's weight: earlier ones depend on which of two entries
 #: within rounding a pooling window takes, and on which side of 0 one is.
-COMPARED = {"vgg16": 1, "resnet50": 1, "faster_rcnn_vgg16": 2, "vgg16_training": 2, "resnet50_training": 2}
+COMPARED = {
+    "vgg16": 1,
+    "resnet50": 1,
+    "mobilenet": 1,
+    "faster_rcnn_vgg16": 2,
+    "faster_rcnn_resnet50": 2,
+    "vgg16_training": 2,
+    "resnet50_training": 2,
+}
 
 
 # -- one side, in a process of its own -----------------------------------------------------------------------
