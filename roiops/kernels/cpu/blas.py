@@ -14,6 +14,7 @@ from .blas_vector import ACTIVATION, COLUMNS, LANES, ROWS, VECTORS, Emitter
 __all__ = [
     "TimesTransposed",
     "add_product_tile",
+    "add_product_tile_of",
     "aligned",
     "finished_product_tile_of",
     "prefetch_to_read",
@@ -160,28 +161,50 @@ def product_tile_of(
         _product_tile_2(left, left_at, left_step, term_step, panel, panel_at, terms, out, out_at, out_step)
 
 
-@intrinsic
-def add_product_tile(
-    typing, left, left_at, left_step, term_step, panel, panel_at, terms, out, out_at, out_step
+def _add_product_tile(vectors):
+    @intrinsic
+    def add_product_tile(
+        typing, left, left_at, left_step, term_step, panel, panel_at, terms, out, out_at, out_step
+    ):
+        signature = _tile_signature(left, panel, out)
+
+        def generate(context, builder, signature, args):
+            emit = Emitter(context, builder)
+            left, panel, rows = _places(emit, signature, args)
+            _prefetch_rows(emit, rows, vectors * LANES)
+            sums = _sum_tile(emit, (left, args[2], args[3], panel, args[6]), vectors)
+            for i, row in enumerate(rows):
+                for v, value in enumerate(emit.plus(sums[i * vectors : (i + 1) * vectors], row)):
+                    emit.store(value, row, v * LANES)
+            return context.get_dummy_value()
+
+        return signature, generate
+
+    return add_product_tile
+
+
+#: Adds ``left @ panel`` to ``out``, as :func:`product_tile` otherwise. The terms are summed by themselves and
+#: added at the end: a hundred thousand small terms added to one large sum, one after the other, lose a digit
+#: more.
+add_product_tile = _add_product_tile(VECTORS)
+_add_product_tile_1, _add_product_tile_2 = _add_product_tile(1), _add_product_tile(2)
+
+
+@njit
+def add_product_tile_of(
+    vectors, left, left_at, left_step, term_step, panel, panel_at, terms, out, out_at, out_step
 ):
-    """``out += left @ panel``, as :func:`product_tile` otherwise.
-
-    The terms are summed by themselves and added at the end: a hundred thousand small terms added to one large
-    sum, one after the other, lose a digit more.
-    """
-    signature = _tile_signature(left, panel, out)
-
-    def generate(context, builder, signature, args):
-        emit = Emitter(context, builder)
-        left, panel, rows = _places(emit, signature, args)
-        _prefetch_rows(emit, rows)
-        sums = _sum_tile(emit, (left, args[2], args[3], panel, args[6]))
-        for i, row in enumerate(rows):
-            for v, value in enumerate(emit.plus(sums[i * VECTORS : (i + 1) * VECTORS], row)):
-                emit.store(value, row, v * LANES)
-        return context.get_dummy_value()
-
-    return signature, generate
+    """:func:`add_product_tile` of the first so many vectors of the columns."""
+    if vectors == VECTORS:
+        add_product_tile(left, left_at, left_step, term_step, panel, panel_at, terms, out, out_at, out_step)
+    elif vectors == 1:
+        _add_product_tile_1(
+            left, left_at, left_step, term_step, panel, panel_at, terms, out, out_at, out_step
+        )
+    else:
+        _add_product_tile_2(
+            left, left_at, left_step, term_step, panel, panel_at, terms, out, out_at, out_step
+        )
 
 
 def _finished_product_tile(vectors):

@@ -11,7 +11,7 @@ held: output rows are taken in blocks of about ``BLOCK`` bytes.
 import numpy as np
 
 from ..jit import njit, parallel, prange, split
-from . import conv_depthwise
+from . import conv_depthwise, conv_weight
 from .blas_vector import LANES, ROWS, activation
 from .conv_direct import Direct
 from .conv_winograd import NARROW, Winograd
@@ -97,7 +97,7 @@ def _winograd_pays(out_shape, filters, channels, steady):
     vectors = -(-batch * tall * wide // LANES)
     transforms = (1600 if wide <= NARROW else 800) * channels + 400 * filters
     winograd = (
-        vectors * (36 * channels * rows * step + transforms) + (30 if steady else 90) * channels * filters
+        vectors * (36 * channels * rows * step + transforms) + (45 if steady else 90) * channels * filters
     )
     return winograd < direct
 
@@ -285,6 +285,16 @@ def backward_weight(grad_out, data, window, groups, grad_weight):
     """Write the gradient of the weight."""
     if conv_depthwise.is_depthwise(data, groups):
         conv_depthwise.backward_weight(grad_out, data, window, grad_weight)
+        return
+    kernel, stride, dilate, pad = window
+    flat = kernel[0] == 1 and pad[0] == 0 and Forward.finishes(data)
+    # BLAS is faster where there is nothing to unroll, where tiles would be half empty, and for few pixels.
+    unrolled = kernel != (1, 1, 1) and stride == (1, 1, 1) and groups == 1
+    pixels = len(grad_out) * int(np.prod(grad_out.shape[2:]))
+    if flat and unrolled and data.shape[1] >= ROWS and pixels >= 400:
+        conv_weight.steps_of_one(
+            grad_out[:, :, 0], data[:, :, 0], kernel[1:], dilate[1:], pad[1:], grad_weight[:, :, 0]
+        )
         return
     filters, per_group = len(grad_weight) // groups, grad_weight.shape[1]
     matrix = grad_weight.reshape(groups, filters, -1)

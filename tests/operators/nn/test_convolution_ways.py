@@ -1,5 +1,6 @@
 """The fast ways of convolution against the general one in float64, and what fusing adds."""
 
+import numba
 import numpy as np
 import pytest
 
@@ -20,6 +21,13 @@ SHAPES = [
     (1, 4, 17, 19, 8, (5, 2), (3, 3), (1, 2), (2, 0), 1),
     (1, 8, 1, 1, 9, (3, 3), (1, 1), (1, 1), (1, 1), 1),
     (1, 2, 1, 130, 3, (1, 5), (1, 2), (1, 1), (0, 2), 1),
+    # several images in one panel
+    (61, 9, 1, 1, 10, (1, 1), (1, 1), (1, 1), (0, 0), 1),
+    (9, 20, 7, 7, 17, (1, 1), (1, 1), (1, 1), (0, 0), 1),
+    (9, 6, 14, 14, 8, (3, 3), (2, 2), (1, 1), (1, 1), 2),
+    (7, 5, 7, 7, 9, (3, 3), (1, 1), (2, 2), (2, 2), 1),
+    (3, 4, 5, 17, 8, (3, 3), (1, 1), (1, 1), (1, 1), 1),
+    (4, 3, 3, 40, 8, (3, 3), (1, 3), (2, 1), (2, 1), 1),
 ]
 WINOGRAD = [
     (1, 8, 8, 8, 8, (1, 1)),
@@ -29,6 +37,10 @@ WINOGRAD = [
     (3, 64, 37, 50, 24, (1, 1)),
     (1, 16, 101, 203, 16, (1, 1)),
     (1, 300, 75, 60, 33, (0, 0)),
+    (31, 9, 7, 7, 10, (1, 1)),
+    (5, 8, 14, 15, 16, (1, 2)),
+    (50, 3, 3, 2, 9, (1, 1)),
+    (3, 260, 9, 41, 8, (0, 1)),
 ]
 
 
@@ -86,6 +98,49 @@ def test_winograd(shape):
     data, weight = arrays(batch, channels, height, width, filters, (3, 3), 1)
     plain = expected(data, weight, ((3, 3), (1, 1), (1, 1), pad), 1)
     check_finished(conv_winograd.Winograd(pad), data, weight, plain, 1e-5)
+
+
+WEIGHT_GRADIENTS = [
+    (9, 9, 7, 9, 10, (3, 3), (1, 1), (1, 1)),
+    (1, 16, 40, 61, 65, (3, 3), (1, 1), (1, 1)),
+    (3, 8, 5, 40, 49, (1, 5), (1, 2), (2, 0)),
+    (3, 17, 12, 11, 16, (4, 3), (2, 3), (3, 5)),
+    (2, 8, 3, 2000, 8, (2, 2), (1, 1), (0, 1)),
+    (40, 24, 7, 7, 100, (3, 3), (1, 1), (1, 1)),
+]
+
+
+@pytest.mark.parametrize("shape", WEIGHT_GRADIENTS, ids=str)
+def test_the_gradient_of_the_weight(shape):
+    batch, channels, height, width, filters, kernel, dilate, pad = shape
+    data, weight = arrays(batch, channels, height, width, filters, kernel, 1)
+    window = tuple((0 if i == 3 else 1, *v) for i, v in enumerate((kernel, (1, 1), dilate, pad)))
+    head = np.float32(RNG.normal(size=expected(data, weight, (kernel, (1, 1), dilate, pad), 1).shape))
+    out, right = np.full(weight[:, :, None].shape, np.nan, np.float32), np.empty(weight[:, :, None].shape)
+    conv.backward_weight(head[:, :, None], data[:, :, None], window, 1, out)
+    conv.backward_weight(np.float64(head)[:, :, None], np.float64(data)[:, :, None], window, 1, right)
+    np.testing.assert_allclose(out, right, rtol=0, atol=1e-6 * np.abs(right).max())
+
+
+@pytest.mark.parametrize("images", [(3, 64, 7, 7), (2, 260, 20, 45), (30, 16, 19, 40)], ids=str)
+def test_the_number_of_threads_does_not_show(images):
+    data, weight = arrays(*images, 24, (3, 3), 1)
+    ones, zeros = np.ones(40, np.float32), np.zeros(40, np.float32)
+    before = numba.get_num_threads()
+    for make in (
+        lambda: conv_winograd.Winograd((1, 1)),
+        lambda: conv_direct.Direct((3, 3), (1, 1), (1, 1), (1, 1), 1),
+    ):
+        results = []
+        try:
+            for threads in {1, before}:
+                numba.set_num_threads(threads)
+                out = np.empty((len(data), 24, *data.shape[2:]), np.float32)
+                make()(data, weight, ones, zeros, conv.activation(), None, out)
+                results.append(out)
+        finally:
+            numba.set_num_threads(before)
+        np.testing.assert_array_equal(results[0], results[-1])
 
 
 def test_winograd_sees_every_change_of_the_weight():
