@@ -27,6 +27,7 @@ from numba.core.caching import FunctionCache
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler
 from numba.core.registry import CPUDispatcher
+from numba.core.types import unliteral
 
 __all__ = ["inner", "njit", "num_threads", "parallel", "prange", "split"]
 
@@ -135,6 +136,10 @@ class _InnerCompiler(Compiler):
 
 class _Inner(CPUDispatcher):
     """What :func:`inner` makes. A call from Python compiles an ordinary function for that."""
+
+    def get_call_template(self, args, kws):
+        # Once for a type, not again for each literal number that it is called with.
+        return super().get_call_template([*map(unliteral, args)], kws)
 
     def add_overload(self, cres):
         self.overloads[tuple(cres.signature.args)] = cres

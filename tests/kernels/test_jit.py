@@ -45,7 +45,7 @@ def quarter(x):
     return half(half(x))
 
 
-@njit
+@numba.njit  # without a cache, which would spare the inner functions
 def quarters(values):
     total = values[0] - values[0]
     for x in values:

@@ -108,19 +108,19 @@ def _starts(rois, image, near, rules, scale, bins, ratio, extent):
 
 
 @inner
-def _fill_axis(r, rois, near, rules, scale, ratio, extent, valid, start, table):
+def _fill_axis(r, rois, near, rules, scale, bins, ratio, extent, valid, start, table):
     """Row ``r`` of the table of one axis; ``near`` is the column of its first coordinate."""
     at, pixel, weight = table
     still = type(scale)(0)
-    here, at[r, 0] = start[r], start[r]
+    row = r * (bins + 1)
+    here, at[row] = start[r], start[r]
     low, length = still, still
     if valid:
         low, length = geometry.frame(rules, rois[r, near], rois[r, near + 2], scale)
-    bins = at.shape[1] - 1
     for i in range(bins):
         if valid:
             here += geometry.bin_taps(rules, low, length, bins, i, ratio, extent, still, pixel, weight, here)
-        at[r, i + 1] = here
+        at[row + i + 1] = here
 
 
 @inner
@@ -149,14 +149,17 @@ def _sorted(image, top, images, height):
     ``order`` sorts the ROIs by image, then from top to bottom: neighbours in it share pixels. Those of image
     ``n`` are ``order[image_at[n] : image_at[n + 1]]``; those before ``image_at[0]`` are to be ignored.
     """
-    # A counting sort, because NumPy's takes seconds to compile. Where nothing is touched, top may be height.
+    # A counting sort, because NumPy's takes seconds to compile, and no slices. Where nothing is touched, top
+    # may be height.
     rows = height + 1
     at = np.zeros((images + 1) * rows + 1, np.int64)
     for r in range(image.size):
         at[(image[r] + 1) * rows + top[r] + 1] += 1
     for k in range(1, at.size):
         at[k] += at[k - 1]
-    image_at = at[rows::rows].copy()
+    image_at = np.empty(images + 1, np.int64)
+    for n in range(images + 1):
+        image_at[n] = at[(n + 1) * rows]
     order = np.empty(image.size, np.int64)
     for r in range(image.size):
         place = (image[r] + 1) * rows + top[r]
@@ -165,52 +168,50 @@ def _sorted(image, top, images, height):
     return order, image_at
 
 
-@njit
+@inner
 def _room(rois, rules, scale, ratio, images, size, pooled):
     """Empty tables of both axes, and where the rows of each begin."""
     image = _images(rois, images)
     start_y = _starts(rois, image, 2, rules, scale, pooled[0], ratio[0], size[0])
     start_x = _starts(rois, image, 1, rules, scale, pooled[1], ratio[1], size[1])
-    at_y = np.empty((image.size, pooled[0] + 1), np.int64)
-    at_x = np.empty((image.size, pooled[1] + 1), np.int64)
+    at_y = np.empty(image.size * (pooled[0] + 1), np.int64)
+    at_x = np.empty(image.size * (pooled[1] + 1), np.int64)
     y = at_y, np.empty(start_y[-1], np.int64), np.empty(start_y[-1], rois.dtype)
     x = at_x, np.empty(start_x[-1], np.int64), np.empty(start_x[-1], rois.dtype)
     return image, start_y, start_x, y, x
 
 
 @inner
-def _fill_part(part, parts, rois, rules, scale, ratio, size, image, start_y, start_x, y, x):
+def _fill_part(part, parts, rois, rules, scale, ratio, size, pooled, image, start_y, start_x, y, x):
     for r in range(part * image.size // parts, (part + 1) * image.size // parts):
         valid = image[r] >= 0
-        _fill_axis(r, rois, 2, rules, scale, ratio[0], size[0], valid, start_y, y)
-        _fill_axis(r, rois, 1, rules, scale, ratio[1], size[1], valid, start_x, x)
+        _fill_axis(r, rois, 2, rules, scale, pooled[0], ratio[0], size[0], valid, start_y, y)
+        _fill_axis(r, rois, 1, rules, scale, pooled[1], ratio[1], size[1], valid, start_x, x)
 
 
 @parallel
-def _fill(parts, rois, rules, scale, ratio, size, image, start_y, start_x, y, x):
+def _fill(parts, rois, rules, scale, ratio, size, pooled, image, start_y, start_x, y, x):
     for part in prange(parts):
-        _fill_part(np.int64(part), parts, rois, rules, scale, ratio, size, image, start_y, start_x, y, x)
+        _fill_part(
+            np.int64(part), parts, rois, rules, scale, ratio, size, pooled, image, start_y, start_x, y, x
+        )
 
 
-@njit
-def _finish(image, images, height, y, x):
-    at_y, pixel_y, weight_y = y
-    at_x, pixel_x, weight_x = x
-    y = at_y.reshape(-1), pixel_y, weight_y
-    x = at_x.reshape(-1), pixel_x, weight_x
-    bins = at_y.shape[1] - 1
+@inner
+def _order(image, images, height, bins, y):
+    """:func:`_sorted` by the table of the y axis."""
     top = np.empty(image.size, np.int64)
     for r in range(image.size):
         top[r] = span(axis_of(y), r * (bins + 1), bins)[0]
-    order, image_at = _sorted(image, top, images, height)
-    return order, image_at, y, x
+    return _sorted(image, top, images, height)
 
 
 @njit
 def _build_alone(rois, rules, scale, ratio, images, size, pooled):
     image, start_y, start_x, y, x = _room(rois, rules, scale, ratio, images, size, pooled)
-    _fill_part(0, 1, rois, rules, scale, ratio, size, image, start_y, start_x, y, x)
-    return _finish(image, images, size[0], y, x)
+    _fill_part(0, 1, rois, rules, scale, ratio, size, pooled, image, start_y, start_x, y, x)
+    order, image_at = _order(image, images, size[0], pooled[0], y)
+    return order, image_at, y, x
 
 
 def build(rois, rules, scale, ratio, images, height, width, pooled_h, pooled_w):
@@ -220,8 +221,9 @@ def build(rois, rules, scale, ratio, images, height, width, pooled_h, pooled_w):
     if threads == 1:
         return _build_alone(rois, rules, scale, ratio, images, size, pooled)
     image, start_y, start_x, y, x = _room(rois, rules, scale, ratio, images, size, pooled)
-    _fill(threads, rois, rules, scale, ratio, size, image, start_y, start_x, y, x)
-    return _finish(image, images, height, y, x)
+    _fill(threads, rois, rules, scale, ratio, size, pooled, image, start_y, start_x, y, x)
+    order, image_at = _order(image, images, height, pooled_h, y)
+    return order, image_at, y, x
 
 
 @inner
