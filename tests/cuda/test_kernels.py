@@ -49,12 +49,21 @@ def test_repeats_to_the_last_bit(label):
 
 
 @pytest.mark.parametrize("label", FEW)
-def test_the_cut_of_the_work_does_not_matter(label, monkeypatch):
+@pytest.mark.parametrize("tile", [(3, 2), (1, 1)])
+def test_the_cut_of_the_work_does_not_matter(label, tile, monkeypatch):
     name, params, arrays, head = CASES[label]
     expected = results(invoke(name, params, arrays), head)
     monkeypatch.setattr(runtime, "MOST_BLOCKS", 1)
     sizes = tiles.Sizes(
-        tile_h=3, tile_w=2, channels=3, max_channels=1, bins=2, each=1, room=7, threads=2, blocks=1
+        tile_h=tile[0],
+        tile_w=tile[1],
+        channels=3,
+        max_channels=1,
+        bins=2,
+        each=1,
+        room=7,
+        threads=2,
+        blocks=1,
     )
     monkeypatch.setattr(tiles, "SIZES", sizes)
     monkeypatch.setattr(roi_average, "_TABLE_BYTES", 1)  # one ROI at a time

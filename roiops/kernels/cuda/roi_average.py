@@ -293,8 +293,9 @@ def backward_kernel(name, accumulate, sizes):
                     r = found[place]
                     of_y = r * (pooled_h + pooled_w)
                     of_x = of_y + pooled_h
-                    if thread < 4:
-                        edges[thread] = 0 if thread % 2 else pooled_h + pooled_w
+                    if thread == 0:
+                        edges[0] = edges[2] = pooled_h + pooled_w
+                        edges[1] = edges[3] = 0
                     cuda.syncthreads()
                     find_bins(spans, of_y, first_i, stop_i, top, tile_h, thread, edges, 0)
                     find_bins(spans, of_x, first_j, stop_j, left, tile_w, thread, edges, 2)

@@ -171,8 +171,8 @@ def backward_kernel(rules, name, accumulate, sizes):
                         cosine, sine, centre_x, centre_y, height, width
                     )
                     # Bins visit different numbers of samples; a lattice of the most of them holds all.
-                    if thread < 2:
-                        most[thread] = 0
+                    if thread == 0:
+                        most[0] = most[1] = 0
                     cuda.syncthreads()
                     for k in range(thread, pooled_h + pooled_w, threads):
                         if k < pooled_h:
