@@ -26,6 +26,11 @@ def _fill_plain(flat, start, image_step, step, channels, found, count, panel):
     for s in range(count):
         stretch = found[s]
         first, run = start + stretch.image * image_step + stretch.x, stretch.run
+        if run == COLUMNS:  # as most are: a known number of copies is faster
+            for c in range(channels):
+                for i in range(0, COLUMNS, LANES):
+                    copy_vector(flat, first + c * step + i, panel, c * COLUMNS + i)
+            continue
         for c in range(channels):
             copy_run(flat, first + c * step, panel, c * COLUMNS + stretch.column, run)
 
