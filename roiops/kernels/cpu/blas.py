@@ -148,7 +148,7 @@ product_tile = _product_tile(VECTORS)
 _product_tile_1, _product_tile_2 = _product_tile(1), _product_tile(2)
 
 
-@njit
+@njit(forceinline=True)
 def product_tile_of(
     vectors, left, left_at, left_step, term_step, panel, panel_at, terms, out, out_at, out_step
 ):
@@ -190,7 +190,7 @@ add_product_tile = _add_product_tile(VECTORS)
 _add_product_tile_1, _add_product_tile_2 = _add_product_tile(1), _add_product_tile(2)
 
 
-@njit
+@njit(forceinline=True)
 def add_product_tile_of(
     vectors, left, left_at, left_step, term_step, panel, panel_at, terms, out, out_at, out_step
 ):
