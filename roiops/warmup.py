@@ -62,13 +62,14 @@ def warmup(*operators: str, dtypes=("float32",), ctx: Context | None = None) -> 
 
 
 def _internal(name: str) -> str:
-    known = get(name.replace("contrib.", "_contrib_")).name
-    if known not in _EXAMPLES:
-        words = [public_name(each) for each in _EXAMPLES]
-        raise ParamError(
-            f"warmup: {name!r} is not an ROI operator{nearest(name, words)} (they are: {', '.join(words)})"
-        )
-    return known
+    wanted = get(name.replace("contrib.", "_contrib_"))
+    for known in _EXAMPLES:
+        if get(known) is wanted:  # under whichever of its names
+            return known
+    words = [public_name(each) for each in _EXAMPLES]
+    raise ParamError(
+        f"warmup: {name!r} is not an ROI operator{nearest(name, words)} (they are: {', '.join(words)})"
+    )
 
 
 def _run(name, params, boxes, dtype, ctx):

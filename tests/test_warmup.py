@@ -23,6 +23,11 @@ def test_every_roi_operator_is_known():
     }  # fmt: skip
 
 
+def test_an_operator_goes_by_all_its_names():
+    for name in ("PSROIPooling", "contrib.PSROIPooling", "_contrib_PSROIPooling"):
+        assert list(roiops.warmup(name)) == ["PSROIPooling"]
+
+
 def test_other_operators():
     with pytest.raises(ParamError, match="warmup: 'Convolution' is not an ROI operator"):
         roiops.warmup("Convolution")
