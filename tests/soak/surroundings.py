@@ -1,5 +1,6 @@
 """A cache folder that cannot be written, a full disk, damaged cache files, Ctrl-C, memory that runs out."""
 
+import ctypes
 import os
 import resource
 import shutil
@@ -28,11 +29,15 @@ print("right")
 """
 
 
-def _python(code: str, *, environment=None, before=None, seconds=240) -> subprocess.CompletedProcess:
+def _python(
+    code: str, *, environment=None, before=None, folder=None, seconds=240
+) -> subprocess.CompletedProcess:
+    """Run ``code``; what lies in ``folder`` is what it imports first."""
     return subprocess.run(
         [sys.executable, "-W", "error", "-c", code],
         env={**os.environ, **(environment or {})},
         preexec_fn=before,
+        cwd=folder,
         capture_output=True,
         text=True,
         timeout=seconds,
@@ -45,20 +50,21 @@ def _expect(done, text: str, what: str) -> None:
 
 
 def _unwritable_copy(folder: Path) -> dict[str, str]:
-    """A copy of the package in a folder that nobody but root may write, and a home that is none."""
+    """A copy of the package in a folder that cannot be written, and a home that is not there."""
     shutil.copytree(PACKAGE, folder / "roiops", ignore=shutil.ignore_patterns("__pycache__"))
-    os.chmod(folder, 0o755)
-    for path in folder.rglob("*"):
+    for path in (*folder.rglob("*"), folder):
         os.chmod(path, 0o555 if path.is_dir() else 0o444)
-    return {"PYTHONPATH": str(folder), "HOME": "/nonexistent", "XDG_CACHE_HOME": "/nonexistent/cache"}
+    home = str(folder / "home")
+    return {"HOME": home, "XDG_CACHE_HOME": f"{home}/cache"}
 
 
-def _become_nobody() -> None:
-    """Root may write anywhere, so it is not root that tries."""
+def _obey_permissions() -> None:
+    """Root may write anywhere: take that right from the program that is started next."""
+    drop_from_bounding_set, override, read_and_search = 24, 1, 2
     if os.getuid() == 0:
-        os.setgroups([])
-        os.setgid(65534)
-        os.setuid(65534)
+        for right in (override, read_and_search):
+            if ctypes.CDLL(None).prctl(drop_from_bounding_set, right, 0, 0, 0):
+                raise PermissionError("cannot give up root's rights")
 
 
 def _no_room_on_disk() -> None:
@@ -71,9 +77,11 @@ def cache_folders(seed: int):
 
     def read_only(folder: Path) -> None:
         environment = _unwritable_copy(folder)
-        _expect(
-            _python(ONE_CALL, environment=environment, before=_become_nobody), "right", "read-only folder"
-        )
+        code = ONE_CALL + "print(mx.__file__)"
+        done = _python(code, environment=environment, before=_obey_permissions, folder=folder)
+        _expect(done, f"right\n{folder}", "read-only folder")
+        if list(folder.rglob("*.nb?")):
+            raise AssertionError("a folder that cannot be written was written to")
 
     def full_disk(folder: Path) -> None:
         done = _python(ONE_CALL, environment={"NUMBA_CACHE_DIR": str(folder)}, before=_no_room_on_disk)
