@@ -85,7 +85,7 @@ def main():
             )
             with tempfile.TemporaryDirectory() as cache:
                 cold, rest = ask(script, threads, cache)
-                cached = statistics.median(ask(script, threads, cache)[0] for _ in range(3))
+                cached = statistics.median(ask(script, threads, cache)[0] for _ in range(7))
             rows.append({"operator": name, "threads": threads, "cold": cold, "rest": rest, "cached": cached})
             print(rows[-1], flush=True)
         with tempfile.TemporaryDirectory() as cache:
