@@ -185,10 +185,10 @@ def inspect_model(symbol, params=None, shapes: dict[str, tuple] | None = None, *
     order = graph.topological_order(symbol.heads)
     supported = _supported(order)
     variables = {node.name: node for node in order if node.is_variable}
-    given = _known_names(shapes or {}, variables, problems)
-    known_shapes = _infer(graph.infer_shapes, supported, given, problems)
-    given = {name: value.dtype for name, value in held.items() if name in variables}
-    known_types = _infer(graph.infer_types, supported, given, problems, np.float32)
+    given_shapes = _known_names(shapes or {}, variables, problems)
+    known_shapes = _infer(graph.infer_shapes, supported, given_shapes, problems)
+    given_types = {name: value.dtype for name, value in held.items() if name in variables}
+    known_types = _infer(graph.infer_types, supported, given_types, problems, np.float32)
 
     def value(node, index=0, name=None):
         unknown = [None] * (index + 1)

@@ -120,7 +120,7 @@ def _prefetch_rows(emit, rows, columns=COLUMNS):
             emit.prefetch(row, min(i, columns - 1), write=True)
 
 
-def _product_tile(vectors):
+def _product_tile(vectors, add=False):
     @intrinsic
     def product_tile(
         typing, left, left_at, left_step, term_step, panel, panel_at, terms, out, out_at, out_step
@@ -132,8 +132,10 @@ def _product_tile(vectors):
             left, panel, rows = _places(emit, signature, args)
             _prefetch_rows(emit, rows, vectors * LANES)
             sums = _sum_tile(emit, (left, args[2], args[3], panel, args[6]), vectors)
-            for k, value in enumerate(sums):
-                emit.store(value, rows[k // vectors], k % vectors * LANES)
+            for i, row in enumerate(rows):
+                values = sums[i * vectors : (i + 1) * vectors]
+                for v, value in enumerate(emit.plus(values, row) if add else values):
+                    emit.store(value, row, v * LANES)
             return context.get_dummy_value()
 
         return signature, generate
@@ -161,33 +163,11 @@ def product_tile_of(
         _product_tile_2(left, left_at, left_step, term_step, panel, panel_at, terms, out, out_at, out_step)
 
 
-def _add_product_tile(vectors):
-    @intrinsic
-    def add_product_tile(
-        typing, left, left_at, left_step, term_step, panel, panel_at, terms, out, out_at, out_step
-    ):
-        signature = _tile_signature(left, panel, out)
-
-        def generate(context, builder, signature, args):
-            emit = Emitter(context, builder)
-            left, panel, rows = _places(emit, signature, args)
-            _prefetch_rows(emit, rows, vectors * LANES)
-            sums = _sum_tile(emit, (left, args[2], args[3], panel, args[6]), vectors)
-            for i, row in enumerate(rows):
-                for v, value in enumerate(emit.plus(sums[i * vectors : (i + 1) * vectors], row)):
-                    emit.store(value, row, v * LANES)
-            return context.get_dummy_value()
-
-        return signature, generate
-
-    return add_product_tile
-
-
 #: Adds ``left @ panel`` to ``out``, as :func:`product_tile` otherwise. The terms are summed by themselves and
 #: added at the end: a hundred thousand small terms added to one large sum, one after the other, lose a digit
 #: more.
-add_product_tile = _add_product_tile(VECTORS)
-_add_product_tile_1, _add_product_tile_2 = _add_product_tile(1), _add_product_tile(2)
+add_product_tile = _product_tile(VECTORS, add=True)
+_add_product_tile_1, _add_product_tile_2 = _product_tile(1, add=True), _product_tile(2, add=True)
 
 
 @njit(forceinline=True)

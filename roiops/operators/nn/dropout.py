@@ -7,7 +7,16 @@ from ...params.nn import DropoutParam
 from ...registry import register
 from .dense import DenseOperator, FloatProperty
 
-__all__ = ["DropoutOp", "DropoutProp"]
+__all__ = ["DropoutOp", "DropoutProp", "draw_mask"]
+
+
+def draw_mask(mask, p) -> None:
+    """Fill ``mask`` with factors: 0 for a fraction ``p`` of them, for the others what makes up for those."""
+    keep = 1 - p
+    draws = random.generator().random(mask.shape, dtype=mask.dtype)
+    np.less(draws, keep, out=mask, casting="unsafe")
+    if keep > 0:
+        mask *= 1 / keep
 
 
 class DropoutOp(DenseOperator):
@@ -19,11 +28,7 @@ class DropoutOp(DenseOperator):
             return
         if mask is None:
             mask = self.scratch("mask", self.mask_shape(data.shape), data.dtype)
-        keep = 1 - self.params.p
-        draws = random.generator().random(mask.shape, dtype=data.dtype)
-        np.less(draws, keep, out=mask, casting="unsafe")
-        if keep > 0:
-            mask *= 1 / keep
+        draw_mask(mask, self.params.p)
         np.multiply(data, mask, out=out)
 
     def gradient(self, ctx, out_grad, in_data, out_data, in_grad, aux):

@@ -2,11 +2,11 @@
 
 import numpy as np
 
-from ... import random
 from ...kernels.cpu import recurrent
 from ...params.nn import RNNParam
 from ...registry import register
 from .dense import DenseOperator, FloatProperty
+from .dropout import draw_mask
 
 __all__ = ["RNNOp", "RNNProp"]
 
@@ -44,14 +44,10 @@ class RNNOp(DenseOperator):
         return ctx.is_train and self.params.drops
 
     def _draw_masks(self, out, masks):
-        """Factors on what goes from each layer to the next: 0, or what makes up for those."""
-        keep = 1 - self.params.p
+        """Factors on what goes from each layer to the next."""
         if masks is None:
             masks = self.scratch("masks", (self.params.num_layers - 1, *out.shape), out.dtype)
-        draws = random.generator().random(masks.shape, dtype=out.dtype)
-        np.less(draws, keep, out=masks, casting="unsafe")
-        if keep > 0:
-            masks *= 1 / keep
+        draw_mask(masks, self.params.p)
         return masks
 
 
