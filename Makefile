@@ -4,6 +4,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+ARCHIVED := examples/archived/shapes-symbol.json
 PYTEST := $(BIN)/python -m pytest
 
 .DEFAULT_GOAL := help
@@ -20,6 +21,9 @@ $(STAMP): pyproject.toml setup.py
 
 demo: $(STAMP) ## set up, run the main job, say where the picture is
 	$(BIN)/python examples/demo.py
+	@echo
+	@echo "The same detector as a model that MXNet saved; try:"
+	@echo "  $(BIN)/roiops inspect $(ARCHIVED) --shape data=1,3,128,128 --shape im_info=1,3"
 
 test: $(STAMP) lint ## lint, then the whole default test suite
 	$(PYTEST) -n 2 --dist loadfile

@@ -175,7 +175,7 @@ def draw(
     try:
         from matplotlib.figure import Figure
     except ImportError:
-        raise MXNetError("explain: drawing needs matplotlib (pip install 'roiops[viz]')") from None
+        raise MXNetError("explain: drawing needs matplotlib (pip install matplotlib)") from None
 
     roi = _checked(roi, shape, pooled_size)
     same = {} if names else distinct()

@@ -47,7 +47,7 @@ def imdecode(buf, flag=1, to_rgb=True) -> nd.NDArray:
     try:
         from PIL import Image, UnidentifiedImageError
     except ImportError:
-        raise MXNetError("image: needs Pillow to read images: pip install 'roiops[examples]'") from None
+        raise MXNetError("image: needs Pillow to read images: pip install pillow") from None
     raw = buf.asnumpy().tobytes() if isinstance(buf, nd.NDArray) else bytes(buf)
     try:
         with Image.open(io.BytesIO(raw)) as image:

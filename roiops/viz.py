@@ -111,7 +111,7 @@ class Dot:
             import graphviz
         except ImportError:
             raise MXNetError(
-                "plot_network: rendering needs the graphviz package (pip install 'roiops[viz]') and the dot "
+                "plot_network: rendering needs the graphviz package (pip install graphviz) and the dot "
                 "program; save() writes the source without them"
             ) from None
         source = graphviz.Source(self.source, filename=filename or self.name, format=self.format)

@@ -42,6 +42,40 @@ def test_python_blocks_run(page, tmp_path):
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+def makefile() -> dict[str, str]:
+    """The variables of the Makefile, with one another put in."""
+    values = dict(re.findall(r"^(\w+) [:?]= (.*)$", (ROOT / "Makefile").read_text(), re.M))
+    for name in values:
+        while "$(" in values[name]:
+            values[name] = re.sub(r"\$\((\w+)\)", lambda m: values[m[1]], values[name])
+    return values
+
+
+def test_readme_says_how_the_command_is_reached_before_it_uses_it():
+    environment = makefile()["BIN"]
+    for page in ("README.md", "docs/archived_models.md"):
+        text = (ROOT / page).read_text()
+        first = min(m.start() for m in re.finditer(r"^roiops ", text, re.M))
+        assert f". {environment}/activate" in text[:first], page
+
+
+def test_the_command_that_make_demo_proposes_runs(tmp_path):
+    recipe = re.search(r"^demo:.*\n((?:\t.*\n)+)", (ROOT / "Makefile").read_text(), re.M)[1]
+    proposed = re.search(r"echo \"  \$\(BIN\)/roiops (.*)\"$", recipe.strip().splitlines()[-1])[1]
+    proposed = proposed.replace("$(ARCHIVED)", str(ROOT / makefile()["ARCHIVED"]))
+    command = [sys.executable, "-m", "roiops", *proposed.split()]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "_contrib_ROIAlign" in done.stdout
+
+
+def test_no_page_or_message_installs_roiops_from_an_index():
+    """There is no release: what can be installed is a checkout or a wheel."""
+    sources = [*PAGES, ROOT / "Makefile", *(ROOT / "roiops").rglob("*.py"), *(ROOT / "examples").rglob("*.*")]
+    wrong = [p for p in sources if p.suffix in (".md", ".py", "") and re.search(r"roiops\[\w", p.read_text())]
+    assert not wrong
+
+
 def anchors(page: Path) -> set[str]:
     text = BLOCK.sub("", page.read_text())
     found = re.findall(r"^#+ +(.*)$", text, re.M)

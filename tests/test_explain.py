@@ -101,5 +101,5 @@ except MXNetError as error:
     print(error)
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "explain: drawing needs matplotlib (pip install 'roiops[viz]')"
+    assert done.stdout.strip() == "explain: drawing needs matplotlib (pip install matplotlib)"
     assert issubclass(DataError, MXNetError)

@@ -63,8 +63,8 @@ def _pillow():
         import PIL.ImageDraw
     except ImportError:
         raise MXNetError(
-            "images need Pillow, which is not installed: pip install 'roiops[examples]' (or pillow); "
-            "an array in a .npy file needs neither"
+            "images need Pillow, which is not installed: pip install pillow; "
+            "an array in a .npy file does without"
         ) from None
     return PIL.Image
 

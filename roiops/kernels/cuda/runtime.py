@@ -58,7 +58,7 @@ QUAD = 4
 
 SIMULATOR = os.environ.get("NUMBA_ENABLE_CUDASIM", "0") not in ("", "0")
 
-_INSTALL = "install roiops[cuda13] or roiops[cuda12], to match the driver's CUDA version"
+_INSTALL = "pip install 'numba-cuda[cu13]' or 'numba-cuda[cu12]', to match the driver's CUDA version"
 
 
 def _backend():
