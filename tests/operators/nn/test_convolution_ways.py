@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import roiops as mx
-from roiops.kernels.cpu import conv, conv_direct, conv_winograd
+from roiops.kernels.cpu import conv, conv_pointwise, conv_shifted, conv_winograd
 from roiops.kernels.cpu.blas import TimesTransposed
 
 RNG = np.random.default_rng(5)
@@ -84,12 +84,29 @@ def arrays(batch, channels, height, width, filters, kernel, groups):
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
-def test_direct(shape):
+def test_shifted(shape):
     batch, channels, height, width, filters, kernel, stride, dilate, pad, groups = shape
     data, weight = arrays(batch, channels, height, width, filters, kernel, groups)
     window = kernel, stride, dilate, pad
-    way = conv_direct.Direct(*window, groups)
+    way = conv_shifted.Shifted(*window, groups)
     check_finished(way, data, weight, expected(data, weight, window, groups), 1e-6)
+
+
+POINTWISE = [
+    (1, 16, 13, 50, 16, (1, 1), 1),
+    (2, 64, 20, 21, 24, (2, 2), 1),
+    (2, 12, 20, 21, 27, (3, 1), 3),
+    (61, 9, 1, 1, 10, (1, 1), 1),
+    (9, 20, 7, 7, 17, (1, 1), 1),
+]
+
+
+@pytest.mark.parametrize("shape", POINTWISE, ids=str)
+def test_pointwise(shape):
+    batch, channels, height, width, filters, stride, groups = shape
+    data, weight = arrays(batch, channels, height, width, filters, (1, 1), groups)
+    right = expected(data, weight, ((1, 1), stride, (1, 1), (0, 0)), groups)
+    check_finished(conv_pointwise.Pointwise(stride, groups), data, weight, right, 1e-6)
 
 
 @pytest.mark.parametrize("shape", WINOGRAD, ids=str)
@@ -129,7 +146,7 @@ def test_the_number_of_threads_does_not_show(images):
     before = numba.get_num_threads()
     for make in (
         lambda: conv_winograd.Winograd((1, 1)),
-        lambda: conv_direct.Direct((3, 3), (1, 1), (1, 1), (1, 1), 1),
+        lambda: conv_shifted.Shifted((3, 3), (1, 1), (1, 1), (1, 1), 1),
     ):
         results = []
         try:
