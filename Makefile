@@ -41,10 +41,10 @@ test-slow: $(STAMP) ## the long checks
 	$(PYTEST) -m slow
 
 ptx: ## compile every CUDA kernel for three GPU generations; needs no GPU (installs the compilers)
-	$(PYTHON) tools/ptx_check.py
+	$(PYTHON) verify/ptx_check.py
 
 soak: $(STAMP) ## hostile boxes, damaged files, threads, forks, Ctrl-C, memory: at most 30 minutes
-	$(BIN)/python tools/soak.py
+	$(BIN)/python verify/soak.py
 
 bench: $(STAMP) ## every benchmark beside its peers (installs them), and the page of results; about an hour
 	$(BIN)/python benchmarks/run.py
@@ -61,9 +61,9 @@ package: $(STAMP) ## build wheel and sdist, and use each in an empty environment
 	$(BIN)/python tools/check_package.py
 
 golden: $(STAMP) ## make the golden files again from the real peers (installs them)
-	$(PYTHON) tools/peers.py mxnet torch onnx gluoncv
-	$(BIN)/python tools/golden/make.py
-	$(BIN)/python tools/check_model_zoo.py --golden
+	$(PYTHON) verify/peers.py mxnet torch onnx gluoncv
+	$(BIN)/python verify/golden/make.py
+	$(BIN)/python verify/check_model_zoo.py --golden
 	$(BIN)/python tools/make_archived_example.py
 
 clean: ## remove the environment and build products

@@ -1,6 +1,6 @@
 """What the executor costs beside the arithmetic, and the memory of a long chain.
 
-    python benchmarks/executor.py            # with real MXNet, if tools/peers.py has set it up
+    python benchmarks/executor.py            # with real MXNet, if verify/peers.py has set it up
     python benchmarks/executor.py --no-peer
 
 A graph of 1,000 additions of arrays of one element is run forward and its result read back, in turn with

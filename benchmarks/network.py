@@ -5,7 +5,7 @@
 
 Both sides run the same symbol code in processes of their own, with the same weights and as many threads, and
 take turns, one pass each: forward, or forward and backward to the gradients of all weights. Their results
-must agree before anything is timed. tools/peers.py sets up MXNet. The result is written to
+must agree before anything is timed. verify/peers.py sets up MXNet. The result is written to
 benchmarks/results/network.{json,md}.
 """
 
@@ -351,7 +351,7 @@ def main():
         work(*options.worker)
         return
     if not PEER.exists():
-        raise SystemExit("MXNet is not there; tools/peers.py sets it up")
+        raise SystemExit("MXNet is not there; verify/peers.py sets it up")
     import tempfile
 
     import numba

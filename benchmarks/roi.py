@@ -1,6 +1,6 @@
 """ROI operators beside torchvision, MXNet and onnxruntime, forward and backward, on the same inputs.
 
-    python tools/peers.py torch mxnet onnx      # once
+    python verify/peers.py torch mxnet onnx      # once
     python benchmarks/roi.py                    # writes benchmarks/results/roi.{json,md}
 
 Every peer runs in an interpreter of its own. For each row the outputs are compared first; then roiops and
@@ -27,7 +27,7 @@ from machine import processor
 from roi_workloads import WORKLOADS, operators
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path[:0] = [str(ROOT), str(ROOT / "tools")]
+sys.path[:0] = [str(ROOT), str(ROOT / "verify")]
 
 import peers  # noqa: E402
 

@@ -33,7 +33,7 @@ def main() -> None:
     chosen = [] if args.report else args.only or list(PEERS)
     peers = list(dict.fromkeys(name for each in chosen for name in PEERS[each]))
     if peers:
-        subprocess.run([sys.executable, ROOT / "tools" / "peers.py", *peers], check=True)
+        subprocess.run([sys.executable, ROOT / "verify" / "peers.py", *peers], check=True)
     for name in chosen:
         subprocess.run([sys.executable, ROOT / "benchmarks" / f"{name}.py"], check=True)
     subprocess.run([sys.executable, ROOT / "benchmarks" / "report.py"], check=True)

@@ -1,18 +1,33 @@
 """Region-of-interest operators of every framework, and the MXNet-style graph around them, on numba."""
 
-from . import context, errors, params, registry  # noqa: I001  (operators register before anything asks for them)
-from . import operators
-from . import ndarray, symbol
-from . import executor, operator, random, test_utils, testing, viz
-from . import callback, initializer, io, lr_scheduler, metric, model, module, monitor, optimizer
-from . import archive, base, contrib, image
+import sys as _sys
+
+from . import (
+    context,
+    errors,
+    graph,
+    models,
+    mxnet,
+    ndarray,
+    operators,
+    params,
+    random,
+    registry,
+    testing,
+    training,
+    viz,
+)
 from ._version import __version__
 from .context import Context, cpu, cpu_pinned, current_context, gpu
 from .errors import MXNetError
-from .executor import Executor
+from .graph import executor
+from .graph import functions as symbol
+from .graph import naming as name
+from .graph.executor import Executor
+from .graph.symbol import AttrScope, Symbol
+from .mxnet import base, contrib, model, operator
 from .ndarray import NDArray
-from .symbol import AttrScope, Symbol
-from .symbol import naming as name
+from .training import callback, image, initializer, io, lr_scheduler, metric, module, monitor, optimizer
 from .warmup import warmup
 
 attribute = name
@@ -22,7 +37,38 @@ mod = module
 mon = monitor
 nd = ndarray
 sym = symbol
+test_utils = testing
 visualization = viz
+
+#: MXNet's names of modules: ``mx.metric``, and ``from roiops.metric import Accuracy``, wherever they stand.
+_MXNET_MODULES = (
+    "attribute",
+    "base",
+    "callback",
+    "contrib",
+    "executor",
+    "image",
+    "img",
+    "init",
+    "initializer",
+    "io",
+    "lr_scheduler",
+    "metric",
+    "mod",
+    "model",
+    "module",
+    "mon",
+    "monitor",
+    "name",
+    "nd",
+    "operator",
+    "optimizer",
+    "sym",
+    "symbol",
+    "test_utils",
+    "visualization",
+)
+_sys.modules.update({f"{__name__}.{_name}": globals()[_name] for _name in _MXNET_MODULES})
 
 __all__ = [
     "AttrScope",
@@ -32,7 +78,6 @@ __all__ = [
     "NDArray",
     "Symbol",
     "__version__",
-    "archive",
     "attribute",
     "base",
     "callback",
@@ -44,18 +89,21 @@ __all__ = [
     "errors",
     "executor",
     "gpu",
+    "graph",
     "image",
+    "img",
     "init",
     "initializer",
-    "inspection",
     "io",
     "lr_scheduler",
     "metric",
     "mod",
     "model",
+    "models",
     "module",
     "mon",
     "monitor",
+    "mxnet",
     "name",
     "nd",
     "ndarray",
@@ -69,6 +117,7 @@ __all__ = [
     "symbol",
     "test_utils",
     "testing",
+    "training",
     "visualization",
     "viz",
     "warmup",

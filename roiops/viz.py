@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from . import graph
 from .errors import MXNetError
+from .graph import nodes as graph
 
 __all__ = ["plot_network", "print_summary"]
 

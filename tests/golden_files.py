@@ -1,6 +1,6 @@
 """Read the golden files under tests/golden: what other libraries computed, with their inputs.
 
-``tools/golden/README.md`` describes the files and how they were made.
+``verify/golden/README.md`` describes the files and how they were made.
 """
 
 import json

@@ -8,7 +8,7 @@ import pytest
 from golden_files import GOLDEN, load, names
 
 ROOT = Path(__file__).parent.parent
-SCRIPTS = ROOT / "tools" / "golden"
+SCRIPTS = ROOT / "verify" / "golden"
 CASE_FILES = [*names("roi"), *names("ops"), *names("optimizer")]
 
 

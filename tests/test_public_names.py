@@ -11,7 +11,7 @@ import roiops
 MODULES = sorted(
     module.name
     for module in pkgutil.walk_packages(roiops.__path__, "roiops.")
-    if not module.name.startswith(("roiops.kernels", "roiops._cli", "roiops._version"))
+    if not module.name.startswith(("roiops.kernels", "roiops.cli", "roiops._version"))
 )
 
 

@@ -38,9 +38,9 @@ def test_other_operators():
 def test_both_kernels_are_compiled_where_there_are_threads():
     script = """
 import roiops
-from roiops.kernels.cpu import roi_rotated
+from roiops.kernels.cpu.roi import rotated
 roiops.warmup("contrib.RROIAlign")
-for kernel in roi_rotated._build, roi_rotated._forward, roi_rotated._backward:
+for kernel in rotated._build, rotated._forward, rotated._backward:
     print(len(kernel.serial.overloads), len(kernel.threaded.overloads))
 """
     environment = {**os.environ, "NUMBA_NUM_THREADS": "2"}
@@ -51,9 +51,9 @@ for kernel in roi_rotated._build, roi_rotated._forward, roi_rotated._backward:
 def test_importing_compiles_nothing():
     script = """
 import roiops
-from roiops.kernels.cpu import roi_average, roi_deformable, roi_max, roi_rotated, roi_tables
+from roiops.kernels.cpu.roi import average, deformable, maximum, rotated, tables
 from numba.core.registry import CPUDispatcher
-modules = roi_average, roi_deformable, roi_max, roi_rotated, roi_tables
+modules = average, deformable, maximum, rotated, tables
 for module in modules:
     for name, value in vars(module).items():
         assert not (isinstance(value, CPUDispatcher) and value.overloads), name

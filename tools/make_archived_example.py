@@ -1,6 +1,6 @@
 """Make examples/archived: a small detector in files as MXNet 1.9.1 saves them, and a picture for it.
 
-    python tools/peers.py mxnet
+    python verify/peers.py mxnet
     python tools/make_archived_example.py
 
 The graph is that of examples/rcnn, with MXNet's own ROIAlign in place of ours, which means the same here.

@@ -37,7 +37,7 @@ class OpContext:
 
 
 def kernels(stem: str, device: Context):
-    """The kernel module ``stem`` for a device: ``kernels/cpu/<stem>.py`` or ``kernels/cuda/<stem>.py``."""
+    """The kernel module for a device: ``roi.average`` is ``kernels/cpu/roi/average.py``, or ``cuda``'s."""
     folder = "cuda" if device.is_gpu else "cpu"
     return importlib.import_module(f"..kernels.{folder}.{stem}", __package__)
 

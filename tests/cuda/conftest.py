@@ -34,7 +34,8 @@ def memory_of_nobody(monkeypatch):
 @pytest.fixture(autouse=True)
 def small_blocks(monkeypatch):
     """Blocks of a few threads and few of them, so that every loop over a grid goes round more than once."""
-    from roiops.kernels.cuda import runtime, tiles
+    from roiops.kernels.cuda import runtime
+    from roiops.kernels.cuda.roi import tiles
 
     monkeypatch.setattr(runtime, "MOST_BLOCKS", 3)
     monkeypatch.setattr(runtime, "COPY_THREADS", 5)

@@ -81,7 +81,7 @@ def test_work_is_on_the_stream_of_the_caller(library, monkeypatch):
     queued = []
     launch = runtime.launch
     monkeypatch.setattr(
-        "roiops.kernels.cuda.roi_average.launch",
+        "roiops.kernels.cuda.roi.average.launch",
         lambda *args: (queued.append(runtime.stream_pointer()), launch(*args)),
     )
     align(Tensor(DATA), Tensor(ROIS))

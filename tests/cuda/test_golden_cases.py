@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from calls import agree, from_peer, invoke, results
 
-# Chainer says 0 where nothing was pooled, and its gradient is left out: see tools/golden/README.md.
+# Chainer says 0 where nothing was pooled, and its gradient is left out: see verify/golden/README.md.
 NO_ARGMAX = ("chainer_roi_pooling_2d",)
 
 

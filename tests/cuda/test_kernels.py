@@ -8,7 +8,10 @@ from calls import agree, answers_of_the_cpu, bits_of, channels_last, from_bits, 
 from roi_cases import SEPARABLE
 
 from roiops.errors import DataError, DTypeError
-from roiops.kernels.cuda import number, roi_average, roi_max, runtime, tiles
+from roiops.kernels.cuda import number, runtime
+from roiops.kernels.cuda.roi import average as roi_average
+from roiops.kernels.cuda.roi import maximum as roi_max
+from roiops.kernels.cuda.roi import tiles
 from roiops.kernels.geometry import DIALECTS
 
 CASES = random_cases()

@@ -16,8 +16,8 @@ def layouts_taken(monkeypatch):
         taken.append(layout)
         return before(name, layout)
 
-    for stem in ("roi_average", "roi_max", "roi_deformable", "roi_rotated"):
-        module = runtime.importlib.import_module(f"roiops.kernels.cuda.{stem}")
+    for stem in ("average", "maximum", "deformable", "rotated"):
+        module = runtime.importlib.import_module(f"roiops.kernels.cuda.roi.{stem}")
         monkeypatch.setattr(module, "lanes_for", lanes_for)
         module.forward_kernel.cache_clear()
     return taken

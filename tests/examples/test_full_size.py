@@ -7,7 +7,7 @@ import sys
 import pytest
 from conftest import EXAMPLES
 
-SCRIPT = EXAMPLES.parent / "tools" / "full_size_step.py"
+SCRIPT = EXAMPLES.parent / "verify" / "full_size_step.py"
 
 
 @pytest.mark.slow

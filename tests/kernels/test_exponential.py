@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from roiops.kernels.cpu import loss
-from roiops.kernels.cpu.exponential import exp_below_zero
+from roiops.kernels.cpu.network import loss
+from roiops.kernels.cpu.network.exponential import exp_below_zero
 from roiops.kernels.jit import njit
 
 

@@ -1,4 +1,4 @@
-"""What running damaged graphs found in operators (tools/soak.py), one small case each."""
+"""What running damaged graphs found in operators (verify/soak.py), one small case each."""
 
 import re
 

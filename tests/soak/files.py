@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 
 import roiops as mx
-from roiops import inspection
 from roiops.errors import DTypeError, MXNetError
+from roiops.models import inspection
 
 GOLDEN = Path(__file__).resolve().parent.parent / "golden"
 

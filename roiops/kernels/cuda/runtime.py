@@ -109,7 +109,7 @@ def kernel(real):
     """Decorator of a kernel of 256 threads that computes with ``real`` numbers.
 
     float32 kernels are held to 128 registers a thread, so that a multiprocessor has room for two blocks. That
-    makes nothing spill, which tools/ptx_check.py sees to; in float64 it would.
+    makes nothing spill, which verify/ptx_check.py sees to; in float64 it would.
     """
     return cuda.jit if SIMULATOR or real is np.float64 else cuda.jit(max_registers=128)
 

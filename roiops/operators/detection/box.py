@@ -5,13 +5,34 @@ import math
 import numpy as np
 
 from ...errors import DataError, ParamError, ShapeError
-from ...params import Parameter
-from ...params.detection import BipartiteMatchingParam, BoxDecodeParam, BoxIoUParam, BoxNMSParam
+from ...params import Field, Parameter, enum
 from ...registry import register
 from ..base import Operator, OperatorProperty, kernels
 from .arrays import GradientFree, Result, plain
 
 __all__ = ["BipartiteMatchingProp", "BoxDecodeProp", "BoxEncodeProp", "BoxIoUProp", "BoxNMSProp"]
+
+
+_BOX_FORMAT = enum("corner", "center", codes={0: "corner", "0": "corner", 1: "center", "1": "center"})
+
+
+class BoxNMSParam(Parameter):
+    overlap_thresh = Field(
+        float, 0.5, doc="a box is dropped if it overlaps a better one by more than this IoU"
+    )
+    valid_thresh = Field(float, 0.0, doc="only boxes of a higher score take part")
+    topk = Field(
+        int, -1, doc="how many boxes of highest score take part; -1: all; 0: the input is returned as it is"
+    )
+    coord_start = Field(int, 2, range=(0, None), doc="column of the first of the four coordinates")
+    score_index = Field(int, 1, range=(0, None), doc="column of the score")
+    id_index = Field(int, -1, doc="column of the class; -1: there is none")
+    background_id = Field(int, -1, doc="boxes of this class are dropped, where there is a class column")
+    force_suppress = Field(bool, False, doc="whether boxes of different classes suppress each other")
+    in_format = Field(
+        _BOX_FORMAT, "corner", doc="coordinates of the input: xmin ymin xmax ymax, or x y width height"
+    )
+    out_format = Field(_BOX_FORMAT, "corner", doc="coordinates of the output, likewise")
 
 
 class BoxNMSOp(Operator):
@@ -22,7 +43,7 @@ class BoxNMSOp(Operator):
         batches = math.prod(data.shape[:-2])
         out = Result(out_data[0], req[0], data.shape, data.dtype)
         record = Result(out_data[1], req[1], (*data.shape[:-1], 1), np.dtype(np.int64))
-        kernels("box", ctx.device).nms(
+        kernels("detection.box", ctx.device).nms(
             data.reshape(batches, rows, width),
             np.float32(p.overlap_thresh),
             np.float32(p.valid_thresh),
@@ -46,7 +67,7 @@ class BoxNMSOp(Operator):
         grad = Result(in_grad[0], req[0], in_grad[0].shape, in_grad[0].dtype)
         rows, width = grad.array.shape[-2:]
         batches = math.prod(grad.array.shape[:-2])
-        kernels("box", ctx.device).nms_backward(
+        kernels("detection.box", ctx.device).nms_backward(
             out_grad[0].reshape(batches, rows, width),
             out_data[1].reshape(batches, rows),
             grad.array.reshape(batches, rows, width),
@@ -103,12 +124,18 @@ class BoxNMSProp(OperatorProperty):
         return in_types, [in_types[0], np.dtype(np.int64)], []
 
 
+class BoxIoUParam(Parameter):
+    format = Field(
+        _BOX_FORMAT, "corner", doc="what the coordinates are: xmin ymin xmax ymax, or x y width height"
+    )
+
+
 class BoxIoUOp(GradientFree):
     def forward(self, ctx, in_data, req, out_data, aux):
         lhs, rhs = (plain(a) for a in in_data)
         out = Result(out_data[0], req[0], lhs.shape[:-1] + rhs.shape[:-1], lhs.dtype)
         lhs, rhs = lhs.reshape(-1, 4), rhs.reshape(-1, 4)
-        kernels("box", ctx.device).iou(
+        kernels("detection.box", ctx.device).iou(
             lhs, rhs, self.params.format == "center", out.array.reshape(len(lhs), len(rhs))
         )
         out.store()
@@ -134,6 +161,12 @@ class BoxIoUProp(OperatorProperty):
         return in_shapes, [(*in_shapes[0][:-1], *in_shapes[1][:-1])]
 
 
+class BipartiteMatchingParam(Parameter):
+    is_ascend = Field(bool, False, doc="whether lower scores are better")
+    threshold = Field(float, doc="pairs with a score that is no better than this are not matched")
+    topk = Field(int, -1, doc="a bound on the matches; -1: none. As in MXNet, k lets k + 1 of them through")
+
+
 class BipartiteMatchingOp(GradientFree):
     def forward(self, ctx, in_data, req, out_data, aux):
         data = plain(in_data[0])
@@ -141,7 +174,7 @@ class BipartiteMatchingOp(GradientFree):
         batches = math.prod(data.shape[:-2])
         row = Result(out_data[0], req[0], data.shape[:-1], data.dtype)
         column = Result(out_data[1], req[1], (*data.shape[:-2], columns), data.dtype)
-        kernels("box", ctx.device).bipartite_matching(
+        kernels("detection.box", ctx.device).bipartite_matching(
             data.reshape(batches, rows, columns),
             np.float32(self.params.threshold),
             self.params.is_ascend,
@@ -178,7 +211,7 @@ class BoxEncodeOp(GradientFree):
         shape, dtype = arrays[2].shape, arrays[2].dtype
         targets = Result(out_data[0], req[0], shape, dtype)
         masks = Result(out_data[1], req[1], shape, dtype)
-        bad = kernels("box", ctx.device).encode(*arrays, targets.array, masks.array)
+        bad = kernels("detection.box", ctx.device).encode(*arrays, targets.array, masks.array)
         if bad >= 0:
             batch, row = divmod(bad, shape[1])
             raise DataError(
@@ -220,13 +253,26 @@ class BoxEncodeProp(OperatorProperty):
         return [pair, pair, anchors, refs, means, stds], [anchors, anchors]
 
 
+class BoxDecodeParam(Parameter):
+    std0 = Field(float, 1.0, doc="factor of the first encoded value")
+    std1 = Field(float, 1.0, doc="factor of the second encoded value")
+    std2 = Field(float, 1.0, doc="factor of the third encoded value")
+    std3 = Field(float, 1.0, doc="factor of the fourth encoded value")
+    clip = Field(float, -1.0, doc="upper bound of the logarithmic sizes; 0 or less: none")
+    format = Field(
+        _BOX_FORMAT, "center", doc="coordinates of the anchors: xmin ymin xmax ymax, or x y width height"
+    )
+
+
 class BoxDecodeOp(GradientFree):
     def forward(self, ctx, in_data, req, out_data, aux):
         p = self.params
         data, anchors = (plain(a) for a in in_data)
         out = Result(out_data[0], req[0], data.shape, data.dtype)
         stds = (p.std0, p.std1, p.std2, p.std3)
-        kernels("box", ctx.device).decode(data, anchors, stds, p.clip, p.format == "corner", out.array)
+        kernels("detection.box", ctx.device).decode(
+            data, anchors, stds, p.clip, p.format == "corner", out.array
+        )
         out.store()
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 
 from ...errors import ShapeError
-from ...params.detection import DeformableConvolutionParam, ModulatedDeformableConvolutionParam
+from ...params import Field, Parameter, enum, optional, shape
 from ...registry import register
 from ..base import Operator, OperatorProperty, assign, kernels
 from .arrays import plain
@@ -13,6 +13,21 @@ __all__ = ["DeformableConvolutionProp", "ModulatedDeformableConvolutionProp"]
 # Bytes of gathered columns that are held at a time, and the least positions they are for.
 _TILE_BYTES = 4 << 20
 _LEAST_TILE = 64
+
+
+class DeformableConvolutionParam(Parameter):
+    kernel = Field(shape(2), above=0, doc="kernel size (height, width)")
+    stride = Field(shape((0, 2)), (1, 1), above=0, doc="distance of the windows in y and x")
+    dilate = Field(shape((0, 2)), (1, 1), above=0, doc="distance of a window's undisplaced taps in y and x")
+    pad = Field(shape((0, 2)), (0, 0), range=(0, None), doc="how far windows reach beyond the map in y and x")
+    num_filter = Field(int, range=(1, None), doc="output channels")
+    num_group = Field(int, 1, above=0, doc="groups of channels that are convolved apart from each other")
+    num_deformable_group = Field(
+        int, 1, above=0, doc="groups of input channels with displacements of their own"
+    )
+    workspace = Field(int, 1024, range=(0, None), doc="read from old files; scratch memory is bounded anyway")
+    no_bias = Field(bool, False, doc="whether there is no bias input")
+    layout = Field(optional(enum("NCHW")), None, doc="order of the axes")
 
 
 class DeformableConvolutionOp(Operator):
@@ -38,7 +53,7 @@ class DeformableConvolutionOp(Operator):
     def _tiles(self, ctx, data, offset, out_width):
         """For each tile: its image, its slice of positions, its tables and room for its columns."""
         p = self.params
-        kernel = kernels("deform_conv", ctx.device)
+        kernel = kernels("network.deform_conv", ctx.device)
         window = p.kernel[0] * p.kernel[1]
         rows, positions = data.shape[1] * window, offset.shape[2]
         size = min(positions, max(_LEAST_TILE, _TILE_BYTES // (max(rows, 1) * data.itemsize)))
@@ -75,7 +90,7 @@ class DeformableConvolutionOp(Operator):
     def forward(self, ctx, in_data, req, out_data, aux):
         if req[0] == "null":
             return
-        kernel = kernels("deform_conv", ctx.device)
+        kernel = kernels("network.deform_conv", ctx.device)
         data, offset, mask, weight, bias = self._prepare(in_data)
         out = out_data[0]
         # A product goes straight into rows of the output where these are plain.
@@ -95,7 +110,7 @@ class DeformableConvolutionOp(Operator):
             assign(out, req[0], result)
 
     def backward(self, ctx, out_grad, in_data, out_data, req, in_grad, aux):
-        kernel = kernels("deform_conv", ctx.device)
+        kernel = kernels("network.deform_conv", ctx.device)
         data, offset, mask, weight, bias = self._prepare(in_data)
         grad = plain(out_grad[0]).reshape(*out_grad[0].shape[:2], offset.shape[2])
         groups = self.params.num_deformable_group
@@ -130,6 +145,10 @@ class DeformableConvolutionOp(Operator):
         for target, r, value in zip(self._split(in_grad), self._split(req), results, strict=True):
             if value is not None and r not in (None, "null"):
                 assign(target, r, value.reshape(target.shape))
+
+
+class ModulatedDeformableConvolutionParam(DeformableConvolutionParam):
+    im2col_step = Field(int, 64, above=0, doc="read from old files; images are taken one by one anyway")
 
 
 class ModulatedDeformableConvolutionOp(DeformableConvolutionOp):

@@ -3,13 +3,21 @@
 import numpy as np
 
 from ...errors import DataError, DTypeError
-from ...params.detection import MRCNNMaskTargetParam
+from ...params import Field, Parameter, shape
 from ...registry import register
 from ..base import OperatorProperty, assign, kernels
 from ..roi.base import rules_of
 from .arrays import GradientFree, plain
 
 __all__ = ["MRCNNMaskTargetProp"]
+
+
+class MRCNNMaskTargetParam(Parameter):
+    num_rois = Field(int, range=(0, None), doc="boxes an image has")
+    num_classes = Field(int, above=0, doc="classes, the background not counted")
+    mask_size = Field(shape(2), above=0, doc="size (height, width) of the sampled masks")
+    sample_ratio = Field(int, 2, doc="samples a bin and axis; 0 or less: as many as the bin has pixels")
+    aligned = Field(bool, False, doc="whether coordinates are moved by half a pixel")
 
 
 class MRCNNMaskTargetOp(GradientFree):
@@ -19,7 +27,7 @@ class MRCNNMaskTargetOp(GradientFree):
         images, count = matches.shape
         if req[0] != "null":
             sampled = np.empty((images * count, 1, *p.mask_size), masks.dtype)
-            kernels("roi_average", ctx.device).forward(
+            kernels("roi.average", ctx.device).forward(
                 masks.reshape(images * masks.shape[1], 1, *masks.shape[2:]),
                 self._boxes(ctx, rois, matches, masks.shape[1]),
                 1.0,
@@ -68,8 +76,8 @@ class MRCNNMaskTargetProp(OperatorProperty):
         masks = self.check_shape("gt_masks", in_shapes[1], ("images", "masks", "height", "width"))
         rois = self.check_shape("rois", in_shapes[0], (masks[0], p.num_rois, 4))
         pair = rois[:2]
-        for name, shape in zip(self.arguments[2:], in_shapes[2:], strict=True):
-            pair = self.check_shape(name, shape, pair)
+        for name, given in zip(self.arguments[2:], in_shapes[2:], strict=True):
+            pair = self.check_shape(name, given, pair)
         masks = (pair[0], *masks[1:])
         out = (*pair, p.num_classes, *p.mask_size)
         return [(*pair, 4), masks, pair, pair], [out, out]

@@ -2,13 +2,33 @@
 
 import numpy as np
 
-from ...errors import ShapeError
-from ...params.detection import MultiBoxDetectionParam, MultiBoxPriorParam, MultiBoxTargetParam
+from ...errors import ParamError, ShapeError
+from ...params import Field, Parameter, floats
 from ...registry import register
 from ..base import OperatorProperty, kernels
 from .arrays import GradientFree, Result, computing, plain
 
 __all__ = ["MultiBoxDetectionProp", "MultiBoxPriorProp", "MultiBoxTargetProp"]
+
+
+class MultiBoxPriorParam(Parameter):
+    sizes = Field(floats(), (1.0,), doc="box sizes, as fractions of the image height")
+    ratios = Field(
+        floats(), (1.0,), above=0, doc="box shapes, width to height; the first goes with every size"
+    )
+    clip = Field(bool, False, doc="whether boxes are cut off at the image border")
+    steps = Field(
+        floats(2), (-1.0, -1.0), doc="distance of the box centres in y and x; -1: one cell of the feature map"
+    )
+    offsets = Field(floats(2), (0.5, 0.5), range=(0, 1), doc="where in its cell the centre lies, in y and x")
+
+    def validate(self, operator):
+        if not self.sizes or not self.ratios:
+            raise ParamError(f"{operator}: sizes and ratios must each hold at least one number")
+        if self.steps[0] * self.steps[1] < 0:
+            raise ParamError(
+                f"{operator}: steps must give both step_y and step_x, or neither, got {self.steps}"
+            )
 
 
 class MultiBoxPriorOp(GradientFree):
@@ -18,7 +38,7 @@ class MultiBoxPriorOp(GradientFree):
         p = self.params
         height, width = in_data[0].shape[2:4]
         out = Result(out_data[0], req[0], out_data[0].shape, computing(out_data[0].dtype))
-        kernels("multibox", ctx.device).prior(
+        kernels("detection.multibox", ctx.device).prior(
             height, width, p.sizes, p.ratios, p.steps, p.offsets, p.clip, out.array
         )
         out.store()
@@ -48,6 +68,30 @@ class MultiBoxPriorProp(OperatorProperty):
         return in_shapes, [(1, data[2] * data[3] * boxes, 4)]
 
 
+class MultiBoxTargetParam(Parameter):
+    overlap_threshold = Field(
+        float, 0.5, doc="anchors that overlap an object by more than this IoU belong to it"
+    )
+    ignore_label = Field(float, -1.0, doc="class target of anchors that take no part in the loss")
+    negative_mining_ratio = Field(
+        float,
+        -1.0,
+        doc="how many negatives there are to one positive; 0 or less: no mining, all are negatives",
+    )
+    negative_mining_thresh = Field(float, 0.5, doc="only anchors of a lower IoU can be mined as negatives")
+    minimum_negative_samples = Field(
+        int, 0, doc="how many negatives are mined at least (MXNet 1.9.1 takes the number, and ignores it)"
+    )
+    variances = Field(floats(4), (0.1, 0.1, 0.2, 0.2), doc="divisors of the four regression targets")
+
+    def validate(self, operator):
+        if self.negative_mining_ratio > 0 and not self.negative_mining_thresh > 0:
+            raise ParamError(
+                f"{operator}: negative_mining_thresh must be above 0 where negatives are mined, "
+                f"got {self.negative_mining_thresh}"
+            )
+
+
 class MultiBoxTargetOp(GradientFree):
     def forward(self, ctx, in_data, req, out_data, aux):
         p = self.params
@@ -55,7 +99,7 @@ class MultiBoxTargetOp(GradientFree):
         images, boxes = labels.shape[0], anchors.shape[1]
         shapes = [(images, 4 * boxes), (images, 4 * boxes), (images, boxes)]
         results = [Result(out, r, s, anchors.dtype) for out, r, s in zip(out_data, req, shapes, strict=True)]
-        kernels("multibox", ctx.device).target(
+        kernels("detection.multibox", ctx.device).target(
             anchors[0],
             labels,
             scores,
@@ -104,12 +148,24 @@ class MultiBoxTargetProp(OperatorProperty):
         return [anchor, label, scores], [flat, flat, (label[0], boxes)]
 
 
+class MultiBoxDetectionParam(Parameter):
+    clip = Field(bool, True, doc="whether boxes are cut off at the image border")
+    threshold = Field(float, 0.01, doc="least probability of a detection")
+    background_id = Field(
+        int, 0, doc="read from old files; as in MXNet, class 0 is the background all the same"
+    )
+    nms_threshold = Field(float, 0.5, doc="a box is dropped if it overlaps a better one by this IoU or more")
+    force_suppress = Field(bool, False, doc="whether boxes of different classes suppress each other")
+    variances = Field(floats(4), (0.1, 0.1, 0.2, 0.2), doc="factors of the four predicted numbers of a box")
+    nms_topk = Field(int, -1, doc="how many boxes of highest score enter suppression; 0 or less: all")
+
+
 class MultiBoxDetectionOp(GradientFree):
     def forward(self, ctx, in_data, req, out_data, aux):
         p = self.params
         scores, codes, anchors = (plain(a) for a in in_data)
         out = Result(out_data[0], req[0], (scores.shape[0], anchors.shape[1], 6), scores.dtype)
-        kernels("multibox", ctx.device).detection(
+        kernels("detection.multibox", ctx.device).detection(
             scores,
             codes,
             anchors[0],

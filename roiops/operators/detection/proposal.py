@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from ...errors import DataError, DTypeError, ShapeError
-from ...params.detection import ProposalParam
+from ...errors import DataError, DTypeError, ParamError, ShapeError
+from ...params import Field, Parameter, floats
 from ...registry import register
 from ..base import OperatorProperty, kernels
 from .arrays import GradientFree, Result, plain
@@ -11,10 +11,30 @@ from .arrays import GradientFree, Result, plain
 __all__ = ["MultiProposalProp", "ProposalProp"]
 
 
+class ProposalParam(Parameter):
+    rpn_pre_nms_top_n = Field(
+        int, 6000, doc="boxes of highest score that enter suppression; 0 or less: all of them"
+    )
+    rpn_post_nms_top_n = Field(int, 300, above=0, doc="rows an image has in the output")
+    threshold = Field(float, 0.7, doc="a box is dropped if it overlaps a better one by more than this IoU")
+    rpn_min_size = Field(int, 16, doc="least side of a box, in pixels of the unscaled image")
+    scales = Field(floats(), (4.0, 8.0, 16.0, 32.0), doc="anchor sizes, in units of feature_stride")
+    ratios = Field(floats(), (0.5, 1.0, 2.0), above=0, doc="anchor shapes, height to width")
+    feature_stride = Field(int, 16, above=0, doc="image pixels from one cell of the score map to the next")
+    output_score = Field(bool, False, doc="whether the scores are a second output")
+    iou_loss = Field(
+        bool, False, doc="whether bbox_pred moves the corners, instead of the centre and the logarithmic size"
+    )
+
+    def validate(self, operator):
+        if not self.scales or not self.ratios:
+            raise ParamError(f"{operator}: scales and ratios must each hold at least one number")
+
+
 class ProposalOp(GradientFree):
     def forward(self, ctx, in_data, req, out_data, aux):
         p = self.params
-        kernel = kernels("proposal", ctx.device)
+        kernel = kernels("detection.proposal", ctx.device)
         cls_prob, bbox_pred, im_info = (plain(a) for a in in_data)
         self._check_images(ctx, kernel.cells_of(im_info, p.feature_stride), cls_prob.shape[2:])
         rows = cls_prob.shape[0] * p.rpn_post_nms_top_n

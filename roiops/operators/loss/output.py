@@ -5,13 +5,8 @@ import math
 import numpy as np
 
 from ...errors import ShapeError
-from ...kernels.cpu import tensor
-from ...params.loss import (
-    MakeLossParam,
-    RegressionOutputParam,
-    SoftmaxOutputParam,
-    SVMOutputParam,
-)
+from ...kernels.cpu.tensor import elementwise as tensor
+from ...params import Field, Parameter, enum
 from ...registry import register
 from ..base import Operator, OperatorProperty, kernels, known, merge_shapes
 from ..tensor.common import ElementwiseProp, declare
@@ -31,6 +26,28 @@ class LossProp(OperatorProperty):
 # -- softmax with cross-entropy --------------------------------------------------------------------------
 
 
+_NORMALIZATION = enum("null", "batch", "valid")
+
+
+class SoftmaxOutputParam(Parameter):
+    grad_scale = Field(float, 1.0, doc="factor of the gradient")
+    ignore_label = Field(
+        float, -1.0, range=(-(2.0**53), 2.0**53), doc="label of the positions that use_ignore leaves out"
+    )
+    multi_output = Field(bool, False, doc="whether axis 1 holds the classes and further axes positions")
+    use_ignore = Field(bool, False, doc="whether positions labelled ignore_label get no gradient")
+    preserve_shape = Field(bool, False, doc="whether the last axis holds the classes")
+    normalization = Field(
+        _NORMALIZATION,
+        "null",
+        doc="what the gradient is divided by: nothing, the labels, or the labels not ignored",
+    )
+    out_grad = Field(bool, False, doc="whether the gradient is multiplied by the head gradient")
+    smooth_alpha = Field(
+        float, 0.0, range=(0, 1), doc="how much of the label's probability goes to the other classes"
+    )
+
+
 class SoftmaxOutputOp(Operator):
     """Forward is softmax, backward the gradient of its cross-entropy with the labels."""
 
@@ -44,7 +61,7 @@ class SoftmaxOutputOp(Operator):
         return array.reshape(n, math.prod(array.shape[1:]), 1)
 
     def forward(self, ctx, in_data, req, out_data, aux):
-        loss = kernels("loss", ctx.device)
+        loss = kernels("network.loss", ctx.device)
         x = self._split(in_data[0])
         tensor.fill(out_data[0], req[0], lambda out: loss.softmax(x, 1, False, self._split(out)))
 
@@ -57,7 +74,7 @@ class SoftmaxOutputOp(Operator):
             factor = np.array(p.grad_scale, y.dtype)
             tensor.evaluate(lambda y, t: (y - t) * factor, [y, label], in_grad[0], req[0])
             return
-        loss = kernels("loss", ctx.device)
+        loss = kernels("network.loss", ctx.device)
         half = y.dtype == np.float16
         head = out_grad[0] if p.out_grad else None
 
@@ -154,7 +171,7 @@ class SoftmaxCrossEntropyOp(Operator):
         self._softmax = None
 
     def _probabilities(self, ctx, data):
-        loss = kernels("loss", ctx.device)
+        loss = kernels("network.loss", ctx.device)
         if self._softmax is None:
             self._softmax = np.empty(data.shape, np.float32 if data.dtype == np.float16 else data.dtype)
         loss.softmax(data[:, :, None], 1, False, self._softmax[:, :, None])
@@ -162,7 +179,7 @@ class SoftmaxCrossEntropyOp(Operator):
 
     def forward(self, ctx, in_data, req, out_data, aux):
         data, label = in_data
-        index = kernels("loss", ctx.device).class_index(label)
+        index = kernels("network.loss", ctx.device).class_index(label)
         p = self._probabilities(ctx, data)
         inside = (index >= 0) & (index < data.shape[1])
         chosen = p[np.flatnonzero(inside), index[inside]]
@@ -173,7 +190,7 @@ class SoftmaxCrossEntropyOp(Operator):
     def backward(self, ctx, out_grad, in_data, out_data, req, in_grad, aux):
         if req[0] == "null":
             return
-        loss = kernels("loss", ctx.device)
+        loss = kernels("network.loss", ctx.device)
         data, label = in_data
         p = self._probabilities(ctx, data)[:, :, None]
         index = loss.class_index(label)[:, None]
@@ -234,6 +251,10 @@ class AbsoluteOp(RegressionOp):
         return np.where(y > t, one, -one)  # where they are equal MXNet takes the left side
 
 
+class RegressionOutputParam(Parameter):
+    grad_scale = Field(float, 1.0, doc="factor of the gradient")
+
+
 class RegressionProp(LossProp):
     """Base of the regression outputs."""
 
@@ -272,6 +293,12 @@ declare(
 )
 
 
+class SVMOutputParam(Parameter):
+    margin = Field(float, 1.0, doc="distance from the boundary below which an entry has a gradient")
+    regularization_coefficient = Field(float, 1.0, doc="factor of the gradient")
+    use_linear = Field(bool, False, doc="whether the loss is linear (L1-SVM) instead of squared (L2-SVM)")
+
+
 class SVMOutputOp(Operator):
     def forward(self, ctx, in_data, req, out_data, aux):
         tensor.evaluate(None, in_data[:1], out_data[0], req[0])
@@ -279,7 +306,7 @@ class SVMOutputOp(Operator):
     def backward(self, ctx, out_grad, in_data, out_data, req, in_grad, aux):
         if req[0] == "null":
             return
-        loss = kernels("loss", ctx.device)
+        loss = kernels("network.loss", ctx.device)
         p = self.params
         x = np.ascontiguousarray(out_data[0], np.float32 if out_data[0].dtype == np.float16 else None)
         work = np.empty_like(x)
@@ -304,6 +331,16 @@ class SVMOutputProp(LossProp):
 
 
 # -- losses made of other operators ----------------------------------------------------------------------
+
+
+class MakeLossParam(Parameter):
+    grad_scale = Field(float, 1.0, doc="the gradient of every entry")
+    valid_thresh = Field(float, 0.0, doc="entries above it count as valid")
+    normalization = Field(
+        _NORMALIZATION,
+        "null",
+        doc="what the gradient is divided by: nothing, the batch, or the valid entries",
+    )
 
 
 class MakeLossOp(Operator):

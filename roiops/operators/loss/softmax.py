@@ -3,8 +3,8 @@
 import numpy as np
 
 from ...errors import ShapeError
-from ...kernels.cpu import tensor
-from ...params.loss import SoftmaxActivationParam, SoftmaxParam
+from ...kernels.cpu.tensor import elementwise as tensor
+from ...params import Field, Parameter, dtype, enum, optional
 from ...registry import register
 from ..base import Operator, OperatorProperty, kernels, merge_shapes
 from ..tensor.common import declare
@@ -25,7 +25,7 @@ class SoftmaxOp(Operator):
         return self.sign / (self.params.temperature or 1.0)
 
     def forward(self, ctx, in_data, req, out_data, aux):
-        loss = kernels("loss", ctx.device)
+        loss = kernels("network.loss", ctx.device)
         data, axis = in_data[0], self.axis(in_data[0])
         if len(in_data) > 1:
             self._forward_masked(loss, in_data, axis, req[0], out_data[0])
@@ -56,7 +56,7 @@ class SoftmaxOp(Operator):
         return np.broadcast_to(index >= np.expand_dims(length, axis), data.shape)
 
     def backward(self, ctx, out_grad, in_data, out_data, req, in_grad, aux):
-        loss = kernels("loss", ctx.device)
+        loss = kernels("network.loss", ctx.device)
         axis = self.axis(out_data[0])
         grad = out_grad[0]
         outside = self._outside(grad, in_data[1], axis) if len(in_data) > 1 else None
@@ -80,6 +80,15 @@ class SoftminOp(SoftmaxOp):
 
 class LogSoftmaxOp(SoftmaxOp):
     log = True
+
+
+class SoftmaxParam(Parameter):
+    axis = Field(int, -1, doc="axis along which entries sum to 1")
+    temperature = Field(optional(float), None, doc="what the data is divided by first; 1 if none")
+    dtype = Field(optional(dtype), None, doc="dtype of the result; that of the data if none")
+    use_length = Field(
+        optional(bool), False, doc="whether only the first entries count, as many as length says"
+    )
 
 
 class SoftmaxProp(OperatorProperty):
@@ -124,6 +133,14 @@ class SoftmaxProp(OperatorProperty):
 declare("softmax", SoftmaxProp, "exp(data), scaled so that the entries along an axis sum to 1.", op=SoftmaxOp)
 declare("softmin", SoftmaxProp, "softmax(-data).", op=SoftminOp)
 declare("log_softmax", SoftmaxProp, "The logarithm of softmax, without overflow.", op=LogSoftmaxOp)
+
+
+class SoftmaxActivationParam(Parameter):
+    mode = Field(
+        enum("channel", "instance"),
+        "instance",
+        doc="channel: along axis 1; instance: along the last axis, which for two dimensions is the same",
+    )
 
 
 class SoftmaxActivationOp(SoftmaxOp):

@@ -6,7 +6,7 @@ import numpy as np
 
 from ... import random
 from ...errors import ShapeError
-from ...params.nn import ActivationParam, LeakyReLUParam
+from ...params import Field, Parameter, enum
 from ...registry import register
 from ..base import kernels
 from .dense import DenseOperator, FloatProperty
@@ -14,13 +14,21 @@ from .dense import DenseOperator, FloatProperty
 __all__ = ["ActivationOp", "ActivationProp", "LeakyReLUOp", "LeakyReLUProp"]
 
 
+class ActivationParam(Parameter):
+    act_type = Field(
+        enum("relu", "sigmoid", "tanh", "softrelu", "softsign"), doc="the function applied to each element"
+    )
+
+
 class ActivationOp(DenseOperator):
     def compute(self, ctx, in_data, out_data, aux):
-        kernels("act", ctx.device).forward(self.params.act_type, in_data[0], out_data[0])
+        kernels("network.act", ctx.device).forward(self.params.act_type, in_data[0], out_data[0])
 
     def gradient(self, ctx, out_grad, in_data, out_data, in_grad, aux):
         if in_grad[0] is not None:
-            kernels("act", ctx.device).backward(self.params.act_type, out_grad[0], out_data[0], in_grad[0])
+            kernels("network.act", ctx.device).backward(
+                self.params.act_type, out_grad[0], out_data[0], in_grad[0]
+            )
 
 
 @register("Activation", "_npx_activation")
@@ -39,10 +47,21 @@ _SELU_SCALE = 1.0507009873554804934193349852946
 _SELU_ALPHA = 1.6732632423543772848170429916717
 
 
+class LeakyReLUParam(Parameter):
+    act_type = Field(
+        enum("leaky", "prelu", "elu", "selu", "gelu", "rrelu"),
+        "leaky",
+        doc="the function; 'prelu' takes its slopes as the input gamma, 'rrelu' draws them when training",
+    )
+    slope = Field(float, 0.25, doc="slope below 0 ('leaky'), or scale of the exponential ('elu')")
+    lower_bound = Field(float, 0.125, doc="smallest random slope of 'rrelu'")
+    upper_bound = Field(float, 0.334, doc="largest random slope of 'rrelu'")
+
+
 class LeakyReLUOp(DenseOperator):
     def compute(self, ctx, in_data, out_data, aux):
         kind, data, out = self.params.act_type, in_data[0], out_data[0]
-        act = kernels("act", ctx.device)
+        act = kernels("network.act", ctx.device)
         if kind == "rrelu" and ctx.is_train:
             mask = self.scratch("mask", data.shape, data.dtype) if out_data[1] is None else out_data[1]
             low, high = self.params.lower_bound, self.params.upper_bound
@@ -62,7 +81,7 @@ class LeakyReLUOp(DenseOperator):
 
     def gradient(self, ctx, out_grad, in_data, out_data, in_grad, aux):
         kind, head, data = self.params.act_type, out_grad[0], in_data[0]
-        act = kernels("act", ctx.device)
+        act = kernels("network.act", ctx.device)
         target = self.scratch("data", data.shape, data.dtype) if in_grad[0] is None else in_grad[0]
         if kind == "rrelu" and ctx.is_train:
             np.multiply(head, np.where(data > 0, data.dtype.type(1), out_data[1]), out=target)

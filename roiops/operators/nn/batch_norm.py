@@ -2,12 +2,28 @@
 
 import numpy as np
 
-from ...params.nn import BatchNormParam, SyncBatchNormParam
+from ...params import Field, Parameter, optional
 from ...registry import register
 from ..base import kernels
 from .dense import DenseOperator, FloatProperty, row_view
+from .fields import IGNORED
 
 __all__ = ["BatchNormOp", "BatchNormProp", "SyncBatchNormProp"]
+
+
+_EPS = 0.0010000000474974513  # 1e-3 in float32: MXNet's own default
+
+
+class BatchNormParam(Parameter):
+    eps = Field(float, _EPS, range=(0, None), doc="added to the variance before the square root")
+    momentum = Field(float, 0.9, doc="weight of the old moving statistics in their update")
+    fix_gamma = Field(bool, True, doc="take gamma as 1 whatever it holds, and give it no gradient")
+    use_global_stats = Field(bool, False, doc="normalise by the moving statistics when training too")
+    output_mean_var = Field(bool, False, doc="also return the mean and the inverse standard deviation")
+    axis = Field(int, 1, doc="the channel axis; negative counts from the end")
+    cudnn_off = Field(bool, False, doc=IGNORED)
+    min_calib_range = Field(optional(float), None, doc="accepted and ignored: quantised networks use it")
+    max_calib_range = Field(optional(float), None, doc="accepted and ignored: quantised networks use it")
 
 
 class BatchNormOp(DenseOperator):
@@ -15,7 +31,7 @@ class BatchNormOp(DenseOperator):
 
     def compute(self, ctx, in_data, out_data, aux):
         data, gamma, beta = in_data
-        norm = kernels("norm", ctx.device)
+        norm = kernels("network.norm", ctx.device)
         view = row_view(data, self.params.axis)
         mean, invstd = self._statistics(out_data, gamma.dtype)
         if ctx.is_train and not self.params.use_global_stats:
@@ -47,7 +63,7 @@ class BatchNormOp(DenseOperator):
 
         Arrays are dense and of one dtype, and stay the same ones from call to call.
         """
-        axis, norm = self.params.axis, kernels("norm", ctx.device)
+        axis, norm = self.params.axis, kernels("network.norm", ctx.device)
         data, gamma, beta = in_data
         gamma = np.ones_like(gamma) if self.params.fix_gamma else gamma
         scale, eps = np.empty_like(gamma), gamma.dtype.type(self.params.eps)
@@ -73,7 +89,7 @@ class BatchNormOp(DenseOperator):
         grad_beta = self.scratch("beta", gamma.shape, gamma.dtype)
         view = row_view(data, self.params.axis)
         grad_data = in_grad[0]
-        kernels("norm", ctx.device).batch_backward(
+        kernels("network.norm", ctx.device).batch_backward(
             row_view(out_grad[0], self.params.axis),
             view,
             mean,
@@ -136,6 +152,11 @@ class BatchNormProp(FloatProperty):
             return in_types, [None] * 3, [None] * 2
         stats = np.dtype(np.float32) if dtype == np.float16 else dtype
         return [dtype, stats, stats], [dtype, stats, stats], [stats, stats]
+
+
+class SyncBatchNormParam(BatchNormParam):
+    ndev = Field(int, 1, doc="accepted and ignored: statistics are those of the one device")
+    key = Field(str, "", doc="accepted and ignored: it names a layer across devices")
 
 
 @register("_contrib_SyncBatchNorm")

@@ -4,11 +4,13 @@ import functools
 
 import numpy as np
 
-from ...errors import ShapeError
-from ...params.nn import ConvolutionParam, DeconvolutionParam
+from ...errors import ParamError, ShapeError
+from ...params import Field, enum, optional
+from ...params import shape as ints
 from ...registry import register
 from ..base import kernels, merge_shapes
 from .dense import DenseOperator, FloatProperty
+from .fields import IGNORED, Window
 
 __all__ = ["ConvolutionOp", "ConvolutionProp", "DeconvolutionOp", "DeconvolutionProp"]
 
@@ -54,6 +56,36 @@ class _ConvolutionBase(DenseOperator):
         return _three(p.kernel, 1), _three(stride, 1), _three(dilate, 1), _three(pad, 0)
 
 
+class ConvolutionParam(Window):
+    kernel = Field(ints((1, 2, 3)), range=(1, None), doc="window size: (w,), (h, w) or (d, h, w)")
+    stride = Field(ints((0, 1, 2, 3)), (), range=(1, None), doc="step of the window; 1 if not given")
+    dilate = Field(
+        ints((0, 1, 2, 3)), (), range=(1, None), doc="distance between taps on each axis; 1 if not given"
+    )
+    pad = Field(
+        ints((0, 1, 2, 3)), (), range=(0, None), doc="zeros at both ends of each axis; none if not given"
+    )
+    num_filter = Field(int, range=(1, None), doc="number of output channels")
+    num_group = Field(int, 1, range=(1, None), doc="number of groups of channels and filters")
+    workspace = Field(int, 1024, range=(0, None), doc=IGNORED)
+    no_bias = Field(bool, False, doc="leave out the bias input")
+    cudnn_tune = Field(optional(enum("off", "limited_workspace", "fastest")), None, doc=IGNORED)
+    cudnn_off = Field(bool, False, doc=IGNORED)
+    layout = Field(
+        optional(enum("NCW", "NCHW", "NCDHW", "NWC", "NHWC", "NDHWC")),
+        None,
+        doc="order of the axes; channels second if not given. It holds for data, weight and output",
+    )
+
+    def validate(self, operator):
+        super().validate(operator)
+        if self.num_filter % self.num_group:
+            raise ParamError(
+                f"{operator}: num_filter must be a multiple of num_group {self.num_group}, "
+                f"got {self.num_filter}"
+            )
+
+
 class ConvolutionOp(_ConvolutionBase):
     """A convolution, with what an executor may let it do on the way: see :meth:`bind_fused`."""
 
@@ -69,7 +101,7 @@ class ConvolutionOp(_ConvolutionBase):
 
     def _kernel(self, ctx):
         if self._forward is None:
-            self._forward = kernels("conv", ctx.device).Forward(self._window, self.params.num_group)
+            self._forward = kernels("network.conv", ctx.device).Forward(self._window, self.params.num_group)
         return self._forward
 
     def bind_fused(self, ctx, in_data, out, *, batch_norm=None, other=None, act=None):
@@ -85,7 +117,7 @@ class ConvolutionOp(_ConvolutionBase):
         dense = all(a.dtype == np.float32 and a.flags.c_contiguous for a in arrays)
         if not dense or self.params.channels_last or len(self.params.kernel) == 3:
             return None
-        conv = kernels("conv", ctx.device)
+        conv = kernels("network.conv", ctx.device)
         data, weight, target = map(_as_3d, (*in_data[:2], out))
         zeros = np.zeros(len(weight), np.float32)
         bias = zeros if self.params.no_bias else in_data[2]
@@ -105,7 +137,7 @@ class ConvolutionOp(_ConvolutionBase):
         )
 
     def gradient(self, ctx, out_grad, in_data, out_data, in_grad, aux):
-        conv, groups = kernels("conv", ctx.device), self.params.num_group
+        conv, groups = kernels("network.conv", ctx.device), self.params.num_group
         head, data, weight = _as_3d(out_grad[0]), _as_3d(in_data[0]), _as_3d(in_data[1])
         if in_grad[0] is not None:
             if self._backward is None:
@@ -210,16 +242,38 @@ class ConvolutionProp(_ConvolutionBaseProp):
         return [in_shapes[0] if merged is None else merged, *in_shapes[1:]]
 
 
+class DeconvolutionParam(ConvolutionParam):
+    pad = Field(
+        ints((0, 1, 2, 3)),
+        (),
+        range=(0, None),
+        doc="what is cut off at both ends of each output axis; ignored with target_shape",
+    )
+    adj = Field(
+        ints((0, 1, 2, 3)),
+        (),
+        range=(0, None),
+        doc="what is added to the far end of each output axis, less than stride; ignored with target_shape",
+    )
+    target_shape = Field(
+        ints((0, 1, 2, 3)), (), range=(0, None), doc="spatial shape of the output; it decides pad and adj"
+    )
+    workspace = Field(int, 512, range=(0, None), doc=IGNORED)
+    no_bias = Field(bool, True, doc="leave out the bias input")
+
+    per_axis = ("stride", "dilate", "pad", "adj", "target_shape")
+
+
 class DeconvolutionOp(_ConvolutionBase):
     def compute(self, ctx, in_data, out_data, aux):
         data, weight, out = _as_3d(in_data[0]), _as_3d(in_data[1]), _as_3d(out_data[0])
         window = self._window(in_data[0])
-        kernels("conv", ctx.device).backward_data(data, weight, window, self.params.num_group, out)
+        kernels("network.conv", ctx.device).backward_data(data, weight, window, self.params.num_group, out)
         if not self.params.no_bias:
             out += in_data[2].reshape(-1, 1, 1, 1)
 
     def gradient(self, ctx, out_grad, in_data, out_data, in_grad, aux):
-        conv, groups = kernels("conv", ctx.device), self.params.num_group
+        conv, groups = kernels("network.conv", ctx.device), self.params.num_group
         head, data, weight = _as_3d(out_grad[0]), _as_3d(in_data[0]), _as_3d(in_data[1])
         window = self._window(in_data[0])
         if in_grad[0] is not None:

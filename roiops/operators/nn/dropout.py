@@ -3,9 +3,10 @@
 import numpy as np
 
 from ... import random
-from ...params.nn import DropoutParam
+from ...params import Field, Parameter, enum, optional, shape
 from ...registry import register
 from .dense import DenseOperator, FloatProperty
+from .fields import IGNORED
 
 __all__ = ["DropoutOp", "DropoutProp", "draw_mask"]
 
@@ -17,6 +18,13 @@ def draw_mask(mask, p) -> None:
     np.less(draws, keep, out=mask, casting="unsafe")
     if keep > 0:
         mask *= 1 / keep
+
+
+class DropoutParam(Parameter):
+    p = Field(float, 0.5, range=(0, 1), doc="fraction of the elements that are dropped")
+    mode = Field(enum("training", "always"), "training", doc="whether to drop at inference too")
+    axes = Field(shape(), (), doc="axes along which all elements are dropped or kept together")
+    cudnn_off = Field(optional(bool), False, doc=IGNORED)
 
 
 class DropoutOp(DenseOperator):

@@ -2,12 +2,22 @@
 
 import math
 
-from ...params.nn import FullyConnectedParam
+from ...params import Field, Parameter
 from ...registry import register
 from ..base import kernels
 from .dense import DenseOperator, FloatProperty
 
 __all__ = ["FullyConnectedOp", "FullyConnectedProp"]
+
+
+class FullyConnectedParam(Parameter):
+    num_hidden = Field(int, range=(1, None), doc="number of output features")
+    no_bias = Field(bool, False, doc="leave out the bias input")
+    flatten = Field(
+        bool,
+        True,
+        doc="take all axes but the first as features; otherwise only the last",
+    )
 
 
 class FullyConnectedOp(DenseOperator):
@@ -17,13 +27,13 @@ class FullyConnectedOp(DenseOperator):
 
     def compute(self, ctx, in_data, out_data, aux):
         if self._forward is None:
-            self._forward = kernels("fc", ctx.device).Forward()
+            self._forward = kernels("network.fc", ctx.device).Forward()
         bias = None if self.params.no_bias else in_data[2]
         self._forward(self._matrix(in_data[0]), in_data[1], bias, self._matrix(out_data[0]))
 
     def gradient(self, ctx, out_grad, in_data, out_data, in_grad, aux):
         grad_data, grad_weight, *grad_bias = in_grad
-        kernels("fc", ctx.device).backward(
+        kernels("network.fc", ctx.device).backward(
             self._matrix(out_grad[0]),
             self._matrix(in_data[0]),
             in_data[1],

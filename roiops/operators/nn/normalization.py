@@ -4,14 +4,8 @@ import math
 
 import numpy as np
 
-from ...errors import ShapeError
-from ...params.nn import (
-    GroupNormParam,
-    InstanceNormParam,
-    L2NormalizationParam,
-    LayerNormParam,
-    LRNParam,
-)
+from ...errors import ParamError, ShapeError
+from ...params import Field, Parameter, enum
 from ...registry import register
 from ..base import kernels
 from .dense import DenseOperator, FloatProperty, row_view
@@ -44,7 +38,7 @@ class _AffineNormOp(DenseOperator):
         stats = (rows.shape[0], rows.shape[2])
         mean = self.scratch("mean", stats, data.dtype) if mean is None else mean.reshape(stats)
         std = self.scratch("std", stats, data.dtype) if std is None else std.reshape(stats)
-        kernels("norm", ctx.device).row_forward(rows, self.params.eps, mean, std, self.rows(out))
+        kernels("network.norm", ctx.device).row_forward(rows, self.params.eps, mean, std, self.rows(out))
         return std
 
     def gradient(self, ctx, out_grad, in_data, out_data, in_grad, aux):
@@ -59,7 +53,7 @@ class _AffineNormOp(DenseOperator):
         if in_grad[0] is not None:
             grad_norm = self.scratch("grad_norm", data.shape, data.dtype)
             np.multiply(head_blocks, gamma[:, None], out=self.blocks(grad_norm, count))
-            kernels("norm", ctx.device).row_backward(
+            kernels("network.norm", ctx.device).row_backward(
                 self.rows(grad_norm), self.rows(norm), std, self.rows(in_grad[0])
             )
 
@@ -95,6 +89,12 @@ class _AffineNormProp(FloatProperty):
     backward_needs = ("out_grad", "in_data")
 
 
+class LayerNormParam(Parameter):
+    axis = Field(int, -1, doc="the axis to normalise over; negative counts from the end")
+    eps = Field(float, 1e-5, range=(0, None), doc="added to the variance before the square root")
+    output_mean_var = Field(bool, False, doc="also return the mean and the standard deviation")
+
+
 @register("LayerNorm", "_npx_layer_norm")
 class LayerNormProp(_AffineNormProp):
     """Normalise over one axis, then scale and shift along it."""
@@ -122,6 +122,10 @@ class LayerNormProp(_AffineNormProp):
         return [data, beta, beta], [data, stats, stats]
 
 
+class InstanceNormParam(Parameter):
+    eps = Field(float, 1e-3, range=(0, None), doc="added to the variance before the square root")
+
+
 @register("InstanceNorm")
 class InstanceNormProp(_AffineNormProp):
     """Normalise each channel of each sample over its image, then scale and shift by channel."""
@@ -141,6 +145,12 @@ class InstanceNormProp(_AffineNormProp):
         gamma = self.check_shape("gamma", in_shapes[1], (data[1],))
         beta = self.check_shape("beta", in_shapes[2], gamma)
         return [data, beta, beta], [data]
+
+
+class GroupNormParam(Parameter):
+    num_groups = Field(int, 1, range=(1, None), doc="number of groups that the channels are split into")
+    eps = Field(float, 1e-5, range=(0, None), doc="added to the variance before the square root")
+    output_mean_var = Field(bool, False, doc="also return the mean and the standard deviation")
 
 
 @register("GroupNorm")
@@ -171,6 +181,15 @@ class GroupNormProp(_AffineNormProp):
         gamma = self.check_shape("gamma", in_shapes[1], (groups,))
         beta = self.check_shape("beta", in_shapes[2], (groups,))
         return [data, gamma, beta], [data, (data[0], groups), (data[0], groups)]
+
+
+class L2NormalizationParam(Parameter):
+    eps = Field(float, 1e-10, doc="added to the sum of squares before the square root")
+    mode = Field(
+        enum("instance", "channel", "spatial"),
+        "instance",
+        doc="the norm is over each sample, each pixel's channels, or each channel's image",
+    )
 
 
 class L2NormalizationOp(DenseOperator):
@@ -219,11 +238,22 @@ class L2NormalizationProp(FloatProperty):
         return in_shapes, [data]
 
 
+class LRNParam(Parameter):
+    alpha = Field(float, 1e-4, doc="weight of the mean of squares")
+    beta = Field(float, 0.75, doc="exponent")
+    knorm = Field(float, 2, doc="constant under the exponent")
+    nsize = Field(int, range=(1, None), doc="number of neighbouring channels; odd")
+
+    def validate(self, operator):
+        if self.nsize % 2 == 0:
+            raise ParamError(f"{operator}: nsize must be odd, got {self.nsize}")
+
+
 class LRNOp(DenseOperator):
     def compute(self, ctx, in_data, out_data, aux):
         p, view = self.params, row_view(in_data[0], 1)
         norm = self.scratch("norm", view.shape, view.dtype) if out_data[1] is None else out_data[1]
-        kernels("norm", ctx.device).lrn_forward(
+        kernels("network.norm", ctx.device).lrn_forward(
             view, p.nsize, *self._constants(view), norm.reshape(view.shape), row_view(out_data[0], 1)
         )
 
@@ -236,7 +266,7 @@ class LRNOp(DenseOperator):
             return
         view = row_view(in_data[0], 1)
         alpha, beta, _ = self._constants(view)
-        kernels("norm", ctx.device).lrn_backward(
+        kernels("network.norm", ctx.device).lrn_backward(
             row_view(out_grad[0], 1),
             view,
             row_view(out_data[1], 1),

@@ -4,12 +4,13 @@ import math
 
 import numpy as np
 
-from ...errors import ShapeError
+from ...errors import ParamError, ShapeError
 from ...kernels import pooling_modes as modes
-from ...params.nn import AdaptiveAvgPooling2DParam, PoolingParam, PoolingV1Param
+from ...params import Field, Parameter, enum, optional, shape
 from ...registry import register
 from ..base import kernels, merge_shapes
 from .dense import DenseOperator, FloatProperty
+from .fields import IGNORED, Window
 
 __all__ = ["AdaptiveAvgPooling2DProp", "PoolingOp", "PoolingProp", "PoolingV1Prop"]
 
@@ -20,6 +21,47 @@ def _planes(array):
     """``(N, C, *spatial)`` as (planes, depth, height, width)."""
     spatial = array.shape[2:]
     return array.reshape(array.shape[0] * array.shape[1], *(1,) * (3 - len(spatial)), *spatial)
+
+
+class PoolingParam(Window):
+    kernel = Field(shape((0, 1, 2, 3)), (), range=(0, None), doc="window size; not needed with global_pool")
+    pool_type = Field(
+        enum("max", "avg", "sum", "lp"), "max", doc="what a window becomes: its maximum, mean, sum or p-norm"
+    )
+    global_pool = Field(bool, False, doc="pool over the whole image; kernel, stride and pad are ignored")
+    cudnn_off = Field(bool, False, doc=IGNORED)
+    pooling_convention = Field(
+        enum("valid", "full", "same"),
+        "valid",
+        doc="how the output size is rounded: down ('valid'), up ('full'), or input / stride, up ('same')",
+    )
+    stride = Field(shape((0, 1, 2, 3)), (), range=(1, None), doc="step of the window; 1 if not given")
+    pad = Field(
+        shape((0, 1, 2, 3)), (), range=(0, None), doc="border at both ends of each axis; none if not given"
+    )
+    p_value = Field(optional(int), None, doc="the p of pool_type='lp': 1 or 2 (3 is taken too)")
+    count_include_pad = Field(
+        optional(bool), None, doc="whether padding counts in the mean's divisor; true if not given"
+    )
+    layout = Field(
+        optional(enum("NCW", "NCHW", "NCDHW", "NWC", "NHWC", "NDHWC")),
+        None,
+        doc="order of the axes; channels second if not given",
+    )
+
+    per_axis = ("stride", "pad")
+
+    def validate(self, operator):
+        super().validate(operator)
+        if self.pool_type == "lp" and self.p_value not in (1, 2, 3):
+            raise ParamError(f"{operator}: pool_type 'lp' needs p_value 1, 2 or 3, got {self.p_value}")
+        if not self.global_pool and (not self.kernel or 0 in self.kernel):
+            raise ParamError(
+                f"{operator}: kernel must be given, without zeros, unless global_pool is true, "
+                f"got {self.kernel}"
+            )
+        if self.pooling_convention == "same" and any(self.pad):
+            raise ParamError(f"{operator}: pooling_convention 'same' takes no pad, got {self.pad}")
 
 
 class PoolingOp(DenseOperator):
@@ -39,7 +81,7 @@ class PoolingOp(DenseOperator):
 
     def compute(self, ctx, in_data, out_data, aux):
         data = _planes(in_data[0])
-        kernels("pool", ctx.device).forward(
+        kernels("network.pool", ctx.device).forward(
             data, *self._window(data), self.pad_with_zero, _planes(out_data[0])
         )
 
@@ -47,7 +89,7 @@ class PoolingOp(DenseOperator):
         if in_grad[0] is None:
             return
         data = _planes(in_data[0])
-        kernels("pool", ctx.device).backward(
+        kernels("network.pool", ctx.device).backward(
             _planes(out_grad[0]),
             data,
             _planes(out_data[0]),
@@ -120,6 +162,28 @@ class PoolingProp(FloatProperty):
         return in_shapes if merged is None else [merged]
 
 
+class PoolingV1Param(Window):
+    kernel = Field(shape((0, 2, 3)), (), range=(0, None), doc="window size; not needed with global_pool")
+    pool_type = Field(enum("max", "avg", "sum"), "max", doc="what a window becomes: its maximum, mean or sum")
+    global_pool = Field(bool, False, doc="pool over the whole image; kernel, stride and pad are ignored")
+    pooling_convention = Field(
+        enum("valid", "full"), "valid", doc="rounding of the output size: down ('valid') or up ('full')"
+    )
+    stride = Field(shape((0, 2, 3)), (), range=(1, None), doc="step of the window; 1 if not given")
+    pad = Field(shape((0, 2, 3)), (), range=(0, None), doc="zeros at both ends of each axis; 0 if not given")
+
+    per_axis = ("stride", "pad")
+    layout = None
+
+    def validate(self, operator):
+        super().validate(operator)
+        if not self.global_pool and (not self.kernel or 0 in self.kernel):
+            raise ParamError(
+                f"{operator}: kernel must be given, without zeros, unless global_pool is true, "
+                f"got {self.kernel}"
+            )
+
+
 class PoolingV1Op(PoolingOp):
     pad_with_zero = all_maxima = True
 
@@ -134,13 +198,22 @@ class PoolingV1Prop(PoolingProp):
     param, op = PoolingV1Param, PoolingV1Op
 
 
+class AdaptiveAvgPooling2DParam(Parameter):
+    output_size = Field(
+        shape((0, 1, 2)),
+        (),
+        range=(1, None),
+        doc="(height, width) of the output, or one number for both; 1 if not given",
+    )
+
+
 class AdaptiveAvgPooling2DOp(DenseOperator):
     def compute(self, ctx, in_data, out_data, aux):
-        kernels("pool", ctx.device).adaptive_forward(_images(in_data[0]), _images(out_data[0]))
+        kernels("network.pool", ctx.device).adaptive_forward(_images(in_data[0]), _images(out_data[0]))
 
     def gradient(self, ctx, out_grad, in_data, out_data, in_grad, aux):
         if in_grad[0] is not None:
-            kernels("pool", ctx.device).adaptive_backward(_images(out_grad[0]), _images(in_grad[0]))
+            kernels("network.pool", ctx.device).adaptive_backward(_images(out_grad[0]), _images(in_grad[0]))
 
 
 def _images(array):

@@ -2,13 +2,57 @@
 
 import numpy as np
 
-from ...kernels.cpu import recurrent
-from ...params.nn import RNNParam
+from ...errors import ParamError
+from ...kernels.cpu.network import recurrent
+from ...params import Field, Parameter, enum, optional
 from ...registry import register
 from .dense import DenseOperator, FloatProperty
 from .dropout import draw_mask
 
 __all__ = ["RNNOp", "RNNProp"]
+
+
+_NOT_ON_CPU = "must be left out: MXNet has it on GPUs only"
+
+
+class RNNParam(Parameter):
+    state_size = Field(int, range=(1, None), doc="numbers in each layer's state")
+    num_layers = Field(int, range=(1, 1000), doc="how many layers lie one on another")
+    bidirectional = Field(bool, False, doc="whether each layer goes through the sequence backwards, too")
+    mode = Field(enum("rnn_relu", "rnn_tanh", "lstm", "gru"), doc="kind of layer")
+    p = Field(float, 0.0, range=(0, 1), doc="fraction dropped of what goes from layer to layer, in training")
+    state_outputs = Field(bool, False, doc="whether the last states are outputs, too")
+    projection_size = Field(optional(int), None, doc=_NOT_ON_CPU)
+    lstm_state_clip_min = Field(optional(float), None, doc=_NOT_ON_CPU)
+    lstm_state_clip_max = Field(optional(float), None, doc=_NOT_ON_CPU)
+    lstm_state_clip_nan = Field(bool, False, doc=_NOT_ON_CPU)
+    use_sequence_length = Field(bool, False, doc=_NOT_ON_CPU)
+
+    def validate(self, operator):
+        for name in (
+            "projection_size",
+            "lstm_state_clip_min",
+            "lstm_state_clip_max",
+            "lstm_state_clip_nan",
+            "use_sequence_length",
+        ):
+            if getattr(self, name) not in (None, False):
+                raise ParamError(f"{operator}: {name} is not supported; neither is it by MXNet on a CPU")
+
+    @property
+    def directions(self) -> int:
+        """How many directions a layer goes in."""
+        return 2 if self.bidirectional else 1
+
+    @property
+    def drops(self) -> bool:
+        """Whether training drops anything."""
+        return self.p > 0 and self.num_layers > 1
+
+    @property
+    def num_visible(self) -> int:
+        """How many outputs a user sees."""
+        return 1 + self.state_outputs * (2 if self.mode == "lstm" else 1)
 
 
 class RNNOp(DenseOperator):

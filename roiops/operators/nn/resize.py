@@ -2,17 +2,13 @@
 
 import numpy as np
 
-from ...errors import ShapeError
-from ...params.nn import (
-    BilinearResize2DParam,
-    BilinearSamplerParam,
-    GridGeneratorParam,
-    SpatialTransformerParam,
-    UpSamplingParam,
-)
+from ...errors import ParamError, ShapeError
+from ...params import MOST_ARRAYS, Field, Parameter, enum, optional
+from ...params import shape as ints
 from ...registry import register
 from ..base import kernels
 from .dense import DenseOperator, FloatProperty
+from .fields import IGNORED
 
 __all__ = [
     "BilinearResize2DProp",
@@ -23,12 +19,25 @@ __all__ = [
 ]
 
 
+class UpSamplingParam(Parameter):
+    scale = Field(int, range=(1, 1000), doc="factor on height and width")
+    num_filter = Field(int, 0, range=(0, None), doc="number of channels, for 'bilinear'")
+    sample_type = Field(enum("nearest", "bilinear"), doc="repeat pixels, or interpolate by the input weight")
+    multi_input_mode = Field(
+        enum("concat", "sum"), "concat", doc="join several upsampled inputs by channel, or add them"
+    )
+    num_args = Field(
+        int, 1, range=(1, MOST_ARRAYS), doc="number of inputs; 2 (data and weight) for 'bilinear'"
+    )
+    workspace = Field(int, 512, range=(0, None), doc=IGNORED)
+
+
 class UpSamplingOp(DenseOperator):
     def compute(self, ctx, in_data, out_data, aux):
         p, out = self.params, out_data[0]
         if p.sample_type == "bilinear":
             data, weight = in_data
-            kernels("conv", ctx.device).backward_data(
+            kernels("network.conv", ctx.device).backward_data(
                 data[:, :, None], weight[:, :, None], self._window(), data.shape[1], out[:, :, None]
             )
             return
@@ -45,7 +54,7 @@ class UpSamplingOp(DenseOperator):
     def gradient(self, ctx, out_grad, in_data, out_data, in_grad, aux):
         p, head = self.params, out_grad[0]
         if p.sample_type == "bilinear":
-            conv, (data, weight) = kernels("conv", ctx.device), in_data
+            conv, (data, weight) = kernels("network.conv", ctx.device), in_data
             head, groups = head[:, :, None], data.shape[1]
             if in_grad[0] is not None:
                 conv.forward(head, weight[:, :, None], None, self._window(), groups, in_grad[0][:, :, None])
@@ -121,24 +130,44 @@ class UpSamplingProp(FloatProperty):
         return total
 
 
+class BilinearResize2DParam(Parameter):
+    height = Field(int, 1, range=(1, None), doc="output height in mode 'size' without scale_height")
+    width = Field(int, 1, range=(1, None), doc="output width in mode 'size' without scale_width")
+    scale_height = Field(optional(float), None, above=0, doc="factor on the height")
+    scale_width = Field(optional(float), None, above=0, doc="factor on the width")
+    mode = Field(
+        enum("size", "odd_scale", "like", "to_even_down", "to_even_up", "to_odd_down", "to_odd_up"),
+        "size",
+        doc="how the output size is found: given or scaled, scaled keeping odd sizes odd, that of the input "
+        "like, or the nearest even or odd one",
+    )
+    align_corners = Field(bool, True, doc="corner pixels keep their place; otherwise pixel edges do")
+
+    def validate(self, operator):
+        if (self.scale_height is None) != (self.scale_width is None):
+            raise ParamError(f"{operator}: give both of scale_height and scale_width, or neither")
+        if self.mode == "odd_scale" and self.scale_height is None:
+            raise ParamError(f"{operator}: mode 'odd_scale' needs scale_height and scale_width")
+
+
 class BilinearResize2DOp(DenseOperator):
     def compute(self, ctx, in_data, out_data, aux):
         data, out = in_data[0], out_data[0]
-        kernels("resize", ctx.device).resize_forward(
+        kernels("network.resize", ctx.device).resize_forward(
             _planes(data), *self._tables(ctx, data, out), _planes(out)
         )
 
     def gradient(self, ctx, out_grad, in_data, out_data, in_grad, aux):
         head = out_grad[0]
         if in_grad[0] is not None:
-            kernels("resize", ctx.device).resize_backward(
+            kernels("network.resize", ctx.device).resize_backward(
                 _planes(head), *self._tables(ctx, in_grad[0], head), _planes(in_grad[0])
             )
         if len(in_grad) > 1 and in_grad[1] is not None:
             in_grad[1][...] = 0
 
     def _tables(self, ctx, data, out):
-        table, corners = kernels("resize", ctx.device).resize_table, self.params.align_corners
+        table, corners = kernels("network.resize", ctx.device).resize_table, self.params.align_corners
         return (
             *table(data.shape[2], out.shape[2], corners, data.dtype),
             *table(data.shape[3], out.shape[3], corners, data.dtype),
@@ -206,16 +235,20 @@ class BilinearResize2DProp(FloatProperty):
         return int(np.float32(scale) * np.float32(size - 1)) + 1
 
 
+class BilinearSamplerParam(Parameter):
+    cudnn_off = Field(optional(bool), None, doc=IGNORED)
+
+
 class BilinearSamplerOp(DenseOperator):
     def compute(self, ctx, in_data, out_data, aux):
-        kernels("resize", ctx.device).sample_forward(*in_data, out_data[0])
+        kernels("network.resize", ctx.device).sample_forward(*in_data, out_data[0])
 
     def gradient(self, ctx, out_grad, in_data, out_data, in_grad, aux):
         grads = [
             self.scratch(f"unwanted{i}", a.shape, a.dtype) if g is None else g
             for i, (a, g) in enumerate(zip(in_data, in_grad, strict=True))
         ]
-        kernels("resize", ctx.device).sample_backward(out_grad[0], *in_data, *grads)
+        kernels("network.resize", ctx.device).sample_backward(out_grad[0], *in_data, *grads)
 
 
 @register("BilinearSampler")
@@ -250,6 +283,20 @@ class _AffineOperator(DenseOperator):
             grid[0] = np.linspace(-1, 1, width) if width > 1 else -1
             grid[1] = np.linspace(-1, 1, height)[:, None] if height > 1 else -1
         return self._scratch[key].reshape(3, -1)
+
+
+class GridGeneratorParam(Parameter):
+    transform_type = Field(
+        enum("affine", "warp"),
+        doc="what data is: a matrix ('affine') or an optical flow ('warp')",
+    )
+    target_shape = Field(ints(2), (0, 0), range=(0, None), doc="(height, width) of an affine grid")
+
+    def validate(self, operator):
+        if self.transform_type == "affine" and 0 in self.target_shape:
+            raise ParamError(
+                f"{operator}: transform_type 'affine' needs target_shape, got {self.target_shape}"
+            )
 
 
 class GridGeneratorOp(_AffineOperator):
@@ -295,10 +342,19 @@ class GridGeneratorProp(FloatProperty):
         return [data], [data]
 
 
+class SpatialTransformerParam(Parameter):
+    target_shape = Field(ints(2), (0, 0), range=(1, None), doc="(height, width) of the output")
+    transform_type = Field(enum("affine"), doc="the kind of transformation that loc describes")
+    sampler_type = Field(enum("bilinear"), doc="how pixels are interpolated")
+    cudnn_off = Field(optional(bool), None, doc=IGNORED)
+
+
 class SpatialTransformerOp(_AffineOperator):
     def compute(self, ctx, in_data, out_data, aux):
         data, loc = in_data
-        kernels("resize", ctx.device).sample_forward(data, self._grid(loc, out_data[0].shape), out_data[0])
+        kernels("network.resize", ctx.device).sample_forward(
+            data, self._grid(loc, out_data[0].shape), out_data[0]
+        )
 
     def _grid(self, loc, shape):
         batch, _, height, width = shape
@@ -310,7 +366,7 @@ class SpatialTransformerOp(_AffineOperator):
         grid = self._grid(loc, out_grad[0].shape)
         grad_data = np.empty_like(data) if in_grad[0] is None else in_grad[0]
         grad_grid = np.empty_like(grid)
-        kernels("resize", ctx.device).sample_backward(out_grad[0], data, grid, grad_data, grad_grid)
+        kernels("network.resize", ctx.device).sample_backward(out_grad[0], data, grid, grad_data, grad_grid)
         if in_grad[1] is not None:
             pixels = self.pixels(*grid.shape[2:], grid.dtype)
             np.matmul(grad_grid.reshape(len(grid), 2, -1), pixels.T, out=in_grad[1].reshape(-1, 2, 3))

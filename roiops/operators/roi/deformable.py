@@ -3,12 +3,31 @@
 import numpy as np
 
 from ...errors import ShapeError
-from ...params.roi import DeformablePSROIPoolingParam
+from ...params import Field, Parameter
 from ...registry import register
 from ..base import kernels
 from .base import ROIOperator, ROIProperty, rules_of
+from .fields import MOST_SAMPLES, POSITION_SENSITIVE_DOCS, scale_field
 
 __all__ = ["DeformablePSROIPoolingOp", "DeformablePSROIPoolingProp"]
+
+
+class DeformablePSROIPoolingParam(Parameter):
+    spatial_scale = scale_field()
+    output_dim = Field(int, range=(1, None), doc=POSITION_SENSITIVE_DOCS["output_dim"])
+    group_size = Field(int, range=(1, None), doc="groups of bins on each axis, each with its own score maps")
+    pooled_size = Field(int, range=(1, None), doc="height and width of the output grid")
+    part_size = Field(
+        int, 0, range=(0, None), doc="parts of a box on each axis, each displaced alike; 0: one for each bin"
+    )
+    sample_per_part = Field(int, 1, range=(1, MOST_SAMPLES), doc="samples of a bin on each axis")
+    trans_std = Field(float, 0.0, range=(0, 1), doc="factor of the displacements, which are in box sizes")
+    no_trans = Field(bool, False, doc="whether there are no displacements")
+
+    @property
+    def parts(self) -> int:
+        """How many parts of a box, on each axis, are displaced."""
+        return self.part_size or self.pooled_size
 
 
 class DeformablePSROIPoolingOp(ROIOperator):
@@ -21,13 +40,13 @@ class DeformablePSROIPoolingOp(ROIOperator):
 
     def compute(self, ctx, in_data, out_data):
         data, rois, *trans = in_data
-        kernels("roi_deformable", ctx.device).forward(
+        kernels("roi.deformable", ctx.device).forward(
             data, rois, _displacements(trans), *self.numbers, *out_data
         )
 
     def backward(self, ctx, out_grad, in_data, out_data, req, in_grad, aux):
         data, rois, *trans = in_data
-        module = kernels("roi_deformable", ctx.device)
+        module = kernels("roi.deformable", ctx.device)
         if req[0] != "null":
             module.backward_data(
                 out_grad[0], rois, _displacements(trans), *self.numbers, req[0] == "add", in_grad[0]

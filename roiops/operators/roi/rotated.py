@@ -1,11 +1,22 @@
 """ROIAlign for rotated boxes."""
 
-from ...params.roi import RROIAlignParam
+from ...params import Parameter, shape
 from ...registry import register
 from ..base import kernels
 from .base import ROIOperator, ROIProperty, rules_of
+from .fields import caffe_names, pooled_size_field, samples_field, scale_field
 
 __all__ = ["RROIAlignOp", "RROIAlignProp"]
+
+
+class RROIAlignParam(Parameter):
+    pooled_size = pooled_size_field(shape(2))
+    spatial_scale = scale_field()
+    sampling_ratio = samples_field(-1, "sample_num", "sample_ratio")
+
+    @classmethod
+    def translate(cls, given, operator):
+        return caffe_names(given, operator)
 
 
 class RROIAlignOp(ROIOperator):
@@ -14,11 +25,11 @@ class RROIAlignOp(ROIOperator):
         self.numbers = params.spatial_scale, params.sampling_ratio, rules_of("contrib.RROIAlign")
 
     def compute(self, ctx, in_data, out_data):
-        kernels("roi_rotated", ctx.device).forward(*in_data, *self.numbers, *out_data)
+        kernels("roi.rotated", ctx.device).forward(*in_data, *self.numbers, *out_data)
 
     def backward(self, ctx, out_grad, in_data, out_data, req, in_grad, aux):
         if req[0] != "null":
-            kernels("roi_rotated", ctx.device).backward(
+            kernels("roi.rotated", ctx.device).backward(
                 out_grad[0], in_data[1], *self.numbers, req[0] == "add", in_grad[0]
             )
 

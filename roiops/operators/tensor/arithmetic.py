@@ -11,8 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from ...errors import ShapeError
-from ...kernels.cpu import tensor
-from ...params.tensor import ScalarParam
+from ...kernels.cpu.tensor import elementwise as tensor
+from ...params import Field, Parameter
 from ..base import Operator, OperatorProperty
 from .common import ElementwiseProp, as_scalar, declare, no_gradient
 
@@ -297,6 +297,11 @@ class CompareScalarOp(ScalarOp):
     """A comparison with a scalar."""
 
     backward = no_gradient
+
+
+class ScalarParam(Parameter):
+    scalar = Field(float, 1.0, doc="the other operand")
+    is_int = Field(bool, True, doc="whether integer data stays integer; if not, it becomes float64")
 
 
 class ScalarProp(ElementwiseProp):

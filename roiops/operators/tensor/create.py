@@ -6,17 +6,9 @@ import math
 import numpy as np
 
 from ...errors import ParamError
-from ...kernels.cpu import tensor
-from ...params.tensor import (
-    ArangeLikeParam,
-    ArangeParam,
-    CastParam,
-    CreateParam,
-    EyeParam,
-    FullParam,
-    LinspaceParam,
-    MulticastParam,
-)
+from ...kernels.cpu.tensor import elementwise as tensor
+from ...params import MOST_ARRAYS, Field, Parameter, dtype, optional
+from ...params import shape as ints
 from ...registry import register
 from ..base import Operator, OperatorProperty
 from .common import ConstantGradientOp, ElementwiseProp, declare
@@ -47,6 +39,12 @@ class FullOp(FillOp):
         return self.params.value
 
 
+class CreateParam(Parameter):
+    shape = Field(ints(), (), doc="shape of the result")
+    ctx = Field(str, "", doc="device, for imperative calls")
+    dtype = Field(dtype, "float32", doc="dtype of the result")
+
+
 class CreateProp(OperatorProperty):
     """Base of operators without inputs."""
 
@@ -63,6 +61,12 @@ class CreateProp(OperatorProperty):
 
 declare("_zeros", CreateProp, "An array of zeros.", op=FillOp)
 declare("_ones", CreateProp, "An array of ones.", op=OnesOp)
+
+
+class FullParam(CreateParam):
+    value = Field(float, doc="what every entry is")
+
+
 declare("_full", CreateProp, "An array of one number.", op=FullOp, param=FullParam)
 
 _LIKE = {
@@ -88,6 +92,16 @@ class NumbersOp(ConstantGradientOp):
 
     def forward(self, ctx, in_data, req, out_data, aux):
         self.bind_forward(ctx, in_data, req, out_data, aux)()
+
+
+class ArangeParam(Parameter):
+    start = Field(float, doc="first number; the end, if stop is none")
+    stop = Field(optional(float), None, doc="end, not reached")
+    step = Field(float, 1.0, nonzero=True, doc="difference of neighbours")
+    repeat = Field(int, 1, range=(1, None), doc="how often each number comes")
+    infer_range = Field(bool, False, doc="whether the length follows from the use of the result")
+    ctx = Field(str, "", doc="device, for imperative calls")
+    dtype = Field(dtype, "float32", doc="dtype of the result")
 
 
 class ArangeOp(NumbersOp):
@@ -119,6 +133,14 @@ class ArangeProp(CreateProp):
         return [], [(count * p.repeat,)]
 
 
+class EyeParam(Parameter):
+    N = Field(int, range=(0, None), doc="number of rows")
+    M = Field(int, 0, range=(0, None), doc="number of columns; 0 for as many as rows")
+    k = Field(int, 0, doc="which diagonal: 0 the main one, positive above it")
+    ctx = Field(str, "", doc="device, for imperative calls")
+    dtype = Field(dtype, "float32", doc="dtype of the result")
+
+
 class EyeOp(NumbersOp):
     def numbers(self, out):
         return np.eye(*out.shape, k=self.params.k)
@@ -132,6 +154,14 @@ class EyeProp(CreateProp):
 
     def infer_shape(self, in_shapes):
         return [], [(self.params.N, self.params.M or self.params.N)]
+
+
+class ArangeLikeParam(Parameter):
+    start = Field(float, 0.0, doc="first number")
+    step = Field(float, 1.0, doc="difference of neighbours")
+    repeat = Field(int, 1, range=(1, None), doc="how often each number comes")
+    ctx = Field(str, "", doc="device, for imperative calls")
+    axis = Field(optional(int), None, doc="axis whose length is taken; none means all entries")
 
 
 class ArangeLikeOp(NumbersOp):
@@ -154,6 +184,10 @@ class ArangeLikeProp(OperatorProperty):
         if axis is None:
             return in_shapes, [shape]
         return in_shapes, [(shape[self.check_axis("axis", axis, len(shape))],)]
+
+
+class CastParam(Parameter):
+    dtype = Field(dtype, doc="dtype of the result")
 
 
 class CastOp(ReshapeOp):
@@ -188,6 +222,11 @@ declare(
 )
 
 
+class MulticastParam(Parameter):
+    num_outputs = Field(int, range=(1, MOST_ARRAYS), doc="number of inputs and outputs")
+    cast_narrow = Field(bool, False, doc="whether the narrowest dtype is taken instead of the widest")
+
+
 class MulticastOp(Operator):
     def forward(self, ctx, in_data, req, out_data, aux):
         for value, target, how in zip(in_data, out_data, req, strict=True):
@@ -217,6 +256,15 @@ class MulticastProp(OperatorProperty):
         if not kinds:
             return in_types, [None] * len(in_types)
         return in_types, [kinds[0 if self.params.cast_narrow else -1]] * len(in_types)
+
+
+class LinspaceParam(Parameter):
+    start = Field(float, doc="first number")
+    stop = Field(float, doc="last number, unless endpoint is false")
+    num = Field(int, range=(0, None), doc="how many numbers")
+    endpoint = Field(bool, True, doc="whether stop is among them")
+    ctx = Field(str, "", doc="device, for imperative calls")
+    dtype = Field(dtype, "float32", doc="dtype of the result")
 
 
 class LinspaceOp(NumbersOp):

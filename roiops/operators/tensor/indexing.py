@@ -5,16 +5,9 @@ import math
 import numpy as np
 
 from ...errors import DataError, OutOfBoundsError, ParamError, ShapeError
-from ...kernels.cpu import tensor
-from ...params.tensor import (
-    EmbeddingParam,
-    IndexArrayParam,
-    OneHotParam,
-    PickParam,
-    RavelParam,
-    ScatterParam,
-    TakeParam,
-)
+from ...kernels.cpu.tensor import elementwise as tensor
+from ...params import Field, Parameter, dtype, enum, optional
+from ...params import shape as ints
 from ...registry import register
 from ..base import Operator, OperatorProperty, kernels, known, merge_shapes
 from .common import ConstantGradientOp, as_scalar
@@ -24,7 +17,7 @@ __all__ = []
 
 def _check_inside(ctx, name, indices, lengths, negative=True):
     """Raise where a row of ``indices`` leaves its axis."""
-    wrong = kernels("tensor_index", ctx.device).outside(indices, lengths, negative)
+    wrong = kernels("tensor.index", ctx.device).outside(indices, lengths, negative)
     if wrong is not None:
         axis, position = wrong
         length = lengths[axis]
@@ -48,7 +41,7 @@ class TakeOp(Operator):
         return 0
 
     def _index(self, ctx, indices, length):
-        index = kernels("tensor_index", ctx.device)
+        index = kernels("tensor.index", ctx.device)
         if length == 0 and indices.size:
             raise DataError(f"{ctx.label}: cannot take from an axis of length 0")
         if self.mode == "raise":
@@ -74,13 +67,22 @@ class TakeOp(Operator):
             target[...] = 0
         outer, inner = math.prod(target.shape[:axis]), math.prod(target.shape[axis + 1 :])
         rows = target if target.flags.c_contiguous else target.copy()
-        kernels("tensor_index", ctx.device).add_rows(
+        kernels("tensor.index", ctx.device).add_rows(
             out_grad[0].reshape(outer, index.size, inner),
             index,
             rows.reshape(outer, target.shape[axis], inner),
         )
         if rows is not target:
             target[...] = rows
+
+
+class TakeParam(Parameter):
+    axis = Field(int, 0, doc="axis the indices count along")
+    mode = Field(
+        enum("clip", "wrap", "raise"),
+        "clip",
+        doc="indices outside are moved to the edge, wrapped around, or an error",
+    )
 
 
 class TakeAxisOp(TakeOp):
@@ -107,6 +109,13 @@ class TakeProp(OperatorProperty):
         axis = self.check_axis("axis", self.params.axis, len(shape))
         out = None if indices is None else (*shape[:axis], *indices, *shape[axis + 1 :])
         return in_shapes, [out]
+
+
+class EmbeddingParam(Parameter):
+    input_dim = Field(int, range=(1, None), doc="number of rows of weight")
+    output_dim = Field(int, range=(1, None), doc="length of each row")
+    dtype = Field(dtype, "float32", doc="dtype of weight")
+    sparse_grad = Field(bool, False, doc="accepted, without effect: gradients are dense")
 
 
 class EmbeddingOp(TakeOp):
@@ -138,6 +147,12 @@ class EmbeddingProp(OperatorProperty):
 # -- one entry along an axis -----------------------------------------------------------------------------
 
 
+class PickParam(Parameter):
+    axis = Field(int, -1, doc="axis the indices count along")
+    keepdims = Field(bool, False, doc="whether the axis stays, with length 1")
+    mode = Field(enum("clip", "wrap"), "clip", doc="indices outside are moved to the edge, or wrapped around")
+
+
 class PickOp(Operator):
     """One entry of each row along an axis."""
 
@@ -145,14 +160,14 @@ class PickOp(Operator):
         axis = self.params.axis % data.ndim
         if data.shape[axis] == 0 and index.size:
             raise DataError(f"{ctx.label}: cannot pick from an axis of length 0")
-        whole = kernels("tensor_index", ctx.device).bounded(index, data.shape[axis], self.params.mode)
+        whole = kernels("tensor.index", ctx.device).bounded(index, data.shape[axis], self.params.mode)
         kept = (*data.shape[:axis], 1, *data.shape[axis + 1 :])
         return whole.reshape(kept), axis
 
     def forward(self, ctx, in_data, req, out_data, aux):
         if req[0] != "null":
             index, axis = self._index(ctx, *in_data)
-            picked = kernels("tensor_index", ctx.device).pick(in_data[0], index, axis)
+            picked = kernels("tensor.index", ctx.device).pick(in_data[0], index, axis)
             tensor.evaluate(None, [picked.reshape(out_data[0].shape)], out_data[0], req[0])
 
     def backward(self, ctx, out_grad, in_data, out_data, req, in_grad, aux):
@@ -218,7 +233,7 @@ class BatchTakeProp(PickProp):
 class FillElementOp(ConstantGradientOp):
     def forward(self, ctx, in_data, req, out_data, aux):
         lhs, values, index = in_data
-        columns = kernels("tensor_index", ctx.device).whole_numbers(index)
+        columns = kernels("tensor.index", ctx.device).whole_numbers(index)
         _check_inside(ctx, "rhs", columns[None], (lhs.shape[1],), negative=False)
 
         def compute(out):
@@ -245,10 +260,17 @@ class FillElementProp(OperatorProperty):
         return [lhs, values, self.check_shape("rhs", index, lhs[:1])], [lhs]
 
 
+class OneHotParam(Parameter):
+    depth = Field(int, range=(0, None), doc="length of the new last axis")
+    on_value = Field(float, 1.0, doc="entry at the index")
+    off_value = Field(float, 0.0, doc="entry elsewhere")
+    dtype = Field(dtype, "float32", doc="dtype of the result")
+
+
 class OneHotOp(ConstantGradientOp):
     def forward(self, ctx, in_data, req, out_data, aux):
         p = self.params
-        index = kernels("tensor_index", ctx.device).whole_numbers(in_data[0]).reshape(-1)
+        index = kernels("tensor.index", ctx.device).whole_numbers(in_data[0]).reshape(-1)
         rows = np.flatnonzero((index >= 0) & (index < p.depth))
 
         def compute(out):
@@ -283,7 +305,7 @@ class IndexedOp(Operator):
 
     def rows(self, ctx, indices, shape):
         """Row numbers for an array of ``shape`` seen as ``(rows, inner)``."""
-        index = kernels("tensor_index", ctx.device)
+        index = kernels("tensor.index", ctx.device)
         whole = index.whole_numbers(indices)
         lengths = shape[: len(whole)]
         _check_inside(ctx, "indices", whole, lengths)
@@ -313,7 +335,7 @@ class GatherOp(IndexedOp):
         whole = target if target.flags.c_contiguous else target.copy()
         seen = self.seen(whole, count)
         grad = out_grad[0].reshape(1, len(rows), seen.shape[1])
-        kernels("tensor_index", ctx.device).add_rows(grad, rows, seen[None])
+        kernels("tensor.index", ctx.device).add_rows(grad, rows, seen[None])
         if whole is not target:
             target[...] = whole
 
@@ -341,6 +363,10 @@ class GatherProp(OperatorProperty):
                 f"{tuple(shape)}, got shape {tuple(indices)}"
             )
         return in_shapes, [(*indices[1:], *shape[indices[0] :]) or (1,)]
+
+
+class ScatterParam(Parameter):
+    shape = Field(ints(), doc="shape of the result")
 
 
 class ScatterOp(IndexedOp):
@@ -387,7 +413,7 @@ class ScatterProp(OperatorProperty):
 
 class IndexCopyOp(Operator):
     def _rows(self, ctx, index, length):
-        whole = kernels("tensor_index", ctx.device).whole_numbers(index)
+        whole = kernels("tensor.index", ctx.device).whole_numbers(index)
         _check_inside(ctx, "index_vector", whole[None], (length,), negative=False)
         return whole
 
@@ -435,6 +461,10 @@ class IndexCopyProp(OperatorProperty):
         return [old, index, new], [old]
 
 
+class IndexArrayParam(Parameter):
+    axes = Field(optional(ints()), None, doc="axes whose index is given; none means all")
+
+
 class IndexArrayOp(ConstantGradientOp):
     def forward(self, ctx, in_data, req, out_data, aux):
         if req[0] == "null":
@@ -467,7 +497,7 @@ class IndexArrayProp(OperatorProperty):
 class UnravelOp(ConstantGradientOp):
     def forward(self, ctx, in_data, req, out_data, aux):
         shape = self.params.shape
-        flat = kernels("tensor_index", ctx.device).whole_numbers(in_data[0])
+        flat = kernels("tensor.index", ctx.device).whole_numbers(in_data[0])
         if shape[0] == -1:  # as long as the largest number needs
             rest = math.prod(shape[1:])
             shape = (max(int(flat.max(initial=0)) // rest, 0) + 1, *shape[1:])
@@ -478,12 +508,16 @@ class UnravelOp(ConstantGradientOp):
 
 class RavelOp(ConstantGradientOp):
     def forward(self, ctx, in_data, req, out_data, aux):
-        index = kernels("tensor_index", ctx.device)
+        index = kernels("tensor.index", ctx.device)
         whole = index.whole_numbers(in_data[0])
         flat = np.zeros(whole.shape[1:], np.int64)
         for row, length in zip(whole, self.params.shape, strict=True):
             flat = flat * length + row
         tensor.evaluate(None, [flat], out_data[0], req[0])
+
+
+class RavelParam(Parameter):
+    shape = Field(ints(), (), doc="shape of the array that is indexed")
 
 
 class RavelBase(OperatorProperty):
@@ -540,13 +574,13 @@ class WhereOp(Operator):
     def forward(self, ctx, in_data, req, out_data, aux):
         condition, x, y = in_data
         inputs = [self._condition(condition, x.ndim), x, y]
-        choose = kernels("tensor_index", ctx.device).choose
+        choose = kernels("tensor.index", ctx.device).choose
         tensor.evaluate(choose, inputs, out_data[0], req[0], exact=True)
 
     def backward(self, ctx, out_grad, in_data, out_data, req, in_grad, aux):
         grad = out_grad[0]
         inputs = [self._condition(in_data[0], grad.ndim), grad]
-        index = kernels("tensor_index", ctx.device)
+        index = kernels("tensor.index", ctx.device)
         tensor.evaluate(index.keep, inputs, in_grad[1], req[1], exact=True)
         tensor.evaluate(index.drop, inputs, in_grad[2], req[2], exact=True)
 

@@ -4,13 +4,18 @@ import functools
 import itertools
 
 from ...errors import ShapeError
-from ...kernels.cpu import tensor
-from ...params.tensor import AddNParam, ConcatParam, StackParam
+from ...kernels.cpu.tensor import elementwise as tensor
+from ...params import MOST_ARRAYS, Field, Parameter
 from ...registry import register
 from ..base import Operator, OperatorProperty, merge_shapes
 from .common import ElementwiseProp, merge_all
 
 __all__ = []
+
+
+class ConcatParam(Parameter):
+    num_args = Field(int, range=(1, MOST_ARRAYS), doc="number of inputs")
+    dim = Field(int, 1, doc="axis along which they are joined")
 
 
 class ConcatOp(Operator):
@@ -104,6 +109,11 @@ class ConcatProp(OperatorProperty):
         return self.op(self.params, axis, list(itertools.pairwise(ends)))
 
 
+class StackParam(Parameter):
+    axis = Field(int, 0, doc="where the new axis goes")
+    num_args = Field(int, range=(1, MOST_ARRAYS), doc="number of inputs")
+
+
 class StackOp(ConcatOp):
     def __init__(self, params, axis, count):
         super().__init__(params, axis, [])
@@ -132,6 +142,10 @@ class StackProp(OperatorProperty):
 
     def create_operator(self, ctx, in_shapes, in_types):
         return self.op(self.params, self.params.axis % (len(in_shapes[0]) + 1), len(in_shapes))
+
+
+class AddNParam(Parameter):
+    num_args = Field(int, range=(1, MOST_ARRAYS), doc="number of inputs")
 
 
 class AddNOp(Operator):

@@ -5,12 +5,20 @@ import math
 import numpy as np
 
 from ...errors import ShapeError
-from ...kernels.cpu import tensor
-from ...params.tensor import DotParam
+from ...kernels.cpu.tensor import elementwise as tensor
+from ...params import Field, Parameter, enum, optional
 from ...registry import register
 from ..base import Operator, OperatorProperty
 
 __all__ = []
+
+
+class DotParam(Parameter):
+    transpose_a = Field(bool, False, doc="whether lhs is transposed first")
+    transpose_b = Field(bool, False, doc="whether rhs is transposed first")
+    forward_stype = Field(
+        optional(enum("csr", "default", "row_sparse")), None, doc="accepted, without effect: arrays are dense"
+    )
 
 
 class DotOp(Operator):

@@ -5,8 +5,8 @@ import math
 import numpy as np
 
 from ...errors import ShapeError
-from ...kernels.cpu import tensor
-from ...params.tensor import ArgsortParam, SortParam, TopkParam
+from ...kernels.cpu.tensor import elementwise as tensor
+from ...params import Field, Parameter, dtype, enum, optional
 from ...registry import register
 from ..base import Operator, OperatorProperty
 from .common import ConstantGradientOp, no_gradient
@@ -56,6 +56,11 @@ class ChosenOp(Operator):
             target[...] = whole.reshape(target.shape)
 
 
+class SortParam(Parameter):
+    axis = Field(optional(int), -1, doc="axis to sort along; none means the flattened array")
+    is_ascend = Field(bool, True, doc="whether the smallest comes first")
+
+
 class SortOp(ChosenOp):
     def order(self, data, axis):
         return _order(data, axis, self.params.is_ascend)
@@ -89,6 +94,10 @@ class SortProp(SortedProp):
         return in_types, [in_types[0], np.dtype(np.int64)]
 
 
+class ArgsortParam(SortParam):
+    dtype = Field(dtype, "float32", doc="dtype of the indices")
+
+
 class ArgsortOp(ConstantGradientOp):
     def forward(self, ctx, in_data, req, out_data, aux):
         order = _order(*_along(in_data[0], self.params.axis), self.params.is_ascend)
@@ -110,6 +119,18 @@ class ArgsortProp(SortedProp):
 
     def infer_type(self, in_types):
         return in_types, [self.params.dtype]
+
+
+class TopkParam(Parameter):
+    axis = Field(optional(int), -1, doc="axis to search; none means the flattened array")
+    k = Field(int, 1, range=(0, None), doc="how many; 0 means all")
+    ret_typ = Field(
+        enum("indices", "value", "both", "mask"),
+        "indices",
+        doc="where they are, what they are, both, or 1 at them and 0 elsewhere",
+    )
+    is_ascend = Field(bool, False, doc="whether the smallest are wanted")
+    dtype = Field(dtype, "float32", doc="dtype of the indices")
 
 
 class TopkOp(ChosenOp):

@@ -4,8 +4,9 @@ import math
 
 import numpy as np
 
-from ...kernels.cpu import tensor
-from ...params.tensor import ArgReduceParam, MomentsParam, NormParam, ReduceParam
+from ...kernels.cpu.tensor import elementwise as tensor
+from ...params import Field, Parameter, dtype, optional
+from ...params import shape as ints
 from ...registry import register
 from ..base import Operator, OperatorProperty
 from .common import ConstantGradientOp, declare
@@ -124,6 +125,13 @@ class MinOp(ExtremeOp):
     ufunc = np.minimum
 
 
+class NormParam(Parameter):
+    ord = Field(int, 2, range=(1, 2), doc="1 for the sum of absolute values, 2 for the Euclidean norm")
+    axis = Field(optional(ints()), None, doc="axes to reduce; none means all")
+    out_dtype = Field(optional(dtype), None, doc="dtype of the result; that of the data if none")
+    keepdims = Field(bool, False, doc="whether reduced axes stay, with length 1")
+
+
 class NormOp(ReduceOp):
     def __init__(self, params, axes):
         super().__init__(params, axes)
@@ -145,6 +153,12 @@ class NormOp(ReduceOp):
             tensor.evaluate(
                 lambda g, x, y: g * np.where(y == 0, 0, x / y), [g, in_data[0], y], in_grad[0], req[0]
             )
+
+
+class ReduceParam(Parameter):
+    axis = Field(optional(ints()), None, doc="axes to reduce; none or an empty tuple means all")
+    keepdims = Field(bool, False, doc="whether reduced axes stay, with length 1")
+    exclude = Field(bool, False, doc="whether to reduce all axes but those in axis")
 
 
 class ReduceProp(OperatorProperty):
@@ -191,6 +205,11 @@ class NormProp(ReduceProp):
 
     def infer_type(self, in_types):
         return in_types, [self.params.out_dtype or in_types[0]]
+
+
+class MomentsParam(Parameter):
+    axes = Field(optional(ints()), None, doc="axes to reduce; none means all")
+    keepdims = Field(bool, False, doc="whether reduced axes stay, with length 1")
 
 
 class MomentsOp(Operator):
@@ -264,6 +283,11 @@ class ArgReduceOp(ConstantGradientOp):
 
 class ArgMinOp(ArgReduceOp):
     search = staticmethod(np.argmin)
+
+
+class ArgReduceParam(Parameter):
+    axis = Field(optional(int), None, doc="axis to search; none means the flattened array")
+    keepdims = Field(bool, False, doc="whether the axis stays, with length 1")
 
 
 class ArgReduceProp(OperatorProperty):

@@ -5,18 +5,9 @@ import math
 import numpy as np
 
 from ...errors import ShapeError
-from ...kernels.cpu import tensor
-from ...params.tensor import (
-    BlockParam,
-    BroadcastAxisParam,
-    BroadcastLikeParam,
-    BroadcastToParam,
-    CumsumParam,
-    DiagParam,
-    PadParam,
-    RepeatParam,
-    TileParam,
-)
+from ...kernels.cpu.tensor import elementwise as tensor
+from ...params import Field, Parameter, dtype, enum, optional
+from ...params import shape as ints
 from ...registry import register
 from ..base import Operator, OperatorProperty, known
 
@@ -75,6 +66,10 @@ class BroadcastBase(RepeatBase):
         return shape, target, target
 
 
+class BroadcastToParam(Parameter):
+    shape = Field(ints(), (), doc="shape to reach; 0 keeps an axis")
+
+
 @register("broadcast_to")
 class BroadcastToProp(BroadcastBase):
     """Repeat axes of length 1 until a shape is reached."""
@@ -87,6 +82,11 @@ class BroadcastToProp(BroadcastBase):
         if len(wanted) != len(shape):
             return wanted
         return [n if t == 0 else t for n, t in zip(shape, wanted, strict=True)]
+
+
+class BroadcastAxisParam(Parameter):
+    axis = Field(ints(), (), doc="axes of length 1 to repeat")
+    size = Field(ints(), (), doc="length of each of them afterwards")
 
 
 @register("broadcast_axis", "broadcast_axes")
@@ -104,6 +104,11 @@ class BroadcastAxisProp(BroadcastBase):
         for axis, size in zip(p.axis, p.size, strict=True):
             target[self.check_axis("axis", axis, len(shape))] = size
         return target
+
+
+class BroadcastLikeParam(Parameter):
+    lhs_axes = Field(optional(ints()), None, doc="axes of lhs to repeat; none means all")
+    rhs_axes = Field(optional(ints()), None, doc="axes of rhs whose lengths they take")
 
 
 @register("broadcast_like")
@@ -140,6 +145,10 @@ class BroadcastLikeProp(BroadcastBase):
         return in_types, [in_types[0]]
 
 
+class TileParam(Parameter):
+    reps = Field(ints(), range=(1, None), doc="how often the array comes along each axis, last axes last")
+
+
 @register("tile")
 class TileProp(RepeatBase):
     """The whole array several times along each axis."""
@@ -154,6 +163,13 @@ class TileProp(RepeatBase):
         narrow = [n for s in shape for n in (1, s)]
         wide = [n for pair in zip(reps, shape, strict=True) for n in pair]
         return narrow, wide, tuple(r * s for r, s in zip(reps, shape, strict=True))
+
+
+class RepeatParam(Parameter):
+    repeats = Field(int, range=(0, None), doc="how often each entry comes")
+    axis = Field(
+        optional(int), None, doc="axis along which entries are repeated; none means the flattened array"
+    )
 
 
 @register("repeat")
@@ -175,6 +191,14 @@ class RepeatProp(RepeatBase):
 
 
 # -- padding ---------------------------------------------------------------------------------------------
+
+
+class PadParam(Parameter):
+    mode = Field(
+        enum("constant", "edge", "reflect"), doc="a number, the edge again, or a mirror at the edge entry"
+    )
+    pad_width = Field(ints(), range=(0, None), doc="entries before and after, for each axis")
+    constant_value = Field(float, 0.0, doc="the number of mode constant")
 
 
 class PadOp(Operator):
@@ -265,6 +289,10 @@ class PadProp(OperatorProperty):
 # -- blocks of pixels and channels -----------------------------------------------------------------------
 
 
+class BlockParam(Parameter):
+    block_size = Field(int, range=(1, None), doc="side of the square block of pixels that makes channels")
+
+
 class RearrangeOp(Operator):
     """The input seen as ``wide``, its axes permuted, is the output."""
 
@@ -334,6 +362,12 @@ class SpaceToDepthProp(BlockProp):
 # -- diagonals and running sums --------------------------------------------------------------------------
 
 
+class DiagParam(Parameter):
+    k = Field(int, 0, doc="which diagonal: 0 the main one, positive above it")
+    axis1 = Field(int, 0, doc="rows")
+    axis2 = Field(int, 1, doc="columns")
+
+
 class DiagOp(Operator):
     def _diagonal(self, array, ndim):
         """A writable view of matrices' diagonals as a fancy index: (view, rows, columns)."""
@@ -387,6 +421,11 @@ class DiagProp(OperatorProperty):
                 f"{self.label}: matrices of {shape[one]} x {shape[other]} have no diagonal {p.k}"
             )
         return in_shapes, [(*(n for i, n in enumerate(shape) if i not in (one, other)), count)]
+
+
+class CumsumParam(Parameter):
+    axis = Field(optional(int), None, doc="axis to sum along; none means the flattened array")
+    dtype = Field(optional(dtype), None, doc="dtype of the result; that of the data if none")
 
 
 class CumsumOp(Operator):

@@ -3,8 +3,8 @@
 import numpy as np
 
 from ...errors import DataError, ParamError
-from ...kernels.cpu import tensor
-from ...params.tensor import SequenceMaskParam, SequenceParam
+from ...kernels.cpu.tensor import elementwise as tensor
+from ...params import Field, Parameter
 from ...registry import register
 from ..base import Operator, OperatorProperty, kernels
 
@@ -22,7 +22,7 @@ class SequenceOp(Operator):
         """The lengths, checked; None where all sequences are as long as the array."""
         if not self.params.use_sequence_length:
             return None
-        lengths = kernels("tensor_index", ctx.device).whole_numbers(in_data[1])
+        lengths = kernels("tensor.index", ctx.device).whole_numbers(in_data[1])
         longest = in_data[0].shape[self.params.axis]
         wrong = np.flatnonzero((lengths < low) | (lengths > longest))
         if wrong.size:
@@ -95,6 +95,11 @@ class SequenceReverseOp(SequenceOp):
             tensor.evaluate(None, [out_grad[0][self._place(ctx, in_data)]], in_grad[0], req[0])
 
 
+class SequenceParam(Parameter):
+    use_sequence_length = Field(bool, False, doc="whether sequences have lengths of their own")
+    axis = Field(int, 0, range=(0, 1), doc="axis of time; the other of the first two counts the sequences")
+
+
 class SequenceProp(OperatorProperty):
     """Base of the sequence operators."""
 
@@ -120,6 +125,10 @@ class SequenceProp(OperatorProperty):
             batch = (shape[1 - self.params.axis],)
             return [shape, self.check_shape("sequence_length", in_shapes[1], batch)], [self.result(shape)]
         return in_shapes, [self.result(shape)]
+
+
+class SequenceMaskParam(SequenceParam):
+    value = Field(float, 0.0, doc="what entries after the end become")
 
 
 @register("SequenceMask")

@@ -4,17 +4,9 @@ import functools
 import itertools
 
 from ...errors import ShapeError
-from ...kernels.cpu import tensor
-from ...params.tensor import (
-    CropParam,
-    ReverseParam,
-    SliceAssignScalarParam,
-    SliceAxisParam,
-    SliceLikeParam,
-    SliceParam,
-    SplitParam,
-    SplitV2Param,
-)
+from ...kernels.cpu.tensor import elementwise as tensor
+from ...params import MOST_ARRAYS, Field, Parameter, optional
+from ...params import shape as ints
 from ...registry import register
 from ..base import Operator, OperatorProperty, merge_shapes
 from .views import ViewOp
@@ -77,6 +69,12 @@ class PartialSliceProp(SliceProp):
         return in_shapes, [tuple(-1 if n == -1 else length for n, length in zip(shape, lengths, strict=True))]
 
 
+class SliceAxisParam(Parameter):
+    axis = Field(int, doc="axis to cut")
+    begin = Field(int, doc="first index; negative counts from the end")
+    end = Field(optional(int), doc="index after the last; none means the end")
+
+
 @register("slice_axis")
 class SliceAxisProp(PartialSliceProp):
     """A range of indices along one axis."""
@@ -96,6 +94,12 @@ class SliceAxisProp(PartialSliceProp):
                 f"got {p.begin} to {p.end}"
             )
         return tuple(slice(begin, end, 1) if i == axis else slice(0, n, 1) for i, n in enumerate(shape))
+
+
+class SplitParam(Parameter):
+    num_outputs = Field(int, range=(1, MOST_ARRAYS), doc="number of equal pieces")
+    axis = Field(int, 1, doc="axis to cut")
+    squeeze_axis = Field(bool, False, doc="whether pieces of length 1 lose the axis")
 
 
 class SplitOp(Operator):
@@ -184,6 +188,12 @@ class SliceChannelProp(OperatorProperty):
         )
 
 
+class SliceParam(Parameter):
+    begin = Field(ints(none_items=True), doc="first index for each leading axis; none means from the start")
+    end = Field(ints(none_items=True), doc="index after the last for each axis; none means to the end")
+    step = Field(ints(none_items=True), (), doc="step for each axis; negative goes backwards, none means 1")
+
+
 @register("slice", "crop")
 class SlicePartProp(PartialSliceProp):
     """Ranges of indices along the leading axes, with steps, counted as Python counts them."""
@@ -207,6 +217,10 @@ def slice_ranges(prop, params, shape):
         raise ShapeError(f"{prop.label}: step must not be 0, got {params.step}")
     ranges = [slice(*slice(*bounds).indices(n)) for n, *bounds in zip(shape, begin, end, step, strict=False)]
     return (*ranges, *(slice(0, n, 1) for n in shape[len(ranges) :]))
+
+
+class SliceLikeParam(Parameter):
+    axes = Field(ints(), (), doc="axes to cut; all if empty")
 
 
 @register("slice_like")
@@ -246,6 +260,13 @@ class SliceLikeProp(SliceProp):
         return in_types, [in_types[0]]
 
 
+class CropParam(Parameter):
+    num_args = Field(int, range=(1, 2), doc="1, or 2 where a second input tells the size")
+    offset = Field(ints(2), (0, 0), doc="first row and column to keep")
+    h_w = Field(ints(2), (0, 0), doc="height and width to keep, with one input")
+    center_crop = Field(bool, False, doc="whether the middle is kept instead of what is at offset")
+
+
 @register("Crop")
 class CropProp(SliceProp):
     """A part of a picture: of a given size, or of the size of a second input."""
@@ -278,6 +299,10 @@ class CropProp(SliceProp):
         return (slice(0, shape[0], 1), slice(0, shape[1], 1), *parts)
 
 
+class ReverseParam(Parameter):
+    axis = Field(ints(), doc="axes to reverse")
+
+
 @register("reverse", "flip")
 class ReverseProp(SliceProp):
     """The entries along some axes in reverse order."""
@@ -288,6 +313,13 @@ class ReverseProp(SliceProp):
         (shape,) = in_shapes
         axes = {self.check_axis("axis", a, len(shape)) for a in self.params.axis}
         return tuple(slice(n - 1, -1, -1) if i in axes else slice(0, n, 1) for i, n in enumerate(shape))
+
+
+class SplitV2Param(Parameter):
+    indices = Field(ints(), (), doc="where each piece begins")
+    axis = Field(int, 1, doc="axis to cut")
+    squeeze_axis = Field(bool, False, doc="whether pieces of length 1 lose the axis")
+    sections = Field(int, 0, range=(0, None), doc="number of equal pieces; 0 where indices are given")
 
 
 @register("_split_v2")
@@ -365,6 +397,10 @@ class SliceAssignOp(Operator):
             in_grad[0][self.key] = added
         if len(in_grad) > 1:
             tensor.evaluate(None, [out_grad[0][self.key]], in_grad[1], req[1])
+
+
+class SliceAssignScalarParam(SliceParam):
+    scalar = Field(float, 0.0, doc="what the slice is set to")
 
 
 class SliceAssignScalarOp(SliceAssignOp):

@@ -6,14 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ...kernels.cpu import tensor
-from ...params.tensor import (
-    ClipParam,
-    GradientMultiplierParam,
-    HardSigmoidParam,
-    QuadraticParam,
-    SmoothL1Param,
-)
+from ...kernels.cpu.tensor import elementwise as tensor
+from ...params import Field, Parameter
 from ..base import Operator
 from .common import ElementwiseProp, declare, no_gradient
 
@@ -35,7 +29,7 @@ class Row:
 
 def _special(name, x):
     """A function of the compiled module, on float64; loaded when first used."""
-    from ...kernels.cpu import tensor_special
+    from ...kernels.cpu.tensor import special as tensor_special
 
     value = getattr(tensor_special, name)(np.ascontiguousarray(x, np.float64))
     return value.astype(x.dtype, copy=False)
@@ -262,6 +256,11 @@ class DivSqrtDimOp(Operator):
         tensor.evaluate(np.multiply, [source, factor], target, req)
 
 
+class HardSigmoidParam(Parameter):
+    alpha = Field(float, 0.2, doc="slope of the line")
+    beta = Field(float, 0.5, doc="height of the line at 0")
+
+
 declare(
     "hard_sigmoid",
     UnaryProp,
@@ -270,6 +269,12 @@ declare(
     op=HardSigmoidOp,
     backward_needs=("out_grad", "in_data"),
 )
+
+
+class SmoothL1Param(Parameter):
+    scalar = Field(float, 1.0, doc="sigma: the parabola ends at 1 / scalar**2")
+
+
 declare(
     "smooth_l1",
     UnaryProp,
@@ -279,6 +284,14 @@ declare(
     op=SmoothL1Op,
     backward_needs=("out_grad", "in_data"),
 )
+
+
+class QuadraticParam(Parameter):
+    a = Field(float, 0.0, doc="factor of the square")
+    b = Field(float, 0.0, doc="factor of the entry")
+    c = Field(float, 0.0, doc="what is added")
+
+
 declare(
     "_contrib_quadratic",
     UnaryProp,
@@ -287,6 +300,13 @@ declare(
     op=QuadraticOp,
     backward_needs=("out_grad", "in_data"),
 )
+
+
+class ClipParam(Parameter):
+    a_min = Field(float, doc="lower limit")
+    a_max = Field(float, doc="upper limit")
+
+
 declare(
     "clip",
     UnaryProp,
@@ -295,6 +315,13 @@ declare(
     op=ClipOp,
     backward_needs=("out_grad", "in_data"),
 )
+
+
+class GradientMultiplierParam(Parameter):
+    scalar = Field(float, 1.0, doc="factor of the gradient")
+    is_int = Field(bool, True, doc="whether the factor was given as a whole number")
+
+
 declare(
     "_contrib_gradientmultiplier",
     UnaryProp,

@@ -10,24 +10,12 @@ import math
 import numpy as np
 
 from ...errors import ShapeError
-from ...kernels.cpu import tensor
-from ...params.tensor import (
-    ExpandDimsParam,
-    ReshapeLikeParam,
-    ReshapeParam,
-    SqueezeParam,
-    SwapAxisParam,
-    TransposeParam,
-)
+from ...kernels.cpu.tensor import elementwise as tensor
+from ...params import Field, Parameter, optional
+from ...params import shape as ints
 from ...registry import register
 from ..base import Operator, OperatorProperty, known, merge_shapes
-from .common import (
-    ConstantGradientOp,
-    ElementwiseProp,
-    declare,
-    no_gradient,
-    same_memory,
-)
+from .common import ConstantGradientOp, ElementwiseProp, declare, no_gradient, same_memory
 
 __all__ = ["ReshapeBase", "ReshapeOp", "ViewOp", "reshaped"]
 
@@ -166,6 +154,18 @@ def _from_target_shape(label, shape, target, keep_highest):
     return reshaped(label, shape, (0, *codes[1:]) if keep_highest else codes)
 
 
+class ReshapeParam(Parameter):
+    shape = Field(
+        ints(),
+        (),
+        doc="new shape; 0 keeps the axis, -1 infers it, -2 keeps all further axes, -3 joins two, "
+        "-4 splits one into the two numbers that follow",
+    )
+    reverse = Field(bool, False, doc="whether the codes are read from the last axis")
+    target_shape = Field(ints(), (), doc="old name of shape, in which 0 infers the axis")
+    keep_highest = Field(bool, False, doc="whether target_shape keeps the first axis")
+
+
 @register("Reshape", "reshape")
 class ReshapeProp(ReshapeBase):
     """The same entries under another shape, which may be given in codes.
@@ -197,6 +197,10 @@ class FlattenProp(ReshapeBase):
         return (shape[0], -1 if -1 in rest else math.prod(rest)) if shape else (1, 1)
 
 
+class ExpandDimsParam(Parameter):
+    axis = Field(int, doc="where the new axis of length 1 goes")
+
+
 @register("expand_dims")
 class ExpandDimsProp(ReshapeBase):
     """A new axis of length 1."""
@@ -213,6 +217,10 @@ class ExpandDimsProp(ReshapeBase):
             return in_shapes
         axis = self.check_axis("axis", self.params.axis, len(out))
         return [merge_shapes(in_shapes[0], (*out[:axis], *out[axis + 1 :])) or in_shapes[0]]
+
+
+class SqueezeParam(Parameter):
+    axis = Field(optional(ints()), None, doc="axes to drop; none means all of length 1")
 
 
 @register("squeeze")
@@ -232,6 +240,13 @@ class SqueezeProp(ReshapeBase):
             if shape[axis] not in (1, -1):
                 raise ShapeError(f"{self.label}: axis {axis} must have length 1, got shape {tuple(shape)}")
         return tuple(n for i, n in enumerate(shape) if i not in axes) or (1,)
+
+
+class ReshapeLikeParam(Parameter):
+    lhs_begin = Field(optional(int), None, doc="first axis of lhs to replace; none means 0")
+    lhs_end = Field(optional(int), None, doc="axis of lhs after the last to replace; none means all")
+    rhs_begin = Field(optional(int), None, doc="first axis of rhs to take; none means 0")
+    rhs_end = Field(optional(int), None, doc="axis of rhs after the last to take; none means all")
 
 
 @register("reshape_like")
@@ -373,6 +388,10 @@ class PermuteProp(OperatorProperty):
         return self.op(self.params, self.axes(len(in_shapes[0])))
 
 
+class TransposeParam(Parameter):
+    axes = Field(ints(), (), doc="the new order of the axes; reversed if empty")
+
+
 @register("transpose")
 class TransposeProp(PermuteProp):
     """The axes in another order."""
@@ -384,6 +403,11 @@ class TransposeProp(PermuteProp):
         if sorted(a + ndim * (a < 0) for a in axes) != list(range(ndim)):
             raise ShapeError(f"{self.label}: axes must order all {ndim} dimensions, got {axes}")
         return tuple(a % ndim for a in axes)
+
+
+class SwapAxisParam(Parameter):
+    dim1 = Field(int, 0, doc="one axis")
+    dim2 = Field(int, 0, doc="the other axis")
 
 
 @register("SwapAxis", "swapaxes")

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from roiops.errors import DataError, ParamError, ShapeError
-from roiops.kernels.cpu import nms, proposal
+from roiops.kernels.cpu.detection import nms, proposal
 from roiops.operators.imperative import Invocation
 from roiops.registry import get
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from roiops.kernels.cpu import conv, conv_depthwise
+from roiops.kernels.cpu.network import conv, conv_depthwise
 
 #: batch, channels, size, filters of a channel, kernel, stride, dilate, pad; sizes about those of vectors
 CASES = [

@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 
 import roiops as mx
-from roiops.kernels.cpu import conv, conv_pointwise, conv_shifted, conv_winograd
-from roiops.kernels.cpu.blas import TimesTransposed
+from roiops.kernels.cpu.network import conv, conv_pointwise, conv_shifted, conv_winograd
+from roiops.kernels.cpu.network.blas import TimesTransposed
 
 RNG = np.random.default_rng(5)
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from roiops import registry
-from roiops.kernels.cpu import recurrent
+from roiops.kernels.cpu.network import recurrent
 from roiops.operators.base import OpContext
 from roiops.operators.imperative import Invocation
 from roiops.testing import check_operator_gradient

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from roi_cases import SEPARABLE, call, gradient, random_rois, with_sizes
 
-from roiops.kernels.cpu import pieces
+from roiops.kernels.cpu.roi import pieces
 from roiops.operators.base import OpContext
 from roiops.registry import get
 

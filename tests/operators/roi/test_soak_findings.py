@@ -1,4 +1,4 @@
-"""What the soak run found in the ROI operators (tools/soak.py), one small case each."""
+"""What the soak run found in the ROI operators (verify/soak.py), one small case each."""
 
 import re
 

@@ -1,0 +1,95 @@
+"""The ``roiops`` command. A sub-command is one module here, named in ``COMMANDS``.
+
+A module's docstring is its help text. ``SUMMARY`` is its line in ``roiops --help``, ``configure(parser)``
+adds its arguments, ``execute(args)`` does it; a returned number is the exit code.
+"""
+
+import argparse
+import importlib
+import os
+import sys
+import traceback
+
+from .._version import __version__
+from ..errors import MXNetError
+
+__all__ = ["main"]
+
+COMMANDS = ("inspect", "run", "ops", "bench", "doctor", "explain")
+
+_DESCRIPTION = """\
+Look into, run and time archived MXNet models and the operators they are made of, without MXNet.
+
+A first look at a model nobody remembers:
+  roiops inspect model-symbol.json --params model-0000.params --shape data=1,3,600,800
+  roiops run model-symbol.json model-0000.params --input data=street.jpg --detections boxes.png
+"""
+
+_EPILOG = """\
+`roiops COMMAND --help` explains one command, with examples.
+Exit codes: 0 done, 1 it could not be done (the reason is on standard error), 2 wrong usage.
+ROIOPS_TRACEBACK=1, or --traceback, shows where in the program an error arose.
+"""
+
+
+def make_parser() -> argparse.ArgumentParser:
+    """The parser of the whole command line."""
+    shared = argparse.ArgumentParser(add_help=False)
+    shared.add_argument("--traceback", action="store_true", help="show the Python traceback of an error")
+    formatter = argparse.RawDescriptionHelpFormatter  # keeps the examples' lines
+    parser = argparse.ArgumentParser(
+        "roiops", description=_DESCRIPTION, epilog=_EPILOG, formatter_class=formatter
+    )
+    parser.add_argument("--version", action="version", version=f"roiops {__version__}")
+    subparsers = parser.add_subparsers(dest="command", metavar="COMMAND", required=True, title="commands")
+    for name in COMMANDS:
+        module = importlib.import_module(f"{__package__}.{name}")
+        sub = subparsers.add_parser(
+            name,
+            help=module.SUMMARY,
+            description=module.__doc__,
+            parents=[shared],
+            formatter_class=formatter,
+        )
+        module.configure(sub)
+        sub.set_defaults(execute=module.execute, parser=sub)
+    return parser
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run one command; returns the exit code."""
+    parser = make_parser()
+    argv = sys.argv[1:] if argv is None else argv
+    if not argv:
+        parser.print_help(sys.stderr)
+        return 2
+    args = parser.parse_args(argv)
+    show = args.traceback or os.environ.get("ROIOPS_TRACEBACK", "0") not in ("", "0")
+    try:
+        return args.execute(args) or 0
+    except KeyboardInterrupt:
+        print("roiops: interrupted", file=sys.stderr)
+        return 130
+    except BrokenPipeError:  # the reader, such as `head`, has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except (MXNetError, OSError, MemoryError) as error:
+        if show:
+            traceback.print_exc()
+        print(f"roiops {args.command}: error: {_reason(error)}", file=sys.stderr)
+        return 1
+    except Exception as error:  # a bug of ours: say so, with what a report needs
+        if show:
+            traceback.print_exc()
+        print(
+            f"roiops {args.command}: internal error: {type(error).__name__}: {error}\n"
+            "Please report it with the output of `roiops doctor` and of this command with --traceback.",
+            file=sys.stderr,
+        )
+        return 1
+
+
+def _reason(error) -> str:
+    if isinstance(error, OSError) and error.strerror and error.filename:
+        return f"{error.filename}: {error.strerror}"
+    return str(error) or type(error).__name__

@@ -1,0 +1,64 @@
+"""Show what a saved model is made of, what it needs, and whether it can be run here.
+
+Nothing is run and nothing is allocated for it. Operators that are not there are listed all at once, and so
+are parameters that are missing, left over, or of another shape than the graph needs.
+
+  roiops inspect vgg-symbol.json
+  roiops inspect vgg-symbol.json --shape data=1,3,224,224      # or only: roiops inspect vgg ...
+  roiops inspect vgg-symbol.json --params vgg-0000.params --shape data=1,3,224,224 --layers
+  roiops inspect rcnn-symbol.json --import my_custom_operators --json
+
+The exit code is 0 where nothing stands in the way of running the model, else 1. The shapes of the inputs
+must be given for sizes, arithmetic and memory to be known; leaving them out is no fault.
+"""
+
+import json
+
+from .common import add_import, dtype_name, import_modules, model_files, shape_argument
+
+SUMMARY = "operators, inputs, outputs, parameters, arithmetic and memory of a saved model"
+
+
+def configure(parser) -> None:
+    parser.add_argument(
+        "symbol", metavar="SYMBOL.json", help="the graph, of any MXNet; or what its name begins with"
+    )
+    parser.add_argument(
+        "--params", metavar="FILE", help="its parameters, or their epoch, to be compared with the graph"
+    )
+    parser.add_argument(
+        "--shape",
+        action="append",
+        default=[],
+        type=shape_argument,
+        metavar="NAME=N,...",
+        help="shape of an input, such as data=1,3,600,800; repeat for each input",
+    )
+    parser.add_argument(
+        "--dtype", type=dtype_name, metavar="TYPE", help="take the parameters to be converted to this"
+    )
+    add_import(parser)
+    parser.add_argument(
+        "--layers", action="store_true", help="also list every layer, with its output's shape"
+    )
+    parser.add_argument("--json", action="store_true", help="print JSON instead of text")
+
+
+def execute(args) -> int:
+    from ..models.inspection import inspect_model, read_symbol
+    from ..viz import print_summary
+
+    import_modules(args.imports)
+    shapes = dict(args.shape)
+    symbol_file, params = model_files(args.symbol, args.params)
+    params = params if args.params else None
+    found = inspect_model(symbol_file, params, shapes, dtype=args.dtype)
+    if args.json:
+        print(json.dumps(found.to_dict(), indent=2))
+    else:
+        print(found)
+    if args.layers and not found.unsupported:
+        symbol, _ = read_symbol(symbol_file)
+        print()
+        print_summary(symbol, shape=shapes)
+    return 0 if found.runs else 1

@@ -1,0 +1,553 @@
+"""The Executor: a bound graph, its memory and its two flat lists of ready calls."""
+
+import functools
+import math
+import threading
+from collections import Counter
+
+import numpy as np
+
+from ..context import Context, current_context
+from ..errors import DTypeError, GraphError, MXNetError, ShapeError, nearest
+from ..ndarray import NDArray
+from ..ndarray import device as devices
+from ..operators.base import OpContext
+from . import fuse, memory
+from . import nodes as graph
+from .plan import Step, plan
+from .program import build, grad_of, parse_grad_req
+
+__all__ = ["Executor", "bind", "simple_bind"]
+
+
+class _Bound:
+    """A program on its arrays, as lists of ready calls."""
+
+    def __init__(self, program, arrays: dict):
+        self.program, self.arrays = program, arrays
+        self.contexts, self.forward, self.backward = [], [], []
+        self.is_train = False
+
+
+class Executor:
+    """A graph bound to arrays. Made by ``Symbol.bind`` and ``Symbol.simple_bind``.
+
+    Attributes
+    ----------
+    arg_arrays, grad_arrays, aux_arrays : list of NDArray
+        The bound arrays; None where an argument has no gradient.
+    arg_dict, grad_dict, aux_dict, output_dict : dict of NDArray
+        The same by name.
+    outputs : list of NDArray
+        The results; the same arrays are written by every forward.
+    """
+
+    def __init__(self, heads, device: Context, args: dict, grads: dict, grad_req: dict, aux: dict):
+        self._heads = list(heads)
+        self._device = device
+        self._order = graph.topological_order(self._heads)
+        self._grad_req = grad_req
+        self.arg_dict, self.aux_dict = args, aux
+        self.grad_dict = {name: grads.get(name) for name in args}
+        self._lock = threading.RLock()
+        self._monitor = None
+        self._monitor_all = False
+        #: What the last forward ran, and whether a backward has used its intermediate values up.
+        self._ran, self._used_up = None, False
+        #: Whether a forward keeps what backward reads even where is_train is False.
+        self._keeps = False
+        shapes, types = self._check_arrays()
+        self._build(shapes, types)
+
+    # -- building ------------------------------------------------------------------------------------
+
+    def _check_arrays(self):
+        """Shapes and types of all values; every bound array agrees with what the graph needs."""
+        bound = {**self.arg_dict, **self.aux_dict}
+        shapes = graph.infer_shapes(self._order, {name: tuple(a.shape) for name, a in bound.items()})
+        types = graph.infer_types(self._order, {name: np.dtype(a.dtype) for name, a in bound.items()})
+        for node in self._order:
+            for i in range(node.num_outputs):
+                shape = shapes[id(node)][i]
+                if not graph.known(shape) or types[id(node)][i] is None:
+                    raise ShapeError(
+                        f"bind: shape or dtype of {node.output_name(i)} does not follow from the arrays given"
+                    )
+        for name, grad in self.grad_dict.items():
+            if grad is None:
+                continue
+            array = self.arg_dict[name]
+            if tuple(grad.shape) != tuple(array.shape):
+                raise ShapeError(
+                    f"bind: args_grad of {name} must have shape {tuple(array.shape)}, got {tuple(grad.shape)}"
+                )
+            if grad.dtype != array.dtype:
+                raise DTypeError(f"bind: args_grad of {name} must have dtype {array.dtype}, got {grad.dtype}")
+        return shapes, types
+
+    def _build(self, shapes, types) -> None:
+        req = {
+            name: r if self.grad_dict.get(name) is not None else "null" for name, r in self._grad_req.items()
+        }
+        self._specs = {}
+        for node in self._order:
+            for i in range(node.num_outputs):
+                self._specs[id(node), i] = (shapes[id(node)][i], types[id(node)][i])
+        arrays = {}
+        for node in self._order:
+            if node.is_variable:
+                held = self.arg_dict.get(node.name)
+                arrays[id(node), 0] = (self.aux_dict[node.name] if held is None else held).data
+                grad = self.grad_dict.get(node.name)
+                if grad is not None:
+                    arrays[grad_of((id(node), 0))] = grad.data
+        self._program = build(self._order, self._heads, req, self._device)
+        #: Bytes of the buffers that the plan made, shared ones counted once.
+        self.internal_bytes = 0
+        # What the caller sees is the same in both programs; the other one is bound when it is first needed.
+        self._seen = arrays
+        self._plain = self._inference = None
+        trains = any(r != "null" for r in req.values())
+        first = self._bind_plain() if trains else self._bind_inference()
+        self._seen.update(((id(node), i), first.arrays[id(node), i]) for node, i in self._heads)
+        self.outputs = [NDArray(self._seen[id(node), i], self._device) for node, i in self._heads]
+        self._head_grads = [
+            (value, first.arrays[grad_of(value)], self._head_req(value)) for value in self._program.head_grads
+        ]
+
+    def _bind_plain(self):
+        """Every operator by itself: for training, and for a monitor to watch."""
+        if self._plain is None:
+            self._plain = self._bind_program(self._program)
+        return self._plain
+
+    def _bind_inference(self):
+        """Operators merged where that saves work; without gradients."""
+        if self._inference is None:
+            program = self._program
+            if not self._device.is_gpu:
+                heads = {(id(node), i) for node, i in self._heads}
+                program = fuse.fuse(program, self._specs, self._seen, heads)
+            self._inference = self._bind_program(program)
+        return self._inference
+
+    def _bind_program(self, program):
+        arrays = dict(self._seen)
+        self._allocate(program, arrays)
+        bound = _Bound(program, arrays)
+        self._ready_calls(bound)
+        return bound
+
+    def _head_req(self, value) -> str:
+        for node in self._order:
+            if node.is_variable and id(node) == value[0]:
+                return self._grad_req[node.name]
+        return "write"
+
+    def _spec(self, value):
+        """Shape and dtype of a value; those of a gradient are those of what it belongs to."""
+        return self._specs[value[1] if value[0] == "grad" else value]
+
+    def _nbytes(self, value) -> int:
+        shape, dtype = self._spec(value)
+        return math.prod(shape) * dtype.itemsize
+
+    def _allocate(self, program, arrays) -> None:
+        """Give every internal value its memory, by the plan."""
+        steps = program.plan_steps()
+        zeros = program.zeros
+        sizes = {
+            value: self._nbytes(value)
+            for step in steps
+            for value in (*step.reads, *step.writes)
+            if value not in arrays and value not in zeros
+        }
+        head_values = {(id(node), i) for node, i in self._heads}
+        for value in program.head_grads:
+            # The caller's gradient is copied in before the first step, so it lives from the start.
+            if grad_of(value) not in arrays:
+                head_values.add(grad_of(value))
+                sizes[grad_of(value)] = self._nbytes(value)
+        if program.head_grads:
+            steps.insert(0, Step(writes=[grad_of(v) for v in program.head_grads if grad_of(v) in sizes]))
+        slots, slot_sizes = plan(steps, sizes, head_values)
+        blocks = [memory.zero_bytes(size, self._device) for size in slot_sizes]
+        for value, slot in slots.items():
+            arrays[value] = memory.view_bytes(blocks[slot], *self._spec(value))
+        for value in zeros:
+            arrays[value] = devices.zeros(*self._spec(value), self._device)
+        self.internal_bytes += sum(slot_sizes)
+
+    def _ready_calls(self, bound) -> None:
+        """Turn steps into calls without arguments."""
+        arrays, ops = bound.arrays, {}
+        for step in bound.program.forward:
+            ctx = OpContext(self._device, step.prop.label)
+            in_specs = [self._specs[value] for value in step.inputs]
+            op = step.prop.create_operator(ctx, [s for s, _ in in_specs], [t for _, t in in_specs])
+            ops[id(step)] = (op, ctx)
+            bound.contexts.append(ctx)
+            if step.fused:
+                bound.forward.append(fuse.bind(op, ctx, step, arrays))
+                continue
+            outputs = [None if value is None else arrays[value] for value in step.outputs]
+            req = ["null" if array is None else "write" for array in outputs]
+            inputs = [arrays[value] for value in step.inputs]
+            aux = [arrays[value] for value in step.aux]
+            bound.forward.append(op.bind_forward(ctx, inputs, req, outputs, aux))
+        for step in bound.program.backward:
+            op, ctx = ops[id(step.forward)]
+
+            def pick(values):
+                return [None if value is None else arrays.get(value) for value in values]
+
+            bound.backward.append(
+                functools.partial(
+                    op.backward,
+                    ctx,
+                    pick(step.out_grads),
+                    pick(step.forward.inputs),
+                    pick(step.forward.outputs),
+                    step.reqs,
+                    pick(step.in_grads),
+                    pick(step.forward.aux),
+                )
+            )
+        # Arguments that ask for a gradient and cannot get one receive zeros.
+        for name in bound.program.unreached:
+            if self._grad_req[name] == "write":
+                bound.backward.append(functools.partial(self.grad_dict[name].data.fill, 0))
+
+    # -- running -------------------------------------------------------------------------------------
+
+    def forward(self, is_train: bool = False, **kwargs) -> list[NDArray]:
+        """Compute the outputs. Arrays given by name are copied into the arguments first.
+
+        Parameters
+        ----------
+        is_train : bool
+            Whether operators behave as in training.
+        **kwargs : NDArray or numpy.ndarray
+            New values of arguments.
+        """
+        with self._lock:
+            self._ran, self._used_up = None, False
+            if kwargs:
+                self._feed(kwargs)
+            is_train = bool(is_train)
+            watched = self._monitor is not None
+            plain = is_train or watched or self._keeps
+            bound = self._bind_plain() if plain else self._bind_inference()
+            if is_train != bound.is_train:
+                bound.is_train = is_train
+                for ctx in bound.contexts:
+                    ctx.is_train = is_train
+            with np.errstate(all="ignore"):  # 1 / 0 is inf here, as in MXNet, and no warning
+                if watched:
+                    self._forward_watched(bound)
+                else:
+                    for call in bound.forward:
+                        call()
+            self._ran = bound
+        return self.outputs
+
+    def _feed(self, values: dict) -> None:
+        for name, value in values.items():
+            if name not in self.arg_dict:
+                raise GraphError(f"forward: {name!r} is not an argument{nearest(name, self.arg_dict)}")
+            target = self.arg_dict[name]
+            if tuple(np.shape(value)) != tuple(target.shape):
+                raise ShapeError(
+                    f"forward: {name} must have shape {tuple(target.shape)}, got {tuple(np.shape(value))}; "
+                    "use reshape() for inputs of another size"
+                )
+        for name, value in values.items():
+            self.arg_dict[name][:] = value
+
+    def _forward_watched(self, bound) -> None:
+        variables = {id(node): node.name for node in self._order if node.is_variable}
+        for step, call in zip(bound.program.forward, bound.forward, strict=True):
+            names = step.prop.list_outputs()
+            if self._monitor_all:
+                for name, value in zip(step.prop.list_arguments(), step.inputs, strict=True):
+                    array = NDArray(bound.arrays[value], self._device)
+                    if value[0] in variables:
+                        self._monitor(variables[value[0]], array)
+                    self._monitor(f"{step.name}_{name}", array)
+            call()
+            for name, value in zip(names[: step.prop.num_visible_outputs], step.outputs, strict=False):
+                if value is not None:
+                    self._monitor(f"{step.name}_{name}", NDArray(bound.arrays[value], self._device))
+
+    def backward(self, out_grads=None, is_train: bool = True) -> None:
+        """Compute the gradients of the arguments, into ``grad_arrays`` as ``grad_req`` asks.
+
+        They are those of the last forward, whether that was for training or not; before any, of the
+        arguments as they are.
+
+        Parameters
+        ----------
+        out_grads : NDArray, list or dict of NDArray, optional
+            Gradients of the outputs; not needed for outputs of loss operators, and not looked at there.
+        is_train : bool
+            Accepted for MXNet's sake.
+        """
+        with self._lock:
+            if not any(req != "null" for req in self._grad_req.values()):
+                return
+            if self._used_up:
+                raise GraphError("backward: needs another forward first; a backward uses up what one leaves")
+            given = self._given_head_grads(out_grads)
+            if self._ran is not self._plain:
+                self._keeps = True  # once is enough: the next forward is followed by a backward too
+                self.forward()
+            self._used_up = True
+            for (_, target, req), value in zip(self._head_grads, given, strict=True):
+                if req == "add":
+                    target += value
+                else:
+                    target[...] = value
+            with np.errstate(all="ignore"):
+                for call in self._plain.backward:
+                    call()
+
+    def _given_head_grads(self, out_grads) -> list:
+        """The arrays for the heads that need a gradient, checked."""
+        names = [node.output_name(i) for node, i in self._heads]
+        if out_grads is None:
+            out_grads = [None] * len(names)
+        elif isinstance(out_grads, dict):
+            for name in out_grads:
+                if name not in names:
+                    raise GraphError(f"backward: {name!r} is not an output{nearest(name, names)}")
+            out_grads = [out_grads.get(name) for name in names]
+        elif isinstance(out_grads, list | tuple):
+            out_grads = list(out_grads)
+        else:
+            out_grads = [out_grads]
+        out_grads += [None] * (len(names) - len(out_grads))
+        by_value = {}
+        needed = {value for value, _, _ in self._head_grads}
+        # Like MXNet, take no notice of gradients that nothing reads, nor of more of them than outputs.
+        for name, (node, i), output, grad in zip(names, self._heads, self.outputs, out_grads, strict=False):
+            if (id(node), i) not in needed:
+                continue
+            if grad is None:
+                by_value.setdefault((id(node), i), (name, None))
+                continue
+            raw = memory.raw(grad, self._device)
+            if tuple(raw.shape) != tuple(output.shape):
+                raise ShapeError(
+                    f"backward: the gradient of {name} must have shape {tuple(output.shape)}, "
+                    f"got {tuple(raw.shape)}"
+                )
+            before = by_value.get((id(node), i), (name, None))[1]
+            by_value[id(node), i] = (name, raw if before is None else before + raw)
+        given = []
+        for value, _, _ in self._head_grads:
+            name, grad = by_value[value]
+            if grad is None:
+                raise GraphError(
+                    f"backward: output {name} is not a loss, so its gradient must be given in out_grads; "
+                    "to minimise the output itself, pass it through make_loss"
+                )
+            given.append(grad)
+        return given
+
+    # -- the rest of the contract --------------------------------------------------------------------
+
+    @property
+    def arg_arrays(self) -> list[NDArray]:
+        """The arguments, in graph order."""
+        return list(self.arg_dict.values())
+
+    @property
+    def grad_arrays(self) -> list:
+        """The gradient of each argument, None where there is none."""
+        return [self.grad_dict.get(name) for name in self.arg_dict]
+
+    @property
+    def aux_arrays(self) -> list[NDArray]:
+        """The auxiliary states, in graph order."""
+        return list(self.aux_dict.values())
+
+    @property
+    def output_dict(self) -> dict[str, NDArray]:
+        """The outputs by name: ``fc1_output``."""
+        return {node.output_name(i): out for (node, i), out in zip(self._heads, self.outputs, strict=True)}
+
+    def copy_params_from(self, arg_params, aux_params=None, allow_extra_params: bool = False) -> None:
+        """Copy arrays by name into arguments and auxiliary states.
+
+        Parameters
+        ----------
+        allow_extra_params : bool
+            Whether names that the graph does not have are passed over instead of an error.
+        """
+        for kind, given, have in (
+            ("argument", arg_params, self.arg_dict),
+            ("auxiliary state", aux_params or {}, self.aux_dict),
+        ):
+            extra = [name for name in given if name not in have]
+            if extra and not allow_extra_params:
+                listed = ", ".join(f"{name!r}{nearest(name, have)}" for name in extra)
+                raise GraphError(f"copy_params_from: not an {kind} of the graph: {listed}")
+            for name, value in given.items():
+                if name not in have:
+                    continue
+                if tuple(value.shape) != tuple(have[name].shape):
+                    raise ShapeError(
+                        f"copy_params_from: {name} must have shape {tuple(have[name].shape)}, "
+                        f"got {tuple(value.shape)}"
+                    )
+                have[name][:] = value
+
+    def reshape(self, partial_shaping: bool = False, allow_up_sizing: bool = False, **kwargs) -> "Executor":
+        """A new executor for inputs of other shapes, which shares every array that does not grow.
+
+        Parameters
+        ----------
+        partial_shaping : bool
+            Whether arguments that are not named may change their shape too.
+        allow_up_sizing : bool
+            Accepted for MXNet's sake; arrays that grow are always allocated anew.
+        """
+        for name in kwargs:
+            if name not in self.arg_dict:
+                raise GraphError(f"reshape: {name!r} is not an argument{nearest(name, self.arg_dict)}")
+        given = {name: tuple(int(d) for d in shape) for name, shape in kwargs.items()}
+        if not partial_shaping:
+            fixed = {name: tuple(a.shape) for name, a in {**self.arg_dict, **self.aux_dict}.items()}
+            # Labels and states follow the data, so only what cannot be inferred is held to its old shape.
+            inferred = graph.infer_shapes(self._order, given)
+            for node in self._order:
+                if node.is_variable and not graph.known(inferred[id(node)][0]):
+                    given.setdefault(node.name, fixed[node.name])
+        shapes = graph.infer_shapes(self._order, given)
+
+        def fit(node, array):
+            shape = shapes[id(node)][0]
+            if not graph.known(shape):
+                raise ShapeError(f"reshape: the shape of {node.name} does not follow from those given")
+            if array is None or tuple(array.shape) == shape:
+                return array
+            size = math.prod(shape)
+            if size <= array.size and array.data.flags.c_contiguous:
+                return NDArray(array.data.reshape(-1)[:size].reshape(shape), self._device)
+            return NDArray(devices.zeros(shape, array.dtype, self._device), self._device)
+
+        by_name = {node.name: node for node in self._order if node.is_variable}
+        return Executor(
+            self._heads,
+            self._device,
+            {name: fit(by_name[name], array) for name, array in self.arg_dict.items()},
+            {name: fit(by_name[name], array) for name, array in self.grad_dict.items()},
+            self._grad_req,
+            {name: fit(by_name[name], array) for name, array in self.aux_dict.items()},
+        )
+
+    def set_monitor_callback(self, callback, monitor_all: bool = False) -> None:
+        """Call ``callback(name, NDArray)`` after each operator of every forward; None stops it.
+
+        Parameters
+        ----------
+        monitor_all : bool
+            Whether the operators' inputs are reported as well.
+        """
+        self._monitor, self._monitor_all = callback, monitor_all
+
+    def debug_str(self) -> str:
+        """The steps of the program and their memory; scripts read the last lines, which are MXNet's."""
+        counts = Counter(step.prop.name for step in self._program.forward)
+        lines = [f"{step.name}: {step.prop.label}" for step in self._program.forward]
+        lines.append(f"{sum(counts.values())} operators, {len(self._program.backward)} backward steps")
+        lines.append(f"Total {self.internal_bytes >> 20} MB allocated")
+        lines.append("Total 0 TempSpace resource requested\n")
+        return "\n".join(lines)
+
+
+# -- binding ---------------------------------------------------------------------------------------------
+
+
+def _check_device(ctx) -> Context:
+    return current_context() if ctx is None else Context(ctx)
+
+
+def _by_name(what: str, given, names: list[str], device, *, partial: bool) -> dict:
+    """Arrays given as list or dict, by name, each on ``device``."""
+    if given is None:
+        given = {}
+    if not isinstance(given, dict):
+        given = list(given)
+        if len(given) != len(names):
+            raise GraphError(
+                f"bind: {what} has {len(given)} arrays, the graph has {len(names)}: {', '.join(names)}"
+            )
+        given = dict(zip(names, given, strict=True))
+    missing = [name for name in names if given.get(name) is None]
+    if missing and not partial:
+        raise GraphError(f"bind: {what} lacks {', '.join(missing)}")
+    return {name: memory.as_ndarray(given[name], device) for name in names if given.get(name) is not None}
+
+
+def bind(heads, ctx, args, args_grad=None, grad_req="write", aux_states=None) -> Executor:
+    """Bind a graph to the caller's arrays. ``Symbol.bind`` describes the parameters."""
+    device = _check_device(ctx)
+    order = graph.topological_order(heads)
+    graph.check_unique_names(order)
+    names = [node.name for node in graph.argument_nodes(order)]
+    aux_names = [node.name for node in graph.auxiliary_nodes(order)]
+    arrays = _by_name("args", args, names, device, partial=False)
+    if isinstance(args_grad, list | tuple) and len(args_grad) < len(names):
+        args_grad = [*args_grad, *[None] * (len(names) - len(args_grad))]
+    grads = _by_name("args_grad", args_grad, names, device, partial=True)
+    aux = _by_name("aux_states", aux_states, aux_names, device, partial=False)
+    return Executor(heads, device, arrays, grads, parse_grad_req(grad_req, names), aux)
+
+
+def simple_bind(heads, ctx, grad_req, type_dict, given, explicit, shared=None) -> Executor:
+    """Infer, allocate and bind. ``Symbol.simple_bind`` describes the parameters.
+
+    ``given`` has -1 for entries that are 0 in ``explicit``; those that nothing else decides are empty.
+    """
+    device = _check_device(ctx)
+    order = graph.topological_order(heads)
+    graph.check_unique_names(order)
+    shapes = graph.infer_shapes(order, given)
+    variables = [node for node in order if node.is_variable]
+    if any(not graph.known(shapes[id(node)][0]) for node in variables):
+        # What is still unknown where the caller wrote 0 is an empty array, such as no ROIs.
+        for name, shape in explicit.items():
+            if 0 in shape and -1 not in shape:
+                given = {**given, name: shape}
+        shapes = graph.infer_shapes(order, given)
+    missing = [node for node in variables if not graph.known(shapes[id(node)][0])]
+    if missing:
+        listed = ", ".join(f"{node.name}: {graph.format_shape(shapes[id(node)][0])}" for node in missing)
+        raise ShapeError(f"simple_bind: shapes that do not follow from those given: {listed}")
+    types = graph.infer_types(order, {n: np.dtype(t) for n, t in (type_dict or {}).items()}, np.float32)
+    names = [node.name for node in graph.argument_nodes(order)]
+    requests = parse_grad_req(grad_req, names)
+    lent = {} if shared is None else {**shared.arg_dict, **shared.aux_dict}
+    lent_grads = {} if shared is None else shared.grad_dict
+
+    def allocate(node, pool):
+        shape, dtype = shapes[id(node)][0], types[id(node)][0]
+        if dtype is None:
+            raise DTypeError(f"simple_bind: the dtype of {node.name} does not follow from those given")
+        held = pool.get(node.name)
+        if held is not None and tuple(held.shape) == shape and held.dtype == dtype:
+            return held
+        try:
+            return NDArray(devices.zeros(shape, dtype, device), device)
+        except MemoryError as error:
+            raise MXNetError(f"simple_bind: no memory for {node.name} of shape {shape}: {error}") from None
+
+    args = {node.name: allocate(node, lent) for node in graph.argument_nodes(order)}
+    grads = {
+        node.name: allocate(node, lent_grads)
+        for node in graph.argument_nodes(order)
+        if requests[node.name] != "null"
+    }
+    aux = {node.name: allocate(node, lent) for node in graph.auxiliary_nodes(order)}
+    return Executor(heads, device, args, grads, requests, aux)

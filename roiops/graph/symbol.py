@@ -1,0 +1,755 @@
+"""The Symbol class: one or several outputs of a graph, and everything a user does with them."""
+
+import math
+import numbers
+import operator
+import warnings
+
+import numpy as np
+
+from .. import dtypes, registry
+from ..errors import DTypeError, GraphError, ShapeError, nearest
+from . import json_format
+from . import nodes as graph
+from .naming import HIDDEN_KEYS, AttrScope, NameManager, hidden_key
+from .nodes import Node
+
+__all__ = [
+    "Group",
+    "Symbol",
+    "Variable",
+    "arange",
+    "eye",
+    "full",
+    "hypot",
+    "invoke",
+    "linspace",
+    "load",
+    "load_json",
+    "maximum",
+    "minimum",
+    "ones",
+    "pow",
+    "power",
+    "var",
+    "zeros",
+]
+
+
+class Symbol:
+    """Outputs of a symbolic graph. Made by :func:`Variable`, by operators and by :func:`Group`."""
+
+    __slots__ = ("_heads",)
+    __array_priority__ = 1000.0  # a NumPy scalar on the left lets our reflected operators run
+
+    def __init__(self, heads):
+        self._heads = list(heads)
+
+    # -- looking at it -------------------------------------------------------------------------------
+
+    @property
+    def heads(self) -> list:
+        """The entries ``(node, output number)`` that this symbol stands for."""
+        return self._heads
+
+    def _order(self):
+        return graph.topological_order(self._heads)
+
+    @property
+    def name(self) -> str | None:
+        """The name of the node, or None for a group."""
+        nodes = {id(node): node for node, _ in self._heads}
+        return next(iter(nodes.values())).name if len(nodes) == 1 else None
+
+    def __repr__(self):
+        if self.name is not None:
+            return f"<Symbol {self.name}>"
+        return f"<Symbol group [{', '.join(node.name for node, _ in self._heads)}]>"
+
+    def list_arguments(self) -> list[str]:
+        """Names of the variables that are inputs or parameters, in graph order."""
+        return [node.name for node in graph.argument_nodes(self._order())]
+
+    def list_auxiliary_states(self) -> list[str]:
+        """Names of the variables that operators keep for themselves, such as moving averages."""
+        return [node.name for node in graph.auxiliary_nodes(self._order())]
+
+    def list_inputs(self) -> list[str]:
+        """Names of all variables, auxiliary ones too."""
+        return [node.name for node in self._order() if node.is_variable]
+
+    def list_outputs(self) -> list[str]:
+        """Names of the outputs: ``fc1_output``."""
+        return [node.output_name(index) for node, index in self._heads]
+
+    @property
+    def num_outputs(self) -> int:
+        """How many outputs it has; those of a group are counted together."""
+        return len(self._heads)
+
+    def __len__(self):
+        return len(self._heads)
+
+    def __iter__(self):
+        return (self[i] for i in range(len(self)))
+
+    def __bool__(self):
+        raise GraphError("a Symbol has no truth value; compare with `is` or bind it first")
+
+    def __contains__(self, name):
+        return name in self.list_outputs()
+
+    def __getitem__(self, index):
+        """One output by number or name, or several by a slice."""
+        if isinstance(index, str):
+            names = self.list_outputs()
+            found = [i for i, name in enumerate(names) if name == index]
+            found = found or [i for i, (node, _) in enumerate(self._heads) if node.name == index]
+            if len(found) != 1:
+                problem = "is not an output" if not found else f"names {len(found)} outputs"
+                raise GraphError(f"{self!r}: {index!r} {problem}{nearest(index, names)}")
+            index = found[0]
+        if isinstance(index, slice):
+            heads = self._heads[index]
+            if not heads:
+                raise IndexError(f"{self!r}: the slice holds no outputs")
+            return Symbol(heads)
+        try:
+            return Symbol([self._heads[index]])
+        except IndexError:
+            raise IndexError(f"{self!r} has {len(self)} outputs, index {index} is out of range") from None
+
+    def get_internals(self) -> "Symbol":
+        """All outputs of all nodes as one group: ``net.get_internals()["conv1_output"]``."""
+        return Symbol((node, i) for node in self._order() for i in range(node.num_visible))
+
+    def get_children(self) -> "Symbol | None":
+        """The inputs of the node (of each node of a group), or None for a variable."""
+        nodes = {id(node): node for node, _ in self._heads}
+        heads = [entry for node in nodes.values() for entry in node.inputs]
+        return Symbol(heads) if heads else None
+
+    # -- attributes ----------------------------------------------------------------------------------
+
+    def _node(self) -> Node:
+        node = self._heads[0][0]
+        if any(other is not node for other, _ in self._heads):
+            raise GraphError(f"{self!r}: attributes belong to one node, not to a group")
+        return node
+
+    def attr(self, key: str) -> str | None:
+        """One attribute of the node, or None."""
+        return self._node().attrs.get(hidden_key(key))
+
+    def list_attr(self) -> dict[str, str]:
+        """All attributes of the node; those like ``__lr_mult__`` under both of their names."""
+        return _both_names(self._node().attrs)
+
+    def attr_dict(self) -> dict[str, dict[str, str]]:
+        """Attributes of every node that has any, by node name."""
+        return {node.name: _both_names(node.attrs) for node in self._order() if node.attrs}
+
+    def _set_attr(self, **attributes: str) -> None:
+        node = self._node()
+        for key, value in attributes.items():
+            if not isinstance(value, str):
+                raise GraphError(f"{self!r}: attribute {key} must be a string, got {value!r}")
+            if not hidden_key(key).startswith("__"):
+                raise GraphError(f"{self!r}: attribute {key!r} must be of the form __{key}__")
+            node.attrs[hidden_key(key)] = value
+
+    # -- shapes and types ----------------------------------------------------------------------------
+
+    def _given(self, what, args, kwargs, convert):
+        order = self._order()
+        names = [node.name for node in graph.argument_nodes(order)]
+        if args and kwargs:
+            raise GraphError(f"{what}: give the inputs by position or by name, not both")
+        if len(args) > len(names):
+            raise GraphError(f"{what}: {len(args)} values for {len(names)} arguments")
+        given = dict(zip(names, args, strict=False)) if args else kwargs
+        every = {node.name for node in order if node.is_variable}
+        for name in given:
+            if name not in every:
+                raise GraphError(f"{what}: {name!r} is not an input of the graph{nearest(name, every)}")
+        return order, {n: convert(f"{what}: {n}", value) for n, value in given.items() if value is not None}
+
+    def _infer_shapes(self, args, kwargs):
+        order, given = self._given("infer_shape", args, kwargs, _unknown_zeros)
+        return order, graph.infer_shapes(order, {n: s for n, s in given.items() if s is not None})
+
+    def infer_shape(self, *args, **kwargs):
+        """Shapes of arguments, outputs and auxiliary states, from those given.
+
+        Entries that are 0 or -1 are unknown. Where the given shapes do not decide all others, warns and
+        gives ``(None, None, None)``; where they contradict each other, raises with the node's name.
+        """
+        order, shapes = self._infer_shapes(args, kwargs)
+        missing = [
+            (node.name, shapes[id(node)][0])
+            for node in order
+            if node.is_variable and not graph.known(shapes[id(node)][0])
+        ]
+        if missing or not all(graph.known(shapes[id(n)][i]) for n, i in self._heads):
+            listed = ", ".join(f"{name}: {graph.format_shape(shape)}" for name, shape in missing)
+            warnings.warn(f"infer_shape: not decided by the given shapes: {listed}", stacklevel=2)
+            return None, None, None
+        return self._shape_lists(order, shapes)
+
+    def infer_shape_partial(self, *args, **kwargs):
+        """As :meth:`infer_shape`, with ``()`` for what is unknown and 0 for unknown entries."""
+        return self._shape_lists(*self._infer_shapes(args, kwargs))
+
+    def _shape_lists(self, order, shapes):
+        def public(shape):
+            return () if shape is None else tuple(0 if d == -1 else d for d in shape)
+
+        return (
+            [public(shapes[id(node)][0]) for node in graph.argument_nodes(order)],
+            [public(shapes[id(node)][i]) for node, i in self._heads],
+            [public(shapes[id(node)][0]) for node in graph.auxiliary_nodes(order)],
+        )
+
+    def infer_type(self, *args, **kwargs):
+        """Dtypes of arguments, outputs and auxiliary states; ``(None, None, None)`` if not decided."""
+        lists = self.infer_type_partial(*args, **kwargs)
+        if any(t is None for each in lists for t in each):
+            return None, None, None
+        return lists
+
+    def infer_type_partial(self, *args, **kwargs):
+        """As :meth:`infer_type`, with None for what is not decided."""
+        order, given = self._given("infer_type", args, kwargs, lambda _, dtype: np.dtype(dtype))
+        types = graph.infer_types(order, given)
+
+        def public(dtype):
+            return None if dtype is None else dtype.type
+
+        return (
+            [public(types[id(node)][0]) for node in graph.argument_nodes(order)],
+            [public(types[id(node)][i]) for node, i in self._heads],
+            [public(types[id(node)][0]) for node in graph.auxiliary_nodes(order)],
+        )
+
+    # -- composing -----------------------------------------------------------------------------------
+
+    def __call__(self, *args, name: str | None = None, **kwargs) -> "Symbol":
+        """A copy in which variables are replaced by other symbols: ``net(data=features)``.
+
+        Positional symbols replace the arguments in order.
+        """
+        given = dict(kwargs)
+        if args:
+            names = self.list_arguments()
+            if len(args) > len(names):
+                raise GraphError(f"{self!r}: {len(args)} inputs given, it has {len(names)} arguments")
+            given = {**dict(zip(names, args, strict=False)), **kwargs}
+        order = self._order()
+        variables = {node.name for node in order if node.is_variable}
+        replaced = {}
+        for key, value in given.items():
+            if key not in variables:
+                raise GraphError(f"{self!r}: {key!r} is not an argument{nearest(key, variables)}")
+            if not isinstance(value, Symbol) or len(value) != 1:
+                raise GraphError(f"{self!r}: {key} must be a Symbol of one output, got {value!r}")
+            replaced[key] = value._heads[0]
+        copies: dict[int, tuple] = {}
+        for node in order:
+            if node.is_variable:
+                copies[id(node)] = replaced.get(node.name, (node, 0))
+                continue
+            fresh = Node(node.op, node.name, dict(node.attrs), prop=node.prop)
+            fresh.inputs = [self._moved(entry, copies) for entry in node.inputs]
+            copies[id(node)] = (fresh, None)
+        result = Symbol(self._moved(entry, copies) for entry in self._heads)
+        if name is not None:
+            result._node().name = name
+        return result
+
+    @staticmethod
+    def _moved(entry, copies):
+        node, index = copies[id(entry[0])]
+        return node, entry[1] if index is None else index
+
+    def __copy__(self):
+        return self()
+
+    def __deepcopy__(self, memo):
+        return load_json(self.tojson())
+
+    def __reduce__(self):
+        return load_json, (self.tojson(),)
+
+    # -- saving --------------------------------------------------------------------------------------
+
+    def tojson(self, remove_amp_cast: bool = True) -> str:
+        """The graph as MXNet's JSON."""
+        return json_format.dump(self._heads)
+
+    def save(self, fname: str, remove_amp_cast: bool = True) -> None:
+        """Write :meth:`tojson` to a file."""
+        with open(fname, "w", encoding="utf-8") as file:
+            file.write(self.tojson())
+
+    def debug_str(self) -> str:
+        """One line a node: operator, name, inputs."""
+        lines = [f"Symbol outputs: {', '.join(self.list_outputs())}"]
+        for node in self._order():
+            inputs = ", ".join(child.output_name(i) for child, i in node.inputs)
+            lines.append(f"{node.op}: {node.name}({inputs})" if node.op else f"Variable: {node.name}")
+        return "\n".join(lines)
+
+    # -- running -------------------------------------------------------------------------------------
+
+    def bind(
+        self,
+        ctx,
+        args,
+        args_grad=None,
+        grad_req="write",
+        aux_states=None,
+        group2ctx=None,
+        shared_exec=None,
+    ):
+        """An :class:`~roiops.executor.Executor` over the given arrays.
+
+        Parameters
+        ----------
+        ctx : Context
+            Where it runs.
+        args : list or dict of NDArray
+            All arguments; arrays are used as they are, not copied.
+        args_grad : list or dict of NDArray, optional
+            Where gradients go; arguments left out get none.
+        grad_req : str, list or dict
+            ``"write"``, ``"add"`` or ``"null"``, for all or for each argument.
+        aux_states : list or dict of NDArray, optional
+            Auxiliary states.
+        group2ctx, shared_exec : optional
+            Accepted for MXNet's sake: a graph runs on one device, in memory of its own.
+        """
+        from .executor import bind
+
+        return bind(self._heads, ctx, args, args_grad, grad_req, aux_states)
+
+    def simple_bind(
+        self,
+        ctx=None,
+        grad_req="write",
+        type_dict=None,
+        stype_dict=None,
+        group2ctx=None,
+        shared_arg_names=None,
+        shared_exec=None,
+        shared_buffer=None,
+        **kwargs,
+    ):
+        """Infer all shapes from those given, allocate every array, and bind.
+
+        Parameters
+        ----------
+        ctx : Context, optional
+            Where it runs; the current context unless given.
+        grad_req : str, list or dict
+            ``"write"``, ``"add"`` or ``"null"``, for all or for each argument.
+        type_dict : dict of str to dtype, optional
+            Dtypes of inputs; float32 where nothing decides otherwise.
+        shared_exec : Executor, optional
+            Lends its arrays where name, shape and dtype agree.
+        stype_dict, group2ctx, shared_arg_names, shared_buffer : optional
+            Accepted for MXNet's sake.
+        **kwargs : tuple of int
+            Shapes of inputs by name.
+        """
+        from .executor import simple_bind
+
+        _, given = self._given("simple_bind", (), kwargs, _unknown_zeros)
+        explicit = {name: tuple(int(d) for d in shape) for name, shape in kwargs.items()}
+        given = {name: shape for name, shape in given.items() if shape is not None}
+        return simple_bind(self._heads, ctx, grad_req, type_dict, given, explicit, shared_exec)
+
+    def eval(self, ctx=None, **kwargs):
+        """Bind to the given arrays without gradients, run forward, and return the outputs."""
+        return self.bind(ctx, kwargs, grad_req="null").forward()
+
+    # -- arithmetic ----------------------------------------------------------------------------------
+
+    def __add__(self, other):
+        return _arithmetic(self, other, "_Plus", "_PlusScalar")
+
+    __radd__ = __add__
+
+    def __sub__(self, other):
+        return _arithmetic(self, other, "_Minus", "_MinusScalar")
+
+    def __rsub__(self, other):
+        return _arithmetic(self, other, None, "_RMinusScalar")
+
+    def __mul__(self, other):
+        return _arithmetic(self, other, "_Mul", "_MulScalar")
+
+    __rmul__ = __mul__
+
+    def __truediv__(self, other):
+        return _arithmetic(self, other, "_Div", "_DivScalar")
+
+    def __rtruediv__(self, other):
+        return _arithmetic(self, other, None, "_RDivScalar")
+
+    def __mod__(self, other):
+        return _arithmetic(self, other, "_Mod", "_ModScalar")
+
+    def __rmod__(self, other):
+        return _arithmetic(self, other, None, "_RModScalar")
+
+    def __pow__(self, other):
+        return _arithmetic(self, other, "_Power", "_PowerScalar")
+
+    def __rpow__(self, other):
+        return _arithmetic(self, other, None, "_rpower_scalar")
+
+    def __neg__(self):
+        return self.__mul__(-1.0)
+
+    def __abs__(self):
+        return _apply("abs", self)
+
+    def __eq__(self, other):
+        return _arithmetic(self, other, "_equal", "_equal_scalar")
+
+    def __ne__(self, other):
+        return _arithmetic(self, other, "_not_equal", "_not_equal_scalar")
+
+    def __gt__(self, other):
+        return _arithmetic(self, other, "_greater", "_greater_scalar")
+
+    def __ge__(self, other):
+        return _arithmetic(self, other, "_greater_equal", "_greater_equal_scalar")
+
+    def __lt__(self, other):
+        return _arithmetic(self, other, "_lesser", "_lesser_scalar")
+
+    def __le__(self, other):
+        return _arithmetic(self, other, "_lesser_equal", "_lesser_equal_scalar")
+
+    __hash__ = object.__hash__
+
+    # -- operators as methods ------------------------------------------------------------------------
+
+    def reshape(self, *shape, **kwargs) -> "Symbol":
+        """The operator ``Reshape``; the shape may be given as a tuple or as numbers."""
+        if shape and "shape" not in kwargs:
+            kwargs["shape"] = shape[0] if len(shape) == 1 and not isinstance(shape[0], int) else shape
+        return _apply("Reshape", self, **kwargs)
+
+    def astype(self, dtype, **kwargs) -> "Symbol":
+        """The operator ``Cast``."""
+        return _apply("Cast", self, dtype=dtype, **kwargs)
+
+    def __getattr__(self, name):
+        # Every operator whose public name is in lower case is a method: x.sum(axis=1), x.transpose().
+        if name.startswith("_") or not name.islower() or registry.find(name) is None:
+            raise AttributeError(_no_attribute(name))
+
+        def method(*args, **kwargs):
+            return _apply(name, self, *args, **kwargs)
+
+        return method
+
+
+#: Attributes of arrays and executors that users look for here.
+_OF_VALUES = ("asnumpy", "asscalar", "backward", "context", "dtype", "forward", "outputs", "shape", "size")
+
+
+def _no_attribute(name: str) -> str:
+    text = f"Symbol has no attribute {name!r}"
+    if name in _OF_VALUES:
+        return f"{text}: it holds no values; simple_bind, bind or eval give what does"
+    return text if name.startswith("_") else text + nearest(name, dir(Symbol))
+
+
+def _both_names(attrs: dict[str, str]) -> dict[str, str]:
+    shown = dict(attrs)
+    for key in HIDDEN_KEYS:
+        if f"__{key}__" in attrs:
+            shown[key] = attrs[f"__{key}__"]
+    return shown
+
+
+def _unknown_zeros(what: str, shape):
+    """A shape as users give it: 0 and -1 are unknown entries, ``()`` an unknown shape."""
+    try:
+        shape = tuple(int(d) for d in shape)
+    except (TypeError, ValueError):
+        raise ShapeError(f"{what} must be a tuple of whole numbers, got {shape!r}") from None
+    return tuple(-1 if d <= 0 else d for d in shape) or None
+
+
+def _arithmetic(left: Symbol, right, op: str | None, scalar_op: str) -> Symbol:
+    if isinstance(right, Symbol):
+        if op is None:
+            return NotImplemented
+        return _apply(op, left, right)
+    if isinstance(right, numbers.Number | np.number):
+        return _apply(scalar_op, left, scalar=right)
+    return NotImplemented
+
+
+def _apply(op: str, /, *args, **kwargs) -> Symbol:
+    return invoke(registry.get(op), args, kwargs, hint=op)
+
+
+def invoke(prop_class, args, kwargs, hint: str | None = None) -> Symbol:
+    """Make a node of an operator: what ``sym.X(...)`` does."""
+    kwargs = dict(kwargs)
+    name = kwargs.pop("name", None)
+    attr = kwargs.pop("attr", None)
+    for key, value in list(kwargs.items()):
+        # MXNet takes annotations beside the parameters: Convolution(..., lr_mult="2", __x__="y").
+        annotation = key in HIDDEN_KEYS or (key.startswith("__") and key.endswith("__"))
+        if annotation and key not in prop_class.param.fields and not isinstance(value, Symbol):
+            attr = {**(attr or {}), key: str(kwargs.pop(key))}
+    positional, named, params = registry.split_arguments(prop_class, args, kwargs, _is_symbol, "a Symbol")
+    op_name = prop_class.name
+    name = NameManager.current().get(name, _hint(hint or op_name))
+    if prop_class.variadic:
+        for symbol in positional:
+            if len(symbol) != 1:
+                positional = [entry for each in positional for entry in each]
+                break
+        params.setdefault(prop_class.variadic, len(positional) + len(named))
+    label = registry.node_label(op_name, name)
+    prop = prop_class.create(params, label)
+    attrs = {**AttrScope.current().get(_checked_attributes(attr, label)), **_param_strings(prop, params)}
+    node = Node(op_name, name, attrs, prop=prop)
+    node.inputs = _entries(node, positional, named)
+    return Symbol((node, i) for i in range(prop.num_visible_outputs))
+
+
+def _is_symbol(value) -> bool:
+    return isinstance(value, Symbol)
+
+
+def _hint(name: str) -> str:
+    return name.removeprefix("_contrib_").lower()
+
+
+def _checked_attributes(attributes, label):
+    for key, value in (attributes or {}).items():
+        if not isinstance(value, str):
+            raise GraphError(f"{label}: attribute {key} must be a string, got {value!r}")
+    return attributes
+
+
+def _param_strings(prop, given) -> dict[str, str]:
+    """What a saved graph holds of the parameters: those given, and those that are not the default.
+
+    A plain value given by the user is kept as ``str`` of it, as MXNet does: 1 stays ``"1"`` for a float.
+    """
+    if not prop.params.fields:
+        return {key: str(value) for key, value in given.items()}
+    needed = prop.params.to_strings()
+    strings = {}
+    for key, value in prop.params.to_strings(defaults=True).items():
+        if _is_plain(given.get(key)):
+            strings[key] = str(given[key])
+        elif key in given or key in needed:
+            strings[key] = value
+    return strings
+
+
+def _is_plain(value) -> bool:
+    if isinstance(value, list | tuple):
+        return all(_is_plain(item) for item in value)
+    return type(value) in (str, int, float, bool)
+
+
+def _entries(node: Node, positional, named) -> list:
+    """The input entries of a new node; missing ones become variables ``<node>_<argument>``."""
+    names = node.input_names()
+    # An input that the parameters rule out may be named as None: Convolution(x, w, None, no_bias=True).
+    while len(positional) > len(names) and positional[-1] is None:
+        positional = positional[:-1]
+    if len(positional) > len(names):
+        raise GraphError(
+            f"{node.prop.label}: takes {len(names)} inputs ({', '.join(names)}), got {len(positional)}"
+        )
+    given = dict(zip(names, positional, strict=False))
+    for key, value in named.items():
+        if key not in names and value is None:
+            continue
+        if key not in names:
+            raise GraphError(
+                f"{node.prop.label}: has no input {key!r}{nearest(key, names)} ({', '.join(names)})"
+            )
+        if given.get(key) is not None:
+            raise GraphError(f"{node.prop.label}: input {key} is given twice")
+        given[key] = value
+    entries = []
+    for key in names:
+        value = given.get(key)
+        if value is None:
+            # Like MXNet, hand the node's attributes down, so that lr_mult reaches its weights.
+            attrs = {**node.attrs, **node.prop.variable_attributes.get(key, {})}
+            entries.append((Node(None, f"{node.name}_{key}", attrs), 0))
+        elif len(value) != 1:
+            raise GraphError(f"{node.prop.label}: {key} must be a Symbol of one output, got {value!r}")
+        else:
+            entries.append(value._heads[0])
+    return entries
+
+
+def _type_code(variable: str, dtype) -> str:
+    """MXNet's number for a dtype, as text."""
+    found = np.dtype(dtype).name
+    if found not in dtypes.NAMES:
+        raise DTypeError(f"Variable({variable}): dtype must be one of {', '.join(dtypes.NAMES)}, got {found}")
+    return str(dtypes.NAMES.index(found))
+
+
+def _shape_text(variable: str, shape) -> str:
+    """The shape as JSON files have it, with NumPy's integers as Python's."""
+    try:
+        entries = tuple(shape) if np.iterable(shape) else (shape,)
+        return str(tuple(operator.index(d) for d in entries))
+    except TypeError:
+        raise GraphError(f"Variable({variable}): shape must be a tuple of integers, got {shape!r}") from None
+
+
+_STORAGE_TYPES = {"default": "0", "row_sparse": "1", "csr": "2"}
+
+# -- module functions ------------------------------------------------------------------------------------
+
+
+def Variable(
+    name: str,
+    attr: dict | None = None,
+    shape=None,
+    lr_mult=None,
+    wd_mult=None,
+    dtype=None,
+    init=None,
+    stype=None,
+    profiler_scope=None,
+    **kwargs,
+) -> Symbol:
+    """A named input of a graph.
+
+    Parameters
+    ----------
+    name : str
+        Its name, under which arrays are bound.
+    attr : dict of str, optional
+        Further attributes.
+    shape, dtype, init : optional
+        What binding should take it to be, and how a module should fill it.
+    lr_mult, wd_mult : float, optional
+        Factors on the learning rate and the weight decay.
+    """
+    if not isinstance(name, str) or not name:
+        raise GraphError(f"Variable: name must be a string that is not empty, got {name!r}")
+    attributes = AttrScope.current().get(_checked_attributes(attr, f"Variable({name})"))
+    if shape is not None:
+        attributes["__shape__"] = _shape_text(name, shape)
+    if lr_mult is not None:
+        attributes["__lr_mult__"] = str(lr_mult)
+    if wd_mult is not None:
+        attributes["__wd_mult__"] = str(wd_mult)
+    if dtype is not None:
+        attributes["__dtype__"] = _type_code(name, dtype)
+    if init is not None:
+        attributes["__init__"] = init if isinstance(init, str) else init.dumps()
+    if stype is not None:
+        if stype not in _STORAGE_TYPES:
+            known = ", ".join(_STORAGE_TYPES)
+            raise GraphError(f"Variable({name}): stype must be one of {known}, got {stype!r}")
+        attributes["__storage_type__"] = _STORAGE_TYPES[stype]
+    for key, value in kwargs.items():
+        if not (key.startswith("__") and key.endswith("__")):
+            raise GraphError(f"Variable({name}): attribute {key!r} must be of the form __{key}__")
+        attributes[key] = str(value)
+    return Symbol([(Node(None, name, attributes), 0)])
+
+
+var = Variable
+
+
+def Group(symbols) -> Symbol:
+    """Several symbols as one of several outputs."""
+    symbols = list(symbols)
+    if not symbols or not all(isinstance(s, Symbol) for s in symbols):
+        raise GraphError("Group: needs a list of at least one Symbol")
+    return Symbol(entry for symbol in symbols for entry in symbol.heads)
+
+
+def load_json(json_str: str) -> Symbol:
+    """The symbol in MXNet's JSON, of any era."""
+    if not isinstance(json_str, str):
+        raise GraphError(f"load_json: needs a string, got {type(json_str).__name__}")
+    return Symbol(json_format.parse(json_str))
+
+
+def load(fname: str) -> Symbol:
+    """The symbol in a file that ``save`` or MXNet wrote."""
+    with open(fname, "rb") as file:
+        raw = file.read()
+    try:
+        text = raw.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise json_format.FormatError(f"{fname}: not UTF-8 text at byte {error.start}") from None
+    return Symbol(json_format.parse(text, str(fname)))
+
+
+def zeros(shape, dtype=None, **kwargs) -> Symbol:
+    """A constant of zeros."""
+    return _apply("_zeros", shape=shape, dtype=dtype or "float32", **kwargs)
+
+
+def ones(shape, dtype=None, **kwargs) -> Symbol:
+    """A constant of ones."""
+    return _apply("_ones", shape=shape, dtype=dtype or "float32", **kwargs)
+
+
+def full(shape, val, dtype=None, **kwargs) -> Symbol:
+    """A constant of one value."""
+    return _apply("_full", shape=shape, value=float(val), dtype=dtype or "float32", **kwargs)
+
+
+def arange(
+    start, stop=None, step=1.0, repeat: int = 1, infer_range: bool = False, name=None, dtype=None
+) -> Symbol:
+    """Evenly spaced numbers from ``start`` up to but not with ``stop``, each ``repeat`` times."""
+    params = {"start": start, "stop": stop, "step": step, "repeat": repeat, "infer_range": infer_range}
+    return _apply("_arange", dtype=dtype or "float32", name=name, **params)
+
+
+def linspace(start, stop, num: int, endpoint: bool = True, name=None, dtype=None) -> Symbol:
+    """``num`` evenly spaced numbers from ``start`` to ``stop``, which is left out without ``endpoint``."""
+    params = {"start": start, "stop": stop, "num": num, "endpoint": endpoint}
+    return _apply("_linspace", dtype=dtype or "float32", name=name, **params)
+
+
+def eye(N: int, M: int = 0, k: int = 0, dtype=None, **kwargs) -> Symbol:
+    """A matrix of zeros with ones on diagonal ``k``; as many columns as rows unless ``M`` says otherwise."""
+    return _apply("_eye", N=N, M=M, k=k, dtype=dtype or "float32", **kwargs)
+
+
+def _either(scalar_function, op: str, left_op: str, right_op: str):
+    """A function of two arguments of which one or both may be numbers."""
+
+    def function(left, right):
+        if isinstance(left, Symbol):
+            return _arithmetic(left, right, op, left_op)
+        if isinstance(right, Symbol):
+            return _arithmetic(right, left, None, right_op)
+        return scalar_function(left, right)
+
+    function.__name__ = function.__qualname__ = scalar_function.__name__
+    function.__doc__ = f"``{scalar_function.__name__}`` of two symbols, or of a symbol and a number."
+    return function
+
+
+maximum = _either(max, "_Maximum", "_MaximumScalar", "_MaximumScalar")
+minimum = _either(min, "_Minimum", "_MinimumScalar", "_MinimumScalar")
+hypot = _either(math.hypot, "_Hypot", "_HypotScalar", "_HypotScalar")
+pow = power = _either(pow, "_Power", "_PowerScalar", "_RPowerScalar")

@@ -1,0 +1,172 @@
+"""Boxes: overlaps, codes, matching, and suppression within rows of (class, score, box)."""
+
+import math
+
+import numpy as np
+
+from ...jit import njit, parallel, prange
+from .nms import best_first, suppress
+
+__all__ = ["bipartite_matching", "decode", "encode", "iou", "nms", "nms_backward", "to_center", "to_corner"]
+
+
+def to_corner(boxes):
+    """``x y width height`` in the last axis -> ``xmin ymin xmax ymax``."""
+    half = boxes[..., 2:] / boxes.dtype.type(2)
+    return np.concatenate([boxes[..., :2] - half, boxes[..., :2] + half], axis=-1)
+
+
+def to_center(boxes):
+    """``xmin ymin xmax ymax`` in the last axis -> ``x y width height``."""
+    near, far = boxes[..., :2], boxes[..., 2:]
+    return np.concatenate([(near + far) / boxes.dtype.type(2), far - near], axis=-1)
+
+
+def _areas(boxes, centre):
+    """Areas, 0 for boxes turned inside out."""
+    width, height = (boxes[:, 2:] if centre else boxes[:, 2:] - boxes[:, :2]).T
+    return np.where((width < 0) | (height < 0), boxes.dtype.type(0), width * height)
+
+
+@parallel
+def _iou(lhs, lhs_area, rhs, rhs_area, out):
+    for i in prange(lhs.shape[0]):
+        for j in range(rhs.shape[0]):
+            left = lhs[i, 0] if lhs[i, 0] > rhs[j, 0] else rhs[j, 0]
+            top = lhs[i, 1] if lhs[i, 1] > rhs[j, 1] else rhs[j, 1]
+            right = lhs[i, 2] if lhs[i, 2] < rhs[j, 2] else rhs[j, 2]
+            bottom = lhs[i, 3] if lhs[i, 3] < rhs[j, 3] else rhs[j, 3]
+            if right > left and bottom > top:
+                both = (right - left) * (bottom - top)
+                out[i, j] = both / (lhs_area[i] + rhs_area[j] - both) if both > 0 else 0
+            else:
+                out[i, j] = 0
+
+
+def iou(lhs, rhs, centre, out):
+    """Overlaps of all pairs of ``(n, 4)`` and ``(m, 4)`` boxes; no pixel is added to an extent."""
+    lhs_area, rhs_area = _areas(lhs, centre), _areas(rhs, centre)
+    if centre:
+        lhs, rhs = to_corner(lhs), to_corner(rhs)
+    _iou(lhs, lhs_area, rhs, rhs_area, out)
+
+
+@njit
+def encode(samples, matches, anchors, refs, means, stds, targets, masks):
+    """Regression targets of anchors to the reference boxes they match; both are corners.
+
+    Returns the flat position of the first positive sample whose match is not a row of ``refs``, or -1.
+    """
+    half = anchors.dtype.type(0.5)
+    for b in range(anchors.shape[0]):
+        for i in range(anchors.shape[1]):
+            positive = samples[b, i] > 0.5
+            masks[b, i, :] = 1 if positive else 0
+            targets[b, i, :] = 0
+            if not positive:
+                continue
+            if not (matches[b, i] > -1 and matches[b, i] < refs.shape[1]):
+                return b * anchors.shape[1] + i
+            match = int(matches[b, i])
+            for axis in range(2):
+                ref_size = refs[b, match, 2 + axis] - refs[b, match, axis]
+                size = anchors[b, i, 2 + axis] - anchors[b, i, axis]
+                ref_centre = refs[b, match, axis] + ref_size * half
+                centre = anchors[b, i, axis] + size * half
+                shift, stretch = (ref_centre - centre) / size, math.log(ref_size / size)
+                targets[b, i, axis] = (shift - means[axis]) / stds[axis]
+                targets[b, i, 2 + axis] = (stretch - means[2 + axis]) / stds[2 + axis]
+    return -1
+
+
+def decode(data, anchors, stds, clip, corner, out):
+    """Boxes ``(b, n, 4)``, as corners, from their codes and ``(1, n, 4)`` anchors."""
+    kind = data.dtype.type
+    half = kind(0.5)
+    for axis in range(2):
+        centre, size = anchors[..., axis], anchors[..., 2 + axis]
+        if corner:
+            size = size - centre
+            centre = centre + size * half
+        middle = data[..., axis] * kind(stds[axis]) * size + centre
+        stretch = data[..., 2 + axis] * kind(stds[2 + axis])
+        if clip > 0:
+            stretch = np.minimum(stretch, kind(clip))
+        reach = np.exp(stretch) * size * half
+        np.subtract(middle, reach, out=out[..., axis])
+        np.add(middle, reach, out=out[..., 2 + axis])
+
+
+@njit
+def _match(order, scores, threshold, ascending, most, rows, columns):
+    columns_of = columns.size
+    count = 0
+    for index in order:
+        r, c = index // columns_of, index % columns_of
+        if rows[r] != -1 or columns[c] != -1:
+            continue
+        good = scores[r, c] < threshold if ascending else scores[r, c] > threshold
+        if not good:
+            return
+        rows[r], columns[c] = c, r
+        count += 1
+        # One more than asked for, as MXNet has it: models were trained with that.
+        if most > 0 and count > most:
+            return
+
+
+def bipartite_matching(data, threshold, ascending, most, rows, columns):
+    """Match rows to columns of each ``(r, c)`` score matrix, best pair first; -1 where there is no match."""
+    rows[...] = -1
+    columns[...] = -1
+    for batch in range(data.shape[0]):
+        scores = data[batch].ravel()
+        order = best_first(-scores if ascending else scores)
+        _match(order, data[batch], data.dtype.type(threshold), ascending, most, rows[batch], columns[batch])
+
+
+def nms(data, threshold, least_score, most, coord, score, class_column, background, force, centre, out_centre,
+        out, record):  # fmt: skip
+    """Suppression within each ``(n, width)`` of ``data``: survivors first, best first, then rows of -1.
+
+    ``record`` gets the row, counted through all of ``data``, that each output row is, or -1.
+    """
+    per_batch = data.shape[1]
+    if most == 0:
+        out[...] = data
+        record[...] = np.arange(record.size).reshape(record.shape)
+        return
+    keep = np.empty(per_batch, np.int64)
+    classless = np.zeros(per_batch, np.int64)
+    for batch in range(data.shape[0]):
+        rows = data[batch]
+        valid = rows[:, score] > least_score
+        if class_column >= 0:
+            valid &= rows[:, class_column] != background
+        candidates = np.flatnonzero(valid)
+        order = candidates[best_first(rows[candidates, score], most)]
+        boxes = rows[order, coord : coord + 4]
+        area = _areas(boxes, centre)
+        x1, y1, x2, y2 = np.ascontiguousarray((to_corner(boxes) if centre else boxes).T)
+        group = classless[: order.size]
+        if class_column >= 0 and not force:
+            group = np.trunc(np.nan_to_num(rows[order, class_column])).astype(np.int64)
+        kind = data.dtype.type
+        count = suppress(x1, y1, x2, y2, area, group, kind(threshold), kind(0), order.size, keep)
+        chosen = order[keep[:count]]
+        out[batch, :count] = rows[chosen]
+        out[batch, count:] = -1
+        record[batch, :count] = chosen + batch * per_batch
+        record[batch, count:] = -1
+        if centre != out_centre:
+            convert = to_center if out_centre else to_corner
+            out[batch, :count, coord : coord + 4] = convert(out[batch, :count, coord : coord + 4])
+
+
+def nms_backward(out_grad, record, in_grad):
+    """Hand each output row's gradient to the row it was."""
+    in_grad[...] = 0
+    per_batch = in_grad.shape[1]
+    for batch in range(in_grad.shape[0]):
+        kept = np.flatnonzero(record[batch] >= 0)
+        in_grad[batch, record[batch, kept] - batch * per_batch] = out_grad[batch, kept]

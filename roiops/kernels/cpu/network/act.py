@@ -1,0 +1,86 @@
+"""Activation functions that NumPy has no single pass for."""
+
+import math
+
+import numpy as np
+
+from ...jit import parallel, prange
+
+__all__ = ["backward", "forward", "gelu", "gelu_backward", "leaky", "leaky_backward"]
+
+
+def forward(kind, data, out):
+    """``out = kind(data)``; ``out`` may be ``data``."""
+    if kind == "relu":
+        np.maximum(data, 0, out=out)
+    elif kind == "tanh":
+        np.tanh(data, out=out)
+    elif kind == "sigmoid":
+        _sigmoid(data, out)
+    elif kind == "softrelu":
+        np.logaddexp(data, data.dtype.type(0), out=out)
+    else:
+        np.divide(data, 1 + np.abs(data), out=out)
+
+
+def _sigmoid(data, out):
+    # tanh saturates without overflow: sigmoid(x) = (tanh(x / 2) + 1) / 2.
+    np.multiply(data, 0.5, out=out)
+    np.tanh(out, out=out)
+    out *= 0.5
+    out += 0.5
+
+
+def backward(kind, grad_out, out, grad_data):
+    """Write the gradient, which follows from the output alone; ``grad_data`` may be ``grad_out``."""
+    if kind == "relu":
+        np.multiply(grad_out, out > 0, out=grad_data)
+        return
+    if kind == "tanh":
+        slope = 1 - np.square(out)
+    elif kind == "sigmoid":
+        slope = out * (1 - out)
+    elif kind == "softrelu":
+        slope = -np.expm1(-out)
+    else:
+        slope = np.square(1 - np.abs(out))
+    np.multiply(grad_out, slope, out=grad_data)
+
+
+@parallel
+def leaky(data, slope, out):
+    """``slope * x`` below 0; ``slope`` is an array with one entry for each row of ``data`` (rows, items)."""
+    for row in prange(data.shape[0]):
+        s = slope[row]
+        for i in range(data.shape[1]):
+            x = data[row, i]
+            out[row, i] = x if x > 0 else x * s
+
+
+@parallel
+def leaky_backward(grad_out, data, slope, grad_data, grad_slope):
+    """Gradients of :func:`leaky`, that of the slope one sum a row."""
+    for row in prange(data.shape[0]):
+        s = slope[row]
+        total = 0.0
+        for i in range(data.shape[1]):
+            x, g = data[row, i], grad_out[row, i]
+            grad_data[row, i] = g if x > 0 else g * s
+            total += 0.0 if x > 0 else g * x
+        grad_slope[row] = total
+
+
+@parallel
+def gelu(data, out):
+    """``x * Phi(x)``, on flat arrays."""
+    for i in prange(data.size):
+        x = data[i]
+        out[i] = 0.5 * x * (1 + math.erf(x * math.sqrt(0.5)))
+
+
+@parallel
+def gelu_backward(grad_out, data, grad_data):
+    for i in prange(data.size):
+        x = data[i]
+        slope = 0.5 * (1 + math.erf(x * math.sqrt(0.5))) + x * math.exp(-0.5 * x * x) / math.sqrt(2 * math.pi)
+        grad_data[i] = grad_out[i] * slope

@@ -1,0 +1,343 @@
+"""Matrix products of float32 in register tiles.
+
+A tile of ``ROWS`` by ``COLUMNS`` results is computed at once: its left factor is read in place, row by row,
+its right factor from a *panel*, ``COLUMNS`` columns stored one after the other for each term of the sum.
+"""
+
+import numpy as np
+from numba import types
+from numba.extending import intrinsic
+
+from ...jit import njit, num_threads, parallel, prange, split
+from .blas_vector import ACTIVATION, COLUMNS, LANES, ROWS, VECTORS, Emitter
+
+__all__ = [
+    "TimesTransposed",
+    "add_product_tile",
+    "add_product_tile_of",
+    "aligned",
+    "finished_product_tile_of",
+    "prefetch_to_read",
+    "prefetch_to_write",
+    "product_tile",
+    "product_tile_of",
+]
+
+#: Floats of a cache line.
+_LINE = 16
+#: Bytes of panels that are used again and again at once: they stay in the second-level cache.
+PANELS = 704 << 10
+
+
+def aligned(count: int):
+    """A float32 array that starts at a cache line.
+
+    It is zeroed, because kernels also multiply what lies beyond the last column. The results do not depend on
+    that, but the time does: leftover memory may hold numbers below the least normal one, and each of these
+    takes as long as a hundred others.
+    """
+    array = np.zeros(count + 16, np.float32)
+    start = (-array.ctypes.data // 4) % 16
+    return array[start : start + count]
+
+
+def _prefetch(write):
+    @intrinsic
+    def prefetch(typing, array, at, count):
+        signature = types.void(array, types.int64, types.int64)
+
+        def generate(context, builder, signature, args):
+            emit = Emitter(context, builder)
+            start = emit.pointer(signature.args[0], args[0], args[1])
+            lines = builder.sdiv(builder.add(args[2], emit.number(_LINE - 1)), emit.number(_LINE))
+            with emit.loop(lines, [start]) as loop:
+                emit.prefetch(loop.values[0], write=write)
+                loop.advance([emit.move(loop.values[0], _LINE)])
+            return context.get_dummy_value()
+
+        return signature, generate
+
+    return prefetch
+
+
+#: ``(array, at, count)``: ask for ``count`` floats of a flat float32 array, to read or to write them soon.
+prefetch_to_read, prefetch_to_write = _prefetch(False), _prefetch(True)
+
+
+def _copy(step):
+    @intrinsic
+    def copy(typing, source, source_at, target, target_at):
+        signature = types.void(source, types.int64, target, types.int64)
+
+        def generate(context, builder, signature, args):
+            emit = Emitter(context, builder)
+            vectors = emit.deinterleave(emit.pointer(signature.args[0], args[0], args[1]), step)
+            emit.store(vectors[0], emit.pointer(signature.args[2], args[2], args[3]))
+            return context.get_dummy_value()
+
+        return signature, generate
+
+    return copy
+
+
+#: ``(source, at, target, at)``: copy ``LANES`` floats of flat arrays, neighbours or every second one.
+copy_vector, copy_every_second = _copy(1), _copy(2)
+
+
+def _tile_signature(left, panel, out, *epilogue):
+    i = types.int64
+    return types.void(left, i, i, i, panel, i, i, out, i, i, *epilogue)
+
+
+def _sum_tile(emit, args, vectors=VECTORS):
+    """The accumulated tile, row by row; ``args`` as :func:`product_tile` has them."""
+    left, left_step, term_step, panel, terms = args
+    start = [emit.constant(0)] * (ROWS * vectors)
+    with emit.loop(terms, [left, panel, *start]) as loop:
+        factor, columns, *sums = loop.values
+        right = [emit.load(columns, v * LANES) for v in range(vectors)]
+        for i in range(ROWS):
+            weight = emit.load_splat(factor, emit.times(left_step, i))
+            for v in range(vectors):
+                sums[i * vectors + v] = emit.fma(weight, right[v], sums[i * vectors + v])
+        loop.advance([emit.move(factor, term_step), emit.move(columns, COLUMNS), *sums])
+    return loop.results[2:]
+
+
+def _places(emit, signature, args):
+    """Pointers of the left factor, the panel and the output rows."""
+    kinds = signature.args
+    left = emit.pointer(kinds[0], args[0], args[1])
+    panel = emit.pointer(kinds[4], args[4], args[5])
+    out = emit.pointer(kinds[7], args[7], args[8])
+    return left, panel, [emit.move(out, emit.times(args[9], i)) for i in range(ROWS)]
+
+
+def _prefetch_rows(emit, rows, columns=COLUMNS):
+    """Fetch, during the sums, the lines that they will be stored to."""
+    for row in rows:
+        for i in range(0, columns + _LINE, _LINE):
+            emit.prefetch(row, min(i, columns - 1), write=True)
+
+
+def _product_tile(vectors, add=False):
+    @intrinsic
+    def product_tile(
+        typing, left, left_at, left_step, term_step, panel, panel_at, terms, out, out_at, out_step
+    ):
+        signature = _tile_signature(left, panel, out)
+
+        def generate(context, builder, signature, args):
+            emit = Emitter(context, builder)
+            left, panel, rows = _places(emit, signature, args)
+            _prefetch_rows(emit, rows, vectors * LANES)
+            sums = _sum_tile(emit, (left, args[2], args[3], panel, args[6]), vectors)
+            for i, row in enumerate(rows):
+                values = sums[i * vectors : (i + 1) * vectors]
+                for v, value in enumerate(emit.plus(values, row) if add else values):
+                    emit.store(value, row, v * LANES)
+            return context.get_dummy_value()
+
+        return signature, generate
+
+    return product_tile
+
+
+#: ``(left, left_at, left_step, term_step, panel, panel_at, terms, out, out_at, out_step)``: ``out`` becomes
+#: ``left @ panel`` for ``ROWS`` rows and ``COLUMNS`` columns. ``*_at`` are positions in flat float32 arrays,
+#: ``*_step`` the distance from row to row, and in the left factor also from term to term.
+product_tile = _product_tile(VECTORS)
+_product_tile_1, _product_tile_2 = _product_tile(1), _product_tile(2)
+
+
+@njit(forceinline=True)
+def product_tile_of(
+    vectors, left, left_at, left_step, term_step, panel, panel_at, terms, out, out_at, out_step
+):
+    """:func:`product_tile` of the first so many vectors of the columns."""
+    if vectors == VECTORS:
+        product_tile(left, left_at, left_step, term_step, panel, panel_at, terms, out, out_at, out_step)
+    elif vectors == 1:
+        _product_tile_1(left, left_at, left_step, term_step, panel, panel_at, terms, out, out_at, out_step)
+    else:
+        _product_tile_2(left, left_at, left_step, term_step, panel, panel_at, terms, out, out_at, out_step)
+
+
+#: Adds ``left @ panel`` to ``out``, as :func:`product_tile` otherwise. The terms are summed by themselves and
+#: added at the end: a hundred thousand small terms added to one large sum, one after the other, lose a digit
+#: more.
+add_product_tile = _product_tile(VECTORS, add=True)
+_add_product_tile_1, _add_product_tile_2 = _product_tile(1, add=True), _product_tile(2, add=True)
+
+
+@njit(forceinline=True)
+def add_product_tile_of(
+    vectors, left, left_at, left_step, term_step, panel, panel_at, terms, out, out_at, out_step
+):
+    """:func:`add_product_tile` of the first so many vectors of the columns."""
+    if vectors == VECTORS:
+        add_product_tile(left, left_at, left_step, term_step, panel, panel_at, terms, out, out_at, out_step)
+    elif vectors == 1:
+        _add_product_tile_1(
+            left, left_at, left_step, term_step, panel, panel_at, terms, out, out_at, out_step
+        )
+    else:
+        _add_product_tile_2(
+            left, left_at, left_step, term_step, panel, panel_at, terms, out, out_at, out_step
+        )
+
+
+def _finished_product_tile(vectors):
+    @intrinsic
+    def finished_product_tile(
+        typing, left, left_at, left_step, term_step, panel, panel_at, terms, out, out_at, out_step,
+        scale, shift, row, act, other, add_other,
+    ):  # fmt: skip
+        integer = types.int64
+        signature = _tile_signature(left, panel, out, scale, shift, integer, ACTIVATION, other, integer)
+
+        def generate(context, builder, signature, args):
+            emit = Emitter(context, builder)
+            left, panel, rows = _places(emit, signature, args)
+            _prefetch_rows(emit, rows, vectors * LANES)
+            sums = _sum_tile(emit, (left, args[2], args[3], panel, args[6]), vectors)
+            scales = emit.pointer(signature.args[10], args[10], args[12])
+            shifts = emit.pointer(signature.args[11], args[11], args[12])
+            other = emit.pointer(signature.args[14], args[14], args[8])
+            act = emit.activation(args[13])
+            values = []
+            for i in range(ROWS):
+                a, b = emit.load_splat(scales, i), emit.load_splat(shifts, i)
+                values += [emit.fma(a, sums[i * vectors + v], b) for v in range(vectors)]
+
+            def with_other():
+                total = []
+                for i in range(ROWS):
+                    beside = emit.move(other, emit.times(args[9], i))
+                    total += emit.plus(values[i * vectors : (i + 1) * vectors], beside)
+                return total
+
+            for k, value in enumerate(emit.choose(args[15], with_other, values)):
+                emit.store(emit.activate(value, act), rows[k // vectors], k % vectors * LANES)
+            return context.get_dummy_value()
+
+        return signature, generate
+
+    return finished_product_tile
+
+
+_finished_tile_1, _finished_tile_2 = _finished_product_tile(1), _finished_product_tile(2)
+_finished_tile = _finished_product_tile(VECTORS)
+
+
+@njit
+def finished_product_tile_of(
+    vectors, left, left_at, left_step, term_step, panel, panel_at, terms, out, out_at, out_step,
+    scale, shift, row, act, other, add_other,
+):  # fmt: skip
+    """``out = act(scale * (left @ panel) + shift)``, as :func:`product_tile_of` otherwise.
+
+    ``scale`` and ``shift`` hold one number a row, from ``row`` on. With ``add_other`` the tile of ``other``
+    at the same place is added before the activation; it may be ``out``.
+    """
+    if vectors == VECTORS:
+        _finished_tile(
+            left, left_at, left_step, term_step, panel, panel_at, terms, out, out_at, out_step,
+            scale, shift, row, act, other, add_other,
+        )  # fmt: skip
+    elif vectors == 1:
+        _finished_tile_1(
+            left, left_at, left_step, term_step, panel, panel_at, terms, out, out_at, out_step,
+            scale, shift, row, act, other, add_other,
+        )  # fmt: skip
+    else:
+        _finished_tile_2(
+            left, left_at, left_step, term_step, panel, panel_at, terms, out, out_at, out_step,
+            scale, shift, row, act, other, add_other,
+        )  # fmt: skip
+
+
+# -- matrices times transposed matrices ----------------------------------------------------------------------
+
+
+@njit
+def _pack_transposed(data, first, start, stop, panel):
+    """Rows ``first`` on of ``data`` as the columns of a panel, its terms ``start`` to ``stop``.
+
+    A cache line of each row at a time: whole columns would meet in the same few places of the cache.
+    """
+    count = min(COLUMNS, data.shape[0] - first)
+    for block in range(start, stop, _LINE):
+        length = min(_LINE, stop - block)
+        rows = panel[(block - start) * COLUMNS : (block - start + length) * COLUMNS]
+        for column in range(count):
+            source = data[first + column, block : block + length]
+            for k in range(length):
+                rows[k * COLUMNS + column] = source[k]
+
+
+@parallel
+def _times_transposed(data, weight, last_rows, bias, terms_at_once, panels, tiles, workers, out):
+    """``out = data @ weight.T + bias``; ``last_rows``: what follows the last whole tile of weight's rows."""
+    batch, terms = data.shape
+    features = weight.shape[0]
+    count, size = panels.shape[0], ROWS * COLUMNS
+    flat, flat_last = weight.reshape(-1), last_rows.reshape(-1)
+    whole = (features + ROWS - 1) // ROWS
+    for start in range(0, terms, terms_at_once):
+        stop = min(start + terms_at_once, terms)
+        for p in prange(count):
+            index = np.int64(p)
+            _pack_transposed(data, index * COLUMNS, start, stop, panels[index])
+        for worker in prange(workers):
+            w = np.int64(worker)
+            for r in range(w * whole // workers, (w + 1) * whole // workers):
+                left, left_at = (
+                    (flat, r * ROWS * terms + start) if (r + 1) * ROWS <= features else (flat_last, start)
+                )
+                ahead = (stop - start + count - 1) // count if (r + 2) * ROWS <= features else 0
+                for p in range(count):
+                    for i in range(ROWS):  # the next rows come meanwhile
+                        row = (r + 1) * ROWS + i
+                        if ahead > 0:
+                            prefetch_to_read(flat, row * terms + start + p * ahead, ahead)
+                    tile = (r * count + p) * size
+                    if start == 0:
+                        product_tile(
+                            left, left_at, terms, 1, panels[p], 0, stop - start, tiles, tile, COLUMNS
+                        )
+                    else:
+                        add_product_tile(
+                            left, left_at, terms, 1, panels[p], 0, stop - start, tiles, tile, COLUMNS
+                        )
+    for row in prange(batch):
+        p, column = split(row, COLUMNS)
+        for f in range(features):
+            out[row, f] = bias[f] + tiles[((f // ROWS) * count + p) * size + f % ROWS * COLUMNS + column]
+
+
+class TimesTransposed:
+    """``out = data @ weight.T + bias`` for float32 matrices, with scratch that is kept from call to call."""
+
+    def __init__(self):
+        self._key = None
+
+    def __call__(self, data, weight, bias, out):
+        batch, terms = data.shape
+        features = len(weight)
+        key = batch, terms, features
+        if key != self._key:
+            self._key = key
+            count, whole = -(-batch // COLUMNS), -(-features // ROWS)
+            self._terms = max(1, min(terms, max(256, PANELS // (count * COLUMNS * 4))))
+            self._panels = aligned(count * self._terms * COLUMNS).reshape(count, -1)
+            self._tiles = aligned(whole * count * ROWS * COLUMNS)
+            self._last = np.zeros((ROWS, terms), np.float32)
+            self._zeros = np.zeros(features, np.float32)
+        rest = features % ROWS
+        if rest:
+            self._last[:rest] = weight[features - rest :]
+        bias = self._zeros if bias is None else bias
+        _times_transposed(
+            data, weight, self._last, bias, self._terms, self._panels, self._tiles, num_threads(), out
+        )

@@ -1,0 +1,258 @@
+"""Vector code: LLVM instructions on short vectors, written out where numba's loops would not become them.
+
+An :class:`Emitter` builds the body of a numba intrinsic. ``LANES`` floats are one vector; a product is
+computed in tiles of ``ROWS`` by ``VECTORS`` vectors, which fill the registers of the machine at hand.
+"""
+
+import platform
+
+import llvmlite.binding as llvm
+import numba
+import numpy as np
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+
+from ...jit import njit
+
+__all__ = ["COLUMNS", "LANES", "ROWS", "VECTORS", "Emitter"]
+
+
+def _machine():
+    """``(LANES, ROWS, VECTORS)``: accumulators, one row of vectors and a factor, all in registers."""
+    told = numba.config.CPU_FEATURES  # what NUMBA_CPU_NAME and NUMBA_CPU_FEATURES ask for, or None
+    if told is None:
+        have = {name for name, there in llvm.get_host_cpu_features().items() if there}
+    else:
+        have = {name[1:] for name in told.split(",") if name.startswith("+")}
+    if "avx512f" in have:
+        return 16, 8, 3  # 24 of 32 registers
+    if "avx2" in have:
+        return 8, 4, 3  # 12 of 16
+    return (4, 8, 2) if platform.machine() in ("aarch64", "arm64") else (4, 4, 2)
+
+
+LANES, ROWS, VECTORS = _machine()
+COLUMNS = LANES * VECTORS
+
+_F32, _I64, _I32 = ir.FloatType(), ir.IntType(64), ir.IntType(32)
+_VECTOR = ir.VectorType(_F32, LANES)
+
+
+def activation(floor=-np.inf, ceiling=np.inf, slope=1.0, dtype=np.float32) -> tuple:
+    """What a convolution does to its results: negative ones times ``slope``, then all within bounds."""
+    return tuple(np.dtype(dtype).type(number) for number in (floor, ceiling, slope))
+
+
+#: The numba type of an :func:`activation`.
+ACTIVATION = types.UniTuple(types.float32, 3)
+
+
+@njit
+def activated(value, activation):
+    """A number through an :func:`activation`."""
+    floor, ceiling, slope = activation
+    value = value * slope if value < 0 else value
+    value = floor if value < floor else value
+    return ceiling if value > ceiling else value
+
+
+class Emitter:
+    """Instructions on float32 vectors. Positions are counted in floats."""
+
+    def __init__(self, context, builder):
+        self.context, self.builder = context, builder
+
+    def pointer(self, array_type, array, position):
+        """Where ``array[position]`` lies, for a contiguous array."""
+        data = self.context.make_array(array_type)(self.context, self.builder, array).data
+        return self.builder.gep(data, [position])
+
+    def move(self, pointer, by):
+        return self.builder.gep(pointer, [self.number(by)])
+
+    def number(self, value):
+        return ir.Constant(_I64, value) if isinstance(value, int) else value
+
+    def times(self, step, count: int):
+        return self.builder.mul(step, self.number(count))
+
+    def choose(self, condition, make, otherwise):
+        """``make()`` where ``condition`` is not 0, else the values ``otherwise``."""
+        builder = self.builder
+        before = builder.block
+        yes, after = builder.append_basic_block("yes"), builder.append_basic_block("after")
+        builder.cbranch(builder.icmp_signed("!=", condition, self.number(0)), yes, after)
+        builder.position_at_end(yes)
+        made = make()
+        end = builder.block
+        builder.branch(after)
+        builder.position_at_end(after)
+        chosen = [builder.phi(value.type) for value in otherwise]
+        for phi, value, other in zip(chosen, made, otherwise, strict=True):
+            phi.add_incoming(value, end)
+            phi.add_incoming(other, before)
+        return chosen
+
+    def constant(self, value: float):
+        return ir.Constant(_VECTOR, [float(value)] * LANES)
+
+    def load(self, pointer, by=0):
+        address = self.builder.bitcast(self.move(pointer, by), _VECTOR.as_pointer())
+        value = self.builder.load(address)
+        value.align = 4
+        return value
+
+    def store(self, value, pointer, by=0):
+        address = self.builder.bitcast(self.move(pointer, by), _VECTOR.as_pointer())
+        self.builder.store(value, address).align = 4
+
+    def prefetch(self, pointer, by=0, *, write=False):
+        """Ask for the cache line at ``pointer + by``; any address will do."""
+        byte = ir.IntType(8).as_pointer()
+        kind = ir.FunctionType(ir.VoidType(), [byte, _I32, _I32, _I32])
+        call = cgutils.get_or_insert_function(self.builder.module, kind, "llvm.prefetch.p0")
+        address = self.builder.bitcast(self.move(pointer, by), byte)
+        self.builder.call(call, [address, *(ir.Constant(_I32, n) for n in (int(write), 3, 1))])
+
+    def splat(self, scalar):
+        """A vector with ``scalar`` in every lane."""
+        empty = ir.Constant(_VECTOR, ir.Undefined)
+        first = self.builder.insert_element(empty, scalar, ir.Constant(_I32, 0))
+        return self.builder.shuffle_vector(first, empty, self._lanes([0] * LANES))
+
+    def load_splat(self, pointer, by=0):
+        return self.splat(self.builder.load(self.move(pointer, by)))
+
+    @staticmethod
+    def _lanes(indices):
+        return ir.Constant(ir.VectorType(_I32, len(indices)), indices)
+
+    def fma(self, a, b, c):
+        kind = ir.FunctionType(_VECTOR, [_VECTOR] * 3)
+        # fmuladd, not fma: a machine without fused operations multiplies and adds.
+        name = f"llvm.fmuladd.v{LANES}f32"
+        return self.builder.call(cgutils.get_or_insert_function(self.builder.module, kind, name), [a, b, c])
+
+    def activation(self, scalars):
+        """The three vectors of an :func:`activation`, from a tuple of scalars."""
+        return [self.splat(scalar) for scalar in cgutils.unpack_tuple(self.builder, scalars)]
+
+    def activate(self, value, activation):
+        """``value`` through an :meth:`activation`; NaN stays NaN."""
+        floor, ceiling, slope = activation
+        compare, select = self.builder.fcmp_ordered, self.builder.select
+        value = select(compare("<", value, self.constant(0)), self.builder.fmul(value, slope), value)
+        value = select(compare("<", value, floor), floor, value)
+        return select(compare(">", value, ceiling), ceiling, value)
+
+    def weighted(self, values, weights):
+        """The sum of ``weights[i] * values[i]``; None where all weights are 0."""
+        total = None
+        # Weights of 1 first: they start the sum without a multiplication.
+        for value, weight in sorted(zip(values, weights, strict=True), key=lambda pair: pair[1] != 1):
+            if weight == 0:
+                continue
+            if total is None:
+                total = value if weight == 1 else self.builder.fmul(value, self.constant(weight))
+            else:
+                total = self.fma(value, self.constant(weight), total)
+        return total
+
+    def transform(self, matrix, values):
+        """``matrix @ values``. Rows that differ in the sign of every other entry share their work."""
+        results = [None] * len(matrix)
+        for i, row in enumerate(matrix):
+            if results[i] is not None:
+                continue
+            mirror = [-w if k % 2 else w for k, w in enumerate(row)]
+            twin = next((j for j in range(i + 1, len(matrix)) if list(matrix[j]) == mirror), None)
+            even = self.weighted(values, [0 if k % 2 else w for k, w in enumerate(row)])
+            odd = self.weighted(values, [w if k % 2 else 0 for k, w in enumerate(row)])
+            if twin is None or even is None or odd is None:
+                results[i] = self.weighted(values, list(row))
+                if twin is not None:
+                    results[twin] = self.weighted(values, mirror)
+            else:
+                results[i] = self.builder.fadd(even, odd)
+                results[twin] = self.builder.fsub(even, odd)
+        return results
+
+    def deinterleave(self, pointer, step: int):
+        """``step`` vectors: the floats at ``pointer + phase + step * lane`` for each phase."""
+        wide = self._join([self.load(pointer, k * LANES) for k in range(step)])
+        nothing = ir.Constant(wide.type, ir.Undefined)
+        return [
+            self.builder.shuffle_vector(wide, nothing, self._lanes([phase + step * i for i in range(LANES)]))
+            for phase in range(step)
+        ]
+
+    def interleave(self, vectors):
+        """The same number of vectors, in which lane i of number p comes at ``len(vectors) * i + p``."""
+        count = len(vectors)
+        wide = self._join(vectors)
+        nothing = ir.Constant(wide.type, ir.Undefined)
+        places = [i // count + LANES * (i % count) for i in range(count * LANES)]
+        return [
+            self.builder.shuffle_vector(wide, nothing, self._lanes(places[k * LANES : (k + 1) * LANES]))
+            for k in range(count)
+        ]
+
+    def plus(self, vectors, pointer):
+        """The vectors, with what lies from ``pointer`` on added."""
+        return [self.builder.fadd(v, self.load(pointer, k * LANES)) for k, v in enumerate(vectors)]
+
+    def _join(self, vectors):
+        """One long vector; a number of vectors that is a power of two."""
+        while len(vectors) > 1:
+            length = vectors[0].type.count
+            order = self._lanes(list(range(2 * length)))
+            vectors = [
+                self.builder.shuffle_vector(a, b, order)
+                for a, b in zip(vectors[::2], vectors[1::2], strict=True)
+            ]
+        return vectors[0]
+
+    def loop(self, count, carried):
+        """A counted loop with values carried round; see :class:`_Loop`."""
+        return _Loop(self, count, carried)
+
+
+class _Loop:
+    """``with emitter.loop(count, values) as loop``: ``loop.values`` inside, ``loop.advance(new values)`` at
+    the end, ``loop.results`` after. ``count`` may be 0."""
+
+    def __init__(self, emitter, count, carried):
+        self.builder, self.count, self.carried = emitter.builder, count, carried
+
+    def __enter__(self):
+        builder = self.builder
+        self.before = builder.block
+        self.body = builder.append_basic_block("body")
+        self.after = builder.append_basic_block("after")
+        some = builder.icmp_signed(">", self.count, ir.Constant(_I64, 0))
+        builder.cbranch(some, self.body, self.after)
+        builder.position_at_end(self.body)
+        self.index = builder.phi(_I64)
+        self.index.add_incoming(ir.Constant(_I64, 0), self.before)
+        self.values = [builder.phi(value.type) for value in self.carried]
+        for phi, value in zip(self.values, self.carried, strict=True):
+            phi.add_incoming(value, self.before)
+        return self
+
+    def advance(self, values):
+        self.next = values
+
+    def __exit__(self, *exc):
+        builder = self.builder
+        end = builder.block
+        index = builder.add(self.index, ir.Constant(_I64, 1))
+        self.index.add_incoming(index, end)
+        for phi, value in zip(self.values, self.next, strict=True):
+            phi.add_incoming(value, end)
+        builder.cbranch(builder.icmp_signed("<", index, self.count), self.body, self.after)
+        builder.position_at_end(self.after)
+        self.results = [builder.phi(value.type) for value in self.carried]
+        for phi, first, last in zip(self.results, self.carried, self.next, strict=True):
+            phi.add_incoming(first, self.before)
+            phi.add_incoming(last, end)

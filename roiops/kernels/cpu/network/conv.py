@@ -1,0 +1,321 @@
+"""Convolution: the choice of a way to compute it, the general way, and gradients.
+
+One, two and three spatial axes are all handled as three (depth, height, width), the missing ones of
+length 1. ``window`` is ``(kernel, stride, dilate, pad)``, each a tuple of three. Arrays are C-contiguous
+float32 or float64: data ``(N, C, D, H, W)``, weight ``(F, C / groups, kd, kh, kw)``.
+
+The general way unrolls images into columns and multiplies by BLAS. The columns of a whole image are never
+held: output rows are taken in blocks of about ``BLOCK`` bytes.
+"""
+
+import numpy as np
+
+from ...jit import njit, parallel, prange, split
+from . import conv_depthwise, conv_weight
+from .blas_vector import LANES, ROWS, activation
+from .conv_pointwise import Pointwise
+from .conv_shifted import Shifted
+from .conv_winograd import NARROW, Winograd
+
+__all__ = [
+    "BackwardData",
+    "Forward",
+    "activation",
+    "backward_data",
+    "backward_weight",
+    "fold_batch_norm",
+    "unroll",
+]
+
+_IDENTITY = activation()
+#: Bytes of unrolled columns held at once.
+BLOCK = 4 << 20
+
+
+class Forward:
+    """``out = act(scale * convolution(data) + shift + other)``.
+
+    One is kept for each convolution, with the scratch and the transformed filters of its way. Single
+    precision on one or two axes takes the fast ways, which finish the results while they are at hand.
+    """
+
+    def __init__(self, window, groups: int):
+        self._window, self._groups = window, groups
+        self._key = None
+
+    @staticmethod
+    def finishes(data) -> bool:
+        """Whether ``data`` takes a fast way, and so ``scale``, ``other`` and ``act`` may be given."""
+        return data.dtype == np.float32 and data.shape[2] == 1
+
+    def __call__(self, data, weight, bias, out, *, finish=None, other=None, act=_IDENTITY, steady=True):
+        """Compute into ``out``. ``bias`` may be None.
+
+        ``finish(bias, scale, shift)`` writes the scale and shift of each filter; without it they are 1 and
+        the bias. ``other`` may be ``out``. ``steady``: the weight is likely to be the same in the next call.
+        """
+        if out.size == 0:
+            return
+        flat = weight.shape[2] == 1 and self._window[3][0] == 0
+        if not (flat and self.finishes(data)):
+            forward(data, weight, bias, self._window, self._groups, out)
+            return
+        key = data.shape, weight.shape, steady
+        if key != self._key:
+            self._key = key
+            self._way = self._choose(data.shape, weight.shape, out.shape, steady)
+            filters = len(weight)
+            self._scale, self._shift = np.ones((2, filters + ROWS), np.float32)
+        scale, shift = self._scale, self._shift
+        filters = len(weight)
+        if finish is not None:
+            finish(bias, scale[:filters], shift[:filters])
+        else:
+            shift[:filters] = 0 if bias is None else bias
+        self._way(
+            data[:, :, 0], weight[:, :, 0], scale, shift, act, None if other is None else other[:, :, 0],
+            out[:, :, 0],
+        )  # fmt: skip
+
+    def _choose(self, data_shape, weight_shape, out_shape, steady):
+        kernel, stride, dilate, pad = (values[1:] for values in self._window)
+        if self._groups == data_shape[1] > 1:
+            return _Depthwise(*self._window)
+        filters, channels = weight_shape[:2]
+        small = (kernel, stride, dilate, self._groups) == ((3, 3), (1, 1), (1, 1), 1)
+        if small and max(pad) <= 3 and _winograd_pays(out_shape, filters, channels, steady):
+            return Winograd(pad)
+        if (kernel, pad) == ((1, 1), (0, 0)):
+            return Pointwise(stride, self._groups)
+        return Shifted(kernel, stride, dilate, pad, self._groups)
+
+
+def _winograd_pays(out_shape, filters, channels, steady):
+    """Whether a quarter of the products and the transforms take less time than all products.
+
+    In units of one product of vectors; fitted to 348 measured shapes, of which it picks the faster way but
+    for 3 % of the time. It knows no timing of this process, so that results are the same from run to run.
+    """
+    batch, _, _, height, width = out_shape
+    products = channels * -(-filters // ROWS) * ROWS
+    vectors = -(-batch * (height + 1) * (width + 1) // LANES)
+    shifted = 9 * vectors * products + 53 * batch * (height + 1) * channels + 58 * batch * height * filters
+    wide = -(-width // 4)
+    vectors = -(-batch * -(-height // 4) * wide // LANES)
+    transforms = (2150 if wide <= NARROW else 1220) * channels + 1270 * filters
+    winograd = vectors * (2 * 36 * products + transforms)
+    return winograd + (0 if steady else 90 * channels * filters) < shifted
+
+
+class _Depthwise:
+    def __init__(self, *window):
+        self._window = window
+
+    def __call__(self, data, weight, scale, shift, act, other, out):
+        if other is not None and np.shares_memory(other, out):
+            other = other.copy()
+        now = act if other is None else _IDENTITY
+        conv_depthwise.forward(
+            data[:, :, None], weight[:, :, None], self._window, scale, shift, now, out[:, :, None]
+        )
+        if other is not None:
+            out += other
+            floor, ceiling, slope = act
+            np.multiply(out, slope, out=out, where=out < 0)
+            np.minimum(np.maximum(out, floor, out=out), ceiling, out=out)
+
+
+@njit
+def fold_batch_norm(gamma, beta, mean, var, eps, bias, scale, shift):
+    """The scale and shift that a convolution's results with ``bias`` take in batch normalisation."""
+    for f in range(scale.shape[0]):
+        scale[f] = gamma[f] / np.sqrt(var[f] + eps)
+        shift[f] = beta[f] + (bias[f] - mean[f]) * scale[f]
+
+
+def forward(data, weight, bias, window, groups, out):
+    """``out[n, f] = bias[f] + sum over the window of weight[f] * data[n]``; ``bias`` may be None."""
+    if out.size == 0:
+        return
+    if conv_depthwise.is_depthwise(data, groups):
+        ones, zeros = np.ones(len(weight), data.dtype), np.zeros(len(weight), data.dtype)
+        conv_depthwise.forward(data, weight, window, ones, zeros, activation(dtype=data.dtype), out)
+    else:
+        _forward_blas(data, weight, window, groups, out)
+    if bias is not None:
+        out += bias.reshape(-1, 1, 1, 1)
+
+
+def _forward_blas(data, weight, window, groups, out):
+    filters, per_group = len(weight) // groups, weight.shape[1]
+    matrix = weight.reshape(groups, filters, -1)
+    for image, result in zip(data, out, strict=True):
+        for g in range(groups):
+            group = image[g * per_group : (g + 1) * per_group]
+            target = result[g * filters : (g + 1) * filters].reshape(filters, -1)
+            for start, stop, columns in _blocks(group, window, out.shape[2:]):
+                np.matmul(matrix[g], columns, out=target[:, start:stop])
+
+
+def _blocks(image, window, out_size, load=True):
+    """The columns of an image block by block: ``(first position, last, columns)``."""
+    kernel, stride, dilate, pad = window
+    if kernel == stride == (1, 1, 1) and pad == (0, 0, 0):
+        yield 0, image[0].size, image.reshape(len(image), -1)
+        return
+    depth, height, width = out_size
+    taps = len(image) * int(np.prod(kernel))
+    rows = depth * height
+    step = max(1, min(rows, BLOCK // max(1, taps * width * image.itemsize)))
+    buffer = np.empty((taps, step * width), image.dtype)
+    for first in range(0, rows, step):
+        last = min(first + step, rows)
+        columns = buffer[:, : (last - first) * width]
+        if load:
+            unroll(image, kernel, stride, dilate, pad, height, width, first, columns)
+        yield first * width, last * width, columns
+
+
+@njit
+def _span(offset, stride, size, length):
+    """The output positions ``[start, stop)`` for which ``offset + stride * position`` is in ``[0, size)``."""
+    start = 0 if offset >= 0 else (-offset + stride - 1) // stride
+    stop = (size - offset + stride - 1) // stride if size > offset else 0
+    start = min(start, length)
+    return start, max(start, min(stop, length))
+
+
+@parallel
+def unroll(image, kernel, stride, dilate, pad, height, width, first, columns):
+    """Columns of the output rows from ``first`` on, as many as ``columns`` holds (im2col)."""
+    _, in_depth, in_height, in_width = image.shape
+    area = kernel[1] * kernel[2]
+    count = columns.shape[1] // max(width, 1)
+    for tap in prange(columns.shape[0]):
+        c, rest = split(tap, kernel[0] * area)
+        kd, rest = divmod(rest, area)
+        kh, kw = divmod(rest, kernel[2])
+        left = kw * dilate[2] - pad[2]
+        start, stop = _span(left, stride[2], in_width, width)
+        for row in range(count):
+            od, oh = divmod(first + row, height)
+            z = od * stride[0] + kd * dilate[0] - pad[0]
+            y = oh * stride[1] + kh * dilate[1] - pad[1]
+            target = columns[tap, row * width : (row + 1) * width]
+            if z < 0 or z >= in_depth or y < 0 or y >= in_height:
+                target[:] = 0
+                continue
+            source = image[c, z, y]
+            target[:start] = 0
+            target[stop:] = 0
+            if stride[2] == 1:
+                target[start:stop] = source[left + start : left + stop]
+            else:
+                for x in range(start, stop):
+                    target[x] = source[left + x * stride[2]]
+
+
+@parallel
+def roll(columns, kernel, stride, dilate, pad, height, width, first, image):
+    """Add columns back to the pixels that :func:`unroll` takes them from (col2im)."""
+    channels, in_depth, in_height, in_width = image.shape
+    taps = kernel[0] * kernel[1] * kernel[2]
+    area = kernel[1] * kernel[2]
+    count = columns.shape[1] // max(width, 1)
+    for channel in prange(channels):
+        c = np.int64(channel)
+        for tap in range(taps):
+            kd, rest = divmod(tap, area)
+            kh, kw = divmod(rest, kernel[2])
+            left = kw * dilate[2] - pad[2]
+            start, stop = _span(left, stride[2], in_width, width)
+            for row in range(count):
+                od, oh = divmod(first + row, height)
+                z = od * stride[0] + kd * dilate[0] - pad[0]
+                y = oh * stride[1] + kh * dilate[1] - pad[1]
+                if z < 0 or z >= in_depth or y < 0 or y >= in_height:
+                    continue
+                source = columns[c * taps + tap, row * width : (row + 1) * width]
+                target = image[c, z, y]
+                if stride[2] == 1:
+                    for x in range(start, stop):
+                        target[left + x] += source[x]
+                else:
+                    for x in range(start, stop):
+                        target[left + x * stride[2]] += source[x]
+
+
+class BackwardData:
+    """The gradient of the data: the transposed convolution of ``grad_out``, written to ``grad_data``."""
+
+    def __init__(self, window, groups: int):
+        self._window, self._groups = window, groups
+        kernel, stride, dilate, pad = window
+        rest = tuple(d * (k - 1) - p for k, d, p in zip(kernel, dilate, pad, strict=True))
+        # With steps of 1 it is a convolution again, by the filters turned round.
+        again = groups == 1 and stride == (1, 1, 1) and min(rest) >= 0
+        self._again = Forward((kernel, stride, dilate, rest), 1) if again else None
+
+    def __call__(self, grad_out, weight, grad_data):
+        if self._again is not None and Forward.finishes(grad_out) and grad_out.size:
+            turned = np.ascontiguousarray(weight.swapaxes(0, 1)[:, :, ::-1, ::-1, ::-1])
+            self._again(grad_out, turned, None, grad_data, steady=False)
+        else:
+            backward_data(grad_out, weight, self._window, self._groups, grad_data)
+
+
+def backward_data(grad_out, weight, window, groups, grad_data):
+    """Write the gradient of the data (the transposed convolution of ``grad_out``) in the general way."""
+    if conv_depthwise.is_depthwise(grad_data, groups):
+        conv_depthwise.backward_data(grad_out, weight, window, grad_data)
+        return
+    kernel, stride, dilate, pad = window
+    filters, per_group = len(weight) // groups, weight.shape[1]
+    matrix = weight.reshape(groups, filters, -1).transpose(0, 2, 1)
+    direct = kernel == stride == (1, 1, 1) and pad == (0, 0, 0)
+    if not direct:
+        grad_data[...] = 0
+    _, _, _, height, width = grad_out.shape
+    for head, target in zip(grad_out, grad_data, strict=True):
+        for g in range(groups):
+            pixels = target[g * per_group : (g + 1) * per_group]
+            rows = head[g * filters : (g + 1) * filters].reshape(filters, -1)
+            for start, stop, columns in _blocks(pixels, window, grad_out.shape[2:], load=False):
+                np.matmul(matrix[g], rows[:, start:stop], out=columns)
+                if not direct:
+                    roll(columns, kernel, stride, dilate, pad, height, width, start // width, pixels)
+
+
+def backward_weight(grad_out, data, window, groups, grad_weight):
+    """Write the gradient of the weight."""
+    if conv_depthwise.is_depthwise(data, groups):
+        conv_depthwise.backward_weight(grad_out, data, window, grad_weight)
+        return
+    kernel, stride, dilate, pad = window
+    flat = kernel[0] == 1 and pad[0] == 0 and Forward.finishes(data)
+    # BLAS is faster where there is nothing to unroll, where tiles would be half empty, and for few pixels.
+    unrolled = kernel != (1, 1, 1) and stride == (1, 1, 1) and groups == 1
+    pixels = len(grad_out) * int(np.prod(grad_out.shape[2:]))
+    if flat and unrolled and data.shape[1] >= ROWS and pixels >= 400:
+        conv_weight.steps_of_one(
+            grad_out[:, :, 0], data[:, :, 0], kernel[1:], dilate[1:], pad[1:], grad_weight[:, :, 0]
+        )
+        return
+    filters, per_group = len(grad_weight) // groups, grad_weight.shape[1]
+    matrix = grad_weight.reshape(groups, filters, -1)
+    part = None
+    for g in range(groups):
+        first = True
+        for head, image in zip(grad_out, data, strict=True):
+            group = image[g * per_group : (g + 1) * per_group]
+            rows = head[g * filters : (g + 1) * filters].reshape(filters, -1)
+            for start, stop, columns in _blocks(group, window, grad_out.shape[2:]):
+                if first:
+                    np.matmul(rows[:, start:stop], columns.T, out=matrix[g])
+                    first = False
+                    continue
+                part = np.empty_like(matrix[g]) if part is None else part
+                np.matmul(rows[:, start:stop], columns.T, out=part)
+                matrix[g] += part
+        if first:
+            matrix[g] = 0

@@ -1,0 +1,246 @@
+"""Convolution with as many groups as channels: each filter sees one channel.
+
+A channel is copied to a frame with zeros around it, its columns sorted by their remainder to the stride: then
+what ``LANES`` neighbouring results need of one tap lies side by side, whatever the stride.
+"""
+
+import numpy as np
+
+from ...jit import njit, num_threads, parallel, prange
+from ..lanes import LANES, bare, greater, load, multiply_add, scaled, select, splat, store
+from .blas_vector import activation
+
+__all__ = ["backward_data", "backward_weight", "forward", "is_depthwise"]
+
+
+def is_depthwise(data, groups) -> bool:
+    return groups == data.shape[1] and groups > 1
+
+
+def forward(data, weight, window, scale, shift, act, out):
+    """``out = act(scale * convolution + shift)``; scale and shift hold a number for each filter."""
+    kernel, stride, dilate, pad = window
+    workers = max(1, min(num_threads(), out.shape[0] * out.shape[1]))
+    _forward(data, weight, kernel, stride, dilate, pad, scale, shift, act, workers, out)
+
+
+def backward_data(grad_out, weight, window, grad_data):
+    """Write the gradient of the data."""
+    kernel, stride, dilate, pad = window
+    rest = tuple(d * (k - 1) - p for k, d, p in zip(kernel, dilate, pad, strict=True))
+    if stride == (1, 1, 1) and min(rest) >= 0 and len(weight) == grad_data.shape[1]:
+        # With steps of 1 it is a convolution again, by the filters turned round.
+        turned = np.ascontiguousarray(weight[:, :, ::-1, ::-1, ::-1])
+        ones, zeros = np.ones(len(weight), weight.dtype), np.zeros(len(weight), weight.dtype)
+        forward(
+            grad_out,
+            turned,
+            (kernel, stride, dilate, rest),
+            ones,
+            zeros,
+            activation(dtype=weight.dtype),
+            grad_data,
+        )
+    else:
+        workers = max(1, min(num_threads(), grad_data.shape[0] * grad_data.shape[1]))
+        _backward_data(grad_out, weight, kernel, stride, dilate, pad, workers, grad_data)
+
+
+def backward_weight(grad_out, data, window, grad_weight):
+    """Write the gradient of the weight."""
+    workers = max(1, min(num_threads(), len(grad_weight)))
+    _backward_weight(grad_out, data, *window, workers, grad_weight)
+
+
+@njit
+def _layout(kernel, stride, dilate, out_shape):
+    """The frame of an output plane: its rows, their length, that of a remainder, where each tap begins."""
+    height, width = out_shape
+    part = -(-width // LANES) * LANES + (kernel[2] - 1) * dilate[2] // stride[2] + 1
+    rows, length = (height - 1) * stride[1] + (kernel[1] - 1) * dilate[1] + 1, part * stride[2]
+    at = np.empty(kernel[0] * kernel[1] * kernel[2], np.int64)
+    for tap in range(at.size):
+        rest, kw = divmod(tap, kernel[2])
+        kd, kh = divmod(rest, kernel[1])
+        column = kw * dilate[2]
+        at[tap] = (kd * rows + kh * dilate[1]) * length + column % stride[2] * part + column // stride[2]
+    return rows, length, part, at
+
+
+@njit
+def _copy(source, start, step, count, target, at):
+    """``target[at + i] = source[start + i * step]``, both flat; what follows in ``target`` may become 0."""
+    if step == 1:
+        if start + count + LANES <= source.shape[0]:
+            for i in range(0, count, LANES):
+                store(bare(target), at + i, load(bare(source), start + i))
+            store(bare(target), at + count, splat(target.dtype.type(0)))
+        else:
+            for i in range(count):
+                target[at + i] = source[start + i]
+    elif step == 2:  # a known step becomes vector loads
+        pixels, columns = source[start:], target[at : at + count]
+        for i in range(count):
+            columns[i] = pixels[2 * i]
+    else:
+        for i in range(count):
+            target[at + i] = source[start + i * step]
+
+
+@njit
+def _reach(phase, stride, pad, width, part):
+    """Which entries of the remainder ``phase`` are pixels; entry j is that at j * stride + phase - pad."""
+    return max(0, -((phase - pad) // stride)), min(part, (width - 1 - phase + pad) // stride + 1)
+
+
+@njit
+def _fill(volume, first, kernel, stride, dilate, pad, rows, length, part, frame):
+    """Copy the planes that the output plane ``first`` needs into its frame; what is not copied stays zero."""
+    depth, height, width = volume.shape
+    flat = volume.reshape(-1)
+    for kd in range(kernel[0]):
+        z = first * stride[0] + kd * dilate[0] - pad[0]
+        if kernel[0] > 1 or pad[0] > 0:
+            frame[kd * rows * length : (kd + 1) * rows * length] = 0
+        if z < 0 or z >= depth:
+            continue
+        for phase in range(stride[2]):
+            start, stop = _reach(phase, stride[2], pad[2], width, part)
+            if stop <= start:
+                continue
+            column = start * stride[2] + phase - pad[2]
+            for row in range(max(0, pad[1]), min(rows, height + pad[1])):
+                source = (z * height + row - pad[1]) * width + column
+                target = (kd * rows + row) * length + phase * part + start
+                _copy(flat, source, stride[2], stop - start, frame, target)
+
+
+@njit
+def _three(taps, first, frame, x, at, total):
+    total = multiply_add(taps[first], load(bare(frame), x + at[first]), total)
+    total = multiply_add(taps[first + 1], load(bare(frame), x + at[first + 1]), total)
+    return multiply_add(taps[first + 2], load(bare(frame), x + at[first + 2]), total)
+
+
+@parallel
+def _forward(data, weight, kernel, stride, dilate, pad, scale, shift, act, workers, out):
+    batch, filters, depth, height, width = out.shape
+    channels = data.shape[1]
+    multiplier = filters // channels
+    planes = batch * filters
+    rows, length, part, at = _layout(kernel, stride, dilate, (height, width))
+    for worker in prange(workers):
+        w = np.int64(worker)
+        frame = np.zeros(kernel[0] * rows * length + LANES, out.dtype)
+        room = np.empty(LANES, out.dtype)
+        zero, low, high, slope = splat(out.dtype.type(0)), splat(act[0]), splat(act[1]), act[2]
+        for plane in range(w * planes // workers, (w + 1) * planes // workers):
+            n, f = divmod(plane, filters)
+            taps, target = weight[f].reshape(-1), out[n, f].reshape(-1)
+            last = splat(shift[f])
+            for od in range(depth):
+                _fill(data[n, f // multiplier], od, kernel, stride, dilate, pad, rows, length, part, frame)
+                for oh in range(height):
+                    base, to = oh * stride[1] * length, (od * height + oh) * width
+                    for x in range(0, width, LANES):
+                        total = zero
+                        if taps.size == 9:  # nearly all there are: written out, their weights stay at hand
+                            total = _three(taps, 0, frame, base + x, at, total)
+                            total = _three(taps, 3, frame, base + x, at, total)
+                            total = _three(taps, 6, frame, base + x, at, total)
+                        else:
+                            for tap in range(taps.size):
+                                total = multiply_add(taps[tap], load(bare(frame), base + at[tap] + x), total)
+                        total = multiply_add(scale[f], total, last)
+                        total = select(greater(zero, total), scaled(slope, total), total)
+                        total = select(greater(low, total), low, total)
+                        total = select(greater(total, high), high, total)
+                        # Beyond a row's end comes the next one, which is written after it.
+                        if x + LANES <= width or to + x + LANES <= target.shape[0]:
+                            store(bare(target), to + x, total)
+                        else:
+                            store(bare(room), 0, total)
+                            for i in range(width - x):
+                                target[to + x + i] = room[i]
+
+
+@parallel
+def _backward_weight(grad_out, data, kernel, stride, dilate, pad, workers, grad_weight):
+    batch, filters, depth, height, width = grad_out.shape
+    multiplier = filters // data.shape[1]
+    rows, length, part, at = _layout(kernel, stride, dilate, (height, width))
+    wide = -(-width // LANES) * LANES
+    for worker in prange(workers):
+        w = np.int64(worker)
+        frame = np.zeros(kernel[0] * rows * length + LANES, data.dtype)
+        # The gradient's rows, with zeros up to whole vectors.
+        heads = np.zeros(height * wide + LANES, data.dtype)
+        room = np.empty(LANES, data.dtype)
+        for f in range(w * filters // workers, (w + 1) * filters // workers):
+            sums = grad_weight[f].reshape(-1)
+            sums[:] = 0
+            for n in range(batch):
+                flat = grad_out[n, f].reshape(-1)
+                for od in range(depth):
+                    _fill(
+                        data[n, f // multiplier], od, kernel, stride, dilate, pad, rows, length, part, frame
+                    )
+                    for oh in range(height):
+                        _copy(flat, (od * height + oh) * width, 1, width, heads, oh * wide)
+                    for tap in range(at.size):
+                        total = splat(data.dtype.type(0))
+                        for oh in range(height):
+                            base = oh * stride[1] * length + at[tap]
+                            for x in range(0, width, LANES):
+                                head = load(bare(heads), oh * wide + x)
+                                total = multiply_add(head, load(bare(frame), base + x), total)
+                        store(bare(room), 0, total)
+                        for i in range(LANES):
+                            sums[tap] += room[i]
+
+
+@parallel
+def _backward_data(grad_out, weight, kernel, stride, dilate, pad, workers, grad_data):
+    batch, filters, depth, height, width = grad_out.shape
+    channels, in_depth, in_height, in_width = grad_data.shape[1:]
+    multiplier = filters // channels
+    planes = batch * channels
+    rows, length, part, at = _layout(kernel, stride, dilate, (height, width))
+    for worker in prange(workers):
+        w = np.int64(worker)
+        frame = np.zeros(kernel[0] * rows * length, grad_data.dtype)
+        for plane in range(w * planes // workers, (w + 1) * planes // workers):
+            n, c = divmod(plane, channels)
+            target = grad_data[n, c].reshape(-1)
+            target[:] = 0
+            for f in range(c * multiplier, (c + 1) * multiplier):
+                taps, head = weight[f].reshape(-1), grad_out[n, f].reshape(-1)
+                for od in range(depth):
+                    frame[:] = 0
+                    for oh in range(height):
+                        for tap in range(at.size):
+                            source, to = (od * height + oh) * width, oh * stride[1] * length + at[tap]
+                            _add_scaled(taps[tap], head, source, width, frame, to)
+                    for kd in range(kernel[0]):
+                        z = od * stride[0] + kd * dilate[0] - pad[0]
+                        if z < 0 or z >= in_depth:
+                            continue
+                        for row in range(max(0, pad[1]), min(rows, in_height + pad[1])):
+                            to = (z * in_height + row - pad[1]) * in_width
+                            source = (kd * rows + row) * length
+                            for phase in range(stride[2]):
+                                start, stop = _reach(phase, stride[2], pad[2], in_width, part)
+                                for j in range(start, stop):
+                                    x = j * stride[2] + phase - pad[2]
+                                    target[to + x] += frame[source + phase * part + j]
+
+
+@njit
+def _add_scaled(factor, source, start, count, target, at):
+    """``target[at + i] += factor * source[start + i]``, both flat."""
+    whole = count // LANES * LANES
+    for i in range(0, whole, LANES):
+        total = multiply_add(factor, load(bare(source), start + i), load(bare(target), at + i))
+        store(bare(target), at + i, total)
+    for i in range(whole, count):
+        target[at + i] += factor * source[start + i]

@@ -1,0 +1,149 @@
+"""Convolution of float32 images by kernels of one pixel: the product of two matrices."""
+
+import numpy as np
+
+from ...jit import njit, num_threads, parallel, prange, split
+from .blas import aligned, copy_vector, finished_product_tile_of, prefetch_to_read
+from .blas_vector import COLUMNS, LANES, ROWS
+from .panels import STRETCH, STRETCHES, copy_run, count_panels, panel_range, stretches
+
+__all__ = ["Pointwise"]
+
+
+@njit
+def _fill_plain(flat, start, image_step, step, channels, found, count, panel):
+    """A panel of pixels that lie as they are wanted: from ``start`` on, channels ``step`` apart."""
+    for s in range(count):
+        stretch = found[s]
+        first, run = start + stretch.image * image_step + stretch.x, stretch.run
+        if run == COLUMNS:  # as most are: a known number of copies is faster
+            for c in range(channels):
+                for i in range(0, COLUMNS, LANES):
+                    copy_vector(flat, first + c * step + i, panel, c * COLUMNS + i)
+            continue
+        for c in range(channels):
+            copy_run(flat, first + c * step, panel, c * COLUMNS + stretch.column, run)
+
+
+@parallel
+def _thin_out(data, stride, out):
+    """The pixels that a kernel of one pixel sees with these strides."""
+    batch, channels, height, width = out.shape
+    for plane in prange(batch * channels):
+        n, c = split(plane, channels)
+        for y in range(height):
+            for x in range(width):
+                out[n, c, y, x] = data[n, c, y * stride[0], x * stride[1]]
+
+
+@njit
+def _put_tile(tile, found, count, rows, filters, positions, first_row, out):
+    """Copy a tile's rows, filters from ``first_row`` on, to where the panel's stretches lie in ``out``."""
+    for s in range(count):
+        stretch = found[s]
+        at = (stretch.image * filters + first_row) * positions + stretch.x
+        for i in range(rows):
+            copy_run(tile, i * COLUMNS + stretch.column, out, at + i * positions, stretch.run)
+
+
+@njit
+def _fetch_tile(tile, found, count, rows, filters, positions, first_row, out):
+    """The inverse of :func:`_put_tile`."""
+    for s in range(count):
+        stretch = found[s]
+        at = (stretch.image * filters + first_row) * positions + stretch.x
+        for i in range(rows):
+            copy_run(out, at + i * positions, tile, i * COLUMNS + stretch.column, stretch.run)
+
+
+@parallel
+def _multiply(
+    data, weight, last_rows, groups, scale, shift, act, other, add_other, scratch, found, out
+):  # fmt: skip
+    batch, filters, height, width = out.shape
+    positions = height * width
+    panels = count_panels(batch * positions)
+    filters //= groups
+    row_tiles = (filters + ROWS - 1) // ROWS
+    terms = weight.shape[1]
+    flat_weight, flat_out, flat_other = weight.reshape(-1), out.reshape(-1), other.reshape(-1)
+    flat_last, flat_data = last_rows.reshape(-1), data.reshape(-1)
+    workers = scratch.shape[0]
+    # Of each panel's tiles one after the other, so that workers share the last panel they cannot divide.
+    items = groups * panels * row_tiles
+    for worker in prange(workers):
+        w = np.int64(worker)
+        tile, beside = scratch[w, : ROWS * COLUMNS], scratch[w, ROWS * COLUMNS : 2 * ROWS * COLUMNS]
+        panel, parts = scratch[w, 2 * ROWS * COLUMNS :], found[w]
+        filled = np.int64(-1)
+        first = stop = vectors = count = g = start = ahead = np.int64(0)
+        for item in range(w * items // workers, (w + 1) * items // workers):
+            index, r = divmod(item, row_tiles)
+            if index != filled:
+                filled = index
+                g, p = divmod(index, panels)
+                first, stop, vectors = panel_range(p, batch * positions)
+                count = stretches(first, stop, 1, positions, parts)
+                start = g * terms * positions
+                image_step = groups * terms * positions
+                _fill_plain(flat_data, start, image_step, positions, terms, parts, count, panel)
+                # Where the next panel's first stretch of pixels is.
+                n, x = divmod(stop, positions)
+                ahead = min(positions - x, COLUMNS) if n < batch else 0
+                start = (n * groups + g) * terms * positions + x
+            f = r * ROWS
+            row = g * filters + f
+            rows = min(ROWS, filters - f)
+            if ahead > 0:  # they are fetched while this panel is multiplied
+                for c in range(f * terms // filters, (f + rows) * terms // filters):
+                    prefetch_to_read(flat_data, start + c * positions, ahead)
+            # A tile that hangs over the edge of an image is made aside.
+            whole = rows == ROWS and stop - first == vectors * LANES and count == 1
+            left, left_at = (flat_weight, row * terms) if rows == ROWS else (flat_last, g * ROWS * terms)
+            target, around = (flat_out, flat_other) if whole else (tile, beside)
+            at, step = np.int64(0), np.int64(COLUMNS)
+            if whole:
+                at, step = (parts[0].image * groups * filters + row) * positions + parts[0].x, positions
+            elif add_other:
+                _fetch_tile(beside, parts, count, rows, groups * filters, positions, row, flat_other)
+            finished_product_tile_of(
+                vectors, left, left_at, terms, 1, panel, 0, terms, target, at, step,
+                scale, shift, row, act, around, add_other,
+            )  # fmt: skip
+            if not whole:
+                _put_tile(tile, parts, count, rows, groups * filters, positions, row, flat_out)
+
+
+class Pointwise:
+    """Convolution by matrix products, with scratch that is kept from call to call."""
+
+    def __init__(self, stride, groups):
+        self._stride, self._groups = stride, groups
+        self._key = None
+
+    def __call__(self, data, weight, scale, shift, act, other, out):
+        """``out = act(scale * convolution + shift + other)``; ``other`` may be None.
+
+        ``scale`` and ``shift`` are longer than the filters by ``ROWS``.
+        """
+        matrix = weight.reshape(len(weight), -1)
+        filters, terms = len(matrix) // self._groups, matrix.shape[1]
+        key = data.shape, matrix.shape, num_threads()
+        if key != self._key:
+            self._key = key
+            size = (2 * ROWS + terms + 1) * COLUMNS
+            self._scratch = aligned(key[2] * size).reshape(key[2], size)
+            self._found = np.zeros((key[2], STRETCHES), STRETCH)
+            self._last = np.zeros((self._groups, ROWS, terms), np.float32)
+            seen = (*data.shape[:2], *out.shape[2:])
+            self._seen = np.empty(seen, np.float32) if self._stride != (1, 1) else None
+        if self._seen is not None:
+            _thin_out(data, self._stride, self._seen)
+            data = self._seen
+        rest = filters % ROWS
+        if rest:
+            self._last[:, :rest] = matrix.reshape(self._groups, filters, terms)[:, filters - rest :]
+        _multiply(
+            data, matrix, self._last, self._groups, scale, shift, act,
+            out if other is None else other, int(other is not None), self._scratch, self._found, out,
+        )  # fmt: skip

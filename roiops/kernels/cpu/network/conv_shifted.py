@@ -1,0 +1,301 @@
+"""Convolution of float32 images as a sum of shifted images, without unrolling them.
+
+An image is copied once into a *frame*: zeros around it, and its pixels sorted by their remainders to the
+strides, each remainder a plane of its own. There the pixels that one tap of the kernel wants for neighbouring
+results lie side by side, at a distance from the results' own place that is the same everywhere. So a tile of
+results is a sum, over channels and taps, of one weight times one run of the frame. Results that fall between
+the rows or between the images are computed and not stored.
+
+``tests/reference.py`` has the same in plain loops: ``convolution``.
+"""
+
+import numpy as np
+from numba import types
+from numba.extending import intrinsic
+
+from ...jit import njit, num_threads, parallel, prange
+from .blas import aligned, copy_every_second, copy_vector, prefetch_to_write
+from .blas_vector import ACTIVATION, COLUMNS, LANES, ROWS, VECTORS, Emitter
+
+__all__ = ["Shifted"]
+
+#: Bytes of a second-level cache, or thereabouts.
+SECOND_CACHE = 1 << 20
+#: Vectors of the narrower of the two tiles.
+FEW = max(1, VECTORS - 1)
+
+
+def _tile(height, vectors):
+    @intrinsic
+    def tile(
+        typing, weight, weight_at, weight_step, frame, frame_at, channel_step, channels, offsets,
+        out, out_at, out_step, scale, shift, row, act, other, add_other,
+    ):  # fmt: skip
+        i = types.int64
+        signature = types.void(
+            weight, i, i, frame, i, i, i, offsets, out, i, i, scale, shift, i, ACTIVATION, other, i
+        )
+
+        def generate(context, builder, signature, args):
+            emit, kinds = Emitter(context, builder), signature.args
+            start = emit.pointer(kinds[3], args[3], args[4])
+            factors = emit.pointer(kinds[0], args[0], args[1])
+            places = context.make_array(kinds[7])(context, builder, args[7])
+            taps = builder.extract_value(places.shape, 0)
+            zeros = [emit.constant(0)] * (height * vectors)
+            with emit.loop(args[6], [start, factors, *zeros]) as channel:
+                image, first, *sums = channel.values
+                with emit.loop(taps, [first, places.data, *sums]) as tap:
+                    factor, place, *sums = tap.values
+                    columns = builder.gep(image, [builder.load(place)])
+                    right = [emit.load(columns, v * LANES) for v in range(vectors)]
+                    for r in range(height):
+                        number = emit.load_splat(factor, emit.times(args[2], r))
+                        for v in range(vectors):
+                            sums[r * vectors + v] = emit.fma(number, right[v], sums[r * vectors + v])
+                    tap.advance([emit.move(factor, 1), emit.move(place, 1), *sums])
+                channel.advance([emit.move(image, args[5]), tap.results[0], *tap.results[2:]])
+            sums = channel.results[2:]
+            target = emit.pointer(kinds[8], args[8], args[9])
+            scales, shifts = (emit.pointer(kinds[k], args[k], args[13]) for k in (11, 12))
+            beside = emit.pointer(kinds[15], args[15], args[9])
+            act = emit.activation(args[14])
+            values = []
+            for r in range(height):
+                a, b = emit.load_splat(scales, r), emit.load_splat(shifts, r)
+                values += [emit.fma(a, sums[r * vectors + v], b) for v in range(vectors)]
+
+            def with_other():
+                total = []
+                for r in range(height):
+                    row = emit.move(beside, emit.times(args[10], r))
+                    total += emit.plus(values[r * vectors : (r + 1) * vectors], row)
+                return total
+
+            for k, value in enumerate(emit.choose(args[16], with_other, values)):
+                r, v = divmod(k, vectors)
+                emit.store(emit.activate(value, act), emit.move(target, emit.times(args[10], r)), v * LANES)
+            return context.get_dummy_value()
+
+        return signature, generate
+
+    return tile
+
+
+#: Of a few filters, as the groups of a convolution have them, most rows of a full tile would be empty.
+HALF = ROWS // 2
+_full_tile, _narrow_tile, _low_tile = _tile(ROWS, VECTORS), _tile(ROWS, FEW), _tile(HALF, VECTORS)
+
+
+@njit
+def _copy(source, source_at, target, target_at, count):
+    """Copy ``count`` floats, and nothing beyond them."""
+    whole = count // LANES * LANES
+    for i in range(0, whole, LANES):
+        copy_vector(source, source_at + i, target, target_at + i)
+    if whole < count:
+        if whole > 0:
+            copy_vector(source, source_at + count - LANES, target, target_at + count - LANES)
+        else:
+            for i in range(count):
+                target[target_at + i] = source[source_at + i]
+
+
+@njit
+def _copy_steps(source, source_at, step, target, target_at, count):
+    """Copy ``count`` floats that lie ``step`` apart."""
+    i = 0
+    if step == 2:
+        while i + LANES <= count and source_at + 2 * (i + LANES) <= source.shape[0]:
+            copy_every_second(source, source_at + 2 * i, target, target_at + i)
+            i += LANES
+    while i < count:
+        target[target_at + i] = source[source_at + i * step]
+        i += 1
+
+
+@parallel
+def _fill(data, kernel, stride, dilate, pad, rows, length, channel_step, workers, frame):
+    """Copy the images to the frame: ``[channel][remainder of y][remainder of x][image][row][column]``."""
+    batch, channels, height, width = data.shape
+    flat = data.reshape(-1)
+    plane = batch * rows * length
+    for worker in prange(workers):
+        w = np.int64(worker)
+        for c in range(w * channels // workers, (w + 1) * channels // workers):
+            for remainder in range(stride[0] * stride[1]):
+                ry, rx = divmod(remainder, stride[1])
+                # The first pixel of a row that is in this plane, its column there, and how many there are.
+                skip = -(-max(0, pad[1] - rx) // stride[1])
+                x = skip * stride[1] + rx - pad[1]
+                count = max(0, min(length - skip, (width - x + stride[1] - 1) // stride[1]))
+                for n in range(batch):
+                    for row in range(rows):
+                        to = c * channel_step + remainder * plane + (n * rows + row) * length
+                        y = row * stride[0] + ry - pad[0]
+                        if y < 0 or y >= height or count == 0:
+                            frame[to : to + length] = 0
+                            continue
+                        source = ((n * channels + c) * height + y) * width + x
+                        for i in range(skip):
+                            frame[to + i] = 0
+                        if stride[1] == 1:
+                            _copy(flat, source, frame, to + skip, count)
+                        else:
+                            _copy_steps(flat, source, stride[1], frame, to + skip, count)
+                        for i in range(skip + count, length):
+                            frame[to + i] = 0
+
+
+@njit
+def _move(tile, first, stop, rows, block, length, height, width, filters, row, out, fetch):
+    """Copy the results at the frame's places ``[first, stop)`` from a tile to ``out``, or fetch them."""
+    position = first
+    while position < stop:
+        n, place = divmod(position, block)
+        y, x = divmod(place, length)
+        if y >= height:
+            position += block - place
+            continue
+        if x >= width:
+            position += length - x
+            continue
+        count = min(width - x, stop - position)
+        at = ((n * filters + row) * height + y) * width + x
+        for r in range(rows):
+            beside = r * COLUMNS + position - first
+            if fetch:
+                _copy(out, at + r * height * width, tile, beside, count)
+            else:
+                _copy(tile, beside, out, at + r * height * width, count)
+        position += count
+
+
+@parallel
+def _sum_shifted(
+    frame, channel_step, offsets, block, length, places, groups, by_filters, weight, last_rows,
+    scale, shift, act, other, add_other, tiles, out,
+):  # fmt: skip
+    _, filters, height, width = out.shape
+    channels, terms = weight.shape[1] // offsets.shape[0], weight.shape[1]
+    in_group = filters // groups
+    row_tiles = (in_group + ROWS - 1) // ROWS
+    total = (places + LANES - 1) // LANES
+    panels = (total + VECTORS - 1) // VECTORS
+    flat_weight, flat_last = weight.reshape(-1), last_rows.reshape(-1)
+    flat_out, flat_other = out.reshape(-1), other.reshape(-1)
+    workers = tiles.shape[0]
+    items = groups * panels * row_tiles
+    for worker in prange(workers):
+        w = np.int64(worker)
+        aside, beside = tiles[w, 0], tiles[w, 1]
+        for item in range(w * items // workers, (w + 1) * items // workers):
+            if by_filters:
+                gr, p = divmod(item, panels)
+                g, r = divmod(gr, row_tiles)
+            else:
+                gp, r = divmod(item, row_tiles)
+                g, p = divmod(gp, panels)
+            start, end = p * total // panels * LANES, (p + 1) * total // panels * LANES
+            stop = min(end, places)
+            row = g * in_group + r * ROWS
+            rows = min(ROWS, in_group - r * ROWS)
+            left, left_at = flat_weight, row * terms
+            if rows < ROWS:
+                left, left_at = flat_last, g * ROWS * terms
+            image, place = divmod(start, block)
+            y, x = divmod(place, length)
+            whole = rows == ROWS and stop == end and y < height and x + end - start <= width
+            at = ((image * filters + row) * height + y) * width + x
+            for i in range(rows):  # the lines that the results go to come during the sums
+                prefetch_to_write(flat_out, at + i * height * width, COLUMNS)
+            at = at if whole else 0
+            target, around = flat_out if whole else aside, flat_other if whole else beside
+            step = height * width if whole else COLUMNS
+            if add_other and not whole:
+                _move(beside, start, stop, rows, block, length, height, width, filters, row, flat_other, 1)
+            if rows <= HALF:
+                _low_tile(
+                    left, left_at, terms, frame, g * channels * channel_step + start, channel_step, channels,
+                    offsets, target, at, step, scale, shift, row, act, around, add_other,
+                )  # fmt: skip
+            elif end - start == COLUMNS:
+                _full_tile(
+                    left, left_at, terms, frame, g * channels * channel_step + start, channel_step, channels,
+                    offsets, target, at, step, scale, shift, row, act, around, add_other,
+                )  # fmt: skip
+            else:
+                _narrow_tile(
+                    left, left_at, terms, frame, g * channels * channel_step + start, channel_step, channels,
+                    offsets, target, at, step, scale, shift, row, act, around, add_other,
+                )  # fmt: skip
+            if not whole:
+                _move(aside, start, stop, rows, block, length, height, width, filters, row, flat_out, 0)
+
+
+class Shifted:
+    """Convolution with any kernel, stride, dilation and padding, on one or two axes."""
+
+    def __init__(self, kernel, stride, dilate, pad, groups):
+        self._window = kernel, stride, dilate, pad
+        self._groups = groups
+        self._key = None
+
+    def __call__(self, data, weight, scale, shift, act, other, out):
+        """``out = act(scale * convolution + shift + other)``; ``other`` may be None.
+
+        ``scale`` and ``shift`` are longer than the filters by ``ROWS``.
+        """
+        matrix = weight.reshape(len(weight), -1)
+        key = data.shape, matrix.shape, num_threads()
+        if key != self._key:
+            self._key = key
+            self._plan(data.shape, matrix.shape, out.shape, key[2])
+        rest = (len(matrix) // self._groups) % ROWS
+        if rest:
+            grouped = matrix.reshape(self._groups, -1, matrix.shape[1])
+            self._last[:, :rest] = grouped[:, -rest:]
+        frame = self._frame
+        _fill(data, *self._window, self._rows, self._length, self._step, self._workers, frame)
+        _sum_shifted(
+            frame, self._step, self._offsets, self._rows * self._length, self._length, self._places,
+            self._groups, self._by_filters, matrix, self._last, scale, shift, act,
+            out if other is None else other, int(other is not None), self._tiles, out,
+        )  # fmt: skip
+
+    def _plan(self, data_shape, matrix_shape, out_shape, workers):
+        kernel, stride, dilate, pad = self._window
+        batch, channels, in_height, in_width = data_shape
+        height, width = out_shape[2:]
+        # Rows and columns of the frame that the taps reach; zeros at the end of a row serve the next as well.
+        reach = [
+            (n - 1) * s + (k - 1) * d + 1
+            for n, s, k, d in zip((height, width), stride, kernel, dilate, strict=True)
+        ]
+        sides = []
+        for need, size, s, p in zip(reach, (in_height, in_width), stride, pad, strict=True):
+            shared = min(p, max(0, need - p - size)) if s == 1 else 0
+            sides.append(-(-(need - shared) // s))
+        self._rows, self._length = max(sides[0], height), max(sides[1], width)
+        plane = batch * self._rows * self._length
+        # The planes of a channel start at a cache line, an odd number of lines apart: an even number, a power
+        # of two above all, would bring those of all channels to the same few places of a cache.
+        self._step = (-(-plane * stride[0] * stride[1] // LANES) | 1) * LANES
+        taps = [
+            (ky * dilate[0] % stride[0] * stride[1] + kx * dilate[1] % stride[1]) * plane
+            + ky * dilate[0] // stride[0] * self._length
+            + kx * dilate[1] // stride[1]
+            for ky in range(kernel[0])
+            for kx in range(kernel[1])
+        ]
+        self._offsets = np.array(taps, np.int64)
+        self._places = ((batch - 1) * self._rows + height - 1) * self._length + width
+        self._workers = max(1, workers)
+        self._frame = aligned(channels * self._step + max(taps) + COLUMNS)
+        self._tiles = aligned(self._workers * 2 * ROWS * COLUMNS).reshape(self._workers, 2, ROWS * COLUMNS)
+        self._last = np.zeros((self._groups, ROWS, matrix_shape[1]), np.float32)
+        # What is read again for each tile of filters is the frame; for each panel of places, the weight.
+        panels, tiles = self._places / COLUMNS, matrix_shape[0] / self._groups / ROWS
+        weights = matrix_shape[0] * matrix_shape[1]
+        by_panel = panels * weights * (4 * weights > SECOND_CACHE // 2)
+        self._by_filters = int(by_panel > tiles * channels * self._step)

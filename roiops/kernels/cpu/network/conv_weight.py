@@ -1,0 +1,100 @@
+"""The gradient of a convolution's weight with steps of 1, without unrolled images.
+
+For each tap it is a matrix product: the channels of the image, moved by the tap, times the gradient of the
+results, summed over the pixels. With zeros between the rows of the latter, a tap is but a place to start at.
+"""
+
+import numpy as np
+
+from ...jit import njit, num_threads, parallel, prange
+from .blas import add_product_tile_of, aligned
+from .blas_vector import COLUMNS, LANES, ROWS
+from .panels import count_panels, load_line, panel_range
+
+__all__ = ["steps_of_one"]
+
+#: About how many pixels are summed at once: their panel stays in the second-level cache.
+PIXELS = 1024
+
+
+def steps_of_one(grad_out, data, kernel, dilate, pad, grad_weight):
+    """Write the gradient of the weight ``(F, C, kh, kw)``; all are float32 and C-contiguous."""
+    _, filters, height, width = grad_out.shape
+    channels = data.shape[1]
+    reach = [(k - 1) * d for k, d in zip(kernel, dilate, strict=True)]
+    step = width + reach[1]
+    rows = max(1, min(height, PIXELS // step))
+    tiles = -(-channels // ROWS)
+    items = tiles * count_panels(filters)
+    workers = max(1, min(num_threads(), items))
+    size = (rows + reach[0]) * step + reach[1] + LANES
+    frames = aligned(workers * tiles * ROWS * size).reshape(workers, -1)
+    panels = aligned(workers * rows * step * COLUMNS).reshape(workers, -1)
+    sums = aligned(items * kernel[0] * kernel[1] * ROWS * COLUMNS)
+    _sum_up(grad_out, data, kernel, dilate, pad, rows, step, size, frames, panels, sums, grad_weight)
+
+
+@njit
+def _pack(grad_out, first, stop, columns, top, rows, step, panel):
+    """Filters ``[first, stop)`` as the columns of a panel, ``rows`` rows of their planes from ``top`` on.
+
+    Rows are ``step`` terms apart. What is left of them, and of the columns, is 0.
+    """
+    width = grad_out.shape[2]
+    for y in range(rows):
+        at = y * step * COLUMNS
+        for block in range(0, width, LANES):  # a cache line of each plane at a time
+            count = min(LANES, width - block)
+            for f in range(first, stop):
+                source = grad_out[f, top + y, block : block + count]
+                column = at + block * COLUMNS + f - first
+                for k in range(count):
+                    panel[column + k * COLUMNS] = source[k]
+        panel[at + width * COLUMNS : at + step * COLUMNS] = 0
+        for x in range(width):
+            for column in range(stop - first, columns):
+                panel[at + x * COLUMNS + column] = 0
+
+
+@parallel
+def _sum_up(grad_out, data, kernel, dilate, pad, at_once, step, size, frames, panels, sums, grad_weight):
+    batch, filters, height, _ = grad_out.shape
+    channels = data.shape[1]
+    tiles = (channels + ROWS - 1) // ROWS
+    items = tiles * count_panels(filters)
+    taps = kernel[0] * kernel[1]
+    workers = frames.shape[0]
+    for worker in prange(workers):
+        w = np.int64(worker)
+        begin, end = w * items // workers, (w + 1) * items // workers
+        frame, panel = frames[w], panels[w]
+        for n in range(batch):
+            for top in range(0, height, at_once):
+                rows = min(at_once, height - top)
+                for item in range(begin, end):
+                    p, t = divmod(item, tiles)
+                    first, stop, vectors = panel_range(p, filters)
+                    if item == begin or t == 0:
+                        _pack(grad_out[n], first, stop, vectors * LANES, top, rows, step, panel)
+                    if item - begin < tiles:  # the first time that these channels are needed
+                        for c in range(t * ROWS, min((t + 1) * ROWS, channels)):
+                            lines = rows + (kernel[0] - 1) * dilate[0]
+                            for y in range(lines):
+                                at = c * size + y * step
+                                load_line(data[n, c], top - pad[0] + y, -pad[1], step, frame, at)
+                            frame[c * size + lines * step : (c + 1) * size] = 0
+                    for tap in range(taps):
+                        ky, kx = divmod(tap, kernel[1])
+                        start = t * ROWS * size + ky * dilate[0] * step + kx * dilate[1]
+                        add_product_tile_of(
+                            vectors, frame, start, size, 1, panel, 0, rows * step,
+                            sums, (item * taps + tap) * ROWS * COLUMNS, COLUMNS,
+                        )  # fmt: skip
+        for item in range(begin, end):
+            p, t = divmod(item, tiles)
+            first, stop, _ = panel_range(p, filters)
+            for f in range(first, stop):
+                for i in range(min(ROWS, channels - t * ROWS)):
+                    target = grad_weight[f, t * ROWS + i].reshape(-1)
+                    for tap in range(taps):
+                        target[tap] = sums[((item * taps + tap) * ROWS + i) * COLUMNS + f - first]

@@ -1,0 +1,491 @@
+"""Winograd's minimal filtering F(4x4, 3x3): a 3x3 convolution of stride 1 with a quarter of the products.
+
+The image is cut into tiles of 6x6 pixels that overlap by 2. Tiles and filters are transformed to 36 numbers
+each; those are multiplied, for each of the 36 as a matrix product over the channels; and the 36 products of
+a tile are transformed to its 4x4 results.
+
+The transforms interpolate at 0, +-5/8, +-3/2 and infinity. These points are exact in binary and spread the
+weights so evenly that results are within about 2e-6 of the largest one (0, +-1, +-2, the usual choice: 6e-6).
+"""
+
+import numpy as np
+from numba import types
+from numba.extending import intrinsic
+
+from ...jit import njit, num_threads, parallel, prange
+from .blas import aligned, copy_vector, prefetch_to_read, prefetch_to_write, product_tile_of
+from .blas_vector import ACTIVATION, COLUMNS, LANES, ROWS, Emitter, activated, activation
+from .panels import (
+    STRETCH,
+    STRETCHES,
+    copy_run,
+    count_panels,
+    find_places,
+    gather,
+    load_line,
+    panel_range,
+    stretches,
+)
+
+__all__ = ["Winograd"]
+
+#: Results, and pixels, of a tile in each direction.
+OUT, IN = 4, 6
+_POINTS = (0.0, 5 / 8, -5 / 8, 3 / 2, -3 / 2)
+
+
+def _matrices():
+    """``(A, G, B)``: the results of filter g on tile d are A ((G g G^T) * (B d B^T)) A^T."""
+    points = np.array(_POINTS)
+    others = [np.delete(points, i) for i in range(len(points))]
+    scale = np.array([np.prod(p - rest) for p, rest in zip(points, others, strict=True)])
+    powers = points[:, None] ** np.arange(OUT)
+    results = np.vstack([powers, [0, 0, 0, 1]]).T
+    filters = np.vstack([points[:, None] ** np.arange(3) / scale[:, None], [0, 0, 1]])
+    tiles = np.zeros((IN, IN))
+    for i, rest in enumerate(others):
+        tiles[i, : IN - 1] = np.poly(rest)[::-1]
+    tiles[IN - 1] = np.poly(points)[::-1]
+    return results, filters, tiles
+
+
+_RESULTS, _FILTERS, _TILES = _matrices()
+#: Rows that a panel's 36 parts are set apart, so that they do not compete for the same places in a cache.
+_APART = 1
+_IDENTITY = activation()
+#: Bytes of transformed tiles and products that workers share at once: in the last cache.
+SHARED = 24 << 20
+#: Most bytes of a panel that a worker keeps for itself: in its second-level cache.
+ALONE = 1 << 20
+#: Rows of so few tiles are gathered pixel by pixel: of vectors across one row, most lanes would be empty.
+NARROW = LANES // 2
+
+
+@intrinsic
+def _transform_tiles(typing, lines, lines_at, lines_step, buffer, out, out_at, out_step):
+    """Transform ``LANES`` neighbouring tiles: 6 lines of pixels from ``lines_at`` on become 36 vectors."""
+    integer = types.int64
+    signature = types.void(lines, integer, integer, buffer, out, integer, integer)
+
+    def generate(context, builder, signature, args):
+        emit = Emitter(context, builder)
+        line = emit.pointer(signature.args[0], args[0], args[1])
+        buffer = emit.pointer(signature.args[3], args[3], emit.number(0))
+        target = emit.pointer(signature.args[4], args[4], args[5])
+        for y in range(IN):
+            row = emit.move(line, emit.times(args[2], y))
+            pixels = emit.deinterleave(row, OUT)
+            pixels += emit.deinterleave(emit.move(row, OUT), OUT)[: IN - OUT]
+            for x, value in enumerate(emit.transform(_TILES.tolist(), pixels)):
+                emit.store(value, buffer, (x * IN + y) * LANES)
+        for x in range(IN):
+            column = [emit.load(buffer, (x * IN + y) * LANES) for y in range(IN)]
+            for y, value in enumerate(emit.transform(_TILES.tolist(), column)):
+                emit.store(value, target, emit.times(args[6], y * IN + x))
+        return context.get_dummy_value()
+
+    return signature, generate
+
+
+@intrinsic
+def _transform_pixels(typing, pixels, pixels_at, out, out_at, out_step):
+    """Transform ``LANES`` tiles: 36 rows of pixels, ``COLUMNS`` apart, become 36 vectors."""
+    signature = types.void(pixels, types.int64, out, types.int64, types.int64)
+
+    def generate(context, builder, signature, args):
+        emit = Emitter(context, builder)
+        source = emit.pointer(signature.args[0], args[0], args[1])
+        target = emit.pointer(signature.args[2], args[2], args[3])
+        for x in range(IN):  # in place of the pixels, which nobody needs again
+            column = [emit.load(source, (y * IN + x) * COLUMNS) for y in range(IN)]
+            for y, value in enumerate(emit.transform(_TILES.tolist(), column)):
+                emit.store(value, source, (y * IN + x) * COLUMNS)
+        for y in range(IN):
+            row = [emit.load(source, (y * IN + x) * COLUMNS) for x in range(IN)]
+            for x, value in enumerate(emit.transform(_TILES.tolist(), row)):
+                emit.store(value, target, emit.times(args[4], y * IN + x))
+        return context.get_dummy_value()
+
+    return signature, generate
+
+
+@intrinsic
+def _transform_results(
+    typing, products, products_at, products_step, out, out_at, out_step, scale, shift, act, other, add_other
+):
+    """Transform the 36 products of ``LANES`` tiles to 4 lines of pixels, ``act(scale * x + shift)``.
+
+    With ``add_other`` what lies at the same place of ``other`` is added before the activation.
+    """
+    integer, real = types.int64, types.float32
+    signature = types.void(
+        products, integer, integer, out, integer, integer, real, real, ACTIVATION, other, integer
+    )
+
+    def generate(context, builder, signature, args):
+        emit = Emitter(context, builder)
+        source = emit.pointer(signature.args[0], args[0], args[1])
+        target = emit.pointer(signature.args[3], args[3], args[4])
+        other = emit.pointer(signature.args[9], args[9], args[4])
+        scale, shift = (emit.splat(a) for a in args[6:8])
+        act = emit.activation(args[8])
+        columns = []
+        for x in range(IN):
+            column = [emit.load(source, emit.times(args[2], y * IN + x)) for y in range(IN)]
+            columns.append(emit.transform(_RESULTS.tolist(), column))
+        for y in range(OUT):
+            row = emit.transform(_RESULTS.tolist(), [column[y] for column in columns])
+            row = emit.interleave([emit.fma(scale, value, shift) for value in row])
+            line = emit.times(args[5], y)
+            beside = emit.move(other, line)
+            row = emit.choose(args[10], lambda row=row, beside=beside: emit.plus(row, beside), row)
+            for k, value in enumerate(row):
+                emit.store(emit.activate(value, act), emit.move(target, line), k * LANES)
+        return context.get_dummy_value()
+
+    return signature, generate
+
+
+@njit
+def _transform_run(source, start, step, run, buffer, made, column):
+    """Transform ``run`` neighbouring tiles of one channel to 36 rows of ``made``, from ``column`` on.
+
+    Their pixels lie in the flat ``source`` from ``start`` on, rows ``step`` apart. What follows in a row of
+    ``made`` is spoiled.
+    """
+    for block in range(0, run, LANES):
+        _transform_tiles(source, start + block * OUT, step, buffer, made, column + block, COLUMNS + LANES)
+
+
+@njit
+def _put_row(made, panel, part, row):
+    """Move the 36 rows of ``made`` to ``row`` of each of the panel's parts."""
+    for k in range(IN * IN):
+        for i in range(0, COLUMNS, LANES):
+            copy_vector(made, k * (COLUMNS + LANES) + i, panel, k * part + row + i)
+
+
+@njit
+def _frame(image, y, x, rows, count, frame, step):
+    """``rows`` rows of ``count`` pixels from (y, x) on, with zeros around the image, ``step`` apart."""
+    for i in range(rows):
+        load_line(image, y + i, x, count, frame, i * step)
+
+
+@njit
+def _transform_row(data, c, pad, found, count, ahead, frame, buffer, made, panel, part):
+    """Transform channel ``c`` of a panel's tiles to its row of each of the panel's parts.
+
+    ``ahead``: the channel that comes next.
+    """
+    width = data.shape[3]
+    for k in range(IN * IN):
+        prefetch_to_write(panel, k * part + c * COLUMNS, COLUMNS)
+    for s in range(count):
+        tiles = found[s]
+        image = data[tiles.image, c]
+        flat = image.reshape(-1)
+        y, x, pixels = tiles.y * OUT - pad[0], tiles.x * OUT - pad[1], tiles.run * OUT + IN - OUT
+        _prefetch_rows(data[tiles.image, ahead], y, x, pixels)
+        end = (y + IN - 1) * width + x + (tiles.run + 2 * LANES) * OUT
+        if y >= 0 and x >= 0 and x + pixels <= width and end <= flat.shape[0]:
+            source, start, step = flat, y * width + x, width
+        else:
+            source, start, step = frame, 0, _FRAME_STEP
+            _frame(image, y, x, IN, pixels, source, step)
+        _transform_run(source, start, step, tiles.run, buffer, made, tiles.column)
+    _put_row(made, panel, part, c * COLUMNS)
+
+
+@njit
+def _gather_row(flat, start, c, places, vectors, pixels, panel, part):
+    """:func:`_transform_row` for tiles whose pixels lie at ``places``, ``start`` further."""
+    gather(flat, start, places, vectors * LANES, pixels, 0)
+    for v in range(vectors):
+        _transform_pixels(pixels, v * LANES, panel, c * COLUMNS + v * LANES, part)
+
+
+@njit
+def _store_results(
+    products, at, step, found, count, vectors, lines, scale, shift, act, other, add_other, f, out
+):  # fmt: skip
+    """Transform the products of filter ``f`` with a panel's tiles to pixels of ``out``.
+
+    They lie in 36 rows, ``step`` apart, from ``at`` on.
+    """
+    filters, height, width = out.shape[1:]
+    plane = height * width
+    flat, flat_other = out.reshape(-1), other.reshape(-1)
+    s = 0
+    for v in range(vectors):
+        begin = v * LANES
+        while s + 1 < count and found[s + 1].column <= begin:
+            s += 1
+        tiles = found[s]
+        x, rows = (tiles.x + begin - tiles.column) * OUT, min(OUT, height - tiles.y * OUT)
+        inside = begin + LANES <= tiles.column + tiles.run and x + LANES * OUT <= width
+        if inside and rows == OUT:
+            to = (tiles.image * filters + f) * plane + tiles.y * OUT * width + x
+            _transform_results(
+                products, at + begin, step, flat, to, width, scale, shift, act, flat_other, add_other
+            )
+            continue
+        # These tiles hang over the edge, or lie apart: their pixels are made aside.
+        now = _IDENTITY if add_other else act
+        _transform_results(products, at + begin, step, lines, 0, OUT * LANES, scale, shift, now, lines, 0)
+        k = s
+        while k < count and found[k].column < begin + LANES:
+            tiles = found[k]
+            first = max(begin, tiles.column)
+            last = min(begin + LANES, tiles.column + tiles.run)
+            x = (tiles.x + first - tiles.column) * OUT
+            length = min((last - first) * OUT, width - x)
+            to = (tiles.image * filters + f) * plane + tiles.y * OUT * width + x
+            for y in range(min(OUT, height - tiles.y * OUT)):
+                source = (y * LANES + first - begin) * OUT
+                if add_other:
+                    for i in range(length):
+                        total = lines[source + i] + flat_other[to + y * width + i]
+                        flat[to + y * width + i] = activated(total, act)
+                else:
+                    copy_run(lines, source, flat, to + y * width, length)
+            k += 1
+
+
+#: Floats from row to row of a frame: the tiles of a panel, and what vectors read beyond them.
+_FRAME_STEP = (COLUMNS + 2 * LANES) * OUT
+
+
+@njit
+def _divide(scratch):
+    """A worker's scratch: products of a panel, lines of results, the inside of a transform, its outcome."""
+    a, b = IN * IN * ROWS * COLUMNS, OUT * OUT * LANES
+    c = a + b + IN * IN * LANES
+    d = c + IN * IN * (COLUMNS + LANES)
+    return scratch[:a], scratch[a : a + b], scratch[a + b : c], scratch[c:d], scratch[d:]
+
+
+@njit
+def _prefetch_rows(image, y, x, count):
+    """Ask for the pixels of a row of tiles."""
+    flat = image.reshape(-1)
+    for row in range(max(y, 0), min(y + IN, image.shape[0])):
+        prefetch_to_read(flat, row * image.shape[1] + max(x, 0), count)
+
+
+@njit
+def _prefetch_results(found, count, f, out):
+    """Ask for the pixels that a filter's results will be stored to."""
+    height, width = out.shape[2:]
+    flat = out.reshape(-1)
+    for s in range(count):
+        tiles = found[s]
+        plane = (tiles.image * out.shape[1] + f) * height * width
+        first, rows = tiles.y * OUT, min(OUT, height - tiles.y * OUT)
+        if tiles.run * OUT >= width:
+            prefetch_to_write(flat, plane + first * width, rows * width)
+        else:
+            for y in range(first, first + rows):
+                prefetch_to_write(flat, plane + y * width + tiles.x * OUT, tiles.run * OUT)
+
+
+@njit
+def _multiply(filters, row_tiles, k, r, channels, panel, vectors, products, at):
+    """``ROWS`` filters times the tiles of a panel, for one of the 36 numbers."""
+    product_tile_of(
+        vectors, filters, (k * row_tiles + r) * ROWS * channels, 1, ROWS, panel,
+        k * (channels + _APART) * COLUMNS, channels, products, at, COLUMNS,
+    )  # fmt: skip
+
+
+@parallel
+def _by_panel(
+    data, filters, pad, scale, shift, act, other, add_other, panels, _, scratch, stretch, places, out
+):  # fmt: skip
+    """Each worker takes whole panels of tiles through all steps: for many tiles of few channels."""
+    batch, count_filters, height, width = out.shape
+    channels = data.shape[1]
+    row_tiles = (count_filters + ROWS - 1) // ROWS
+    wide, tall = (width + OUT - 1) // OUT, (height + OUT - 1) // OUT
+    tiles = batch * wide * tall
+    workers = panels.shape[0]
+    items = count_panels(tiles)
+    for worker in prange(workers):
+        w = np.int64(worker)
+        products, lines, _, _, _ = _divide(scratch[w])
+        for item in range(w * items // workers, (w + 1) * items // workers):
+            first, stop, vectors = panel_range(item, tiles)
+            count = stretches(first, stop, tall, wide, stretch[w])
+            _transform_panel(
+                data, 0, channels, pad, stretch[w], count, wide, vectors, scratch[w], places[w], panels[w]
+            )
+            for r in range(row_tiles):
+                some = range(r * ROWS, min((r + 1) * ROWS, count_filters))
+                for f in some:
+                    _prefetch_results(stretch[w], count, f, out)
+                for k in range(IN * IN):
+                    at = k * ROWS * COLUMNS
+                    _multiply(filters, row_tiles, k, r, channels, panels[w], vectors, products, at)
+                for f in some:
+                    _store_results(
+                        products, (f - r * ROWS) * COLUMNS, ROWS * COLUMNS, stretch[w], count, vectors,
+                        lines, scale[f], shift[f], act, other, add_other, f, out,
+                    )  # fmt: skip
+
+
+@njit
+def _transform_panel(data, first, last, pad, found, count, wide, vectors, scratch, places, panel):
+    """Transform the channels ``[first, last)`` of a panel's tiles."""
+    channels, height, width = data.shape[1:]
+    _, _, buffer, made, room = _divide(scratch)
+    part = (channels + _APART) * COLUMNS
+    if wide <= NARROW:
+        find_places(data.shape, (IN, IN), (OUT, OUT), (1, 1), pad, found, count, places)
+        flat = data.reshape(-1)
+        for c in range(first, last):
+            _gather_row(flat, c * height * width, c, places, vectors, room, panel, part)
+    else:
+        for c in range(first, last):
+            ahead = min(c + 1, channels - 1)
+            _transform_row(data, c, pad, found, count, ahead, room, buffer, made, panel, part)
+
+
+@parallel
+def _step_by_step(
+    data, filters, pad, scale, shift, act, other, add_other, panels, shared, scratch, stretch, places, out
+):  # fmt: skip
+    """Workers divide each step: for many channels, or few tiles. Filters are read once for several panels."""
+    batch, count_filters, height, width = out.shape
+    channels = data.shape[1]
+    row_tiles = (count_filters + ROWS - 1) // ROWS
+    wide, tall = (width + OUT - 1) // OUT, (height + OUT - 1) // OUT
+    tiles = batch * wide * tall
+    items = count_panels(tiles)
+    workers, together = scratch.shape[0], panels.shape[0]
+    step = (row_tiles * ROWS + _APART) * COLUMNS
+    for begin in range(0, items, together):
+        end = min(begin + together, items)
+        for worker in prange(workers):
+            w = np.int64(worker)
+            for p in range(begin, end):
+                first, stop, vectors = panel_range(p, tiles)
+                count = stretches(first, stop, tall, wide, stretch[w])
+                _transform_panel(
+                    data, w * channels // workers, (w + 1) * channels // workers, pad, stretch[w], count,
+                    wide, vectors, scratch[w], places[w], panels[p - begin],
+                )  # fmt: skip
+        for worker in prange(workers):
+            w = np.int64(worker)
+            work = IN * IN * row_tiles
+            for item in range(w * work // workers, (w + 1) * work // workers):
+                k, r = divmod(item, row_tiles)
+                for p in range(begin, end):
+                    first, stop, vectors = panel_range(p, tiles)
+                    at = k * step + r * ROWS * COLUMNS
+                    _multiply(
+                        filters, row_tiles, k, r, channels, panels[p - begin], vectors, shared[p - begin], at
+                    )
+        for worker in prange(workers):
+            w = np.int64(worker)
+            _, lines, _, _, _ = _divide(scratch[w])
+            for p in range(begin, end):
+                first, stop, vectors = panel_range(p, tiles)
+                count = stretches(first, stop, tall, wide, stretch[w])
+                for f in range(w * count_filters // workers, (w + 1) * count_filters // workers):
+                    _prefetch_results(stretch[w], count, min(f + 1, count_filters - 1), out)
+                    _store_results(
+                        shared[p - begin], f * COLUMNS, step, stretch[w], count, vectors, lines,
+                        scale[f], shift[f], act, other, add_other, f, out,
+                    )  # fmt: skip
+
+
+@parallel
+def _transform_filters(weight, matrix, filters):
+    """``filters[i, j, f // ROWS, c, f % ROWS] = (G g G^T)[i, j]`` for each filter f and channel c."""
+    count, channels, _, _ = weight.shape
+    for f in prange(count):
+        target = filters[:, :, f // ROWS, :, f % ROWS]
+        for c in range(channels):
+            g = weight[f, c]
+            for i in range(IN):
+                a = matrix[i, 0] * g[0, 0] + matrix[i, 1] * g[1, 0] + matrix[i, 2] * g[2, 0]
+                b = matrix[i, 0] * g[0, 1] + matrix[i, 1] * g[1, 1] + matrix[i, 2] * g[2, 1]
+                d = matrix[i, 0] * g[0, 2] + matrix[i, 1] * g[1, 2] + matrix[i, 2] * g[2, 2]
+                for j in range(IN):
+                    target[i, j, c] = matrix[j, 0] * a + matrix[j, 1] * b + matrix[j, 2] * d
+
+
+#: Parts that are hashed side by side.
+_HASHES = 64
+
+
+@njit
+def _fingerprint(values):
+    """A hash of all bits. Any single change alters it, any others with a chance of 1 - 2 ** -64."""
+    lanes = np.empty(_HASHES, np.uint64)
+    for i in range(_HASHES):
+        lanes[i] = np.uint64(0x9E3779B97F4A7C15) * np.uint64(2 * i + 1)
+    odd = np.uint64(0xD6E8FEB86659FD93)
+    whole = values.shape[0] // _HASHES * _HASHES
+    for start in range(0, whole, _HASHES):
+        part = values[start : start + _HASHES]
+        for i in range(_HASHES):
+            h = (lanes[i] ^ part[i]) * odd
+            lanes[i] = h ^ (h >> np.uint64(32))
+    total = np.uint64(values.shape[0])
+    for i in range(whole, values.shape[0]):
+        h = (total ^ values[i]) * odd
+        total = h ^ (h >> np.uint64(32))
+    for i in range(_HASHES):
+        h = (total ^ lanes[i]) * odd
+        total = h ^ (h >> np.uint64(32))
+    return total
+
+
+class Winograd:
+    """A 3x3 convolution of stride 1. Transformed filters are kept while the weight's bits stay the same."""
+
+    def __init__(self, pad):
+        self._pad = pad
+        self._key = self._print = None
+
+    def __call__(self, data, weight, scale, shift, act, other, out):
+        """``out = act(scale * convolution + shift + other)``; ``other`` may be None."""
+        self._prepare(data, weight, out)
+        self._run(
+            data, self._filters, self._pad, scale, shift, act, out if other is None else other,
+            int(other is not None), self._panels, self._shared, self._scratch, self._stretches,
+            self._places, out,
+        )  # fmt: skip
+
+    def _prepare(self, data, weight, out):
+        key = data.shape, weight.shape, num_threads()
+        if key != self._key:
+            self._key = key
+            self._allocate(data.shape[1], len(weight), out.shape, key[2])
+        flat = weight.reshape(-1)
+        seen = _fingerprint(
+            flat.view(np.uint64) if flat.size % 2 == 0 else flat.view(np.uint32).astype(np.uint64)
+        )
+        if seen != self._print:
+            self._print = seen
+            filters = self._filters.reshape(IN, IN, -1, weight.shape[1], ROWS)
+            _transform_filters(weight, _FILTERS, filters)
+
+    def _allocate(self, channels, filters, out_shape, workers):
+        tiles = out_shape[0] * -(-out_shape[2] // OUT) * -(-out_shape[3] // OUT)
+        count = count_panels(tiles)
+        panel = IN * IN * (channels + _APART) * COLUMNS
+        product = IN * IN * (-(-filters // ROWS) * ROWS + _APART) * COLUMNS
+        alone = count >= 8 * workers and panel * 4 <= ALONE
+        self._run = _by_panel if alone else _step_by_step
+        together = workers if alone else min(count, max(1, SHARED // (4 * (panel + product))))
+        self._panels = aligned(together * panel).reshape(together, panel)
+        self._shared = aligned(0 if alone else together * product).reshape(together, -1)
+        room = max(IN * _FRAME_STEP, IN * IN * COLUMNS) + LANES
+        size = IN * IN * (ROWS * COLUMNS + COLUMNS + 2 * LANES) + OUT * OUT * LANES + room
+        self._scratch = aligned(workers * size).reshape(workers, size)
+        self._stretches = np.zeros((workers, STRETCHES), STRETCH)
+        self._places = np.empty((workers, IN * IN * COLUMNS), np.int64)
+        self._filters = aligned(IN * IN * -(-filters // ROWS) * ROWS * channels)
+        self._print = None

@@ -1,0 +1,270 @@
+"""Softmax along one axis and the gradients of the losses on it.
+
+Arrays come as ``(outer, classes, inner)``. Rows of float32 that lie in one piece are compiled, with an
+``exp`` that runs in vector registers; everything else is NumPy on cache-sized blocks.
+"""
+
+import math
+
+import numpy as np
+
+from ...jit import njit, num_threads, parallel, prange
+from ..lanes import LANES, bare, greater, load, scaled, select, splat, store
+from .exponential import exp_below_zero
+
+BLOCK = 32768
+#: Entries of a row that are worked on at once.
+_PIECE = 512
+#: Entries that are worth a thread.
+_WORTHWHILE = 16384
+
+
+def split_axis(array, axis):
+    """``array`` as ``(outer, axis, inner)``."""
+    outer = int(np.prod(array.shape[:axis], dtype=np.int64))
+    inner = int(np.prod(array.shape[axis + 1 :], dtype=np.int64))
+    return array.reshape(outer, array.shape[axis], inner)
+
+
+def _blocks(outer, classes, inner):
+    """Index pairs that cut ``(outer, classes, inner)`` into blocks of about ``BLOCK`` entries."""
+    wide = max(min(inner, BLOCK // max(classes, 1)), 1)
+    high = max(BLOCK // max(classes * wide, 1), 1) if wide == inner else 1
+    for o in range(0, outer, high):
+        for i in range(0, inner, wide):
+            yield slice(o, o + high), slice(None), slice(i, i + wide)
+
+
+def _working(array):
+    return np.float32 if array.dtype == np.float16 else array.dtype
+
+
+def _rows(array):
+    """``(outer, classes, 1)`` as contiguous rows of float32: the array itself where it is such."""
+    return np.ascontiguousarray(array[:, :, 0], np.float32)
+
+
+def _workers(array):
+    return max(1, min(num_threads(), array.size // _WORTHWHILE, len(array)))
+
+
+def softmax(x, scale, log, out):
+    """``out = softmax(scale * x)`` along the middle axis, or its logarithm; ``out`` may be ``x``."""
+    if x.size == 0:
+        return
+    dtype = np.result_type(_working(x), _working(out))
+    if x.shape[2] == 1 and dtype == np.float32:
+        rows, target = _rows(x), out[:, :, 0]
+        work = target if target.dtype == dtype and target.flags.c_contiguous else np.empty(rows.shape, dtype)
+        _softmax_rows(rows, np.float32(scale), log, _workers(rows), work)
+        if work is not target:
+            np.copyto(target, work, casting="unsafe")
+        return
+    for block in _blocks(*x.shape):
+        source, target = x[block], out[block]
+        work = target if target.dtype == dtype else np.empty(target.shape, dtype)
+        if scale != 1:
+            source = np.multiply(source, np.array(scale, dtype), dtype=dtype)
+        np.subtract(source, np.max(source, axis=1, keepdims=True), out=work, dtype=dtype)
+        if log:
+            work -= np.log(np.exp(work).sum(axis=1, keepdims=True))
+        else:
+            np.exp(work, out=work)
+            work /= work.sum(axis=1, keepdims=True)
+        if work is not target:
+            np.copyto(target, work, casting="unsafe")
+
+
+@njit
+def _largest(row, scale, room):
+    """The largest entry of ``scale * row``; entries that are NaN do not count. ``room`` is spoiled."""
+    top = np.float32(-np.inf)
+    whole = row.size // (2 * LANES) * (2 * LANES)
+    if whole:
+        tops, others = splat(top), splat(top)
+        for i in range(0, whole, 2 * LANES):
+            values, beside = scaled(scale, load(bare(row), i)), scaled(scale, load(bare(row), i + LANES))
+            tops = select(greater(values, tops), values, tops)
+            others = select(greater(beside, others), beside, others)
+        tops = select(greater(others, tops), others, tops)
+        store(bare(room), 0, tops)
+        for i in range(LANES):
+            top = max(top, room[i])
+    for i in range(whole, row.size):
+        value = row[i] * scale
+        top = value if value > top else top
+    return top
+
+
+@njit(fastmath={"reassoc"})
+def _sum(values):
+    total = np.float32(0)
+    for i in range(values.size):
+        total += values[i]
+    return total
+
+
+@njit(fastmath={"reassoc", "contract"})
+def _product(one, other):
+    total = np.float32(0)
+    for i in range(one.size):
+        total += one[i] * other[i]
+    return total
+
+
+# The loops below write to a small array of their own, because their result may go where their operands are;
+# a loop that might overwrite what it has yet to read is not vectorised.
+
+
+@njit
+def _put(piece, add, target):
+    for i in range(piece.size):
+        target[i] = target[i] + piece[i] if add else piece[i]
+
+
+@njit
+def _powers(values, scale, top, out):
+    for i in range(values.size):
+        out[i] = exp_below_zero(values[i] * scale - top)
+
+
+@njit
+def _shifted(values, scale, top, rest, out):
+    for i in range(values.size):
+        out[i] = values[i] * scale - top - rest
+
+
+@parallel
+def _softmax_rows(x, scale, log, workers, out):
+    rows, classes = x.shape
+    for worker in prange(workers):
+        w = np.int64(worker)
+        room = np.empty(_PIECE, np.float32)
+        for r in range(w * rows // workers, (w + 1) * rows // workers):
+            source, target = x[r], out[r]
+            top = _largest(source, scale, room)
+            total = 0.0
+            for start in range(0, classes, _PIECE):
+                values = source[start : start + _PIECE]
+                piece = room[: values.size]
+                _powers(values, scale, top, piece)
+                total += _sum(piece)
+                if not log:
+                    _put(piece, False, target[start : start + _PIECE])
+            if not log:
+                target *= np.float32(1 / total)
+                continue
+            rest = np.float32(math.log(total))
+            for start in range(0, classes, _PIECE):
+                values = source[start : start + _PIECE]
+                piece = room[: values.size]
+                _shifted(values, scale, top, rest, piece)
+                _put(piece, False, target[start : start + _PIECE])
+
+
+def softmax_gradient(grad, y, scale, log, add, out):
+    """The gradient of ``softmax`` from its output ``y``; ``out`` may be ``grad``."""
+    if y.size == 0:
+        return
+    dtype = np.result_type(_working(grad), _working(y))
+    if y.shape[2] == 1 and dtype == np.float32:
+        rows, target = _rows(y), out[:, :, 0]
+        work = target if target.dtype == dtype and target.flags.c_contiguous else target.astype(dtype)
+        _gradient_rows(_rows(grad), rows, np.float32(scale), log, add, _workers(rows), work)
+        if work is not target:
+            np.copyto(target, work, casting="unsafe")
+        return
+    for block in _blocks(*y.shape):
+        g, p, target = np.asarray(grad[block], dtype), y[block], out[block]
+        if log:
+            work = np.exp(p, dtype=dtype)
+            work *= -g.sum(axis=1, keepdims=True)
+            work += g
+        else:
+            total = np.multiply(g, p, dtype=dtype).sum(axis=1, keepdims=True)
+            work = np.subtract(g, total)
+            work *= p
+        if scale != 1:
+            work *= np.array(scale, dtype)
+        if add:
+            np.add(target, work, out=target, casting="unsafe")
+        else:
+            np.copyto(target, work, casting="unsafe")
+
+
+@njit
+def _gradient(grad, y, total, scale, out):
+    for i in range(y.size):
+        out[i] = (grad[i] - total) * y[i] * scale
+
+
+@njit
+def _log_gradient(grad, y, total, scale, out):
+    for i in range(y.size):
+        out[i] = (grad[i] - exp_below_zero(y[i]) * total) * scale
+
+
+@parallel
+def _gradient_rows(grad, y, scale, log, add, workers, out):
+    rows, classes = y.shape
+    for worker in prange(workers):
+        w = np.int64(worker)
+        room = np.empty(_PIECE, np.float32)
+        for r in range(w * rows // workers, (w + 1) * rows // workers):
+            total = 0.0
+            for start in range(0, classes, _PIECE):
+                g, p = grad[r, start : start + _PIECE], y[r, start : start + _PIECE]
+                total += _sum(g) if log else _product(g, p)
+            for start in range(0, classes, _PIECE):
+                g, p = grad[r, start : start + _PIECE], y[r, start : start + _PIECE]
+                piece, target = room[: g.size], out[r, start : start + _PIECE]
+                if log:
+                    _log_gradient(g, p, np.float32(total), scale, piece)
+                else:
+                    _gradient(g, p, np.float32(total), scale, piece)
+                _put(piece, add, target)
+
+
+def class_index(label):
+    """Labels truncated to int64; what is no number of a class becomes one that no class has."""
+    if label.dtype.kind != "f":
+        return np.asarray(label, np.int64)
+    wild = ~(np.abs(label) < 2**31)
+    return np.where(wild, -(2**40), np.where(wild, 0, label)).astype(np.int64)
+
+
+@njit
+def cross_entropy_gradient(p, label, use_ignore, ignore, alpha, factor, add, out):
+    """``factor * (p - target)``: the target is 1 - alpha at the label, alpha / (classes - 1) elsewhere.
+
+    Ignored positions get 0, labels that are no class the plain ``p``.
+    """
+    outer, classes, inner = p.shape
+    spread = alpha / max(classes - 1, 1)
+    for o in range(outer):
+        for k in range(classes):
+            for i in range(inner):
+                which = label[o, i]
+                value = p[o, k, i]
+                if use_ignore and which == ignore:
+                    value = p.dtype.type(0)
+                elif which == k:
+                    value -= p.dtype.type(1 - alpha)
+                else:
+                    value -= p.dtype.type(spread)
+                value *= p.dtype.type(factor)
+                out[o, k, i] = out[o, k, i] + value if add else value
+
+
+@njit
+def svm_gradient(x, label, margin, factor, linear, out):
+    """The gradient of the one-against-all hinge loss, linear or squared."""
+    rows, classes = x.shape
+    for r in range(rows):
+        for k in range(classes):
+            sign = 1.0 if label[r] == k else -1.0
+            short = margin - sign * x[r, k]
+            if short > 0:
+                out[r, k] = -sign * factor * (1.0 if linear else 2.0 * short)
+            else:
+                out[r, k] = 0.0

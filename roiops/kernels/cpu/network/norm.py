@@ -1,0 +1,157 @@
+"""Normalisation kernels on C-contiguous float32 or float64 arrays seen as (outer, channels, inner).
+
+Statistics are summed in float64.
+"""
+
+import numpy as np
+
+from ...jit import njit, parallel, prange, split
+
+__all__ = [
+    "batch_backward",
+    "batch_statistics",
+    "lrn_backward",
+    "lrn_forward",
+    "row_backward",
+    "row_forward",
+    "scale_channels",
+]
+
+# Sums may be reassociated, so that they vectorise. NaN and infinity keep their meaning.
+_SUMS = {"reassoc", "contract"}
+
+
+@parallel(fastmath=_SUMS)
+def batch_statistics(data, eps, mean, invstd):
+    """Mean and ``1 / sqrt(variance + eps)`` of each channel."""
+    outer, channels, inner = data.shape
+    count = outer * inner
+    for c in prange(channels):
+        total = 0.0
+        for n in range(outer):
+            for i in range(inner):
+                total += data[n, c, i]
+        center = total / count
+        squares = 0.0
+        for n in range(outer):
+            for i in range(inner):
+                d = data[n, c, i] - center
+                squares += d * d
+        variance = squares / count
+        mean[c] = center
+        invstd[c] = 0.0 if variance + eps == 0 else 1.0 / np.sqrt(variance + eps)
+
+
+@parallel
+def scale_channels(data, mean, scale, shift, floor, out):
+    """``max((data - mean) * scale + shift, floor)`` for each channel; ``out`` may be ``data``."""
+    outer, channels, inner = data.shape
+    limit = data.dtype.type(floor)
+    for plane in prange(outer * channels):
+        n, c = split(plane, channels)
+        m, a, b = mean[c], scale[c], shift[c]
+        source, target = data[n, c], out[n, c]
+        for i in range(inner):
+            value = (source[i] - m) * a + b
+            target[i] = limit if value < limit else value
+
+
+@parallel(fastmath=_SUMS)
+def batch_backward(grad_out, data, mean, invstd, gamma, moving, grad_data, want_data, grad_gamma, grad_beta):
+    """Gradients of ``scale_channels`` after ``batch_statistics``.
+
+    ``moving``: the statistics were given, and have no gradient.
+    """
+    outer, channels, inner = data.shape
+    count = outer * inner
+    for c in prange(channels):
+        m = mean[c]
+        total, product = 0.0, 0.0
+        for n in range(outer):
+            for i in range(inner):
+                g = grad_out[n, c, i]
+                total += g
+                product += g * (data[n, c, i] - m)
+        grad_beta[c] = total
+        grad_gamma[c] = product * invstd[c]
+        if not want_data:
+            continue
+        scale = gamma[c] * invstd[c]
+        shift = total / count
+        slope = product * invstd[c] * invstd[c] / count
+        if moving:
+            shift, slope = 0.0, 0.0
+        a, b, k = mean.dtype.type(scale), mean.dtype.type(shift), mean.dtype.type(slope)
+        for n in range(outer):
+            for i in range(inner):
+                grad_data[n, c, i] = (grad_out[n, c, i] - b - (data[n, c, i] - m) * k) * a
+
+
+@parallel(fastmath=_SUMS)
+def row_forward(data, eps, mean, std, out):
+    """Normalise over the middle axis: ``out = (data - mean) / std``, ``std = sqrt(variance + eps)``."""
+    outer, length, inner = data.shape
+    for row in prange(outer * inner):
+        n, i = split(row, inner)
+        total = 0.0
+        for k in range(length):
+            total += data[n, k, i]
+        center = total / max(length, 1)
+        squares = 0.0
+        for k in range(length):
+            d = data[n, k, i] - center
+            squares += d * d
+        spread = np.sqrt(squares / max(length, 1) + eps)
+        mean[n, i] = center
+        std[n, i] = spread
+        for k in range(length):
+            out[n, k, i] = (data[n, k, i] - center) / spread
+
+
+@parallel(fastmath=_SUMS)
+def row_backward(grad_norm, norm, std, grad_data):
+    """Gradient of :func:`row_forward`, from the gradient of its output and that output."""
+    outer, length, inner = norm.shape
+    for row in prange(outer * inner):
+        n, i = split(row, inner)
+        total, product = 0.0, 0.0
+        for k in range(length):
+            total += grad_norm[n, k, i]
+            product += grad_norm[n, k, i] * norm[n, k, i]
+        total /= max(length, 1)
+        product /= max(length, 1)
+        for k in range(length):
+            grad_data[n, k, i] = (grad_norm[n, k, i] - total - norm[n, k, i] * product) / std[n, i]
+
+
+@njit
+def _window_sums(values, half, sums):
+    """Sums over ``2 * half + 1`` neighbouring channels of a (channels, pixels) plane."""
+    channels = values.shape[0]
+    for c in range(channels):
+        sums[c] = 0
+        for other in range(max(c - half, 0), min(c + half + 1, channels)):
+            for i in range(values.shape[1]):
+                sums[c, i] += values[other, i]
+
+
+@parallel
+def lrn_forward(data, size, alpha, beta, knorm, norm, out):
+    """``out = data * norm ** -beta``, ``norm = knorm + alpha / size * sum of size squares``."""
+    for n in prange(data.shape[0]):
+        _window_sums(data[n] * data[n], size // 2, norm[n])
+        for c in range(data.shape[1]):
+            for i in range(data.shape[2]):
+                norm[n, c, i] = knorm + alpha / size * norm[n, c, i]
+                out[n, c, i] = data[n, c, i] * norm[n, c, i] ** -beta
+
+
+@parallel
+def lrn_backward(grad_out, data, norm, size, alpha, beta, grad_data):
+    for n in prange(data.shape[0]):
+        inner = grad_out[n] * data[n] * norm[n] ** (-beta - 1)
+        _window_sums(inner, size // 2, grad_data[n])
+        for c in range(data.shape[1]):
+            for i in range(data.shape[2]):
+                direct = grad_out[n, c, i] * norm[n, c, i] ** -beta
+                grad_data[n, c, i] = direct - 2 * alpha / size * beta * data[n, c, i] * grad_data[n, c, i]

@@ -1,0 +1,129 @@
+"""How the positions of a batch of images are dealt out to panels.
+
+Positions are those of a grid, image by image and row by row: pixels of the output, or tiles of them. A panel
+takes the next few vectors of them, and goes on from one image to the next: of small images it holds several.
+"""
+
+import numpy as np
+
+from ...jit import njit
+from .blas import copy_vector
+from .blas_vector import COLUMNS, LANES
+
+__all__ = [
+    "STRETCH",
+    "STRETCHES",
+    "copy_run",
+    "count_panels",
+    "find_places",
+    "gather",
+    "load_line",
+    "panel_range",
+    "stretches",
+]
+
+#: Neighbouring positions in one row of one image: in a panel, ``run`` columns from ``column`` on.
+STRETCH = np.dtype([(name, np.int64) for name in ("column", "run", "image", "y", "x")])
+#: How many a panel may have.
+STRETCHES = COLUMNS
+
+
+@njit
+def count_panels(positions):
+    return (positions + COLUMNS - 1) // COLUMNS
+
+
+@njit
+def panel_range(index, positions):
+    """The positions ``[first, stop)`` of a panel, and the vectors that hold them.
+
+    All panels have nearly as many vectors: a last one of few columns would take as long as a full one.
+    """
+    panels = count_panels(positions)
+    total = (positions + LANES - 1) // LANES
+    start, stop = index * total // panels, (index + 1) * total // panels
+    return start * LANES, min(stop * LANES, positions), stop - start
+
+
+@njit
+def stretches(first, stop, height, width, out):
+    """Write the stretches of the positions ``[first, stop)`` to ``out``; their number."""
+    count = 0
+    position = first
+    while position < stop:
+        n, rest = divmod(position, height * width)
+        y, x = divmod(rest, width)
+        stretch = out[count]
+        stretch.column, stretch.run = position - first, min(width - x, stop - position)
+        stretch.image, stretch.y, stretch.x = n, y, x
+        position += stretch.run
+        count += 1
+    return count
+
+
+@njit
+def copy_run(source, source_at, target, target_at, count):
+    """Copy ``count`` floats, and nothing beyond them."""
+    if count < LANES:
+        for i in range(count):
+            target[target_at + i] = source[source_at + i]
+        return
+    for i in range(0, count - LANES, LANES):
+        copy_vector(source, source_at + i, target, target_at + i)
+    copy_vector(source, source_at + count - LANES, target, target_at + count - LANES)
+
+
+@njit
+def load_line(image, y, x, count, line, at):
+    """``count`` pixels of row y from x on, 0 outside the image; what follows in ``line`` is spoiled."""
+    height, width = image.shape
+    if y < 0 or y >= height:
+        for i in range(count):
+            line[at + i] = 0
+        return
+    flat = image.reshape(-1)
+    first, last = min(max(0, -x), count), max(0, min(width - x, count))
+    start = y * width + x
+    if start + last + LANES <= flat.shape[0]:
+        for i in range(first, last, LANES):
+            copy_vector(flat, start + i, line, at + i)
+    else:
+        for i in range(first, last):
+            line[at + i] = flat[start + i]
+    for i in range(first):
+        line[at + i] = 0
+    for i in range(last, count):
+        line[at + i] = 0
+
+
+@njit
+def find_places(shape, kernel, stride, dilate, pad, found, count, places):
+    """Where the pixels that stretches see lie in channel 0 of the first image, negative where outside.
+
+    One row of ``COLUMNS`` for each tap of the kernel.
+    """
+    _, channels, height, width = shape
+    places[:] = -1
+    for s in range(count):
+        stretch = found[s]
+        for ky in range(kernel[0]):
+            y = stretch.y * stride[0] + ky * dilate[0] - pad[0]
+            if y < 0 or y >= height:
+                continue
+            for kx in range(kernel[1]):
+                at = (ky * kernel[1] + kx) * COLUMNS + stretch.column
+                for i in range(stretch.run):
+                    x = (stretch.x + i) * stride[1] + kx * dilate[1] - pad[1]
+                    if x >= 0 and x < width:
+                        places[at + i] = (stretch.image * channels * height + y) * width + x
+
+
+@njit
+def gather(flat, start, places, columns, out, at):
+    """What lies at ``places``, ``start`` further, and 0 where a place is negative.
+
+    The first ``columns`` of each row of ``COLUMNS`` go to the same place in ``out``, ``at`` further.
+    """
+    for row in range(0, places.shape[0], COLUMNS):
+        for i in range(row, row + columns):
+            out[at + i] = flat[start + places[i]] if places[i] >= 0 else np.float32(0)

@@ -1,0 +1,118 @@
+"""Bilinear resizing and sampling of C-contiguous float32 or float64 images."""
+
+import numpy as np
+
+from ...jit import njit, parallel, prange, split
+
+__all__ = [
+    "resize_backward",
+    "resize_forward",
+    "resize_table",
+    "sample_backward",
+    "sample_forward",
+]
+
+
+def resize_table(size, out_size, align_corners, dtype):
+    """For each output pixel of an axis: its two input pixels and the weight of the second."""
+    # As MXNet has it: factors and positions in float32 whatever the data are, half pixels in float64, and a
+    # single output pixel is the first input pixel.
+    position = np.arange(out_size)
+    if out_size == 1:
+        position = position.astype(np.float32)
+    elif align_corners:
+        position = np.float32(size - 1) / np.float32(out_size - 1) * position.astype(np.float32)
+    else:
+        scale = np.float64(np.float32(size) / np.float32(out_size))
+        position = np.maximum(scale * (position + 0.5) - 0.5, 0).astype(np.float32)
+    low = np.minimum(position.astype(np.int64), size - 1)
+    return low, np.minimum(low + 1, size - 1), (position - low).astype(dtype)
+
+
+@parallel
+def resize_forward(data, y_low, y_high, y_weight, x_low, x_high, x_weight, out):
+    """Interpolate planes (planes, height, width) at the positions of two axis tables."""
+    planes, height, width = out.shape
+    one = data.dtype.type(1)
+    for plane in prange(planes):
+        for y in range(height):
+            upper, lower, b = data[plane, y_low[y]], data[plane, y_high[y]], y_weight[y]
+            for x in range(width):
+                i, j, a = x_low[x], x_high[x], x_weight[x]
+                top = (one - a) * upper[i] + a * upper[j]
+                bottom = (one - a) * lower[i] + a * lower[j]
+                out[plane, y, x] = (one - b) * top + b * bottom
+
+
+@parallel
+def resize_backward(grad_out, y_low, y_high, y_weight, x_low, x_high, x_weight, grad_data):
+    planes, height, width = grad_out.shape
+    one = grad_out.dtype.type(1)
+    for plane in prange(planes):
+        target = grad_data[plane]
+        target[:] = 0
+        for y in range(height):
+            upper, lower, b = target[y_low[y]], target[y_high[y]], y_weight[y]
+            for x in range(width):
+                i, j, a = x_low[x], x_high[x], x_weight[x]
+                g = grad_out[plane, y, x]
+                upper[i] += (one - b) * (one - a) * g
+                upper[j] += (one - b) * a * g
+                lower[i] += b * (one - a) * g
+                lower[j] += b * a * g
+
+
+@njit
+def _locate(coordinate, size):
+    """A coordinate in [-1, 1] as pixel and fraction; far outside where it is not near the image."""
+    position = (coordinate + 1) * (size - 1) / 2
+    if not (position > -2 and position < size + 1):  # NaN too
+        return -2, position * 0
+    low = int(np.floor(position))
+    return low, position - low
+
+
+@parallel
+def sample_forward(data, grid, out):
+    """Sample images at the positions of ``grid`` (batch, 2, height, width): x and y in [-1, 1], 0 outside."""
+    batch, channels, height, width = out.shape
+    _, _, in_height, in_width = data.shape
+    for row in prange(batch * height):
+        n, y = split(row, height)
+        for x in range(width):
+            i, a = _locate(grid[n, 0, y, x], in_width)
+            j, b = _locate(grid[n, 1, y, x], in_height)
+            for c in range(channels):
+                total = data.dtype.type(0)
+                for dy in range(2):
+                    for dx in range(2):
+                        if 0 <= j + dy < in_height and 0 <= i + dx < in_width:
+                            weight = (b if dy else 1 - b) * (a if dx else 1 - a)
+                            total += weight * data[n, c, j + dy, i + dx]
+                out[n, c, y, x] = total
+
+
+@parallel
+def sample_backward(grad_out, data, grid, grad_data, grad_grid):
+    """Gradients of :func:`sample_forward`, of the images and of the positions."""
+    batch, channels, height, width = grad_out.shape
+    _, _, in_height, in_width = data.shape
+    for n in prange(batch):
+        grad_data[n] = 0
+        for y in range(height):
+            for x in range(width):
+                i, a = _locate(grid[n, 0, y, x], in_width)
+                j, b = _locate(grid[n, 1, y, x], in_height)
+                slope_x, slope_y = data.dtype.type(0), data.dtype.type(0)
+                for c in range(channels):
+                    g = grad_out[n, c, y, x]
+                    for dy in range(2):
+                        for dx in range(2):
+                            if 0 <= j + dy < in_height and 0 <= i + dx < in_width:
+                                wy, wx = b if dy else 1 - b, a if dx else 1 - a
+                                grad_data[n, c, j + dy, i + dx] += g * wy * wx
+                                pixel = data[n, c, j + dy, i + dx]
+                                slope_x += g * pixel * (wy if dx else -wy)
+                                slope_y += g * pixel * (wx if dy else -wx)
+                grad_grid[n, 0, y, x] = slope_x * (in_width - 1) / 2
+                grad_grid[n, 1, y, x] = slope_y * (in_height - 1) / 2

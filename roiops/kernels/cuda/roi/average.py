@@ -1,0 +1,374 @@
+"""Means over the bins of ROIs, with any samples and any border: ``Y = A_y X A_x'``, and its transpose.
+
+Forward, a block takes an ROI and a slab of channels. Its threads first write the axis tables, the pixels
+and weights that each bin averages, to shared memory; then each takes bins, four channels at a time (see
+:mod:`lanes`). A bin of more pixels than the tables have room for is averaged sample by sample.
+
+Backward, such tables are first written to memory, a bin a thread. Then a block takes a tile of the map and a
+slab of channels, a pixel a thread (see :mod:`tiles`): many blocks share an ROI's tables.
+"""
+
+import functools
+
+import numba
+import numpy as np
+
+from roiops.kernels import geometry
+from roiops.kernels.cuda.lanes import LANES, lanes_for, layout_of, quads_of
+from roiops.kernels.cuda.number import computing, kind_of
+from roiops.kernels.cuda.roi import tiles
+from roiops.kernels.cuda.roi.tiles import bin_pixels, frames, place_of, quads_up_to, smaller
+from roiops.kernels.cuda.runtime import (
+    QUAD,
+    adopt,
+    contiguous,
+    cuda,
+    device,
+    device_of,
+    empty,
+    kernel,
+    launch,
+    quad_at,
+    written,
+)
+from roiops.kernels.jit import njit
+
+__all__ = ["backward", "forward"]
+
+
+@njit
+def _fill(rules, start, length, bins, ratio, extent, stride, thread, threads, at, weight, count, wide):
+    """Write this thread's part of an axis table: ``count[i]`` places and weights from ``i * slot`` on."""
+    slot = at.size // bins
+    still = type(start)(0)
+    for i in range(thread, bins, threads):
+        low, high = bin_pixels(rules, start, length, bins, i, ratio, extent, still)
+        if high - low > slot:
+            wide[0] = 1
+            continue
+        n = geometry.bin_taps(rules, start, length, bins, i, ratio, extent, still, at, weight, i * slot)
+        for k in range(i * slot, i * slot + n):
+            at[k] *= stride
+        count[i] = n
+
+
+@functools.cache
+def forward_kernel(rules, name, layout, sizes):
+    real, shared, _, _ = computing(name)
+    spot_and_quad, begin, _, add, add_sample, store, _ = lanes_for(name, layout)
+    room = sizes.room
+
+    @device
+    def average_of_tables(
+        data, base, y_at, y_weight, y_slot, y_count, x_at, x_weight, x_slot, x_count, total
+    ):
+        for a in range(y_slot, y_slot + y_count):
+            for b in range(x_slot, x_slot + x_count):
+                add(data, base, y_at[a] + x_at[b], y_weight[a] * x_weight[b], total)
+
+    @device
+    def average_of_samples(data, base, sy, sx, start_y, length_y, start_x, length_x, ratio, height, width,
+                           pooled_h, pooled_w, i, j, total):  # fmt: skip
+        still = real(0)
+        first_y, stop_y, grid_y = geometry.bin_grid(
+            rules, start_y, length_y, pooled_h, i, ratio[0], height, still
+        )
+        first_x, stop_x, grid_x = geometry.bin_grid(
+            rules, start_x, length_x, pooled_w, j, ratio[1], width, still
+        )
+        for ky in range(first_y, stop_y):
+            p = geometry.position(rules, start_y, length_y, pooled_h, i, ky, grid_y, height, still)
+            valid, y0, wy0, y1, wy1 = geometry.taps(rules, p, height)
+            if not valid:
+                continue
+            for kx in range(first_x, stop_x):
+                p = geometry.position(rules, start_x, length_x, pooled_w, j, kx, grid_x, width, still)
+                valid, x0, wx0, x1, wx1 = geometry.taps(rules, p, width)
+                if valid:
+                    add_sample(data, base, sy, sx, y0, wy0, y1, wy1, x0, wx0, x1, wx1, total)
+        for lane in range(LANES):
+            if grid_y > 0 and grid_x > 0:
+                total[lane] /= real(grid_y) * real(grid_x)
+
+    @kernel(real)
+    def average_forward(data, strides, images, height, width, rois, scale, ratio, groups_h, groups_w, slabs,
+                        channels, pooled_h, pooled_w, out):  # fmt: skip
+        y_at = cuda.shared.array(room, numba.int64)
+        x_at = cuda.shared.array(room, numba.int64)
+        y_weight = cuda.shared.array(room, shared)
+        x_weight = cuda.shared.array(room, shared)
+        y_count = cuda.shared.array(room, numba.int32)
+        x_count = cuda.shared.array(room, numba.int32)
+        wide = cuda.shared.array(1, numba.int32)
+        base = cuda.local.array(LANES, numba.int64)
+        total = cuda.local.array(LANES, shared)
+        thread, threads = cuda.threadIdx.x, cuda.blockDim.x
+        area, quads = pooled_h * pooled_w, (channels + LANES - 1) // LANES
+        for item in range(cuda.blockIdx.x, rois.shape[0] * slabs, cuda.gridDim.x):
+            r, slab = item // slabs, item % slabs
+            first = slab * quads // slabs
+            some = (slab + 1) * quads // slabs - first
+            n = geometry.image_of(rois, r, images)
+            if thread == 0:
+                wide[0] = 1 if pooled_h > room or pooled_w > room else 0
+            cuda.syncthreads()
+            start_y = length_y = start_x = length_x = real(0)
+            if n >= 0:
+                start_y, length_y, start_x, length_x = frames(rules, rois, r, scale)
+            if n >= 0 and pooled_h <= room and pooled_w <= room:
+                _fill(rules, start_y, length_y, pooled_h, ratio[0], height, strides[2], thread, threads,
+                      y_at, y_weight, y_count, wide)  # fmt: skip
+                _fill(rules, start_x, length_x, pooled_w, ratio[1], width, strides[3], thread, threads,
+                      x_at, x_weight, x_count, wide)  # fmt: skip
+            cuda.syncthreads()
+            for unit in range(thread, area * some, threads):
+                spot, quad = spot_and_quad(unit, area, some)
+                quad += first
+                i, j = spot // pooled_w, spot % pooled_w
+                group_y = geometry.group_of(i, pooled_h, groups_h)
+                group_x = geometry.group_of(j, pooled_w, groups_w)
+                begin(strides, n, 0, quad, quads, channels, group_y, group_x, groups_h, groups_w, base, total)
+                if n >= 0 and wide[0] == 0:
+                    y_slot, x_slot = i * (room // pooled_h), j * (room // pooled_w)
+                    average_of_tables(data, base, y_at, y_weight, y_slot, y_count[i],
+                                      x_at, x_weight, x_slot, x_count[j], total)  # fmt: skip
+                elif n >= 0:
+                    average_of_samples(data, base, strides[2], strides[3], start_y, length_y, start_x,
+                                       length_x, ratio, height, width, pooled_h, pooled_w, i, j,
+                                       total)  # fmt: skip
+                store(total, out, r * channels, quad, quads, channels, area, spot)
+            cuda.syncthreads()
+
+    return average_forward
+
+
+def slabs_for(items, quads, least, sizes):
+    """Into how many slabs to cut ``quads`` so that there is enough to do for every multiprocessor."""
+    wanted = -(-sizes.blocks // max(items, 1))
+    return max(1, min(wanted, -(-quads // least)))
+
+
+def forward(data, rois, scale, ratio, groups, rules, out):
+    if out.size == 0:
+        return
+    sizes, name = tiles.SIZES, kind_of(data.dtype)
+    groups_h, groups_w = geometry.channel_groups(rules, groups, *out.shape[2:])
+    count, channels, pooled_h, pooled_w = out.shape
+    images, _, height, width = data.shape
+    elements, strides = adopt(data)
+    slabs = slabs_for(count, quads_of(channels), 4, sizes)
+    layout = layout_of(elements, strides, channels, groups_h * groups_w)
+    with written(out) as target:
+        launch(
+            forward_kernel(rules, name, layout, sizes), count * slabs, sizes.threads,
+            elements, strides, images, height, width, rois_of(rois, name), scale_of(rules, scale, name),
+            pair(ratio), groups_h, groups_w, slabs, channels, pooled_h, pooled_w, target,
+        )  # fmt: skip
+
+
+def pair(ratio):
+    """The samples asked for on each axis, as kernels take them."""
+    return int(ratio[0]), int(ratio[1])
+
+
+def rois_of(rois, name):
+    """``rois`` in the type that kernels for ``name`` compute with."""
+    return contiguous(rois, computing(name).real)
+
+
+def scale_of(rules, scale, name):
+    """``spatial_scale`` in the type that kernels for ``name`` compute with."""
+    return geometry.scale_of(rules, scale, computing(name).real)
+
+
+# -- gradient --------------------------------------------------------------------------------------------
+
+# Bytes of the tables that are held at a time; with more ROIs than they have room for, these come in turns.
+_TABLE_BYTES = 32 << 20
+
+
+@njit
+def _weigh(rules, start, length, bins, i, ratio, extent, weights, at):
+    """Write the weights of the pixels ``[low, high)`` of bin ``i`` to ``weights[at + low : at + high]``."""
+    still = type(start)(0)
+    low, high = bin_pixels(rules, start, length, bins, i, ratio, extent, still)
+    for pixel in range(low, high):
+        weights[at + pixel] = 0
+    first, stop, grid = geometry.bin_grid(rules, start, length, bins, i, ratio, extent, still)
+    for k in range(first, stop):
+        p = geometry.position(rules, start, length, bins, i, k, grid, extent, still)
+        valid, pixel0, weight0, pixel1, weight1 = geometry.taps(rules, p, extent)
+        if valid and weight0 != 0:
+            weights[at + pixel0] += weight0 / type(start)(grid)
+        if valid and weight1 != 0:
+            weights[at + pixel1] += weight1 / type(start)(grid)
+    return low, high
+
+
+@functools.cache
+def tables_kernel(rules):
+    @cuda.jit
+    def average_tables(rois, scale, ratio, images, height, width, pooled_h, pooled_w, spans, weights):
+        """For each bin on either axis of each ROI, the pixels it averages and their weights."""
+        bins, room = pooled_h + pooled_w, pooled_h * height + pooled_w * width
+        for unit in range(cuda.grid(1), rois.shape[0] * bins, cuda.gridsize(1)):
+            r, i = unit // bins, unit % bins
+            low, high = 0, 0
+            if geometry.image_of(rois, r, images) >= 0:
+                start_y, length_y, start_x, length_x = frames(rules, rois, r, scale)
+                if i < pooled_h:
+                    at = r * room + i * height
+                    low, high = _weigh(rules, start_y, length_y, pooled_h, i, ratio[0], height, weights, at)
+                else:
+                    j = i - pooled_h
+                    at = r * room + pooled_h * height + j * width
+                    low, high = _weigh(rules, start_x, length_x, pooled_w, j, ratio[1], width, weights, at)
+            spans[unit, 0], spans[unit, 1] = low, high
+
+    return average_tables
+
+
+@functools.cache
+def backward_kernel(name, accumulate, sizes):
+    real, shared, read, _ = computing(name)
+    store = tiles.storing(name, accumulate, sizes.channels)
+    tile_h, tile_w, slab, bins, each = sizes.tile_h, sizes.tile_w, sizes.channels, sizes.bins, sizes.each
+    threads = sizes.pixels
+    running_size, found_size = threads, threads * each
+    y_size, x_size, places = tile_h * bins, tile_w * bins, slab * bins * bins
+    # The channels of a bin are neighbours in shared memory, to be loaded in quads. Between those of two bins
+    # lies a quad more, so that a warp, which writes one channel of many bins, meets more banks.
+    step = quads_up_to(slab) + QUAD
+    head_size = step * bins * bins
+
+    @device
+    def find_bins(spans, entry, first, stop, origin, size, thread, edges, at):
+        """See that ``edges[at]`` and ``edges[at + 1]`` enclose the bins that touch the tile."""
+        for i in range(first + thread, stop, threads):
+            if spans[entry + i, 0] < origin + size and spans[entry + i, 1] > origin:
+                cuda.atomic.min(edges, at, np.int32(i))
+                cuda.atomic.max(edges, at + 1, np.int32(i + 1))
+
+    @device
+    def take_weights(spans, entry, weights, at, extent, number, origin, size, thread, taken):
+        """The weights of ``number`` bins on the pixels ``origin : origin + size`` of a tile, bin by bin.
+
+        So the threads of a warp, which have a row of the tile, read neighbours: each from a bank of its own.
+        """
+        # The number of rounds is a constant, mostly 1: of a loop the compiler would make several rounds, and
+        # keep the indices of all of them in registers all along.
+        for turn in range((size * bins + threads - 1) // threads):
+            k = thread + turn * threads
+            if k < size * bins:
+                i, pixel = k // size, origin + k % size
+                inside = i < number and pixel >= spans[entry + i, 0] and pixel < spans[entry + i, 1]
+                taken[k] = weights[np.uint64(at + i * extent + pixel)] if inside else real(0)
+
+    @kernel(real)
+    def average_backward(heads, spans, weights, order, image_at, boxes, items, groups_h, groups_w, height,
+                         width, channels, pooled_h, pooled_w, grad):  # fmt: skip
+        running = cuda.shared.array(running_size, numba.int32)
+        found = cuda.shared.array(found_size, numba.int32)
+        edges = cuda.shared.array(4, numba.int32)
+        y_weight = cuda.shared.array(y_size, shared)
+        x_weight = cuda.shared.array(x_size, shared)
+        head = cuda.shared.array(head_size, shared, alignment=16)  # see ``quad_at``
+        total = cuda.local.array(slab, shared)
+        thread = cuda.threadIdx.x
+        area, room = pooled_h * pooled_w, pooled_h * height + pooled_w * width
+        for item in range(cuda.blockIdx.x, items, cuda.gridDim.x):
+            n, top, left, group_y, group_x, first_channel = place_of(
+                item, channels, slab, groups_h, groups_w, height, width, tile_h, tile_w
+            )
+            row, column = thread // tile_w, thread % tile_w
+            first_i, stop_i = geometry.bins_of(group_y, pooled_h, groups_h)
+            first_j, stop_j = geometry.bins_of(group_x, pooled_w, groups_w)
+            for c in range(slab):
+                total[c] = 0
+            for some in range(image_at[n], image_at[n + 1], found_size):
+                some_stop = smaller(some + found_size, image_at[n + 1])
+                tiles.select(boxes, order, some, some_stop, top, left, tile_h, tile_w, each,
+                             running, found, thread, threads)  # fmt: skip
+                for place in range(running[threads - 1]):
+                    r = found[place]
+                    of_y = r * (pooled_h + pooled_w)
+                    of_x = of_y + pooled_h
+                    if thread == 0:
+                        edges[0] = edges[2] = pooled_h + pooled_w
+                        edges[1] = edges[3] = 0
+                    cuda.syncthreads()
+                    find_bins(spans, of_y, first_i, stop_i, top, tile_h, thread, edges, 0)
+                    find_bins(spans, of_x, first_j, stop_j, left, tile_w, thread, edges, 2)
+                    cuda.syncthreads()
+                    for i in range(edges[0], edges[1], bins):
+                        for j in range(edges[2], edges[3], bins):
+                            high = smaller(bins, edges[1] - i)
+                            wide = smaller(bins, edges[3] - j)
+                            at = r * room + i * height
+                            take_weights(
+                                spans, of_y + i, weights, at, height, high, top, tile_h, thread, y_weight
+                            )
+                            at = r * room + pooled_h * height + j * width
+                            take_weights(
+                                spans, of_x + j, weights, at, width, wide, left, tile_w, thread, x_weight
+                            )
+                            # All places that there may be, so that the divisions are by constants. They seem
+                            # to depend on the bins, else they too would be kept in registers all along.
+                            for turn in range((places + threads - 1) // threads):
+                                k = (thread if high > 0 else places) + turn * threads
+                                c, a, b = k // (bins * bins), k // bins % bins, k % bins
+                                if k < places and a < high and b < wide and first_channel + c < channels:
+                                    at = (r * channels + first_channel + c) * area
+                                    at += (i + a) * pooled_w + j + b
+                                    head[(a * bins + b) * step + c] = read(heads[np.uint64(at)])
+                            cuda.syncthreads()
+                            for a in range(high):
+                                down_weight = y_weight[a * tile_h + row]
+                                if down_weight == 0:
+                                    continue
+                                for b in range(wide):
+                                    weight = down_weight * x_weight[b * tile_w + column]
+                                    if weight != 0:
+                                        for first in range(0, slab, QUAD):
+                                            four = quad_at(head, (a * bins + b) * step + first)
+                                            for c in range(smaller(QUAD, slab - first)):
+                                                total[first + c] += weight * four[c]
+                            cuda.syncthreads()
+                    cuda.syncthreads()  # also where no bin was found: the edges are read until here
+                cuda.syncthreads()
+            store(total, n, top + row, left + column, group_y, group_x, first_channel, channels,
+                  groups_h, groups_w, height, width, grad)  # fmt: skip
+
+    return average_backward
+
+
+def backward(grad_out, rois, scale, ratio, groups, rules, accumulate, grad_data):
+    if grad_data.size == 0:
+        return
+    sizes, name, device_id = tiles.SIZES, kind_of(grad_data.dtype), device_of(grad_data)
+    count, channels, pooled_h, pooled_w = grad_out.shape
+    images, _, height, width = grad_data.shape
+    groups_h, groups_w = geometry.channel_groups(rules, groups, pooled_h, pooled_w)
+    rois, scale, ratio = rois_of(rois, name), scale_of(rules, scale, name), pair(ratio)
+    items = tiles.items_of(grad_data.shape, channels, (groups_h, groups_w), sizes.channels, sizes)
+    bins, room = pooled_h + pooled_w, pooled_h * height + pooled_w * width
+    at_a_time = max(1, min(count, _TABLE_BYTES // (room * computing(name).real().itemsize)))
+    spans = empty((at_a_time * bins, 2), np.int32, device_id)
+    weights = empty((at_a_time * room,), computing(name).real, device_id)
+    heads = contiguous(grad_out).reshape(-1)
+    with written(grad_data) as target:
+        for first in range(0, max(count, 1), at_a_time):
+            some = rois[first : first + at_a_time]
+            launch(
+                tables_kernel(rules), -(-some.shape[0] * bins // sizes.threads), sizes.threads,
+                some, scale, ratio, images, height, width, pooled_h, pooled_w, spans, weights,
+            )  # fmt: skip
+            lists = tiles.build_lists(
+                rules, some, scale, ratio, grad_data.shape, (pooled_h, pooled_w), device_id, sizes
+            )
+            launch(
+                backward_kernel(name, bool(accumulate or first), sizes), items, sizes.pixels,
+                heads[first * channels * pooled_h * pooled_w :], spans, weights,
+                lists.order, lists.image_at, lists.pixels, items,
+                groups_h, groups_w, height, width, channels, pooled_h, pooled_w, target,
+            )  # fmt: skip

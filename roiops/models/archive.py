@@ -1,0 +1,222 @@
+"""Models that MXNet saved, ready for inference in two lines.
+
+    model = roiops.models.load("ssd_300-symbol.json", "ssd_300-0000.params")
+    ids, scores, boxes = model(data=image)
+
+What goes wrong with archived models is found at once and said in full: operators that are not there,
+parameters that are missing, left over or of another shape. Labels are not asked for.
+"""
+
+import warnings
+from pathlib import Path
+
+import numpy as np
+
+from .. import ndarray as nd
+from ..context import current_context
+from ..errors import GraphError, MXNetError, ShapeError, nearest
+from ..graph import json_format
+from ..graph import nodes as graph
+from ..graph.functions import Group
+from .inspection import free_variables, label_variables, read_params, read_symbol, runnable_outputs
+
+__all__ = ["ArchivedModel", "load", "read_params"]
+
+
+def load(symbol, params=0, *, outputs=None, dtype=None, allow_missing: bool = False) -> "ArchivedModel":
+    """A saved model for inference.
+
+    Parameters
+    ----------
+    symbol : str or path or Symbol
+        The symbol's file, or the prefix from which MXNet's names are made: ``"vgg"`` for
+        ``vgg-symbol.json`` and ``vgg-0012.params``.
+    params : int, str, path or dict of arrays
+        The epoch, the parameters' file, or the parameters.
+    outputs : str or list of str, optional
+        Outputs to compute instead of the graph's own, by the names in ``symbol.get_internals()``. What they
+        do not depend on, such as the losses of a training graph, is left out.
+    dtype : optional
+        Convert the parameters to this: a file in half precision computes faster in ``"float32"``.
+    allow_missing : bool
+        Whether parameters that the file lacks may be given later, as inputs are.
+    """
+    source = str(symbol)
+    if isinstance(symbol, str | Path):
+        path = Path(symbol)
+        if path.suffix != ".json" and not path.is_file():
+            path = Path(f"{symbol}-symbol.json")
+        if isinstance(params, int):
+            stem = str(path).removesuffix(".json").removesuffix("-symbol")
+            params = f"{stem}-{params:04d}.params"
+        symbol, _ = read_symbol(path)
+        source = str(path)
+    elif isinstance(params, int):
+        raise GraphError(
+            "load: an epoch goes with the prefix of a saved model; give the parameters themselves"
+        )
+    if not isinstance(params, dict):
+        arg, aux = read_params(params)
+        params = {**arg, **aux}
+    whole = symbol
+    if outputs is not None:
+        internals = symbol.get_internals()
+        wanted, every = [outputs] if isinstance(outputs, str) else list(outputs), internals.list_outputs()
+        for name in wanted:
+            if name not in every:
+                raise GraphError(f"{source}: there is no output {name!r}{nearest(name, every)}")
+        symbol = Group(internals[name] for name in wanted)
+    order = graph.topological_order(symbol.heads)
+    message = json_format.unsupported_message(order, source)
+    if message:
+        others = ", ".join(repr(name) for name in runnable_outputs(order, symbol.heads))
+        hint = (
+            f"; outputs that can be computed without them: {others} (choose with outputs=)" if others else ""
+        )
+        raise GraphError(message + hint)
+    _check_names(order, whole.list_inputs(), params, source, allow_missing)
+    if dtype is not None:
+        params = {name: array.astype(dtype, copy=False) for name, array in params.items()}
+    return ArchivedModel(symbol, params, source)
+
+
+def _check_names(order, every, held, source, allow_missing) -> None:
+    """Raise for parameters that are missing; name them all, and those left over, at once."""
+    weights = {node.name for node in order if node.is_variable} - set(free_variables(order))
+    missing = [] if allow_missing else [name for name in sorted(weights) if name not in held]
+    surplus = [name for name in held if name not in set(every)]
+    parts = []
+    if missing:
+        listed = ", ".join(f"{name}{nearest(name, surplus)}" for name in missing)
+        parts.append(f"the file lacks {len(missing)} parameters of the graph: {listed}")
+    if surplus:
+        listed = ", ".join(f"{name}{nearest(name, missing)}" for name in surplus)
+        parts.append(f"the file has {len(surplus)} that the graph does not: {listed}")
+    if missing:
+        raise GraphError(f"{source}: {'; '.join(parts)}")
+    if surplus:
+        warnings.warn(f"{source}: {parts[0]}", stacklevel=3)
+
+
+class ArchivedModel:
+    """A graph with its parameters. Call it with the inputs by name.
+
+    Attributes
+    ----------
+    symbol : Symbol
+        The graph.
+    params : dict of NDArray
+        Its parameters and auxiliary states.
+    input_names, label_names : list of str
+        What has to be given, and what only training needs.
+    """
+
+    def __init__(self, symbol, params: dict, source: str = "model"):
+        self.symbol = symbol
+        self.source = source
+        self._order = graph.topological_order(symbol.heads)
+        names = {node.name for node in self._order if node.is_variable}
+        self.params = {name: array for name, array in params.items() if name in names}
+        self.label_names = [
+            node.name for node in label_variables(self._order) if node.name not in self.params
+        ]
+        self.input_names = [
+            node.name
+            for node in self._order
+            if node.is_variable and node.name not in self.params and node.name not in self.label_names
+        ]
+        self._bound: tuple | None = None
+
+    def __repr__(self):
+        return (
+            f"<ArchivedModel {self.source}: {', '.join(self.input_names)} -> {', '.join(self.output_names)}>"
+        )
+
+    @property
+    def output_names(self) -> list[str]:
+        """Names of the outputs: ``prob_output``."""
+        return self.symbol.list_outputs()
+
+    def bind(self, ctx=None, **shapes):
+        """An :class:`~roiops.executor.Executor` for inputs of these shapes, without gradients.
+
+        Parameters
+        ----------
+        ctx : Context, optional
+            Where it runs; the current context by default.
+        **shapes : tuple of int
+            Shapes of the inputs. Those of labels, and of whatever else follows, are inferred.
+        """
+        ctx = current_context() if ctx is None else ctx
+        self._check_shape_names(shapes)
+        given = {name: tuple(int(d) for d in shape) for name, shape in shapes.items()}
+        inferred = graph.infer_shapes(self._order, given)
+        self._check_parameter_shapes(inferred, given)
+        given.update({name: tuple(array.shape) for name, array in self.params.items()})
+        inferred = graph.infer_shapes(self._order, given)
+        types = graph.infer_types(
+            self._order, {name: np.dtype(array.dtype) for name, array in self.params.items()}, np.float32
+        )
+        arrays, unknown = {}, []
+        for node in self._order:
+            if not node.is_variable:
+                continue
+            shape = inferred[id(node)][0]
+            if node.name in self.params:
+                arrays[node.name] = self.params[node.name].as_in_context(ctx)
+            elif graph.known(shape):
+                arrays[node.name] = nd.zeros(shape, ctx=ctx, dtype=types[id(node)][0])
+            else:
+                unknown.append(f"{node.name} {graph.format_shape(shape)}")
+        if unknown:
+            raise ShapeError(f"{self.source}: the shapes of these inputs must be given: {', '.join(unknown)}")
+        auxiliary = self.symbol.list_auxiliary_states()
+        return self.symbol.bind(
+            ctx,
+            {name: arrays[name] for name in self.symbol.list_arguments()},
+            grad_req="null",
+            aux_states={name: arrays[name] for name in auxiliary},
+        )
+
+    def _check_shape_names(self, given) -> None:
+        every = [*self.input_names, *self.label_names]
+        for name in given:
+            if name not in every:
+                raise GraphError(
+                    f"{self.source}: {name!r} is not an input of the model{nearest(name, every)} "
+                    f"(it takes {', '.join(self.input_names)})"
+                )
+
+    def _check_parameter_shapes(self, inferred, given) -> None:
+        wrong = []
+        for node in self._order:
+            if not node.is_variable or node.name not in self.params:
+                continue
+            need, have = inferred[id(node)][0], tuple(self.params[node.name].shape)
+            if need is not None and (
+                len(need) != len(have) or any(n not in (-1, h) for n, h in zip(need, have, strict=True))
+            ):
+                wrong.append(f"{node.name} {graph.format_shape(have)}, needed {graph.format_shape(need)}")
+        if wrong:
+            raise ShapeError(
+                f"{self.source}: parameters whose shape is not what the graph needs for these inputs: "
+                + "; ".join(
+                    [*wrong, *(f"{name} is {graph.format_shape(shape)}" for name, shape in given.items())]
+                )
+            )
+
+    def __call__(self, ctx=None, **inputs) -> list:
+        """The outputs for these inputs, as NDArrays that the next call overwrites.
+
+        Inputs may be NDArrays or NumPy arrays; they are converted to the dtype that the model needs. The
+        bound graph is kept while the shapes stay.
+        """
+        self._check_shape_names(inputs)
+        missing = [name for name in self.input_names if name not in inputs]
+        if missing:
+            raise MXNetError(f"{self.source}: lacks the inputs {', '.join(missing)}")
+        shapes = {name: tuple(np.shape(value)) for name, value in inputs.items()}
+        key = (ctx, shapes)
+        if self._bound is None or self._bound[0] != key:
+            self._bound = (key, self.bind(ctx, **shapes))
+        return self._bound[1].forward(is_train=False, **inputs)

@@ -1,0 +1,134 @@
+"""Boxes from the outputs of a detector, whichever of the published conventions they follow."""
+
+import dataclasses
+
+import numpy as np
+
+from .. import ndarray as nd
+
+__all__ = ["Detection", "find_detections"]
+
+
+@dataclasses.dataclass
+class Detection:
+    """One object: number of its image, class, score, and box in pixels of the network's input."""
+
+    image: int
+    class_id: int
+    score: float
+    box: tuple[float, float, float, float]
+
+    def to_dict(self) -> dict:
+        """The same as numbers and strings, fit for JSON."""
+        return dataclasses.asdict(self)
+
+
+def find_detections(
+    outputs: dict[str, np.ndarray],
+    height: int,
+    width: int,
+    *,
+    threshold: float = 0.5,
+    box_stds=(1.0, 1.0, 1.0, 1.0),
+    nms: float = 0.3,
+) -> list[Detection] | None:
+    """The objects in a detector's outputs, best first in each image; None if they are not detections.
+
+    Known are one output of rows ``[class, score, x1, y1, x2, y2]`` (MultiBoxDetection, box_nms), the
+    three outputs classes, scores and boxes (GluonCV), and the outputs rois, class probabilities and box
+    deltas of the R-CNN family, which are decoded here.
+
+    Parameters
+    ----------
+    outputs : dict of numpy.ndarray
+        The outputs by name, in the graph's order.
+    height, width : int
+        Size of the network's input.
+    threshold : float
+        The least score.
+    box_stds : sequence of 4 floats
+        What the deltas of an R-CNN are multiplied with.
+    nms : float
+        Overlap above which the lesser of two boxes of an R-CNN is dropped.
+    """
+    arrays = [np.asarray(a, dtype=np.float64) for a in outputs.values()]
+    shapes = [a.shape for a in arrays]
+    rows = None
+    if len(arrays) >= 3 and _is_gluon(shapes):
+        rows = np.concatenate(arrays[:3], axis=-1)
+    elif len(arrays) == 1 and len(shapes[0]) == 3 and shapes[0][2] == 6:
+        rows = arrays[0]
+    if rows is not None:
+        return _from_rows(rows, height, width, threshold)
+    rois = _rois_first(arrays)
+    if rois is None:
+        return None
+    return _from_rcnn(*rois, height, width, threshold, box_stds, nms)
+
+
+def _is_gluon(shapes) -> bool:
+    ids, scores, boxes = shapes[:3]
+    return len(ids) == 3 and ids == scores and ids[2] == 1 and boxes == (*ids[:2], 4)
+
+
+def _from_rows(rows, height, width, threshold) -> list[Detection]:
+    valid = (rows[..., 0] >= 0) & (rows[..., 1] >= threshold)
+    boxes = rows[valid][:, 2:6]
+    # MultiBoxDetection gives fractions of the image's size, everything else pixels.
+    if boxes.size and np.abs(boxes).max() <= 2:
+        rows = rows.copy()
+        rows[..., 2:6] *= (width, height, width, height)
+    found = []
+    for image in range(rows.shape[0]):
+        kept = rows[image][valid[image]]
+        for row in kept[np.argsort(-kept[:, 1], kind="stable")]:
+            found.append(Detection(image, int(row[0]), float(row[1]), tuple(float(v) for v in row[2:6])))
+    return found
+
+
+def _rois_first(arrays):
+    """``(rois, probabilities, deltas)`` where the outputs are those of an R-CNN, in any order."""
+    flat = [a.reshape(-1, a.shape[-1]) if a.ndim in (2, 3) else None for a in arrays]
+    rois = [a for a in flat if a is not None and a.shape[1] == 5]
+    if len(arrays) < 3 or not rois:
+        return None
+    count = len(rois[0])
+    others = [a for a in flat if a is not None and a is not rois[0] and len(a) == count]
+    for probabilities in others:
+        for deltas in others:
+            classes = probabilities.shape[1]
+            fits = deltas is not probabilities and deltas.shape[1] in (4 * classes, 8) and classes > 1
+            if fits and np.allclose(probabilities.sum(axis=1), 1, atol=1e-2):
+                return rois[0], probabilities, deltas
+    return None
+
+
+def _from_rcnn(rois, probabilities, deltas, height, width, threshold, box_stds, nms) -> list[Detection]:
+    classes = probabilities.shape[1]
+    agnostic = deltas.shape[1] == 8 and classes != 2
+    found = []
+    for class_id in range(1, classes):
+        column = 1 if agnostic else class_id
+        boxes = _decode(rois[:, 1:5], deltas[:, 4 * column : 4 * column + 4] * box_stds, height, width)
+        scores = probabilities[:, [class_id]]
+        rows = np.concatenate([np.full_like(scores, class_id - 1), scores, boxes], 1)
+        for image in np.unique(rois[:, 0]).astype(int):
+            chosen = rows[(rois[:, 0] == image) & (scores[:, 0] >= threshold)]
+            if not len(chosen):
+                continue
+            kept = nd.contrib.box_nms(chosen[None], overlap_thresh=nms, coord_start=2, score_index=1)
+            for row in kept.asnumpy()[0]:
+                if row[1] >= 0:
+                    found.append(
+                        Detection(int(image), class_id - 1, float(row[1]), tuple(float(v) for v in row[2:6]))
+                    )
+    return sorted(found, key=lambda d: (d.image, -d.score))
+
+
+def _decode(rois, deltas, height, width):
+    """Boxes from ROIs and deltas by the R-CNN convention: sizes count both ends, centres lie between."""
+    sizes = rois[:, 2:] - rois[:, :2] + 1
+    centres = rois[:, :2] + 0.5 * (sizes - 1) + deltas[:, :2] * sizes
+    half = 0.5 * (sizes * np.exp(np.minimum(deltas[:, 2:], 20)) - 1)
+    limits = (width - 1, height - 1)
+    return np.clip(np.concatenate([centres - half, centres + half], 1), 0, (*limits, *limits))

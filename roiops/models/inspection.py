@@ -1,0 +1,453 @@
+"""What a saved model is made of and what it needs, found out without running it or allocating for it."""
+
+import dataclasses
+import math
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+
+from .. import ndarray as nd
+from ..context import cpu
+from ..errors import FormatError, MXNetError, nearest
+from ..graph import json_format
+from ..graph import nodes as graph
+from ..graph.plan import plan
+from ..graph.program import build
+from ..graph.symbol import Symbol
+
+__all__ = [
+    "Inspection",
+    "Value",
+    "count_flops",
+    "free_variables",
+    "inspect_model",
+    "read_params",
+    "read_symbol",
+    "runnable_outputs",
+]
+
+#: Input names under which operators take what training adjusts.
+_PARAMETER_ROLES = {"weight", "bias", "gamma", "beta", "parameters", "running_mean", "running_var"}
+
+
+@dataclasses.dataclass
+class Value:
+    """A named array of the graph: its shape, with -1 for open entries or None, and its dtype or None."""
+
+    name: str
+    shape: tuple | None
+    dtype: str | None
+
+    def __str__(self):
+        return f"{self.name} {graph.format_shape(self.shape)}" + (f" {self.dtype}" if self.dtype else "")
+
+
+@dataclasses.dataclass
+class Inspection:
+    """The findings. ``str`` of it is a page of text, :meth:`to_dict` the same for programs."""
+
+    source: str
+    version: str | None
+    num_nodes: int
+    #: Operators by name, with how often each occurs; those that cannot be run are in both.
+    operators: dict[str, int]
+    unsupported: dict[str, int]
+    inputs: list[Value]
+    #: Inputs that only training reads, such as the label of a SoftmaxOutput.
+    labels: list[Value]
+    outputs: list[Value]
+    parameters: list[Value]
+    num_parameters: int | None
+    parameter_bytes: int | None
+    flops: int | None
+    #: Bytes of the buffers between operators, shared ones counted once, as the executor would plan them.
+    buffer_bytes: int | None
+    #: What stands in the way of running it, and what was left open: one sentence each.
+    problems: list[str]
+    notes: list[str]
+
+    @property
+    def runs(self) -> bool:
+        """Whether nothing that was found stands in the way of running the model."""
+        return not self.unsupported and not self.problems
+
+    def to_dict(self) -> dict:
+        """The same as a dict, fit for JSON."""
+        return {**dataclasses.asdict(self), "runs": self.runs}
+
+    def __str__(self):
+        lines = [
+            f"{self.source}: {self.num_nodes} nodes" + (f", saved by {self.version}" if self.version else "")
+        ]
+
+        def table(title, rows):
+            if rows:
+                lines.extend(["", title, *(f"  {row}" for row in rows)])
+
+        width = max((len(name) for name in self.operators), default=0)
+        known = {name: n for name, n in self.operators.items() if name not in self.unsupported}
+        table("Operators", [f"{name:{width}}  x{n}" for name, n in known.items()])
+        table(
+            "Operators that cannot be run", [f"{name:{width}}  x{n}" for name, n in self.unsupported.items()]
+        )
+        table("Inputs", self.inputs)
+        table("Labels, which inference does not need", self.labels)
+        table("Outputs", self.outputs)
+        lines += [
+            "",
+            f"Parameters: {len(self.parameters)} arrays, {_known(self.num_parameters, _count, ' numbers')}",
+            f"Arithmetic: {_known(self.flops, _count, ' floating-point operations a forward pass')}",
+            f"Memory: {_known(self.parameter_bytes, _bytes)} of parameters, "
+            f"{_known(self.buffer_bytes, _bytes)} of buffers between operators",
+        ]
+        table("Problems", self.problems)
+        table("Notes", self.notes)
+        return "\n".join(lines)
+
+
+def _known(value, form, unit="") -> str:
+    return "unknown" if value is None else form(value) + unit
+
+
+def _count(value: int) -> str:
+    for power, letter in ((12, "T"), (9, "G"), (6, "M"), (3, "k")):
+        if value >= 10**power:
+            return f"{value / 10**power:.4g} {letter}"
+    return str(value)
+
+
+def _bytes(value: int) -> str:
+    return f"{value / 2**20:.1f} MiB" if value >= 2**20 else f"{value / 2**10:.1f} KiB"
+
+
+# -- reading ---------------------------------------------------------------------------------------------
+
+
+def read_symbol(path, problems: list[str] | None = None) -> tuple[Symbol, str | None]:
+    """The symbol in a file, and which MXNet saved it if the file says so.
+
+    ``problems`` collects what does not stop the rest from being looked at.
+    """
+    raw = Path(path).read_bytes()
+    if raw.startswith(nd.files.MAGIC):
+        raise FormatError(f"{path}: holds parameters, not a graph, which is a file such as model-symbol.json")
+    try:
+        text = raw.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise FormatError(f"{path}: not UTF-8 text at byte {error.start}") from None
+    symbol = Symbol(json_format.parse(text, str(path), problems))
+    return symbol, json_format.saved_by(text)
+
+
+def read_params(path) -> tuple[dict, dict]:
+    """Arguments and auxiliary states in a .params file. Names without ``arg:`` or ``aux:`` are arguments."""
+    loaded = nd.load(str(path))
+    if not isinstance(loaded, dict):
+        raise FormatError(
+            f"{path}: holds {len(loaded)} arrays without names, so they are not parameters of a model"
+        )
+    arg, aux = {}, {}
+    for name, array in loaded.items():
+        kind, _, rest = name.partition(":")
+        bare = rest if kind in ("arg", "aux") and rest else name
+        if bare in arg or bare in aux:
+            raise FormatError(f"{path}: holds two arrays that are {bare!r}, the later of which is {name!r}")
+        (aux if kind == "aux" and rest else arg)[bare] = array
+    return arg, aux
+
+
+def inspect_model(symbol, params=None, shapes: dict[str, tuple] | None = None, *, dtype=None) -> Inspection:
+    """Look into a model.
+
+    Parameters
+    ----------
+    symbol : Symbol or path
+        The graph, or its file.
+    params : dict of arrays or path, optional
+        The parameters, or their file: tells inputs from parameters, and is compared with the graph.
+    shapes : dict of str to tuple, optional
+        Shapes of inputs, without which sizes stay open.
+    dtype : optional
+        Take the parameters to be converted to this.
+    """
+    problems: list[str] = []
+    source, version = "symbol", None
+    if not isinstance(symbol, Symbol):
+        source = str(symbol)
+        symbol, version = read_symbol(symbol, problems)
+    held = params or {}
+    if params is not None and not isinstance(params, dict):
+        arg, aux = read_params(params)
+        held = {**arg, **aux}
+    held = {n: Value(n, tuple(a.shape), np.dtype(dtype or a.dtype).name) for n, a in held.items()}
+
+    order = graph.topological_order(symbol.heads)
+    supported = _supported(order)
+    variables = {node.name: node for node in order if node.is_variable}
+    given_shapes = _known_names(shapes or {}, variables, problems)
+    known_shapes = _infer(graph.infer_shapes, supported, given_shapes, problems)
+    given_types = {name: value.dtype for name, value in held.items() if name in variables}
+    known_types = _infer(graph.infer_types, supported, given_types, problems, np.float32)
+
+    def value(node, index=0, name=None):
+        unknown = [None] * (index + 1)
+        dtype = known_types.get(id(node), unknown)[index]
+        shape = known_shapes.get(id(node), unknown)[index]
+        return Value(name or node.name, shape, None if dtype is None else np.dtype(dtype).name)
+
+    free = free_variables(order)
+    if held:
+        missing = [name for name in variables if name not in held and name not in free]
+        _compare_names(missing, [name for name in held if name not in variables], problems)
+        free = [name for name in free if name not in held]
+    parameters = [value(node) for name, node in variables.items() if name not in free]
+    parameters = [_compared(p, held.get(p.name, p), problems) for p in parameters]
+    labels = {node.name for node in label_variables(order)}
+    num_parameters, parameter_bytes = _size_of(parameters)
+    result = Inspection(
+        source=source,
+        version=version,
+        num_nodes=len(order),
+        operators=dict(Counter(node.op for node in order if not node.is_variable).most_common()),
+        unsupported=json_format.unsupported(order),
+        inputs=[value(variables[name]) for name in free if name not in labels],
+        labels=[value(variables[name]) for name in free if name in labels],
+        outputs=[value(node, index, node.output_name(index)) for node, index in symbol.heads],
+        parameters=parameters,
+        num_parameters=num_parameters,
+        parameter_bytes=parameter_bytes,
+        flops=None,
+        buffer_bytes=None,
+        problems=problems,
+        notes=[],
+    )
+    if result.unsupported:
+        if others := runnable_outputs(order, symbol.heads):
+            result.notes.append(
+                f"outputs that can be computed without what cannot be run: {', '.join(others)}"
+            )
+    elif known_types and all(graph.known(s) for n in order for s in known_shapes.get(id(n), [None])):
+        result.flops = count_flops(order, known_shapes)
+        result.buffer_bytes = _buffer_bytes(order, symbol.heads, known_shapes, known_types)
+    elif not problems and (still_open := [str(v) for v in result.inputs if not graph.known(v.shape)]):
+        result.notes.append(f"sizes are open until these shapes are given: {', '.join(still_open)}")
+    return result
+
+
+def _known_names(shapes, variables, problems) -> dict[str, tuple]:
+    """The shapes given for what the graph has, with -1 for open entries."""
+    for name in shapes:
+        if name not in variables:
+            problems.append(
+                f"a shape is given for {name!r}, which the graph does not have{nearest(name, variables)}"
+            )
+    return {name: tuple(-1 if d <= 0 else d for d in s) for name, s in shapes.items() if name in variables}
+
+
+def _size_of(parameters) -> tuple:
+    """How many numbers and bytes the parameters hold, or None for both while a shape is open."""
+    if not all(graph.known(p.shape) for p in parameters):
+        return None, None
+    sizes = [math.prod(p.shape) for p in parameters]
+    widths = [np.dtype(p.dtype or "float32").itemsize for p in parameters]
+    return sum(sizes), sum(n * width for n, width in zip(sizes, widths, strict=True))
+
+
+def _supported(order) -> list:
+    """The nodes that do not depend on an operator that cannot be run."""
+    bad: set[int] = set()
+    kept = []
+    for node in order:
+        if (not node.is_variable and node.prop is None) or any(id(child) in bad for child, _ in node.inputs):
+            bad.add(id(node))
+        else:
+            kept.append(node)
+    return kept
+
+
+def runnable_outputs(order, heads) -> list[str]:
+    """Outputs that do without the operators that cannot be run.
+
+    They are those of the graph, or, where only its last operators cannot be run, such as a loss, what goes
+    into those.
+    """
+    supported = {id(node) for node in _supported(order)}
+    found = [node.output_name(index) for node, index in heads if id(node) in supported]
+    last = {id(node) for node, _ in heads}
+    if not found and all(id(node) in supported or id(node) in last for node in order):
+        inputs = (entry for node, _ in heads for entry in node.inputs)
+        found = [
+            node.output_name(index)
+            for node, index in inputs
+            if id(node) in supported and not node.is_variable
+        ]
+    return list(dict.fromkeys(found))
+
+
+def _infer(how, order, given, problems, *more) -> dict:
+    try:
+        return how(order, given, *more)
+    except MXNetError as error:
+        problems.append(str(error))
+        return {}
+
+
+# -- which variables are what ----------------------------------------------------------------------------
+
+
+def free_variables(order) -> list[str]:
+    """Names of the variables that a user has to give, in graph order.
+
+    They are those that no operator takes as a weight or keeps as a state, and that carry no sign of
+    being one of Gluon's parameters.
+    """
+    variables = [node for node in order if node.is_variable]
+    auxiliary = {id(node) for node in graph.auxiliary_nodes(order)}
+    roles: dict[int, set[str]] = {}
+    for node in order:
+        if node.prop:
+            for role, (child, _) in zip(node.input_names(), node.inputs, strict=False):
+                roles.setdefault(id(child), set()).add(role)
+    return [
+        node.name
+        for node in variables
+        if id(node) not in auxiliary
+        and not roles.get(id(node), set()) & _PARAMETER_ROLES
+        and not {"__init__", "__storage_type__"} & set(node.attrs)
+    ]
+
+
+def label_variables(order) -> list:
+    """Variables that only losses read, as their label: inference needs no values for them."""
+    read_otherwise: set[int] = set()
+    labels = {}
+    for node in order:
+        if node.is_variable:
+            continue
+        names = node.input_names() if node.prop else [""] * len(node.inputs)
+        for role, (child, _) in zip(names, node.inputs, strict=False):
+            if node.prop and node.prop.is_loss and role == "label":
+                labels[id(child)] = child
+            else:
+                read_otherwise.add(id(child))
+    return [node for key, node in labels.items() if node.is_variable and key not in read_otherwise]
+
+
+def _compare_names(missing, surplus, problems) -> None:
+    if missing:
+        listed = ", ".join(f"{name}{nearest(name, surplus)}" for name in missing)
+        problems.append(f"the file lacks parameters of the graph: {listed}")
+    if surplus:
+        listed = ", ".join(f"{name}{nearest(name, missing)}" for name in surplus)
+        problems.append(f"the file has parameters that the graph does not: {listed}")
+
+
+def _compared(parameter: Value, in_file: Value, problems) -> Value:
+    """The parameter as the file has it, compared with what the graph needs."""
+    need, have = parameter.shape, in_file.shape
+    if need is not None and (
+        len(need) != len(have) or any(n not in (-1, h) for n, h in zip(need, have, strict=True))
+    ):
+        problems.append(
+            f"parameter {parameter.name} has shape {graph.format_shape(have)} in the file, "
+            f"the graph needs {graph.format_shape(need)}"
+        )
+    return in_file
+
+
+# -- arithmetic ------------------------------------------------------------------------------------------
+
+_MOVES = {
+    "BlockGrad",
+    "Cast",
+    "Concat",
+    "Dropout",
+    "Flatten",
+    "Reshape",
+    "SliceChannel",
+    "SwapAxis",
+    "_copy",
+    "expand_dims",
+    "reshape_like",
+    "shape_array",
+    "slice",
+    "slice_axis",
+    "slice_like",
+    "squeeze",
+    "stack",
+    "transpose",
+}
+
+
+def _convolution(prop, inputs, outputs):
+    weight = inputs[prop.list_arguments().index("weight")]
+    return 2 * math.prod(outputs[0]) * math.prod(weight[1:])
+
+
+def _deconvolution(prop, inputs, outputs):
+    return 2 * math.prod(inputs[0]) * math.prod(inputs[1][1:])
+
+
+def _fully_connected(prop, inputs, outputs):
+    return 2 * math.prod(outputs[0]) * inputs[1][1]
+
+
+def _dot(prop, inputs, outputs):
+    left = inputs[0]
+    inner = left[-2 if prop.name == "batch_dot" else 0] if prop.params.transpose_a else left[-1]
+    return 2 * math.prod(outputs[0]) * inner
+
+
+def _pooling(prop, inputs, outputs):
+    if prop.params.global_pool:
+        return math.prod(inputs[0])
+    return math.prod(outputs[0]) * math.prod(prop.params.kernel or (1,))
+
+
+def _batch_norm(prop, inputs, outputs):
+    return 2 * math.prod(outputs[0])
+
+
+_FLOPS = {
+    "Convolution": _convolution,
+    "Deconvolution": _deconvolution,
+    "FullyConnected": _fully_connected,
+    "_contrib_DeformableConvolution": _convolution,
+    "_contrib_ModulatedDeformableConvolution": _convolution,
+    "batch_dot": _dot,
+    "dot": _dot,
+    "Pooling": _pooling,
+    "BatchNorm": _batch_norm,
+}
+
+
+def count_flops(order, shapes) -> int:
+    """Floating-point operations of a forward pass; a multiplication and an addition count as two.
+
+    Matrix products, convolutions, pooling and batch normalisation are counted exactly, moving data
+    counts nothing, and every other operator one for each number it puts out.
+    """
+    total = 0
+    for node in order:
+        if node.is_variable or node.op in _MOVES:
+            continue
+        inputs = [shapes[id(child)][i] for child, i in node.inputs]
+        outputs = shapes[id(node)][: node.num_visible]
+        how = _FLOPS.get(node.prop.name)
+        total += how(node.prop, inputs, outputs) if how else sum(math.prod(s) for s in outputs)
+    return total
+
+
+def _buffer_bytes(order, heads, shapes, types) -> int:
+    names = [node.name for node in order if node.is_variable]
+    program = build(order, heads, dict.fromkeys(names, "null"), cpu())
+    by_id = {id(node): node for node in order}
+    sizes = {}
+    for step in program.plan_steps():
+        for value in (*step.reads, *step.writes):
+            node_id, index = value
+            if not by_id[node_id].is_variable:
+                sizes[value] = math.prod(shapes[node_id][index]) * np.dtype(types[node_id][index]).itemsize
+    _, slots = plan(program.plan_steps(), sizes, {(id(node), index) for node, index in heads})
+    return sum(slots)

@@ -1,0 +1,180 @@
+"""Run a script that imports mxnet, with roiops under that name.
+
+    python -m roiops.as_mxnet script.py arguments...
+    python -m roiops.as_mxnet -m package.module arguments...
+    python -m roiops.as_mxnet --cpu script.py arguments...      # mx.gpu(0) is the CPU, too
+
+The script finds the names that NumPy had in MXNet's time, such as ``np.float`` and ``np.int``, in place.
+
+``roiops.as_mxnet.install()`` gives a running program the mxnet, and leaves its NumPy as it is.
+"""
+
+import importlib
+import importlib.abc
+import importlib.machinery
+import runpy
+import sys
+import types
+from pathlib import Path
+
+import numpy as np
+
+import roiops
+from roiops import context
+from roiops.errors import DeviceError
+
+__all__ = ["install", "main"]
+
+#: Scripts compare versions to decide what they may use; this is the one whose behaviour roiops has.
+_MXNET_VERSION = "1.9.1"
+
+#: Parts of MXNet that are not here, and what to do about it.
+_ABSENT = {
+    "autograd": "gradients are those of a bound symbol: symbol.simple_bind, forward, backward",
+    "gluon": "blocks are not run; HybridBlock.export in MXNet writes a symbol and parameters, which are",
+    "kvstore": "there is one process and one device; leave it out of the arguments of fit",
+    "np": "arrays are those of mxnet.nd",
+    "npx": "arrays are those of mxnet.nd",
+    "profiler": "`roiops bench MODEL --operators` times the operators of a model",
+    "recordio": "record files are not read; write the images or arrays to files of their own",
+    "rnn": "recurrent cells are not there; a symbol that was unrolled with them and saved can be loaded",
+    "rtc": "CUDA source is not compiled; operators of one's own are Python, as mxnet.operator.CustomOp",
+}
+_ABSENT["kv"] = _ABSENT["kvstore"]
+
+
+class _Package(types.ModuleType):
+    """``mxnet``: whatever roiops has, and a plain error for what it has not."""
+
+    def __getattr__(self, name):
+        if name.startswith("__"):
+            raise AttributeError(name)
+        try:
+            return getattr(roiops, name)
+        except AttributeError:
+            pass
+        try:
+            return importlib.import_module(f"roiops.{name}")
+        except ModuleNotFoundError:
+            raise AttributeError(_absent(name)) from None
+
+    def __dir__(self):
+        return dir(roiops)
+
+
+class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+    """Finds ``mxnet`` and ``mxnet.x.y``; the latter are the very modules ``roiops.x.y``."""
+
+    def find_spec(self, fullname, path=None, target=None):
+        if fullname == "mxnet" or fullname.startswith("mxnet."):
+            return importlib.machinery.ModuleSpec(fullname, self, is_package=True)
+        return None
+
+    def create_module(self, spec):
+        if spec.name == "mxnet":
+            module = _Package("mxnet", roiops.__doc__)
+            module.__version__ = _MXNET_VERSION
+            return module
+        module = sys.modules["mxnet"]
+        for part in spec.name.split(".")[1:]:
+            try:
+                module = getattr(module, part)
+            except AttributeError:
+                # A ModuleNotFoundError's text would be lost in `from mxnet import gluon`.
+                raise ImportError(_absent(spec.name.removeprefix("mxnet.")), name=spec.name) from None
+        return _Alias(spec.name, module)
+
+    def exec_module(self, module):
+        if isinstance(module, _Alias):  # the real module takes the place of the one Python made a spec for
+            sys.modules[module.__spec__.name] = module.target
+
+
+def _absent(name: str) -> str:
+    advice = _ABSENT.get(name.split(".")[0])
+    what = f"mxnet.{name}: roiops, which stands in for mxnet, has no {name}"
+    return f"{what}: {advice}" if advice else what
+
+
+class _Alias(types.ModuleType):
+    def __init__(self, name, target):
+        super().__init__(name)
+        self.target = target
+
+
+def install() -> None:
+    """Make ``import mxnet`` give roiops. A real mxnet that is already imported is an error."""
+    present = sys.modules.get("mxnet")
+    if isinstance(present, _Package):
+        return
+    if present is not None:
+        raise ImportError("as_mxnet: mxnet itself is already imported")
+    sys.meta_path.insert(0, _Finder())
+
+
+#: What NumPy called these until 1.24 and 2.0.
+_FORMER_NUMPY_NAMES = {
+    "Inf": np.inf,
+    "Infinity": np.inf,
+    "NINF": -np.inf,
+    "NaN": np.nan,
+    "PINF": np.inf,
+    "alltrue": np.all,
+    "asscalar": np.ndarray.item,
+    "complex": complex,
+    "complex_": np.complex128,
+    "cumproduct": np.cumprod,
+    "float": float,
+    "float_": np.float64,
+    "infty": np.inf,
+    "int": int,
+    "object": object,
+    "product": np.prod,
+    "round_": np.round,
+    "row_stack": np.vstack,
+    "sometrue": np.any,
+    "str": str,
+    "string_": np.bytes_,
+    "unicode": str,
+    "unicode_": np.str_,
+}
+
+
+def _run(argv, as_module: bool) -> None:
+    """Run a script or module as ``__main__`` with its arguments."""
+    sys.argv = argv
+    if as_module:
+        sys.path.insert(0, "")
+        runpy.run_module(argv[0], run_name="__main__", alter_sys=True)
+    else:
+        sys.path.insert(0, str(Path(argv[0]).resolve().parent))
+        runpy.run_path(argv[0], run_name="__main__")
+
+
+def main(argv: list[str] | None = None) -> None:
+    """Run what the command line says."""
+    argv = sys.argv[1:] if argv is None else list(argv)
+    as_module = on_cpu = False
+    while argv and argv[0] in ("-m", "--cpu"):
+        option = argv.pop(0)
+        as_module, on_cpu = as_module or option == "-m", on_cpu or option == "--cpu"
+    if not argv or argv[0] in ("-h", "--help"):
+        print(__doc__.strip())
+        raise SystemExit(0 if argv else 2)
+    if argv[0].startswith("-"):
+        print(f"as_mxnet: {argv[0]}: unknown option; --help lists them", file=sys.stderr)
+        raise SystemExit(2)
+    if not as_module and not Path(argv[0]).is_file():
+        print(f"as_mxnet: {argv[0]}: no such file", file=sys.stderr)
+        raise SystemExit(1)
+    install()
+    for name, value in _FORMER_NUMPY_NAMES.items():
+        vars(np).setdefault(name, value)
+    if on_cpu:
+        context.replace_gpus()
+    try:
+        _run(argv, as_module)
+    except DeviceError:
+        if not on_cpu:
+            advice = "`python -m roiops.as_mxnet --cpu` runs a script that asks for GPUs on the CPU"
+            print(f"as_mxnet: {advice}", file=sys.stderr)
+        raise

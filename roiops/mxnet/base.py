@@ -1,0 +1,29 @@
+"""``mxnet.base``: the names that scripts import from there."""
+
+import numpy as np
+
+from ..errors import GraphError, MXNetError
+
+__all__ = [
+    "MXNetError",
+    "NotImplementedForSymbol",
+    "integer_types",
+    "mx_real_t",
+    "numeric_types",
+    "py_str",
+    "string_types",
+]
+
+#: The dtype of arrays for which none is given.
+mx_real_t = np.float32
+string_types = (str,)
+integer_types = (int, np.int32, np.int64)
+numeric_types = (float, int, np.generic)
+
+#: What asking a symbol for a value raises.
+NotImplementedForSymbol = GraphError
+
+
+def py_str(text) -> str:
+    """Text as a string, from bytes or a string."""
+    return text.decode() if isinstance(text, bytes) else str(text)

@@ -1,0 +1,134 @@
+"""Operators of your own in Python, exactly as in MXNet.
+
+    @roiops.operator.register("softmax_loss")
+    class SoftmaxLossProp(roiops.operator.CustomOpProp):
+        def __init__(self, scale="1"):            # parameters arrive as strings
+            super().__init__(need_top_grad=False)
+            self.scale = float(scale)
+
+        def list_arguments(self):
+            return ["data", "label"]
+
+        def infer_shape(self, in_shape):
+            return in_shape, [in_shape[0]], []
+
+        def create_operator(self, ctx, in_shapes, in_dtypes):
+            return SoftmaxLoss(self.scale)        # a CustomOp
+
+    net = roiops.sym.Custom(data, label, op_type="softmax_loss", scale=2)
+
+An operator that should run as fast as the built-in ones is better written as a property and a kernel of its
+own; ``docs/add_an_operator.md`` shows how.
+"""
+
+import numpy as np
+
+from ..errors import MXNetError
+from ..ndarray import NDArray, array
+from ..operators import custom
+from ..registry import list_operators
+
+__all__ = ["CustomOp", "CustomOpProp", "get_all_registered_operators", "register"]
+
+custom.set_wrapper(NDArray)
+
+
+class CustomOp:
+    """Base of the class that computes. Made anew for each node when it is bound."""
+
+    def forward(self, is_train, req, in_data, out_data, aux):
+        """Compute the outputs.
+
+        Parameters
+        ----------
+        is_train : bool
+            Whether a backward may follow.
+        req : list of str
+            For each output ``"null"``, ``"write"``, ``"inplace"`` or ``"add"``; :meth:`assign` heeds it.
+        in_data, out_data, aux : list of NDArray
+            Inputs, outputs and auxiliary states.
+        """
+
+    def backward(self, req, out_grad, in_data, out_data, in_grad, aux):
+        """Compute the gradients of the inputs into ``in_grad``, as ``req`` asks for each."""
+
+    def assign(self, dst, req, src):
+        """Store ``src`` in ``dst`` as ``req`` asks."""
+        if req in ("write", "inplace"):
+            dst[:] = src
+        elif req == "add":
+            dst[:] += array(src, dst.context, dst.dtype) if isinstance(src, np.ndarray) else src
+
+
+class CustomOpProp:
+    """Base of the class that describes an operator; made with its parameters as strings.
+
+    Parameters
+    ----------
+    need_top_grad : bool
+        Whether backward reads the gradient of the outputs. A loss does not.
+    """
+
+    def __init__(self, need_top_grad=True):
+        self.need_top_grad_ = need_top_grad
+
+    def list_arguments(self):
+        """Names of the inputs."""
+        return ["data"]
+
+    def list_outputs(self):
+        """Names of the outputs."""
+        return ["output"]
+
+    def list_auxiliary_states(self):
+        """Names of the auxiliary states."""
+        return []
+
+    def infer_shape(self, in_shape):
+        """``(in_shapes, out_shapes)`` or ``(in_shapes, out_shapes, aux_shapes)`` from the inputs' shapes.
+
+        By default all outputs have the shape of the first input.
+        """
+        return in_shape, [in_shape[0]] * len(self.list_outputs()), []
+
+    def infer_type(self, in_type):
+        """The same for dtypes. By default everything has the dtype of the first input."""
+        return (
+            in_type,
+            [in_type[0]] * len(self.list_outputs()),
+            [in_type[0]] * len(self.list_auxiliary_states()),
+        )
+
+    def declare_backward_dependency(self, out_grad, in_data, out_data):
+        """Which of these numbers stand for arrays that backward reads."""
+        deps = list(out_grad) if self.need_top_grad_ else []
+        return [*deps, *in_data, *out_data]
+
+    def create_operator(self, ctx, in_shapes, in_dtypes):
+        """The :class:`CustomOp` for inputs of these shapes and dtypes."""
+        return CustomOp()
+
+
+def register(reg_name: str):
+    """Class decorator: make a :class:`CustomOpProp` known as ``op_type=reg_name``.
+
+    A name may be registered again, which replaces the class, so that a notebook cell can be run twice.
+    """
+
+    def do_register(prop_class):
+        if not (isinstance(prop_class, type) and issubclass(prop_class, CustomOpProp)):
+            raise MXNetError(
+                f"operator.register({reg_name!r}): needs a subclass of CustomOpProp, got {prop_class!r}"
+            )
+        custom.properties[reg_name] = prop_class
+        return prop_class
+
+    return do_register
+
+
+def get_all_registered_operators() -> list[str]:
+    """Names of all registered operators, aliases included."""
+    return list_operators(aliases=True)
+
+
+register("custom_op")(CustomOpProp)

@@ -1,0 +1,40 @@
+"""Fields and windows that several network operators declare alike."""
+
+from ...errors import ParamError
+from ...params import Parameter
+
+IGNORED = "accepted and ignored: it steers MXNet's GPU library"
+
+
+class Window(Parameter):
+    """What convolutions and poolings share: a window that slides over one to three spatial axes."""
+
+    def axes(self, given: tuple, fill: int) -> tuple:
+        """A per-axis parameter, with ``fill`` for every axis when it was not given."""
+        return given or (fill,) * len(self.kernel)
+
+    def validate(self, operator):
+        for name in () if getattr(self, "global_pool", False) else self.per_axis:
+            given = getattr(self, name)
+            if given and len(given) != len(self.kernel):
+                raise ParamError(
+                    f"{operator}: {name} must have as many entries as kernel {self.kernel}, got {given}"
+                )
+        self.check_layout(operator)
+
+    per_axis = ("stride", "dilate", "pad")
+
+    def check_layout(self, operator):
+        layouts = LAYOUTS.get(len(self.kernel), ())
+        if self.layout is not None and self.kernel and self.layout not in layouts:
+            raise ParamError(
+                f"{operator}: layout must be {' or '.join(layouts)} for kernel {self.kernel}, "
+                f"got {self.layout!r}"
+            )
+
+    @property
+    def channels_last(self) -> bool:
+        return self.layout is not None and self.layout.endswith("C")
+
+
+LAYOUTS = {1: ("NCW", "NWC"), 2: ("NCHW", "NHWC"), 3: ("NCDHW", "NDHWC")}

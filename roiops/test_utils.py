@@ -1,7 +1,0 @@
-"""MXNet's name of :mod:`roiops.testing`: the same module."""
-
-import sys
-
-from . import testing
-
-sys.modules[__name__] = testing

@@ -1,0 +1,1 @@
+"""Training: modules, optimizers, initializers, metrics, schedules, data iterators, callbacks."""

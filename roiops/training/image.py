@@ -1,0 +1,199 @@
+"""``mxnet.image``: reading, resizing and cropping images for inference. Files are read by Pillow.
+
+An image is an NDArray of shape (height, width, channels), with values from 0 to 255.
+"""
+
+import io
+from pathlib import Path
+
+import numpy as np
+
+from .. import ndarray as nd
+from ..errors import FormatError, MXNetError, ParamError, ShapeError
+
+__all__ = [
+    "center_crop",
+    "color_normalize",
+    "fixed_crop",
+    "imdecode",
+    "imread",
+    "imresize",
+    "resize_short",
+    "scale_down",
+]
+
+_NEAREST, _LINEAR, _CUBIC, _AREA, _BY_SIZE = 0, 1, 2, 3, 9
+#: The constant of OpenCV's cubic interpolation.
+_SHARPNESS = -0.75
+
+
+def imread(filename, flag=1, to_rgb=True) -> nd.NDArray:
+    """The image in a file; see :func:`imdecode`."""
+    return imdecode(Path(filename).read_bytes(), flag, to_rgb)
+
+
+def imdecode(buf, flag=1, to_rgb=True) -> nd.NDArray:
+    """The image in the bytes of a file, as uint8.
+
+    Parameters
+    ----------
+    buf : bytes
+        What the file holds: JPEG, PNG or whatever else Pillow reads.
+    flag : int
+        1 for colours, 0 for grey, in one channel.
+    to_rgb : bool
+        Whether channels are red, green, blue; else blue, green, red.
+    """
+    try:
+        from PIL import Image, UnidentifiedImageError
+    except ImportError:
+        raise MXNetError("image: needs Pillow to read images: pip install pillow") from None
+    raw = buf.asnumpy().tobytes() if isinstance(buf, nd.NDArray) else bytes(buf)
+    try:
+        with Image.open(io.BytesIO(raw)) as image:
+            pixels = np.array(image.convert("RGB" if flag else "L"))
+    except (UnidentifiedImageError, OSError) as error:
+        raise FormatError(f"imdecode: the {len(raw)} bytes are no image that can be read: {error}") from None
+    if not flag:
+        pixels = pixels[:, :, None]
+    elif not to_rgb:
+        pixels = pixels[:, :, ::-1]
+    return nd.array(pixels, dtype=np.uint8)
+
+
+def imresize(src, w, h, interp=1) -> nd.NDArray:
+    """An image of height ``h`` and width ``w``.
+
+    Parameters
+    ----------
+    interp : int
+        0 takes the nearest pixel, 1 is linear, 2 cubic, 3 averages areas, and 9 is 3 to shrink, 2 to enlarge
+        and 1 otherwise.
+    """
+    _check_image("imresize", src)
+    if w < 1 or h < 1:
+        raise ParamError(f"imresize: w and h must be 1 or more, got {w} and {h}")
+    height, width = src.shape[:2]
+    if interp == _BY_SIZE:
+        larger, smaller = h > height and w > width, h < height and w < width
+        interp = _CUBIC if larger else _AREA if smaller else _LINEAR
+    if interp not in (_NEAREST, _LINEAR, _CUBIC, _AREA):
+        raise ParamError(f"imresize: interp must be 0, 1, 2, 3 or 9, got {interp}")
+    pixels = src.asnumpy()
+    if interp == _LINEAR and pixels.dtype == np.uint8:
+        return nd.array(_linear_bytes(pixels, w, h), dtype=np.uint8)
+    shrinks = h <= height and w <= width
+    rows, columns = _weights(height, h, interp, shrinks), _weights(width, w, interp, shrinks)
+    resized = np.einsum("yh,hwc->ywc", rows, pixels.astype(np.float64))
+    resized = np.einsum("xw,ywc->yxc", columns, resized)
+    if pixels.dtype.kind in "iu":
+        bounds = np.iinfo(pixels.dtype)
+        resized = np.clip(np.floor(resized + 0.5), bounds.min, bounds.max)
+    return nd.array(resized, dtype=pixels.dtype)
+
+
+def _linear_bytes(pixels, w: int, h: int) -> np.ndarray:
+    """Linear interpolation in OpenCV's fixed point, to the last bit: scripts compare what follows from it."""
+
+    def ends(old, new):
+        first, share = _neighbours(np.arange(new), old, new, _LINEAR)
+        shares = (np.rint(share[k] * np.float32(2048)).astype(np.int64) for k in (0, 1))
+        return [(np.clip(first + k, 0, old - 1), weight) for k, weight in enumerate(shares)]
+
+    height, width = pixels.shape[:2]
+    wide = sum(pixels[:, place] * weight[:, None] for place, weight in ends(width, w))
+    parts = ((wide[place] >> 4) * weight[:, None, None] >> 16 for place, weight in ends(height, h))
+    return np.clip((sum(parts) + 2) >> 2, 0, 255)
+
+
+def _weights(old: int, new: int, interp: int, shrinks: bool) -> np.ndarray:
+    """What each of ``new`` pixels takes from each of ``old`` ones, along one axis; as OpenCV does it."""
+    table, scale = np.zeros((new, old)), old / new
+    each = np.arange(new)
+    if interp == _NEAREST:
+        table[each, np.minimum((each * (1 / (new / old))).astype(int), old - 1)] = 1
+    elif interp == _AREA and shrinks:
+        starts, ends = each[:, None] * scale, (each[:, None] + 1) * scale
+        pixels = np.arange(old)
+        table = np.clip(np.minimum(ends, pixels + 1) - np.maximum(starts, pixels), 0, None) / scale
+    else:
+        first, share = _neighbours(each, old, new, interp)
+        for offset, weight in share.items():
+            np.add.at(table, (each, np.clip(first + offset, 0, old - 1)), weight)
+    return table
+
+
+def _neighbours(each, old, new, interp):
+    """For each new pixel an old one, and what is taken of that and of those at other offsets from it."""
+    if interp == _AREA:  # to enlarge: a pixel is constant, but for where a new one covers the next one, too
+        first = np.floor(each * old / new).astype(int)
+        beyond = (each + 1) - (first + 1) * (new / old)
+        beyond = np.where(beyond <= 0, 0, beyond - np.floor(beyond))
+        return first, {0: 1 - beyond, 1: beyond}
+    centre = ((each + 0.5) * (1 / (new / old)) - 0.5).astype(np.float32)  # rounded as OpenCV does
+    first = np.floor(centre).astype(int)
+    beyond = centre - first.astype(np.float32)
+    if interp == _LINEAR:
+        return first, {0: 1 - beyond, 1: beyond}
+    return first, {offset: _cubic(np.abs(beyond - offset)) for offset in (-1, 0, 1, 2)}
+
+
+def _cubic(distance):
+    a = _SHARPNESS
+    near = ((a + 2) * distance - (a + 3)) * distance**2 + 1
+    far = ((a * distance - 5 * a) * distance + 8 * a) * distance - 4 * a
+    return np.where(distance <= 1, near, far)
+
+
+def scale_down(src_size, size) -> tuple[int, int]:
+    """``size`` as (width, height), made smaller in proportion until it fits into ``src_size``."""
+    width, height = size
+    most_wide, most_high = src_size
+    if most_high < height:
+        width, height = width * most_high / height, most_high
+    if most_wide < width:
+        width, height = most_wide, height * most_wide / width
+    return int(width), int(height)
+
+
+def resize_short(src, size, interp=2) -> nd.NDArray:
+    """The image with its shorter side of ``size``, the longer one in proportion."""
+    _check_image("resize_short", src)
+    height, width = src.shape[:2]
+    if height > width:
+        return imresize(src, size, size * height // width, interp)
+    return imresize(src, size * width // height, size, interp)
+
+
+def fixed_crop(src, x0, y0, w, h, size=None, interp=2) -> nd.NDArray:
+    """The part of an image at ``x0``, ``y0``, resized to ``size`` as (width, height) where that is given."""
+    _check_image("fixed_crop", src)
+    part = src[y0 : y0 + h, x0 : x0 + w]
+    return part if size is None or (w, h) == tuple(size) else imresize(part, *size, interp=interp)
+
+
+def center_crop(src, size, interp=2):
+    """The middle of an image as large as ``size``, as (width, height), and where it was.
+
+    Where the image is too small for it, a smaller part of the same proportions is resized.
+    """
+    _check_image("center_crop", src)
+    height, width = src.shape[:2]
+    w, h = scale_down((width, height), size)
+    x0, y0 = (width - w) // 2, (height - h) // 2
+    return fixed_crop(src, x0, y0, w, h, size, interp), (x0, y0, w, h)
+
+
+def color_normalize(src, mean, std=None) -> nd.NDArray:
+    """``(src - mean) / std``, written into ``src``."""
+    if mean is not None:
+        src -= mean
+    if std is not None:
+        src /= std
+    return src
+
+
+def _check_image(function: str, src) -> None:
+    if not isinstance(src, nd.NDArray) or len(src.shape) != 3 or not all(src.shape):
+        what = f"shape {src.shape}" if isinstance(src, nd.NDArray) else type(src).__name__
+        raise ShapeError(f"{function}: src must be an NDArray of height, width and channels, got {what}")

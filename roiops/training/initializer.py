@@ -1,0 +1,349 @@
+"""How parameters get their first values."""
+
+import json
+import logging
+import math
+import re
+
+import numpy as np
+
+from ..errors import FormatError, ParamError, ShapeError, nearest
+from ..ndarray import load as _load_arrays
+from ..random import generator
+from .factory import Factory
+
+__all__ = [
+    "Bilinear",
+    "Constant",
+    "InitDesc",
+    "Initializer",
+    "Load",
+    "MSRAPrelu",
+    "Mixed",
+    "Normal",
+    "One",
+    "Orthogonal",
+    "Uniform",
+    "Xavier",
+    "Zero",
+    "alias",
+    "create",
+    "register",
+]
+
+#: What a parameter holds that is no weight, by the end of its name.
+_BY_NAME = {
+    "bias": 0,
+    "gamma": 1,
+    "beta": 0,
+    "moving_mean": 0,
+    "running_mean": 0,
+    "moving_var": 1,
+    "running_var": 1,
+    "moving_inv_var": 0,
+    "moving_avg": 0,
+    "min": 0,
+    "max": 1,
+}
+
+
+class InitDesc(str):
+    """A parameter's name together with its attributes.
+
+    Parameters
+    ----------
+    name : str
+        The name.
+    attrs : dict of str, optional
+        The variable's attributes; ``__init__`` among them overrides the initializer.
+    global_init : Initializer, optional
+        The initializer of the whole network.
+    """
+
+    def __new__(cls, name, attrs=None, global_init=None):
+        desc = super().__new__(cls, name)
+        desc.attrs = attrs or {}
+        desc.global_init = global_init
+        return desc
+
+
+class Initializer:
+    """Calling it with a name and an array fills the array.
+
+    A weight is filled by :meth:`_init_weight`, which subclasses override; biases, gammas, betas and the
+    states of BatchNorm get zeros or ones by their names; an ``__init__`` attribute of the variable wins.
+    Keyword arguments of the constructor are kept for :meth:`dumps`.
+    """
+
+    def __init__(self, **kwargs):
+        self._kwargs = kwargs
+        self._verbose, self._print_func = False, None
+
+    def set_verbosity(self, verbose=False, print_func=None):
+        """Log what each array was filled with, as ``print_func(array)`` tells it."""
+        self._verbose = verbose
+        self._print_func = print_func or (lambda x: f"{np.sqrt(np.mean(np.square(x.asnumpy()))):.6g}")
+        return self
+
+    def dumps(self) -> str:
+        """The initializer as JSON, which :func:`create` reads."""
+        return json.dumps([type(self).__name__.lower(), self._kwargs])
+
+    def __call__(self, desc, arr) -> None:
+        attrs = getattr(desc, "attrs", {})
+        how = attrs.get("__init__")
+        if how:
+            create(how)._init_weight(desc, arr)
+        elif desc.endswith("weight"):
+            how = "weight"
+            self._init_weight(desc, arr)
+        else:
+            how = next((end for end in _BY_NAME if desc.endswith(end)), "default")
+            if how == "default":
+                self._init_default(desc, arr)
+            else:
+                getattr(self, f"_init_{how}", _fill(_BY_NAME[how]))(desc, arr)
+        if self._verbose:
+            logging.info("Initialized %s as %s: %s", desc, how, self._print_func(arr))
+
+    def _init_weight(self, name, arr) -> None:
+        raise NotImplementedError(f"{type(self).__name__} must override _init_weight")
+
+    def _init_default(self, name, arr) -> None:
+        raise ParamError(
+            f"{type(self).__name__}: cannot tell what {name} is; names end in weight, {', '.join(_BY_NAME)}, "
+            "or the variable says: Variable(name, init=...)"
+        )
+
+    def __eq__(self, other):
+        if not isinstance(other, Initializer):
+            return NotImplemented
+        return type(self) is type(other) and self._kwargs == other._kwargs
+
+    __hash__ = object.__hash__
+
+
+def _fill(value):
+    def fill(name, arr):
+        arr[:] = value
+
+    return fill
+
+
+_factory = Factory(Initializer, "initializer")
+register, alias, create = _factory.register, _factory.alias, _factory.create
+
+
+@alias("zeros")
+@register
+class Zero(Initializer):
+    """Zeros."""
+
+    def __init__(self):
+        super().__init__()
+
+    def _init_weight(self, name, arr):
+        arr[:] = 0
+
+
+@alias("ones")
+@register
+class One(Initializer):
+    """Ones."""
+
+    def __init__(self):
+        super().__init__()
+
+    def _init_weight(self, name, arr):
+        arr[:] = 1
+
+
+@register
+class Constant(Initializer):
+    """One value, or an array of values."""
+
+    def __init__(self, value):
+        super().__init__(value=value)
+        self.value = value
+
+    def _init_weight(self, name, arr):
+        arr[:] = self.value
+
+    def dumps(self):
+        value = self.value
+        if not np.isscalar(value):
+            value = np.asarray(value).tolist()
+        return json.dumps(["constant", {"value": value}])
+
+
+def _uniform(shape, scale):
+    return (generator().random(shape, np.float32) * 2 - 1) * np.float32(scale)
+
+
+def _normal(shape, sigma):
+    return generator().standard_normal(shape, np.float32) * np.float32(sigma)
+
+
+@register
+class Uniform(Initializer):
+    """Evenly distributed between ``-scale`` and ``scale``."""
+
+    def __init__(self, scale=0.07):
+        super().__init__(scale=scale)
+        self.scale = scale
+
+    def _init_weight(self, name, arr):
+        arr[:] = _uniform(arr.shape, self.scale)
+
+
+@register
+class Normal(Initializer):
+    """Normally distributed with standard deviation ``sigma``."""
+
+    def __init__(self, sigma=0.01):
+        super().__init__(sigma=sigma)
+        self.sigma = sigma
+
+    def _init_weight(self, name, arr):
+        arr[:] = _normal(arr.shape, self.sigma)
+
+
+@register
+class Orthogonal(Initializer):
+    """Rows (or columns, whichever are fewer) that are orthogonal and have length ``scale``."""
+
+    def __init__(self, scale=1.414, rand_type="uniform"):
+        if rand_type not in ("uniform", "normal"):
+            raise ParamError(f"Orthogonal: rand_type must be 'uniform' or 'normal', got {rand_type!r}")
+        super().__init__(scale=scale, rand_type=rand_type)
+        self.scale, self.rand_type = scale, rand_type
+
+    def _init_weight(self, name, arr):
+        shape = (arr.shape[0], math.prod(arr.shape[1:]))
+        draw = _uniform(shape, 1.0) if self.rand_type == "uniform" else _normal(shape, 1.0)
+        left, _, right = np.linalg.svd(draw, full_matrices=False)
+        arr[:] = self.scale * (left if left.shape == shape else right).reshape(arr.shape)
+
+
+@register
+class Xavier(Initializer):
+    """Random with a spread that keeps the size of activations, ``sqrt(magnitude / fan)``.
+
+    Parameters
+    ----------
+    rnd_type : str
+        ``"uniform"`` or ``"gaussian"``.
+    factor_type : str
+        The fan: ``"in"``, ``"out"`` or their ``"avg"``.
+    magnitude : float
+        3 for uniform numbers of variance 1 / fan; 2 for gaussian numbers before ReLU.
+    """
+
+    def __init__(self, rnd_type="uniform", factor_type="avg", magnitude=3):
+        if rnd_type not in ("uniform", "gaussian"):
+            raise ParamError(f"Xavier: rnd_type must be 'uniform' or 'gaussian', got {rnd_type!r}")
+        if factor_type not in ("avg", "in", "out"):
+            raise ParamError(f"Xavier: factor_type must be 'avg', 'in' or 'out', got {factor_type!r}")
+        super().__init__(rnd_type=rnd_type, factor_type=factor_type, magnitude=magnitude)
+        self.rnd_type, self.factor_type, self.magnitude = rnd_type, factor_type, float(magnitude)
+
+    def _init_weight(self, name, arr):
+        shape = arr.shape
+        if len(shape) < 2:
+            raise ShapeError(f"Xavier: {name} must have at least 2 dimensions, got shape {tuple(shape)}")
+        window = math.prod(shape[2:])
+        fan_in, fan_out = shape[1] * window, shape[0] * window
+        fan = {"avg": (fan_in + fan_out) / 2, "in": fan_in, "out": fan_out}[self.factor_type]
+        scale = math.sqrt(self.magnitude / fan)
+        arr[:] = _uniform(shape, scale) if self.rnd_type == "uniform" else _normal(shape, scale)
+
+
+@register
+class MSRAPrelu(Xavier):
+    """Gaussian, for layers followed by ReLU or PReLU with this initial ``slope``."""
+
+    def __init__(self, factor_type="avg", slope=0.25):
+        super().__init__("gaussian", factor_type, 2 / (1 + slope**2))
+        self._kwargs = {"factor_type": factor_type, "slope": slope}
+
+
+@register
+class Bilinear(Initializer):
+    """The kernel of a Deconvolution that enlarges bilinearly."""
+
+    def __init__(self):
+        super().__init__()
+
+    def _init_weight(self, name, arr):
+        if len(arr.shape) != 4:
+            raise ShapeError(f"Bilinear: {name} must have 4 dimensions, got shape {tuple(arr.shape)}")
+        half = math.ceil(arr.shape[3] / 2)
+        centre = (2 * half - 1 - half % 2) / (2 * half)
+        tents = [1 - np.abs(np.arange(n) / half - centre) for n in arr.shape[2:]]
+        arr[:] = np.broadcast_to(np.outer(*tents).astype(np.float32), arr.shape)
+
+
+class Load:
+    """Take arrays from a ``.params`` file or a dict, and the others from ``default_init``.
+
+    Parameters
+    ----------
+    param : str or dict of NDArray
+        The file or the arrays; the prefixes ``arg:`` and ``aux:`` are dropped.
+    default_init : Initializer, optional
+        For names that are not there; without it they are an error.
+    verbose : bool
+        Whether to log where each array came from.
+    """
+
+    def __init__(self, param, default_init=None, verbose=False):
+        if isinstance(param, str):
+            param = _load_arrays(param)
+        if not isinstance(param, dict):
+            raise FormatError(f"Load: needs arrays with names, got {type(param).__name__}")
+        self.param = {re.sub("^(arg|aux):", "", name): array for name, array in param.items()}
+        self.default_init, self.verbose = default_init, verbose
+
+    def __call__(self, name, arr):
+        if name in self.param:
+            have = tuple(self.param[name].shape)
+            if have != tuple(arr.shape):
+                raise ShapeError(
+                    f"Load: {name} must have shape {tuple(arr.shape)}, the loaded one has {have}"
+                )
+            arr[:] = self.param[name]
+        elif self.default_init is None:
+            raise ParamError(
+                f"Load: {name} was not loaded and default_init is not given{nearest(name, self.param)}"
+            )
+        else:
+            self.default_init(name, arr)
+        if self.verbose:
+            logging.info("Initialized %s by %s", name, "loading" if name in self.param else "default")
+
+
+class Mixed:
+    """The initializer of the first regular expression that matches the start of the name.
+
+    Parameters
+    ----------
+    patterns : list of str
+        Regular expressions; ``".*"`` last catches the rest.
+    initializers : list of Initializer
+        One for each pattern.
+    """
+
+    def __init__(self, patterns, initializers):
+        if len(patterns) != len(initializers):
+            raise ParamError(f"Mixed: {len(patterns)} patterns for {len(initializers)} initializers")
+        self.map = [
+            (re.compile(pattern), create(each) if isinstance(each, str) else each)
+            for pattern, each in zip(patterns, initializers, strict=True)
+        ]
+
+    def __call__(self, name, arr):
+        for pattern, initializer in self.map:
+            if pattern.match(name):
+                initializer(name, arr)
+                return
+        raise ParamError(f"Mixed: no pattern matches {name}; add '.*' with a default initializer at the end")

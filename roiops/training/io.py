@@ -1,0 +1,468 @@
+"""Batches of data: what they are called, and iterators that make them."""
+
+import contextlib
+import queue
+import threading
+from collections import namedtuple
+
+import numpy as np
+
+from ..errors import DataError, ParamError, ShapeError
+from ..ndarray import NDArray, array
+from ..random import generator
+
+__all__ = ["CSVIter", "DataBatch", "DataDesc", "DataIter", "NDArrayIter", "PrefetchingIter", "ResizeIter"]
+
+
+class DataDesc(namedtuple("DataDesc", ["name", "shape"])):
+    """Name and shape of an input, with its dtype and layout as attributes.
+
+    Parameters
+    ----------
+    name : str
+        The name of the variable it feeds.
+    shape : tuple of int
+        The shape of a batch.
+    dtype : dtype
+        The type of its numbers.
+    layout : str
+        One letter a dimension; ``N`` is the batch.
+    """
+
+    def __new__(cls, name, shape, dtype=np.float32, layout="NCHW"):
+        self = super().__new__(cls, name, tuple(shape))
+        self.dtype, self.layout = dtype, layout
+        return self
+
+    def __repr__(self):
+        return f"DataDesc[{self.name},{self.shape},{self.dtype},{self.layout}]"
+
+    @staticmethod
+    def get_batch_axis(layout) -> int:
+        """Which dimension is the batch."""
+        return 0 if layout is None else layout.find("N")
+
+    @staticmethod
+    def get_list(shapes, types=None) -> list:
+        """Descriptions from pairs (name, shape) and pairs (name, dtype)."""
+        types = dict(types or ())
+        return [DataDesc(name, shape, types.get(name, np.float32)) for name, shape in shapes]
+
+
+class DataBatch:
+    """One batch: lists of arrays.
+
+    Parameters
+    ----------
+    data, label : list of NDArray
+        The inputs and the labels.
+    pad : int, optional
+        How many samples at the end only fill up the batch.
+    index : numpy.ndarray, optional
+        Which samples these are.
+    bucket_key : optional
+        Which network of a BucketingModule takes it.
+    provide_data, provide_label : list of DataDesc, optional
+        Descriptions, where they differ from the iterator's.
+    """
+
+    def __init__(
+        self, data, label=None, pad=None, index=None, bucket_key=None, provide_data=None, provide_label=None
+    ):
+        for name, arrays in (("data", data), ("label", label)):
+            if arrays is not None and not isinstance(arrays, list | tuple):
+                raise DataError(f"DataBatch: {name} must be a list of arrays, got {type(arrays).__name__}")
+        self.data, self.label = data, label
+        self.pad, self.index = pad, index
+        self.bucket_key = bucket_key
+        self.provide_data, self.provide_label = provide_data, provide_label
+
+    def __str__(self):
+        labels = [x.shape for x in self.label] if self.label else None
+        return f"{type(self).__name__}: data shapes: {[x.shape for x in self.data]} label shapes: {labels}"
+
+
+class DataIter:
+    """An iterator of batches that can be started anew.
+
+    A subclass overrides :meth:`next`, or the methods from :meth:`iter_next` on; and has the attributes or
+    properties ``provide_data`` and ``provide_label``, lists of :class:`DataDesc`.
+    """
+
+    def __init__(self, batch_size=0):
+        self.batch_size = batch_size
+
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        return self.next()
+
+    def reset(self) -> None:
+        """Start from the first batch."""
+
+    def next(self) -> DataBatch:
+        """The next batch; StopIteration after the last."""
+        if not self.iter_next():
+            raise StopIteration
+        return DataBatch(self.getdata(), self.getlabel(), self.getpad(), self.getindex())
+
+    def iter_next(self) -> bool:
+        """Move on to the next batch, if there is one."""
+        return False
+
+    def getdata(self):
+        """The inputs of the current batch."""
+
+    def getlabel(self):
+        """The labels of the current batch."""
+
+    def getindex(self):
+        """Which samples are in the current batch, where that is known."""
+
+    def getpad(self):
+        """How many samples of the current batch only fill it up."""
+        return 0
+
+
+def _named_arrays(data, default_name: str) -> list:
+    """``data`` as pairs (name, NumPy array): an array, a list of arrays, or a dict of them."""
+    if data is None:
+        return []
+    if isinstance(data, np.ndarray | NDArray):
+        data = [data]
+    if isinstance(data, list | tuple):
+        many = len(data) > 1
+        data = {f"_{i}_{default_name}" if many else default_name: each for i, each in enumerate(data)}
+    if not isinstance(data, dict):
+        raise DataError(
+            f"NDArrayIter: {default_name} must be an array, a list or a dict, got {type(data).__name__}"
+        )
+    # As everywhere in MXNet, NumPy arrays become float32 unless they are NDArrays already.
+    return [(name, array(each).asnumpy()) for name, each in data.items()]
+
+
+class NDArrayIter(DataIter):
+    """Batches of arrays that are in memory.
+
+    Parameters
+    ----------
+    data, label : array, list of arrays, or dict of arrays
+        Inputs and labels; their first dimension (or that of ``N`` in ``layout``) counts the samples.
+    batch_size : int
+        Samples in a batch.
+    shuffle : bool
+        Whether each epoch has another order, drawn from :mod:`roiops.random`.
+    last_batch_handle : str
+        What becomes of samples that do not fill a batch: ``"pad"`` fills up with the first ones,
+        ``"discard"`` drops them, ``"roll_over"`` starts the next epoch with them.
+    data_name, label_name : str
+        Names where the arrays have none.
+    layout : str
+        Which dimension is the batch.
+    """
+
+    def __init__(
+        self,
+        data,
+        label=None,
+        batch_size=1,
+        shuffle=False,
+        last_batch_handle="pad",
+        data_name="data",
+        label_name="softmax_label",
+        layout="NCHW",
+    ):
+        super().__init__(batch_size)
+        self.data, self.label = _named_arrays(data, data_name), _named_arrays(label, label_name)
+        self.layout, self._axis = layout, layout.find("N")
+        if not self.data:
+            raise DataError("NDArrayIter: data must hold at least one array")
+        counts = {name: each.shape[self._axis] for name, each in (*self.data, *self.label)}
+        self.num_data = next(iter(counts.values()))
+        if len(set(counts.values())) > 1:
+            raise ShapeError(f"NDArrayIter: the arrays must have equally many samples, got {counts}")
+        if last_batch_handle not in ("pad", "discard", "roll_over"):
+            raise ParamError(
+                f"NDArrayIter: last_batch_handle must be pad, discard or roll_over, got {last_batch_handle!r}"
+            )
+        if batch_size < 1 or (last_batch_handle != "pad" and batch_size > self.num_data):
+            raise ParamError(f"NDArrayIter: batch_size must be 1 to {self.num_data}, got {batch_size}")
+        self.shuffle, self.last_batch_handle = shuffle, last_batch_handle
+        self.idx = np.arange(self.num_data)
+        self._left_over = self.idx[:0]
+        self.hard_reset()
+
+    @property
+    def provide_data(self):
+        """Descriptions of the data arrays of a batch."""
+        return [self._describe(*pair) for pair in self.data]
+
+    @property
+    def provide_label(self):
+        """Descriptions of the label arrays of a batch."""
+        return [self._describe(*pair) for pair in self.label]
+
+    def _describe(self, name, each):
+        shape = list(each.shape)
+        shape[self._axis] = self.batch_size
+        return DataDesc(name, tuple(shape), each.dtype.type, self.layout)
+
+    def hard_reset(self):
+        """Start anew, and forget what would have rolled over."""
+        self._left_over = self._left_over[:0]
+        self._start()
+
+    def reset(self):
+        self._start()
+
+    def _start(self):
+        if self.shuffle:
+            generator().shuffle(self.idx)
+        self._queue = np.concatenate([self._left_over, self.idx])
+        self._rolled = len(self._left_over)
+        self._left_over = self._left_over[:0]
+        self.cursor = -self.batch_size
+
+    def iter_next(self):
+        self.cursor += self.batch_size
+        rest = len(self._queue) - self.cursor
+        if 0 < rest < self.batch_size and self.last_batch_handle != "pad":
+            if self.last_batch_handle == "roll_over":
+                self._left_over = self._queue[self.cursor :]
+            return False
+        return rest > 0
+
+    def getindex(self):
+        """Which samples are in the current batch."""
+        chosen = self._queue[self.cursor : self.cursor + self.batch_size]
+        return np.concatenate([chosen, np.resize(self.idx, self._short())])
+
+    def _short(self) -> int:
+        return max(0, self.cursor + self.batch_size - len(self._queue))
+
+    def getdata(self):
+        return self._gather(self.data)
+
+    def getlabel(self):
+        return self._gather(self.label)
+
+    def _gather(self, named):
+        index = self.getindex()
+        return [array(each.take(index, self._axis), dtype=each.dtype) for _, each in named]
+
+    def getpad(self):
+        if self.cursor == 0 and self._rolled:  # MXNet counts the samples that rolled over as padding
+            return self._rolled
+        return self._short()
+
+
+class ResizeIter(DataIter):
+    """Another iterator with ``size`` batches an epoch, started anew in between where it is shorter.
+
+    Parameters
+    ----------
+    data_iter : DataIter
+        The iterator.
+    size : int
+        Batches in an epoch.
+    reset_internal : bool
+        Whether a reset starts the other iterator anew, too.
+    """
+
+    def __init__(self, data_iter, size, reset_internal=True):
+        super().__init__(data_iter.batch_size)
+        self.data_iter, self.size, self.reset_internal = data_iter, size, reset_internal
+        self.provide_data, self.provide_label = data_iter.provide_data, data_iter.provide_label
+        if hasattr(data_iter, "default_bucket_key"):
+            self.default_bucket_key = data_iter.default_bucket_key
+        self.cur = 0
+
+    def reset(self):
+        self.cur = 0
+        if self.reset_internal:
+            self.data_iter.reset()
+
+    def next(self):
+        if self.cur == self.size:
+            raise StopIteration
+        self.cur += 1
+        try:
+            return self.data_iter.next()
+        except StopIteration:
+            self.data_iter.reset()
+            return self.data_iter.next()
+
+
+class PrefetchingIter(DataIter):
+    """Make the batches of one or several iterators in a thread, ahead of their use.
+
+    An exception in the thread is raised by :meth:`next`.
+
+    Parameters
+    ----------
+    iters : DataIter or list of DataIter
+        Where batches come from; those of several are joined.
+    rename_data, rename_label : list of dict, optional
+        Other names for the inputs, one dict an iterator.
+    depth : int
+        How many batches may lie ready.
+    """
+
+    def __init__(self, iters, rename_data=None, rename_label=None, depth=2):
+        self.iters = list(iters) if isinstance(iters, list | tuple) else [iters]
+        if not self.iters:
+            raise ParamError("PrefetchingIter: needs at least one iterator")
+        self.rename_data, self.rename_label = rename_data, rename_label
+        super().__init__(self.iters[0].batch_size)
+        self._depth = depth
+        self._worker = None
+        self._launch()
+
+    @property
+    def provide_data(self):
+        """Descriptions of the data arrays of a batch."""
+        return self._described("provide_data", self.rename_data)
+
+    @property
+    def provide_label(self):
+        """Descriptions of the label arrays of a batch."""
+        return self._described("provide_label", self.rename_label)
+
+    def _described(self, attribute, renames):
+        result = []
+        for i, each in enumerate(self.iters):
+            for desc in getattr(each, attribute):
+                desc = desc if isinstance(desc, DataDesc) else DataDesc(*desc)
+                name = renames[i].get(desc.name, desc.name) if renames else desc.name
+                result.append(DataDesc(name, desc.shape, desc.dtype, desc.layout))
+        return result
+
+    def _launch(self):
+        self._ready = queue.Queue(self._depth)
+        self._stop = threading.Event()
+        self._over = False
+        arguments = (self.iters, self._ready, self._stop)
+        self._worker = threading.Thread(target=_produce, args=arguments, daemon=True)
+        self._worker.start()
+
+    def close(self):
+        """Stop the thread."""
+        self._stop.set()
+        while self._worker is not None and self._worker.is_alive():
+            with contextlib.suppress(queue.Empty):  # make room, so that the thread sees the signal
+                self._ready.get(timeout=0.05)
+        self._worker = None
+
+    def __del__(self):
+        if getattr(self, "_worker", None) is not None:
+            self._stop.set()
+
+    def reset(self):
+        self.close()
+        for each in self.iters:
+            each.reset()
+        self._launch()
+
+    def next(self):
+        if self._over or self._worker is None:
+            raise StopIteration
+        batches = self._ready.get()
+        if isinstance(batches, BaseException):
+            self._over = True
+            raise batches
+        if all(batch is None for batch in batches):
+            self._over = True
+            raise StopIteration
+        if any(batch is None or batch.pad != batches[0].pad for batch in batches):
+            self._over = True
+            raise DataError("PrefetchingIter: the iterators have unequally many samples")
+        first = batches[0]
+        data = [each for batch in batches for each in batch.data]
+        label = [each for batch in batches for each in batch.label or ()]
+        single = len(batches) == 1
+        return DataBatch(
+            data,
+            label,
+            first.pad,
+            first.index,
+            bucket_key=first.bucket_key,
+            provide_data=first.provide_data if single and not self.rename_data else None,
+            provide_label=first.provide_label if single and not self.rename_label else None,
+        )
+
+
+def _produce(iters, ready, stop) -> None:
+    """The thread of PrefetchingIter; it holds no reference to it, so that forgetting it ends both."""
+
+    over = False
+    while not over and not stop.is_set():
+        try:
+            item = [next(each, None) for each in iters]
+            over = any(batch is None for batch in item)
+        except Exception as error:
+            item, over = error, True
+        while not stop.is_set():
+            try:
+                ready.put(item, timeout=0.1)
+                break
+            except queue.Full:
+                continue
+
+
+class CSVIter(NDArrayIter):
+    """Batches from comma-separated files, one sample a line.
+
+    Parameters
+    ----------
+    data_csv : str
+        The file of the inputs.
+    data_shape : tuple of int
+        The shape of one sample.
+    label_csv : str, optional
+        The file of the labels; zeros unless given.
+    label_shape : tuple of int
+        The shape of one label.
+    batch_size : int
+        Samples in a batch.
+    round_batch : bool
+        Whether the last batch is filled up with the first samples; it is left out otherwise.
+    dtype : str
+        The dtype of inputs and labels.
+    """
+
+    def __init__(
+        self,
+        data_csv,
+        data_shape,
+        label_csv=None,
+        label_shape=(1,),
+        batch_size=1,
+        round_batch=True,
+        data_name="data",
+        label_name="label",
+        dtype="float32",
+    ):
+        data = _read_csv(data_csv, data_shape, dtype)
+        if label_csv is None:
+            label = np.zeros((len(data), 1), dtype)
+        else:
+            label = _read_csv(label_csv, label_shape, dtype)
+        if label.shape[1:] == (1,):
+            label = label.reshape(-1)
+        handle = "pad" if round_batch else "discard"
+        super().__init__(
+            data, label, batch_size, last_batch_handle=handle, data_name=data_name, label_name=label_name
+        )
+
+
+def _read_csv(path, shape, dtype):
+    try:
+        values = np.loadtxt(path, delimiter=",", dtype=dtype, ndmin=2)
+    except ValueError as error:
+        raise DataError(f"{path}: {error}") from None
+    if values.shape[1] != np.prod(shape):
+        raise ShapeError(
+            f"{path}: a line must hold {np.prod(shape)} numbers for shape {shape}, got {values.shape[1]}"
+        )
+    return values.reshape(-1, *shape)

@@ -1,0 +1,325 @@
+"""What all modules do alike: fit, score and predict, from forward, backward and update."""
+
+import logging
+import time
+
+import numpy as np
+
+from ... import ndarray
+from ...errors import DataError, GraphError
+from .. import checkpoint
+from .. import metric as metrics
+from ..initializer import Uniform
+from ..io import DataBatch, DataIter
+
+__all__ = ["BaseModule"]
+
+
+def as_list(value) -> list:
+    """``value`` as a list: none, itself, or its elements."""
+    if value is None:
+        return []
+    return list(value) if isinstance(value, list | tuple) else [value]
+
+
+class BaseModule:
+    """A network with its parameters, its optimizer and the memory it runs in.
+
+    Attributes
+    ----------
+    binded, params_initialized, optimizer_initialized : bool
+        Which of ``bind``, ``init_params`` and ``init_optimizer`` have been called.
+    for_training, inputs_need_grad : bool
+        What it was bound for.
+    """
+
+    def __init__(self, logger=logging):
+        self.logger = logger
+        self.binded = self.for_training = self.inputs_need_grad = False
+        self.params_initialized = self.optimizer_initialized = False
+        self._symbol = None
+
+    @property
+    def symbol(self):
+        """The network."""
+        return self._symbol
+
+    def _require(self, what: str, *, params=True, optimizer=False) -> None:
+        """Raise unless what ``what`` builds on has been done."""
+        for done, call in (
+            (self.binded, "bind"),
+            (self.params_initialized or not params, "init_params"),
+            (self.optimizer_initialized or not optimizer, "init_optimizer"),
+        ):
+            if not done:
+                raise GraphError(f"{type(self).__name__}.{what}: call {call}() first")
+
+    # -- whole jobs -----------------------------------------------------------------------------------
+
+    def forward_backward(self, data_batch) -> None:
+        """One pass forward and back, for training."""
+        self.forward(data_batch, is_train=True)
+        self.backward()
+
+    def fit(
+        self,
+        train_data,
+        eval_data=None,
+        eval_metric="acc",
+        epoch_end_callback=None,
+        batch_end_callback=None,
+        kvstore="local",
+        optimizer="sgd",
+        optimizer_params=(("learning_rate", 0.01),),
+        eval_end_callback=None,
+        eval_batch_end_callback=None,
+        initializer=None,
+        arg_params=None,
+        aux_params=None,
+        allow_missing=False,
+        force_rebind=False,
+        force_init=False,
+        begin_epoch=0,
+        num_epoch=None,
+        validation_metric=None,
+        monitor=None,
+        sparse_row_id_fn=None,
+    ) -> None:
+        """Train from ``begin_epoch`` to ``num_epoch``.
+
+        Parameters
+        ----------
+        train_data, eval_data : DataIter
+            Batches to learn from, and to measure with after each epoch.
+        eval_metric, validation_metric : str, EvalMetric or callable
+            What is measured in training, and with ``eval_data`` (the same unless given).
+        epoch_end_callback, batch_end_callback, eval_end_callback, eval_batch_end_callback : callable or list
+            Called as their names say; see :mod:`roiops.callback`.
+        kvstore : str or None
+            Accepted for MXNet's sake: there is one device and nothing to keep in step.
+        optimizer, optimizer_params
+            See :meth:`init_optimizer`.
+        initializer, arg_params, aux_params, allow_missing, force_init
+            See :meth:`init_params`.
+        force_rebind : bool
+            Whether to bind anew where the module is bound already.
+        begin_epoch, num_epoch : int
+            The first epoch, and the one to stop before.
+        monitor : Monitor, optional
+            Looks at arrays inside the network.
+        sparse_row_id_fn
+            Accepted for MXNet's sake.
+        """
+        if num_epoch is None:
+            raise DataError("fit: num_epoch must be given")
+        self.bind(
+            train_data.provide_data, train_data.provide_label, for_training=True, force_rebind=force_rebind
+        )
+        if monitor is not None:
+            self.install_monitor(monitor)
+        if not self.params_initialized or force_init:
+            self.init_params(initializer or Uniform(0.01), arg_params, aux_params, allow_missing, force_init)
+        self.init_optimizer(kvstore, optimizer, optimizer_params)
+        eval_metric = metrics.create(eval_metric)
+        validation_metric = eval_metric if validation_metric is None else validation_metric
+        for epoch in range(begin_epoch, num_epoch):
+            start = time.perf_counter()
+            self._fit_epoch(train_data, eval_metric, epoch, as_list(batch_end_callback), monitor)
+            for name, value in eval_metric.get_global_name_value():
+                self.logger.info("Epoch[%d] Train-%s=%f", epoch, name, value)
+            self.logger.info("Epoch[%d] Time cost=%.3f", epoch, time.perf_counter() - start)
+            if epoch_end_callback is not None:
+                arg_params, aux_params = self.get_params()
+                for callback in as_list(epoch_end_callback):
+                    callback(epoch, self.symbol, arg_params, aux_params)
+            if eval_data is not None:
+                for name, value in self.score(
+                    eval_data,
+                    validation_metric,
+                    score_end_callback=eval_end_callback,
+                    batch_end_callback=eval_batch_end_callback,
+                    epoch=epoch,
+                ):
+                    self.logger.info("Epoch[%d] Validation-%s=%f", epoch, name, value)
+            train_data.reset()
+
+    def _fit_epoch(self, train_data, eval_metric, epoch, callbacks, monitor) -> None:
+        eval_metric.reset()
+        for nbatch, data_batch in enumerate(train_data):
+            if monitor is not None:
+                monitor.tic()
+            self.forward_backward(data_batch)
+            self.update()
+            self.update_metric(eval_metric, data_batch.label)
+            if monitor is not None:
+                monitor.toc_print()
+            for callback in callbacks:
+                callback(checkpoint.BatchEndParam(epoch, nbatch, eval_metric, locals()))
+
+    def score(
+        self,
+        eval_data,
+        eval_metric,
+        num_batch=None,
+        batch_end_callback=None,
+        score_end_callback=None,
+        reset=True,
+        epoch=0,
+        sparse_row_id_fn=None,
+    ) -> list:
+        """Measure on ``eval_data``; pairs (name, value).
+
+        Parameters
+        ----------
+        num_batch : int, optional
+            At most so many batches.
+        reset : bool
+            Whether to start ``eval_data`` anew first.
+        """
+        self._require("score")
+        eval_metric = metrics.create(eval_metric)
+        eval_metric.reset()
+        count = 0
+        for nbatch, data_batch in self._batches(eval_data, num_batch, reset):
+            self.forward(data_batch, is_train=False)
+            self.update_metric(eval_metric, data_batch.label)
+            for callback in as_list(batch_end_callback):
+                callback(checkpoint.BatchEndParam(epoch, nbatch, eval_metric, locals()))
+            count += 1
+        for callback in as_list(score_end_callback):
+            callback(checkpoint.BatchEndParam(epoch, count, eval_metric, locals()))
+        return eval_metric.get_name_value()
+
+    @staticmethod
+    def _batches(data, num_batch, reset):
+        if reset:
+            data.reset()
+        for nbatch, batch in enumerate(data):
+            if nbatch == num_batch:
+                return
+            yield nbatch, batch
+
+    def iter_predict(self, eval_data, num_batch=None, reset=True, sparse_row_id_fn=None):
+        """Yield ``(outputs, batch number, batch)``, outputs without their padding.
+
+        The outputs share the network's memory: the next batch overwrites them.
+        """
+        self._require("iter_predict")
+        for nbatch, batch in self._batches(eval_data, num_batch, reset):
+            self.forward(batch, is_train=False)
+            pad = batch.pad or 0
+            yield [out[: out.shape[0] - pad] for out in self.get_outputs()], nbatch, batch
+
+    def predict(
+        self,
+        eval_data,
+        num_batch=None,
+        merge_batches=True,
+        reset=True,
+        always_output_list=False,
+        sparse_row_id_fn=None,
+    ):
+        """The outputs for all of ``eval_data``.
+
+        Parameters
+        ----------
+        eval_data : DataIter, NDArray or numpy.ndarray
+            An array is one batch of the only input.
+        merge_batches : bool
+            Whether to join the batches; otherwise a list of lists of outputs comes back.
+        always_output_list : bool
+            Whether a single output comes in a list, too.
+        """
+        self._require("predict")
+        if isinstance(eval_data, ndarray.NDArray | np.ndarray):
+            self.forward(DataBatch([eval_data]), is_train=False)
+            return self.get_outputs()[0].copy()
+        if not isinstance(eval_data, DataIter):
+            raise DataError(
+                f"predict: eval_data must be a DataIter or an array, got {type(eval_data).__name__}"
+            )
+        every = [
+            [out.copy() for out in outputs]
+            for outputs, _, _ in self.iter_predict(eval_data, num_batch, reset)
+        ]
+        if not every or not merge_batches:
+            return every
+        if len({len(outputs) for outputs in every}) > 1:
+            raise DataError("predict: batches have unequally many outputs; use merge_batches=False")
+        merged = [ndarray.concatenate(list(parts)) for parts in zip(*every, strict=True)]
+        return merged[0] if len(merged) == 1 and not always_output_list else merged
+
+    # -- parameters -----------------------------------------------------------------------------------
+
+    def set_params(
+        self, arg_params, aux_params, allow_missing=False, force_init=True, allow_extra=False
+    ) -> None:
+        """Take parameters and auxiliary states from dicts of arrays.
+
+        Parameters
+        ----------
+        allow_missing : bool
+            Whether those that are not given stay as they are, instead of an error.
+        force_init : bool
+            Whether parameters that are there already are replaced.
+        allow_extra : bool
+            Whether names that the network does not have are passed over instead of an error.
+        """
+        self.init_params(None, arg_params, aux_params, allow_missing, force_init, allow_extra)
+
+    def save_params(self, fname: str) -> None:
+        """Write all parameters and auxiliary states to a file."""
+        ndarray.save(fname, checkpoint.with_prefixes(*self.get_params()))
+
+    def load_params(self, fname: str) -> None:
+        """Read what :meth:`save_params` wrote."""
+        self.set_params(*checkpoint.without_prefixes(ndarray.load(fname), fname))
+
+    def prepare(self, data_batch, sparse_row_id_fn=None) -> None:
+        """Get ready for a batch that comes next."""
+
+    # -- what a kind of module must have --------------------------------------------------------------
+
+    def bind(self, data_shapes, label_shapes=None, for_training=True, inputs_need_grad=False, **options):
+        """Make the executors for inputs of these shapes."""
+        raise NotImplementedError
+
+    def init_params(self, initializer=None, arg_params=None, aux_params=None, **options):
+        """Fill the parameters, from the arrays given or by the initializer."""
+        raise NotImplementedError
+
+    def init_optimizer(self, kvstore="local", optimizer="sgd", optimizer_params=(), force_init=False):
+        """Make what updates the parameters."""
+        raise NotImplementedError
+
+    def get_params(self):
+        """``(arg_params, aux_params)``: copies on the CPU, by name."""
+        raise NotImplementedError
+
+    def forward(self, data_batch, is_train=None):
+        """One pass over a batch."""
+        raise NotImplementedError
+
+    def backward(self, out_grads=None):
+        """The gradients of the last forward."""
+        raise NotImplementedError
+
+    def update(self):
+        """One step of the optimizer with the gradients of the last backward."""
+        raise NotImplementedError
+
+    def get_outputs(self, merge_multi_context=True):
+        """The outputs of the last forward."""
+        raise NotImplementedError
+
+    def get_input_grads(self, merge_multi_context=True):
+        """The gradients of the inputs, from the last backward."""
+        raise NotImplementedError
+
+    def update_metric(self, eval_metric, labels, pre_sliced=False):
+        """Let a metric look at the outputs of the last forward and these labels."""
+        raise NotImplementedError
+
+    def install_monitor(self, mon):
+        """Let a :class:`~roiops.monitor.Monitor` watch the executors."""
+        raise NotImplementedError

@@ -1,0 +1,201 @@
+"""BucketingModule: networks that share parameters, one for each kind of batch."""
+
+import logging
+
+from ...errors import GraphError
+from ..initializer import Uniform
+from .base_module import BaseModule
+from .module import Module
+
+__all__ = ["BucketingModule"]
+
+
+class BucketingModule(BaseModule):
+    """Chooses a network by each batch's ``bucket_key``.
+
+    Parameters
+    ----------
+    sym_gen : callable
+        From a key to ``(symbol, data_names, label_names)``.
+    default_bucket_key
+        The key whose network has all parameters; it is bound first.
+    logger, context, work_load_list, fixed_param_names, state_names, group2ctxs, compression_params
+        As for :class:`Module`.
+    """
+
+    def __init__(
+        self,
+        sym_gen,
+        default_bucket_key=None,
+        logger=logging,
+        context=None,
+        work_load_list=None,
+        fixed_param_names=None,
+        state_names=None,
+        group2ctxs=None,
+        compression_params=None,
+    ):
+        super().__init__(logger)
+        if default_bucket_key is None:
+            raise GraphError("BucketingModule: default_bucket_key must be given")
+        self._sym_gen, self._default_bucket_key = sym_gen, default_bucket_key
+        self._options = {
+            "logger": logger,
+            "context": context,
+            "fixed_param_names": fixed_param_names,
+            "state_names": state_names,
+            "group2ctxs": group2ctxs,
+            "compression_params": compression_params,
+        }
+        self._modules: dict = {}
+        self._current = self._make(default_bucket_key)
+        self._current_key = default_bucket_key
+
+    def _make(self, key) -> Module:
+        symbol, data_names, label_names = self._sym_gen(key)
+        return Module(symbol, data_names, label_names, **self._options)
+
+    @property
+    def symbol(self):
+        """The network of the current key."""
+        return self._current.symbol
+
+    @property
+    def data_names(self):
+        """Names of the inputs of the current key."""
+        return self._current.data_names
+
+    @property
+    def output_names(self):
+        """Names of the outputs of the current key."""
+        return self._current.output_names
+
+    @property
+    def data_shapes(self):
+        """Descriptions of the inputs of the current key."""
+        return self._current.data_shapes
+
+    @property
+    def label_shapes(self):
+        """Descriptions of the labels of the current key."""
+        return self._current.label_shapes
+
+    @property
+    def output_shapes(self):
+        """Pairs (name, shape) of the current key."""
+        return self._current.output_shapes
+
+    def bind(
+        self,
+        data_shapes,
+        label_shapes=None,
+        for_training=True,
+        inputs_need_grad=False,
+        force_rebind=False,
+        shared_module=None,
+        grad_req="write",
+    ) -> None:
+        """Bind the network of the default key; see :meth:`Module.bind`."""
+        if self.binded and not force_rebind:
+            self.logger.warning("Already bound, ignoring bind()")
+            return
+        if shared_module is not None:
+            raise GraphError("BucketingModule.bind: shared_module is not supported")
+        default = self._modules.get(self._default_bucket_key, self._current)
+        default.bind(
+            data_shapes, label_shapes, for_training, inputs_need_grad, force_rebind, grad_req=grad_req
+        )
+        self._modules = {self._default_bucket_key: default}
+        self._current, self._current_key = default, self._default_bucket_key
+        self._grad_req = grad_req
+        self.for_training, self.inputs_need_grad = for_training, inputs_need_grad
+        self.binded = True
+
+    def switch_bucket(self, bucket_key, data_shapes, label_shapes=None) -> None:
+        """Make the network of a key the current one, bound to these shapes."""
+        self._require("switch_bucket", params=False)
+        if bucket_key not in self._modules:
+            module = self._make(bucket_key)
+            module.bind(
+                data_shapes,
+                label_shapes,
+                self.for_training,
+                self.inputs_need_grad,
+                shared_module=self._modules[self._default_bucket_key],
+                grad_req=self._grad_req,
+            )
+            if self._monitor is not None:
+                module.install_monitor(self._monitor)
+            self._modules[bucket_key] = module
+        self._current, self._current_key = self._modules[bucket_key], bucket_key
+
+    _monitor = None
+
+    def init_params(
+        self,
+        initializer=Uniform(0.01),  # noqa: B008  (an initializer does not change)
+        arg_params=None,
+        aux_params=None,
+        allow_missing=False,
+        force_init=False,
+        allow_extra=False,
+    ) -> None:
+        """Give the parameters of the default network their first values; the others share them."""
+        self._require("init_params", params=False)
+        default = self._modules[self._default_bucket_key]
+        default.init_params(initializer, arg_params, aux_params, allow_missing, force_init, allow_extra)
+        self.params_initialized = True
+
+    def get_params(self):
+        return self._modules[self._default_bucket_key].get_params()
+
+    def init_optimizer(
+        self,
+        kvstore="local",
+        optimizer="sgd",
+        optimizer_params=(("learning_rate", 0.01),),
+        force_init=False,
+    ) -> None:
+        """See :meth:`Module.init_optimizer`."""
+        self._require("init_optimizer")
+        if self.optimizer_initialized and not force_init:
+            self.logger.warning("optimizer already initialized, ignoring...")
+            return
+        default = self._modules[self._default_bucket_key]
+        default.init_optimizer(kvstore, optimizer, optimizer_params, force_init)
+        self.optimizer_initialized = True
+
+    def forward(self, data_batch, is_train=None) -> None:
+        """Run the network of the batch's ``bucket_key``."""
+        self._require("forward")
+        if data_batch.bucket_key is not None:
+            self.switch_bucket(data_batch.bucket_key, data_batch.provide_data, data_batch.provide_label)
+        self._current.forward(data_batch, is_train)
+
+    def backward(self, out_grads=None) -> None:
+        self._current.backward(out_grads)
+
+    def update(self) -> None:
+        """Update the parameters that the current network has."""
+        self._require("update", optimizer=True)
+        default = self._modules[self._default_bucket_key]
+        weights, gradients, _ = self._current._arrays
+        # The default network's numbering holds for all: a key may lack parameters or order them otherwise.
+        for index, name in enumerate(default._param_names):
+            if gradients.get(name) is not None:
+                default._updater(index, gradients[name], weights[name])
+
+    def get_outputs(self, merge_multi_context=True) -> list:
+        return self._current.get_outputs()
+
+    def get_input_grads(self, merge_multi_context=True) -> list:
+        return self._current.get_input_grads()
+
+    def update_metric(self, eval_metric, labels, pre_sliced=False) -> None:
+        self._current.update_metric(eval_metric, labels)
+
+    def install_monitor(self, mon) -> None:
+        self._require("install_monitor", params=False)
+        self._monitor = mon
+        for module in self._modules.values():
+            module.install_monitor(mon)

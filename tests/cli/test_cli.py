@@ -1,0 +1,613 @@
+"""The ``roiops`` command: what it prints, its exit codes, and errors without tracebacks."""
+
+import json
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import roiops as mx
+from roiops import cli
+from roiops.cli.images import Preprocessing
+from roiops.models.detections import Detection, find_detections
+
+PIL = pytest.importorskip("PIL.Image", reason="images need Pillow")
+
+
+@pytest.fixture
+def roiops(capsys):
+    """Runs the command in this process; gives exit code, standard output and standard error."""
+
+    def run(*arguments):
+        try:
+            code = cli.main([str(a) for a in arguments])
+        except SystemExit as stop:  # argparse's way to end
+            code = stop.code
+        out, err = capsys.readouterr()
+        return code, out, err
+
+    return run
+
+
+@pytest.fixture
+def model(tmp_path):
+    """A classifier into six classes: the score of class c is c times the mean of the red channel."""
+    x = mx.sym.Pooling(mx.sym.Variable("data"), global_pool=True, kernel=(1, 1), pool_type="avg", name="mean")
+    x = mx.sym.FullyConnected(mx.sym.Flatten(x), num_hidden=6, name="fc")
+    symbol = mx.sym.SoftmaxOutput(x, name="softmax")
+    weight = np.zeros((6, 3), np.float32)
+    weight[:, 0] = np.arange(6)
+    symbol.save(str(tmp_path / "net-symbol.json"))
+    mx.nd.save(
+        str(tmp_path / "net-0000.params"),
+        {"arg:fc_weight": mx.nd.array(weight), "arg:fc_bias": mx.nd.zeros((6,))},
+    )
+    return tmp_path / "net-symbol.json", tmp_path / "net-0000.params"
+
+
+@pytest.fixture
+def picture(tmp_path):
+    """Four red pixels."""
+    path = tmp_path / "red.png"
+    PIL.new("RGB", (2, 2), (255, 0, 0)).save(path)
+    return path
+
+
+# -- the command as a whole ------------------------------------------------------------------------------
+
+
+def test_the_installed_command_runs():
+    ended = subprocess.run([sys.executable, "-m", "roiops", "--version"], capture_output=True, text=True)
+    assert (ended.returncode, ended.stdout) == (0, f"roiops {mx.__version__}\n")
+
+
+@pytest.mark.parametrize("command", ["", *cli.COMMANDS])
+def test_help_teaches(roiops, command):
+    code, out, err = roiops(*command.split(), "--help")
+    assert (code, err) == (0, "")
+    assert "  roiops " in out, "an example to copy"
+
+
+@pytest.mark.parametrize("arguments", [[], ["nothing"], ["inspect"], ["inspect", "x", "--shape", "data"]])
+def test_wrong_usage_ends_with_2(roiops, arguments):
+    code, out, err = roiops(*arguments)
+    assert (code, out) == (2, "")
+    assert "usage: roiops" in err
+
+
+def test_errors_are_one_sentence(roiops, tmp_path):
+    code, out, err = roiops("inspect", tmp_path / "missing.json")
+    assert (code, out) == (1, "")
+    assert err == f"roiops inspect: error: {tmp_path / 'missing.json'}: No such file or directory\n"
+
+
+def test_a_traceback_on_request(roiops, tmp_path, monkeypatch):
+    assert "Traceback" in roiops("inspect", tmp_path / "missing.json", "--traceback")[2]
+    monkeypatch.setenv("ROIOPS_TRACEBACK", "1")
+    assert "Traceback" in roiops("inspect", tmp_path / "missing.json")[2]
+
+
+def test_a_bug_says_that_it_is_one(roiops, monkeypatch):
+    def broken(args):
+        raise KeyError("oops")
+
+    monkeypatch.setattr("roiops.cli.ops.execute", broken)
+    code, _, err = roiops("ops")
+    assert code == 1
+    assert "internal error: KeyError: 'oops'" in err
+    assert "Please report it" in err
+
+
+# -- inspect ---------------------------------------------------------------------------------------------
+
+
+def test_inspect(roiops, model):
+    code, out, _ = roiops("inspect", model[0], "--params", model[1], "--shape", "data=1,3,2,2")
+    assert code == 0
+    assert "saved by MXNet 1.9.1" in out
+    assert "FullyConnected  x1" in out
+    assert "data (1, 3, 2, 2) float32" in out
+    assert "softmax_output (1, 6) float32" in out
+    assert "Parameters: 2 arrays, 24 numbers" in out
+
+
+def test_inspect_as_json(roiops, model):
+    code, out, _ = roiops("inspect", model[0], "--json")
+    found = json.loads(out)
+    assert code == 0
+    assert found["operators"]["Pooling"] == 1
+    assert found["runs"] is True
+    assert found["flops"] is None
+
+
+def test_inspect_lists_layers(roiops, model):
+    out = roiops("inspect", model[0], "--shape", "data=1,3,2,2", "--layers")[1]
+    assert "fc (FullyConnected)" in out
+    assert "Total params: 24" in out
+
+
+def test_inspect_of_operators_that_are_not_there(roiops, model):
+    text = model[0].read_text().replace('"Pooling"', '"Poling"')
+    model[0].write_text(text)
+    code, out, _ = roiops("inspect", model[0], "--shape", "data=1,3,2,2")
+    assert code == 1
+    assert "Operators that cannot be run\n  Poling" in out
+
+
+def test_inspect_reports_parameters_that_an_operator_does_not_take(roiops, model):
+    model[0].write_text(model[0].read_text().replace('"avg"', '"average"'))
+    code, out, _ = roiops("inspect", model[0])
+    assert code == 1
+    assert "Pooling(mean): pool_type must be" in out
+
+
+# -- run -------------------------------------------------------------------------------------------------
+
+
+def test_run_on_an_image(roiops, model, picture):
+    code, out, _ = roiops(
+        "run", *model, "--input", f"data={picture}", "--scale", "0.01", "--classes", "a,b,c,d,e,f"
+    )
+    assert code == 0
+    assert "softmax_output  (1, 6)  float32" in out
+    best = np.exp(2.55 * np.arange(6))
+    assert f"f  {best[5] / best.sum():.6g}" in out
+
+
+def test_run_on_an_array_and_write_npz(roiops, model, tmp_path):
+    np.save(tmp_path / "x.npy", np.ones((2, 3, 2, 2), np.float32))
+    code, _, _ = roiops(
+        "run", *model, "--input", f"data={tmp_path / 'x.npy'}", "--output", tmp_path / "o.npz"
+    )
+    assert code == 0
+    with np.load(tmp_path / "o.npz") as file:
+        assert file["softmax_output"].shape == (2, 6)
+
+
+def test_run_joins_inputs_and_writes_json(roiops, model, picture, tmp_path):
+    arguments = ["--input", f"data={picture}", "--input", f"data={picture}", "--output", tmp_path / "o.json"]
+    assert roiops("run", *model, *arguments)[0] == 0
+    assert json.loads((tmp_path / "o.json").read_text())["softmax_output"]["shape"] == [2, 6]
+
+
+def test_run_gives_other_outputs(roiops, model, picture):
+    out = roiops("run", *model, "--input", f"data={picture}", "--outputs", "mean_output,fc_output")[1]
+    assert "mean_output  (1, 3, 1, 1)  float32  0    85     255" in out
+    assert "fc_output" in out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (["--input", "data=none.png"], 1, "none.png: No such file or directory"),
+        (["--input", "data=[1,"], 2, "--input data: not JSON values"),
+        (["--input", "x=[[1]]"], 1, "'x' is not an input of the model (it takes data)"),
+        (["--input", "dta=[[1]]"], 1, "'dta' is not an input of the model; did you mean 'data'?"),
+        (["--input", "data=[[1],[2,3]]"], 2, "not JSON values, or not in rows of one length"),
+        (
+            ["--input", "data=[[1]]", "--dtype", "float99"],
+            2,
+            "must be a dtype such as float32, got 'float99'",
+        ),
+        (
+            ["--input", "data=[[1]]", "--resize", "5"],
+            2,
+            "must be a height and a width such as 480,640, got '5'",
+        ),
+        (["--input", "data=[[1]]", "--resize", "5,0"], 2, "must be a whole number above 0, got '0'"),
+        (["--input", "data=[[1]]", "--short-side", "-1"], 2, "must be a whole number above 0, got '-1'"),
+        (["--input", "data=[[1]]", "--mean", "1,2"], 2, "one for each of 3 channels, got '1,2'"),
+        (["--input", "data=[[1]]", "--std", "1,0,1"], 2, "must not be 0, got '1,0,1'"),
+        (["--input", "data=[[1]]", "--box-stds", "1"], 2, "must be 4 numbers with commas between, got '1'"),
+        (["--input", "data=[[1]]", "--import", "no_such"], 1, "--import no_such: No module named 'no_such'"),
+        (["--input", "data"], 2, "must be NAME=VALUE"),
+        (["--input", "data=[[1]]", "--output", "o.txt"], 2, "--output must end in .npz or .json"),
+        (["--input", "data=[[1]]", "--outputs", "fc_otput"], 1, "did you mean 'fc_output'"),
+        (["--input", "data=[[[[1]],[[2]],[[3]]]]", "--detections", "d.png"], 1, "needs an image as input"),
+    ],
+)
+def test_run_says_what_is_wrong(roiops, model, arguments, code, message):
+    got, _, err = roiops("run", *model, *arguments)
+    assert got == code
+    assert message in err
+
+
+@pytest.mark.parametrize(
+    ("contents", "message"),
+    [
+        (b"\x93NUMPY\x01\x00garbage", "not an array that NumPy can read without pickle"),
+        (np.array([{}]), "Object arrays cannot be loaded"),
+        (np.array(["a"]), "holds <U1, which are no numbers that a model takes"),
+    ],
+)
+def test_run_on_files_that_are_no_arrays_of_numbers(roiops, model, tmp_path, contents, message):
+    path = tmp_path / "x.npy"
+    if isinstance(contents, bytes):
+        path.write_bytes(contents)
+    else:
+        np.save(path, contents)
+    code, _, err = roiops("run", *model, "--input", f"data={path}")
+    assert code == 1
+    assert str(path) in err
+    assert message in err
+
+
+def test_a_model_may_be_named_by_its_prefix(roiops, model, tmp_path):
+    prefix, values = str(model[0]).removesuffix("-symbol.json"), "data=[[[[1]],[[2]],[[3]]]]"
+    want = roiops("run", *model, "--input", values)
+    assert roiops("run", prefix, model[1], "--input", values) == want
+    assert roiops("run", prefix, "0", "--input", values) == want
+    code, out, err = roiops("run", prefix, "--input", values)
+    assert (code, out) == want[:2]
+    assert err == f"roiops: the parameters are those of {model[1]}\n"
+    assert roiops("inspect", prefix) == roiops("inspect", model[0])
+    assert roiops("inspect", prefix, "--params", "0") == roiops("inspect", model[0], "--params", model[1])
+    code, _, err = roiops("inspect", tmp_path)
+    assert code == 1
+    assert f"{tmp_path}: no such file, and no {tmp_path}-symbol.json; a model is named by" in err
+    code, _, err = roiops("run", prefix, "7", "--input", values)
+    assert (code, err) == (1, f"roiops run: error: {prefix}-0007.params: No such file or directory\n")
+    model[1].unlink()
+    code, _, err = roiops("run", prefix, "--input", values)
+    assert code == 2
+    assert f"FILE.params is needed: none lies beside {model[0]}" in err
+
+
+def test_files_in_the_wrong_order(roiops, model):
+    code, _, err = roiops("run", model[1], model[0], "--input", "data=[[1]]")
+    assert code == 1
+    assert "holds parameters, not a graph, which is a file such as model-symbol.json" in err
+    code, _, err = roiops("run", model[0], model[0], "--input", "data=[[1]]")
+    assert code == 1
+    assert "offset 0: not an NDArray file, but what looks like JSON" in err
+
+
+def test_run_without_pillow(roiops, model, picture, monkeypatch):
+    monkeypatch.setitem(sys.modules, "PIL.Image", None)
+    code, _, err = roiops("run", *model, "--input", f"data={picture}")
+    assert code == 1
+    assert "images need Pillow, which is not installed: pip install pillow" in err
+
+
+def test_outputs_that_are_not_detections(roiops, model, picture, tmp_path):
+    arguments = ["--input", f"data={picture}", "--detections", tmp_path / "d.png"]
+    code, _, err = roiops("run", *model, *arguments)
+    assert code == 1
+    assert "the outputs are not detections: softmax_output (1, 6)" in err
+
+
+def test_detections_are_drawn(roiops, tmp_path):
+    rows = mx.sym.Variable("rows")
+    detector = mx.sym.broadcast_add(rows, 0 * mx.sym.mean(mx.sym.Variable("data")), name="found")
+    detector.save(str(tmp_path / "d-symbol.json"))
+    boxes = np.array([[[1, 0.9, 0.25, 0.25, 0.75, 0.75], [-1, -1, 0, 0, 0, 0]]], np.float32)
+    mx.nd.save(str(tmp_path / "d-0000.params"), {"arg:rows": mx.nd.array(boxes)})
+    PIL.new("RGB", (80, 40)).save(tmp_path / "black.png")
+    code, out, err = roiops(
+        "run", tmp_path / "d-symbol.json", tmp_path / "d-0000.params",
+        "--input", f"data={tmp_path / 'black.png'}", "--resize", "20,20",
+        "--detections", tmp_path / "boxes.png", "--classes", "cat,dog", "--json",
+    )  # fmt: skip
+    assert code == 0
+    assert "1 boxes drawn in" in err
+    (found,) = json.loads(out)["detections"]
+    assert (found["class"], found["score"]) == ("dog", pytest.approx(0.9))
+    assert found["box"] == pytest.approx([20, 10, 60, 30])
+    pixels = np.asarray(PIL.open(tmp_path / "boxes.png"))
+    assert pixels.shape == (6 * 40, 6 * 80, 3), "small pictures are enlarged"
+    assert pixels[6 * 30, 6 * 40].any()
+    assert not pixels[6 * 38, 6 * 70].any()
+
+
+def test_im_info_is_filled_from_the_image(roiops, tmp_path, picture):
+    info = mx.sym.Variable("im_info")
+    symbol = mx.sym.Group(
+        [mx.sym.identity(info, name="info"), mx.sym.mean(mx.sym.Variable("data"), name="mean")]
+    )
+    symbol.save(str(tmp_path / "i-symbol.json"))
+    mx.nd.save(str(tmp_path / "i-0000.params"), {"arg:none": mx.nd.zeros((1,))})
+    with pytest.warns(UserWarning, match="none"):
+        code, _, err = roiops(
+            "run", tmp_path / "i-symbol.json", tmp_path / "i-0000.params",
+            "--input", f"data={picture}", "--short-side", 8, "--output", tmp_path / "o.npz",
+        )  # fmt: skip
+    assert code == 0
+    assert "im_info is filled with [[8.0, 8.0, 4.0]]" in err
+    with np.load(tmp_path / "o.npz") as file:
+        assert file["info_output"].tolist() == [[8, 8, 4]]
+
+
+def test_custom_operators_of_a_module(roiops, tmp_path, monkeypatch):
+    (tmp_path / "cli_custom_module.py").write_text(
+        "import roiops as mx\n"
+        "class Op(mx.operator.CustomOp):\n"
+        "    def forward(self, is_train, req, in_data, out_data, aux):\n"
+        "        self.assign(out_data[0], req[0], in_data[0] + 1)\n"
+        "@mx.operator.register('cli_increment')\n"
+        "class Prop(mx.operator.CustomOpProp):\n"
+        "    def create_operator(self, ctx, shapes, dtypes):\n"
+        "        return Op()\n"
+    )
+    nodes = [
+        {"op": "null", "name": "data", "inputs": []},
+        {"op": "Custom", "name": "c", "attrs": {"op_type": "cli_increment"}, "inputs": [[0, 0, 0]]},
+    ]
+    path = tmp_path / "c-symbol.json"
+    path.write_text(json.dumps({"nodes": nodes, "heads": [[1, 0, 0]], "arg_nodes": [0]}))
+    assert "Custom(op_type=cli_increment)  x1" in roiops("inspect", path)[1]
+    monkeypatch.chdir(tmp_path)
+    code, out, _ = roiops("inspect", path, "--import", "cli_custom_module", "--shape", "data=2,3")
+    assert code == 0
+    assert "c_output (2, 3)" in out
+    code, _, err = roiops("inspect", path, "--import", "no_such_module")
+    assert code == 1
+    assert "No module named 'no_such_module'" in err
+
+
+# -- preprocessing and decoding --------------------------------------------------------------------------
+
+
+def test_preprocessing_by_hand():
+    image = PIL.new("RGB", (4, 2), (100, 50, 0))
+    how = Preprocessing(color="bgr", scale=0.5, mean=(0.0, 5.0, 10.0), std=(1.0, 2.0, 4.0))
+    array = how.apply(image)
+    assert array.shape == (1, 3, 2, 4)
+    assert array[0, :, 0, 0].tolist() == [0, 10, 10]
+
+
+@pytest.mark.parametrize(
+    ("settings", "size"),
+    [
+        ({}, (100, 300)),
+        ({"resize": (7, 9)}, (7, 9)),
+        ({"short_side": 50}, (50, 150)),
+        ({"short_side": 50, "max_side": 120}, (40, 120)),
+    ],
+)
+def test_sizes_after_resizing(settings, size):
+    assert Preprocessing(**settings).size(100, 300) == size
+
+
+def test_detections_of_gluon():
+    outputs = {
+        "ids": np.array([[[2], [0], [-1]]]),
+        "scores": np.array([[[0.9], [0.4], [-1]]]),
+        "boxes": np.array([[[1, 2, 30, 40], [5, 6, 7, 8], [-1] * 4]]),
+    }
+    assert find_detections(outputs, 50, 50) == [Detection(0, 2, 0.9, (1, 2, 30, 40))]
+    assert len(find_detections(outputs, 50, 50, threshold=0.1)) == 2
+
+
+def test_detections_of_an_rcnn():
+    # Two overlapping boxes of class 1, the lesser of which is suppressed, and one of class 2.
+    rois = np.array([[0, 10, 10, 19, 19], [0, 10, 10, 20, 20], [0, 50, 50, 69, 69]], float)
+    probabilities = np.array([[[0.1, 0.8, 0.1], [0.3, 0.6, 0.1], [0.2, 0.1, 0.7]]])
+    deltas = np.zeros((1, 3, 12))
+    deltas[0, 2, 8:] = [0.05, 0, np.log(2), 0]  # class 2: one pixel to the right, twice as wide
+    found = find_detections({"rois": rois, "p": probabilities, "d": deltas}, 100, 100)
+    assert [(d.class_id, d.score) for d in found] == [(0, 0.8), (1, 0.7)]
+    assert found[0].box == (10, 10, 19, 19)
+    assert found[1].box == pytest.approx((41, 50, 80, 69))
+
+
+def test_other_outputs_are_no_detections():
+    assert find_detections({"p": np.ones((1, 6))}, 10, 10) is None
+    assert find_detections({"a": np.ones((1, 2, 3)), "b": np.ones((1, 2, 3))}, 10, 10) is None
+
+
+# -- ops, doctor, bench ----------------------------------------------------------------------------------
+
+
+def test_ops_lists_and_explains(roiops):
+    assert "contrib.ROIAlign" in roiops("ops")[1]
+    code, out, _ = roiops("ops", "contrib.ROIAlign")
+    assert code == 0
+    assert "pooled_size : tuple of 2 ints" in out
+    assert "Runs on: cpu" in out
+    assert roiops("ops", "--match", "roipool")[1].startswith("ROIPooling ")
+    described = json.loads(roiops("ops", "ROIPooling", "--json")[1])
+    assert described["inputs"] == ["data", "rois"]
+    assert described["parameters"][0]["name"] == "pooled_size"
+
+
+def test_ops_suggests_near_names(roiops):
+    code, _, err = roiops("ops", "ROIAlin")
+    assert code == 1
+    assert "operator 'ROIAlin' is not registered; did you mean" in err
+
+
+def test_nothing_found_is_an_error(roiops):
+    assert roiops("ops", "--match", "zzz") == (
+        1,
+        "",
+        "roiops ops: error: no operator has 'zzz' in any of its names\n",
+    )
+    code, out, err = roiops("bench", "--match", "zzz")
+    assert (code, out) == (1, "")
+    assert "no ROI operator that is timed has 'zzz' in its name" in err
+
+
+def test_bench_needs_shapes(roiops, model):
+    code, _, err = roiops("bench", model[0])
+    assert code == 2
+    assert "--shape is needed for data" in err
+
+
+def test_no_command_is_the_help(roiops):
+    code, out, err = roiops()
+    assert (code, out) == (2, "")
+    assert "A first look at a model nobody remembers" in err
+
+
+def test_doctor(roiops):
+    code, out, _ = roiops("doctor")
+    assert code == 0
+    for title in ("Python and packages", "Processor", "Threads", "BLAS of NumPy", "GPU", "Settings", "Trial"):
+        assert title in out
+    assert out.rstrip().endswith("Everything that was tried works.")
+
+
+def test_bench_of_a_model(roiops, model):
+    arguments = [
+        "--params",
+        model[1],
+        "--shape",
+        "data=1,3,2,2",
+        "--seconds",
+        "1e-9",
+        "--operators",
+        "--json",
+    ]
+    code, out, _ = roiops("bench", model[0], *arguments)
+    assert code == 0
+    names = [row["name"].split()[0] for row in json.loads(out)["results"]]
+    assert names[0] == "forward"
+    assert "FullyConnected" in names
+
+
+def test_bench_of_an_operator(roiops):
+    code, out, _ = roiops("bench", "--match", "ROIPooling", "--rois", 3, "--seconds", "1e-9")
+    assert code == 0
+    assert "ROIPooling forward and backward" in out
+
+
+# -- the commands of the docs ----------------------------------------------------------------------------
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGE = (ROOT / "docs" / "archived_models.md").read_text(encoding="utf-8")
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+COMMANDS = dict.fromkeys(
+    tuple(shlex.split(command.replace("\\\n", " "))[1:])
+    for page in (PAGE, README)
+    for block in re.findall(r"^```sh\n(.*?)^```", page, re.M | re.S)
+    for command in re.split(r"(?<!\\)\n", block)
+    if command.startswith("roiops ")
+)
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=lambda c: c[0])
+def test_commands_of_readme_and_of_the_page_on_archived_models(roiops, tmp_path, monkeypatch, command):
+    (tmp_path / "examples").symlink_to(ROOT / "examples")
+    monkeypatch.chdir(tmp_path)
+    code, out, err = roiops(*command)
+    assert (code, err if "error" in err else "") == (0, "")
+    if command[0] == "inspect" and "--params" in command:
+        assert out in PAGE, "the page shows what the command prints"
+    if command[0] == "run":
+        assert len(re.findall(r"^0  ", out, re.M)) == 5, "five objects, as in the picture"
+        assert (tmp_path / "boxes.png").exists()
+
+
+# -- as mxnet --------------------------------------------------------------------------------------------
+
+
+def test_a_script_that_imports_mxnet(tmp_path):
+    (tmp_path / "helper_of_script.py").write_text("from mxnet import nd\none = nd.ones((1,))\n")
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import sys\n"
+        "import mxnet as mx\n"
+        "import mxnet.ndarray as nd\n"
+        "from mxnet.base import MXNetError\n"
+        "from helper_of_script import one\n"
+        "print(mx.__version__, nd is mx.nd, (one + 1).asscalar(), issubclass(MXNetError, Exception))\n"
+        "print(sys.argv, __name__)\n"
+        "try:\n"
+        "    from mxnet import gluon\n"
+        "except ImportError as error:\n"
+        "    print(error)\n"
+        "try:\n"
+        "    mx.gluon\n"
+        "except AttributeError as error:\n"
+        "    print(error)\n"
+    )
+    ended = subprocess.run(
+        [sys.executable, "-m", "roiops.as_mxnet", str(script), "--a", "b"], capture_output=True, text=True
+    )
+    assert ended.stderr == ""
+    lines = ended.stdout.splitlines()
+    assert lines[0] == "1.9.1 True 2.0 True"
+    assert lines[1] == f"{[str(script), '--a', 'b']} __main__"
+    assert "gluon" in lines[2]
+    assert lines[3] == lines[2]
+    assert lines[3].startswith("mxnet.gluon: roiops, which stands in for mxnet, has no gluon: ")
+
+
+def as_mxnet(*arguments):
+    return subprocess.run(
+        [sys.executable, "-m", "roiops.as_mxnet", *map(str, arguments)], capture_output=True, text=True
+    )
+
+
+def test_a_script_with_the_names_of_an_older_numpy(tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import numpy as np\n"
+        "import mxnet as mx\n"
+        "a = np.zeros(2, np.float) + np.product([2, 3])\n"
+        "print(a, a.astype(np.int), np.float_, np.sometrue(a), np.bool(1), np.NaN, np.array(['x'], np.object))\n"
+    )
+    ended = as_mxnet(script)
+    assert ended.stderr == ""
+    assert ended.stdout == "[6. 6.] [6 6] <class 'numpy.float64'> True True nan ['x']\n"
+    # In a program that goes on, NumPy stays what it is.
+    program = (
+        "import roiops.as_mxnet; roiops.as_mxnet.install(); import numpy; print(hasattr(numpy, 'float'))"
+    )
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert (ended.stdout, ended.stderr) == ("False\n", "")
+
+
+def test_a_script_that_asks_for_a_gpu_runs_on_the_cpu_where_it_is_told_to(tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import mxnet as mx\n"
+        "print(mx.nd.ones((2,), ctx=mx.gpu(1)).context, mx.Context('gpu', 3), mx.cpu(2), mx.cpu_pinned())\n"
+    )
+    ended = as_mxnet("--cpu", script)
+    assert (ended.stdout, ended.stderr) == ("cpu(0) cpu(0) cpu(2) cpu_pinned(0)\n", "")
+    if not mx.context.num_gpus():
+        ended = as_mxnet(script)
+        assert ended.returncode == 1
+        assert "`python -m roiops.as_mxnet --cpu` runs a script that asks for GPUs on the CPU" in ended.stderr
+
+
+@pytest.mark.parametrize(
+    ("statement", "advice"),
+    [
+        ("from mxnet import gluon", "HybridBlock.export in MXNet writes a symbol and parameters"),
+        ("import mxnet.gluon.nn", "HybridBlock.export"),
+        ("from mxnet import autograd", "gradients are those of a bound symbol"),
+        ("import mxnet.recordio", "record files are not read"),
+        ("import mxnet; mxnet.kv.create('local')", "there is one process and one device"),
+        ("import mxnet.nothing.at.all", "mxnet.nothing: roiops, which stands in for mxnet, has no"),
+    ],
+)
+def test_parts_of_mxnet_that_are_not_there_say_so(tmp_path, statement, advice):
+    script = tmp_path / "script.py"
+    script.write_text(statement)
+    ended = as_mxnet(script)
+    assert ended.returncode == 1
+    last = ended.stderr.splitlines()[-1]
+    assert last.startswith(("ImportError: mxnet.", "AttributeError: mxnet."))
+    assert advice in last
+
+
+def test_as_mxnet_explains_itself():
+    ended = as_mxnet("--help")
+    assert ended.returncode == 0
+    assert "--cpu script.py" in ended.stdout
+    assert as_mxnet().returncode == 2
+    ended = as_mxnet("--gpu", "script.py")
+    assert (ended.returncode, ended.stderr) == (2, "as_mxnet: --gpu: unknown option; --help lists them\n")
+
+
+def test_as_mxnet_needs_a_script():
+    ended = subprocess.run(
+        [sys.executable, "-m", "roiops.as_mxnet", "none.py"], capture_output=True, text=True
+    )
+    assert (ended.returncode, ended.stderr) == (1, "as_mxnet: none.py: no such file\n")

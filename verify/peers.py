@@ -1,0 +1,94 @@
+"""Set up the peers that roiops is compared with, each in a virtual environment of its own.
+
+    python verify/peers.py mxnet torch onnx      # into .peers/<name>, reused when complete
+    python verify/peers.py --python mxnet        # print that environment's interpreter
+
+roiops never depends on them: golden files and benchmark results are committed.
+"""
+
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(os.environ.get("ROIOPS_PEERS", Path(__file__).resolve().parent.parent / ".peers"))
+
+# name -> (interpreter versions that work, steps of pip arguments)
+PEERS = {
+    "mxnet": (
+        ["3.9", "3.8"],
+        [
+            ["numpy==1.23.5", "mxnet==1.9.1", "setuptools<60", "wheel"],
+            ["--no-build-isolation", "chainer==7.8.1", "numpy==1.23.5"],
+        ],
+    ),
+    "gluoncv": (
+        ["3.9", "3.8"],
+        [["numpy==1.23.5", "mxnet==1.9.1", "gluoncv==0.10.5", "setuptools<60"]],
+    ),
+    "torch": (
+        ["3.11", "3.12", "3.10"],
+        [["torch==2.9.1", "torchvision==0.24.1", "numpy==2.3.5"]],
+    ),
+    "onnx": (["3.11", "3.12", "3.10"], [["onnxruntime", "onnx", "numpy==2.3.5"]]),
+    # No peer, but the CUDA compilers that verify/ptx_check.py uses; they need neither GPU nor driver.
+    "cuda": (
+        ["3.11", "3.12", "3.10"],
+        [
+            [
+                "numba-cuda[cu13]==0.30.4",
+                "nvidia-cuda-nvcc==13.5.37",
+                "numba==0.68.1",
+                "numpy==2.4.6",
+                "pyyaml",
+            ]
+        ],
+    ),
+}
+
+
+def find_python(versions: list[str]) -> str:
+    """An interpreter of one of ``versions``, from PATH or from pyenv."""
+    pyenv = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv")) / "versions"
+    for version in versions:
+        candidates = [shutil.which(f"python{version}")]
+        candidates += sorted(str(p) for p in pyenv.glob(f"{version}.*/bin/python"))
+        for candidate in filter(None, candidates):
+            asked = subprocess.run([candidate, "--version"], capture_output=True, text=True)
+            if asked.returncode == 0 and f" {version}." in asked.stdout:
+                return candidate
+    raise SystemExit(f"peers: needs Python {' or '.join(versions)}, and none was found")
+
+
+def interpreter(name: str) -> Path:
+    return ROOT / name / "bin" / "python"
+
+
+def set_up(name: str) -> None:
+    done = ROOT / name / ".complete"
+    if done.exists():
+        return
+    versions, steps = PEERS[name]
+    subprocess.run([find_python(versions), "-m", "venv", "--clear", ROOT / name], check=True)
+    for step in steps:
+        subprocess.run([interpreter(name), "-m", "pip", "install", "-q", *step], check=True)
+    done.touch()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("names", nargs="+", choices=sorted(PEERS))
+    parser.add_argument("--python", action="store_true", help="print the interpreters only")
+    args = parser.parse_args()
+    for name in args.names:
+        if args.python:
+            print(interpreter(name))
+        else:
+            set_up(name)
+            print(f"peers: {name} is ready at {interpreter(name)}", file=sys.stderr)
+
+
+if __name__ == "__main__":
+    main()
