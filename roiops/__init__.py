@@ -25,8 +25,9 @@ from .graph import functions as symbol
 from .graph import naming as name
 from .graph.executor import Executor
 from .graph.symbol import AttrScope, Symbol
-from .mxnet import base, contrib, model, operator
+from .mxnet import base, contrib, model, operator, util
 from .ndarray import NDArray
+from .shapes import is_np_shape, np_shape, set_np_shape, use_np_shape
 from .training import callback, image, initializer, io, lr_scheduler, metric, module, monitor, optimizer
 from .warmup import warmup
 
@@ -66,6 +67,7 @@ _MXNET_MODULES = (
     "sym",
     "symbol",
     "test_utils",
+    "util",
     "visualization",
 )
 _sys.modules.update({f"{__name__}.{_name}": globals()[_name] for _name in _MXNET_MODULES})
@@ -95,6 +97,7 @@ __all__ = [
     "init",
     "initializer",
     "io",
+    "is_np_shape",
     "lr_scheduler",
     "metric",
     "mod",
@@ -107,17 +110,21 @@ __all__ = [
     "name",
     "nd",
     "ndarray",
+    "np_shape",
     "operator",
     "operators",
     "optimizer",
     "params",
     "random",
     "registry",
+    "set_np_shape",
     "sym",
     "symbol",
     "test_utils",
     "testing",
     "training",
+    "use_np_shape",
+    "util",
     "visualization",
     "viz",
     "warmup",

@@ -10,8 +10,9 @@ import json
 
 from .. import registry
 from ..errors import FormatError, MXNetError, RegistryError, nearest
+from ..shapes import is_np_shape, np_shape
 from .naming import HIDDEN_KEYS
-from .nodes import Node, operator_params, topological_order
+from .nodes import Node, operator_params, parse_shape, topological_order
 
 __all__ = ["dump", "parse", "saved_by", "unsupported", "unsupported_message"]
 
@@ -50,8 +51,15 @@ def dump(heads) -> str:
         + _numbers_text(rows)
         + ', \n  "heads": '
         + json.dumps(heads_list)
-        + f', \n  "attrs": {{"mxnet_version": ["int", {_VERSION}]}}\n}}'
+        + f', \n  "attrs": {_graph_attributes()}\n}}'
     )
+
+
+def _graph_attributes() -> str:
+    version = f'"mxnet_version": ["int", {_VERSION}]'
+    if not is_np_shape():
+        return f"{{{version}}}"
+    return f'{{\n    "is_np_shape": ["int", 1], \n    {version}\n  }}'
 
 
 def _numbers_text(numbers) -> str:
@@ -104,6 +112,8 @@ def parse(text: str, source: str = "symbol JSON", problems: list[str] | None = N
             raise FormatError(f"{source}: {error}") from None
         except MXNetError as error:
             raise type(error)(f"{source}: {error}") from None
+    if is_np_shape() and not _has_np_shape(document):
+        _translate_shapes(nodes)
     try:
         heads = _entries(document.get("heads"), nodes, "heads")
     except FormatError as error:
@@ -128,6 +138,21 @@ def _version_number(document) -> int | None:
     if not isinstance(kind_and_value, list) or len(kind_and_value) != 2 or type(kind_and_value[1]) is not int:
         return None
     return kind_and_value[1]
+
+
+def _has_np_shape(document) -> bool:
+    """Whether the file was written in NumPy's convention of shapes."""
+    attributes = document.get("attrs")
+    return isinstance(attributes, dict) and attributes.get("is_np_shape") == ["int", 1]
+
+
+def _translate_shapes(nodes) -> None:
+    """Say in NumPy's convention what variables say of their shapes in the older one."""
+    for node in nodes:
+        if node.is_variable and "__shape__" in node.attrs:
+            with np_shape(False):
+                shape = parse_shape(node.attrs["__shape__"], node.name)
+            node.attrs["__shape__"] = str(shape)
 
 
 def _read_node(raw, nodes, position, version, problems) -> Node:

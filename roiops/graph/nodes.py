@@ -8,7 +8,7 @@ import numpy as np
 
 from .. import dtypes, registry
 from ..errors import DTypeError, GraphError, MXNetError, ShapeError
-from ..shapes import format_shape, known, merge_shapes
+from ..shapes import format_shape, from_user, known, merge_shapes
 
 __all__ = [
     "Node",
@@ -20,6 +20,7 @@ __all__ = [
     "infer_types",
     "known",
     "operator_params",
+    "parse_shape",
     "topological_order",
 ]
 
@@ -145,8 +146,10 @@ def check_unique_names(order) -> None:
 # -- shapes ----------------------------------------------------------------------------------------------
 
 
-def _parse_shape(text: str, variable: str) -> tuple | None:
-    """The shape in a ``__shape__`` attribute; 0 and -1 are unknown entries, ``()`` an unknown shape."""
+def parse_shape(text: str, variable: str) -> tuple | None:
+    """The shape in a ``__shape__`` attribute, which is in the convention of the one who wrote it."""
+    if text.strip() == "None":
+        return None
     parts = text.strip("()[] ").replace("L", "").split(",")
     try:
         items = [int(float(part)) for part in parts if part.strip()]
@@ -154,7 +157,7 @@ def _parse_shape(text: str, variable: str) -> tuple | None:
         raise GraphError(
             f"variable {variable!r}: {_SHAPE_KEY} must be a shape such as (1, 3, 600, 800), got {text!r}"
         ) from None
-    return tuple(-1 if d <= 0 else d for d in items) or None
+    return from_user(tuple(items))
 
 
 class _Shapes:
@@ -200,7 +203,7 @@ def infer_shapes(order, given: dict[str, tuple]) -> dict[int, list]:
             if node.name in given:
                 shapes.of[id(node)][0] = given[node.name]
             elif declared:
-                shapes.of[id(node)][0] = _parse_shape(declared, node.name)
+                shapes.of[id(node)][0] = parse_shape(declared, node.name)
     operators = [node for node in order if not node.is_variable]
     while True:
         shapes.changed = False

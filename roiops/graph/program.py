@@ -132,6 +132,8 @@ def _with_backward(forward, order, heads, grad_req) -> Program:
         for node in order
         if node.is_variable and grad_req.get(node.name, "null") != "null"
     }
+    # The values whose gradients lead to one that is asked for. Nothing reads those of a loss's outputs, so
+    # what follows a loss, such as a Reshape of it, has no part in backward and needs no head gradient.
     needs = set(wanted)
     differentiable = []  # for each step, the inputs to which a gradient goes
     for step in forward:
@@ -143,13 +145,13 @@ def _with_backward(forward, order, heads, grad_req) -> Program:
         differentiable.append(into)
         if any(into):
             visible = step.prop.num_visible_outputs
-            needs.update(step.outputs[:visible])
+            if not step.prop.is_loss:
+                needs.update(step.outputs[:visible])
             # Backward may read what it hid in forward.
             node_id = next(value for value in step.outputs if value is not None)[0]
             step.outputs[visible:] = [(node_id, visible + i) for i in range(len(step.outputs) - visible)]
-    losses = {value for step in forward if step.prop.is_loss for value in step.outputs}
     head_values = [(id(node), index) for node, index in heads]
-    head_grads = [v for v in dict.fromkeys(head_values) if v in needs and v not in losses]
+    head_grads = [v for v in dict.fromkeys(head_values) if v in needs]
     have = set(head_grads)
     backward, zeros = [], set()
     for step, into in zip(reversed(forward), reversed(differentiable), strict=True):
@@ -161,7 +163,7 @@ def _with_backward(forward, order, heads, grad_req) -> Program:
             continue
         out_grads = [grad_of(value) for value in step.outputs[:visible]]
         if step.prop.is_loss:
-            out_grads = [g if got else None for g, got in zip(out_grads, received, strict=True)]
+            out_grads = [None] * visible
         else:
             zeros.update(g for g, got in zip(out_grads, received, strict=True) if not got)
         out_grads += [None] * (len(step.outputs) - visible)

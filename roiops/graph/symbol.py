@@ -9,6 +9,7 @@ import numpy as np
 
 from .. import dtypes, registry
 from ..errors import DTypeError, GraphError, ShapeError, nearest
+from ..shapes import from_user, to_user
 from . import json_format
 from . import nodes as graph
 from .naming import HIDDEN_KEYS, AttrScope, NameManager, hidden_key
@@ -175,7 +176,7 @@ class Symbol:
         return order, {n: convert(f"{what}: {n}", value) for n, value in given.items() if value is not None}
 
     def _infer_shapes(self, args, kwargs):
-        order, given = self._given("infer_shape", args, kwargs, _unknown_zeros)
+        order, given = self._given("infer_shape", args, kwargs, _shape_given)
         return order, graph.infer_shapes(order, {n: s for n, s in given.items() if s is not None})
 
     def infer_shape(self, *args, **kwargs):
@@ -197,17 +198,17 @@ class Symbol:
         return self._shape_lists(order, shapes)
 
     def infer_shape_partial(self, *args, **kwargs):
-        """As :meth:`infer_shape`, with ``()`` for what is unknown and 0 for unknown entries."""
+        """As :meth:`infer_shape`, with ``()`` for what is unknown and 0 for unknown entries.
+
+        Under :class:`~roiops.shapes.np_shape` these are None and -1.
+        """
         return self._shape_lists(*self._infer_shapes(args, kwargs))
 
     def _shape_lists(self, order, shapes):
-        def public(shape):
-            return () if shape is None else tuple(0 if d == -1 else d for d in shape)
-
         return (
-            [public(shapes[id(node)][0]) for node in graph.argument_nodes(order)],
-            [public(shapes[id(node)][i]) for node, i in self._heads],
-            [public(shapes[id(node)][0]) for node in graph.auxiliary_nodes(order)],
+            [to_user(shapes[id(node)][0]) for node in graph.argument_nodes(order)],
+            [to_user(shapes[id(node)][i]) for node, i in self._heads],
+            [to_user(shapes[id(node)][0]) for node in graph.auxiliary_nodes(order)],
         )
 
     def infer_type(self, *args, **kwargs):
@@ -363,7 +364,7 @@ class Symbol:
         """
         from .executor import simple_bind
 
-        _, given = self._given("simple_bind", (), kwargs, _unknown_zeros)
+        _, given = self._given("simple_bind", (), kwargs, _shape_given)
         explicit = {name: tuple(int(d) for d in shape) for name, shape in kwargs.items()}
         given = {name: shape for name, shape in given.items() if shape is not None}
         return simple_bind(self._heads, ctx, grad_req, type_dict, given, explicit, shared_exec)
@@ -476,13 +477,12 @@ def _both_names(attrs: dict[str, str]) -> dict[str, str]:
     return shown
 
 
-def _unknown_zeros(what: str, shape):
-    """A shape as users give it: 0 and -1 are unknown entries, ``()`` an unknown shape."""
+def _shape_given(what: str, shape):
+    """A shape as users give it, in the graph's terms."""
     try:
-        shape = tuple(int(d) for d in shape)
+        return from_user(tuple(int(d) for d in shape))
     except (TypeError, ValueError):
         raise ShapeError(f"{what} must be a tuple of whole numbers, got {shape!r}") from None
-    return tuple(-1 if d <= 0 else d for d in shape) or None
 
 
 def _arithmetic(left: Symbol, right, op: str | None, scalar_op: str) -> Symbol:

@@ -1,6 +1,7 @@
 """Tensor operators."""
 
 from . import (
+    allclose,
     arithmetic,
     create,
     indexing,
@@ -16,6 +17,7 @@ from . import (
 )
 
 __all__ = [
+    "allclose",
     "arithmetic",
     "create",
     "indexing",

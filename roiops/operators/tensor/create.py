@@ -7,7 +7,7 @@ import numpy as np
 
 from ...errors import ParamError
 from ...kernels.cpu.tensor import elementwise as tensor
-from ...params import MOST_ARRAYS, Field, Parameter, dtype, optional
+from ...params import MOST_ARRAYS, Field, Parameter, dtype, enum, optional
 from ...params import shape as ints
 from ...registry import register
 from ..base import Operator, OperatorProperty
@@ -219,6 +219,19 @@ declare(
     "amp_cast",
     CastProp,
     "The data in another floating-point dtype, as mixed-precision graphs have it.",
+)
+
+
+class CastStorageParam(Parameter):
+    stype = Field(enum("default"), doc="storage of the result; all arrays are dense, which is MXNet's default")
+
+
+declare(
+    "cast_storage",
+    CastProp,
+    "The data as it is: MXNet's change of storage, where there is one storage only.",
+    param=CastStorageParam,
+    infer_type=lambda self, in_types: (in_types, in_types),
 )
 
 

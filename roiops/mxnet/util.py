@@ -1,0 +1,25 @@
+"""``mxnet.util``: the names that scripts import from there."""
+
+import os
+
+from ..shapes import is_np_shape, np_shape, set_np_shape, use_np_shape
+
+__all__ = ["getenv", "is_np_array", "is_np_shape", "np_shape", "set_np_shape", "setenv", "use_np_shape"]
+
+
+def is_np_array() -> bool:
+    """False: arrays are those of ``mxnet.nd``, whatever the convention of shapes."""
+    return False
+
+
+def getenv(name: str) -> str | None:
+    """The value of an environment variable, or None."""
+    return os.environ.get(name)
+
+
+def setenv(name: str, value: str | None) -> None:
+    """Set an environment variable, or with None remove it."""
+    if value is None:
+        os.environ.pop(name, None)
+    else:
+        os.environ[name] = value

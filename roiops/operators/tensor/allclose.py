@@ -1,0 +1,46 @@
+"""Whether two arrays agree within tolerances."""
+
+import numpy as np
+
+from ...kernels.cpu.tensor import elementwise as tensor
+from ...params import Field, Parameter
+from ...registry import register
+from ..base import OperatorProperty
+from .common import ConstantGradientOp, merge_all
+
+__all__ = []
+
+
+class AllCloseParam(Parameter):
+    rtol = Field(float, 1e-5, doc="tolerance relative to b")
+    atol = Field(float, 1e-8, doc="absolute tolerance")
+    equal_nan = Field(bool, True, doc="whether NaN agrees with NaN")
+
+
+class AllCloseOp(ConstantGradientOp):
+    def forward(self, ctx, in_data, req, out_data, aux):
+        p, (a, b) = self.params, in_data
+        close = (a == b) | (np.abs(a - b) <= p.atol + p.rtol * np.abs(b)) & np.isfinite(b)
+        if p.equal_nan:
+            close |= np.isnan(a) & np.isnan(b)
+        tensor.evaluate(None, [close.all()], out_data[0], req[0])
+
+
+@register("_contrib_allclose")
+class AllCloseProp(OperatorProperty):
+    """1 where every entry of a and b agrees within ``atol + rtol * |b|``, else 0.
+
+    An infinity agrees with itself alone; in MXNet 1.9.1 everything agrees with an infinite entry of b.
+    """
+
+    param, op = AllCloseParam, AllCloseOp
+    arguments = ("a", "b")
+    zero_grad, backward_needs = ("a", "b"), ()
+    argument_docs = {"a": "one array", "b": "another of the same shape and dtype"}
+
+    def infer_shape(self, in_shapes):
+        return [merge_all(self, in_shapes)] * 2, [()]
+
+    def infer_type(self, in_types):
+        dtype = self.common_type(in_types)
+        return [dtype] * 2, [np.dtype(np.uint8)]

@@ -1,0 +1,326 @@
+"""What MXNet's unit tests import besides the mxnet that roiops is: a pytest plugin that puts it in place.
+
+``nose`` and ``distutils`` have left Python; what the tests use of them is here. For the parts of MXNet that
+roiops does not offer there are names that can be imported, decorate and be derived from, and that fail with
+:class:`AbsentFeature` as soon as they are used. ``mxnet.test_utils`` is MXNet's own file from the checkout,
+so that nothing is checked by roiops' own tools.
+"""
+
+import importlib.util
+import inspect
+import json
+import os
+import re
+import signal
+import sys
+import types
+import unittest
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+#: Parts of MXNet without a counterpart in roiops.
+ABSENT = (
+    "autograd",
+    "engine",
+    "gluon",
+    "kvstore_server",
+    "library",
+    "np",
+    "npx",
+    "numpy",
+    "numpy_extension",
+    "profiler",
+    "recordio",
+    "rnn",
+    "rtc",
+    "subgraph",
+    "symbol.numpy",
+    "symbol.sparse",
+    "ndarray.sparse",
+    "contrib.amp",
+    "contrib.autograd",
+    "contrib.quantization",
+    "contrib.svrg_optimization",
+    "contrib.tensorrt",
+    "contrib.text",
+    "test_utils",
+)
+
+
+class AbsentFeature(NotImplementedError):
+    """A test used a part of MXNet that roiops does not offer."""
+
+
+# -- the parts that are not there ------------------------------------------------------------------------
+
+
+class _AbsentType(type):
+    """Every name of an absent part is a class: importable, a base for others, and an error when called."""
+
+    def __call__(cls, *args, **kwargs):
+        # A decorator gets a function or class of the test's own, and gives one that fails when called.
+        if len(args) == 1 and not kwargs and isinstance(args[0], types.FunctionType | type):
+            return _failing(cls.feature, args[0])
+        raise AbsentFeature(cls.feature)
+
+    def __getattr__(cls, name):
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return _absent(f"{cls.feature}.{name}")
+
+    def __enter__(cls):
+        raise AbsentFeature(cls.feature)
+
+    def __exit__(cls, *error):
+        return None
+
+    def __instancecheck__(cls, instance):
+        return False
+
+
+def _absent(feature: str) -> type:
+    return _AbsentType(feature.rpartition(".")[2], (), {"feature": feature})
+
+
+def _failing(feature: str, wrapped):
+    def fail(*args, **kwargs):
+        raise AbsentFeature(feature)
+
+    fail.__name__ = getattr(wrapped, "__name__", "absent")
+    return fail
+
+
+class _AbsentModule(types.ModuleType):
+    def __getattr__(self, name):
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return _absent(f"{self.__name__.removeprefix('mxnet.')}.{name}")
+
+
+# -- nose and distutils ----------------------------------------------------------------------------------
+
+
+def _raises(*kinds):
+    def decorate(test):
+        def wrapped(*args, **kwargs):
+            with pytest.raises(kinds):
+                test(*args, **kwargs)
+
+        wrapped.__name__ = test.__name__
+        return wrapped
+
+    return decorate
+
+
+def _make_decorator(original):
+    def decorate(replacement):
+        replacement.__name__, replacement.__doc__ = original.__name__, original.__doc__
+        replacement.__dict__.update(original.__dict__)
+        return replacement
+
+    return decorate
+
+
+def _ok(value, message=None):
+    assert value, message
+
+
+def _nose() -> dict[str, types.ModuleType]:
+    tools = types.ModuleType("nose.tools")
+    case = unittest.TestCase()
+    case.maxDiff = None
+    for name in dir(case):
+        if name.startswith("assert") and name not in ("assertEquals",):
+            snake = re.sub(r"(?<=[a-z])([A-Z])", lambda found: "_" + found[1].lower(), name)
+            setattr(tools, snake, getattr(case, name))
+    tools.raises, tools.make_decorator, tools.ok_ = _raises, _make_decorator, _ok
+    tools.eq_ = case.assertEqual
+    tools.nottest = lambda test: test
+    nose = types.ModuleType("nose")
+    nose.tools, nose.SkipTest = tools, unittest.SkipTest
+    return {"nose": nose, "nose.tools": tools}
+
+
+class LooseVersion:
+    """Versions of numbers and words, as ``distutils.version`` compared them."""
+
+    def __init__(self, text):
+        self.parts = [int(part) if part.isdigit() else part for part in re.findall(r"\d+|[a-z]+", str(text))]
+
+    def _compare(self, other):
+        other = other if isinstance(other, LooseVersion) else LooseVersion(other)
+        return (self.parts > other.parts) - (self.parts < other.parts)
+
+    def __lt__(self, other):
+        return self._compare(other) < 0
+
+    def __le__(self, other):
+        return self._compare(other) <= 0
+
+    def __gt__(self, other):
+        return self._compare(other) > 0
+
+    def __ge__(self, other):
+        return self._compare(other) >= 0
+
+    def __eq__(self, other):
+        return self._compare(other) == 0
+
+    __hash__ = None
+
+
+def _distutils() -> dict[str, types.ModuleType]:
+    version = types.ModuleType("distutils.version")
+    version.LooseVersion = LooseVersion
+    distutils = types.ModuleType("distutils")
+    distutils.version = version
+    return {"distutils": distutils, "distutils.version": version}
+
+
+# -- mxnet -----------------------------------------------------------------------------------------------
+
+
+class _Features(dict):
+    """Which optional parts of MXNet's build there are: none."""
+
+    def is_enabled(self, name: str) -> bool:
+        return False
+
+
+def _put(name: str, module) -> None:
+    """Make ``module`` what ``import mxnet.<name>`` gives."""
+    sys.modules[f"mxnet.{name}"] = module
+    above, _, last = name.rpartition(".")
+    setattr(importlib.import_module(f"mxnet.{above}".rstrip(".")), last, module)
+
+
+def _has(name: str) -> bool:
+    try:
+        importlib.import_module(f"mxnet.{name}")
+    except ImportError:
+        return False
+    return True
+
+
+def _lend(module, **names) -> None:
+    """Names that MXNet's tools and tests import from a module that is there; real ones are left."""
+    for name, value in names.items():
+        if not hasattr(module, name):
+            setattr(module, name, value)
+
+
+def install(checkout: Path) -> None:
+    """Put roiops and all stand-ins in place of what the tests import."""
+    from roiops.mxnet import as_mxnet
+
+    as_mxnet.install()
+    for name, value in as_mxnet._FORMER_NUMPY_NAMES.items():
+        vars(np).setdefault(name, value)
+    sys.modules.update({**_nose(), **_distutils()})
+    import mxnet
+
+    if not _has("util"):
+        util = _AbsentModule("mxnet.util")
+        util.getenv = lambda name: os.environ.get(name)
+        util.setenv = lambda name, value: os.environ.__setitem__(name, value)
+        _put("util", util)
+    _lend(mxnet.util, use_np=_absent("numpy interface"), getenv=os.environ.get)
+    if not _has("runtime"):
+        runtime = _AbsentModule("mxnet.runtime")
+        runtime.Features = _Features
+        _put("runtime", runtime)
+    for name in ABSENT:
+        if name == "test_utils" or not _has(name):
+            _put(name, _AbsentModule(f"mxnet.{name}"))
+    codes = {"undefined": -1, "default": 0, "row_sparse": 1, "csr": 2}
+    _lend(importlib.import_module("mxnet.ndarray.ndarray"), _STORAGE_TYPE_STR_TO_ID=codes, py_slice=slice)
+    absent_base = ("NDArrayHandle", "_LIB", "c_str", "check_call", "data_dir", "_as_list")
+    _lend(mxnet.base, **{name: _absent(f"base.{name}") for name in absent_base})
+    _relax_chisquare()
+    path = checkout / "python" / "mxnet" / "test_utils.py"
+    spec = importlib.util.spec_from_file_location("mxnet.test_utils", path)
+    module = importlib.util.module_from_spec(spec)
+    _put("test_utils", module)
+    spec.loader.exec_module(module)
+
+
+def _relax_chisquare() -> None:
+    """SciPy of MXNet's time did not ask that the expected counts add up to the observed ones exactly."""
+    try:
+        from scipy import stats
+    except ImportError:
+        return
+    strict = stats.chisquare
+    if "sum_check" in inspect.signature(strict).parameters:
+        stats.chisquare = lambda *args, **kwargs: strict(*args, **{"sum_check": False, **kwargs})
+
+
+# -- the pytest plugin -----------------------------------------------------------------------------------
+
+
+
+def _note(**result) -> None:
+    """Write one result at once, so that those before a crash are not lost."""
+    with open(os.environ["MXNET_RESULTS"], "a", encoding="utf-8") as file:
+        file.write(json.dumps(result) + "\n")
+
+
+class TookTooLong(Exception):
+    """A test was stopped at its time limit."""
+
+
+def pytest_configure(config):
+    install(Path(os.environ["MXNET_CHECKOUT"]))
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_call(item):
+    limit = int(os.environ["MXNET_TEST_SECONDS"])
+
+    def stop(signal_number, frame):
+        raise TookTooLong(f"stopped after {limit} s")
+
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.alarm(limit)
+    try:
+        yield
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item, call):
+    report = (yield).get_result()
+    if report.when == "call" or report.outcome != "passed":
+        _note(
+            test=item.name,
+            outcome=report.outcome,
+            seconds=round(report.duration, 1),
+            **_why(call.excinfo, report),
+        )
+
+
+def pytest_collectreport(report):
+    if report.failed:
+        _note(test="(the file)", outcome="failed", why=str(report.longrepr).strip().splitlines()[-1])
+
+
+def _why(excinfo, report) -> dict:
+    if report.outcome == "passed" or excinfo is None:
+        return {}
+    error = excinfo.value
+    while error is not None:
+        if isinstance(error, AbsentFeature):
+            return {"absent": str(error)}
+        error = error.__cause__ or error.__context__
+    lines = str(excinfo.value).strip().splitlines() or [""]
+    return {"why": f"{excinfo.typename}: {lines[0]}"[:300], "line": _line_of(excinfo)}
+
+
+def _line_of(excinfo) -> int:
+    """The last line of the test file itself that was at work."""
+    lines = [entry.lineno + 1 for entry in excinfo.traceback if entry.path.name.startswith("test_")]
+    return lines[-1] if lines else 0
