@@ -260,7 +260,6 @@ def _relax_chisquare() -> None:
 # -- the pytest plugin -----------------------------------------------------------------------------------
 
 
-
 def _note(**result) -> None:
     """Write one result at once, so that those before a crash are not lost."""
     with open(os.environ["MXNET_RESULTS"], "a", encoding="utf-8") as file:
@@ -322,5 +321,7 @@ def _why(excinfo, report) -> dict:
 
 def _line_of(excinfo) -> int:
     """The last line of the test file itself that was at work."""
-    lines = [entry.lineno + 1 for entry in excinfo.traceback if entry.path.name.startswith("test_")]
+    lines = [
+        entry.lineno + 1 for entry in excinfo.traceback if Path(str(entry.path)).name.startswith("test_")
+    ]
     return lines[-1] if lines else 0

@@ -119,6 +119,36 @@ def test_loss_heads_need_no_gradient():
     assert executor.grad_dict["data"].asnumpy().ravel().tolist() == [3, 5]
 
 
+@pytest.mark.parametrize(
+    "after",
+    [
+        lambda loss: mx.sym.Reshape(loss, shape=(3, 1)),
+        mx.sym.exp,
+        mx.sym.BlockGrad,
+        lambda loss: mx.sym.Group([loss * 2, loss]),
+    ],
+    ids=["reshape", "exp", "BlockGrad", "group"],
+)
+def test_what_follows_a_loss_needs_no_head_gradient(after):
+    data, label = variables(["data", "label"])
+    executor = after(mx.sym.SoftmaxOutput(data, label)).simple_bind(mx.cpu(), data=(1, 3), label=(1,))
+    executor.arg_dict["label"][:] = 1
+    executor.forward(is_train=True)
+    executor.backward()
+    np.testing.assert_allclose(executor.grad_dict["data"].asnumpy(), [[1 / 3, -2 / 3, 1 / 3]], rtol=1e-6)
+
+
+def test_a_path_beside_the_loss_still_needs_its_head_gradient():
+    data, label = variables(["data", "label"])
+    net = mx.sym.SoftmaxOutput(data, label) + data
+    executor = net.simple_bind(mx.cpu(), data=(1, 3), label=(1,))
+    executor.forward(is_train=True)
+    with pytest.raises(GraphError, match=r"output _plus\d+_output is not a loss"):
+        executor.backward()
+    executor.backward(mx.nd.ones((1, 3)))
+    np.testing.assert_allclose(executor.grad_dict["data"].asnumpy(), [[1 / 3, 4 / 3, 4 / 3]], rtol=1e-6)
+
+
 def test_backward_without_head_gradients_says_which_output():
     executor = product()
     executor.forward(is_train=True)

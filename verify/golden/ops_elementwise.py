@@ -61,6 +61,19 @@ def sources(draw):
 
 
 @golden
+def agreement(draw):
+    one = draw.normal(3, 4)
+    yield call("_contrib_allclose", {"a": one, "b": one + 1e-7}, backward=False)
+    yield call("_contrib_allclose", {"a": one, "b": one + 1e-2}, backward=False)
+    yield call("_contrib_allclose", {"a": one, "b": one * 1.25}, rtol=0.3, backward=False)
+    yield call("_contrib_allclose", {"a": one, "b": one + 0.25}, rtol=0, atol=0.3, backward=False)
+    odd = np.array([1, np.inf, -np.inf, np.nan], np.float32)
+    yield call("_contrib_allclose", {"a": odd, "b": odd}, label="NaN", backward=False)
+    yield call("_contrib_allclose", {"a": odd, "b": odd}, equal_nan=False, backward=False)
+    yield call("cast_storage", draw.normal(2, 3), stype="default")
+
+
+@golden
 def binary(draw):
     for op in "elemwise_add elemwise_sub elemwise_mul elemwise_div _hypot _maximum _minimum".split():
         yield call(op, {"lhs": draw.normal(3, 4), "rhs": draw.normal(3, 4)})

@@ -223,7 +223,9 @@ declare(
 
 
 class CastStorageParam(Parameter):
-    stype = Field(enum("default"), doc="storage of the result; all arrays are dense, which is MXNet's default")
+    stype = Field(
+        enum("default"), doc="storage of the result; there are only dense arrays, the default of MXNet"
+    )
 
 
 declare(
