@@ -98,7 +98,6 @@ class Optimizer:
         self.idx2name = dict(param_idx2name or {})
         self.param_dict = param_dict or {}
         self._attributes = {} if sym is None else sym.attr_dict()
-        self._scratch: dict = {}
         self.set_lr_mult({})
         self.set_wd_mult({})
 
@@ -172,56 +171,42 @@ class Optimizer:
         self._update_raw(index, weight.data, grad.data, _raw(state))
 
     def _update_raw(self, index, weight, grad, state) -> None:
-        """Update arrays block by block, so that temporaries stay in the processor's cache."""
+        """Update arrays block by block, so that a formula's temporaries stay in the processor's cache."""
         rates = self._rates(index)
         arrays = [weight, grad, *state]
         if not all(a.flags["C_CONTIGUOUS"] for a in arrays):
-            self._step(rates, self._temporaries(weight), *arrays)
+            self._step(rates, *arrays)
             return
         flat = [a.reshape(-1) for a in arrays]
         block = _BLOCK if isinstance(weight, np.ndarray) else max(1, weight.size)
         for start in range(0, weight.size, block):
-            part = [a[start : start + block] for a in flat]
-            self._step(rates, self._temporaries(part[0]), *part)
+            self._step(rates, *(a[start : start + block] for a in flat))
 
     def _rates(self, index) -> tuple:
         """Learning rate and weight decay for this update."""
         return self._get_lr(index), self._get_wd(index)
 
-    def _temporaries(self, like) -> tuple:
-        """Two arrays like ``like``; those of blocks are kept from one to the next."""
-        if not isinstance(like, np.ndarray) or like.size > _BLOCK:
-            return np.empty_like(like), np.empty_like(like)
-        key = (like.dtype, like.shape)
-        held = self._scratch.get(key)
-        if held is None:
-            if len(self._scratch) > 64:
-                self._scratch.clear()
-            held = self._scratch[key] = (np.empty_like(like), np.empty_like(like))
-        return held
-
-    def _step(self, rates, temporaries, weight, grad, *state) -> None:
-        """One step on raw arrays. ``temporaries`` may be used at will; ``grad`` must stay."""
+    def _step(self, rates, weight, grad, *state) -> None:
+        """One step on raw arrays: change ``weight`` and ``state`` in place, leave ``grad`` as it is."""
         raise NotImplementedError(f"{type(self).__name__} must override update")
 
-    def _scaled(self, grad, out):
-        """The gradient as rules see it, in ``out``: rescaled and clipped."""
-        np.multiply(grad, self.rescale_grad, out=out)
-        return self._clipped(out)
+    def _clip(self, values):
+        limit = self.clip_gradient
+        return np.clip(values, -limit, limit, out=values) if limit else values
 
-    def _decayed_and_clipped(self, grad, weight, wd, temporaries):
+    def _scaled(self, grad):
+        """The gradient as rules see it: rescaled and clipped."""
+        return self._clip(grad * self.rescale_grad)
+
+    def _decayed(self, grad, weight, wd):
+        """The rescaled and clipped gradient, and then the weight decay's part."""
+        g = self._scaled(grad)
+        return g + wd * weight if wd else g
+
+    def _decayed_then_clipped(self, grad, weight, wd):
         """The gradient of rules that clip it together with the weight decay's part."""
-        g, t = temporaries
-        np.multiply(grad, self.rescale_grad, out=g)
-        if wd:
-            np.multiply(weight, wd, out=t)
-            g += t
-        return self._clipped(g)
-
-    def _clipped(self, values):
-        if self.clip_gradient:
-            np.clip(values, -self.clip_gradient, self.clip_gradient, out=values)
-        return values
+        g = grad * self.rescale_grad
+        return self._clip(g + wd * weight if wd else g)
 
     def update_multi_precision(self, index, weight: NDArray, grad: NDArray, state) -> None:
         """:meth:`update`, through the float32 copy where there is one."""
@@ -233,8 +218,8 @@ class Optimizer:
         weight[:] = master
 
 
-#: Elements updated at once: with its temporaries, a block of float32 fits a core's own cache.
-_BLOCK = 16384
+#: Elements updated at once: a formula's temporaries stay in a cache, and are few calls of NumPy.
+_BLOCK = 131072
 
 _factory = Factory(Optimizer, "optimizer")
 register, create = _factory.register, _factory.create
@@ -259,15 +244,6 @@ class _MomentumRule(Optimizer):
     def create_state(self, index, weight):
         return _zeros(weight) if self.momentum else None
 
-    def _decayed(self, grad, weight, wd, temporaries):
-        """The gradient with the weight decay's part."""
-        g, t = temporaries
-        self._scaled(grad, g)
-        if wd:
-            np.multiply(weight, wd, out=t)
-            g += t
-        return g
-
 
 @register
 class SGD(_MomentumRule):
@@ -287,15 +263,13 @@ class SGD(_MomentumRule):
         super().__init__(**kwargs)
         self.momentum, self.lazy_update = momentum, lazy_update
 
-    def _step(self, rates, temporaries, weight, grad, momentum=None):
+    def _step(self, rates, weight, grad, momentum=None):
         lr, wd = rates
-        g = self._decayed(grad, weight, wd, temporaries)
-        g *= lr
+        step = lr * self._decayed(grad, weight, wd)
         if momentum is None:
-            weight -= g
+            weight -= step
             return
-        momentum *= self.momentum
-        momentum -= g
+        momentum[...] = self.momentum * momentum - step
         weight += momentum
 
 
@@ -310,25 +284,15 @@ class NAG(_MomentumRule):
         super().__init__(**kwargs)
         self.momentum = momentum
 
-    def _step(self, rates, temporaries, weight, grad, momentum=None):
+    def _step(self, rates, weight, grad, momentum=None):
         lr, wd = rates
-        g, t = temporaries
         if momentum is None:
-            self._decayed(grad, weight, wd, temporaries)
-            g *= lr
-            weight -= g
+            weight -= lr * self._decayed(grad, weight, wd)
             return
-        self._scaled(grad, g)
-        g *= lr
-        momentum *= self.momentum
-        momentum -= g
-        np.multiply(weight, lr * wd * (1 + self.momentum), out=t)
-        g += t
-        np.multiply(momentum, self.momentum, out=t)
-        t -= g
-        weight += t
-        np.multiply(weight, lr * wd, out=t)
-        momentum -= t
+        step = lr * self._scaled(grad)
+        momentum[...] = self.momentum * momentum - step
+        weight += self.momentum * momentum - (step + lr * wd * (1 + self.momentum) * weight)
+        momentum -= lr * wd * weight
 
 
 @register
@@ -345,40 +309,16 @@ class Signum(_MomentumRule):
         super().__init__(learning_rate=learning_rate, **kwargs)
         self.momentum, self.wd_lh = momentum, wd_lh
 
-    def _step(self, rates, temporaries, weight, grad, momentum=None):
+    def _step(self, rates, weight, grad, momentum=None):
         lr, wd = rates
         if momentum is None:  # MXNet's rule for this case has neither clipping nor decay of the gradient
-            t = temporaries[0]
-            np.sign(grad, out=t)
-        else:
-            t = self._decayed(grad, weight, wd, temporaries)
-            t *= 1 - self.momentum
-            momentum *= self.momentum
-            momentum -= t
-            np.sign(momentum, out=t)
-            np.negative(t, out=t)
-        decay = self.wd_lh if momentum is not None else wd
-        weight *= 1 - lr * decay
-        t *= lr
-        weight -= t
+            weight[...] = (1 - lr * wd) * weight - lr * np.sign(grad)
+            return
+        momentum[...] = self.momentum * momentum - (1 - self.momentum) * self._decayed(grad, weight, wd)
+        weight[...] = (1 - lr * self.wd_lh) * weight + lr * np.sign(momentum)
 
 
-def _blend(mean, values, kept, taken, t) -> None:
-    """``mean = kept * mean + taken * values``, through the temporary ``t``."""
-    mean *= kept
-    np.multiply(values, taken, out=t)
-    mean += t
-
-
-def _blend_squares(mean, values, kept, taken, t) -> None:
-    """``mean = kept * mean + taken * values ** 2``, through the temporary ``t``."""
-    mean *= kept
-    np.multiply(values, values, out=t)
-    t *= taken
-    mean += t
-
-
-def _rest(beta: float, count: int = 1) -> float:
+def _one_minus_power(beta: float, count: int = 1) -> float:
     """1 - beta ** count as MXNet has it, in float32: for 0.999 the two differ in the fifth digit."""
     return float(np.float32(1) - np.float32(float(np.float32(beta)) ** count))
 
@@ -407,16 +347,12 @@ class Adam(Optimizer):
         count = self._index_update_count[index]
         return lr * math.sqrt(1 - self.beta2**count) / (1 - self.beta1**count), wd
 
-    def _step(self, rates, temporaries, weight, grad, mean, var):
+    def _step(self, rates, weight, grad, mean, var):
         lr, wd = rates
-        g, t = self._decayed_and_clipped(grad, weight, wd, temporaries), temporaries[1]
-        _blend(mean, g, self.beta1, _rest(self.beta1), t)
-        _blend_squares(var, g, self.beta2, _rest(self.beta2), t)
-        np.sqrt(var, out=g)
-        g += self.epsilon
-        np.divide(mean, g, out=t)
-        t *= lr
-        weight -= t
+        g = self._decayed_then_clipped(grad, weight, wd)
+        mean[...] = self.beta1 * mean + _one_minus_power(self.beta1) * g
+        var[...] = self.beta2 * var + _one_minus_power(self.beta2) * (g * g)
+        weight -= lr * (mean / (np.sqrt(var) + self.epsilon))
 
 
 @register
@@ -436,19 +372,11 @@ class AdaGrad(Optimizer):
     def create_state(self, index, weight):
         return _zeros(weight)
 
-    def _step(self, rates, temporaries, weight, grad, history):
+    def _step(self, rates, weight, grad, history):
         lr, wd = rates
-        g, t = temporaries
-        self._scaled(grad, g)
-        np.multiply(g, g, out=t)
-        history += t
-        np.add(history, self.float_stable_eps, out=t)
-        np.sqrt(t, out=t)
-        g /= t
-        np.multiply(weight, wd, out=t)
-        g += t
-        g *= lr
-        weight -= g
+        g = self._scaled(grad)
+        history += g * g
+        weight -= lr * (g / np.sqrt(history + self.float_stable_eps) + wd * weight)
 
 
 @register
@@ -486,25 +414,15 @@ class RMSProp(Optimizer):
     def create_state(self, index, weight):
         return tuple(_zeros(weight) for _ in range(3 if self.centered else 1))
 
-    def _step(self, rates, temporaries, weight, grad, square, mean=None, delta=None):
+    def _step(self, rates, weight, grad, square, mean=None, delta=None):
         lr, wd = rates
-        g, t = self._decayed_and_clipped(grad, weight, wd, temporaries), temporaries[1]
-        _blend_squares(square, g, self.gamma1, 1 - self.gamma1, t)
+        g = self._decayed_then_clipped(grad, weight, wd)
+        square[...] = self.gamma1 * square + (1 - self.gamma1) * (g * g)
         if mean is None:
-            np.add(square, self.epsilon, out=t)
+            weight -= lr * (g / np.sqrt(square + self.epsilon))
         else:
-            _blend(mean, g, self.gamma1, 1 - self.gamma1, t)
-            np.multiply(mean, mean, out=t)
-            np.subtract(square, t, out=t)
-            t += self.epsilon
-        np.sqrt(t, out=t)
-        g /= t
-        g *= lr
-        if delta is None:
-            weight -= g
-        else:
-            delta *= self.gamma2
-            delta -= g
+            mean[...] = self.gamma1 * mean + (1 - self.gamma1) * g
+            delta[...] = self.gamma2 * delta - lr * (g / np.sqrt(square - mean * mean + self.epsilon))
             weight += delta
         if self.clip_weights:
             np.clip(weight, -self.clip_weights, self.clip_weights, out=weight)
@@ -529,19 +447,13 @@ class AdaDelta(Optimizer):
     def create_state(self, index, weight):
         return _zeros(weight), _zeros(weight)
 
-    def _step(self, rates, temporaries, weight, grad, square, step_square):
+    def _step(self, rates, weight, grad, square, step_square):
         _, wd = rates
-        g, t = temporaries
-        self._scaled(grad, g)
-        _blend_squares(square, g, self.rho, 1 - self.rho, t)
-        np.add(square, self.epsilon, out=t)
-        np.divide(g, np.sqrt(t, out=t), out=g)
-        np.add(step_square, self.epsilon, out=t)
-        g *= np.sqrt(t, out=t)
-        _blend_squares(step_square, g, self.rho, 1 - self.rho, t)
-        np.multiply(weight, wd, out=t)
-        g += t
-        weight -= g
+        g = self._scaled(grad)
+        square[...] = self.rho * square + (1 - self.rho) * (g * g)
+        step = g / np.sqrt(square + self.epsilon) * np.sqrt(step_square + self.epsilon)
+        step_square[...] = self.rho * step_square + (1 - self.rho) * (step * step)
+        weight -= step + wd * weight
 
 
 @register
@@ -567,16 +479,13 @@ class Adamax(Optimizer):
         lr, wd = super()._rates(index)
         return lr / (1 - self.beta1 ** self._index_update_count[index]), wd
 
-    def _step(self, rates, temporaries, weight, grad, mean, largest):
+    def _step(self, rates, weight, grad, mean, largest):
         lr, wd = rates
-        g, t = self._decayed_and_clipped(grad, weight, wd, temporaries), temporaries[1]
-        _blend(mean, g, self.beta1, 1 - self.beta1, t)
-        largest *= self.beta2
-        np.maximum(largest, np.abs(g, out=g), out=largest)
-        np.multiply(mean, lr, out=t)
+        g = self._decayed_then_clipped(grad, weight, wd)
+        mean[...] = self.beta1 * mean + (1 - self.beta1) * g
+        largest[...] = np.maximum(self.beta2 * largest, np.abs(g))
         with np.errstate(invalid="ignore"):
-            t /= largest
-        weight -= t
+            weight -= lr * mean / largest
 
 
 @register
@@ -619,20 +528,12 @@ class Nadam(Optimizer):
         of_mean = then / (1 - self.m_schedule * then)
         return lr, wd, of_grad, of_mean, 1 / (1 - self.beta2**count)
 
-    def _step(self, rates, temporaries, weight, grad, mean, var):
+    def _step(self, rates, weight, grad, mean, var):
         lr, wd, of_grad, of_mean, of_var = rates
-        g, t = self._decayed_and_clipped(grad, weight, wd, temporaries), temporaries[1]
-        _blend(mean, g, self.beta1, 1 - self.beta1, t)
-        _blend_squares(var, g, self.beta2, 1 - self.beta2, t)
-        g *= of_grad
-        np.multiply(mean, of_mean, out=t)
-        g += t
-        np.multiply(var, of_var, out=t)
-        np.sqrt(t, out=t)
-        t += self.epsilon
-        g /= t
-        g *= lr
-        weight -= g
+        g = self._decayed_then_clipped(grad, weight, wd)
+        mean[...] = self.beta1 * mean + (1 - self.beta1) * g
+        var[...] = self.beta2 * var + (1 - self.beta2) * (g * g)
+        weight -= lr * ((of_grad * g + of_mean * mean) / (np.sqrt(of_var * var) + self.epsilon))
 
 
 @register
@@ -657,23 +558,17 @@ class FTML(Optimizer):
     def _rates(self, index):
         lr, wd = super()._rates(index)
         count = self._index_update_count[index]
-        return _rest(self.beta1, count) / lr, wd, _rest(self.beta2, count)
+        return _one_minus_power(self.beta1, count) / lr, wd, _one_minus_power(self.beta2, count)
 
-    def _step(self, rates, temporaries, weight, grad, scale, var, leader):
-        over_lr, wd, var_rest = rates
-        g, t = self._decayed_and_clipped(grad, weight, wd, temporaries), temporaries[1]
-        _blend_squares(var, g, self.beta2, _rest(self.beta2), t)
-        _blend(leader, g, self.beta1, _rest(self.beta1), t)
-        np.multiply(scale, self.beta1, out=g)
-        np.divide(var, var_rest, out=t)
-        np.sqrt(t, out=t)
-        t += self.epsilon
-        np.multiply(t, over_lr, out=scale)
-        np.subtract(scale, g, out=g)
-        g *= weight
-        leader -= g
-        np.divide(leader, scale, out=weight)
-        np.negative(weight, out=weight)
+    def _step(self, rates, weight, grad, scale, var, leader):
+        beta1_over_lr, wd, beta2_left = rates
+        g = self._decayed_then_clipped(grad, weight, wd)
+        var[...] = self.beta2 * var + _one_minus_power(self.beta2) * (g * g)
+        leader[...] = self.beta1 * leader + _one_minus_power(self.beta1) * g
+        before = self.beta1 * scale
+        scale[...] = (np.sqrt(var / beta2_left) + self.epsilon) * beta1_over_lr
+        leader -= (scale - before) * weight
+        weight[...] = -(leader / scale)
 
 
 @register
@@ -695,25 +590,17 @@ class Ftrl(Optimizer):
     def create_state(self, index, weight):
         return _zeros(weight), _zeros(weight)
 
-    def _step(self, rates, temporaries, weight, grad, leader, square):
+    def _step(self, rates, weight, grad, leader, square):
         lr, wd = rates
-        g, t = self._scaled(grad, temporaries[0]), temporaries[1]
+        g = self._scaled(grad)
+        root = np.sqrt(square)
+        square += g * g
+        new_root = np.sqrt(square)
         leader += g
-        g *= g
-        np.sqrt(square, out=t)
-        square += g
-        np.sqrt(square, out=g)
-        np.subtract(g, t, out=t)
-        t *= weight
-        t /= lr
-        leader -= t
+        leader -= (new_root - root) * weight / lr
         # The leader drawn towards zero by lamda1, with the sign turned: min(max(z, -l), l) - z.
-        np.clip(leader, -self.lamda1, self.lamda1, out=t)
-        t -= leader
-        g += self.beta
-        g /= lr
-        g += wd
-        np.divide(t, g, out=weight)
+        drawn = np.clip(leader, -self.lamda1, self.lamda1) - leader
+        weight[...] = drawn / ((new_root + self.beta) / lr + wd)
 
 
 @register
@@ -751,35 +638,33 @@ class LAMB(Optimizer):
     def create_state(self, index, weight):
         return _zeros(weight), _zeros(weight)
 
-    def _update_raw(self, index, weight, grad, state) -> None:
-        # The norms are of whole arrays, so there is nothing to gain from blocks.
-        self._step((*self._rates(index), self._index_update_count[index]), None, weight, grad, *state)
+    def _rates(self, index):
+        """Weight decay, and what is left of the means' start at zero."""
+        count = self._index_update_count[index] if self.bias_correction else math.inf
+        return self._get_wd(index), _one_minus_power(self.beta1, count), _one_minus_power(self.beta2, count)
 
-    def _step(self, rates, temporaries, weight, grad, mean, var):
-        lr, wd, count = rates
-        g, t = self._scaled(grad, np.empty_like(weight)), np.empty_like(weight)
-        _blend(mean, g, self.beta1, _rest(self.beta1), t)
-        _blend_squares(var, g, self.beta2, _rest(self.beta2), t)
-        corrected = self.bias_correction
-        np.divide(var, _rest(self.beta2, count) if corrected else 1, out=t)
-        np.sqrt(t, out=t)
-        t += self.epsilon
-        np.divide(mean, _rest(self.beta1, count) if corrected else 1, out=g)
-        g /= t
-        np.multiply(weight, wd, out=t)
-        g += t
-        size, step_size = _norm(weight, t), _norm(g, t)
+    def _update_raw(self, index, weight, grad, state) -> None:
+        step = np.empty_like(weight)
+        super()._update_raw(index, weight, grad, [*state, step])
+        size, step_size = _norm(weight), _norm(step)
         if self.lower_bound:
             size = max(size, self.lower_bound)
         if self.upper_bound:
             size = min(size, self.upper_bound)
-        g *= lr * size / step_size if size and step_size else lr
-        weight -= g
+        lr = self._get_lr(index)
+        step *= lr * size / step_size if size and step_size else lr
+        weight -= step
+
+    def _step(self, rates, weight, grad, mean, var, step):
+        wd, mean_left, var_left = rates
+        g = self._scaled(grad)
+        mean[...] = self.beta1 * mean + _one_minus_power(self.beta1) * g
+        var[...] = self.beta2 * var + _one_minus_power(self.beta2) * (g * g)
+        step[...] = (mean / mean_left) / (np.sqrt(var / var_left) + self.epsilon) + wd * weight
 
 
-def _norm(values, t) -> float:
-    """The root of the sum of squares, through the temporary ``t``."""
-    return math.sqrt(float(np.multiply(values, values, out=t).sum()))
+def _norm(values) -> float:
+    return math.sqrt(float((values * values).sum()))
 
 
 @register
@@ -801,24 +686,15 @@ class DCASGD(_MomentumRule):
     def create_state(self, index, weight):
         return (weight.copy(), _zeros(weight)) if self.momentum else (weight.copy(),)
 
-    def _step(self, rates, temporaries, weight, grad, previous, momentum=None):
+    def _step(self, rates, weight, grad, previous, momentum=None):
         lr, wd = rates
-        g, t = temporaries
-        self._scaled(grad, g)
-        np.multiply(g, g, out=t)
-        t *= self.lamda
-        np.subtract(weight, previous, out=previous)
-        t *= previous
-        g += t
-        np.multiply(weight, wd, out=t)
-        g += t
-        g *= lr
+        g = self._scaled(grad)
+        step = lr * (g + self.lamda * (g * g) * (weight - previous) + wd * weight)
         previous[...] = weight
         if momentum is None:
-            weight -= g
+            weight -= step
         else:
-            momentum *= self.momentum
-            momentum -= g
+            momentum[...] = self.momentum * momentum - step
             weight += momentum
 
 
@@ -829,11 +705,7 @@ class SGLD(Optimizer):
     def update(self, index, weight, grad, state):
         self._update_count(index)
         lr, wd = self._rates(index)
-        g, t = self._scaled(grad.data, np.empty_like(grad.data)), np.empty_like(grad.data)
-        np.multiply(weight.data, wd, out=t)
-        g += t
-        g *= -lr / 2
-        weight.data[...] += g
+        weight.data[...] += (-lr / 2) * (self._scaled(grad.data) + wd * weight.data)
         weight += random.normal(0, math.sqrt(lr), weight.shape, weight.dtype, weight.context)
 
 
