@@ -147,7 +147,7 @@ def execute(args) -> int:
     model = archive.load(symbol, params, outputs=outputs, dtype=args.dtype)
     inputs, images = _read_inputs(args)
     _fill_im_info(model, inputs, images)
-    results = model(args.device, **inputs)
+    results = model(ctx=args.device, reuse=True, **inputs)
     found = {name: a.asnumpy() for name, a in zip(model.output_names, results, strict=True)}
     classes = _class_names(args.classes)
     if args.output:

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from .. import ndarray as nd
-from ..context import current_context
+from ..context import Context, current_context
 from ..errors import GraphError, MXNetError, ShapeError, nearest
 from ..graph import json_format
 from ..graph import nodes as graph
@@ -99,7 +99,7 @@ def _check_names(order, every, held, source, allow_missing) -> None:
 
 
 class ArchivedModel:
-    """A graph with its parameters. Call it with the inputs by name.
+    """A graph with its parameters. Call it with the inputs by name; an only input needs none.
 
     Attributes
     ----------
@@ -205,12 +205,26 @@ class ArchivedModel:
                 )
             )
 
-    def __call__(self, ctx=None, **inputs) -> list:
-        """The outputs for these inputs, as NDArrays that the next call overwrites.
+    def __call__(self, *array, ctx=None, reuse: bool = False, **inputs) -> list:
+        """The outputs for these inputs, as NDArrays.
 
         Inputs may be NDArrays or NumPy arrays; they are converted to the dtype that the model needs. The
         bound graph is kept while the shapes stay.
+
+        Parameters
+        ----------
+        *array
+            The input of a model that has one.
+        ctx : Context, optional
+            Where it runs; the current context by default.
+        reuse : bool
+            Whether to return the arrays that the model computes into, which the next call overwrites.
+            Saves a copy of the outputs.
+        **inputs
+            The inputs by name.
         """
+        if array:
+            inputs = self._named(array, inputs)
         self._check_shape_names(inputs)
         missing = [name for name in self.input_names if name not in inputs]
         if missing:
@@ -219,4 +233,16 @@ class ArchivedModel:
         key = (ctx, shapes)
         if self._bound is None or self._bound[0] != key:
             self._bound = (key, self.bind(ctx, **shapes))
-        return self._bound[1].forward(is_train=False, **inputs)
+        outputs = self._bound[1].forward(is_train=False, **inputs)
+        return list(outputs) if reuse else [output.copy() for output in outputs]
+
+    def _named(self, array, inputs) -> dict:
+        """The inputs where one is given without its name."""
+        if len(array) == 1 and isinstance(array[0], Context):
+            raise MXNetError(f"{self.source}: a device is given by name: model(..., ctx={array[0]})")
+        if len(array) > 1 or inputs or len(self.input_names) != 1:
+            raise MXNetError(
+                f"{self.source}: inputs are given by name ({', '.join(self.input_names)}); "
+                "only the input of a model that has one may come without"
+            )
+        return {self.input_names[0]: array[0]}

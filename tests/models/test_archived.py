@@ -79,6 +79,31 @@ def test_labels_are_not_asked_for(saved):
     assert model.bind(data=SHAPE).arg_dict["softmax_label"].shape == (2,)
 
 
+def test_results_stay_when_the_model_is_called_again(saved):
+    model = archive.load(saved)
+    first = model(data=data(1))[0]
+    kept = first.asnumpy()
+    second = model(data=data(2))[0]
+    assert not np.array_equal(kept, second.asnumpy())
+    np.testing.assert_array_equal(first.asnumpy(), kept)
+    reused = model(data=data(1), reuse=True)[0]
+    assert model(data=data(2), reuse=True)[0] is reused
+    np.testing.assert_array_equal(reused.asnumpy(), second.asnumpy())
+
+
+def test_an_only_input_needs_no_name(saved, tmp_path):
+    model = archive.load(saved)
+    np.testing.assert_array_equal(model(data())[0].asnumpy(), model(data=data())[0].asnumpy())
+    with pytest.raises(mx.MXNetError, match=r"inputs are given by name \(data\); only the input of a model"):
+        model(data(), data())
+    with pytest.raises(mx.MXNetError, match=r"a device is given by name: model\(..., ctx=cpu\(0\)\)"):
+        model(mx.cpu(), data=data())
+    both = mx.sym.Variable("left") + mx.sym.Variable("right")
+    model = archive.ArchivedModel(both, {})
+    with pytest.raises(mx.MXNetError, match=r"inputs are given by name \(left, right\)"):
+        model(data())
+
+
 def test_inputs_may_change_their_size(saved):
     model = archive.load(saved)
     assert model(data=data())[0].shape == (2, 3)
