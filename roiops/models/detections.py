@@ -6,21 +6,26 @@ import numpy as np
 
 from .. import ndarray as nd
 
-__all__ = ["Detection", "find_detections"]
+__all__ = ["Detection", "best_detections", "find_detections"]
 
 
 @dataclasses.dataclass
 class Detection:
-    """One object: number of its image, class, score, and box in pixels of the network's input."""
+    """One object: number of its image, class, score, and box in pixels of the network's input.
+
+    ``mask``, where the network gives one, holds for each part of the box how sure it is that the object
+    covers it.
+    """
 
     image: int
     class_id: int
     score: float
     box: tuple[float, float, float, float]
+    mask: np.ndarray | None = dataclasses.field(default=None, repr=False, compare=False)
 
     def to_dict(self) -> dict:
-        """The same as numbers and strings, fit for JSON."""
-        return dataclasses.asdict(self)
+        """The same as numbers and strings, fit for JSON. Masks are left out."""
+        return {"image": self.image, "class_id": self.class_id, "score": self.score, "box": self.box}
 
 
 def find_detections(
@@ -35,8 +40,9 @@ def find_detections(
     """The objects in a detector's outputs, best first in each image; None if they are not detections.
 
     Known are one output of rows ``[class, score, x1, y1, x2, y2]`` (MultiBoxDetection, box_nms), the
-    three outputs classes, scores and boxes (GluonCV), and the outputs rois, class probabilities and box
-    deltas of the R-CNN family, which are decoded here.
+    three outputs classes, scores and boxes (GluonCV, CenterNet among it), to which Mask R-CNN adds a fourth
+    with masks, and the outputs rois, class probabilities and box deltas of the R-CNN family, which are
+    decoded here.
 
     Parameters
     ----------
@@ -53,25 +59,38 @@ def find_detections(
     """
     arrays = [np.asarray(a, dtype=np.float64) for a in outputs.values()]
     shapes = [a.shape for a in arrays]
-    rows = None
+    rows = masks = None
     if len(arrays) >= 3 and _is_gluon(shapes):
-        rows = np.concatenate(arrays[:3], axis=-1)
+        ids, scores, boxes = arrays[:3]
+        rows = np.concatenate([ids.reshape(*boxes.shape[:2], 1), scores.reshape(*boxes.shape[:2], 1), boxes], 2)
+        if len(arrays) > 3 and len(shapes[3]) == 4 and shapes[3][:2] == boxes.shape[:2]:
+            masks = arrays[3]
     elif len(arrays) == 1 and len(shapes[0]) == 3 and shapes[0][2] == 6:
         rows = arrays[0]
     if rows is not None:
-        return _from_rows(rows, height, width, threshold)
+        return _from_rows(rows, height, width, threshold, masks)
     rois = _rois_first(arrays)
     if rois is None:
         return None
     return _from_rcnn(*rois, height, width, threshold, box_stds, nms)
 
 
+def best_detections(outputs: dict[str, np.ndarray], height: int, width: int) -> list[Detection]:
+    """The best detection of each image, whatever its score: what to say where none reaches the threshold."""
+    every = find_detections(outputs, height, width, threshold=0.0, nms=1.0) or []
+    best: dict[int, Detection] = {}
+    for each in every:
+        if each.image not in best or each.score > best[each.image].score:
+            best[each.image] = each
+    return list(best.values())
+
+
 def _is_gluon(shapes) -> bool:
     ids, scores, boxes = shapes[:3]
-    return len(ids) == 3 and ids == scores and ids[2] == 1 and boxes == (*ids[:2], 4)
+    return len(boxes) == 3 and boxes[2] == 4 and ids == scores and ids in (boxes[:2], (*boxes[:2], 1))
 
 
-def _from_rows(rows, height, width, threshold) -> list[Detection]:
+def _from_rows(rows, height, width, threshold, masks=None) -> list[Detection]:
     valid = (rows[..., 0] >= 0) & (rows[..., 1] >= threshold)
     boxes = rows[valid][:, 2:6]
     # MultiBoxDetection gives fractions of the image's size, everything else pixels.
@@ -80,9 +99,13 @@ def _from_rows(rows, height, width, threshold) -> list[Detection]:
         rows[..., 2:6] *= (width, height, width, height)
     found = []
     for image in range(rows.shape[0]):
-        kept = rows[image][valid[image]]
-        for row in kept[np.argsort(-kept[:, 1], kind="stable")]:
-            found.append(Detection(image, int(row[0]), float(row[1]), tuple(float(v) for v in row[2:6])))
+        kept = np.flatnonzero(valid[image])
+        for number in kept[np.argsort(-rows[image, kept, 1], kind="stable")]:
+            row = rows[image, number]
+            mask = None if masks is None else masks[image, number]
+            found.append(
+                Detection(image, int(row[0]), float(row[1]), tuple(float(v) for v in row[2:6]), mask)
+            )
     return found
 
 

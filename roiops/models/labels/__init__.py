@@ -1,0 +1,45 @@
+"""Names of classes: the sets of ImageNet, PASCAL VOC and COCO, lists, and files with a name a line.
+
+``imagenet.txt`` has the 1000 classes of ILSVRC 2012 in the order of their WordNet numbers, by the first word of
+each; ``voc.txt`` and ``coco.txt`` are in the order in which those who trained on the data sets number them.
+"""
+
+from pathlib import Path
+
+from ...errors import MXNetError
+
+__all__ = ["SETS", "class_name", "fitting", "read_labels", "suggestion"]
+
+#: Label sets that are built in, and how many classes each has.
+SETS = {"imagenet": 1000, "voc": 20, "coco": 80}
+
+
+def read_labels(text) -> list[str]:
+    """Names from what a user gives: a built-in set, a file of lines, or names with commas between."""
+    if not text:
+        return []
+    if not isinstance(text, str | Path):
+        return [str(name) for name in text]
+    path = Path(__file__).parent / f"{text}.txt" if text in SETS else Path(text)
+    if path.suffix == ".txt" or path.is_file():
+        return [line.strip() for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
+    return [name.strip() for name in str(text).split(",")]
+
+
+def fitting(names: list[str], count: int, what: str) -> list[str]:
+    """The names for ``count`` classes, the first of which may be the background; an error if they do not fit."""
+    if not names or len(names) == count:
+        return names
+    if len(names) + 1 == count:
+        return ["background", *names]
+    raise MXNetError(f"classes: {len(names)} names do not fit {what}, which has {count} classes")
+
+
+def class_name(class_id: int, names: list[str]) -> str:
+    """The name of a class, or its number where it has none."""
+    return names[class_id] if 0 <= class_id < len(names) else f"class {class_id}"
+
+
+def suggestion(count: int) -> str | None:
+    """The built-in set that has as many classes."""
+    return next((name for name, size in SETS.items() if size == count), None)
