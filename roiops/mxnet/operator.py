@@ -23,18 +23,21 @@ own; ``docs/add_an_operator.md`` shows how.
 
 import numpy as np
 
-from ..errors import MXNetError
+from ..errors import MXNetError, ShapeError
 from ..ndarray import NDArray, array
 from ..operators import custom
 from ..registry import list_operators
 
 __all__ = ["CustomOp", "CustomOpProp", "get_all_registered_operators", "register"]
 
-custom.set_wrapper(NDArray)
-
-
 class CustomOp:
-    """Base of the class that computes. Made anew for each node when it is bound."""
+    """Base of the class that computes. Made anew for each node when it is bound.
+
+    Override ``forward``, and ``backward`` where a gradient is wanted; there is none to inherit.
+    """
+
+    #: How errors name this operator and the method that runs.
+    _label = "CustomOp"
 
     def forward(self, is_train, req, in_data, out_data, aux):
         """Compute the outputs.
@@ -54,10 +57,27 @@ class CustomOp:
 
     def assign(self, dst, req, src):
         """Store ``src`` in ``dst`` as ``req`` asks."""
+        shape = np.shape(src)
+        if req != "null" and shape != dst.shape and not _fits(shape, dst.shape):
+            raise ShapeError(
+                f"{self._label}: assigns an array of shape {shape} to one of shape {dst.shape}, "
+                "which is what infer_shape says"
+            )
         if req in ("write", "inplace"):
             dst[:] = src
         elif req == "add":
             dst[:] += array(src, dst.context, dst.dtype) if isinstance(src, np.ndarray) else src
+
+
+custom.set_front_end(NDArray, CustomOp)
+
+
+def _fits(shape, target) -> bool:
+    """Whether an array of this shape can be stored in one of the shape ``target``."""
+    try:
+        return np.broadcast_shapes(shape, target) == tuple(target)
+    except ValueError:
+        return False
 
 
 class CustomOpProp:

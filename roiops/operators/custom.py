@@ -14,18 +14,18 @@ from ..params import Field, Parameter
 from ..registry import register
 from .base import OpContext, Operator, OperatorProperty
 
-__all__ = ["CustomProp", "properties", "set_wrapper"]
+__all__ = ["CustomProp", "properties", "set_front_end"]
 
 #: op_type to the user's property class.
 properties: dict[str, type] = {}
 
-_wrap = None
+_wrap = _base = None
 
 
-def set_wrapper(wrap) -> None:
-    """Say how user code gets an array: ``wrap(array, device)``."""
-    global _wrap
-    _wrap = wrap
+def set_front_end(wrap, base) -> None:
+    """Say how user code gets an array, ``wrap(array, device)``, and from which class its operators derive."""
+    global _wrap, _base
+    _wrap, _base = wrap, base
 
 
 def _text(value) -> str:
@@ -57,18 +57,50 @@ class CustomParam(Parameter):
         return dict(self._values)
 
 
+def _agree(old, new) -> bool:
+    """Whether a shape that user code returned is the one that is there, as far as either is known."""
+    return len(old) == len(new) and all(n == 0 or o in (-1, n) for o, n in zip(old, new, strict=True))
+
+
 class CustomOp(Operator):
     def __init__(self, params, user_op):
         super().__init__(params)
         self.user_op = user_op
         self._unwanted = {}
+        self._checked = False
 
     def forward(self, ctx: OpContext, in_data, req, out_data, aux):
+        self._check_defined("forward", ctx)
         lists = [self._wrapped(ctx, arrays) for arrays in (in_data, out_data, aux)]
+        marked = {} if self._checked else _mark(req, in_data, out_data)
         with _current(ctx.device):
             self.user_op.forward(ctx.is_train, list(req), *lists)
+        for number, mark in marked.items():
+            left = int(np.count_nonzero(mark == out_data[number].view(mark.dtype)))
+            if left:
+                every = out_data[number].size
+                part = "" if left == every else f"{left} of {every} elements of "
+                raise MXNetError(
+                    f"{ctx.label}: forward of {type(self.user_op).__name__} left {part}out_data[{number}] "
+                    "unwritten; self.assign(out_data[i], req[i], value) writes it"
+                )
+        self._checked = True
+
+    def _check_defined(self, method: str, ctx: OpContext) -> None:
+        """An operator whose method was never written would leave whatever its memory holds."""
+        self.user_op._label = f"{ctx.label}: {method} of {type(self.user_op).__name__}"
+        own = getattr(type(self.user_op), method, None)
+        if own is None or own is getattr(_base, method, None):
+            raise MXNetError(
+                f"{ctx.label}: {type(self.user_op).__name__} defines no {method}"
+                + (", and a gradient is asked for" if method == "backward" else "")
+            )
 
     def backward(self, ctx: OpContext, out_grad, in_data, out_data, req, in_grad, aux):
+        self._check_defined("backward", ctx)
+        for array, each in zip(in_grad, req, strict=True):
+            if each == "write" and isinstance(array, np.ndarray):
+                array.fill(0)  # a gradient that user code does not write, as that of a label, is zero
         # A gradient that nobody wants has memory, too, for user code that does not look at req.
         for i, array in enumerate(in_grad):
             if array is None and i not in self._unwanted:
@@ -81,6 +113,24 @@ class CustomOp(Operator):
     @staticmethod
     def _wrapped(ctx, arrays):
         return [None if array is None else _wrap(array, ctx.device) for array in arrays]
+
+
+#: What no operator writes by chance: for each size of number, an odd pattern, for floats a NaN.
+_MARKS = {2: np.uint16(0x7E5D), 4: np.uint32(0x7FE5A3C9), 8: np.uint64(0x7FFC5A3C9E1B4D27)}
+
+
+def _mark(req, in_data, out_data) -> dict:
+    """Fill the outputs with a pattern, to see what is left of it: the pattern by the output's number."""
+    marks = {}
+    for number, (each, array) in enumerate(zip(req, out_data, strict=True)):
+        if each != "write" or not isinstance(array, np.ndarray) or not array.flags.c_contiguous:
+            continue
+        mark = _MARKS.get(array.dtype.itemsize)
+        by_chance = array.dtype.itemsize < 4 and array.dtype.kind != "f"
+        if mark is not None and not by_chance and array.size and not any(np.may_share_memory(array, i) for i in in_data):
+            array.view(mark.dtype).fill(mark)
+            marks[number] = mark
+    return marks
 
 
 def _current(device):
@@ -142,16 +192,28 @@ class CustomProp(OperatorProperty):
         # What is unknown is [] or 0 to user code, as in MXNet.
         given = [[] if shape is None else [max(n, 0) for n in shape] for shape in in_shapes]
         lists = self._three("infer_shape", self.user.infer_shape(given))
-        shapes = []
-        for what, each in zip(("input", "output", "auxiliary state"), lists, strict=True):
-            try:
-                shapes.append([tuple(int(n) for n in shape) for shape in each])
-            except TypeError:
+        shapes = [
+            [self._shape(what, each, shape) for shape in each]
+            for what, each in zip(("input", "output", "auxiliary state"), lists, strict=True)
+        ]
+        for name, old, new in zip(self.list_arguments(), in_shapes, shapes[0], strict=True):
+            if new and old is not None and not _agree(old, new):
                 raise ShapeError(
-                    f"{self.label}: infer_shape must return a list of shapes for the {what}s, got {each!r}"
-                ) from None
+                    f"{self.label}: infer_shape gives {name} the shape {new}, but it has {tuple(old)}"
+                )
         inputs = [s or old for s, old in zip(shapes[0], in_shapes, strict=True)]
         return inputs, shapes[1], shapes[2]
+
+    def _shape(self, what: str, every, shape) -> tuple[int, ...]:
+        try:
+            sizes = tuple(shape)
+            if all(int(n) == n and n >= 0 for n in sizes):
+                return tuple(int(n) for n in sizes)
+        except (TypeError, ValueError):
+            pass
+        raise ShapeError(
+            f"{self.label}: infer_shape must return a list of shapes for the {what}s, got {every!r}"
+        )
 
     def infer_type(self, in_types):
         if any(t is None for t in in_types):
@@ -167,8 +229,12 @@ class CustomProp(OperatorProperty):
 
     def _three(self, method: str, result):
         """The lists for inputs, outputs and states that a user's method returned, their lengths checked."""
-        if len(result) not in (2, 3):
-            raise MXNetError(f"{self.label}: {method} must return 2 or 3 lists, got {len(result)}")
+        if not isinstance(result, list | tuple) or len(result) not in (2, 3):
+            got = len(result) if isinstance(result, list | tuple) else repr(result)
+            raise MXNetError(f"{self.label}: {method} must return 2 or 3 lists, got {got}")
+        for what, each in zip(("inputs", "outputs", "auxiliary states"), result, strict=False):
+            if not isinstance(each, list | tuple):
+                raise MXNetError(f"{self.label}: {method} must return a list for the {what}, got {each!r}")
         lists = [list(each) for each in result] + [[]] * (3 - len(result))
         names = self.list_arguments(), self.list_outputs(), self.list_auxiliary_states()
         for what, each, need in zip(("inputs", "outputs", "auxiliary states"), lists, names, strict=True):

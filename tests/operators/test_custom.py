@@ -450,6 +450,93 @@ def test_mistakes_are_named(prop, given, error, text):
         mx.nd.Custom(mx.nd.zeros((1,)), **given)
 
 
+def op_with(**methods):
+    op = type("Mine", (mx.operator.CustomOp,), methods)
+    return prop_with(create_operator=lambda self, ctx, shapes, dtypes: op())
+
+
+def copy_forward(self, is_train, req, in_data, out_data, aux):
+    self.assign(out_data[0], req[0], in_data[0])
+
+
+def write_nothing(self, is_train, req, in_data, out_data, aux):
+    pass
+
+
+def write_a_part(self, is_train, req, in_data, out_data, aux):
+    out_data[0][:2] = in_data[0][:2]
+
+
+def write_another_shape(self, is_train, req, in_data, out_data, aux):
+    self.assign(out_data[0], req[0], mx.nd.zeros((2, 2)))
+
+
+@pytest.mark.parametrize(
+    ("prop", "text"),
+    [
+        (op_with(), r"Custom\(node\)\[mine\]: Mine defines no forward"),
+        (
+            op_with(forward=copy_forward),
+            r"Custom\(node\)\[mine\]: Mine defines no backward, and a gradient is asked for",
+        ),
+        (
+            op_with(forward=write_nothing),
+            r"Custom\(node\)\[mine\]: forward of Mine left out_data\[0\] unwritten; self.assign",
+        ),
+        (
+            op_with(forward=write_a_part),
+            r"Custom\(node\)\[mine\]: forward of Mine left 1 of 3 elements of out_data\[0\] unwritten",
+        ),
+        (
+            op_with(forward=write_another_shape),
+            r"Custom\(node\)\[mine\]: forward of Mine: assigns an array of shape \(2, 2\) to one of shape \(3,\), "
+            "which is what infer_shape says",
+        ),
+        (
+            prop_with(infer_shape=lambda self, s: None),
+            r"Custom\(node\)\[mine\]: infer_shape must return 2 or 3 lists, got None",
+        ),
+        (
+            prop_with(infer_shape=lambda self, s: (s, 5)),
+            r"Custom\(node\)\[mine\]: infer_shape must return a list for the outputs, got 5",
+        ),
+        (
+            prop_with(infer_shape=lambda self, s: (s, [(-1, 2)])),
+            r"Custom\(node\)\[mine\]: infer_shape must return a list of shapes for the outputs, got \[\(-1, 2\)\]",
+        ),
+        (
+            prop_with(infer_shape=lambda self, s: ([(7,)], s)),
+            r"Custom\(node\)\[mine\]: infer_shape gives data the shape \(7,\), but it has \(3,\)",
+        ),
+    ],
+)
+def test_methods_that_are_absent_or_wrong_are_named(prop, text):
+    mx.operator.register("mine")(prop)
+    net = mx.sym.Custom(mx.sym.Variable("x"), op_type="mine", name="node")
+    with pytest.raises(MXNetError, match=text):
+        executor = net.simple_bind(mx.cpu(), x=(3,))
+        executor.forward(is_train=True)
+        executor.backward([mx.nd.ones((3,))])
+
+
+def test_an_operator_without_backward_runs_where_no_gradient_is_asked_for():
+    mx.operator.register("mine")(op_with(forward=copy_forward))
+    executor = mx.sym.Custom(mx.sym.Variable("x"), op_type="mine").simple_bind(mx.cpu(), "null", x=(3,))
+    for value in (1, np.nan, 2):
+        expected = np.full(3, value, np.float32)
+        np.testing.assert_array_equal(executor.forward(x=expected)[0].asnumpy(), expected)
+
+
+def test_a_gradient_that_backward_does_not_write_is_zero():
+    mx.operator.register("softmax_py")(SoftmaxLossProp)
+    data, label = mx.sym.Variable("data"), mx.sym.Variable("label")
+    executor = mx.sym.Custom(data, label, op_type="softmax_py").simple_bind(mx.cpu(), data=(2, 3))
+    executor.grad_dict["label"][:] = 7
+    executor.forward(is_train=True)
+    executor.backward()
+    assert values(executor.grad_dict["label"]) == [0, 0]
+
+
 def test_missing_and_surplus_inputs():
     mx.operator.register("softmax_py")(SoftmaxLossProp)
     x = mx.nd.zeros((1, 2))
