@@ -25,6 +25,10 @@ from pathlib import Path
 import numpy as np
 
 from ..errors import FormatError, MXNetError
+from ..models.drawing import draw, save
+from ..models.labels import class_name
+from ..models.outputs import Reading
+from ..models.pictures import PRESETS, Preprocessing, read_image
 from .common import (
     add_device,
     add_import,
@@ -37,7 +41,6 @@ from .common import (
     positive,
     table,
 )
-from .images import PRESETS, Preprocessing, class_name, draw, read_image
 
 SUMMARY = "run a saved model on images or arrays; draw the boxes of a detector"
 
@@ -172,10 +175,7 @@ def _read_inputs(args):
         for key in ("resize", "short_side", "max_side", "color", "scale", "mean", "std")
         if getattr(args, key) is not None
     }
-    preset = dict(PRESETS[args.preset])
-    if "resize" in chosen:
-        preset.pop("short_side", None)
-    how = Preprocessing(**{**preset, **chosen})
+    how = Preprocessing.of(args.preset, **chosen)
     arrays: dict[str, list] = {}
     images: dict[str, list] = {}
     for name, value in args.inputs:
@@ -262,7 +262,8 @@ def _draw_detections(args, found, inputs, images, classes):
         picture = pictures[each.image]
         factors = (picture.width / width, picture.height / height)
         each.box = tuple(value * factors[i % 2] for i, value in enumerate(each.box))
-    draw(pictures[0], [each for each in boxes if each.image == 0], classes, args.detections)
+    first = Reading(detections=[each for each in boxes if each.image == 0], names=classes)
+    save(draw(pictures[0], first), args.detections)
     note(f"{sum(each.image == 0 for each in boxes)} boxes drawn in {args.detections}")
     return boxes
 

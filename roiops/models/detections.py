@@ -61,8 +61,9 @@ def find_detections(
     shapes = [a.shape for a in arrays]
     rows = masks = None
     if len(arrays) >= 3 and _is_gluon(shapes):
-        ids, scores, boxes = arrays[:3]
-        rows = np.concatenate([ids.reshape(*boxes.shape[:2], 1), scores.reshape(*boxes.shape[:2], 1), boxes], 2)
+        boxes = arrays[2]
+        columns = (each.reshape(*boxes.shape[:2], 1) for each in arrays[:2])
+        rows = np.concatenate([*columns, boxes], axis=2)
         if len(arrays) > 3 and len(shapes[3]) == 4 and shapes[3][:2] == boxes.shape[:2]:
             masks = arrays[3]
     elif len(arrays) == 1 and len(shapes[0]) == 3 and shapes[0][2] == 6:
@@ -75,9 +76,11 @@ def find_detections(
     return _from_rcnn(*rois, height, width, threshold, box_stds, nms)
 
 
-def best_detections(outputs: dict[str, np.ndarray], height: int, width: int) -> list[Detection]:
+def best_detections(
+    outputs: dict[str, np.ndarray], height: int, width: int, *, box_stds=(1.0, 1.0, 1.0, 1.0)
+) -> list[Detection]:
     """The best detection of each image, whatever its score: what to say where none reaches the threshold."""
-    every = find_detections(outputs, height, width, threshold=0.0, nms=1.0) or []
+    every = find_detections(outputs, height, width, threshold=0.0, box_stds=box_stds, nms=1.0) or []
     best: dict[int, Detection] = {}
     for each in every:
         if each.image not in best or each.score > best[each.image].score:

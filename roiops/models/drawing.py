@@ -1,4 +1,4 @@
-"""Pictures of what a network said: boxes with names and scores, masks, and a colour for each pixel's class."""
+"""Pictures of what a network said: boxes with names and scores, masks, a colour for each pixel's class."""
 
 import colorsys
 
@@ -20,10 +20,10 @@ _LEAST_PART = 0.002
 
 
 def colours(class_ids) -> dict[int, tuple[int, int, int]]:
-    """A colour for each of these classes, no two alike, and the same in each picture while they do not collide.
+    """A colour for each of these classes, no two alike.
 
-    A class asks for the hue that its number gives; where another class of the picture has one too near, it gets
-    the free hue that is farthest from those in use.
+    A class asks for the hue that its number gives, so that it looks the same in each picture; where another
+    class has that already, it gets the free hue that is farthest from those in use.
     """
     wanted = list(dict.fromkeys(class_ids))
     places = max(12, len(wanted))
@@ -74,7 +74,9 @@ def draw(image, reading: Reading, place: Placement | None = None):
     thickness, font = max(2, round(min(picture.size) / 250)), _font(picture.size)
     taken: list[tuple] = []
     for each in reversed(found):  # the best on top
-        canvas.rectangle(_corners(each.box, picture.size, factor), outline=chosen[each.class_id], width=thickness)
+        canvas.rectangle(
+            _corners(each.box, picture.size, factor), outline=chosen[each.class_id], width=thickness
+        )
     for each in found:
         text = f"{class_name(each.class_id, reading.names)} {each.score:.2f}"
         corners = _corners(each.box, picture.size, factor)
@@ -164,10 +166,11 @@ def _segmentation(picture, reading, place, factor):
 def _labels_of(labels, place, size, factor) -> np.ndarray:
     """The class of each pixel of the drawing; -1 for what the network did not see."""
     place = place or Placement(*labels.shape)
-    y = np.round((np.arange(size[1]) + 0.5) / factor * place.scale[0] - place.offset[0] - 0.5).astype(int)
-    x = np.round((np.arange(size[0]) + 0.5) / factor * place.scale[1] - place.offset[1] - 0.5).astype(int)
-    near_y, near_x = np.clip(y, 0, place.height - 1), np.clip(x, 0, place.width - 1)
-    found = labels[near_y[:, None], near_x[None, :]].copy()
-    found[abs(y - near_y) > 1] = -1
-    found[:, abs(x - near_x) > 1] = -1
+    y = np.floor((np.arange(size[1]) + 0.5) / factor * place.scale[0] - place.offset[0]).astype(int)
+    x = np.floor((np.arange(size[0]) + 0.5) / factor * place.scale[1] - place.offset[1]).astype(int)
+    inside_y, inside_x = np.clip(y, 0, place.height - 1), np.clip(x, 0, place.width - 1)
+    found = labels[inside_y[:, None], inside_x[None, :]]
+    if any(place.offset):  # cropped
+        found[y != inside_y] = -1
+        found[:, x != inside_x] = -1
     return found

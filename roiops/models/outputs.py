@@ -74,7 +74,7 @@ class ClassScores:
 
 @dataclasses.dataclass
 class Reading:
-    """What the outputs say about one picture. Of the three kinds, those that the network does not give are None.
+    """What the outputs say about one picture; what a network does not give is None.
 
     Attributes
     ----------
@@ -183,7 +183,7 @@ def _check_classes(found, names) -> None:
 
 
 def _segmentation(outputs, height, width, pictures):
-    """``(number of classes, class of each pixel of each picture)``, where an output has scores for all pixels."""
+    """``(number of classes, class of each pixel)``, where an output has scores for all pixels."""
     for array in outputs.values():
         if array.ndim == 4 and array.shape[0] == pictures and array.shape[2:] == (height, width):
             if array.shape[1] == 1:  # one class and its background: logits, or probabilities

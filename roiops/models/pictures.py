@@ -166,7 +166,8 @@ def _by(size) -> str:
 
 
 def _resized(pixels, size, interpolation) -> np.ndarray:
-    from .. import image, nd
+    from .. import ndarray as nd
+    from ..training import image
 
     number = {"linear": 1, "cubic": 2}[interpolation]
     return image.imresize(nd.array(pixels, dtype=np.uint8), size[1], size[0], number).asnumpy()

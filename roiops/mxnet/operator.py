@@ -30,6 +30,7 @@ from ..registry import list_operators
 
 __all__ = ["CustomOp", "CustomOpProp", "get_all_registered_operators", "register"]
 
+
 class CustomOp:
     """Base of the class that computes. Made anew for each node when it is bound.
 

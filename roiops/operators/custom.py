@@ -127,7 +127,8 @@ def _mark(req, in_data, out_data) -> dict:
             continue
         mark = _MARKS.get(array.dtype.itemsize)
         by_chance = array.dtype.itemsize < 4 and array.dtype.kind != "f"
-        if mark is not None and not by_chance and array.size and not any(np.may_share_memory(array, i) for i in in_data):
+        shared = any(np.may_share_memory(array, each) for each in in_data)
+        if mark is not None and array.size and not by_chance and not shared:
             array.view(mark.dtype).fill(mark)
             marks[number] = mark
     return marks

@@ -1,7 +1,7 @@
 """Names of classes: the sets of ImageNet, PASCAL VOC and COCO, lists, and files with a name a line.
 
-``imagenet.txt`` has the 1000 classes of ILSVRC 2012 in the order of their WordNet numbers, by the first word of
-each; ``voc.txt`` and ``coco.txt`` are in the order in which those who trained on the data sets number them.
+``imagenet.txt`` has the 1000 classes of ILSVRC 2012 in the order of their WordNet numbers, by the first
+word of each; ``voc.txt`` and ``coco.txt`` are in the order in which models number the classes.
 """
 
 from pathlib import Path
@@ -27,7 +27,7 @@ def read_labels(text) -> list[str]:
 
 
 def fitting(names: list[str], count: int, what: str) -> list[str]:
-    """The names for ``count`` classes, the first of which may be the background; an error if they do not fit."""
+    """The names for ``count`` classes, of which the first may be the background; others are an error."""
     if not names or len(names) == count:
         return names
     if len(names) + 1 == count:
