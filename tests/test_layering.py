@@ -40,7 +40,8 @@ ALLOWED = {
     "graph.json_format": {"errors", "registry", "shapes", "graph.nodes", "graph.naming"},
     "graph": {"errors", "context", "registry", "ndarray", "shapes", "dtypes", "graph"},
     "training": {"errors", "context", "ndarray", "graph", "random"},
-    "models": {"errors", "context", "ndarray", "graph"},
+    "training.image": {"errors", "ndarray"},
+    "models": {"errors", "context", "ndarray", "graph", "training.image"},
 }
 
 
