@@ -1,8 +1,8 @@
-"""The dtypes that arrays may have, in the order of the numbers that MXNet's files hold for them."""
+"""The dtypes of arrays, in the order of the numbers that MXNet's files hold for them, and bfloat16."""
 
 import numpy as np
 
-__all__ = ["DTYPES", "NAMES", "NUM_BEFORE_2"]
+__all__ = ["BFLOAT16", "DTYPES", "NAMES", "NUM_BEFORE_2", "stored"]
 
 NAMES = (
     "float32", "float64", "float16", "uint8", "int32", "int8", "int64",
@@ -12,3 +12,12 @@ NAMES = (
 NUM_BEFORE_2 = 8
 
 DTYPES = frozenset(map(np.dtype, NAMES))
+
+#: bfloat16. NumPy has none, so arrays hold its bits as uint16, and this dtype says what they mean.
+BFLOAT16 = np.dtype([("bfloat16", np.uint16)])
+
+
+def stored(dtype) -> np.dtype:
+    """The dtype of an array that holds elements of ``dtype``."""
+    dtype = np.dtype(dtype)
+    return BFLOAT16["bfloat16"] if dtype == BFLOAT16 else dtype

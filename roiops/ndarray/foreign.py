@@ -10,8 +10,8 @@ import sys
 import numpy as np
 
 from ..context import Context
+from ..dtypes import BFLOAT16
 from ..errors import DTypeError
-from ..operators.roi.base import BFLOAT16
 from . import device
 from .ndarray import DLPACK_CUDA, NDArray, from_dlpack
 

@@ -3,10 +3,10 @@
 import numpy as np
 
 from ..context import Context
+from ..dtypes import stored
 from ..errors import DTypeError, MXNetError, ShapeError
 from ..operators.base import OpContext, OperatorProperty
 from ..operators.imperative import infer
-from ..operators.roi.base import stored
 from . import device
 
 __all__ = ["run"]

@@ -8,7 +8,7 @@ from ...errors import DataError, ParamError, ShapeError
 from ...params import Field, Parameter, enum
 from ...registry import register
 from ..base import Operator, OperatorProperty, kernels
-from .arrays import GradientFree, Result, plain
+from ..dense import GradientFree, Result, dense
 
 __all__ = ["BipartiteMatchingProp", "BoxDecodeProp", "BoxEncodeProp", "BoxIoUProp", "BoxNMSProp"]
 
@@ -38,7 +38,7 @@ class BoxNMSParam(Parameter):
 class BoxNMSOp(Operator):
     def forward(self, ctx, in_data, req, out_data, aux):
         p = self.params
-        data = plain(in_data[0])
+        data = dense(in_data[0])
         rows, width = data.shape[-2:]
         batches = math.prod(data.shape[:-2])
         out = Result(out_data[0], req[0], data.shape, data.dtype)
@@ -132,7 +132,7 @@ class BoxIoUParam(Parameter):
 
 class BoxIoUOp(GradientFree):
     def forward(self, ctx, in_data, req, out_data, aux):
-        lhs, rhs = (plain(a) for a in in_data)
+        lhs, rhs = (dense(a) for a in in_data)
         out = Result(out_data[0], req[0], lhs.shape[:-1] + rhs.shape[:-1], lhs.dtype)
         lhs, rhs = lhs.reshape(-1, 4), rhs.reshape(-1, 4)
         kernels("detection.box", ctx.device).iou(
@@ -169,7 +169,7 @@ class BipartiteMatchingParam(Parameter):
 
 class BipartiteMatchingOp(GradientFree):
     def forward(self, ctx, in_data, req, out_data, aux):
-        data = plain(in_data[0])
+        data = dense(in_data[0])
         rows, columns = data.shape[-2:]
         batches = math.prod(data.shape[:-2])
         row = Result(out_data[0], req[0], data.shape[:-1], data.dtype)
@@ -207,7 +207,7 @@ class BipartiteMatchingProp(OperatorProperty):
 
 class BoxEncodeOp(GradientFree):
     def forward(self, ctx, in_data, req, out_data, aux):
-        arrays = [plain(a) for a in in_data]
+        arrays = [dense(a) for a in in_data]
         shape, dtype = arrays[2].shape, arrays[2].dtype
         targets = Result(out_data[0], req[0], shape, dtype)
         masks = Result(out_data[1], req[1], shape, dtype)
@@ -267,7 +267,7 @@ class BoxDecodeParam(Parameter):
 class BoxDecodeOp(GradientFree):
     def forward(self, ctx, in_data, req, out_data, aux):
         p = self.params
-        data, anchors = (plain(a) for a in in_data)
+        data, anchors = (dense(a) for a in in_data)
         out = Result(out_data[0], req[0], data.shape, data.dtype)
         stds = (p.std0, p.std1, p.std2, p.std3)
         kernels("detection.box", ctx.device).decode(

@@ -6,7 +6,7 @@ from ...errors import ShapeError
 from ...params import Field, Parameter, enum, optional, shape
 from ...registry import register
 from ..base import Operator, OperatorProperty, assign, kernels
-from .arrays import plain
+from ..dense import dense
 
 __all__ = ["DeformableConvolutionProp", "ModulatedDeformableConvolutionProp"]
 
@@ -75,7 +75,7 @@ class DeformableConvolutionOp(Operator):
         return self.params.stride or (1, 1), self.params.dilate or (1, 1), self.params.pad or (0, 0)
 
     def _prepare(self, in_data):
-        data, offset, mask, weight, bias = (a if a is None else plain(a) for a in self._split(in_data))
+        data, offset, mask, weight, bias = (a if a is None else dense(a) for a in self._split(in_data))
         self.map_size = data.shape[2:]
         images = data.shape[0]
         flat = data.reshape(images, data.shape[1], data.shape[2] * data.shape[3])
@@ -93,7 +93,7 @@ class DeformableConvolutionOp(Operator):
         kernel = kernels("network.deform_conv", ctx.device)
         data, offset, mask, weight, bias = self._prepare(in_data)
         out = out_data[0]
-        # A product goes straight into rows of the output where these are plain.
+        # A product goes straight into rows of the output where these are dense.
         direct = req[0] != "add" and out.dtype == data.dtype and out.flags.c_contiguous
         result = out if direct else np.empty(out.shape, data.dtype)
         flat = result.reshape(*out.shape[:2], offset.shape[2])
@@ -112,7 +112,7 @@ class DeformableConvolutionOp(Operator):
     def backward(self, ctx, out_grad, in_data, out_data, req, in_grad, aux):
         kernel = kernels("network.deform_conv", ctx.device)
         data, offset, mask, weight, bias = self._prepare(in_data)
-        grad = plain(out_grad[0]).reshape(*out_grad[0].shape[:2], offset.shape[2])
+        grad = dense(out_grad[0]).reshape(*out_grad[0].shape[:2], offset.shape[2])
         groups = self.params.num_deformable_group
         need = [r not in (None, "null") for r in self._split(req)[:4]]
         sums = [np.zeros(a.shape, a.dtype) for a in (data, offset, mask, weight)]

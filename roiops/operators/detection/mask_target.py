@@ -6,8 +6,8 @@ from ...errors import DataError, DTypeError
 from ...params import Field, Parameter, shape
 from ...registry import register
 from ..base import OperatorProperty, assign, kernels
+from ..dense import GradientFree, dense
 from ..roi.base import rules_of
-from .arrays import GradientFree, plain
 
 __all__ = ["MRCNNMaskTargetProp"]
 
@@ -23,7 +23,7 @@ class MRCNNMaskTargetParam(Parameter):
 class MRCNNMaskTargetOp(GradientFree):
     def forward(self, ctx, in_data, req, out_data, aux):
         p = self.params
-        rois, masks, matches, classes = (plain(a) for a in in_data)
+        rois, masks, matches, classes = (dense(a) for a in in_data)
         images, count = matches.shape
         if req[0] != "null":
             sampled = np.empty((images * count, 1, *p.mask_size), masks.dtype)

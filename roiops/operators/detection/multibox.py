@@ -6,7 +6,7 @@ from ...errors import ParamError, ShapeError
 from ...params import Field, Parameter, floats
 from ...registry import register
 from ..base import OperatorProperty, kernels
-from .arrays import GradientFree, Result, computing, plain
+from ..dense import GradientFree, Result, computing, dense
 
 __all__ = ["MultiBoxDetectionProp", "MultiBoxPriorProp", "MultiBoxTargetProp"]
 
@@ -95,7 +95,7 @@ class MultiBoxTargetParam(Parameter):
 class MultiBoxTargetOp(GradientFree):
     def forward(self, ctx, in_data, req, out_data, aux):
         p = self.params
-        anchors, labels, scores = (plain(a) for a in in_data)
+        anchors, labels, scores = (dense(a) for a in in_data)
         images, boxes = labels.shape[0], anchors.shape[1]
         shapes = [(images, 4 * boxes), (images, 4 * boxes), (images, boxes)]
         results = [Result(out, r, s, anchors.dtype) for out, r, s in zip(out_data, req, shapes, strict=True)]
@@ -163,7 +163,7 @@ class MultiBoxDetectionParam(Parameter):
 class MultiBoxDetectionOp(GradientFree):
     def forward(self, ctx, in_data, req, out_data, aux):
         p = self.params
-        scores, codes, anchors = (plain(a) for a in in_data)
+        scores, codes, anchors = (dense(a) for a in in_data)
         out = Result(out_data[0], req[0], (scores.shape[0], anchors.shape[1], 6), scores.dtype)
         kernels("detection.multibox", ctx.device).detection(
             scores,

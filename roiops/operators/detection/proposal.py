@@ -6,7 +6,7 @@ from ...errors import DataError, DTypeError, ParamError, ShapeError
 from ...params import Field, Parameter, floats
 from ...registry import register
 from ..base import OperatorProperty, kernels
-from .arrays import GradientFree, Result, plain
+from ..dense import GradientFree, Result, dense
 
 __all__ = ["MultiProposalProp", "ProposalProp"]
 
@@ -35,7 +35,7 @@ class ProposalOp(GradientFree):
     def forward(self, ctx, in_data, req, out_data, aux):
         p = self.params
         kernel = kernels("detection.proposal", ctx.device)
-        cls_prob, bbox_pred, im_info = (plain(a) for a in in_data)
+        cls_prob, bbox_pred, im_info = (dense(a) for a in in_data)
         self._check_images(ctx, kernel.cells_of(im_info, p.feature_stride), cls_prob.shape[2:])
         rows = cls_prob.shape[0] * p.rpn_post_nms_top_n
         rois = Result(out_data[0], req[0], (rows, 5), cls_prob.dtype)

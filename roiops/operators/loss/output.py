@@ -5,9 +5,9 @@ import math
 import numpy as np
 
 from ...errors import ShapeError
-from ...kernels.cpu.tensor import elementwise as tensor
 from ...params import Field, Parameter, enum
 from ...registry import register
+from .. import arrays
 from ..base import Operator, OperatorProperty, kernels, known, merge_shapes
 from ..tensor.common import ElementwiseProp, declare
 from ..tensor.unary import sigmoid
@@ -63,7 +63,7 @@ class SoftmaxOutputOp(Operator):
     def forward(self, ctx, in_data, req, out_data, aux):
         loss = kernels("network.loss", ctx.device)
         x = self._split(in_data[0])
-        tensor.fill(out_data[0], req[0], lambda out: loss.softmax(x, 1, False, self._split(out)))
+        arrays.fill(out_data[0], req[0], lambda out: loss.softmax(x, 1, False, self._split(out)))
 
     def backward(self, ctx, out_grad, in_data, out_data, req, in_grad, aux):
         if req[0] == "null":
@@ -72,7 +72,7 @@ class SoftmaxOutputOp(Operator):
         y, label = out_data[0], in_data[1]
         if label.shape == y.shape:
             factor = np.array(p.grad_scale, y.dtype)
-            tensor.evaluate(lambda y, t: (y - t) * factor, [y, label], in_grad[0], req[0])
+            arrays.evaluate(lambda y, t: (y - t) * factor, [y, label], in_grad[0], req[0])
             return
         loss = kernels("network.loss", ctx.device)
         half = y.dtype == np.float16
@@ -98,7 +98,7 @@ class SoftmaxOutputOp(Operator):
             if half:
                 target[...] = work
 
-        tensor.fill(in_grad[0], req[0], compute)
+        arrays.fill(in_grad[0], req[0], compute)
 
     def _factor(self, index, outputs):
         p = self.params
@@ -185,7 +185,7 @@ class SoftmaxCrossEntropyOp(Operator):
         chosen = p[np.flatnonzero(inside), index[inside]]
         # MXNet keeps the logarithm finite in this way.
         total = -np.log(np.maximum(chosen, 1e-8)).sum()
-        tensor.evaluate(None, [np.reshape(total, (1,))], out_data[0], req[0])
+        arrays.evaluate(None, [np.reshape(total, (1,))], out_data[0], req[0])
 
     def backward(self, ctx, out_grad, in_data, out_data, req, in_grad, aux):
         if req[0] == "null":
@@ -196,7 +196,7 @@ class SoftmaxCrossEntropyOp(Operator):
         index = loss.class_index(label)[:, None]
         work = np.empty_like(p)
         loss.cross_entropy_gradient(p, index, False, -1, 0.0, float(out_grad[0][0]), False, work)
-        tensor.evaluate(None, [work[:, :, 0]], in_grad[0], req[0])
+        arrays.evaluate(None, [work[:, :, 0]], in_grad[0], req[0])
 
 
 @register("softmax_cross_entropy")
@@ -228,7 +228,7 @@ class RegressionOp(Operator):
         return y - t
 
     def forward(self, ctx, in_data, req, out_data, aux):
-        tensor.evaluate(type(self).link, in_data[:1], out_data[0], req[0])
+        arrays.evaluate(type(self).link, in_data[:1], out_data[0], req[0])
 
     def backward(self, ctx, out_grad, in_data, out_data, req, in_grad, aux):
         if req[0] == "null":
@@ -237,7 +237,7 @@ class RegressionOp(Operator):
         each = math.prod(y.shape[1:])
         factor = self.params.grad_scale / max(each, 1)
         slope = self.slope
-        tensor.evaluate(lambda y, t: slope(y, t) * y.dtype.type(factor), [y, label], in_grad[0], req[0])
+        arrays.evaluate(lambda y, t: slope(y, t) * y.dtype.type(factor), [y, label], in_grad[0], req[0])
 
 
 class LogisticOp(RegressionOp):
@@ -301,7 +301,7 @@ class SVMOutputParam(Parameter):
 
 class SVMOutputOp(Operator):
     def forward(self, ctx, in_data, req, out_data, aux):
-        tensor.evaluate(None, in_data[:1], out_data[0], req[0])
+        arrays.evaluate(None, in_data[:1], out_data[0], req[0])
 
     def backward(self, ctx, out_grad, in_data, out_data, req, in_grad, aux):
         if req[0] == "null":
@@ -312,7 +312,7 @@ class SVMOutputOp(Operator):
         work = np.empty_like(x)
         index = loss.class_index(in_data[1])
         loss.svm_gradient(x, index, p.margin, p.regularization_coefficient, p.use_linear, work)
-        tensor.evaluate(None, [work], in_grad[0], req[0])
+        arrays.evaluate(None, [work], in_grad[0], req[0])
 
 
 @register("SVMOutput")
@@ -347,7 +347,7 @@ class MakeLossOp(Operator):
     """Identity with a constant gradient."""
 
     def forward(self, ctx, in_data, req, out_data, aux):
-        tensor.evaluate(None, in_data, out_data[0], req[0])
+        arrays.evaluate(None, in_data, out_data[0], req[0])
 
     def factor(self, data, shape):
         p = self.params
@@ -360,7 +360,7 @@ class MakeLossOp(Operator):
     def backward(self, ctx, out_grad, in_data, out_data, req, in_grad, aux):
         if req[0] != "null":
             value = np.array(self.factor(in_data[0], in_grad[0].shape), in_grad[0].dtype)
-            tensor.evaluate(None, [value], in_grad[0], req[0])
+            arrays.evaluate(None, [value], in_grad[0], req[0])
 
 
 class PlainMakeLossOp(MakeLossOp):

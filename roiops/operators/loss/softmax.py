@@ -3,9 +3,9 @@
 import numpy as np
 
 from ...errors import ShapeError
-from ...kernels.cpu.tensor import elementwise as tensor
 from ...params import Field, Parameter, dtype, enum, optional
 from ...registry import register
+from .. import arrays
 from ..base import Operator, OperatorProperty, kernels, merge_shapes
 from ..tensor.common import declare
 
@@ -30,7 +30,7 @@ class SoftmaxOp(Operator):
         if len(in_data) > 1:
             self._forward_masked(loss, in_data, axis, req[0], out_data[0])
             return
-        tensor.fill(
+        arrays.fill(
             out_data[0],
             req[0],
             lambda out: loss.softmax(
@@ -47,7 +47,7 @@ class SoftmaxOp(Operator):
             loss.softmax(loss.split_axis(lowest, axis), self.scale, self.log, loss.split_axis(target, axis))
             target[outside] = 0
 
-        tensor.fill(out, req, compute)
+        arrays.fill(out, req, compute)
 
     @staticmethod
     def _outside(data, length, axis):
@@ -69,7 +69,7 @@ class SoftmaxOp(Operator):
             if outside is not None:
                 target[outside] = 0
 
-        tensor.fill(in_grad[0], req[0], compute)
+        arrays.fill(in_grad[0], req[0], compute)
         if len(in_data) > 1 and req[1] in ("write", "inplace"):
             in_grad[1][...] = 0
 

@@ -9,7 +9,7 @@ from ...errors import ShapeError
 from ...params import Field, Parameter, enum
 from ...registry import register
 from ..base import kernels
-from .dense import DenseOperator, FloatProperty
+from ..dense import DenseOperator, FloatProperty
 
 __all__ = ["ActivationOp", "ActivationProp", "LeakyReLUOp", "LeakyReLUProp"]
 

@@ -5,7 +5,7 @@ import numpy as np
 from ...params import Field, Parameter, optional
 from ...registry import register
 from ..base import kernels
-from .dense import DenseOperator, FloatProperty, row_view
+from ..dense import DenseOperator, FloatProperty, row_view
 from .fields import IGNORED
 
 __all__ = ["BatchNormOp", "BatchNormProp", "SyncBatchNormProp"]

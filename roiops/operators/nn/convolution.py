@@ -9,7 +9,7 @@ from ...params import Field, enum, optional
 from ...params import shape as ints
 from ...registry import register
 from ..base import kernels, merge_shapes
-from .dense import DenseOperator, FloatProperty
+from ..dense import DenseOperator, FloatProperty
 from .fields import IGNORED, Window
 
 __all__ = ["ConvolutionOp", "ConvolutionProp", "DeconvolutionOp", "DeconvolutionProp"]

@@ -5,7 +5,7 @@ import numpy as np
 from ... import random
 from ...params import Field, Parameter, enum, optional, shape
 from ...registry import register
-from .dense import DenseOperator, FloatProperty
+from ..dense import DenseOperator, FloatProperty
 from .fields import IGNORED
 
 __all__ = ["DropoutOp", "DropoutProp", "draw_mask"]

@@ -5,7 +5,7 @@ import math
 from ...params import Field, Parameter
 from ...registry import register
 from ..base import kernels
-from .dense import DenseOperator, FloatProperty
+from ..dense import DenseOperator, FloatProperty
 
 __all__ = ["FullyConnectedOp", "FullyConnectedProp"]
 

@@ -8,7 +8,7 @@ from ...errors import ParamError, ShapeError
 from ...params import Field, Parameter, enum
 from ...registry import register
 from ..base import kernels
-from .dense import DenseOperator, FloatProperty, row_view
+from ..dense import DenseOperator, FloatProperty, row_view
 
 __all__ = ["GroupNormProp", "InstanceNormProp", "L2NormalizationProp", "LRNProp", "LayerNormProp"]
 

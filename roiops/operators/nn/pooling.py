@@ -9,7 +9,7 @@ from ...kernels import pooling_modes as modes
 from ...params import Field, Parameter, enum, optional, shape
 from ...registry import register
 from ..base import kernels, merge_shapes
-from .dense import DenseOperator, FloatProperty
+from ..dense import DenseOperator, FloatProperty
 from .fields import IGNORED, Window
 
 __all__ = ["AdaptiveAvgPooling2DProp", "PoolingOp", "PoolingProp", "PoolingV1Prop"]

@@ -6,7 +6,7 @@ from ...errors import ParamError
 from ...kernels.cpu.network import recurrent
 from ...params import Field, Parameter, enum, optional
 from ...registry import register
-from .dense import DenseOperator, FloatProperty
+from ..dense import DenseOperator, FloatProperty
 from .dropout import draw_mask
 
 __all__ = ["RNNOp", "RNNProp"]

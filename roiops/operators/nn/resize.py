@@ -7,7 +7,7 @@ from ...params import MOST_ARRAYS, Field, Parameter, enum, optional
 from ...params import shape as ints
 from ...registry import register
 from ..base import kernels
-from .dense import DenseOperator, FloatProperty
+from ..dense import DenseOperator, FloatProperty
 from .fields import IGNORED
 
 __all__ = [

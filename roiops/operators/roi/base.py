@@ -2,19 +2,11 @@
 
 import numpy as np
 
+from ...dtypes import BFLOAT16
 from ...errors import DataError, DTypeError, ShapeError
 from ..base import Operator, OperatorProperty, assign, kernels
 
-__all__ = ["BFLOAT16", "ROIOperator", "ROIProperty", "rules_of", "stored"]
-
-#: bfloat16 as the type rules know it. NumPy has none, so arrays, which are on a GPU, hold its bits as uint16.
-BFLOAT16 = np.dtype([("bfloat16", np.uint16)])
-
-
-def stored(dtype) -> np.dtype:
-    """The dtype of an array that holds elements of ``dtype``."""
-    dtype = np.dtype(dtype)
-    return BFLOAT16["bfloat16"] if dtype == BFLOAT16 else dtype
+__all__ = ["ROIOperator", "ROIProperty", "rules_of"]
 
 
 def rules_of(dialect: str):

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from ...errors import ShapeError
-from ...kernels.cpu.tensor import elementwise as tensor
 from ...params import Field, Parameter
+from .. import arrays
 from ..base import Operator, OperatorProperty
 from .common import ElementwiseProp, as_scalar, declare, no_gradient
 
@@ -176,7 +176,7 @@ class BinaryOp(Operator):
         self._scratch = None
 
     def bind_forward(self, ctx, in_data, req, out_data, aux):
-        return tensor.bind(self.row.function, in_data, out_data[0], req[0])
+        return arrays.bind(self.row.function, in_data, out_data[0], req[0])
 
     def forward(self, ctx, in_data, req, out_data, aux):
         self.bind_forward(ctx, in_data, req, out_data, aux)()
@@ -185,18 +185,18 @@ class BinaryOp(Operator):
         if self.row.function is _mod and out_grad[0].dtype.kind != "f":  # a step function to MXNet
             no_gradient(self, ctx, out_grad, in_data, out_data, req, in_grad, aux)
             return
-        arrays = {"g": out_grad[0], "l": in_data[0], "r": in_data[1], "o": out_data[0]}
+        by_letter = {"g": out_grad[0], "l": in_data[0], "r": in_data[1], "o": out_data[0]}
         for (function, sources), target, how in zip((self.row.lhs, self.row.rhs), in_grad, req, strict=True):
             if how == "null":
                 continue
-            inputs = [arrays[letter] for letter in sources]
+            inputs = [by_letter[letter] for letter in sources]
             if target.shape == out_grad[0].shape:
-                tensor.evaluate(function, inputs, target, how)
+                arrays.evaluate(function, inputs, target, how)
             elif function is None:
-                tensor.sum_to(inputs[0], target, how)
+                arrays.sum_to(inputs[0], target, how)
             else:
-                tensor.evaluate(function, inputs, self._full(out_grad[0]))
-                tensor.sum_to(self._scratch, target, how)
+                arrays.evaluate(function, inputs, self._full(out_grad[0]))
+                arrays.sum_to(self._scratch, target, how)
 
     def _full(self, grad):
         """Scratch for a gradient before it is summed over the broadcast axes, kept between calls."""
@@ -268,29 +268,29 @@ class ScalarOp(Operator):
 
     def bind_forward(self, ctx, in_data, req, out_data, aux):
         if req[0] == "null":
-            return tensor.nothing
+            return arrays.nothing
         operands = [in_data[0], self._operand(in_data[0])]
         if operands[0].dtype != out_data[0].dtype:  # integer data and a fraction: computed in float64
             return functools.partial(self._promote, operands, out_data[0], req[0])
-        return tensor.bind(self.row.function, self._order(operands), out_data[0], req[0])
+        return arrays.bind(self.row.function, self._order(operands), out_data[0], req[0])
 
     def _order(self, operands):
         return operands[::-1] if self.reflected else operands
 
     def _promote(self, operands, out, req):
         operands = [operands[0].astype(out.dtype), operands[1]]
-        tensor.evaluate(self.row.function, self._order(operands), out, req)
+        arrays.evaluate(self.row.function, self._order(operands), out, req)
 
     def forward(self, ctx, in_data, req, out_data, aux):
         self.bind_forward(ctx, in_data, req, out_data, aux)()
 
     def backward(self, ctx, out_grad, in_data, out_data, req, in_grad, aux):
         function, sources = self.row.rhs if self.reflected else self.row.lhs
-        arrays = {"g": out_grad[0], "o": out_data[0]}
+        by_letter = {"g": out_grad[0], "o": out_data[0]}
         if len(sources) > 1:
             l, r = self._order([in_data[0], self._operand(out_grad[0])])
-            arrays.update(l=l, r=r)
-        tensor.evaluate(function, [arrays[letter] for letter in sources], in_grad[0], req[0])
+            by_letter.update(l=l, r=r)
+        arrays.evaluate(function, [by_letter[letter] for letter in sources], in_grad[0], req[0])
 
 
 class CompareScalarOp(ScalarOp):

@@ -6,10 +6,10 @@ import math
 import numpy as np
 
 from ...errors import ParamError
-from ...kernels.cpu.tensor import elementwise as tensor
 from ...params import MOST_ARRAYS, Field, Parameter, dtype, enum, optional
 from ...params import shape as ints
 from ...registry import register
+from .. import arrays
 from ..base import Operator, OperatorProperty
 from .common import ConstantGradientOp, ElementwiseProp, declare
 from .views import ReshapeOp
@@ -86,9 +86,9 @@ class NumbersOp(ConstantGradientOp):
 
     def bind_forward(self, ctx, in_data, req, out_data, aux):
         if req[0] == "null":
-            return tensor.nothing
+            return arrays.nothing
         numbers = self.numbers(out_data[0]).astype(out_data[0].dtype).reshape(out_data[0].shape)
-        return functools.partial(tensor.evaluate, None, [numbers], out_data[0], req[0])
+        return functools.partial(arrays.evaluate, None, [numbers], out_data[0], req[0])
 
     def forward(self, ctx, in_data, req, out_data, aux):
         self.bind_forward(ctx, in_data, req, out_data, aux)()
@@ -194,7 +194,7 @@ class CastOp(ReshapeOp):
     """Another dtype; where it is the same one, nothing but a copy."""
 
     def _move(self, source, target, req):
-        tensor.evaluate(None, [source], target, req)
+        arrays.evaluate(None, [source], target, req)
 
     def bind_forward(self, ctx, in_data, req, out_data, aux):
         if req[0] == "null" or in_data[0].dtype == out_data[0].dtype:
@@ -245,11 +245,11 @@ class MulticastParam(Parameter):
 class MulticastOp(Operator):
     def forward(self, ctx, in_data, req, out_data, aux):
         for value, target, how in zip(in_data, out_data, req, strict=True):
-            tensor.evaluate(None, [value], target, how)
+            arrays.evaluate(None, [value], target, how)
 
     def backward(self, ctx, out_grad, in_data, out_data, req, in_grad, aux):
         for value, target, how in zip(out_grad, in_grad, req, strict=True):
-            tensor.evaluate(None, [value], target, how)
+            arrays.evaluate(None, [value], target, how)
 
 
 @register("amp_multicast")

@@ -5,10 +5,10 @@ import math
 import numpy as np
 
 from ...errors import DataError, OutOfBoundsError, ParamError, ShapeError
-from ...kernels.cpu.tensor import elementwise as tensor
 from ...params import Field, Parameter, dtype, enum, optional
 from ...params import shape as ints
 from ...registry import register
+from .. import arrays
 from ..base import Operator, OperatorProperty, kernels, known, merge_shapes
 from .common import ConstantGradientOp, as_scalar
 
@@ -55,7 +55,7 @@ class TakeOp(Operator):
         axis = self.axis(array)
         index = self._index(ctx, indices, array.shape[axis])
         # The indices are within bounds: mode clip only saves numpy from checking them again.
-        tensor.fill(out_data[0], req[0], lambda out: np.take(array, index, axis, out=out, mode="clip"))
+        arrays.fill(out_data[0], req[0], lambda out: np.take(array, index, axis, out=out, mode="clip"))
 
     def backward(self, ctx, out_grad, in_data, out_data, req, in_grad, aux):
         target, how = in_grad[self.source], req[self.source]
@@ -168,7 +168,7 @@ class PickOp(Operator):
         if req[0] != "null":
             index, axis = self._index(ctx, *in_data)
             picked = kernels("tensor.index", ctx.device).pick(in_data[0], index, axis)
-            tensor.evaluate(None, [picked.reshape(out_data[0].shape)], out_data[0], req[0])
+            arrays.evaluate(None, [picked.reshape(out_data[0].shape)], out_data[0], req[0])
 
     def backward(self, ctx, out_grad, in_data, out_data, req, in_grad, aux):
         if req[0] == "null":
@@ -240,7 +240,7 @@ class FillElementOp(ConstantGradientOp):
             np.copyto(out, lhs)
             out[np.arange(lhs.shape[0]), columns] = values
 
-        tensor.fill(out_data[0], req[0], compute)
+        arrays.fill(out_data[0], req[0], compute)
 
 
 @register("fill_element_0index")
@@ -277,7 +277,7 @@ class OneHotOp(ConstantGradientOp):
             out[...] = as_scalar(p.off_value, out.dtype)
             out.reshape(index.size, p.depth)[rows, index[rows]] = as_scalar(p.on_value, out.dtype)
 
-        tensor.fill(out_data[0], req[0], compute)
+        arrays.fill(out_data[0], req[0], compute)
 
 
 @register("one_hot")
@@ -323,7 +323,7 @@ class GatherOp(IndexedOp):
         rows = self.rows(ctx, indices, data.shape)
         source = self.seen(data, len(indices))
         shape = (len(rows), source.shape[1])
-        tensor.fill(out_data[0], req[0], lambda out: np.take(source, rows, 0, out=out.reshape(shape)))
+        arrays.fill(out_data[0], req[0], lambda out: np.take(source, rows, 0, out=out.reshape(shape)))
 
     def backward(self, ctx, out_grad, in_data, out_data, req, in_grad, aux):
         if req[0] == "null":
@@ -379,13 +379,13 @@ class ScatterOp(IndexedOp):
             seen[...] = 0
             seen[rows] = data.reshape(len(rows), seen.shape[1])
 
-        tensor.fill(out_data[0], req[0], compute)
+        arrays.fill(out_data[0], req[0], compute)
 
     def backward(self, ctx, out_grad, in_data, out_data, req, in_grad, aux):
         if req[0] != "null":
             rows = self.rows(ctx, in_data[1], self.params.shape)
             chosen = self.seen(out_grad[0], len(in_data[1]))[rows]
-            tensor.evaluate(None, [chosen.reshape(in_grad[0].shape)], in_grad[0], req[0])
+            arrays.evaluate(None, [chosen.reshape(in_grad[0].shape)], in_grad[0], req[0])
 
 
 @register("scatter_nd")
@@ -425,17 +425,17 @@ class IndexCopyOp(Operator):
             np.copyto(out, old)
             out[rows] = new
 
-        tensor.fill(out_data[0], req[0], compute)
+        arrays.fill(out_data[0], req[0], compute)
 
     def backward(self, ctx, out_grad, in_data, out_data, req, in_grad, aux):
         grad = out_grad[0]
         rows = self._rows(ctx, in_data[1], grad.shape[0])
         if req[0] != "null":
             kept = in_grad[0][rows] if req[0] == "add" else 0
-            tensor.evaluate(None, [grad], in_grad[0], req[0])
+            arrays.evaluate(None, [grad], in_grad[0], req[0])
             in_grad[0][rows] = kept
         if req[2] != "null":
-            tensor.evaluate(None, [grad[rows]], in_grad[2], req[2])
+            arrays.evaluate(None, [grad[rows]], in_grad[2], req[2])
 
 
 @register("_contrib_index_copy")
@@ -473,7 +473,7 @@ class IndexArrayOp(ConstantGradientOp):
         axes = range(ndim) if self.params.axes is None else [a % ndim for a in self.params.axes]
         grid = np.indices(in_data[0].shape, np.int64, sparse=True)
         for i, axis in enumerate(axes):
-            tensor.evaluate(None, [grid[axis]], out_data[0][..., i], req[0])
+            arrays.evaluate(None, [grid[axis]], out_data[0][..., i], req[0])
 
 
 @register("_contrib_index_array")
@@ -503,7 +503,7 @@ class UnravelOp(ConstantGradientOp):
             shape = (max(int(flat.max(initial=0)) // rest, 0) + 1, *shape[1:])
         _check_inside(ctx, "data", flat[None], (math.prod(shape),), negative=False)
         for target, row in zip(out_data[0], np.unravel_index(flat, shape), strict=True):
-            tensor.evaluate(None, [row], target, req[0])
+            arrays.evaluate(None, [row], target, req[0])
 
 
 class RavelOp(ConstantGradientOp):
@@ -513,7 +513,7 @@ class RavelOp(ConstantGradientOp):
         flat = np.zeros(whole.shape[1:], np.int64)
         for row, length in zip(whole, self.params.shape, strict=True):
             flat = flat * length + row
-        tensor.evaluate(None, [flat], out_data[0], req[0])
+        arrays.evaluate(None, [flat], out_data[0], req[0])
 
 
 class RavelParam(Parameter):
@@ -575,14 +575,14 @@ class WhereOp(Operator):
         condition, x, y = in_data
         inputs = [self._condition(condition, x.ndim), x, y]
         choose = kernels("tensor.index", ctx.device).choose
-        tensor.evaluate(choose, inputs, out_data[0], req[0], exact=True)
+        arrays.evaluate(choose, inputs, out_data[0], req[0], exact=True)
 
     def backward(self, ctx, out_grad, in_data, out_data, req, in_grad, aux):
         grad = out_grad[0]
         inputs = [self._condition(in_data[0], grad.ndim), grad]
         index = kernels("tensor.index", ctx.device)
-        tensor.evaluate(index.keep, inputs, in_grad[1], req[1], exact=True)
-        tensor.evaluate(index.drop, inputs, in_grad[2], req[2], exact=True)
+        arrays.evaluate(index.keep, inputs, in_grad[1], req[1], exact=True)
+        arrays.evaluate(index.drop, inputs, in_grad[2], req[2], exact=True)
 
 
 @register("where")

@@ -4,9 +4,9 @@ import functools
 import itertools
 
 from ...errors import ShapeError
-from ...kernels.cpu.tensor import elementwise as tensor
 from ...params import MOST_ARRAYS, Field, Parameter
 from ...registry import register
+from .. import arrays
 from ..base import Operator, OperatorProperty, merge_shapes
 from .common import ElementwiseProp, merge_all
 
@@ -31,14 +31,14 @@ class ConcatOp(Operator):
 
     def bind_forward(self, ctx, in_data, req, out_data, aux):
         if req[0] == "null":
-            return tensor.nothing
+            return arrays.nothing
         return functools.partial(self._store, in_data, self.pieces(out_data[0]), [req[0]] * len(in_data))
 
     @staticmethod
     def _store(values, targets, req):
         for value, target, how in zip(values, targets, req, strict=True):
             if how != "null":
-                tensor.evaluate(None, [value], target, how)
+                arrays.evaluate(None, [value], target, how)
 
     def forward(self, ctx, in_data, req, out_data, aux):
         self.bind_forward(ctx, in_data, req, out_data, aux)()
@@ -152,11 +152,11 @@ class AddNOp(Operator):
     def forward(self, ctx, in_data, req, out_data, aux):
         if req[0] != "null":
             for i, value in enumerate(in_data):
-                tensor.evaluate(None, [value], out_data[0], "add" if i else req[0])
+                arrays.evaluate(None, [value], out_data[0], "add" if i else req[0])
 
     def backward(self, ctx, out_grad, in_data, out_data, req, in_grad, aux):
         for target, how in zip(in_grad, req, strict=True):
-            tensor.evaluate(None, [out_grad[0]], target, how)
+            arrays.evaluate(None, [out_grad[0]], target, how)
 
 
 @register("add_n", "ElementWiseSum", "_sum")

@@ -5,9 +5,9 @@ import math
 import numpy as np
 
 from ...errors import ShapeError
-from ...kernels.cpu.tensor import elementwise as tensor
 from ...params import Field, Parameter, enum, optional
 from ...registry import register
+from .. import arrays
 from ..base import Operator, OperatorProperty
 
 __all__ = []
@@ -28,7 +28,7 @@ class DotOp(Operator):
         if req[0] == "null":
             return
         lhs, rhs = self._matrices(*in_data)
-        tensor.store_matmul(lhs, rhs, out_data[0], req[0])
+        arrays.store_matmul(lhs, rhs, out_data[0], req[0])
 
     def backward(self, ctx, out_grad, in_data, out_data, req, in_grad, aux):
         lhs, rhs = self._matrices(*in_data)
@@ -36,10 +36,10 @@ class DotOp(Operator):
         p = self.params
         if req[0] != "null":
             pair = (rhs, grad.T) if p.transpose_a else (grad, rhs.T)
-            tensor.store_matmul(*pair, in_grad[0], req[0])
+            arrays.store_matmul(*pair, in_grad[0], req[0])
         if req[1] != "null":
             pair = (grad.T, lhs) if p.transpose_b else (lhs.T, grad)
-            tensor.store_matmul(*pair, in_grad[1], req[1])
+            arrays.store_matmul(*pair, in_grad[1], req[1])
 
     def _matrices(self, lhs, rhs):
         """Both operands as matrices of which the inner axes are summed over."""
@@ -85,15 +85,15 @@ class DotProp(OperatorProperty):
 
 class BatchDotOp(Operator):
     def forward(self, ctx, in_data, req, out_data, aux):
-        tensor.matmul(*self._oriented(*in_data), out_data[0], req[0])
+        arrays.matmul(*self._oriented(*in_data), out_data[0], req[0])
 
     def backward(self, ctx, out_grad, in_data, out_data, req, in_grad, aux):
         lhs, rhs = self._oriented(*in_data)
         grad = out_grad[0]
         if req[0] != "null":
-            tensor.matmul(grad, np.swapaxes(rhs, -1, -2), self._oriented(in_grad[0], rhs)[0], req[0])
+            arrays.matmul(grad, np.swapaxes(rhs, -1, -2), self._oriented(in_grad[0], rhs)[0], req[0])
         if req[1] != "null":
-            tensor.matmul(np.swapaxes(lhs, -1, -2), grad, self._oriented(lhs, in_grad[1])[1], req[1])
+            arrays.matmul(np.swapaxes(lhs, -1, -2), grad, self._oriented(lhs, in_grad[1])[1], req[1])
 
     def _oriented(self, lhs, rhs):
         lhs = np.swapaxes(lhs, -1, -2) if self.params.transpose_a else lhs

@@ -5,9 +5,9 @@ import math
 import numpy as np
 
 from ...errors import ShapeError
-from ...kernels.cpu.tensor import elementwise as tensor
 from ...params import Field, Parameter, dtype, enum, optional
 from ...registry import register
+from .. import arrays
 from ..base import Operator, OperatorProperty
 from .common import ConstantGradientOp, no_gradient
 
@@ -37,9 +37,9 @@ class ChosenOp(Operator):
         data, axis = _along(in_data[0], self.params.axis)
         order = self.order(data, axis)
         if len(out_data) > 1:
-            tensor.evaluate(None, [order], out_data[1], req[1])
+            arrays.evaluate(None, [order], out_data[1], req[1])
         if req[0] != "null":
-            tensor.evaluate(None, [np.take_along_axis(data, order, axis)], out_data[0], req[0])
+            arrays.evaluate(None, [np.take_along_axis(data, order, axis)], out_data[0], req[0])
 
     def backward(self, ctx, out_grad, in_data, out_data, req, in_grad, aux):
         if req[0] == "null":
@@ -101,7 +101,7 @@ class ArgsortParam(SortParam):
 class ArgsortOp(ConstantGradientOp):
     def forward(self, ctx, in_data, req, out_data, aux):
         order = _order(*_along(in_data[0], self.params.axis), self.params.is_ascend)
-        tensor.evaluate(None, [order], out_data[0], req[0])
+        arrays.evaluate(None, [order], out_data[0], req[0])
 
 
 @register("argsort")
@@ -155,7 +155,7 @@ class TopkIndexOp(TopkOp):
             mask = np.zeros(data.shape, out_data[0].dtype)
             np.put_along_axis(mask, found, 1, axis)
             found = mask.reshape(out_data[0].shape)
-        tensor.evaluate(None, [found], out_data[0], req[0])
+        arrays.evaluate(None, [found], out_data[0], req[0])
 
     backward = no_gradient
 

@@ -4,10 +4,10 @@ import math
 
 import numpy as np
 
-from ...kernels.cpu.tensor import elementwise as tensor
 from ...params import Field, Parameter, dtype, optional
 from ...params import shape as ints
 from ...registry import register
+from .. import arrays
 from ..base import Operator, OperatorProperty
 from .common import ConstantGradientOp, declare
 
@@ -58,51 +58,51 @@ class ReduceOp(Operator):
 
 class SumOp(ReduceOp):
     def reduce(self, data, out):
-        tensor.reduce(np.add, data, self.axes, self.params.keepdims, out)
+        arrays.reduce(np.add, data, self.axes, self.params.keepdims, out)
 
     def backward(self, ctx, out_grad, in_data, out_data, req, in_grad, aux):
         if req[0] != "null":
-            tensor.evaluate(None, [self.kept(out_grad[0], in_grad[0])], in_grad[0], req[0])
+            arrays.evaluate(None, [self.kept(out_grad[0], in_grad[0])], in_grad[0], req[0])
 
 
 class MeanOp(ReduceOp):
     def reduce(self, data, out):
-        tensor.mean(data, self.axes, self.params.keepdims, out)
+        arrays.mean(data, self.axes, self.params.keepdims, out)
 
     def backward(self, ctx, out_grad, in_data, out_data, req, in_grad, aux):
         if req[0] != "null":
             count = np.array(self.count(in_grad[0]), in_grad[0].dtype)
-            tensor.evaluate(np.true_divide, [self.kept(out_grad[0], in_grad[0]), count], in_grad[0], req[0])
+            arrays.evaluate(np.true_divide, [self.kept(out_grad[0], in_grad[0]), count], in_grad[0], req[0])
 
 
 class NanSumOp(ReduceOp):
     def reduce(self, data, out):
-        tensor.skip_nan(np.add, data, self.axes, self.params.keepdims, out)
+        arrays.skip_nan(np.add, data, self.axes, self.params.keepdims, out)
 
     def backward(self, ctx, out_grad, in_data, out_data, req, in_grad, aux):
         if req[0] != "null":
             inputs = [self.kept(out_grad[0], in_data[0]), in_data[0]]
-            tensor.evaluate(lambda g, x: g * (x == x), inputs, in_grad[0], req[0])
+            arrays.evaluate(lambda g, x: g * (x == x), inputs, in_grad[0], req[0])
 
 
 class ProdOp(ReduceOp):
     def reduce(self, data, out):
-        tensor.reduce(np.multiply, data, self.axes, self.params.keepdims, out)
+        arrays.reduce(np.multiply, data, self.axes, self.params.keepdims, out)
 
     def backward(self, ctx, out_grad, in_data, out_data, req, in_grad, aux):
         if req[0] != "null":
             g, y = (self.kept(a, in_data[0]) for a in (out_grad[0], out_data[0]))
-            tensor.evaluate(lambda g, x, y: g * (y / x), [g, in_data[0], y], in_grad[0], req[0])
+            arrays.evaluate(lambda g, x, y: g * (y / x), [g, in_data[0], y], in_grad[0], req[0])
 
 
 class NanProdOp(ReduceOp):
     def reduce(self, data, out):
-        tensor.skip_nan(np.multiply, data, self.axes, self.params.keepdims, out)
+        arrays.skip_nan(np.multiply, data, self.axes, self.params.keepdims, out)
 
     def backward(self, ctx, out_grad, in_data, out_data, req, in_grad, aux):
         if req[0] != "null":
             g, y = (self.kept(a, in_data[0]) for a in (out_grad[0], out_data[0]))
-            tensor.evaluate(
+            arrays.evaluate(
                 lambda g, x, y: np.where(x == x, g * (y / x), 0), [g, in_data[0], y], in_grad[0], req[0]
             )
 
@@ -113,12 +113,12 @@ class ExtremeOp(ReduceOp):
     ufunc = np.maximum
 
     def reduce(self, data, out):
-        tensor.reduce(self.ufunc, data, self.axes, self.params.keepdims, out)
+        arrays.reduce(self.ufunc, data, self.axes, self.params.keepdims, out)
 
     def backward(self, ctx, out_grad, in_data, out_data, req, in_grad, aux):
         if req[0] != "null":
             g, y = (self.kept(a, in_data[0]) for a in (out_grad[0], out_data[0]))
-            tensor.evaluate(lambda g, x, y: g * (x == y), [g, in_data[0], y], in_grad[0], req[0])
+            arrays.evaluate(lambda g, x, y: g * (x == y), [g, in_data[0], y], in_grad[0], req[0])
 
 
 class MinOp(ExtremeOp):
@@ -140,17 +140,17 @@ class NormOp(ReduceOp):
     def reduce(self, data, out):
         if self._scratch is None:
             exact = data.dtype if data.dtype.kind == "f" else np.dtype(np.float64)
-            self._scratch = np.empty(data.shape, tensor.sum_dtype(exact))
-        tensor.norm(data, self.params.ord, self.axes, self.params.keepdims, out, self._scratch)
+            self._scratch = np.empty(data.shape, arrays.sum_dtype(exact))
+        arrays.norm(data, self.params.ord, self.axes, self.params.keepdims, out, self._scratch)
 
     def backward(self, ctx, out_grad, in_data, out_data, req, in_grad, aux):
         if req[0] == "null":
             return
         g, y = (self.kept(a, in_data[0]) for a in (out_grad[0], out_data[0]))
         if self.params.ord == 1:
-            tensor.evaluate(lambda g, x: g * np.sign(x), [g, in_data[0]], in_grad[0], req[0])
+            arrays.evaluate(lambda g, x: g * np.sign(x), [g, in_data[0]], in_grad[0], req[0])
         else:  # the norm of zeros has no gradient: 0
-            tensor.evaluate(
+            arrays.evaluate(
                 lambda g, x, y: g * np.where(y == 0, 0, x / y), [g, in_data[0], y], in_grad[0], req[0]
             )
 
@@ -221,12 +221,12 @@ class MomentsOp(Operator):
 
     def forward(self, ctx, in_data, req, out_data, aux):
         (data,) = in_data
-        mean = np.mean(data, axis=self.axes, keepdims=True, dtype=tensor.sum_dtype(data.dtype))
+        mean = np.mean(data, axis=self.axes, keepdims=True, dtype=arrays.sum_dtype(data.dtype))
         for target, how, value in zip(
             out_data, req, (mean, np.square(data - mean).mean(axis=self.axes, keepdims=True)), strict=True
         ):
             if how != "null":
-                tensor.evaluate(None, [value.reshape(target.shape)], target, how)
+                arrays.evaluate(None, [value.reshape(target.shape)], target, how)
 
     def backward(self, ctx, out_grad, in_data, out_data, req, in_grad, aux):
         if req[0] == "null":
@@ -235,7 +235,7 @@ class MomentsOp(Operator):
         kept = _reduced(data.shape, self.axes, True)
         mean, of_mean, of_variance = (a.reshape(kept) for a in (out_data[0], *out_grad))
         scale = 1 / max(math.prod(data.shape[a] for a in self.axes), 1)
-        tensor.evaluate(
+        arrays.evaluate(
             lambda x, m, gm, gv: scale * (gm + 2 * gv * (x - m)),
             [data, mean, of_mean, of_variance],
             in_grad[0],
@@ -278,7 +278,7 @@ class ArgReduceOp(ConstantGradientOp):
         if req[0] != "null":
             (data,), (out,) = in_data, out_data
             found = self.search(data, axis=self.axis(data))
-            tensor.evaluate(None, [np.reshape(found, out.shape)], out, req[0])
+            arrays.evaluate(None, [np.reshape(found, out.shape)], out, req[0])
 
 
 class ArgMinOp(ArgReduceOp):

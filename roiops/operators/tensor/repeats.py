@@ -5,10 +5,10 @@ import math
 import numpy as np
 
 from ...errors import ShapeError
-from ...kernels.cpu.tensor import elementwise as tensor
 from ...params import Field, Parameter, dtype, enum, optional
 from ...params import shape as ints
 from ...registry import register
+from .. import arrays
 from ..base import Operator, OperatorProperty, known
 
 __all__ = []
@@ -26,12 +26,12 @@ class RepeatOp(Operator):
 
     def forward(self, ctx, in_data, req, out_data, aux):
         source = in_data[0].reshape(self.narrow)
-        tensor.fill(out_data[0], req[0], lambda out: np.copyto(out.reshape(self.wide), source))
+        arrays.fill(out_data[0], req[0], lambda out: np.copyto(out.reshape(self.wide), source))
 
     def backward(self, ctx, out_grad, in_data, out_data, req, in_grad, aux):
         grad = out_grad[0].reshape(self.wide)
-        tensor.fill(
-            in_grad[0], req[0], lambda target: tensor.sum_to(grad, target.reshape(self.narrow), "write")
+        arrays.fill(
+            in_grad[0], req[0], lambda target: arrays.sum_to(grad, target.reshape(self.narrow), "write")
         )
 
 
@@ -222,7 +222,7 @@ class PadOp(Operator):
             yield last + 1 + i, last - (i + 1 if reflect else 0)
 
     def forward(self, ctx, in_data, req, out_data, aux):
-        tensor.fill(out_data[0], req[0], lambda out: self._pad(in_data[0], out))
+        arrays.fill(out_data[0], req[0], lambda out: self._pad(in_data[0], out))
 
     def _pad(self, data, out):
         if self.params.mode == "constant":
@@ -241,14 +241,14 @@ class PadOp(Operator):
         grad = out_grad[0]
         if self.params.mode != "constant":
             if self._scratch is None:
-                self._scratch = np.empty(grad.shape, tensor.sum_dtype(grad.dtype))
+                self._scratch = np.empty(grad.shape, arrays.sum_dtype(grad.dtype))
             np.copyto(self._scratch, grad)
             grad = self._scratch
             for axis, (before, after) in reversed(list(enumerate(self.widths))):
                 along = np.moveaxis(grad, axis, 0)
                 for outer, inner in self._borders(grad.shape[axis], before, after):
                     along[inner] += along[outer]
-        tensor.evaluate(None, [grad[self._inside(grad.shape)]], in_grad[0], req[0])
+        arrays.evaluate(None, [grad[self._inside(grad.shape)]], in_grad[0], req[0])
 
 
 @register("Pad", "pad")
@@ -302,11 +302,11 @@ class RearrangeOp(Operator):
 
     def forward(self, ctx, in_data, req, out_data, aux):
         source = in_data[0].reshape(self.wide).transpose(self.axes)
-        tensor.fill(out_data[0], req[0], lambda out: np.copyto(out.reshape(source.shape), source))
+        arrays.fill(out_data[0], req[0], lambda out: np.copyto(out.reshape(source.shape), source))
 
     def backward(self, ctx, out_grad, in_data, out_data, req, in_grad, aux):
         source = out_grad[0].reshape([self.wide[a] for a in self.axes]).transpose(np.argsort(self.axes))
-        tensor.fill(in_grad[0], req[0], lambda out: np.copyto(out.reshape(self.wide), source))
+        arrays.fill(in_grad[0], req[0], lambda out: np.copyto(out.reshape(self.wide), source))
 
 
 class BlockProp(OperatorProperty):
@@ -379,17 +379,17 @@ class DiagOp(Operator):
     def forward(self, ctx, in_data, req, out_data, aux):
         (data,), (out,) = in_data, out_data
         if data.ndim == 1:
-            tensor.evaluate(None, [np.diag(data, self.params.k)], out, req[0])
+            arrays.evaluate(None, [np.diag(data, self.params.k)], out, req[0])
         else:
             view, rows, columns = self._diagonal(data, data.ndim)
-            tensor.evaluate(None, [view[..., rows, columns]], out, req[0])
+            arrays.evaluate(None, [view[..., rows, columns]], out, req[0])
 
     def backward(self, ctx, out_grad, in_data, out_data, req, in_grad, aux):
         if req[0] == "null":
             return
         grad, target = out_grad[0], in_grad[0]
         if target.ndim == 1:
-            tensor.evaluate(None, [np.diagonal(grad, self.params.k)], target, req[0])
+            arrays.evaluate(None, [np.diagonal(grad, self.params.k)], target, req[0])
             return
         if req[0] != "add":
             target[...] = 0
@@ -433,16 +433,16 @@ class CumsumOp(Operator):
         if req[0] == "null":
             return
         out = out_data[0]
-        total = np.cumsum(in_data[0], axis=self.params.axis, dtype=tensor.sum_dtype(out.dtype))
-        tensor.evaluate(None, [total], out, req[0])
+        total = np.cumsum(in_data[0], axis=self.params.axis, dtype=arrays.sum_dtype(out.dtype))
+        arrays.evaluate(None, [total], out, req[0])
 
     def backward(self, ctx, out_grad, in_data, out_data, req, in_grad, aux):
         if req[0] == "null":
             return
         axis, grad = self.params.axis, out_grad[0]
-        dtype = tensor.sum_dtype(grad.dtype)
+        dtype = arrays.sum_dtype(grad.dtype)
         total = np.flip(np.cumsum(np.flip(grad, axis), axis=axis, dtype=dtype), axis)
-        tensor.evaluate(None, [total.reshape(in_grad[0].shape)], in_grad[0], req[0])
+        arrays.evaluate(None, [total.reshape(in_grad[0].shape)], in_grad[0], req[0])
 
 
 @register("_np_cumsum", "cumsum")

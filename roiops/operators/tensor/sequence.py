@@ -3,9 +3,9 @@
 import numpy as np
 
 from ...errors import DataError, ParamError
-from ...kernels.cpu.tensor import elementwise as tensor
 from ...params import Field, Parameter
 from ...registry import register
+from .. import arrays
 from ..base import Operator, OperatorProperty, kernels
 
 __all__ = []
@@ -51,10 +51,10 @@ class SequenceMaskOp(SequenceOp):
     def _store(self, lengths, source, value, target, req):
         source, target = self.timed(source), self.timed(target)
         if lengths is None:
-            tensor.evaluate(None, [source], target, req)
+            arrays.evaluate(None, [source], target, req)
         else:
             after = self._after(lengths, source)
-            tensor.evaluate(None, [np.where(after, source.dtype.type(value), source)], target, req)
+            arrays.evaluate(None, [np.where(after, source.dtype.type(value), source)], target, req)
 
 
 class SequenceLastOp(SequenceOp):
@@ -68,7 +68,7 @@ class SequenceLastOp(SequenceOp):
     def forward(self, ctx, in_data, req, out_data, aux):
         if req[0] != "null":
             last = self.timed(in_data[0])[self._place(ctx, in_data)]
-            tensor.evaluate(None, [last], out_data[0], req[0])
+            arrays.evaluate(None, [last], out_data[0], req[0])
 
     def backward(self, ctx, out_grad, in_data, out_data, req, in_grad, aux):
         if req[0] != "null":
@@ -88,11 +88,11 @@ class SequenceReverseOp(SequenceOp):
 
     def forward(self, ctx, in_data, req, out_data, aux):
         if req[0] != "null":
-            tensor.evaluate(None, [in_data[0][self._place(ctx, in_data)]], out_data[0], req[0])
+            arrays.evaluate(None, [in_data[0][self._place(ctx, in_data)]], out_data[0], req[0])
 
     def backward(self, ctx, out_grad, in_data, out_data, req, in_grad, aux):
         if req[0] != "null":  # reversing twice gives the sequence back
-            tensor.evaluate(None, [out_grad[0][self._place(ctx, in_data)]], in_grad[0], req[0])
+            arrays.evaluate(None, [out_grad[0][self._place(ctx, in_data)]], in_grad[0], req[0])
 
 
 class SequenceParam(Parameter):

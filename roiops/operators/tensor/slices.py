@@ -4,10 +4,10 @@ import functools
 import itertools
 
 from ...errors import ShapeError
-from ...kernels.cpu.tensor import elementwise as tensor
 from ...params import MOST_ARRAYS, Field, Parameter, optional
 from ...params import shape as ints
 from ...registry import register
+from .. import arrays
 from ..base import Operator, OperatorProperty, merge_shapes
 from .views import ViewOp
 
@@ -118,7 +118,7 @@ class SplitOp(Operator):
 
     def bind_forward(self, ctx, in_data, req, out_data, aux):
         moves = [
-            functools.partial(tensor.evaluate, None, [piece], out, how)
+            functools.partial(arrays.evaluate, None, [piece], out, how)
             for piece, out, how in zip(self.pieces(in_data[0]), out_data, req, strict=True)
             if how != "null"
         ]
@@ -135,7 +135,7 @@ class SplitOp(Operator):
     def backward(self, ctx, out_grad, in_data, out_data, req, in_grad, aux):
         if req[0] != "null":
             for piece, grad in zip(self.pieces(in_grad[0]), out_grad, strict=True):
-                tensor.evaluate(None, [grad], piece, req[0])
+                arrays.evaluate(None, [grad], piece, req[0])
 
 
 @register("SliceChannel", "split")
@@ -384,7 +384,7 @@ class SliceAssignOp(Operator):
             value[self.key] = self.value(in_data)
             out_data[0] += value
         elif req[0] != "null":
-            tensor.evaluate(None, [in_data[0]], out_data[0])
+            arrays.evaluate(None, [in_data[0]], out_data[0])
             out_data[0][self.key] = self.value(in_data)
 
     def value(self, in_data):
@@ -393,10 +393,10 @@ class SliceAssignOp(Operator):
     def backward(self, ctx, out_grad, in_data, out_data, req, in_grad, aux):
         if req[0] != "null":
             added = in_grad[0][self.key].copy() if req[0] == "add" else 0
-            tensor.evaluate(None, [out_grad[0]], in_grad[0], req[0])
+            arrays.evaluate(None, [out_grad[0]], in_grad[0], req[0])
             in_grad[0][self.key] = added
         if len(in_grad) > 1:
-            tensor.evaluate(None, [out_grad[0][self.key]], in_grad[1], req[1])
+            arrays.evaluate(None, [out_grad[0][self.key]], in_grad[1], req[1])
 
 
 class SliceAssignScalarParam(SliceParam):

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ...kernels.cpu.tensor import elementwise as tensor
 from ...params import Field, Parameter
+from .. import arrays
 from ..base import Operator
 from .common import ElementwiseProp, declare, no_gradient
 
@@ -128,7 +128,7 @@ class UnaryOp(Operator):
         inputs = [in_data[0]]
         if self.row.constant is not None:
             inputs.append(np.array(self.row.constant, in_data[0].dtype))
-        return tensor.bind(self.row.function, inputs, out_data[0], req[0])
+        return arrays.bind(self.row.function, inputs, out_data[0], req[0])
 
     def forward(self, ctx, in_data, req, out_data, aux):
         self.bind_forward(ctx, in_data, req, out_data, aux)()
@@ -137,13 +137,13 @@ class UnaryOp(Operator):
         row = self.row
         if row.slope is not None:
             slope = np.array(row.slope, out_grad[0].dtype)
-            tensor.evaluate(np.multiply, [out_grad[0], slope], in_grad[0], req[0])
+            arrays.evaluate(np.multiply, [out_grad[0], slope], in_grad[0], req[0])
         elif row.slope_in is not None:
             slope = row.slope_in
-            tensor.evaluate(lambda g, x: g * slope(x), [out_grad[0], in_data[0]], in_grad[0], req[0])
+            arrays.evaluate(lambda g, x: g * slope(x), [out_grad[0], in_data[0]], in_grad[0], req[0])
         else:
             slope = row.slope_out
-            tensor.evaluate(lambda g, y: g * slope(y), [out_grad[0], out_data[0]], in_grad[0], req[0])
+            arrays.evaluate(lambda g, y: g * slope(y), [out_grad[0], out_data[0]], in_grad[0], req[0])
 
 
 class StepOp(UnaryOp):
@@ -186,13 +186,13 @@ class FormulaOp(Operator):
         raise NotImplementedError
 
     def bind_forward(self, ctx, in_data, req, out_data, aux):
-        return tensor.bind(self.value, in_data, out_data[0], req[0])
+        return arrays.bind(self.value, in_data, out_data[0], req[0])
 
     def forward(self, ctx, in_data, req, out_data, aux):
-        tensor.evaluate(self.value, in_data, out_data[0], req[0])
+        arrays.evaluate(self.value, in_data, out_data[0], req[0])
 
     def backward(self, ctx, out_grad, in_data, out_data, req, in_grad, aux):
-        tensor.evaluate(self.gradient, [out_grad[0], in_data[0]], in_grad[0], req[0])
+        arrays.evaluate(self.gradient, [out_grad[0], in_data[0]], in_grad[0], req[0])
 
 
 class HardSigmoidOp(FormulaOp):
@@ -235,11 +235,11 @@ class ClipOp(FormulaOp):
 
 class GradientMultiplierOp(Operator):
     def forward(self, ctx, in_data, req, out_data, aux):
-        tensor.evaluate(None, in_data, out_data[0], req[0])
+        arrays.evaluate(None, in_data, out_data[0], req[0])
 
     def backward(self, ctx, out_grad, in_data, out_data, req, in_grad, aux):
         scalar = np.array(self.params.scalar, out_grad[0].dtype)
-        tensor.evaluate(np.multiply, [out_grad[0], scalar], in_grad[0], req[0])
+        arrays.evaluate(np.multiply, [out_grad[0], scalar], in_grad[0], req[0])
 
 
 class DivSqrtDimOp(Operator):
@@ -253,7 +253,7 @@ class DivSqrtDimOp(Operator):
 
     def _scale(self, source, target, req):
         factor = np.array(1 / math.sqrt(max(source.shape[-1], 1)), source.dtype)
-        tensor.evaluate(np.multiply, [source, factor], target, req)
+        arrays.evaluate(np.multiply, [source, factor], target, req)
 
 
 class HardSigmoidParam(Parameter):

@@ -10,10 +10,10 @@ import math
 import numpy as np
 
 from ...errors import ShapeError
-from ...kernels.cpu.tensor import elementwise as tensor
 from ...params import Field, Parameter, optional
 from ...params import shape as ints
 from ...registry import register
+from .. import arrays
 from ..base import Operator, OperatorProperty, known, merge_shapes
 from .common import ConstantGradientOp, ElementwiseProp, declare, no_gradient, same_memory
 
@@ -29,14 +29,14 @@ class ReshapeOp(Operator):
     def bind_forward(self, ctx, in_data, req, out_data, aux):
         source, target = in_data[0], out_data[0]
         if req[0] == "null" or same_memory(source, target):
-            return tensor.nothing
+            return arrays.nothing
         if req[0] == "add" or not source.flags.c_contiguous:
             return functools.partial(self._move, source, target, req[0])
         return functools.partial(np.copyto, target, source.reshape(target.shape))
 
     def _move(self, source, target, req):
         if req != "null":
-            tensor.evaluate(None, [source.reshape(target.shape)], target, req)
+            arrays.evaluate(None, [source.reshape(target.shape)], target, req)
 
     def forward(self, ctx, in_data, req, out_data, aux):
         self.bind_forward(ctx, in_data, req, out_data, aux)()
@@ -337,8 +337,8 @@ class ViewOp(Operator):
 
     def bind_forward(self, ctx, in_data, req, out_data, aux):
         if req[0] == "null":
-            return tensor.nothing
-        return functools.partial(tensor.evaluate, None, [self.view(in_data[0])], out_data[0], req[0])
+            return arrays.nothing
+        return functools.partial(arrays.evaluate, None, [self.view(in_data[0])], out_data[0], req[0])
 
     def forward(self, ctx, in_data, req, out_data, aux):
         self.bind_forward(ctx, in_data, req, out_data, aux)()
@@ -349,7 +349,7 @@ class ViewOp(Operator):
         target = in_grad[0]
         if not self.whole and req[0] != "add":
             target[...] = 0
-        tensor.evaluate(None, [out_grad[0]], self.view(target), req[0])
+        arrays.evaluate(None, [out_grad[0]], self.view(target), req[0])
 
 
 class PermuteOp(ViewOp):
@@ -429,7 +429,7 @@ class ShapeArrayOp(ConstantGradientOp):
         return array.shape
 
     def forward(self, ctx, in_data, req, out_data, aux):
-        tensor.evaluate(None, [np.array(self.numbers(in_data[0]), np.int64)], out_data[0], req[0])
+        arrays.evaluate(None, [np.array(self.numbers(in_data[0]), np.int64)], out_data[0], req[0])
 
 
 class SizeArrayOp(ShapeArrayOp):

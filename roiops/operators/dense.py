@@ -1,13 +1,18 @@
-"""Operators whose kernels want C-contiguous float32 or float64 arrays."""
+"""How arrays reach kernels that want them C-contiguous, float32 or float64, and how results get back.
+
+Any array may be strided, float16, or to be added to; kernels see none of that. :class:`DenseOperator` is for
+kernels that are asked for each result by itself, :class:`Result` and :func:`dense` for kernels that write all
+their results in one go, whether somebody wants them or not.
+"""
 
 import math
 
 import numpy as np
 
-from ...errors import DTypeError
-from ..base import Operator, OperatorProperty
+from ..errors import DTypeError
+from .base import Operator, OperatorProperty, assign
 
-__all__ = ["DenseOperator", "FloatProperty", "row_view"]
+__all__ = ["DenseOperator", "FloatProperty", "GradientFree", "Result", "computing", "dense", "row_view"]
 
 
 class DenseOperator(Operator):
@@ -93,6 +98,37 @@ def _deliver(targets, reqs, results) -> None:
             target += result
         else:
             np.copyto(target, result, casting="same_kind")
+
+
+def computing(dtype):
+    """The dtype in which box operators compute: float64 for float64, float32 for everything else."""
+    return np.dtype(np.float64 if dtype == np.float64 else np.float32)
+
+
+def dense(array, dtype=None):
+    """``array`` itself if a kernel can read it, else a copy that it can."""
+    return np.ascontiguousarray(array, dtype or computing(array.dtype))
+
+
+class Result:
+    """Where a kernel writes one output: the output itself if it can, else memory that ``store`` copies."""
+
+    def __init__(self, target, req, shape, dtype):
+        self.target, self.req = target, req
+        direct = req in ("write", "inplace") and target.flags.c_contiguous and target.dtype == dtype
+        self.array = target if direct else np.empty(shape, dtype)
+
+    def store(self):
+        """Hand the result over, as the request asks."""
+        if self.req != "null":
+            assign(self.target, self.req, self.array)
+
+
+class GradientFree(Operator):
+    """An operator whose inputs all have a gradient of zero, which the caller fills in."""
+
+    def backward(self, ctx, out_grad, in_data, out_data, req, in_grad, aux):
+        pass
 
 
 def row_view(array, axis: int):

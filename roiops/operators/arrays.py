@@ -1,4 +1,4 @@
-"""Element-wise evaluation in cache-sized blocks, gradients of broadcasting, and reductions, on NumPy.
+"""What operators compute with NumPy alone: formulas block by block, gradients of broadcasting, reductions.
 
 NumPy's own loops are vectorised, ``exp`` and its kin more so than what numba compiles, so a formula of
 several steps is computed block by block: each step finds the block in the cache, and temporaries stay
