@@ -28,12 +28,24 @@ from .graph.symbol import AttrScope, Symbol
 from .mxnet import base, contrib, model, operator, util
 from .ndarray import NDArray
 from .shapes import is_np_shape, np_shape, set_np_shape, use_np_shape
-from .training import callback, image, initializer, io, lr_scheduler, metric, module, monitor, optimizer
+from .training import (
+    callback,
+    image,
+    initializer,
+    io,
+    kvstore,
+    lr_scheduler,
+    metric,
+    module,
+    monitor,
+    optimizer,
+)
 from .warmup import warmup
 
 attribute = name
 img = image
 init = initializer
+kv = kvstore
 mod = module
 mon = monitor
 nd = ndarray
@@ -53,6 +65,8 @@ _MXNET_MODULES = (
     "init",
     "initializer",
     "io",
+    "kv",
+    "kvstore",
     "lr_scheduler",
     "metric",
     "mod",
@@ -98,6 +112,8 @@ __all__ = [
     "initializer",
     "io",
     "is_np_shape",
+    "kv",
+    "kvstore",
     "lr_scheduler",
     "metric",
     "mod",

@@ -1,6 +1,9 @@
 """Train a detector: losses and speed on the way, a checkpoint after each epoch and on Ctrl-C.
 
 Run it again with ``--resume`` and it goes on as if it had never stopped, to the last bit.
+
+Several processes train together with ``mpiexec -n 2 python train.py CONFIG --kvstore dist_sync``: each step
+then learns from ``training.batch_images`` images of each of them.
 """
 
 import argparse
@@ -14,7 +17,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import roiops as mx
 from rcnn.config import ConfigError, load
 from rcnn.data import DataError, read_dataset
-from rcnn.trainer import LOSSES, Trainer
+from rcnn.trainer import LOSSES, OtherRankFailed, Trainer, agreed
 
 
 class Progress:
@@ -34,7 +37,8 @@ class Progress:
         recent = trainer.history[-50:]
         parts = [sum(column) / len(recent) for column in zip(*recent, strict=True)]
         took = time.perf_counter() - self.started
-        speed = (trainer.step - self.first) * trainer.config.training.batch_images / took
+        images = (trainer.step - self.first) * trainer.config.training.batch_images * trainer.ranks
+        speed = images / took
         text = " ".join(f"{name} {value:.3f}" for name, value in zip(LOSSES, parts, strict=True))
         if self.bar is not None:
             self.bar.set_description(f"epoch {(trainer.step - 1) // len(trainer.loader) + 1}")
@@ -109,39 +113,62 @@ def main(arguments=None) -> int:
     )
     parser.add_argument("--resume", action="store_true", help="go on from the checkpoint in --out")
     parser.add_argument("--gpu", type=int, metavar="N", help="train on this GPU rather than on the CPU")
+    parser.add_argument(
+        "--kvstore",
+        default="local",
+        metavar="TYPE",
+        help="dist_sync to train in all processes that mpiexec started (default: %(default)s)",
+    )
     parser.add_argument("--plot", action="store_true", help="draw the loss to loss.png in --out")
     parser.add_argument("--print-every", type=int, default=50, metavar="N", help="steps between lines")
     options = parser.parse_args(arguments)
     logging.basicConfig(format="%(message)s", level=logging.WARNING)
     try:
-        config = load(options.config, options.set)
-        records = read_dataset(config.data, config.data.train_split)
-    except (ConfigError, DataError, OSError) as error:
+        store = mx.kv.create(options.kvstore) if options.kvstore != "local" else None
+    except mx.MXNetError as error:
         print(f"train.py: {error}", file=sys.stderr)
         return 1
-    context = mx.cpu() if options.gpu is None else mx.gpu(options.gpu)
-    trainer = Trainer(config, records, options.out, context)
-    if options.resume:
-        try:
-            trainer.resume()
-        except OSError as error:
-            print(f"train.py: nothing to resume in {options.out}: {error}", file=sys.stderr)
-            return 1
-        print(f"resuming after step {trainer.step} of {trainer.total_steps}")
-    progress = Progress(trainer, options.print_every)
+    is_first = store is None or store.rank == 0
     try:
-        finished = trainer.run(progress)
+        finished = train(options, store, is_first)
+    except (ConfigError, DataError, OSError, FloatingPointError, OtherRankFailed) as error:
+        if is_first:
+            print(f"train.py: {error}", file=sys.stderr)
+        return 1
+    return 0 if finished else 130
+
+
+def train(options, store, is_first: bool) -> bool:
+    """Train as the options say; whether it got to the end. The first process does the talking."""
+
+    def read():
+        config = load(options.config, options.set)
+        return config, read_dataset(config.data, config.data.train_split)
+
+    config, records = agreed(store, read)
+    context = mx.cpu() if options.gpu is None else mx.gpu(options.gpu)
+    trainer = Trainer(config, records, options.out, context, store)
+    if options.resume:
+        trainer.resume()
+        if is_first:
+            print(f"resuming after step {trainer.step} of {trainer.total_steps}")
+    progress = Progress(trainer, options.print_every) if is_first else None
+    try:
+        finished = trainer.run(progress or (lambda trainer: None))
     finally:
-        progress.close()
+        if progress is not None:
+            progress.close()
+    if not is_first:
+        return finished
     if options.plot and trainer.history:
         plot(trainer, Path(options.out) / "loss.png")
         print(f"loss curve: {Path(options.out) / 'loss.png'}")
-    if not finished:
+    if finished:
+        times = f"{trainer.seconds:.0f} s ({trainer.cpu_seconds:.0f} s of one core)"
+        print(f"model: {Path(options.out) / 'model.params'}, trained in {times}")
+    else:
         print(f"stopped after step {trainer.step}; --resume goes on from there")
-        return 130
-    times = f"{trainer.seconds:.0f} s ({trainer.cpu_seconds:.0f} s of one core)"
-    print(f"model: {Path(options.out) / 'model.params'}, trained in {times}")
-    return 0
+    return finished
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ from .config import Config, save
 from .data import TrainLoader
 from .symbol import OUTPUTS, backbone_of, train_symbol
 
-__all__ = ["LOSSES", "Trainer", "losses"]
+__all__ = ["LOSSES", "OtherRankFailed", "Trainer", "agreed", "losses"]
 
 #: The parts of the loss, in the order of the columns of ``Trainer.history``.
 LOSSES = ("rpn_cls", "rpn_box", "cls", "box")
@@ -39,8 +39,45 @@ def losses(config: Config, outputs: dict, rpn_label) -> list[float]:
     return [float(v) for v in (rpn, rpn_box, -np.log(np.maximum(chosen, 1e-10)).mean(), box)]
 
 
+class OtherRankFailed(RuntimeError):
+    """Another process of the training cannot go on, and has said why."""
+
+
+def agreed(store, work):
+    """What ``work`` returns, once it has done so in every process; else an error in all of them."""
+    value, error = None, None
+    try:
+        value = work()
+    except (OSError, ValueError) as raised:
+        error = raised
+    every = store.comm.allgather(None if error is None else str(error)) if store else [error]
+    if error is not None:
+        raise error
+    for rank, text in enumerate(every):
+        if text is not None:
+            raise OtherRankFailed(f"rank {rank}: {text}")
+    return value
+
+
+class _ShiftedSchedule(mx.lr_scheduler.LRScheduler):
+    """A schedule in which the step now is not the number of updates so far."""
+
+    offset = 0
+
+    def __init__(self, schedule):
+        super().__init__(schedule.base_lr)
+        self._schedule = schedule
+
+    def __call__(self, num_update):
+        return self._schedule(num_update + self.offset)
+
+
 class Trainer:
     """A training run in a folder.
+
+    Several processes that ``mpiexec`` started train together when each has a ``store``. Every one of them
+    looks at its share of each step's images; they all keep the same weights. The first one writes the files,
+    which all must be able to read.
 
     Parameters
     ----------
@@ -52,16 +89,28 @@ class Trainer:
         Where checkpoints and the model go.
     context : Context, optional
         Where it runs.
+    store : KVStore, optional
+        ``mx.kv.create("dist_sync")``, to train in several processes.
+
+    Attributes
+    ----------
+    history : list of lists of float
+        The parts of the loss at each step, the mean of all processes.
+    step : int
+        How many steps have been done.
     """
 
-    def __init__(self, config: Config, records, folder, context=None):
+    def __init__(self, config: Config, records, folder, context=None, store=None):
         self.config, self.folder = config, Path(folder)
+        self.store = store
+        self.rank, self.ranks = (store.rank, store.num_workers) if store else (0, 1)
         self.history: list[list[float]] = []
+        self.step = 0
         #: Time spent in steps: by the clock, and of all processor cores together.
         self.seconds = self.cpu_seconds = 0.0
         symbol = train_symbol(config)
         stride = backbone_of(config).stride
-        self.loader = TrainLoader(records, config, stride, _map_size(config))
+        self.loader = TrainLoader(records, config, stride, _map_size(config), self.rank, self.ranks)
         fixed = [
             name
             for name in symbol.list_arguments()
@@ -70,20 +119,21 @@ class Trainer:
         names = (TrainLoader.data_names, TrainLoader.label_names)
         self.module = mx.mod.Module(symbol, *names, context=context, fixed_param_names=fixed)
         self.module.bind(self.loader.provide_data, self.loader.provide_label)
-        mx.random.seed(config.training.seed)
+        self._seed()
         self._init_params()
         self.module.init_optimizer(
-            optimizer=config.training.optimizer, optimizer_params=self._optimizer_params()
+            kvstore=store or "local",
+            optimizer=config.training.optimizer,
+            optimizer_params=self._optimizer_params(),
         )
 
     @property
     def total_steps(self) -> int:
         return self.config.training.epochs * len(self.loader)
 
-    @property
-    def step(self) -> int:
-        """How many steps have been done."""
-        return len(self.history)
+    def _seed(self) -> None:
+        """Random numbers that differ from process to process."""
+        mx.random.seed(self.config.training.seed + 1_000_003 * self.rank)
 
     def _init_params(self) -> None:
         heads = mx.init.Mixed(
@@ -107,11 +157,12 @@ class Trainer:
             # Without decay, one fall that is never reached.
             falls = [epoch * steps for epoch in training.decay_epochs] or [self.total_steps + 1]
             schedule = mx.lr_scheduler.MultiFactorScheduler(falls, 0.1, rate, **warmup)
+        self._schedule = _ShiftedSchedule(schedule)
         params = {
             "learning_rate": rate,
-            "lr_scheduler": schedule,
+            "lr_scheduler": self._schedule,
             "wd": training.weight_decay,
-            "rescale_grad": 1.0,  # the losses are means already
+            "rescale_grad": 1 / self.ranks,  # the losses are means already
             "clip_gradient": training.clip_gradient or None,
         }
         if training.optimizer == "sgd":
@@ -135,37 +186,70 @@ class Trainer:
                 epoch, position = divmod(self.step, len(self.loader))
                 if position == 0 or position != self.loader.position or epoch != self.loader.epoch:
                     self.loader.start(epoch, position)
-                self.train_step()
+                stopping = self.train_step(stop.wanted)
                 report(self)
-                if self.step % (save_every * len(self.loader)) == 0 or stop.wanted:
+                if self.step % (save_every * len(self.loader)) == 0 or stopping:
                     self.save_checkpoint()
-                if stop.wanted and self.step < self.total_steps:
+                if stopping and self.step < self.total_steps:
                     return False
         self.save_checkpoint()
         self.save_model()
         return True
 
-    def train_step(self) -> None:
-        """Learn from the loader's next batch."""
+    def train_step(self, stopping: bool = False) -> bool:
+        """Learn from the loader's next batch; whether any of the processes is ``stopping``."""
         start, cpu_start = time.perf_counter(), time.process_time()
         batch = self.loader.next()
         self.module.forward_backward(batch)
         self.module.update()
         outputs = [each.asnumpy() for each in self.module.get_outputs()]
         parts = losses(self.config, dict(zip(OUTPUTS, outputs, strict=True)), batch.label[0])
+        every = self._from_all((parts, stopping))
+        parts = [sum(column) / self.ranks for column in zip(*(of_rank for of_rank, _ in every), strict=True)]
         if not np.all(np.isfinite(parts)):
             raise FloatingPointError(
                 f"step {self.step}: the loss is {dict(zip(LOSSES, parts, strict=True))}; "
                 "a lower learning rate or a longer warm-up may help"
             )
         self.history.append(parts)
+        self.step += 1
         self.seconds += time.perf_counter() - start
         self.cpu_seconds += time.process_time() - cpu_start
+        return any(stops for _, stops in every)
+
+    # -- other processes ------------------------------------------------------------------------------
+
+    def _from_all(self, value) -> list:
+        """What each process gives here, by rank."""
+        return self.store.comm.allgather(value) if self.ranks > 1 else [value]
+
+    def _on_first(self, work) -> None:
+        """Let the first process do this; if it fails there, all end."""
+        if self.ranks == 1:
+            work()
+            return
+        error = None
+        if self.rank == 0:
+            try:
+                work()
+            except Exception as raised:  # the others must hear of whatever it is
+                error = raised
+        if self.store.comm.bcast(error is not None, root=0):
+            raise error or OtherRankFailed("the first process could not write its files")
 
     # -- files ----------------------------------------------------------------------------------------
 
     def save_checkpoint(self) -> None:
         """Write all that :meth:`resume` needs to ``checkpoint/``, whose old files stay until then."""
+        # Random states differ from process to process, everything else is the same in all.
+        state = {name: getattr(self, name) for name in ("history", "seconds", "cpu_seconds")}
+        epoch, position = divmod(self.step, len(self.loader))
+        images = position * self.loader.batch_size * self.ranks
+        state.update(epoch=epoch, images=images, updates=self.step - self._schedule.offset)
+        state["random"] = self._from_all(mx.random.get_state())
+        self._on_first(lambda: self._write_checkpoint(state))
+
+    def _write_checkpoint(self, state) -> None:
         new, old, current = (self.folder / f"checkpoint{end}" for end in (".new", ".old", ""))
         for stale in (new, old):
             shutil.rmtree(stale, ignore_errors=True)
@@ -173,8 +257,6 @@ class Trainer:
         self.module.save_params(str(new / "parameters.params"))
         self.module.save_optimizer_states(str(new / "optimizer.states"))
         save(self.config, new / "config.yaml")
-        state = {name: getattr(self, name) for name in ("history", "seconds", "cpu_seconds")}
-        state["random"] = mx.random.get_state()
         (new / "progress.json").write_text(json.dumps(state))
         if current.exists():
             os.replace(current, old)
@@ -182,19 +264,35 @@ class Trainer:
         shutil.rmtree(old, ignore_errors=True)
 
     def resume(self) -> None:
-        """Go on from ``checkpoint/``, with the very numbers of an uninterrupted run."""
+        """Go on from ``checkpoint/``: with as many processes, with the very numbers of an uninterrupted run.
+
+        With another number of processes it goes on at the same image, or up to a step's images before it.
+        """
+        folder, state = agreed(self.store, self._read_progress)
+        self.module.load_params(str(folder / "parameters.params"))
+        self.module.load_optimizer_states(str(folder / "optimizer.states"))
+        for name in ("history", "seconds", "cpu_seconds"):
+            setattr(self, name, state[name])
+        position = state["images"] // (self.loader.batch_size * self.ranks)
+        self.step = min(state["epoch"] * len(self.loader) + position, self.total_steps)
+        self._schedule.offset = self.step - state["updates"]
+        if len(state["random"]) == self.ranks:
+            mx.random.set_state(state["random"][self.rank])
+
+    def _read_progress(self):
         folder = self.folder / "checkpoint"
         if not folder.exists() and (self.folder / "checkpoint.old").exists():
             folder = self.folder / "checkpoint.old"
-        self.module.load_params(str(folder / "parameters.params"))
-        self.module.load_optimizer_states(str(folder / "optimizer.states"))
-        state = json.loads((folder / "progress.json").read_text())
-        mx.random.set_state(state["random"])
-        for name in ("history", "seconds", "cpu_seconds"):
-            setattr(self, name, state[name])
+        try:
+            return folder, json.loads((folder / "progress.json").read_text())
+        except OSError as error:
+            raise OSError(f"nothing to resume in {self.folder}: {error}") from None
 
     def save_model(self) -> None:
         """Write what detection needs: ``model.params`` in half precision, and ``config.yaml``."""
+        self._on_first(self._write_model)
+
+    def _write_model(self) -> None:
         args, aux = self.module.get_params()
         arrays = {f"arg:{name}": each.astype(np.float16) for name, each in args.items()}
         arrays.update({f"aux:{name}": each.astype(np.float16) for name, each in aux.items()})

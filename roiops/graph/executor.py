@@ -1,6 +1,7 @@
 """The Executor: a bound graph, its memory and its two flat lists of ready calls."""
 
 import functools
+import itertools
 import math
 import threading
 from collections import Counter
@@ -54,6 +55,7 @@ class Executor:
         self._monitor_all = False
         #: What the last forward ran, and whether a backward has used its intermediate values up.
         self._ran, self._used_up = None, False
+        self._on_gradients = None
         #: Whether a forward keeps what backward reads even where is_train is False.
         self._keeps = False
         shapes, types = self._check_arrays()
@@ -308,8 +310,32 @@ class Executor:
                 else:
                     target[...] = value
             with np.errstate(all="ignore"):
-                for call in self._plain.backward:
-                    call()
+                if self._on_gradients is None:
+                    for call in self._plain.backward:
+                        call()
+                else:
+                    self._backward_reported()
+
+    def _backward_reported(self) -> None:
+        """Backward, telling after each step which gradients are final."""
+        calls, finished = self._plain.backward, self._program.finished_gradients()
+        for call, names in itertools.zip_longest(calls, finished, fillvalue=()):
+            call()
+            self._on_gradients(names)
+
+    @property
+    def gradient_order(self) -> list[str]:
+        """The arguments that get a gradient, in the order in which backward finishes them."""
+        reached = [name for names in self._program.finished_gradients() for name in names]
+        return [*reached, *(name for name in self._program.wanted.values() if name not in reached)]
+
+    def set_gradient_callback(self, callback) -> None:
+        """Call ``callback(names)`` in every backward, after each of its steps; None stops it.
+
+        ``names`` are the arguments whose gradients that step was the last to write, often none. The arrays in
+        ``grad_dict`` then hold them, so that other work on them can begin while backward goes on.
+        """
+        self._on_gradients = callback
 
     def _given_head_grads(self, out_grads) -> list:
         """The arrays for the heads that need a gradient, checked."""

@@ -50,6 +50,17 @@ class Program:
     zeros: set
     #: Arguments that no gradient reaches although one was asked for.
     unreached: list[str]
+    #: The names of the arguments that ask for a gradient, by their values.
+    wanted: dict = field(default_factory=dict)
+
+    def finished_gradients(self) -> list[list[str]]:
+        """For each step of backward, the arguments whose gradients no later step writes."""
+        last = {value: i for i, step in enumerate(self.backward) for value in step.in_grads}
+        finished = [[] for _ in self.backward]
+        for value, name in self.wanted.items():
+            if grad_of(value) in last:
+                finished[last[grad_of(value)]].append(name)
+        return finished
 
     def plan_steps(self) -> list[Step]:
         """The program as the memory plan sees it."""
@@ -180,7 +191,7 @@ def _with_backward(forward, order, heads, grad_req) -> Program:
         backward.append(BackwardStep(step, out_grads, in_grads, reqs))
     # A variable that is itself a head receives the head gradient directly.
     unreached = [name for value, name in wanted.items() if value not in have]
-    return Program(forward, backward, head_grads, zeros, unreached)
+    return Program(forward, backward, head_grads, zeros, unreached, wanted)
 
 
 def parse_grad_req(grad_req, names: list[str]) -> dict[str, str]:

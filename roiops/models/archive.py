@@ -13,11 +13,12 @@ from pathlib import Path
 import numpy as np
 
 from .. import ndarray as nd
-from ..context import Context, current_context
+from ..context import Context, cpu, current_context
 from ..errors import GraphError, MXNetError, ShapeError, nearest
 from ..graph import json_format
 from ..graph import nodes as graph
-from ..graph.functions import Group
+from ..graph.functions import Group, load_json
+from ..ndarray.ndarray import writable
 from .inspection import free_variables, label_variables, read_params, read_symbol, runnable_outputs
 
 __all__ = ["ArchivedModel", "load", "read_params"]
@@ -127,10 +128,24 @@ class ArchivedModel:
         ]
         self._bound: tuple | None = None
 
+    def __getstate__(self):
+        state = {name: value for name, value in self.__dict__.items() if name not in ("_order", "_bound")}
+        state["symbol"] = self.symbol.tojson()
+        state["params"] = {name: array.as_in_context(cpu()).data for name, array in self.params.items()}
+        return state
+
+    def __setstate__(self, state):
+        self.__dict__.update(state)
+        self.symbol = load_json(state["symbol"])
+        self._order = graph.topological_order(self.symbol.heads)
+        # Memory shared by processes may be read-only. No kernel writes a parameter, and each would be
+        # compiled once more for arrays that may not be written.
+        self.params = {name: nd.NDArray(writable(array)) for name, array in state["params"].items()}
+        self._bound = None
+
     def __repr__(self):
-        return (
-            f"<ArchivedModel {self.source}: {', '.join(self.input_names)} -> {', '.join(self.output_names)}>"
-        )
+        inputs, outputs = ", ".join(self.input_names), ", ".join(self.output_names)
+        return f"<{type(self).__name__} {self.source}: {inputs} -> {outputs}>"
 
     @property
     def output_names(self) -> list[str]:

@@ -23,6 +23,7 @@ __all__ = [
     "from_dlpack",
     "waitall",
     "wrap",
+    "writable",
 ]
 
 #: What counts as a number beside an array.
@@ -443,12 +444,14 @@ def from_dlpack(source) -> NDArray:
     except (RuntimeError, BufferError) as error:
         raise DTypeError(f"from_dlpack: NumPy cannot take the array: {error}") from None
     if unversioned and not array.flags.writeable:
-        array = _writable(array)
+        array = writable(array)
     return NDArray(array)
 
 
-def _writable(array: np.ndarray) -> np.ndarray:
-    """A writable array over memory that NumPy marks read-only for want of knowing better."""
+def writable(array: np.ndarray) -> np.ndarray:
+    """The same memory as an array that may be written, whatever NumPy says; who writes must know better."""
+    if array.flags.writeable:
+        return array
     interface = dict(array.__array_interface__)
     interface["data"] = (interface["data"][0], False)
     holder = types.SimpleNamespace(__array_interface__=interface, keeps=array)

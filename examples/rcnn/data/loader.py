@@ -27,15 +27,22 @@ class TrainLoader(mx.io.DataIter):
         Of the feature map.
     map_size : callable
         From height and width of a batch to those of its feature map.
+    rank, ranks : int
+        Which of several processes this is, and how many learn from shares of one larger batch.
     """
 
     data_names = ("data", "im_info", "gt_boxes")
     label_names = ("rpn_label", "rpn_bbox_target", "rpn_bbox_weight")
 
-    def __init__(self, records: list[Record], config: Config, stride: int, map_size):
+    def __init__(self, records: list[Record], config: Config, stride: int, map_size, rank=0, ranks=1):
         super().__init__(config.training.batch_images)
-        if len(records) < self.batch_size:
-            raise ValueError(f"{len(records)} images are too few for a batch of {self.batch_size}")
+        self.rank, self.ranks = rank, ranks
+        if len(records) < self.batch_size * ranks:
+            raise ValueError(
+                f"{len(records)} images are too few for {ranks} x {self.batch_size} in a batch"
+                if ranks > 1
+                else f"{len(records)} images are too few for a batch of {self.batch_size}"
+            )
         self.records, self.config, self.stride, self.map_size = records, config, stride, map_size
         self.epoch = self.position = 0
         self._images = {}
@@ -43,7 +50,7 @@ class TrainLoader(mx.io.DataIter):
 
     def __len__(self):
         """Batches in an epoch; images that do not fill one wait for another epoch's order."""
-        return len(self.records) // self.batch_size
+        return len(self.records) // (self.batch_size * self.ranks)
 
     def start(self, epoch: int, position: int = 0) -> None:
         """Go to a batch of an epoch."""
@@ -71,7 +78,7 @@ class TrainLoader(mx.io.DataIter):
     def next(self):
         if self.position == len(self):
             raise StopIteration
-        first = self.position * self.batch_size
+        first = (self.position * self.ranks + self.rank) * self.batch_size
         self.position += 1
         data, label = self._batch(self._order[first : first + self.batch_size])
         return mx.io.DataBatch(data, label, pad=0)

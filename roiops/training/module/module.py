@@ -9,6 +9,7 @@ import numpy as np
 from ...context import Context, current_context
 from ...errors import DataError, DeviceError, GraphError, ParamError, ShapeError, nearest
 from .. import checkpoint
+from .. import kvstore as kvstores
 from .. import optimizer as optimizers
 from ..initializer import InitDesc, Uniform
 from ..io import DataDesc
@@ -90,6 +91,7 @@ class Module(BaseModule):
         self._loaded = None  # parameters that wait for bind
         self._preload_opt_states = None
         self._optimizer = self._updater = None
+        self._ranked = None  # what keeps it in step with other processes
         self._monitor = None
         self._reset_bind()
 
@@ -217,6 +219,7 @@ class Module(BaseModule):
         if inputs_need_grad and not for_training:
             raise GraphError("Module.bind: inputs_need_grad needs for_training")
         kept = self.get_params() if self.params_initialized else None
+        ranked, self._ranked = self._ranked, None
         self._reset_bind()
         self.for_training, self.inputs_need_grad = for_training, inputs_need_grad
         self._grad_req = self._gradient_requests(grad_req)
@@ -233,6 +236,8 @@ class Module(BaseModule):
         elif kept is not None:
             self._loaded = None
             self.set_params(*kept, allow_extra=True)
+        if ranked is not None:
+            self._join(ranked.store)
 
     def _described(self, data_shapes, label_shapes):
         """Both lists as descriptions, checked against the names."""
@@ -290,6 +295,8 @@ class Module(BaseModule):
                 self._check_shared(executor, lender)
             if self._monitor is not None:
                 self._monitor.install(executor)
+            if self._ranked is not None:
+                self._ranked.watch(executor)
             self._executors[key] = executor
         self._executors.move_to_end(key)
         self._executor = executor = self._executors[key]
@@ -380,6 +387,8 @@ class Module(BaseModule):
                 elif given is None:
                     raise ParamError(f"Module.init_params: neither {what} nor an initializer given")
         self.params_initialized = True
+        if self._ranked is not None:
+            self._ranked.take_from_first()
 
     # -- training -------------------------------------------------------------------------------------
 
@@ -394,8 +403,9 @@ class Module(BaseModule):
 
         Parameters
         ----------
-        kvstore : str or None
-            Accepted for MXNet's sake; a distributed one is an error.
+        kvstore : str, KVStore or None
+            ``"dist_sync"`` adds up the gradients of all processes that ``mpiexec`` started, and gives all the
+            parameters of the first. With one device the other types have nothing to do.
         optimizer : str or Optimizer
             The rule. Made by name it gets ``rescale_grad`` of 1 / batch size unless that is given.
         optimizer_params : dict or pairs
@@ -408,9 +418,12 @@ class Module(BaseModule):
             self.logger.warning("optimizer already initialized, ignoring...")
             return
         if isinstance(kvstore, str) and "dist" in kvstore:
-            raise DeviceError(f"Module.init_optimizer: training runs on one machine, got kvstore={kvstore!r}")
+            kvstore = kvstores.create(kvstore)
         first = self._data_shapes[0]
-        rescale_grad = 1.0 / first.shape[max(0, DataDesc.get_batch_axis(first.layout))]
+        batch_size = first.shape[max(0, DataDesc.get_batch_axis(first.layout))]
+        if isinstance(kvstore, kvstores.KVStoreBase):
+            batch_size *= kvstore.num_workers
+        rescale_grad = 1.0 / batch_size
         names = dict(enumerate(self._param_names))
         if isinstance(optimizer, str):
             given = {"rescale_grad": rescale_grad, **dict(optimizer_params)}
@@ -426,14 +439,32 @@ class Module(BaseModule):
                 optimizer.idx2name = names
         self._optimizer, self._updater = optimizer, optimizers.get_updater(optimizer)
         self.optimizer_initialized = True
+        if isinstance(kvstore, kvstores.KVStore) and kvstore.type.startswith("dist"):
+            self._join(kvstore)
         if self._preload_opt_states is not None:
             self.load_optimizer_states(self._preload_opt_states)
             self._preload_opt_states = None
+
+    def _join(self, store) -> None:
+        """Train in step with the other processes of a distributed store."""
+        from ..mpi import RankedModule
+
+        weights, _, auxiliary = self._arrays
+        order = [name for name in self._executor.gradient_order if name in self._param_names]
+        adds = any(self._grad_req[name] == "add" for name in order)
+        self._ranked = RankedModule(
+            store, {name: weights[name] for name in self._param_names}, auxiliary, order, not adds
+        )
+        # Bind anew, with the gradients in the memory that travels.
+        self._arrays = self._arrays._replace(grad_dict={**self._arrays.grad_dict, **self._ranked.gradients})
+        self._executors.clear()
+        self._use_shapes(self._data_shapes, self._label_shapes)
 
     def borrow_optimizer(self, shared_module) -> None:
         """Share the optimizer of another module, states and all."""
         shared_module._require("borrow_optimizer", optimizer=True)
         self._optimizer, self._updater = shared_module._optimizer, shared_module._updater
+        self._ranked = shared_module._ranked
         self.optimizer_initialized = True
 
     def forward(self, data_batch, is_train=None) -> None:
@@ -494,15 +525,22 @@ class Module(BaseModule):
 
     def backward(self, out_grads=None) -> None:
         """Compute gradients; ``out_grads`` are those of outputs that are not losses."""
-        self._current("backward").backward(out_grads)
+        executor = self._current("backward")
+        if self._ranked is not None:
+            self._ranked.begin()
+        executor.backward(out_grads)
 
     def update(self) -> None:
         """Let the optimizer change the parameters by their gradients."""
         self._require("update", optimizer=True)
+        if self._ranked is not None:
+            self._ranked.finish()
         weights, gradients, _ = self._arrays
         for index, name in enumerate(self._param_names):
             if gradients.get(name) is not None:
                 self._updater(index, gradients[name], weights[name])
+        if self._ranked is not None:
+            self._ranked.updated()
 
     def get_outputs(self, merge_multi_context=True) -> list:
         """The outputs of the last forward; the next one overwrites them."""

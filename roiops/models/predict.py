@@ -1,0 +1,361 @@
+"""A saved model with all that it takes to look at pictures: files or images in, detections or classes out.
+
+    model = roiops.models.load("ssd_300", preset="ssd", resize=(300, 300), classes=["cat", "dog"])
+    for found in model.predict(["a.jpg", "b.jpg"]):
+        print(found.picture, found.detections)
+
+Pictures are decoded by threads while the network computes, and those of one size go through it together.
+A picture that cannot be read is a prediction with an error, not the end of the run.
+"""
+
+import dataclasses
+import os
+from collections import OrderedDict, deque
+from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
+
+import numpy as np
+
+from ..context import Context
+from ..errors import GraphError, MXNetError, nearest
+from . import archive
+from .labels import read_labels
+from .outputs import Reading, Settings, read_outputs
+from .pictures import Placement, Preprocessing, read_image
+
+__all__ = ["PictureModel", "Prediction", "load"]
+
+#: Bound graphs for earlier sizes of picture are kept up to this number.
+_MOST_SIZES = 4
+_IM_INFO = "im_info"
+
+
+@dataclasses.dataclass
+class Prediction:
+    """What a model says about one picture.
+
+    Attributes
+    ----------
+    picture : str
+        The file, or ``"picture 3"`` for the fourth image of a list.
+    width, height : int
+        The picture's own size in pixels.
+    reading : Reading or None
+        Its objects, classes or segmentation.
+    error : str or None
+        Why there is nothing else.
+    """
+
+    picture: str
+    width: int | None = None
+    height: int | None = None
+    reading: Reading | None = None
+    error: str | None = None
+
+    @property
+    def detections(self) -> list:
+        """The objects found, best first; none where the model is no detector or there was an error."""
+        return (self.reading and self.reading.detections) or []
+
+    def to_dict(self) -> dict:
+        """What is known, fit for a line of JSON."""
+        known = {"picture": self.picture, "width": self.width, "height": self.height}
+        if self.reading is not None:
+            known.update(self.reading.to_dict())
+        known["error"] = self.error
+        return {name: value for name, value in known.items() if value is not None}
+
+
+def load(
+    symbol,
+    params=0,
+    *,
+    outputs=None,
+    dtype=None,
+    allow_missing=False,
+    input=None,
+    inputs=None,
+    preset="raw",
+    classes=(),
+    threshold=0.5,
+    box_stds=(1.0, 1.0, 1.0, 1.0),
+    top=5,
+    softmax=False,
+    batch=8,
+    ctx=None,
+    **preprocessing,
+) -> "PictureModel":
+    """A saved model for inference: call it with inputs by name, or give it pictures.
+
+    Parameters
+    ----------
+    symbol : str or path or Symbol
+        The symbol's file, or the prefix from which MXNet's names are made: ``"vgg"`` for
+        ``vgg-symbol.json`` and ``vgg-0012.params``.
+    params : int, str, path or dict of arrays
+        The epoch, the parameters' file, or the parameters.
+    outputs : str or list of str, optional
+        Outputs to compute instead of the graph's own, by the names in ``symbol.get_internals()``. What they
+        do not depend on, such as the losses of a training graph, is left out.
+    dtype : optional
+        Convert the parameters to this: a file in half precision computes faster in ``"float32"``.
+    allow_missing : bool
+        Whether parameters that the file lacks may be given later, as inputs are.
+    input : str, optional
+        The input that takes the picture; not needed where there is one besides ``im_info``.
+    inputs : dict of array, optional
+        Values of further inputs, the same for every picture, without the axis of the batch.
+    preset : str
+        How published families feed their networks: one of :data:`roiops.models.pictures.PRESETS`.
+    classes : str or list of str
+        Names of the classes: a list, ``"imagenet"``, ``"voc"`` or ``"coco"``, or a file of lines.
+    threshold, box_stds, top, softmax
+        As for :class:`roiops.models.outputs.Settings`.
+    batch : int
+        How many pictures of one size go through the network together. The last digits of a result may depend
+        on its neighbours in a batch; with 1 they do not.
+    ctx : Context, optional
+        Where pictures are looked at; the CPU unless given.
+    **preprocessing
+        Fields of :class:`roiops.models.pictures.Preprocessing`, in place of the preset's.
+    """
+    settings = Settings(read_labels(classes), float(threshold), tuple(box_stds), int(top), bool(softmax))
+    how = Preprocessing.of(preset, **preprocessing)
+    found = archive.load(symbol, params, outputs=outputs, dtype=dtype, allow_missing=allow_missing)
+    return PictureModel(
+        found.symbol,
+        found.params,
+        found.source,
+        preprocessing=how,
+        settings=settings,
+        input=input,
+        inputs=inputs,
+        batch=batch,
+        ctx=ctx,
+    )
+
+
+class PictureModel(archive.ArchivedModel):
+    """An :class:`~roiops.models.archive.ArchivedModel` that takes pictures, too. Made by :func:`load`.
+
+    It pickles. The weights are written out of band where the pickler asks for that (protocol 5), so that
+    processes can share them; see :mod:`roiops.models.workers`.
+    """
+
+    def __init__(
+        self,
+        symbol,
+        params: dict,
+        source: str = "model",
+        *,
+        preprocessing: Preprocessing | None = None,
+        settings: Settings | None = None,
+        input: str | None = None,
+        inputs: dict | None = None,
+        batch: int = 8,
+        ctx: Context | None = None,
+    ):
+        super().__init__(symbol, params, source)
+        self.preprocessing, self.settings = preprocessing or Preprocessing(), settings or Settings()
+        self.inputs = {name: np.asarray(value) for name, value in (inputs or {}).items()}
+        self.input = input
+        self.batch, self.ctx = int(batch), Context(ctx or "cpu")
+        if self.batch < 1:
+            raise MXNetError(f"{source}: batch must be at least 1, got {batch}")
+        for name in (*self.inputs, *([input] if input else [])):
+            if name not in self.input_names:
+                raise GraphError(f"{source}: {name!r} is not an input{nearest(name, self.input_names)}")
+        self._executors: OrderedDict = OrderedDict()
+
+    def __getstate__(self):
+        return {**super().__getstate__(), "_executors": OrderedDict()}
+
+    def picture_input(self) -> str:
+        """The name of the input that takes the picture."""
+        free = [name for name in self.input_names if name not in self.inputs and name != _IM_INFO]
+        name = self.input or (free[0] if len(free) == 1 else None)
+        if name is None:
+            raise GraphError(
+                f"{self.source}: which input takes the picture? input= must be one of "
+                f"{', '.join(free or self.input_names)}, and the others need values in inputs="
+            )
+        lacking = [each for each in free if each != name]
+        if lacking:
+            raise GraphError(f"{self.source}: inputs= lacks values for {', '.join(lacking)}")
+        return name
+
+    # -- pictures in, predictions out -----------------------------------------------------------------
+
+    def predict(self, pictures) -> list[Prediction]:
+        """What is in these pictures, in their order.
+
+        Parameters
+        ----------
+        pictures : list of path, PIL.Image or array (height, width, 3)
+            Files or images. Arrays are RGB, with values from 0 to 255.
+        """
+        pictures = list(pictures)
+        found: list = [None] * len(pictures)
+        for number, prediction in self.stream(enumerate(pictures)):
+            found[number] = prediction
+        return found
+
+    def stream(self, pictures, after=None, threads: int | None = None):
+        """Yield ``(key, Prediction)`` as they are done, for any number of pictures.
+
+        Decoding and ``after`` run in threads beside the network, a bounded number of pictures ahead.
+
+        Parameters
+        ----------
+        pictures : iterable of (key, picture), or callable
+            What to look at; ``key`` comes back with the result. A callable is asked for the next pair, with
+            whether it may wait for one; it returns None when there is none now and raises StopIteration at
+            the end.
+        after : callable, optional
+            Called in a thread with the image and its prediction, to draw, say, before the result is yielded.
+        threads : int, optional
+            How many threads decode and draw; 2 unless given.
+        """
+        self.picture_input()  # raises for a model that cannot be fed
+        following = pictures if callable(pictures) else _following(iter(pictures))
+        with ThreadPoolExecutor(threads or 2, "roiops-pictures") as pool:
+            yield from _Stream(self, following, pool, after).run()
+
+    def read(self, key, picture):
+        """A picture as the network takes it, or the prediction that says why not. Runs in threads."""
+        name = os.fspath(picture) if isinstance(picture, str | os.PathLike) else f"picture {key}"
+        try:
+            image = read_image(picture)
+            place = self.preprocessing.place(image.height, image.width)
+            return _Ready(key, name, image, place, self.preprocessing.apply(image))
+        except Exception as error:  # a damaged file makes Pillow raise errors of any type
+            return key, Prediction(name, error=_reason(error))
+
+    def compute(self, ready: list) -> list:
+        """Predictions for pictures of one size, as pairs (key, Prediction)."""
+        try:
+            return self._compute(ready)
+        except Exception as error:  # one picture's failure is that picture's line, whatever it is
+            if len(ready) > 1:  # some models take one picture at a time
+                return [pair for each in ready for pair in self.compute([each])]
+            width, height = ready[0].image.size
+            return [(ready[0].key, Prediction(ready[0].name, width, height, error=_reason(error)))]
+
+    def _compute(self, ready) -> list:
+        data = np.concatenate([each.array for each in ready]) if len(ready) > 1 else ready[0].array
+        feeds = {self.picture_input(): data}
+        for name, value in self.inputs.items():
+            feeds[name] = np.broadcast_to(value, (len(ready), *value.shape))
+        if _IM_INFO in self.input_names and _IM_INFO not in feeds:
+            infos = [(each.place.height, each.place.width, each.place.scale[0]) for each in ready]
+            feeds[_IM_INFO] = np.array(infos, np.float32)
+        results = self._executor(feeds).forward(False, **feeds)
+        outputs = {name: array.asnumpy() for name, array in zip(self.output_names, results, strict=True)}
+        readings = read_outputs(outputs, [each.place for each in ready], self.settings)
+        return [
+            (each.key, Prediction(each.name, *each.image.size, reading))
+            for each, reading in zip(ready, readings, strict=True)
+        ]
+
+    def _executor(self, feeds):
+        """The graph bound for inputs of these shapes, now or before."""
+        key = tuple((name, value.shape) for name, value in feeds.items())
+        executor = self._executors.pop(key, None)
+        if executor is None:
+            while len(self._executors) >= _MOST_SIZES:
+                self._executors.popitem(last=False)
+            executor = self.bind(self.ctx, **dict(key))
+        self._executors[key] = executor
+        return executor
+
+
+@dataclasses.dataclass
+class _Ready:
+    """A decoded picture that waits for the network."""
+
+    key: object
+    name: str
+    image: object
+    place: Placement
+    array: np.ndarray
+
+
+class _Stream:
+    """Pictures on their way: being decoded, waiting by size, being drawn. At most ``most`` at a time."""
+
+    def __init__(self, model: PictureModel, following, pool, after):
+        self.model, self.following, self.pool, self.after = model, following, pool, after
+        self.most = 4 * model.batch + 8
+        self.decoding, self.waiting, self.finishing = set(), {}, deque()
+        self.ended = False
+
+    def run(self):
+        while True:
+            self._top_up()
+            if not (self.decoding or self.waiting or self.finishing):
+                if self.ended:
+                    return
+                continue
+            yield from self._collect()
+            if not self.waiting:
+                continue
+            # A full batch at once; a part of one only when there is nothing else to wait for.
+            size = max(self.waiting, key=lambda each: len(self.waiting[each]))
+            full = len(self.waiting[size]) >= self.model.batch
+            if not full and self.decoding:
+                continue
+            ready = self.waiting.pop(size)
+            ready, rest = ready[: self.model.batch], ready[self.model.batch :]
+            if rest:
+                self.waiting[size] = rest
+            images = {each.key: each.image for each in ready}
+            for key, prediction in self.model.compute(ready):
+                yield from self._finish(key, images[key], prediction)
+
+    def _under_way(self) -> int:
+        return len(self.decoding) + sum(map(len, self.waiting.values())) + len(self.finishing)
+
+    def _top_up(self) -> None:
+        """Start to decode what may be; wait for a picture only where there is nothing else to do."""
+        while not self.ended and self._under_way() < self.most:
+            try:
+                pair = self.following(not self._under_way())
+            except StopIteration:
+                self.ended = True
+                return
+            if pair is None:
+                return
+            self.decoding.add(self.pool.submit(self.model.read, *pair))
+
+    def _collect(self):
+        """Take in what has been decoded and drawn; wait where nothing could be computed meanwhile."""
+        full = any(len(each) >= self.model.batch for each in self.waiting.values())
+        if self.decoding:
+            done, self.decoding = wait(self.decoding, 0 if full else None, FIRST_COMPLETED)
+            for future in done:
+                result = future.result()
+                if isinstance(result, _Ready):
+                    self.waiting.setdefault(result.array.shape[1:], []).append(result)
+                else:
+                    yield result
+        idle = not self.decoding and not self.waiting
+        while self.finishing and (idle or self.finishing[0][0].done()):
+            future, key, prediction = self.finishing.popleft()
+            future.result()
+            yield key, prediction
+
+    def _finish(self, key, image, prediction):
+        if self.after is None:
+            yield key, prediction
+        else:
+            self.finishing.append((self.pool.submit(self.after, image, prediction), key, prediction))
+
+
+def _following(pairs):
+    """An iterator as :class:`_Stream` asks for pictures."""
+    return lambda may_wait: next(pairs)
+
+
+def _reason(error) -> str:
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror
+    return str(error) if isinstance(error, MXNetError) else f"{type(error).__name__}: {error}"

@@ -1,0 +1,390 @@
+"""Many pictures through one model, in several processes of a machine.
+
+:func:`predict_many` hands pictures to worker processes and yields predictions as they are done. The weights
+are written once to a file that all workers map into their memory. Each worker has a pipe of its own, so that
+the process that hands out knows which pictures a worker has; when a worker dies, another is started and gets
+them again, one at a time, so that a picture that ends its worker is found out and reported, not tried for
+ever.
+
+:class:`ResultsFile` keeps predictions as lines of JSON, and knows which pictures it has.
+"""
+
+import contextlib
+import hashlib
+import json
+import mmap
+import multiprocessing
+import os
+import pickle
+import queue
+import signal
+import tempfile
+import threading
+from collections import deque
+from multiprocessing import connection
+from pathlib import Path
+
+import numpy as np
+
+from ..errors import FormatError, MXNetError
+from .predict import PictureModel, Prediction
+
+__all__ = ["ResultsFile", "SharedModel", "predict_many"]
+
+#: How often a picture may be alone with a worker that dies, or a worker may die before it is ready.
+_MOST_DEATHS = 2
+#: Arrays begin at multiples of this in the shared file.
+_ALIGNMENT = 64
+
+
+class SharedModel:
+    """A model whose weights lie in a file that any number of processes of this machine map.
+
+    It pickles to a few kilobytes. Use it as a context manager, or call :meth:`close`, to remove the file.
+
+    Parameters
+    ----------
+    model : any object that pickles
+        Its NumPy arrays are shared.
+    folder : str or Path, optional
+        Where the file goes: ``/dev/shm`` where there is one with room, else the folder for temporary files.
+    """
+
+    def __init__(self, model, folder=None):
+        buffers: list = []
+        self._head = pickle.dumps(model, protocol=5, buffer_callback=buffers.append)
+        views = [each.raw() for each in buffers]
+        self._places, end = [], 0
+        for view in views:
+            start = -(-end // _ALIGNMENT) * _ALIGNMENT
+            end = start + view.nbytes
+            self._places.append((start, end))
+        number, self._path = tempfile.mkstemp(".roiops-weights", dir=folder or _shared_folder(end))
+        self._owner = os.getpid()
+        try:
+            with open(number, "wb") as file:
+                file.truncate(end)
+                for (start, _), view in zip(self._places, views, strict=True):
+                    file.seek(start)
+                    file.write(view)
+        except BaseException:
+            self.close()
+            raise
+
+    def open(self):
+        """The model, its arrays in the shared memory. What is written there stays in this process."""
+        buffers = []
+        if self._places and self._places[-1][1]:
+            with open(self._path, "rb") as file:
+                mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)
+            buffers = [memoryview(mapped)[start:end] for start, end in self._places]
+        else:
+            buffers = [bytearray() for _ in self._places]
+        return pickle.loads(self._head, buffers=buffers)
+
+    def close(self) -> None:
+        """Remove the file; processes that have it open keep it until they end."""
+        if os.getpid() == self._owner:
+            with contextlib.suppress(OSError):
+                os.unlink(self._path)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exc):
+        self.close()
+
+
+def _shared_folder(nbytes: int) -> str | None:
+    """Memory as a folder, where it has room for twice this."""
+    try:
+        room = os.statvfs("/dev/shm")
+    except (OSError, AttributeError):
+        return None
+    return "/dev/shm" if room.f_bavail * room.f_frsize > 2 * nbytes else None
+
+
+# -- the process that hands out --------------------------------------------------------------------------
+
+
+def predict_many(model: PictureModel, pictures, workers: int = 2, *, after=None, threads: int | None = None):
+    """Yield ``(key, Prediction)`` for each of ``pictures``, each exactly once, as they are done.
+
+    Parameters
+    ----------
+    model : PictureModel
+        See :func:`roiops.models.load`.
+    pictures : iterable of (key, picture)
+        As for :meth:`PictureModel.stream`; both must pickle. It is read as far as there is work to hand out.
+    workers : int
+        How many processes.
+    after : callable, optional
+        As for :meth:`PictureModel.stream`, run in the workers; it must pickle.
+    threads : int, optional
+        Threads of each worker's network: the processors divided by the workers unless given.
+    """
+    if workers < 1:
+        raise MXNetError(f"predict_many: workers must be at least 1, got {workers}")
+    threads = threads or max(1, len(_processors()) // workers)
+    with SharedModel(model) as shared:
+        pool = _Pool(shared, iter(pictures), workers, 4 * model.batch + 8, (after, threads))
+        try:
+            yield from pool.run()
+        finally:
+            pool.stop()
+
+
+def _processors():
+    return os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else range(os.cpu_count() or 1)
+
+
+class _Worker:
+    """A process, its pipe, and the pictures that it has and has not answered."""
+
+    def __init__(self, start, shared, how):
+        self.pipe, theirs = start.Pipe()
+        self.process = start.Process(target=_work, args=(shared, theirs, *how), daemon=True)
+        self.process.start()
+        theirs.close()
+        self.has: dict = {}
+        self.ready = False
+
+
+class _Pool:
+    def __init__(self, shared, pictures, workers, most, how):
+        self.shared, self.pictures, self.most, self.how = shared, pictures, most, how
+        # A fresh interpreter: a fork would take over threads and locks in whatever state they are.
+        self.start = multiprocessing.get_context("spawn")
+        #: Pictures that a worker which died had: tried again one at a time.
+        self.suspects: deque = deque()
+        #: How often each suspect was alone with a worker that died.
+        self.deaths: dict = {}
+        self.number = 0
+        self.ended = False
+        #: Workers that died one after the other before they were ready.
+        self.failed_starts = 0
+        self.workers = [_Worker(self.start, shared, how) for _ in range(workers)]
+
+    def run(self):
+        while True:
+            for worker in self.workers:
+                self._feed(worker)
+            if self.ended and not self.suspects and not any(worker.has for worker in self.workers):
+                return
+            readable = connection.wait([worker.pipe for worker in self.workers])
+            for worker in [each for each in self.workers if each.pipe in readable]:
+                yield from self._receive(worker)
+
+    def _feed(self, worker) -> None:
+        """Give a worker as much as it may have. A suspect goes to a worker that has nothing else."""
+        if self.suspects and not worker.has:
+            self._send(worker, *self.suspects.popleft())
+            return
+        has_suspect = any(number in self.deaths for number in worker.has)
+        while not self.ended and not has_suspect and len(worker.has) < self.most:
+            try:
+                key, picture = next(self.pictures)
+            except StopIteration:
+                self.ended = True
+                return
+            self._send(worker, self.number, key, picture)
+            self.number += 1
+
+    def _send(self, worker, number, key, picture) -> None:
+        worker.has[number] = (key, picture)
+        with contextlib.suppress(OSError):  # it has died, which _receive finds out
+            worker.pipe.send((number, picture))
+
+    def _receive(self, worker):
+        try:
+            number, answer = worker.pipe.recv()
+        except (EOFError, OSError):
+            yield from self._replace(worker)
+            return
+        if number is None:
+            if answer is not None:
+                raise MXNetError(f"a worker could not open the model: {answer}")
+            worker.ready, self.failed_starts = True, 0
+            return
+        key, _ = worker.has.pop(number)
+        self.deaths.pop(number, None)
+        yield key, answer
+
+    def _replace(self, worker):
+        """Start another worker in the place of one that died, and see to the pictures that it had."""
+        worker.process.join()
+        worker.pipe.close()
+        ended = _ended(worker.process.exitcode)
+        if not worker.ready:
+            self.failed_starts += 1
+            if self.failed_starts >= _MOST_DEATHS:
+                raise MXNetError(f"workers end before they are ready: {ended}")
+        for number, (key, picture) in worker.has.items():
+            died = self.deaths.get(number, 0) + (worker.ready and len(worker.has) == 1)
+            if died < _MOST_DEATHS:
+                self.deaths[number] = died
+                self.suspects.append((number, key, picture))
+                continue
+            del self.deaths[number]
+            name = os.fspath(picture) if isinstance(picture, str | os.PathLike) else f"picture {key}"
+            yield key, Prediction(name, error=f"a worker died over it {died} times: {ended}")
+        self.workers[self.workers.index(worker)] = _Worker(self.start, self.shared, self.how)
+
+    def stop(self) -> None:
+        """End the workers, at once if they have work."""
+        for worker in self.workers:
+            if worker.has:
+                worker.process.terminate()
+            worker.pipe.close()  # for a worker without work, the end
+        for worker in self.workers:
+            worker.process.join(5)
+            if worker.process.is_alive():
+                worker.process.kill()
+                worker.process.join()
+
+
+def _ended(code) -> str:
+    if code is not None and code < 0:
+        with contextlib.suppress(ValueError):
+            return f"killed by {signal.Signals(-code).name}"
+    return f"exit code {code}"
+
+
+# -- a worker --------------------------------------------------------------------------------------------
+
+
+def _work(shared: SharedModel, pipe, after, threads) -> None:
+    """Answer pictures until the pipe is closed."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that hands out
+    os.environ["NUMBA_NUM_THREADS"] = str(threads)  # numba is not loaded yet
+    try:
+        model = shared.open()
+    except Exception as error:
+        pipe.send((None, f"{type(error).__name__}: {error}"))
+        return
+    pipe.send((None, None))
+    # Always being read, so that neither side waits for the other to take what it sends.
+    arrived: queue.SimpleQueue = queue.SimpleQueue()
+    threading.Thread(target=_receive_all, args=(pipe, arrived), daemon=True).start()
+
+    def following(may_wait):
+        try:
+            pair = arrived.get(may_wait)
+        except queue.Empty:
+            return None
+        if pair is None:
+            raise StopIteration
+        return pair
+
+    with contextlib.suppress(BrokenPipeError, ConnectionError):
+        for answer in model.stream(following, after):
+            pipe.send(answer)
+
+
+def _receive_all(pipe, arrived) -> None:
+    with contextlib.suppress(EOFError, OSError):
+        while True:
+            arrived.put(pipe.recv())
+    arrived.put(None)
+
+
+# -- results in a file -----------------------------------------------------------------------------------
+
+
+class ResultsFile:
+    """Predictions as lines of JSON, each written whole as soon as it is there.
+
+    Parameters
+    ----------
+    path : str or Path
+        The file.
+    resume : bool
+        Whether to go on with a file that is there. A last line that was cut short is removed. Without it a
+        file that is there is an error.
+
+    Attributes
+    ----------
+    count, errors : int
+        How many lines there are, and how many of them tell an error.
+    """
+
+    def __init__(self, path, resume: bool = False):
+        self.path = Path(path)
+        self.count = self.errors = 0
+        self._known = _NameSet()
+        if resume and self.path.exists():
+            self._read()
+        elif self.path.exists():
+            raise MXNetError(f"{path}: is there already; resume to go on with it, or give another name")
+        # Unbuffered: a line is in the system's hands as soon as it is written, whatever becomes of us.
+        self._file = open(self.path, "ab", buffering=0)  # noqa: SIM115  (closed by close)
+
+    def _read(self) -> None:
+        whole = 0
+        with open(self.path, "rb") as file:
+            for number, line in enumerate(file, start=1):
+                if not line.endswith(b"\n"):
+                    break  # cut short
+                try:
+                    content = json.loads(line)
+                    self._known.add(content["picture"])
+                except (ValueError, KeyError, TypeError):
+                    raise FormatError(
+                        f"{self.path}, line {number}: not a line of results, {line[:60]!r}"
+                    ) from None
+                whole += len(line)
+                self.count += 1
+                self.errors += "error" in content
+        self._known.freeze()
+        if whole < self.path.stat().st_size:
+            os.truncate(self.path, whole)
+
+    def __contains__(self, picture) -> bool:
+        """Whether the file had a line for this picture when it was opened."""
+        return os.fspath(picture) in self._known
+
+    def write(self, prediction: Prediction, **further) -> None:
+        """Add a line."""
+        line = json.dumps({**prediction.to_dict(), **further}, ensure_ascii=False) + "\n"
+        data = memoryview(line.encode("utf-8", "surrogateescape"))
+        while data:
+            data = data[self._file.write(data) :]
+        self.count += 1
+        self.errors += prediction.error is not None
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exc):
+        self.close()
+
+
+class _NameSet:
+    """Names in 16 bytes each, so that those of many millions of pictures fit in memory."""
+
+    def __init__(self):
+        self._added = bytearray()
+        self._first = self._second = np.empty(0, np.uint64)
+
+    @staticmethod
+    def _digest(name: str) -> bytes:
+        return hashlib.blake2b(name.encode("utf-8", "surrogateescape"), digest_size=16).digest()
+
+    def add(self, name: str) -> None:
+        self._added += self._digest(name)
+
+    def freeze(self) -> None:
+        """Sort what was added; from here on names can be looked up."""
+        pairs = np.frombuffer(bytes(self._added), np.uint64).reshape(-1, 2)
+        order = np.argsort(pairs[:, 0], kind="stable")
+        self._first, self._second = pairs[order, 0], pairs[order, 1]
+        self._added = bytearray()
+
+    def __contains__(self, name: str) -> bool:
+        first, second = np.frombuffer(self._digest(name), np.uint64)
+        start, stop = (np.searchsorted(self._first, first, side) for side in ("left", "right"))
+        return bool((self._second[start:stop] == second).any())
