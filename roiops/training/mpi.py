@@ -129,7 +129,7 @@ _ends_all = False
 
 
 def _end_all_on_errors(mpi) -> None:
-    """From here on an error that nobody catches ends all ranks; the others would wait for this one for ever."""
+    """From here on an error that nobody catches ends all ranks, which would wait for this one for ever."""
     global _ends_all
     if _ends_all or mpi.COMM_WORLD.Get_size() == 1:
         return
