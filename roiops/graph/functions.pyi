@@ -1,0 +1,3728 @@
+"""Written by tools/make_stubs.py from the operators' declarations; do not edit."""
+
+# ruff: noqa: E501
+from collections.abc import Sequence
+from typing import Any, Literal, Protocol
+
+import numpy as np
+from numpy.typing import DTypeLike
+
+from roiops.graph.naming import AttrScope as AttrScope
+from roiops.graph.naming import NameManager as NameManager
+from roiops.graph.naming import Prefix as Prefix
+from roiops.graph.symbol import Group as Group
+from roiops.graph.symbol import Symbol as Symbol
+from roiops.graph.symbol import Variable as Variable
+from roiops.graph.symbol import Variable as var
+from roiops.graph.symbol import arange as arange
+from roiops.graph.symbol import eye as eye
+from roiops.graph.symbol import full as full
+from roiops.graph.symbol import hypot as hypot
+from roiops.graph.symbol import linspace as linspace
+from roiops.graph.symbol import load as load
+from roiops.graph.symbol import load_json as load_json
+from roiops.graph.symbol import ones as ones
+from roiops.graph.symbol import pow as pow
+from roiops.graph.symbol import pow as power
+from roiops.graph.symbol import zeros as zeros
+
+__all__ = [
+    "AttrScope",
+    "NameManager",
+    "Prefix",
+    "Group",
+    "Symbol",
+    "Variable",
+    "var",
+    "arange",
+    "eye",
+    "full",
+    "hypot",
+    "linspace",
+    "load",
+    "load_json",
+    "ones",
+    "pow",
+    "power",
+    "zeros",
+]
+
+def maximum(left: Any, right: Any) -> Any:
+    """``max`` of two symbols, or of a symbol and a number."""
+
+def minimum(left: Any, right: Any) -> Any:
+    """``min`` of two symbols, or of a symbol and a number."""
+
+def Activation(
+    data: Symbol | None = ...,
+    act_type: Literal["relu", "sigmoid", "tanh", "softrelu", "softsign"] = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """Apply a function to each element."""
+
+def BatchNorm(
+    data: Symbol | None = ...,
+    gamma: Symbol | None = ...,
+    beta: Symbol | None = ...,
+    moving_mean: Symbol | None = ...,
+    moving_var: Symbol | None = ...,
+    eps: float = ...,
+    momentum: float = ...,
+    fix_gamma: bool = ...,
+    use_global_stats: bool = ...,
+    output_mean_var: bool = ...,
+    axis: int = ...,
+    cudnn_off: bool = ...,
+    min_calib_range: float | None = ...,
+    max_calib_range: float | None = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """Normalise each channel by its batch's mean and variance when training, by moving ones otherwise."""
+
+def BatchNorm_v1(
+    data: Symbol | None = ...,
+    gamma: Symbol | None = ...,
+    beta: Symbol | None = ...,
+    moving_mean: Symbol | None = ...,
+    moving_var: Symbol | None = ...,
+    eps: float = ...,
+    momentum: float = ...,
+    fix_gamma: bool = ...,
+    use_global_stats: bool = ...,
+    output_mean_var: bool = ...,
+    axis: int = ...,
+    cudnn_off: bool = ...,
+    min_calib_range: float | None = ...,
+    max_calib_range: float | None = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """Normalise each channel by its batch's mean and variance when training, by moving ones otherwise."""
+
+def BilinearSampler(
+    data: Symbol | None = ...,
+    grid: Symbol | None = ...,
+    cudnn_off: bool | None = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """Sample images at given positions by bilinear interpolation; outside there is 0."""
+
+def BlockGrad(
+    data: Symbol | None = ..., *, name: str | None = ..., attr: dict[str, Any] | None = ...
+) -> Symbol:
+    """The data as it is; no gradient passes."""
+
+def Cast(
+    data: Symbol | None = ...,
+    dtype: DTypeLike = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """The data in another dtype."""
+
+def Concat(
+    *data: Symbol | Sequence[Symbol],
+    num_args: int = ...,
+    dim: int = ...,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """The inputs one after another along an axis."""
+
+def Convolution(
+    data: Symbol | None = ...,
+    weight: Symbol | None = ...,
+    bias: Symbol | None = ...,
+    kernel: int | Sequence[int] = ...,
+    stride: int | Sequence[int] = ...,
+    dilate: int | Sequence[int] = ...,
+    pad: int | Sequence[int] = ...,
+    num_filter: int = ...,
+    num_group: int = ...,
+    workspace: int = ...,
+    no_bias: bool = ...,
+    cudnn_tune: Literal["off", "limited_workspace", "fastest"] | None = ...,
+    cudnn_off: bool = ...,
+    layout: Literal["NCW", "NCHW", "NCDHW", "NWC", "NHWC", "NDHWC"] | None = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """Slide a window over one to three spatial axes and take the weighted sum of what it covers."""
+
+def Convolution_v1(
+    data: Symbol | None = ...,
+    weight: Symbol | None = ...,
+    bias: Symbol | None = ...,
+    kernel: int | Sequence[int] = ...,
+    stride: int | Sequence[int] = ...,
+    dilate: int | Sequence[int] = ...,
+    pad: int | Sequence[int] = ...,
+    num_filter: int = ...,
+    num_group: int = ...,
+    workspace: int = ...,
+    no_bias: bool = ...,
+    cudnn_tune: Literal["off", "limited_workspace", "fastest"] | None = ...,
+    cudnn_off: bool = ...,
+    layout: Literal["NCW", "NCHW", "NCDHW", "NWC", "NHWC", "NDHWC"] | None = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """Slide a window over one to three spatial axes and take the weighted sum of what it covers."""
+
+def Crop(
+    *data: Symbol | Sequence[Symbol],
+    num_args: int = ...,
+    offset: int | Sequence[int] = ...,
+    h_w: int | Sequence[int] = ...,
+    center_crop: bool = ...,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """A part of a picture: of a given size, or of the size of a second input."""
+
+def CuDNNBatchNorm(
+    data: Symbol | None = ...,
+    gamma: Symbol | None = ...,
+    beta: Symbol | None = ...,
+    moving_mean: Symbol | None = ...,
+    moving_var: Symbol | None = ...,
+    eps: float = ...,
+    momentum: float = ...,
+    fix_gamma: bool = ...,
+    use_global_stats: bool = ...,
+    output_mean_var: bool = ...,
+    axis: int = ...,
+    cudnn_off: bool = ...,
+    min_calib_range: float | None = ...,
+    max_calib_range: float | None = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """Normalise each channel by its batch's mean and variance when training, by moving ones otherwise."""
+
+def Custom(
+    *data: Symbol | Sequence[Symbol],
+    op_type: str = ...,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+    **parameters: Any,
+) -> Symbol:
+    """An operator written in Python by the user; see :mod:`roiops.operator`."""
+
+def Deconvolution(
+    data: Symbol | None = ...,
+    weight: Symbol | None = ...,
+    bias: Symbol | None = ...,
+    kernel: int | Sequence[int] = ...,
+    stride: int | Sequence[int] = ...,
+    dilate: int | Sequence[int] = ...,
+    pad: int | Sequence[int] = ...,
+    num_filter: int = ...,
+    num_group: int = ...,
+    workspace: int = ...,
+    no_bias: bool = ...,
+    cudnn_tune: Literal["off", "limited_workspace", "fastest"] | None = ...,
+    cudnn_off: bool = ...,
+    layout: Literal["NCW", "NCHW", "NCDHW", "NWC", "NHWC", "NDHWC"] | None = ...,
+    adj: int | Sequence[int] = ...,
+    target_shape: int | Sequence[int] = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """The transpose of a convolution: each input pixel adds a weighted window to the output."""
+
+def DeformableConvolution(
+    data: Symbol | None = ...,
+    offset: Symbol | None = ...,
+    weight: Symbol | None = ...,
+    bias: Symbol | None = ...,
+    kernel: int | Sequence[int] = ...,
+    stride: int | Sequence[int] = ...,
+    dilate: int | Sequence[int] = ...,
+    pad: int | Sequence[int] = ...,
+    num_filter: int = ...,
+    num_group: int = ...,
+    num_deformable_group: int = ...,
+    workspace: int = ...,
+    no_bias: bool = ...,
+    layout: Literal["NCHW"] | None = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """Convolution whose taps read the map at displaced positions, bilinearly (Deformable ConvNets, 2017)."""
+
+def Dropout(
+    data: Symbol | None = ...,
+    p: float = ...,
+    mode: Literal["training", "always"] = ...,
+    axes: int | Sequence[int] = ...,
+    cudnn_off: bool | None = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """Set a random part of the elements to 0 and scale the others up; the identity at inference."""
+
+def ElementWiseSum(
+    *data: Symbol | Sequence[Symbol],
+    num_args: int = ...,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """The sum of all inputs, which are of one shape."""
+
+def Embedding(
+    data: Symbol | None = ...,
+    weight: Symbol | None = ...,
+    input_dim: int = ...,
+    output_dim: int = ...,
+    dtype: DTypeLike = ...,
+    sparse_grad: bool = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """The rows of a table that the data tells; an index outside takes the first or last row."""
+
+def Flatten(
+    data: Symbol | None = ..., *, name: str | None = ..., attr: dict[str, Any] | None = ...
+) -> Symbol:
+    """All axes but the first made one."""
+
+def FullyConnected(
+    data: Symbol | None = ...,
+    weight: Symbol | None = ...,
+    bias: Symbol | None = ...,
+    num_hidden: int = ...,
+    no_bias: bool = ...,
+    flatten: bool = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """A linear map of the features: ``data @ weight.T + bias``."""
+
+def GridGenerator(
+    data: Symbol | None = ...,
+    transform_type: Literal["affine", "warp"] = ...,
+    target_shape: int | Sequence[int] = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """Sampling positions for BilinearSampler, from an affine matrix or an optical flow."""
+
+def GroupNorm(
+    data: Symbol | None = ...,
+    gamma: Symbol | None = ...,
+    beta: Symbol | None = ...,
+    num_groups: int = ...,
+    eps: float = ...,
+    output_mean_var: bool = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """Normalise groups of channels of each sample, then scale and shift by group, as MXNet 1.9 does."""
+
+def InstanceNorm(
+    data: Symbol | None = ...,
+    gamma: Symbol | None = ...,
+    beta: Symbol | None = ...,
+    eps: float = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """Normalise each channel of each sample over its image, then scale and shift by channel."""
+
+def L2Normalization(
+    data: Symbol | None = ...,
+    eps: float = ...,
+    mode: Literal["instance", "channel", "spatial"] = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """Divide by the L2 norm, over each sample, each pixel's channels or each channel's image."""
+
+def LRN(
+    data: Symbol | None = ...,
+    alpha: float = ...,
+    beta: float = ...,
+    knorm: float = ...,
+    nsize: int = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """Local response normalisation across neighbouring channels."""
+
+def LayerNorm(
+    data: Symbol | None = ...,
+    gamma: Symbol | None = ...,
+    beta: Symbol | None = ...,
+    axis: int = ...,
+    eps: float = ...,
+    output_mean_var: bool = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """Normalise over one axis, then scale and shift along it."""
+
+def LeakyReLU(
+    data: Symbol | None = ...,
+    gamma: Symbol | None = ...,
+    act_type: Literal["leaky", "prelu", "elu", "selu", "gelu", "rrelu"] = ...,
+    slope: float = ...,
+    lower_bound: float = ...,
+    upper_bound: float = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """Rectifiers that let something through below 0."""
+
+def LinearRegressionOutput(
+    data: Symbol | None = ...,
+    label: Symbol | None = ...,
+    grad_scale: float = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """The data as it is; backward is the gradient of half the squared error."""
+
+def LogisticRegressionOutput(
+    data: Symbol | None = ...,
+    label: Symbol | None = ...,
+    grad_scale: float = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """sigmoid(data); backward is the gradient of the binary cross-entropy."""
+
+def MAERegressionOutput(
+    data: Symbol | None = ...,
+    label: Symbol | None = ...,
+    grad_scale: float = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """The data as it is; backward is the gradient of the absolute error."""
+
+def MakeLoss(
+    data: Symbol | None = ...,
+    grad_scale: float = ...,
+    valid_thresh: float = ...,
+    normalization: Literal["null", "batch", "valid"] = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """Makes a loss of any array: the data as it is, whose gradient is ``grad_scale``."""
+
+def ModulatedDeformableConvolution(
+    data: Symbol | None = ...,
+    offset: Symbol | None = ...,
+    mask: Symbol | None = ...,
+    weight: Symbol | None = ...,
+    bias: Symbol | None = ...,
+    kernel: int | Sequence[int] = ...,
+    stride: int | Sequence[int] = ...,
+    dilate: int | Sequence[int] = ...,
+    pad: int | Sequence[int] = ...,
+    num_filter: int = ...,
+    num_group: int = ...,
+    num_deformable_group: int = ...,
+    workspace: int = ...,
+    no_bias: bool = ...,
+    layout: Literal["NCHW"] | None = ...,
+    im2col_step: int = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """Deformable convolution whose taps are each scaled by a mask as well (Deformable ConvNets v2, 2018)."""
+
+def MultiBoxDetection(
+    cls_prob: Symbol | None = ...,
+    loc_pred: Symbol | None = ...,
+    anchor: Symbol | None = ...,
+    clip: bool = ...,
+    threshold: float = ...,
+    background_id: int = ...,
+    nms_threshold: float = ...,
+    force_suppress: bool = ...,
+    variances: float | Sequence[float] = ...,
+    nms_topk: int = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """Detections of SSD: rows (class, probability, xmin, ymin, xmax, ymax), best first."""
+
+def MultiBoxPrior(
+    data: Symbol | None = ...,
+    sizes: float | Sequence[float] = ...,
+    ratios: float | Sequence[float] = ...,
+    clip: bool = ...,
+    steps: float | Sequence[float] = ...,
+    offsets: float | Sequence[float] = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """The default boxes of a feature map, as corners in fractions of the image (SSD, 2016)."""
+
+def MultiBoxTarget(
+    anchor: Symbol | None = ...,
+    label: Symbol | None = ...,
+    cls_pred: Symbol | None = ...,
+    overlap_threshold: float = ...,
+    ignore_label: float = ...,
+    negative_mining_ratio: float = ...,
+    negative_mining_thresh: float = ...,
+    minimum_negative_samples: int = ...,
+    variances: float | Sequence[float] = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """What SSD trains its boxes and classes towards."""
+
+def MultiProposal(
+    cls_prob: Symbol | None = ...,
+    bbox_pred: Symbol | None = ...,
+    im_info: Symbol | None = ...,
+    rpn_pre_nms_top_n: int = ...,
+    rpn_post_nms_top_n: int = ...,
+    threshold: float = ...,
+    rpn_min_size: int = ...,
+    scales: float | Sequence[float] = ...,
+    ratios: float | Sequence[float] = ...,
+    feature_stride: int = ...,
+    output_score: bool = ...,
+    iou_loss: bool = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """Turn the scores and box displacements of an RPN head into regions of interest (Faster R-CNN, 2015)."""
+
+def PSROIAlign(
+    data: Symbol | None = ...,
+    rois: Symbol | None = ...,
+    spatial_scale: float = ...,
+    output_dim: int = ...,
+    pooled_size: int | Sequence[int | None] = ...,
+    group_size: int = ...,
+    sampling_ratio: int | Sequence[int | None] = ...,
+    dialect: Literal["rfcn", "torchvision", "chainer"] = ...,
+    mode: Literal["avg", "max"] = ...,
+    *,
+    sample_num: int | Sequence[int | None] = ...,
+    sample_ratio: int | Sequence[int | None] = ...,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """Mean of bilinear samples in bins that each read their own score maps."""
+
+def PSROIPooling(
+    data: Symbol | None = ...,
+    rois: Symbol | None = ...,
+    spatial_scale: float = ...,
+    output_dim: int = ...,
+    pooled_size: int | Sequence[int | None] = ...,
+    group_size: int = ...,
+    dialect: Literal["mxnet", "torchvision", "chainer"] = ...,
+    mode: Literal["avg", "max"] = ...,
+    as_released: bool = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """Mean over integer bins, each of which reads its own score maps (R-FCN, 2016)."""
+
+def Pad(
+    data: Symbol | None = ...,
+    mode: Literal["constant", "edge", "reflect"] = ...,
+    pad_width: int | Sequence[int] = ...,
+    constant_value: float = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """Entries added around the data, along all axes but the first two."""
+
+def Pooling(
+    data: Symbol | None = ...,
+    kernel: int | Sequence[int] = ...,
+    pool_type: Literal["max", "avg", "sum", "lp"] = ...,
+    global_pool: bool = ...,
+    cudnn_off: bool = ...,
+    pooling_convention: Literal["valid", "full", "same"] = ...,
+    stride: int | Sequence[int] = ...,
+    pad: int | Sequence[int] = ...,
+    p_value: int | None = ...,
+    count_include_pad: bool | None = ...,
+    layout: Literal["NCW", "NCHW", "NCDHW", "NWC", "NHWC", "NDHWC"] | None = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """Reduce a window that slides over one to three spatial axes to its maximum, mean, sum or p-norm."""
+
+def Pooling_v1(
+    data: Symbol | None = ...,
+    kernel: int | Sequence[int] = ...,
+    pool_type: Literal["max", "avg", "sum"] = ...,
+    global_pool: bool = ...,
+    pooling_convention: Literal["valid", "full"] = ...,
+    stride: int | Sequence[int] = ...,
+    pad: int | Sequence[int] = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """MXNet's first pooling: zeros in the padding compete in a maximum, and all equal maxima get gradient."""
+
+def Proposal(
+    cls_prob: Symbol | None = ...,
+    bbox_pred: Symbol | None = ...,
+    im_info: Symbol | None = ...,
+    rpn_pre_nms_top_n: int = ...,
+    rpn_post_nms_top_n: int = ...,
+    threshold: float = ...,
+    rpn_min_size: int = ...,
+    scales: float | Sequence[float] = ...,
+    ratios: float | Sequence[float] = ...,
+    feature_stride: int = ...,
+    output_score: bool = ...,
+    iou_loss: bool = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """Turn the scores and box displacements of an RPN head into regions of interest, for one image."""
+
+def RNN(
+    data: Symbol | None = ...,
+    parameters: Symbol | None = ...,
+    state: Symbol | None = ...,
+    state_cell: Symbol | None = ...,
+    state_size: int = ...,
+    num_layers: int = ...,
+    bidirectional: bool = ...,
+    mode: Literal["rnn_relu", "rnn_tanh", "lstm", "gru"] = ...,
+    p: float = ...,
+    state_outputs: bool = ...,
+    projection_size: int | None = ...,
+    lstm_state_clip_min: float | None = ...,
+    lstm_state_clip_max: float | None = ...,
+    lstm_state_clip_nan: bool = ...,
+    use_sequence_length: bool = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """Recurrent layers one on another (LSTM, GRU, or a plain one), over a whole sequence."""
+
+def ROIAlign(
+    data: Symbol | None = ...,
+    rois: Symbol | None = ...,
+    pooled_size: int | Sequence[int] = ...,
+    spatial_scale: float = ...,
+    sampling_ratio: int | Sequence[int | None] = ...,
+    mode: Literal["avg", "max"] | None = ...,
+    aligned: bool = ...,
+    dialect: Literal["mmcv", "mxnet", "chainer"] = ...,
+    *,
+    sample_num: int | Sequence[int | None] = ...,
+    sample_ratio: int | Sequence[int | None] = ...,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """Pool bilinear samples of each region of interest to a fixed grid (Mask R-CNN, 2017)."""
+
+def ROIPooling(
+    data: Symbol | None = ...,
+    rois: Symbol | None = ...,
+    pooled_size: int | Sequence[int] = ...,
+    spatial_scale: float = ...,
+    dialect: Literal["mxnet", "torchvision", "mmcv", "chainer"] = ...,
+    mode: Literal["max", "avg"] = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """Max-pool each region of interest to a fixed grid of integer bins (Fast R-CNN, 2015)."""
+
+def Reshape(
+    data: Symbol | None = ...,
+    shape: int | Sequence[int] = ...,
+    reverse: bool = ...,
+    target_shape: int | Sequence[int] = ...,
+    keep_highest: bool = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """The same entries under another shape, which may be given in codes."""
+
+def SVMOutput(
+    data: Symbol | None = ...,
+    label: Symbol | None = ...,
+    margin: float = ...,
+    regularization_coefficient: float = ...,
+    use_linear: bool = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """The data as it is; backward is the gradient of a support vector machine's hinge loss."""
+
+def SequenceLast(
+    data: Symbol | None = ...,
+    sequence_length: Symbol | None = ...,
+    use_sequence_length: bool = ...,
+    axis: int = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """The last entry of each sequence."""
+
+def SequenceMask(
+    data: Symbol | None = ...,
+    sequence_length: Symbol | None = ...,
+    use_sequence_length: bool = ...,
+    axis: int = ...,
+    value: float = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """Entries after the end of each sequence set to a number."""
+
+def SequenceReverse(
+    data: Symbol | None = ...,
+    sequence_length: Symbol | None = ...,
+    use_sequence_length: bool = ...,
+    axis: int = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """Each sequence backwards, what is after its end left in place."""
+
+def SliceChannel(
+    data: Symbol | None = ...,
+    num_outputs: int = ...,
+    axis: int = ...,
+    squeeze_axis: bool = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """Cut into equal pieces along an axis."""
+
+def Softmax(
+    data: Symbol | None = ...,
+    label: Symbol | None = ...,
+    grad_scale: float = ...,
+    ignore_label: float = ...,
+    multi_output: bool = ...,
+    use_ignore: bool = ...,
+    preserve_shape: bool = ...,
+    normalization: Literal["null", "batch", "valid"] = ...,
+    out_grad: bool = ...,
+    smooth_alpha: float = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """Softmax, whose backward is the gradient of the cross-entropy with the labels."""
+
+def SoftmaxActivation(
+    data: Symbol | None = ...,
+    mode: Literal["channel", "instance"] = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """Softmax along axis 1 (``mode="channel"``) or the last axis (``"instance"``)."""
+
+def SoftmaxOutput(
+    data: Symbol | None = ...,
+    label: Symbol | None = ...,
+    grad_scale: float = ...,
+    ignore_label: float = ...,
+    multi_output: bool = ...,
+    use_ignore: bool = ...,
+    preserve_shape: bool = ...,
+    normalization: Literal["null", "batch", "valid"] = ...,
+    out_grad: bool = ...,
+    smooth_alpha: float = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """Softmax, whose backward is the gradient of the cross-entropy with the labels."""
+
+def SpatialTransformer(
+    data: Symbol | None = ...,
+    loc: Symbol | None = ...,
+    target_shape: int | Sequence[int] = ...,
+    transform_type: Literal["affine"] = ...,
+    sampler_type: Literal["bilinear"] = ...,
+    cudnn_off: bool | None = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """Sample images at the positions that an affine matrix gives."""
+
+def SwapAxis(
+    data: Symbol | None = ...,
+    dim1: int = ...,
+    dim2: int = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """Two axes exchanged."""
+
+def UpSampling(
+    *data: Symbol | Sequence[Symbol],
+    scale: int = ...,
+    num_filter: int = ...,
+    sample_type: Literal["nearest", "bilinear"] = ...,
+    multi_input_mode: Literal["concat", "sum"] = ...,
+    num_args: int = ...,
+    workspace: int = ...,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """Enlarge images by a whole factor, by repeating pixels or by a bilinear deconvolution."""
+
+def _Div(
+    lhs: Symbol | None = ...,
+    rhs: Symbol | None = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """Entry by entry, lhs / rhs."""
+
+def _DivScalar(
+    data: Symbol | None = ...,
+    scalar: float = ...,
+    is_int: bool = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """Entry by entry, data / scalar."""
+
+def _Equal(
+    lhs: Symbol | None = ...,
+    rhs: Symbol | None = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """Entry by entry, 1 where lhs == rhs, else 0."""
+
+def _EqualScalar(
+    data: Symbol | None = ...,
+    scalar: float = ...,
+    is_int: bool = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """Entry by entry, 1 where data == scalar, else 0."""
+
+def _Greater(
+    lhs: Symbol | None = ...,
+    rhs: Symbol | None = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """Entry by entry, 1 where lhs > rhs, else 0."""
+
+def _GreaterEqualScalar(
+    data: Symbol | None = ...,
+    scalar: float = ...,
+    is_int: bool = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """Entry by entry, 1 where data >= scalar, else 0."""
+
+def _GreaterScalar(
+    data: Symbol | None = ...,
+    scalar: float = ...,
+    is_int: bool = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """Entry by entry, 1 where data > scalar, else 0."""
+
+def _Greater_Equal(
+    lhs: Symbol | None = ...,
+    rhs: Symbol | None = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """Entry by entry, 1 where lhs >= rhs, else 0."""
+
+def _Hypot(
+    lhs: Symbol | None = ...,
+    rhs: Symbol | None = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """Entry by entry, the hypotenuse of lhs and rhs."""
+
+def _HypotScalar(
+    data: Symbol | None = ...,
+    scalar: float = ...,
+    is_int: bool = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """Entry by entry, the hypotenuse of data and scalar."""
+
+def _Lesser(
+    lhs: Symbol | None = ...,
+    rhs: Symbol | None = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """Entry by entry, 1 where lhs < rhs, else 0."""
+
+def _LesserEqualScalar(
+    data: Symbol | None = ...,
+    scalar: float = ...,
+    is_int: bool = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """Entry by entry, 1 where data <= scalar, else 0."""
+
+def _LesserScalar(
+    data: Symbol | None = ...,
+    scalar: float = ...,
+    is_int: bool = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """Entry by entry, 1 where data < scalar, else 0."""
+
+def _Lesser_Equal(
+    lhs: Symbol | None = ...,
+    rhs: Symbol | None = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """Entry by entry, 1 where lhs <= rhs, else 0."""
+
+def _LogicalAndScalar(
+    data: Symbol | None = ...,
+    scalar: float = ...,
+    is_int: bool = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """Entry by entry, 1 where neither data nor scalar is 0, else 0."""
+
+def _LogicalOrScalar(
+    data: Symbol | None = ...,
+    scalar: float = ...,
+    is_int: bool = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """Entry by entry, 0 where both data and scalar are 0, else 1."""
+
+def _LogicalXorScalar(
+    data: Symbol | None = ...,
+    scalar: float = ...,
+    is_int: bool = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """Entry by entry, 1 where just one of data and scalar is 0, else 0."""
+
+def _Logical_And(
+    lhs: Symbol | None = ...,
+    rhs: Symbol | None = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """Entry by entry, 1 where neither lhs nor rhs is 0, else 0."""
+
+def _Logical_Or(
+    lhs: Symbol | None = ...,
+    rhs: Symbol | None = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """Entry by entry, 0 where both lhs and rhs are 0, else 1."""
+
+def _Logical_Xor(
+    lhs: Symbol | None = ...,
+    rhs: Symbol | None = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """Entry by entry, 1 where just one of lhs and rhs is 0, else 0."""
+
+def _Maximum(
+    lhs: Symbol | None = ...,
+    rhs: Symbol | None = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """Entry by entry, the larger of lhs and rhs."""
+
+def _MaximumScalar(
+    data: Symbol | None = ...,
+    scalar: float = ...,
+    is_int: bool = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """Entry by entry, the larger of data and scalar."""
+
+def _Minimum(
+    lhs: Symbol | None = ...,
+    rhs: Symbol | None = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """Entry by entry, the smaller of lhs and rhs."""
+
+def _MinimumScalar(
+    data: Symbol | None = ...,
+    scalar: float = ...,
+    is_int: bool = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """Entry by entry, the smaller of data and scalar."""
+
+def _Minus(
+    lhs: Symbol | None = ...,
+    rhs: Symbol | None = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """Entry by entry, lhs - rhs."""
+
+def _MinusScalar(
+    data: Symbol | None = ...,
+    scalar: float = ...,
+    is_int: bool = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """Entry by entry, data - scalar."""
+
+def _Mod(
+    lhs: Symbol | None = ...,
+    rhs: Symbol | None = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """Entry by entry, the remainder of lhs / rhs, with the sign of the divisor and 0 for a zero divisor."""
+
+def _ModScalar(
+    data: Symbol | None = ...,
+    scalar: float = ...,
+    is_int: bool = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """Entry by entry, the remainder of data / scalar, with the sign of the divisor and 0 for a zero divisor."""
+
+def _Mul(
+    lhs: Symbol | None = ...,
+    rhs: Symbol | None = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """Entry by entry, lhs * rhs."""
+
+def _MulScalar(
+    data: Symbol | None = ...,
+    scalar: float = ...,
+    is_int: bool = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """Entry by entry, data * scalar."""
+
+def _NotEqualScalar(
+    data: Symbol | None = ...,
+    scalar: float = ...,
+    is_int: bool = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """Entry by entry, 1 where data != scalar, else 0."""
+
+def _Not_Equal(
+    lhs: Symbol | None = ...,
+    rhs: Symbol | None = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """Entry by entry, 1 where lhs != rhs, else 0."""
+
+def _Plus(
+    lhs: Symbol | None = ...,
+    rhs: Symbol | None = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """Entry by entry, lhs + rhs."""
+
+def _PlusScalar(
+    data: Symbol | None = ...,
+    scalar: float = ...,
+    is_int: bool = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """Entry by entry, data + scalar."""
+
+def _Power(
+    lhs: Symbol | None = ...,
+    rhs: Symbol | None = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """Entry by entry, lhs to the power rhs."""
+
+def _PowerScalar(
+    data: Symbol | None = ...,
+    scalar: float = ...,
+    is_int: bool = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """Entry by entry, data to the power scalar."""
+
+def _RDivScalar(
+    data: Symbol | None = ...,
+    scalar: float = ...,
+    is_int: bool = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """Entry by entry, scalar / data."""
+
+def _RMinusScalar(
+    data: Symbol | None = ...,
+    scalar: float = ...,
+    is_int: bool = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """Entry by entry, scalar - data."""
+
+def _RModScalar(
+    data: Symbol | None = ...,
+    scalar: float = ...,
+    is_int: bool = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """Entry by entry, the remainder of scalar / data, with the sign of the divisor and 0 for a zero divisor."""
+
+def _RPowerScalar(
+    data: Symbol | None = ...,
+    scalar: float = ...,
+    is_int: bool = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """Entry by entry, scalar to the power data."""
+
+def _add(
+    lhs: Symbol | None = ...,
+    rhs: Symbol | None = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """Entry by entry, lhs + rhs."""
+
+def _arange(
+    start: float = ...,
+    stop: float | None = ...,
+    step: float = ...,
+    repeat: int = ...,
+    infer_range: bool = ...,
+    ctx: str = ...,
+    dtype: DTypeLike = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """Numbers at equal distances: start, start + step, ... up to but without stop."""
+
+def _copy(data: Symbol | None = ..., *, name: str | None = ..., attr: dict[str, Any] | None = ...) -> Symbol:
+    """The data as it is."""
+
+def _crop_assign(
+    lhs: Symbol | None = ...,
+    rhs: Symbol | None = ...,
+    begin: int | Sequence[int | None] = ...,
+    end: int | Sequence[int | None] = ...,
+    step: int | Sequence[int | None] = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """lhs with a slice of it replaced by rhs."""
+
+def _crop_assign_scalar(
+    data: Symbol | None = ...,
+    begin: int | Sequence[int | None] = ...,
+    end: int | Sequence[int | None] = ...,
+    step: int | Sequence[int | None] = ...,
+    scalar: float = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """The data with a slice of it set to a number."""
+
+def _div(
+    lhs: Symbol | None = ...,
+    rhs: Symbol | None = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """Entry by entry, lhs / rhs."""
+
+def _div_scalar(
+    data: Symbol | None = ...,
+    scalar: float = ...,
+    is_int: bool = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """Entry by entry, data / scalar."""
+
+def _equal(
+    lhs: Symbol | None = ...,
+    rhs: Symbol | None = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """Entry by entry, 1 where lhs == rhs, else 0."""
+
+def _equal_scalar(
+    data: Symbol | None = ...,
+    scalar: float = ...,
+    is_int: bool = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """Entry by entry, 1 where data == scalar, else 0."""
+
+def _eye(
+    N: int = ...,
+    M: int = ...,
+    k: int = ...,
+    ctx: str = ...,
+    dtype: DTypeLike = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """Ones on a diagonal, zeros elsewhere."""
+
+def _full(
+    shape: int | Sequence[int] = ...,
+    ctx: str = ...,
+    dtype: DTypeLike = ...,
+    value: float = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """An array of one number."""
+
+def _grad_add(
+    lhs: Symbol | None = ...,
+    rhs: Symbol | None = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """Entry by entry, lhs + rhs."""
+
+def _greater(
+    lhs: Symbol | None = ...,
+    rhs: Symbol | None = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """Entry by entry, 1 where lhs > rhs, else 0."""
+
+def _greater_equal(
+    lhs: Symbol | None = ...,
+    rhs: Symbol | None = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """Entry by entry, 1 where lhs >= rhs, else 0."""
+
+def _greater_equal_scalar(
+    data: Symbol | None = ...,
+    scalar: float = ...,
+    is_int: bool = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """Entry by entry, 1 where data >= scalar, else 0."""
+
+def _greater_scalar(
+    data: Symbol | None = ...,
+    scalar: float = ...,
+    is_int: bool = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """Entry by entry, 1 where data > scalar, else 0."""
+
+def _hypot(
+    lhs: Symbol | None = ...,
+    rhs: Symbol | None = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """Entry by entry, the hypotenuse of lhs and rhs."""
+
+def _hypot_scalar(
+    data: Symbol | None = ...,
+    scalar: float = ...,
+    is_int: bool = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """Entry by entry, the hypotenuse of data and scalar."""
+
+def _identity_with_attr_like_rhs(
+    lhs: Symbol | None = ...,
+    rhs: Symbol | None = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """lhs as it is; rhs only tells its shape."""
+
+def _lesser(
+    lhs: Symbol | None = ...,
+    rhs: Symbol | None = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """Entry by entry, 1 where lhs < rhs, else 0."""
+
+def _lesser_equal(
+    lhs: Symbol | None = ...,
+    rhs: Symbol | None = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """Entry by entry, 1 where lhs <= rhs, else 0."""
+
+def _lesser_equal_scalar(
+    data: Symbol | None = ...,
+    scalar: float = ...,
+    is_int: bool = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """Entry by entry, 1 where data <= scalar, else 0."""
+
+def _lesser_scalar(
+    data: Symbol | None = ...,
+    scalar: float = ...,
+    is_int: bool = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """Entry by entry, 1 where data < scalar, else 0."""
+
+def _linspace(
+    start: float = ...,
+    stop: float = ...,
+    num: int = ...,
+    endpoint: bool = ...,
+    ctx: str = ...,
+    dtype: DTypeLike = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """So many numbers at equal distances between two."""
+
+def _logical_and(
+    lhs: Symbol | None = ...,
+    rhs: Symbol | None = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """Entry by entry, 1 where neither lhs nor rhs is 0, else 0."""
+
+def _logical_and_scalar(
+    data: Symbol | None = ...,
+    scalar: float = ...,
+    is_int: bool = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """Entry by entry, 1 where neither data nor scalar is 0, else 0."""
+
+def _logical_or(
+    lhs: Symbol | None = ...,
+    rhs: Symbol | None = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """Entry by entry, 0 where both lhs and rhs are 0, else 1."""
+
+def _logical_or_scalar(
+    data: Symbol | None = ...,
+    scalar: float = ...,
+    is_int: bool = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """Entry by entry, 0 where both data and scalar are 0, else 1."""
+
+def _logical_xor(
+    lhs: Symbol | None = ...,
+    rhs: Symbol | None = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """Entry by entry, 1 where just one of lhs and rhs is 0, else 0."""
+
+def _logical_xor_scalar(
+    data: Symbol | None = ...,
+    scalar: float = ...,
+    is_int: bool = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """Entry by entry, 1 where just one of data and scalar is 0, else 0."""
+
+def _maximum(
+    lhs: Symbol | None = ...,
+    rhs: Symbol | None = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """Entry by entry, the larger of lhs and rhs."""
+
+def _maximum_scalar(
+    data: Symbol | None = ...,
+    scalar: float = ...,
+    is_int: bool = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """Entry by entry, the larger of data and scalar."""
+
+def _minimum(
+    lhs: Symbol | None = ...,
+    rhs: Symbol | None = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """Entry by entry, the smaller of lhs and rhs."""
+
+def _minimum_scalar(
+    data: Symbol | None = ...,
+    scalar: float = ...,
+    is_int: bool = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """Entry by entry, the smaller of data and scalar."""
+
+def _minus(
+    lhs: Symbol | None = ...,
+    rhs: Symbol | None = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """Entry by entry, lhs - rhs."""
+
+def _minus_scalar(
+    data: Symbol | None = ...,
+    scalar: float = ...,
+    is_int: bool = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """Entry by entry, data - scalar."""
+
+def _mod(
+    lhs: Symbol | None = ...,
+    rhs: Symbol | None = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """Entry by entry, the remainder of lhs / rhs, with the sign of the divisor and 0 for a zero divisor."""
+
+def _mod_scalar(
+    data: Symbol | None = ...,
+    scalar: float = ...,
+    is_int: bool = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """Entry by entry, the remainder of data / scalar, with the sign of the divisor and 0 for a zero divisor."""
+
+def _mul(
+    lhs: Symbol | None = ...,
+    rhs: Symbol | None = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """Entry by entry, lhs * rhs."""
+
+def _mul_scalar(
+    data: Symbol | None = ...,
+    scalar: float = ...,
+    is_int: bool = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """Entry by entry, data * scalar."""
+
+def _not_equal(
+    lhs: Symbol | None = ...,
+    rhs: Symbol | None = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """Entry by entry, 1 where lhs != rhs, else 0."""
+
+def _not_equal_scalar(
+    data: Symbol | None = ...,
+    scalar: float = ...,
+    is_int: bool = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """Entry by entry, 1 where data != scalar, else 0."""
+
+def _np_cumsum(
+    a: Symbol | None = ...,
+    axis: int | None = ...,
+    dtype: DTypeLike | None = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """Running sums along an axis."""
+
+def _npx_activation(
+    data: Symbol | None = ...,
+    act_type: Literal["relu", "sigmoid", "tanh", "softrelu", "softsign"] = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """Apply a function to each element."""
+
+def _npx_batch_norm(
+    data: Symbol | None = ...,
+    gamma: Symbol | None = ...,
+    beta: Symbol | None = ...,
+    moving_mean: Symbol | None = ...,
+    moving_var: Symbol | None = ...,
+    eps: float = ...,
+    momentum: float = ...,
+    fix_gamma: bool = ...,
+    use_global_stats: bool = ...,
+    output_mean_var: bool = ...,
+    axis: int = ...,
+    cudnn_off: bool = ...,
+    min_calib_range: float | None = ...,
+    max_calib_range: float | None = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """Normalise each channel by its batch's mean and variance when training, by moving ones otherwise."""
+
+def _npx_bipartite_matching(
+    data: Symbol | None = ...,
+    is_ascend: bool = ...,
+    threshold: float = ...,
+    topk: int = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """Match rows and columns of a score matrix one to one, taking the best remaining pair each time."""
+
+def _npx_box_decode(
+    data: Symbol | None = ...,
+    anchors: Symbol | None = ...,
+    std0: float = ...,
+    std1: float = ...,
+    std2: float = ...,
+    std3: float = ...,
+    clip: float = ...,
+    format: Literal["corner", "center"] = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """Boxes, as corners, from predicted displacements of anchors."""
+
+def _npx_box_encode(
+    samples: Symbol | None = ...,
+    matches: Symbol | None = ...,
+    anchors: Symbol | None = ...,
+    refs: Symbol | None = ...,
+    means: Symbol | None = ...,
+    stds: Symbol | None = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """Regression targets of anchors to the boxes they match, and a mask of those that have one."""
+
+def _npx_box_iou(
+    lhs: Symbol | None = ...,
+    rhs: Symbol | None = ...,
+    format: Literal["corner", "center"] = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """Intersection over union of every box of ``lhs`` with every box of ``rhs``."""
+
+def _npx_box_nms(
+    data: Symbol | None = ...,
+    overlap_thresh: float = ...,
+    valid_thresh: float = ...,
+    topk: int = ...,
+    coord_start: int = ...,
+    score_index: int = ...,
+    id_index: int = ...,
+    background_id: int = ...,
+    force_suppress: bool = ...,
+    in_format: Literal["corner", "center"] = ...,
+    out_format: Literal["corner", "center"] = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """Drop boxes that overlap better ones (greedy non-maximum suppression)."""
+
+def _npx_convolution(
+    data: Symbol | None = ...,
+    weight: Symbol | None = ...,
+    bias: Symbol | None = ...,
+    kernel: int | Sequence[int] = ...,
+    stride: int | Sequence[int] = ...,
+    dilate: int | Sequence[int] = ...,
+    pad: int | Sequence[int] = ...,
+    num_filter: int = ...,
+    num_group: int = ...,
+    workspace: int = ...,
+    no_bias: bool = ...,
+    cudnn_tune: Literal["off", "limited_workspace", "fastest"] | None = ...,
+    cudnn_off: bool = ...,
+    layout: Literal["NCW", "NCHW", "NCDHW", "NWC", "NHWC", "NDHWC"] | None = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """Slide a window over one to three spatial axes and take the weighted sum of what it covers."""
+
+def _npx_deconvolution(
+    data: Symbol | None = ...,
+    weight: Symbol | None = ...,
+    bias: Symbol | None = ...,
+    kernel: int | Sequence[int] = ...,
+    stride: int | Sequence[int] = ...,
+    dilate: int | Sequence[int] = ...,
+    pad: int | Sequence[int] = ...,
+    num_filter: int = ...,
+    num_group: int = ...,
+    workspace: int = ...,
+    no_bias: bool = ...,
+    cudnn_tune: Literal["off", "limited_workspace", "fastest"] | None = ...,
+    cudnn_off: bool = ...,
+    layout: Literal["NCW", "NCHW", "NCDHW", "NWC", "NHWC", "NDHWC"] | None = ...,
+    adj: int | Sequence[int] = ...,
+    target_shape: int | Sequence[int] = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """The transpose of a convolution: each input pixel adds a weighted window to the output."""
+
+def _npx_deformable_convolution(
+    data: Symbol | None = ...,
+    offset: Symbol | None = ...,
+    weight: Symbol | None = ...,
+    bias: Symbol | None = ...,
+    kernel: int | Sequence[int] = ...,
+    stride: int | Sequence[int] = ...,
+    dilate: int | Sequence[int] = ...,
+    pad: int | Sequence[int] = ...,
+    num_filter: int = ...,
+    num_group: int = ...,
+    num_deformable_group: int = ...,
+    workspace: int = ...,
+    no_bias: bool = ...,
+    layout: Literal["NCHW"] | None = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """Convolution whose taps read the map at displaced positions, bilinearly (Deformable ConvNets, 2017)."""
+
+def _npx_dropout(
+    data: Symbol | None = ...,
+    p: float = ...,
+    mode: Literal["training", "always"] = ...,
+    axes: int | Sequence[int] = ...,
+    cudnn_off: bool | None = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """Set a random part of the elements to 0 and scale the others up; the identity at inference."""
+
+def _npx_fully_connected(
+    data: Symbol | None = ...,
+    weight: Symbol | None = ...,
+    bias: Symbol | None = ...,
+    num_hidden: int = ...,
+    no_bias: bool = ...,
+    flatten: bool = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """A linear map of the features: ``data @ weight.T + bias``."""
+
+def _npx_layer_norm(
+    data: Symbol | None = ...,
+    gamma: Symbol | None = ...,
+    beta: Symbol | None = ...,
+    axis: int = ...,
+    eps: float = ...,
+    output_mean_var: bool = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """Normalise over one axis, then scale and shift along it."""
+
+def _npx_modulated_deformable_convolution(
+    data: Symbol | None = ...,
+    offset: Symbol | None = ...,
+    mask: Symbol | None = ...,
+    weight: Symbol | None = ...,
+    bias: Symbol | None = ...,
+    kernel: int | Sequence[int] = ...,
+    stride: int | Sequence[int] = ...,
+    dilate: int | Sequence[int] = ...,
+    pad: int | Sequence[int] = ...,
+    num_filter: int = ...,
+    num_group: int = ...,
+    num_deformable_group: int = ...,
+    workspace: int = ...,
+    no_bias: bool = ...,
+    layout: Literal["NCHW"] | None = ...,
+    im2col_step: int = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """Deformable convolution whose taps are each scaled by a mask as well (Deformable ConvNets v2, 2018)."""
+
+def _npx_multibox_detection(
+    cls_prob: Symbol | None = ...,
+    loc_pred: Symbol | None = ...,
+    anchor: Symbol | None = ...,
+    clip: bool = ...,
+    threshold: float = ...,
+    background_id: int = ...,
+    nms_threshold: float = ...,
+    force_suppress: bool = ...,
+    variances: float | Sequence[float] = ...,
+    nms_topk: int = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """Detections of SSD: rows (class, probability, xmin, ymin, xmax, ymax), best first."""
+
+def _npx_multibox_prior(
+    data: Symbol | None = ...,
+    sizes: float | Sequence[float] = ...,
+    ratios: float | Sequence[float] = ...,
+    clip: bool = ...,
+    steps: float | Sequence[float] = ...,
+    offsets: float | Sequence[float] = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """The default boxes of a feature map, as corners in fractions of the image (SSD, 2016)."""
+
+def _npx_multibox_target(
+    anchor: Symbol | None = ...,
+    label: Symbol | None = ...,
+    cls_pred: Symbol | None = ...,
+    overlap_threshold: float = ...,
+    ignore_label: float = ...,
+    negative_mining_ratio: float = ...,
+    negative_mining_thresh: float = ...,
+    minimum_negative_samples: int = ...,
+    variances: float | Sequence[float] = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """What SSD trains its boxes and classes towards."""
+
+def _npx_pooling(
+    data: Symbol | None = ...,
+    kernel: int | Sequence[int] = ...,
+    pool_type: Literal["max", "avg", "sum", "lp"] = ...,
+    global_pool: bool = ...,
+    cudnn_off: bool = ...,
+    pooling_convention: Literal["valid", "full", "same"] = ...,
+    stride: int | Sequence[int] = ...,
+    pad: int | Sequence[int] = ...,
+    p_value: int | None = ...,
+    count_include_pad: bool | None = ...,
+    layout: Literal["NCW", "NCHW", "NCDHW", "NWC", "NHWC", "NDHWC"] | None = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """Reduce a window that slides over one to three spatial axes to its maximum, mean, sum or p-norm."""
+
+def _npx_rnn(
+    data: Symbol | None = ...,
+    parameters: Symbol | None = ...,
+    state: Symbol | None = ...,
+    state_cell: Symbol | None = ...,
+    state_size: int = ...,
+    num_layers: int = ...,
+    bidirectional: bool = ...,
+    mode: Literal["rnn_relu", "rnn_tanh", "lstm", "gru"] = ...,
+    p: float = ...,
+    state_outputs: bool = ...,
+    projection_size: int | None = ...,
+    lstm_state_clip_min: float | None = ...,
+    lstm_state_clip_max: float | None = ...,
+    lstm_state_clip_nan: bool = ...,
+    use_sequence_length: bool = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """Recurrent layers one on another (LSTM, GRU, or a plain one), over a whole sequence."""
+
+def _npx_roi_align(
+    data: Symbol | None = ...,
+    rois: Symbol | None = ...,
+    pooled_size: int | Sequence[int] = ...,
+    spatial_scale: float = ...,
+    sample_ratio: int | Sequence[int | None] = ...,
+    position_sensitive: bool = ...,
+    aligned: bool = ...,
+    *,
+    sampling_ratio: int | Sequence[int | None] = ...,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """MXNet's own ROIAlign: the mean of bilinear samples, position-sensitive if asked."""
+
+def _npx_roi_pooling(
+    data: Symbol | None = ...,
+    rois: Symbol | None = ...,
+    pooled_size: int | Sequence[int] = ...,
+    spatial_scale: float = ...,
+    dialect: Literal["mxnet", "torchvision", "mmcv", "chainer"] = ...,
+    mode: Literal["max", "avg"] = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """Max-pool each region of interest to a fixed grid of integer bins (Fast R-CNN, 2015)."""
+
+def _ones(
+    shape: int | Sequence[int] = ...,
+    ctx: str = ...,
+    dtype: DTypeLike = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """An array of ones."""
+
+def _plus(
+    lhs: Symbol | None = ...,
+    rhs: Symbol | None = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """Entry by entry, lhs + rhs."""
+
+def _plus_scalar(
+    data: Symbol | None = ...,
+    scalar: float = ...,
+    is_int: bool = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """Entry by entry, data + scalar."""
+
+def _power(
+    lhs: Symbol | None = ...,
+    rhs: Symbol | None = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """Entry by entry, lhs to the power rhs."""
+
+def _power_scalar(
+    data: Symbol | None = ...,
+    scalar: float = ...,
+    is_int: bool = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """Entry by entry, data to the power scalar."""
+
+def _ravel_multi_index(
+    data: Symbol | None = ...,
+    shape: int | Sequence[int] = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """Numbers of entries in an array of a shape, from coordinates."""
+
+def _rdiv_scalar(
+    data: Symbol | None = ...,
+    scalar: float = ...,
+    is_int: bool = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """Entry by entry, scalar / data."""
+
+def _rminus_scalar(
+    data: Symbol | None = ...,
+    scalar: float = ...,
+    is_int: bool = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """Entry by entry, scalar - data."""
+
+def _rmod_scalar(
+    data: Symbol | None = ...,
+    scalar: float = ...,
+    is_int: bool = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """Entry by entry, the remainder of scalar / data, with the sign of the divisor and 0 for a zero divisor."""
+
+def _rnn_param_concat(
+    *data: Symbol | Sequence[Symbol],
+    num_args: int = ...,
+    dim: int = ...,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """The inputs one after another along an axis."""
+
+def _rpower_scalar(
+    data: Symbol | None = ...,
+    scalar: float = ...,
+    is_int: bool = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """Entry by entry, scalar to the power data."""
+
+def _slice_assign(
+    lhs: Symbol | None = ...,
+    rhs: Symbol | None = ...,
+    begin: int | Sequence[int | None] = ...,
+    end: int | Sequence[int | None] = ...,
+    step: int | Sequence[int | None] = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """lhs with a slice of it replaced by rhs."""
+
+def _slice_assign_scalar(
+    data: Symbol | None = ...,
+    begin: int | Sequence[int | None] = ...,
+    end: int | Sequence[int | None] = ...,
+    step: int | Sequence[int | None] = ...,
+    scalar: float = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """The data with a slice of it set to a number."""
+
+def _split_v2(
+    data: Symbol | None = ...,
+    indices: int | Sequence[int] = ...,
+    axis: int = ...,
+    squeeze_axis: bool = ...,
+    sections: int = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """Cut along an axis, into equal pieces or at given indices."""
+
+def _sub(
+    lhs: Symbol | None = ...,
+    rhs: Symbol | None = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """Entry by entry, lhs - rhs."""
+
+def _sum(
+    *data: Symbol | Sequence[Symbol],
+    num_args: int = ...,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """The sum of all inputs, which are of one shape."""
+
+def _unravel_index(
+    data: Symbol | None = ...,
+    shape: int | Sequence[int] = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """Coordinates in an array of a shape, one row for each axis, from numbers of its entries."""
+
+def _zeros(
+    shape: int | Sequence[int] = ...,
+    ctx: str = ...,
+    dtype: DTypeLike = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """An array of zeros."""
+
+def abs(data: Symbol | None = ..., *, name: str | None = ..., attr: dict[str, Any] | None = ...) -> Symbol:
+    """Absolute value."""
+
+def add_n(
+    *data: Symbol | Sequence[Symbol],
+    num_args: int = ...,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """The sum of all inputs, which are of one shape."""
+
+def amp_cast(
+    data: Symbol | None = ...,
+    dtype: DTypeLike = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """The data in another floating-point dtype, as mixed-precision graphs have it."""
+
+def amp_multicast(
+    *data: Symbol | Sequence[Symbol],
+    num_outputs: int = ...,
+    cast_narrow: bool = ...,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """All inputs in the widest of their floating-point dtypes, or the narrowest."""
+
+def arccos(data: Symbol | None = ..., *, name: str | None = ..., attr: dict[str, Any] | None = ...) -> Symbol:
+    """Inverse cosine."""
+
+def arccosh(
+    data: Symbol | None = ..., *, name: str | None = ..., attr: dict[str, Any] | None = ...
+) -> Symbol:
+    """Inverse hyperbolic cosine."""
+
+def arcsin(data: Symbol | None = ..., *, name: str | None = ..., attr: dict[str, Any] | None = ...) -> Symbol:
+    """Inverse sine."""
+
+def arcsinh(
+    data: Symbol | None = ..., *, name: str | None = ..., attr: dict[str, Any] | None = ...
+) -> Symbol:
+    """Inverse hyperbolic sine."""
+
+def arctan(data: Symbol | None = ..., *, name: str | None = ..., attr: dict[str, Any] | None = ...) -> Symbol:
+    """Inverse tangent."""
+
+def arctanh(
+    data: Symbol | None = ..., *, name: str | None = ..., attr: dict[str, Any] | None = ...
+) -> Symbol:
+    """Inverse hyperbolic tangent."""
+
+def argmax(
+    data: Symbol | None = ...,
+    axis: int | None = ...,
+    keepdims: bool = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """Index of the first largest entry along an axis."""
+
+def argmax_channel(
+    data: Symbol | None = ..., *, name: str | None = ..., attr: dict[str, Any] | None = ...
+) -> Symbol:
+    """Index of the largest entry along axis 1."""
+
+def argmin(
+    data: Symbol | None = ...,
+    axis: int | None = ...,
+    keepdims: bool = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """Index of the first smallest entry along an axis."""
+
+def argsort(
+    data: Symbol | None = ...,
+    axis: int | None = ...,
+    is_ascend: bool = ...,
+    dtype: DTypeLike = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """The indices that would put the entries along an axis in order."""
+
+def batch_dot(
+    lhs: Symbol | None = ...,
+    rhs: Symbol | None = ...,
+    transpose_a: bool = ...,
+    transpose_b: bool = ...,
+    forward_stype: Literal["csr", "default", "row_sparse"] | None = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """The products of the matrices in the last two axes; the axes before them count the matrices."""
+
+def batch_take(
+    a: Symbol | None = ...,
+    indices: Symbol | None = ...,
+    axis: int = ...,
+    keepdims: bool = ...,
+    mode: Literal["clip", "wrap"] = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """One entry of each row of a matrix."""
+
+def broadcast_add(
+    lhs: Symbol | None = ...,
+    rhs: Symbol | None = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """Entry by entry, lhs + rhs, broadcasting."""
+
+def broadcast_axes(
+    data: Symbol | None = ...,
+    axis: int | Sequence[int] = ...,
+    size: int | Sequence[int] = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """Repeat some axes of length 1."""
+
+def broadcast_axis(
+    data: Symbol | None = ...,
+    axis: int | Sequence[int] = ...,
+    size: int | Sequence[int] = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """Repeat some axes of length 1."""
+
+def broadcast_div(
+    lhs: Symbol | None = ...,
+    rhs: Symbol | None = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """Entry by entry, lhs / rhs, broadcasting."""
+
+def broadcast_equal(
+    lhs: Symbol | None = ...,
+    rhs: Symbol | None = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """Entry by entry, 1 where lhs == rhs, else 0, broadcasting."""
+
+def broadcast_greater(
+    lhs: Symbol | None = ...,
+    rhs: Symbol | None = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """Entry by entry, 1 where lhs > rhs, else 0, broadcasting."""
+
+def broadcast_greater_equal(
+    lhs: Symbol | None = ...,
+    rhs: Symbol | None = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """Entry by entry, 1 where lhs >= rhs, else 0, broadcasting."""
+
+def broadcast_hypot(
+    lhs: Symbol | None = ...,
+    rhs: Symbol | None = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """Entry by entry, the hypotenuse of lhs and rhs, broadcasting."""
+
+def broadcast_lesser(
+    lhs: Symbol | None = ...,
+    rhs: Symbol | None = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """Entry by entry, 1 where lhs < rhs, else 0, broadcasting."""
+
+def broadcast_lesser_equal(
+    lhs: Symbol | None = ...,
+    rhs: Symbol | None = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """Entry by entry, 1 where lhs <= rhs, else 0, broadcasting."""
+
+def broadcast_like(
+    lhs: Symbol | None = ...,
+    rhs: Symbol | None = ...,
+    lhs_axes: int | Sequence[int] | None = ...,
+    rhs_axes: int | Sequence[int] | None = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """Repeat axes of length 1 of lhs until they are as long as those of rhs."""
+
+def broadcast_logical_and(
+    lhs: Symbol | None = ...,
+    rhs: Symbol | None = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """Entry by entry, 1 where neither lhs nor rhs is 0, else 0, broadcasting."""
+
+def broadcast_logical_or(
+    lhs: Symbol | None = ...,
+    rhs: Symbol | None = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """Entry by entry, 0 where both lhs and rhs are 0, else 1, broadcasting."""
+
+def broadcast_logical_xor(
+    lhs: Symbol | None = ...,
+    rhs: Symbol | None = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """Entry by entry, 1 where just one of lhs and rhs is 0, else 0, broadcasting."""
+
+def broadcast_maximum(
+    lhs: Symbol | None = ...,
+    rhs: Symbol | None = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """Entry by entry, the larger of lhs and rhs, broadcasting."""
+
+def broadcast_minimum(
+    lhs: Symbol | None = ...,
+    rhs: Symbol | None = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """Entry by entry, the smaller of lhs and rhs, broadcasting."""
+
+def broadcast_minus(
+    lhs: Symbol | None = ...,
+    rhs: Symbol | None = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """Entry by entry, lhs - rhs, broadcasting."""
+
+def broadcast_mod(
+    lhs: Symbol | None = ...,
+    rhs: Symbol | None = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """Entry by entry, the remainder of lhs / rhs, with the sign of the divisor and 0 for a zero divisor, broadcasting."""
+
+def broadcast_mul(
+    lhs: Symbol | None = ...,
+    rhs: Symbol | None = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """Entry by entry, lhs * rhs, broadcasting."""
+
+def broadcast_not_equal(
+    lhs: Symbol | None = ...,
+    rhs: Symbol | None = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """Entry by entry, 1 where lhs != rhs, else 0, broadcasting."""
+
+def broadcast_plus(
+    lhs: Symbol | None = ...,
+    rhs: Symbol | None = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """Entry by entry, lhs + rhs, broadcasting."""
+
+def broadcast_power(
+    lhs: Symbol | None = ...,
+    rhs: Symbol | None = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """Entry by entry, lhs to the power rhs, broadcasting."""
+
+def broadcast_sub(
+    lhs: Symbol | None = ...,
+    rhs: Symbol | None = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """Entry by entry, lhs - rhs, broadcasting."""
+
+def broadcast_to(
+    data: Symbol | None = ...,
+    shape: int | Sequence[int] = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """Repeat axes of length 1 until a shape is reached."""
+
+def cast(
+    data: Symbol | None = ...,
+    dtype: DTypeLike = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """The data in another dtype."""
+
+def cast_storage(
+    data: Symbol | None = ...,
+    stype: Literal["default"] = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """The data as it is: MXNet's change of storage, where there is one storage only."""
+
+def cbrt(data: Symbol | None = ..., *, name: str | None = ..., attr: dict[str, Any] | None = ...) -> Symbol:
+    """Cube root."""
+
+def ceil(data: Symbol | None = ..., *, name: str | None = ..., attr: dict[str, Any] | None = ...) -> Symbol:
+    """Smallest whole number not below."""
+
+def choose_element_0index(
+    data: Symbol | None = ...,
+    index: Symbol | None = ...,
+    axis: int = ...,
+    keepdims: bool = ...,
+    mode: Literal["clip", "wrap"] = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """One entry of each row along an axis, the one that the index tells."""
+
+def clip(
+    data: Symbol | None = ...,
+    a_min: float = ...,
+    a_max: float = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """Limit each entry to ``[a_min, a_max]``; the gradient is 0 outside."""
+
+def concat(
+    *data: Symbol | Sequence[Symbol],
+    num_args: int = ...,
+    dim: int = ...,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """The inputs one after another along an axis."""
+
+def cos(data: Symbol | None = ..., *, name: str | None = ..., attr: dict[str, Any] | None = ...) -> Symbol:
+    """Cosine."""
+
+def cosh(data: Symbol | None = ..., *, name: str | None = ..., attr: dict[str, Any] | None = ...) -> Symbol:
+    """Hyperbolic cosine."""
+
+def crop(
+    data: Symbol | None = ...,
+    begin: int | Sequence[int | None] = ...,
+    end: int | Sequence[int | None] = ...,
+    step: int | Sequence[int | None] = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """Ranges of indices along the leading axes, with steps, counted as Python counts them."""
+
+def cumsum(
+    a: Symbol | None = ...,
+    axis: int | None = ...,
+    dtype: DTypeLike | None = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """Running sums along an axis."""
+
+def degrees(
+    data: Symbol | None = ..., *, name: str | None = ..., attr: dict[str, Any] | None = ...
+) -> Symbol:
+    """Radians to degrees."""
+
+def depth_to_space(
+    data: Symbol | None = ...,
+    block_size: int = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """Channels to square blocks of pixels."""
+
+def diag(
+    data: Symbol | None = ...,
+    k: int = ...,
+    axis1: int = ...,
+    axis2: int = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """The diagonal of a matrix, or a matrix of a diagonal."""
+
+def dot(
+    lhs: Symbol | None = ...,
+    rhs: Symbol | None = ...,
+    transpose_a: bool = ...,
+    transpose_b: bool = ...,
+    forward_stype: Literal["csr", "default", "row_sparse"] | None = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """The product of two matrices, or the sum over the last axis of lhs and the first of rhs."""
+
+def elemwise_add(
+    lhs: Symbol | None = ...,
+    rhs: Symbol | None = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """Entry by entry, lhs + rhs."""
+
+def elemwise_div(
+    lhs: Symbol | None = ...,
+    rhs: Symbol | None = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """Entry by entry, lhs / rhs."""
+
+def elemwise_mul(
+    lhs: Symbol | None = ...,
+    rhs: Symbol | None = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """Entry by entry, lhs * rhs."""
+
+def elemwise_sub(
+    lhs: Symbol | None = ...,
+    rhs: Symbol | None = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """Entry by entry, lhs - rhs."""
+
+def erf(data: Symbol | None = ..., *, name: str | None = ..., attr: dict[str, Any] | None = ...) -> Symbol:
+    """Error function."""
+
+def erfinv(data: Symbol | None = ..., *, name: str | None = ..., attr: dict[str, Any] | None = ...) -> Symbol:
+    """Inverse error function."""
+
+def exp(data: Symbol | None = ..., *, name: str | None = ..., attr: dict[str, Any] | None = ...) -> Symbol:
+    """e to the power of the entry."""
+
+def expand_dims(
+    data: Symbol | None = ..., axis: int = ..., *, name: str | None = ..., attr: dict[str, Any] | None = ...
+) -> Symbol:
+    """A new axis of length 1."""
+
+def expm1(data: Symbol | None = ..., *, name: str | None = ..., attr: dict[str, Any] | None = ...) -> Symbol:
+    """exp(data) - 1, exact near 0."""
+
+def fill_element_0index(
+    lhs: Symbol | None = ...,
+    mhs: Symbol | None = ...,
+    rhs: Symbol | None = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """lhs with one entry of each row replaced: that of column rhs by mhs."""
+
+def fix(data: Symbol | None = ..., *, name: str | None = ..., attr: dict[str, Any] | None = ...) -> Symbol:
+    """Nearest whole number towards zero."""
+
+def flatten(
+    data: Symbol | None = ..., *, name: str | None = ..., attr: dict[str, Any] | None = ...
+) -> Symbol:
+    """All axes but the first made one."""
+
+def flip(
+    data: Symbol | None = ...,
+    axis: int | Sequence[int] = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """The entries along some axes in reverse order."""
+
+def floor(data: Symbol | None = ..., *, name: str | None = ..., attr: dict[str, Any] | None = ...) -> Symbol:
+    """Largest whole number not above."""
+
+def gamma(data: Symbol | None = ..., *, name: str | None = ..., attr: dict[str, Any] | None = ...) -> Symbol:
+    """Gamma function."""
+
+def gammaln(
+    data: Symbol | None = ..., *, name: str | None = ..., attr: dict[str, Any] | None = ...
+) -> Symbol:
+    """Logarithm of the absolute value of the gamma function."""
+
+def gather_nd(
+    data: Symbol | None = ...,
+    indices: Symbol | None = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """The slices of data at the places whose coordinates are the columns of indices."""
+
+def hard_sigmoid(
+    data: Symbol | None = ...,
+    alpha: float = ...,
+    beta: float = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """A straight line between 0 and 1: ``clip(alpha * data + beta, 0, 1)``."""
+
+def identity(
+    data: Symbol | None = ..., *, name: str | None = ..., attr: dict[str, Any] | None = ...
+) -> Symbol:
+    """The data as it is."""
+
+def log(data: Symbol | None = ..., *, name: str | None = ..., attr: dict[str, Any] | None = ...) -> Symbol:
+    """Natural logarithm."""
+
+def log10(data: Symbol | None = ..., *, name: str | None = ..., attr: dict[str, Any] | None = ...) -> Symbol:
+    """Logarithm to base 10."""
+
+def log1p(data: Symbol | None = ..., *, name: str | None = ..., attr: dict[str, Any] | None = ...) -> Symbol:
+    """log(1 + data), exact near 0."""
+
+def log2(data: Symbol | None = ..., *, name: str | None = ..., attr: dict[str, Any] | None = ...) -> Symbol:
+    """Logarithm to base 2."""
+
+def log_softmax(
+    data: Symbol | None = ...,
+    length: Symbol | None = ...,
+    axis: int = ...,
+    temperature: float | None = ...,
+    dtype: DTypeLike | None = ...,
+    use_length: bool | None = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """The logarithm of softmax, without overflow."""
+
+def logical_not(
+    data: Symbol | None = ..., *, name: str | None = ..., attr: dict[str, Any] | None = ...
+) -> Symbol:
+    """1 where the entry is 0, else 0."""
+
+def make_loss(
+    data: Symbol | None = ..., *, name: str | None = ..., attr: dict[str, Any] | None = ...
+) -> Symbol:
+    """Makes a loss of any array: the data as it is, whose gradient is 1."""
+
+def max(
+    data: Symbol | None = ...,
+    axis: int | Sequence[int] | None = ...,
+    keepdims: bool = ...,
+    exclude: bool = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """Largest entry over axes."""
+
+def max_axis(
+    data: Symbol | None = ...,
+    axis: int | Sequence[int] | None = ...,
+    keepdims: bool = ...,
+    exclude: bool = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """Largest entry over axes."""
+
+def mean(
+    data: Symbol | None = ...,
+    axis: int | Sequence[int] | None = ...,
+    keepdims: bool = ...,
+    exclude: bool = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """Mean over axes."""
+
+def min(
+    data: Symbol | None = ...,
+    axis: int | Sequence[int] | None = ...,
+    keepdims: bool = ...,
+    exclude: bool = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """Smallest entry over axes."""
+
+def min_axis(
+    data: Symbol | None = ...,
+    axis: int | Sequence[int] | None = ...,
+    keepdims: bool = ...,
+    exclude: bool = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """Smallest entry over axes."""
+
+def moments(
+    data: Symbol | None = ...,
+    axes: int | Sequence[int] | None = ...,
+    keepdims: bool = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """Mean and variance over axes."""
+
+def nanprod(
+    data: Symbol | None = ...,
+    axis: int | Sequence[int] | None = ...,
+    keepdims: bool = ...,
+    exclude: bool = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """Product over axes, NaN counting as 1."""
+
+def nansum(
+    data: Symbol | None = ...,
+    axis: int | Sequence[int] | None = ...,
+    keepdims: bool = ...,
+    exclude: bool = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """Sum over axes, NaN counting as 0."""
+
+def negative(
+    data: Symbol | None = ..., *, name: str | None = ..., attr: dict[str, Any] | None = ...
+) -> Symbol:
+    """The entry with its sign changed."""
+
+def norm(
+    data: Symbol | None = ...,
+    ord: int = ...,
+    axis: int | Sequence[int] | None = ...,
+    out_dtype: DTypeLike | None = ...,
+    keepdims: bool = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """Sum of absolute values (``ord=1``) or Euclidean norm (``ord=2``) over axes."""
+
+def one_hot(
+    indices: Symbol | None = ...,
+    depth: int = ...,
+    on_value: float = ...,
+    off_value: float = ...,
+    dtype: DTypeLike = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """A new last axis, with one number at the index and another elsewhere."""
+
+def ones_like(
+    data: Symbol | None = ..., *, name: str | None = ..., attr: dict[str, Any] | None = ...
+) -> Symbol:
+    """Ones of the shape and dtype of the data."""
+
+def pad(
+    data: Symbol | None = ...,
+    mode: Literal["constant", "edge", "reflect"] = ...,
+    pad_width: int | Sequence[int] = ...,
+    constant_value: float = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """Entries added around the data, along all axes but the first two."""
+
+def pick(
+    data: Symbol | None = ...,
+    index: Symbol | None = ...,
+    axis: int = ...,
+    keepdims: bool = ...,
+    mode: Literal["clip", "wrap"] = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """One entry of each row along an axis, the one that the index tells."""
+
+def prod(
+    data: Symbol | None = ...,
+    axis: int | Sequence[int] | None = ...,
+    keepdims: bool = ...,
+    exclude: bool = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """Product over axes."""
+
+def radians(
+    data: Symbol | None = ..., *, name: str | None = ..., attr: dict[str, Any] | None = ...
+) -> Symbol:
+    """Degrees to radians."""
+
+def ravel_multi_index(
+    data: Symbol | None = ...,
+    shape: int | Sequence[int] = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """Numbers of entries in an array of a shape, from coordinates."""
+
+def rcbrt(data: Symbol | None = ..., *, name: str | None = ..., attr: dict[str, Any] | None = ...) -> Symbol:
+    """1 / cbrt(data)."""
+
+def reciprocal(
+    data: Symbol | None = ..., *, name: str | None = ..., attr: dict[str, Any] | None = ...
+) -> Symbol:
+    """1 / data."""
+
+def relu(data: Symbol | None = ..., *, name: str | None = ..., attr: dict[str, Any] | None = ...) -> Symbol:
+    """max(data, 0)."""
+
+def repeat(
+    data: Symbol | None = ...,
+    repeats: int = ...,
+    axis: int | None = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """Each entry several times in a row."""
+
+def reshape(
+    data: Symbol | None = ...,
+    shape: int | Sequence[int] = ...,
+    reverse: bool = ...,
+    target_shape: int | Sequence[int] = ...,
+    keep_highest: bool = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """The same entries under another shape, which may be given in codes."""
+
+def reshape_like(
+    lhs: Symbol | None = ...,
+    rhs: Symbol | None = ...,
+    lhs_begin: int | None = ...,
+    lhs_end: int | None = ...,
+    rhs_begin: int | None = ...,
+    rhs_end: int | None = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """lhs under the shape of rhs; or some of its axes under the shape of some axes of rhs."""
+
+def reverse(
+    data: Symbol | None = ...,
+    axis: int | Sequence[int] = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """The entries along some axes in reverse order."""
+
+def rint(data: Symbol | None = ..., *, name: str | None = ..., attr: dict[str, Any] | None = ...) -> Symbol:
+    """Nearest whole number, halves down."""
+
+def round(data: Symbol | None = ..., *, name: str | None = ..., attr: dict[str, Any] | None = ...) -> Symbol:
+    """Nearest whole number, halves away from zero."""
+
+def rsqrt(data: Symbol | None = ..., *, name: str | None = ..., attr: dict[str, Any] | None = ...) -> Symbol:
+    """1 / sqrt(data)."""
+
+def scatter_nd(
+    data: Symbol | None = ...,
+    indices: Symbol | None = ...,
+    shape: int | Sequence[int] = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """Zeros, with data at the places whose coordinates are the columns of indices; the last one stays."""
+
+def shape_array(
+    data: Symbol | None = ..., *, name: str | None = ..., attr: dict[str, Any] | None = ...
+) -> Symbol:
+    """The shape of the data, as a one-dimensional int64 array."""
+
+def sigmoid(
+    data: Symbol | None = ..., *, name: str | None = ..., attr: dict[str, Any] | None = ...
+) -> Symbol:
+    """1 / (1 + exp(-data))."""
+
+def sign(data: Symbol | None = ..., *, name: str | None = ..., attr: dict[str, Any] | None = ...) -> Symbol:
+    """-1, 0 or 1, by the sign."""
+
+def sin(data: Symbol | None = ..., *, name: str | None = ..., attr: dict[str, Any] | None = ...) -> Symbol:
+    """Sine."""
+
+def sinh(data: Symbol | None = ..., *, name: str | None = ..., attr: dict[str, Any] | None = ...) -> Symbol:
+    """Hyperbolic sine."""
+
+def size_array(
+    data: Symbol | None = ..., *, name: str | None = ..., attr: dict[str, Any] | None = ...
+) -> Symbol:
+    """The number of entries of the data, as an int64 array of shape (1,)."""
+
+def slice(
+    data: Symbol | None = ...,
+    begin: int | Sequence[int | None] = ...,
+    end: int | Sequence[int | None] = ...,
+    step: int | Sequence[int | None] = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """Ranges of indices along the leading axes, with steps, counted as Python counts them."""
+
+def slice_axis(
+    data: Symbol | None = ...,
+    axis: int = ...,
+    begin: int = ...,
+    end: int | None = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """A range of indices along one axis."""
+
+def slice_like(
+    data: Symbol | None = ...,
+    shape_like: Symbol | None = ...,
+    axes: int | Sequence[int] = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """The leading part of the data, as long along each axis as another array."""
+
+def smooth_l1(
+    data: Symbol | None = ...,
+    scalar: float = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """The smooth L1 loss of R-CNN: ``|x| - 0.5 / scalar**2`` where ``|x| > 1 / scalar**2``, ``0.5 * (scalar * x)**2`` elsewhere."""
+
+def softmax(
+    data: Symbol | None = ...,
+    length: Symbol | None = ...,
+    axis: int = ...,
+    temperature: float | None = ...,
+    dtype: DTypeLike | None = ...,
+    use_length: bool | None = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """exp(data), scaled so that the entries along an axis sum to 1."""
+
+def softmax_cross_entropy(
+    data: Symbol | None = ...,
+    label: Symbol | None = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """The cross-entropy of softmax(data) with class labels, summed over the batch."""
+
+def softmin(
+    data: Symbol | None = ...,
+    length: Symbol | None = ...,
+    axis: int = ...,
+    temperature: float | None = ...,
+    dtype: DTypeLike | None = ...,
+    use_length: bool | None = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """softmax(-data)."""
+
+def softsign(
+    data: Symbol | None = ..., *, name: str | None = ..., attr: dict[str, Any] | None = ...
+) -> Symbol:
+    """data / (1 + |data|)."""
+
+def sort(
+    data: Symbol | None = ...,
+    axis: int | None = ...,
+    is_ascend: bool = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """The entries along an axis in order."""
+
+def space_to_depth(
+    data: Symbol | None = ...,
+    block_size: int = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """Square blocks of pixels to channels."""
+
+def split(
+    data: Symbol | None = ...,
+    num_outputs: int = ...,
+    axis: int = ...,
+    squeeze_axis: bool = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """Cut into equal pieces along an axis."""
+
+def sqrt(data: Symbol | None = ..., *, name: str | None = ..., attr: dict[str, Any] | None = ...) -> Symbol:
+    """Square root."""
+
+def square(data: Symbol | None = ..., *, name: str | None = ..., attr: dict[str, Any] | None = ...) -> Symbol:
+    """data * data."""
+
+def squeeze(
+    data: Symbol | None = ...,
+    axis: int | Sequence[int] | None = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """Without the axes of length 1, or without those given."""
+
+def stack(
+    *data: Symbol | Sequence[Symbol],
+    axis: int = ...,
+    num_args: int = ...,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """The inputs, all of one shape, along a new axis."""
+
+def stop_gradient(
+    data: Symbol | None = ..., *, name: str | None = ..., attr: dict[str, Any] | None = ...
+) -> Symbol:
+    """The data as it is; no gradient passes."""
+
+def sum(
+    data: Symbol | None = ...,
+    axis: int | Sequence[int] | None = ...,
+    keepdims: bool = ...,
+    exclude: bool = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """Sum over axes."""
+
+def sum_axis(
+    data: Symbol | None = ...,
+    axis: int | Sequence[int] | None = ...,
+    keepdims: bool = ...,
+    exclude: bool = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """Sum over axes."""
+
+def swapaxes(
+    data: Symbol | None = ...,
+    dim1: int = ...,
+    dim2: int = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """Two axes exchanged."""
+
+def take(
+    a: Symbol | None = ...,
+    indices: Symbol | None = ...,
+    axis: int = ...,
+    mode: Literal["clip", "wrap", "raise"] = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """The slices along an axis that the indices tell."""
+
+def tan(data: Symbol | None = ..., *, name: str | None = ..., attr: dict[str, Any] | None = ...) -> Symbol:
+    """Tangent."""
+
+def tanh(data: Symbol | None = ..., *, name: str | None = ..., attr: dict[str, Any] | None = ...) -> Symbol:
+    """Hyperbolic tangent."""
+
+def tile(
+    data: Symbol | None = ...,
+    reps: int | Sequence[int] = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """The whole array several times along each axis."""
+
+def topk(
+    data: Symbol | None = ...,
+    axis: int | None = ...,
+    k: int = ...,
+    ret_typ: Literal["indices", "value", "both", "mask"] = ...,
+    is_ascend: bool = ...,
+    dtype: DTypeLike = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """The largest (or smallest) entries along an axis, in order, or where they are."""
+
+def transpose(
+    data: Symbol | None = ...,
+    axes: int | Sequence[int] = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """The axes in another order."""
+
+def trunc(data: Symbol | None = ..., *, name: str | None = ..., attr: dict[str, Any] | None = ...) -> Symbol:
+    """Nearest whole number towards zero."""
+
+def unravel_index(
+    data: Symbol | None = ...,
+    shape: int | Sequence[int] = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """Coordinates in an array of a shape, one row for each axis, from numbers of its entries."""
+
+def where(
+    condition: Symbol | None = ...,
+    x: Symbol | None = ...,
+    y: Symbol | None = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """x where the condition is not 0, y elsewhere."""
+
+def zeros_like(
+    data: Symbol | None = ..., *, name: str | None = ..., attr: dict[str, Any] | None = ...
+) -> Symbol:
+    """Zeros of the shape and dtype of the data."""
+
+class _Contrib:
+    @staticmethod
+    def AdaptiveAvgPooling2D(
+        data: Symbol | None = ...,
+        output_size: int | Sequence[int] = ...,
+        *,
+        name: str | None = ...,
+        attr: dict[str, Any] | None = ...,
+    ) -> Symbol:
+        """Mean over a grid of near-equal windows, whatever the input's size."""
+
+    @staticmethod
+    def BilinearResize2D(
+        data: Symbol | None = ...,
+        like: Symbol | None = ...,
+        height: int = ...,
+        width: int = ...,
+        scale_height: float | None = ...,
+        scale_width: float | None = ...,
+        mode: Literal[
+            "size", "odd_scale", "like", "to_even_down", "to_even_up", "to_odd_down", "to_odd_up"
+        ] = ...,
+        align_corners: bool = ...,
+        *,
+        name: str | None = ...,
+        attr: dict[str, Any] | None = ...,
+    ) -> Symbol:
+        """Resize images by bilinear interpolation."""
+
+    @staticmethod
+    def DeformableConvolution(
+        data: Symbol | None = ...,
+        offset: Symbol | None = ...,
+        weight: Symbol | None = ...,
+        bias: Symbol | None = ...,
+        kernel: int | Sequence[int] = ...,
+        stride: int | Sequence[int] = ...,
+        dilate: int | Sequence[int] = ...,
+        pad: int | Sequence[int] = ...,
+        num_filter: int = ...,
+        num_group: int = ...,
+        num_deformable_group: int = ...,
+        workspace: int = ...,
+        no_bias: bool = ...,
+        layout: Literal["NCHW"] | None = ...,
+        *,
+        name: str | None = ...,
+        attr: dict[str, Any] | None = ...,
+    ) -> Symbol:
+        """Convolution whose taps read the map at displaced positions, bilinearly (Deformable ConvNets, 2017)."""
+
+    @staticmethod
+    def DeformablePSROIPooling(
+        data: Symbol | None = ...,
+        rois: Symbol | None = ...,
+        trans: Symbol | None = ...,
+        spatial_scale: float = ...,
+        output_dim: int = ...,
+        group_size: int = ...,
+        pooled_size: int = ...,
+        part_size: int = ...,
+        sample_per_part: int = ...,
+        trans_std: float = ...,
+        no_trans: bool = ...,
+        *,
+        name: str | None = ...,
+        attr: dict[str, Any] | None = ...,
+    ) -> Symbol:
+        """Mean of bilinear samples in bins that ``trans`` displaces (Deformable ConvNets, 2017)."""
+
+    @staticmethod
+    def ModulatedDeformableConvolution(
+        data: Symbol | None = ...,
+        offset: Symbol | None = ...,
+        mask: Symbol | None = ...,
+        weight: Symbol | None = ...,
+        bias: Symbol | None = ...,
+        kernel: int | Sequence[int] = ...,
+        stride: int | Sequence[int] = ...,
+        dilate: int | Sequence[int] = ...,
+        pad: int | Sequence[int] = ...,
+        num_filter: int = ...,
+        num_group: int = ...,
+        num_deformable_group: int = ...,
+        workspace: int = ...,
+        no_bias: bool = ...,
+        layout: Literal["NCHW"] | None = ...,
+        im2col_step: int = ...,
+        *,
+        name: str | None = ...,
+        attr: dict[str, Any] | None = ...,
+    ) -> Symbol:
+        """Deformable convolution whose taps are each scaled by a mask as well (Deformable ConvNets v2, 2018)."""
+
+    @staticmethod
+    def MultiBoxDetection(
+        cls_prob: Symbol | None = ...,
+        loc_pred: Symbol | None = ...,
+        anchor: Symbol | None = ...,
+        clip: bool = ...,
+        threshold: float = ...,
+        background_id: int = ...,
+        nms_threshold: float = ...,
+        force_suppress: bool = ...,
+        variances: float | Sequence[float] = ...,
+        nms_topk: int = ...,
+        *,
+        name: str | None = ...,
+        attr: dict[str, Any] | None = ...,
+    ) -> Symbol:
+        """Detections of SSD: rows (class, probability, xmin, ymin, xmax, ymax), best first."""
+
+    @staticmethod
+    def MultiBoxPrior(
+        data: Symbol | None = ...,
+        sizes: float | Sequence[float] = ...,
+        ratios: float | Sequence[float] = ...,
+        clip: bool = ...,
+        steps: float | Sequence[float] = ...,
+        offsets: float | Sequence[float] = ...,
+        *,
+        name: str | None = ...,
+        attr: dict[str, Any] | None = ...,
+    ) -> Symbol:
+        """The default boxes of a feature map, as corners in fractions of the image (SSD, 2016)."""
+
+    @staticmethod
+    def MultiBoxTarget(
+        anchor: Symbol | None = ...,
+        label: Symbol | None = ...,
+        cls_pred: Symbol | None = ...,
+        overlap_threshold: float = ...,
+        ignore_label: float = ...,
+        negative_mining_ratio: float = ...,
+        negative_mining_thresh: float = ...,
+        minimum_negative_samples: int = ...,
+        variances: float | Sequence[float] = ...,
+        *,
+        name: str | None = ...,
+        attr: dict[str, Any] | None = ...,
+    ) -> Symbol:
+        """What SSD trains its boxes and classes towards."""
+
+    @staticmethod
+    def MultiProposal(
+        cls_prob: Symbol | None = ...,
+        bbox_pred: Symbol | None = ...,
+        im_info: Symbol | None = ...,
+        rpn_pre_nms_top_n: int = ...,
+        rpn_post_nms_top_n: int = ...,
+        threshold: float = ...,
+        rpn_min_size: int = ...,
+        scales: float | Sequence[float] = ...,
+        ratios: float | Sequence[float] = ...,
+        feature_stride: int = ...,
+        output_score: bool = ...,
+        iou_loss: bool = ...,
+        *,
+        name: str | None = ...,
+        attr: dict[str, Any] | None = ...,
+    ) -> Symbol:
+        """Turn the scores and box displacements of an RPN head into regions of interest (Faster R-CNN, 2015)."""
+
+    @staticmethod
+    def PSROIPooling(
+        data: Symbol | None = ...,
+        rois: Symbol | None = ...,
+        spatial_scale: float = ...,
+        output_dim: int = ...,
+        pooled_size: int | Sequence[int | None] = ...,
+        group_size: int = ...,
+        dialect: Literal["mxnet", "torchvision", "chainer"] = ...,
+        mode: Literal["avg", "max"] = ...,
+        as_released: bool = ...,
+        *,
+        name: str | None = ...,
+        attr: dict[str, Any] | None = ...,
+    ) -> Symbol:
+        """Mean over integer bins, each of which reads its own score maps (R-FCN, 2016)."""
+
+    @staticmethod
+    def Proposal(
+        cls_prob: Symbol | None = ...,
+        bbox_pred: Symbol | None = ...,
+        im_info: Symbol | None = ...,
+        rpn_pre_nms_top_n: int = ...,
+        rpn_post_nms_top_n: int = ...,
+        threshold: float = ...,
+        rpn_min_size: int = ...,
+        scales: float | Sequence[float] = ...,
+        ratios: float | Sequence[float] = ...,
+        feature_stride: int = ...,
+        output_score: bool = ...,
+        iou_loss: bool = ...,
+        *,
+        name: str | None = ...,
+        attr: dict[str, Any] | None = ...,
+    ) -> Symbol:
+        """Turn the scores and box displacements of an RPN head into regions of interest, for one image."""
+
+    @staticmethod
+    def ROIAlign(
+        data: Symbol | None = ...,
+        rois: Symbol | None = ...,
+        pooled_size: int | Sequence[int] = ...,
+        spatial_scale: float = ...,
+        sample_ratio: int | Sequence[int | None] = ...,
+        position_sensitive: bool = ...,
+        aligned: bool = ...,
+        *,
+        sampling_ratio: int | Sequence[int | None] = ...,
+        name: str | None = ...,
+        attr: dict[str, Any] | None = ...,
+    ) -> Symbol:
+        """MXNet's own ROIAlign: the mean of bilinear samples, position-sensitive if asked."""
+
+    @staticmethod
+    def RROIAlign(
+        data: Symbol | None = ...,
+        rois: Symbol | None = ...,
+        pooled_size: int | Sequence[int] = ...,
+        spatial_scale: float = ...,
+        sampling_ratio: int | Sequence[int | None] = ...,
+        *,
+        sample_num: int | Sequence[int | None] = ...,
+        sample_ratio: int | Sequence[int | None] = ...,
+        name: str | None = ...,
+        attr: dict[str, Any] | None = ...,
+    ) -> Symbol:
+        """Mean of bilinear samples in the bins of rotated boxes. Unlike MXNet's, it has a gradient."""
+
+    @staticmethod
+    def SyncBatchNorm(
+        data: Symbol | None = ...,
+        gamma: Symbol | None = ...,
+        beta: Symbol | None = ...,
+        moving_mean: Symbol | None = ...,
+        moving_var: Symbol | None = ...,
+        eps: float = ...,
+        momentum: float = ...,
+        fix_gamma: bool = ...,
+        use_global_stats: bool = ...,
+        output_mean_var: bool = ...,
+        axis: int = ...,
+        cudnn_off: bool = ...,
+        min_calib_range: float | None = ...,
+        max_calib_range: float | None = ...,
+        ndev: int = ...,
+        key: str = ...,
+        *,
+        name: str | None = ...,
+        attr: dict[str, Any] | None = ...,
+    ) -> Symbol:
+        """BatchNorm under the name of its many-device form; here there is one device."""
+
+    @staticmethod
+    def allclose(
+        a: Symbol | None = ...,
+        b: Symbol | None = ...,
+        rtol: float = ...,
+        atol: float = ...,
+        equal_nan: bool = ...,
+        *,
+        name: str | None = ...,
+        attr: dict[str, Any] | None = ...,
+    ) -> Symbol:
+        """1 where every entry of a and b agrees within ``atol + rtol * |b|``, else 0."""
+
+    @staticmethod
+    def arange_like(
+        data: Symbol | None = ...,
+        start: float = ...,
+        step: float = ...,
+        repeat: int = ...,
+        ctx: str = ...,
+        axis: int | None = ...,
+        *,
+        name: str | None = ...,
+        attr: dict[str, Any] | None = ...,
+    ) -> Symbol:
+        """Numbers at equal distances, as many as the data has entries, or as an axis of it is long."""
+
+    @staticmethod
+    def bipartite_matching(
+        data: Symbol | None = ...,
+        is_ascend: bool = ...,
+        threshold: float = ...,
+        topk: int = ...,
+        *,
+        name: str | None = ...,
+        attr: dict[str, Any] | None = ...,
+    ) -> Symbol:
+        """Match rows and columns of a score matrix one to one, taking the best remaining pair each time."""
+
+    @staticmethod
+    def box_decode(
+        data: Symbol | None = ...,
+        anchors: Symbol | None = ...,
+        std0: float = ...,
+        std1: float = ...,
+        std2: float = ...,
+        std3: float = ...,
+        clip: float = ...,
+        format: Literal["corner", "center"] = ...,
+        *,
+        name: str | None = ...,
+        attr: dict[str, Any] | None = ...,
+    ) -> Symbol:
+        """Boxes, as corners, from predicted displacements of anchors."""
+
+    @staticmethod
+    def box_encode(
+        samples: Symbol | None = ...,
+        matches: Symbol | None = ...,
+        anchors: Symbol | None = ...,
+        refs: Symbol | None = ...,
+        means: Symbol | None = ...,
+        stds: Symbol | None = ...,
+        *,
+        name: str | None = ...,
+        attr: dict[str, Any] | None = ...,
+    ) -> Symbol:
+        """Regression targets of anchors to the boxes they match, and a mask of those that have one."""
+
+    @staticmethod
+    def box_iou(
+        lhs: Symbol | None = ...,
+        rhs: Symbol | None = ...,
+        format: Literal["corner", "center"] = ...,
+        *,
+        name: str | None = ...,
+        attr: dict[str, Any] | None = ...,
+    ) -> Symbol:
+        """Intersection over union of every box of ``lhs`` with every box of ``rhs``."""
+
+    @staticmethod
+    def box_nms(
+        data: Symbol | None = ...,
+        overlap_thresh: float = ...,
+        valid_thresh: float = ...,
+        topk: int = ...,
+        coord_start: int = ...,
+        score_index: int = ...,
+        id_index: int = ...,
+        background_id: int = ...,
+        force_suppress: bool = ...,
+        in_format: Literal["corner", "center"] = ...,
+        out_format: Literal["corner", "center"] = ...,
+        *,
+        name: str | None = ...,
+        attr: dict[str, Any] | None = ...,
+    ) -> Symbol:
+        """Drop boxes that overlap better ones (greedy non-maximum suppression)."""
+
+    @staticmethod
+    def box_non_maximum_suppression(
+        data: Symbol | None = ...,
+        overlap_thresh: float = ...,
+        valid_thresh: float = ...,
+        topk: int = ...,
+        coord_start: int = ...,
+        score_index: int = ...,
+        id_index: int = ...,
+        background_id: int = ...,
+        force_suppress: bool = ...,
+        in_format: Literal["corner", "center"] = ...,
+        out_format: Literal["corner", "center"] = ...,
+        *,
+        name: str | None = ...,
+        attr: dict[str, Any] | None = ...,
+    ) -> Symbol:
+        """Drop boxes that overlap better ones (greedy non-maximum suppression)."""
+
+    @staticmethod
+    def div_sqrt_dim(
+        data: Symbol | None = ..., *, name: str | None = ..., attr: dict[str, Any] | None = ...
+    ) -> Symbol:
+        """The data divided by the square root of the length of its last axis."""
+
+    @staticmethod
+    def gradientmultiplier(
+        data: Symbol | None = ...,
+        scalar: float = ...,
+        is_int: bool = ...,
+        *,
+        name: str | None = ...,
+        attr: dict[str, Any] | None = ...,
+    ) -> Symbol:
+        """The data as it is; the gradient is multiplied by ``scalar``."""
+
+    @staticmethod
+    def index_array(
+        data: Symbol | None = ...,
+        axes: int | Sequence[int] | None = ...,
+        *,
+        name: str | None = ...,
+        attr: dict[str, Any] | None = ...,
+    ) -> Symbol:
+        """For each entry its own index: int64, with a new last axis that holds the coordinates."""
+
+    @staticmethod
+    def index_copy(
+        old_tensor: Symbol | None = ...,
+        index_vector: Symbol | None = ...,
+        new_tensor: Symbol | None = ...,
+        *,
+        name: str | None = ...,
+        attr: dict[str, Any] | None = ...,
+    ) -> Symbol:
+        """old_tensor with the rows at index_vector replaced by those of new_tensor."""
+
+    @staticmethod
+    def isfinite(
+        data: Symbol | None = ..., *, name: str | None = ..., attr: dict[str, Any] | None = ...
+    ) -> Symbol:
+        """1 where the entry is a finite number, else 0."""
+
+    @staticmethod
+    def isinf(
+        data: Symbol | None = ..., *, name: str | None = ..., attr: dict[str, Any] | None = ...
+    ) -> Symbol:
+        """1 where the entry is infinite, else 0."""
+
+    @staticmethod
+    def isnan(
+        data: Symbol | None = ..., *, name: str | None = ..., attr: dict[str, Any] | None = ...
+    ) -> Symbol:
+        """1 where the entry is not a number, else 0."""
+
+    @staticmethod
+    def mrcnn_mask_target(
+        rois: Symbol | None = ...,
+        gt_masks: Symbol | None = ...,
+        matches: Symbol | None = ...,
+        cls_targets: Symbol | None = ...,
+        num_rois: int = ...,
+        num_classes: int = ...,
+        mask_size: int | Sequence[int] = ...,
+        sample_ratio: int = ...,
+        aligned: bool = ...,
+        *,
+        name: str | None = ...,
+        attr: dict[str, Any] | None = ...,
+    ) -> Symbol:
+        """The part of its matching mask that each box covers, for every class, and a mask of its own class."""
+
+    @staticmethod
+    def quadratic(
+        data: Symbol | None = ...,
+        a: float = ...,
+        b: float = ...,
+        c: float = ...,
+        *,
+        name: str | None = ...,
+        attr: dict[str, Any] | None = ...,
+    ) -> Symbol:
+        """``a * data**2 + b * data + c``."""
+
+    @staticmethod
+    def round_ste(
+        data: Symbol | None = ..., *, name: str | None = ..., attr: dict[str, Any] | None = ...
+    ) -> Symbol:
+        """Rounding, with a gradient that passes through."""
+
+    @staticmethod
+    def sign_ste(
+        data: Symbol | None = ..., *, name: str | None = ..., attr: dict[str, Any] | None = ...
+    ) -> Symbol:
+        """Sign, with a gradient that passes through."""
+
+contrib: _Contrib
+op: Any
+_internal: Any
