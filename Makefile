@@ -8,7 +8,7 @@ ARCHIVED := examples/archived/shapes-symbol.json
 PYTEST := $(BIN)/python -m pytest
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint format test-slow soak bench docs pictures package ptx golden clean
+.PHONY: help demo test lint types format test-slow soak bench docs pictures package ptx golden clean
 
 help: ## list these targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -32,6 +32,13 @@ lint: $(STAMP) ## ruff, lint and format; mypy on the public names
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+types: $(STAMP) ## mypy and pyright (installs it) on calls that are right and on mistakes that they must find
+	$(BIN)/python tools/make_stubs.py
+	$(BIN)/mypy
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check pyright
+	$(BIN)/pyright --pythonpath $(BIN)/python tests/annotations/public_surface.py
+	! $(BIN)/pyright --pythonpath $(BIN)/python tests/annotations/mistakes.py
 
 format: $(STAMP) ## let ruff rewrite the sources
 	$(BIN)/ruff check --fix .

@@ -3,8 +3,8 @@
 python tools/make_stubs.py            # write them
 python tools/make_stubs.py --check    # say whether they are up to date; exit code 1 if not
 
-The functions of ``sym``, ``nd`` and of ``contrib`` in both are made when they are first asked for, so an editor
-or a type checker that reads the sources cannot know them. The stubs tell: roiops/graph/functions.pyi,
+The functions of ``sym``, ``nd`` and of ``contrib`` in both are made when they are first asked for, so an
+editor or a type checker that reads the sources cannot know them. The stubs tell: roiops/graph/functions.pyi,
 roiops/ndarray/__init__.pyi and roiops/ndarray/contrib.pyi.
 """
 
@@ -25,7 +25,6 @@ from roiops.params import field as kinds  # noqa: E402
 
 HEADER = '''\
 """Written by tools/make_stubs.py from the operators' declarations; do not edit."""
-# ruff: noqa: E501
 '''
 _INT, _FLOAT, _BOOL, _STR = (kinds._BUILTIN[kind] for kind in (int, float, bool, str))
 
@@ -55,9 +54,7 @@ def parameters(prop, tensor: str, keywords) -> list[str]:
     else:
         found += [f"{name}: {optional}" for name in (*prop.arguments, *prop.aux)]
     fields = prop.param.fields
-    found += [
-        f"{name}: {type_of(field.kind)} = ..." for name, field in fields.items() if _can_be_named(name)
-    ]
+    found += [f"{name}: {type_of(field.kind)} = ..." for name, field in fields.items() if _can_be_named(name)]
     named = [f"{name}: {kind} = ..." for name, kind in keywords.items() if name not in fields]
     aliases = [
         f"{alias}: {type_of(field.kind)} = ..."
@@ -160,7 +157,7 @@ _ARRAY = [
     "class _SupportsDLPack(Protocol):",
     "    def __dlpack__(self, *args: Any, **kwargs: Any) -> Any: ...",
     "",
-    "#: What the functions take; they give NDArrays, but for the arrays of another library arrays of that library.",
+    "#: What the functions take. They give NDArrays; for arrays of another library, arrays of that library.",
     "Array = NDArray | np.ndarray | _SupportsDLPack",
     "",
 ]
@@ -199,8 +196,12 @@ def stubs() -> dict[str, str]:
 
 
 def _formatted(text: str) -> str:
-    command = [sys.executable, "-m", "ruff", "format", "--stdin-filename", "stub.pyi", "-"]
-    return subprocess.run(command, input=text, capture_output=True, text=True, check=True, cwd=ROOT).stdout
+    for how in (["check", "--fix", "--quiet"], ["format"]):
+        command = [sys.executable, "-m", "ruff", *how, "--stdin-filename", str(ROOT / "roiops/stub.pyi"), "-"]
+        text = subprocess.run(
+            command, input=text, capture_output=True, text=True, check=True, cwd=ROOT
+        ).stdout
+    return text
 
 
 def main() -> int:

@@ -1,10 +1,8 @@
 """Written by tools/make_stubs.py from the operators' declarations; do not edit."""
 
-# ruff: noqa: E501
 from collections.abc import Sequence
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
-import numpy as np
 from numpy.typing import DTypeLike
 
 from roiops.graph.naming import AttrScope as AttrScope
@@ -28,12 +26,11 @@ from roiops.graph.symbol import zeros as zeros
 
 __all__ = [
     "AttrScope",
+    "Group",
     "NameManager",
     "Prefix",
-    "Group",
     "Symbol",
     "Variable",
-    "var",
     "arange",
     "eye",
     "full",
@@ -44,6 +41,7 @@ __all__ = [
     "ones",
     "pow",
     "power",
+    "var",
     "zeros",
 ]
 

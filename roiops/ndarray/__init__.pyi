@@ -1,6 +1,5 @@
 """Written by tools/make_stubs.py from the operators' declarations; do not edit."""
 
-# ruff: noqa: E501
 from collections.abc import Sequence
 from typing import Any, Literal, Protocol
 
@@ -9,6 +8,7 @@ from numpy.typing import DTypeLike
 
 from roiops.ndarray import _internal as _internal
 from roiops.ndarray import contrib as contrib
+from roiops.ndarray import files as files
 from roiops.ndarray import op as op
 from roiops.ndarray import random as random
 from roiops.ndarray.creation import arange as arange
@@ -39,48 +39,47 @@ from roiops.ndarray.shaping import concatenate as concatenate
 from roiops.ndarray.shaping import moveaxis as moveaxis
 from roiops.ndarray.shaping import onehot_encode as onehot_encode
 from roiops.ndarray.shaping import split_v2 as split_v2
-from roiops.ndarray import files as files
 
 __all__ = [
+    "NDArray",
     "_internal",
-    "contrib",
-    "op",
-    "random",
     "arange",
     "array",
+    "concatenate",
+    "contrib",
     "empty",
     "eye",
+    "files",
+    "from_dlpack",
     "from_numpy",
     "full",
     "linspace",
-    "ones",
-    "zeros",
     "load",
     "load_frombuffer",
-    "save",
-    "NDArray",
-    "from_dlpack",
-    "waitall",
+    "moveaxis",
+    "normal",
+    "onehot_encode",
+    "ones",
+    "op",
+    "random",
     "random_exponential",
     "random_gamma",
     "random_negative_binomial",
-    "normal",
     "random_normal",
     "random_poisson",
     "random_randint",
     "random_uniform",
-    "uniform",
-    "concatenate",
-    "moveaxis",
-    "onehot_encode",
+    "save",
     "split_v2",
-    "files",
+    "uniform",
+    "waitall",
+    "zeros",
 ]
 
 class _SupportsDLPack(Protocol):
     def __dlpack__(self, *args: Any, **kwargs: Any) -> Any: ...
 
-#: What the functions take; they give NDArrays, but for the arrays of another library arrays of that library.
+#: What the functions take. They give NDArrays; for arrays of another library, arrays of that library.
 Array = NDArray | np.ndarray | _SupportsDLPack
 
 def to_dlpack_for_read(self: Any) -> Any:

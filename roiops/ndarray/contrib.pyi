@@ -1,11 +1,7 @@
 """Written by tools/make_stubs.py from the operators' declarations; do not edit."""
 
-# ruff: noqa: E501
 from collections.abc import Sequence
-from typing import Any, Literal, Protocol
-
-import numpy as np
-from numpy.typing import DTypeLike
+from typing import Any, Literal
 
 from roiops.ndarray import Array, NDArray
 

@@ -19,4 +19,4 @@ mx.nd.contrib.ROIAlign(image, boxes, pooled_sise=7, spatial_scale=1.0)  # wrong:
 
 mx.nd.ROIAlign(image, boxes, pooled_size=7, spatial_scale=1.0, mode="maximum")  # wrong: maximum
 mx.nd.ROIAlign(image, boxes, pooled_size=7, spatial_scale="1/16")  # wrong: spatial_scale
-mx.sym.ROIPooling(image, rois, pooled_size=7, spatial_scale=1.0)  # wrong: an array for a Symbol
+mx.sym.ROIPooling(image, rois, pooled_size=7, spatial_scale=1.0)  # wrong: Symbol
