@@ -14,6 +14,7 @@ import contextlib
 import functools
 import hashlib
 import importlib.util
+import math
 import os
 import re
 import sys
@@ -183,29 +184,40 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_after_fork)
 
 
-def num_threads() -> int:
-    """How many threads a parallel kernel would use now."""
+#: Vector operations, rough processor cycles, that are not worth another thread: about 10 us.
+_LITTLE = 30_000
+
+
+def num_threads(work: float = math.inf) -> int:
+    """How many threads a parallel kernel would use now for so many vector operations."""
     global _layer
-    if _forked or numba.config.NUMBA_NUM_THREADS == 1:
+    if _forked or work < _LITTLE or numba.config.NUMBA_NUM_THREADS == 1:
         return 1
     if _layer is None:
         _layer = _start_threads()
     return numba.get_num_threads()
 
 
+#: How often a thread of GNU OpenMP looks for work before it sleeps. A look takes 15 to 50 ns, by processor:
+#: it stays awake from one layer of a network to the next, and sleeps within a millisecond of the last.
+_LOOKS = 10_000
+
+
 def _start_threads() -> str:
     """Start numba's threads; the name of their layer.
 
-    Threads of GNU OpenMP wait for each other by spinning, for milliseconds. On a busy machine that takes the
-    processor from the very thread that is waited for. Sleeping costs about 10 us a loop. The variable is
-    read once, now; other libraries and child processes are not to inherit our choice.
+    Threads of GNU OpenMP wait for each other by spinning, by default for many milliseconds. On a busy machine
+    that takes the processor from the very thread that is waited for; sleeping at once costs some 10 us for
+    each loop, which is more than a small layer takes. The variables are read once, now; other libraries and
+    child processes are not to inherit our choice.
     """
-    sleep = not {"OMP_WAIT_POLICY", "GOMP_SPINCOUNT"} & set(os.environ)
-    if sleep:
-        os.environ["OMP_WAIT_POLICY"] = "passive"
+    ours = {"GOMP_SPINCOUNT": str(_LOOKS), "KMP_BLOCKTIME": "1"}
+    if {"OMP_WAIT_POLICY", *ours} & set(os.environ):
+        ours = {}
+    os.environ.update(ours)
     numba.get_num_threads()
-    if sleep:
-        del os.environ["OMP_WAIT_POLICY"]
+    for name in ours:
+        del os.environ[name]
     return numba.threading_layer()
 
 
@@ -218,10 +230,15 @@ class _Parallel:
         self.threaded = njit(_copy(function), parallel=True, **options)
 
     def __call__(self, *args):
-        if num_threads() == 1:
-            return self.serial(*args)
-        if _layer != "workqueue":
-            return self.threaded(*args)
+        return self.by(num_threads())(*args)
+
+    def by(self, threads: int):
+        """The function for one thread or for more, as :func:`num_threads` says for the work at hand."""
+        if threads == 1:
+            return self.serial
+        return self.threaded if _layer != "workqueue" else self._in_turn
+
+    def _in_turn(self, *args):
         with _turn:
             return self.threaded(*args)
 

@@ -144,18 +144,20 @@ def matmul(a, b, out, req):
     if req == "null":
         return
     if a.shape[-1] == 0:
-        product = 0
+        result = 0
     elif a.dtype == np.float16:
-        product = np.matmul(a, b, dtype=np.float32)
+        result = np.matmul(a, b, dtype=np.float32)
     elif req != "add":
-        np.matmul(a, b, out=out)
+        from ..kernels.cpu.network.product import matmul as multiply  # brings numba: not before it is needed
+
+        multiply(a, b, out)
         return
     else:
-        product = np.matmul(a, b)
+        result = np.matmul(a, b)
     if req == "add":
-        np.add(out, product, out=out, casting="unsafe")
+        np.add(out, result, out=out, casting="unsafe")
     else:
-        np.copyto(out, product, casting="unsafe")
+        np.copyto(out, result, casting="unsafe")
 
 
 def fill(target, req, compute):

@@ -124,9 +124,9 @@ def test_one_thread_touches_no_threading_layer():
 
 CALL = """
     import numpy as np
-    from roiops.kernels.cpu import pieces, roi_tables
+    from roiops.kernels.cpu.roi import tables
 
-    found = roi_tables._images(np.array([[0, 1, 2, 3, 4], [5, 1, 2, 3, 4]], np.float32), 2)
+    found = tables._images(np.array([[0, 1, 2, 3, 4], [5, 1, 2, 3, 4]], np.float32), 2)
     print(found.tolist())
 """
 

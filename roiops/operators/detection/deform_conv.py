@@ -93,6 +93,7 @@ class DeformableConvolutionOp(Operator):
         kernel = kernels("network.deform_conv", ctx.device)
         data, offset, mask, weight, bias = self._prepare(in_data)
         out = out_data[0]
+        matmul = kernels("network.product", ctx.device).matmul
         # A product goes straight into rows of the output where these are dense.
         direct = req[0] != "add" and out.dtype == data.dtype and out.flags.c_contiguous
         result = out if direct else np.empty(out.shape, data.dtype)
@@ -103,7 +104,7 @@ class DeformableConvolutionOp(Operator):
             for g, matrix in enumerate(weight):
                 part = columns[g * matrix.shape[1] : (g + 1) * matrix.shape[1], :count]
                 target = flat[image, g * per_group : (g + 1) * per_group, first : first + count]
-                np.matmul(matrix, part, out=target)
+                matmul(matrix, part, target)
         if bias is not None:
             flat += bias[:, None]
         if not direct:
@@ -117,7 +118,8 @@ class DeformableConvolutionOp(Operator):
         need = [r not in (None, "null") for r in self._split(req)[:4]]
         sums = [np.zeros(a.shape, a.dtype) for a in (data, offset, mask, weight)]
         per_group = weight.shape[1]
-        column_grad = None
+        column_grad, weight_part = None, np.empty(weight.shape[1:], weight.dtype)
+        matmul = kernels("network.product", ctx.device).matmul
         for image, first, count, pixels, tables, columns in self._tiles(
             ctx, data, offset, out_grad[0].shape[3]
         ):
@@ -129,9 +131,10 @@ class DeformableConvolutionOp(Operator):
                 rows = slice(g * matrix.shape[1], (g + 1) * matrix.shape[1])
                 part = grad[image, g * per_group : (g + 1) * per_group, first : first + count]
                 if need[3]:
-                    sums[3][g] += part @ columns[rows, :count].T
+                    matmul(part, columns[rows, :count].T, weight_part)
+                    sums[3][g] += weight_part
                 if any(need[:3]):
-                    np.matmul(matrix.T, part, out=column_grad[rows, :count])
+                    matmul(matrix.T, part, column_grad[rows, :count])
             if need[0]:
                 kernel.scatter_data(
                     column_grad, mask[image], first, count, groups, pixels, tables[0], sums[0][image]

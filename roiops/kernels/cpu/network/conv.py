@@ -4,7 +4,7 @@ One, two and three spatial axes are all handled as three (depth, height, width),
 length 1. ``window`` is ``(kernel, stride, dilate, pad)``, each a tuple of three. Arrays are C-contiguous
 float32 or float64: data ``(N, C, D, H, W)``, weight ``(F, C / groups, kd, kh, kw)``.
 
-The general way unrolls images into columns and multiplies by BLAS. The columns of a whole image are never
+The general way unrolls images into columns and multiplies matrices. The columns of a whole image are never
 held: output rows are taken in blocks of about ``BLOCK`` bytes.
 """
 
@@ -16,6 +16,7 @@ from .blas_vector import LANES, ROWS, activation
 from .conv_pointwise import Pointwise
 from .conv_shifted import Shifted
 from .conv_winograd import NARROW, Winograd
+from .product import matmul
 
 __all__ = [
     "BackwardData",
@@ -141,12 +142,12 @@ def forward(data, weight, bias, window, groups, out):
         ones, zeros = np.ones(len(weight), data.dtype), np.zeros(len(weight), data.dtype)
         conv_depthwise.forward(data, weight, window, ones, zeros, activation(dtype=data.dtype), out)
     else:
-        _forward_blas(data, weight, window, groups, out)
+        _forward_unrolled(data, weight, window, groups, out)
     if bias is not None:
         out += bias.reshape(-1, 1, 1, 1)
 
 
-def _forward_blas(data, weight, window, groups, out):
+def _forward_unrolled(data, weight, window, groups, out):
     filters, per_group = len(weight) // groups, weight.shape[1]
     matrix = weight.reshape(groups, filters, -1)
     for image, result in zip(data, out, strict=True):
@@ -154,7 +155,7 @@ def _forward_blas(data, weight, window, groups, out):
             group = image[g * per_group : (g + 1) * per_group]
             target = result[g * filters : (g + 1) * filters].reshape(filters, -1)
             for start, stop, columns in _blocks(group, window, out.shape[2:]):
-                np.matmul(matrix[g], columns, out=target[:, start:stop])
+                matmul(matrix[g], columns, target[:, start:stop])
 
 
 def _blocks(image, window, out_size, load=True):
@@ -281,7 +282,7 @@ def backward_data(grad_out, weight, window, groups, grad_data):
             pixels = target[g * per_group : (g + 1) * per_group]
             rows = head[g * filters : (g + 1) * filters].reshape(filters, -1)
             for start, stop, columns in _blocks(pixels, window, grad_out.shape[2:], load=False):
-                np.matmul(matrix[g], rows[:, start:stop], out=columns)
+                matmul(matrix[g], rows[:, start:stop], columns)
                 if not direct:
                     roll(columns, kernel, stride, dilate, pad, height, width, start // width, pixels)
 
@@ -293,7 +294,7 @@ def backward_weight(grad_out, data, window, groups, grad_weight):
         return
     kernel, stride, dilate, pad = window
     flat = kernel[0] == 1 and pad[0] == 0 and Forward.finishes(data)
-    # BLAS is faster where there is nothing to unroll, where tiles would be half empty, and for few pixels.
+    # Matrices are faster where nothing is to be unrolled, tiles would be half empty, or pixels are few.
     unrolled = kernel != (1, 1, 1) and stride == (1, 1, 1) and groups == 1
     pixels = len(grad_out) * int(np.prod(grad_out.shape[2:]))
     if flat and unrolled and data.shape[1] >= ROWS and pixels >= 400:
@@ -311,11 +312,11 @@ def backward_weight(grad_out, data, window, groups, grad_weight):
             rows = head[g * filters : (g + 1) * filters].reshape(filters, -1)
             for start, stop, columns in _blocks(group, window, grad_out.shape[2:]):
                 if first:
-                    np.matmul(rows[:, start:stop], columns.T, out=matrix[g])
+                    matmul(rows[:, start:stop], columns.T, matrix[g])
                     first = False
                     continue
                 part = np.empty_like(matrix[g]) if part is None else part
-                np.matmul(rows[:, start:stop], columns.T, out=part)
+                matmul(rows[:, start:stop], columns.T, part)
                 matrix[g] += part
         if first:
             matrix[g] = 0

@@ -20,8 +20,9 @@ def is_depthwise(data, groups) -> bool:
 def forward(data, weight, window, scale, shift, act, out):
     """``out = act(scale * convolution + shift)``; scale and shift hold a number for each filter."""
     kernel, stride, dilate, pad = window
-    workers = max(1, min(num_threads(), out.shape[0] * out.shape[1]))
-    _forward(data, weight, kernel, stride, dilate, pad, scale, shift, act, workers, out)
+    taps = kernel[0] * kernel[1] * kernel[2]
+    workers = max(1, min(num_threads(out.size * (taps + 8) / LANES), out.shape[0] * out.shape[1]))
+    _forward.by(workers)(data, weight, kernel, stride, dilate, pad, scale, shift, act, workers, out)
 
 
 def backward_data(grad_out, weight, window, grad_data):

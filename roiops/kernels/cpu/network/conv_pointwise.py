@@ -128,22 +128,23 @@ class Pointwise:
         """
         matrix = weight.reshape(len(weight), -1)
         filters, terms = len(matrix) // self._groups, matrix.shape[1]
-        key = data.shape, matrix.shape, num_threads()
+        workers = num_threads(out.size * terms / LANES)
+        key = data.shape, matrix.shape, workers
         if key != self._key:
             self._key = key
             size = (2 * ROWS + terms + 1) * COLUMNS
-            self._scratch = aligned(key[2] * size).reshape(key[2], size)
-            self._found = np.zeros((key[2], STRETCHES), STRETCH)
+            self._scratch = aligned(workers * size).reshape(workers, size)
+            self._found = np.zeros((workers, STRETCHES), STRETCH)
             self._last = np.zeros((self._groups, ROWS, terms), np.float32)
             seen = (*data.shape[:2], *out.shape[2:])
             self._seen = np.empty(seen, np.float32) if self._stride != (1, 1) else None
         if self._seen is not None:
-            _thin_out(data, self._stride, self._seen)
+            _thin_out.by(num_threads(self._seen.size))(data, self._stride, self._seen)
             data = self._seen
         rest = filters % ROWS
         if rest:
             self._last[:, :rest] = matrix.reshape(self._groups, filters, terms)[:, filters - rest :]
-        _multiply(
+        _multiply.by(workers)(
             data, matrix, self._last, self._groups, scale, shift, act,
             out if other is None else other, int(other is not None), self._scratch, self._found, out,
         )  # fmt: skip

@@ -247,17 +247,19 @@ class Shifted:
         ``scale`` and ``shift`` are longer than the filters by ``ROWS``.
         """
         matrix = weight.reshape(len(weight), -1)
-        key = data.shape, matrix.shape, num_threads()
+        workers = num_threads(out.size * matrix.shape[1] / LANES)
+        key = data.shape, matrix.shape, workers
         if key != self._key:
             self._key = key
-            self._plan(data.shape, matrix.shape, out.shape, key[2])
+            self._plan(data.shape, matrix.shape, out.shape, workers)
         rest = (len(matrix) // self._groups) % ROWS
         if rest:
             grouped = matrix.reshape(self._groups, -1, matrix.shape[1])
             self._last[:, :rest] = grouped[:, -rest:]
         frame = self._frame
-        _fill(data, *self._window, self._rows, self._length, self._step, self._workers, frame)
-        _sum_shifted(
+        copiers = num_threads(data.size / 4)
+        _fill.by(copiers)(data, *self._window, self._rows, self._length, self._step, copiers, frame)
+        _sum_shifted.by(workers)(
             frame, self._step, self._offsets, self._rows * self._length, self._length, self._places,
             self._groups, self._by_filters, matrix, self._last, scale, shift, act,
             out if other is None else other, int(other is not None), self._tiles, out,
@@ -290,9 +292,8 @@ class Shifted:
         ]
         self._offsets = np.array(taps, np.int64)
         self._places = ((batch - 1) * self._rows + height - 1) * self._length + width
-        self._workers = max(1, workers)
         self._frame = aligned(channels * self._step + max(taps) + COLUMNS)
-        self._tiles = aligned(self._workers * 2 * ROWS * COLUMNS).reshape(self._workers, 2, ROWS * COLUMNS)
+        self._tiles = aligned(workers * 2 * ROWS * COLUMNS).reshape(workers, 2, ROWS * COLUMNS)
         self._last = np.zeros((self._groups, ROWS, matrix_shape[1]), np.float32)
         # What is read again for each tile of filters is the frame; for each panel of places, the weight.
         panels, tiles = self._places / COLUMNS, matrix_shape[0] / self._groups / ROWS

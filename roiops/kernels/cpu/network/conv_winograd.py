@@ -452,17 +452,18 @@ class Winograd:
     def __call__(self, data, weight, scale, shift, act, other, out):
         """``out = act(scale * convolution + shift + other)``; ``other`` may be None."""
         self._prepare(data, weight, out)
-        self._run(
+        self._run.by(self._key[2])(
             data, self._filters, self._pad, scale, shift, act, out if other is None else other,
             int(other is not None), self._panels, self._shared, self._scratch, self._stretches,
             self._places, out,
         )  # fmt: skip
 
     def _prepare(self, data, weight, out):
-        key = data.shape, weight.shape, num_threads()
+        workers = num_threads(out.size / LANES * 4 * data.shape[1])
+        key = data.shape, weight.shape, workers
         if key != self._key:
             self._key = key
-            self._allocate(data.shape[1], len(weight), out.shape, key[2])
+            self._allocate(data.shape[1], len(weight), out.shape, workers)
         flat = weight.reshape(-1)
         seen = _fingerprint(
             flat.view(np.uint64) if flat.size % 2 == 0 else flat.view(np.uint32).astype(np.uint64)

@@ -4,6 +4,7 @@ import numpy as np
 
 from .blas import TimesTransposed
 from .blas_vector import COLUMNS
+from .product import few_rows, matmul
 
 __all__ = ["Forward", "backward"]
 
@@ -16,9 +17,11 @@ class Forward:
 
     def __call__(self, data, weight, bias, out):
         """Compute into ``out``; ``bias`` may be None."""
-        # Few rows leave tiles half empty, and are bound by reading the weight anyhow.
-        if data.dtype == np.float32 and len(data) >= COLUMNS // 2 and out.size:
-            self._tiled(data, weight, bias, out)
+        if data.dtype == np.float32 and out.size:
+            if bias is None:
+                bias = np.zeros(len(weight), np.float32)
+            # Few rows leave tiles half empty, and are bound by reading the weight anyhow.
+            (few_rows if len(data) < COLUMNS // 2 else self._tiled)(data, weight, bias, out)
             return
         np.matmul(data, weight.T, out=out)
         if bias is not None:
@@ -28,8 +31,8 @@ class Forward:
 def backward(grad_out, data, weight, grad_data, grad_weight, grad_bias):
     """Write the gradients that are not None."""
     if grad_data is not None:
-        np.matmul(grad_out, weight, out=grad_data)
+        matmul(grad_out, weight, grad_data)
     if grad_weight is not None:
-        np.matmul(grad_out.T, data, out=grad_weight)
+        matmul(grad_out.T, data, grad_weight)
     if grad_bias is not None:
         np.sum(grad_out, axis=0, out=grad_bias)

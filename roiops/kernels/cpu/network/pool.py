@@ -6,8 +6,9 @@ takes no part, except in the divisor of a mean that counts padding.
 
 import numpy as np
 
-from ...jit import njit, parallel, prange
+from ...jit import njit, num_threads, parallel, prange
 from ...pooling_modes import INSIDE, MAXIMUM, MEAN, NORM, PADDED, SUM
+from ..lanes import LANES, bare, greater, load, multiply_add, select, splat, store
 
 __all__ = ["adaptive_backward", "adaptive_forward", "backward", "forward"]
 
@@ -38,74 +39,141 @@ def _root(x, p):
     return np.sqrt(x) if p == 2 else (np.cbrt(x) if p == 3 else x)
 
 
-@njit
-def _combine(line, start, stride, take_maximum, target):
-    """Take ``line[start + i * stride]`` into ``target[i]``, by maximum or sum, for each i inside the line."""
-    first = 0 if start >= 0 else (-start + stride - 1) // stride
-    last = min(target.shape[0], (line.shape[0] - start + stride - 1) // stride)
-    if first >= last:
-        return
-    source, results = line[start + first * stride :], target[first:last]
+@njit(forceinline=True)
+def _combine(source, start, mode, p, line, at, count):
+    """Take ``source[start + i]`` into ``line[at + i]``, by maximum or sum, for ``count`` neighbours.
+
+    What follows in ``line``, less than a vector, is spoiled.
+    """
+    last = min(count, source.shape[0] - start - LANES + 1) if mode != NORM else 0
+    i = 0
+    while i < last:
+        v, r = load(bare(source), start + i), load(bare(line), at + i)
+        if mode == MAXIMUM:
+            store(bare(line), at + i, select(greater(v, r), v, r))
+        else:
+            store(bare(line), at + i, multiply_add(line.dtype.type(1), v, r))
+        i += LANES
+    while i < count:
+        v, r = source[start + i], line[at + i]
+        if mode == MAXIMUM:
+            line[at + i] = v if v > r else r
+        else:
+            line[at + i] = r + (_power(v, p) if mode == NORM else v)
+        i += 1
+
+
+@njit(forceinline=True)
+def _pick(line, stride, target):
+    """Every so many numbers of ``line``."""
     if stride == 1:  # a known step becomes vector loads
-        for i in range(results.shape[0]):
-            v, r = source[i], results[i]
-            results[i] = (v if v > r else r) if take_maximum else r + v
+        for i in range(target.shape[0]):
+            target[i] = line[i]
     elif stride == 2:
-        for i in range(results.shape[0]):
-            v, r = source[2 * i], results[i]
-            results[i] = (v if v > r else r) if take_maximum else r + v
+        for i in range(target.shape[0]):
+            target[i] = line[2 * i]
     else:
-        for i in range(results.shape[0]):
-            v, r = source[i * stride], results[i]
-            results[i] = (v if v > r else r) if take_maximum else r + v
+        for i in range(target.shape[0]):
+            target[i] = line[i * stride]
 
 
-@parallel
 def forward(data, kernel, stride, pad, mode, p, divisor, pad_with_zero, out):
     """Maximum, mean, sum or p-norm of each window.
 
-    Rows are combined first, pixel by pixel, then the pixels of that one row. ``pad_with_zero``: padding
-    competes in a maximum as 0.
+    ``pad_with_zero``: padding competes in a maximum as 0.
     """
+    if out.shape[1:] == (1, 1, 1) and kernel == data.shape[1:] and pad == (0, 0, 0) and mode != NORM:
+        workers = num_threads(data.size / 4)
+        flat = data.reshape(len(data), -1)
+        _whole_planes.by(workers)(flat, mode, out.reshape(-1))
+        return
+    workers = num_threads(data.size * (kernel[1] + kernel[2]) / 4)
+    _windows.by(workers)(data, kernel, stride, pad, mode, p, divisor, pad_with_zero, workers, out)
+
+
+@parallel
+def _whole_planes(data, mode, out):
+    """The maximum, mean or sum of each row."""
+    size = data.shape[1]
+    whole = size // LANES * LANES
+    lowest = np.finfo(data.dtype).min if mode == MAXIMUM else data.dtype.type(0)
+    for plane in prange(data.shape[0]):
+        row = data[plane]
+        lanes = np.empty(LANES, data.dtype)
+        store(bare(lanes), 0, splat(data.dtype.type(lowest)))
+        for i in range(0, whole, LANES):
+            _combine(row, i, mode, 1, lanes, 0, LANES)
+        for i in range(size - whole):
+            v = row[whole + i]
+            if mode == MAXIMUM:
+                lanes[i] = v if v > lanes[i] else lanes[i]
+            else:
+                lanes[i] += v
+        total = lanes[0]
+        for i in range(1, LANES):
+            if mode == MAXIMUM:
+                total = lanes[i] if lanes[i] > total else total
+            else:
+                total += lanes[i]
+        out[plane] = total / data.dtype.type(size) if mode == MEAN else total
+
+
+@parallel
+def _windows(data, kernel, stride, pad, mode, p, divisor, pad_with_zero, workers, out):
+    """Rows are combined first, pixel by pixel, then the pixels of that one row."""
     planes, in_depth, in_height, in_width = data.shape
     _, depth, height, width = out.shape
-    lowest, zero = np.finfo(data.dtype).min, data.dtype.type(0)
-    for plane in prange(planes):
-        line = np.empty(in_width, data.dtype)
-        for od in range(depth):
-            z0, z1, pad_z = _clip(od, stride[0], pad[0], kernel[0], in_depth)
-            for oh in range(height):
-                y0, y1, pad_y = _clip(oh, stride[1], pad[1], kernel[1], in_height)
-                line[:] = lowest if mode == MAXIMUM else zero
-                for z in range(z0, z1):
-                    for y in range(y0, y1):
-                        source = data[plane, z, y]
-                        if mode == MAXIMUM:
-                            for x in range(in_width):
-                                line[x] = source[x] if source[x] > line[x] else line[x]
+    nothing = np.finfo(data.dtype).min if mode == MAXIMUM else data.dtype.type(0)
+    length = max((width - 1) * stride[2] + kernel[2], pad[2] + in_width)
+    steps = (width - 1) * stride[2] + 1
+    # The windows that lie inside a row.
+    begin = (pad[2] + stride[2] - 1) // stride[2]
+    end = min(width, (in_width - kernel[2] + pad[2]) // stride[2] + 1)
+    for worker in prange(workers):
+        w = np.int64(worker)
+        # The row with its padding, and what each place and its right neighbours make together.
+        line = np.empty(length + 2 * LANES, data.dtype)
+        sums = np.empty(steps + LANES, data.dtype)
+        for plane in range(w * planes // workers, (w + 1) * planes // workers):
+            image, results = data[plane].reshape(-1), out[plane]
+            for od in range(depth):
+                z0, z1, pad_z = _clip(od, stride[0], pad[0], kernel[0], in_depth)
+                for oh in range(height):
+                    y0, y1, pad_y = _clip(oh, stride[1], pad[1], kernel[1], in_height)
+                    line[:] = nothing
+                    for z in range(z0, z1):
+                        for y in range(y0, y1):
+                            at = (z * in_height + y) * in_width
+                            _combine(image, at, mode, p, line, pad[2], in_width)
+                    line[pad[2] + in_width :] = nothing
+                    sums[:] = nothing
+                    for tap in range(kernel[2]):
+                        _combine(line, tap, SUM if mode == NORM else mode, 1, sums, 0, steps)
+                    target = results[od, oh]
+                    _pick(sums, stride[2], target)
+                    if mode == SUM or (mode == MAXIMUM and not pad_with_zero):
+                        continue
+                    if mode == MEAN and begin < end and z1 > z0 and y1 > y0:
+                        inside, padded = (z1 - z0) * (y1 - y0) * kernel[2], pad_z * pad_y * kernel[2]
+                        count = data.dtype.type(_count(divisor, inside, padded, kernel))
+                        for ow in range(begin, end):
+                            target[ow] /= count
+                    ow = np.int64(0)
+                    while ow < width:
+                        if mode == MEAN and ow == begin and begin < end:
+                            ow = end
+                            continue
+                        x0, x1, pad_x = _clip(ow, stride[2], pad[2], kernel[2], in_width)
+                        inside = max(z1 - z0, 0) * max(y1 - y0, 0) * max(x1 - x0, 0)
+                        padded = pad_z * pad_y * pad_x
+                        if mode == MEAN:
+                            if inside > 0:  # the last window of the 'full' convention may be past the image
+                                target[ow] /= data.dtype.type(_count(divisor, inside, padded, kernel))
                         elif mode == NORM:
-                            for x in range(in_width):
-                                line[x] += _power(source[x], p)
-                        else:
-                            for x in range(in_width):
-                                line[x] += source[x]
-                target = out[plane, od, oh]
-                target[:] = lowest if mode == MAXIMUM else zero
-                for tap in range(kernel[2]):
-                    _combine(line, tap - pad[2], stride[2], mode == MAXIMUM, target)
-                if mode == SUM or (mode == MAXIMUM and not pad_with_zero):
-                    continue
-                for ow in range(width):
-                    x0, x1, pad_x = _clip(ow, stride[2], pad[2], kernel[2], in_width)
-                    inside = max(z1 - z0, 0) * max(y1 - y0, 0) * max(x1 - x0, 0)
-                    padded = pad_z * pad_y * pad_x
-                    if mode == MEAN:
-                        if inside > 0:  # the last window of the 'full' convention may be past the image: 0
-                            target[ow] /= data.dtype.type(_count(divisor, inside, padded, kernel))
-                    elif mode == NORM:
-                        target[ow] = _root(target[ow], p)
-                    elif inside < padded and target[ow] < 0:
-                        target[ow] = zero
+                            target[ow] = _root(target[ow], p)
+                        elif inside < padded and target[ow] < 0:
+                            target[ow] = data.dtype.type(0)
+                        ow += 1
 
 
 @parallel

@@ -1,0 +1,214 @@
+"""Matrix products of float32 on the threads of all other kernels.
+
+BLAS has threads of its own, which go on spinning after a product on the cores that the next kernel wants. So
+float32 does not go there. ``multiply`` packs the right factor into panels, block by block of the terms, and
+reads the left one in place; ``few_rows`` is for products that do little more than read a weight once.
+"""
+
+import numpy as np
+from numba import types
+from numba.extending import intrinsic
+
+from ...jit import njit, num_threads, parallel, prange
+from ..lanes import BLOCK, transpose_block
+from .blas import PANELS, add_product_tile_of, aligned
+from .blas_vector import COLUMNS, LANES, ROWS, Emitter
+from .panels import copy_run, count_panels, panel_range
+
+__all__ = ["few_rows", "matmul", "multiply"]
+
+#: Floats of a cache line.
+_LINE = 16
+#: Products of fewer multiplications are left to NumPy: OpenBLAS does not ask for threads for them.
+SMALL = 1 << 18
+
+
+def _flat(matrix):
+    """The memory that a matrix lies in, from its first entry on, and its steps in floats."""
+    steps = [step // 4 for step in matrix.strides]
+    size = 1 + sum((n - 1) * step for n, step in zip(matrix.shape, steps, strict=True))
+    return np.lib.stride_tricks.as_strided(matrix, (size,), (4,)), *steps
+
+
+@njit
+def _pack(right, term_step, column_step, start, stop, first, last, panel):
+    """Columns ``[first, last)`` of the terms ``[start, stop)`` as a panel."""
+    count = last - first
+    if column_step == 1:
+        for k in range(stop - start):
+            copy_run(right, (start + k) * term_step + first, panel, k * COLUMNS, count)
+        return
+    for block in range(start, stop, _LINE):  # a cache line of each column at a time
+        length = min(_LINE, stop - block)
+        if length == BLOCK and term_step == 1 and COLUMNS % BLOCK == 0:
+            for column in range(0, count, BLOCK):
+                transpose_block(
+                    right, (first + column) * column_step + block, column_step, min(BLOCK, count - column),
+                    panel, (block - start) * COLUMNS + column, COLUMNS,
+                )  # fmt: skip
+            continue
+        for column in range(count):
+            source = (first + column) * column_step + block * term_step
+            to = (block - start) * COLUMNS + column
+            for k in range(length):
+                panel[to + k * COLUMNS] = right[source + k * term_step]
+
+
+@parallel
+def _multiply(left, left_step, term_step, last, right, right_term, right_column, terms, rows, columns,
+              at_once, scratch, out, out_step):  # fmt: skip
+    row_tiles = (rows + ROWS - 1) // ROWS
+    workers = scratch.shape[0]
+    items = count_panels(columns) * row_tiles
+    for worker in prange(workers):
+        w = np.int64(worker)
+        aside, panel = scratch[w, : ROWS * COLUMNS], scratch[w, ROWS * COLUMNS :]
+        begin, end = w * items // workers, (w + 1) * items // workers
+        for start in range(0, terms, at_once):
+            stop = min(start + at_once, terms)
+            packed = np.int64(-1)
+            for item in range(begin, end):
+                p, r = divmod(item, row_tiles)
+                first, after, vectors = panel_range(p, columns)
+                if p != packed:
+                    packed = p
+                    _pack(right, right_term, right_column, start, stop, first, after, panel)
+                count = min(ROWS, rows - r * ROWS)
+                whole = count == ROWS and after - first == vectors * LANES
+                target, at, step = (
+                    (out, r * ROWS * out_step + first, out_step) if whole else (aside, 0, COLUMNS)
+                )
+                if not whole:
+                    aside[:] = 0
+                if count == ROWS:
+                    add_product_tile_of(
+                        vectors, left, r * ROWS * left_step + start * term_step, left_step, term_step,
+                        panel, 0, stop - start, target, at, step,
+                    )  # fmt: skip
+                else:
+                    add_product_tile_of(
+                        vectors, last, start, terms, 1, panel, 0, stop - start, target, at, step
+                    )
+                if not whole:
+                    for i in range(count):
+                        to = (r * ROWS + i) * out_step
+                        for j in range(first, after):
+                            out[to + j] += aside[i * COLUMNS + j - first]
+
+
+def multiply(left, right, out):
+    """``out = left @ right`` for float32 matrices of any strides; the rows of ``out`` are dense."""
+    if right.strides[0] != 4 and right.strides[1] != 4:
+        right = np.ascontiguousarray(right)
+    out[...] = 0
+    rows, terms = left.shape
+    if min(rows, terms, out.shape[1]) == 0:
+        return
+    # The left factor's rows of one block stay in the second-level cache, as does the panel.
+    at_once = max(192, min(terms, PANELS // (8 * rows), PANELS // (8 * COLUMNS)))
+    workers = num_threads(left.size * out.shape[1] / LANES)
+    size = -(-((ROWS + at_once + 1) * COLUMNS) // LANES) * LANES
+    scratch = aligned(workers * size).reshape(workers, size)
+    rest = rows % ROWS
+    last = np.zeros((ROWS, terms if rest else 0), np.float32)
+    if rest:
+        last[:rest] = left[rows - rest :]
+    flat_out, out_step, _ = _flat(out)
+    _multiply.by(workers)(
+        *_flat(left), last.reshape(-1), *_flat(right), terms, rows, out.shape[1], at_once, scratch,
+        flat_out, out_step,
+    )  # fmt: skip
+
+
+def matmul(a, b, out):
+    """``np.matmul(a, b, out=out)``; large products of float32 on our own threads."""
+    plain = {a.dtype, b.dtype, out.dtype} == {np.dtype(np.float32)} and a.ndim == b.ndim == out.ndim
+    plain = plain and min(*a.strides, *b.strides) > 0 and out.strides[-1] == 4
+    # With very few rows tiles would be empty but for one or two.
+    if not plain or a.ndim > 3 or a.shape[-2] * a.shape[-1] * b.shape[-1] < SMALL or a.shape[-2] < _DATA:
+        np.matmul(a, b, out=out)
+    elif a.ndim == 3:
+        for left, right, result in zip(a, b, out, strict=True):
+            matmul(left, right, result)
+    elif b.strides[0] == 4 and b.size > a.size + 2 * out.size:  # b is better read in place than packed
+        turned = np.empty(out.shape[::-1], np.float32)
+        multiply(b.T, a.T, turned)
+        out[...] = turned.T
+    else:
+        multiply(a, b, out)
+
+
+#: Rows of the weight, and of the data, whose products are summed side by side.
+_WEIGHTS, _DATA = 4, 4
+
+
+def _dot(count):
+    @intrinsic
+    def dot(typing, weight, weight_at, weight_step, data, data_at, data_step, terms, sums):
+        i = types.int64
+        signature = types.void(weight, i, i, data, i, i, i, sums)
+
+        def generate(context, builder, signature, args):
+            emit, kinds = Emitter(context, builder), signature.args
+            first = emit.pointer(kinds[0], args[0], args[1])
+            image = emit.pointer(kinds[3], args[3], args[4])
+            zeros = [emit.constant(0)] * (_WEIGHTS * count)
+            with emit.loop(builder.sdiv(args[6], emit.number(LANES)), [first, image, *zeros]) as loop:
+                rows, columns, *totals = loop.values
+                right = [emit.load(columns, emit.times(args[5], n)) for n in range(count)]
+                for f in range(_WEIGHTS):
+                    left = emit.load(rows, emit.times(args[2], f))
+                    for n in range(count):
+                        totals[f * count + n] = emit.fma(left, right[n], totals[f * count + n])
+                loop.advance([emit.move(rows, LANES), emit.move(columns, LANES), *totals])
+            target = emit.pointer(kinds[7], args[7], emit.number(0))
+            for k, total in enumerate(loop.results[2:]):
+                emit.store(total, target, k * LANES)
+            return context.get_dummy_value()
+
+        return signature, generate
+
+    return dot
+
+
+_dot_one, _dot_more = _dot(1), _dot(_DATA)
+
+
+@parallel
+def _few_rows(data, weight, bias, workers, out):
+    """A row's products are summed lane by lane, the lanes one after the other, what is left over last."""
+    batch, terms = data.shape
+    features = weight.shape[0]
+    whole = terms // LANES * LANES
+    flat_data, flat_weight = data.reshape(-1), weight.reshape(-1)
+    groups = (features + _WEIGHTS - 1) // _WEIGHTS
+    for worker in prange(workers):
+        w = np.int64(worker)
+        sums = np.empty(_WEIGHTS * _DATA * LANES, np.float32)
+        for group in range(w * groups // workers, (w + 1) * groups // workers):
+            # The last rows are computed again rather than fewer of them.
+            f = max(0, min(group * _WEIGHTS, features - _WEIGHTS))
+            n = 0
+            while n < batch:
+                count = _DATA if n + _DATA <= batch else 1
+                if features < _WEIGHTS:
+                    sums[:] = 0
+                elif count == 1:
+                    _dot_one(flat_weight, f * terms, terms, flat_data, n * terms, terms, whole, sums)
+                else:
+                    _dot_more(flat_weight, f * terms, terms, flat_data, n * terms, terms, whole, sums)
+                for i in range(min(_WEIGHTS, features)):
+                    for j in range(count):
+                        at, total = (i * count + j) * LANES, np.float32(0)
+                        for lane in range(LANES):
+                            total += sums[at + lane]
+                        for k in range(whole if features >= _WEIGHTS else 0, terms):
+                            total += weight[f + i, k] * data[n + j, k]
+                        out[n + j, f + i] = total + bias[f + i]
+                n += count
+
+
+def few_rows(data, weight, bias, out):
+    """``out = data @ weight.T + bias`` for C-contiguous float32 matrices, ``data`` of a few rows."""
+    workers = num_threads(data.size * len(weight) / LANES)
+    _few_rows.by(workers)(data, weight, bias, workers, out)
