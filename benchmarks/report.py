@@ -4,6 +4,8 @@ import json
 import math
 from pathlib import Path
 
+import zoo
+
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS, DOCS = ROOT / "benchmarks" / "results", ROOT / "docs"
 BEGIN, END = "<!-- begin: made by benchmarks/report.py -->", "<!-- end: made by benchmarks/report.py -->"
@@ -15,6 +17,12 @@ KINDS = {
 }
 COLOURS = {"roiops": "#2a6fbb", "torchvision": "#e07b39", "mxnet": "#5b8c5a", "onnxruntime": "#9467bd"}
 NAMES = {"mxnet": "MXNet", "torchvision": "torchvision", "onnxruntime": "onnxruntime", "roiops": "roiops"}
+#: How a ratio of whole networks was formed.
+RATIO_WORDS = (
+    "Times as fast is the median over rounds of MXNet's time by ours, in two passes in turn; that of the two "
+    "medians in milliseconds may differ where the machine was busy."
+)
+ZOO_WORDS = RATIO_WORDS + " Of a group it is the geometric mean; the least is of one model."
 
 
 def read(name: str) -> dict | None:
@@ -186,6 +194,7 @@ def draw_scaling(rows, target: Path) -> None:
 
 def page() -> str:
     roi, start, network, executor, scaling = map(read, ("roi", "roi_start", "network", "executor", "scaling"))
+    models = read("zoo")
     parts = [
         "# Benchmarks",
         "Made by `python benchmarks/run.py`, which sets up the peers in environments of their own, compares "
@@ -233,8 +242,17 @@ def page() -> str:
         parts += [
             "## Whole networks",
             f"`python benchmarks/network.py`, {network['date']}, {network['machine']}; medians of rounds "
-            f"that take turns; load average {network['load']:.1f}. The ratio is the median over the rounds.",
+            f"that take turns; load average {network['load']:.1f}. {RATIO_WORDS}",
             "\n".join(network_table(network["rows"])),
+        ]
+    if models:
+        parts += [
+            "## The model zoo",
+            f"`python benchmarks/zoo.py`, {models['about']['date']}, {models['about']['machine']}. "
+            + ZOO_WORDS,
+            "\n".join(zoo.bars(models)),
+            "\n".join(zoo.summary(models)),
+            "Model by model: [benchmarks/results/zoo.md](../benchmarks/results/zoo.md).",
         ]
     if executor:
         nodes = executor["microseconds_a_node"]
@@ -250,7 +268,7 @@ def page() -> str:
 
 
 def readme_table() -> str:
-    roi, network = read("roi"), read("network")
+    roi, network, models = read("roi"), read("network"), read("zoo")
     parts = []
     if roi:
         parts += [
@@ -259,10 +277,16 @@ def readme_table() -> str:
             "\n".join(roi_summary(roi["rows"])),
             f"(`python benchmarks/roi.py`; {roi['machine']} {' '.join(roi['notes'])})",
         ]
-    if network:
+    if models:
+        parts += [
+            "Whole networks, by group, with the worst model of each. " + ZOO_WORDS,
+            "\n".join(zoo.summary(models)),
+            f"(`python benchmarks/zoo.py`; {models['about']['date']}; {models['about']['machine']})",
+        ]
+    elif network:
         parts += [
             "\n".join(network_table(network["rows"])),
-            f"(`python benchmarks/network.py`; {network['date']}; {network['machine']})",
+            f"(`python benchmarks/network.py`; {network['date']}; {network['machine']}. {RATIO_WORDS})",
         ]
     return "\n\n".join(parts) or "Not measured yet."
 

@@ -50,7 +50,7 @@ def bind_roiops(folder, data):
     import roiops
 
     custom_ops.register(roiops)
-    model = roiops.archive.load(folder / "model-symbol.json", folder / "model-0000.params")
+    model = roiops.models.load(folder / "model-symbol.json", folder / "model-0000.params")
     executor = model.bind(**{name: array.shape for name, array in data.items()})
     for name, array in data.items():
         executor.arg_dict[name][:] = array

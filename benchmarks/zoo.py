@@ -1,0 +1,300 @@
+"""The model zoo's speed and memory against real MXNet 1.9.1 (oneDNN), with one and with two threads.
+
+    python benchmarks/zoo.py                       # all models; what MXNet exports is kept in .peers/zoo
+    python benchmarks/zoo.py --only ssd yolo       # those whose names contain one of these
+    python benchmarks/zoo.py --resume --minutes 20 # a piece at a time
+    python benchmarks/zoo.py --table               # writes the tables anew from the results
+
+The models are those of verify/check_model_zoo.py, which compares their outputs. MXNet builds each once, with
+random weights, and saves it to a folder. Then, for each number of threads, both libraries load the
+files in a fresh process each, make two passes, and take turns with timed ones: a ratio is MXNet's time by
+ours in two passes in turn, and the median of these is what the table shows. Peak memory is that of the whole
+process. Results go to benchmarks/results/zoo.{json,md}; verify/peers.py sets up MXNet.
+"""
+
+import argparse
+import datetime
+import json
+import math
+import os
+import platform
+import statistics
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+from machine import processor
+
+ROOT = Path(__file__).resolve().parent.parent
+ZOO = ROOT / "verify" / "zoo"
+RESULTS = ROOT / "benchmarks" / "results"
+sys.path[:0] = [str(ZOO), str(ROOT / "verify")]
+
+import peers  # noqa: E402
+from catalogue import models  # noqa: E402
+
+ROUNDS = 5
+#: Passes of less than this many seconds take this many times as many rounds.
+SHORT, MORE = 0.05, 4
+
+
+def environment(library, threads):
+    found = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
+    found["PYTHONPATH"] = os.pathsep.join([str(ROOT), str(ZOO)] if library == "roiops" else [str(ZOO)])
+    for variable in ("OMP_NUM_THREADS", "NUMBA_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+        found[variable] = str(threads)
+    return found
+
+
+def export(name, folder):
+    """Have MXNet build a model and save it to ``folder``, unless it is there; what went wrong, or None."""
+    if (folder / "made.json").exists():
+        return None
+    folder.mkdir(parents=True, exist_ok=True)
+    done = subprocess.run(
+        [str(peers.interpreter("gluoncv")), "mxnet_worker.py"],
+        input=json.dumps({"do": "prepare", "name": name, "folder": str(folder), "timed": False}) + "\n",
+        capture_output=True,
+        text=True,
+        cwd=ZOO,
+        env=environment("mxnet", os.cpu_count()),
+    )
+    answer = (
+        json.loads(done.stdout.splitlines()[-1]) if done.stdout.strip() else {"error": done.stderr[-500:]}
+    )
+    if "error" not in answer:
+        (folder / "made.json").write_text(json.dumps(answer))
+    return answer.get("error")
+
+
+class Side:
+    """One library with one model, in a process of its own."""
+
+    def __init__(self, library, folder, threads):
+        python = sys.executable if library == "roiops" else str(peers.interpreter("gluoncv"))
+        self.process = subprocess.Popen(
+            [python, "-W", "ignore", str(ROOT / "benchmarks" / "zoo_side.py"), library, str(folder)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env=environment(library, threads),
+        )
+
+    def await_ready(self):
+        for line in self.process.stdout:
+            if line.strip() == "ready":
+                return
+        raise RuntimeError((self.process.stderr.read().strip().splitlines() or ["no message"])[-1])
+
+    def measure(self):
+        self.process.stdin.write("go\n")
+        self.process.stdin.flush()
+        return json.loads(self.process.stdout.readline())
+
+    def close(self):
+        """Let the process end; its peak memory in bytes."""
+        self.process.stdin.close()
+        peak = json.loads(self.process.stdout.readline())
+        self.process.wait()
+        return peak
+
+    def kill(self):
+        self.process.kill()
+        self.process.wait()
+
+
+def measure(folder, threads, rounds):
+    sides = {library: Side(library, folder, threads) for library in ("mxnet", "roiops")}
+    try:
+        for side in sides.values():
+            side.await_ready()
+        times = {library: [] for library in sides}
+        while len(times["mxnet"]) < rounds:
+            for library, side in sides.items():
+                times[library].append(side.measure())
+            if len(times["mxnet"]) == 1 and times["mxnet"][0][0] < SHORT:
+                rounds *= MORE
+        peak = {library: side.close() for library, side in sides.items()}
+    except (RuntimeError, BrokenPipeError, json.JSONDecodeError) as error:
+        return {"error": str(error)}
+    finally:
+        for side in sides.values():
+            side.kill()
+    wall = {library: [time for time, _ in pairs] for library, pairs in times.items()}
+    cpu = {library: statistics.median(time for _, time in pairs) for library, pairs in times.items()}
+    return {
+        "rounds": rounds,
+        "roiops_s": statistics.median(wall["roiops"]),
+        "mxnet_s": statistics.median(wall["mxnet"]),
+        "ratio": statistics.median(b / a for a, b in zip(wall["roiops"], wall["mxnet"], strict=True)),
+        "roiops_cpu_s": cpu["roiops"],
+        "mxnet_cpu_s": cpu["mxnet"],
+        "roiops_bytes": peak["roiops"],
+        "mxnet_bytes": peak["mxnet"],
+        "load": os.getloadavg()[0],
+    }
+
+
+def mean(values):
+    """The geometric mean."""
+    values = list(values)
+    return math.exp(sum(map(math.log, values)) / len(values))
+
+
+def groups(result):
+    """``(group, threads, rows by model)``, in the catalogue's order; a last group has all."""
+    found = {}
+    for model in models():
+        for threads, row in result["models"].get(model.name, {}).items():
+            if "ratio" in row:
+                for group in (model.family, "all"):
+                    found.setdefault((group, int(threads)), {})[model.name] = row
+    order = [*dict.fromkeys(model.family for model in models()), "all"]
+    for group in order:
+        for threads in sorted(t for g, t in found if g == group):
+            yield group, threads, found[group, threads]
+
+
+def summary(result):
+    """The table by group, with the worst model of each."""
+    lines = [
+        "| group | threads | models | times as fast as MXNet | least | model of the least |",
+        "|---|---:|---:|---:|---:|---|",
+    ]
+    for group, threads, rows in groups(result):
+        worst = min(rows, key=lambda name: rows[name]["ratio"])
+        lines.append(
+            f"| {group} | {threads} | {len(rows)} | {mean(r['ratio'] for r in rows.values()):.2f} "
+            f"| {rows[worst]['ratio']:.2f} | {worst} |"
+        )
+    return lines
+
+
+def bars(result):
+    """How the zoo stands to what it is held to."""
+    lines = []
+    every = [(threads, rows) for group, threads, rows in groups(result) if group == "all"]
+    for threads, rows in every:
+        ratios = [row["ratio"] for row in rows.values()]
+        ahead = sum(ratio >= 1 for ratio in ratios) / len(ratios)
+        lean = sum(row["roiops_bytes"] <= row["mxnet_bytes"] for row in rows.values()) / len(rows)
+        lines.append(
+            f"- {threads} thread{'s' * (threads > 1)}: geometric mean {mean(ratios):.2f}, {ahead:.0%} of "
+            f"{len(ratios)} models at 1.0 or above, least {min(ratios):.2f}; peak memory at most MXNet's in "
+            f"{lean:.0%}."
+        )
+    by_threads = dict(every)
+    if {1, 2} <= by_threads.keys():
+        gains = {
+            name: row["roiops_s"] / by_threads[2][name]["roiops_s"]
+            for name, row in by_threads[1].items()
+            if name in by_threads[2] and row["roiops_s"] > 0.02
+        }
+        if gains:
+            enough = sum(gain >= 1.7 for gain in gains.values())
+            lines.append(
+                f"- Two threads are {mean(gains.values()):.2f} times as fast as one where one takes over "
+                f"20 ms (geometric mean of {len(gains)} models; {enough} reach 1.7, least "
+                f"{min(gains.values()):.2f}: {min(gains, key=gains.get)})."
+            )
+    return lines
+
+
+def markdown(result):
+    about = result["about"]
+    loads = [row["load"] for rows in result["models"].values() for row in rows.values() if "load" in row]
+    lines = [
+        "# The model zoo against MXNet 1.9.1 with oneDNN",
+        "",
+        f"`python benchmarks/zoo.py`, {about['date']}, {about['machine']}, {about['versions']}. *Times as "
+        "fast* is the median over rounds of MXNet's time by ours, in two passes in turn; of a group, the "
+        "geometric mean. The milliseconds are medians of their own. *Memory* is our process's peak by "
+        f"MXNet's; below 1, ours is smaller. Load average of the last minute {min(loads, default=0):.1f} to "
+        f"{max(loads, default=0):.1f} while it ran.",
+        "",
+        *bars(result),
+        "",
+        *summary(result),
+        "",
+        "| model | threads | roiops | MXNet | times as fast | memory |",
+        "|---|---:|---:|---:|---:|---:|",
+    ]
+    for model in models():
+        for threads, row in sorted(result["models"].get(model.name, {}).items()):
+            if "error" in row:
+                lines.append(f"| {model.name} | {threads} | {row['error']} | | | |")
+                continue
+            ours, theirs = (f"{row[key] * 1e3:.1f} ms" for key in ("roiops_s", "mxnet_s"))
+            memory = row["roiops_bytes"] / row["mxnet_bytes"]
+            lines.append(
+                f"| {model.name} | {threads} | {ours} | {theirs} | {row['ratio']:.2f} | {memory:.2f} |"
+            )
+    return "\n".join(lines) + "\n"
+
+
+def record(result):
+    """Write results and table; a run that is cut leaves those of the models before."""
+    RESULTS.mkdir(parents=True, exist_ok=True)
+    scratch = RESULTS / "zoo.part"
+    scratch.write_text(json.dumps(result, indent=1) + "\n")
+    scratch.replace(RESULTS / "zoo.json")
+    (RESULTS / "zoo.md").write_text(markdown(result), encoding="utf-8")
+
+
+def versions():
+    import numba
+
+    return f"NumPy {np.__version__}, numba {numba.__version__}, Python {platform.python_version()}"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--models", type=Path, default=peers.ROOT / "zoo", help="the exported models' folder")
+    parser.add_argument(
+        "--only", nargs="+", default=[""], metavar="TEXT", help="names that contain one of these"
+    )
+    parser.add_argument("--threads", nargs="+", type=int, default=[1, 2])
+    parser.add_argument("--rounds", type=int, default=ROUNDS)
+    parser.add_argument("--minutes", type=float, help="start no more models after this long")
+    parser.add_argument("--resume", action="store_true", help="leave out what the results hold already")
+    parser.add_argument("--exported", action="store_true", help="only models that are exported already")
+    parser.add_argument("--table", action="store_true", help="measure nothing, write the table")
+    options = parser.parse_args()
+    path = RESULTS / "zoo.json"
+    result = json.loads(path.read_text()) if path.exists() else {"models": {}}
+    if options.table:
+        record(result)
+        return
+    if not options.resume and options.only == [""]:
+        result = {"models": {}}
+    began = time.monotonic()
+    for model in models():
+        if not any(text in model.name for text in options.only):
+            continue
+        if options.minutes is not None and time.monotonic() - began > options.minutes * 60:
+            print("the rest is left for --resume")
+            break
+        folder = options.models / model.name.replace(":", "_")
+        rows = result["models"].setdefault(model.name, {})
+        wanted = [n for n in options.threads if not (options.resume and "ratio" in rows.get(str(n), {}))]
+        if not wanted or (options.exported and not (folder / "made.json").exists()):
+            continue
+        error = export(model.name, folder)
+        for threads in wanted:
+            row = {"error": f"MXNet: {error}"} if error else measure(folder, threads, options.rounds)
+            rows[str(threads)] = row
+            shown = row.get("error") or f"{row['roiops_s'] * 1e3:.1f} ms, {row['ratio']:.2f} times as fast"
+            print(f"{model.name}, {threads} threads: {shown}", flush=True)
+        result["about"] = {
+            "date": datetime.date.today().isoformat(),
+            "machine": f"{processor()}, {os.cpu_count()} cores",
+            "versions": versions(),
+        }
+        record(result)
+
+
+if __name__ == "__main__":
+    main()
