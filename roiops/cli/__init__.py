@@ -22,7 +22,7 @@ Look into, run and time archived MXNet models and the operators they are made of
 
 A first look at a model nobody remembers:
   roiops inspect model-symbol.json --params model-0000.params --shape data=1,3,600,800
-  roiops run model-symbol.json model-0000.params --input data=street.jpg --detections boxes.png
+  roiops run model-symbol.json model-0000.params street.jpg --draw boxes.png
 """
 
 _EPILOG = """\
@@ -63,7 +63,7 @@ def main(argv: list[str] | None = None) -> int:
     if not argv:
         parser.print_help(sys.stderr)
         return 2
-    args = parser.parse_args(argv)
+    args = _parsed(parser, argv)
     show = args.traceback or os.environ.get("ROIOPS_TRACEBACK", "0") not in ("", "0")
     try:
         return args.execute(args) or 0
@@ -87,6 +87,16 @@ def main(argv: list[str] | None = None) -> int:
             file=sys.stderr,
         )
         return 1
+
+
+def _parsed(parser, argv) -> argparse.Namespace:
+    """The arguments. Names that follow options go with those before them, which argparse does not do."""
+    args, more = parser.parse_known_args(argv)
+    if more and hasattr(args, "rest") and not any(word.startswith("-") for word in more):
+        args.rest += more
+    elif more:
+        args.parser.error(f"unrecognized arguments: {' '.join(more)}")
+    return args
 
 
 def _reason(error) -> str:

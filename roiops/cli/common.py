@@ -23,6 +23,7 @@ __all__ = [
     "note",
     "positive",
     "shape_argument",
+    "size",
     "table",
 ]
 
@@ -52,6 +53,14 @@ def numbers(text: str) -> tuple[float, ...]:
         return tuple(float(item) for item in text.split(","))
     except ValueError:
         raise argparse.ArgumentTypeError(f"must be numbers with commas between, got {text!r}") from None
+
+
+def size(text: str) -> tuple[int, int]:
+    """``480x640`` as a height and a width: how sizes are written everywhere on the command line."""
+    sides = text.lower().split("x")
+    if len(sides) != 2 or not all(side.isdecimal() and int(side) for side in sides):
+        raise argparse.ArgumentTypeError(f"must be HEIGHTxWIDTH, such as 480x640, got {text!r}")
+    return int(sides[0]), int(sides[1])
 
 
 def positive(kind):

@@ -7,36 +7,28 @@ For example:
 """
 
 import argparse
+import math
+
+from .common import numbers, size
 
 SUMMARY = "draw the frame, bins and samples of each ROI dialect for a box of yours"
 
 
-def _numbers(text: str, count: int, kind, separator: str):
-    try:
-        numbers = tuple(kind(part) for part in text.split(separator))
-    except ValueError:
-        numbers = ()
-    if len(numbers) != count:
-        raise argparse.ArgumentTypeError(f"needs {count} numbers divided by {separator!r}, got {text!r}")
-    return numbers
-
-
-def _roi(text):
-    return _numbers(text, 4, float, ",")
-
-
-def _size(text):
-    return _numbers(text, 2, int, "x")
+def _roi(text: str) -> tuple[float, ...]:
+    values = numbers(text)
+    if len(values) not in (4, 5) or not all(map(math.isfinite, values)):
+        raise argparse.ArgumentTypeError(f"must be 4 numbers with commas between, got {text!r}")
+    return values
 
 
 def configure(parser) -> None:
     parser.add_argument(
         "--roi", type=_roi, required=True, metavar="X1,Y1,X2,Y2", help="the box, in image pixels"
     )
-    parser.add_argument("--shape", type=_size, required=True, metavar="HxW", help="size of the feature map")
+    parser.add_argument("--shape", type=size, required=True, metavar="HxW", help="size of the feature map")
     parser.add_argument("--scale", type=float, default=1.0, help="feature pixels per image pixel (default 1)")
     parser.add_argument(
-        "--pooled", type=_size, default=(2, 2), metavar="HxW", help="output grid (default 2x2)"
+        "--pooled", type=size, default=(2, 2), metavar="HxW", help="output grid (default 2x2)"
     )
     parser.add_argument(
         "--ratio", type=int, default=0, help="samples a bin on each axis (default 0: adaptive)"

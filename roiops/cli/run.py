@@ -1,25 +1,42 @@
-"""Run a saved model on images or arrays.
+"""Run a saved model on pictures or arrays, and say what it sees.
 
-  roiops run model-symbol.json model-0000.params --input data=cat.jpg --preset gluon --resize 224,224
-  roiops run ssd-symbol.json ssd-0000.params --input data=street.jpg --preset gluon --resize 512,512 \\
-      --detections boxes.png
-  roiops run final-symbol.json final-0010.params --input data=street.jpg --preset rcnn --output all.npz
-  roiops run model-symbol.json model-0000.params --input data=batch.npy --outputs relu5_3_output
-  roiops run model --input data=cat.jpg        # model-symbol.json, and the last epoch that lies beside it
-  roiops run model 12 --input data=cat.jpg     # model-symbol.json and model-0012.params
+  roiops run model cat.jpg --preset gluon --classes imagenet
+  roiops run ssd ssd-0000.params street.jpg --preset ssd --classes voc --draw boxes.png
+  roiops run final 10 photos/ more/*.jpg --preset rcnn --draw drawings --output found.jsonl
+  roiops run final 10 photos/ --preset rcnn --output found.jsonl --workers 4 --resume
+  roiops run model --input data=batch.npy --outputs relu5_3_output --output features.npz
+  roiops run model --input data=cat.jpg --input im_info=[[600,800,1.5]]
 
-An input is NAME=FILE, with an image or a .npy array, or NAME=VALUES, with JSON such as [[600,800,1.5]]; given
-several times under one name, the arrays are joined into a batch. An input called im_info that is not given
-is filled with [height, width, scale] of the image. Labels are not asked for.
+The model is SYMBOL.json, or what the names of its files begin with: `model` for model-symbol.json and the
+last epoch of model-NNNN.params beside it. After it may stand the file of the parameters, or their epoch.
 
-Presets are how the published families take images; single flags override them:
-  raw    values 0 to 255, RGB              gluon  values 0 to 1, minus mean, over std of ImageNet, RGB
-  rcnn   minus pixel means, RGB, resized to a short side of 600, a long one of 1000 at most
-  ssd    minus 123, 117, 104, RGB          mtcnn  (x - 127.5) / 128, BGR
+PICTURES are files, folders or patterns. An input by name is NAME=FILE, with a picture, a .npy or .npz array,
+or NAME=VALUES, with JSON. An input called im_info that is not given is filled with [height, width, scale] of
+the picture. Labels are not asked for. Sizes are written HEIGHTxWIDTH.
+
+Presets are how the published families take pictures; single flags override them:
+  raw                 as they are: values 0 to 255, RGB, no resizing (the default)
+  gluon               GluonCV's classifiers: values 0 to 1, minus the mean and over the std of ImageNet; short
+                      side 256, the middle 224x224
+  gluon-ssd, gluon-yolo, gluon-rcnn, gluon-centernet
+                      the same values; short side 512, 416, 600 or 512, long side at most 1024 (rcnn: 1000)
+  gluon-segmentation  the same values, no resizing
+  imagenet            MXNet's classifiers: minus 123.68, 116.779, 103.939, short side 256, the middle 224x224
+  rcnn                MXNet's R-CNN: minus the same, short side 600, long side at most 1000
+  ssd                 MXNet's SSD: minus 123, 117, 104, resized to 300x300
+  mtcnn               (x - 127.5) / 128, BGR
+
+Understood and drawn are detections (rows of class, score and box; GluonCV's classes, scores and boxes,
+CenterNet's and Mask R-CNN's among them; an R-CNN's rois, probabilities and deltas), class probabilities and
+segmentation. A picture that cannot be read is reported and left out; the exit code is then 1 at the end.
 """
 
 import argparse
+import functools
 import json
+import os
+import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -27,8 +44,7 @@ import numpy as np
 from ..errors import FormatError, MXNetError
 from ..models.drawing import draw, save
 from ..models.labels import class_name
-from ..models.outputs import Reading
-from ..models.pictures import PRESETS, Preprocessing, read_image
+from ..models.pictures import ENDINGS, PRESETS, find_pictures, read_image
 from .common import (
     add_device,
     add_import,
@@ -39,20 +55,14 @@ from .common import (
     note,
     numbers,
     positive,
+    size,
     table,
 )
 
-SUMMARY = "run a saved model on images or arrays; draw the boxes of a detector"
+SUMMARY = "run a saved model on pictures or arrays; print and draw what it sees"
 
-_ARRAYS = {".npy"}
-
-
-def _two(text: str) -> tuple[int, int]:
-    sizes = text.split(",")
-    if len(sizes) != 2:
-        raise argparse.ArgumentTypeError(f"must be a height and a width such as 480,640, got {text!r}")
-    height, width = map(positive(int), sizes)
-    return height, width
+_ARRAYS = (".npy", ".npz")
+_PREPROCESSING = ("resize", "short_side", "max_side", "crop", "color", "scale", "mean", "std", "layout")
 
 
 def _per_channel(text: str) -> tuple[float, ...]:
@@ -77,45 +87,69 @@ def _four(text: str) -> tuple[float, ...]:
 
 
 def configure(parser) -> None:
+    parser.add_argument("symbol", metavar="MODEL", help="the graph's file, or what its name begins with")
     parser.add_argument(
-        "symbol", metavar="SYMBOL.json", help="the graph, or what the names of both begin with"
-    )
-    parser.add_argument(
-        "params", nargs="?", metavar="FILE.params", help="its parameters, or their epoch; the last by default"
+        "rest", nargs="*", metavar="[PARAMS] PICTURES", help="parameters or their epoch, then pictures"
     )
     parser.add_argument(
         "--input",
         dest="inputs",
         action="append",
-        required=True,
+        default=[],
         type=named,
         metavar="NAME=FILE",
-        help="an input: image, .npy file, or JSON values",
+        help="an input by name: a picture, a .npy or .npz file, or JSON values",
     )
     parser.add_argument("--outputs", metavar="NAMES", help="outputs to compute instead, with commas between")
-    images = parser.add_argument_group("images")
+    images = parser.add_argument_group("pictures")
     images.add_argument("--preset", choices=PRESETS, default="raw", help="values for the flags below")
-    images.add_argument("--resize", type=_two, metavar="H,W", help="resize to exactly this")
+    images.add_argument("--resize", type=size, metavar="HxW", help="resize to exactly this")
     images.add_argument(
         "--short-side", type=positive(int), metavar="N", help="resize so that the short side is this"
     )
     images.add_argument(
         "--max-side", type=positive(int), metavar="N", help="but the long side no more than this"
     )
+    images.add_argument("--crop", type=size, metavar="HxW", help="then take so much from the middle")
     images.add_argument("--color", choices=("rgb", "bgr"), help="order of the channels")
     images.add_argument("--scale", type=float, metavar="X", help="multiply the values 0 to 255 with this")
     images.add_argument(
         "--mean", type=_per_channel, metavar="A,B,C", help="then subtract this from the channels"
     )
     images.add_argument("--std", type=_divisors, metavar="A,B,C", help="then divide them by this")
+    images.add_argument(
+        "--layout", choices=("nchw", "nhwc"), help="where the channels stand (default: found)"
+    )
+    images.add_argument(
+        "--batch", type=positive(int), default=8, metavar="N", help="pictures of one size at once (default 8)"
+    )
+    images.add_argument(
+        "--workers", type=positive(int), metavar="N", help="so many processes, for many pictures"
+    )
     results = parser.add_argument_group("results")
-    results.add_argument("--output", metavar="FILE", help="write the outputs to .npz or .json")
-    results.add_argument("--detections", metavar="PICTURE", help="draw the boxes found on the image")
+    results.add_argument(
+        "--output",
+        metavar="FILE",
+        help=".jsonl: a line of JSON for each picture; .npz or .json: the network's outputs",
+    )
+    results.add_argument(
+        "--resume", action="store_true", help="go on with a .jsonl file: leave out what it has"
+    )
+    results.add_argument(
+        "--draw",
+        metavar="PICTURE",
+        help="draw what is found in this file; for several pictures, in this folder",
+    )
     results.add_argument(
         "--threshold", type=float, default=0.5, metavar="X", help="least score (default 0.5)"
     )
     results.add_argument(
-        "--classes", metavar="NAMES", help="names of the classes: with commas between, or a file of lines"
+        "--classes",
+        metavar="NAMES",
+        help="names of the classes: imagenet, voc or coco, names with commas between, or a file of lines",
+    )
+    results.add_argument(
+        "--softmax", action="store_true", help="the scores are logits: make probabilities of them"
     )
     results.add_argument(
         "--box-stds",
@@ -128,98 +162,212 @@ def configure(parser) -> None:
         "--dtype", type=dtype_name, metavar="TYPE", help="convert the parameters, such as float16 to float32"
     )
     parser.add_argument(
-        "--top", type=positive(int), default=5, metavar="N", help="best classes to print (default 5)"
+        "--top", type=positive(int), default=5, metavar="N", help="best classes to tell (default 5)"
     )
-    parser.add_argument("--json", action="store_true", help="print the summary as JSON")
+    parser.add_argument("--json", action="store_true", help="print JSON, a line for each picture")
     add_device(parser)
     add_import(parser)
 
 
 def execute(args) -> int:
-    from ..models import archive
+    from .. import models
 
     import_modules(args.imports)
-    if args.output and Path(args.output).suffix not in (".npz", ".json"):
-        args.parser.error(f"--output must end in .npz or .json, got {args.output}")
-    outputs = [name.strip() for name in args.outputs.split(",") if name.strip()] if args.outputs else None
-    symbol, params = model_files(args.symbol, args.params)
+    if args.output and Path(args.output).suffix not in (".npz", ".json", ".jsonl"):
+        args.parser.error(f"--output must end in .npz, .json or .jsonl, got {args.output}")
+    if args.resume and not (args.output or "").endswith(".jsonl"):
+        args.parser.error("--resume needs --output FILE.jsonl, the results to go on with")
+    params, names = _params_and_pictures(args.rest)
+    inputs, named_pictures = _named_inputs(args, names)
+    symbol, file = model_files(args.symbol, params)
+    if file is None:
+        args.parser.error(f"PARAMS is needed: no parameters lie beside {symbol}")
     if params is None:
-        args.parser.error(f"FILE.params is needed: none lies beside {symbol}")
-    if args.params is None:
-        note(f"the parameters are those of {params}")
-    model = archive.load(symbol, params, outputs=outputs, dtype=args.dtype)
-    inputs, images = _read_inputs(args)
-    _fill_im_info(model, inputs, images)
-    results = model(ctx=args.device, reuse=True, **inputs)
-    found = {name: a.asnumpy() for name, a in zip(model.output_names, results, strict=True)}
-    classes = _class_names(args.classes)
-    if args.output:
-        _write(args.output, found)
-    boxes = None
-    if args.detections:
-        boxes = _draw_detections(args, found, inputs, images, classes)
-    if args.json:
-        print(json.dumps(_summary(found, boxes, args, classes), indent=2))
-    else:
-        _print(found, boxes, args, classes)
-    return 0
+        note(f"the parameters are those of {file}")
+    model = models.load(
+        symbol,
+        file,
+        outputs=[name.strip() for name in args.outputs.split(",") if name.strip()] if args.outputs else None,
+        dtype=args.dtype,
+        input=named_pictures,
+        preset=args.preset,
+        classes=args.classes or (),
+        threshold=args.threshold,
+        box_stds=args.box_stds,
+        top=args.top,
+        softmax=args.softmax,
+        batch=args.batch,
+        ctx=args.device,
+        **{key: getattr(args, key) for key in _PREPROCESSING if getattr(args, key) is not None},
+    )
+    if not names and not inputs:
+        args.parser.error(
+            f"nothing to run on: PICTURES, or --input for {', '.join(model.input_names)}, are needed"
+        )
+    if not names:
+        if args.draw:
+            raise MXNetError("--draw needs a picture as input, to draw on")
+        return _run_arrays(args, model, inputs)
+    pictures = find_pictures(names)
+    model.inputs = {name: _of_one_picture(name, value) for name, value in inputs.items()}
+    model.picture_input()  # raises for a model that cannot be fed
+    _find_layout(args, model, pictures)
+    if len(pictures) == 1 and not args.output:
+        return _run_batch(args, model, pictures)
+    if args.output and not args.output.endswith(".jsonl"):
+        return _run_batch(args, model, pictures)
+    return _run_pictures(args, model, pictures)
 
 
 # -- inputs ----------------------------------------------------------------------------------------------
 
 
-def _read_inputs(args):
-    """Arrays by input name, and for the inputs that are images ``(image, fed height, fed width)``."""
-    chosen = {
-        key: getattr(args, key)
-        for key in ("resize", "short_side", "max_side", "color", "scale", "mean", "std")
-        if getattr(args, key) is not None
-    }
-    how = Preprocessing.of(args.preset, **chosen)
-    arrays: dict[str, list] = {}
-    images: dict[str, list] = {}
+def _params_and_pictures(rest) -> tuple[str | None, list[str]]:
+    """What follows the model: parameters or an epoch, which end in .params or are a number, and pictures."""
+    if rest and (rest[0].endswith(".params") or rest[0].isdecimal() or _no_picture(rest[0])):
+        return rest[0], rest[1:]
+    return None, rest
+
+
+def _no_picture(name: str) -> bool:
+    """Whether a name can only be that of parameters: a file that is not called as pictures are."""
+    return os.path.isfile(name) and Path(name).suffix.lower() not in ENDINGS
+
+
+def _named_inputs(args, names: list) -> tuple[dict, str | None]:
+    """The arrays of ``--input`` by name, and the input that takes pictures; those are added to ``names``."""
+    parts: dict[str, list] = {}
+    takes_pictures = None
     for name, value in args.inputs:
         if value.lstrip().startswith("["):
             try:
-                array = np.asarray(json.loads(value), dtype=np.float32)
+                parts.setdefault(name, []).append(np.asarray(json.loads(value), dtype=np.float32))
             except ValueError:
                 args.parser.error(f"--input {name}: not JSON values, or not in rows of one length: {value}")
         elif Path(value).suffix in _ARRAYS:
-            array = _read_array(value)
+            parts.setdefault(name, []).append(_read_array(value, name))
+        elif takes_pictures not in (None, name):
+            args.parser.error(f"--input: only one input takes pictures, got {takes_pictures} and {name}")
         else:
-            image = read_image(value)
-            array = how.apply(image)
-            images.setdefault(name, []).append(image)
-        arrays.setdefault(name, []).append(array)
-    joined = {}
-    for name, parts in arrays.items():
-        if len({part.shape[1:] for part in parts}) > 1:
-            shapes = ", ".join(str(part.shape) for part in parts)
+            takes_pictures = name
+            names.append(value)
+    for name, arrays in parts.items():
+        if name == takes_pictures:
+            args.parser.error(f"--input {name}: pictures and arrays cannot be joined")
+        if len({array.shape[1:] for array in arrays}) > 1:
+            shapes = ", ".join(str(array.shape) for array in arrays)
             args.parser.error(f"--input {name}: arrays of different shapes cannot be joined: {shapes}")
-        joined[name] = np.concatenate(parts) if len(parts) > 1 else parts[0]
-    return joined, images
+    return {name: np.concatenate(a) if len(a) > 1 else a[0] for name, a in parts.items()}, takes_pictures
 
 
-def _read_array(path: str) -> np.ndarray:
+def _read_array(path: str, name: str) -> np.ndarray:
     try:
         array = np.load(path, allow_pickle=False)
+        if path.endswith(".npz"):
+            with array as arrays:
+                held = list(arrays)
+                if name not in held and len(held) != 1:
+                    raise FormatError(f"{path}: holds {', '.join(held) or 'nothing'}, but no {name}")
+                array = arrays[name if name in held else held[0]]
     except (ValueError, EOFError) as error:
+        if isinstance(error, MXNetError):
+            raise
         raise FormatError(f"{path}: not an array that NumPy can read without pickle: {error}") from None
     if array.dtype.kind not in "biuf":
         raise FormatError(f"{path}: holds {array.dtype}, which are no numbers that a model takes")
     return array
 
 
-def _fill_im_info(model, inputs, images) -> None:
-    if "im_info" not in model.input_names or "im_info" in inputs or not images:
-        return
-    name, pictures = next(iter(images.items()))
-    height, width = inputs[name].shape[2:4]
-    inputs["im_info"] = np.array([[height, width, height / image.height] for image in pictures], np.float32)
-    note(f"im_info is filled with {inputs['im_info'].tolist()}")
+def _of_one_picture(name: str, value: np.ndarray) -> np.ndarray:
+    """The value of an input beside the picture, without the axis of the batch."""
+    if value.ndim and value.shape[0] == 1:
+        return value[0]
+    raise MXNetError(
+        f"--input {name}: beside pictures it must be one row, the same for each, got {value.shape}"
+    )
 
 
-# -- results ---------------------------------------------------------------------------------------------
+def _find_layout(args, model, pictures) -> None:
+    """Where the channels stand, if only one way fits the graph; say to which size pictures are brought."""
+    how = model.preprocessing
+    try:
+        image = read_image(pictures[0])
+        place = how.place(image.height, image.width)
+    except (MXNetError, OSError):
+        return  # reported when it is read
+    if args.layout is None and model.takes(3, place.height, place.width) == "nhwc":
+        how.layout = "nhwc"
+        note(f"{model.picture_input()} is fed with the channels last, as the graph has it")
+    more = "" if len(pictures) == 1 else "; others accordingly"
+    note(f"{pictures[0]}: {how.describe(image.height, image.width)} (preset {args.preset}){more}")
+    if "im_info" in model.input_names and "im_info" not in model.inputs:
+        note(f"im_info is filled with {[float(place.height), float(place.width), place.scale[0]]}{more}")
+
+
+# -- arrays, and the network's own outputs ---------------------------------------------------------------
+
+
+def _run_arrays(args, model, inputs) -> int:
+    if args.output and args.output.endswith(".jsonl"):
+        args.parser.error("--output FILE.jsonl is for pictures; .npz or .json keep the outputs of arrays")
+    start = time.perf_counter()
+    found = _outputs(model, model(ctx=args.device, reuse=True, **inputs))
+    seconds = time.perf_counter() - start
+    if args.output:
+        _write(args.output, found)
+    rows = len(next(iter(inputs.values())))
+    readings = _read_rows(found, rows, model.settings)
+    if args.json:
+        print(json.dumps({**_described(found), "rows": [each.to_dict() for each in readings]}))
+        return 0
+    _print_outputs(found)
+    for row, reading in enumerate(readings):
+        _print_scores(reading, f", row {row}")
+    note(f"{1000 * seconds:.1f} ms, compiling included")
+    return 0
+
+
+def _read_rows(found, rows, settings):
+    """What the outputs say about each row of arrays, of which the sizes are not known; no boxes then."""
+    from ..models.outputs import Placement, read_outputs
+
+    tables = {name: array for name, array in found.items() if array.ndim == 2 and len(array) == rows}
+    return read_outputs(tables, [Placement(1, 1)] * rows, settings) if tables and rows <= 16 else []
+
+
+def _run_batch(args, model, pictures) -> int:
+    """One picture, or all at once to keep what the network puts out."""
+    ready = [model.read(number, picture) for number, picture in enumerate(pictures)]
+    for each in ready:
+        if isinstance(each, tuple):
+            raise MXNetError(f"{each[1].picture}: {each[1].error}")
+    sizes = sorted({each.array.shape[1:] for each in ready})
+    if len(sizes) > 1:
+        raise MXNetError(
+            f"--output {args.output}: pictures of different sizes have outputs that do not fit together "
+            f"({', '.join(map(str, sizes))}); --resize brings them to one, a .jsonl file takes them all"
+        )
+    found: dict = {}
+    predictions = [prediction for _, prediction in model.compute_batch(ready, found)]
+    if args.output:
+        _write(args.output, found)
+    if not args.json:
+        _print_outputs(found)
+    for each, prediction in zip(ready, predictions, strict=True):
+        if args.draw:
+            drawing = _drawing(args, pictures, each.name)
+            _draw({each.name: drawing}, model.preprocessing, each.image, prediction)
+        if args.json:
+            print(json.dumps({**_as_json(prediction), **_described(found)}, ensure_ascii=False))
+        else:
+            print()
+            _print_page(args, prediction, found, alone=len(ready) == 1)
+    _conclude(args, len(ready), 0, 0.0)
+    return 0
+
+
+def _outputs(model, results) -> dict:
+    return {name: array.asnumpy() for name, array in zip(model.output_names, results, strict=True)}
 
 
 def _write(path: str, found: dict) -> None:
@@ -233,83 +381,178 @@ def _write(path: str, found: dict) -> None:
         json.dump(lists, file)
 
 
-def _class_names(text: str | None) -> list[str]:
-    if not text:
-        return []
-    if Path(text).is_file() or Path(text).suffix == ".txt":
-        return [line.strip() for line in Path(text).read_text(encoding="utf-8").splitlines() if line.strip()]
-    return [name.strip() for name in text.split(",")]
+def _described(found) -> dict:
+    return {"outputs": [{"name": n, "shape": a.shape, "dtype": a.dtype.name} for n, a in found.items()]}
 
 
-def _draw_detections(args, found, inputs, images, classes):
-    """The detections, in pixels of the images; the first image gets a picture."""
-    from ..models.detections import find_detections
-
-    if not images:
-        raise MXNetError("--detections needs an image as input, to draw on")
-    name, pictures = next(iter(images.items()))
-    height, width = inputs[name].shape[2:4]
-    boxes = find_detections(found, height, width, threshold=args.threshold, box_stds=args.box_stds)
-    if boxes is None:
-        shapes = ", ".join(f"{key} {value.shape}" for key, value in found.items())
-        raise MXNetError(
-            f"--detections: the outputs are not detections: {shapes}. Known are rows of class, score and "
-            "box; classes, scores and boxes; and rois, class probabilities and box deltas"
-        )
-    for each in boxes:
-        if each.image >= len(pictures):
-            continue
-        picture = pictures[each.image]
-        factors = (picture.width / width, picture.height / height)
-        each.box = tuple(value * factors[i % 2] for i, value in enumerate(each.box))
-    first = Reading(detections=[each for each in boxes if each.image == 0], names=classes)
-    save(draw(pictures[0], first), args.detections)
-    note(f"{sum(each.image == 0 for each in boxes)} boxes drawn in {args.detections}")
-    return boxes
-
-
-def _best(found, top, classes):
-    """For each output that is a table of class scores, the best classes of each row."""
-    for name, array in found.items():
-        if array.ndim == 2 and array.shape[1] > 5 and array.shape[0] <= 16:
-            for row in range(array.shape[0]):
-                order = np.argsort(-array[row], kind="stable")[:top]
-                yield name, row, [(class_name(int(c), classes), float(array[row, c])) for c in order]
-
-
-def _summary(found, boxes, args, classes) -> dict:
-    result = {
-        "outputs": [{"name": name, "shape": a.shape, "dtype": a.dtype.name} for name, a in found.items()],
-        "best": [
-            {"output": name, "row": row, "classes": best}
-            for name, row, best in _best(found, args.top, classes)
-        ],
-    }
-    if boxes is not None:
-        result["detections"] = [
-            {**each.to_dict(), "class": class_name(each.class_id, classes)} for each in boxes
-        ]
-    return result
-
-
-def _print(found, boxes, args, classes) -> None:
+def _print_outputs(found) -> None:
     rows = [("output", "shape", "dtype", "min", "mean", "max")]
     for name, array in found.items():
         numbers_of = (array.min(), array.mean(dtype=np.float64), array.max()) if array.size else ()
         rows.append((name, array.shape, array.dtype.name, *(f"{float(v):.6g}" for v in numbers_of)))
     print(table(rows))
-    if boxes is not None:
-        print()
-        print(
-            table(
-                [("image", "class", "score", "x1", "y1", "x2", "y2")]
-                + [
-                    (b.image, class_name(b.class_id, classes), f"{b.score:.4f}", *(f"{v:.1f}" for v in b.box))
-                    for b in boxes
-                ]
-            )
+
+
+# -- pictures --------------------------------------------------------------------------------------------
+
+
+def _run_pictures(args, model, pictures) -> int:
+    from ..models.workers import ResultsFile, predict_many
+
+    results = ResultsFile(args.output, resume=args.resume) if args.output else None
+    wanted = [each for each in pictures if not (results and each in results)]
+    if len(wanted) < len(pictures):
+        note(f"{len(pictures) - len(wanted)} of {len(pictures)} pictures are in {args.output} already")
+    drawings = {each: _drawing(args, pictures, each) for each in wanted} if args.draw else {}
+    after = functools.partial(_draw, drawings, model.preprocessing) if drawings else None
+    start, failed = time.perf_counter(), 0
+    progress = _Progress(len(wanted))
+    stream = (
+        predict_many(model, zip(wanted, wanted, strict=True), args.workers, after=after)
+        if args.workers
+        else model.stream(zip(wanted, wanted, strict=True), after)
+    )
+    try:
+        for done, (_, prediction) in enumerate(stream, start=1):
+            failed += prediction.error is not None
+            progress.clear()
+            if results:
+                results.write(prediction)
+            if not results or prediction.error is not None:
+                _show(args, prediction)
+            progress.show(done, failed)
+    finally:
+        progress.clear()
+        if results:
+            results.close()
+    seconds = time.perf_counter() - start
+    _conclude(args, len(wanted), failed, seconds)
+    return 1 if failed else 0
+
+
+def _conclude(args, count, failed, seconds) -> None:
+    if args.draw and count > failed:
+        note(f"{'drawn in' if count == 1 else f'{count - failed} drawings in'} {args.draw}")
+    if seconds and count:
+        note(
+            f"{count} pictures in {seconds:.1f} s, {1000 * seconds / count:.1f} ms each"
+            + (f"; {failed} could not be read or run" if failed else "")
         )
-        return
-    for name, row, best in _best(found, args.top, classes):
-        print(f"\nBest of {name}, row {row}:")
-        print(table(((label, f"{score:.6g}") for label, score in best), indent="  "))
+
+
+def _drawing(args, pictures, picture) -> str:
+    """The file for the drawing of one of the pictures."""
+    if len(pictures) == 1:
+        return args.draw
+    if Path(args.draw).suffix.lower() in ENDINGS:
+        args.parser.error(f"--draw must be a folder for several pictures, got {args.draw}")
+    common = os.path.commonpath([os.path.dirname(os.path.abspath(each)) for each in pictures])
+    return os.path.join(args.draw, Path(os.path.relpath(picture, common)).with_suffix(".png"))
+
+
+def _draw(drawings, how, image, prediction) -> None:
+    """Draw one prediction; run beside the network, or in a worker."""
+    target = drawings[prediction.picture]
+    os.makedirs(os.path.dirname(target) or ".", exist_ok=True)
+    save(draw(image, prediction.reading, how.place(image.height, image.width)), target)
+
+
+def _show(args, prediction) -> None:
+    """Print what is known of one of many pictures: a line of JSON or of text."""
+    if prediction.error is not None:
+        note(f"{prediction.picture}: {prediction.error}")
+    if args.json:
+        print(json.dumps(_as_json(prediction), ensure_ascii=False), flush=True)
+    elif prediction.error is None:
+        told = _in_a_line(args, prediction.reading)
+        print(f"{prediction.picture}: {told}  ({prediction.ms:.1f} ms)", flush=True)
+
+
+def _as_json(prediction) -> dict:
+    told = prediction.to_dict()
+    return told if prediction.ms is None else {**told, "ms": round(prediction.ms, 3)}
+
+
+def _print_page(args, prediction, found, alone: bool) -> None:
+    """What is known of a picture whose outputs were printed."""
+    reading = prediction.reading
+    if not alone:
+        print(f"{prediction.picture}:")
+    if reading.detections:
+        rows = [("class", "score", "x1", "y1", "x2", "y2")]
+        rows += [
+            (class_name(b.class_id, reading.names), f"{b.score:.4f}", *(f"{v:.1f}" for v in b.box))
+            for b in reading.detections
+        ]
+        print(table(rows))
+    elif reading.detections is not None:
+        print(_in_a_line(args, reading))
+    elif not reading.to_dict():
+        print(f"The outputs are {_KINDS}.")
+        if args.draw:
+            note(f"there is nothing to draw: {', '.join(f'{n} {a.shape}' for n, a in found.items())}")
+    if reading.segmentation is not None:
+        rows = [("class", "part of the picture")]
+        rows += [(class_name(n, reading.names), f"{100 * part:.1f} %") for n, part in reading.parts()]
+        print(table(rows))
+    _print_scores(reading)
+    note(f"{prediction.ms:.1f} ms" + (", compiling included" if alone else ""))
+
+
+def _print_scores(reading, row: str = "") -> None:
+    for each in reading.scores or ():
+        print(f"Best of {each.output}{row}:")
+        print(table(((class_name(n, each.names), n, f"{s:.6g}") for n, s in each.best), indent="  "))
+        if each.remark:
+            note(each.remark)
+
+
+def _in_a_line(args, reading) -> str:
+    if reading.detections:
+        found = ", ".join(
+            f"{class_name(b.class_id, reading.names)} {b.score:.2f}" for b in reading.detections[:8]
+        )
+        more = len(reading.detections) - 8
+        return f"{len(reading.detections)} found: {found}" + (f" and {more} more" if more > 0 else "")
+    if reading.detections is not None:
+        best = reading.best_below
+        if best is None:
+            return "nothing found"
+        return (
+            f"nothing found with a score of {args.threshold:g} or more; the best is "
+            f"{class_name(best.class_id, reading.names)} with {best.score:.3g}"
+        )
+    if reading.segmentation is not None:
+        return ", ".join(f"{class_name(n, reading.names)} {100 * p:.0f} %" for n, p in reading.parts()[:5])
+    if reading.scores:
+        best = ((each.names, each.best[:3]) for each in reading.scores)
+        return "; ".join(", ".join(f"{class_name(n, names)} {s:.3g}" for n, s in few) for names, few in best)
+    return f"outputs that are {_KINDS}"
+
+
+_KINDS = "neither detections, nor class scores, nor a segmentation; --output FILE.npz keeps them"
+
+
+class _Progress:
+    """How far it is, on one line of a terminal; nothing elsewhere."""
+
+    def __init__(self, count: int):
+        self.count, self.start, self.last = count, time.perf_counter(), 0.0
+        self.shown = count > 1 and sys.stderr.isatty()
+
+    def show(self, done: int, failed: int) -> None:
+        now = time.perf_counter()
+        if not self.shown or (now - self.last < 0.1 and done < self.count):
+            return
+        self.last = now
+        filled = 30 * done // self.count
+        failures = f", {failed} failed" if failed else ""
+        sys.stderr.write(
+            f"[{'#' * filled}{'.' * (30 - filled)}] {done} of {self.count}, "
+            f"{done / (now - self.start):.1f} a second{failures}\r"
+        )
+        sys.stderr.flush()
+
+    def clear(self) -> None:
+        if self.shown:
+            sys.stderr.write("\x1b[2K\r")

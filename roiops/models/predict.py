@@ -10,6 +10,7 @@ A picture that cannot be read is a prediction with an error, not the end of the 
 
 import dataclasses
 import os
+import time
 from collections import OrderedDict, deque
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 
@@ -43,6 +44,8 @@ class Prediction:
         Its objects, classes or segmentation.
     error : str or None
         Why there is nothing else.
+    ms : float or None
+        Milliseconds that the network took, those of its batch divided among the pictures.
     """
 
     picture: str
@@ -50,6 +53,7 @@ class Prediction:
     height: int | None = None
     reading: Reading | None = None
     error: str | None = None
+    ms: float | None = dataclasses.field(default=None, compare=False)
 
     @property
     def detections(self) -> list:
@@ -183,6 +187,21 @@ class PictureModel(archive.ArchivedModel):
             raise GraphError(f"{self.source}: inputs= lacks values for {', '.join(lacking)}")
         return name
 
+    def takes(self, channels: int, height: int, width: int) -> str | None:
+        """``"nchw"`` or ``"nhwc"``, whichever fits the graph and its parameters; None where neither does."""
+        shapes = {name: tuple(array.shape) for name, array in self.params.items()}
+        name = self.picture_input()
+        for layout, shape in (
+            ("nchw", (1, channels, height, width)),
+            ("nhwc", (1, height, width, channels)),
+        ):
+            try:
+                self.symbol.infer_shape_partial(**shapes, **{name: shape})
+            except MXNetError:
+                continue
+            return layout
+        return None
+
     # -- pictures in, predictions out -----------------------------------------------------------------
 
     def predict(self, pictures) -> list[Prediction]:
@@ -233,14 +252,16 @@ class PictureModel(archive.ArchivedModel):
     def compute(self, ready: list) -> list:
         """Predictions for pictures of one size, as pairs (key, Prediction)."""
         try:
-            return self._compute(ready)
+            return self.compute_batch(ready)
         except Exception as error:  # one picture's failure is that picture's line, whatever it is
             if len(ready) > 1:  # some models take one picture at a time
                 return [pair for each in ready for pair in self.compute([each])]
             width, height = ready[0].image.size
             return [(ready[0].key, Prediction(ready[0].name, width, height, error=_reason(error)))]
 
-    def _compute(self, ready) -> list:
+    def compute_batch(self, ready: list, outputs: dict | None = None) -> list:
+        """The same, but what goes wrong is raised. ``outputs`` collects what the network puts out."""
+        start = time.perf_counter()
         data = np.concatenate([each.array for each in ready]) if len(ready) > 1 else ready[0].array
         feeds = {self.picture_input(): data}
         for name, value in self.inputs.items():
@@ -249,10 +270,13 @@ class PictureModel(archive.ArchivedModel):
             infos = [(each.place.height, each.place.width, each.place.scale[0]) for each in ready]
             feeds[_IM_INFO] = np.array(infos, np.float32)
         results = self._executor(feeds).forward(False, **feeds)
-        outputs = {name: array.asnumpy() for name, array in zip(self.output_names, results, strict=True)}
-        readings = read_outputs(outputs, [each.place for each in ready], self.settings)
+        found = {name: array.asnumpy() for name, array in zip(self.output_names, results, strict=True)}
+        ms = (time.perf_counter() - start) * 1e3 / len(ready)
+        if outputs is not None:
+            outputs.update(found)
+        readings = read_outputs(found, [each.place for each in ready], self.settings)
         return [
-            (each.key, Prediction(each.name, *each.image.size, reading))
+            (each.key, Prediction(each.name, *each.image.size, reading, ms=ms))
             for each, reading in zip(ready, readings, strict=True)
         ]
 
