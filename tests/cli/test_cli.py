@@ -576,7 +576,8 @@ def test_commands_of_readme_and_of_the_page_on_archived_models(roiops, tmp_path,
     if command[0] == "inspect" and "--params" in command:
         assert out in PAGE, "the page shows what the command prints"
     if command[0] == "run":
-        assert len(re.findall(r"^(?:disc|square|two|four) +[01]\.\d", out, re.M)) == 5, "five objects, as in the picture"
+        found = re.findall(r"^(?:disc|square|two|four)  +[01][.][0-9]", out, re.M)
+        assert len(found) == 5, "five objects, as in the picture"
         assert (tmp_path / "boxes.png").exists()
 
 
