@@ -1,0 +1,821 @@
+"""The tensor operators in ONNX."""
+
+import math
+
+import numpy as np
+
+from ..lowering import lowers
+from .arithmetic import _ROWS as ARITHMETIC
+
+END = np.iinfo(np.int64).max
+
+# -- functions of one array ------------------------------------------------------------------------------
+
+
+def _trunc(g, x):
+    return g.Sign(x) * g.Floor(g.Abs(x))
+
+
+def _round(g, x):
+    whole = _trunc(g, x)
+    return whole + g.Where(g.Abs(x - whole) >= 0.5, g.Sign(x), np.array(0, x.dtype))
+
+
+def _rint(g, x):
+    below, above = g.Floor(x), g.Ceil(x)
+    return g.Where(x - below <= above - x, below, above)
+
+
+def _cbrt(g, x):
+    return g.Sign(x) * g.Pow(g.Abs(x), 1 / 3)
+
+
+_UNARY = {
+    "abs": lambda g, x: g.Abs(x),
+    "negative": lambda g, x: g.Neg(x),
+    "sign": lambda g, x: g.Sign(x),
+    "reciprocal": lambda g, x: g.Reciprocal(x),
+    "square": lambda g, x: x * x,
+    "sqrt": lambda g, x: g.Sqrt(x),
+    "rsqrt": lambda g, x: g.Reciprocal(g.Sqrt(x)),
+    "cbrt": _cbrt,
+    "rcbrt": lambda g, x: g.Reciprocal(_cbrt(g, x)),
+    "exp": lambda g, x: g.Exp(x),
+    "expm1": lambda g, x: g.Exp(x) - 1,
+    "log": lambda g, x: g.Log(x),
+    "log2": lambda g, x: g.Log(x) / math.log(2),
+    "log10": lambda g, x: g.Log(x) / math.log(10),
+    "log1p": lambda g, x: g.Log(x + 1),
+    "sin": lambda g, x: g.Sin(x),
+    "cos": lambda g, x: g.Cos(x),
+    "tan": lambda g, x: g.Tan(x),
+    "arcsin": lambda g, x: g.Asin(x),
+    "arccos": lambda g, x: g.Acos(x),
+    "arctan": lambda g, x: g.Atan(x),
+    "sinh": lambda g, x: g.Sinh(x),
+    "cosh": lambda g, x: g.Cosh(x),
+    "tanh": lambda g, x: g.Tanh(x),
+    "arcsinh": lambda g, x: g.Asinh(x),
+    "arccosh": lambda g, x: g.Acosh(x),
+    "arctanh": lambda g, x: g.Atanh(x),
+    "degrees": lambda g, x: x * (180 / math.pi),
+    "radians": lambda g, x: x * (math.pi / 180),
+    "relu": lambda g, x: g.Relu(x),
+    "sigmoid": lambda g, x: g.Sigmoid(x),
+    "softsign": lambda g, x: g.Softsign(x),
+    "erf": lambda g, x: g.Erf(x),
+    "_contrib_isnan": lambda g, x: g.cast(g.IsNaN(x), x.dtype),
+    "_contrib_isinf": lambda g, x: g.cast(g.IsInf(x), x.dtype),
+    "_contrib_isfinite": lambda g, x: g.cast(~(g.IsNaN(x) | g.IsInf(x)), x.dtype),
+    "logical_not": lambda g, x: g.cast(x.equals(0), x.dtype),
+    "_contrib_sign_ste": lambda g, x: g.Sign(x),
+}
+#: Those that leave whole numbers alone.
+_ROUNDING = {
+    "round": _round,
+    "rint": _rint,
+    "ceil": lambda g, x: g.Ceil(x),
+    "floor": lambda g, x: g.Floor(x),
+    "trunc": _trunc,
+    "fix": _trunc,
+    "_contrib_round_ste": _round,
+}
+
+
+def _declare_unary(name, function):
+    @lowers(name)
+    def lower(g, node, data):
+        return data if name in _ROUNDING and data.dtype.kind != "f" else function(g, data)
+
+
+for _name, _function in {**_UNARY, **_ROUNDING}.items():
+    _declare_unary(_name, _function)
+
+
+@lowers("_copy", "BlockGrad", "_contrib_gradientmultiplier")
+def identity(g, node, data):
+    return data
+
+
+@lowers("_identity_with_attr_like_rhs", unused=("rhs",))
+def identity_like(g, node, lhs):
+    return lhs
+
+
+@lowers("hard_sigmoid")
+def hard_sigmoid(g, node, data):
+    return g.clip(data * node.params.alpha + node.params.beta, 0, 1)
+
+
+@lowers("smooth_l1")
+def smooth_l1(g, node, data):
+    square = node.params.scalar**2
+    if not square:
+        return data * 0
+    size = g.Abs(data)
+    return g.Where(size > 1 / square, size - 0.5 / square, data * data * (0.5 * square))
+
+
+@lowers("_contrib_quadratic")
+def quadratic(g, node, data):
+    p = node.params
+    return (data * p.a + p.b) * data + p.c
+
+
+@lowers("clip")
+def clip(g, node, data):
+    p = node.params
+    if data.dtype.kind != "f":
+        return g.Min(g.Max(data, p.a_min), p.a_max)
+    return g.clip(data, p.a_min, p.a_max)
+
+
+@lowers("_contrib_div_sqrt_dim")
+def div_sqrt_dim(g, node, data):
+    return data / math.sqrt(node.fixed(data, data.ndim - 1)[0])
+
+
+# -- functions of two arrays, or of an array and a number ------------------------------------------------
+
+
+def _compared(op, turned=False):
+    def compare(g, l, r):
+        found = g.add(op, (l, r))
+        return g.cast(~found if turned else found, l.dtype)
+
+    return compare
+
+
+def _logical(op):
+    def combine(g, l, r):
+        return g.cast(g.add(op, (~l.equals(0), ~r.equals(0))), l.dtype)
+
+    return combine
+
+
+def _mod(g, l, r):
+    if l.dtype.kind != "f":
+        return g.Mod(l, r)
+    rest = g.Mod(l, r, fmod=1)
+    zero = np.array(0, l.dtype)
+    other_sign = (rest * r) < 0
+    return g.Where(r.equals(0), zero, g.Where(other_sign, rest + r, rest))
+
+
+_BINARY = {
+    "elemwise_add": lambda g, l, r: l + r,
+    "elemwise_sub": lambda g, l, r: l - r,
+    "elemwise_mul": lambda g, l, r: l * r,
+    "elemwise_div": lambda g, l, r: l / r,
+    "_mod": _mod,
+    "_power": lambda g, l, r: g.Pow(l, r),
+    "_maximum": lambda g, l, r: g.Max(l, r),
+    "_minimum": lambda g, l, r: g.Min(l, r),
+    "_hypot": lambda g, l, r: g.Sqrt(l * l + r * r),
+    "_equal": _compared("Equal"),
+    "_not_equal": _compared("Equal", turned=True),
+    "_greater": _compared("Greater"),
+    "_greater_equal": _compared("GreaterOrEqual"),
+    "_lesser": _compared("Less"),
+    "_lesser_equal": _compared("LessOrEqual"),
+    "_logical_and": _logical("And"),
+    "_logical_or": _logical("Or"),
+    "_logical_xor": _logical("Xor"),
+}
+
+
+def _declare_binary(row):
+    names = [each.split()[0] for each in (row.elemwise, row.broadcast, row.scalar, row.reflected) if each]
+    elemwise, broadcast, scalar, *reflected = names
+    function = _BINARY[elemwise]
+
+    @lowers(elemwise, broadcast)
+    def arrays(g, node, lhs, rhs):
+        return function(g, lhs, rhs)
+
+    def number(g, node, x):
+        return g.constant(np.asarray(node.params.scalar).astype(x.dtype))
+
+    @lowers(scalar)
+    def with_scalar(g, node, data):
+        x = g.cast(data, node.dtypes[0])
+        return function(g, x, number(g, node, x))
+
+    if reflected:
+
+        @lowers(*reflected)
+        def with_scalar_first(g, node, data):
+            x = g.cast(data, node.dtypes[0])
+            return function(g, number(g, node, x), x)
+
+
+for _row in ARITHMETIC:
+    _declare_binary(_row)
+
+
+@lowers("add_n")
+def add_n(g, node, *inputs):
+    return inputs[0] if len(inputs) == 1 else g.Sum(*inputs)
+
+
+# -- arrays from nothing, other dtypes -------------------------------------------------------------------
+
+
+@lowers("_zeros")
+def zeros(g, node):
+    return g.full(node.lengths(g), 0, node.dtypes[0])
+
+
+@lowers("_ones")
+def ones(g, node):
+    return g.full(node.lengths(g), 1, node.dtypes[0])
+
+
+@lowers("_full")
+def full(g, node):
+    return g.full(node.lengths(g), node.params.value, node.dtypes[0])
+
+
+@lowers("zeros_like", shape_only=("data",))
+def zeros_like(g, node, data):
+    return _like(g, node, data, 0)
+
+
+@lowers("ones_like", shape_only=("data",))
+def ones_like(g, node, data):
+    return _like(g, node, data, 1)
+
+
+def _like(g, node, data, number):
+    if -1 not in data.shape:
+        return g.full(data.shape, number, data.dtype)
+    return g.ConstantOfShape(g.Shape(data), value=np.array([number], data.dtype))
+
+
+@lowers("_arange")
+def arange(g, node):
+    p, dtype = node.params, node.dtypes[0]
+    start = 0.0 if p.stop is None and not p.infer_range else p.start
+    (count,) = node.lengths(g)
+    return _numbers(g, count, start, p.step, p.repeat, dtype)
+
+
+def _numbers(g, count, start, step, repeat, dtype):
+    index = g.range(count)
+    if repeat > 1:
+        index = index / np.int64(repeat)
+    return g.cast(index, dtype) * dtype.type(step) + dtype.type(start)
+
+
+@lowers("_contrib_arange_like", shape_only=("data",))
+def arange_like(g, node, data):
+    p = node.params
+    if p.axis is None:
+        count = math.prod(node.fixed(data))
+        return node.reshape(g, _numbers(g, count, p.start, p.step, p.repeat, node.dtypes[0]))
+    return _numbers(g, g.dim(data, p.axis), p.start, p.step, p.repeat, node.dtypes[0])
+
+
+@lowers("_eye")
+def eye(g, node):
+    p = node.params
+    return g.constant(np.eye(p.N, p.M or p.N, k=p.k, dtype=node.dtypes[0]))
+
+
+@lowers("_linspace")
+def linspace(g, node):
+    p = node.params
+    return g.constant(np.linspace(p.start, p.stop, p.num, endpoint=p.endpoint).astype(node.dtypes[0]))
+
+
+@lowers("Cast", "amp_cast")
+def cast(g, node, data):
+    return g.cast(data, node.dtypes[0])
+
+
+@lowers("amp_multicast")
+def multicast(g, node, *inputs):
+    return [g.cast(x, dtype) for x, dtype in zip(inputs, node.dtypes, strict=True)]
+
+
+@lowers("shape_array", shape_only=("data",))
+def shape_array(g, node, data):
+    return g.Shape(data)
+
+
+@lowers("size_array", shape_only=("data",))
+def size_array(g, node, data):
+    return g.unsqueeze(g.Size(data), 0)
+
+
+# -- shapes ----------------------------------------------------------------------------------------------
+
+
+@lowers("Reshape")
+def reshape(g, node, data):
+    return node.reshape(g, data)
+
+
+@lowers("Flatten")
+def flatten(g, node, data):
+    return g.Flatten(data, axis=1) if data.shape else g.reshape(data, 1, 1)
+
+
+@lowers("expand_dims")
+def expand_dims(g, node, data):
+    return g.unsqueeze(data, node.params.axis % (data.ndim + 1))
+
+
+@lowers("squeeze")
+def squeeze(g, node, data):
+    axis = node.params.axis
+    axes = [a for a, n in enumerate(data.shape) if n == 1] if axis is None else [a % data.ndim for a in axis]
+    if len(axes) == data.ndim:
+        return g.reshape(data, 1)
+    return g.squeeze(data, *axes) if axes else data
+
+
+@lowers("reshape_like", shape_only=("rhs",))
+def reshape_like(g, node, lhs, rhs):
+    p = node.params
+    if -1 not in node.shapes[0]:
+        return g.reshape(lhs, *node.shapes[0])
+
+    def part(x, begin, end):
+        begin = 0 if begin is None else begin % x.ndim
+        end = x.ndim if end is None else end + x.ndim * (end < 0)
+        return range(begin, end)
+
+    mine, its = part(lhs, p.lhs_begin, p.lhs_end), part(rhs, p.rhs_begin, p.rhs_end)
+    lengths = [
+        *(g.dim(lhs, a) for a in range(mine.start)),
+        *(g.dim(rhs, a) for a in its),
+        *(g.dim(lhs, a) for a in range(mine.stop, lhs.ndim)),
+    ]
+    return g.reshape(lhs, *lengths)
+
+
+@lowers("transpose", "SwapAxis")
+def transpose(g, node, data):
+    return g.Transpose(data, perm=node.prop.axes(data.ndim))
+
+
+@lowers("depth_to_space")
+def depth_to_space(g, node, data):
+    return g.DepthToSpace(data, blocksize=node.params.block_size, mode="DCR")
+
+
+@lowers("space_to_depth")
+def space_to_depth(g, node, data):
+    return g.SpaceToDepth(data, blocksize=node.params.block_size)
+
+
+# -- joining and cutting ---------------------------------------------------------------------------------
+
+
+@lowers("Concat")
+def concat(g, node, *inputs):
+    return inputs[0] if len(inputs) == 1 else g.Concat(*inputs, axis=node.params.dim % inputs[0].ndim)
+
+
+@lowers("stack")
+def stack(g, node, *inputs):
+    axis = node.params.axis % (inputs[0].ndim + 1)
+    return g.Concat(*(g.unsqueeze(x, axis) for x in inputs), axis=axis)
+
+
+@lowers("slice_axis")
+def slice_axis(g, node, data):
+    p = node.params
+    return g.slice(data, p.axis % data.ndim, p.begin, END if p.end is None else p.end)
+
+
+@lowers("slice")
+def slice_(g, node, data):
+    p = node.params
+    steps = [s or 1 for s in (p.step or (None,) * len(p.begin))]
+    starts = [(0 if s > 0 else END) if b is None else b for b, s in zip(p.begin, steps, strict=True)]
+    stops = [(END if s > 0 else -END) if e is None else e for e, s in zip(p.end, steps, strict=True)]
+    return g.Slice(data, g.ints(*starts), g.ints(*stops), g.ints(*range(len(starts))), g.ints(*steps))
+
+
+@lowers("slice_like", shape_only=("shape_like",))
+def slice_like(g, node, data, shape_like):
+    axes = node.params.axes or range(data.ndim)
+    pairs = [(a % data.ndim, a % shape_like.ndim) for a in axes]
+    cut = [(mine, g.dim(shape_like, its)) for mine, its in pairs if not _same_length(data, mine, shape_like, its)]
+    if not cut:
+        return data
+    axes, stops = zip(*cut, strict=True)
+    return g.Slice(data, g.ints(*(0,) * len(axes)), g.shape_of(*stops), g.ints(*axes))
+
+
+def _same_length(x, axis, other, its):
+    return [s[axis] for s in x.sizes] == [s[its] for s in other.sizes]
+
+
+@lowers("Crop", shape_only=("arg1",))
+def crop(g, node, data, like=None):
+    p = node.params
+    if p.center_crop:
+        offset = [(n - s) // 2 for n, s in zip(node.fixed(data, 2, 3), node.shapes[0][2:], strict=True)]
+    else:
+        offset = p.offset
+    if like is None:
+        stops = [o + s for o, s in zip(offset, p.h_w, strict=True)]
+        return g.Slice(data, g.ints(*offset), g.ints(*stops), g.ints(2, 3))
+    if not any(offset) and all(_same_length(data, a, like, a) for a in (2, 3)):
+        return data
+    stops = [g.dim(like, 2), g.dim(like, 3)]
+    stops = [s + (np.int64(o) if not isinstance(s, int) else o) for s, o in zip(stops, offset, strict=True)]
+    return g.Slice(data, g.ints(*offset), g.shape_of(*stops), g.ints(2, 3))
+
+
+@lowers("reverse")
+def reverse(g, node, data):
+    axes = sorted({a % data.ndim for a in node.params.axis})
+    each = [g.ints(*(n,) * len(axes)) for n in (-1, -END)]
+    return g.Slice(data, *each, g.ints(*axes), g.ints(*(-1,) * len(axes)))
+
+
+@lowers("SliceChannel")
+def slice_channel(g, node, data):
+    p = node.params
+    axis = p.axis % data.ndim
+    if data.shape[axis] != -1:
+        pieces = g.split(data, axis, [data.shape[axis] // p.num_outputs] * p.num_outputs)
+    else:
+        count = {"num_outputs": p.num_outputs} if g.opset >= 18 else {}
+        pieces = g.Split(data, axis=axis, outputs=p.num_outputs, **count)
+        pieces = pieces if isinstance(pieces, tuple) else (pieces,)
+    return [g.squeeze(x, axis) for x in pieces] if p.squeeze_axis else pieces
+
+
+@lowers("_split_v2")
+def split_v2(g, node, data):
+    p = node.params
+    axis = p.axis % data.ndim
+    (length,) = node.fixed(data, axis)
+    if p.sections:
+        sizes, first = [length // p.sections] * p.sections, 0
+    else:
+        starts = [i + length * (i < 0) for i in p.indices]
+        sizes, first = list(np.diff([*starts, length])), starts[0]
+    x = g.slice(data, axis, first) if first else data
+    pieces = g.split(x, axis, sizes)
+    return [g.squeeze(x, axis) for x in pieces] if p.squeeze_axis else pieces
+
+
+@lowers("_slice_assign")
+def slice_assign(g, node, lhs, rhs):
+    return _assigned(g, node, lhs, rhs)
+
+
+@lowers("_slice_assign_scalar")
+def slice_assign_scalar(g, node, data):
+    return _assigned(g, node, data, None)
+
+
+def _assigned(g, node, data, value):
+    """``data`` with a slice of it replaced; done by numbering its entries, so its shape must be known."""
+    from .slices import as_key, slice_ranges
+
+    shape = node.fixed(data)
+    numbers = np.arange(math.prod(shape)).reshape(shape)[as_key(slice_ranges(node.prop, node.params, shape))]
+    if value is None:
+        value = g.constant(np.full(numbers.size, node.params.scalar, data.dtype))
+    flat = g.ScatterElements(g.reshape(data, -1), g.constant(numbers.ravel()), g.reshape(value, -1), axis=0)
+    return g.reshape(flat, *shape)
+
+
+# -- repeats ---------------------------------------------------------------------------------------------
+
+
+def _expanded(g, node, data, lengths):
+    """``data`` with axes of length 1 repeated; lengths of 1 leave an axis as it is."""
+    return g.Expand(data, g.shape_of(*lengths))
+
+
+@lowers("broadcast_to", "broadcast_axis")
+def broadcast_to(g, node, data):
+    out = node.shapes[0]
+    return _expanded(g, node, data, [1 if n == -1 else n for n in out])
+
+
+@lowers("broadcast_like", shape_only=("rhs",))
+def broadcast_like(g, node, lhs, rhs):
+    p = node.params
+    if p.lhs_axes is None:
+        pairs = [(a, a) for a in range(rhs.ndim)]
+    else:
+        pairs = [(a % lhs.ndim, b % rhs.ndim) for a, b in zip(p.lhs_axes, p.rhs_axes, strict=True)]
+    lengths = [1] * lhs.ndim
+    for mine, its in pairs:
+        lengths[mine] = g.dim(rhs, its)
+    return _expanded(g, node, lhs, lengths)
+
+
+@lowers("tile")
+def tile(g, node, data):
+    reps = node.params.reps
+    missing = len(reps) - data.ndim
+    x = g.unsqueeze(data, *range(missing)) if missing > 0 else data
+    reps = (1,) * -missing + tuple(reps)
+    return g.Tile(x, g.ints(*reps)) if any(n != 1 for n in reps) else x
+
+
+@lowers("repeat")
+def repeat(g, node, data):
+    times = node.params.repeats
+    if node.params.axis is None:
+        return g.reshape(g.Tile(g.reshape(data, -1, 1), g.ints(1, times)), -1)
+    axis = node.params.axis % data.ndim
+    reps = [times if a == axis + 1 else 1 for a in range(data.ndim + 1)]
+    many = g.Tile(g.unsqueeze(data, axis + 1), g.ints(*reps))
+    lengths = [g.dim(data, a) for a in range(data.ndim)]
+    lengths[axis] = lengths[axis] * (times if isinstance(lengths[axis], int) else np.int64(times))
+    return g.reshape(many, *lengths)
+
+
+@lowers("Pad")
+def pad(g, node, data):
+    p = node.params
+    widths = (*p.pad_width[::2], *p.pad_width[1::2])
+    value = np.array(p.constant_value, data.dtype) if p.mode == "constant" and p.constant_value else None
+    return g.Pad(data, g.ints(*widths), value, mode=p.mode)
+
+
+# -- products and sums -----------------------------------------------------------------------------------
+
+
+def _turned(g, x, turn):
+    """``x`` with its last two axes exchanged."""
+    if not turn:
+        return x
+    return g.Transpose(x, perm=[*range(x.ndim - 2), x.ndim - 1, x.ndim - 2])
+
+
+@lowers("batch_dot")
+def batch_dot(g, node, lhs, rhs):
+    p = node.params
+    return g.MatMul(_turned(g, lhs, p.transpose_a), _turned(g, rhs, p.transpose_b))
+
+
+@lowers("dot")
+def dot(g, node, lhs, rhs):
+    p = node.params
+    left = _rolled(g, lhs, -1) if p.transpose_a and lhs.ndim > 1 else lhs
+    right = _rolled(g, rhs, 1) if p.transpose_b and rhs.ndim > 1 else rhs
+    # What is summed over is last in left and first in right.
+    inner_first = rhs.ndim > 2 or lhs.ndim > 2
+    if not inner_first:
+        y = g.MatMul(left, right)
+        return g.reshape(y, 1) if lhs.ndim == rhs.ndim == 1 else y
+    (inner,) = node.fixed(lhs, 0 if p.transpose_a else lhs.ndim - 1)
+    y = g.MatMul(g.reshape(left, -1, inner), g.reshape(right, inner, -1))
+    return g.reshape(y, *node.lengths(g, 0, lhs, rhs))
+
+
+def _rolled(g, x, by):
+    """``x`` with its axes turned around by one place: the first becomes the last for -1."""
+    axes = list(range(x.ndim))
+    return g.Transpose(x, perm=[*axes[1:], 0] if by < 0 else [axes[-1], *axes[:-1]])
+
+
+_REDUCTIONS = {"sum": "Sum", "mean": "Mean", "prod": "Prod", "max": "Max", "min": "Min"}
+
+
+def _declare_reduction(name, kind):
+    @lowers(name)
+    def lower(g, node, data):
+        return _reduced(g, node, kind, data)
+
+
+def _reduced(g, node, kind, data):
+    axes = node.prop.axes(data.ndim)
+    y = g.reduce(kind, data, axes, node.params.keepdims) if axes else data
+    return g.reshape(y, 1) if not node.params.keepdims and len(axes) == data.ndim else y
+
+
+for _name, _kind in _REDUCTIONS.items():
+    _declare_reduction(_name, _kind)
+
+
+@lowers("nansum")
+def nansum(g, node, data):
+    return _reduced(g, node, "Sum", g.Where(g.IsNaN(data), np.array(0, data.dtype), data))
+
+
+@lowers("nanprod")
+def nanprod(g, node, data):
+    return _reduced(g, node, "Prod", g.Where(g.IsNaN(data), np.array(1, data.dtype), data))
+
+
+@lowers("norm")
+def norm(g, node, data):
+    x = g.cast(data, node.dtypes[0])
+    return _reduced(g, node, "L1" if node.params.ord == 1 else "L2", x)
+
+
+@lowers("moments")
+def moments(g, node, data):
+    p = node.params
+    axes = range(data.ndim) if not p.axes else [a % data.ndim for a in p.axes]
+    mean = g.reduce("Mean", data, axes, keepdims=True)
+    centred = data - mean
+    variance = g.reduce("Mean", centred * centred, axes, keepdims=True)
+    if p.keepdims:
+        return mean, variance
+    if len(axes) == data.ndim:
+        return g.reshape(mean, 1), g.reshape(variance, 1)
+    return g.squeeze(mean, *axes), g.squeeze(variance, *axes)
+
+
+@lowers("_np_cumsum")
+def cumsum(g, node, a):
+    x, axis = (g.reshape(a, -1), 0) if node.params.axis is None else (a, node.params.axis)
+    return g.CumSum(g.cast(x, node.dtypes[0]), np.int64(axis))
+
+
+# -- order and extremes ----------------------------------------------------------------------------------
+
+
+def _along(g, data, axis):
+    """``(data, axis, its length)``, flattened where the axis is None."""
+    if axis is None:
+        x = g.reshape(data, -1)
+        return x, 0, (math.prod(data.shape) if -1 not in data.shape else g.unsqueeze(g.Size(data), 0))
+    axis %= data.ndim
+    return data, axis, g.dim(data, axis)
+
+
+def _top(g, x, axis, count, ascending):
+    k = count if not isinstance(count, int) else g.ints(count)
+    return g.TopK(x, k, axis=axis, largest=0 if ascending else 1, sorted=1, outputs=2)
+
+
+@lowers("sort")
+def sort(g, node, data):
+    return _top(g, *_along(g, data, node.params.axis), node.params.is_ascend)
+
+
+@lowers("argsort")
+def argsort(g, node, data):
+    return g.cast(_top(g, *_along(g, data, node.params.axis), node.params.is_ascend)[1], node.dtypes[0])
+
+
+@lowers("topk")
+def topk(g, node, data):
+    p = node.params
+    x, axis, length = _along(g, data, p.axis)
+    values, indices = _top(g, x, axis, p.k or length, p.is_ascend)
+    if p.ret_typ == "indices":
+        return g.cast(indices, node.dtypes[0])
+    if p.ret_typ != "mask":
+        return values, g.cast(indices, node.dtypes[1])
+    none = g.ConstantOfShape(g.Shape(x), value=np.zeros(1, data.dtype))
+    ones = g.ConstantOfShape(g.Shape(indices), value=np.ones(1, data.dtype))
+    mask = g.ScatterElements(none, indices, ones, axis=axis)
+    return mask if p.axis is not None else g.Reshape(mask, g.Shape(data))
+
+
+def _extreme(g, node, data, op):
+    p = node.params
+    x, axis, _ = _along(g, data, p.axis)
+    found = g.cast(g.add(op, (x,), 1, {"axis": axis, "keepdims": int(p.keepdims)}), data.dtype)
+    if p.axis is None or (data.ndim == 1 and not p.keepdims):
+        return g.reshape(found, *((1,) * data.ndim if p.keepdims else (1,)))
+    return found
+
+
+@lowers("argmax")
+def argmax(g, node, data):
+    return _extreme(g, node, data, "ArgMax")
+
+
+@lowers("argmin")
+def argmin(g, node, data):
+    return _extreme(g, node, data, "ArgMin")
+
+
+@lowers("argmax_channel")
+def argmax_channel(g, node, data):
+    found = g.cast(g.ArgMax(data, axis=min(1, data.ndim - 1), keepdims=0), data.dtype)
+    return g.reshape(found, 1) if data.ndim == 1 else found
+
+
+# -- indices ---------------------------------------------------------------------------------------------
+
+
+def _bounded(g, index, length, mode):
+    """Indices within an axis: moved to its ends, or wrapped around."""
+    whole = g.cast(index, np.int64)
+    count = np.int64(length) if isinstance(length, int) else length
+    if mode == "wrap":
+        return g.Mod(whole, count)
+    if mode == "raise":
+        return whole
+    last = np.int64(length - 1) if isinstance(length, int) else length - np.int64(1)
+    return g.Max(g.Min(whole, last), np.int64(0))
+
+
+@lowers("take")
+def take(g, node, a, indices):
+    axis = node.params.axis % a.ndim
+    return g.Gather(a, _bounded(g, indices, g.dim(a, axis), node.params.mode), axis=axis)
+
+
+@lowers("Embedding")
+def embedding(g, node, data, weight):
+    return g.Gather(weight, _bounded(g, data, node.params.input_dim, "clip"), axis=0)
+
+
+@lowers("pick", "batch_take")
+def pick(g, node, data, index):
+    p = node.params
+    axis = p.axis % data.ndim
+    whole = _bounded(g, index, g.dim(data, axis), p.mode)
+    if index.ndim != data.ndim:
+        whole = g.unsqueeze(whole, axis)
+    found = g.GatherElements(data, whole, axis=axis)
+    if p.keepdims:
+        return found
+    return g.squeeze(found, axis) if data.ndim > 1 else found
+
+
+@lowers("one_hot")
+def one_hot(g, node, indices):
+    p, dtype = node.params, node.dtypes[0]
+    hit = g.unsqueeze(g.cast(indices, np.int64), indices.ndim).equals(np.arange(p.depth, dtype=np.int64))
+    on, off = (np.asarray(v).astype(dtype) for v in (p.on_value, p.off_value))
+    return g.Where(hit, on, off)
+
+
+@lowers("fill_element_0index")
+def fill_element(g, node, lhs, mhs, rhs):
+    values = g.unsqueeze(g.cast(mhs, lhs.dtype), 1)
+    return g.ScatterElements(lhs, g.unsqueeze(g.cast(rhs, np.int64), 1), values, axis=1)
+
+
+def _coordinates(g, indices):
+    """Indices with the coordinates of a place last."""
+    return g.Transpose(g.cast(indices, np.int64), perm=[*range(1, indices.ndim), 0])
+
+
+@lowers("gather_nd")
+def gather_nd(g, node, data, indices):
+    found = g.GatherND(data, _coordinates(g, indices))
+    return g.reshape(found, 1) if node.shapes[0] == (1,) and indices.ndim == 1 else found
+
+
+@lowers("scatter_nd")
+def scatter_nd(g, node, data, indices):
+    return g.ScatterND(g.full(node.params.shape, 0, data.dtype), _coordinates(g, indices), data)
+
+
+@lowers("_contrib_index_copy")
+def index_copy(g, node, old, index, new):
+    return g.ScatterND(old, g.unsqueeze(g.cast(index, np.int64), 1), new)
+
+
+@lowers("where")
+def where(g, node, condition, x, y):
+    chosen = ~condition.equals(0)
+    if condition.ndim == 1 and x.ndim > 1:
+        chosen = g.unsqueeze(chosen, *range(1, x.ndim))
+    return g.Where(chosen, x, y)
+
+
+# -- sequences -------------------------------------------------------------------------------------------
+
+
+def _past_end(g, data, lengths, axis):
+    """Where time is past a sequence's end, for (time, batch, 1, ...), or (batch, time, ...) with axis 1."""
+    steps = g.unsqueeze(g.range(g.dim(data, axis)), 1 - axis)
+    past = steps >= g.unsqueeze(g.cast(lengths, np.int64), axis)
+    return g.unsqueeze(past, *range(2, data.ndim)) if data.ndim > 2 else past
+
+
+@lowers("SequenceMask")
+def sequence_mask(g, node, data, sequence_length=None):
+    if sequence_length is None:
+        return data
+    past = _past_end(g, data, sequence_length, node.params.axis)
+    return g.Where(past, np.asarray(node.params.value).astype(data.dtype), data)
+
+
+@lowers("SequenceLast")
+def sequence_last(g, node, data, sequence_length=None):
+    axis = node.params.axis
+    if sequence_length is None:
+        return g.Gather(data, np.int64(-1), axis=axis)
+    batch_first = data if axis == 1 else g.Transpose(data, perm=[1, 0, *range(2, data.ndim)])
+    last = g.cast(sequence_length, np.int64) - np.int64(1)
+    return g.GatherND(batch_first, g.unsqueeze(last, 1), batch_dims=1)
+
+
+@lowers("SequenceReverse")
+def sequence_reverse(g, node, data, sequence_length=None):
+    if sequence_length is None:
+        return g.slice(data, 0, -1, -END, -1)
+    return g.ReverseSequence(data, g.cast(sequence_length, np.int64), batch_axis=1, time_axis=0)
