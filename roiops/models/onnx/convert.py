@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from ... import graph as symbol_graph
+from ...graph import nodes as symbol_graph
 from ...errors import GraphError, MXNetError
 from ...operators import lowering
 from ...operators.base import OpContext

@@ -186,7 +186,7 @@ def box_iou(g, node, lhs, rhs):
 
 @lowers("_contrib_MultiProposal", "_contrib_Proposal", as_function=True)
 def proposal(g, node, cls_prob, bbox_pred, im_info):
-    from ...kernels.cpu.proposal import base_anchors
+    from ...kernels.cpu.detection.proposal import base_anchors
 
     p = node.params
     base = base_anchors(p.scales, p.ratios, p.feature_stride)
