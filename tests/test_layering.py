@@ -41,7 +41,7 @@ ALLOWED = {
     "graph": {"errors", "context", "registry", "ndarray", "shapes", "dtypes", "graph"},
     "training": {"errors", "context", "ndarray", "graph", "random"},
     "training.image": {"errors", "ndarray"},
-    "models": {"errors", "context", "ndarray", "graph", "training.image"},
+    "models": {"_version", "errors", "context", "ndarray", "graph", "operators", "training.image"},
 }
 
 

@@ -27,10 +27,9 @@ ROOT = Path(__file__).resolve().parent.parent
 ZOO = ROOT / "verify" / "zoo"
 sys.path[:0] = [str(ROOT), str(ZOO)]
 
-from compare import TOLERANCE, relative_difference  # noqa: E402
-
 import roiops  # noqa: E402
 from roiops.graph.nodes import topological_order  # noqa: E402
+from roiops.models.compare import TOLERANCE, relative_difference  # noqa: E402
 from roiops.models.inspection import inspect_model, read_symbol, runnable_outputs  # noqa: E402
 
 _DATA = {"data": (1, 3, 224, 224)}

@@ -37,7 +37,8 @@ ZOO = ROOT / "verify" / "zoo"
 sys.path.insert(0, str(ZOO))
 
 from catalogue import models  # noqa: E402
-from compare import compare_boxes, relative_difference, split_boxes  # noqa: E402
+
+from roiops.models.compare import compare_boxes, relative_difference, split_boxes  # noqa: E402
 
 RESULTS = ROOT / "benchmarks" / "results" / "model_zoo.json"
 TABLE = ROOT / "docs" / "model_zoo.md"

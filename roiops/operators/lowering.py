@@ -5,8 +5,8 @@
         return g.Gemm(g.Flatten(data, axis=1), weight, bias, transB=1)
 
 ``g`` is a :class:`roiops.models.onnx.graph.Graph`, whose methods are ONNX's operators; ``node`` tells the
-parameters (``node.params``) and what is known of the outputs; the inputs are values of the graph, the auxiliary
-states last. The function returns the operator's outputs, as many of them as it can. It raises
+parameters (``node.params``) and what is known of the outputs; the inputs are values of the graph, the
+auxiliary states last. The function returns the operator's outputs, as many of them as it can. It raises
 :class:`CannotLower` with a reason where there is no way. Nothing here needs the onnx package.
 """
 

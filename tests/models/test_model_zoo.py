@@ -66,7 +66,7 @@ def test_the_files_are_there():
 
 @pytest.mark.parametrize("name", NAMES)
 def test_outputs(name):
-    from compare import compare_boxes, split_boxes
+    from roiops.models.compare import compare_boxes, split_boxes
 
     golden = Golden(name)
     names, steps = golden.symbol.list_outputs(), golden.meta["steps"]
@@ -153,7 +153,7 @@ def test_only_what_selects_takes_the_given_choices():
 
 
 def test_boxes_are_found_among_the_outputs_of_a_training_graph():
-    from compare import split_boxes
+    from roiops.models.compare import split_boxes
 
     rows = np.array([[[3, 0.9, 0, 0, 1, 1], [-1, 0.8, 0, 0, 1, 1]]], np.float32)
     loss, probability = np.zeros((1, 4), np.float32), np.full((1, 2, 6), 0.1, np.float32)
@@ -164,7 +164,7 @@ def test_boxes_are_found_among_the_outputs_of_a_training_graph():
 
 
 def test_boxes_change_places_only_where_their_scores_tie():
-    from compare import compare_boxes
+    from roiops.models.compare import compare_boxes
 
     def rows(*scores_and_lefts):
         return np.array([[[1, score, left, 0, 1, 1] for score, left in scores_and_lefts]], np.float64)

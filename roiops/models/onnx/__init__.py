@@ -1,1 +1,99 @@
-"""x"""
+"""Saved models as ONNX, in standard operators only.
+
+    model = to_onnx(symbol, arg_params, aux_params, shapes={"data": ("N", 3, "H", "W")}, path="model.onnx")
+
+Importing this needs no onnx package; writing does: ``pip install roiops[onnx]``.
+"""
+
+import numpy as np
+
+from ...errors import GraphError
+from ...graph import nodes as symbol_graph
+from ..archive import ArchivedModel, load
+from . import write
+from .convert import NEWEST, OLDEST, Conversion, convert
+from .fold import fold_batch_norms
+
+__all__ = ["NEWEST", "OLDEST", "Conversion", "convert", "prepare", "to_onnx"]
+
+
+def to_onnx(
+    symbol,
+    arg_params,
+    aux_params=None,
+    *,
+    shapes: dict,
+    path=None,
+    force: bool = False,
+    outputs=None,
+    opset: int | None = None,
+    dtype=None,
+    fold: bool = False,
+    inline: bool = False,
+):
+    """A symbol and its parameters as an ``onnx.ModelProto``, for inference.
+
+    Dropout is gone, losses are what they compute in inference, and labels are no inputs. Names of inputs,
+    outputs and weights stay. What was left out or changed stands in the model's ``doc_string``.
+
+    Parameters
+    ----------
+    symbol : Symbol or str or path
+        The graph, or its file.
+    arg_params, aux_params : dict of arrays
+        The parameters; or, as ``arg_params`` alone, their file or the epoch.
+    shapes : dict of str to tuple
+        The shape of each input. A string in place of a length leaves it open, under that name, where the
+        graph allows it: ``{"data": ("N", 3, "H", "W")}``.
+    path : str or path, optional
+        Where to write the model, too. Arrays of more than 2 GB go to a second file, ``.data``, beside it.
+    force : bool
+        Whether to overwrite a file.
+    outputs : str or list of str, optional
+        Outputs to compute instead of the graph's own, by the names in ``symbol.get_internals()``.
+    opset : int, optional
+        The version of ONNX's operators, 17 to 22; 17 unless the graph needs a later one.
+    dtype : optional
+        Convert parameters and inputs to this, such as ``"float16"``.
+    fold : bool
+        Whether to merge BatchNorm into the convolution or product before it.
+    inline : bool
+        Whether to write compositions out in place of calls of the model's own functions, for runtimes that
+        know no functions.
+    """
+    if aux_params is not None:
+        arg_params = {**arg_params, **aux_params}
+    model = load(symbol, arg_params, outputs=outputs)
+    conversion = prepare(model, shapes, opset=opset, dtype=dtype, fold=fold)
+    made = write.proto(conversion)
+    if inline:
+        made = write.inlined(made)
+    if path is not None:
+        write.save(made, path, force=force)
+    return made
+
+
+def prepare(model: ArchivedModel, shapes: dict, *, opset=None, dtype=None, fold=False) -> Conversion:
+    """What :func:`to_onnx` writes, before it is written."""
+    if dtype is not None:
+        model = _cast(model, np.dtype(dtype))
+    conversion = convert(model, shapes, opset)
+    if fold:
+        count = fold_batch_norms(conversion)
+        conversion.notes.append(f"{count} BatchNorm nodes were merged into what stands before them")
+    return conversion
+
+
+def _cast(model, dtype):
+    """The model with its numbers in another dtype; what an operator wants in its own stays in that."""
+    if dtype not in (np.float16, np.float32, np.float64):
+        raise GraphError(f"{model.source}: dtype must be float16, float32 or float64, got {dtype}")
+    order = symbol_graph.topological_order(model.symbol.heads)
+    whole = {n: a.dtype for n, a in model.params.items() if np.dtype(a.dtype).kind != "f"}
+    types = symbol_graph.infer_types(order, {**dict.fromkeys(model.input_names, dtype), **whole}, dtype)
+    params = {
+        node.name: model.params[node.name].astype(types[id(node)][0])
+        for node in order
+        if node.is_variable and node.name in model.params
+    }
+    return ArchivedModel(model.symbol, params, model.source)

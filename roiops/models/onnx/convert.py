@@ -6,8 +6,8 @@ import math
 
 import numpy as np
 
-from ...graph import nodes as symbol_graph
 from ...errors import GraphError, MXNetError
+from ...graph import nodes as symbol_graph
 from ...operators import lowering
 from ...operators.base import OpContext
 from .graph import Graph, Value
@@ -73,7 +73,7 @@ class Lowered:
         return lengths
 
     def lengths(self, g, output: int = 0, *inputs: Value) -> list:
-        """The lengths of an output; an open one is that of an input, of the node or the graph, with the same."""
+        """The lengths of an output; an open one is that of an input, the node's or the graph's, with the same."""
         found = []
         for axis, length in enumerate(self.shapes[output]):
             if length == -1:
@@ -86,7 +86,9 @@ class Lowered:
             for axis in range(x.ndim):
                 if [shape[axis] for shape in x.sizes] == sizes:
                     return g.dim(x, axis)
-        self.cannot(f"nothing tells a length of its output, {self.label}; give the inputs fixed shapes")
+        raise lowering.CannotLower(
+            "no input tells an open length of its output; give the inputs fixed shapes"
+        )
 
     def reshape_like(self, g, x: Value, like: Value) -> Value:
         """``x`` in the shape of another value."""
@@ -332,7 +334,12 @@ class _Converter:
         results = list(results) if isinstance(results, tuple | list) else [results]
         fresh = {id(each) for each in self.graph.nodes[start:]}
         for i, value in enumerate(results):
-            if value is not None and value.node is not None and id(value.node) in fresh and value.shape is None:
+            if (
+                value is not None
+                and value.node is not None
+                and id(value.node) in fresh
+                and value.shape is None
+            ):
                 value.name = node.output_name(i)
         return results
 

@@ -26,8 +26,8 @@ END = np.iinfo(np.int64).max
 class Value:
     """An array of the graph. Arithmetic and comparisons make nodes.
 
-    ``shape`` holds -1 for what is not known before the model runs; None where nothing is known. ``constant`` is
-    the array itself where it is known now.
+    ``shape`` holds -1 for what is not known before the model runs; None where nothing is known. ``constant``
+    is the array itself where it is known now.
     """
 
     __slots__ = ("constant", "dtype", "graph", "name", "node", "shape", "sizes")

@@ -10,7 +10,7 @@ import numpy as np
 from ..._version import __version__
 from ...errors import GraphError, MXNetError
 
-__all__ = ["DOMAIN", "proto", "save"]
+__all__ = ["DOMAIN", "import_onnx", "inlined", "proto", "save"]
 
 #: The domain of a model's own functions.
 DOMAIN = "roiops"
@@ -115,9 +115,7 @@ def _information(onnx, value, name, open_lengths=None):
         (letter or f"{name}_{i}") if d == -1 else d
         for i, (d, letter) in enumerate(zip(shape, lengths, strict=True))
     ]
-    return onnx.helper.make_tensor_value_info(
-        name, onnx.helper.np_dtype_to_tensor_dtype(value.dtype), dims
-    )
+    return onnx.helper.make_tensor_value_info(name, onnx.helper.np_dtype_to_tensor_dtype(value.dtype), dims)
 
 
 def proto(conversion, name: str = "model"):
@@ -132,29 +130,41 @@ def proto(conversion, name: str = "model"):
         for value in node.inputs:
             if value is not None and value.node is None and value.constant is not None:
                 initializers.setdefault(id(value), value)
-    tensors = [
-        onnx.numpy_helper.from_array(value.constant, names(value)) for value in initializers.values()
-    ]
+    tensors = [onnx.numpy_helper.from_array(value.constant, names(value)) for value in initializers.values()]
     called = {id(node.function): node.function for node in kept if node.function}
     nodes = [_node(onnx, node, names) for node in kept]
     opsets = [onnx.helper.make_opsetid("", graph.opset)]
     if called:
         opsets.append(onnx.helper.make_opsetid(DOMAIN, 1))
-    model = onnx.helper.make_model(
+    return onnx.helper.make_model(
         onnx.helper.make_graph(
             nodes,
             name,
             [_information(onnx, v, v.name, conversion.open_lengths.get(v.name)) for v in conversion.inputs],
             [_information(onnx, v, names(v)) for v in conversion.outputs],
             tensors,
+            doc_string="\n".join(conversion.notes),
         ),
         opset_imports=opsets,
         functions=[_function(onnx, function, graph.opset) for function in called.values()],
         producer_name="roiops",
         producer_version=__version__,
         ir_version={17: 8, 18: 8, 19: 9, 20: 9}.get(graph.opset, 10),
+        doc_string="\n".join(conversion.notes),
     )
-    return model
+
+
+def inlined(model):
+    """The model with its functions' nodes in place of the calls."""
+    onnx = import_onnx()
+    from onnx import inliner
+
+    whole = inliner.inline_local_functions(model)
+    kept = [each for each in whole.opset_import if each.domain != DOMAIN]
+    del whole.opset_import[:]
+    whole.opset_import.extend(kept)
+    onnx.checker.check_model(whole, full_check=True)
+    return whole
 
 
 def save(model, path, *, force: bool = False) -> list[Path]:

@@ -35,9 +35,12 @@ def _suppressed(g, boxes, scores, threshold, most):
     ``scores`` is (batch, classes, n); what is no higher than the least float32 takes no part.
     """
     return g.NonMaxSuppression(
-        g.cast(boxes, np.float32), g.cast(scores, np.float32), g.ints(most) if isinstance(most, int) else most,
-        np.array([threshold], np.float32), np.array([_LEAST], np.float32),
-    )  # fmt: skip
+        g.cast(boxes, np.float32),
+        g.cast(scores, np.float32),
+        g.ints(most) if isinstance(most, int) else most,
+        np.array([threshold], np.float32),
+        np.array([_LEAST], np.float32),
+    )
 
 
 def _marked(g, found, like):
@@ -111,7 +114,11 @@ def box_nms(g, node, data):
         chosen = g.Concat(before, convert(g, boxes), after, axis=2)
     kept = g.Where(g.unsqueeze(best > none, 2), chosen, np.array(-1, flat.dtype))
     if p.topk > 0 and not (isinstance(rows, int) and rows == count):
-        rest = rows - count if isinstance(rows, int) else rows - (count if not isinstance(count, int) else np.int64(count))
+        rest = (
+            rows - count
+            if isinstance(rows, int)
+            else rows - (count if not isinstance(count, int) else np.int64(count))
+        )
         kept = g.Pad(kept, g.shape_of(0, 0, 0, 0, rest, 0), np.array(-1, flat.dtype))
     if data.ndim != 3:
         kept = node.reshape_like(g, kept, data)
@@ -277,7 +284,9 @@ def repeated(g, found, images, count):
 def multi_box_prior(g, node, data):
     p, kind = node.params, np.float32
     if -1 not in data.shape[2:]:
-        return g.constant(node.computed(np.broadcast_to(np.zeros((), data.dtype), (1, 1, *data.shape[2:])))[0])
+        return g.constant(
+            node.computed(np.broadcast_to(np.zeros((), data.dtype), (1, 1, *data.shape[2:])))[0]
+        )
     lengths = [g.dim(data, 2), g.dim(data, 3)]
     height, width = (
         g.constant(np.array([n], kind)) if isinstance(n, int) else g.cast(n, kind) for n in lengths
@@ -372,7 +381,7 @@ def modulated_deformable_convolution(g, node, data, offset, mask, weight, bias=N
 
 @lowers("_contrib_DeformableConvolution", opset=19)
 def deformable_convolution(g, node, data, offset, weight, bias=None):
-    """Version 1 reads zero wherever a tap leaves the map, where ONNX fades out over a pixel: a mask does that."""
+    """Version 1 reads 0 wherever a tap leaves the map, where ONNX fades out over a pixel: a mask does that."""
     p = node.params
     stride, dilate, pad = p.stride or (1, 1), p.dilate or (1, 1), p.pad or (0, 0)
     taps = p.kernel[0] * p.kernel[1]

@@ -102,7 +102,9 @@ def pooling(g, node, data):
     past_end = p.pooling_convention != "valid"  # whether windows may begin inside and end beyond the padding
     window = {"kernel_shape": kernel, "strides": stride}
     if past_end and -1 in sizes:
-        if p.pooling_convention == "same" or any(k < s + b for k, s, b in zip(kernel, stride, pad, strict=True)):
+        if p.pooling_convention == "same" or any(
+            k < s + b for k, s, b in zip(kernel, stride, pad, strict=True)
+        ):
             node.fixed(data)
         window.update(pads=pad * 2, ceil_mode=1)
         ends = None
@@ -277,7 +279,9 @@ def activation(g, node, data):
 def leaky_relu(g, node, data, gamma=None):
     p = node.params
     if p.act_type == "prelu":
-        slopes = gamma if gamma.shape == (1,) or data.ndim < 3 else g.reshape(gamma, -1, *(1,) * (data.ndim - 2))
+        slopes = (
+            gamma if gamma.shape == (1,) or data.ndim < 3 else g.reshape(gamma, -1, *(1,) * (data.ndim - 2))
+        )
         return g.PRelu(data, slopes)
     if p.act_type == "elu":
         return g.Elu(data, alpha=p.slope)
@@ -312,11 +316,13 @@ def up_sampling(g, node, *inputs):
     parts = []
     for x in inputs:
         factors = {
-            (after[0][a] // before[a]) for before, after in zip(x.sizes, node.sizes, strict=True) for a in (2, 3)
+            (after[0][a] // before[a])
+            for before, after in zip(x.sizes, node.sizes, strict=True)
+            for a in (2, 3)
         }
         if len(factors) > 1:
             node.cannot(f"{x.name} is not enlarged by one whole factor")
-        scales = np.array([1, 1, *(factors.copy().pop(),) * 2], np.float32)
+        scales = np.array([1, 1, *(next(iter(factors)),) * 2], np.float32)
         parts.append(
             g.Resize(x, None, scales, mode="nearest", coordinate_transformation_mode="asymmetric",
                      nearest_mode="floor")
@@ -413,7 +419,10 @@ def rnn(g, node, data, parameters, state, cell=None):
         first = number * p.directions
         w, r = (np.stack([m[order].reshape(-1, m.shape[-1]) for m in ms]) for ms in (inputs, recurrent))
         b = np.stack(
-            [np.concatenate([i[order].ravel(), s[order].ravel()]) for i, s in zip(input_bias, state_bias, strict=True)]
+            [
+                np.concatenate([i[order].ravel(), s[order].ravel()])
+                for i, s in zip(input_bias, state_bias, strict=True)
+            ]
         )
         start = [g.slice(s, 0, first, first + p.directions) for s in (state, cell) if s is not None]
         y, *last = g.add(

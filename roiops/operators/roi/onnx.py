@@ -86,7 +86,6 @@ def _axis(g, rules, rows, number, data, bins, ratio, scale):
     return _Axis(start, length, extent, bins, ratio)
 
 
-
 def _edges(g, rules, axis):
     """Both ends of the bins, (rois, bins), clipped to the map if the rule clips."""
     geometry = _geometry()
@@ -280,7 +279,11 @@ def _separable(g, node, data, rois, pooled):
     # Bins whose number of samples follows from the box cannot be averaged sample by sample: boxes differ.
     plain = rules.channels == geometry.SAME_CHANNEL and rules.rounding != geometry.ROUNDED_BEFORE_SCALING
     align = plain and rules.samples == geometry.CENTRES and rules.reduction == geometry.MEAN_OF_ALL
-    if rules.samples == geometry.CENTRES and rules.reduction == geometry.MEAN_OF_ALL and p.ratio[0] != p.ratio[1]:
+    if (
+        rules.samples == geometry.CENTRES
+        and rules.reduction == geometry.MEAN_OF_ALL
+        and p.ratio[0] != p.ratio[1]
+    ):
         node.cannot(f"ONNX's RoiAlign has one sampling ratio for both axes, got {p.ratio}")
 
     def pool(rows, places):
@@ -297,13 +300,17 @@ def _separable(g, node, data, rois, pooled):
                 coordinate_transformation_mode="half_pixel" if rules.shift else "output_half_pixel",
             )
         if name in ("ROIPooling/mxnet", "ROIPooling/torchvision"):
-            return g.MaxRoiPool(data, g.cast(rows, data.dtype), pooled_shape=pooled, spatial_scale=float(scale))
+            return g.MaxRoiPool(
+                data, g.cast(rows, data.dtype), pooled_shape=pooled, spatial_scale=float(scale)
+            )
         return _pool(g, node, rules, data, rows, pooled, scale)
 
     return _on_sound_rows(g, node, rois, (channels, *pooled), pool)
 
 
-@lowers("_contrib_ROIAlign", "ROIAlign", "ROIPooling", "_contrib_PSROIPooling", "PSROIAlign", as_function=True)
+@lowers(
+    "_contrib_ROIAlign", "ROIAlign", "ROIPooling", "_contrib_PSROIPooling", "PSROIAlign", as_function=True
+)
 def separable(g, node, data, rois):
     return _separable(g, node, data, rois, node.prop.pooled_size)
 
@@ -323,7 +330,7 @@ def deformable_psroi_pooling(g, node, data, rois, trans=None):
 
 
 def _moved_bins(g, node, data, rows, trans):
-    """``RoiAlign`` of each bin, as its samples are but for a shift; bins that leave the map sample by sample."""
+    """``RoiAlign`` of each bin, whose samples are but shifted; bins that leave the map sample by sample."""
     geometry, p = _geometry(), node.params
     rules = rules_of("contrib.DeformablePSROIPooling")
     bins, samples = p.pooled_size, p.sample_per_part
@@ -338,14 +345,19 @@ def _moved_bins(g, node, data, rows, trans):
     maps = g.reshape(g.Transpose(maps, perm=[0, 1, 3, 2, 4, 5]), -1, of_class, *size)
     which = groups[0][1][:, None] * p.group_size + groups[1][1][None]
     which = (np.arange(classes)[:, None, None] * count + which).astype(np.int64)
-    image = g.reshape(g.cast(g.slice(rows, 1, 0, 1), np.int64), -1, 1, 1, 1) * np.int64(classes * count) + which[None]
+    image = (
+        g.reshape(g.cast(g.slice(rows, 1, 0, 1), np.int64), -1, 1, 1, 1) * np.int64(classes * count)
+        + which[None]
+    )
 
     part = np.array([i * p.parts // bins for i in range(bins)], np.int64)
     starts, steps, inside, counted = [], [], [], []
     for number, axis in enumerate(axes):
         size = axis.length / float(bins)
         origin = axis.start + size * np.arange(bins, dtype=np.float32)[None]
-        origin = g.unsqueeze(origin, 1, 3 if number == 0 else 2)  # (rois, 1, rows, 1) or (rois, 1, 1, columns)
+        origin = g.unsqueeze(
+            origin, 1, 3 if number == 0 else 2
+        )  # (rois, 1, rows, 1) or (rois, 1, 1, columns)
         if trans is not None:
             moves = g.Gather(g.Gather(g.cast(trans, np.float32), part, axis=2), part, axis=3)
             moves = g.reshape(moves, 0, classes, 2, bins, bins)
@@ -385,7 +397,9 @@ def _moved_bins(g, node, data, rows, trans):
     square = g.Shape(x + y)
     points = g.Concat(*(g.unsqueeze(g.Expand(e, square), 3) for e in (x, y, x + 1, y + 1)), axis=3)
     images = g.reshape(g.Expand(g.unsqueeze(g.GatherND(image, leaving), 1, 2), square), -1)
-    read = g.reshape(_mean_of_boxes(g, maps, g.reshape(points, -1, 4), images, 1), -1, samples * samples, of_class)
+    read = g.reshape(
+        _mean_of_boxes(g, maps, g.reshape(points, -1, 4), images, 1), -1, samples * samples, of_class
+    )
     weight = g.reshape(g.cast(in_y & in_x, maps.dtype), -1, samples * samples, 1)
     least = g.Max(g.unsqueeze(g.GatherND(valid, leaving), 1), np.float32(1))
     found = g.ScatterND(found, leaving, g.reduce("Sum", read * weight, [1]) / g.cast(least, maps.dtype))

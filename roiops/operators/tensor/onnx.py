@@ -403,7 +403,9 @@ def slice_(g, node, data):
 def slice_like(g, node, data, shape_like):
     axes = node.params.axes or range(data.ndim)
     pairs = [(a % data.ndim, a % shape_like.ndim) for a in axes]
-    cut = [(mine, g.dim(shape_like, its)) for mine, its in pairs if not _same_length(data, mine, shape_like, its)]
+    cut = [
+        (mine, g.dim(shape_like, its)) for mine, its in pairs if not _same_length(data, mine, shape_like, its)
+    ]
     if not cut:
         return data
     axes, stops = zip(*cut, strict=True)

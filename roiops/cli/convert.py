@@ -1,0 +1,128 @@
+"""Write a saved model as ONNX, in standard operators only.
+
+  roiops convert model-symbol.json model-0000.params model.onnx --shape data=1,3,224,224
+  roiops convert ssd model.onnx --shape data=N,3,512,512         # any number of pictures at once
+  roiops convert faster_rcnn 10 detector.onnx --shape data=1,3,H,W --shape im_info=1,3 --check
+  roiops convert arcface-symbol.json arcface-0000.params arcface.onnx --shape data=N,3,112,112 --fold
+
+A name in place of a length leaves it open; where the graph does not allow that, the message says which node.
+Dropout is gone, losses become what they compute in inference, and labels are no inputs. Names of inputs,
+outputs and weights stay.
+
+What cannot be written is listed, node by node, and nothing is written. The file appears whole or not at all.
+With --check it is run in onnxruntime beside the original, on noise or on inputs given as for `roiops run`; the
+exit code is 1 where they differ.
+"""
+
+import argparse
+
+from .common import add_import, dtype_name, import_modules, model_files, named, note, table
+from .run import add_image_flags, fill_im_info, read_inputs
+
+SUMMARY = "write a saved model as ONNX; compare the two in onnxruntime"
+
+#: Lengths that the check takes for open ones.
+_CHECKED_BATCH, _CHECKED_SIDE = 1, 256
+
+
+def _open_shape(text: str) -> tuple[str, tuple]:
+    """``data=N,3,H,W`` as a name and a shape of numbers and names."""
+    name, value = named(text)
+    items = [item.strip() for item in value.strip("()[] ").split(",") if item.strip()]
+    shape = tuple(int(item) if item.isdecimal() else item for item in items)
+    if any(isinstance(item, str) and not item.isidentifier() for item in shape):
+        raise argparse.ArgumentTypeError(f"must be like data=1,3,600,800 or data=N,3,H,W, got {text!r}")
+    return name, shape
+
+
+def configure(parser) -> None:
+    parser.add_argument(
+        "symbol", metavar="SYMBOL.json", help="the graph, or what the names of both begin with"
+    )
+    parser.add_argument(
+        "params", nargs="?", metavar="FILE.params", help="its parameters, or their epoch; the last by default"
+    )
+    parser.add_argument("target", metavar="MODEL.onnx", help="the file to write")
+    parser.add_argument(
+        "--shape",
+        action="append",
+        default=[],
+        type=_open_shape,
+        metavar="NAME=N,...",
+        help="shape of an input, such as data=1,3,600,800 or data=N,3,H,W; repeat for each input",
+    )
+    parser.add_argument("--outputs", metavar="NAMES", help="outputs to compute instead, with commas between")
+    parser.add_argument(
+        "--opset", type=int, metavar="N", help="version of ONNX's operators, 17 to 22 (default: the least)"
+    )
+    parser.add_argument(
+        "--dtype", type=dtype_name, metavar="TYPE", help="convert parameters and inputs, such as to float16"
+    )
+    parser.add_argument("--fold", action="store_true", help="merge BatchNorm into the layer before it")
+    parser.add_argument(
+        "--inline", action="store_true", help="write compositions out instead of as functions of the model"
+    )
+    parser.add_argument("--force", action="store_true", help="overwrite an existing file")
+    checks = parser.add_argument_group("check")
+    checks.add_argument(
+        "--check", action="store_true", help="run the result in onnxruntime beside the original"
+    )
+    checks.add_argument(
+        "--input",
+        dest="inputs",
+        action="append",
+        default=[],
+        type=named,
+        metavar="NAME=FILE",
+        help="an input of the check: image, .npy file, or JSON values; noise by default",
+    )
+    add_image_flags(parser)
+    add_import(parser)
+
+
+def execute(args) -> int:
+    from ..models import archive, onnx
+
+    import_modules(args.imports)
+    onnx.write.import_onnx()
+    symbol, params = model_files(args.symbol, args.params)
+    if params is None:
+        args.parser.error(f"FILE.params is needed: none lies beside {symbol}")
+    if args.params is None:
+        note(f"the parameters are those of {params}")
+    outputs = [name.strip() for name in args.outputs.split(",") if name.strip()] if args.outputs else None
+    model = archive.load(symbol, params, outputs=outputs)
+    inputs, images = read_inputs(args) if args.inputs else ({}, {})
+    fill_im_info(model, inputs, images)
+    shapes = {**{name: tuple(array.shape) for name, array in inputs.items()}, **dict(args.shape)}
+    conversion = onnx.prepare(model, shapes, opset=args.opset, dtype=args.dtype, fold=args.fold)
+    made = onnx.write.proto(conversion)
+    if args.inline:
+        made = onnx.write.inlined(made)
+    files = onnx.write.save(made, args.target, force=args.force)
+    for line in conversion.notes:
+        note(line)
+    for path in files:
+        print(f"{path}: {path.stat().st_size / 2**20:.1f} MiB")
+    print(f"opset {conversion.graph.opset}, {len(made.graph.node)} nodes, {len(made.functions)} functions")
+    return _check(files[0], model, shapes, inputs) if args.check else 0
+
+
+def _check(path, model, shapes, inputs) -> int:
+    from ..models.onnx.check import check, random_inputs
+
+    lengths = {
+        item: _CHECKED_BATCH if axis == 0 else _CHECKED_SIDE
+        for shape in shapes.values()
+        for axis, item in enumerate(shape)
+        if isinstance(item, str)
+    }
+    fixed = {name: tuple(lengths.get(item, item) for item in shape) for name, shape in shapes.items()}
+    feeds = inputs or random_inputs(model, fixed)
+    found = check(path, model, feeds)
+    rows = [("output", "worst difference", "boxes", "")]
+    for each in found:
+        boxes = "" if each.boxes is None else f"{each.boxes}, {each.wrong} differ"
+        rows.append((each.name, f"{each.worst:.1e}", boxes, "" if each.agrees else "differs"))
+    print(table(rows))
+    return 0 if all(each.agrees for each in found) else 1

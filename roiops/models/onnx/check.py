@@ -1,0 +1,88 @@
+"""A converted model run in onnxruntime beside the original in roiops."""
+
+import dataclasses
+
+import numpy as np
+
+from ...errors import MXNetError
+from ..compare import compare_boxes, relative_difference, split_boxes
+
+__all__ = ["Agreement", "check", "random_inputs", "session"]
+
+#: How far outputs may be apart, relative to the largest magnitude in them.
+TOLERANCE = {np.dtype(np.float16): 2e-2, np.dtype(np.float32): 2e-5, np.dtype(np.float64): 1e-9}
+
+
+@dataclasses.dataclass
+class Agreement:
+    """How far one output, or the boxes of a detector, are apart."""
+
+    name: str
+    worst: float
+    tolerance: float
+    #: For boxes: how many there are, and how many have no counterpart.
+    boxes: int | None = None
+    wrong: int = 0
+
+    @property
+    def agrees(self) -> bool:
+        """Whether the difference is within the tolerance, and every box has its counterpart."""
+        return self.worst <= self.tolerance and not self.wrong
+
+
+def session(model, threads: int | None = None):
+    """An onnxruntime session of a ``ModelProto`` or a file, on the CPU."""
+    try:
+        import onnxruntime
+    except ImportError:
+        raise MXNetError("running ONNX needs onnxruntime: pip install roiops[onnx]") from None
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 3
+    if threads:
+        options.intra_op_num_threads = threads
+    source = (
+        str(model) if isinstance(model, str) or hasattr(model, "__fspath__") else model.SerializeToString()
+    )
+    return onnxruntime.InferenceSession(source, options, providers=["CPUExecutionProvider"])
+
+
+def random_inputs(model, shapes: dict, seed: int = 0) -> dict:
+    """Noise for each input; ``im_info`` gets the size of ``data`` and a scale of 1."""
+    generator, made = np.random.default_rng(seed), {}
+    for name in model.input_names:
+        if name not in shapes:
+            raise MXNetError(f"{model.source}: the check needs the shape of {name}")
+        made[name] = generator.standard_normal(shapes[name]).astype(np.float32)
+        if name == "im_info" and "data" in shapes:
+            made[name][...] = (*shapes["data"][2:4], 1)
+    return made
+
+
+def check(proto, model, inputs: dict) -> list[Agreement]:
+    """Run both on ``inputs`` and compare every output; the rows of a detector box by box.
+
+    ``proto`` is a ``ModelProto`` or a file, ``model`` the :class:`~roiops.models.archive.ArchivedModel` that
+    it was made from.
+    """
+    running = session(proto)
+    kinds = {"tensor(float16)": np.float16, "tensor(float)": np.float32, "tensor(double)": np.float64}
+    feeds = {each.name: np.asarray(inputs[each.name], kinds.get(each.type)) for each in running.get_inputs()}
+    names = [each.name for each in running.get_outputs()]
+    got = dict(zip(names, running.run(names, feeds), strict=True))
+    wanted = {name: array.asnumpy() for name, array in zip(model.output_names, model(**inputs), strict=True)}
+    return compare(wanted, got, np.shape(inputs.get("data", np.empty((1, 1, 1, 1))))[2:4])
+
+
+def compare(wanted: dict, got: dict, size) -> list[Agreement]:
+    """The outputs of both, compared; ``size`` is what the boxes' coordinates are relative to."""
+    found = []
+    tolerance = max(TOLERANCE.get(np.asarray(a).dtype, 0) for a in got.values())
+    wanted = {name: np.asarray(a, np.float32) if a.dtype == np.float16 else a for name, a in wanted.items()}
+    boxes, rest = split_boxes(wanted)
+    if boxes is not None:
+        names = [name for name in wanted if name not in rest]
+        rows = np.concatenate([np.asarray(got[name], np.float32) for name in names], axis=-1)
+        count, wrong, worst = compare_boxes(boxes, rows, size)
+        found.append(Agreement(" ".join(names), worst, tolerance, count, wrong))
+    found += [Agreement(name, relative_difference(a, got[name]), tolerance) for name, a in rest.items()]
+    return found
