@@ -10,8 +10,8 @@ Dropout is gone, losses become what they compute in inference, and labels are no
 outputs and weights stay.
 
 What cannot be written is listed, node by node, and nothing is written. The file appears whole or not at all.
-With --check it is run in onnxruntime beside the original, on noise or on inputs given as for `roiops run`; the
-exit code is 1 where they differ.
+With --check it is run in onnxruntime beside the original, on noise or on inputs given as for `roiops run`;
+the exit code is 1 where they differ.
 """
 
 import argparse

@@ -73,7 +73,7 @@ class Lowered:
         return lengths
 
     def lengths(self, g, output: int = 0, *inputs: Value) -> list:
-        """The lengths of an output; an open one is that of an input, the node's or the graph's, with the same."""
+        """The lengths of an output; an open one is that of an input, of the node or the graph."""
         found = []
         for axis, length in enumerate(self.shapes[output]):
             if length == -1:

@@ -371,6 +371,86 @@ def _ssd_boxes(g, codes, anchors, variances, clip):
     return _stacked(g, x1, y1, x2, y2)
 
 
+@lowers("_contrib_MultiBoxTarget", as_function=True)
+def multi_box_target(g, node, anchor, label, cls_pred):
+    """What a training graph computes. Each object takes an anchor in turn, so their number must be known."""
+    p = node.params
+    kind = anchor.dtype
+    objects = node.fixed(label, 1)[0]
+    total = g.dim(anchor, 1)
+    zero, minus = np.array(0, kind), np.array(-1, kind)
+    label = g.slice(g.cast(label, kind), 2, 0, 5)
+    # Objects end at the first row of class -1.
+    ended = g.CumSum(g.cast(g.column(label, 0).equals(-1), np.int64), np.int64(1))
+    there = ended.equals(0)  # (images, objects)
+    any_there = g.reduce("Max", g.cast(there, np.int64), [1], keepdims=True) > 0
+
+    a = [g.squeeze(c, 2) for c in _columns(g, anchor)]  # (1, anchors)
+    b = _columns(g, g.slice(label, 2, 1, 5))  # (images, objects, 1)
+    a = [g.unsqueeze(c, 1) for c in a]
+    width = g.Max(g.Min(a[2], b[2]) - g.Max(a[0], b[0]), zero)
+    height = g.Max(g.Min(a[3], b[3]) - g.Max(a[1], b[1]), zero)
+    both = width * height
+    union = (a[2] - a[0]) * (a[3] - a[1]) + (b[2] - b[0]) * (b[3] - b[1]) - both
+    overlap = g.Where(union.equals(0), zero, both / union)
+    overlap = g.Where(g.unsqueeze(there, 2), overlap, minus)  # (images, objects, anchors)
+
+    # The best pair of a free object and a free anchor, once for each object; of equals the first anchor.
+    least = np.array(1e-6, kind)
+    free = g.Transpose(overlap, perm=[0, 2, 1])
+    match = g.ConstantOfShape(g.slice(g.Shape(free), 0, 0, 2), value=np.array([-1], np.int64))
+    anchors, numbers = (
+        g.reshape(g.range(total), 1, -1, 1),
+        np.arange(objects, dtype=np.int64).reshape(1, 1, -1),
+    )
+    for _ in range(objects):
+        flat = g.reshape(free, 0, -1)
+        place = g.ArgMax(flat, axis=1, keepdims=1)
+        found = g.reduce("Max", flat, [1], keepdims=True) > least
+        row = g.unsqueeze(g.Where(found, place / np.int64(objects), np.int64(-1)), 2)
+        column = g.unsqueeze(g.Where(found, g.Mod(place, np.int64(objects)), np.int64(-1)), 2)
+        mine, its = anchors.equals(row), column.equals(numbers)
+        match = g.Where(g.squeeze(mine, 2), g.squeeze(column, 2), match)
+        free = g.Where(mine | its, minus, free)
+    best = g.reduce("Max", overlap, [1])
+    if p.overlap_threshold > 0:
+        of_best = g.ArgMax(overlap, axis=1, keepdims=0)
+        near = (best > np.float32(p.overlap_threshold).astype(kind)) & (match < 0)
+        match = g.Where(near, of_best, match)
+    positive = match >= 0
+
+    if p.negative_mining_ratio > 0:
+        chance = g.column(g.Softmax(cls_pred, axis=1), 0, axis=1)
+        open_ = ~positive & (best < np.float32(p.negative_mining_thresh).astype(kind))
+        count = g.reduce("Sum", g.cast(positive, np.float32), [1], keepdims=True)
+        wanted = g.Floor(count * np.float32(p.negative_mining_ratio))
+        wanted = g.Max(g.cast(wanted, np.int64), np.int64(max(p.minimum_negative_samples, 0)))
+        doubt = g.Where(open_, -chance, np.array(-np.inf, chance.dtype))
+        doubt, order = _top(g, doubt, total)
+        taken = (g.unsqueeze(g.range(total), 0) < wanted) & (doubt > np.array(-np.inf, doubt.dtype))
+        none = g.ConstantOfShape(g.Shape(match), value=np.zeros(1, np.int64))
+        negative = g.ScatterElements(none, order, g.cast(taken, np.int64), axis=1) > 0
+        classes = g.Where(negative, zero, np.array(p.ignore_label, kind))
+    else:
+        classes = g.Where(any_there, zero, np.array(p.ignore_label, kind))
+    mine = _rows(g, label, g.Max(match, np.int64(0)))  # (images, anchors, 5)
+    classes = g.Where(positive, g.column(mine, 0) + 1, classes)
+    classes = g.Expand(classes, g.Shape(match))
+
+    ref, anchor_columns = _columns(g, mine, 5)[1:], _columns(g, anchor)
+    shifts, stretches = [], []
+    for axis in range(2):
+        low, high = anchor_columns[axis], anchor_columns[2 + axis]
+        size, ref_size = high - low, ref[2 + axis] - ref[axis]
+        centre, ref_centre = (low + high) * 0.5, (ref[axis] + ref[2 + axis]) * 0.5
+        shifts.append((ref_centre - centre) / size / float(np.float32(p.variances[axis])))
+        stretches.append(g.Log(ref_size / size) / float(np.float32(p.variances[2 + axis])))
+    chosen = g.unsqueeze(positive, 2)
+    location = g.Where(chosen, _stacked(g, *shifts, *stretches), zero)
+    mask = g.Expand(g.cast(chosen, kind), g.Shape(location))
+    return g.Flatten(location, axis=1), g.Flatten(mask, axis=1), classes
+
+
 # -- deformable convolution ------------------------------------------------------------------------------
 
 
@@ -381,7 +461,7 @@ def modulated_deformable_convolution(g, node, data, offset, mask, weight, bias=N
 
 @lowers("_contrib_DeformableConvolution", opset=19)
 def deformable_convolution(g, node, data, offset, weight, bias=None):
-    """Version 1 reads 0 wherever a tap leaves the map, where ONNX fades out over a pixel: a mask does that."""
+    """Version 1 reads 0 where a tap leaves the map, where ONNX fades out over a pixel; a mask does that."""
     p = node.params
     stride, dilate, pad = p.stride or (1, 1), p.dilate or (1, 1), p.pad or (0, 0)
     taps = p.kernel[0] * p.kernel[1]

@@ -321,21 +321,21 @@ def separable(g, node, data, rois):
 @lowers("_contrib_DeformablePSROIPooling", as_function=True)
 def deformable_psroi_pooling(g, node, data, rois, trans=None):
     shape = (node.params.output_dim, *node.prop.pooled_size)
+    classes = 1 if trans is None else node.fixed(trans, 1)[0] // 2
 
     def pool(rows, places):
         moves = trans if trans is None or places is None else g.GatherND(trans, places)
-        return _moved_bins(g, node, data, rows, moves)
+        return moved_bins(g, node.params, data, rows, moves, classes)
 
     return _on_sound_rows(g, node, rois, shape, pool)
 
 
-def _moved_bins(g, node, data, rows, trans):
+def moved_bins(g, p, data, rows, trans, classes):
     """``RoiAlign`` of each bin, whose samples are but shifted; bins that leave the map sample by sample."""
-    geometry, p = _geometry(), node.params
+    geometry = _geometry()
     rules = rules_of("contrib.DeformablePSROIPooling")
     bins, samples = p.pooled_size, p.sample_per_part
     scale = geometry.scale_of(rules, p.spatial_scale, np.float32)
-    classes = 1 if trans is None else node.fixed(trans, 1)[0] // 2
     axes = [_axis(g, rules, rows, number, data, bins, samples, scale) for number in range(2)]
     groups = [(p.group_size, np.array([i * p.group_size // bins for i in range(bins)], np.int64))] * 2
     # Score maps are (class, channel of the class, row group, column group).
