@@ -7,6 +7,7 @@ Importing this needs no onnx package; writing does: ``pip install roiops[onnx]``
 
 import numpy as np
 
+from ... import ndarray as nd
 from ...errors import GraphError
 from ...graph import nodes as symbol_graph
 from ..archive import ArchivedModel, load
@@ -61,8 +62,11 @@ def to_onnx(
         Whether to write compositions out in place of calls of the model's own functions, for runtimes that
         know no functions.
     """
-    if aux_params is not None:
-        arg_params = {**arg_params, **aux_params}
+    if isinstance(arg_params, dict):
+        held = {**arg_params, **(aux_params or {})}
+        arg_params = {
+            n: a if isinstance(a, nd.NDArray) else nd.array(a, dtype=a.dtype) for n, a in held.items()
+        }
     model = load(symbol, arg_params, outputs=outputs)
     conversion = prepare(model, shapes, opset=opset, dtype=dtype, fold=fold)
     made = write.proto(conversion)

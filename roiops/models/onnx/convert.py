@@ -21,6 +21,8 @@ _FAMILIES = ("nn", "tensor", "loss", "detection", "roi")
 #: Lengths that stand for an open height or width; each open one gets its own.
 _TRIAL_LENGTHS = (256, 320, 384, 512, 640, 448, 224, 192, 128, 64)
 _TRIALS = 3
+#: Lengths that are tried to say what could stay open.
+_USUAL_LENGTHS = (224, 256, 299, 300, 416, 512, 112, 96, 64, 48, 32, 24)
 #: Bytes up to which what follows from the parameters alone is worked out now, however small those are.
 _FOLDED_BYTES = 1 << 16
 
@@ -143,6 +145,7 @@ class _Converter:
     def __init__(self, model, shapes, opset):
         self.model, self.given = model, shapes
         self.order = symbol_graph.topological_order(model.symbol.heads)
+        symbol_graph.check_unique_names(self.order)
         self.params = {name: array.asnumpy() for name, array in model.params.items()}
         self.opset = opset
         self.values: dict[tuple, Value] = {}
@@ -241,11 +244,19 @@ class _Converter:
         found, error = self._try(letters)
         if len(found) == _TRIALS:
             return found
-        works = [letter for letter in letters if len(self._try([letter], dict.fromkeys(letters, 256))[0]) > 1]
-        hint = f"; {', '.join(works)} alone could stay open" if works else ""
+        hint = self._hint(letters)
         raise GraphError(
             f"{self.model.source}: {', '.join(letters)} cannot stay open{hint}: {error}"
         ) from error
+
+    def _hint(self, letters) -> str:
+        """Which lengths could stay open were the others fixed, if that is found by trying usual ones."""
+        for side in _USUAL_LENGTHS:
+            for letter in letters:
+                if len(self._try([letter], dict.fromkeys(letters, side))[0]) == _TRIALS:
+                    rest = ", ".join(other for other in letters if other != letter)
+                    return f"; {letter} could, with {rest} fixed, at {side} for example" if rest else ""
+        return ""
 
     def _try(self, letters, fixed=None):
         """Inferred shapes for several lengths of the open axes, and the last error."""

@@ -120,11 +120,12 @@ def pooling(g, node, data):
         ends = pad
         window["pads"] = pad * 2
     if p.pool_type == "max":
+        y = g.MaxPool(x, **window)
         if first and any(window["pads"]):  # zeros in the padding compete
             if ends is None:
                 node.fixed(data)
-            x, window["pads"] = _padded(g, x, pad, ends), (0,) * (2 * len(kernel))
-        return _as_laid_out(g, node, g.MaxPool(x, **window))
+            y = g.Max(y, _zeros_of_padding(kernel, stride, pad, sizes, outs).astype(x.dtype)[None, None])
+        return _as_laid_out(g, node, y)
     if p.pool_type == "lp":
         if first or not any(window["pads"]):
             y = g.LpPool(x, p=p.p_value, **window)
@@ -152,6 +153,15 @@ def pooling(g, node, data):
 
 def _padded(g, x, begins, ends):
     return g.Pad(x, g.ints(0, 0, *begins, 0, 0, *ends))
+
+
+def _zeros_of_padding(kernel, stride, pad, sizes, outs):
+    """0 where a window reaches into the padding, minus infinity elsewhere."""
+    inside = np.ones((), bool)
+    for k, s, b, size, out in zip(kernel, stride, pad, sizes, outs, strict=True):
+        starts = np.arange(out) * s - b
+        inside = np.logical_and.outer(inside, (starts >= 0) & (np.minimum(starts + k, size + b) <= size))
+    return np.where(inside, -np.inf, 0)
 
 
 def _divisors(kernel, stride, pad, sizes, outs):
@@ -289,7 +299,11 @@ def leaky_relu(g, node, data, gamma=None):
         return g.Selu(data)
     if p.act_type == "gelu":
         return data * 0.5 * (g.Erf(data / math.sqrt(2)) + 1.0)
-    return g.LeakyRelu(data, alpha=p.slope if p.act_type == "leaky" else (p.lower_bound + p.upper_bound) / 2)
+    if p.act_type == "leaky":
+        return g.LeakyRelu(data, alpha=p.slope)
+    mean = (p.lower_bound + p.upper_bound) / 2
+    slopes = g.ConstantOfShape(g.Shape(data), value=np.array([mean], data.dtype))
+    return g.LeakyRelu(data, alpha=mean), slopes
 
 
 @lowers("Dropout")

@@ -221,7 +221,7 @@ def _positions(g, rules, axis):
     else:
         most = g.cast(g.Max(g.reduce("Max", counts, (0, 1, 2)), np.float32(1)), np.int64)
         number = g.unsqueeze(g.cast(g.Range(np.int64(0), most, np.int64(1)), np.float32), 0, 1)
-        grid = counts
+        grid = g.Max(counts, np.float32(1))
     if rules.samples == geometry.CENTRES:
         places = low + (size * (number + np.float32(0.5)) if counts is None else (number + 0.5) * size) / grid
         return places, (None if counts is None else number < counts)

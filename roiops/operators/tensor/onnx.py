@@ -92,7 +92,7 @@ for _name, _function in {**_UNARY, **_ROUNDING}.items():
     _declare_unary(_name, _function)
 
 
-@lowers("_copy", "BlockGrad", "_contrib_gradientmultiplier")
+@lowers("_copy", "BlockGrad", "_contrib_gradientmultiplier", "cast_storage")
 def identity(g, node, data):
     return data
 

@@ -1,0 +1,383 @@
+"""Saved models as ONNX files, run in onnxruntime: against MXNet's golden outputs, and beside roiops."""
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import roiops as mx
+from roiops import cli
+from roiops.errors import GraphError
+from roiops.models import onnx as roiops_onnx
+from roiops.models import to_onnx
+from roiops.models.archive import ArchivedModel
+from roiops.models.compare import compare_boxes, relative_difference, split_boxes
+
+onnx = pytest.importorskip("onnx", reason="writing ONNX needs the onnx package")
+pytest.importorskip("onnxruntime", reason="running ONNX needs onnxruntime")
+
+from roiops.models.onnx import write  # noqa: E402
+from roiops.models.onnx.check import check, session  # noqa: E402
+from roiops.operators.lowering import lowers  # noqa: E402
+
+ROOT = Path(__file__).resolve().parents[2]
+sym = mx.sym
+
+
+def noise(*shape, seed=0):
+    return np.random.default_rng(seed).standard_normal(shape).astype(np.float32)
+
+
+# -- the zoo's small models against MXNet ----------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def golden_model():
+    """Reads a golden file of the model zoo."""
+    sys.path.insert(0, str(ROOT / "verify" / "zoo"))
+    sys.path.insert(0, str(Path(__file__).parent))
+    from test_model_zoo import Golden
+
+    yield Golden
+    sys.path.remove(str(Path(__file__).parent))
+    sys.path.remove(str(ROOT / "verify" / "zoo"))
+
+
+GOLDEN = sorted(path.stem for path in (ROOT / "tests" / "golden" / "models").glob("*.npz"))
+
+
+@pytest.mark.parametrize("name", GOLDEN)
+def test_small_models_of_the_zoo_give_what_mxnet_gave(golden_model, name):
+    golden = golden_model(name)
+    inputs = golden.group("input")
+    made = to_onnx(golden.symbol, golden.params, shapes={key: a.shape for key, a in inputs.items()})
+    onnx.checker.check_model(made, full_check=True)
+    running = session(made)
+    names = golden.symbol.list_outputs()
+    assert [each.name for each in running.get_outputs()] == names
+    got = dict(
+        zip(names, running.run(None, {x.name: inputs[x.name] for x in running.get_inputs()}), strict=True)
+    )
+    want = golden.group("out")
+    boxes, rest = split_boxes({key: want[key] for key in names})
+    if boxes is not None:
+        count, wrong, _ = compare_boxes(boxes, split_boxes(got)[0], inputs["data"].shape[2:])
+        assert count > 10
+        assert wrong == 0
+    for key, array in rest.items():
+        step = golden.meta["steps"][key]
+        found = got[key].reshape(-1)[::step] if step > 1 else got[key]
+        assert relative_difference(array, found) <= 1e-4, key
+
+
+def test_a_faster_rcnn_that_mxnet_saved_gives_what_mxnet_gave():
+    folder = ROOT / "examples"
+    made = to_onnx(
+        folder / "archived" / "shapes-symbol.json",
+        folder / "rcnn" / "model" / "model.params",
+        shapes={"data": (1, 3, 128, 128), "im_info": (1, 3)},
+        dtype="float32",
+    )
+    with np.load(ROOT / "tests" / "golden" / "archived.npz") as file:
+        golden = {name: file[name] for name in file.files}
+    running = session(made)
+    inputs = {each.name: golden[each.name] for each in running.get_inputs()}
+    for each, got in zip(running.get_outputs(), running.run(None, inputs), strict=True):
+        assert relative_difference(golden[each.name], got) <= 1e-4, each.name
+
+
+# -- shapes that stay open -------------------------------------------------------------------------------
+
+
+def detector():
+    """A one-layer Faster R-CNN with a position-sensitive head."""
+    data, im_info = sym.Variable("data"), sym.Variable("im_info")
+    x = sym.Convolution(data, num_filter=8, kernel=(3, 3), stride=(4, 4), pad=(1, 1), name="conv")
+    x = sym.Activation(sym.BatchNorm(x, name="bn", fix_gamma=False), act_type="relu")
+    scores = sym.Convolution(x, num_filter=6, kernel=(1, 1), name="score")
+    deltas = sym.Convolution(x, num_filter=12, kernel=(1, 1), name="delta")
+    chance = sym.softmax(sym.Reshape(scores, shape=(0, 2, -1, 0)), axis=1)
+    chance = sym.Reshape(chance, shape=(0, 6, -1, 0))
+    rois = sym.contrib.MultiProposal(
+        chance, deltas, im_info, feature_stride=4, scales=(2, 4, 6), ratios=(1,), rpn_min_size=2,
+        rpn_post_nms_top_n=20, rpn_pre_nms_top_n=100, name="rois",
+    )  # fmt: skip
+    maps = sym.Convolution(x, num_filter=18, kernel=(1, 1), name="maps")
+    pooled = sym.contrib.PSROIPooling(
+        maps, rois, spatial_scale=0.25, output_dim=2, pooled_size=3, name="pooled"
+    )
+    found = sym.Pooling(pooled, global_pool=True, kernel=(1, 1), pool_type="avg")
+    label = sym.Variable("label")
+    return sym.Group([rois, sym.SoftmaxOutput(sym.Flatten(found), label, name="cls")])
+
+
+def parameters(symbol, **shapes):
+    arguments, _, auxiliary = symbol.infer_shape(**shapes)
+    known = {*shapes, "label"}
+    names = [n for n in symbol.list_arguments() if n not in known]
+    found = dict(zip(symbol.list_arguments(), arguments, strict=True))
+    params = {name: mx.nd.array(noise(*found[name], seed=i) * 0.3) for i, name in enumerate(names)}
+    states = zip(symbol.list_auxiliary_states(), auxiliary, strict=True)
+    return {**params, **{name: mx.nd.array(np.abs(noise(*shape)) + 0.5) for name, shape in states}}
+
+
+SIZES = {"data": (1, 3, 64, 64), "im_info": (1, 3)}
+
+
+def test_batch_and_size_stay_open():
+    symbol = detector()
+    params = parameters(symbol, **SIZES)
+    made = to_onnx(symbol, params, shapes={"data": ("N", 3, "H", "W"), "im_info": ("N", 3)})
+    onnx.checker.check_model(made, full_check=True)
+    dims = [d.dim_param or d.dim_value for d in made.graph.input[0].type.tensor_type.shape.dim]
+    assert dims == ["N", 3, "H", "W"]
+    assert [x.name for x in made.graph.input] == ["data", "im_info"]  # no label
+    assert [x.name for x in made.graph.output] == ["rois_output", "cls_output"]
+    for images, height, width in ((1, 64, 64), (2, 48, 80), (3, 100, 60)):
+        info = np.tile(np.array([[height, width, 1]], np.float32), (images, 1))
+        inputs = {"data": noise(images, 3, height, width), "im_info": info}
+        for each in check(made, ArchivedModel(symbol, params), inputs):
+            assert each.agrees, (each, height, width)
+
+
+def test_what_cannot_stay_open_is_said_with_the_node():
+    symbol = sym.FullyConnected(sym.Variable("data"), num_hidden=4, name="fc")
+    params = parameters(symbol, data=(1, 3, 48, 8))
+    to_onnx(symbol, params, shapes={"data": ("N", 3, 48, 8)})
+    match = (
+        r"N, H cannot stay open; N could, with H fixed, at 48 for example: FullyConnected\(fc\): weight must"
+    )
+    with pytest.raises(GraphError, match=match):
+        to_onnx(symbol, params, shapes={"data": ("N", 3, "H", 8)})
+    grid = sym.contrib.AdaptiveAvgPooling2D(sym.Variable("data"), output_size=(3, 3), name="grid")
+    with pytest.raises(GraphError, match=r"AdaptiveAvgPooling2D\(grid\): the lengths of data must be known"):
+        to_onnx(grid, {}, shapes={"data": (1, 3, "H", "W")})
+
+
+# -- what a file holds -----------------------------------------------------------------------------------
+
+
+def test_names_of_weights_stay_and_fixed_gammas_are_ones():
+    x = sym.Convolution(sym.Variable("data"), num_filter=4, kernel=(3, 3), name="conv", no_bias=True)
+    symbol = sym.Dropout(sym.BatchNorm(x, name="bn"))
+    params = parameters(symbol, data=(1, 3, 8, 8))
+    made = to_onnx(symbol, params, shapes={"data": (1, 3, 8, 8)})
+    held = {t.name: onnx.numpy_helper.to_array(t) for t in made.graph.initializer}
+    assert set(held) == {"conv_weight", "bn_gamma", "bn_beta", "bn_moving_mean", "bn_moving_var"}
+    np.testing.assert_array_equal(held["bn_gamma"], 1)
+    np.testing.assert_array_equal(held["conv_weight"], params["conv_weight"].asnumpy())
+    assert [node.op_type for node in made.graph.node] == ["Conv", "BatchNormalization", "Identity"]
+    assert {domain.domain for domain in made.opset_import} == {""}
+
+
+@pytest.mark.parametrize("bias", [False, True])
+def test_fold_merges_batch_norm(bias):
+    x = sym.Convolution(sym.Variable("data"), num_filter=4, kernel=(3, 3), name="conv", no_bias=not bias)
+    x = sym.BatchNorm(x, name="bn", fix_gamma=False)
+    symbol = sym.BatchNorm(sym.Activation(x, act_type="relu"), name="alone")
+    params = parameters(symbol, data=(1, 3, 8, 8))
+    made = to_onnx(symbol, params, shapes={"data": (1, 3, 8, 8)}, fold=True)
+    assert [node.op_type for node in made.graph.node] == ["Conv", "Relu", "BatchNormalization"]
+    assert "1 BatchNorm nodes were merged" in made.doc_string
+    (found,) = check(made, ArchivedModel(symbol, params), {"data": noise(1, 3, 8, 8)})
+    assert found.agrees
+
+
+def test_float16():
+    symbol = detector()
+    params = parameters(symbol, **SIZES)
+    made = to_onnx(symbol, params, shapes=SIZES, dtype="float16")
+    kinds = {x.type.tensor_type.elem_type for x in (*made.graph.input, *made.graph.output)}
+    assert kinds == {onnx.TensorProto.FLOAT16}
+    net = sym.Convolution(sym.Variable("data"), num_filter=4, kernel=(3, 3), name="conv")
+    net = sym.Pooling(sym.Activation(net, act_type="relu"), kernel=(2, 2), stride=(2, 2), pool_type="max")
+    params = parameters(net, data=(1, 3, 8, 8))
+    made = to_onnx(net, params, shapes={"data": (1, 3, 8, 8)}, dtype="float16")
+    (found,) = check(made, ArchivedModel(net, params), {"data": noise(1, 3, 8, 8)})
+    assert found.agrees
+    assert found.tolerance > 1e-3
+
+
+def test_compositions_are_functions_or_written_out():
+    symbol = detector()
+    params = parameters(symbol, **SIZES)
+    made = to_onnx(symbol, params, shapes=SIZES)
+    assert {f.name for f in made.functions} == {"MultiProposal", "PSROIPooling"}
+    plain = to_onnx(symbol, params, shapes=SIZES, inline=True)
+    assert not plain.functions
+    assert {domain.domain for domain in plain.opset_import} == {""}
+    info = np.array([[64, 64, 1]], np.float32)
+    for each in check(plain, ArchivedModel(symbol, params), {"data": noise(1, 3, 64, 64), "im_info": info}):
+        assert each.agrees
+
+
+def test_recurrent_text_recogniser():
+    """Columns of features through two LSTM layers, as OCR models have it, with Gluon's joined parameters."""
+    data = sym.Variable("data")
+    x = sym.Activation(
+        sym.Convolution(data, num_filter=4, kernel=(3, 3), pad=(1, 1), name="conv"), act_type="relu"
+    )
+    x = sym.transpose(sym.Reshape(x, shape=(0, -3, 0)), axes=(2, 0, 1))
+    parts = [sym.Reshape(sym.Variable(f"lstm_{i}"), shape=(-1,)) for i in range(4)]
+    packed = sym._rnn_param_concat(*parts, dim=0)
+    zeros = [sym.zeros((2, 0, 5)), sym.zeros((2, 0, 5))]
+    x = sym.RNN(x, packed, *zeros, state_size=5, num_layers=1, mode="lstm", bidirectional=True, name="lstm")
+    symbol = sym.softmax(sym.FullyConnected(x, num_hidden=7, flatten=False, name="letters"))
+    shapes = {
+        "data": (2, 1, 6, 20),
+        "lstm_0": (40, 24),
+        "lstm_1": (40, 5),
+        "lstm_2": (60, 24),
+        "lstm_3": (80,),
+    }
+    sizes = [2 * 20 * 24 + 2 * 20 * 5, 2 * 2 * 20]
+    shapes = {"data": (2, 1, 6, 20), "lstm_0": (sizes[0] // 2,), "lstm_1": (sizes[0] // 2,)}
+    shapes.update(lstm_2=(sizes[1] // 2,), lstm_3=(sizes[1] // 2,))
+    params = parameters(symbol, **shapes)
+    params.update({name: mx.nd.array(noise(*s) * 0.3) for name, s in shapes.items() if name != "data"})
+    made = to_onnx(symbol, params, shapes={"data": ("N", 1, 6, "W")})
+    for count, width in ((2, 20), (1, 33)):
+        (found,) = check(made, ArchivedModel(symbol, params), {"data": noise(count, 1, 6, width)})
+        assert found.agrees
+
+
+# -- errors and files ------------------------------------------------------------------------------------
+
+
+def test_everything_that_cannot_be_written_is_listed_at_once(tmp_path):
+    data = sym.Variable("data")
+    x = sym.gamma(sym.erfinv(data, name="first"), name="second")
+    symbol = sym.Group([x, sym.Dropout(data, mode="always", name="third")])
+    with pytest.raises(GraphError) as error:
+        to_onnx(symbol, {}, shapes={"data": (1, 4)}, path=tmp_path / "m.onnx")
+    text = str(error.value)
+    assert "3 of 4 nodes cannot be written as ONNX" in text
+    assert "erfinv(first): this operator has no lowering to ONNX" in text
+    assert "gamma(second): this operator has no lowering to ONNX" in text
+    assert "Dropout(third): mode='always' drops at random in inference too" in text
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_opsets_are_checked():
+    data, offset = sym.Variable("data"), sym.Variable("offset")
+    symbol = sym.contrib.DeformableConvolution(data, offset, kernel=(1, 1), num_filter=2, name="moved")
+    shapes = {"data": (1, 2, 4, 4), "offset": (1, 2, 4, 4)}
+    params = parameters(symbol, **shapes)
+    assert to_onnx(symbol, params, shapes=shapes).opset_import[0].version == 19
+    with pytest.raises(
+        GraphError, match=r"DeformableConvolution\(moved\): it needs opset 19 or later, got 17"
+    ):
+        to_onnx(symbol, params, shapes=shapes, opset=17)
+    with pytest.raises(GraphError, match="opset must be from 17 to 22, got 12"):
+        to_onnx(symbol, params, shapes=shapes, opset=12)
+
+
+def test_missing_shapes_are_named():
+    with pytest.raises(
+        GraphError, match=r"the shape of data does not follow.*give those of all inputs, data, im_info"
+    ):
+        to_onnx(detector(), parameters(detector(), **SIZES), shapes={"im_info": (1, 3)})
+
+
+def test_a_file_is_overwritten_by_force_only_and_never_half_written(tmp_path, monkeypatch):
+    symbol = sym.FullyConnected(sym.Variable("data"), num_hidden=4, name="fc")
+    params = parameters(symbol, data=(1, 3))
+    path = tmp_path / "m.onnx"
+    path.write_text("mine")
+    with pytest.raises(GraphError, match=r"m\.onnx exists already; --force"):
+        to_onnx(symbol, params, shapes={"data": (1, 3)}, path=path)
+    assert path.read_text() == "mine"
+
+    def broken(*args, **kwargs):
+        Path(args[1]).write_text("half")
+        raise OSError("disk full")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(onnx, "save_model", broken)
+        with pytest.raises(OSError, match="disk full"):
+            to_onnx(symbol, params, shapes={"data": (1, 3)}, path=path, force=True)
+    assert path.read_text() == "mine"
+    assert list(tmp_path.iterdir()) == [path]
+    to_onnx(symbol, params, shapes={"data": (1, 3)}, path=path, force=True)
+    assert check(path, ArchivedModel(symbol, params), {"data": noise(1, 3)})[0].agrees
+
+
+def test_large_models_keep_their_arrays_in_a_second_file(tmp_path, monkeypatch):
+    monkeypatch.setattr(write, "_MOST_BYTES", 1000)
+    symbol = sym.FullyConnected(sym.Variable("data"), num_hidden=100, name="fc")
+    params = parameters(symbol, data=(1, 30))
+    to_onnx(symbol, params, shapes={"data": (1, 30)}, path=tmp_path / "m.onnx")
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["m.onnx", "m.onnx.data"]
+    assert (tmp_path / "m.onnx").stat().st_size < 2000
+    assert check(tmp_path / "m.onnx", ArchivedModel(symbol, params), {"data": noise(1, 30)})[0].agrees
+
+
+# -- operators of a user's own ---------------------------------------------------------------------------
+
+
+class Triple(mx.operator.CustomOp):
+    def forward(self, is_train, req, in_data, out_data, aux):
+        self.assign(out_data[0], req[0], in_data[0] * 3)
+
+
+@mx.operator.register("test_onnx_triple")
+class TripleProp(mx.operator.CustomOpProp):
+    def create_operator(self, ctx, shapes, dtypes):
+        return Triple()
+
+
+def test_a_custom_operator_brings_its_lowering():
+    symbol = sym.Custom(sym.Variable("data"), op_type="test_onnx_triple", name="thrice")
+    with pytest.raises(GraphError, match=r"Custom\(thrice\).*: this operator has no lowering to ONNX"):
+        to_onnx(symbol, {}, shapes={"data": (2, 3)})
+
+    @lowers(op_type="test_onnx_triple")
+    def triple(g, node, data):
+        return data * 3
+
+    made = to_onnx(symbol, {}, shapes={"data": (2, 3)})
+    assert check(made, ArchivedModel(symbol, {}), {"data": noise(2, 3)})[0].agrees
+
+
+# -- the command -----------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def saved(tmp_path):
+    symbol = detector()
+    params = parameters(symbol, **SIZES)
+    symbol.save(str(tmp_path / "net-symbol.json"))
+    states = set(symbol.list_auxiliary_states())
+    mx.nd.save(
+        str(tmp_path / "net-0003.params"),
+        {("aux:" if name in states else "arg:") + name: array for name, array in params.items()},
+    )
+    return tmp_path / "net"
+
+
+def test_the_command_converts_and_checks(saved, capsys):
+    target = f"{saved}.onnx"
+    shapes = ["--shape", "data=N,3,H,W", "--shape", "im_info=N,3"]
+    assert cli.main(["convert", str(saved), target, *shapes, "--check"]) == 0
+    out, err = capsys.readouterr()
+    assert "opset 17" in out
+    assert "cls_output" in out
+    assert "inputs that inference does not read were left out: label" in err
+    assert cli.main(["convert", str(saved), "3", target, *shapes]) == 1
+    assert "exists already; --force" in capsys.readouterr().err
+    assert cli.main(["convert", str(saved), "3", target, *shapes, "--force", "--fold", "--opset", "20"]) == 0
+    assert "opset 20" in capsys.readouterr().out
+
+
+def test_the_command_says_what_is_wrong(saved, capsys):
+    assert cli.main(["convert", str(saved), f"{saved}.onnx", "--shape", "im_info=1,3"]) == 1
+    assert "does not follow from the shapes given" in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        cli.main(["convert", str(saved), f"{saved}.onnx", "--shape", "data=1,3,6-4"])
+    assert "must be like data=1,3,600,800 or data=N,3,H,W" in capsys.readouterr().err
+    assert not Path(f"{saved}.onnx").exists()
+
+
+def test_importing_needs_no_onnx():
+    assert roiops_onnx.OLDEST == 17

@@ -1,0 +1,719 @@
+"""Each operator's lowering, run in onnxruntime beside the operator itself."""
+
+import functools
+
+import numpy as np
+import pytest
+
+import roiops as mx
+from roiops import registry
+from roiops.models import onnx as roiops_onnx
+from roiops.models.archive import ArchivedModel
+from roiops.operators import lowering
+
+pytest.importorskip("onnx", reason="writing ONNX needs the onnx package")
+pytest.importorskip("onnxruntime", reason="running ONNX needs onnxruntime")
+
+from roiops.models.onnx import write
+from roiops.models.onnx.check import check, session
+
+sym = mx.sym
+v = functools.cache(sym.Variable)
+
+
+def noise(*shape, seed=0, low=None, high=None):
+    random = np.random.default_rng(seed)
+    if low is None:
+        return random.standard_normal(shape).astype(np.float32)
+    return random.uniform(low, high, shape).astype(np.float32)
+
+
+def whole(*shape, top):
+    return np.random.default_rng(1).integers(0, top, shape).astype(np.float32)
+
+
+def boxes(count, size=40.0, columns=4, seed=3):
+    """Corners of sensible boxes."""
+    random = np.random.default_rng(seed)
+    low = random.uniform(0, 0.7 * size, (count, 2))
+    return np.concatenate([low, low + random.uniform(0.05 * size, 0.5 * size, (count, 2))], 1).astype(
+        np.float32
+    )
+
+
+def rois(count=9, images=2, size=40.0):
+    """Rows of which one is to be ignored, one lies outside, one is turned around, and one has no size."""
+    rows = np.concatenate([np.arange(count)[:, None] % images, boxes(count, size)], 1).astype(np.float32)
+    rows[1, 0] = -1
+    rows[2, 1:] = (-30, -12, 20, 9)
+    rows[3, 1:] = (20, 20, 8, 6)
+    rows[4, 1:] = (7, 9, 7, 9)
+    return rows
+
+
+def run(symbol, arrays, params=(), opset=None, shapes=None, tolerance=2e-5):
+    """Convert, check with full inference of shapes, run in both, compare; returns the protocol buffer."""
+    import onnx
+
+    held = {name: mx.nd.array(arrays[name]) for name in params}
+    model = ArchivedModel(symbol, held)
+    inputs = {name: arrays[name] for name in symbol.list_arguments() if name in arrays and name not in params}
+    shapes = shapes or {name: array.shape for name, array in inputs.items()}
+    made = write.proto(roiops_onnx.prepare(model, shapes, opset=opset))
+    onnx.checker.check_model(made, full_check=True)
+    wanted = [a.asnumpy() for a in model(**inputs)]
+    running = session(made)
+    feeds = {x.name: inputs[x.name].astype("i4" if "int32" in x.type else "f4") for x in running.get_inputs()}
+    got = running.run(None, feeds)
+    assert len(got) == len(wanted)
+    for one, other in zip(wanted, got, strict=True):
+        assert one.shape == other.shape
+        assert one.dtype == other.dtype
+        scale = max(np.abs(one[np.isfinite(one)]).max(initial=0), 1e-6)
+        np.testing.assert_allclose(other, one, rtol=0, atol=tolerance * scale)
+    return made
+
+
+DATA = {"x": noise(2, 3, 7, 9)}
+POSITIVE = {"x": noise(2, 3, 5, low=0.1, high=0.9)}
+PAIR = {"a": noise(2, 3, 4), "b": noise(2, 3, 4, seed=1)}
+
+UNARY = [
+    "abs",
+    "negative",
+    "sign",
+    "reciprocal",
+    "square",
+    "sqrt",
+    "rsqrt",
+    "cbrt",
+    "rcbrt",
+    "exp",
+    "expm1",
+    "log",
+    "log2",
+    "log10",
+    "log1p",
+    "sin",
+    "cos",
+    "tan",
+    "arcsin",
+    "arccos",
+    "arctan",
+    "sinh",
+    "cosh",
+    "tanh",
+    "arcsinh",
+    "arctanh",
+    "degrees",
+    "radians",
+    "relu",
+    "sigmoid",
+    "softsign",
+    "erf",
+    "round",
+    "rint",
+    "ceil",
+    "floor",
+    "trunc",
+    "fix",
+    "logical_not",
+    "zeros_like",
+    "ones_like",
+    "identity",
+    "BlockGrad",
+    "hard_sigmoid",
+    "smooth_l1",
+]
+
+
+@pytest.mark.parametrize("name", UNARY)
+def test_functions_of_one_array(name):
+    run(getattr(sym, name)(v("x") * 1), POSITIVE)
+    if name not in ("sqrt", "rsqrt", "log", "log2", "log10", "log1p", "arcsin", "arccos", "arctanh", "tan"):
+        run(getattr(sym, name)(v("x") * 1), {"x": np.array([-2.5, -1.5, -0.2, 0.3, 0.5, 2.5], np.float32)})
+
+
+BINARY = [
+    "broadcast_add",
+    "broadcast_sub",
+    "broadcast_mul",
+    "broadcast_div",
+    "broadcast_mod",
+    "broadcast_maximum",
+    "broadcast_minimum",
+    "broadcast_hypot",
+    "broadcast_equal",
+    "broadcast_not_equal",
+    "broadcast_greater",
+    "broadcast_greater_equal",
+    "broadcast_lesser",
+    "broadcast_lesser_equal",
+    "broadcast_logical_and",
+    "broadcast_logical_or",
+    "broadcast_logical_xor",
+]
+
+
+@pytest.mark.parametrize("name", BINARY)
+def test_functions_of_two_arrays(name):
+    arrays = {"a": np.round(noise(2, 3, 4)), "b": np.round(noise(1, 3, 1, seed=1))}
+    run(getattr(sym, name)(v("a"), v("b")), arrays)
+
+
+def test_arithmetic_with_numbers():
+    x = v("x")
+    results = [
+        x + 2,
+        2 - x,
+        x * 3,
+        x / 4,
+        5 / (x + 9),
+        x % 2,
+        7 % (x + 9),
+        (x + 9) ** 0.5,
+        2**x,
+        x > 0,
+        x <= 0.5,
+    ]
+    run(sym.Group(results), DATA)
+
+
+CASES = {
+    "Convolution": lambda: (
+        sym.Convolution(v("x"), v("w"), v("b"), kernel=(3, 2), stride=(2, 1), pad=(1, 0), dilate=(1, 2), num_filter=4),
+        {**DATA, "w": noise(4, 3, 3, 2), "b": noise(4)},
+        ("w", "b"),
+    ),
+    "Convolution in groups, channels last": lambda: (
+        sym.Convolution(v("x"), v("w"), kernel=(3, 3), num_filter=4, num_group=2, no_bias=True, layout="NHWC"),
+        {"x": noise(2, 6, 7, 4), "w": noise(4, 3, 3, 2)},
+        ("w",),
+    ),
+    "Convolution of one axis": lambda: (
+        sym.Convolution(v("x"), v("w"), kernel=(3,), num_filter=4, no_bias=True),
+        {"x": noise(2, 3, 9), "w": noise(4, 3, 3)},
+        ("w",),
+    ),
+    "Deconvolution": lambda: (
+        sym.Deconvolution(v("x"), v("w"), kernel=(4, 3), stride=(2, 3), pad=(1, 0), adj=(1, 2), num_filter=4, num_group=1),
+        {**DATA, "w": noise(3, 4, 4, 3)},
+        ("w",),
+    ),
+    "Deconvolution to a size": lambda: (
+        sym.Deconvolution(v("x"), v("w"), kernel=(4, 4), stride=(2, 2), target_shape=(15, 18), num_filter=4),
+        {**DATA, "w": noise(3, 4, 4, 4)},
+        ("w",),
+    ),
+    "FullyConnected": lambda: (
+        sym.FullyConnected(v("x"), v("w"), v("b"), num_hidden=5),
+        {**DATA, "w": noise(5, 189), "b": noise(5)},
+        ("w", "b"),
+    ),
+    "FullyConnected of the last axis": lambda: (
+        sym.FullyConnected(v("x"), v("w"), v("b"), num_hidden=5, flatten=False),
+        {**DATA, "w": noise(5, 9), "b": noise(5)},
+        ("w", "b"),
+    ),
+    "LeakyReLU": lambda: (
+        sym.Group(
+            [sym.LeakyReLU(v("x"), act_type=kind) for kind in ("leaky", "elu", "selu", "gelu", "rrelu")]
+            + [sym.LeakyReLU(v("x"), v("g"), act_type="prelu")]
+        ),
+        {**DATA, "g": noise(3, low=0.1, high=0.4)},
+        ("g",),
+    ),
+    "Activation": lambda: (
+        sym.Group([sym.Activation(v("x"), act_type=k) for k in ("relu", "sigmoid", "tanh", "softrelu", "softsign")]),
+        DATA,
+    ),
+    "UpSampling": lambda: (
+        sym.Group(
+            [
+                sym.UpSampling(v("x"), scale=2, sample_type="nearest"),
+                sym.UpSampling(v("x"), v("w"), scale=3, sample_type="bilinear", num_filter=3),
+                sym.UpSampling(v("y"), v("x"), scale=1, sample_type="nearest", num_args=2),
+            ]
+        ),
+        {**DATA, "w": noise(3, 1, 5, 5), "y": noise(2, 2, 14, 18)},
+        ("w",),
+    ),
+    "BilinearResize2D": lambda: (
+        sym.Group(
+            [
+                sym.contrib.BilinearResize2D(v("x"), height=11, width=5),
+                sym.contrib.BilinearResize2D(v("x"), height=11, width=5, align_corners=False),
+                sym.contrib.BilinearResize2D(v("x"), height=1, width=4, align_corners=False),
+                sym.contrib.BilinearResize2D(v("x"), height=1, width=1),
+                sym.contrib.BilinearResize2D(v("x"), scale_height=1.7, scale_width=0.6),
+                sym.contrib.BilinearResize2D(v("x"), v("y"), mode="like"),
+            ]
+        ),
+        {**DATA, "y": noise(1, 1, 4, 12)},
+    ),
+    "AdaptiveAvgPooling2D": lambda: (
+        sym.Group([sym.contrib.AdaptiveAvgPooling2D(v("x"), output_size=s) for s in (1, (7, 3), (4, 5))]),
+        DATA,
+    ),
+    "sampling": lambda: (
+        sym.Group(
+            [
+                sym.BilinearSampler(v("x"), sym.GridGenerator(v("m"), transform_type="affine", target_shape=(5, 6))),
+                sym.SpatialTransformer(
+                    v("x"), v("m"), target_shape=(4, 6), transform_type="affine", sampler_type="bilinear"
+                ),
+                sym.GridGenerator(v("f"), transform_type="warp"),
+            ]
+        ),
+        {**DATA, "m": noise(2, 6) * 0.3 + np.array([1, 0, 0, 0, 1, 0], np.float32), "f": noise(2, 2, 4, 5)},
+    ),
+    "norms": lambda: (
+        sym.Group(
+            [
+                sym.LayerNorm(v("x"), v("g9"), v("b9")),
+                sym.LayerNorm(v("x"), v("g3"), v("b3"), axis=1),
+                sym.InstanceNorm(v("x"), v("g3"), v("b3")),
+                sym.LRN(v("x"), nsize=3, alpha=0.1),
+                *(sym.L2Normalization(v("x"), mode=m) for m in ("instance", "channel", "spatial")),
+            ]
+        ),
+        {**DATA, "g9": noise(9), "b9": noise(9), "g3": noise(3), "b3": noise(3)},
+        ("g9", "b9", "g3", "b3"),
+    ),
+    "GroupNorm": lambda: (
+        sym.GroupNorm(v("x"), v("g"), v("b"), num_groups=2),
+        {"x": noise(2, 4, 5, 3), "g": noise(2), "b": noise(2)},
+        ("g", "b"),
+    ),
+    "BatchNorm": lambda: (
+        sym.Group(
+            [
+                sym.BatchNorm(v("x"), v("g"), v("b"), v("m"), v("s"), fix_gamma=False, eps=1e-3),
+                sym.BatchNorm(v("x"), v("h"), v("b"), v("m"), v("s")),
+                sym.BatchNorm(sym.transpose(v("x"), axes=(0, 2, 3, 1)), v("h"), v("b"), v("m"), v("s"), axis=3),
+            ]
+        ),
+        {**DATA, "g": noise(3), "h": noise(3), "b": noise(3), "m": noise(3), "s": noise(3, low=0.5, high=2)},
+        ("g", "h", "b", "m", "s"),
+    ),
+    "softmax": lambda: (
+        sym.Group(
+            [
+                sym.softmax(v("x"), axis=1),
+                sym.softmin(v("x")),
+                sym.log_softmax(v("x"), axis=2, temperature=2.0),
+                sym.SoftmaxActivation(v("x"), mode="channel"),
+                sym.softmax(v("a"), v("n"), use_length=True, axis=1),
+            ]
+        ),
+        {**DATA, "a": noise(2, 6), "n": np.array([3, 6], np.float32)},
+    ),
+    "losses": lambda: (
+        sym.Group(
+            [
+                sym.SoftmaxOutput(v("x"), v("label"), multi_output=True),
+                sym.SoftmaxOutput(v("x"), v("fifth_label"), preserve_shape=True),
+                sym.SoftmaxOutput(v("x"), v("second_label")),
+                sym.LogisticRegressionOutput(v("x"), v("third_label")),
+                sym.LinearRegressionOutput(v("x"), v("fourth_label")),
+                sym.MakeLoss(v("x") * 2),
+            ]
+        ),
+        DATA,
+    ),
+    "shapes": lambda: (
+        sym.Group(
+            [
+                sym.Reshape(v("x"), shape=(0, -3, -1)),
+                sym.Reshape(v("x"), shape=(-4, 1, 2, -2)),
+                sym.Flatten(v("x")),
+                sym.expand_dims(v("x"), axis=-1),
+                sym.squeeze(sym.expand_dims(v("x"), axis=2)),
+                sym.transpose(v("x"), axes=(0, 2, 3, 1)),
+                sym.SwapAxis(v("x"), dim1=1, dim2=3),
+                sym.reshape_like(v("x"), v("y")),
+                sym.shape_array(v("x")),
+                sym.size_array(v("x")),
+            ]
+        ),
+        {**DATA, "y": noise(2, 7, 27)},
+    ),
+    "blocks": lambda: (
+        sym.Group([sym.depth_to_space(v("x"), block_size=2), sym.space_to_depth(v("x"), block_size=2)]),
+        {"x": noise(2, 8, 4, 6)},
+    ),
+    "joins": lambda: (
+        sym.Group(
+            [sym.concat(v("a"), v("b"), dim=2), sym.stack(v("a"), v("b"), axis=1), sym.add_n(v("a"), v("b"), v("a"))]
+        ),
+        PAIR,
+    ),
+    "slices": lambda: (
+        sym.Group(
+            [
+                sym.slice_axis(v("x"), axis=2, begin=1, end=-2),
+                sym.slice_axis(v("x"), axis=-1, begin=-3, end=None),
+                sym.slice(v("x"), begin=(None, 2, 5), end=(None, None, 0), step=(1, -1, -2)),
+                sym.slice_like(v("x"), v("y"), axes=(2, 3)),
+                sym.Crop(v("x"), v("y"), num_args=2),
+                sym.Crop(v("x"), v("y"), num_args=2, center_crop=True),
+                sym.Crop(v("x"), num_args=1, offset=(1, 2), h_w=(3, 4)),
+                sym.reverse(v("x"), axis=(1, 3)),
+                *sym.split(v("x"), num_outputs=3, axis=1),
+                *sym.split(v("x"), num_outputs=3, axis=1, squeeze_axis=True),
+            ]
+        ),
+        {**DATA, "y": noise(1, 1, 5, 4)},
+    ),
+    "repeats": lambda: (
+        sym.Group(
+            [
+                sym.tile(v("a"), reps=(2, 1, 3)),
+                sym.tile(v("a"), reps=(2, 1, 3, 1)),
+                sym.repeat(v("a"), repeats=3, axis=1),
+                sym.repeat(v("a"), repeats=2),
+                sym.broadcast_to(v("c"), shape=(2, 3, 4)),
+                sym.broadcast_axis(v("c"), axis=(0, 2), size=(2, 4)),
+                sym.broadcast_like(v("c"), v("a")),
+                sym.Pad(v("x"), mode="constant", pad_width=(0, 0, 0, 0, 1, 2, 3, 0), constant_value=2.5),
+                sym.Pad(v("x"), mode="edge", pad_width=(0, 0, 0, 0, 1, 2, 3, 0)),
+                sym.Pad(v("x"), mode="reflect", pad_width=(0, 0, 0, 0, 1, 2, 3, 0)),
+            ]
+        ),
+        {**PAIR, **DATA, "c": noise(1, 3, 1)},
+    ),
+    "products": lambda: (
+        sym.Group(
+            [
+                sym.batch_dot(v("a"), v("b"), transpose_b=True),
+                sym.batch_dot(v("a"), v("b"), transpose_a=True),
+                sym.dot(v("m"), v("n")),
+                sym.dot(v("m"), v("m"), transpose_a=True),
+                sym.dot(v("a"), v("n")),
+            ]
+        ),
+        {**PAIR, "m": noise(5, 4), "n": noise(4, 6)},
+    ),
+    "reductions": lambda: (
+        sym.Group(
+            [
+                sym.sum(v("x")),
+                sym.sum(v("x"), axis=(1, 2), keepdims=True),
+                sym.mean(v("x"), axis=1, exclude=True),
+                sym.max(v("x"), axis=-1),
+                sym.min(v("x"), axis=(0, 1)),
+                sym.prod(v("x"), axis=1),
+                sym.norm(v("x"), axis=1),
+                sym.norm(v("x"), ord=1, axis=(2, 3), keepdims=True),
+                sym.argmax(v("x"), axis=1),
+                sym.argmin(v("x"), axis=2, keepdims=True),
+                sym.argmax_channel(v("x")),
+                *sym.moments(v("x"), axes=(0, 2, 3)),
+            ]
+        ),
+        DATA,
+    ),
+    "order": lambda: (
+        sym.Group(
+            [
+                sym.topk(v("x"), k=3, axis=3),
+                *sym.topk(v("x"), k=2, axis=1, ret_typ="both", is_ascend=True),
+                sym.topk(v("x"), k=4, axis=-1, ret_typ="mask"),
+                sym.sort(v("x"), axis=2, is_ascend=False),
+                sym.argsort(v("x"), axis=None),
+            ]
+        ),
+        {"x": np.round(noise(2, 3, 7, 9), 1)},  # with equal entries
+    ),
+    "indices": lambda: (
+        sym.Group(
+            [
+                sym.take(v("x"), v("i"), axis=1),
+                sym.take(v("x"), v("i") - 2, axis=2, mode="wrap"),
+                sym.Embedding(v("i"), v("w"), input_dim=6, output_dim=4),
+                sym.pick(v("m"), v("p"), axis=1),
+                sym.pick(v("m"), v("p"), axis=1, keepdims=True),
+                sym.one_hot(v("i") - 1, depth=4, on_value=2.0, off_value=-1.0),
+                sym.gather_nd(v("x"), v("n")),
+                sym.scatter_nd(v("p"), v("s"), shape=(6, 3)),
+                sym.where(v("m") > 0, v("m"), v("m") * 2),
+                sym.where(v("p"), v("m"), v("m") * 2),
+            ]
+        ),
+        {
+            **DATA,
+            "i": whole(2, 3, top=6),
+            "w": noise(6, 4),
+            "m": noise(5, 7),
+            "p": whole(5, top=7),
+            "n": np.array([[0, 1, 1], [2, 0, 1]], np.float32),
+            "s": np.array([[0, 1, 2, 3, 5], [2, 0, 1, 1, 0]], np.float32),
+        },
+    ),
+    "sequences": lambda: (
+        sym.Group(
+            [
+                sym.SequenceMask(v("x"), v("n"), use_sequence_length=True, value=-1),
+                sym.SequenceLast(v("x"), v("n"), use_sequence_length=True),
+                sym.SequenceLast(v("x")),
+                sym.SequenceReverse(v("x"), v("n"), use_sequence_length=True),
+                sym.SequenceReverse(v("x")),
+            ]
+        ),
+        {"x": noise(5, 3, 2), "n": np.array([2, 5, 1], np.float32)},
+    ),
+    "created": lambda: (
+        sym.Group(
+            [
+                v("a") + sym.zeros((2, 3, 4)),
+                v("a") * sym.ones((2, 3, 4)),
+                sym.broadcast_add(v("a"), sym.arange(0, 8, 2)),
+                sym.elemwise_add(sym.Reshape(v("a"), shape=(-1,)), sym.arange(3, step=0.5, infer_range=True)),
+                sym.Cast(v("a") * 9, dtype="int32"),
+                sym.cumsum(v("a"), axis=1),
+            ]
+        ),
+        PAIR,
+    ),
+    "box_decode": lambda: (
+        sym.contrib.box_decode(v("x"), v("a"), std0=0.1, std1=0.1, std2=0.2, std3=0.2, clip=1.0),
+        {"x": noise(2, 5, 4) * 4, "a": boxes(5)[None]},
+    ),
+    "box_iou": lambda: (sym.contrib.box_iou(v("a"), v("b")), {"a": boxes(5), "b": boxes(7, seed=4)}),
+    "MultiBoxPrior": lambda: (
+        sym.Group(
+            [
+                sym.contrib.MultiBoxPrior(v("x"), sizes=(0.2, 0.5), ratios=(1, 2, 0.5)),
+                sym.contrib.MultiBoxPrior(v("x"), sizes=(0.4,), ratios=(1, 3), clip=True, steps=(0.2, 0.1)),
+            ]
+        ),
+        DATA,
+    ),
+    "DeformableConvolution": lambda: (
+        sym.contrib.DeformableConvolution(
+            v("x"), v("o"), v("w"), v("b"), kernel=(3, 3), pad=(1, 1), stride=(2, 2), num_filter=4, num_deformable_group=3
+        ),
+        {**DATA, "o": noise(2, 54, 4, 5) * 2, "w": noise(4, 3, 3, 3), "b": noise(4)},
+        ("w", "b"),
+    ),
+    "ModulatedDeformableConvolution": lambda: (
+        sym.contrib.ModulatedDeformableConvolution(
+            v("x"), v("o"), v("m"), v("w"), v("b"), kernel=(3, 3), pad=(1, 1), num_filter=4
+        ),
+        {**DATA, "o": noise(2, 18, 7, 9) * 2, "m": noise(2, 9, 7, 9, low=0, high=1), "w": noise(4, 3, 3, 3), "b": noise(4)},
+        ("w", "b"),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_operators(case):
+    symbol, arrays, *params = CASES[case]()
+    run(symbol, arrays, *params)
+
+
+@pytest.mark.parametrize(
+    "case", ["Convolution", "reductions", "slices", "BilinearResize2D", "order", "norms"]
+)
+def test_operators_in_the_newest_opset(case):
+    symbol, arrays, *params = CASES[case]()
+    made = run(symbol, arrays, *params, opset=roiops_onnx.NEWEST)
+    assert made.opset_import[0].version == roiops_onnx.NEWEST
+
+
+POOLINGS = [
+    {"pool_type": kind, "kernel": (3, 2), "stride": (2, 2), "pad": (1, 0), "pooling_convention": convention, **more}
+    for kind in ("max", "avg", "sum")
+    for convention in ("valid", "full")
+    for more in ([{}, {"count_include_pad": False}] if kind == "avg" else [{}])
+] + [
+    {"pool_type": "avg", "kernel": (3, 3), "stride": (2, 2), "pooling_convention": "same"},
+    {"pool_type": "lp", "p_value": 2, "kernel": (2, 3), "stride": (1, 2)},
+    *({"pool_type": kind, "global_pool": True, "kernel": (1, 1)} for kind in ("max", "avg", "sum")),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("params", POOLINGS, ids=str)
+def test_pooling(params):
+    for size in ((7, 9), (8, 8)):
+        run(sym.Pooling(v("x"), **params), {"x": noise(2, 3, *size)})
+    if not params.get("global_pool"):
+        first = {
+            k: a
+            for k, a in params.items()
+            if k in ("kernel", "stride", "pad", "pool_type", "pooling_convention")
+        }
+        if first["pool_type"] in ("max", "avg") and params.get("pooling_convention") != "same":
+            run(sym.Pooling_v1(v("x"), **first), {"x": noise(2, 3, 7, 9)})
+
+
+@pytest.mark.parametrize("mode", ["rnn_relu", "rnn_tanh", "lstm", "gru"])
+@pytest.mark.parametrize("bidirectional", [False, True])
+def test_recurrent_layers(mode, bidirectional):
+    from roiops.kernels.cpu.network.recurrent import num_parameters
+
+    count = num_parameters(mode, 4, 5, 2, 1 + bidirectional)
+    first = noise(2 * (1 + bidirectional), 2, 5)
+    arrays = {"x": noise(6, 2, 4), "p": noise(count) * 0.3, "h": first}
+    states = [v("h")]
+    if mode == "lstm":
+        arrays["c"] = first * 0.5
+        states.append(v("c"))
+    net = sym.RNN(
+        v("x"), v("p"), *states, state_size=5, num_layers=2, mode=mode, bidirectional=bidirectional, state_outputs=True
+    )  # fmt: skip
+    run(net, arrays, ("p",))
+
+
+# -- boxes -----------------------------------------------------------------------------------------------
+
+
+def detections(images=2, count=40, classes=3):
+    random = np.random.default_rng(5)
+    kinds = random.integers(-1, classes, (images, count, 1))
+    scores = np.round(random.uniform(0, 1, (images, count, 1)), 2)  # with ties
+    corners = np.stack([boxes(count, seed=s) for s in range(images)])
+    return np.concatenate([kinds, scores, corners], 2).astype(np.float32)
+
+
+@pytest.mark.parametrize(
+    "params",
+    [
+        {},
+        {"topk": 10, "id_index": 0},
+        {"topk": 10, "id_index": 0, "background_id": 0, "valid_thresh": 0.3},
+        {"id_index": 0, "force_suppress": True, "overlap_thresh": 0.2},
+        {"in_format": "center", "out_format": "corner"},
+        {"out_format": "center", "topk": 1000},
+        {"topk": 0},
+    ],
+    ids=str,
+)
+def test_box_nms(params):
+    run(sym.contrib.box_nms(v("x"), **{"overlap_thresh": 0.4, **params}), {"x": detections()})
+    run(sym.contrib.box_nms(v("x"), **params), {"x": detections()[0]})
+    none = detections()
+    none[..., 1] = -1
+    run(sym.contrib.box_nms(v("x"), **params), {"x": none})
+
+
+@pytest.mark.parametrize("operator", ["Proposal", "MultiProposal"])
+@pytest.mark.parametrize(
+    "more", [{}, {"iou_loss": True}, {"rpn_pre_nms_top_n": 20, "rpn_min_size": 0}], ids=str
+)
+def test_proposals(operator, more):
+    images = 1 if operator == "Proposal" else 2
+    arrays = {
+        "c": noise(images, 12, 6, 8, low=0, high=1),
+        "d": noise(images, 24, 6, 8) * 0.3,
+        "i": np.array([[96, 128, 1.5], [80, 100, 1]], np.float32)[:images],
+    }
+    params = {"rpn_min_size": 8, "rpn_post_nms_top_n": 30, "rpn_pre_nms_top_n": 100, **more}
+    params.update(scales=(1, 2), ratios=(0.5, 1, 2), output_score=True, threshold=0.6)
+    found = getattr(sym.contrib, operator)(v("c"), v("d"), v("i"), **params)
+    run(sym.Group(list(found)), arrays)
+
+
+@pytest.mark.parametrize(
+    "params", [{}, {"nms_topk": 15}, {"force_suppress": True, "clip": False}, {"nms_threshold": -1}], ids=str
+)
+def test_multi_box_detection(params):
+    arrays = {
+        "s": noise(2, 4, 50, low=0, high=1),
+        "l": noise(2, 200),
+        "a": boxes(50, 1.0)[None],
+    }
+    params = {"threshold": 0.5, "nms_threshold": 0.3, **params}
+    run(sym.contrib.MultiBoxDetection(v("s"), v("l"), v("a"), **params), arrays)
+
+
+@pytest.mark.parametrize("params", [{}, {"negative_mining_ratio": 3.0}, {"overlap_threshold": 0.0}], ids=str)
+def test_multi_box_target(params):
+    labels = np.full((3, 4, 5), -1, np.float32)
+    labels[0, :3, 0], labels[0, :3, 1:] = (1, 0, 2), boxes(3, 1.0, seed=7)
+    labels[1, :1, 0], labels[1, :1, 1:] = 2, boxes(1, 1.0, seed=8)
+    arrays = {"a": boxes(60, 1.0)[None], "y": labels, "s": noise(3, 4, 60)}
+    run(sym.Group(list(sym.contrib.MultiBoxTarget(v("a"), v("y"), v("s"), **params))), arrays)
+
+
+# -- regions of interest ---------------------------------------------------------------------------------
+
+POOLED = {"pooled_size": (3, 3), "spatial_scale": 0.25}
+ROI_CASES = [
+    ("ROIPooling", 5, {}),
+    *(("ROIPooling", 5, {"dialect": d}) for d in ("torchvision", "mmcv", "chainer")),
+    ("ROIPooling", 5, {"dialect": "chainer", "mode": "avg"}),
+    ("contrib.ROIAlign", 5, {"sample_ratio": 2}),
+    ("contrib.ROIAlign", 5, {"aligned": True}),
+    ("contrib.ROIAlign", 18, {"position_sensitive": True, "sample_ratio": 2}),
+    ("ROIAlign", 5, {"sampling_ratio": 2}),
+    ("ROIAlign", 5, {"aligned": False}),
+    ("ROIAlign", 5, {"mode": "max", "sampling_ratio": 2}),
+    ("ROIAlign", 5, {"mode": "max"}),
+    ("ROIAlign", 5, {"dialect": "chainer", "mode": "max"}),
+    ("ROIAlign", 5, {"dialect": "mxnet"}),
+    ("PSROIPooling", 18, {"output_dim": 2}),
+    ("PSROIPooling", 8, {"output_dim": 2, "group_size": 2}),
+    *(("PSROIPooling", 18, {"output_dim": 2, "dialect": d}) for d in ("torchvision", "chainer")),
+    ("PSROIPooling", 18, {"output_dim": 2, "dialect": "torchvision", "as_released": True}),
+    ("PSROIPooling", 18, {"output_dim": 2, "dialect": "chainer", "mode": "max"}),
+    *(("PSROIAlign", 18, {"output_dim": 2, "dialect": d}) for d in ("rfcn", "torchvision", "chainer")),
+    ("PSROIAlign", 18, {"output_dim": 2, "dialect": "chainer", "mode": "max"}),
+]
+
+
+@pytest.mark.parametrize(("name", "channels", "params"), ROI_CASES, ids=str)
+def test_regions_of_interest(name, channels, params):
+    operator = getattr(sym.contrib, name.split(".")[1]) if "." in name else getattr(sym, name)
+    arrays = {"x": noise(2, channels, 11, 12), "r": rois()}
+    run(operator(v("x"), v("r"), **POOLED, **params), arrays)
+
+
+@pytest.mark.parametrize("classes", [0, 1, 2])
+def test_deformable_psroi_pooling(classes):
+    params = {"spatial_scale": 0.25, "output_dim": 4, "group_size": 3, "pooled_size": 3, "sample_per_part": 4}
+    arrays = {"x": noise(2, 36, 11, 12), "r": rois()}
+    if not classes:
+        run(sym.contrib.DeformablePSROIPooling(v("x"), v("r"), no_trans=True, **params), arrays)
+        return
+    arrays["t"] = noise(9, 2 * classes, 3, 3) * 2
+    run(sym.contrib.DeformablePSROIPooling(v("x"), v("r"), v("t"), trans_std=0.1, **params), arrays)
+
+
+# -- what there is ---------------------------------------------------------------------------------------
+
+
+def test_every_lowering_is_of_a_registered_operator_under_its_own_name():
+    run(v("x") * 2, DATA)  # loads all families
+    for name, op_type in lowering._lowerings:
+        if op_type is None:
+            assert registry.get(name).name == name
+
+
+#: Operators without a counterpart, and why.
+NONE = {
+    "Custom",  # the user's own
+    "erfinv", "gamma", "gammaln",  # ONNX has no such function
+    "_contrib_bipartite_matching", "_contrib_mrcnn_mask_target",  # training only
+    "_contrib_RROIAlign",
+    "_contrib_allclose",
+    "_contrib_index_array", "_ravel_multi_index", "_unravel_index", "diag",
+}  # fmt: skip
+
+
+def test_every_other_operator_has_a_lowering():
+    run(v("x") * 2, DATA)
+    ours = [n for n in registry.list_operators() if registry.get(n).__module__.startswith("roiops.")]
+    assert {name for name in ours if lowering.find(name) is None} == NONE
+
+
+def test_check_compares_a_model_with_its_file(tmp_path):
+    symbol = sym.FullyConnected(v("data"), v("w"), num_hidden=2, no_bias=True, name="fc")
+    params = {"w": mx.nd.array(noise(2, 3))}
+    made = roiops_onnx.to_onnx(symbol, params, shapes={"data": ("N", 3)}, path=tmp_path / "m.onnx")
+    (found,) = check(tmp_path / "m.onnx", ArchivedModel(symbol, params), {"data": noise(4, 3)})
+    assert found.name == "fc_output"
+    assert found.agrees
+    other = ArchivedModel(symbol, {"w": mx.nd.array(noise(2, 3, seed=9))})
+    (found,) = check(made, other, {"data": noise(4, 3)})
+    assert not found.agrees
