@@ -50,6 +50,8 @@ def random_inputs(model, shapes: dict, seed: int = 0) -> dict:
     """Noise for each input; ``im_info`` gets the size of ``data`` and a scale of 1."""
     generator, made = np.random.default_rng(seed), {}
     for name in model.input_names:
+        if name == "im_info" and name not in shapes:
+            shapes = {**shapes, name: (shapes["data"][0], 3)}
         if name not in shapes:
             raise MXNetError(f"{model.source}: the check needs the shape of {name}")
         made[name] = generator.standard_normal(shapes[name]).astype(np.float32)
