@@ -1,0 +1,260 @@
+"""Run MXNet's own example/rcnn, unchanged, on roiops and on MXNet, and compare what they print.
+
+    python verify/peers.py mxnet                               # MXNet 1.9.1
+    pip install opencv-python-headless tqdm                    # what the scripts import, on both sides
+    python verify/mxnet_rcnn.py MXNET_CHECKOUT                 # a checkout of MXNet at its tag 1.9.1
+    python verify/mxnet_rcnn.py MXNET_CHECKOUT --networks vgg16 --markdown docs/mxnet_rcnn.md
+
+For each network: a VOC data set of generated pictures and a file of random weights are made;
+``train.py --resume`` takes ten steps on either side from the same weights and NumPy seed; ``test.py`` and
+``demo.py`` use what MXNet's training saved; ``train.py --pretrained`` starts on roiops as a user would.
+The losses of every step must agree to 1e-4, and all printed lines to the same, speeds and times apart.
+"""
+
+import argparse
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import numpy as np
+
+ROOT = Path(__file__).resolve().parent.parent
+TOLERANCE = 1e-4
+NETWORKS = ("vgg16", "resnet50", "resnet101")
+_CLASSES = ("bird", "car", "dog")
+_COLOURS = ((40, 60, 220), (60, 200, 60), (220, 120, 40))
+_PICTURES, _STEPS = 5, 10  # each picture is seen as it is and mirrored
+#: Small pictures and few boxes, so that a step takes about a second.
+_SIZE = ("--img-short-side", "160", "--img-long-side", "240", "--rpn-post-nms-topk", "200")
+_TRAIN_SIZE = (*_SIZE, "--rcnn-batch-rois", "32")
+
+#: What the child process runs: seeds, then the script as it stands in the checkout.
+_LAUNCH = """
+import sys, runpy
+import numpy as np
+sys.path.insert(0, sys.argv[2].rpartition("/")[0])
+np.random.seed(7)
+kind, *sys.argv = sys.argv[1:]
+if kind == "roiops":
+    from roiops.mxnet import as_mxnet
+    as_mxnet.main(sys.argv)
+else:
+    runpy.run_path(sys.argv[0], run_name="__main__")
+"""
+
+
+# -- data and weights ------------------------------------------------------------------------------------
+
+
+def make_data(folder: Path) -> None:
+    """The folders of PASCAL VOC 2007 with a few pictures of coloured boxes on noise."""
+    import cv2
+
+    rng = np.random.default_rng(0)
+    voc = folder / "data" / "VOCdevkit" / "VOC2007"
+    for name in ("JPEGImages", "Annotations", "ImageSets/Main"):
+        (voc / name).mkdir(parents=True)
+    names = [f"{number:06d}" for number in range(_PICTURES)]
+    for name in names:
+        height, width = int(rng.integers(180, 240)), int(rng.integers(260, 330))
+        picture = rng.integers(90, 166, (height, width, 3)).astype(np.uint8)
+        objects = []
+        for _ in range(int(rng.integers(1, 4))):
+            kind = int(rng.integers(len(_CLASSES)))
+            w, h = rng.integers(60, 130, 2)
+            x, y = int(rng.integers(0, width - w)), int(rng.integers(0, height - h))
+            picture[y : y + h, x : x + w] = _COLOURS[kind]
+            objects.append((_CLASSES[kind], x + 1, y + 1, x + int(w), y + int(h)))
+        cv2.imwrite(str(voc / "JPEGImages" / f"{name}.jpg"), picture)
+        (voc / "Annotations" / f"{name}.xml").write_text(_annotation(width, height, objects))
+    for split in ("trainval", "test"):
+        (voc / "ImageSets" / "Main" / f"{split}.txt").write_text("".join(f"{name}\n" for name in names))
+    (folder / "model").mkdir()
+
+
+def _annotation(width, height, objects) -> str:
+    boxes = "".join(
+        f"<object><name>{name}</name><difficult>0</difficult><bndbox><xmin>{x1}</xmin><ymin>{y1}</ymin>"
+        f"<xmax>{x2}</xmax><ymax>{y2}</ymax></bndbox></object>"
+        for name, x1, y1, x2, y2 in objects
+    )
+    return f"<annotation><size><width>{width}</width><height>{height}</height></size>{boxes}</annotation>"
+
+
+#: Makes ``full.params`` with all weights of a network's training graph, and ``base.params`` without the
+#: heads, as a pretrained classifier would have them. Runs beside the checkout's own symbols.
+_WEIGHTS = """
+import sys
+import numpy as np
+import roiops
+from roiops.mxnet import as_mxnet
+
+as_mxnet.install()
+for name, value in as_mxnet._FORMER_NUMPY_NAMES.items():
+    vars(np).setdefault(name, value)
+scripts, network, folder = sys.argv[1:]
+sys.path.insert(0, scripts)
+import train
+
+sys.argv = ["train.py", "--network", network]
+arguments = train.parse_args()
+symbol = train.get_network(network, arguments)
+shapes, _, aux_shapes = symbol.infer_shape(data=(1, 3, 240, 240), im_info=(1, 3), gt_boxes=(1, 100, 5))
+rng = np.random.default_rng(1)
+inputs = {"data", "im_info", "gt_boxes", "label", "bbox_target", "bbox_weight"}
+params = {}
+for name, shape in zip(symbol.list_arguments(), shapes):
+    if name in inputs:
+        continue
+    if name.endswith("_gamma"):
+        value = np.ones(shape)
+    elif name.endswith(("_bias", "_beta")):
+        value = np.zeros(shape)
+    else:
+        spread = 0.01 if name.startswith(("rpn_", "cls_score", "bbox_pred")) else np.prod(shape[1:]) ** -0.5
+        value = rng.standard_normal(shape, np.float32) * spread
+    params["arg:" + name] = roiops.nd.array(value)
+for name, shape in zip(symbol.list_auxiliary_states(), aux_shapes):
+    params["aux:" + name] = roiops.nd.array(np.ones(shape) if name.endswith("var") else np.zeros(shape))
+heads = ("rpn_", "cls_score", "bbox_pred")
+base = {name: value for name, value in params.items() if not name[4:].startswith(heads)}
+roiops.nd.save(folder + "/full.params", params)
+roiops.nd.save(folder + "/base.params", base)
+"""
+
+
+# -- running ---------------------------------------------------------------------------------------------
+
+
+class Side:
+    """One of the two libraries: its interpreter, and a folder of its own with the same data."""
+
+    def __init__(self, kind: str, python: str, path: str, folder: Path):
+        self.kind, self.python, self.folder = kind, python, folder
+        self.environment = {**os.environ, "PYTHONPATH": path, "PYTHONWARNINGS": "ignore"}
+        folder.mkdir()
+        make_data(folder)
+
+    def run(self, script: Path, *arguments: str) -> list[str]:
+        """What the script prints, with the logger's lines."""
+        print(f"{self.kind}: {script.name} {' '.join(arguments)}", file=sys.stderr, flush=True)
+        command = [self.python, "-c", _LAUNCH, self.kind, str(script), *arguments]
+        done = subprocess.run(
+            command, cwd=self.folder, env=self.environment, capture_output=True, text=True, check=False
+        )
+        if done.returncode:
+            raise SystemExit(f"{self.kind}: {script.name} {' '.join(arguments)} failed:\n{done.stderr[-3000:]}")
+        return [line for line in (done.stdout + done.stderr).splitlines() if line.strip()]
+
+
+_NUMBER = re.compile(r"(?<![\w.])-?\d+(?:\.\d+)?(?:e[+-]?\d+)?(?![\w])")
+_MEASURED = re.compile(r"Speed: [\d.]+ samples/sec|Time cost=[\d.]+|\d+%.*it/s\]|\d+/\d+ \[.*\]")
+
+
+def comparable(lines: list[str], folder: Path) -> list[str]:
+    """The lines that a library is answerable for: no times, no messages of the engine, no progress bar."""
+    kept = []
+    for line in lines:
+        line = _MEASURED.sub("", line.replace(str(folder), "")).strip("\r")
+        if line.startswith("[") or "it/s" in line or "?it" in line or not line.strip():
+            continue  # MXNet's C++ engine, and tqdm
+        kept.append(line)
+    return kept
+
+
+def difference(ours: list[str], theirs: list[str]) -> str | None:
+    """The first lines that differ by more than the tolerance, or None."""
+    if len(ours) != len(theirs):
+        return f"{len(ours)} lines, MXNet {len(theirs)}"
+    for one, other in zip(ours, theirs, strict=True):
+        if _NUMBER.sub("#", one) != _NUMBER.sub("#", other):
+            return f"{one!r}, MXNet {other!r}"
+        numbers = [np.array([float(n) for n in _NUMBER.findall(line)]) for line in (one, other)]
+        if not np.allclose(*numbers, rtol=TOLERANCE, atol=TOLERANCE):
+            return f"{one!r}, MXNet {other!r}"
+    return None
+
+
+def losses(lines: list[str]) -> dict[str, np.ndarray]:
+    """Each metric at each step, from the running means that the speedometer prints."""
+    means: dict[str, list[float]] = {}
+    for line in lines:
+        if "Batch [" in line:
+            for name, value in re.findall(r"(\w+)=(-?[\d.]+|nan)", line):
+                means.setdefault(name, []).append(float(value))
+    return {name: np.array(values) for name, values in means.items()}
+
+
+def check(network: str, scripts: Path, ours: Side, theirs: Side) -> list[str]:
+    """Compare all scripts for one network; gives the rows of the report."""
+    weights = ours.folder / "weights"
+    weights.mkdir(exist_ok=True)
+    subprocess.run(
+        [ours.python, "-c", _WEIGHTS, str(scripts), network, str(weights)],
+        env=ours.environment, cwd=ours.folder, check=True,
+    )  # fmt: skip
+    rows = []
+    train = ("--network", network, *_TRAIN_SIZE, "--epochs", "1", "--log-interval", "1")
+    resume = (*train, "--resume", str(weights / "full.params"), "--save-prefix", f"model/{network}")
+    printed = [comparable(side.run(scripts / "train.py", *resume), side.folder) for side in (ours, theirs)]
+    one, other = (losses(lines) for lines in printed)
+    steps = len(next(iter(other.values())))
+    # The speedometer is silent after the first batch, so nine lines tell of ten steps.
+    worst = max(float(np.max(np.abs(one[name] - other[name]))) for name in other)
+    rows.append(_row(network, "train.py --resume", worst <= TOLERANCE, f"{steps} lines, means differ by {worst:.1e}"))
+    text = difference(*printed)
+    rows.append(_row(network, "train.py, all lines", text is None, text or f"{len(printed[0])} lines"))
+
+    start = (*train, "--pretrained", str(weights / "base.params"), "--save-prefix", "model/fresh")
+    fresh = losses(ours.run(scripts / "train.py", *start))
+    finite = all(np.isfinite(values).all() for values in fresh.values())
+    rows.append(_row(network, "train.py --pretrained", finite and bool(fresh), "runs; weights are drawn anew"))
+
+    saved = str(theirs.folder / "model" / f"{network}-0001.params")
+    test = ("--network", network, *_SIZE, "--params", saved)
+    picture = str(theirs.folder / "data" / "VOCdevkit" / "VOC2007" / "JPEGImages" / "000000.jpg")
+    demo = (*test, "--image", picture, "--vis-thresh", "0.045")
+    for script, arguments in (("test.py", test), ("demo.py", demo)):
+        printed = [comparable(side.run(scripts / script, *arguments), side.folder) for side in (ours, theirs)]
+        text = difference(*printed)
+        rows.append(_row(network, script, text is None, text or f"{len(printed[0])} lines"))
+    return rows
+
+
+def _row(network, what, good, text) -> str:
+    return f"| {network} | `{what}` | {'agrees' if good else 'DIFFERS'} | {text} |"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("checkout", type=Path, help="MXNet's sources, tag 1.9.1")
+    parser.add_argument("--networks", nargs="+", choices=NETWORKS, default=NETWORKS)
+    parser.add_argument("--mxnet-python", help="interpreter with MXNet, by default that of verify/peers.py")
+    parser.add_argument("--mxnet-path", default="", help="folder with further packages for it (cv2, tqdm)")
+    parser.add_argument("--markdown", type=Path, help="write the table here")
+    options = parser.parse_args()
+    scripts = options.checkout.resolve() / "example" / "rcnn"
+    python = options.mxnet_python or _peer()
+    rows = ["| network | script | | |", "|---|---|---|---|"]
+    with tempfile.TemporaryDirectory() as folder:
+        ours = Side("roiops", sys.executable, str(ROOT), Path(folder) / "roiops")
+        theirs = Side("mxnet", python, options.mxnet_path, Path(folder) / "mxnet")
+        for network in options.networks:
+            rows += check(network, scripts, ours, theirs)
+            print("\n".join(rows[-5:]), flush=True)
+    if options.markdown:
+        options.markdown.write_text("\n".join(rows) + "\n", encoding="utf-8")
+    if any("DIFFERS" in row for row in rows):
+        raise SystemExit(1)
+
+
+def _peer() -> str:
+    command = [sys.executable, str(ROOT / "verify" / "peers.py"), "--python", "mxnet"]
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
+
+
+if __name__ == "__main__":
+    main()
