@@ -177,8 +177,8 @@ def test_several_inputs_and_labels_and_input_gradients():
     assert module.get_outputs()[1].asnumpy().tolist() == [[7], [7]]
     module.backward()
     grads = module.get_input_grads()
-    assert [g.shape for g in grads] == [(2, 1), (2, 3)]
-    assert grads[0].asnumpy().tolist() == [[7], [7]]  # p - label through a weight of 1; the classes cancel
+    assert [g.shape for g in grads] == [(2, 3), (2, 1)]  # in the order of data_shapes
+    assert grads[1].asnumpy().tolist() == [[7], [7]]  # p - label through a weight of 1; the classes cancel
     metric = mx.metric.MSE(output_names=["box_output"], label_names=["box_label"])
     module.update_metric(metric, [mx.nd.zeros((2,)), mx.nd.zeros((2, 1))])
     assert metric.get()[1] == 49
@@ -230,7 +230,7 @@ def test_many_shapes_do_not_fill_the_memory():
     module.init_params(mx.init.One())
     for size in range(4, 24):
         module.forward(mx.io.DataBatch([np.ones((1, 1, size, size))], [np.zeros(1)]))
-    assert len(module._executors) == 8
+    assert len(module._groups) == 8
     np.testing.assert_allclose(module.get_outputs()[0].asnumpy(), [[0.5, 0.5]])
 
 
@@ -249,7 +249,7 @@ def test_large_executors_are_not_kept(monkeypatch):
             data = generator.normal(size=(2, 1, size, size))
             module.forward_backward(mx.io.DataBatch([data], [np.arange(2)]))
             module.update()
-        assert len(module._executors) == (3 if limit else 1)
+        assert len(module._groups) == (3 if limit else 1)
         results.append(module.get_params()[0]["conv_weight"].asnumpy())
     np.testing.assert_array_equal(*results)
 
@@ -368,7 +368,7 @@ def test_buckets_share_parameters_and_optimizer():
         module.update()
         assert module.get_outputs()[0].shape == (5, 3)
         assert not np.array_equal(module.get_params()[0]["fc_weight"].asnumpy(), before)
-    assert module._modules[4]._optimizer.num_update == 4
+    assert module._buckets[4]._optimizer.num_update == 4
     metric = mx.metric.create("acc")
     module.update_metric(metric, batch.label)
     assert metric.num_inst == 5
@@ -424,10 +424,8 @@ def test_mistakes_in_names_and_devices():
         mx.mod.Module(classifier(), label_names=["label"])
     with pytest.raises(GraphError, match="'fc9_weight' of fixed_param_names is not an argument"):
         mx.mod.Module(classifier(), fixed_param_names=["fc9_weight"])
-    with pytest.raises(DeviceError, match="Module: runs on one device"):
-        mx.mod.Module(classifier(), context=[mx.cpu(0), mx.cpu(1)])
-    with pytest.raises(DeviceError, match=r"context=mx.cpu\(\) uses all processor cores"):
-        mx.mod.Module(classifier(), context=mx.cpu(), group2ctxs={"a": mx.cpu(), "b": [mx.cpu(1)]})
+    with pytest.raises(DeviceError, match=r"gradients are not compressed, got compression_params=\{'type'"):
+        mx.mod.Module(classifier(), compression_params={"type": "2bit"})
     module = mx.mod.Module(classifier(), context=[mx.cpu(0)], group2ctxs={"a": mx.cpu(), "b": [mx.cpu(0)]})
     with pytest.raises(GraphError, match=r"data_shapes are of \['image'\], data_names are \['data'\]"):
         module.bind([("image", (1, 4))])
@@ -442,6 +440,88 @@ def test_mistakes_in_names_and_devices():
         mx.mod.Module(classifier()).bind([("data", (1, 4))], for_training=False, inputs_need_grad=True)
     with pytest.warns(UserWarning, match="the optimizer has rescale_grad 1.0, 1 / batch size is 0.1"):
         bound().init_optimizer(optimizer=mx.optimizer.SGD())
+
+
+# -- several devices -------------------------------------------------------------------------------------
+
+TWO = [mx.cpu(0), mx.cpu(1)]
+
+
+def trained(contexts, steps=4, **options):
+    """A module after some steps on batches that a fixed seed gives."""
+    rng = np.random.default_rng(3)
+    module = mx.mod.Module(classifier(), context=contexts, work_load_list=options.pop("work_load_list", None))
+    module.bind([("data", (6, 4))], [("softmax_label", (6,))])
+    mx.random.seed(2)
+    module.init_params(mx.init.Uniform(0.5))
+    module.init_optimizer(optimizer_params={"learning_rate": 0.5, "momentum": 0.9}, **options)
+    for _ in range(steps):
+        data, label = rng.standard_normal((6, 4)), rng.integers(0, 2, 6)
+        module.forward_backward(mx.io.DataBatch([mx.nd.array(data)], [mx.nd.array(label)]))
+        module.update()
+    return module
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"kvstore": "local"}, {"kvstore": "device"}, {"work_load_list": [2, 1]}, {"kvstore": "teststore"}],
+    ids=lambda options: " ".join(map(str, options.values())),
+)
+def test_two_devices_train_as_one_does(options):
+    one, two = trained(mx.cpu()), trained(TWO, **options)
+    for name, value in one.get_params()[0].items():
+        np.testing.assert_allclose(two.get_params()[0][name].asnumpy(), value.asnumpy(), rtol=1e-5, atol=1e-6)
+    assert two._update_on_kvstore == (options.get("kvstore") != "teststore")
+    rows = [each.stop - each.start for each in two._exec_group.slices]
+    assert rows == ([4, 2] if "work_load_list" in options else [3, 3])
+    np.testing.assert_allclose(two.get_outputs()[0].asnumpy(), one.get_outputs()[0].asnumpy(), rtol=1e-5)
+    (parts,) = two.get_outputs(merge_multi_context=False)
+    assert [part.context for part in parts] == TWO
+    assert [part.shape[0] for part in parts] == rows
+
+
+def test_the_environment_takes_the_optimizer_out_of_the_store(monkeypatch):
+    monkeypatch.setenv("MXNET_UPDATE_ON_KVSTORE", "0")
+    module, one = trained(TWO), trained(mx.cpu())
+    assert not module._update_on_kvstore
+    assert len(module._updater.states) == 2 * len(module._param_names)  # each device has states of its own
+    for name, value in one.get_params()[0].items():
+        np.testing.assert_allclose(
+            module.get_params()[0][name].asnumpy(), value.asnumpy(), rtol=1e-5, atol=1e-6
+        )
+
+
+def test_without_a_store_devices_part_ways():
+    first, second = trained(TWO, kvstore=None)._exec_group.execs
+    assert not np.allclose(first.arg_dict["fc1_weight"].asnumpy(), second.arg_dict["fc1_weight"].asnumpy())
+
+
+def test_metrics_and_head_gradients_are_sliced_too():
+    net = mx.sym.FullyConnected(mx.sym.Variable("data"), num_hidden=1, no_bias=True, name="fc")
+    module = mx.mod.Module(net, label_names=None, context=TWO)
+    module.bind([("data", (4, 1))], inputs_need_grad=True)
+    module.init_params(mx.init.One())
+    module.forward(mx.io.DataBatch([np.array([[1], [2], [3], [4]])]))
+    module.backward([mx.nd.array([[1], [10], [100], [1000]])])
+    assert module.get_input_grads()[0].asnumpy().ravel().tolist() == [1, 10, 100, 1000]
+    grads = [each.grad_dict["fc_weight"].asscalar() for each in module._exec_group.execs]
+    assert grads == [1 + 20, 300 + 4000]
+    metric = mx.metric.Accuracy()
+    trained(TWO, 1).update_metric(metric, [mx.nd.zeros((6,))])
+    assert metric.num_inst == 6
+
+
+def test_a_batch_for_each_device():
+    module = trained(TWO, 0)
+    batches = [mx.io.DataBatch([mx.nd.ones((3, 4)) * k], [mx.nd.zeros((3,))]) for k in (1, 2)]
+    module.forward(batches)
+    fed = [each.arg_dict["data"].asnumpy()[0, 0] for each in module._exec_group.execs]
+    assert fed == [1, 2]
+
+
+def test_a_batch_too_small_for_its_devices():
+    with pytest.raises(DataError, match="a batch of 1 is too small for 2 devices"):
+        mx.mod.Module(classifier(), context=TWO).bind([("data", (1, 4))], [("softmax_label", (1,))])
 
 
 def test_states_file_of_another_optimizer(tmp_path):

@@ -47,9 +47,9 @@ class BucketingModule(BaseModule):
             "group2ctxs": group2ctxs,
             "compression_params": compression_params,
         }
-        self._modules: dict = {}
-        self._current = self._make(default_bucket_key)
-        self._current_key = default_bucket_key
+        self._buckets: dict = {}
+        self._curr_module = self._make(default_bucket_key)
+        self._curr_bucket_key = default_bucket_key
 
     def _make(self, key) -> Module:
         symbol, data_names, label_names = self._sym_gen(key)
@@ -58,32 +58,32 @@ class BucketingModule(BaseModule):
     @property
     def symbol(self):
         """The network of the current key."""
-        return self._current.symbol
+        return self._curr_module.symbol
 
     @property
     def data_names(self):
         """Names of the inputs of the current key."""
-        return self._current.data_names
+        return self._curr_module.data_names
 
     @property
     def output_names(self):
         """Names of the outputs of the current key."""
-        return self._current.output_names
+        return self._curr_module.output_names
 
     @property
     def data_shapes(self):
         """Descriptions of the inputs of the current key."""
-        return self._current.data_shapes
+        return self._curr_module.data_shapes
 
     @property
     def label_shapes(self):
         """Descriptions of the labels of the current key."""
-        return self._current.label_shapes
+        return self._curr_module.label_shapes
 
     @property
     def output_shapes(self):
         """Pairs (name, shape) of the current key."""
-        return self._current.output_shapes
+        return self._curr_module.output_shapes
 
     def bind(
         self,
@@ -101,12 +101,12 @@ class BucketingModule(BaseModule):
             return
         if shared_module is not None:
             raise GraphError("BucketingModule.bind: shared_module is not supported")
-        default = self._modules.get(self._default_bucket_key, self._current)
+        default = self._buckets.get(self._default_bucket_key, self._curr_module)
         default.bind(
             data_shapes, label_shapes, for_training, inputs_need_grad, force_rebind, grad_req=grad_req
         )
-        self._modules = {self._default_bucket_key: default}
-        self._current, self._current_key = default, self._default_bucket_key
+        self._buckets = {self._default_bucket_key: default}
+        self._curr_module, self._curr_bucket_key = default, self._default_bucket_key
         self._grad_req = grad_req
         self.for_training, self.inputs_need_grad = for_training, inputs_need_grad
         self.binded = True
@@ -114,20 +114,20 @@ class BucketingModule(BaseModule):
     def switch_bucket(self, bucket_key, data_shapes, label_shapes=None) -> None:
         """Make the network of a key the current one, bound to these shapes."""
         self._require("switch_bucket", params=False)
-        if bucket_key not in self._modules:
+        if bucket_key not in self._buckets:
             module = self._make(bucket_key)
             module.bind(
                 data_shapes,
                 label_shapes,
                 self.for_training,
                 self.inputs_need_grad,
-                shared_module=self._modules[self._default_bucket_key],
+                shared_module=self._buckets[self._default_bucket_key],
                 grad_req=self._grad_req,
             )
             if self._monitor is not None:
                 module.install_monitor(self._monitor)
-            self._modules[bucket_key] = module
-        self._current, self._current_key = self._modules[bucket_key], bucket_key
+            self._buckets[bucket_key] = module
+        self._curr_module, self._curr_bucket_key = self._buckets[bucket_key], bucket_key
 
     _monitor = None
 
@@ -142,12 +142,12 @@ class BucketingModule(BaseModule):
     ) -> None:
         """Give the parameters of the default network their first values; the others share them."""
         self._require("init_params", params=False)
-        default = self._modules[self._default_bucket_key]
+        default = self._buckets[self._default_bucket_key]
         default.init_params(initializer, arg_params, aux_params, allow_missing, force_init, allow_extra)
         self.params_initialized = True
 
     def get_params(self):
-        return self._modules[self._default_bucket_key].get_params()
+        return self._buckets[self._default_bucket_key].get_params()
 
     def init_optimizer(
         self,
@@ -161,7 +161,7 @@ class BucketingModule(BaseModule):
         if self.optimizer_initialized and not force_init:
             self.logger.warning("optimizer already initialized, ignoring...")
             return
-        default = self._modules[self._default_bucket_key]
+        default = self._buckets[self._default_bucket_key]
         default.init_optimizer(kvstore, optimizer, optimizer_params, force_init)
         self.optimizer_initialized = True
 
@@ -170,32 +170,28 @@ class BucketingModule(BaseModule):
         self._require("forward")
         if data_batch.bucket_key is not None:
             self.switch_bucket(data_batch.bucket_key, data_batch.provide_data, data_batch.provide_label)
-        self._current.forward(data_batch, is_train)
+        self._curr_module.forward(data_batch, is_train)
 
     def backward(self, out_grads=None) -> None:
-        self._current.backward(out_grads)
+        self._curr_module.backward(out_grads)
 
     def update(self) -> None:
         """Update the parameters that the current network has."""
         self._require("update", optimizer=True)
-        default = self._modules[self._default_bucket_key]
-        weights, gradients, _ = self._current._arrays
         # The default network's numbering holds for all: a key may lack parameters or order them otherwise.
-        for index, name in enumerate(default._param_names):
-            if gradients.get(name) is not None:
-                default._updater(index, gradients[name], weights[name])
+        self._curr_module._update_as(self._buckets[self._default_bucket_key])
 
     def get_outputs(self, merge_multi_context=True) -> list:
-        return self._current.get_outputs()
+        return self._curr_module.get_outputs(merge_multi_context)
 
     def get_input_grads(self, merge_multi_context=True) -> list:
-        return self._current.get_input_grads()
+        return self._curr_module.get_input_grads(merge_multi_context)
 
     def update_metric(self, eval_metric, labels, pre_sliced=False) -> None:
-        self._current.update_metric(eval_metric, labels)
+        self._curr_module.update_metric(eval_metric, labels, pre_sliced)
 
     def install_monitor(self, mon) -> None:
         self._require("install_monitor", params=False)
         self._monitor = mon
-        for module in self._modules.values():
+        for module in self._buckets.values():
             module.install_monitor(mon)

@@ -1,8 +1,9 @@
-"""Module: one symbol, one device."""
+"""Module: one symbol, on one device or on several that share each batch."""
 
 import logging
+import os
 import warnings
-from collections import OrderedDict, namedtuple
+from collections import OrderedDict
 
 import numpy as np
 
@@ -14,15 +15,15 @@ from .. import optimizer as optimizers
 from ..initializer import InitDesc, Uniform
 from ..io import DataDesc
 from .base_module import BaseModule, as_list
+from .executor_group import DataParallelExecutorGroup, mean_of_devices
 
 __all__ = ["Module"]
 
 #: Executors for earlier input shapes are kept up to this number and to these bytes of their own memory.
-_MOST_EXECUTORS = 8
+_MOST_GROUPS = 8
 _MOST_BYTES = 2**30
-
-#: What all executors of a module share: everything but the memory between the operators.
-_Arrays = namedtuple("_Arrays", "arg_dict grad_dict aux_dict")
+#: A store that was asked for as "local" updates arrays itself unless one of them is larger; as in MXNet.
+_MOST_UPDATED_IN_STORE = 1024 * 1024 * 16
 
 
 class Module(BaseModule):
@@ -39,10 +40,15 @@ class Module(BaseModule):
         Which of its arguments are inputs, and which are labels. All others are parameters.
     logger : Logger
         Where messages go.
-    context : Context
-        Where it runs; a list may hold one.
-    work_load_list, group2ctxs, compression_params
-        MXNet's options for several devices. Groups may name the one device; compression is an error.
+    context : Context or list of Context
+        Where it runs. Several devices take a part of each batch each and hold the parameters each; their
+        outputs are joined and their gradients added up.
+    work_load_list : list of float, optional
+        How much of a batch each device takes, in proportion; alike unless given.
+    group2ctxs : dict or list of dict, optional
+        Where the nodes of each ``ctx_group`` go, for all devices or for each.
+    compression_params
+        Refused: gradients are added up as they are.
     fixed_param_names : list of str, optional
         Parameters that are not trained.
     state_names : list of str, optional
@@ -63,16 +69,12 @@ class Module(BaseModule):
         compression_params=None,
     ):
         super().__init__(logger)
-        contexts = as_list(context) or [current_context()]
-        self._context = Context(contexts[0])
-        groups = [each for group in as_list(group2ctxs) for to in group.values() for each in as_list(to)]
-        elsewhere = any(Context(each) != self._context for each in groups)
-        if len(contexts) > 1 or elsewhere or compression_params:
+        self._contexts = [Context(each) for each in as_list(context) or [current_context()]]
+        if compression_params:
             raise DeviceError(
-                f"Module: runs on one device, got context={context}, group2ctxs={group2ctxs}, "
-                f"compression_params={compression_params}. One can take the batch of several as a whole: "
-                "context=mx.cpu() uses all processor cores"
+                f"Module: gradients are not compressed, got compression_params={compression_params}"
             )
+        self._work_load_list, self._group2ctxs = work_load_list, group2ctxs
         self._symbol = symbol
         self._data_names, self._label_names = list(data_names or ()), list(label_names or ())
         self._state_names, self._fixed = list(state_names or ()), set(fixed_param_names or ())
@@ -90,7 +92,8 @@ class Module(BaseModule):
         self._aux_names = symbol.list_auxiliary_states()
         self._loaded = None  # parameters that wait for bind
         self._preload_opt_states = None
-        self._optimizer = self._updater = None
+        self._optimizer = self._updater = self._kvstore = None
+        self._update_on_kvstore = False
         self._ranked = None  # what keeps it in step with other processes
         self._monitor = None
         self._reset_bind()
@@ -129,12 +132,18 @@ class Module(BaseModule):
     def save_optimizer_states(self, fname: str) -> None:
         """Write what the optimizer needs to go on exactly: its arrays and its counts of updates."""
         self._require("save_optimizer_states", optimizer=True)
+        if self._update_on_kvstore:
+            self._kvstore.save_optimizer_states(fname)
+            return
         with open(fname, "wb") as file:
             file.write(self._updater.get_states())
 
     def load_optimizer_states(self, fname: str) -> None:
         """Read what :meth:`save_optimizer_states` wrote."""
         self._require("load_optimizer_states", optimizer=True)
+        if self._update_on_kvstore:
+            self._kvstore.load_optimizer_states(fname)
+            return
         with open(fname, "rb") as file:
             self._updater.set_states(file.read())
 
@@ -171,19 +180,28 @@ class Module(BaseModule):
     def output_shapes(self) -> list:
         """Pairs (name, shape)."""
         self._require("output_shapes", params=False)
-        return [(name, out.shape) for name, out in self._executor.output_dict.items()]
+        return self._current("output_shapes", params=False).get_output_shapes()
 
     @property
-    def _exec_group(self) -> "_ExecutorGroup":
-        """MXNet's name for the executors, which published inference scripts reach through."""
-        return _ExecutorGroup(self)
+    def _exec_group(self) -> DataParallelExecutorGroup:
+        """MXNet's name for the executors, which published scripts reach through."""
+        return self._current("_exec_group", params=False)
+
+    @property
+    def _executor(self):
+        """The executor of the last batch, on the first device."""
+        return None if self._group is None else self._group.execs[0]
+
+    @property
+    def _total_exec_bytes(self) -> int:
+        return 0 if self._group is None else self._group.internal_bytes
 
     # -- binding --------------------------------------------------------------------------------------
 
     def _reset_bind(self) -> None:
         self.binded = False
-        self._executor = self._arrays = None
-        self._executors: OrderedDict = OrderedDict()
+        self._group = self._arrays = None
+        self._groups: OrderedDict = OrderedDict()
         self._data_shapes = self._label_shapes = None
 
     def bind(
@@ -222,12 +240,12 @@ class Module(BaseModule):
         ranked, self._ranked = self._ranked, None
         self._reset_bind()
         self.for_training, self.inputs_need_grad = for_training, inputs_need_grad
-        self._grad_req = self._gradient_requests(grad_req)
-        lender = None
+        self._grad_req = grad_req
+        lenders = None
         if shared_module is not None:
             shared_module._require("bind(shared_module)")
-            lender = shared_module._arrays
-        self._use_shapes(*self._described(data_shapes, label_shapes), lender)
+            lenders = shared_module._arrays
+        self._use_shapes(*self._described(data_shapes, label_shapes), lenders)
         self.binded = True
         if shared_module is not None:
             self.params_initialized = True
@@ -258,70 +276,44 @@ class Module(BaseModule):
             describe(label_shapes, self._label_names, "label") or None,
         )
 
-    def _gradient_requests(self, grad_req) -> dict:
-        """``write``, ``add`` or ``null`` for each argument."""
-        arguments = self._symbol.list_arguments()
-        if isinstance(grad_req, list | tuple):
-            if len(grad_req) != len(arguments):
-                raise GraphError(
-                    f"Module.bind: grad_req has {len(grad_req)} entries for {len(arguments)} arguments"
-                )
-            grad_req = dict(zip(arguments, grad_req, strict=True))
-        default = grad_req if isinstance(grad_req, str) else "write"
-        requests = {}
-        for name in arguments:
-            trained = name in self._param_names and name not in self._fixed
-            wanted = trained or (self.inputs_need_grad and name in self._data_names)
-            requests[name] = default if wanted else "null"
-        if not isinstance(grad_req, str):
-            requests.update(grad_req)
-        return requests if self.for_training else dict.fromkeys(arguments, "null")
-
-    def _use_shapes(self, data_shapes, label_shapes, lender=None) -> None:
-        """Switch to an executor for these shapes, made now or before."""
-        descs = [*data_shapes, *(label_shapes or ())]
-        key = tuple((desc.name, tuple(desc.shape)) for desc in descs)
-        if key not in self._executors:
-            lender = lender or self._arrays
+    def _use_shapes(self, data_shapes, label_shapes, lenders=None) -> None:
+        """Switch to executors for these shapes, made now or before."""
+        key = tuple((desc.name, tuple(desc.shape)) for desc in [*data_shapes, *(label_shapes or ())])
+        if key not in self._groups:
+            lenders = lenders or self._arrays
             self._make_room()
-            executor = self._symbol.simple_bind(
-                self._context,
+            group = DataParallelExecutorGroup(
+                self._symbol,
+                self._contexts,
+                self._work_load_list,
+                data_shapes,
+                label_shapes,
+                self._param_names,
+                self.for_training,
+                self.inputs_need_grad,
+                logger=self.logger,
+                fixed_param_names=self._fixed,
                 grad_req=self._grad_req,
-                type_dict={desc.name: desc.dtype for desc in descs},
-                shared_exec=lender,
-                **dict(key),
+                state_names=self._state_names,
+                group2ctxs=self._group2ctxs,
+                lenders=lenders,
             )
-            if lender is not None:
-                self._check_shared(executor, lender)
             if self._monitor is not None:
-                self._monitor.install(executor)
+                group.install_monitor(self._monitor)
             if self._ranked is not None:
-                self._ranked.watch(executor)
-            self._executors[key] = executor
-        self._executors.move_to_end(key)
-        self._executor = executor = self._executors[key]
-        self._arrays = _Arrays(executor.arg_dict, executor.grad_dict, executor.aux_dict)
+                self._ranked.watch(group.execs[0])
+            self._groups[key] = group
+        self._groups.move_to_end(key)
+        self._group = self._groups[key]
+        self._arrays = self._group.arrays
         self._data_shapes, self._label_shapes = data_shapes, label_shapes
 
     def _make_room(self) -> None:
-        """Forget executors, the one in use longest ago first, before another one takes memory."""
-        self._executor = None
-        held = self._executors
-        while len(held) >= _MOST_EXECUTORS or sum(e.internal_bytes for e in held.values()) > _MOST_BYTES:
+        """Forget executors, those in use longest ago first, before others take memory."""
+        self._group = None
+        held = self._groups
+        while len(held) >= _MOST_GROUPS or sum(each.internal_bytes for each in held.values()) > _MOST_BYTES:
             held.popitem(last=False)
-
-    def _check_shared(self, executor, lender) -> None:
-        """A parameter must not depend on the inputs' shapes, or it would be lost."""
-        for names, ours, theirs in (
-            (self._param_names, executor.arg_dict, lender.arg_dict),
-            (self._aux_names, executor.aux_dict, lender.aux_dict),
-        ):
-            for name in names:
-                if name in theirs and ours[name] is not theirs[name]:
-                    raise ShapeError(
-                        f"Module: with these inputs {name} would have shape {tuple(ours[name].shape)}, "
-                        f"it has {tuple(theirs[name].shape)}"
-                    )
 
     def reshape(self, data_shapes, label_shapes=None) -> None:
         """Go on with inputs of other shapes. :meth:`forward` does so by itself."""
@@ -337,8 +329,14 @@ class Module(BaseModule):
         if not self.binded:
             return self._loaded
         return (
-            {name: self._arrays.arg_dict[name].copy() for name in self._param_names},
-            {name: self._arrays.aux_dict[name].copy() for name in self._aux_names},
+            {
+                name: mean_of_devices([each.arg_dict[name] for each in self._arrays])
+                for name in self._param_names
+            },
+            {
+                name: mean_of_devices([each.aux_dict[name] for each in self._arrays])
+                for name in self._aux_names
+            },
         )
 
     def init_params(
@@ -373,19 +371,21 @@ class Module(BaseModule):
         self._require("init_params", params=False)
         attributes = self._symbol.attr_dict()
         groups = (
-            ("arg_params", arg_params, self._param_names, self._arrays.arg_dict),
-            ("aux_params", aux_params, self._aux_names, self._arrays.aux_dict),
+            ("arg_params", arg_params, self._param_names, [each.arg_dict for each in self._arrays]),
+            ("aux_params", aux_params, self._aux_names, [each.aux_dict for each in self._arrays]),
         )
         for what, given, names, _ in groups:
             _check_given(what, given, names, allow_missing, allow_extra)
-        for what, given, names, arrays in groups:
+        for what, given, names, (first, *others) in groups:
             for name in sorted(names):
                 if given is not None and name in given:
-                    _copy_in(what, name, given[name], arrays[name])
+                    _copy_in(what, name, given[name], first[name])
                 elif initializer is not None:
-                    initializer(InitDesc(name, attributes.get(name), initializer), arrays[name])
+                    initializer(InitDesc(name, attributes.get(name), initializer), first[name])
                 elif given is None:
                     raise ParamError(f"Module.init_params: neither {what} nor an initializer given")
+                for arrays in others:
+                    arrays[name][:] = first[name]
         self.params_initialized = True
         if self._ranked is not None:
             self._ranked.take_from_first()
@@ -404,8 +404,10 @@ class Module(BaseModule):
         Parameters
         ----------
         kvstore : str, KVStore or None
-            ``"dist_sync"`` adds up the gradients of all processes that ``mpiexec`` started, and gives all the
-            parameters of the first. With one device the other types have nothing to do.
+            Where the gradients of several devices are added up, and the optimizer runs: ``"local"`` or
+            ``"device"``. ``"dist_sync"`` adds up those of all processes that ``mpiexec`` started, and gives
+            all the parameters of the first. With None, each of several devices goes its own way. The name of
+            a store has no effect with one device in one process.
         optimizer : str or Optimizer
             The rule. Made by name it gets ``rescale_grad`` of 1 / batch size unless that is given.
         optimizer_params : dict or pairs
@@ -417,14 +419,18 @@ class Module(BaseModule):
         if self.optimizer_initialized and not force_init:
             self.logger.warning("optimizer already initialized, ignoring...")
             return
-        if isinstance(kvstore, str) and "dist" in kvstore:
-            kvstore = kvstores.create(kvstore)
+        store = self._store(kvstore)
+        ranked = isinstance(store, kvstores.KVStore) and store.type.startswith("dist")
+        if ranked and len(self._contexts) > 1:
+            raise DeviceError(f"Module.init_optimizer: with {store.type!r} each process has one device")
         first = self._data_shapes[0]
         batch_size = first.shape[max(0, DataDesc.get_batch_axis(first.layout))]
-        if isinstance(kvstore, kvstores.KVStoreBase):
-            batch_size *= kvstore.num_workers
+        if store is not None:
+            batch_size *= store.num_workers
         rescale_grad = 1.0 / batch_size
-        names = dict(enumerate(self._param_names))
+        self._update_on_kvstore = store is not None and not ranked and self._updates_in(store, kvstore)
+        count = 1 if self._update_on_kvstore else len(self._contexts)
+        names = {i * count + k: name for i, name in enumerate(self._param_names) for k in range(count)}
         if isinstance(optimizer, str):
             given = {"rescale_grad": rescale_grad, **dict(optimizer_params)}
             optimizer = optimizers.create(optimizer, sym=self._symbol, param_idx2name=names, **given)
@@ -437,33 +443,63 @@ class Module(BaseModule):
                 )
             if not optimizer.idx2name:
                 optimizer.idx2name = names
-        self._optimizer, self._updater = optimizer, optimizers.get_updater(optimizer)
+        self._optimizer, self._kvstore = optimizer, None if ranked else store
+        self._updater = None if self._update_on_kvstore else optimizers.get_updater(optimizer)
         self.optimizer_initialized = True
-        if isinstance(kvstore, kvstores.KVStore) and kvstore.type.startswith("dist"):
-            self._join(kvstore)
+        if ranked:
+            self._join(store)
+        elif store is not None:
+            self._fill(store)
         if self._preload_opt_states is not None:
             self.load_optimizer_states(self._preload_opt_states)
             self._preload_opt_states = None
+
+    def _store(self, kvstore):
+        """The store that ``init_optimizer`` was asked for; None where there is nothing for one to do."""
+        if isinstance(kvstore, str):
+            alone = len(self._contexts) == 1 and "dist" not in kvstore
+            return None if alone else kvstores.create(kvstore)
+        if kvstore is not None and not isinstance(kvstore, kvstores.KVStoreBase):
+            raise TypeError(f"kvstore must be KVStore, str or None, got {type(kvstore).__name__}")
+        return kvstore
+
+    def _updates_in(self, store, asked) -> bool:
+        """Whether the store runs the optimizer, rather than each device."""
+        largest = max((self._arrays[0].arg_dict[name].size for name in self._param_names), default=0)
+        if asked == "local" and largest > _MOST_UPDATED_IN_STORE:
+            return False
+        wanted = os.environ.get("MXNET_UPDATE_ON_KVSTORE", "1") != "0"
+        return wanted and store.is_capable(kvstores.KVStoreBase.OPTIMIZER)
+
+    def _fill(self, store) -> None:
+        """Give a store the parameters, and the optimizer where it is to run there."""
+        if self._update_on_kvstore:
+            store.set_optimizer(self._optimizer)
+        for name in self._param_names:
+            block = [each.arg_dict[name] for each in self._arrays]
+            store.broadcast(name, block[0], out=block)
 
     def _join(self, store) -> None:
         """Train in step with the other processes of a distributed store."""
         from ..mpi import RankedModule
 
-        weights, _, auxiliary = self._arrays
+        weights, _, auxiliary = self._arrays[0]
         order = [name for name in self._executor.gradient_order if name in self._param_names]
-        adds = any(self._grad_req[name] == "add" for name in order)
+        adds = any(self._group.grad_req[name] == "add" for name in order)
         self._ranked = RankedModule(
             store, {name: weights[name] for name in self._param_names}, auxiliary, order, not adds
         )
         # Bind anew, with the gradients in the memory that travels.
-        self._arrays = self._arrays._replace(grad_dict={**self._arrays.grad_dict, **self._ranked.gradients})
-        self._executors.clear()
+        (held,) = self._arrays
+        self._arrays = [held._replace(grad_dict={**held.grad_dict, **self._ranked.gradients})]
+        self._groups.clear()
         self._use_shapes(self._data_shapes, self._label_shapes)
 
     def borrow_optimizer(self, shared_module) -> None:
         """Share the optimizer of another module, states and all."""
         shared_module._require("borrow_optimizer", optimizer=True)
         self._optimizer, self._updater = shared_module._optimizer, shared_module._updater
+        self._kvstore, self._update_on_kvstore = shared_module._kvstore, shared_module._update_on_kvstore
         self._ranked = shared_module._ranked
         self.optimizer_initialized = True
 
@@ -472,34 +508,41 @@ class Module(BaseModule):
 
         Parameters
         ----------
-        data_batch : DataBatch
+        data_batch : DataBatch or list of DataBatch
             Inputs and labels, in the order of ``data_names`` and ``label_names``. Any object with ``data``
-            will do, such as a ``namedtuple("Batch", ["data"])``.
+            will do, such as a ``namedtuple("Batch", ["data"])``. A list has a batch for each device.
         is_train : bool, optional
             Whether operators behave as in training; as bound unless given.
         """
         self._require("forward")
+        batches = data_batch if isinstance(data_batch, list) else [data_batch]
+        for batch in batches:
+            if len(batch.data) != len(self._data_names):
+                raise DataError(f"Module.forward: {len(batch.data)} inputs for data_names {self._data_names}")
+        data_shapes, label_shapes = self._shapes_of(batches[0], len(batches))
+        bound = (self._data_shapes, self._label_shapes)
+        if self._group is None or data_shapes is not bound[0] or label_shapes is not bound[1]:
+            self._use_shapes(data_shapes, label_shapes)
+        self._group.forward(data_batch, is_train)
+
+    def _shapes_of(self, batch, count: int):
+        """The descriptions of the inputs and labels, those bound where nothing has changed."""
         provide_data, label, provide_label = (
-            getattr(data_batch, name, None) for name in ("provide_data", "label", "provide_label")
+            getattr(batch, name, None) for name in ("provide_data", "label", "provide_label")
         )
-        if len(data_batch.data) != len(self._data_names):
-            raise DataError(
-                f"Module.forward: {len(data_batch.data)} inputs for data_names {self._data_names}"
-            )
-        data_shapes = self._batch_shapes(self._data_shapes, data_batch.data, provide_data)
+        if count > 1:  # one batch a device: together they are the batch
+            whole = [[_repeated(each, count) for each in arrays or ()] for arrays in (batch.data, label)]
+            (data, label), provide_data, provide_label = whole, None, None
+        else:
+            data = batch.data
+        data_shapes = self._batch_shapes(self._data_shapes, data, provide_data)
         labels = list(label or ()) if self._label_names else []
         label_shapes = self._label_shapes
         if labels and label_shapes:
             label_shapes = self._batch_shapes(label_shapes, labels, provide_label)
         elif data_shapes is not self._data_shapes:
             label_shapes = None  # they follow from the inputs
-        bound = (self._data_shapes, self._label_shapes)
-        if self._executor is None or data_shapes is not bound[0] or label_shapes is not bound[1]:
-            self._use_shapes(data_shapes, label_shapes)
-        feeds = dict(zip([desc.name for desc in data_shapes], data_batch.data, strict=True))
-        if label_shapes:
-            feeds.update(zip([desc.name for desc in label_shapes], labels, strict=False))
-        self._executor.forward(self.for_training if is_train is None else is_train, **feeds)
+        return data_shapes, label_shapes
 
     @staticmethod
     def _batch_shapes(bound, arrays, provided):
@@ -516,93 +559,86 @@ class Module(BaseModule):
             for desc, a in zip(bound, arrays, strict=True)
         ]
 
-    def _current(self, what: str):
-        """The executor of the last batch."""
-        self._require(what)
-        if self._executor is None:
+    def _current(self, what: str, *, params=True) -> DataParallelExecutorGroup:
+        """The executors of the last batch."""
+        self._require(what, params=params)
+        if self._group is None:
             raise GraphError(f"Module.{what}: the last forward() failed")
-        return self._executor
+        return self._group
 
     def backward(self, out_grads=None) -> None:
         """Compute gradients; ``out_grads`` are those of outputs that are not losses."""
-        executor = self._current("backward")
+        group = self._current("backward")
         if self._ranked is not None:
             self._ranked.begin()
-        executor.backward(out_grads)
+        group.backward(out_grads)
 
     def update(self) -> None:
-        """Let the optimizer change the parameters by their gradients."""
+        """Let the optimizer change the parameters by their gradients, those of all devices together."""
         self._require("update", optimizer=True)
+        self._update_as(self)
+
+    def _update_as(self, numbering: "Module") -> None:
+        """Update under the numbers that another module's parameters have, whose optimizer this one shares."""
         if self._ranked is not None:
             self._ranked.finish()
-        weights, gradients, _ = self._arrays
-        for index, name in enumerate(self._param_names):
-            if gradients.get(name) is not None:
-                self._updater(index, gradients[name], weights[name])
+        devices = len(self._arrays)
+        for index, name in enumerate(numbering._param_names):
+            gradients = [each.grad_dict.get(name) for each in self._arrays]
+            if gradients[0] is None:
+                continue
+            weights = [each.arg_dict[name] for each in self._arrays]
+            if self._update_on_kvstore:
+                self._kvstore.pushpull(name, gradients, out=weights, priority=-index)
+                continue
+            if self._kvstore is not None:
+                self._kvstore.pushpull(name, gradients, priority=-index)
+            for k, (weight, gradient) in enumerate(zip(weights, gradients, strict=True)):
+                self._updater(index * devices + k, gradient, weight)
         if self._ranked is not None:
             self._ranked.updated()
 
     def get_outputs(self, merge_multi_context=True) -> list:
-        """The outputs of the last forward; the next one overwrites them."""
-        return list(self._current("get_outputs").outputs)
+        """The outputs of the last forward; the next one overwrites them.
+
+        Parameters
+        ----------
+        merge_multi_context : bool
+            Whether those of several devices are joined; otherwise each output is a list, one a device.
+        """
+        return self._current("get_outputs").get_outputs(merge_multi_context)
 
     def get_input_grads(self, merge_multi_context=True) -> list:
-        """The gradients of the inputs, in the order of ``data_names``."""
-        self._require("get_input_grads")
+        """The gradients of the inputs, in the order of ``data_shapes``; merged as :meth:`get_outputs`."""
+        group = self._current("get_input_grads")
         if not self.inputs_need_grad:
             raise GraphError("Module.get_input_grads: bind with inputs_need_grad=True")
-        return [self._arrays.grad_dict[name] for name in self._data_names]
+        return group.get_input_grads(merge_multi_context)
 
     def get_states(self, merge_multi_context=True) -> list:
         """The arrays of ``state_names``."""
-        self._require("get_states")
-        return [self._arrays.arg_dict[name] for name in self._state_names]
+        return self._current("get_states").get_states(merge_multi_context)
 
     def set_states(self, states=None, value=None) -> None:
         """Set the arrays of ``state_names`` from ``states``, or all to one ``value``."""
-        self._require("set_states")
-        for i, array in enumerate(self.get_states()):
-            array[:] = value if states is None else states[i]
+        self._current("set_states").set_states(states, value)
 
     def update_metric(self, eval_metric, labels, pre_sliced=False) -> None:
-        """Let a metric take in the outputs and ``labels``."""
-        outputs = self._current("update_metric").output_dict
-        names = [desc.name for desc in self._label_shapes or ()] or self._label_names
-        eval_metric.update_dict(OrderedDict(zip(names, labels or (), strict=False)), OrderedDict(outputs))
+        """Let a metric take in the outputs and ``labels``: a list for each device if ``pre_sliced``."""
+        self._current("update_metric").update_metric(eval_metric, labels, pre_sliced)
 
     def install_monitor(self, mon) -> None:
         """Let a Monitor look at the arrays of every forward."""
         self._require("install_monitor", params=False)
         self._monitor = mon
-        for executor in self._executors.values():
-            mon.install(executor)
+        for group in self._groups.values():
+            group.install_monitor(mon)
 
 
-class _ExecutorGroup:
-    """A module's executor as a group of one. MXNet's has many names; these are those that scripts use."""
-
-    def __init__(self, module: Module):
-        self._module = module
-
-    @property
-    def execs(self) -> list:
-        return [self._module._current("_exec_group")]
-
-    @property
-    def data_arrays(self) -> list:
-        return self._slices(self._module.data_shapes)
-
-    @property
-    def label_arrays(self) -> list:
-        return self._slices(self._module.label_shapes or [])
-
-    def _slices(self, descriptions) -> list:
-        """For each input the rows that a device computes, and where it reads them."""
-        (executor,) = self.execs
-        return [[(slice(0, each.shape[0]), executor.arg_dict[each.name])] for each in descriptions]
-
-    def reshape(self, data_shapes, label_shapes=None) -> None:
-        self._module.reshape(data_shapes, label_shapes)
+def _repeated(array, count: int) -> np.ndarray:
+    """An array of no memory of its own with the shape of ``count`` such arrays, one after the other."""
+    shape = np.shape(array)
+    return np.broadcast_to(np.float32(0), (count * shape[0], *shape[1:]))
 
 
 def _check_names(kind, names, arguments, needed) -> None:
