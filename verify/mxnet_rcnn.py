@@ -12,6 +12,7 @@ The losses of every step must agree to 1e-4, and all printed lines to the same, 
 """
 
 import argparse
+import contextlib
 import os
 import re
 import subprocess
@@ -145,8 +146,14 @@ class Side:
         done = subprocess.run(
             command, cwd=self.folder, env=self.environment, capture_output=True, text=True, check=False
         )
+        (self.folder / f"{script.stem}-{len(list(self.folder.glob('*.log')))}.log").write_text(
+            done.stdout + done.stderr
+        )
         if done.returncode:
-            raise SystemExit(f"{self.kind}: {script.name} {' '.join(arguments)} failed:\n{done.stderr[-3000:]}")
+            raise SystemExit(
+                f"{self.kind}: {script.name} {' '.join(arguments)} failed:\n{done.stderr[-3000:]}"
+            )
+        # The order of the two streams among each other is the operating system's.
         return [line for line in (done.stdout + done.stderr).splitlines() if line.strip()]
 
 
@@ -154,11 +161,11 @@ _NUMBER = re.compile(r"(?<![\w.])-?\d+(?:\.\d+)?(?:e[+-]?\d+)?(?![\w])")
 _MEASURED = re.compile(r"Speed: [\d.]+ samples/sec|Time cost=[\d.]+|\d+%.*it/s\]|\d+/\d+ \[.*\]")
 
 
-def comparable(lines: list[str], folder: Path) -> list[str]:
+def comparable(lines: list[str]) -> list[str]:
     """The lines that a library is answerable for: no times, no messages of the engine, no progress bar."""
     kept = []
     for line in lines:
-        line = _MEASURED.sub("", line.replace(str(folder), "")).strip("\r")
+        line = _MEASURED.sub("", re.sub(r"'/[^']*/(roiops|mxnet|weights)/", "'", line)).strip("\r")
         if line.startswith("[") or "it/s" in line or "?it" in line or not line.strip():
             continue  # MXNet's C++ engine, and tqdm
         kept.append(line)
@@ -199,26 +206,30 @@ def check(network: str, scripts: Path, ours: Side, theirs: Side) -> list[str]:
     rows = []
     train = ("--network", network, *_TRAIN_SIZE, "--epochs", "1", "--log-interval", "1")
     resume = (*train, "--resume", str(weights / "full.params"), "--save-prefix", f"model/{network}")
-    printed = [comparable(side.run(scripts / "train.py", *resume), side.folder) for side in (ours, theirs)]
+    printed = [comparable(side.run(scripts / "train.py", *resume)) for side in (ours, theirs)]
     one, other = (losses(lines) for lines in printed)
     steps = len(next(iter(other.values())))
     # The speedometer is silent after the first batch, so nine lines tell of ten steps.
     worst = max(float(np.max(np.abs(one[name] - other[name]))) for name in other)
-    rows.append(_row(network, "train.py --resume", worst <= TOLERANCE, f"{steps} lines, means differ by {worst:.1e}"))
+    rows.append(
+        _row(network, "train.py --resume", worst <= TOLERANCE, f"{steps} lines, means differ by {worst:.1e}")
+    )
     text = difference(*printed)
     rows.append(_row(network, "train.py, all lines", text is None, text or f"{len(printed[0])} lines"))
 
     start = (*train, "--pretrained", str(weights / "base.params"), "--save-prefix", "model/fresh")
     fresh = losses(ours.run(scripts / "train.py", *start))
     finite = all(np.isfinite(values).all() for values in fresh.values())
-    rows.append(_row(network, "train.py --pretrained", finite and bool(fresh), "runs; weights are drawn anew"))
+    rows.append(
+        _row(network, "train.py --pretrained", finite and bool(fresh), "runs; weights are drawn anew")
+    )
 
     saved = str(theirs.folder / "model" / f"{network}-0001.params")
     test = ("--network", network, *_SIZE, "--params", saved)
     picture = str(theirs.folder / "data" / "VOCdevkit" / "VOC2007" / "JPEGImages" / "000000.jpg")
     demo = (*test, "--image", picture, "--vis-thresh", "0.045")
     for script, arguments in (("test.py", test), ("demo.py", demo)):
-        printed = [comparable(side.run(scripts / script, *arguments), side.folder) for side in (ours, theirs)]
+        printed = [comparable(side.run(scripts / script, *arguments)) for side in (ours, theirs)]
         text = difference(*printed)
         rows.append(_row(network, script, text is None, text or f"{len(printed[0])} lines"))
     return rows
@@ -234,12 +245,14 @@ def main() -> None:
     parser.add_argument("--networks", nargs="+", choices=NETWORKS, default=NETWORKS)
     parser.add_argument("--mxnet-python", help="interpreter with MXNet, by default that of verify/peers.py")
     parser.add_argument("--mxnet-path", default="", help="folder with further packages for it (cv2, tqdm)")
+    parser.add_argument("--keep", type=Path, help="an empty folder for what the scripts write and print")
     parser.add_argument("--markdown", type=Path, help="write the table here")
     options = parser.parse_args()
     scripts = options.checkout.resolve() / "example" / "rcnn"
     python = options.mxnet_python or _peer()
     rows = ["| network | script | | |", "|---|---|---|---|"]
-    with tempfile.TemporaryDirectory() as folder:
+    with contextlib.ExitStack() as stack:
+        folder = options.keep or stack.enter_context(tempfile.TemporaryDirectory())
         ours = Side("roiops", sys.executable, str(ROOT), Path(folder) / "roiops")
         theirs = Side("mxnet", python, options.mxnet_path, Path(folder) / "mxnet")
         for network in options.networks:

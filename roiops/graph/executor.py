@@ -15,6 +15,7 @@ from ..ndarray import device as devices
 from ..operators.base import OpContext
 from . import fuse, memory
 from . import nodes as graph
+from .placement import place
 from .plan import Step, plan
 from .program import build, grad_of, parse_grad_req
 
@@ -43,10 +44,17 @@ class Executor:
         The results; the same arrays are written by every forward.
     """
 
-    def __init__(self, heads, device: Context, args: dict, grads: dict, grad_req: dict, aux: dict):
+    def __init__(
+        self, heads, device: Context, args, grads, grad_req, aux, places=None, order=None, donor=None
+    ):
         self._heads = list(heads)
-        self._device = device
-        self._order = graph.topological_order(self._heads)
+        self._device = self._ctx = device
+        #: The devices of the nodes that are on another than the graph's.
+        self._places = places or {}
+        self._order = graph.topological_order(self._heads) if order is None else order
+        #: The blocks of memory of each of the two programs, and those that a parent lends.
+        self._blocks: dict[str, list] = {}
+        self._lent_blocks = {} if donor is None else donor._blocks
         self._grad_req = grad_req
         self.arg_dict, self.aux_dict = args, aux
         self.grad_dict = {name: grads.get(name) for name in args}
@@ -112,7 +120,7 @@ class Executor:
         trains = any(r != "null" for r in req.values())
         first = self._bind_plain() if trains else self._bind_inference()
         self._seen.update(((id(node), i), first.arrays[id(node), i]) for node, i in self._heads)
-        self.outputs = [NDArray(self._seen[id(node), i], self._device) for node, i in self._heads]
+        self.outputs = [NDArray(self._seen[id(node), i], self._place(node)) for node, i in self._heads]
         self._head_grads = [
             (value, first.arrays[grad_of(value)], self._head_req(value)) for value in self._program.head_grads
         ]
@@ -120,7 +128,7 @@ class Executor:
     def _bind_plain(self):
         """Every operator by itself: for training, and for a monitor to watch."""
         if self._plain is None:
-            self._plain = self._bind_program(self._program)
+            self._plain = self._bind_program(self._program, "plain")
         return self._plain
 
     def _bind_inference(self):
@@ -130,12 +138,12 @@ class Executor:
             if not self._device.is_gpu:
                 heads = {(id(node), i) for node, i in self._heads}
                 program = fuse.fuse(program, self._specs, self._seen, heads)
-            self._inference = self._bind_program(program)
+            self._inference = self._bind_program(program, "inference")
         return self._inference
 
-    def _bind_program(self, program):
+    def _bind_program(self, program, kind: str):
         arrays = dict(self._seen)
-        self._allocate(program, arrays)
+        self._allocate(program, arrays, kind)
         bound = _Bound(program, arrays)
         self._ready_calls(bound)
         return bound
@@ -146,6 +154,9 @@ class Executor:
                 return self._grad_req[node.name]
         return "write"
 
+    def _place(self, node) -> Context:
+        return self._places.get(id(node), self._device)
+
     def _spec(self, value):
         """Shape and dtype of a value; those of a gradient are those of what it belongs to."""
         return self._specs[value[1] if value[0] == "grad" else value]
@@ -154,8 +165,8 @@ class Executor:
         shape, dtype = self._spec(value)
         return math.prod(shape) * dtype.itemsize
 
-    def _allocate(self, program, arrays) -> None:
-        """Give every internal value its memory, by the plan."""
+    def _allocate(self, program, arrays, kind: str) -> None:
+        """Give every internal value its memory, by the plan; in a parent's blocks where those suffice."""
         steps = program.plan_steps()
         zeros = program.zeros
         sizes = {
@@ -173,12 +184,17 @@ class Executor:
         if program.head_grads:
             steps.insert(0, Step(writes=[grad_of(v) for v in program.head_grads if grad_of(v) in sizes]))
         slots, slot_sizes = plan(steps, sizes, head_values)
-        blocks = [memory.zero_bytes(size, self._device) for size in slot_sizes]
+        lent = self._lent_blocks.get(kind, [])
+        blocks = self._blocks[kind] = [
+            lent[slot]
+            if slot < len(lent) and lent[slot].size >= size
+            else memory.zero_bytes(size, self._device)
+            for slot, size in enumerate(slot_sizes)
+        ]
         for value, slot in slots.items():
             arrays[value] = memory.view_bytes(blocks[slot], *self._spec(value))
         for value in zeros:
             arrays[value] = devices.zeros(*self._spec(value), self._device)
-        self.internal_bytes += sum(slot_sizes)
 
     def _ready_calls(self, bound) -> None:
         """Turn steps into calls without arguments."""
@@ -271,7 +287,8 @@ class Executor:
         for step, call in zip(bound.program.forward, bound.forward, strict=True):
             names = step.prop.list_outputs()
             if self._monitor_all:
-                for name, value in zip(step.prop.list_arguments(), step.inputs, strict=True):
+                inputs = [*step.prop.list_arguments(), *step.prop.list_auxiliary_states()]
+                for name, value in zip(inputs, (*step.inputs, *step.aux), strict=True):
                     array = NDArray(bound.arrays[value], self._device)
                     if value[0] in variables:
                         self._monitor(variables[value[0]], array)
@@ -310,18 +327,32 @@ class Executor:
                 else:
                     target[...] = value
             with np.errstate(all="ignore"):
-                if self._on_gradients is None:
+                if self._on_gradients is None and self._monitor is None:
                     for call in self._plain.backward:
                         call()
                 else:
                     self._backward_reported()
 
     def _backward_reported(self) -> None:
-        """Backward, telling after each step which gradients are final."""
+        """Backward, telling after each step which gradients are final, and a monitor what it computed."""
         calls, finished = self._plain.backward, self._program.finished_gradients()
-        for call, names in itertools.zip_longest(calls, finished, fillvalue=()):
+        steps = self._program.backward
+        for call, names, step in itertools.zip_longest(calls, finished, steps):
             call()
-            self._on_gradients(names)
+            if self._on_gradients is not None:
+                self._on_gradients(names or ())
+            if self._monitor is not None and step is not None:
+                self._watch_gradients(step)
+
+    def _watch_gradients(self, step) -> None:
+        """Show a monitor the gradients of a step's inputs; one that nobody asks for shows as zeros."""
+        many = len(step.in_grads) > 1
+        for i, (value, of) in enumerate(zip(step.in_grads, step.forward.inputs, strict=True)):
+            array = (
+                devices.zeros(*self._spec(of), self._device) if value is None else self._plain.arrays[value]
+            )
+            number = i if many else ""
+            self._monitor(f"{step.forward.name}_backward_output{number}", NDArray(array, self._device))
 
     @property
     def gradient_order(self) -> list[str]:
@@ -429,7 +460,9 @@ class Executor:
                 have[name][:] = value
 
     def reshape(self, partial_shaping: bool = False, allow_up_sizing: bool = False, **kwargs) -> "Executor":
-        """A new executor for inputs of other shapes, which shares every array that does not grow.
+        """A new executor for inputs of other shapes, which shares all memory that need not grow.
+
+        That holds for outputs, too: each of the two overwrites those of the other.
 
         Parameters
         ----------
@@ -470,10 +503,16 @@ class Executor:
             {name: fit(by_name[name], array) for name, array in self.grad_dict.items()},
             self._grad_req,
             {name: fit(by_name[name], array) for name, array in self.aux_dict.items()},
+            self._places,
+            self._order,
+            donor=self,
         )
 
     def set_monitor_callback(self, callback, monitor_all: bool = False) -> None:
-        """Call ``callback(name, NDArray)`` after each operator of every forward; None stops it.
+        """Call ``callback(name, NDArray)`` after each operator, forward and backward; None stops it.
+
+        Outputs are named as in ``get_internals``; the gradients of a node's inputs, as in MXNet,
+        ``<node>_backward_output`` or, of several, ``<node>_backward_output0`` and so on.
 
         Parameters
         ----------
@@ -516,7 +555,7 @@ def _by_name(what: str, given, names: list[str], device, *, partial: bool) -> di
     return {name: memory.as_ndarray(given[name], device) for name in names if given.get(name) is not None}
 
 
-def bind(heads, ctx, args, args_grad=None, grad_req="write", aux_states=None) -> Executor:
+def bind(heads, ctx, args, args_grad=None, grad_req="write", aux_states=None, group2ctx=None) -> Executor:
     """Bind a graph to the caller's arrays. ``Symbol.bind`` describes the parameters."""
     device = _check_device(ctx)
     order = graph.topological_order(heads)
@@ -528,10 +567,11 @@ def bind(heads, ctx, args, args_grad=None, grad_req="write", aux_states=None) ->
         args_grad = [*args_grad, *[None] * (len(names) - len(args_grad))]
     grads = _by_name("args_grad", args_grad, names, device, partial=True)
     aux = _by_name("aux_states", aux_states, aux_names, device, partial=False)
-    return Executor(heads, device, arrays, grads, parse_grad_req(grad_req, names), aux)
+    places = place(order, device, group2ctx)
+    return Executor(heads, device, arrays, grads, parse_grad_req(grad_req, names), aux, places, order)
 
 
-def simple_bind(heads, ctx, grad_req, type_dict, given, explicit, shared=None) -> Executor:
+def simple_bind(heads, ctx, grad_req, type_dict, given, explicit, shared=None, group2ctx=None) -> Executor:
     """Infer, allocate and bind. ``Symbol.simple_bind`` describes the parameters.
 
     ``given`` has -1 for entries that are 0 in ``explicit``; those that nothing else decides are empty.
@@ -554,6 +594,7 @@ def simple_bind(heads, ctx, grad_req, type_dict, given, explicit, shared=None) -
     types = graph.infer_types(order, {n: np.dtype(t) for n, t in (type_dict or {}).items()}, np.float32)
     names = [node.name for node in graph.argument_nodes(order)]
     requests = parse_grad_req(grad_req, names)
+    places = place(order, device, group2ctx)
     lent = {} if shared is None else {**shared.arg_dict, **shared.aux_dict}
     lent_grads = {} if shared is None else shared.grad_dict
 
@@ -565,7 +606,8 @@ def simple_bind(heads, ctx, grad_req, type_dict, given, explicit, shared=None) -
         if held is not None and tuple(held.shape) == shape and held.dtype == dtype:
             return held
         try:
-            return NDArray(devices.zeros(shape, dtype, device), device)
+            context = places.get(id(node), device)
+            return NDArray(devices.zeros(shape, dtype, context), context)
         except MemoryError as error:
             raise MXNetError(f"simple_bind: no memory for {node.name} of shape {shape}: {error}") from None
 
@@ -576,4 +618,4 @@ def simple_bind(heads, ctx, grad_req, type_dict, given, explicit, shared=None) -
         if requests[node.name] != "null"
     }
     aux = {node.name: allocate(node, lent) for node in graph.auxiliary_nodes(order)}
-    return Executor(heads, device, args, grads, requests, aux)
+    return Executor(heads, device, args, grads, requests, aux, places, order)

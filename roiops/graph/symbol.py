@@ -326,12 +326,14 @@ class Symbol:
             ``"write"``, ``"add"`` or ``"null"``, for all or for each argument.
         aux_states : list or dict of NDArray, optional
             Auxiliary states.
-        group2ctx, shared_exec : optional
-            Accepted for MXNet's sake: a graph runs on one device, in memory of its own.
+        group2ctx : dict of str to Context, optional
+            Where the nodes of each ``ctx_group`` are. These devices must share memory, as CPUs do.
+        shared_exec : optional
+            Accepted for MXNet's sake: the memory between the operators is the executor's own.
         """
         from .executor import bind
 
-        return bind(self._heads, ctx, args, args_grad, grad_req, aux_states)
+        return bind(self._heads, ctx, args, args_grad, grad_req, aux_states, group2ctx)
 
     def simple_bind(
         self,
@@ -357,7 +359,9 @@ class Symbol:
             Dtypes of inputs; float32 where nothing decides otherwise.
         shared_exec : Executor, optional
             Lends its arrays where name, shape and dtype agree.
-        stype_dict, group2ctx, shared_arg_names, shared_buffer : optional
+        group2ctx : dict of str to Context, optional
+            Where the nodes and arrays of each ``ctx_group`` are. These devices must share memory, as CPUs do.
+        stype_dict, shared_arg_names, shared_buffer : optional
             Accepted for MXNet's sake.
         **kwargs : tuple of int
             Shapes of inputs by name.
@@ -367,7 +371,7 @@ class Symbol:
         _, given = self._given("simple_bind", (), kwargs, _shape_given)
         explicit = {name: tuple(int(d) for d in shape) for name, shape in kwargs.items()}
         given = {name: shape for name, shape in given.items() if shape is not None}
-        return simple_bind(self._heads, ctx, grad_req, type_dict, given, explicit, shared_exec)
+        return simple_bind(self._heads, ctx, grad_req, type_dict, given, explicit, shared_exec, group2ctx)
 
     def eval(self, ctx=None, **kwargs):
         """Bind to the given arrays without gradients, run forward, and return the outputs."""

@@ -61,10 +61,9 @@ class Monitor:
         if not self.activated:
             return []
         for exe in self.exes:
-            for suffix, held in (("", exe.arg_dict), ("", exe.aux_dict), ("_grad", exe.grad_dict)):
+            for held in (exe.arg_dict, exe.aux_dict):
                 for name, value in held.items():
-                    if value is not None:
-                        self._note(name + suffix, value)
+                    self._note(name, value)
         self.activated = False
         seen = sorted(self.queue, key=lambda each: each[1]) if self.sort else self.queue
         self.queue = []

@@ -2,7 +2,6 @@
 
 import io
 import json
-import logging
 import math
 import warnings
 import zipfile
@@ -84,10 +83,10 @@ class Optimizer:
         if param_idx2name is not None and not isinstance(param_idx2name, dict):
             raise ParamError(f"{type(self).__name__}: param_idx2name must be a dict, got {param_idx2name!r}")
         if lr_scheduler is not None and learning_rate is not None and lr_scheduler.base_lr != learning_rate:
-            logging.warning(
-                "%s: learning_rate %g replaces base_lr %g of lr_scheduler",
-                type(self).__name__, learning_rate, lr_scheduler.base_lr,
-            )  # fmt: skip
+            # MXNet's words, and like there on standard output, where scripts' logs have them.
+            print(
+                "learning rate from ``lr_scheduler`` has been overwritten by ``learning_rate`` in optimizer."
+            )
             lr_scheduler.base_lr = learning_rate
         self.lr = 0.01 if learning_rate is None and lr_scheduler is None else learning_rate
         self.lr_scheduler = lr_scheduler
