@@ -184,13 +184,11 @@ class Executor:
         if program.head_grads:
             steps.insert(0, Step(writes=[grad_of(v) for v in program.head_grads if grad_of(v) in sizes]))
         slots, slot_sizes = plan(steps, sizes, head_values)
-        lent = self._lent_blocks.get(kind, [])
-        blocks = self._blocks[kind] = [
-            lent[slot]
-            if slot < len(lent) and lent[slot].size >= size
-            else memory.zero_bytes(size, self._device)
-            for slot, size in enumerate(slot_sizes)
-        ]
+        blocks = self._blocks[kind] = self._lent_blocks.get(kind, [])[: len(slot_sizes)]
+        for slot, size in enumerate(slot_sizes):
+            if slot == len(blocks) or blocks[slot].size < size:
+                blocks[slot : slot + 1] = [memory.zero_bytes(size, self._device)]
+                self.internal_bytes += size
         for value, slot in slots.items():
             arrays[value] = memory.view_bytes(blocks[slot], *self._spec(value))
         for value in zeros:
@@ -348,9 +346,9 @@ class Executor:
         """Show a monitor the gradients of a step's inputs; one that nobody asks for shows as zeros."""
         many = len(step.in_grads) > 1
         for i, (value, of) in enumerate(zip(step.in_grads, step.forward.inputs, strict=True)):
-            array = (
-                devices.zeros(*self._spec(of), self._device) if value is None else self._plain.arrays[value]
-            )
+            array = self._plain.arrays.get(value)
+            if array is None:
+                array = devices.zeros(*self._spec(of), self._device)
             number = i if many else ""
             self._monitor(f"{step.forward.name}_backward_output{number}", NDArray(array, self._device))
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import roiops as mx
-from roiops.errors import DTypeError, GraphError, MXNetError, ShapeError
+from roiops.errors import DeviceError, DTypeError, GraphError, MXNetError, ShapeError
 
 
 def variables(names):
@@ -147,6 +147,52 @@ def test_a_path_beside_the_loss_still_needs_its_head_gradient():
         executor.backward()
     executor.backward(mx.nd.ones((1, 3)))
     np.testing.assert_allclose(executor.grad_dict["data"].asnumpy(), [[1 / 3, 4 / 3, 4 / 3]], rtol=1e-6)
+
+
+def test_a_smaller_shape_runs_in_its_parents_memory():
+    a = mx.sym.Variable("a")
+    executor = (a * 2).simple_bind(mx.cpu(), a=(5, 2), grad_req="null")
+    executor.arg_dict["a"][:] = 1
+    smaller = executor.reshape(a=(3, 2))
+    smaller.forward()
+    assert executor.outputs[0].asnumpy().tolist() == [[2, 2]] * 3 + [[0, 0]] * 2
+    assert smaller.internal_bytes == 0
+    larger = smaller.reshape(a=(6, 2), allow_up_sizing=True)
+    larger.arg_dict["a"][:] = 3
+    larger.forward()
+    assert executor.outputs[0].asnumpy()[0].tolist() == [2, 2]
+    assert larger.outputs[0].asnumpy().tolist() == [[6, 6]] * 6
+
+
+def test_groups_of_nodes_are_on_devices_of_their_own():
+    with mx.AttrScope(ctx_group="one"):
+        a = mx.sym.Variable("a")
+        first = a * 2
+    with mx.AttrScope(ctx_group="two"):
+        net = first + mx.sym.Variable("b")
+    groups = {"one": mx.cpu(1), "two": mx.cpu(2)}
+    executor = net.simple_bind(mx.cpu(), group2ctx=groups, a=(2,), b=(2,))
+    assert [each.context for each in executor.arg_arrays] == [mx.cpu(1), mx.cpu(2)]
+    assert executor.grad_dict["a"].context == mx.cpu(1)
+    assert executor.outputs[0].context == mx.cpu(2)
+    executor.forward(is_train=True, a=np.array([1, 2]), b=np.array([10, 20]))
+    executor.backward(mx.nd.ones((2,), mx.cpu(2)))
+    assert executor.outputs[0].asnumpy().tolist() == [12, 24]
+    assert executor.grad_dict["a"].asnumpy().tolist() == [2, 2]
+    with pytest.raises(DeviceError, match=r"node 'a' is to go to gpu\(0\), the graph to cpu\(0\)"):
+        net.simple_bind(mx.cpu(), group2ctx={"one": mx.gpu(0)}, a=(2,), b=(2,))
+
+
+def test_a_monitor_sees_what_backward_computes():
+    executor = product(grad_req={"a": "write", "b": "null"})
+    seen = {}
+    executor.set_monitor_callback(lambda name, array: seen.update({name: array.asnumpy().tolist()}))
+    executor.forward(is_train=True)
+    assert [*seen.values()] == [[10, 21], [12, 24]]
+    seen.clear()
+    executor.backward(mx.nd.ones((2,)))
+    assert [name.rpartition("_")[2] for name in seen] == ["output0", "output1"] * 2
+    assert [*seen.values()][-2:] == [[6, 8], [0, 0]]  # (b + 1) g, and what nobody asks for
 
 
 def test_backward_without_head_gradients_says_which_output():
