@@ -9,7 +9,9 @@ __all__ = [
     "DeviceError",
     "FormatError",
     "GraphError",
+    "InputError",
     "MXNetError",
+    "MissingFileError",
     "OutOfBoundsError",
     "ParamError",
     "RegistryError",
@@ -52,6 +54,14 @@ class RegistryError(MXNetError, AttributeError):
 
 class GraphError(MXNetError, ValueError):
     """A symbolic graph is not put together the way an operation needs."""
+
+
+class InputError(MXNetError, TypeError):
+    """An argument is of a type that cannot be taken, such as a list in place of an array."""
+
+
+class MissingFileError(MXNetError, FileNotFoundError):
+    """A file is not there."""
 
 
 class FormatError(MXNetError, ValueError):

@@ -18,7 +18,7 @@ import numpy as np
 
 from ..errors import MXNetError
 from ..graph.nodes import known, topological_order
-from .common import add_device, add_import, import_modules, model_files, positive, shape_argument, table
+from .common import add_device, add_import, import_modules, positive, shape_argument, table
 
 SUMMARY = "time a saved model layer by layer, or the ROI operators"
 
@@ -91,10 +91,11 @@ def _time(name: str, call, seconds: float) -> dict:
 
 def _model(args) -> list[dict]:
     from ..models import archive
-    from ..models.inspection import inspect_model, read_symbol
+    from ..models.files import find_files, read_symbol
+    from ..models.inspection import inspect_model
 
     shapes = dict(args.shape)
-    symbol_file, params = model_files(args.symbol, args.params)
+    symbol_file, params = find_files(args.symbol, args.params)
     needed = [
         value.name for value in inspect_model(symbol_file, None, shapes).inputs if not known(value.shape)
     ]

@@ -1,12 +1,10 @@
 """What several sub-commands share: arguments and how their values are written."""
 
 import argparse
-import glob
 import importlib
 import os
 import re
 import sys
-from pathlib import Path
 
 import numpy as np
 
@@ -19,7 +17,6 @@ __all__ = [
     "device",
     "dtype_name",
     "import_modules",
-    "model_files",
     "note",
     "positive",
     "shape_argument",
@@ -85,28 +82,6 @@ def dtype_name(text: str) -> str:
         return np.dtype(text).name
     except TypeError:
         raise argparse.ArgumentTypeError(f"must be a dtype such as float32, got {text!r}") from None
-
-
-def model_files(symbol: str, params: str | None = None) -> tuple[str, str | None]:
-    """The two files of a model. ``symbol`` may be what their names begin with, and ``params`` an epoch.
-
-    Without ``params`` those of the last epoch that lie beside the graph are taken, if there are any.
-    """
-    named_in_full = symbol.endswith(".json") or Path(symbol).is_file()
-    graph = symbol if named_in_full else f"{symbol}-symbol.json"
-    if not named_in_full and not Path(graph).is_file():
-        raise MXNetError(
-            f"{symbol}: no such file, and no {graph}; a model is named by its graph's file or by what comes "
-            "before -symbol.json"
-        )
-    prefix = graph.removesuffix(".json").removesuffix("-symbol")
-    if params is None:
-        folder = Path(prefix).parent
-        epochs = sorted(folder.glob(f"{glob.escape(Path(prefix).name)}-[0-9][0-9][0-9][0-9].params"))
-        return graph, str(epochs[-1]) if epochs else None
-    if params.isdecimal() and not Path(params).is_file():
-        params = f"{prefix}-{int(params):04d}.params"
-    return graph, params
 
 
 def device(text: str) -> Context:

@@ -14,7 +14,7 @@ must be given for sizes, arithmetic and memory to be known; leaving them out is 
 
 import json
 
-from .common import add_import, dtype_name, import_modules, model_files, shape_argument
+from .common import add_import, dtype_name, import_modules, shape_argument
 
 SUMMARY = "operators, inputs, outputs, parameters, arithmetic and memory of a saved model"
 
@@ -45,12 +45,13 @@ def configure(parser) -> None:
 
 
 def execute(args) -> int:
-    from ..models.inspection import inspect_model, read_symbol
+    from ..models.files import find_files, read_symbol
+    from ..models.inspection import inspect_model
     from ..viz import print_summary
 
     import_modules(args.imports)
     shapes = dict(args.shape)
-    symbol_file, params = model_files(args.symbol, args.params)
+    symbol_file, params = find_files(args.symbol, args.params)
     params = params if args.params else None
     found = inspect_model(symbol_file, params, shapes, dtype=args.dtype)
     if args.json:

@@ -43,6 +43,7 @@ import numpy as np
 
 from ..errors import FormatError, MXNetError
 from ..models.drawing import draw, save
+from ..models.files import find_files
 from ..models.labels import class_name
 from ..models.pictures import ENDINGS, PRESETS, find_pictures, read_image
 from .common import (
@@ -50,7 +51,6 @@ from .common import (
     add_import,
     dtype_name,
     import_modules,
-    model_files,
     named,
     note,
     numbers,
@@ -179,7 +179,7 @@ def execute(args) -> int:
         args.parser.error("--resume needs --output FILE.jsonl, the results to go on with")
     params, names = _params_and_pictures(args.rest)
     inputs, named_pictures = _named_inputs(args, names)
-    symbol, file = model_files(args.symbol, params)
+    symbol, file = find_files(args.symbol, params)
     if file is None:
         args.parser.error(f"PARAMS is needed: no parameters lie beside {symbol}")
     if params is None:

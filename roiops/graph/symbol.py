@@ -8,7 +8,8 @@ import warnings
 import numpy as np
 
 from .. import dtypes, registry
-from ..errors import DTypeError, GraphError, ShapeError, nearest
+from ..errors import DTypeError, FormatError, GraphError, ShapeError, nearest
+from ..ndarray import files
 from ..shapes import from_user, to_user
 from . import json_format
 from . import nodes as graph
@@ -695,13 +696,21 @@ def load_json(json_str: str) -> Symbol:
 
 def load(fname: str) -> Symbol:
     """The symbol in a file that ``save`` or MXNet wrote."""
-    with open(fname, "rb") as file:
+    return Symbol(json_format.parse(read_text(fname), str(fname)))
+
+
+def read_text(fname) -> str:
+    """The text of a symbol's file; a file of parameters, or one that is not there, is an error of ours."""
+    with files.open_file(fname) as file:
         raw = file.read()
+    if raw.startswith(files.MAGIC):
+        raise FormatError(
+            f"{fname}: holds parameters, not a graph, which is a file such as model-symbol.json"
+        )
     try:
-        text = raw.decode("utf-8")
+        return raw.decode("utf-8")
     except UnicodeDecodeError as error:
-        raise json_format.FormatError(f"{fname}: not UTF-8 text at byte {error.start}") from None
-    return Symbol(json_format.parse(text, str(fname)))
+        raise FormatError(f"{fname}: not UTF-8 text at byte {error.start}") from None
 
 
 def zeros(shape, dtype=None, **kwargs) -> Symbol:

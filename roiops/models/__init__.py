@@ -1,8 +1,9 @@
 """Saved models: load them, look into them, give them pictures, read what they detect."""
 
-from . import archive, compare, detections, inspection, onnx
+from . import archive, compare, detections, files, inspection, onnx
 from .archive import ArchivedModel
-from .inspection import inspect_model, read_params, read_symbol
+from .files import read_params, read_symbol
+from .inspection import inspect_model
 from .onnx import to_onnx
 from .pictures import Preprocessing
 from .predict import PictureModel, Prediction, load
@@ -15,6 +16,7 @@ __all__ = [
     "archive",
     "compare",
     "detections",
+    "files",
     "inspect_model",
     "inspection",
     "load",

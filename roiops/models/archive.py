@@ -14,17 +14,18 @@ import numpy as np
 
 from .. import ndarray as nd
 from ..context import Context, cpu, current_context
-from ..errors import GraphError, MXNetError, ShapeError, nearest
+from ..errors import GraphError, MissingFileError, MXNetError, ShapeError, nearest
 from ..graph import json_format
 from ..graph import nodes as graph
 from ..graph.functions import Group, load_json
 from ..ndarray.ndarray import writable
-from .inspection import free_variables, label_variables, read_params, read_symbol, runnable_outputs
+from .files import compare, find_files, read_params, read_symbol
+from .inspection import free_variables, label_variables, runnable_outputs
 
 __all__ = ["ArchivedModel", "load", "read_params"]
 
 
-def load(symbol, params=0, *, outputs=None, dtype=None, allow_missing: bool = False) -> "ArchivedModel":
+def load(symbol, params=None, *, outputs=None, dtype=None, allow_missing: bool = False) -> "ArchivedModel":
     """A saved model for inference.
 
     Parameters
@@ -33,7 +34,8 @@ def load(symbol, params=0, *, outputs=None, dtype=None, allow_missing: bool = Fa
         The symbol's file, or the prefix from which MXNet's names are made: ``"vgg"`` for
         ``vgg-symbol.json`` and ``vgg-0012.params``.
     params : int, str, path or dict of arrays
-        The epoch, the parameters' file, or the parameters.
+        The epoch, the parameters' file, or the parameters. Unless given, the last epoch that lies beside
+        the graph's file.
     outputs : str or list of str, optional
         Outputs to compute instead of the graph's own, by the names in ``symbol.get_internals()``. What they
         do not depend on, such as the losses of a training graph, is left out.
@@ -44,15 +46,12 @@ def load(symbol, params=0, *, outputs=None, dtype=None, allow_missing: bool = Fa
     """
     source = str(symbol)
     if isinstance(symbol, str | Path):
-        path = Path(symbol)
-        if path.suffix != ".json" and not path.is_file():
-            path = Path(f"{symbol}-symbol.json")
-        if isinstance(params, int):
-            stem = str(path).removesuffix(".json").removesuffix("-symbol")
-            params = f"{stem}-{params:04d}.params"
-        symbol, _ = read_symbol(path)
-        source = str(path)
-    elif isinstance(params, int):
+        source, file = find_files(symbol, None if isinstance(params, dict) else params)
+        if file is None and not isinstance(params, dict):
+            raise MissingFileError(f"{source}: no parameters lie beside it; give their file")
+        params = params if isinstance(params, dict) else file
+        symbol, _ = read_symbol(source)
+    elif params is None or isinstance(params, int):
         raise GraphError(
             "load: an epoch goes with the prefix of a saved model; give the parameters themselves"
         )
@@ -83,20 +82,12 @@ def load(symbol, params=0, *, outputs=None, dtype=None, allow_missing: bool = Fa
 
 def _check_names(order, every, held, source, allow_missing) -> None:
     """Raise for parameters that are missing; name them all, and those left over, at once."""
-    weights = {node.name for node in order if node.is_variable} - set(free_variables(order))
-    missing = [] if allow_missing else [name for name in sorted(weights) if name not in held]
-    surplus = [name for name in held if name not in set(every)]
-    parts = []
-    if missing:
-        listed = ", ".join(f"{name}{nearest(name, surplus)}" for name in missing)
-        parts.append(f"the file lacks {len(missing)} parameters of the graph: {listed}")
-    if surplus:
-        listed = ", ".join(f"{name}{nearest(name, missing)}" for name in surplus)
-        parts.append(f"the file has {len(surplus)} that the graph does not: {listed}")
-    if missing:
-        raise GraphError(f"{source}: {'; '.join(parts)}")
-    if surplus:
-        warnings.warn(f"{source}: {parts[0]}", stacklevel=3)
+    found = compare(order, {}, held, free_variables(order), every)
+    if found.missing and not allow_missing:
+        rest = f"\n{found.surplus_text()}" if found.surplus else ""
+        raise GraphError(f"{source}: {found.missing_text()}{rest}")
+    if found.surplus:
+        warnings.warn(f"{source}: {found.surplus_text()}", stacklevel=3)
 
 
 class ArchivedModel:
@@ -203,21 +194,12 @@ class ArchivedModel:
                 )
 
     def _check_parameter_shapes(self, inferred, given) -> None:
-        wrong = []
-        for node in self._order:
-            if not node.is_variable or node.name not in self.params:
-                continue
-            need, have = inferred[id(node)][0], tuple(self.params[node.name].shape)
-            if need is not None and (
-                len(need) != len(have) or any(n not in (-1, h) for n, h in zip(need, have, strict=True))
-            ):
-                wrong.append(f"{node.name} {graph.format_shape(have)}, needed {graph.format_shape(need)}")
+        wrong = compare(self._order, inferred, self.params, self.input_names).shapes_text()
         if wrong:
+            shapes = ", ".join(f"{name} {graph.format_shape(shape)}" for name, shape in given.items())
             raise ShapeError(
-                f"{self.source}: parameters whose shape is not what the graph needs for these inputs: "
-                + "; ".join(
-                    [*wrong, *(f"{name} is {graph.format_shape(shape)}" for name, shape in given.items())]
-                )
+                f"{self.source}: parameters do not have the shapes that the graph needs for {shapes}:\n"
+                + "\n".join(f"  {each}" for each in wrong)
             )
 
     def __call__(self, *array, ctx=None, reuse: bool = False, **inputs) -> list:

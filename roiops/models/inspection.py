@@ -3,18 +3,17 @@
 import dataclasses
 import math
 from collections import Counter
-from pathlib import Path
 
 import numpy as np
 
-from .. import ndarray as nd
 from ..context import cpu
-from ..errors import FormatError, MXNetError, nearest
+from ..errors import MXNetError, nearest
 from ..graph import json_format
 from ..graph import nodes as graph
 from ..graph.plan import plan
 from ..graph.program import build
 from ..graph.symbol import Symbol
+from .files import compare, find_files, read_params, read_symbol
 
 __all__ = [
     "Inspection",
@@ -121,51 +120,16 @@ def _bytes(value: int) -> str:
     return f"{value / 2**20:.1f} MiB" if value >= 2**20 else f"{value / 2**10:.1f} KiB"
 
 
-# -- reading ---------------------------------------------------------------------------------------------
-
-
-def read_symbol(path, problems: list[str] | None = None) -> tuple[Symbol, str | None]:
-    """The symbol in a file, and which MXNet saved it if the file says so.
-
-    ``problems`` collects what does not stop the rest from being looked at.
-    """
-    raw = Path(path).read_bytes()
-    if raw.startswith(nd.files.MAGIC):
-        raise FormatError(f"{path}: holds parameters, not a graph, which is a file such as model-symbol.json")
-    try:
-        text = raw.decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise FormatError(f"{path}: not UTF-8 text at byte {error.start}") from None
-    symbol = Symbol(json_format.parse(text, str(path), problems))
-    return symbol, json_format.saved_by(text)
-
-
-def read_params(path) -> tuple[dict, dict]:
-    """Arguments and auxiliary states in a .params file. Names without ``arg:`` or ``aux:`` are arguments."""
-    loaded = nd.load(str(path))
-    if not isinstance(loaded, dict):
-        raise FormatError(
-            f"{path}: holds {len(loaded)} arrays without names, so they are not parameters of a model"
-        )
-    arg, aux = {}, {}
-    for name, array in loaded.items():
-        kind, _, rest = name.partition(":")
-        bare = rest if kind in ("arg", "aux") and rest else name
-        if bare in arg or bare in aux:
-            raise FormatError(f"{path}: holds two arrays that are {bare!r}, the later of which is {name!r}")
-        (aux if kind == "aux" and rest else arg)[bare] = array
-    return arg, aux
-
-
 def inspect_model(symbol, params=None, shapes: dict[str, tuple] | None = None, *, dtype=None) -> Inspection:
     """Look into a model.
 
     Parameters
     ----------
     symbol : Symbol or path
-        The graph, or its file.
-    params : dict of arrays or path, optional
-        The parameters, or their file: tells inputs from parameters, and is compared with the graph.
+        The graph, its file, or what the file's name begins with.
+    params : dict of arrays, path or int, optional
+        The parameters, their file, or their epoch: tells inputs from parameters, and is compared with the
+        graph.
     shapes : dict of str to tuple, optional
         Shapes of inputs, without which sizes stay open.
     dtype : optional
@@ -174,8 +138,10 @@ def inspect_model(symbol, params=None, shapes: dict[str, tuple] | None = None, *
     problems: list[str] = []
     source, version = "symbol", None
     if not isinstance(symbol, Symbol):
-        source = str(symbol)
-        symbol, version = read_symbol(symbol, problems)
+        chosen = None if isinstance(params, dict) else params
+        source, file = find_files(symbol, chosen)
+        params = params if chosen is None else file
+        symbol, version = read_symbol(source, problems)
     held = params or {}
     if params is not None and not isinstance(params, dict):
         arg, aux = read_params(params)
@@ -186,7 +152,8 @@ def inspect_model(symbol, params=None, shapes: dict[str, tuple] | None = None, *
     supported = _supported(order)
     variables = {node.name: node for node in order if node.is_variable}
     given_shapes = _known_names(shapes or {}, variables, problems)
-    known_shapes = _infer(graph.infer_shapes, supported, given_shapes, problems)
+    deduced = {n: s for n, s in _deduced_shapes(supported, held).items() if n not in given_shapes}
+    known_shapes = _infer(graph.infer_shapes, supported, {**deduced, **given_shapes}, problems)
     given_types = {name: value.dtype for name, value in held.items() if name in variables}
     known_types = _infer(graph.infer_types, supported, given_types, problems, np.float32)
 
@@ -198,11 +165,12 @@ def inspect_model(symbol, params=None, shapes: dict[str, tuple] | None = None, *
 
     free = free_variables(order)
     if held:
-        missing = [name for name in variables if name not in held and name not in free]
-        _compare_names(missing, [name for name in held if name not in variables], problems)
+        found = compare(order, known_shapes, held, free)
+        problems += [found.missing_text()] if found.missing else []
+        problems += [found.surplus_text()] if found.surplus else []
+        problems += [f"parameter {each}" for each in found.shapes_text()]
         free = [name for name in free if name not in held]
-    parameters = [value(node) for name, node in variables.items() if name not in free]
-    parameters = [_compared(p, held.get(p.name, p), problems) for p in parameters]
+    parameters = [held.get(name, value(node)) for name, node in variables.items() if name not in free]
     labels = {node.name for node in label_variables(order)}
     num_parameters, parameter_bytes = _size_of(parameters)
     result = Inspection(
@@ -230,8 +198,9 @@ def inspect_model(symbol, params=None, shapes: dict[str, tuple] | None = None, *
     elif known_types and all(graph.known(s) for n in order for s in known_shapes.get(id(n), [None])):
         result.flops = count_flops(order, known_shapes)
         result.buffer_bytes = _buffer_bytes(order, symbol.heads, known_shapes, known_types)
-    elif not problems and (still_open := [str(v) for v in result.inputs if not graph.known(v.shape)]):
-        result.notes.append(f"sizes are open until these shapes are given: {', '.join(still_open)}")
+    elif not problems and not all(graph.known(v.shape) for v in result.inputs):
+        listed = " and ".join(v.name for v in result.inputs if not graph.known(v.shape))
+        result.notes.append(f"give the shape of {listed} to learn sizes, arithmetic and memory")
     return result
 
 
@@ -300,15 +269,16 @@ def free_variables(order) -> list[str]:
     """Names of the variables that a user has to give, in graph order.
 
     They are those that no operator takes as a weight or keeps as a state, and that carry no sign of
-    being one of Gluon's parameters.
+    being one of Gluon's parameters. What goes into an operator that is not there is a weight if it is
+    called like one.
     """
     variables = [node for node in order if node.is_variable]
     auxiliary = {id(node) for node in graph.auxiliary_nodes(order)}
     roles: dict[int, set[str]] = {}
     for node in order:
-        if node.prop:
-            for role, (child, _) in zip(node.input_names(), node.inputs, strict=False):
-                roles.setdefault(id(child), set()).add(role)
+        names = node.input_names() if node.prop else [_role(node, child) for child, _ in node.inputs]
+        for role, (child, _) in zip(names, node.inputs, strict=False):
+            roles.setdefault(id(child), set()).add(role)
     return [
         node.name
         for node in variables
@@ -316,6 +286,29 @@ def free_variables(order) -> list[str]:
         and not roles.get(id(node), set()) & _PARAMETER_ROLES
         and not {"__init__", "__storage_type__"} & set(node.attrs)
     ]
+
+
+def _role(node, child) -> str:
+    """What the input of an operator that is not there would be: the end of its name, ``weight``."""
+    ends = (role for role in (*_PARAMETER_ROLES, "moving_mean", "moving_var") if child.name.endswith(role))
+    return next(ends, "") if node.op != "null" else ""
+
+
+def _deduced_shapes(order, held) -> dict[str, tuple]:
+    """Shapes of the inputs as far as the parameters of the layers that read them tell: the channels."""
+    deduced: dict[str, tuple] = {}
+    for node in order:
+        if node.is_variable or not node.prop or len(node.inputs) < 2:
+            continue
+        (data, _), (weight, _) = node.inputs[:2]
+        while not data.is_variable and data.prop and data.prop.keeps_shape:
+            data = data.inputs[0][0]
+        if not data.is_variable or data.name in held or weight.name not in held:
+            continue
+        shape = node.prop.data_shape_of(held[weight.name].shape)
+        if shape is not None:
+            deduced.setdefault(data.name, shape)
+    return deduced
 
 
 def label_variables(order) -> list:
@@ -332,28 +325,6 @@ def label_variables(order) -> list:
             else:
                 read_otherwise.add(id(child))
     return [node for key, node in labels.items() if node.is_variable and key not in read_otherwise]
-
-
-def _compare_names(missing, surplus, problems) -> None:
-    if missing:
-        listed = ", ".join(f"{name}{nearest(name, surplus)}" for name in missing)
-        problems.append(f"the file lacks parameters of the graph: {listed}")
-    if surplus:
-        listed = ", ".join(f"{name}{nearest(name, missing)}" for name in surplus)
-        problems.append(f"the file has parameters that the graph does not: {listed}")
-
-
-def _compared(parameter: Value, in_file: Value, problems) -> Value:
-    """The parameter as the file has it, compared with what the graph needs."""
-    need, have = parameter.shape, in_file.shape
-    if need is not None and (
-        len(need) != len(have) or any(n not in (-1, h) for n, h in zip(need, have, strict=True))
-    ):
-        problems.append(
-            f"parameter {parameter.name} has shape {graph.format_shape(have)} in the file, "
-            f"the graph needs {graph.format_shape(need)}"
-        )
-    return in_file
 
 
 # -- arithmetic ------------------------------------------------------------------------------------------

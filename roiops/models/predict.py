@@ -71,7 +71,7 @@ class Prediction:
 
 def load(
     symbol,
-    params=0,
+    params=None,
     *,
     outputs=None,
     dtype=None,
@@ -96,7 +96,8 @@ def load(
         The symbol's file, or the prefix from which MXNet's names are made: ``"vgg"`` for
         ``vgg-symbol.json`` and ``vgg-0012.params``.
     params : int, str, path or dict of arrays
-        The epoch, the parameters' file, or the parameters.
+        The epoch, the parameters' file, or the parameters. Unless given, the last epoch that lies beside
+        the graph's file.
     outputs : str or list of str, optional
         Outputs to compute instead of the graph's own, by the names in ``symbol.get_internals()``. What they
         do not depend on, such as the losses of a training graph, is left out.

@@ -24,11 +24,11 @@ from collections.abc import Mapping
 import numpy as np
 
 from .. import dtypes
-from ..errors import DTypeError, FormatError
+from ..errors import DTypeError, FormatError, MissingFileError, nearest
 from . import device
 from .ndarray import NDArray, from_any
 
-__all__ = ["load", "load_frombuffer", "save"]
+__all__ = ["load", "load_frombuffer", "open_file", "save"]
 
 _FILE_MAGIC = 0x112
 #: What every file begins with.
@@ -325,8 +325,20 @@ def load(fname) -> dict[str, NDArray] | list[NDArray]:
     fname : str or path
         The file.
     """
-    with open(fname, "rb") as stream:
+    with open_file(fname) as stream:
         return _load(stream, os.fstat(stream.fileno()).st_size, os.fspath(fname))
+
+
+def open_file(fname):
+    """A file to read bytes from; one that is not there is an error of ours, with near names of its folder."""
+    try:
+        return open(fname, "rb")
+    except FileNotFoundError:
+        folder, name = os.path.split(os.fspath(fname))
+        beside = os.listdir(folder or ".") if os.path.isdir(folder or ".") else []
+        raise MissingFileError(f"{fname}: No such file or directory{nearest(name, beside)}") from None
+    except IsADirectoryError:
+        raise MissingFileError(f"{fname}: is a folder, not a file") from None
 
 
 def load_frombuffer(buf) -> dict[str, NDArray] | list[NDArray]:

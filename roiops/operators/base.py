@@ -183,6 +183,10 @@ class OperatorProperty:
 
     # -- shapes and types ----------------------------------------------------------------------------
 
+    def data_shape_of(self, weight_shape: tuple) -> tuple | None:
+        """The shape of the first input as far as that of the second, a weight, tells it, or None."""
+        return None
+
     def infer_shape(self, in_shapes: list):
         """``(in_shapes, out_shapes)`` or ``(in_shapes, out_shapes, aux_shapes)``.
 

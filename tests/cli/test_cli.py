@@ -247,9 +247,14 @@ def test_a_model_may_be_named_by_its_prefix(roiops, model, tmp_path):
     assert roiops("inspect", prefix, "--params", "0") == roiops("inspect", model[0], "--params", model[1])
     code, _, err = roiops("inspect", tmp_path)
     assert code == 1
-    assert f"{tmp_path}: no such file, and no {tmp_path}-symbol.json; a model is named by" in err
+    assert (
+        f"{tmp_path}: is a folder; a model is named by its graph's file, and it holds net-symbol.json" in err
+    )
+    code, _, err = roiops("inspect", tmp_path / "nets")
+    assert f"nets: no such file, and no {tmp_path / 'nets'}-symbol.json; a model is named by" in err
     code, _, err = roiops("run", prefix, "7", "--input", values)
-    assert (code, err) == (1, f"roiops run: error: {prefix}-0007.params: No such file or directory\n")
+    assert code == 1
+    assert err.startswith(f"roiops run: error: {prefix}-0007.params: No such file or directory; did you mean")
     model[1].unlink()
     code, _, err = roiops("run", prefix, "--input", values)
     assert code == 2

@@ -9,6 +9,7 @@ import pytest
 
 import roiops as mx
 from roiops.models import archive
+from roiops.models.files import find_files, read_symbol
 from roiops.models.inspection import inspect_model
 
 
@@ -166,8 +167,8 @@ def test_missing_and_surplus_parameters_are_listed_at_once_with_near_names(tmp_p
     del params["aux:bn_moving_var"]
     prefix = save(tmp_path, symbol, params)
     message = (
-        r"model-symbol.json: the file lacks 2 parameters of the graph: bn_moving_var, "
-        r"conv_weight; did you mean 'conv1_weight'\?; the file has 1 that the graph does not: "
+        r"model-symbol.json: the file lacks 2 parameters of the graph:\n  conv_weight; did you mean "
+        r"'conv1_weight'\?\n  bn_moving_var\nthe file has 1 array that the graph does not: "
         r"conv1_weight; did you mean 'conv_weight'\?"
     )
     with pytest.raises(mx.MXNetError, match=message):
@@ -177,7 +178,7 @@ def test_missing_and_surplus_parameters_are_listed_at_once_with_near_names(tmp_p
 def test_surplus_parameters_are_a_warning(tmp_path):
     symbol = classifier()
     params = {**values(symbol, data=SHAPE), "arg:old_weight": np.zeros(3, np.float32)}
-    with pytest.warns(UserWarning, match=r"the file has 1 that the graph does not: old_weight"):
+    with pytest.warns(UserWarning, match=r"the file has 1 array that the graph does not: old_weight"):
         archive.load(save(tmp_path, symbol, params))
 
 
@@ -206,8 +207,9 @@ def test_wrong_shapes_are_listed_at_once(tmp_path):
     params["arg:fc_bias"] = np.zeros(4, np.float32)
     model = archive.load(save(tmp_path, symbol, params))
     message = (
-        r"shape is not what the graph needs for these inputs: conv_weight \(4, 3, 5, 5\), needed "
-        r"\(4, 3, 3, 3\); fc_bias \(4,\), needed \(3,\)"
+        r"parameters do not have the shapes that the graph needs for data \(2, 3, 6, 6\):\n"
+        r"  conv_weight has shape \(4, 3, 5, 5\) in the file, the graph needs \(4, 3, 3, 3\)\n"
+        r"  fc_bias has shape \(4,\) in the file, the graph needs \(3,\)"
     )
     with pytest.raises(mx.MXNetError, match=message):
         model.bind(data=SHAPE)
@@ -351,7 +353,55 @@ def test_inspection_without_shapes_leaves_sizes_open():
     found = inspect_model(classifier())
     assert found.flops is None
     assert found.runs
-    assert found.notes == ["sizes are open until these shapes are given: data unknown float32"]
+    assert found.notes == ["give the shape of data to learn sizes, arithmetic and memory"]
+
+
+def test_the_library_and_the_command_line_choose_the_same_epoch(tmp_path):
+    symbol = classifier()
+    for epoch in (3, 12, 10001):
+        save(tmp_path, symbol, values(symbol, seed=epoch, data=SHAPE), epoch=epoch)
+    prefix = str(tmp_path / "model")
+    assert find_files(prefix) == (f"{prefix}-symbol.json", f"{prefix}-10001.params")
+    assert find_files(f"{prefix}-symbol.json", "3") == (f"{prefix}-symbol.json", f"{prefix}-0003.params")
+    for epoch, chosen in ((None, 10001), (12, 12)):
+        model = archive.load(prefix, epoch)
+        file = mx.nd.load(f"{prefix}-{chosen:04d}.params")
+        np.testing.assert_array_equal(model.params["fc_bias"].asnumpy(), file["arg:fc_bias"].asnumpy())
+    inspected = inspect_model(prefix, 3, {"data": SHAPE})
+    assert (inspected.num_parameters, inspected.problems) == (112 + 16 + 195, [])
+
+
+def test_a_missing_file_is_an_error_of_ours_with_near_names(tmp_path):
+    symbol = classifier()
+    prefix = save(tmp_path, symbol, values(symbol, data=SHAPE))
+    with pytest.raises(FileNotFoundError, match=r"model-0007.params: No such file or directory; did you mean"):
+        archive.load(prefix, 7)
+    for call in (mx.nd.load, mx.sym.load, archive.load, inspect_model, read_symbol):
+        with pytest.raises(mx.MXNetError, match=r"none(-symbol)?.json"):
+            call(str(tmp_path / "none.json"))
+    with pytest.raises(mx.MXNetError, match=r"is a folder; .* and it holds model-symbol.json"):
+        archive.load(tmp_path)
+    symbol.save(str(tmp_path / "alone-symbol.json"))
+    with pytest.raises(mx.MXNetError, match="no parameters lie beside it; give their file"):
+        archive.load(tmp_path / "alone")
+
+
+def test_inspection_deduces_channels_from_the_weights(tmp_path):
+    symbol = classifier()
+    found = inspect_model(save(tmp_path, symbol, values(symbol, data=SHAPE)), 0)
+    assert str(found.inputs[0]) == "data (?, 3, ?, ?) float32"
+    assert not found.problems
+
+
+def test_weights_of_an_operator_that_is_not_there_are_no_inputs(tmp_path):
+    symbol = classifier()
+    prefix = save(tmp_path, symbol, values(symbol, data=SHAPE))
+    text = Path(f"{prefix}-symbol.json").read_text().replace('"Convolution"', '"Konvolution"')
+    Path(f"{prefix}-symbol.json").write_text(text)
+    found = inspect_model(prefix)
+    assert found.unsupported == {"Konvolution": 1}
+    assert [value.name for value in found.inputs] == ["data"]
+    assert {value.name for value in found.parameters} >= {"conv_weight", "conv_bias"}
 
 
 def test_inspection_compares_with_the_file(tmp_path):
@@ -361,8 +411,8 @@ def test_inspection_compares_with_the_file(tmp_path):
     params["conv_bias"] = np.zeros(5, np.float32)
     found = inspect_model(symbol, params, {"data": SHAPE})
     assert found.problems == [
-        "the file lacks parameters of the graph: fc_weight; did you mean 'fc_weigth'?",
-        "the file has parameters that the graph does not: fc_weigth; did you mean 'fc_weight'?",
+        "the file lacks 1 parameter of the graph: fc_weight; did you mean 'fc_weigth'?",
+        "the file has 1 array that the graph does not: fc_weigth; did you mean 'fc_weight'?",
         "parameter conv_bias has shape (5,) in the file, the graph needs (4,)",
     ]
     assert not found.runs

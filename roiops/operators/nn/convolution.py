@@ -170,6 +170,11 @@ class _ConvolutionBaseProp(FloatProperty):
         """The spatial shape of the output."""
         raise NotImplementedError
 
+    def data_shape_of(self, weight_shape):
+        if self.params.channels_last or len(weight_shape) != len(self.params.kernel) + 2:
+            return None
+        return (-1, self.channels_of(weight_shape), *[-1] * len(self.params.kernel))
+
     def infer_shape(self, in_shapes):
         p, last = self.params, self.params.channels_last
         if in_shapes[0] is None:
