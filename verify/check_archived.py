@@ -30,7 +30,8 @@ sys.path[:0] = [str(ROOT), str(ZOO)]
 import roiops  # noqa: E402
 from roiops.graph.nodes import topological_order  # noqa: E402
 from roiops.models.compare import TOLERANCE, relative_difference  # noqa: E402
-from roiops.models.inspection import inspect_model, read_symbol, runnable_outputs  # noqa: E402
+from roiops.models.files import read_symbol  # noqa: E402
+from roiops.models.inspection import inspect_model, runnable_outputs  # noqa: E402
 
 _DATA = {"data": (1, 3, 224, 224)}
 

@@ -21,8 +21,9 @@ from pathlib import Path
 
 import numpy as np
 
+from ..models.files import find_files
 from ..models.pictures import PRESETS, Preprocessing, read_image
-from .common import add_import, dtype_name, import_modules, model_files, named, note, table
+from .common import add_import, dtype_name, import_modules, named, note, table
 
 SUMMARY = "write a saved model as ONNX; compare the two in onnxruntime"
 
@@ -90,7 +91,7 @@ def execute(args) -> int:
 
     import_modules(args.imports)
     onnx.write.import_onnx()
-    symbol, params = model_files(args.symbol, args.params)
+    symbol, params = find_files(args.symbol, args.params)
     if params is None:
         args.parser.error(f"FILE.params is needed: none lies beside {symbol}")
     if args.params is None:

@@ -374,7 +374,9 @@ def test_the_library_and_the_command_line_choose_the_same_epoch(tmp_path):
 def test_a_missing_file_is_an_error_of_ours_with_near_names(tmp_path):
     symbol = classifier()
     prefix = save(tmp_path, symbol, values(symbol, data=SHAPE))
-    with pytest.raises(FileNotFoundError, match=r"model-0007.params: No such file or directory; did you mean"):
+    with pytest.raises(
+        FileNotFoundError, match=r"model-0007.params: No such file or directory; did you mean"
+    ):
         archive.load(prefix, 7)
     for call in (mx.nd.load, mx.sym.load, archive.load, inspect_model, read_symbol):
         with pytest.raises(mx.MXNetError, match=r"none(-symbol)?.json"):
