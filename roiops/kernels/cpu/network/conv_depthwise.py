@@ -8,6 +8,7 @@ import numpy as np
 
 from ...jit import njit, num_threads, parallel, prange
 from ..lanes import LANES, bare, greater, load, multiply_add, scaled, select, splat, store
+from . import conv_masked
 from .blas_vector import activation
 
 __all__ = ["backward_data", "backward_weight", "forward", "is_depthwise"]
@@ -19,6 +20,9 @@ def is_depthwise(data, groups) -> bool:
 
 def forward(data, weight, window, scale, shift, act, out):
     """``out = act(scale * convolution + shift)``; scale and shift hold a number for each filter."""
+    if conv_masked.takes(data, weight, window):
+        conv_masked.forward(data, weight, window, scale, shift, act, out)
+        return
     kernel, stride, dilate, pad = window
     taps = kernel[0] * kernel[1] * kernel[2]
     workers = max(1, min(num_threads(out.size * (taps + 8) / LANES), out.shape[0] * out.shape[1]))
