@@ -8,7 +8,7 @@ import numpy as np
 
 from ...jit import njit, num_threads, parallel, prange
 from ..lanes import LANES, bare, greater, load, multiply_add, scaled, select, splat, store
-from . import conv_masked
+from . import masked
 from .blas_vector import activation
 
 __all__ = ["backward_data", "backward_weight", "forward", "is_depthwise"]
@@ -20,8 +20,8 @@ def is_depthwise(data, groups) -> bool:
 
 def forward(data, weight, window, scale, shift, act, out):
     """``out = act(scale * convolution + shift)``; scale and shift hold a number for each filter."""
-    if conv_masked.takes(data, weight, window):
-        conv_masked.forward(data, weight, window, scale, shift, act, out)
+    if masked.convolves(data, window):
+        masked.convolve(data, weight, window, scale, shift, act, out)
         return
     kernel, stride, dilate, pad = window
     taps = kernel[0] * kernel[1] * kernel[2]

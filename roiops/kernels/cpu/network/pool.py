@@ -9,6 +9,7 @@ import numpy as np
 from ...jit import njit, num_threads, parallel, prange
 from ...pooling_modes import INSIDE, MAXIMUM, MEAN, NORM, PADDED, SUM
 from ..lanes import LANES, bare, greater, load, multiply_add, select, splat, store
+from . import masked
 
 __all__ = ["adaptive_backward", "adaptive_forward", "backward", "forward"]
 
@@ -87,8 +88,28 @@ def forward(data, kernel, stride, pad, mode, p, divisor, pad_with_zero, out):
         flat = data.reshape(len(data), -1)
         _whole_planes.by(workers)(flat, mode, out.reshape(-1))
         return
+    if mode != NORM and not pad_with_zero and masked.pools(data, kernel, stride, pad):
+        masked.pool(data, kernel, stride, pad, mode == MAXIMUM, out)
+        if mode == MEAN:
+            _divide(data.shape, kernel, stride, pad, divisor, out)
+        return
     workers = num_threads(data.size * (kernel[1] + kernel[2]) / 4)
     _windows.by(workers)(data, kernel, stride, pad, mode, p, divisor, pad_with_zero, workers, out)
+
+
+def _divide(shape, kernel, stride, pad, divisor, sums):
+    """Make means of sums."""
+    counts = []
+    for axis in (1, 2, 3):
+        start = np.arange(sums.shape[axis]) * stride[axis - 1] - pad[axis - 1]
+        stop = np.minimum(start + kernel[axis - 1], shape[axis] + pad[axis - 1])
+        inside = np.maximum(np.minimum(stop, shape[axis]) - np.maximum(start, 0), 0)
+        counts.append(
+            inside if divisor == INSIDE else stop - start if divisor == PADDED else kernel[axis - 1]
+        )
+    depth, height, width = np.ix_(*map(np.atleast_1d, counts))
+    # The last window of the 'full' convention may be past the image: its sum stays 0.
+    np.divide(sums, np.maximum(depth * height * width, 1).astype(sums.dtype), out=sums)
 
 
 @parallel
