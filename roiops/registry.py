@@ -206,7 +206,7 @@ def split_arguments(prop: type, args: tuple, kwargs: dict, is_input, kind: str):
     if len(rest) > len(names):
         most = len(prop.arguments) + len(prop.aux) + len(names)
         raise ParamError(f"{prop.label}: too many positional arguments: {len(args)}, it takes {most}")
-    params = dict(zip(names, rest, strict=False))
+    params = dict(zip(names[: len(rest)], rest, strict=True))
     inputs = {}
     tensors = {*prop.arguments, *prop.aux} - set(prop.param.fields)
     for name, value in kwargs.items():

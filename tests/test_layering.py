@@ -42,6 +42,7 @@ ALLOWED = {
     "graph": {"errors", "context", "registry", "ndarray", "shapes", "dtypes", "graph"},
     "training": {"errors", "context", "ndarray", "graph", "random"},
     "training.image": {"errors", "ndarray"},
+    "torch": {"errors", "context", "dtypes", "params", "kernels", "registry", "operators", "ndarray"},
     "models": {"_version", "errors", "context", "ndarray", "graph", "operators", "training.image"},
 }
 

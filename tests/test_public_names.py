@@ -40,6 +40,8 @@ def undocumented(module):
 
 @pytest.mark.parametrize("name", MODULES)
 def test_public_names_have_docstrings(name):
+    if name.startswith("roiops.torch"):
+        pytest.importorskip("torch", reason="PyTorch is not installed")
     module = importlib.import_module(name)
     assert module.__doc__
     assert list(undocumented(module)) == []

@@ -30,7 +30,7 @@ from numba.core.compiler import Compiler
 from numba.core.registry import CPUDispatcher
 from numba.core.types import unliteral
 
-__all__ = ["inner", "njit", "num_threads", "parallel", "prange", "split"]
+__all__ = ["inner", "njit", "num_threads", "parallel", "prange", "split", "use_threads"]
 
 
 def _cache_wanted() -> bool:
@@ -191,7 +191,7 @@ _LITTLE = 30_000
 def num_threads(work: float = math.inf) -> int:
     """How many threads a parallel kernel would use now for so many vector operations."""
     global _layer
-    if _forked or work < _LITTLE or numba.config.NUMBA_NUM_THREADS == 1:
+    if _forked or work < _LITTLE or numba.config.NUMBA_NUM_THREADS == 1 or _asked.threads == 1:
         return 1
     if _layer is None:
         _layer = _start_threads()
@@ -219,6 +219,40 @@ def _start_threads() -> str:
     for name in ours:
         del os.environ[name]
     return numba.threading_layer()
+
+
+class _Asked(threading.local):
+    threads = None  # how many `use_threads` asks for in this Python thread
+
+
+_asked = _Asked()
+
+
+class use_threads:
+    """Within the ``with`` statement, kernels that this Python thread calls use ``count`` threads.
+
+    There are never more than numba was started with.
+    """
+
+    __slots__ = ("_before", "_count", "_mask")
+
+    def __init__(self, count: int):
+        self._count = min(count, numba.config.NUMBA_NUM_THREADS)
+
+    def __enter__(self):
+        self._before, self._mask = _asked.threads, None
+        _asked.threads = self._count
+        if self._count > 1 and not _forked:
+            num_threads()  # starts the threads
+            mask = numba.get_num_threads()
+            if mask != self._count:
+                self._mask = mask
+                numba.set_num_threads(self._count)
+
+    def __exit__(self, *error):
+        _asked.threads = self._before
+        if self._mask is not None:
+            numba.set_num_threads(self._mask)
 
 
 class _Parallel:

@@ -8,6 +8,7 @@ import numpy as np
 from .. import registry
 from ..context import Context, current_context
 from ..errors import DataError, DeviceError, DTypeError, MXNetError
+from ..operators.roi.base import ROIProperty
 from .device import is_writable
 from .foreign import Borrowed, asked_kind, borrow, give_back, is_foreign, on_stream_of
 from .invoke import run
@@ -68,6 +69,9 @@ def _writable(target, label):
 def _compute_with_foreign(prop, inputs, given, targets) -> list:
     """The same with arrays of other libraries among the inputs and targets, and outputs of their kind."""
     like = asked_kind(inputs.values())
+    for name, value in inputs.items():
+        if getattr(value, "requires_grad", False):
+            raise _wants_gradient(prop, name)
     inputs = {name: _borrowed(value, f"{prop.label}: {name}") for name, value in inputs.items()}
     targets = targets and [_borrowed(each, f"{prop.label}: out") for each in targets]
     bfloat16 = any(_holds_bfloat16(value) for value in inputs.values())
@@ -79,6 +83,24 @@ def _compute_with_foreign(prop, inputs, given, targets) -> list:
         types = [v.element_type if isinstance(v, Borrowed) else np.dtype(v.dtype) for v in inputs.values()]
     results = _compute(prop, inputs, given, targets, types)
     return results if like is None or targets else give_back(results, like, bfloat16)
+
+
+#: PyTorch's names for the operators that :mod:`roiops.torch` has under names of other libraries.
+_IN_TORCH = {
+    "ROIAlign": "roi_align",
+    "ROIPooling": "roi_pool",
+    "PSROIAlign": "ps_roi_align",
+    "_contrib_PSROIPooling": "ps_roi_pool",
+}
+
+
+def _wants_gradient(prop, name) -> DataError:
+    """The error for a tensor that requires a gradient, which these functions would not give it."""
+    hint = "detach() it"
+    if issubclass(prop, ROIProperty):
+        function = _IN_TORCH.get(prop.name, f"op.{prop.label}")
+        hint = f"call roiops.torch.{function}, which gives it one, or detach() it"
+    return DataError(f"{prop.label}: {name} requires a gradient; {hint}")
 
 
 def _borrowed(value, what):

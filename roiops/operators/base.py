@@ -38,7 +38,11 @@ class OpContext:
 
 def kernels(stem: str, device: Context):
     """The kernel module for a device: ``roi.average`` is ``kernels/cpu/roi/average.py``, or ``cuda``'s."""
-    folder = "cuda" if device.is_gpu else "cpu"
+    return _kernels("cuda" if device.is_gpu else "cpu", stem)
+
+
+@functools.cache
+def _kernels(folder: str, stem: str):
     return importlib.import_module(f"..kernels.{folder}.{stem}", __package__)
 
 

@@ -7,7 +7,7 @@ import pytest
 
 import roiops
 from roiops import nd
-from roiops.errors import DTypeError
+from roiops.errors import DataError, DTypeError
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 
@@ -49,8 +49,15 @@ def test_operators_give_tensors_for_tensors():
 
 
 def test_a_tensor_that_requires_a_gradient_must_be_detached():
-    with pytest.raises(BufferError, match="detach"):
+    with pytest.raises(DataError, match=r"exp: data requires a gradient; detach\(\) it"):
         nd.exp(torch.zeros(2, requires_grad=True))
+    data, rois = torch.zeros(1, 1, 4, 4, requires_grad=True), torch.zeros(1, 5)
+    for name, function in (("ROIAlign", "roi_align"), ("PSROIAlign", r"ps_roi_align")):
+        need = rf"{name}: data requires a gradient; call roiops\.torch\.{function}, which gives it one"
+        with pytest.raises(DataError, match=need):
+            getattr(nd, name)(data, rois, pooled_size=(2, 2), spatial_scale=1)
+    with pytest.raises(DataError, match=r"call roiops\.torch\.op\.contrib\.RROIAlign"):
+        nd.contrib.RROIAlign(data, torch.zeros(1, 6), pooled_size=(2, 2), spatial_scale=1)
 
 
 def test_the_autograd_function_of_the_documentation():

@@ -68,6 +68,8 @@ class ROIProperty(OperatorProperty):
         "index or a coordinate that is not finite is ignored: it gives zeros, and no gradient",
     }
     roi_columns = 5
+    #: Whether the gradients need what is in ``data``, rather than its shape and dtype only.
+    backward_reads_data = False
 
     @property
     def pooled_size(self) -> tuple[int, int]:

@@ -1,0 +1,39 @@
+"""``roiops.torch``: the operators on regions of interest as PyTorch operators, forward and backward.
+
+Functions and modules that torchvision has go by its names and take its arguments (:func:`roi_align`,
+:class:`MultiScaleRoIAlign`, ...). :mod:`roiops.torch.op` has every operator on regions of interest that is
+registered, under its own name and with its own parameters.
+"""
+
+try:
+    import torch as _torch  # noqa: F401
+except ImportError as error:
+    raise ImportError("roiops.torch needs PyTorch 2.4 or newer: pip install 'roiops[torch]'") from error
+
+from . import library, op
+from .functions import (
+    multi_scale_roi_align,
+    ps_roi_align,
+    ps_roi_pool,
+    pyramid_scales,
+    roi_align,
+    roi_pool,
+)
+from .modules import MultiScaleRoIAlign, PSRoIAlign, PSRoIPool, RoIAlign, RoIPool
+
+library.register_all()
+
+__all__ = [
+    "MultiScaleRoIAlign",
+    "PSRoIAlign",
+    "PSRoIPool",
+    "RoIAlign",
+    "RoIPool",
+    "multi_scale_roi_align",
+    "op",
+    "ps_roi_align",
+    "ps_roi_pool",
+    "pyramid_scales",
+    "roi_align",
+    "roi_pool",
+]

@@ -1,0 +1,186 @@
+"""ROI operators under the names and with the arguments that torchvision has for them.
+
+Each is one of the registry's operators. ``dialect`` says whose numbers are wanted where not torchvision's.
+The gradient goes to the features only, as in torchvision.
+"""
+
+import torch
+
+from .. import registry
+from ..errors import ShapeError
+from .operators import call
+from .pyramid import levels_of, pool_levels, scales_of
+
+__all__ = [
+    "multi_scale_roi_align",
+    "ps_roi_align",
+    "ps_roi_pool",
+    "pyramid_scales",
+    "roi_align",
+    "roi_pool",
+]
+
+_ALIGN, _POOL = registry.get("ROIAlign"), registry.get("ROIPooling")
+_PS_ALIGN, _PS_POOL = registry.get("PSROIAlign"), registry.get("_contrib_PSROIPooling")
+
+# Frameworks whose ROIAlign is another's.
+_ALIGN_DIALECTS = {"torchvision": "mmcv", "detectron2": "mmcv"}
+
+
+def roi_align(
+    input, boxes, output_size, spatial_scale=1.0, sampling_ratio=-1, aligned=False, *, mode="avg",
+    dialect="torchvision",
+):  # fmt: skip
+    """Pool bilinear samples of each region of interest to a fixed grid (Mask R-CNN, 2017).
+
+    Parameters
+    ----------
+    input : Tensor[N, C, H, W]
+        Feature map.
+    boxes : Tensor[K, 5] or list of Tensor[L, 4]
+        ``(image, x1, y1, x2, y2)``, or for each image its ``(x1, y1, x2, y2)``, in image pixels.
+    output_size : int or (int, int)
+        Height and width of the grid.
+    spatial_scale : float
+        Feature-map pixels per image pixel.
+    sampling_ratio : int
+        Samples of a bin on each axis; 0 or less: one a feature-map pixel, rounded up.
+    aligned : bool
+        Pixel centres at half-integers, and no least size of a box.
+    mode : {"avg", "max"}
+        What a bin gives.
+    dialect : {"torchvision", "detectron2", "mmcv", "mxnet", "chainer"}
+        Whose rules. The first three are one.
+
+    Returns
+    -------
+    Tensor[K, C, height, width]
+    """
+    params = _align_params(output_size, sampling_ratio, aligned, mode, dialect)
+    params["spatial_scale"] = spatial_scale
+    return call(_ALIGN, (input, as_rois(boxes, input, "roi_align")), params)
+
+
+def roi_pool(input, boxes, output_size, spatial_scale=1.0, *, dialect="torchvision"):
+    """Max-pool each region of interest to a fixed grid of integer bins (Fast R-CNN, 2015).
+
+    ``dialect`` is one of ``"torchvision"``, ``"mxnet"``, ``"mmcv"``, ``"chainer"``; the other arguments are
+    those of :func:`roi_align`.
+    """
+    params = {"pooled_size": _pair(output_size), "spatial_scale": spatial_scale, "dialect": dialect}
+    return call(_POOL, (input, as_rois(boxes, input, "roi_pool")), params)
+
+
+def ps_roi_align(input, boxes, output_size, spatial_scale=1.0, sampling_ratio=-1, *, dialect="torchvision"):
+    """Mean of bilinear samples in bins that each read channels of their own (Light-Head R-CNN, 2017).
+
+    ``dialect`` is one of ``"torchvision"``, ``"rfcn"``, ``"chainer"``; the other arguments are those of
+    :func:`roi_align`. The output has ``C / (height * width)`` channels.
+    """
+    params = {
+        **_score_maps(input, output_size, spatial_scale, dialect),
+        "sampling_ratio": _pair(sampling_ratio),
+    }
+    return call(_PS_ALIGN, (input, as_rois(boxes, input, "ps_roi_align")), params)
+
+
+def ps_roi_pool(input, boxes, output_size, spatial_scale=1.0, *, dialect="torchvision", as_released=None):
+    """Mean over integer bins that each read channels of their own (R-FCN, 2016).
+
+    ``dialect`` is one of ``"torchvision"``, ``"mxnet"`` (R-FCN's), ``"chainer"``; the other arguments are
+    those of :func:`roi_align`. The output has ``C / (height * width)`` channels.
+
+    torchvision leaves the last row and column of the map out of the forward pass, but not out of the
+    gradient. So does this, unless ``as_released`` is False: then the gradient is that of the output.
+    """
+    params = _score_maps(input, output_size, spatial_scale, dialect)
+    params["as_released"] = dialect == "torchvision" if as_released is None else as_released
+    return call(_PS_POOL, (input, as_rois(boxes, input, "ps_roi_pool")), params)
+
+
+def multi_scale_roi_align(
+    features,
+    boxes,
+    output_size,
+    scales,
+    sampling_ratio=-1,
+    aligned=False,
+    *,
+    canonical_scale=224,
+    canonical_level=4,
+    mode="avg",
+    dialect="torchvision",
+):
+    """:func:`roi_align` of each box on the level of a feature pyramid that fits its size.
+
+    Parameters
+    ----------
+    features : list of Tensor[N, C, H, W]
+        Feature maps, from the finest to the coarsest, each half the size of the one before.
+    boxes : Tensor[K, 5] or list of Tensor[L, 4]
+        ``(image, x1, y1, x2, y2)``, or for each image its ``(x1, y1, x2, y2)``, in image pixels.
+    scales : list of float
+        Feature-map pixels per image pixel, for each feature map; :func:`pyramid_scales` finds them.
+    canonical_scale, canonical_level : int
+        A box of ``canonical_scale`` x ``canonical_scale`` is pooled on level ``canonical_level``, where level
+        ``k`` has the scale ``2 ** -k``.
+
+    Returns
+    -------
+    Tensor[K, C, height, width]
+        In the order of the boxes.
+    """
+    params = _align_params(output_size, sampling_ratio, aligned, mode, dialect)
+    params = [{**params, "spatial_scale": scale} for scale in scales]
+    rois = as_rois(boxes, features[0], "multi_scale_roi_align")
+    if len(features) == 1:
+        return call(_ALIGN, (features[0], rois), params[0])
+    levels = levels_of(rois, scales, canonical_scale, canonical_level)
+    return pool_levels(_ALIGN, features, rois, levels, params)
+
+
+#: The scales of a pyramid's feature maps, powers of two, from the sizes of the features and of the images.
+pyramid_scales = scales_of
+
+
+def _align_params(output_size, sampling_ratio, aligned, mode, dialect) -> dict:
+    return {
+        "pooled_size": _pair(output_size),
+        "sampling_ratio": _pair(sampling_ratio),
+        "mode": mode,
+        "aligned": aligned,
+        "dialect": _ALIGN_DIALECTS.get(dialect, dialect),
+    }
+
+
+def _pair(size) -> tuple:
+    return (size, size) if isinstance(size, int) else tuple(size)
+
+
+def _score_maps(input, output_size, spatial_scale, dialect) -> dict:
+    height, width = _pair(output_size)
+    return {
+        "spatial_scale": spatial_scale,
+        "output_dim": max(1, input.shape[1] // (height * width)),
+        "pooled_size": (height, width),
+        "dialect": dialect,
+    }
+
+
+def as_rois(boxes, input, name):
+    """Boxes in either of torchvision's forms as rows ``(image, x1, y1, x2, y2)``."""
+    tracing = torch.jit.is_tracing()  # which would warn of the checks
+    if isinstance(boxes, torch.Tensor):
+        if not tracing and (boxes.dim() != 2 or boxes.shape[1] != 5):
+            raise ShapeError(
+                f"{name}: boxes must be a Tensor[K, 5] or a list of Tensor[L, 4], "
+                f"got shape {tuple(boxes.shape)}"
+            )
+        return boxes
+    for image, each in enumerate(boxes):
+        if not tracing and (each.dim() != 2 or each.shape[1] != 4):
+            raise ShapeError(f"{name}: boxes[{image}] must be a Tensor[L, 4], got shape {tuple(each.shape)}")
+    if not boxes:
+        return input.new_zeros((0, 5))
+    images = [torch.full_like(each[:, :1], image) for image, each in enumerate(boxes)]
+    return torch.cat([torch.cat(images), torch.cat(list(boxes))], dim=1)

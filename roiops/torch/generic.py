@@ -1,0 +1,55 @@
+"""Every registered operator on regions of interest as a function on tensors, made from its declaration."""
+
+import functools
+
+import torch
+
+from .. import registry
+from ..errors import MXNetError
+from . import library
+from .operators import call
+
+__all__ = ["namespace"]
+
+_FRONT = registry.FrontEnd("torch.Tensor", "torch.Tensor", ())
+_KIND = "a torch.Tensor"
+
+
+def _is_tensor(value) -> bool:
+    return isinstance(value, torch.Tensor)
+
+
+def _invoke(prop_class, args, kwargs):
+    positional, named, params = registry.split_arguments(prop_class, args, kwargs, _is_tensor, _KIND)
+    given = {**dict(zip(prop_class.arguments[: len(positional)], positional, strict=True)), **named}
+    tensors = [given[name] for name in prop_class.arguments if given.get(name) is not None]
+    if len(tensors) < 2:
+        raise MXNetError(
+            f"{prop_class.label}: the inputs are {', '.join(prop_class.arguments)}, got {len(tensors)}"
+        )
+    return call(prop_class, tensors, params)
+
+
+@functools.cache
+def _function(name: str):
+    return registry.make_function(name, _invoke, "roiops.torch.op", _FRONT)
+
+
+def namespace(module: str, prefix: str = ""):
+    """``__getattr__`` and ``__dir__`` of a module that holds the operators called ``prefix`` and more."""
+
+    def names():
+        library.register_all()  # those that have come since
+        every = [name for name in registry.list_operators(aliases=True) if name.startswith(prefix)]
+        return {n.removeprefix(prefix): n for n in every if registry.get(n).name in library.OPERATORS}
+
+    def getattr_(name):
+        found = names()
+        if name not in found:
+            raise AttributeError(f"module {module!r} has no attribute {name!r}")
+        return _function(found[name])
+
+    def dir_():
+        return sorted(name for name in names() if prefix or not name.startswith("_"))
+
+    return getattr_, dir_

@@ -1,0 +1,128 @@
+"""The functions as modules, with torchvision's arguments, attributes and ``repr``. None has a state."""
+
+from torch import nn
+
+from . import functions
+
+__all__ = ["MultiScaleRoIAlign", "PSRoIAlign", "PSRoIPool", "RoIAlign", "RoIPool"]
+
+
+class _Module(nn.Module):
+    """A function's arguments, as attributes; ``keywords`` are those that torchvision has not."""
+
+    def __init__(self, keywords: dict, **arguments):
+        super().__init__()
+        self._names = [*arguments, *keywords]
+        for name, value in {**arguments, **keywords}.items():
+            setattr(self, name, value)
+
+    def _arguments(self) -> dict:
+        return {name: getattr(self, name) for name in self._names}
+
+    def __repr__(self):
+        return f"{type(self).__name__}({', '.join(f'{n}={v}' for n, v in self._arguments().items())})"
+
+
+class RoIAlign(_Module):
+    """See :func:`roi_align`, whose ``mode`` and ``dialect`` are taken too."""
+
+    def __init__(self, output_size, spatial_scale, sampling_ratio, aligned=False, **keywords):
+        super().__init__(
+            keywords,
+            output_size=output_size,
+            spatial_scale=spatial_scale,
+            sampling_ratio=sampling_ratio,
+            aligned=aligned,
+        )
+
+    def forward(self, input, rois):
+        return functions.roi_align(input, rois, **self._arguments())
+
+
+class RoIPool(_Module):
+    """See :func:`roi_pool`, whose ``dialect`` is taken too."""
+
+    def __init__(self, output_size, spatial_scale, **keywords):
+        super().__init__(keywords, output_size=output_size, spatial_scale=spatial_scale)
+
+    def forward(self, input, rois):
+        return functions.roi_pool(input, rois, **self._arguments())
+
+
+class PSRoIAlign(_Module):
+    """See :func:`ps_roi_align`, whose ``dialect`` is taken too."""
+
+    def __init__(self, output_size, spatial_scale, sampling_ratio, **keywords):
+        super().__init__(
+            keywords, output_size=output_size, spatial_scale=spatial_scale, sampling_ratio=sampling_ratio
+        )
+
+    def forward(self, input, rois):
+        return functions.ps_roi_align(input, rois, **self._arguments())
+
+
+class PSRoIPool(_Module):
+    """See :func:`ps_roi_pool`, whose ``dialect`` and ``as_released`` are taken too."""
+
+    def __init__(self, output_size, spatial_scale, **keywords):
+        super().__init__(keywords, output_size=output_size, spatial_scale=spatial_scale)
+
+    def forward(self, input, rois):
+        return functions.ps_roi_pool(input, rois, **self._arguments())
+
+
+class MultiScaleRoIAlign(_Module):
+    """ROIAlign on the level of a feature pyramid that fits each box: see :func:`multi_scale_roi_align`.
+
+    The scales are found at the first call, from the sizes of the features and images, as powers of two.
+
+    Parameters
+    ----------
+    featmap_names : list of str
+        Which of the feature maps are pooled, from the finest to the coarsest.
+    output_size : int or (int, int)
+        Height and width of the grid.
+    sampling_ratio : int
+        Samples of a bin on each axis; 0 or less: one a feature-map pixel, rounded up.
+    canonical_scale, canonical_level : int
+        A box of ``canonical_scale`` x ``canonical_scale`` is pooled on level ``canonical_level``.
+    """
+
+    def __init__(
+        self,
+        featmap_names,
+        output_size,
+        sampling_ratio,
+        *,
+        canonical_scale=224,
+        canonical_level=4,
+        **keywords,
+    ):
+        super().__init__(
+            {},
+            featmap_names=featmap_names,
+            output_size=(output_size, output_size) if isinstance(output_size, int) else tuple(output_size),
+            sampling_ratio=sampling_ratio,
+        )
+        self.canonical_scale, self.canonical_level = canonical_scale, canonical_level
+        self.keywords = keywords
+        self.scales = None
+
+    def forward(self, x, boxes, image_shapes):
+        """Pool ``boxes``, a list of Tensor[L, 4], from ``x``, a dict of feature maps.
+
+        ``image_shapes`` are the heights and widths of the images that the boxes are in.
+        """
+        features = [feature for name, feature in x.items() if name in self.featmap_names]
+        if self.scales is None:
+            self.scales = functions.pyramid_scales(features, image_shapes)
+        return functions.multi_scale_roi_align(
+            features,
+            boxes,
+            self.output_size,
+            self.scales,
+            self.sampling_ratio,
+            canonical_scale=self.canonical_scale,
+            canonical_level=self.canonical_level,
+            **self.keywords,
+        )

@@ -1,0 +1,77 @@
+"""The registry's operators on regions of interest as functions of tensors, with their gradients.
+
+An eager call runs through a :class:`torch.autograd.Function`, which costs microseconds. A call that PyTorch
+looks on at, because it compiles, exports, traces, fakes, transforms or profiles, goes to the same operator as
+:mod:`library` registers it with the dispatcher, which costs a tenth of a millisecond.
+"""
+
+import torch
+
+from . import library
+from .plans import bind
+
+__all__ = ["call", "differentiable_once", "is_plain"]
+
+
+def call(prop_class, tensors, params: dict):
+    """The output of a registered operator for ``tensors``, its inputs in order."""
+    if torch.compiler.is_compiling() or not is_plain(tensors):
+        return library.OPERATORS[prop_class.name](*tensors, **params)[0]
+    plan = bind(prop_class, params).plan(tensors)
+    if torch.is_grad_enabled():
+        for tensor in tensors:
+            if tensor.requires_grad:
+                return _Differentiable.apply(plan, *tensors)
+    return plan.forward(tensors)[0]
+
+
+def is_plain(tensors) -> bool:
+    """Whether the numbers of these tensors are all that is asked for."""
+    for tensor in tensors:
+        kind = type(tensor)
+        if not (kind is torch.Tensor or kind is torch.nn.Parameter) or not (tensor.is_cpu or tensor.is_cuda):
+            return False
+    return not (
+        torch._C._len_torch_dispatch_stack()
+        or torch._C._functorch.peek_interpreter_stack() is not None
+        or torch._C._get_tracing_state() is not None
+        or torch.autograd._profiler_enabled()
+    )
+
+
+class _Differentiable(torch.autograd.Function):
+    """The output of a plan, with the gradients of its inputs."""
+
+    @staticmethod
+    def forward(ctx, plan, data, *rest):
+        output, *hidden = plan.forward((data, *rest), keep_hidden=True)
+        ctx.plan, ctx.inputs = plan, 1 + len(rest)
+        kept = data if plan.operator.prop.backward_reads_data else None
+        ctx.save_for_backward(kept, *rest, *hidden)
+        return output
+
+    @staticmethod
+    def backward(ctx, grad_out):
+        inputs, hidden = ctx.saved_tensors[: ctx.inputs], ctx.saved_tensors[ctx.inputs :]
+        known = ctx.plan.operator.has_gradient
+        wanted = [has and needed for has, needed in zip(known, ctx.needs_input_grad[1:], strict=True)]
+        grads = ctx.plan.backward(grad_out, inputs, hidden, wanted)
+        return None, *differentiable_once(ctx.plan.operator.prop.label, grad_out, grads)
+
+
+def differentiable_once(label: str, grad_out, grads):
+    """The gradients themselves, whose own gradient is an error."""
+    return _Gradients.apply(label, grad_out, *grads) if torch.is_grad_enabled() else grads
+
+
+class _Gradients(torch.autograd.Function):
+    """Gradients that are part of a graph, because ``create_graph`` was asked for."""
+
+    @staticmethod
+    def forward(ctx, label, grad_out, *grads):
+        ctx.label = label
+        return grads
+
+    @staticmethod
+    def backward(ctx, *grads):
+        raise library.no_second_derivative(ctx.label)

@@ -1,0 +1,160 @@
+"""An operator on regions of interest with its parameters, run on tensors: shapes, memory and threads."""
+
+import functools
+
+import numpy as np
+import torch
+
+from ..context import Context, cpu
+from ..dtypes import BFLOAT16
+from ..errors import DeviceError, DTypeError, MXNetError
+from ..kernels.jit import use_threads
+from ..ndarray import device as memory
+from ..operators.base import OpContext
+from ..operators.imperative import infer
+from ..operators.roi.base import ROIProperty
+
+__all__ = ["BoundOperator", "Plan", "bind"]
+
+_NUMPY = {
+    torch.float16: np.dtype(np.float16),
+    torch.float32: np.dtype(np.float32),
+    torch.float64: np.dtype(np.float64),
+    torch.bfloat16: BFLOAT16,
+    torch.uint8: np.dtype(np.uint8),
+    torch.int8: np.dtype(np.int8),
+    torch.int16: np.dtype(np.int16),
+    torch.int32: np.dtype(np.int32),
+    torch.int64: np.dtype(np.int64),
+}
+_TORCH = {array: tensor for tensor, array in _NUMPY.items()}
+
+# How many combinations of shapes and dtypes an operator with its parameters remembers.
+_MOST_PLANS = 1024
+
+
+def bind(prop_class, params: dict) -> "BoundOperator":
+    """A registered operator with its parameters."""
+    try:
+        return _bind(prop_class, tuple(params.items()))
+    except TypeError:  # a list is not hashable
+        return BoundOperator(prop_class.create(params))
+
+
+@functools.lru_cache(maxsize=1024)
+def _bind(prop_class, params) -> "BoundOperator":
+    return BoundOperator(prop_class.create(dict(params)))
+
+
+class BoundOperator:
+    """An operator with its parameters."""
+
+    def __init__(self, prop: ROIProperty):
+        self.prop = prop
+        self.names = prop.list_arguments()
+        self.has_gradient = tuple(name not in prop.zero_grad for name in self.names)
+        self.has_hidden = len(prop.list_outputs()) > 1
+        self._plans = {}
+
+    def plan(self, tensors) -> "Plan":
+        """How the operator is run on ``tensors``."""
+        return self.plan_for(
+            [t.shape for t in tensors], [t.dtype for t in tensors], [t.device for t in tensors]
+        )
+
+    def plan_for(self, shapes, dtypes, devices) -> "Plan":
+        """How the operator is run on tensors of these shapes and dtypes, on one device."""
+        key = (*map(tuple, shapes), *dtypes, *devices)
+        plan = self._plans.get(key)
+        if plan is None:
+            if len(self._plans) >= _MOST_PLANS:
+                self._plans.clear()
+            plan = self._plans[key] = Plan(self, shapes, dtypes, devices)
+        return plan
+
+
+class Plan:
+    """An operator with its parameters on tensors of known shapes and dtypes. It knows nothing of autograd"""
+
+    def __init__(self, operator: BoundOperator, shapes, dtypes, devices):
+        prop, names = operator.prop, operator.names
+        if len(shapes) != len(names):
+            raise MXNetError(
+                f"{prop.label}: takes {len(names)} inputs ({', '.join(names)}), got {len(shapes)}"
+            )
+        for name, dtype, device in zip(names, dtypes, devices, strict=True):
+            if dtype not in _NUMPY:
+                raise DTypeError(f"{prop.label}: {name} must hold real numbers, got {dtype}")
+            if device != devices[0]:
+                raise DeviceError(f"{prop.label}: data is on {devices[0]}, but {name} is on {device}")
+        self.operator, self.device, self.dtype = operator, devices[0], dtypes[0]
+        self._on_gpu = self.device.type == "cuda"
+        # NumPy has no bfloat16: on the CPU it is widened to float32, and what comes of it rounded.
+        self._widens = not self._on_gpu and torch.bfloat16 in dtypes
+        self._dtypes, shapes = dtypes, [tuple(shape) for shape in shapes]
+        self._gradients = [(shape, self._stored(dtype)) for shape, dtype in zip(shapes, dtypes, strict=True)]
+        types = [_NUMPY[dtype] for _, dtype in self._gradients]
+        out_shapes, out_types, _, _ = infer(prop, shapes, types)
+        self._outputs = [(tuple(s), _TORCH[t]) for s, t in zip(out_shapes, out_types, strict=True)]
+        self._context = OpContext(Context("gpu", self.device.index) if self._on_gpu else cpu(), prop.label)
+        self._op = prop.create_operator(self._context, shapes, types)
+
+    def forward(self, tensors, keep_hidden: bool = False) -> list:
+        """The output, then those that only :meth:`backward` reads, or None for each of these."""
+        outputs = self.empty_outputs(keep_hidden)
+        inputs, arrays = self._arrays(tensors), self._arrays(outputs)
+        with self._stream_or_threads(tensors[0]), np.errstate(all="ignore"):
+            self._op.forward(self._context, inputs, _requests(outputs), arrays, [])
+        if self._widens:
+            outputs[0] = outputs[0].to(self.dtype)
+        return outputs
+
+    def backward(self, grad_out, inputs, hidden, wanted) -> list:
+        """The gradients of the inputs that are ``wanted``, None for the others.
+
+        ``inputs`` are those of the forward pass; the first may be None where the operator does not read it.
+        """
+        grads = self.empty_gradients(wanted)
+        heads = [*self._arrays([grad_out]), *(None for _ in hidden)]
+        outputs = [None, *self._arrays(hidden)]
+        inputs, arrays = self._arrays(inputs), self._arrays(grads)
+        with self._stream_or_threads(grad_out), np.errstate(all="ignore"):
+            self._op.backward(self._context, heads, inputs, outputs, _requests(grads), arrays, [])
+        if self._widens:
+            grads = [g if g is None else g.to(dtype) for g, dtype in zip(grads, self._dtypes, strict=True)]
+        return grads
+
+    def empty_outputs(self, keep_hidden: bool) -> list:
+        """Memory for the output and, if they are to be kept, for those that only :meth:`backward` reads."""
+        return [
+            torch.empty(shape, dtype=dtype, device=self.device) if keep_hidden or not number else None
+            for number, (shape, dtype) in enumerate(self._outputs)
+        ]
+
+    def empty_gradients(self, wanted) -> list:
+        """Memory for the gradients of the inputs that are ``wanted``."""
+        return [
+            torch.empty(shape, dtype=dtype, device=self.device) if wants else None
+            for (shape, dtype), wants in zip(self._gradients, wanted, strict=True)
+        ]
+
+    def _stored(self, dtype):
+        """The dtype of the memory that kernels are given for a tensor."""
+        return torch.float32 if self._widens and dtype is torch.bfloat16 else dtype
+
+    def _arrays(self, tensors) -> list:
+        """The memory of tensors as operators take it: NumPy's arrays, or the CUDA runtime's."""
+        if self._widens:
+            tensors = [t.float() if t is not None and t.dtype is torch.bfloat16 else t for t in tensors]
+        tensors = [t.detach() if t is not None and t.requires_grad else t for t in tensors]
+        if self._on_gpu:
+            return [t if t is None else memory.shared(t).array for t in tensors]
+        return [t if t is None else t.numpy() for t in tensors]
+
+    def _stream_or_threads(self, tensor):
+        """A context in which work goes to PyTorch's current stream, or to as many threads as PyTorch has."""
+        return memory.on_stream_of(tensor) if self._on_gpu else use_threads(torch.get_num_threads())
+
+
+def _requests(targets) -> list:
+    return ["null" if each is None else "write" for each in targets]
