@@ -11,7 +11,7 @@ import re
 import textwrap
 from typing import NamedTuple
 
-from .errors import ParamError, RegistryError, nearest
+from .errors import InputError, ParamError, RegistryError, nearest
 from .params import REQUIRED
 
 __all__ = [
@@ -202,6 +202,8 @@ def split_arguments(prop: type, args: tuple, kwargs: dict, is_input, kind: str):
     most = len(args) if prop.variadic or not prop.arguments else len(prop.arguments) + len(prop.aux)
     while rest and len(positional) < most and (rest[0] is None or is_input(rest[0])):
         positional.append(rest.pop(0))
+    if rest and len(positional) < most and not prop.variadic and _holds_tensors(rest[0], is_input):
+        raise _not_a_tensor(prop, prop.arguments[len(positional)], kind, rest[0], is_input)
     names = [n for n in prop.param.fields if n != prop.variadic]
     if len(rest) > len(names):
         most = len(prop.arguments) + len(prop.aux) + len(names)
@@ -213,14 +215,29 @@ def split_arguments(prop: type, args: tuple, kwargs: dict, is_input, kind: str):
         if is_input(value) or (name in tensors and value is None):
             inputs[name] = value
         elif name in tensors:
-            raise ParamError(f"{prop.label}: {name} must be {kind}, got {type(value).__name__}")
+            raise _not_a_tensor(prop, name, kind, value, is_input)
         elif name in params:
             if len(positional) < len(prop.arguments):  # more likely an input that is not one
-                wanted, got = prop.arguments[len(positional)], type(rest[0]).__name__
-                raise ParamError(
-                    f"{prop.label}: {wanted} must be {kind}, got {got}; as a parameter it gives {name} twice"
-                )
+                wanted = prop.arguments[len(positional)]
+                raise _not_a_tensor(prop, wanted, kind, rest[0], is_input, name)
             raise ParamError(f"{prop.label}: parameter {name} is given twice")
         else:
             params[name] = value
     return positional, inputs, params
+
+
+def _holds_tensors(value, is_input) -> bool:
+    """Whether a value is a list of rows or of arrays, which no parameter is."""
+    return (
+        isinstance(value, list | tuple)
+        and bool(value)
+        and all(isinstance(each, list | tuple) or is_input(each) for each in value)
+    )
+
+
+def _not_a_tensor(prop, name: str, kind: str, value, is_input, twice: str = "") -> InputError:
+    """The error for an input that is something else, with advice for lists of rows or of arrays."""
+    advice = f"; as a parameter it gives {twice} twice" if twice else ""
+    if _holds_tensors(value, is_input):
+        advice = f"; {prop.list_advice.get(name, 'np.array(...) makes an array of a list')}"
+    return InputError(f"{prop.label}: {name} must be {kind}, got {type(value).__name__}{advice}")

@@ -38,7 +38,7 @@ MISTAKES = {
     ),
     "a parameter left out": (
         lambda: mx.nd.ROIPooling(DATA, ROIS, spatial_scale=1),
-        "ROIPooling: parameter pooled_size is required: tuple of 2 ints, 1 or more",
+        "ROIPooling: parameter pooled_size is required: int or tuple of 2 ints, 1 or more",
     ),
     "the stride as the scale": (
         lambda: mx.nd.ROIPooling(DATA, ROIS, pooled_size=(2, 2), spatial_scale=16),
@@ -54,7 +54,16 @@ MISTAKES = {
     ),
     "a list in place of an array": (
         lambda: mx.nd.ROIPooling(DATA, ROIS.tolist(), **SIZE),
-        "ROIPooling: rois must be an NDArray or a NumPy array, got list",
+        "ROIPooling: rois must be an NDArray or a NumPy array, got list; it is one array of rows [image index, "
+        "x1, y1, x2, y2]; the boxes of each image in a list become one by np.concatenate(",
+    ),
+    "torchvision's list of boxes": (
+        lambda: mx.nd.ROIAlign(DATA, [ROIS[:, 1:], ROIS[:, 1:]], 7, 1.0),
+        "ROIAlign: rois must be an NDArray or a NumPy array, got list; it is one array of rows [image index,",
+    ),
+    "a list of boxes in a graph": (
+        lambda: mx.sym.ROIAlign(mx.sym.Variable("data"), ROIS.tolist(), pooled_size=7, spatial_scale=1.0),
+        "ROIAlign: rois must be a Symbol, got list; it is one array of rows [image index, x1,",
     ),
     "a list in place of an array, by name": (
         lambda: mx.nd.ROIPooling(DATA, rois=ROIS.tolist(), **SIZE),
@@ -113,3 +122,22 @@ def test_the_message_says_what_to_do(mistake):
     make, text = MISTAKES[mistake]
     with pytest.raises((mx.MXNetError, TypeError, AttributeError), match=re.escape(text)):
         make()
+
+
+def test_the_advice_for_a_list_of_boxes_is_right():
+    rois = [np.array([[1.0, 2, 3, 4]]), np.array([[5.0, 6, 7, 8], [9, 10, 11, 12]])]
+    joined = np.concatenate([np.insert(boxes, 0, i, axis=1) for i, boxes in enumerate(rois)])
+    assert joined.tolist() == [[0, 1, 2, 3, 4], [1, 5, 6, 7, 8], [1, 9, 10, 11, 12]]
+
+
+@pytest.mark.parametrize("name", ["ROIPooling", "ROIAlign", "_contrib_ROIAlign", "_contrib_RROIAlign"])
+def test_one_number_is_a_size(name):
+    rois = np.array([[0, 4, 4, 3, 3, 10]], np.float32)[:, : 6 if "RROI" in name else 5]
+    call = (
+        getattr(mx.nd.contrib, name.removeprefix("_contrib_")) if "contrib" in name else getattr(mx.nd, name)
+    )
+    one, two = (call(DATA, rois, pooled_size=size, spatial_scale=1.0) for size in (2, (2, 2)))
+    assert one.shape == two.shape == (1, 3, 2, 2)
+    net = getattr(mx.sym.contrib if "contrib" in name else mx.sym, name.removeprefix("_contrib_"))
+    saved = net(mx.sym.Variable("data"), mx.sym.Variable("rois"), pooled_size=2, spatial_scale=1.0).tojson()
+    assert '"pooled_size": "(2, 2)"' in saved, "as MXNet reads it"

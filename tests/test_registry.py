@@ -6,7 +6,7 @@ import pytest
 
 import roiops as mx
 from roiops import registry
-from roiops.errors import ParamError, RegistryError
+from roiops.errors import InputError, ParamError, RegistryError
 from roiops.operators.base import OperatorProperty
 from roiops.params import Field, Parameter, shape
 
@@ -185,7 +185,7 @@ def test_split_arguments(args, kwargs, expected):
     ],
 )
 def test_split_arguments_errors(args, kwargs, text):
-    with pytest.raises(ParamError, match=text):
+    with pytest.raises((ParamError, InputError), match=text):
         registry.split_arguments(BlurProp, args, kwargs, is_input, "a complex")
 
 

@@ -556,7 +556,10 @@ def _param_strings(prop, given) -> dict[str, str]:
     needed = prop.params.to_strings()
     strings = {}
     for key, value in prop.params.to_strings(defaults=True).items():
-        if _is_plain(given.get(key)):
+        spread = isinstance(given.get(key), int) and isinstance(prop.params.to_dict()[key], tuple)
+        if spread and len(prop.params.to_dict()[key]) > 1:
+            strings[key] = value  # one number that stands for several, which MXNet does not read
+        elif _is_plain(given.get(key)):
             strings[key] = str(given[key])
         elif key in given or key in needed:
             strings[key] = value

@@ -7,8 +7,12 @@ import numpy as np
 
 from .. import registry
 from ..context import Context, current_context
+<<<<<<< HEAD
 from ..errors import DataError, DeviceError, DTypeError, MXNetError
 from ..operators.roi.base import ROIProperty
+=======
+from ..errors import DataError, DeviceError, DTypeError, InputError, MXNetError
+>>>>>>> 62ce6a6 (ROI arguments: one number is a size everywhere, a list of boxes is explained; inputs of the wrong type are errors of ours)
 from .device import is_writable
 from .foreign import Borrowed, asked_kind, borrow, give_back, is_foreign, on_stream_of
 from .invoke import run
@@ -116,7 +120,7 @@ def _sort_out(prop, args, kwargs) -> tuple[dict, dict]:
     if prop.variadic and len(args) == 1 and isinstance(args[0], list | tuple):
         args = args[0]
     elif args and prop.arguments and not (args[0] is None or _is_array(args[0])):
-        raise TypeError(f"{prop.label}: {prop.arguments[0]} must be {_KIND}, got {type(args[0]).__name__}")
+        raise InputError(f"{prop.label}: {prop.arguments[0]} must be {_KIND}, got {type(args[0]).__name__}")
     positional, keyed, given = registry.split_arguments(prop, args, kwargs, _is_array, _KIND)
     for name in [name for name in keyed if name in prop.param.fields]:
         given[name] = keyed.pop(name)  # a NumPy array that is a parameter

@@ -8,7 +8,7 @@ import numpy as np
 
 from .. import registry
 from ..context import Context, cpu
-from ..errors import DeviceError, DTypeError, MXNetError, ShapeError, nearest
+from ..errors import DeviceError, DTypeError, InputError, MXNetError, ShapeError, nearest
 from ..operators.base import OperatorProperty
 from . import device
 from .invoke import run
@@ -414,7 +414,7 @@ def from_any(value, what: str, ctx: Context | None = None) -> NDArray:
         return array if ctx is None else array.as_in_context(ctx)
     if hasattr(value, "__dlpack__"):
         return from_dlpack(value)
-    raise TypeError(f"{what} must be an NDArray or a NumPy array, got {type(value).__name__}")
+    raise InputError(f"{what} must be an NDArray or a NumPy array, got {type(value).__name__}")
 
 
 def from_dlpack(source) -> NDArray:

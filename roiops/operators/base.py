@@ -99,6 +99,8 @@ class OperatorProperty:
         ``arguments`` then holds all possible ones, for the signature.
     argument_docs : dict of str to str
         What each input and auxiliary state is, for the generated documentation.
+    list_advice : dict of str to str
+        What to do for each input of which a list was given.
     visible_outputs : int or None
         How many of the outputs a user sees; the rest are for backward. An unseen output that nothing
         will read is not computed: its ``req`` is ``"null"``.
@@ -140,6 +142,7 @@ class OperatorProperty:
     arguments: tuple[str, ...] = ("data",)
     aux: tuple[str, ...] = ()
     argument_docs: dict[str, str] = {}
+    list_advice: dict[str, str] = {}
     outputs: tuple[str, ...] = ("output",)
     visible_outputs: int | None = None
     variadic: str | None = None

@@ -40,6 +40,10 @@ class _Kind:
         """MXNet's string for a value."""
         return str(value)
 
+    def advice(self, value) -> str:
+        """What to say to somebody who gave a value that is not of this kind; empty for nothing."""
+        return ""
+
 
 class _Int(_Kind):
     text = "int"
@@ -103,10 +107,15 @@ class _Str(_Kind):
 
 
 class enum(_Kind):
-    """One of a few words. ``default`` words may also come as the old integer codes in ``codes``."""
+    """One of a few words.
 
-    def __init__(self, *words: str, codes: dict | None = None):
+    They may also come as the old integer codes in ``codes``. ``elsewhere`` has words that users of other
+    libraries try, and what to say to them.
+    """
+
+    def __init__(self, *words: str, codes: dict | None = None, elsewhere: dict[str, str] | None = None):
         self.words = words
+        self.elsewhere = elsewhere or {}
         self.codes = codes or {}
         self.text = "{" + ", ".join(repr(w) for w in words) + "}"
 
@@ -115,6 +124,10 @@ class enum(_Kind):
         if value not in self.words:
             raise ValueError
         return value
+
+    def advice(self, value):
+        text = self.elsewhere.get(value) if isinstance(value, str) else None
+        return f"; {text}" if text else ""
 
 
 _TUPLE = re.compile(r"^[(\[]\s*(.*?)\s*,?\s*[)\]]$")
@@ -151,7 +164,7 @@ class shape(_Kind):
         if self.ndims:
             *others, last = map(str, self.ndims)
             words = f"{', '.join(others)} or {last}" if others else last
-            self.text = f"tuple of {words} {self.noun}s"
+            self.text = f"{f'{self.noun} or ' if repeat else ''}tuple of {words} {self.noun}s"
 
     def parse(self, value):
         if value is None:

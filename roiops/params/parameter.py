@@ -53,7 +53,8 @@ class Parameter:
             try:
                 values[name] = field.parse(value)
             except ValueError:
-                raise ParamError(f"{operator}: {name} must be {field.need}, got {value!r}") from None
+                advice = field.kind.advice(value)
+                raise ParamError(f"{operator}: {name} must be {field.need}, got {value!r}{advice}") from None
         object.__setattr__(self, "_values", values)
         self.validate(operator)
 

@@ -67,6 +67,10 @@ class ROIProperty(OperatorProperty):
         "rois": "boxes (num_rois, 5): image index, x1, y1, x2, y2 in image pixels. A row with a negative "
         "index or a coordinate that is not finite is ignored: it gives zeros, and no gradient",
     }
+    list_advice = {
+        "rois": "it is one array of rows [image index, x1, y1, x2, y2]; the boxes of each image in a list "
+        "become one by np.concatenate([np.insert(boxes, 0, i, axis=1) for i, boxes in enumerate(rois)])"
+    }
     roi_columns = 5
     #: Whether the gradients need what is in ``data``, rather than its shape and dtype only.
     backward_reads_data = False

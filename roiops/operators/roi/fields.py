@@ -24,6 +24,9 @@ class Pair(shape):
 
 
 def pooled_size_field(kind, **options):
+    """The size of the output grid; 7 stands for (7, 7) where the kind is a pair."""
+    if isinstance(kind, shape) and not kind.repeat:
+        kind = shape(2, repeat=True)
     return Field(kind, range=(1, None), doc="output grid (height, width)", **options)
 
 
