@@ -7,12 +7,7 @@ import numpy as np
 
 from .. import registry
 from ..context import Context, current_context
-<<<<<<< HEAD
-from ..errors import DataError, DeviceError, DTypeError, MXNetError
-from ..operators.roi.base import ROIProperty
-=======
 from ..errors import DataError, DeviceError, DTypeError, InputError, MXNetError
->>>>>>> 62ce6a6 (ROI arguments: one number is a size everywhere, a list of boxes is explained; inputs of the wrong type are errors of ours)
 from .device import is_writable
 from .foreign import Borrowed, asked_kind, borrow, give_back, is_foreign, on_stream_of
 from .invoke import run
