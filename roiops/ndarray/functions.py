@@ -8,6 +8,7 @@ import numpy as np
 from .. import registry
 from ..context import Context, current_context
 from ..errors import DataError, DeviceError, DTypeError, InputError, MXNetError
+from ..operators.roi.base import ROIProperty
 from .device import is_writable
 from .foreign import Borrowed, asked_kind, borrow, give_back, is_foreign, on_stream_of
 from .invoke import run
