@@ -1,0 +1,330 @@
+"""Random numbers as operators: by parameters, for each entry of arrays of parameters, or like an array.
+
+Each row of the table makes three operators of one distribution. All draw from the library's one generator, on
+the CPU, anew in every call; nothing has a gradient.
+"""
+
+import functools
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from ... import random as source
+from ...errors import DataError, ShapeError
+from ...params import Field, Parameter, dtype, optional
+from ...params import shape as ints
+from ...registry import register
+from ..arrays import evaluate
+from ..base import OperatorProperty
+from .common import ConstantGradientOp, declare
+
+__all__ = ["DISTRIBUTIONS", "Distribution", "draw"]
+
+_FLOAT = np.dtype(np.float32)
+
+
+def _generalized_negative_binomial(generator, mu, alpha, shape):
+    """Poisson numbers whose rates are gamma numbers; with ``alpha`` 0 the rate is ``mu`` itself."""
+    mu, alpha = np.broadcast_to(mu, shape), np.broadcast_to(alpha, shape)
+    safe = np.where(alpha == 0, 1, alpha)
+    rates = np.where(alpha == 0, mu, generator.gamma(1 / safe, safe * mu))
+    return generator.poisson(rates)
+
+
+@dataclass(frozen=True)
+class Distribution:
+    """One distribution: its name, its parameters with their defaults, and how numbers are drawn."""
+
+    name: str
+    words: str
+    parameters: tuple[tuple[str, float, str], ...]
+    draw: object
+    aliases: str = ""
+    dtype: str = "float32"
+
+
+DISTRIBUTIONS = {
+    row.name: row
+    for row in (
+        Distribution(
+            "uniform",
+            "Numbers spread evenly over [low, high).",
+            (("low", 0.0, "lower limit"), ("high", 1.0, "upper limit, not reached")),
+            lambda g, low, high, n: low + (high - low) * g.random(n),
+            "uniform",
+        ),
+        Distribution(
+            "normal",
+            "Normal numbers.",
+            (("loc", 0.0, "mean"), ("scale", 1.0, "standard deviation")),
+            lambda g, loc, scale, n: g.normal(loc, scale, n),
+            "normal",
+        ),
+        Distribution(
+            "gamma",
+            "Gamma numbers.",
+            (("alpha", 1.0, "shape"), ("beta", 1.0, "scale")),
+            lambda g, alpha, beta, n: g.gamma(alpha, beta, n),
+        ),
+        Distribution(
+            "exponential",
+            "Exponential numbers.",
+            (("lam", 1.0, "rate, the inverse of the mean"),),
+            lambda g, lam, n: g.exponential(1 / np.asarray(lam, np.float64), n),
+        ),
+        Distribution(
+            "poisson",
+            "Poisson numbers.",
+            (("lam", 1.0, "rate"),),
+            lambda g, lam, n: g.poisson(lam, n),
+        ),
+        Distribution(
+            "negative_binomial",
+            "How many failures come before k successes of probability p.",
+            (("k", 1, "how many successes"), ("p", 1.0, "probability of a success")),
+            lambda g, k, p, n: g.negative_binomial(k, p, n),
+        ),
+        Distribution(
+            "generalized_negative_binomial",
+            "Poisson numbers whose rate is a gamma number of mean mu and variance alpha * mu**2.",
+            (("mu", 1.0, "mean"), ("alpha", 1.0, "how much the rate varies")),
+            _generalized_negative_binomial,
+        ),
+        Distribution(
+            "randint",
+            "Whole numbers in [low, high).",
+            (("low", 0, "least number"), ("high", 1, "upper limit, not reached")),
+            lambda g, low, high, n: g.integers(low, high, n),
+            dtype="int32",
+        ),
+    )
+}
+
+
+def draw(row: Distribution, label: str, parameters, shape) -> np.ndarray:
+    """Numbers of a distribution; a parameter out of its range is an error that names the operator."""
+    try:
+        return row.draw(source.generator(), *parameters, shape)
+    except ValueError as error:
+        raise DataError(f"{label}: {error}") from None
+
+
+class DrawOp(ConstantGradientOp):
+    row: Distribution
+
+    def _parameters(self, in_data, out):
+        return [getattr(self.params, name) for name, _, _ in self.row.parameters]
+
+    def forward(self, ctx, in_data, req, out_data, aux):
+        if req[0] != "null":
+            numbers = draw(self.row, ctx.label, self._parameters(in_data, out_data[0]), out_data[0].shape)
+            evaluate(None, [numbers.astype(out_data[0].dtype)], out_data[0], req[0])
+
+
+class DrawForEachOp(DrawOp):
+    def _parameters(self, in_data, out):
+        extra = (1,) * (out.ndim - in_data[0].ndim)
+        return [array.astype(np.float64).reshape(array.shape + extra) for array in in_data]
+
+
+class DrawProp(OperatorProperty):
+    """Numbers of one distribution."""
+
+    arguments, backward_needs = (), ()
+
+    def infer_shape(self, in_shapes):
+        return [], [tuple(self.params.shape)]
+
+    def infer_type(self, in_types):
+        return [], [self.params.dtype or np.dtype(self.op.row.dtype)]
+
+
+class DrawForEachProp(OperatorProperty):
+    """``shape`` numbers for each entry of the arrays of parameters."""
+
+    backward_needs = ()
+
+    @property
+    def zero_grad(self):
+        return self.arguments
+
+    def infer_shape(self, in_shapes):
+        first = in_shapes[0]
+        for name, shape in zip(self.arguments, in_shapes, strict=True):
+            if shape is not None and shape != first:
+                raise ShapeError(f"{self.label}: {name} must have shape {first}, got {shape}")
+        return [first] * len(in_shapes), [(*first, *self.params.shape)]
+
+    def infer_type(self, in_types):
+        known = next((each for each in in_types if each is not None), None)
+        return [each or known for each in in_types], [self.params.dtype or _FLOAT]
+
+
+class DrawLikeProp(OperatorProperty):
+    """Numbers in an array of the shape and dtype of another."""
+
+    zero_grad, backward_needs = ("data",), ()
+    argument_docs = {"data": "only its shape and dtype are used"}
+
+
+def _declare(row: Distribution) -> None:
+    fields = {n: Field(type(default), default, doc=doc) for n, default, doc in row.parameters}
+    created = {
+        "shape": Field(ints(), (1,), doc="shape of the result"),
+        "ctx": Field(str, "", doc="device, for imperative calls"),
+        "dtype": Field(optional(dtype), None, doc=f"dtype of the result, {row.dtype} if none"),
+    }
+    per_entry = {
+        "shape": Field(ints(), (), doc="shape of the numbers for each entry"),
+        "dtype": Field(optional(dtype), None, doc="dtype of the result, float32 if none"),
+    }
+    op = type("RowDrawOp", (DrawOp,), {"row": row, "__module__": __name__})
+    each = type("RowDrawForEachOp", (DrawForEachOp,), {"row": row, "__module__": __name__})
+
+    def param(stem, **own):
+        return type(f"{stem}{row.name.title().replace('_', '')}Param", (Parameter,), {**own, "__module__": __name__})
+
+    name = row.name
+    declare(
+        f"_random_{name} random_{name} {row.aliases}",
+        DrawProp,
+        row.words,
+        op=op,
+        param=param("Random", **fields, **created),
+    )
+    if name == "randint":
+        return
+    arguments = {"loc": "mu", "scale": "sigma"} if name == "normal" else {}
+    inputs = tuple(arguments.get(n, n) for n, _, _ in row.parameters)
+    declare(
+        f"_sample_{name} sample_{name}",
+        DrawForEachProp,
+        f"{row.words} The parameters are arrays; each of their entries gets numbers of its own.",
+        op=each,
+        param=param("Sample", **per_entry),
+        arguments=inputs,
+        argument_docs={i: doc for i, (_, _, doc) in zip(inputs, row.parameters, strict=True)},
+    )
+    declare(
+        f"_random_{name}_like random_{name}_like",
+        DrawLikeProp,
+        f"{row.words} There are as many as the data has entries.",
+        op=op,
+        param=param("Like", **fields),
+    )
+
+
+for _row in DISTRIBUTIONS.values():
+    _declare(_row)
+
+
+class MultinomialParam(Parameter):
+    shape = Field(ints(), (), doc="shape of the draws for each row")
+    get_prob = Field(bool, False, doc="whether the logarithms of the probabilities come too")
+    dtype = Field(dtype, "int32", doc="dtype of the indices")
+
+
+class MultinomialOp(ConstantGradientOp):
+    def forward(self, ctx, in_data, req, out_data, aux):
+        chances = in_data[0].astype(np.float64).reshape(-1, in_data[0].shape[-1])
+        totals = chances.sum(axis=1, keepdims=True)
+        if (chances < 0).any() or not (totals > 0).all():
+            raise DataError(f"{ctx.label}: each row of data must hold probabilities, some above 0")
+        bounds = np.cumsum(chances / totals, axis=1)
+        count = math.prod(self.params.shape)
+        draws = source.generator().random((len(chances), count))
+        last = chances.shape[1] - 1
+        picked = np.stack(
+            [np.minimum(np.searchsorted(b, d, side="right"), last) for b, d in zip(bounds, draws, strict=True)]
+        )
+        evaluate(None, [picked.reshape(out_data[0].shape)], out_data[0], req[0])
+        if len(out_data) > 1:
+            logs = np.log(np.take_along_axis(chances / totals, picked, axis=1))
+            evaluate(None, [logs.reshape(out_data[1].shape)], out_data[1], req[1])
+
+
+@register("_sample_multinomial", "sample_multinomial")
+class MultinomialProp(OperatorProperty):
+    """Indices drawn by the probabilities in the last axis, which need not add up to 1."""
+
+    param, op = MultinomialParam, MultinomialOp
+    zero_grad, backward_needs = ("data",), ()
+    argument_docs = {"data": "probabilities, along the last axis"}
+
+    def list_outputs(self):
+        return ("output0", "output1") if self.params.get_prob else ("output",)
+
+    def infer_shape(self, in_shapes):
+        self.check_ndim("data", in_shapes[0], least=1)
+        shape = (*in_shapes[0][:-1], *self.params.shape) or (1,)
+        return in_shapes, [shape] * len(self.list_outputs())
+
+    def infer_type(self, in_types):
+        return in_types, [self.params.dtype, in_types[0]][: len(self.list_outputs())]
+
+
+class ShuffleOp(ConstantGradientOp):
+    def forward(self, ctx, in_data, req, out_data, aux):
+        if req[0] != "null":
+            order = source.generator().permutation(len(in_data[0]))
+            evaluate(None, [in_data[0][order]], out_data[0], req[0])
+
+
+@register("_shuffle", "shuffle")
+class ShuffleProp(OperatorProperty):
+    """The rows of the data, which are its entries along the first axis, in a random order."""
+
+    op = ShuffleOp
+    zero_grad, backward_needs = ("data",), ()
+    argument_docs = {"data": "the rows"}
+
+    def infer_shape(self, in_shapes):
+        self.check_ndim("data", in_shapes[0], least=1)
+        return in_shapes, [in_shapes[0]]
+
+
+class ZipfianParam(Parameter):
+    range_max = Field(int, range=(1, None), doc="how many classes there are")
+    shape = Field(ints(2), doc="how many batches, and how many classes in each")
+
+
+class ZipfianOp(ConstantGradientOp):
+    def forward(self, ctx, in_data, req, out_data, aux):
+        (batches, count), limit = self.params.shape, self.params.range_max
+        generator, logs = source.generator(), math.log(limit + 1)
+        for batch in range(batches):
+            seen: dict[int, None] = {}
+            trials = 0
+            while len(seen) < count:
+                left = count - len(seen)
+                drawn = np.exp(generator.random(left) * logs).astype(np.int64) - 1
+                for trial, number in enumerate((drawn % limit).tolist()):
+                    seen.setdefault(number)
+                    if len(seen) == count:
+                        trials += trial + 1
+                        break
+                else:
+                    trials += left
+            out_data[0][batch] = list(seen)
+            out_data[1][batch] = trials
+
+
+@register("_sample_unique_zipfian")
+class ZipfianProp(OperatorProperty):
+    """Classes drawn without repetition by the log-uniform distribution, and how many draws that took."""
+
+    param, op = ZipfianParam, ZipfianOp
+    arguments, backward_needs = (), ()
+    outputs = ("output0", "output1")
+
+    def infer_shape(self, in_shapes):
+        batches, count = self.params.shape
+        if count > self.params.range_max:
+            raise ShapeError(
+                f"{self.label}: {count} unique classes of {self.params.range_max} are more than there are"
+            )
+        return [], [(batches, count), (batches,)]
+
+    def infer_type(self, in_types):
+        return [], [np.dtype(np.int64)] * 2
