@@ -7,6 +7,7 @@ declaration when it is first asked for, so operators of your own module are here
 import functools as _functools
 
 from .. import registry as _registry
+from . import random
 from . import symbol as _symbol
 from .naming import AttrScope, NameManager, Prefix
 from .symbol import (
@@ -49,6 +50,7 @@ __all__ = [
     "ones",
     "pow",
     "power",
+    "random",
     "var",
     "zeros",
 ]
@@ -90,6 +92,7 @@ class _Namespace:
 
 
 contrib = _Namespace("_contrib_", _PUBLIC_NAME + ".contrib")
+contrib.rand_zipfian = random.rand_zipfian
 _internal = op = _Namespace("", _PUBLIC_NAME)
 
 

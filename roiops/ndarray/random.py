@@ -3,14 +3,18 @@
 import numpy as np
 
 from .. import random as source
+from .. import registry
 from ..context import Context
-from ..errors import DataError, MXNetError, ShapeError
+from ..errors import DataError, ShapeError
+from ..operators.tensor.sampling import DISTRIBUTIONS
 from .creation import array
+from .functions import call, function_for
 from .ndarray import NDArray
 
 __all__ = [
     "exponential",
     "gamma",
+    "generalized_negative_binomial",
     "multinomial",
     "negative_binomial",
     "normal",
@@ -87,6 +91,14 @@ def negative_binomial(k=1, p=1, shape=None, dtype=None, ctx: Context | None = No
     return _draw(lambda g, a, b, n: g.negative_binomial(a, b, n), (k, p), shape, dtype, ctx, out)
 
 
+def generalized_negative_binomial(
+    mu=1, alpha=1, shape=None, dtype=None, ctx: Context | None = None, out=None
+) -> NDArray:
+    """Poisson numbers whose rate is a gamma number of mean ``mu`` and variance ``alpha * mu**2``."""
+    row = DISTRIBUTIONS["generalized_negative_binomial"]
+    return _draw(row.draw, (mu, alpha), shape, dtype, ctx, out)
+
+
 def randint(low, high, shape=None, dtype=None, ctx: Context | None = None, out=None) -> NDArray:
     """Whole numbers in [low, high)."""
     return _draw(lambda g, a, b, n: g.integers(a, b, n), (low, high), shape, dtype, ctx, out, "int32")
@@ -94,33 +106,22 @@ def randint(low, high, shape=None, dtype=None, ctx: Context | None = None, out=N
 
 def multinomial(data: NDArray, shape=None, get_prob: bool = False, out=None, dtype="int32"):
     """Indices drawn by the probabilities in the last axis; with ``get_prob``, their logarithms too."""
-    chances = data.asnumpy().astype(np.float64)
-    if (chances < 0).any() or not np.allclose(chances.sum(-1), 1, atol=1e-3):
-        raise MXNetError("multinomial: each row of data must hold probabilities that add up to 1")
     extent = () if shape is None else tuple(np.atleast_1d(shape).tolist())
-    rows = chances.reshape(-1, chances.shape[-1])
-    draws = source.generator().random((len(rows), int(np.prod(extent, dtype=np.int64))))
-    bounds = np.cumsum(rows, axis=1)
-    picked = np.stack(
-        [np.searchsorted(b / b[-1], d, side="right") for b, d in zip(bounds, draws, strict=True)]
-    )
-    full_shape = (*data.shape[:-1], *extent) or (1,)
-    result = array(picked.reshape(full_shape), data.context, dtype)
-    if out is not None:
-        out[:] = result
-        result = out
-    if not get_prob:
-        return result
-    with np.errstate(divide="ignore"):
-        logs = np.log(np.take_along_axis(rows, picked, axis=1))
-    return [result, array(logs.reshape(full_shape), data.context, data.dtype)]
+    given = {"shape": extent, "get_prob": get_prob, "dtype": dtype}
+    if get_prob and out is not None:
+        results = call(registry.get("_sample_multinomial"), (data,), given)
+        out[:] = results[0]
+        return [out, results[1]]
+    return call(registry.get("_sample_multinomial"), (data,), {**given, "out": out})
 
 
 def shuffle(data: NDArray, out=None) -> NDArray:
     """The rows of ``data`` in a random order."""
-    order = source.generator().permutation(data.shape[0])
-    result = data[order]
-    if out is None:
-        return result
-    out[:] = result
-    return out
+    return call(registry.get("_shuffle"), (data,), {"out": out})
+
+
+def __getattr__(name):
+    """``uniform_like(data)`` and the others that draw as many numbers as an array has."""
+    if name.endswith("_like") and registry.find(f"_random_{name}") is not None:
+        return function_for(f"_random_{name}")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

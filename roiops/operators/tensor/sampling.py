@@ -4,7 +4,6 @@ Each row of the table makes three operators of one distribution. All draw from t
 the CPU, anew in every call; nothing has a gradient.
 """
 
-import functools
 import math
 from dataclasses import dataclass
 
@@ -132,9 +131,10 @@ class DrawProp(OperatorProperty):
     """Numbers of one distribution."""
 
     arguments, backward_needs = (), ()
+    partial_shapes = True
 
     def infer_shape(self, in_shapes):
-        return [], [tuple(self.params.shape)]
+        return [], [tuple(self.params.shape) or None]
 
     def infer_type(self, in_types):
         return [], [self.params.dtype or np.dtype(self.op.row.dtype)]
@@ -171,7 +171,7 @@ class DrawLikeProp(OperatorProperty):
 def _declare(row: Distribution) -> None:
     fields = {n: Field(type(default), default, doc=doc) for n, default, doc in row.parameters}
     created = {
-        "shape": Field(ints(), (1,), doc="shape of the result"),
+        "shape": Field(ints(), (), doc="shape of the result; () where the graph decides it"),
         "ctx": Field(str, "", doc="device, for imperative calls"),
         "dtype": Field(optional(dtype), None, doc=f"dtype of the result, {row.dtype} if none"),
     }
@@ -182,10 +182,12 @@ def _declare(row: Distribution) -> None:
     op = type("RowDrawOp", (DrawOp,), {"row": row, "__module__": __name__})
     each = type("RowDrawForEachOp", (DrawForEachOp,), {"row": row, "__module__": __name__})
 
-    def param(stem, **own):
-        return type(f"{stem}{row.name.title().replace('_', '')}Param", (Parameter,), {**own, "__module__": __name__})
-
     name = row.name
+
+    def param(stem, **own):
+        title = f"{stem}{name.title().replace('_', '')}Param"
+        return type(title, (Parameter,), {**own, "__module__": __name__})
+
     declare(
         f"_random_{name} random_{name} {row.aliases}",
         DrawProp,
@@ -235,9 +237,8 @@ class MultinomialOp(ConstantGradientOp):
         count = math.prod(self.params.shape)
         draws = source.generator().random((len(chances), count))
         last = chances.shape[1] - 1
-        picked = np.stack(
-            [np.minimum(np.searchsorted(b, d, side="right"), last) for b, d in zip(bounds, draws, strict=True)]
-        )
+        found = [np.searchsorted(b, d, side="right") for b, d in zip(bounds, draws, strict=True)]
+        picked = np.minimum(np.stack(found), last)
         evaluate(None, [picked.reshape(out_data[0].shape)], out_data[0], req[0])
         if len(out_data) > 1:
             logs = np.log(np.take_along_axis(chances / totals, picked, axis=1))
