@@ -186,8 +186,9 @@ class Trainer:
                 epoch, position = divmod(self.step, len(self.loader))
                 if position == 0 or position != self.loader.position or epoch != self.loader.epoch:
                     self.loader.start(epoch, position)
-                stopping = self.train_step(stop.wanted)
+                self.train_step()
                 report(self)
+                stopping = any(self._from_all(stop.wanted))
                 if self.step % (save_every * len(self.loader)) == 0 or stopping:
                     self.save_checkpoint()
                 if stopping and self.step < self.total_steps:
@@ -196,16 +197,15 @@ class Trainer:
         self.save_model()
         return True
 
-    def train_step(self, stopping: bool = False) -> bool:
-        """Learn from the loader's next batch; whether any of the processes is ``stopping``."""
+    def train_step(self) -> None:
+        """Learn from the loader's next batch."""
         start, cpu_start = time.perf_counter(), time.process_time()
         batch = self.loader.next()
         self.module.forward_backward(batch)
         self.module.update()
         outputs = [each.asnumpy() for each in self.module.get_outputs()]
         parts = losses(self.config, dict(zip(OUTPUTS, outputs, strict=True)), batch.label[0])
-        every = self._from_all((parts, stopping))
-        parts = [sum(column) / self.ranks for column in zip(*(of_rank for of_rank, _ in every), strict=True)]
+        parts = [sum(column) / self.ranks for column in zip(*self._from_all(parts), strict=True)]
         if not np.all(np.isfinite(parts)):
             raise FloatingPointError(
                 f"step {self.step}: the loss is {dict(zip(LOSSES, parts, strict=True))}; "
@@ -215,7 +215,6 @@ class Trainer:
         self.step += 1
         self.seconds += time.perf_counter() - start
         self.cpu_seconds += time.process_time() - cpu_start
-        return any(stops for _, stops in every)
 
     # -- other processes ------------------------------------------------------------------------------
 

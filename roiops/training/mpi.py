@@ -295,11 +295,12 @@ class GradientExchange:
         """Send what has not been sent, and wait until every array is the sum over all ranks."""
         begin = time.perf_counter()
         self.ready(self._numbers)
-        while self._scattering:
-            self._scattering[0].request.Wait()
-            self._add_up(self._scattering.popleft())
-        while self._gathering:
-            self._gathering.popleft().request.Wait()
+        pause = 0.0
+        while self._scattering or self._gathering:
+            # MPI's own wait takes the whole processor, which another rank may need to catch up.
+            time.sleep(pause)
+            pause = min(pause + 5e-6, 200e-6)
+            self.poll()
         self._reset()
         self.waited += time.perf_counter() - begin
 
