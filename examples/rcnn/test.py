@@ -1,4 +1,7 @@
-"""Evaluate a detector on a data set: average precision of each class and their mean."""
+"""Evaluate a detector on a data set: average precision of each class and their mean.
+
+With ``mpiexec -n 4 python test.py MODEL --kvstore dist_sync`` each process looks at a share of the pictures.
+"""
 
 import argparse
 import json
@@ -14,6 +17,7 @@ from rcnn.detector import Detector
 from rcnn.draw import worth_drawing
 from rcnn.evaluate import coco_results, least_score, mean_average_precision
 from rcnn.symbol import backbone_of
+from rcnn.trainer import OtherRankFailed, agreed
 
 
 def detect_all(detector: Detector, records, progress=True) -> list:
@@ -27,6 +31,18 @@ def detect_all(detector: Detector, records, progress=True) -> list:
         except ImportError:
             pass
     return [detector.run(batch, factor, (record.height, record.width)) for batch, record, factor in loader]
+
+
+def detect_together(detector: Detector, records, store) -> list | None:
+    """Detections in the picture of every record, each process's share by itself; None but in the first."""
+    found = detect_all(detector, records[store.rank :: store.num_workers], progress=store.rank == 0)
+    every = store.comm.gather(found, root=0)
+    if every is None:
+        return None
+    detections: list = [None] * len(records)
+    for rank, of_rank in enumerate(every):
+        detections[rank :: store.num_workers] = of_rank
+    return detections
 
 
 def coco_summary(annotations: Path, results: list) -> dict | None:
@@ -57,18 +73,33 @@ def main(arguments=None) -> int:
     parser.add_argument("--iou", type=float, nargs="+", default=[0.5, 0.75], help="default: 0.5 0.75")
     parser.add_argument("--eleven-points", action="store_true", help="average precision as in VOC 2007")
     parser.add_argument("--gpu", type=int, metavar="N", help="run on this GPU rather than on the CPU")
+    parser.add_argument(
+        "--kvstore",
+        default="local",
+        metavar="TYPE",
+        help="dist_sync to share the pictures among the processes that mpiexec started",
+    )
     parser.add_argument("--json", help="write the measures to this file")
     parser.add_argument("--results", help="write the detections to this file, in COCO's result format")
     options = parser.parse_args(arguments)
-    try:
+
+    def prepare():
         config = load(Path(options.model) / "config.yaml", options.set)
         records = read_dataset(config.data, config.data.test_split)
         context = mx.cpu() if options.gpu is None else mx.gpu(options.gpu)
-        detector = Detector.load(options.model, context, options.set)
-    except (ConfigError, DataError, OSError, mx.MXNetError) as error:
-        print(f"test.py: {error}", file=sys.stderr)
+        return config, records, Detector.load(options.model, context, options.set)
+
+    store = None
+    try:
+        store = mx.kv.create(options.kvstore) if options.kvstore != "local" else None
+        config, records, detector = agreed(store, prepare)
+    except (ConfigError, DataError, OSError, OtherRankFailed, mx.MXNetError) as error:
+        if store is None or store.rank == 0:
+            print(f"test.py: {error}", file=sys.stderr)
         return 1
-    detections = detect_all(detector, records)
+    detections = detect_together(detector, records, store) if store else detect_all(detector, records)
+    if detections is None:  # the first process tells
+        return 0
     measures = {"images": len(records)}
     columns = []
     for threshold in options.iou:

@@ -48,7 +48,7 @@ def agreed(store, work):
     value, error = None, None
     try:
         value = work()
-    except (OSError, ValueError) as raised:
+    except (OSError, ValueError, mx.MXNetError) as raised:
         error = raised
     every = store.comm.allgather(None if error is None else str(error)) if store else [error]
     if error is not None:
