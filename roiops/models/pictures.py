@@ -191,13 +191,14 @@ def read_image(picture):
 
     Parameters
     ----------
-    picture : path, PIL.Image.Image or array
-        An array is (height, width) or (height, width, 3), RGB, with values from 0 to 255.
+    picture : path, open file, PIL.Image.Image or array
+        A file is open for bytes, such as ``io.BytesIO``. An array is (height, width) or (height, width, 3),
+        RGB, with values from 0 to 255.
     """
     pillow = _pillow()
     if isinstance(picture, pillow.Image.Image):
         return picture.convert("RGB")
-    if not isinstance(picture, str | os.PathLike):
+    if not isinstance(picture, str | os.PathLike) and not hasattr(picture, "read"):
         return pillow.Image.fromarray(_bytes(picture)).convert("RGB")
     try:
         with pillow.Image.open(picture) as image:

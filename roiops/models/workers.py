@@ -345,8 +345,12 @@ class ResultsFile:
 
     def write(self, prediction: Prediction, **further) -> None:
         """Add a line."""
-        line = json.dumps({**prediction.to_dict(), **further}, ensure_ascii=False) + "\n"
-        data = memoryview(line.encode("utf-8", "surrogateescape"))
+        content = {**prediction.to_dict(), **further}
+        try:
+            line = json.dumps(content, ensure_ascii=False).encode()
+        except UnicodeEncodeError:  # a file name whose bytes are no UTF-8: JSON's escapes keep it
+            line = json.dumps(content).encode()
+        data = memoryview(line + b"\n")
         while data:
             data = data[self._file.write(data) :]
         self.count += 1

@@ -24,8 +24,13 @@ from .kvstore import KVStore, _total
 
 __all__ = ["DistributedKVStore", "GradientExchange", "RankedModule", "load_mpi"]
 
-#: Gradients travel in pieces of about this size: large enough for bandwidth, small enough to start early.
-BUCKET_BYTES = 4 << 20
+
+def bucket_bytes_for(nbytes: int) -> int:
+    """The size of the pieces in which so many bytes of gradients travel.
+
+    Large enough for bandwidth, small enough that the first start early: an eighth, within these bounds.
+    """
+    return max(256 << 10, min(4 << 20, nbytes // 8))
 
 
 def load_mpi():
@@ -183,8 +188,8 @@ class GradientExchange:
         The ranks.
     arrays : list of (name, shape, dtype)
         What is added up, in the order in which it becomes ready.
-    bucket_bytes : int
-        About how much travels at once.
+    bucket_bytes : int, optional
+        About how much travels at once; see :func:`bucket_bytes_for`.
     parts : pair of mpi4py.MPI.Comm, optional
         Copies of ``comm`` for the two parts of a sum, made unless given. Exchanges may share them if they are
         not under way at the same time.
@@ -199,14 +204,15 @@ class GradientExchange:
         Seconds that :meth:`finish` has waited in all, which is the communication that nothing hides.
     """
 
-    def __init__(self, comm, arrays, bucket_bytes: int = BUCKET_BYTES, parts=None):
+    def __init__(self, comm, arrays, bucket_bytes: int | None = None, parts=None):
         self._mpi = load_mpi()
         self._ranks, self._rank = comm.Get_size(), comm.Get_rank()
         self._first_part, self._second_part = parts or _two_parts(comm)
         self.arrays: dict = {}
         self._numbers = {name: number for number, (name, _, _) in enumerate(arrays)}
         self._buckets: list[_Bucket] = []
-        self._lay_out(arrays, bucket_bytes)
+        total = sum(int(np.prod(shape)) * np.dtype(dtype).itemsize for _, shape, dtype in arrays)
+        self._lay_out(arrays, bucket_bytes or bucket_bytes_for(total))
         self.nbytes = sum(bucket.values.nbytes for bucket in self._buckets)
         self.waited = 0.0
         self._reset()
