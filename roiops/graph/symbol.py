@@ -1,5 +1,6 @@
 """The Symbol class: one or several outputs of a graph, and everything a user does with them."""
 
+import html
 import math
 import numbers
 import operator
@@ -62,6 +63,21 @@ class Symbol:
         """The name of the node, or None for a group."""
         nodes = {id(node): node for node, _ in self._heads}
         return next(iter(nodes.values())).name if len(nodes) == 1 else None
+
+    def _repr_html_(self):
+        """A table of the nodes, for notebooks."""
+        rows = [
+            (node.name, node.op, ", ".join(child.name for child, _ in node.inputs))
+            for node in graph.topological_order(self.heads)
+            if not node.is_variable
+        ]
+        cells = "".join(
+            "<tr>" + "".join(f"<td>{html.escape(each)}</td>" for each in row) + "</tr>" for row in rows[:100]
+        )
+        more = f", the first 100 of {len(rows)}" if len(rows) > 100 else ""
+        outputs = html.escape(", ".join(self.list_outputs()[:10]))
+        head = "<tr><th>node</th><th>operator</th><th>inputs</th></tr>"
+        return f"<table><caption>Symbol {outputs}{more}</caption>{head}{cells}</table>"
 
     def __repr__(self):
         if self.name is not None:

@@ -1,6 +1,7 @@
 """What a network's outputs say about each picture: objects, classes, or a class for each pixel."""
 
 import dataclasses
+import html
 
 import numpy as np
 
@@ -95,6 +96,28 @@ class Reading:
     scores: list[ClassScores] | None = None
     segmentation: np.ndarray | None = None
     names: list[str] = dataclasses.field(default_factory=list)
+
+    def _repr_html_(self):
+        """A table for notebooks."""
+        if self.detections is not None:
+            head = ("class", "score", "x1", "y1", "x2", "y2")
+            rows = [
+                (class_name(each.class_id, self.names), f"{each.score:.3f}", *(f"{v:.1f}" for v in each.box))
+                for each in self.detections
+            ]
+        elif self.segmentation is not None:
+            head = ("class", "part of the picture")
+            rows = [(class_name(number, self.names), f"{100 * part:.1f} %") for number, part in self.parts()]
+        else:
+            head = ("output", "class", "score")
+            rows = [
+                (each.output, class_name(number, each.names), f"{score:.4g}")
+                for each in self.scores or ()
+                for number, score in each.best
+            ]
+        lines = [f"<tr>{''.join(f'<th>{each}</th>' for each in head)}</tr>"]
+        lines += [f"<tr>{''.join(f'<td>{html.escape(each)}</td>' for each in row)}</tr>" for row in rows]
+        return f"<table>{''.join(lines)}</table>"
 
     def to_dict(self) -> dict:
         """The same, fit for JSON; of a segmentation, the part of the pixels that each class has."""

@@ -9,6 +9,7 @@ A picture that cannot be read is a prediction with an error, not the end of the 
 """
 
 import dataclasses
+import io
 import os
 import time
 from collections import OrderedDict, deque
@@ -46,6 +47,8 @@ class Prediction:
         Why there is nothing else.
     ms : float or None
         Milliseconds that the network took, those of its batch divided among the pictures.
+    place : Placement or None
+        Where the picture lay in the network's input.
     """
 
     picture: str
@@ -54,11 +57,27 @@ class Prediction:
     reading: Reading | None = None
     error: str | None = None
     ms: float | None = dataclasses.field(default=None, compare=False)
+    place: Placement | None = dataclasses.field(default=None, compare=False, repr=False)
 
     @property
     def detections(self) -> list:
         """The objects found, best first; none where the model is no detector or there was an error."""
         return (self.reading and self.reading.detections) or []
+
+    def draw(self):
+        """The picture, read again from its file, with what was found in it; None where there is no file."""
+        if self.reading is None or self.place is None or not os.path.isfile(self.picture):
+            return None
+        from .drawing import draw
+
+        return draw(read_image(self.picture), self.reading, self.place)
+
+    def _repr_png_(self):
+        drawn, stream = self.draw(), io.BytesIO()
+        if drawn is None:
+            return None
+        drawn.save(stream, "PNG")
+        return stream.getvalue()
 
     def to_dict(self) -> dict:
         """What is known, fit for a line of JSON."""
@@ -277,7 +296,7 @@ class PictureModel(archive.ArchivedModel):
             outputs.update(found)
         readings = read_outputs(found, [each.place for each in ready], self.settings)
         return [
-            (each.key, Prediction(each.name, *each.image.size, reading, ms=ms))
+            (each.key, Prediction(each.name, *each.image.size, reading, ms=ms, place=each.place))
             for each, reading in zip(ready, readings, strict=True)
         ]
 

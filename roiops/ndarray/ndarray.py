@@ -106,6 +106,12 @@ class NDArray:
             raise TypeError("len() of an NDArray without dimensions")
         return self.shape[0]
 
+    def _repr_html_(self):
+        from .html import array_table  # notebooks only
+
+        shape = " x ".join(map(str, self.shape)) or "one number"
+        return array_table(self.asnumpy(), f"NDArray {shape}, {np.dtype(self.dtype).name}, {self.context}")
+
     def __repr__(self):
         extent = "x".join(map(str, self.shape))
         return f"\n{self.asnumpy()!s}\n<{type(self).__name__} {extent} @{self._context}>"
