@@ -59,6 +59,7 @@ bench: $(STAMP) ## every benchmark beside its peers (installs them), and the pag
 docs: $(STAMP) ## the static site in site/, with a page for each operator
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[docs]'
 	$(BIN)/python tools/make_reference.py
+	$(BIN)/python tools/make_stubs.py
 	$(BIN)/mkdocs build --strict --quiet
 
 pictures: $(STAMP) ## draw the pictures of the dialects again
