@@ -1,5 +1,6 @@
 """Compile operators ahead of their first use."""
 
+import contextlib
 import time
 
 import numpy as np
@@ -11,7 +12,7 @@ from .operators.base import OpContext
 from .operators.imperative import Invocation
 from .registry import get, public_name
 
-__all__ = ["warmup"]
+__all__ = ["compile_kinds", "kinds_of_steps", "names", "warmup"]
 
 _SIZE = {"pooled_size": (2, 2), "spatial_scale": 1.0}
 _SCORES = {"pooled_size": 1, "spatial_scale": 1.0, "output_dim": 1}
@@ -59,6 +60,48 @@ def warmup(*operators: str, dtypes=("float32",), ctx: Context | None = None) -> 
                     _run(name, params, boxes, np.dtype(dtype), ctx)
         took[public_name(name)] = time.perf_counter() - start
     return took
+
+
+def names() -> list[str]:
+    """The operators that :func:`warmup` compiles."""
+    return [public_name(name) for name in _EXAMPLES]
+
+
+def kinds_of_steps(executor) -> list[tuple[str, list]]:
+    """The steps of an inference that are likely to share kernels, together: a name and their calls.
+
+    Steps of one operator with the same window, stride and grouping take the same kernels, by and large.
+    """
+    kinds: dict = {}
+    for prop, call in executor.ready_steps():
+        params = prop.params
+        window = [
+            getattr(params, name, None) for name in ("kernel", "stride", "pool_type", "act_type", "mode")
+        ]
+        grouped = getattr(params, "num_group", 1) != 1
+        kinds.setdefault((prop.name, *map(str, window), grouped), []).append(call)
+    return [
+        (" ".join([public_name(key[0]), *(part for part in key[1:2] if part not in ("None", "()"))]), calls)
+        for key, calls in kinds.items()
+    ]
+
+
+def compile_kinds(kinds, report=None) -> None:
+    """Run the steps of each kind once, so that what they need is compiled.
+
+    ``report(name, compiled)`` hears of each kind when it is done, and whether anything was not on disk.
+    Inputs are what they are; a step that cannot take them says so when it is run in earnest.
+    """
+    from numba.core import event
+
+    with event.install_recorder("numba:compile") as recorder:
+        for name, calls in kinds:
+            before = len(recorder.buffer)
+            with np.errstate(all="ignore"), contextlib.suppress(Exception):
+                for call in calls:
+                    call()
+            if report:
+                report(name, len(recorder.buffer) > before)
 
 
 def _internal(name: str) -> str:

@@ -15,7 +15,7 @@ from ..errors import MXNetError
 
 __all__ = ["main"]
 
-COMMANDS = ("inspect", "run", "convert", "ops", "bench", "doctor", "explain")
+COMMANDS = ("inspect", "run", "convert", "ops", "bench", "doctor", "explain", "warmup")
 
 _DESCRIPTION = """\
 Look into, run and time archived MXNet models and the operators they are made of, without MXNet.

@@ -58,6 +58,7 @@ from .common import (
     size,
     table,
 )
+from .compiling import compile_model, shape_arguments
 
 SUMMARY = "run a saved model on pictures or arrays; print and draw what it sees"
 
@@ -200,6 +201,8 @@ def execute(args) -> int:
         ctx=args.device,
         **{key: getattr(args, key) for key in _PREPROCESSING if getattr(args, key) is not None},
     )
+    if not args.device.is_gpu:
+        model.on_bind = functools.partial(_compile, symbol, args.imports)
     if not names and not inputs:
         args.parser.error(
             f"nothing to run on: PICTURES, or --input for {', '.join(model.input_names)}, are needed"
@@ -302,6 +305,13 @@ def _find_layout(args, model, pictures) -> None:
     note(f"{pictures[0]}: {how.describe(image.height, image.width)} (preset {args.preset}){more}")
     if "im_info" in model.input_names and "im_info" not in model.inputs:
         note(f"im_info is filled with {[float(place.height), float(place.width), place.scale[0]]}{more}")
+
+
+def _compile(symbol, imports, executor, shapes) -> None:
+    """Have the kernels compiled, before the first forward, and say so if that takes long."""
+    compile_model(
+        executor, [str(symbol), *shape_arguments(shapes), *(f"--import={name}" for name in imports)]
+    )
 
 
 # -- arrays, and the network's own outputs ---------------------------------------------------------------

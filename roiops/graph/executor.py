@@ -506,6 +506,12 @@ class Executor:
             donor=self,
         )
 
+    def ready_steps(self) -> list:
+        """What an inference runs, in order: each operator's property and its call without arguments."""
+        with self._lock:
+            bound = self._bind_inference()
+        return [(step.prop, call) for step, call in zip(bound.program.forward, bound.forward, strict=True)]
+
     def set_monitor_callback(self, callback, monitor_all: bool = False) -> None:
         """Call ``callback(name, NDArray)`` after each operator, forward and backward; None stops it.
 

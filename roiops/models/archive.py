@@ -117,10 +117,16 @@ class ArchivedModel:
             for node in self._order
             if node.is_variable and node.name not in self.params and node.name not in self.label_names
         ]
+        #: Called with each executor before it first runs, and with the shapes of its inputs by name.
+        self.on_bind = None
         self._bound: tuple | None = None
 
     def __getstate__(self):
-        state = {name: value for name, value in self.__dict__.items() if name not in ("_order", "_bound")}
+        state = {
+            name: value
+            for name, value in self.__dict__.items()
+            if name not in ("_order", "_bound", "on_bind")
+        }
         state["symbol"] = self.symbol.tojson()
         state["params"] = {name: array.as_in_context(cpu()).data for name, array in self.params.items()}
         return state
@@ -132,7 +138,7 @@ class ArchivedModel:
         # Memory shared by processes may be read-only. No kernel writes a parameter, and each would be
         # compiled once more for arrays that may not be written.
         self.params = {name: nd.NDArray(writable(array)) for name, array in state["params"].items()}
-        self._bound = None
+        self.on_bind = self._bound = None
 
     def __repr__(self):
         inputs, outputs = ", ".join(self.input_names), ", ".join(self.output_names)
@@ -230,6 +236,8 @@ class ArchivedModel:
         key = (ctx, shapes)
         if self._bound is None or self._bound[0] != key:
             self._bound = (key, self.bind(ctx, **shapes))
+            if self.on_bind is not None:
+                self.on_bind(self._bound[1], shapes)
         outputs = self._bound[1].forward(is_train=False, **inputs)
         return list(outputs) if reuse else [output.copy() for output in outputs]
 

@@ -308,6 +308,8 @@ class PictureModel(archive.ArchivedModel):
             while len(self._executors) >= _MOST_SIZES:
                 self._executors.popitem(last=False)
             executor = self.bind(self.ctx, **dict(key))
+            if self.on_bind is not None:
+                self.on_bind(executor, dict(key))
         self._executors[key] = executor
         return executor
 

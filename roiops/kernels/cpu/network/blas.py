@@ -12,6 +12,7 @@ from ...jit import njit, num_threads, parallel, prange, split
 from .blas_vector import ACTIVATION, COLUMNS, LANES, ROWS, VECTORS, Emitter
 
 __all__ = [
+    "FEW",
     "TimesTransposed",
     "add_product_tile",
     "add_product_tile_of",
@@ -226,8 +227,9 @@ def _finished_product_tile(vectors):
     return finished_product_tile
 
 
-_finished_tile_1, _finished_tile_2 = _finished_product_tile(1), _finished_product_tile(2)
-_finished_tile = _finished_product_tile(VECTORS)
+#: Vectors of the narrower of the two tiles.
+FEW = max(1, VECTORS - 1)
+_finished_tile, _narrow_finished_tile = _finished_product_tile(VECTORS), _finished_product_tile(FEW)
 
 
 @njit
@@ -237,21 +239,16 @@ def finished_product_tile_of(
 ):  # fmt: skip
     """``out = act(scale * (left @ panel) + shift)``, as :func:`product_tile_of` otherwise.
 
-    ``scale`` and ``shift`` hold one number a row, from ``row`` on. With ``add_other`` the tile of ``other``
-    at the same place is added before the activation; it may be ``out``.
+    ``vectors`` is ``VECTORS`` or ``FEW``. ``scale`` and ``shift`` hold one number a row, from ``row`` on.
+    With ``add_other`` the tile of ``other`` at the same place, or of ``out``, is added before the activation.
     """
     if vectors == VECTORS:
         _finished_tile(
             left, left_at, left_step, term_step, panel, panel_at, terms, out, out_at, out_step,
             scale, shift, row, act, other, add_other,
         )  # fmt: skip
-    elif vectors == 1:
-        _finished_tile_1(
-            left, left_at, left_step, term_step, panel, panel_at, terms, out, out_at, out_step,
-            scale, shift, row, act, other, add_other,
-        )  # fmt: skip
     else:
-        _finished_tile_2(
+        _narrow_finished_tile(
             left, left_at, left_step, term_step, panel, panel_at, terms, out, out_at, out_step,
             scale, shift, row, act, other, add_other,
         )  # fmt: skip

@@ -3,7 +3,7 @@
 import numpy as np
 
 from ...jit import njit, num_threads, parallel, prange, split
-from .blas import aligned, copy_vector, finished_product_tile_of, prefetch_to_read
+from .blas import FEW, aligned, copy_vector, finished_product_tile_of, prefetch_to_read
 from .blas_vector import COLUMNS, LANES, ROWS
 from .panels import STRETCH, STRETCHES, copy_run, count_panels, panel_range, stretches
 
@@ -83,6 +83,7 @@ def _multiply(
                 filled = index
                 g, p = divmod(index, panels)
                 first, stop, vectors = panel_range(p, batch * positions)
+                vectors = max(vectors, FEW)
                 count = stretches(first, stop, 1, positions, parts)
                 start = g * terms * positions
                 image_step = groups * terms * positions

@@ -14,15 +14,13 @@ from numba import types
 from numba.extending import intrinsic
 
 from ...jit import njit, num_threads, parallel, prange
-from .blas import aligned, copy_every_second, copy_vector, prefetch_to_write
+from .blas import FEW, aligned, copy_every_second, copy_vector, prefetch_to_write
 from .blas_vector import ACTIVATION, COLUMNS, LANES, ROWS, VECTORS, Emitter
 
 __all__ = ["Shifted"]
 
 #: Bytes of a second-level cache, or thereabouts.
 SECOND_CACHE = 1 << 20
-#: Vectors of the narrower of the two tiles.
-FEW = max(1, VECTORS - 1)
 
 
 def _tile(height, vectors):

@@ -1,0 +1,127 @@
+"""Kernels that are compiled before a model runs, in several processes, with word of it on standard error."""
+
+import os
+import subprocess
+import sys
+import threading
+import time
+
+from ..warmup import compile_kinds, kinds_of_steps
+
+__all__ = ["Helpers", "Progress", "compile_model", "cores", "shape_arguments"]
+
+#: Seconds after which somebody who waits is told what for.
+_PATIENCE = 1.0
+
+
+def cores() -> int:
+    """How many processors this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def shape_arguments(shapes: dict) -> list[str]:
+    """Shapes by name as ``roiops warmup`` takes them."""
+    return [f"--shape={name}={','.join(map(str, shape))}" for name, shape in shapes.items()]
+
+
+class Progress:
+    """What is compiled and how much is left: a line that changes on a terminal, one line elsewhere."""
+
+    def __init__(self, count: int, stream=None):
+        self._count, self._done = count, 0
+        self._stream = stream or sys.stderr
+        self._began, self._said, self._compiles = time.perf_counter(), False, False
+        self._lock = threading.Lock()
+
+    def __call__(self, name: str, compiled: bool = True) -> None:
+        """One more is done, ``name`` the last of them. Nothing is said where nothing had to be compiled."""
+        with self._lock:
+            self._done = min(self._done + 1, self._count)
+            self._compiles = self._compiles or compiled
+            if not self._compiles or time.perf_counter() - self._began < _PATIENCE:
+                return
+            if self._stream.isatty():
+                text = f"compiling kernels: {self._done} of {self._count}, last {name}"
+                self._stream.write(f"\r{text[:78]:<78}")
+            elif not self._said:
+                left = self._count - self._done
+                self._stream.write(
+                    f"compiling kernels, {left} of {self._count} kinds of operators left; kept on disk\n"
+                )
+            self._said = True
+            self._stream.flush()
+
+    def close(self) -> None:
+        """Clear the line."""
+        if self._said and self._stream.isatty():
+            self._stream.write("\r" + " " * 78 + "\r")
+            self._stream.flush()
+
+
+class Helpers:
+    """Processes of ``roiops warmup`` that compile a share each, while this one compiles its own.
+
+    numba compiles one function at a time in a process, but what any process compiled is on disk for all.
+    """
+
+    def __init__(self, arguments: list[str], count: int, report=None):
+        command = [sys.executable, "-W", "ignore", "-m", "roiops", "warmup", *arguments]
+        self._processes = [
+            subprocess.Popen(
+                [*command, "--share", f"{i}/{count}"],
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                text=True,
+            )
+            for i in range(1, count)
+        ]
+        self._threads = [
+            threading.Thread(target=self._listen, args=(process, report), daemon=True)
+            for process in self._processes
+        ]
+        for thread in self._threads:
+            thread.start()
+
+    @staticmethod
+    def _listen(process, report):
+        for line in process.stdout:
+            if report:
+                report(line.strip())
+
+    def wait(self) -> None:
+        """Until all are done; an error of theirs comes up again where their share is needed."""
+        for process, thread in zip(self._processes, self._threads, strict=True):
+            process.wait()
+            thread.join()
+            process.stdout.close()
+
+    def end(self) -> None:
+        """Stop those that still run; a cache file is written whole or not at all."""
+        for process in self._processes:
+            process.kill()
+        self.wait()
+
+
+def compile_model(executor, arguments: list[str], jobs: int | None = None) -> None:
+    """Have everything compiled that an inference needs.
+
+    Other processes help as soon as the first kernel turns out not to be on disk. ``arguments`` are those of
+    ``roiops warmup`` for the same model and shapes.
+    """
+    kinds = kinds_of_steps(executor)
+    jobs = min(jobs or cores(), len(kinds))
+    progress, helpers = Progress(len(kinds)), None
+    order = [kind for first in range(jobs) for kind in kinds[first::jobs]]
+
+    def report(name, compiled):
+        nonlocal helpers
+        progress(name, compiled)
+        if helpers is None and jobs > 1 and compiled:
+            helpers = Helpers(arguments, jobs)
+
+    try:
+        compile_kinds(order, report)
+    finally:
+        progress.close()
+        if helpers is not None:
+            helpers.end()

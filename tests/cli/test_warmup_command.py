@@ -1,0 +1,75 @@
+"""``roiops warmup``, and what is said while kernels are compiled."""
+
+import io
+
+import pytest
+
+import roiops as mx
+from roiops import cli
+from roiops.cli.compiling import Progress, compile_model
+from roiops.warmup import kinds_of_steps
+
+
+@pytest.fixture
+def symbol():
+    x = mx.sym.Variable("data")
+    for i in range(3):
+        x = mx.sym.Activation(x, act_type="relu", name=f"relu{i}")
+    return mx.sym.Flatten(x, name="flat")
+
+
+def test_steps_that_share_kernels_are_one_kind(symbol):
+    kinds = kinds_of_steps(symbol.simple_bind(mx.cpu(), grad_req="null", data=(1, 2, 3, 4)))
+    assert [(name, len(calls)) for name, calls in kinds] == [("Activation", 3), ("Flatten", 1)]
+
+
+def test_a_model_is_warmed_up_from_its_graph_alone(symbol, tmp_path, capsys):
+    symbol.save(str(tmp_path / "net-symbol.json"))
+    arguments = ["warmup", str(tmp_path / "net"), "--shape", "data=1,2,3,4"]
+    assert cli.main([*arguments, "--jobs", "1"]) == 0
+    assert capsys.readouterr().out == "2 kinds of operators are compiled\n"
+    assert cli.main([*arguments, "--share", "1/2"]) == 0
+    assert capsys.readouterr().out == "Flatten\n"
+    assert cli.main(arguments[:2]) == 1
+    assert "warmup: --shape is needed for data" in capsys.readouterr().err
+
+
+def test_a_step_that_fails_does_not_end_the_warmup(symbol):
+    executor = symbol.simple_bind(mx.cpu(), grad_req="null", data=(1, 2, 3, 4))
+    (_, calls), *_ = kinds_of_steps(executor)
+    broken = [(mx.registry.get("relu").create({}), lambda: 1 / 0), *executor.ready_steps()]
+    executor.ready_steps = lambda: broken
+    compile_model(executor, [], jobs=1)
+    assert len(calls) == 3
+
+
+class _Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+@pytest.mark.parametrize(
+    ("stream", "said"),
+    [
+        (io.StringIO(), "compiling kernels, 2 of 3 kinds of operators left; kept on disk\n"),
+        (_Terminal(), "compiling kernels: 1 of 3, last a"),
+    ],
+    ids=["a file", "a terminal"],
+)
+def test_whoever_waits_is_told_what_for(stream, said, monkeypatch):
+    monkeypatch.setattr("roiops.cli.compiling._PATIENCE", 0.0)
+    progress = Progress(3, stream)
+    progress("a")
+    assert said in stream.getvalue()
+    before = stream.getvalue()
+    progress("b")
+    assert stream.isatty() == (stream.getvalue() != before), "one line where nothing can be written over"
+    progress.close()
+
+
+def test_nothing_is_said_of_what_is_on_disk_or_quick(monkeypatch):
+    stream = io.StringIO()
+    Progress(2, stream)("a")
+    monkeypatch.setattr("roiops.cli.compiling._PATIENCE", 0.0)
+    Progress(2, stream)("a", compiled=False)
+    assert stream.getvalue() == ""
