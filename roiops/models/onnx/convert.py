@@ -338,7 +338,8 @@ class _Converter:
             def body(g, *values):
                 return found.function(g, info, *values)
 
-            name = (info.params.op_type if info.prop.name == "Custom" else info.prop.name).rsplit("_", 1)[-1]
+            name = info.params.op_type if info.prop.name == "Custom" else info.prop.name
+            name = name.removeprefix("_contrib_")
             results = self.graph.call(name, body, *inputs, doc=(type(info.prop).__doc__ or "").strip())
         else:
             results = found.function(self.graph, info, *inputs)

@@ -1,0 +1,183 @@
+"""The roiops and onnxruntime side of ``verify/check_onnx.py``: it sees only the files that MXNet left."""
+
+import collections
+import json
+import statistics
+import sys
+import tempfile
+import time
+import traceback
+from pathlib import Path
+
+import numpy as np
+import roiops
+from roiops.graph.nodes import topological_order
+from roiops.models import archive
+from roiops.models import onnx as roiops_onnx
+from roiops.models.onnx.check import compare, session
+from roiops.operators import lowering
+from roiops.operators.base import OpContext
+
+import custom_onnx
+import custom_ops
+import inputs
+
+custom_ops.register(roiops)
+assert custom_onnx.__doc__  # registers their lowerings
+_bound = {}
+
+
+def _run(running, feeds):
+    names = [each.name for each in running.get_outputs()]
+    wanted = {each.name: np.asarray(feeds[each.name], np.float32) for each in running.get_inputs()}
+    return dict(zip(names, running.run(names, wanted), strict=True))
+
+
+def _written(model, data):
+    conversion = roiops_onnx.prepare(model, {name: array.shape for name, array in data.items()})
+    made = roiops_onnx.write.proto(conversion)
+    return made, conversion
+
+
+def convert(folder, choices, size, threads):
+    """Convert, write with every check, run in both, and compare; then again with choices given if need be."""
+    _bound.clear()
+    folder = Path(folder)
+    with np.load(folder / "inputs.npz") as file:
+        data = dict(file)
+    model = archive.load(folder / "model-symbol.json", folder / "model-0000.params")
+    data = {name: array for name, array in data.items() if name in model.input_names}
+    start = time.perf_counter()
+    made, conversion = _written(model, data)
+    with tempfile.TemporaryDirectory() as scratch:
+        files = roiops_onnx.write.save(made, Path(scratch) / "model.onnx")  # checks with full inference
+        seconds, bytes_ = time.perf_counter() - start, sum(path.stat().st_size for path in files)
+        running = session(files[0], threads)
+    executor = model.bind(**{name: array.shape for name, array in data.items()})
+    wanted = {n: a.asnumpy() for n, a in zip(model.output_names, executor.forward(**data), strict=True)}
+    wanted = {name: array.copy() for name, array in wanted.items()}
+    found = compare(wanted, _run(running, data), size)
+    answer = {**_summary(found), "opset": conversion.graph.opset, "bytes": bytes_, "seconds": seconds}
+    if not answer["agrees"] and choices:
+        alone = {key: answer[key] for key in ("worst", "boxes", "wrong")}
+        answer.update(_given_choices(folder, model, data, choices, wanted, size, threads), own_choices=alone)
+    _bound.update(executor=executor, running=running, data=data, model=model, made=made, threads=threads)
+    return answer
+
+
+def _summary(found):
+    return {
+        "worst": max((each.worst for each in found), default=0.0),
+        "agrees": all(each.agrees for each in found),
+        "boxes": next((each.boxes for each in found if each.boxes is not None), None),
+        "wrong": sum(each.wrong for each in found),
+    }
+
+
+def _given_choices(folder, model, data, choices, wanted, size, threads):
+    """The operators that select boxes get what they got in roiops, all else is the graph's own."""
+    internals = model.symbol.get_internals()
+    names = internals.list_outputs()
+    group = roiops.sym.Group(internals[inputs.internal_number(names, head)] for head in choices.values())
+    part = archive.ArchivedModel(group, model.params)
+    fed = {name: array for name, array in data.items() if name in part.input_names}
+    chosen = {name: a.asnumpy().copy() for name, a in zip(choices, part(**fed), strict=True)}
+    text = inputs.given_choices((folder / "model-symbol.json").read_text(), list(choices.values()))
+    given = archive.ArchivedModel(roiops.sym.load_json(text), model.params)
+    made, _ = _written(given, {**data, **chosen})
+    running = session(made, threads)
+    feeds = {
+        each.name: np.asarray({**data, **chosen}[each.name], np.float32) for each in running.get_inputs()
+    }
+    got = dict(zip([*wanted, *chosen], running.run(None, feeds), strict=True))
+    outputs = compare(wanted, {name: got[name] for name in wanted}, size)
+    heads = compare(chosen, {name: got[name] for name in chosen}, size)
+    return _summary([*outputs, *heads])
+
+
+def measure(engine):
+    data, start = _bound["data"], time.perf_counter()
+    if engine == "roiops":
+        for output in _bound["executor"].forward(is_train=False):
+            output.wait_to_read()
+    else:
+        _run(_bound["running"], data)
+    return (time.perf_counter() - start) * 1e3
+
+
+def compositions(rounds):
+    """Milliseconds of the compositions, in onnxruntime (by its profile) and of their operators in roiops."""
+    import onnxruntime
+
+    model, data = _bound["model"], _bound["data"]
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level, options.intra_op_num_threads = 3, _bound["threads"]
+    options.enable_profiling = True
+    with tempfile.TemporaryDirectory() as scratch:
+        options.profile_file_prefix = str(Path(scratch) / "profile")
+        running = onnxruntime.InferenceSession(_bound["made"].SerializeToString(), options)
+        for _ in range(rounds + 1):
+            _run(running, data)
+        events = json.loads(Path(running.end_profiling()).read_text())
+    taken = collections.defaultdict(list)
+    for event in events:
+        if event.get("cat") == "Node" and event["name"].endswith("_kernel_time"):
+            taken[event["name"]].append(event["dur"] / 1e3)
+    inside = {name: statistics.median(all_) for name, all_ in taken.items()}
+    of_onnx = sum(ms for name, ms in inside.items() if name.startswith("_inlfunc_"))
+    return {
+        "onnxruntime": of_onnx,
+        "rest": sum(inside.values()) - of_onnx,
+        "roiops": _in_roiops(model, data, rounds),
+    }
+
+
+def _in_roiops(model, data, rounds):
+    order = topological_order(model.symbol.heads)
+    nodes = []
+    for node in order:
+        if not node.is_variable:
+            found = lowering.find(node.prop.name, getattr(node.prop.params, "op_type", None))
+            if found and found.as_function:
+                nodes.append(node)
+    total = 0.0
+    for node in nodes:
+        entries = [roiops.sym.Symbol([entry]) for entry in node.inputs]
+        part = archive.ArchivedModel(roiops.sym.Group(entries), model.params)
+        fed = {name: array for name, array in data.items() if name in part.input_names}
+        arrays = [a.asnumpy().copy() for a in part(**fed)]
+        prop, ctx = node.prop, OpContext(label=node.prop.label)
+        shapes, types = [a.shape for a in arrays], [a.dtype for a in arrays]
+        outs = [
+            np.empty(shape, dtype)
+            for shape, dtype in zip(prop.infer_shape(shapes)[1], prop.infer_type(types)[1], strict=True)
+        ]
+        operator = prop.create_operator(ctx, shapes, types)
+        times = []
+        for _ in range(rounds + 1):
+            start = time.perf_counter()
+            with np.errstate(all="ignore"):
+                operator.forward(ctx, arrays, ["write"] * len(outs), outs, [])
+            times.append((time.perf_counter() - start) * 1e3)
+        total += statistics.median(times[1:])
+    return total
+
+
+def main():
+    for line in sys.stdin:
+        request = json.loads(line)
+        try:
+            if request["do"] == "convert":
+                answer = convert(request["folder"], request["choices"], request["size"], request["threads"])
+            elif request["do"] == "compositions":
+                answer = compositions(request["rounds"])
+            else:
+                answer = {"ms": measure(request["engine"])}
+        except Exception as error:
+            traceback.print_exc()
+            answer = {"error": f"{type(error).__name__}: {error}"}
+        print(json.dumps(answer), flush=True)
+
+
+if __name__ == "__main__":
+    main()
