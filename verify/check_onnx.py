@@ -7,8 +7,8 @@
     python verify/check_onnx.py --exported FOLDER     # keep what MXNet exports there, and take it from there
 
 MXNet builds each model with random weights and leaves its files, as in ``check_model_zoo.py``. Another
-process loads them in roiops, converts them, has the file checked with full inference of shapes, and runs it in
-onnxruntime. All outputs must agree to 2e-5 relative, detections box by box; where two choices tie but for
+process loads them in roiops, converts them, has the file checked with full inference of shapes, and runs it
+in onnxruntime. All outputs must agree to 2e-5 relative, detections box by box; where two choices tie but for
 rounding, the operators that select boxes get in both what they got in roiops. Times are taken in turns, with
 as many threads for each, in new processes for each number of threads.
 """
@@ -138,15 +138,17 @@ def write_table(results) -> None:
     lines = [
         "# The model zoo in onnxruntime",
         "",
-        f"{len(agreeing)} of {len(rows)} models convert, pass `onnx.checker` with full inference of shapes, and "
-        f"agree with roiops in onnxruntime {about['onnxruntime']} to {worst:.1e} relative or better{not_yet}",
+        f"{len(agreeing)} of {len(rows)} models convert, pass `onnx.checker` with full inference of shapes, "
+        f"and agree with roiops in onnxruntime {about['onnxruntime']} to {worst:.1e} relative or "
+        f"better{not_yet}",
         "",
         "Written by `python verify/check_onnx.py`, which has MXNet export each model with random weights, "
-        "converts, checks and compares in one run. *Worst* is the largest difference over all outputs, relative "
-        "to the largest magnitude in that output. *Boxes* are compared one by one, in order: class, score and "
-        "corners. A model marked *same choice* selects by numbers that tie but for rounding; there the operators "
-        "that select boxes get in both what they got in roiops, and all outputs and all that is selected from "
-        "must agree. *MB* is the size of the file, the weights in float32.",
+        "converts, checks and compares in one run. *Worst* is the largest difference over all outputs, "
+        "relative to the largest magnitude in that output. *Boxes* are compared one by one, in order: "
+        "class, score and corners. A model marked *same choice* selects by numbers that tie but for "
+        "rounding; there the operators that select boxes get in both what they got in roiops, and all "
+        "outputs and all that is selected from must agree. *MB* is the size of the file, the weights in "
+        "float32.",
         "",
         f"Machine: {about['processor']}; {about['date']}; load average of the last minute {min(loads):.1f} "
         f"to {max(loads):.1f} while it ran; roiops {about['roiops']}, onnx {about['onnx']}, "
@@ -169,8 +171,8 @@ def write_table(results) -> None:
             "",
             "## Two-stage detectors",
             "",
-            "How well the compositions do: the time of the whole model in onnxruntime, over that of everything "
-            "but the compositions plus what the same operators take in roiops.",
+            "How well the compositions do: the time of the whole model in onnxruntime, over that of "
+            "everything but the compositions plus what the same operators take in roiops.",
             "",
             f"| model | {' | '.join(f'{count} threads' for count in counts)} |",
             "|---" * (1 + len(counts)) + "|",

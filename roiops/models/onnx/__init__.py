@@ -2,7 +2,7 @@
 
     model = to_onnx(symbol, arg_params, aux_params, shapes={"data": ("N", 3, "H", "W")}, path="model.onnx")
 
-Importing this needs no onnx package; writing does: ``pip install roiops[onnx]``.
+Importing this needs no onnx package; writing does: ``pip install onnx onnxruntime``.
 """
 
 import numpy as np

@@ -35,7 +35,7 @@ def session(model, threads: int | None = None):
     try:
         import onnxruntime
     except ImportError:
-        raise MXNetError("running ONNX needs onnxruntime: pip install roiops[onnx]") from None
+        raise MXNetError("running ONNX needs onnxruntime: pip install onnx onnxruntime") from None
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 3
     if threads:

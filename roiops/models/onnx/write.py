@@ -23,7 +23,7 @@ def import_onnx():
     try:
         import onnx
     except ImportError:
-        raise MXNetError("writing ONNX needs the onnx package: pip install roiops[onnx]") from None
+        raise MXNetError("writing ONNX needs the onnx package: pip install onnx") from None
     return onnx
 
 
