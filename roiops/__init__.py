@@ -147,5 +147,13 @@ __all__ = [
 ]
 
 
+def __getattr__(name):
+    from .mxnet import absent  # only for what is not there
+
+    if name in absent.ABSENT:
+        raise AttributeError(absent.advice_for(name, __name__))
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}{errors.nearest(name, __all__)}")
+
+
 def __dir__():
     return sorted([*__all__, "__doc__", "__file__", "__name__", "__path__"])

@@ -76,5 +76,7 @@ def nearest(name: str, known) -> str:
     for each in map(str, known):
         spellings.setdefault(each.lower(), []).append(each)
     words = difflib.get_close_matches(name.lower(), spellings, n=3, cutoff=0.6)
+    if len(name) > 2 and not words:  # "prob1" is short for "prob1_output"
+        words = [word for word in spellings if word.startswith(name.lower())]
     close = [each for word in words for each in spellings[word]][:3]
     return f"; did you mean {' or '.join(repr(c) for c in close)}?" if close else ""

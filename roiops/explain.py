@@ -125,10 +125,22 @@ def _checked(roi, shape, pooled):
     return roi
 
 
+def chosen(names) -> list[str]:
+    """The dialects that these names stand for: an operator's name stands for all that it has."""
+    found: list[str] = []
+    for name in names:
+        of_operator = [each for each in dialects() if each == name or each.startswith(f"{name}/")]
+        if not of_operator:
+            operators = {each.partition("/")[0] for each in dialects()}
+            raise ParamError(f"explain: unknown dialect {name!r}{nearest(name, [*dialects(), *operators])}")
+        found += [name] if name in of_operator and "/" in name else of_operator
+    return list(dict.fromkeys(found))
+
+
 def table(roi, shape, spatial_scale=1.0, pooled_size=(2, 2), sampling_ratio=0, names=None) -> str:
     """The same in words: frame, bins and numbers of samples of each dialect, a line each."""
     roi = _checked(roi, shape, pooled_size)
-    names = list(names or dialects())
+    names = chosen(names) if names else dialects()
     lines = [
         f"{'dialect':<44} {'y start':>8} {'height':>8} {'x start':>8} {'width':>8}  samples in the first bin"
     ]
@@ -179,7 +191,7 @@ def draw(
 
     roi = _checked(roi, shape, pooled_size)
     same = {} if names else distinct()
-    names = list(names or same)
+    names = chosen(names) if names else list(same)
     boxes = [_box(roi, spatial_scale, pooled_size, shape, sampling_ratio, name) for name in names]
     # All panels show the same part of the plane: the map, and as much around it as any frame needs.
     reach_y = [edge for y, _ in boxes for edge in y.visible_frame]

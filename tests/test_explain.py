@@ -86,7 +86,7 @@ def test_command_line_refuses_a_box_that_is_none(roi, capsys):
     with pytest.raises(SystemExit) as caught:
         cli.main(["explain", "--roi", roi, "--shape", "7x9"])
     assert caught.value.code == 2
-    assert "needs 4 numbers divided by ','" in capsys.readouterr().err
+    assert "numbers with commas between" in capsys.readouterr().err
 
 
 def test_drawing_says_what_it_needs():

@@ -141,3 +141,23 @@ def test_one_number_is_a_size(name):
     net = getattr(mx.sym.contrib if "contrib" in name else mx.sym, name.removeprefix("_contrib_"))
     saved = net(mx.sym.Variable("data"), mx.sym.Variable("rois"), pooled_size=2, spatial_scale=1.0).tojson()
     assert '"pooled_size": "(2, 2)"' in saved, "as MXNet reads it"
+
+
+@pytest.mark.parametrize(
+    ("name", "advice"),
+    [
+        ("gluon", "in place of gluon.SymbolBlock.imports(symbol, inputs, params): roiops.models.load"),
+        ("autograd", "gradients are those of a bound symbol"),
+        ("symbl", "did you mean 'Symbol' or 'symbol'"),
+        (
+            "io.ImageRecordIter",
+            "io.ImageRecordIter is not here: .* mx.io.NDArrayIter or a subclass of mx.io.DataIter",
+        ),
+    ],
+)
+def test_what_is_not_there_says_what_to_do_instead(name, advice):
+    owner = mx.io if name.startswith("io.") else mx
+    with pytest.raises(
+        AttributeError, match=re.escape(advice).replace(r"\.\*", ".*").replace("in\\ place", "[Ii]n place")
+    ):
+        getattr(owner, name.removeprefix("io."))

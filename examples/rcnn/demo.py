@@ -54,7 +54,6 @@ def main(arguments=None) -> int:
         if not paths:
             print(f"demo.py: no pictures in {', '.join(options.images)}", file=sys.stderr)
             return 1
-        out.mkdir(parents=True, exist_ok=True)
         for path in paths:
             image = open_image(path)
             start = time.perf_counter()
@@ -63,6 +62,7 @@ def main(arguments=None) -> int:
             shown = worth_drawing(detections, score)
             drawn = draw_detections(image, shown, detector.config.data.classes)
             target = out / f"{path.stem}.png"
+            out.mkdir(parents=True, exist_ok=True)  # not before there is something to put there
             drawn.save(target)
             print(f"{path.name}: {len(shown)} objects in {1000 * took:.0f} ms -> {target}")
             found[path.name] = [

@@ -7,6 +7,7 @@ adds its arguments, ``execute(args)`` does it; a returned number is the exit cod
 import argparse
 import importlib
 import os
+import re
 import sys
 import traceback
 
@@ -91,12 +92,23 @@ def main(argv: list[str] | None = None) -> int:
 
 def _parsed(parser, argv) -> argparse.Namespace:
     """The arguments. Names that follow options go with those before them, which argparse does not do."""
-    args, more = parser.parse_known_args(argv)
+    args, more = parser.parse_known_args(_with_negative_numbers(argv))
     if more and hasattr(args, "rest") and not any(word.startswith("-") for word in more):
         args.rest += more
     elif more:
         args.parser.error(f"unrecognized arguments: {' '.join(more)}")
     return args
+
+
+def _with_negative_numbers(argv) -> list[str]:
+    """``--roi -3,2,8,9`` as ``--roi=-3,2,8,9``: argparse takes what begins with a minus for an option."""
+    joined: list[str] = []
+    for word in map(str, argv):
+        if re.match(r"-\d|-\.\d", word) and joined and re.fullmatch(r"--[a-z-]+", joined[-1]):
+            joined[-1] += f"={word}"
+        else:
+            joined.append(word)
+    return joined
 
 
 def _reason(error) -> str:

@@ -3,7 +3,7 @@
 For example:
   roiops explain --roi 3.2,2.4,14.6,11.3 --shape 6x8 --scale 0.5
   roiops explain --roi 3.2,2.4,14.6,11.3 --shape 6x8 --scale 0.5 --pooled 2x3 --ratio 2 --out dialects.png
-  roiops explain --roi 0,0,9,9 --shape 10x10 --dialect ROIPooling/mxnet --dialect ROIAlign/mmcv/aligned
+  roiops explain --roi -3,2,8,9 --shape 10x10 --dialect ROIPooling/mxnet --dialect PSROIAlign
 """
 
 import argparse
@@ -16,7 +16,7 @@ SUMMARY = "draw the frame, bins and samples of each ROI dialect for a box of you
 
 def _roi(text: str) -> tuple[float, ...]:
     values = numbers(text)
-    if len(values) not in (4, 5) or not all(map(math.isfinite, values)):
+    if len(values) != 4 or not all(map(math.isfinite, values)):
         raise argparse.ArgumentTypeError(f"must be 4 numbers with commas between, got {text!r}")
     return values
 
@@ -33,7 +33,12 @@ def configure(parser) -> None:
     parser.add_argument(
         "--ratio", type=int, default=0, help="samples a bin on each axis (default 0: adaptive)"
     )
-    parser.add_argument("--dialect", action="append", metavar="NAME", help="only this one; may be repeated")
+    parser.add_argument(
+        "--dialect",
+        action="append",
+        metavar="NAME",
+        help="only this one, or all of this operator; may be repeated",
+    )
     parser.add_argument("--out", metavar="FILE", help="draw to this file (PNG, PDF or SVG by its ending)")
 
 

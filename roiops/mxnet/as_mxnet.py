@@ -22,25 +22,12 @@ import numpy as np
 import roiops
 from roiops import context
 from roiops.errors import DeviceError
+from roiops.mxnet.absent import advice_for
 
 __all__ = ["install", "main"]
 
 #: Scripts compare versions to decide what they may use; this is the one whose behaviour roiops has.
 _MXNET_VERSION = "1.9.1"
-
-#: Parts of MXNet that are not here, and what to do about it.
-_ABSENT = {
-    "autograd": "gradients are those of a bound symbol: symbol.simple_bind, forward, backward",
-    "gluon": "blocks are not run; HybridBlock.export in MXNet writes a symbol and parameters, which are",
-    "kvstore": "there is one process and one device; leave it out of the arguments of fit",
-    "np": "arrays are those of mxnet.nd",
-    "npx": "arrays are those of mxnet.nd",
-    "profiler": "`roiops bench MODEL --operators` times the operators of a model",
-    "recordio": "record files are not read; write the images or arrays to files of their own",
-    "rnn": "recurrent cells are not there; a symbol that was unrolled with them and saved can be loaded",
-    "rtc": "CUDA source is not compiled; operators of one's own are Python, as mxnet.operator.CustomOp",
-}
-_ABSENT["kv"] = _ABSENT["kvstore"]
 
 
 class _Package(types.ModuleType):
@@ -56,7 +43,7 @@ class _Package(types.ModuleType):
         try:
             return importlib.import_module(f"roiops.{name}")
         except ModuleNotFoundError:
-            raise AttributeError(_absent(name)) from None
+            raise AttributeError(advice_for(name)) from None
 
     def __dir__(self):
         return dir(roiops)
@@ -81,18 +68,12 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
                 module = getattr(module, part)
             except AttributeError:
                 # A ModuleNotFoundError's text would be lost in `from mxnet import gluon`.
-                raise ImportError(_absent(spec.name.removeprefix("mxnet.")), name=spec.name) from None
+                raise ImportError(advice_for(spec.name.removeprefix("mxnet.")), name=spec.name) from None
         return _Alias(spec.name, module)
 
     def exec_module(self, module):
         if isinstance(module, _Alias):  # the real module takes the place of the one Python made a spec for
             sys.modules[module.__spec__.name] = module.target
-
-
-def _absent(name: str) -> str:
-    advice = _ABSENT.get(name.split(".")[0])
-    what = f"mxnet.{name}: roiops, which stands in for mxnet, has no {name}"
-    return f"{what}: {advice}" if advice else what
 
 
 class _Alias(types.ModuleType):

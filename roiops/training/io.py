@@ -466,3 +466,12 @@ def _read_csv(path, shape, dtype):
             f"{path}: a line must hold {np.prod(shape)} numbers for shape {shape}, got {values.shape[1]}"
         )
     return values.reshape(-1, *shape)
+
+
+def __getattr__(name):
+    if name.endswith(("Iter", "Iter_v1")):
+        raise AttributeError(
+            f"io.{name} is not here: record files and MXNet's native readers are not read. Read pictures "
+            "with mx.image.imread, and hand batches out by mx.io.NDArrayIter or a subclass of mx.io.DataIter"
+        )
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -485,11 +485,31 @@ def test_custom_operators_of_a_module(roiops, tmp_path, monkeypatch):
 # -- ops, doctor, bench ----------------------------------------------------------------------------------
 
 
+def test_explain_takes_operators_and_negative_coordinates(roiops):
+    code, out, _ = roiops("explain", "--roi", "-3,2,8,9", "--shape", "10x10", "--dialect", "PSROIAlign")
+    names = [line.split()[0] for line in out.splitlines()[1:]]
+    assert code == 0
+    assert len(names) >= 3
+    assert all(name.startswith("PSROIAlign/") for name in names)
+    assert " -3.000" in out
+    code, _, err = roiops("explain", "--roi", "0,2,8,9", "--shape", "10x10", "--dialect", "ROIAlgn")
+    assert code == 1
+    assert "did you mean" in err
+    assert "ROIAlign" in err
+    assert "must be HEIGHTxWIDTH" in roiops("explain", "--roi", "0,2,8,9", "--shape", "10,10")[2]
+
+
+def test_the_beginning_of_an_output_s_name_is_understood(roiops, model, picture):
+    code, _, err = roiops("run", *model, picture, "--outputs", "mean")
+    assert code == 1
+    assert "there is no output 'mean'; did you mean 'mean_output'" in err
+
+
 def test_ops_lists_and_explains(roiops):
     assert "contrib.ROIAlign" in roiops("ops")[1]
     code, out, _ = roiops("ops", "contrib.ROIAlign")
     assert code == 0
-    assert "pooled_size : tuple of 2 ints" in out
+    assert "pooled_size : int or tuple of 2 ints" in out
     assert "Runs on: cpu" in out
     assert roiops("ops", "--match", "roipool")[1].startswith("ROIPooling ")
     described = json.loads(roiops("ops", "ROIPooling", "--json")[1])
@@ -667,7 +687,6 @@ def test_a_script_that_asks_for_a_gpu_runs_on_the_cpu_where_it_is_told_to(tmp_pa
         ("import mxnet.gluon.nn", "HybridBlock.export"),
         ("from mxnet import autograd", "gradients are those of a bound symbol"),
         ("import mxnet.recordio", "record files are not read"),
-        ("import mxnet; mxnet.kv.create('local')", "there is one process and one device"),
         ("import mxnet.nothing.at.all", "mxnet.nothing: roiops, which stands in for mxnet, has no"),
     ],
 )
