@@ -40,7 +40,8 @@ _ALIGNMENT = 64
 class SharedModel:
     """A model whose weights lie in a file that any number of processes of this machine map.
 
-    It pickles to a few kilobytes. Use it as a context manager, or call :meth:`close`, to remove the file.
+    It pickles to a few kilobytes. Use it as a context manager, or call :meth:`close`, to remove the file. On
+    Linux the file has no name, so that nothing of it stays even where this process is killed.
 
     Parameters
     ----------
@@ -60,16 +61,22 @@ class SharedModel:
             end = start + view.nbytes
             self._places.append((start, end))
         number, self._path = tempfile.mkstemp(".roiops-weights", dir=folder or _shared_folder(end))
-        self._owner = os.getpid()
+        self._owner, self._file = os.getpid(), open(number, "wb")  # noqa: SIM115  (closed by close)
         try:
-            with open(number, "wb") as file:
-                file.truncate(end)
-                for (start, _), view in zip(self._places, views, strict=True):
-                    file.seek(start)
-                    file.write(view)
+            if os.path.exists(f"/proc/{self._owner}/fd/{number}"):
+                os.unlink(self._path)
+                self._path = f"/proc/{self._owner}/fd/{number}"  # as long as this process has it open
+            self._file.truncate(end)
+            for (start, _), view in zip(self._places, views, strict=True):
+                self._file.seek(start)
+                self._file.write(view)
+            self._file.flush()
         except BaseException:
             self.close()
             raise
+
+    def __getstate__(self):
+        return {**self.__dict__, "_file": None}
 
     def open(self):
         """The model, its arrays in the shared memory. What is written there stays in this process."""
@@ -84,9 +91,11 @@ class SharedModel:
 
     def close(self) -> None:
         """Remove the file; processes that have it open keep it until they end."""
-        if os.getpid() == self._owner:
-            with contextlib.suppress(OSError):
-                os.unlink(self._path)
+        if self._file is None or os.getpid() != self._owner:
+            return
+        self._file.close()
+        with contextlib.suppress(OSError):
+            os.unlink(self._path)
 
     def __enter__(self):
         return self

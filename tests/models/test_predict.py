@@ -136,13 +136,16 @@ def test_weights_in_a_shared_file(tmp_path):
     weights = np.arange(3_000_000, dtype=np.float32)
     with SharedModel({"w": weights, "none": np.zeros(0), "n": 3}, tmp_path) as shared:
         assert len(pickle.dumps(shared)) < 2000
-        (path,) = tmp_path.iterdir()
         one, other = (pickle.loads(pickle.dumps(shared)).open() for _ in range(2))
         np.testing.assert_array_equal(one["w"], weights)
         one["w"][0] = 5  # a copy of the page, for this process alone
         assert (other["w"][0], other["n"]) == (0, 3)
-        pickle.loads(pickle.dumps(shared)).open()
-    assert not path.exists()
+        later = pickle.loads(pickle.dumps(shared))
+        later.close()  # only the process that made it removes it
+        later.open()
+    assert list(tmp_path.iterdir()) == []
+    with pytest.raises(OSError, match="No such file"):
+        later.open()
     np.testing.assert_array_equal(other["w"], weights)  # memory that is in use stays
 
 
