@@ -56,7 +56,7 @@ def print_table(profile: dict, batch: int, latency: float) -> None:
         cells = []
         for gbit in GBITS:
             step = expected_step(profile, ranks, gbit * 1e9 / 8, latency)
-            cells.append(f"{1000 * step:9.1f} |{ranks * batch / step:8.1f} |{100 * alone / step:4.0f} %")
+            cells.append(f"{1000 * step:9.1f} |{ranks * batch / step:8.4g} |{100 * alone / step:4.0f} %")
         print(f"{ranks:5}" + "".join(f"{cell:>28}" for cell in cells))
 
 
