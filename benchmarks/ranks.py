@@ -2,7 +2,7 @@
 
   python benchmarks/ranks.py            # some ten minutes on a quiet machine of two cores
 
-Writes benchmarks/results/ranks.md. Needs ``roiops[mpi]`` and Pillow.
+Writes benchmarks/results/ranks.md. Needs mpi4py, mpich and Pillow.
 """
 
 import os

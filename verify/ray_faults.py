@@ -3,7 +3,7 @@
   python verify/ray_faults.py --pictures 20000 --nodes 3
 
 Every picture must have exactly one row, equal to what one process computes. Prints the throughput of one and
-of several actors, and that of ``predict_many`` with as many workers. Needs ``roiops[ray]`` and Pillow.
+of several actors, and that of ``predict_many`` with as many workers. Needs ``ray[data]`` and Pillow.
 """
 
 import argparse

@@ -99,7 +99,7 @@ def detect(model, pictures: str, output: str, actors: int, batch_rows: int = 64)
         Detect,
         fn_constructor_args=(shared,),
         batch_size=batch_rows,
-        concurrency=actors,
+        compute=ray.data.ActorPoolStrategy(size=actors),
         num_cpus=1,
         # A batch that an actor died over is given to another, however often.
         max_restarts=-1,
@@ -126,7 +126,7 @@ def main(arguments=None) -> int:
     try:
         import ray
     except ImportError:
-        print("detect_with_ray.py: needs Ray: pip install 'roiops[ray]'", file=sys.stderr)
+        print("detect_with_ray.py: needs Ray: pip install 'ray[data]'", file=sys.stderr)
         return 1
     import roiops
 

@@ -39,7 +39,7 @@ def load_mpi():
         from mpi4py import MPI
     except ImportError as error:
         raise DeviceError(
-            f"kvstore 'dist_sync' needs mpi4py and an MPI library: pip install 'roiops[mpi]' ({error})"
+            f"kvstore 'dist_sync' needs mpi4py and an MPI library: pip install mpi4py mpich ({error})"
         ) from None
     return MPI
 

@@ -15,7 +15,7 @@ from conftest import EXAMPLES
 
 import roiops as mx
 
-pytest.importorskip("mpi4py", reason="needs mpi4py and an MPI library: pip install 'roiops[mpi]'")
+pytest.importorskip("mpi4py", reason="needs mpi4py and an MPI library: pip install mpi4py mpich")
 MPIEXEC = Path(sys.executable).parent / "mpiexec"
 pytestmark = [
     pytest.mark.slow,

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-pytest.importorskip("ray", reason="needs Ray: pip install 'roiops[ray]'")
+pytest.importorskip("ray", reason="needs Ray: pip install 'ray[data]'")
 pytest.importorskip("PIL", reason="pictures are read with Pillow")
 
 ROOT = Path(__file__).resolve().parents[2]

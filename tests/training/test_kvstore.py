@@ -217,5 +217,5 @@ def test_a_type_is_a_string():
 
 def test_without_mpi4py_the_error_says_what_to_install(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "mpi4py", None)
-    with warnings.catch_warnings(), pytest.raises(mx.MXNetError, match=r"pip install 'roiops\[mpi\]'"):
+    with warnings.catch_warnings(), pytest.raises(mx.MXNetError, match=r"pip install mpi4py mpich"):
         mx.kv.create("dist_sync")

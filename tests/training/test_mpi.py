@@ -11,7 +11,7 @@ import pytest
 
 import roiops as mx
 
-pytest.importorskip("mpi4py", reason="needs mpi4py and an MPI library: pip install 'roiops[mpi]'")
+pytest.importorskip("mpi4py", reason="needs mpi4py and an MPI library: pip install mpi4py mpich")
 
 MPIEXEC = Path(sys.executable).parent / "mpiexec"
 if not MPIEXEC.exists():
