@@ -26,6 +26,7 @@ from .symbol import (
     ones,
     pow,
     power,
+    split_v2,
     var,
     zeros,
 )
@@ -51,6 +52,7 @@ __all__ = [
     "pow",
     "power",
     "random",
+    "split_v2",
     "var",
     "zeros",
 ]

@@ -199,11 +199,7 @@ def parse_grad_req(grad_req, names: list[str]) -> dict[str, str]:
     if isinstance(grad_req, str):
         result = dict.fromkeys(names, grad_req)
     elif isinstance(grad_req, dict):
-        for name in grad_req:
-            if name not in names:
-                raise GraphError(
-                    f"bind: grad_req names {name!r}, which is not an argument ({', '.join(names)})"
-                )
+        # Names that are no arguments are passed over, as in MXNet: scripts have one dict for many networks.
         result = {name: grad_req.get(name, "null") for name in names}
     else:
         grad_req = list(grad_req)

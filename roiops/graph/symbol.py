@@ -34,6 +34,7 @@ __all__ = [
     "ones",
     "pow",
     "power",
+    "split_v2",
     "var",
     "zeros",
 ]
@@ -140,6 +141,13 @@ class Symbol:
     def get_internals(self) -> "Symbol":
         """All outputs of all nodes as one group: ``net.get_internals()["conv1_output"]``."""
         return Symbol((node, i) for node in self._order() for i in range(node.num_visible))
+
+    def _gen_atomic_symbol(self) -> "Symbol":
+        """The operator of the node by itself, with variables for its inputs; MXNet's name for it."""
+        node = self._node()
+        fresh = Node(node.op, node.name, dict(node.attrs), prop=node.require_prop())
+        fresh.inputs = _entries(fresh, [], {})
+        return Symbol((fresh, i) for i in range(fresh.num_visible))
 
     def get_children(self) -> "Symbol | None":
         """The inputs of the node (of each node of a group), or None for a variable."""
@@ -764,6 +772,16 @@ def linspace(start, stop, num: int, endpoint: bool = True, name=None, dtype=None
 def eye(N: int, M: int = 0, k: int = 0, dtype=None, **kwargs) -> Symbol:
     """A matrix of zeros with ones on diagonal ``k``; as many columns as rows unless ``M`` says otherwise."""
     return _apply("_eye", N=N, M=M, k=k, dtype=dtype or "float32", **kwargs)
+
+
+def split_v2(ary: Symbol, indices_or_sections, axis: int = 0, squeeze_axis: bool = False) -> Symbol:
+    """Cut into equal sections, or at the given indices."""
+    options = {"axis": axis, "squeeze_axis": squeeze_axis}
+    if isinstance(indices_or_sections, int):
+        return _apply("_split_v2", ary, sections=indices_or_sections, **options)
+    if not isinstance(indices_or_sections, tuple):
+        raise ValueError("indices_or_sections must either int or tuple of ints")
+    return _apply("_split_v2", ary, indices=(0, *indices_or_sections), **options)
 
 
 def _either(scalar_function, op: str, left_op: str, right_op: str):

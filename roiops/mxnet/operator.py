@@ -21,14 +21,16 @@ An operator that should run as fast as the built-in ones is better written as a 
 own; ``docs/add_an_operator.md`` shows how.
 """
 
+from collections import namedtuple
+
 import numpy as np
 
 from ..errors import MXNetError, ShapeError
 from ..ndarray import NDArray, array
 from ..operators import custom
-from ..registry import list_operators
+from ..registry import get, list_operators
 
-__all__ = ["CustomOp", "CustomOpProp", "get_all_registered_operators", "register"]
+__all__ = ["CustomOp", "CustomOpProp", "get_all_registered_operators", "get_operator_arguments", "register"]
 
 
 class CustomOp:
@@ -150,6 +152,22 @@ def register(reg_name: str):
 def get_all_registered_operators() -> list[str]:
     """Names of all registered operators, aliases included."""
     return list_operators(aliases=True)
+
+
+OperatorArguments = namedtuple("OperatorArguments", ["narg", "names", "types"])
+
+
+def get_operator_arguments(op_name: str) -> OperatorArguments:
+    """How many arguments an operator takes, inputs and parameters, with their names and types."""
+    prop = get(op_name)
+    names = ["data"] if prop.variadic else [*prop.arguments, *prop.aux]
+    types = ["NDArray-or-Symbol" + ("[]" if prop.variadic else "")] * len(names)
+    for name, field in prop.param.fields.items():
+        names.append(name)
+        types.append(
+            f"{field.need}, {'required' if field.required else f'optional, default={field.default!r}'}"
+        )
+    return OperatorArguments(len(names), names, types)
 
 
 register("custom_op")(CustomOpProp)

@@ -163,17 +163,11 @@ class Constant(Initializer):
     """One value, or an array of values."""
 
     def __init__(self, value):
-        super().__init__(value=value)
+        super().__init__(value=value if np.isscalar(value) else np.asarray(value).tolist())
         self.value = value
 
     def _init_weight(self, name, arr):
         arr[:] = self.value
-
-    def dumps(self):
-        value = self.value
-        if not np.isscalar(value):
-            value = np.asarray(value).tolist()
-        return json.dumps(["constant", {"value": value}])
 
 
 def _uniform(shape, scale):

@@ -35,6 +35,10 @@ __all__ = [
 ]
 
 
+class ScheduledRateError(ParamError, UserWarning):
+    """A learning rate was set that a scheduler decides."""
+
+
 class Optimizer:
     """What all rules share: learning rates, weight decays and the count of updates.
 
@@ -96,7 +100,9 @@ class Optimizer:
         self._index_update_count: dict = {}
         self.idx2name = dict(param_idx2name or {})
         self.param_dict = param_dict or {}
-        self._attributes = {} if sym is None else sym.attr_dict()
+        arguments = [] if sym is None else sym.list_arguments()
+        attributes = {} if sym is None else sym.attr_dict()
+        self._attributes = {name: attributes[name] for name in arguments if name in attributes}
         self.set_lr_mult({})
         self.set_wd_mult({})
 
@@ -108,9 +114,9 @@ class Optimizer:
         return self.lr if self.lr_scheduler is None else self.lr_scheduler(self.num_update)
 
     def set_learning_rate(self, lr: float) -> None:
-        """Set the learning rate; an error where a scheduler decides it."""
+        """Set the learning rate; an error where a scheduler decides it, and as in MXNet a UserWarning."""
         if self.lr_scheduler is not None:
-            raise ParamError(
+            raise ScheduledRateError(
                 f"{type(self).__name__}: the learning rate is up to lr_scheduler; set its base_lr"
             )
         self.lr = lr
@@ -151,13 +157,17 @@ class Optimizer:
         """What the rule remembers of one weight: None, an array, or a tuple of these."""
         return
 
+    #: Whether the float32 copy comes after the rule's own state, as MXNet has it for some rules.
+    _master_last = False
+
     def create_state_multi_precision(self, index, weight: NDArray):
-        """:meth:`create_state`, with a float32 copy of a float16 weight before it."""
+        """:meth:`create_state`, with a float32 copy of a float16 weight beside it."""
         if weight.dtype != np.float16:
             return self.create_state(index, weight)
         if self.multi_precision:
             master = weight.astype(np.float32)
-            return master, self.create_state(index, master)
+            own = self.create_state(index, master)
+            return (own, master) if self._master_last else (master, own)
         warnings.warn(
             f"{type(self).__name__}: float16 weights lose small updates; use multi_precision=True",
             stacklevel=2,
@@ -208,11 +218,18 @@ class Optimizer:
         return self._clip(g + wd * weight if wd else g)
 
     def update_multi_precision(self, index, weight: NDArray, grad: NDArray, state) -> None:
-        """:meth:`update`, through the float32 copy where there is one."""
+        """:meth:`update`, through the float32 copy where there is one.
+
+        Lists of all four update several weights, one after the other.
+        """
+        if isinstance(index, list | tuple):
+            for each in zip(index, weight, grad, state, strict=True):
+                self.update_multi_precision(*each)
+            return
         if not (self.multi_precision and weight.dtype == np.float16):
             self.update(index, weight, grad, state)
             return
-        master, own = state
+        own, master = state if self._master_last else reversed(state)
         self.update(index, master, grad.astype(np.float32), own)
         weight[:] = master
 
@@ -258,6 +275,8 @@ class SGD(_MomentumRule):
         Those of :class:`Optimizer`.
     """
 
+    _master_last = True
+
     def __init__(self, momentum=0.0, lazy_update=True, **kwargs):
         super().__init__(**kwargs)
         self.momentum, self.lazy_update = momentum, lazy_update
@@ -278,6 +297,8 @@ class NAG(_MomentumRule):
 
     As in MXNet, the weight decay in the new ``m`` is that of the new weight.
     """
+
+    _master_last = True
 
     def __init__(self, momentum=0.0, **kwargs):
         super().__init__(**kwargs)

@@ -71,6 +71,10 @@ def agreement(draw):
     yield call("_contrib_allclose", {"a": odd, "b": odd}, label="NaN", backward=False)
     yield call("_contrib_allclose", {"a": odd, "b": odd}, equal_nan=False, backward=False)
     yield call("cast_storage", draw.normal(2, 3), stype="default")
+    yield call("all_finite", one, backward=False)
+    yield call("all_finite", odd, backward=False)
+    yield call("multi_all_finite", [one, odd], num_arrays=2, backward=False)
+    yield call("multi_all_finite", [one, one], num_arrays=2, backward=False)
 
 
 @golden

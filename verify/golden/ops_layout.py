@@ -298,3 +298,12 @@ def sequence(draw):
 def cumsum(draw):
     yield call("cumsum", {"a": draw.normal(2, 3)}, axis=1)
     yield call("cumsum", {"a": draw.normal(2, 3)})
+
+
+@golden
+def khatri_rao(draw):
+    """Without gradients, which MXNet does not have."""
+    yield call("khatri_rao", [draw.normal(2, 4)], num_args=1, backward=False)
+    yield call("khatri_rao", [draw.normal(3, 2), draw.normal(4, 2)], num_args=2, backward=False)
+    factors = [draw.normal(3, 2), draw.normal(1, 2), draw.normal(2, 2)]
+    yield call("khatri_rao", factors, num_args=3, backward=False)

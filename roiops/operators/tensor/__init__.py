@@ -1,8 +1,8 @@
 """Tensor operators."""
 
 from . import (
-    allclose,
     arithmetic,
+    checks,
     create,
     indexing,
     join,
@@ -18,8 +18,8 @@ from . import (
 )
 
 __all__ = [
-    "allclose",
     "arithmetic",
+    "checks",
     "create",
     "indexing",
     "join",

@@ -11,7 +11,7 @@ from ...params import shape as ints
 from ...registry import register
 from .. import arrays
 from ..base import Operator, OperatorProperty
-from .common import ConstantGradientOp, ElementwiseProp, declare
+from .common import ConstantGradientOp, ElementwiseProp, as_scalar, declare
 from .views import ReshapeOp
 
 __all__ = []
@@ -24,9 +24,9 @@ class FillOp(ConstantGradientOp):
 
     def forward(self, ctx, in_data, req, out_data, aux):
         if req[0] == "add":
-            out_data[0] += np.array(self.number, out_data[0].dtype)
+            out_data[0] += as_scalar(self.number, out_data[0].dtype)
         elif req[0] != "null":
-            out_data[0][...] = self.number
+            out_data[0][...] = as_scalar(self.number, out_data[0].dtype)
 
 
 class OnesOp(FillOp):

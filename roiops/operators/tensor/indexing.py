@@ -616,6 +616,8 @@ class WhereProp(OperatorProperty):
                 f"{self.label}: condition must have shape {tuple(shape)} or {tuple(shape[:1])}, "
                 f"got {tuple(condition)}"
             )
+        if -1 in condition:  # MXNet says nothing of the result then
+            return [whole or rows, shape, shape], [None]
         condition = whole or rows
         shape = whole or (*rows, *shape[1:])
         return [condition, shape, shape], [shape]

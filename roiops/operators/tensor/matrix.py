@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 from ...errors import ShapeError
-from ...params import Field, Parameter, enum, optional
+from ...params import MOST_ARRAYS, Field, Parameter, enum, optional
 from ...registry import register
 from .. import arrays
 from ..base import Operator, OperatorProperty
@@ -128,5 +128,51 @@ class BatchDotProp(OperatorProperty):
                 f"{self.label}: lhs and rhs must be batches of matrices that fit, "
                 f"got {tuple(lhs)} and {tuple(rhs)}"
             )
+        if -1 in (*lhs[-2:], *rhs[-2:]):  # MXNet says nothing of the result then
+            return in_shapes, [None]
         batch = tuple(max(pair) for pair in zip(lhs[:-2], rhs[:-2], strict=True))
         return in_shapes, [(*batch, rows, columns)]
+
+
+class KhatriRaoParam(Parameter):
+    num_args = Field(int, range=(1, MOST_ARRAYS), doc="number of inputs")
+
+
+class KhatriRaoOp(Operator):
+    """Each column of the result is the Kronecker product of that column of all inputs."""
+
+    def forward(self, ctx, in_data, req, out_data, aux):
+        if req[0] == "null":
+            return
+        result = in_data[0]
+        for factor in in_data[1:]:
+            result = (result[:, None] * factor).reshape(-1, factor.shape[1])
+        arrays.evaluate(None, [result], out_data[0], req[0])
+
+    def backward(self, ctx, out_grad, in_data, out_data, req, in_grad, aux):
+        rows = [len(array) for array in in_data]
+        whole = out_grad[0].reshape(*rows, -1)
+        for k, (target, how) in enumerate(zip(in_grad, req, strict=True)):
+            if how == "null":
+                continue
+            value = whole
+            for j, factor in enumerate(in_data):
+                if j != k:
+                    value = value * factor.reshape([n if i == j else 1 for i, n in enumerate(rows)] + [-1])
+            others = tuple(axis for axis in range(len(rows)) if axis != k)
+            arrays.evaluate(None, [value.sum(axis=others)], target, how)
+
+
+@register("khatri_rao")
+class KhatriRaoProp(OperatorProperty):
+    """Matrices of as many columns multiplied column by column, by the Kronecker product."""
+
+    param, op = KhatriRaoParam, KhatriRaoOp
+    variadic = "num_args"
+    backward_needs = ("out_grad", "in_data")
+
+    def infer_shape(self, in_shapes):
+        for name, shape in zip(self.list_arguments(), in_shapes, strict=True):
+            self.check_ndim(name, shape, 2)
+            self.check_shape(name, shape, ("rows", in_shapes[0][1]))
+        return in_shapes, [(math.prod(shape[0] for shape in in_shapes), in_shapes[0][1])]

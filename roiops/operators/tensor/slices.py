@@ -148,8 +148,7 @@ class SliceChannelProp(OperatorProperty):
     argument_docs = {"data": "the array"}
 
     def list_outputs(self):
-        count = self.params.num_outputs
-        return ("output",) if count == 1 else tuple(f"output{i}" for i in range(count))
+        return tuple(f"output{i}" for i in range(self.params.num_outputs))
 
     def infer_shape(self, in_shapes):
         (shape,) = in_shapes

@@ -1,8 +1,8 @@
-"""Whether two arrays agree within tolerances."""
+"""Questions about whole arrays: whether two agree within tolerances, whether all numbers are finite."""
 
 import numpy as np
 
-from ...params import Field, Parameter
+from ...params import MOST_ARRAYS, Field, Parameter
 from ...registry import register
 from .. import arrays
 from ..base import OperatorProperty
@@ -46,3 +46,50 @@ class AllCloseProp(OperatorProperty):
     def infer_type(self, in_types):
         dtype = self.common_type(in_types)
         return [dtype] * 2, [np.dtype(np.uint8)]
+
+
+class AllFiniteParam(Parameter):
+    init_output = Field(bool, True, doc="whether the output starts at 1; if not, a 0 that it holds stays")
+
+
+class AllFiniteOp(ConstantGradientOp):
+    def forward(self, ctx, in_data, req, out_data, aux):
+        if req[0] == "null":
+            return
+        finite = all(np.isfinite(array).all() for array in in_data)
+        if self.params.init_output:
+            arrays.evaluate(None, [np.array([finite])], out_data[0], req[0])
+        elif not finite:
+            out_data[0][...] = 0
+
+
+class AllFiniteProp(OperatorProperty):
+    """1 where every number is finite, else 0."""
+
+    param, op = AllFiniteParam, AllFiniteOp
+    backward_needs = ()
+
+    @property
+    def zero_grad(self):
+        return self.list_arguments()
+
+    def infer_shape(self, in_shapes):
+        return in_shapes, [(1,)]
+
+    def infer_type(self, in_types):
+        return in_types, [np.dtype(np.float32)]
+
+
+register("all_finite")(AllFiniteProp)
+
+
+class MultiAllFiniteParam(AllFiniteParam):
+    num_arrays = Field(int, 1, range=(1, MOST_ARRAYS), doc="number of inputs")
+
+
+@register("multi_all_finite")
+class MultiAllFiniteProp(AllFiniteProp):
+    """1 where every number of all arrays is finite, else 0."""
+
+    param = MultiAllFiniteParam
+    variadic = "num_arrays"
