@@ -25,7 +25,7 @@ from .graph import functions as symbol
 from .graph import naming as name
 from .graph.executor import Executor
 from .graph.symbol import AttrScope, Symbol
-from .mxnet import base, contrib, model, operator, util
+from .mxnet import base, contrib, model, operator, rnn, util
 from .ndarray import NDArray
 from .shapes import is_np_shape, np_shape, set_np_shape, use_np_shape
 from .training import (
@@ -78,6 +78,7 @@ _MXNET_MODULES = (
     "nd",
     "operator",
     "optimizer",
+    "rnn",
     "sym",
     "symbol",
     "test_utils",
@@ -133,6 +134,7 @@ __all__ = [
     "params",
     "random",
     "registry",
+    "rnn",
     "set_np_shape",
     "sym",
     "symbol",

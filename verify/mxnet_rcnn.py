@@ -30,7 +30,7 @@ _CLASSES = ("bird", "car", "dog")
 _COLOURS = ((40, 60, 220), (60, 200, 60), (220, 120, 40))
 _PICTURES, _STEPS = 5, 10  # each picture is seen as it is and mirrored
 #: Small pictures and few boxes, so that a step takes about a second.
-_SIZE = ("--img-short-side", "112", "--img-long-side", "160", "--rpn-post-nms-topk", "100")
+_SIZE = ("--img-short-side", "144", "--img-long-side", "208", "--rpn-post-nms-topk", "100")
 #: A small learning rate: rounding grows from step to step, and once a proposal is another one for it, the
 #: losses part. At the scripts' own 0.001 that happens in the fourth step of VGG-16.
 _TRAINING = (*_SIZE, "--rcnn-batch-rois", "8", "--lr", "0.0001")

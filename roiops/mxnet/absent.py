@@ -11,7 +11,6 @@ ABSENT = {
     "npx": "arrays are those of mxnet.nd",
     "profiler": "`roiops bench MODEL --operators` times the operators of a model",
     "recordio": "record files are not read; write the images or arrays to files of their own",
-    "rnn": "recurrent cells are not there; a symbol that was unrolled with them and saved can be loaded",
     "rtc": "CUDA source is not compiled; operators of one's own are Python, as mxnet.operator.CustomOp",
 }
 

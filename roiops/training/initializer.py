@@ -17,6 +17,7 @@ __all__ = [
     "Constant",
     "InitDesc",
     "Initializer",
+    "LSTMBias",
     "Load",
     "MSRAPrelu",
     "Mixed",
@@ -132,6 +133,20 @@ def _fill(value):
 
 _factory = Factory(Initializer, "initializer")
 register, alias, create = _factory.register, _factory.alias, _factory.create
+
+
+@register
+class LSTMBias(Initializer):
+    """The bias of an LSTM cell: zeros, and ``forget_bias`` for the forget gate, the second of four."""
+
+    def __init__(self, forget_bias=1.0):
+        super().__init__(forget_bias=forget_bias)
+        self.forget_bias = forget_bias
+
+    def _init_weight(self, name, arr):
+        count = arr.shape[0] // 4
+        arr[:] = 0
+        arr[count : 2 * count] = self.forget_bias
 
 
 @alias("zeros")

@@ -68,6 +68,7 @@ class AllFiniteProp(OperatorProperty):
 
     param, op = AllFiniteParam, AllFiniteOp
     backward_needs = ()
+    argument_docs = {"data": "the numbers"}
 
     @property
     def zero_grad(self):

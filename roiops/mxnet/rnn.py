@@ -1,0 +1,779 @@
+"""``mxnet.rnn``: cells that build recurrent graphs step by step, and the batches that language models take.
+
+A cell makes one time step of a graph; ``unroll`` makes many. Weights are variables, shared by all steps.
+``FusedRNNCell`` is the operator ``RNN`` instead, whose one array of parameters ``unpack_weights`` cuts up.
+Cells of convolutions are not here.
+"""
+
+import bisect
+import random
+import sys
+import warnings
+
+import numpy as np
+
+from ..errors import GraphError, MXNetError
+from ..graph import functions as sym
+from ..graph.symbol import Symbol
+from ..ndarray import array, concatenate, zeros
+from ..training import initializer as init
+from ..training.checkpoint import load_checkpoint, save_checkpoint
+from ..training.io import DataBatch, DataDesc, DataIter
+
+__all__ = [
+    "BaseRNNCell",
+    "BidirectionalCell",
+    "BucketSentenceIter",
+    "DropoutCell",
+    "FusedRNN",
+    "FusedRNNCell",
+    "GRUCell",
+    "LSTMCell",
+    "ModifierCell",
+    "RNNCell",
+    "RNNParams",
+    "ResidualCell",
+    "SequentialRNNCell",
+    "ZoneoutCell",
+    "do_rnn_checkpoint",
+    "encode_sentences",
+    "load_rnn_checkpoint",
+    "save_rnn_checkpoint",
+]
+
+
+#: MXNet's two modules of this one.
+io = rnn_cell = sys.modules[__name__]
+
+
+def _sequence(length, inputs, layout, merge):
+    """Inputs as a list of steps, with ``merge`` as one symbol, with None as they are; and the time axis."""
+    axis = layout.find("T")
+    if isinstance(inputs, Symbol):
+        if merge is False:
+            if len(inputs) != 1:
+                raise GraphError("unroll: the inputs are a symbol of several outputs; give a list of symbols")
+            inputs = list(sym.SliceChannel(inputs, axis=axis, num_outputs=length, squeeze_axis=1))
+        return inputs, axis
+    if length is not None and len(inputs) != length:
+        raise GraphError(f"unroll: {len(inputs)} inputs for {length} steps")
+    if merge is True:
+        inputs = [sym.expand_dims(each, axis=axis) for each in inputs]
+        return sym.Concat(*inputs, dim=axis), axis
+    return inputs, axis
+
+
+class RNNParams:
+    """Variables that cells share, made when they are first asked for."""
+
+    def __init__(self, prefix=""):
+        self._prefix = prefix
+        self._params = {}
+
+    def get(self, name, **kwargs) -> Symbol:
+        """The variable ``<prefix><name>``; ``kwargs`` are those of ``Variable``."""
+        name = self._prefix + name
+        if name not in self._params:
+            self._params[name] = sym.Variable(name, **kwargs)
+        return self._params[name]
+
+
+class BaseRNNCell:
+    """What all cells share.
+
+    Parameters
+    ----------
+    prefix : str
+        What the names of nodes and variables begin with.
+    params : RNNParams, optional
+        Variables of another cell to share.
+    """
+
+    #: The ends of the gates' names, in the order in which the weights hold them.
+    _gate_names: tuple = ()
+    state_info: list = []
+
+    def __init__(self, prefix="", params=None):
+        self._own_params = params is None
+        self._prefix = prefix
+        self._params = RNNParams(prefix) if params is None else params
+        self._modified = False
+        self.reset()
+
+    def reset(self) -> None:
+        """Count steps and states from the start; done before the graph is built again."""
+        self._init_counter = self._counter = -1
+        for cell in getattr(self, "_cells", ()):
+            cell.reset()
+
+    def __call__(self, inputs, states):
+        """One step: ``(output, new states)``."""
+        raise NotImplementedError(f"{type(self).__name__} cannot be stepped; use unroll")
+
+    @property
+    def params(self) -> RNNParams:
+        """The variables, which from now on others may share."""
+        self._own_params = False
+        return self._params
+
+    @property
+    def state_shape(self) -> list:
+        """The shape of each state."""
+        return [each["shape"] for each in self.state_info]
+
+    def _check_not_modified(self) -> None:
+        if self._modified:
+            raise GraphError(f"{type(self).__name__}: a modifier cell holds this cell; call that instead")
+
+    def begin_state(self, func=sym.zeros, **kwargs) -> list:
+        """The states before the first step: ``func(name=..., shape=...)`` for each."""
+        self._check_not_modified()
+        states = []
+        for info in self.state_info:
+            self._init_counter += 1
+            states.append(
+                func(name=f"{self._prefix}begin_state_{self._init_counter}", **kwargs, **(info or {}))
+            )
+        return states
+
+    def unpack_weights(self, args: dict) -> dict:
+        """Parameters with those of this cell cut into gates."""
+        args = dict(args)
+        for group in ("i2h", "h2h") if self._gate_names else ():
+            for kind in ("weight", "bias"):
+                whole = args.pop(f"{self._prefix}{group}_{kind}")
+                size = self._num_hidden
+                for j, gate in enumerate(self._gate_names):
+                    args[f"{self._prefix}{group}{gate}_{kind}"] = whole[j * size : (j + 1) * size].copy()
+        return args
+
+    def pack_weights(self, args: dict) -> dict:
+        """The reverse of :meth:`unpack_weights`."""
+        args = dict(args)
+        for group in ("i2h", "h2h") if self._gate_names else ():
+            for kind in ("weight", "bias"):
+                parts = [args.pop(f"{self._prefix}{group}{gate}_{kind}") for gate in self._gate_names]
+                args[f"{self._prefix}{group}_{kind}"] = concatenate(parts)
+        return args
+
+    def unroll(self, length, inputs, begin_state=None, layout="NTC", merge_outputs=None):
+        """``length`` steps: ``(outputs, states)``.
+
+        Parameters
+        ----------
+        inputs : Symbol or list of Symbol
+            One symbol of all steps, in the layout given, or one a step.
+        begin_state : list of Symbol, optional
+            What :meth:`begin_state` gives, unless given.
+        merge_outputs : bool, optional
+            Whether outputs are one symbol of all steps, or a list; whichever is at hand unless given.
+        """
+        self.reset()
+        inputs, _ = _sequence(length, inputs, layout, False)
+        states, outputs = self.begin_state() if begin_state is None else begin_state, []
+        for step in range(length):
+            output, states = self(inputs[step], states)
+            outputs.append(output)
+        return _sequence(length, outputs, layout, merge_outputs)[0], states
+
+
+class _GatedCell(BaseRNNCell):
+    """Base of cells with one product of the input and one of the state."""
+
+    def __init__(self, num_hidden, prefix, params, bias=None):
+        super().__init__(prefix, params)
+        self._num_hidden = num_hidden
+        self._i2h = {"weight": self.params.get("i2h_weight")}
+        self._h2h = {"weight": self.params.get("h2h_weight")}
+        self._i2h["bias"] = self.params.get("i2h_bias", **({} if bias is None else {"init": bias}))
+        self._h2h["bias"] = self.params.get("h2h_bias")
+
+    @property
+    def state_info(self):
+        return [{"shape": (0, self._num_hidden), "__layout__": "NC"}]
+
+    def _products(self, inputs, state, name):
+        count = self._num_hidden * len(self._gate_names)
+        return (
+            sym.FullyConnected(data=inputs, **self._i2h, num_hidden=count, name=f"{name}i2h"),
+            sym.FullyConnected(data=state, **self._h2h, num_hidden=count, name=f"{name}h2h"),
+        )
+
+    def _step_name(self) -> str:
+        self._counter += 1
+        return f"{self._prefix}t{self._counter}_"
+
+
+class RNNCell(_GatedCell):
+    """``activation(W x + U h + b)``."""
+
+    _gate_names = ("",)
+
+    def __init__(self, num_hidden, activation="tanh", prefix="rnn_", params=None):
+        super().__init__(num_hidden, prefix, params)
+        self._activation = activation
+
+    def __call__(self, inputs, states):
+        name = self._step_name()
+        i2h, h2h = self._products(inputs, states[0], name)
+        if isinstance(self._activation, str):
+            output = sym.Activation(i2h + h2h, act_type=self._activation, name=f"{name}out")
+        else:
+            output = self._activation(i2h + h2h, name=f"{name}out")
+        return output, [output]
+
+
+class LSTMCell(_GatedCell):
+    """Long short-term memory; ``forget_bias`` is the first value of the forget gate's bias."""
+
+    _gate_names = ("_i", "_f", "_c", "_o")
+
+    def __init__(self, num_hidden, prefix="lstm_", params=None, forget_bias=1.0):
+        super().__init__(num_hidden, prefix, params, init.LSTMBias(forget_bias=forget_bias))
+
+    @property
+    def state_info(self):
+        return super().state_info * 2
+
+    def __call__(self, inputs, states):
+        name = self._step_name()
+        i2h, h2h = self._products(inputs, states[0], name)
+        gates = sym.SliceChannel(i2h + h2h, num_outputs=4, name=f"{name}slice")
+        kinds = ("sigmoid", "sigmoid", "tanh", "sigmoid")
+        write, forget, change, read = (
+            sym.Activation(gates[k], act_type=kind, name=f"{name}{'ifco'[k]}") for k, kind in enumerate(kinds)
+        )
+        state = sym._internal._plus(forget * states[1], write * change, name=f"{name}state")
+        output = sym._internal._mul(read, sym.Activation(state, act_type="tanh"), name=f"{name}out")
+        return output, [output, state]
+
+
+class GRUCell(_GatedCell):
+    """Gated recurrent unit, in cuDNN's form."""
+
+    _gate_names = ("_r", "_z", "_o")
+
+    def __init__(self, num_hidden, prefix="gru_", params=None):
+        super().__init__(num_hidden, prefix, params)
+
+    def __call__(self, inputs, states):
+        name = self._step_name()
+        i2h, h2h = self._products(inputs, states[0], f"{name}_")
+        i2h_r, i2h_z, i2h = sym.SliceChannel(i2h, num_outputs=3, name=f"{name}_i2h_slice")
+        h2h_r, h2h_z, h2h = sym.SliceChannel(h2h, num_outputs=3, name=f"{name}_h2h_slice")
+        reset = sym.Activation(i2h_r + h2h_r, act_type="sigmoid", name=f"{name}_r_act")
+        update = sym.Activation(i2h_z + h2h_z, act_type="sigmoid", name=f"{name}_z_act")
+        fresh = sym.Activation(i2h + reset * h2h, act_type="tanh", name=f"{name}_h_act")
+        output = sym._internal._plus((1.0 - update) * fresh, update * states[0], name=f"{name}out")
+        return output, [output]
+
+
+@init.register
+class FusedRNN(init.Initializer):
+    """Fills the one array of parameters of a :class:`FusedRNNCell` as those of its cells would be filled.
+
+    Parameters
+    ----------
+    initializer : Initializer or str, optional
+        Fills the weights; that of the whole network unless given.
+    """
+
+    def __init__(self, initializer, num_hidden, num_layers, mode, bidirectional=False, forget_bias=1.0):
+        text = initializer.dumps() if isinstance(initializer, init.Initializer) else initializer
+        super().__init__(
+            initializer=text,
+            num_hidden=num_hidden,
+            num_layers=num_layers,
+            mode=mode,
+            bidirectional=bidirectional,
+            forget_bias=forget_bias,
+        )
+        self._fill = None if text is None else init.create(text)
+
+    def _init_weight(self, desc, arr):
+        own = dict(self._kwargs)
+        own.pop("initializer")
+        cell = FusedRNNCell(**own, prefix="")
+        pieces = cell.unpack_weights({"parameters": arr})
+        fill = self._fill or getattr(desc, "global_init", None) or init.Uniform()
+        for name, piece in pieces.items():
+            if own["mode"] == "lstm" and name.endswith("_f_bias"):
+                piece[:] = own["forget_bias"]
+            else:
+                fill(init.InitDesc(name, global_init=fill), piece)
+        arr[:] = cell.pack_weights(pieces)["parameters"]
+
+
+class FusedRNNCell(BaseRNNCell):
+    """Layers of one kind as the single operator ``RNN``; only :meth:`unroll` works.
+
+    Parameters
+    ----------
+    mode : str
+        ``"lstm"``, ``"gru"``, ``"rnn_tanh"`` or ``"rnn_relu"``.
+    get_next_state : bool
+        Whether :meth:`unroll` gives the states, too.
+    """
+
+    _GATES = {"rnn_relu": ("",), "rnn_tanh": ("",), "lstm": LSTMCell._gate_names, "gru": GRUCell._gate_names}
+
+    def __init__(
+        self,
+        num_hidden,
+        num_layers=1,
+        mode="lstm",
+        bidirectional=False,
+        dropout=0.0,
+        get_next_state=False,
+        forget_bias=1.0,
+        prefix=None,
+        params=None,
+    ):
+        super().__init__(f"{mode}_" if prefix is None else prefix, params)
+        self._num_hidden, self._num_layers, self._mode = num_hidden, num_layers, mode
+        self._bidirectional, self._dropout, self._get_next_state = bidirectional, dropout, get_next_state
+        self._gate_names = self._GATES[mode]
+        self._directions = ("l", "r") if bidirectional else ("l",)
+        fill = FusedRNN(None, num_hidden, num_layers, mode, bidirectional, forget_bias)
+        self._parameter = self.params.get("parameters", init=fill)
+
+    @property
+    def state_info(self):
+        shape = (len(self._directions) * self._num_layers, 0, self._num_hidden)
+        return [{"shape": shape, "__layout__": "LNC"}] * (2 if self._mode == "lstm" else 1)
+
+    def _slice_weights(self, whole, num_input) -> dict:
+        """The pieces of the one array of parameters, by the names of the cells' weights."""
+        hidden, directions = self._num_hidden, len(self._directions)
+        layers = [(n, d) for n in range(self._num_layers) for d in self._directions]
+        pieces, start = {}, 0
+
+        def take(name, shape):
+            nonlocal start
+            size = int(np.prod(shape))
+            pieces[name] = whole[start : start + size].reshape(shape)
+            start += size
+
+        for layer, direction in layers:
+            width = directions * hidden if layer else num_input
+            for group, columns in (("i2h", width), ("h2h", hidden)):
+                for gate in self._gate_names:
+                    take(f"{self._prefix}{direction}{layer}_{group}{gate}_weight", (hidden, columns))
+        for layer, direction in layers:
+            for group in ("i2h", "h2h"):
+                for gate in self._gate_names:
+                    take(f"{self._prefix}{direction}{layer}_{group}{gate}_bias", (hidden,))
+        if start != whole.size:
+            raise MXNetError(f"FusedRNNCell: the parameters have {whole.size} numbers, {start} are needed")
+        return pieces
+
+    def unpack_weights(self, args):
+        args = dict(args)
+        whole = args.pop(self._parameter.name)
+        hidden, count, gates = self._num_hidden, len(self._directions), len(self._gate_names)
+        further = (self._num_layers - 1) * (hidden + count * hidden + 2)
+        num_input = whole.size // count // hidden // gates - further - hidden - 2
+        args.update((name, piece.copy()) for name, piece in self._slice_weights(whole, num_input).items())
+        return args
+
+    def pack_weights(self, args):
+        args = dict(args)
+        first = args[f"{self._prefix}l0_i2h{self._gate_names[0]}_weight"]
+        hidden, count, gates = self._num_hidden, len(self._directions), len(self._gate_names)
+        further = (self._num_layers - 1) * (hidden + count * hidden + 2)
+        total = (first.shape[1] + hidden + 2 + further) * hidden * gates * count
+        whole = zeros((total,), first.context, first.dtype)
+        for name, piece in self._slice_weights(whole, first.shape[1]).items():
+            piece[:] = args.pop(name)
+        args[self._parameter.name] = whole
+        return args
+
+    def unroll(self, length, inputs, begin_state=None, layout="NTC", merge_outputs=None):
+        self.reset()
+        inputs, axis = _sequence(length, inputs, layout, True)
+        if axis == 1:
+            warnings.warn("FusedRNNCell: the layout TNC spares it two transpositions", stacklevel=2)
+            inputs = sym.swapaxes(inputs, dim1=0, dim2=1)
+        states = self.begin_state() if begin_state is None else begin_state
+        rnn = sym.RNN(
+            data=inputs,
+            parameters=self._parameter,
+            **dict(zip(("state", "state_cell"), states, strict=False)),
+            state_size=self._num_hidden,
+            num_layers=self._num_layers,
+            bidirectional=self._bidirectional,
+            p=self._dropout,
+            state_outputs=self._get_next_state,
+            mode=self._mode,
+            name=f"{self._prefix}rnn",
+        )
+        outputs, states = rnn[0], [rnn[i] for i in range(1, len(rnn))]
+        if axis == 1:
+            outputs = sym.swapaxes(outputs, dim1=0, dim2=1)
+        return _sequence(length, outputs, layout, merge_outputs)[0], states
+
+    def unfuse(self) -> "SequentialRNNCell":
+        """The same layers as a stack of cells, with the same weights once they are unpacked."""
+        makers = {
+            "rnn_relu": lambda prefix: RNNCell(self._num_hidden, "relu", prefix),
+            "rnn_tanh": lambda prefix: RNNCell(self._num_hidden, "tanh", prefix),
+            "lstm": lambda prefix: LSTMCell(self._num_hidden, prefix),
+            "gru": lambda prefix: GRUCell(self._num_hidden, prefix),
+        }
+        stack, make = SequentialRNNCell(), makers[self._mode]
+        for layer in range(self._num_layers):
+            cells = [make(f"{self._prefix}{direction}{layer}_") for direction in self._directions]
+            pair = len(cells) == 2
+            stack.add(
+                BidirectionalCell(*cells, output_prefix=f"{self._prefix}bi_l{layer}_") if pair else cells[0]
+            )
+            if self._dropout > 0 and layer != self._num_layers - 1:
+                stack.add(DropoutCell(self._dropout, f"{self._prefix}_dropout{layer}_"))
+        return stack
+
+
+class _CellOfCells(BaseRNNCell):
+    """Base of cells that hold others."""
+
+    def _adopt(self, cell) -> None:
+        if self._shares:
+            if not cell._own_params:
+                raise GraphError(f"{type(self).__name__}: give params to it or to its cells, not to both")
+            cell.params._params.update(self.params._params)
+        self.params._params.update(cell.params._params)
+
+    @property
+    def state_info(self):
+        return [info for cell in self._cells for info in cell.state_info]
+
+    def begin_state(self, **kwargs):
+        self._check_not_modified()
+        return [state for cell in self._cells for state in cell.begin_state(**kwargs)]
+
+    def unpack_weights(self, args):
+        for cell in self._cells:
+            args = cell.unpack_weights(args)
+        return args
+
+    def pack_weights(self, args):
+        for cell in self._cells:
+            args = cell.pack_weights(args)
+        return args
+
+
+class SequentialRNNCell(_CellOfCells):
+    """Cells one upon the other."""
+
+    def __init__(self, params=None):
+        super().__init__("", params)
+        self._shares = params is not None
+        self._cells = []
+
+    def add(self, cell) -> None:
+        """Put a cell on top."""
+        self._adopt(cell)
+        self._cells.append(cell)
+
+    def __call__(self, inputs, states):
+        self._counter += 1
+        after, at = [], 0
+        for cell in self._cells:
+            count = len(cell.state_info)
+            inputs, new = cell(inputs, states[at : at + count])
+            after += new
+            at += count
+        return inputs, after
+
+    def unroll(self, length, inputs, begin_state=None, layout="NTC", merge_outputs=None):
+        self.reset()
+        states = self.begin_state() if begin_state is None else begin_state
+        after, at = [], 0
+        for i, cell in enumerate(self._cells):
+            count = len(cell.state_info)
+            merge = merge_outputs if i == len(self._cells) - 1 else None
+            inputs, new = cell.unroll(length, inputs, states[at : at + count], layout, merge)
+            after += new
+            at += count
+        return inputs, after
+
+
+class BidirectionalCell(_CellOfCells):
+    """One cell forward in time and one backward; their outputs are joined. Only :meth:`unroll` works."""
+
+    def __init__(self, l_cell, r_cell, params=None, output_prefix="bi_"):
+        super().__init__("", params)
+        self._shares, self._output_prefix = params is not None, output_prefix
+        self._cells = [l_cell, r_cell]
+        for cell in self._cells:
+            self._adopt(cell)
+
+    def unroll(self, length, inputs, begin_state=None, layout="NTC", merge_outputs=None):
+        self.reset()
+        inputs, axis = _sequence(length, inputs, layout, False)
+        states = self.begin_state() if begin_state is None else begin_state
+        forward, backward = self._cells
+        count = len(forward.state_info)
+        left, left_states = forward.unroll(length, inputs, states[:count], layout, merge_outputs)
+        right, right_states = backward.unroll(
+            length, list(reversed(inputs)), states[count:], layout, merge_outputs
+        )
+        if merge_outputs is None:
+            merge_outputs = isinstance(left, Symbol) and isinstance(right, Symbol)
+            if not merge_outputs:
+                left, right = (_sequence(length, each, layout, False)[0] for each in (left, right))
+        states = [left_states, right_states]
+        if merge_outputs:
+            right = sym.reverse(right, axis=axis)
+            return sym.Concat(left, right, dim=2, name=f"{self._output_prefix}out"), states
+        pairs = zip(left, reversed(right), strict=True)
+        return [
+            sym.Concat(*pair, dim=1, name=f"{self._output_prefix}t{i}") for i, pair in enumerate(pairs)
+        ], states
+
+
+class DropoutCell(BaseRNNCell):
+    """Dropout of the inputs; it has no states."""
+
+    def __init__(self, dropout, prefix="dropout_", params=None):
+        super().__init__(prefix, params)
+        self.dropout = dropout
+
+    def __call__(self, inputs, states):
+        return (sym.Dropout(data=inputs, p=self.dropout) if self.dropout > 0 else inputs), states
+
+    def unroll(self, length, inputs, begin_state=None, layout="NTC", merge_outputs=None):
+        self.reset()
+        inputs, _ = _sequence(length, inputs, layout, merge_outputs)
+        if isinstance(inputs, Symbol):
+            return self(inputs, [])
+        return super().unroll(length, inputs, begin_state or [], layout, merge_outputs)
+
+
+class ModifierCell(BaseRNNCell):
+    """Base of cells that change what another cell does."""
+
+    def __init__(self, base_cell):
+        super().__init__()
+        base_cell._modified = True
+        self.base_cell = base_cell
+
+    @property
+    def params(self):
+        self._own_params = False
+        return self.base_cell.params
+
+    @property
+    def state_info(self):
+        return self.base_cell.state_info
+
+    def begin_state(self, init_sym=sym.zeros, **kwargs):
+        self._check_not_modified()
+        self.base_cell._modified = False
+        begin = self.base_cell.begin_state(func=kwargs.pop("func", init_sym), **kwargs)
+        self.base_cell._modified = True
+        return begin
+
+    def unpack_weights(self, args):
+        return self.base_cell.unpack_weights(args)
+
+    def pack_weights(self, args):
+        return self.base_cell.pack_weights(args)
+
+
+class ZoneoutCell(ModifierCell):
+    """In training, outputs and states keep their former value with these probabilities."""
+
+    def __init__(self, base_cell, zoneout_outputs=0.0, zoneout_states=0.0):
+        if isinstance(base_cell, FusedRNNCell | BidirectionalCell):
+            raise GraphError(
+                f"ZoneoutCell: a {type(base_cell).__name__} cannot be stepped; put it on the cells beneath"
+            )
+        super().__init__(base_cell)
+        self.zoneout_outputs, self.zoneout_states = zoneout_outputs, zoneout_states
+
+    def reset(self):
+        super().reset()
+        self.prev_output = None
+        if hasattr(self, "base_cell"):
+            self.base_cell.reset()
+
+    def __call__(self, inputs, states):
+        output, after = self.base_cell(inputs, states)
+
+        def kept(probability, new, old):
+            mask = sym.Dropout(sym.ones_like(new), p=probability)
+            return sym.where(mask, new, old)
+
+        if self.zoneout_outputs:
+            before = sym.zeros_like(output) if self.prev_output is None else self.prev_output
+            output = kept(self.zoneout_outputs, output, before)
+        if self.zoneout_states:
+            after = [kept(self.zoneout_states, *pair) for pair in zip(after, states, strict=True)]
+        self.prev_output = output
+        return output, after
+
+
+class ResidualCell(ModifierCell):
+    """The output of a cell, and its input added to it."""
+
+    @staticmethod
+    def _add(output, inputs):
+        return sym.elemwise_add(output, inputs, name=f"{output.name}_plus_residual")
+
+    def __call__(self, inputs, states):
+        output, states = self.base_cell(inputs, states)
+        return self._add(output, inputs), states
+
+    def unroll(self, length, inputs, begin_state=None, layout="NTC", merge_outputs=None):
+        self.reset()
+        self.base_cell._modified = False
+        outputs, states = self.base_cell.unroll(length, inputs, begin_state, layout, merge_outputs)
+        self.base_cell._modified = True
+        merge = isinstance(outputs, Symbol) if merge_outputs is None else merge_outputs
+        inputs, _ = _sequence(length, inputs, layout, merge)
+        if merge:
+            return self._add(outputs, inputs), states
+        return [self._add(*pair) for pair in zip(outputs, inputs, strict=True)], states
+
+
+# -- checkpoints and batches -----------------------------------------------------------------------------
+
+
+def _cells(cells) -> list:
+    return [cells] if isinstance(cells, BaseRNNCell) else list(cells)
+
+
+def save_rnn_checkpoint(cells, prefix, epoch, symbol, arg_params, aux_params) -> None:
+    """``save_checkpoint`` with the weights of these cells cut into gates."""
+    for cell in _cells(cells):
+        arg_params = cell.unpack_weights(arg_params)
+    save_checkpoint(prefix, epoch, symbol, arg_params, aux_params)
+
+
+def load_rnn_checkpoint(cells, prefix, epoch):
+    """What :func:`save_rnn_checkpoint` wrote: ``(symbol, arg_params, aux_params)``."""
+    symbol, arg_params, aux_params = load_checkpoint(prefix, epoch)
+    for cell in _cells(cells):
+        arg_params = cell.pack_weights(arg_params)
+    return symbol, arg_params, aux_params
+
+
+def do_rnn_checkpoint(cells, prefix, period=1):
+    """A callback that saves every ``period`` epochs."""
+
+    def save(epoch, symbol=None, arg_params=None, aux_params=None):
+        if (epoch + 1) % max(1, int(period)) == 0:
+            save_rnn_checkpoint(cells, prefix, epoch + 1, symbol, arg_params, aux_params)
+
+    return save
+
+
+def encode_sentences(
+    sentences, vocab=None, invalid_label=-1, invalid_key="\n", start_label=0, unknown_token=None
+):
+    """Words as numbers: ``(coded sentences, vocabulary)``; a vocabulary that is given does not grow."""
+    grows = vocab is None
+    vocab = {invalid_key: invalid_label} if grows else vocab
+    number, coded = start_label, []
+    for sentence in sentences:
+        row = []
+        for word in sentence:
+            if word not in vocab:
+                if not (grows or unknown_token):
+                    raise MXNetError(f"encode_sentences: the word {word!r} is not in vocab")
+                number += number == invalid_label
+                word = unknown_token or word
+                vocab[word] = number
+                number += 1
+            row.append(vocab[word])
+        coded.append(row)
+    return coded, vocab
+
+
+class BucketSentenceIter(DataIter):
+    """Batches of coded sentences of like length; the label of each word is the next one.
+
+    Parameters
+    ----------
+    sentences : list of list of int
+        The sentences.
+    buckets : list of int, optional
+        The lengths that sentences are padded to; those that fill a batch unless given.
+    invalid_label : int
+        What they are padded with.
+    layout : str
+        ``"NT"``, or ``"TN"`` with time first.
+    """
+
+    def __init__(
+        self,
+        sentences,
+        batch_size,
+        buckets=None,
+        invalid_label=-1,
+        data_name="data",
+        label_name="softmax_label",
+        dtype="float32",
+        layout="NT",
+    ):
+        super().__init__(batch_size)
+        if sorted(layout) != ["N", "T"]:
+            raise ValueError(f"BucketSentenceIter: layout must be 'NT' or 'TN', got {layout!r}")
+        if not buckets:
+            counts = np.bincount([len(sentence) for sentence in sentences])
+            buckets = [length for length, count in enumerate(counts) if count >= batch_size]
+        rows: dict[int, list] = {length: [] for length in sorted(buckets)}
+        lengths = list(rows)
+        discarded = 0
+        for sentence in sentences:
+            at = bisect.bisect_left(lengths, len(sentence))
+            if at == len(lengths):
+                discarded += 1
+                continue
+            row = np.full(lengths[at], invalid_label, dtype)
+            row[: len(sentence)] = sentence
+            rows[lengths[at]].append(row)
+        # MXNet's words, and like there on standard output.
+        print(f"WARNING: discarded {discarded} sentences longer than the largest bucket.")
+        self.buckets = [length for length, kept in rows.items() if kept]
+        self.data = [np.asarray(rows[length], dtype) for length in self.buckets]
+        self.data_name, self.label_name = data_name, label_name
+        self.dtype, self.invalid_label, self.layout = dtype, invalid_label, layout
+        self.default_bucket_key = max(self.buckets)
+        self.provide_data = self._described(data_name, self.default_bucket_key)
+        self.provide_label = self._described(label_name, self.default_bucket_key)
+        self.idx = [
+            (i, start)
+            for i, kept in enumerate(self.data)
+            for start in range(0, len(kept) - batch_size + 1, batch_size)
+        ]
+        self.reset()
+
+    def _described(self, name, length) -> list:
+        shape = (self.batch_size, length)
+        return [DataDesc(name, shape if self.layout == "NT" else shape[::-1], layout=self.layout)]
+
+    def reset(self):
+        self.curr_idx = 0
+        random.shuffle(self.idx)
+        for kept in self.data:
+            np.random.shuffle(kept)  # noqa: NPY002  (scripts seed NumPy's old generator)
+
+    def next(self):
+        if self.curr_idx == len(self.idx):
+            raise StopIteration
+        i, start = self.idx[self.curr_idx]
+        self.curr_idx += 1
+        data = self.data[i][start : start + self.batch_size]
+        label = np.full_like(data, self.invalid_label)
+        label[:, :-1] = data[:, 1:]
+        arrays = [array(each if self.layout == "NT" else each.T, dtype=self.dtype) for each in (data, label)]
+        length = self.buckets[i]
+        return DataBatch(
+            arrays[:1],
+            arrays[1:],
+            pad=0,
+            bucket_key=length,
+            provide_data=self._described(self.data_name, length),
+            provide_label=self._described(self.label_name, length),
+        )
