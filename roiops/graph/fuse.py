@@ -10,9 +10,6 @@ from .program import ForwardStep, Program
 
 __all__ = ["bind", "fuse"]
 
-_ADDITIONS = ("elemwise_add", "broadcast_add")
-_RELU = {"floor": 0}
-
 
 def fuse(program: Program, specs: dict, arrays: dict, keep: set) -> Program:
     """The forward program with operators merged, for inference only.
@@ -41,18 +38,6 @@ def fuse(program: Program, specs: dict, arrays: dict, keep: set) -> Program:
     return Program([step for step in fusing.steps if step is not None], [], [], set(), [])
 
 
-def _activation(prop) -> dict | None:
-    """What an activation does, as ``bind_fused`` takes it; None if that is something else."""
-    params = prop.params
-    if prop.name == "relu" or (prop.name == "Activation" and params.act_type == "relu"):
-        return _RELU
-    if prop.name == "clip":
-        return {"floor": params.a_min, "ceiling": params.a_max}
-    if prop.name == "LeakyReLU" and params.act_type == "leaky":
-        return {"slope": params.slope}
-    return None
-
-
 class _Fusion:
     """The steps so far, and which of them made each value. A step merged into a later one leaves None."""
 
@@ -69,74 +54,41 @@ class _Fusion:
         self.steps.append(merged)
 
     def _merge(self, step):
-        name = step.prop.name
-        if name == "BatchNorm" and self._is_plain_batch_norm(step):
-            return self._into(
-                step, 0, ("Convolution",), (), ("batch_norm", step.prop, step.inputs[1:] + step.aux)
-            )
-        if name in _ADDITIONS and self.specs[step.inputs[0]] == self.specs[step.inputs[1]]:
-            # Of two convolutions the later one adds: then fewer values are alive at once.
-            late = max((0, 1), key=lambda i: self.maker.get(step.inputs[i], -1))
-            for i in (late, 1 - late):
-                other = step.inputs[1 - i]
-                merged = self._into(step, i, ("Convolution",), ("batch_norm",), ("add", step.prop, [other]))
-                if merged:
-                    return merged
-        act = _activation(step.prop)
-        if act is not None:
-            makers = ("Convolution", "BatchNorm") if act == _RELU else ("Convolution",)
-            return self._into(step, 0, makers, ("batch_norm", "add"), ("act", step.prop, []))
+        """``step`` as further work of the step that made one of its inputs, or None."""
+        work = step.prop.follows([self.specs[value][0] for value in step.inputs])
+        if work is None or any(value is not None for value in step.outputs[1:]):
+            return None
+        # Of two makers the later one takes it: then fewer values are alive at once.
+        for i in sorted(work.inputs, key=lambda i: -self.maker.get(step.inputs[i], -1)):
+            others = [*step.inputs[:i], *step.inputs[i + 1 :], *step.aux]
+            merged = self._into(step.inputs[i], work, others, step.outputs[0])
+            if merged:
+                return merged
         return None
 
-    def _is_plain_batch_norm(self, step):
-        shape = self.specs[step.inputs[0]][0]
-        axis = step.prop.params.axis % len(shape)
-        return (
-            axis == 1 and step.outputs[1:] == [None, None] and all(map(self._dense, step.inputs + step.aux))
-        )
+    def _into(self, value, work, others, output):
+        """The maker of ``value``, doing ``work`` as well; None where it cannot, or others read the value."""
+        at = self.maker.get(value)
+        maker = None if at is None else self.steps[at]
+        if maker is None or value in self.shared or any(v is not None for v in maker.outputs[1:]):
+            return None
+        if not maker.prop.takes_over(work, [each.kind for each, _ in maker.fused]):
+            return None
+        before = [v for _, values in maker.fused for v in values]
+        if not all(map(self._dense, (*maker.inputs, *maker.aux, *before, *others))):
+            return None
+        self.steps[at] = None
+        outputs = [output, *maker.outputs[1:]]
+        fused = [*maker.fused, (work, others)]
+        return ForwardStep(maker.prop, maker.name, maker.inputs, maker.aux, outputs, fused)
 
     def _dense(self, value):
         array = self.arrays.get(value)
         return self.specs[value][1] == np.float32 and (array is None or array.flags.c_contiguous)
 
-    def _into(self, step, index, operators, after, work):
-        """``step`` as further work of the maker of its input ``index``, or None.
-
-        That must be one of ``operators``, do nothing but ``after`` so far, and have no other reader.
-        """
-        value = step.inputs[index]
-        at = self.maker.get(value)
-        maker = None if at is None else self.steps[at]
-        if maker is None or value in self.shared or maker.prop.name not in operators:
-            return None
-        if any(kind not in after for kind, _, _ in maker.fused) or not self._can(maker, work):
-            return None
-        self.steps[at] = None
-        return ForwardStep(
-            maker.prop, maker.name, maker.inputs, maker.aux, [step.outputs[0], *maker.outputs[1:]],
-            [*maker.fused, work],
-        )  # fmt: skip
-
-    def _can(self, maker, work):
-        values = [*maker.inputs, *maker.aux, *(v for _, _, values in maker.fused for v in values), *work[2]]
-        if not all(map(self._dense, values)):
-            return False
-        if maker.prop.name == "BatchNorm":
-            return self._is_plain_batch_norm(maker)
-        return len(maker.prop.params.kernel) < 3 and not maker.prop.params.channels_last
-
 
 def bind(op, ctx, step: ForwardStep, arrays: dict):
     """The call of a step that :func:`fuse` made, on these arrays."""
-    inputs, out = [arrays[value] for value in step.inputs], arrays[step.outputs[0]]
-    work = {kind: (prop, [arrays[value] for value in values]) for kind, prop, values in step.fused}
-    if step.prop.name == "BatchNorm":
-        return op.bind_relu(ctx, inputs, [arrays[value] for value in step.aux], out)
-    batch_norm = None
-    if "batch_norm" in work:
-        prop, (gamma, *rest) = work["batch_norm"]
-        gamma = np.ones_like(gamma) if prop.params.fix_gamma else gamma
-        batch_norm = (gamma, *rest, prop.params.eps)
-    other = work["add"][1][0] if "add" in work else None
-    act = _activation(work["act"][0]) if "act" in work else None
-    return op.bind_fused(ctx, inputs, out, batch_norm=batch_norm, other=other, act=act)
+    inputs, aux = [arrays[value] for value in step.inputs], [arrays[value] for value in step.aux]
+    work = [(each, [arrays[value] for value in values]) for each, values in step.fused]
+    return op.bind_followed(ctx, inputs, aux, arrays[step.outputs[0]], work)

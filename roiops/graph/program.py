@@ -26,7 +26,7 @@ class ForwardStep:
     inputs: list
     aux: list
     outputs: list
-    #: Operators whose work this step does as well: ``(kind, property, further input values)``.
+    #: Work of following operators that this step does as well: ``(Following, further input values)``.
     fused: list = field(default_factory=list)
 
 
@@ -67,13 +67,13 @@ class Program:
         steps = []
         for step in self.forward:
             prop = step.prop
-            fused = [value for _, _, values in step.fused for value in values]
+            fused = [value for _, values in step.fused for value in values]
             takeover = {
                 step.outputs[o]: step.inputs[i]
                 for o, i in prop.inplace.items()
                 if o < len(step.outputs) and step.outputs[o] is not None and i < len(step.inputs)
             }
-            takeover.update((step.outputs[0], values[0]) for kind, _, values in step.fused if kind == "add")
+            takeover.update((step.outputs[0], values[0]) for work, values in step.fused if work.kind == "add")
             writes = [value for value in step.outputs if value is not None]
             steps.append(Step([*step.inputs, *step.aux, *fused], writes, takeover))
         for step in self.backward:

@@ -329,69 +329,6 @@ def label_variables(order) -> list:
 
 # -- arithmetic ------------------------------------------------------------------------------------------
 
-_MOVES = {
-    "BlockGrad",
-    "Cast",
-    "Concat",
-    "Dropout",
-    "Flatten",
-    "Reshape",
-    "SliceChannel",
-    "SwapAxis",
-    "_copy",
-    "expand_dims",
-    "reshape_like",
-    "shape_array",
-    "slice",
-    "slice_axis",
-    "slice_like",
-    "squeeze",
-    "stack",
-    "transpose",
-}
-
-
-def _convolution(prop, inputs, outputs):
-    weight = inputs[prop.list_arguments().index("weight")]
-    return 2 * math.prod(outputs[0]) * math.prod(weight[1:])
-
-
-def _deconvolution(prop, inputs, outputs):
-    return 2 * math.prod(inputs[0]) * math.prod(inputs[1][1:])
-
-
-def _fully_connected(prop, inputs, outputs):
-    return 2 * math.prod(outputs[0]) * inputs[1][1]
-
-
-def _dot(prop, inputs, outputs):
-    left = inputs[0]
-    inner = left[-2 if prop.name == "batch_dot" else 0] if prop.params.transpose_a else left[-1]
-    return 2 * math.prod(outputs[0]) * inner
-
-
-def _pooling(prop, inputs, outputs):
-    if prop.params.global_pool:
-        return math.prod(inputs[0])
-    return math.prod(outputs[0]) * math.prod(prop.params.kernel or (1,))
-
-
-def _batch_norm(prop, inputs, outputs):
-    return 2 * math.prod(outputs[0])
-
-
-_FLOPS = {
-    "Convolution": _convolution,
-    "Deconvolution": _deconvolution,
-    "FullyConnected": _fully_connected,
-    "_contrib_DeformableConvolution": _convolution,
-    "_contrib_ModulatedDeformableConvolution": _convolution,
-    "batch_dot": _dot,
-    "dot": _dot,
-    "Pooling": _pooling,
-    "BatchNorm": _batch_norm,
-}
-
 
 def count_flops(order, shapes) -> int:
     """Floating-point operations of a forward pass; a multiplication and an addition count as two.
@@ -401,12 +338,11 @@ def count_flops(order, shapes) -> int:
     """
     total = 0
     for node in order:
-        if node.is_variable or node.op in _MOVES:
+        if node.is_variable:
             continue
         inputs = [shapes[id(child)][i] for child, i in node.inputs]
         outputs = shapes[id(node)][: node.num_visible]
-        how = _FLOPS.get(node.prop.name)
-        total += how(node.prop, inputs, outputs) if how else sum(math.prod(s) for s in outputs)
+        total += node.prop.count_operations(inputs, outputs)
     return total
 
 

@@ -6,6 +6,8 @@ user's own module is as good as a built-in one. ``docs/add_an_operator.md`` walk
 
 import functools
 import importlib
+import math
+from typing import NamedTuple
 
 import numpy as np
 
@@ -15,6 +17,7 @@ from ..params import Parameter
 from ..shapes import known, merge_shapes
 
 __all__ = [
+    "Following",
     "OpContext",
     "Operator",
     "OperatorProperty",
@@ -23,6 +26,20 @@ __all__ = [
     "known",
     "merge_shapes",
 ]
+
+
+class Following(NamedTuple):
+    """What an operator does to the result of another one, which that one may do as well; in inference only.
+
+    ``kind`` is ``"batch_norm"`` (then ``eps`` and ``fix_gamma`` are in ``details``; the other arrays are the
+    operator's further inputs and its states), ``"add"`` (of the other input) or ``"act"``: negative numbers
+    times ``slope``, then all within ``floor`` and ``ceiling``, as ``details`` has them.
+    """
+
+    kind: str
+    #: Which inputs may be the result in question.
+    inputs: tuple[int, ...]
+    details: dict
 
 
 class OpContext:
@@ -83,6 +100,14 @@ class Operator:
         """
         return functools.partial(self.forward, ctx, in_data, req, out_data, aux)
 
+    def bind_followed(self, ctx: OpContext, in_data, aux, out, work: list):
+        """A call without arguments for this and the ``work`` that :meth:`OperatorProperty.takes_over` took.
+
+        ``work`` holds pairs of a :class:`Following` and its further arrays. All arrays are dense and float32,
+        and stay the same ones from call to call.
+        """
+        raise NotImplementedError
+
 
 class OperatorProperty:
     """Describes an operator: parameters, names, shapes, types. A subclass is registered under its name.
@@ -130,6 +155,8 @@ class OperatorProperty:
         Whether one property may serve all imperative calls of equal parameters, shapes and types.
     keeps_shape : bool
         Whether the first output has the shape of the first input, so that either tells the other.
+    moves_data : bool
+        Whether it only puts numbers elsewhere, and computes none.
     devices : tuple of str
         Where it runs: ``("cpu",)`` or ``("cpu", "gpu")``.
     """
@@ -154,6 +181,7 @@ class OperatorProperty:
     inplace_grad: dict[int, int] = {}
     partial_shapes = False
     keeps_shape = False
+    moves_data = False
     reusable = True
     variable_attributes: dict[str, dict[str, str]] = {}
     devices: tuple[str, ...] = ("cpu",)
@@ -270,6 +298,25 @@ class OperatorProperty:
             raise DeviceError(
                 f"{self.label}: has no kernel for {device}; it runs on {' and '.join(self.devices)}"
             )
+
+    # -- what it costs -------------------------------------------------------------------------------
+
+    def count_operations(self, in_shapes: list, out_shapes: list) -> int:
+        """Floating-point operations of a forward pass; a multiplication and an addition count as two.
+
+        One for each number that comes out, unless a subclass knows better; none with ``moves_data``.
+        """
+        return 0 if self.moves_data else sum(map(math.prod, out_shapes))
+
+    # -- doing what follows, in inference ------------------------------------------------------------
+
+    def follows(self, in_shapes: list) -> Following | None:
+        """What this does, where that is something that the operator before may do as well."""
+        return None
+
+    def takes_over(self, work: Following, done: list[str]) -> bool:
+        """Whether this operator's Op can do ``work`` after itself and after the kinds of work in ``done``."""
+        return False
 
     # -- making the operator -------------------------------------------------------------------------
 

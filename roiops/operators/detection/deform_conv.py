@@ -1,5 +1,7 @@
 """Deformable convolution: taps that move by a learned displacement."""
 
+import math
+
 import numpy as np
 
 from ...errors import ShapeError
@@ -179,6 +181,10 @@ class DeformableConvolutionProp(OperatorProperty):
 
     def list_arguments(self):
         return self.arguments[:-1] if self.params.no_bias else self.arguments
+
+    def count_operations(self, in_shapes, out_shapes):
+        weight = in_shapes[self.list_arguments().index("weight")]
+        return 2 * math.prod(out_shapes[0]) * math.prod(weight[1:])
 
     def infer_shape(self, in_shapes):
         p = self.params

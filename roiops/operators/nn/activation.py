@@ -8,7 +8,7 @@ from ... import random
 from ...errors import ShapeError
 from ...params import Field, Parameter, enum
 from ...registry import register
-from ..base import kernels
+from ..base import Following, kernels
 from ..dense import DenseOperator, FloatProperty
 
 __all__ = ["ActivationOp", "ActivationProp", "LeakyReLUOp", "LeakyReLUProp"]
@@ -41,6 +41,9 @@ class ActivationProp(FloatProperty):
     backward_needs = ("out_grad", "out_data")
     inplace = {0: 0}
     inplace_grad = {0: 0}
+
+    def follows(self, in_shapes):
+        return Following("act", (0,), {"floor": 0}) if self.params.act_type == "relu" else None
 
 
 _SELU_SCALE = 1.0507009873554804934193349852946
@@ -143,6 +146,10 @@ class LeakyReLUProp(FloatProperty):
     }
     outputs = ("output", "mask")
     variable_attributes = {"gamma": {"__init__": '["Constant", {"value": 0.25}]'}}
+
+    def follows(self, in_shapes):
+        leaky = self.params.act_type == "leaky"
+        return Following("act", (0,), {"slope": self.params.slope}) if leaky else None
 
     def list_arguments(self):
         return self.arguments if self.params.act_type == "prelu" else self.arguments[:1]

@@ -1,10 +1,12 @@
 """Batch normalisation."""
 
+import math
+
 import numpy as np
 
 from ...params import Field, Parameter, optional
 from ...registry import register
-from ..base import kernels
+from ..base import Following, kernels
 from ..dense import DenseOperator, FloatProperty, row_view
 from .fields import IGNORED
 
@@ -58,11 +60,8 @@ class BatchNormOp(DenseOperator):
         self._channels = in_data[1].shape[0]
         super().forward(ctx, in_data, req, out_data, aux)
 
-    def bind_relu(self, ctx, in_data, aux, out):
-        """A call that computes ``relu(batch_norm)`` by the moving statistics into ``out``, for inference.
-
-        Arrays are dense and of one dtype, and stay the same ones from call to call.
-        """
+    def bind_followed(self, ctx, in_data, aux, out, work):
+        """A call that computes ``relu(batch_norm)`` by the moving statistics into ``out``."""
         axis, norm = self.params.axis, kernels("network.norm", ctx.device)
         data, gamma, beta = in_data
         gamma = np.ones_like(gamma) if self.params.fix_gamma else gamma
@@ -131,6 +130,17 @@ class BatchNormProp(FloatProperty):
         "moving_mean": "moving mean of each channel, updated by backward in training",
         "moving_var": "moving variance of each channel, updated by backward in training",
     }
+
+    def count_operations(self, in_shapes, out_shapes):
+        return 2 * math.prod(out_shapes[0])
+
+    def follows(self, in_shapes):
+        if self.params.axis % len(in_shapes[0]) != 1:
+            return None
+        return Following("batch_norm", (0,), {"eps": self.params.eps, "fix_gamma": self.params.fix_gamma})
+
+    def takes_over(self, work, done):
+        return not done and work.kind == "act" and work.details == {"floor": 0}
 
     @property
     def num_visible_outputs(self):

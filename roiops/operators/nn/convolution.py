@@ -1,6 +1,7 @@
 """Convolution and its transpose."""
 
 import functools
+import math
 
 import numpy as np
 
@@ -87,7 +88,7 @@ class ConvolutionParam(Window):
 
 
 class ConvolutionOp(_ConvolutionBase):
-    """A convolution, with what an executor may let it do on the way: see :meth:`bind_fused`."""
+    """A convolution, with what an executor may let it do on the way: see :meth:`bind_followed`."""
 
     def __init__(self, params):
         super().__init__(params)
@@ -104,37 +105,29 @@ class ConvolutionOp(_ConvolutionBase):
             self._forward = kernels("network.conv", ctx.device).Forward(self._window, self.params.num_group)
         return self._forward
 
-    def bind_fused(self, ctx, in_data, out, *, batch_norm=None, other=None, act=None):
-        """A call that computes ``act(batch_norm(convolution) + other)`` into ``out``, for inference.
+    def bind_followed(self, ctx, in_data, aux, out, work):
+        """A call that computes ``act(batch_norm(convolution) + other)`` into ``out``, or less of it.
 
-        Any of the three may be left out. ``batch_norm`` is ``(gamma, beta, moving_mean, moving_var, eps)``,
-        gamma an array of ones where it is fixed; the arrays are read anew in each call. ``other`` is an
-        array of the output's shape and may be ``out`` itself. All arrays stay the same ones from call to
-        call. Returns None where this convolution cannot (only dense float32 arrays of one or two spatial
-        axes can); the operators are then to be run one by one.
+        The arrays are read anew in each call; what is added may be ``out`` itself.
         """
-        arrays = [*in_data, out, *(batch_norm or ())[:4], *([] if other is None else [other])]
-        dense = all(a.dtype == np.float32 and a.flags.c_contiguous for a in arrays)
-        if not dense or self.params.channels_last or len(self.params.kernel) == 3:
-            return None
         conv = kernels("network.conv", ctx.device)
         data, weight, target = map(_as_3d, (*in_data[:2], out))
-        zeros = np.zeros(len(weight), np.float32)
-        bias = zeros if self.params.no_bias else in_data[2]
-        finish = None
-        if batch_norm is not None:
-            *statistics, eps = batch_norm
-            finish = functools.partial(conv.fold_batch_norm, *statistics, np.float32(eps))
+        bias = np.zeros(len(weight), np.float32) if self.params.no_bias else in_data[2]
+        finish = other = act = None
+        for following, arrays in work:
+            if following.kind == "batch_norm":
+                gamma, *statistics = arrays
+                gamma = np.ones_like(gamma) if following.details["fix_gamma"] else gamma
+                eps = np.float32(following.details["eps"])
+                finish = functools.partial(conv.fold_batch_norm, gamma, *statistics, eps)
+            elif following.kind == "add":
+                other = _as_3d(arrays[0])
+            else:
+                act = following.details
         return functools.partial(
-            self._kernel(ctx),
-            data,
-            weight,
-            bias,
-            target,
-            finish=finish,
-            other=None if other is None else _as_3d(other),
-            act=conv.activation(**act or {}),
-        )
+            self._kernel(ctx), data, weight, bias, target,
+            finish=finish, other=other, act=conv.activation(**act or {}),
+        )  # fmt: skip
 
     def gradient(self, ctx, out_grad, in_data, out_data, in_grad, aux):
         conv, groups = kernels("network.conv", ctx.device), self.params.num_group
@@ -210,6 +203,14 @@ class ConvolutionProp(_ConvolutionBaseProp):
         "weight": "filters, (num_filter, channels / num_group, *kernel)",
         "bias": "one number for each filter; not with no_bias",
     }
+
+    def count_operations(self, in_shapes, out_shapes):
+        return 2 * math.prod(out_shapes[0]) * math.prod(in_shapes[1][1:])
+
+    def takes_over(self, work, done):
+        before = {"batch_norm": (), "add": ("batch_norm",), "act": ("batch_norm", "add")}
+        plain = len(self.params.kernel) < 3 and not self.params.channels_last
+        return plain and all(kind in before[work.kind] for kind in done)
 
     def weight_shape(self, channels):
         p = self.params
@@ -316,6 +317,9 @@ class DeconvolutionProp(_ConvolutionBaseProp):
         "weight": "filters, (channels, num_filter / num_group, *kernel)",
         "bias": "one number for each output channel; not with no_bias",
     }
+
+    def count_operations(self, in_shapes, out_shapes):
+        return 2 * math.prod(in_shapes[0]) * math.prod(in_shapes[1][1:])
 
     def weight_shape(self, channels):
         return (channels, self.params.num_filter // self.params.num_group, *self.params.kernel)

@@ -60,6 +60,7 @@ class DropoutOp(DenseOperator):
 class DropoutProp(FloatProperty):
     """Set a random part of the elements to 0 and scale the others up; the identity at inference."""
 
+    moves_data = True
     param, op = DropoutParam, DropoutOp
     keeps_shape = True
     argument_docs = {"data": "any shape"}

@@ -64,6 +64,9 @@ class FullyConnectedProp(FloatProperty):
     def list_arguments(self):
         return self.arguments[:2] if self.params.no_bias else self.arguments
 
+    def count_operations(self, in_shapes, out_shapes):
+        return 2 * math.prod(out_shapes[0]) * in_shapes[1][1]
+
     def infer_shape(self, in_shapes):
         p, data = self.params, in_shapes[0]
         if data is None:

@@ -125,6 +125,11 @@ class PoolingProp(FloatProperty):
             return ("out_grad",)
         return ("out_grad", "in_data", "out_data")
 
+    def count_operations(self, in_shapes, out_shapes):
+        if self.params.global_pool:
+            return math.prod(in_shapes[0])
+        return math.prod(out_shapes[0]) * math.prod(self.params.kernel or (1,))
+
     def infer_shape(self, in_shapes):
         p, data = self.params, in_shapes[0]
         if data is None:

@@ -13,7 +13,7 @@ import numpy as np
 from ...errors import ShapeError
 from ...params import Field, Parameter
 from .. import arrays
-from ..base import Operator, OperatorProperty
+from ..base import Following, Operator, OperatorProperty
 from .common import ElementwiseProp, as_scalar, declare, no_gradient
 
 __all__ = ["broadcast_shape"]
@@ -328,6 +328,10 @@ def _sentence(row, l, r, more=""):
     return f"Entry by entry, {text}."
 
 
+def _adds(prop, in_shapes):
+    return Following("add", (0, 1), {}) if in_shapes[0] == in_shapes[1] else None
+
+
 def _declare(row):
     op = type("RowOp", (BinaryOp if row.lhs else CompareOp,), {"row": row, "__module__": __name__})
     if row.lhs:
@@ -338,6 +342,8 @@ def _declare(row):
         }
     else:
         shared = {"backward_needs": (), "zero_grad": ("lhs", "rhs")}
+    if row.function is np.add:
+        shared["follows"] = _adds
     declare(row.elemwise, BinaryProp, _sentence(row, "lhs", "rhs"), op=op, **shared)
     shared.pop("inplace_grad", None)
     declare(row.broadcast, BroadcastProp, _sentence(row, "lhs", "rhs", ", broadcasting"), op=op, **shared)

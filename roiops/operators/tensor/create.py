@@ -206,6 +206,7 @@ class CastOp(ReshapeOp):
 class CastProp(ElementwiseProp):
     """The data in another dtype."""
 
+    moves_data = True
     param, op = CastParam, CastOp
     backward_needs = ("out_grad",)
     inplace = {}

@@ -51,6 +51,7 @@ class ConcatOp(Operator):
 class ConcatProp(OperatorProperty):
     """The inputs one after another along an axis."""
 
+    moves_data = True
     param, op = ConcatParam, ConcatOp
     variadic = "num_args"
     backward_needs = ("out_grad",)
@@ -128,6 +129,7 @@ class StackOp(ConcatOp):
 class StackProp(OperatorProperty):
     """The inputs, all of one shape, along a new axis."""
 
+    moves_data = True
     param, op = StackParam, StackOp
     variadic = "num_args"
     backward_needs = ("out_grad",)

@@ -67,6 +67,9 @@ class DotProp(OperatorProperty):
     argument_docs = {"lhs": "left factor", "rhs": "right factor"}
     partial_shapes = True
 
+    def count_operations(self, in_shapes, out_shapes):
+        return 2 * math.prod(out_shapes[0]) * in_shapes[0][0 if self.params.transpose_a else -1]
+
     def infer_shape(self, in_shapes):
         lhs, rhs = in_shapes
         if lhs is None or rhs is None:
@@ -109,6 +112,9 @@ class BatchDotProp(OperatorProperty):
     backward_needs = ("out_grad", "in_data")
     argument_docs = {"lhs": "left factors", "rhs": "right factors, as many"}
     partial_shapes = True
+
+    def count_operations(self, in_shapes, out_shapes):
+        return 2 * math.prod(out_shapes[0]) * in_shapes[0][-2 if self.params.transpose_a else -1]
 
     def infer_shape(self, in_shapes):
         lhs, rhs = in_shapes

@@ -79,6 +79,7 @@ class SliceAxisParam(Parameter):
 class SliceAxisProp(PartialSliceProp):
     """A range of indices along one axis."""
 
+    moves_data = True
     param = SliceAxisParam
 
     def key(self, in_shapes):
@@ -142,6 +143,7 @@ class SplitOp(Operator):
 class SliceChannelProp(OperatorProperty):
     """Cut into equal pieces along an axis."""
 
+    moves_data = True
     param, op = SplitParam, SplitOp
     backward_needs = ("out_grad",)
     partial_shapes = True
@@ -197,6 +199,7 @@ class SliceParam(Parameter):
 class SlicePartProp(PartialSliceProp):
     """Ranges of indices along the leading axes, with steps, counted as Python counts them."""
 
+    moves_data = True
     param = SliceParam
 
     def key(self, in_shapes):
@@ -226,6 +229,7 @@ class SliceLikeParam(Parameter):
 class SliceLikeProp(SliceProp):
     """The leading part of the data, as long along each axis as another array."""
 
+    moves_data = True
     param = SliceLikeParam
     arguments, zero_grad = ("data", "shape_like"), ("shape_like",)
     argument_docs = {"data": "the array", "shape_like": "only its shape is used"}

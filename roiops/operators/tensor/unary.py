@@ -8,7 +8,7 @@ import numpy as np
 
 from ...params import Field, Parameter
 from .. import arrays
-from ..base import Operator
+from ..base import Following, Operator
 from .common import ElementwiseProp, declare, no_gradient
 
 __all__ = ["sigmoid"]
@@ -25,6 +25,8 @@ class Row:
     slope_in: object = None
     slope_out: object = None
     constant: float | None = None
+    #: What an operator before may do as well, as :class:`Following` has it.
+    act: dict | None = None
 
 
 def _special(name, x):
@@ -87,7 +89,7 @@ _ROWS = (
     Row("arctanh", "Inverse hyperbolic tangent.", np.arctanh, slope_in=lambda x: 1 / (1 - x * x)),
     Row("degrees", "Radians to degrees.", np.degrees, slope=180 / math.pi),
     Row("radians", "Degrees to radians.", np.radians, slope=math.pi / 180),
-    Row("relu", "max(data, 0).", np.maximum, constant=0, slope_out=lambda y: y > 0),
+    Row("relu", "max(data, 0).", np.maximum, constant=0, slope_out=lambda y: y > 0, act={"floor": 0}),
     Row("sigmoid", "1 / (1 + exp(-data)).", sigmoid, slope_out=lambda y: y * (1 - y)),
     Row(
         "softsign",
@@ -159,14 +161,19 @@ class UnaryProp(ElementwiseProp):
     inplace_grad = {0: 0}
 
 
+def _act(prop, in_shapes):
+    return Following("act", (0,), prop.act)
+
+
 def _declare(row):
     smooth = not (row.slope is None and row.slope_in is None and row.slope_out is None)
     op = type("RowOp", (UnaryOp if smooth else StepOp,), {"row": row, "__module__": __name__})
     needs = () if not smooth else ("out_grad",)
     needs += ("in_data",) if row.slope_in else ("out_data",) if row.slope_out else ()
-    declare(
-        row.names, UnaryProp, row.words, op=op, backward_needs=needs, zero_grad=() if smooth else ("data",)
-    )
+    base = UnaryProp
+    if row.act:
+        base = type("ActivatingProp", (UnaryProp,), {"act": row.act, "follows": _act, "__module__": __name__})
+    declare(row.names, base, row.words, op=op, backward_needs=needs, zero_grad=() if smooth else ("data",))
 
 
 for _row in _ROWS:
@@ -314,6 +321,9 @@ declare(
     param=ClipParam,
     op=ClipOp,
     backward_needs=("out_grad", "in_data"),
+    follows=lambda prop, in_shapes: Following(
+        "act", (0,), {"floor": prop.params.a_min, "ceiling": prop.params.a_max}
+    ),
 )
 
 

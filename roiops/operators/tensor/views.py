@@ -179,6 +179,7 @@ class ReshapeProp(ReshapeBase):
     ========== =====================================================================
     """
 
+    moves_data = True
     param = ReshapeParam
 
     def new_shape(self, shape):
@@ -191,6 +192,8 @@ class ReshapeProp(ReshapeBase):
 @register("Flatten", "flatten")
 class FlattenProp(ReshapeBase):
     """All axes but the first made one."""
+
+    moves_data = True
 
     def new_shape(self, shape):
         rest = shape[1:]
@@ -205,6 +208,7 @@ class ExpandDimsParam(Parameter):
 class ExpandDimsProp(ReshapeBase):
     """A new axis of length 1."""
 
+    moves_data = True
     param = ExpandDimsParam
 
     def new_shape(self, shape):
@@ -227,6 +231,7 @@ class SqueezeParam(Parameter):
 class SqueezeProp(ReshapeBase):
     """Without the axes of length 1, or without those given."""
 
+    moves_data = True
     param = SqueezeParam
 
     def new_shape(self, shape):
@@ -253,6 +258,7 @@ class ReshapeLikeParam(Parameter):
 class ReshapeLikeProp(ReshapeBase):
     """lhs under the shape of rhs; or some of its axes under the shape of some axes of rhs."""
 
+    moves_data = True
     param = ReshapeLikeParam
     arguments, zero_grad = ("lhs", "rhs"), ("rhs",)
     argument_docs = {"lhs": "the array", "rhs": "only its shape is used"}
@@ -291,6 +297,7 @@ declare(
     backward_needs=("out_grad",),
     inplace_grad={0: 0},
     argument_docs={"data": "the array"},
+    moves_data=True,
 )
 
 
@@ -306,6 +313,7 @@ declare(
     backward_needs=(),
     zero_grad=("data",),
     argument_docs={"data": "the array"},
+    moves_data=True,
 )
 
 
@@ -396,6 +404,7 @@ class TransposeParam(Parameter):
 class TransposeProp(PermuteProp):
     """The axes in another order."""
 
+    moves_data = True
     param = TransposeParam
 
     def axes(self, ndim):
@@ -414,6 +423,7 @@ class SwapAxisParam(Parameter):
 class SwapAxisProp(PermuteProp):
     """Two axes exchanged."""
 
+    moves_data = True
     param = SwapAxisParam
 
     def axes(self, ndim):
@@ -441,6 +451,7 @@ class SizeArrayOp(ShapeArrayOp):
 class ShapeArrayProp(OperatorProperty):
     """The shape of the data, as a one-dimensional int64 array."""
 
+    moves_data = True
     op = ShapeArrayOp
     zero_grad, backward_needs = ("data",), ()
     argument_docs = {"data": "only its shape is used"}
