@@ -163,8 +163,7 @@ def measure(threads, chosen, repeats) -> list[dict]:
                 for direction in ("forward", "backward"):
                     if direction == "forward" or name not in operator.forward_only:
                         workers[name].ask(direction)
-                if name not in operator.unlike:
-                    agree(ours, workers[name].save(), f"{workload}, {label}, {name}")
+                agree(ours, workers[name].save(), f"{workload}, {label}, {name}")
             for direction in ("forward", "backward"):
                 names = [
                     n for n in operator.peers if direction == "forward" or n not in operator.forward_only
@@ -186,7 +185,6 @@ def measure(threads, chosen, repeats) -> list[dict]:
                     "milliseconds": {n: round(1e3 * statistics.median(t), 3) for n, t in times.items()},
                     "least": {n: round(1e3 * min(t), 3) for n, t in times.items()},
                     "limit": round(1e3 * ours.bytes(direction) / bandwidth, 3),
-                    "unlike": list(operator.unlike),
                 }
                 rows.append(row)
                 print(text_of(row), flush=True)
@@ -254,16 +252,13 @@ def markdown(report) -> str:
                 continue
             ms, found = row["milliseconds"], ratio(row)
             cells = [f"{ms[name]:.1f}" if name in ms else "" for name in ENVIRONMENTS]
-            cells = [
-                c + "*" if c and n in row["unlike"] else c for c, n in zip(cells, ENVIRONMENTS, strict=True)
-            ]
             lines.append(
                 f"| {row['workload']} | {row['operator']} | {row['direction']} | {ms['roiops']:.2f} | "
                 + " | ".join(cells)
                 + f" | {f'{found:.1f}x' if found else ''} | {row['limit']:.2f} "
                 + f"| {row['limit'] / ms['roiops']:.0%} |"
             )
-    lines += ["", "\\* times comparable work, but computes something else.", ""]
+    lines.append("")
     return "\n".join(lines)
 
 

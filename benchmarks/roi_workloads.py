@@ -41,13 +41,12 @@ WORKLOADS = {
 
 @dataclass(frozen=True)
 class Operator:
-    """One operator as roiops has it, and the peers that compute the same (or, for timing only, nearly so)."""
+    """One operator as roiops has it, and the peers that compute the same."""
 
     kind: str  # "align" or "pool": what the bar is; "moved" for bins and boxes that move and turn
     name: str
     params: dict
     peers: tuple
-    unlike: tuple = ()  # peers that time the same work but compute something else
     forward_only: tuple = ("onnxruntime",)  # peers without a gradient
 
     def sampling(self):
@@ -74,10 +73,8 @@ class Operator:
         return {"data": data, "rois": rois}
 
 
-def _align(sampling, mode="avg"):
-    params = {"sampling_ratio": sampling, "aligned": False, "mode": mode}
-    if mode == "max":  # onnxruntime takes the maximum of weighted corners, not of interpolated samples
-        return Operator("align", "ROIAlign", params, ("onnxruntime",), unlike=("onnxruntime",))
+def _align(sampling):
+    params = {"sampling_ratio": sampling, "aligned": False, "mode": "avg"}
     return Operator("align", "ROIAlign", params, ("torchvision", "mxnet", "onnxruntime"))
 
 
@@ -85,8 +82,6 @@ BOXES = {
     "ROIPooling": Operator("pool", "ROIPooling", {}, ("torchvision", "mxnet", "onnxruntime")),
     "ROIAlign avg, 2": _align(2),
     "ROIAlign avg, adaptive": _align(0),
-    "ROIAlign max, 2": _align(2, "max"),
-    "ROIAlign max, adaptive": _align(0, "max"),
 }
 SCORE_MAPS = {
     "PSROIPooling": Operator("pool", "PSROIPooling", {}, ("mxnet",)),

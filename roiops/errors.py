@@ -1,4 +1,4 @@
-"""The exception family. Every error of the library is an :class:`MXNetError`.
+"""The exception family: what operators, graphs, models and files refuse is an :class:`MXNetError`.
 
 The subclasses also derive from the built-in a caller would expect, so ``except ValueError`` works.
 """

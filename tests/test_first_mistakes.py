@@ -87,7 +87,7 @@ MISTAKES = {
     ),
     "a simple_bind without all shapes": (
         lambda: net().simple_bind(mx.cpu(), data=DATA.shape),
-        "simple_bind: shapes that do not follow from those given: rois: (?, 5)",
+        "simple_bind: give the shapes of these too, or more of the others: rois: (?, 5)",
     ),
     "a forward that was never bound": (
         lambda: net().forward(),

@@ -594,7 +594,7 @@ def simple_bind(heads, ctx, grad_req, type_dict, given, explicit, shared=None, g
     missing = [node for node in variables if not graph.known(shapes[id(node)][0])]
     if missing:
         listed = ", ".join(f"{node.name}: {graph.format_shape(shapes[id(node)][0])}" for node in missing)
-        raise ShapeError(f"simple_bind: shapes that do not follow from those given: {listed}")
+        raise ShapeError(f"simple_bind: give the shapes of these too, or more of the others: {listed}")
     types = graph.infer_types(order, {n: np.dtype(t) for n, t in (type_dict or {}).items()}, np.float32)
     names = [node.name for node in graph.argument_nodes(order)]
     requests = parse_grad_req(grad_req, names)
