@@ -351,6 +351,22 @@ class RankedModule:
             self.store.take_from_first(each)
         self._before = {name: array.asnumpy() for name, array in self._auxiliary.items()}
 
+    def check(self, gradients: dict, names) -> None:
+        """Raise unless a network with these parameters trains the same ones as the first.
+
+        The ranks may be at different networks in a step; all must add up and update the same arrays.
+        """
+        trained = {name for name in names if gradients.get(name) is not None}
+        for name in sorted(trained ^ set(self.gradients)):
+            one, other = ("first", "other") if name in self.gradients else ("other", "first")
+            raise GraphError(
+                f"Module: networks that share an optimizer in several processes must train the same "
+                f"parameters: the {one} network has {name}, the {other} has not"
+            )
+        for name in trained:
+            if gradients[name] is not self.gradients[name]:
+                raise GraphError(f"Module: the gradient of {name} is not that of the first network")
+
     def watch(self, executor) -> None:
         """Let the gradients of this executor travel as soon as they are final."""
         executor.set_gradient_callback(self.exchange.ready if self._during_backward else None)

@@ -46,7 +46,7 @@ def train(optimizer, parameters, store, rank, ranks, *, batch=2, grad_req="write
         first = (step * batch + rank * share) % len(pictures)
         chosen = slice(first, first + share)
         if grad_req == "add":
-            for gradient in module._arrays.grad_dict.values():
+            for gradient in module._exec_group.execs[0].grad_dict.values():
                 if gradient is not None:
                     gradient[:] = 0
         module.forward_backward(mx.io.DataBatch([pictures[chosen]], [labels[chosen]]))
@@ -120,12 +120,40 @@ def case_exchange(store, save):
                 np.testing.assert_array_equal(exchange.arrays[name], want.astype(dtype))
 
 
+def case_bucketing(store, save):
+    """Networks of several lengths that share parameters; the ranks need not have the same length at a time."""
+
+    def of_length(length):
+        net = mx.sym.FullyConnected(mx.sym.Variable("data"), num_hidden=4, name="fc")
+        weight = mx.sym.Variable("same_weight" if length % 2 else "even_weight")
+        for i in range(length):
+            net = mx.sym.FullyConnected(mx.sym.tanh(net), weight, num_hidden=4, no_bias=True, name=f"more{i}")
+        return mx.sym.SoftmaxOutput(net, name="softmax"), ("data",), ("softmax_label",)
+
+    shapes = [("data", (2, 4))], [("softmax_label", (2,))]
+    module = mx.mod.BucketingModule(of_length, default_bucket_key=3)
+    module.bind(*shapes)
+    module.init_params()
+    module.init_optimizer(kvstore=store, optimizer_params={"learning_rate": 0.5})
+    generator = np.random.default_rng(store.rank)
+    for step in range(6):
+        length = 1 if (step + store.rank) % 3 == 0 else 3
+        batch = mx.io.DataBatch(
+            [generator.standard_normal((2, 4))], [np.arange(2)], 0, None, length, shapes[0], shapes[1]
+        )
+        module.forward_backward(batch)
+        module.update()
+    save("weights", values(module))
+    with pytest.raises(mx.MXNetError, match="the other network has even_weight, the first has not"):
+        module.switch_bucket(2, *shapes)
+
+
 def case_differ(store, save):
     """A weight that differs on one rank ends the run, with its name."""
     store.check_every = 2
     module = train("sgd", OPTIMIZERS["sgd"], store, store.rank, store.num_workers, steps=1)
     if store.rank == 1:
-        module._arrays.arg_dict["fc_weight"].data[0, 0] += 1
+        module._exec_group.execs[0].arg_dict["fc_weight"].data[0, 0] += 1
     module.forward_backward(mx.io.DataBatch([data()[0][:1]], [data()[1][:1]]))
     module.update()
 

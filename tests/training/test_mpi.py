@@ -34,14 +34,14 @@ def mpiexec(ranks, folder, *cases):
 def two_ranks(tmp_path_factory):
     """The folder with what two ranks have computed."""
     folder = tmp_path_factory.mktemp("ranks")
-    done = mpiexec(2, folder, "store", "exchange", "training")
+    done = mpiexec(2, folder, "store", "exchange", "bucketing", "training")
     assert done.returncode == 0, done.stderr
-    assert done.stdout.splitlines()[-1] == "done with store exchange training"
+    assert done.stdout.splitlines()[-1] == "done with store exchange bucketing training"
     return folder
 
 
-def load(folder, name, rank):
-    with np.load(folder / f"training-{name}-{rank}.npz") as file:
+def load(folder, name, rank, case="training"):
+    with np.load(folder / f"{case}-{name}-{rank}.npz") as file:
         return dict(file)
 
 
@@ -73,6 +73,13 @@ def test_gradients_that_add_up_travel_once(two_ranks):
     together = load(two_ranks, "add", 0)
     for name, value in mpi_ranks.values(alone).items():
         np.testing.assert_allclose(together[name], value, rtol=2e-5, atol=2e-6, err_msg=name)
+
+
+def test_networks_of_several_lengths(two_ranks):
+    first, second = (load(two_ranks, "weights", rank, "bucketing") for rank in range(2))
+    assert np.isfinite(first["fc_weight"]).all()
+    for name in first:
+        np.testing.assert_array_equal(first[name], second[name], err_msg=name)
 
 
 def test_a_weight_that_differs_ends_the_run_with_its_name(tmp_path):

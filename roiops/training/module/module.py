@@ -501,6 +501,10 @@ class Module(BaseModule):
         self._optimizer, self._updater = shared_module._optimizer, shared_module._updater
         self._kvstore, self._update_on_kvstore = shared_module._kvstore, shared_module._update_on_kvstore
         self._ranked = shared_module._ranked
+        if self._ranked is not None:
+            self._ranked.check(self._arrays[0].grad_dict, self._param_names)
+            for group in self._groups.values():
+                self._ranked.watch(group.execs[0])
         self.optimizer_initialized = True
 
     def forward(self, data_batch, is_train=None) -> None:
