@@ -126,10 +126,15 @@ for name, shape in zip(symbol.list_arguments(), shapes):
         value = np.zeros(shape)
     else:
         spread = 0.01 if name.startswith(("rpn_", "cls_score", "bbox_pred")) else np.prod(shape[1:]) ** -0.5
+        # Residual branches add up; with half the size they do so without growing out of bounds.
+        spread *= 0.5 if network != "vgg16" and "unit" in name else 1
         value = rng.standard_normal(shape, np.float32) * spread
     params["arg:" + name] = roiops.nd.array(value)
 for name, shape in zip(symbol.list_auxiliary_states(), aux_shapes):
-    params["aux:" + name] = roiops.nd.array(np.ones(shape) if name.endswith("var") else np.zeros(shape))
+    value = np.ones(shape) if name.endswith("var") else np.zeros(shape)
+    if name.startswith("bn_data"):  # the pictures' own mean and variance
+        value = value * 3600 if name.endswith("var") else value + 128
+    params["aux:" + name] = roiops.nd.array(value)
 heads = ("rpn_", "cls_score", "bbox_pred")
 base = {name: value for name, value in params.items() if not name[4:].startswith(heads)}
 roiops.nd.save(folder + "/full.params", params)

@@ -5,6 +5,7 @@ from typing import Any, Literal
 
 from numpy.typing import DTypeLike
 
+from roiops.graph import random as random
 from roiops.graph.naming import AttrScope as AttrScope
 from roiops.graph.naming import NameManager as NameManager
 from roiops.graph.naming import Prefix as Prefix
@@ -22,6 +23,7 @@ from roiops.graph.symbol import load_json as load_json
 from roiops.graph.symbol import ones as ones
 from roiops.graph.symbol import pow as pow
 from roiops.graph.symbol import pow as power
+from roiops.graph.symbol import split_v2 as split_v2
 from roiops.graph.symbol import zeros as zeros
 
 __all__ = [
@@ -41,6 +43,8 @@ __all__ = [
     "ones",
     "pow",
     "power",
+    "random",
+    "split_v2",
     "var",
     "zeros",
 ]
@@ -2005,6 +2009,160 @@ def _power_scalar(
 ) -> Symbol:
     """Entry by entry, data to the power scalar."""
 
+def _random_exponential(
+    lam: float = ...,
+    shape: int | Sequence[int] = ...,
+    ctx: str = ...,
+    dtype: DTypeLike | None = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """Exponential numbers."""
+
+def _random_exponential_like(
+    data: Symbol | None = ..., lam: float = ..., *, name: str | None = ..., attr: dict[str, Any] | None = ...
+) -> Symbol:
+    """Exponential numbers. There are as many as the data has entries."""
+
+def _random_gamma(
+    alpha: float = ...,
+    beta: float = ...,
+    shape: int | Sequence[int] = ...,
+    ctx: str = ...,
+    dtype: DTypeLike | None = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """Gamma numbers."""
+
+def _random_gamma_like(
+    data: Symbol | None = ...,
+    alpha: float = ...,
+    beta: float = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """Gamma numbers. There are as many as the data has entries."""
+
+def _random_generalized_negative_binomial(
+    mu: float = ...,
+    alpha: float = ...,
+    shape: int | Sequence[int] = ...,
+    ctx: str = ...,
+    dtype: DTypeLike | None = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """Poisson numbers whose rate is a gamma number of mean mu and variance alpha * mu**2."""
+
+def _random_generalized_negative_binomial_like(
+    data: Symbol | None = ...,
+    mu: float = ...,
+    alpha: float = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """Poisson numbers whose rate is a gamma number of mean mu and variance alpha * mu**2. There are as many as the data has entries."""
+
+def _random_negative_binomial(
+    k: int = ...,
+    p: float = ...,
+    shape: int | Sequence[int] = ...,
+    ctx: str = ...,
+    dtype: DTypeLike | None = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """How many failures come before k successes of probability p."""
+
+def _random_negative_binomial_like(
+    data: Symbol | None = ...,
+    k: int = ...,
+    p: float = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """How many failures come before k successes of probability p. There are as many as the data has entries."""
+
+def _random_normal(
+    loc: float = ...,
+    scale: float = ...,
+    shape: int | Sequence[int] = ...,
+    ctx: str = ...,
+    dtype: DTypeLike | None = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """Normal numbers."""
+
+def _random_normal_like(
+    data: Symbol | None = ...,
+    loc: float = ...,
+    scale: float = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """Normal numbers. There are as many as the data has entries."""
+
+def _random_poisson(
+    lam: float = ...,
+    shape: int | Sequence[int] = ...,
+    ctx: str = ...,
+    dtype: DTypeLike | None = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """Poisson numbers."""
+
+def _random_poisson_like(
+    data: Symbol | None = ..., lam: float = ..., *, name: str | None = ..., attr: dict[str, Any] | None = ...
+) -> Symbol:
+    """Poisson numbers. There are as many as the data has entries."""
+
+def _random_randint(
+    low: int = ...,
+    high: int = ...,
+    shape: int | Sequence[int] = ...,
+    ctx: str = ...,
+    dtype: DTypeLike | None = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """Whole numbers in [low, high)."""
+
+def _random_uniform(
+    low: float = ...,
+    high: float = ...,
+    shape: int | Sequence[int] = ...,
+    ctx: str = ...,
+    dtype: DTypeLike | None = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """Numbers spread evenly over [low, high)."""
+
+def _random_uniform_like(
+    data: Symbol | None = ...,
+    low: float = ...,
+    high: float = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """Numbers spread evenly over [low, high). There are as many as the data has entries."""
+
 def _ravel_multi_index(
     data: Symbol | None = ...,
     shape: int | Sequence[int] = ...,
@@ -2062,6 +2220,106 @@ def _rpower_scalar(
     attr: dict[str, Any] | None = ...,
 ) -> Symbol:
     """Entry by entry, scalar to the power data."""
+
+def _sample_exponential(
+    lam: Symbol | None = ...,
+    shape: int | Sequence[int] = ...,
+    dtype: DTypeLike | None = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """Exponential numbers. The parameters are arrays; each of their entries gets numbers of its own."""
+
+def _sample_gamma(
+    alpha: Symbol | None = ...,
+    beta: Symbol | None = ...,
+    shape: int | Sequence[int] = ...,
+    dtype: DTypeLike | None = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """Gamma numbers. The parameters are arrays; each of their entries gets numbers of its own."""
+
+def _sample_generalized_negative_binomial(
+    mu: Symbol | None = ...,
+    alpha: Symbol | None = ...,
+    shape: int | Sequence[int] = ...,
+    dtype: DTypeLike | None = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """Poisson numbers whose rate is a gamma number of mean mu and variance alpha * mu**2. The parameters are arrays; each of their entries gets numbers of its own."""
+
+def _sample_multinomial(
+    data: Symbol | None = ...,
+    shape: int | Sequence[int] = ...,
+    get_prob: bool = ...,
+    dtype: DTypeLike = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """Indices drawn by the probabilities in the last axis, which need not add up to 1."""
+
+def _sample_negative_binomial(
+    k: Symbol | None = ...,
+    p: Symbol | None = ...,
+    shape: int | Sequence[int] = ...,
+    dtype: DTypeLike | None = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """How many failures come before k successes of probability p. The parameters are arrays; each of their entries gets numbers of its own."""
+
+def _sample_normal(
+    mu: Symbol | None = ...,
+    sigma: Symbol | None = ...,
+    shape: int | Sequence[int] = ...,
+    dtype: DTypeLike | None = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """Normal numbers. The parameters are arrays; each of their entries gets numbers of its own."""
+
+def _sample_poisson(
+    lam: Symbol | None = ...,
+    shape: int | Sequence[int] = ...,
+    dtype: DTypeLike | None = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """Poisson numbers. The parameters are arrays; each of their entries gets numbers of its own."""
+
+def _sample_uniform(
+    low: Symbol | None = ...,
+    high: Symbol | None = ...,
+    shape: int | Sequence[int] = ...,
+    dtype: DTypeLike | None = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """Numbers spread evenly over [low, high). The parameters are arrays; each of their entries gets numbers of its own."""
+
+def _sample_unique_zipfian(
+    range_max: int = ...,
+    shape: int | Sequence[int] = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """Classes drawn without repetition by the log-uniform distribution, and how many draws that took."""
+
+def _shuffle(
+    data: Symbol | None = ..., *, name: str | None = ..., attr: dict[str, Any] | None = ...
+) -> Symbol:
+    """The rows of the data, which are its entries along the first axis, in a random order."""
 
 def _slice_assign(
     lhs: Symbol | None = ...,
@@ -2145,6 +2403,15 @@ def add_n(
     attr: dict[str, Any] | None = ...,
 ) -> Symbol:
     """The sum of all inputs, which are of one shape."""
+
+def all_finite(
+    data: Symbol | None = ...,
+    init_output: bool = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """1 where every number is finite, else 0."""
 
 def amp_cast(
     data: Symbol | None = ...,
@@ -2702,6 +2969,14 @@ def identity(
 ) -> Symbol:
     """The data as it is."""
 
+def khatri_rao(
+    *data: Symbol | Sequence[Symbol],
+    num_args: int = ...,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """Matrices of as many columns multiplied column by column, by the Kronecker product."""
+
 def log(data: Symbol | None = ..., *, name: str | None = ..., attr: dict[str, Any] | None = ...) -> Symbol:
     """Natural logarithm."""
 
@@ -2802,6 +3077,15 @@ def moments(
 ) -> Symbol:
     """Mean and variance over axes."""
 
+def multi_all_finite(
+    *data: Symbol | Sequence[Symbol],
+    init_output: bool = ...,
+    num_arrays: int = ...,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """1 where every number of all arrays is finite, else 0."""
+
 def nanprod(
     data: Symbol | None = ...,
     axis: int | Sequence[int] | None = ...,
@@ -2840,6 +3124,18 @@ def norm(
     attr: dict[str, Any] | None = ...,
 ) -> Symbol:
     """Sum of absolute values (``ord=1``) or Euclidean norm (``ord=2``) over axes."""
+
+def normal(
+    loc: float = ...,
+    scale: float = ...,
+    shape: int | Sequence[int] = ...,
+    ctx: str = ...,
+    dtype: DTypeLike | None = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """Normal numbers."""
 
 def one_hot(
     indices: Symbol | None = ...,
@@ -2896,6 +3192,160 @@ def radians(
     data: Symbol | None = ..., *, name: str | None = ..., attr: dict[str, Any] | None = ...
 ) -> Symbol:
     """Degrees to radians."""
+
+def random_exponential(
+    lam: float = ...,
+    shape: int | Sequence[int] = ...,
+    ctx: str = ...,
+    dtype: DTypeLike | None = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """Exponential numbers."""
+
+def random_exponential_like(
+    data: Symbol | None = ..., lam: float = ..., *, name: str | None = ..., attr: dict[str, Any] | None = ...
+) -> Symbol:
+    """Exponential numbers. There are as many as the data has entries."""
+
+def random_gamma(
+    alpha: float = ...,
+    beta: float = ...,
+    shape: int | Sequence[int] = ...,
+    ctx: str = ...,
+    dtype: DTypeLike | None = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """Gamma numbers."""
+
+def random_gamma_like(
+    data: Symbol | None = ...,
+    alpha: float = ...,
+    beta: float = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """Gamma numbers. There are as many as the data has entries."""
+
+def random_generalized_negative_binomial(
+    mu: float = ...,
+    alpha: float = ...,
+    shape: int | Sequence[int] = ...,
+    ctx: str = ...,
+    dtype: DTypeLike | None = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """Poisson numbers whose rate is a gamma number of mean mu and variance alpha * mu**2."""
+
+def random_generalized_negative_binomial_like(
+    data: Symbol | None = ...,
+    mu: float = ...,
+    alpha: float = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """Poisson numbers whose rate is a gamma number of mean mu and variance alpha * mu**2. There are as many as the data has entries."""
+
+def random_negative_binomial(
+    k: int = ...,
+    p: float = ...,
+    shape: int | Sequence[int] = ...,
+    ctx: str = ...,
+    dtype: DTypeLike | None = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """How many failures come before k successes of probability p."""
+
+def random_negative_binomial_like(
+    data: Symbol | None = ...,
+    k: int = ...,
+    p: float = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """How many failures come before k successes of probability p. There are as many as the data has entries."""
+
+def random_normal(
+    loc: float = ...,
+    scale: float = ...,
+    shape: int | Sequence[int] = ...,
+    ctx: str = ...,
+    dtype: DTypeLike | None = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """Normal numbers."""
+
+def random_normal_like(
+    data: Symbol | None = ...,
+    loc: float = ...,
+    scale: float = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """Normal numbers. There are as many as the data has entries."""
+
+def random_poisson(
+    lam: float = ...,
+    shape: int | Sequence[int] = ...,
+    ctx: str = ...,
+    dtype: DTypeLike | None = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """Poisson numbers."""
+
+def random_poisson_like(
+    data: Symbol | None = ..., lam: float = ..., *, name: str | None = ..., attr: dict[str, Any] | None = ...
+) -> Symbol:
+    """Poisson numbers. There are as many as the data has entries."""
+
+def random_randint(
+    low: int = ...,
+    high: int = ...,
+    shape: int | Sequence[int] = ...,
+    ctx: str = ...,
+    dtype: DTypeLike | None = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """Whole numbers in [low, high)."""
+
+def random_uniform(
+    low: float = ...,
+    high: float = ...,
+    shape: int | Sequence[int] = ...,
+    ctx: str = ...,
+    dtype: DTypeLike | None = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """Numbers spread evenly over [low, high)."""
+
+def random_uniform_like(
+    data: Symbol | None = ...,
+    low: float = ...,
+    high: float = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """Numbers spread evenly over [low, high). There are as many as the data has entries."""
 
 def ravel_multi_index(
     data: Symbol | None = ...,
@@ -2970,6 +3420,92 @@ def round(data: Symbol | None = ..., *, name: str | None = ..., attr: dict[str, 
 def rsqrt(data: Symbol | None = ..., *, name: str | None = ..., attr: dict[str, Any] | None = ...) -> Symbol:
     """1 / sqrt(data)."""
 
+def sample_exponential(
+    lam: Symbol | None = ...,
+    shape: int | Sequence[int] = ...,
+    dtype: DTypeLike | None = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """Exponential numbers. The parameters are arrays; each of their entries gets numbers of its own."""
+
+def sample_gamma(
+    alpha: Symbol | None = ...,
+    beta: Symbol | None = ...,
+    shape: int | Sequence[int] = ...,
+    dtype: DTypeLike | None = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """Gamma numbers. The parameters are arrays; each of their entries gets numbers of its own."""
+
+def sample_generalized_negative_binomial(
+    mu: Symbol | None = ...,
+    alpha: Symbol | None = ...,
+    shape: int | Sequence[int] = ...,
+    dtype: DTypeLike | None = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """Poisson numbers whose rate is a gamma number of mean mu and variance alpha * mu**2. The parameters are arrays; each of their entries gets numbers of its own."""
+
+def sample_multinomial(
+    data: Symbol | None = ...,
+    shape: int | Sequence[int] = ...,
+    get_prob: bool = ...,
+    dtype: DTypeLike = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """Indices drawn by the probabilities in the last axis, which need not add up to 1."""
+
+def sample_negative_binomial(
+    k: Symbol | None = ...,
+    p: Symbol | None = ...,
+    shape: int | Sequence[int] = ...,
+    dtype: DTypeLike | None = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """How many failures come before k successes of probability p. The parameters are arrays; each of their entries gets numbers of its own."""
+
+def sample_normal(
+    mu: Symbol | None = ...,
+    sigma: Symbol | None = ...,
+    shape: int | Sequence[int] = ...,
+    dtype: DTypeLike | None = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """Normal numbers. The parameters are arrays; each of their entries gets numbers of its own."""
+
+def sample_poisson(
+    lam: Symbol | None = ...,
+    shape: int | Sequence[int] = ...,
+    dtype: DTypeLike | None = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """Poisson numbers. The parameters are arrays; each of their entries gets numbers of its own."""
+
+def sample_uniform(
+    low: Symbol | None = ...,
+    high: Symbol | None = ...,
+    shape: int | Sequence[int] = ...,
+    dtype: DTypeLike | None = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """Numbers spread evenly over [low, high). The parameters are arrays; each of their entries gets numbers of its own."""
+
 def scatter_nd(
     data: Symbol | None = ...,
     indices: Symbol | None = ...,
@@ -2984,6 +3520,11 @@ def shape_array(
     data: Symbol | None = ..., *, name: str | None = ..., attr: dict[str, Any] | None = ...
 ) -> Symbol:
     """The shape of the data, as a one-dimensional int64 array."""
+
+def shuffle(
+    data: Symbol | None = ..., *, name: str | None = ..., attr: dict[str, Any] | None = ...
+) -> Symbol:
+    """The rows of the data, which are its entries along the first axis, in a random order."""
 
 def sigmoid(
     data: Symbol | None = ..., *, name: str | None = ..., attr: dict[str, Any] | None = ...
@@ -3226,6 +3767,18 @@ def transpose(
 
 def trunc(data: Symbol | None = ..., *, name: str | None = ..., attr: dict[str, Any] | None = ...) -> Symbol:
     """Nearest whole number towards zero."""
+
+def uniform(
+    low: float = ...,
+    high: float = ...,
+    shape: int | Sequence[int] = ...,
+    ctx: str = ...,
+    dtype: DTypeLike | None = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """Numbers spread evenly over [low, high)."""
 
 def unravel_index(
     data: Symbol | None = ...,

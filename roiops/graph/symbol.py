@@ -393,6 +393,9 @@ class Symbol:
         """
         from .executor import simple_bind
 
+        # Like MXNet, pass over what neither is an input nor could be a shape.
+        inputs = self.list_inputs()
+        kwargs = {k: v for k, v in kwargs.items() if k in inputs or isinstance(v, list | tuple)}
         _, given = self._given("simple_bind", (), kwargs, _shape_given)
         explicit = {name: tuple(int(d) for d in shape) for name, shape in kwargs.items()}
         given = {name: shape for name, shape in given.items() if shape is not None}

@@ -1924,6 +1924,135 @@ def _power_scalar(
 ) -> NDArray:
     """Entry by entry, data to the power scalar."""
 
+def _random_exponential(
+    lam: float = ...,
+    shape: int | Sequence[int] = ...,
+    ctx: str = ...,
+    dtype: DTypeLike | None = ...,
+    *,
+    out: Any = ...,
+    name: str | None = ...,
+) -> NDArray:
+    """Exponential numbers."""
+
+def _random_exponential_like(
+    data: Array | None = ..., lam: float = ..., *, out: Any = ..., name: str | None = ...
+) -> NDArray:
+    """Exponential numbers. There are as many as the data has entries."""
+
+def _random_gamma(
+    alpha: float = ...,
+    beta: float = ...,
+    shape: int | Sequence[int] = ...,
+    ctx: str = ...,
+    dtype: DTypeLike | None = ...,
+    *,
+    out: Any = ...,
+    name: str | None = ...,
+) -> NDArray:
+    """Gamma numbers."""
+
+def _random_gamma_like(
+    data: Array | None = ..., alpha: float = ..., beta: float = ..., *, out: Any = ..., name: str | None = ...
+) -> NDArray:
+    """Gamma numbers. There are as many as the data has entries."""
+
+def _random_generalized_negative_binomial(
+    mu: float = ...,
+    alpha: float = ...,
+    shape: int | Sequence[int] = ...,
+    ctx: str = ...,
+    dtype: DTypeLike | None = ...,
+    *,
+    out: Any = ...,
+    name: str | None = ...,
+) -> NDArray:
+    """Poisson numbers whose rate is a gamma number of mean mu and variance alpha * mu**2."""
+
+def _random_generalized_negative_binomial_like(
+    data: Array | None = ..., mu: float = ..., alpha: float = ..., *, out: Any = ..., name: str | None = ...
+) -> NDArray:
+    """Poisson numbers whose rate is a gamma number of mean mu and variance alpha * mu**2. There are as many as the data has entries."""
+
+def _random_negative_binomial(
+    k: int = ...,
+    p: float = ...,
+    shape: int | Sequence[int] = ...,
+    ctx: str = ...,
+    dtype: DTypeLike | None = ...,
+    *,
+    out: Any = ...,
+    name: str | None = ...,
+) -> NDArray:
+    """How many failures come before k successes of probability p."""
+
+def _random_negative_binomial_like(
+    data: Array | None = ..., k: int = ..., p: float = ..., *, out: Any = ..., name: str | None = ...
+) -> NDArray:
+    """How many failures come before k successes of probability p. There are as many as the data has entries."""
+
+def _random_normal(
+    loc: float = ...,
+    scale: float = ...,
+    shape: int | Sequence[int] = ...,
+    ctx: str = ...,
+    dtype: DTypeLike | None = ...,
+    *,
+    out: Any = ...,
+    name: str | None = ...,
+) -> NDArray:
+    """Normal numbers."""
+
+def _random_normal_like(
+    data: Array | None = ..., loc: float = ..., scale: float = ..., *, out: Any = ..., name: str | None = ...
+) -> NDArray:
+    """Normal numbers. There are as many as the data has entries."""
+
+def _random_poisson(
+    lam: float = ...,
+    shape: int | Sequence[int] = ...,
+    ctx: str = ...,
+    dtype: DTypeLike | None = ...,
+    *,
+    out: Any = ...,
+    name: str | None = ...,
+) -> NDArray:
+    """Poisson numbers."""
+
+def _random_poisson_like(
+    data: Array | None = ..., lam: float = ..., *, out: Any = ..., name: str | None = ...
+) -> NDArray:
+    """Poisson numbers. There are as many as the data has entries."""
+
+def _random_randint(
+    low: int = ...,
+    high: int = ...,
+    shape: int | Sequence[int] = ...,
+    ctx: str = ...,
+    dtype: DTypeLike | None = ...,
+    *,
+    out: Any = ...,
+    name: str | None = ...,
+) -> NDArray:
+    """Whole numbers in [low, high)."""
+
+def _random_uniform(
+    low: float = ...,
+    high: float = ...,
+    shape: int | Sequence[int] = ...,
+    ctx: str = ...,
+    dtype: DTypeLike | None = ...,
+    *,
+    out: Any = ...,
+    name: str | None = ...,
+) -> NDArray:
+    """Numbers spread evenly over [low, high)."""
+
+def _random_uniform_like(
+    data: Array | None = ..., low: float = ..., high: float = ..., *, out: Any = ..., name: str | None = ...
+) -> NDArray:
+    """Numbers spread evenly over [low, high). There are as many as the data has entries."""
+
 def _ravel_multi_index(
     data: Array | None = ..., shape: int | Sequence[int] = ..., *, out: Any = ..., name: str | None = ...
 ) -> NDArray:
@@ -1977,6 +2106,100 @@ def _rpower_scalar(
     name: str | None = ...,
 ) -> NDArray:
     """Entry by entry, scalar to the power data."""
+
+def _sample_exponential(
+    lam: Array | None = ...,
+    shape: int | Sequence[int] = ...,
+    dtype: DTypeLike | None = ...,
+    *,
+    out: Any = ...,
+    name: str | None = ...,
+) -> NDArray:
+    """Exponential numbers. The parameters are arrays; each of their entries gets numbers of its own."""
+
+def _sample_gamma(
+    alpha: Array | None = ...,
+    beta: Array | None = ...,
+    shape: int | Sequence[int] = ...,
+    dtype: DTypeLike | None = ...,
+    *,
+    out: Any = ...,
+    name: str | None = ...,
+) -> NDArray:
+    """Gamma numbers. The parameters are arrays; each of their entries gets numbers of its own."""
+
+def _sample_generalized_negative_binomial(
+    mu: Array | None = ...,
+    alpha: Array | None = ...,
+    shape: int | Sequence[int] = ...,
+    dtype: DTypeLike | None = ...,
+    *,
+    out: Any = ...,
+    name: str | None = ...,
+) -> NDArray:
+    """Poisson numbers whose rate is a gamma number of mean mu and variance alpha * mu**2. The parameters are arrays; each of their entries gets numbers of its own."""
+
+def _sample_multinomial(
+    data: Array | None = ...,
+    shape: int | Sequence[int] = ...,
+    get_prob: bool = ...,
+    dtype: DTypeLike = ...,
+    *,
+    out: Any = ...,
+    name: str | None = ...,
+) -> Any:
+    """Indices drawn by the probabilities in the last axis, which need not add up to 1."""
+
+def _sample_negative_binomial(
+    k: Array | None = ...,
+    p: Array | None = ...,
+    shape: int | Sequence[int] = ...,
+    dtype: DTypeLike | None = ...,
+    *,
+    out: Any = ...,
+    name: str | None = ...,
+) -> NDArray:
+    """How many failures come before k successes of probability p. The parameters are arrays; each of their entries gets numbers of its own."""
+
+def _sample_normal(
+    mu: Array | None = ...,
+    sigma: Array | None = ...,
+    shape: int | Sequence[int] = ...,
+    dtype: DTypeLike | None = ...,
+    *,
+    out: Any = ...,
+    name: str | None = ...,
+) -> NDArray:
+    """Normal numbers. The parameters are arrays; each of their entries gets numbers of its own."""
+
+def _sample_poisson(
+    lam: Array | None = ...,
+    shape: int | Sequence[int] = ...,
+    dtype: DTypeLike | None = ...,
+    *,
+    out: Any = ...,
+    name: str | None = ...,
+) -> NDArray:
+    """Poisson numbers. The parameters are arrays; each of their entries gets numbers of its own."""
+
+def _sample_uniform(
+    low: Array | None = ...,
+    high: Array | None = ...,
+    shape: int | Sequence[int] = ...,
+    dtype: DTypeLike | None = ...,
+    *,
+    out: Any = ...,
+    name: str | None = ...,
+) -> NDArray:
+    """Numbers spread evenly over [low, high). The parameters are arrays; each of their entries gets numbers of its own."""
+
+def _sample_unique_zipfian(
+    range_max: int = ..., shape: int | Sequence[int] = ..., *, out: Any = ..., name: str | None = ...
+) -> list[NDArray]:
+    """Classes drawn without repetition by the log-uniform distribution, and how many draws that took."""
+
+def _shuffle(data: Array | None = ..., *, out: Any = ..., name: str | None = ...) -> NDArray:
+    """The rows of the data, which are its entries along the first axis, in a random order."""
 
 def _slice_assign(
     lhs: Array | None = ...,
@@ -2046,6 +2269,11 @@ def add_n(
     *data: Array | Sequence[Array], num_args: int = ..., out: Any = ..., name: str | None = ...
 ) -> NDArray:
     """The sum of all inputs, which are of one shape."""
+
+def all_finite(
+    data: Array | None = ..., init_output: bool = ..., *, out: Any = ..., name: str | None = ...
+) -> NDArray:
+    """1 where every number is finite, else 0."""
 
 def amp_cast(
     data: Array | None = ..., dtype: DTypeLike = ..., *, out: Any = ..., name: str | None = ...
@@ -2458,6 +2686,11 @@ def hard_sigmoid(
 def identity(data: Array | None = ..., *, out: Any = ..., name: str | None = ...) -> NDArray:
     """The data as it is."""
 
+def khatri_rao(
+    *data: Array | Sequence[Array], num_args: int = ..., out: Any = ..., name: str | None = ...
+) -> NDArray:
+    """Matrices of as many columns multiplied column by column, by the Kronecker product."""
+
 def log(data: Array | None = ..., *, out: Any = ..., name: str | None = ...) -> NDArray:
     """Natural logarithm."""
 
@@ -2554,6 +2787,15 @@ def moments(
 ) -> list[NDArray]:
     """Mean and variance over axes."""
 
+def multi_all_finite(
+    *data: Array | Sequence[Array],
+    init_output: bool = ...,
+    num_arrays: int = ...,
+    out: Any = ...,
+    name: str | None = ...,
+) -> NDArray:
+    """1 where every number of all arrays is finite, else 0."""
+
 def nanprod(
     data: Array | None = ...,
     axis: int | Sequence[int] | None = ...,
@@ -2643,6 +2885,53 @@ def prod(
 def radians(data: Array | None = ..., *, out: Any = ..., name: str | None = ...) -> NDArray:
     """Degrees to radians."""
 
+def random_exponential_like(
+    data: Array | None = ..., lam: float = ..., *, out: Any = ..., name: str | None = ...
+) -> NDArray:
+    """Exponential numbers. There are as many as the data has entries."""
+
+def random_gamma_like(
+    data: Array | None = ..., alpha: float = ..., beta: float = ..., *, out: Any = ..., name: str | None = ...
+) -> NDArray:
+    """Gamma numbers. There are as many as the data has entries."""
+
+def random_generalized_negative_binomial(
+    mu: float = ...,
+    alpha: float = ...,
+    shape: int | Sequence[int] = ...,
+    ctx: str = ...,
+    dtype: DTypeLike | None = ...,
+    *,
+    out: Any = ...,
+    name: str | None = ...,
+) -> NDArray:
+    """Poisson numbers whose rate is a gamma number of mean mu and variance alpha * mu**2."""
+
+def random_generalized_negative_binomial_like(
+    data: Array | None = ..., mu: float = ..., alpha: float = ..., *, out: Any = ..., name: str | None = ...
+) -> NDArray:
+    """Poisson numbers whose rate is a gamma number of mean mu and variance alpha * mu**2. There are as many as the data has entries."""
+
+def random_negative_binomial_like(
+    data: Array | None = ..., k: int = ..., p: float = ..., *, out: Any = ..., name: str | None = ...
+) -> NDArray:
+    """How many failures come before k successes of probability p. There are as many as the data has entries."""
+
+def random_normal_like(
+    data: Array | None = ..., loc: float = ..., scale: float = ..., *, out: Any = ..., name: str | None = ...
+) -> NDArray:
+    """Normal numbers. There are as many as the data has entries."""
+
+def random_poisson_like(
+    data: Array | None = ..., lam: float = ..., *, out: Any = ..., name: str | None = ...
+) -> NDArray:
+    """Poisson numbers. There are as many as the data has entries."""
+
+def random_uniform_like(
+    data: Array | None = ..., low: float = ..., high: float = ..., *, out: Any = ..., name: str | None = ...
+) -> NDArray:
+    """Numbers spread evenly over [low, high). There are as many as the data has entries."""
+
 def ravel_multi_index(
     data: Array | None = ..., shape: int | Sequence[int] = ..., *, out: Any = ..., name: str | None = ...
 ) -> NDArray:
@@ -2706,6 +2995,92 @@ def round(data: Array | None = ..., *, out: Any = ..., name: str | None = ...) -
 def rsqrt(data: Array | None = ..., *, out: Any = ..., name: str | None = ...) -> NDArray:
     """1 / sqrt(data)."""
 
+def sample_exponential(
+    lam: Array | None = ...,
+    shape: int | Sequence[int] = ...,
+    dtype: DTypeLike | None = ...,
+    *,
+    out: Any = ...,
+    name: str | None = ...,
+) -> NDArray:
+    """Exponential numbers. The parameters are arrays; each of their entries gets numbers of its own."""
+
+def sample_gamma(
+    alpha: Array | None = ...,
+    beta: Array | None = ...,
+    shape: int | Sequence[int] = ...,
+    dtype: DTypeLike | None = ...,
+    *,
+    out: Any = ...,
+    name: str | None = ...,
+) -> NDArray:
+    """Gamma numbers. The parameters are arrays; each of their entries gets numbers of its own."""
+
+def sample_generalized_negative_binomial(
+    mu: Array | None = ...,
+    alpha: Array | None = ...,
+    shape: int | Sequence[int] = ...,
+    dtype: DTypeLike | None = ...,
+    *,
+    out: Any = ...,
+    name: str | None = ...,
+) -> NDArray:
+    """Poisson numbers whose rate is a gamma number of mean mu and variance alpha * mu**2. The parameters are arrays; each of their entries gets numbers of its own."""
+
+def sample_multinomial(
+    data: Array | None = ...,
+    shape: int | Sequence[int] = ...,
+    get_prob: bool = ...,
+    dtype: DTypeLike = ...,
+    *,
+    out: Any = ...,
+    name: str | None = ...,
+) -> Any:
+    """Indices drawn by the probabilities in the last axis, which need not add up to 1."""
+
+def sample_negative_binomial(
+    k: Array | None = ...,
+    p: Array | None = ...,
+    shape: int | Sequence[int] = ...,
+    dtype: DTypeLike | None = ...,
+    *,
+    out: Any = ...,
+    name: str | None = ...,
+) -> NDArray:
+    """How many failures come before k successes of probability p. The parameters are arrays; each of their entries gets numbers of its own."""
+
+def sample_normal(
+    mu: Array | None = ...,
+    sigma: Array | None = ...,
+    shape: int | Sequence[int] = ...,
+    dtype: DTypeLike | None = ...,
+    *,
+    out: Any = ...,
+    name: str | None = ...,
+) -> NDArray:
+    """Normal numbers. The parameters are arrays; each of their entries gets numbers of its own."""
+
+def sample_poisson(
+    lam: Array | None = ...,
+    shape: int | Sequence[int] = ...,
+    dtype: DTypeLike | None = ...,
+    *,
+    out: Any = ...,
+    name: str | None = ...,
+) -> NDArray:
+    """Poisson numbers. The parameters are arrays; each of their entries gets numbers of its own."""
+
+def sample_uniform(
+    low: Array | None = ...,
+    high: Array | None = ...,
+    shape: int | Sequence[int] = ...,
+    dtype: DTypeLike | None = ...,
+    *,
+    out: Any = ...,
+    name: str | None = ...,
+) -> NDArray:
+    """Numbers spread evenly over [low, high). The parameters are arrays; each of their entries gets numbers of its own."""
+
 def scatter_nd(
     data: Array | None = ...,
     indices: Array | None = ...,
@@ -2718,6 +3093,9 @@ def scatter_nd(
 
 def shape_array(data: Array | None = ..., *, out: Any = ..., name: str | None = ...) -> NDArray:
     """The shape of the data, as a one-dimensional int64 array."""
+
+def shuffle(data: Array | None = ..., *, out: Any = ..., name: str | None = ...) -> NDArray:
+    """The rows of the data, which are its entries along the first axis, in a random order."""
 
 def sigmoid(data: Array | None = ..., *, out: Any = ..., name: str | None = ...) -> NDArray:
     """1 / (1 + exp(-data))."""
