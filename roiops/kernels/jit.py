@@ -10,88 +10,23 @@ asks for them; so a child whose parent had threads runs everything on one. numba
 process when two Python threads enter it; so they take turns there.
 """
 
-import contextlib
 import functools
-import hashlib
-import importlib.util
 import math
 import os
-import re
-import sys
 import threading
 import types
 
 import numba
 import numpy as np
 from numba import prange
-from numba.core.caching import FunctionCache
-from numba.core.codegen import JITCodeLibrary
-from numba.core.compiler import Compiler
-from numba.core.registry import CPUDispatcher
-from numba.core.types import unliteral
+
+from .numba_insides import make_inner, watch_cache
 
 __all__ = ["inner", "njit", "num_threads", "parallel", "prange", "split", "use_threads"]
 
 
 def _cache_wanted() -> bool:
     return os.environ.get("ROIOPS_CACHE", "1") != "0"
-
-
-_IMPORT = re.compile(rb"^from (\S+) import (\([^)]*|.*)", re.MULTILINE)
-
-
-@functools.cache
-def _used_by(name: str) -> tuple[str, ...]:
-    """The kernel modules that module ``name`` imports, directly or not, and itself if it is one."""
-    found, waiting = set(), [name]
-    while waiting:
-        module = sys.modules.get(waiting.pop())
-        file = getattr(module, "__file__", None)
-        if file is None or module.__name__ in found:
-            continue
-        if module.__name__.startswith("roiops.kernels."):
-            found.add(module.__name__)
-        elif module.__name__ != name:
-            continue
-        with open(file, "rb") as source:
-            for base, names in _IMPORT.findall(source.read()):
-                whole = importlib.util.resolve_name(base.decode(), module.__package__)
-                waiting += [whole, *(f"{whole}.{each}" for each in re.findall(r"\w+", names.decode()))]
-    return tuple(sorted(found))
-
-
-@functools.cache
-def _stamp(name: str) -> bytes:
-    """A digest of the sources of the kernel modules that module ``name`` uses."""
-    digest = hashlib.sha256()
-    for each in _used_by(name):
-        with open(sys.modules[each].__file__, "rb") as source:
-            digest.update(source.read())
-    return digest.digest()
-
-
-class _Cache(FunctionCache):
-    """numba's cache, but a full disk or a damaged file means to compile, not to fail.
-
-    numba takes what it has compiled for current as long as the function's own file is the same. What the
-    function calls is compiled into it too, so that the files of that count here as well.
-    """
-
-    def watch(self, module):
-        """Let the cache be current only while the kernel modules that ``module`` uses are the same."""
-        self._cache_file._source_stamp = (self._cache_file._source_stamp, _stamp(module))
-
-    def load_overload(self, *args):
-        try:
-            return super().load_overload(*args)
-        except Exception:  # reading back what was cut short can fail in any way
-            return None
-
-    def save_overload(self, *args):
-        try:
-            super().save_overload(*args)
-        except Exception:
-            self.disable()
 
 
 def njit(function=None, **options):
@@ -106,51 +41,9 @@ def njit(function=None, **options):
         except RuntimeError:  # numba found no folder it may write to
             pass
         else:
-            if type(getattr(compiled, "_cache", None)) is FunctionCache:
-                compiled._cache.__class__ = _Cache
-                with contextlib.suppress(OSError, ImportError, AttributeError):  # no source, or another numba
-                    compiled._cache.watch(function.__module__)
+            watch_cache(compiled, function.__module__)
             return compiled
     return numba.njit(cache=False, **options)(function)
-
-
-class _InnerLibrary(JITCodeLibrary):
-    """The code of an inner function; it is optimised and turned into machine code where it is used."""
-
-    def _optimize_final_module(self):
-        pass
-
-    def _finalize_final_module(self):
-        self._finalized = True
-
-
-class _InnerCompiler(Compiler):
-    def compile_extra(self, func):
-        state = self.state
-        state.library = _InnerLibrary(state.targetctx.codegen(), func.__qualname__)
-        state.flags.no_compile = state.flags.no_cpython_wrapper = state.flags.no_cfunc_wrapper = True
-        result = super().compile_extra(func)
-        name = object()  # callers look the code up by the function's entry, which this one does not have
-        state.targetctx.insert_user_function(name, result.fndesc, [result.library])
-        return result._replace(entry_point=name)
-
-
-class _Inner(CPUDispatcher):
-    """What :func:`inner` makes. A call from Python compiles an ordinary function for that."""
-
-    def get_call_template(self, args, kws):
-        # Once for a type, not again for each literal number that it is called with.
-        return super().get_call_template([*map(unliteral, args)], kws)
-
-    def add_overload(self, cres):
-        self.overloads[tuple(cres.signature.args)] = cres
-
-    def __call__(self, *args, **kwargs):
-        return self._entry(*args, **kwargs)
-
-    @functools.cached_property
-    def _entry(self):
-        return njit(self.py_func)
 
 
 def inner(function):
@@ -160,10 +53,7 @@ def inner(function):
     before it compiles the function into its callers and optimises the whole again. For the many small
     functions of a kernel that is more than half of the time that its first call takes.
     """
-    compiled = numba.njit(error_model="numpy", nogil=True, pipeline_class=_InnerCompiler)(function)
-    if type(compiled) is CPUDispatcher:  # not without the JIT
-        compiled.__class__ = _Inner
-    return compiled
+    return make_inner(function, njit, error_model="numpy", nogil=True)
 
 
 _layer = None  # numba's threading layer, once it runs

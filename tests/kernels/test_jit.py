@@ -187,3 +187,40 @@ def test_kernels_compile_anew_when_a_file_they_call_into_changes(tmp_path):
     assert run(call, NUMBA_CACHE_DIR=cache).split() == ["6", "1"]
     inner.write_text("WIDTH = 50\n")
     assert run(call, NUMBA_CACHE_DIR=cache).split() == ["100", "0"]
+
+
+POOL = """
+    import numpy as np
+    import roiops as mx
+
+    data = np.arange(2 * 6 * 7, dtype=np.float32).reshape(1, 2, 6, 7) % 11
+    rois = np.array([[0, 1, 0, 5, 4], [0, 2, 2, 3, 5]], np.float32)
+    print(mx.nd.ROIPooling(data, rois, pooled_size=(2, 2), spatial_scale=1.0).asnumpy().tolist())
+"""
+
+
+def test_kernels_run_without_the_insides_of_numba(tmp_path):
+    """As with a numba that has them elsewhere: what is imported from them is taken away first."""
+    elsewhere = """
+    from numba.core import caching, codegen
+
+    cache, library = caching.FunctionCache, codegen.JITCodeLibrary
+    del caching.FunctionCache, codegen.JITCodeLibrary
+    from roiops.kernels import numba_insides
+
+    caching.FunctionCache, codegen.JITCodeLibrary = cache, library  # numba itself imports them later on
+    assert not numba_insides.INNER and not numba_insides.CACHE
+    """
+    plain = run(
+        textwrap.dedent(elsewhere) + textwrap.dedent(POOL),
+        NUMBA_CACHE_DIR=str(tmp_path),
+        NUMBA_NUM_THREADS="1",
+    )
+    assert plain == run(POOL, NUMBA_NUM_THREADS="1")
+
+
+def test_the_insides_are_those_of_this_numba():
+    from roiops.kernels import numba_insides
+
+    assert numba_insides.INNER
+    assert numba_insides.CACHE

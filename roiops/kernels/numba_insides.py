@@ -1,0 +1,164 @@
+"""What is asked of numba's insides, all of it; numba may change them in any release.
+
+Two things rest on them. Each has a plain form that needs nothing but ``numba.njit``, for where an inside that
+it needs is not there:
+
+- a disk cache that notices changes in what a kernel calls into, and outlives damaged files; the plain one is
+  numba's own, which looks at the kernel's file alone;
+- functions that are compiled as parts of others only; plain ones are compiled by themselves as well, which
+  takes longer and computes the same.
+
+That is decided here, once, by what is there and not by numba's version; ``CACHE`` and ``INNER`` say how.
+"""
+
+import contextlib
+import functools
+import hashlib
+import importlib.util
+import re
+import sys
+
+import numba
+
+__all__ = ["CACHE", "INNER", "make_inner", "watch_cache"]
+
+try:
+    from numba.core.caching import FunctionCache
+except ImportError:
+    FunctionCache = object
+try:
+    from numba.core.codegen import JITCodeLibrary
+    from numba.core.compiler import Compiler
+    from numba.core.registry import CPUDispatcher
+    from numba.core.types import unliteral
+except ImportError:
+    JITCodeLibrary = Compiler = CPUDispatcher = object
+
+_HAS = {
+    FunctionCache: ("load_overload", "save_overload", "disable"),
+    JITCodeLibrary: ("_optimize_final_module", "_finalize_final_module"),
+    Compiler: ("compile_extra",),
+    CPUDispatcher: ("get_call_template", "add_overload"),
+}
+
+
+def _there(*classes) -> bool:
+    return all(hasattr(each, name) for each in classes for name in _HAS[each]) and object not in classes
+
+
+#: Whether there is a cache that can be made to notice changes, and a way to compile parts of functions only.
+CACHE, INNER = _there(FunctionCache), _there(JITCodeLibrary, Compiler, CPUDispatcher)
+
+_IMPORT = re.compile(rb"^from (\S+) import (\([^)]*|.*)", re.MULTILINE)
+
+
+@functools.cache
+def _used_by(name: str) -> tuple[str, ...]:
+    """The kernel modules that module ``name`` imports, directly or not, and itself if it is one."""
+    found, waiting = set(), [name]
+    while waiting:
+        module = sys.modules.get(waiting.pop())
+        file = getattr(module, "__file__", None)
+        if file is None or module.__name__ in found:
+            continue
+        if module.__name__.startswith("roiops.kernels."):
+            found.add(module.__name__)
+        elif module.__name__ != name:
+            continue
+        with open(file, "rb") as source:
+            for base, names in _IMPORT.findall(source.read()):
+                whole = importlib.util.resolve_name(base.decode(), module.__package__)
+                waiting += [whole, *(f"{whole}.{each}" for each in re.findall(r"\w+", names.decode()))]
+    return tuple(sorted(found))
+
+
+@functools.cache
+def _stamp(name: str) -> bytes:
+    """A digest of the sources of the kernel modules that module ``name`` uses."""
+    digest = hashlib.sha256()
+    for each in _used_by(name):
+        with open(sys.modules[each].__file__, "rb") as source:
+            digest.update(source.read())
+    return digest.digest()
+
+
+class _Cache(FunctionCache):
+    """numba's cache, but a full disk or a damaged file means to compile, not to fail.
+
+    numba takes what it has compiled for current as long as the function's own file is the same. What the
+    function calls is compiled into it too, so that the files of that count here as well.
+    """
+
+    def watch(self, module):
+        """Let the cache be current only while the kernel modules that ``module`` uses are the same."""
+        self._cache_file._source_stamp = (self._cache_file._source_stamp, _stamp(module))
+
+    def load_overload(self, *args):
+        try:
+            return super().load_overload(*args)
+        except Exception:  # reading back what was cut short can fail in any way
+            return None
+
+    def save_overload(self, *args):
+        try:
+            super().save_overload(*args)
+        except Exception:
+            self.disable()
+
+
+def watch_cache(compiled, module: str) -> None:
+    """Let the disk cache of a compiled function survive damage and notice changes in what it calls into."""
+    if CACHE and type(getattr(compiled, "_cache", None)) is FunctionCache:
+        compiled._cache.__class__ = _Cache
+        with contextlib.suppress(OSError, ImportError, AttributeError):  # no source, or another numba
+            compiled._cache.watch(module)
+
+
+class _InnerLibrary(JITCodeLibrary):
+    """The code of an inner function; it is optimised and turned into machine code where it is used."""
+
+    def _optimize_final_module(self):
+        pass
+
+    def _finalize_final_module(self):
+        self._finalized = True
+
+
+class _InnerCompiler(Compiler):
+    def compile_extra(self, func):
+        state = self.state
+        state.library = _InnerLibrary(state.targetctx.codegen(), func.__qualname__)
+        state.flags.no_compile = state.flags.no_cpython_wrapper = state.flags.no_cfunc_wrapper = True
+        result = super().compile_extra(func)
+        name = object()  # callers look the code up by the function's entry, which this one does not have
+        state.targetctx.insert_user_function(name, result.fndesc, [result.library])
+        return result._replace(entry_point=name)
+
+
+class _Inner(CPUDispatcher):
+    """What :func:`inner` makes. A call from Python compiles an ordinary function for that."""
+
+    def get_call_template(self, args, kws):
+        # Once for a type, not again for each literal number that it is called with.
+        return super().get_call_template([*map(unliteral, args)], kws)
+
+    def add_overload(self, cres):
+        self.overloads[tuple(cres.signature.args)] = cres
+
+    def __call__(self, *args, **kwargs):
+        return self._entry(*args, **kwargs)
+
+    @functools.cached_property
+    def _entry(self):
+        return self.make_entry(self.py_func)
+
+
+def make_inner(function, make_entry, **options):
+    """``function``, compiled as a part of those that call it; ``make_entry`` compiles it for other calls."""
+    if not INNER:
+        return make_entry(function)
+    compiled = numba.njit(pipeline_class=_InnerCompiler, **options)(function)
+    if type(compiled) is CPUDispatcher:  # not without the JIT
+        compiled.__class__ = _Inner
+        compiled.make_entry = make_entry
+    return compiled
