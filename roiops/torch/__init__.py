@@ -19,7 +19,7 @@ from .functions import (
     roi_align,
     roi_pool,
 )
-from .modules import MultiScaleRoIAlign, PSRoIAlign, PSRoIPool, RoIAlign, RoIPool
+from .modules import MultiScaleRoIAlign, PSRoIAlign, PSRoIPool, RoIAlign, RoIPool, replace_poolers
 
 library.register_all()
 
@@ -34,6 +34,7 @@ __all__ = [
     "ps_roi_align",
     "ps_roi_pool",
     "pyramid_scales",
+    "replace_poolers",
     "roi_align",
     "roi_pool",
 ]

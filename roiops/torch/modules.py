@@ -4,7 +4,7 @@ from torch import nn
 
 from . import functions
 
-__all__ = ["MultiScaleRoIAlign", "PSRoIAlign", "PSRoIPool", "RoIAlign", "RoIPool"]
+__all__ = ["MultiScaleRoIAlign", "PSRoIAlign", "PSRoIPool", "RoIAlign", "RoIPool", "replace_poolers"]
 
 
 class _Module(nn.Module):
@@ -126,3 +126,31 @@ class MultiScaleRoIAlign(_Module):
             canonical_level=self.canonical_level,
             **self.keywords,
         )
+
+
+# The arguments that each of torchvision's modules was made with, which are its attributes.
+_ARGUMENTS = {
+    RoIAlign: ("output_size", "spatial_scale", "sampling_ratio", "aligned"),
+    RoIPool: ("output_size", "spatial_scale"),
+    PSRoIAlign: ("output_size", "spatial_scale", "sampling_ratio"),
+    PSRoIPool: ("output_size", "spatial_scale"),
+    MultiScaleRoIAlign: (
+        "featmap_names", "output_size", "sampling_ratio", "canonical_scale", "canonical_level",
+    ),
+}  # fmt: skip
+
+
+def replace_poolers(model: nn.Module) -> int:
+    """Put our modules in the place of torchvision's in ``model``; how many there were.
+
+    They compute the same and have no state, so that checkpoints fit as before.
+    """
+    ours = {kind.__name__: kind for kind in _ARGUMENTS}
+    replaced = 0
+    for parent in list(model.modules()):
+        for name, child in list(parent.named_children()):
+            kind = ours.get(type(child).__name__)
+            if kind is not None and type(child).__module__.startswith("torchvision.ops."):
+                setattr(parent, name, kind(**{each: getattr(child, each) for each in _ARGUMENTS[kind]}))
+                replaced += 1
+    return replaced
