@@ -60,23 +60,29 @@ class _Definition:
     """What PyTorch is told of a registered operator.
 
     PyTorch gives all arguments by position, in the order of the schema: the inputs, of which those beside
-    data and rois may be None (displacements under ``no_trans``), then the parameters, the required ones
-    first. It leaves out the last of those that have their default.
+    data and rois may be None (displacements under ``no_trans``), or a list of them, then the parameters, the
+    required ones first. It leaves out the last of those that have their default.
     """
 
     def __init__(self, prop_class):
         self.prop_class = prop_class
-        self.fields = sorted(prop_class.param.fields.values(), key=lambda field: not field.required)
-        _, rois, *others = prop_class.arguments
-        rest = [f"Tensor {rois}", *(f"Tensor? {each}" for each in others)]
+        fields = [field for name, field in prop_class.param.fields.items() if name != prop_class.variadic]
+        self.fields = sorted(fields, key=lambda field: not field.required)
+        if prop_class.variadic:
+            self.inputs = 1
+            inputs = ["Tensor[] inputs"]
+        else:
+            self.inputs = len(prop_class.arguments)
+            data, rois, *others = prop_class.arguments
+            inputs = [f"Tensor {data}", f"Tensor {rois}", *(f"Tensor? {each}" for each in others)]
         params = [f"{_schema_type(f.kind)} {f.name}{_schema_default(f.default)}" for f in self.fields]
         self.forward = self._define(
-            "", self._forward, self._fake_forward, ["Tensor data", *rest, *params], "(Tensor, Tensor)"
+            "", self._forward, self._fake_forward, [*inputs, *params], "(Tensor, Tensor)"
         )
-        heads = ["Tensor grad_out", "Tensor? data"]
-        others = ["Tensor hidden", "SymInt[] data_shape", "bool[] wanted"]
+        # Inputs are None that are not read; of those come the shapes, one after the other.
+        heads = ["Tensor grad_out", "Tensor?[] inputs", "SymInt[] shapes", "Tensor hidden", "bool[] wanted"]
         self.backward = self._define(
-            "_backward", self._backward, self._fake_backward, [*heads, *rest, *others, *params], "Tensor[]"
+            "_backward", self._backward, self._fake_backward, [*heads, *params], "Tensor[]"
         )
         self.forward.register_autograd(self._differentiate, setup_context=self._keep)
         self.backward.register_autograd(self._differentiate_again)
@@ -90,68 +96,69 @@ class _Definition:
         operator.register_fake(fake)
         return operator
 
-    def _inputs_and_rest(self, arguments):
-        count = len(self.prop_class.arguments)
-        return list(arguments[:count]), arguments[count:]
+    def _bind(self, values, count) -> BoundOperator:
+        params = {field.name: value for field, value in zip(self.fields, values, strict=False)}
+        if self.prop_class.variadic:
+            params[self.prop_class.variadic] = count
+        return bind(self.prop_class, params)
 
-    def _bind(self, values) -> BoundOperator:
-        return bind(self.prop_class, {f.name: value for f, value in zip(self.fields, values, strict=False)})
+    def _split(self, arguments):
+        """The operator, its inputs, and the parameters' values."""
+        inputs, values = arguments[: self.inputs], arguments[self.inputs :]
+        tensors = inputs[0] if self.prop_class.variadic else [each for each in inputs if each is not None]
+        return self._bind(values, len(tensors)), tensors, values
 
     # -- forward -----------------------------------------------------------------------------------------
 
     def _forward(self, *arguments):
-        inputs, values = self._inputs_and_rest(arguments)
-        tensors = [each for each in inputs if each is not None]
-        output, *hidden = self._bind(values).plan(tensors).forward(tensors, keep_hidden=True)
+        operator, tensors, _ = self._split(arguments)
+        output, *hidden = operator.plan(tensors).forward(tensors, keep_hidden=True)
         return output, hidden[0] if hidden else _nothing(output)
 
     def _fake_forward(self, *arguments):
-        inputs, values = self._inputs_and_rest(arguments)
-        tensors = [each for each in inputs if each is not None]
-        shapes, dtypes = [each.shape for each in tensors], [each.dtype for each in tensors]
-        plan = Plan(self._bind(values), shapes, dtypes, [each.device for each in tensors])
-        output, *hidden = plan.empty_outputs(keep_hidden=True)
+        operator, tensors, _ = self._split(arguments)
+        shapes, dtypes, devices = zip(*((t.shape, t.dtype, t.device) for t in tensors), strict=True)
+        output, *hidden = Plan(operator, shapes, dtypes, devices).empty_outputs(keep_hidden=True)
         return output.to(dtypes[0]), hidden[0] if hidden else _nothing(output)
 
     # -- backward ----------------------------------------------------------------------------------------
 
     def _keep(self, ctx, inputs, output):
-        (data, *rest), ctx.values = self._inputs_and_rest(inputs)
-        ctx.data_shape = data.shape
-        ctx.save_for_backward(data if self.prop_class.backward_reads_data else None, *rest, output[1])
+        ctx.operator, tensors, ctx.values = self._split(inputs)
+        read = ctx.operator.read_by_backward(tensors)
+        ctx.shapes = [n for each, kept in zip(tensors, read, strict=True) if kept is None for n in each.shape]
+        ctx.save_for_backward(*read, output[1])
 
     def _differentiate(self, ctx, grad_out, _):
-        names = self.prop_class.arguments
-        wanted = [
-            needed and name not in self.prop_class.zero_grad
-            for needed, name in zip(ctx.needs_input_grad, names, strict=False)
-        ]
-        found = iter(self.backward(grad_out, *ctx.saved_tensors, ctx.data_shape, wanted, *ctx.values))
+        needed = ctx.needs_input_grad[0] if self.prop_class.variadic else ctx.needs_input_grad
+        wanted = [n and has for n, has in zip(needed, ctx.operator.has_gradient, strict=False)]
+        *read, hidden = ctx.saved_tensors
+        found = iter(self.backward(grad_out, read, ctx.shapes, hidden, wanted, *ctx.values))
         grads = [next(found) if wants else None for wants in wanted]
-        return (*grads, *(None for _ in self.fields))
+        if self.prop_class.variadic:
+            return (grads, *(None for _ in self.fields))
+        absent = [None] * (self.inputs - len(grads))
+        return (*grads, *absent, *(None for _ in self.fields))
 
-    def _backward_plan(self, make, arguments):
-        grad_out, *arguments = arguments
-        inputs, (hidden, data_shape, wanted, *values) = self._inputs_and_rest(arguments)
-        rest = [each for each in inputs[1:] if each is not None]
-        operator = self._bind(values)
-        shapes = [data_shape, *(each.shape for each in rest)]
-        dtypes = [each.dtype for each in (grad_out, *rest)]
-        plan = make(operator, shapes, dtypes, [each.device for each in (grad_out, *rest)])
-        wanted = wanted[: 1 + len(rest)]
-        return plan, grad_out, [inputs[0], *rest], [hidden] if operator.has_hidden else [], wanted
+    def _backward_plan(self, make, grad_out, inputs, shapes, values):
+        every, left = [], list(shapes)
+        for each in inputs:
+            every.append(left[:4] if each is None else each.shape)
+            left = left[4:] if each is None else left
+        like = [grad_out if each is None else each for each in inputs]
+        operator = self._bind(values, len(inputs))
+        return make(operator, every, [each.dtype for each in like], [each.device for each in like])
 
-    def _backward(self, *arguments):
-        plan, *arguments = self._backward_plan(BoundOperator.plan_for, arguments)
-        return [each for each in plan.backward(*arguments) if each is not None]
+    def _backward(self, grad_out, inputs, shapes, hidden, wanted, *values):
+        plan = self._backward_plan(BoundOperator.plan_for, grad_out, inputs, shapes, values)
+        hidden = [hidden] if plan.operator.has_hidden else []
+        return [each for each in plan.backward(grad_out, inputs, hidden, wanted) if each is not None]
 
-    def _fake_backward(self, *arguments):
-        plan, grad_out, *_, wanted = self._backward_plan(Plan, arguments)
-        return [
-            each.to(grad_out.dtype) if i == 0 else each
-            for i, each in enumerate(plan.empty_gradients(wanted))
-            if each is not None
-        ]
+    def _fake_backward(self, grad_out, inputs, shapes, hidden, wanted, *values):
+        plan = self._backward_plan(Plan, grad_out, inputs, shapes, values)
+        dtypes = [grad_out.dtype if each is None else each.dtype for each in inputs]
+        grads = zip(plan.empty_gradients(wanted), dtypes, strict=True)
+        return [each.to(dtype) for each, dtype in grads if each is not None]
 
     def _differentiate_again(self, ctx, *_):
         raise no_second_derivative(self.prop_class.label)

@@ -43,11 +43,10 @@ class _Differentiable(torch.autograd.Function):
     """The output of a plan, with the gradients of its inputs."""
 
     @staticmethod
-    def forward(ctx, plan, data, *rest):
-        output, *hidden = plan.forward((data, *rest), keep_hidden=True)
-        ctx.plan, ctx.inputs = plan, 1 + len(rest)
-        kept = data if plan.operator.prop.backward_reads_data else None
-        ctx.save_for_backward(kept, *rest, *hidden)
+    def forward(ctx, plan, *inputs):
+        output, *hidden = plan.forward(inputs, keep_hidden=True)
+        ctx.plan, ctx.inputs = plan, len(inputs)
+        ctx.save_for_backward(*plan.operator.read_by_backward(inputs), *hidden)
         return output
 
     @staticmethod

@@ -54,7 +54,13 @@ class BoundOperator:
         self.names = prop.list_arguments()
         self.has_gradient = tuple(name not in prop.zero_grad for name in self.names)
         self.has_hidden = len(prop.list_outputs()) > 1
+        #: Of which inputs backward reads what they hold; of the others it needs shape and dtype only.
+        self.is_read = tuple(prop.backward_reads_data or not name.startswith("data") for name in self.names)
         self._plans = {}
+
+    def read_by_backward(self, inputs) -> list:
+        """The inputs, with None for those that backward does not read."""
+        return [each if read else None for each, read in zip(inputs, self.is_read, strict=True)]
 
     def plan(self, tensors) -> "Plan":
         """How the operator is run on ``tensors``."""
@@ -98,6 +104,11 @@ class Plan:
         self._outputs = [(tuple(s), _TORCH[t]) for s, t in zip(out_shapes, out_types, strict=True)]
         self._context = OpContext(Context("gpu", self.device.index) if self._on_gpu else cpu(), prop.label)
         self._op = prop.create_operator(self._context, shapes, types)
+        # What stands for inputs that are not read: of their shape and dtype, one number large.
+        self._unread = [
+            None if read else torch.empty((), dtype=dtype, device=self.device).expand(shape)
+            for read, (shape, dtype) in zip(operator.is_read, self._gradients, strict=True)
+        ]
 
     def forward(self, tensors, keep_hidden: bool = False) -> list:
         """The output, then those that only :meth:`backward` reads, or None for each of these."""
@@ -112,11 +123,12 @@ class Plan:
     def backward(self, grad_out, inputs, hidden, wanted) -> list:
         """The gradients of the inputs that are ``wanted``, None for the others.
 
-        ``inputs`` are those of the forward pass; the first may be None where the operator does not read it.
+        ``inputs`` are those of the forward pass, with None for those that backward does not read.
         """
         grads = self.empty_gradients(wanted)
         heads = [*self._arrays([grad_out]), *(None for _ in hidden)]
         outputs = [None, *self._arrays(hidden)]
+        inputs = [other if each is None else each for each, other in zip(inputs, self._unread, strict=True)]
         inputs, arrays = self._arrays(inputs), self._arrays(grads)
         with self._stream_or_threads(grad_out), np.errstate(all="ignore"):
             self._op.backward(self._context, heads, inputs, outputs, _requests(grads), arrays, [])
