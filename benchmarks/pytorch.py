@@ -1,0 +1,293 @@
+"""roiops.torch beside torchvision, forward and forward with backward, in one process and in turn.
+
+    python benchmarks/pytorch.py                # writes benchmarks/results/pytorch.{json,md}
+    python benchmarks/pytorch.py --rounds 3 --workloads "4 boxes"
+
+Both get the same tensors and the same number of PyTorch's threads. Results and gradients are compared before
+they are timed. A row's peak is how far the memory of the process rises, at the most, in a forward and
+backward pass, as Linux tells it. ``--layer`` instead prints what a call costs above the kernels that it runs.
+"""
+
+import argparse
+import json
+import math
+import os
+import statistics
+import sys
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+import numpy as np  # noqa: E402
+import torch  # noqa: E402
+import torchvision  # noqa: E402
+from machine import processor  # noqa: E402
+from roi_workloads import WORKLOADS, Workload  # noqa: E402
+
+import roiops.torch  # noqa: E402
+
+SMALL = {
+    "4 boxes": Workload((1, 64, 16, 16), 4, (16, 200), 7, 1 / 16),
+    "30 boxes": Workload((1, 256, 50, 68), 30, (32, 600), 7, 1 / 16),
+    "4 boxes, R-FCN": Workload((1, 49 * 2, 16, 16), 4, (16, 200), 7, 1 / 16, 2),
+}
+EVERY = {**SMALL, **WORKLOADS}
+#: Images of the pyramid's boxes; its maps are 1/4 to 1/32 of them.
+PYRAMID = (2, 256, 256, 320), 512
+
+
+def calls(work):
+    """Label -> the call, for a library that has torchvision's functions."""
+    if work.output_dim:
+        return {
+            "ps_roi_align, 2": lambda ops, x, r: ops.ps_roi_align(x, r, work.pooled, work.scale, 2),
+            "ps_roi_align, adaptive": lambda ops, x, r: ops.ps_roi_align(x, r, work.pooled, work.scale),
+            "ps_roi_pool": lambda ops, x, r: ops.ps_roi_pool(x, r, work.pooled, work.scale),
+        }
+    return {
+        "roi_align, 2": lambda ops, x, r: ops.roi_align(x, r, work.pooled, work.scale, 2),
+        "roi_align, adaptive": lambda ops, x, r: ops.roi_align(x, r, work.pooled, work.scale),
+        "roi_pool": lambda ops, x, r: ops.roi_pool(x, r, work.pooled, work.scale),
+    }
+
+
+class Job:
+    """One row: a call of a library on fixed inputs, and its gradient."""
+
+    def __init__(self, workload, operator, call, inputs, rois):
+        self.workload, self.operator = workload, operator
+        self._call, self._inputs, self._rois = call, inputs, rois
+        self._leaves = [each.detach().requires_grad_() for each in inputs]
+        shape = self.forward(torchvision.ops).shape
+        self._head = torch.randn(shape, generator=torch.Generator().manual_seed(2))
+
+    def forward(self, library):
+        with torch.no_grad():
+            return self._call(library, self._inputs, self._rois)
+
+    def forward_and_backward(self, library):
+        out = self._call(library, self._leaves, self._rois)
+        return torch.autograd.grad(out, self._leaves, self._head)
+
+    def check(self) -> None:
+        """Stop unless outputs and gradients are the same to a few units of float32."""
+        ours, theirs = (
+            [self.forward(library), *self.forward_and_backward(library)] for library in LIBRARIES.values()
+        )
+        for found, expected in zip(ours, theirs, strict=True):
+            if not (found - expected).abs().max() <= 2e-5 * expected.abs().max().clamp(min=1):
+                raise SystemExit(f"pytorch.py: {self.workload}, {self.operator}: the results differ")
+
+
+LIBRARIES = {"roiops": roiops.torch, "torchvision": torchvision.ops}
+
+
+def jobs(chosen):
+    """The rows of some workloads."""
+    for name in chosen:
+        if name == "pyramid":
+            yield pyramid()
+            continue
+        work = EVERY[name]
+        data, rois = (torch.from_numpy(array) for array in work.inputs())
+        for label, call in calls(work).items():
+            yield Job(name, label, lambda ops, x, r, call=call: call(ops, x[0], r), [data], rois)
+
+
+def pyramid():
+    """The feature pyramid of a Mask R-CNN at half its usual size."""
+    (images, channels, height, width), count = PYRAMID
+    random = torch.Generator().manual_seed(1)
+    maps = [torch.randn((images, channels, height >> i, width >> i), generator=random) for i in range(4)]
+    sides = torch.exp(torch.rand((images, count, 2), generator=random) * math.log(40) + math.log(16))
+    corner = torch.rand((images, count, 2), generator=random) * torch.tensor([width * 3.0, height * 3.0])
+    boxes = list(torch.cat([corner, corner + sides], 2))
+
+    def call(ops, x, r):
+        pooler = ops.MultiScaleRoIAlign([str(i) for i in range(4)], 7, 2)
+        return pooler({str(i): each for i, each in enumerate(x)}, r, [(4 * height, 4 * width)] * images)
+
+    return Job("pyramid", "MultiScaleRoIAlign, 2", call, maps, boxes)
+
+
+def seconds(run) -> float:
+    start = time.perf_counter()
+    run()
+    return time.perf_counter() - start
+
+
+def peak_bytes(run) -> int:
+    """How far the memory of the process rises above what it has before ``run``; 0 where nobody tells."""
+    try:
+        Path("/proc/self/clear_refs").write_text("5")
+        before = _status("VmRSS")
+        run()
+        return max(0, _status("VmHWM") - before)
+    except OSError:
+        return 0
+
+
+def _status(name) -> int:
+    line = next(x for x in Path("/proc/self/status").read_text().splitlines() if x.startswith(name + ":"))
+    return 1024 * int(line.split()[1])
+
+
+def times_of(run) -> dict[str, float]:
+    """Seconds of one call for each library; a short call is repeated for a hundredth of a second."""
+    found = {}
+    for which, library in LIBRARIES.items():
+        first = seconds(lambda library=library: run(library))
+        repeats = max(1, min(50, int(0.01 / first)))
+        more = [seconds(lambda library=library: run(library)) for _ in range(repeats - 1)]
+        found[which] = statistics.median([first, *more])
+    return found
+
+
+def measure(threads, chosen, rounds) -> list[dict]:
+    torch.set_num_threads(threads)
+    rows = []
+    for job in jobs(chosen):
+        job.check()
+        peaks = {}
+        for which, library in LIBRARIES.items():
+            peaks[which] = peak_bytes(lambda job=job, library=library: job.forward_and_backward(library))
+        for direction in ("forward", "forward and backward"):
+            run = getattr(job, direction.replace(" ", "_"))
+            times = [times_of(run) for _ in range(rounds)]
+            row = {"workload": job.workload, "operator": job.operator, "direction": direction}
+            row |= {"threads": threads, "milliseconds": {}, "peak_mib": {}}
+            for which in LIBRARIES:
+                row["milliseconds"][which] = round(1e3 * statistics.median(t[which] for t in times), 4)
+                row["peak_mib"][which] = round(peaks[which] / 2**20, 1)
+            rows.append(row)
+            print(text_of(row), flush=True)
+    return rows
+
+
+def ratio(row) -> float:
+    return row["milliseconds"]["torchvision"] / row["milliseconds"]["roiops"]
+
+
+def text_of(row) -> str:
+    ms, peak = row["milliseconds"], row["peak_mib"]
+    return (
+        f"{row['threads']} threads  {row['workload']:15} {row['operator']:23} {row['direction']:21} "
+        f"{ms['roiops']:9.3f} ms  torchvision {ms['torchvision']:9.3f}  {ratio(row):6.1f} times as fast  "
+        f"peak {peak['roiops']:.0f} MiB, torchvision {peak['torchvision']:.0f}"
+    )
+
+
+def summary(rows) -> list[str]:
+    lines = [
+        "| threads | direction | times as fast, geometric mean | least | rows |",
+        "|---:|---|---:|---:|---:|",
+    ]
+    for threads in sorted({row["threads"] for row in rows}):
+        for direction in ("forward", "forward and backward"):
+            found = [ratio(r) for r in rows if (r["threads"], r["direction"]) == (threads, direction)]
+            mean = math.exp(sum(map(math.log, found)) / len(found))
+            lines.append(f"| {threads} | {direction} | {mean:.1f} | {min(found):.1f} | {len(found)} |")
+    return lines
+
+
+def markdown(report) -> str:
+    lines = [
+        "# roiops.torch beside torchvision on the CPU",
+        "",
+        report["machine"],
+        "",
+        *summary(report["rows"]),
+    ]
+    lines += [
+        "",
+        "Milliseconds, medians; the peak is of a forward and backward pass, in MiB.",
+        "",
+        "| threads | workload | operator | direction | roiops | torchvision | times as fast | our peak "
+        "| torchvision's |",
+        "|---:|---|---|---|---:|---:|---:|---:|---:|",
+    ]
+    for row in report["rows"]:
+        ms, peak = row["milliseconds"], row["peak_mib"]
+        lines.append(
+            f"| {row['threads']} | {row['workload']} | {row['operator']} | {row['direction']} | "
+            f"{ms['roiops']:.3f} | {ms['torchvision']:.3f} | {ratio(row):.1f} | "
+            f"{peak['roiops']:.0f} | {peak['torchvision']:.0f} |"
+        )
+    return "\n".join([*lines, ""])
+
+
+def layer(rounds=300) -> None:
+    """Print what a call of ``roi_align`` costs above its kernels, on one thread: medians, in turn."""
+    from roiops.registry import get
+    from roiops.torch.plans import bind
+
+    torch.set_num_threads(1)
+    data, rois = (torch.from_numpy(array) for array in SMALL["4 boxes"].inputs())
+    leaf, head = data.clone().requires_grad_(), torch.randn(4, 64, 7, 7)
+    params = {
+        "pooled_size": (7, 7), "spatial_scale": 1 / 16, "sampling_ratio": (2, 2), "mode": "avg",
+        "aligned": False, "dialect": "mmcv",
+    }  # fmt: skip
+    op = bind(get("ROIAlign"), params).plan((data, rois))
+    arrays, grad_out = [data.numpy(), rois.numpy()], head.numpy()
+
+    def operator():
+        out = np.empty(head.shape, np.float32)
+        op._op.forward(op._context, arrays, ["write"], [out], [])
+
+    def operator_both():
+        operator()
+        grad = np.empty(data.shape, np.float32)
+        op._op.backward(op._context, [grad_out], arrays, [None], ["write", "null"], [grad, None], [])
+
+    def call():
+        roiops.torch.roi_align(data, rois, 7, 1 / 16, 2)
+
+    def call_both():
+        torch.autograd.grad(roiops.torch.roi_align(leaf, rois, 7, 1 / 16, 2), leaf, head)
+
+    def engine():
+        torch.autograd.grad(leaf * 2.0, leaf, leaf)
+
+    runs = operator, call, operator_both, call_both, engine
+    times = [[] for _ in runs]
+    for _ in range(rounds):
+        for run, spent in zip(runs, times, strict=True):
+            spent.append(seconds(lambda run=run: [run() for _ in range(10)]) / 10)
+    plain, forward, plain_both, both, engine = (1e6 * statistics.median(each) for each in times)
+    print(f"forward: {forward:.0f} us, {forward - plain:.0f} more than the operator on arrays")
+    print(
+        f"forward and backward: {both:.0f} us, {both - plain_both:.0f} more than the operator on arrays; "
+        f"PyTorch's own `x * 2.0`, forward and backward, takes {engine:.0f}"
+    )
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--threads", type=int, nargs="+", default=[1, 2])
+    parser.add_argument("--rounds", type=int, default=7)
+    names = [*EVERY, "pyramid"]
+    parser.add_argument("--workloads", nargs="+", default=names, choices=names)
+    parser.add_argument("--layer", action="store_true", help="what a call costs above its kernels")
+    parser.add_argument("--out", type=Path, default=ROOT / "benchmarks" / "results" / "pytorch")
+    args = parser.parse_args()
+    if args.layer:
+        layer()
+        return
+    load = os.getloadavg()[0]
+    rows = [row for threads in args.threads for row in measure(threads, args.workloads, args.rounds)]
+    machine = (
+        f"{time.strftime('%Y-%m-%d')}; {processor()}, {os.cpu_count()} cores; torch {torch.__version__}, "
+        f"torchvision {torchvision.__version__}; medians of {args.rounds} rounds, in each of which both run "
+        f"in turn; load average {load:.1f} before the start."
+    )
+    report = {"machine": machine, "rows": rows}
+    args.out.with_suffix(".json").write_text(json.dumps(report, indent=1) + "\n")
+    args.out.with_suffix(".md").write_text(markdown(report))
+    print("\n".join(summary(rows)))
+
+
+if __name__ == "__main__":
+    main()
