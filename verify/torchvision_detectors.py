@@ -26,7 +26,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from roiops.torch import replace_poolers
 
 DETECTORS = {"Faster R-CNN": FasterRCNN, "Mask R-CNN": MaskRCNN}
-CLASSES, SIZE, STEPS, TOLERANCE = 4, 96, 10, 1e-5
+CLASSES, SIZE, STEPS, TOLERANCE = 4, 64, 10, 1e-5
 
 
 def pictures(dtype, masks):
@@ -35,7 +35,7 @@ def pictures(dtype, masks):
     images, targets = [], []
     for height, width in ((SIZE, SIZE), (SIZE - 16, SIZE)):
         image = torch.rand((3, height, width), generator=random, dtype=torch.float64)
-        boxes = torch.tensor([[10, 12, 40, 50], [35, 30, 90, 78]])
+        boxes = torch.tensor([[4, 6, 28, 34], [25, 20, 60, 46]])
         shapes = torch.zeros(2, height, width, dtype=torch.uint8)
         for i, (x1, y1, x2, y2) in enumerate(boxes.tolist()):
             image[i, y1:y2, x1:x2] += 1
@@ -91,7 +91,7 @@ def losses_apart(one, other) -> float:
 
 def compare(name, steps) -> dict[str, float]:
     """How far the detector with our poolers is from the one with torchvision's."""
-    theirs, ours = (Trainer(name, torch.float64, 64) for _ in range(2))
+    theirs, ours = (Trainer(name, torch.float64, 32) for _ in range(2))
     count = replace_poolers(ours.model)
     print(f"{name}: {count} of torchvision's modules replaced", flush=True)
     found = {"losses": losses_apart(theirs.backward(), ours.backward())}

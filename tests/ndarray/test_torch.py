@@ -1,11 +1,7 @@
 """Sharing memory with PyTorch tensors on the CPU, where PyTorch is installed."""
 
-import re
-from pathlib import Path
-
 import pytest
 
-import roiops
 from roiops import nd
 from roiops.errors import DataError, DTypeError
 
@@ -58,19 +54,6 @@ def test_a_tensor_that_requires_a_gradient_must_be_detached():
             getattr(nd, name)(data, rois, pooled_size=(2, 2), spatial_scale=1)
     with pytest.raises(DataError, match=r"call roiops\.torch\.op\.contrib\.RROIAlign"):
         nd.contrib.RROIAlign(data, torch.zeros(1, 6), pooled_size=(2, 2), spatial_scale=1)
-
-
-def test_the_autograd_function_of_the_documentation():
-    page = (Path(__file__).parents[2] / "docs" / "gpu.md").read_text()
-    (recipe,) = re.findall(r"^```py\n(.*?)^```", page, re.M | re.S)
-    names = {"torch": torch, "mx": roiops}
-    exec(recipe, names)
-    data = torch.randn(1, 2, 8, 8, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
-    rois = torch.tensor([[0, 1, 2, 13, 11]], dtype=torch.float64)
-    params = {"pooled_size": (3, 3), "spatial_scale": 0.5, "sampling_ratio": 2}
-    assert torch.autograd.gradcheck(
-        lambda data: names["ROIOperator"].apply(data, rois, "ROIAlign", params), (data.requires_grad_(),)
-    )
 
 
 def test_bfloat16_is_refused_by_name():

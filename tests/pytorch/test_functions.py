@@ -212,3 +212,33 @@ def test_modules():
     assert (
         repr(rt.RoIPool(7, 0.5, dialect="mmcv")) == "RoIPool(output_size=7, spatial_scale=0.5, dialect=mmcv)"
     )
+
+
+def test_replace_poolers():
+    ops = pytest.importorskip("torchvision.ops", reason="torchvision is not installed")
+
+    class Head(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.pool = ops.RoIAlign(SIZE, SCALE, 2, aligned=True)
+            self.more = torch.nn.ModuleDict(
+                {
+                    "levels": ops.MultiScaleRoIAlign(["0", "1"], 5, 2, canonical_level=3),
+                    "max": ops.RoIPool(4, SCALE),
+                }
+            )
+            self.score = torch.nn.Linear(2, 2)
+
+        def forward(self, data, rois):
+            levels = {"0": data, "1": torch.nn.functional.avg_pool2d(data, 2)}
+            pyramid = self.more["levels"](levels, as_list(rois), [(18, 22)] * 2)
+            return self.pool(data, rois).sum((1, 2, 3)) + self.more["max"](data, rois).sum() + pyramid.sum()
+
+    head = Head()
+    expected, names = head(features(), boxes()), list(head.state_dict())
+    before = repr(head)
+    assert rt.replace_poolers(head) == 3
+    assert (repr(head), list(head.state_dict())) == (before, names)
+    assert type(head.pool) is rt.RoIAlign
+    torch.testing.assert_close(head(features(), boxes()), expected, atol=1e-4, rtol=1e-5)
+    assert rt.replace_poolers(head) == 0
