@@ -1,5 +1,6 @@
 """Saved models as ONNX files, run in onnxruntime: against MXNet's golden outputs, and beside roiops."""
 
+import subprocess
 import sys
 from pathlib import Path
 
@@ -85,6 +86,45 @@ def test_a_faster_rcnn_that_mxnet_saved_gives_what_mxnet_gave():
     inputs = {each.name: golden[each.name] for each in running.get_inputs()}
     for each, got in zip(running.get_outputs(), running.run(None, inputs), strict=True):
         assert relative_difference(golden[each.name], got) <= 1e-4, each.name
+
+
+CONVERTED = sorted((ROOT / "tests" / "golden" / "converted").glob("*.npz"))
+
+
+@pytest.mark.parametrize("path", CONVERTED, ids=lambda path: path.stem)
+def test_detectors_and_a_text_recogniser_give_what_mxnet_gave(path):
+    with np.load(path) as file:
+        arrays = {name.split("/", 1)[1]: file[name] for name in file.files if "/" in name}
+        kinds = {name.split("/", 1)[1]: name.split("/", 1)[0] for name in file.files if "/" in name}
+        symbol = sym.load_json(bytes(file["symbol"]).decode())
+    params = {name: arrays[name] for name, kind in kinds.items() if kind == "param"}
+    inputs = {name: arrays[name] for name, kind in kinds.items() if kind == "input"}
+    made = to_onnx(symbol, params, shapes={name: array.shape for name, array in inputs.items()})
+    onnx.checker.check_model(made, full_check=True)
+    running = session(made)
+    for each, got in zip(running.get_outputs(), running.run(None, inputs), strict=True):
+        assert relative_difference(arrays[each.name], got) <= 1e-4, each.name
+    held = {name: mx.nd.array(array) for name, array in params.items()}
+    for agreement in check(made, ArchivedModel(symbol, held), inputs):
+        assert agreement.agrees, agreement
+
+
+def test_there_is_one_of_each_kind():
+    assert [path.stem for path in CONVERTED] == [
+        "mask_rcnn_pyramid", "rfcn", "rfcn_deformable", "text_recogniser"
+    ]  # fmt: skip
+    assert len(GOLDEN) == 9
+
+
+@pytest.mark.slow
+def test_the_whole_zoo(tmp_path):
+    """Every model of the zoo, exported by MXNet and run in onnxruntime beside roiops."""
+    peer = ROOT / ".peers" / "gluoncv" / "bin" / "python"
+    if not peer.exists():
+        pytest.skip("MXNet with GluonCV is not set up: python verify/peers.py gluoncv")
+    command = [sys.executable, str(ROOT / "verify" / "check_onnx.py"), "--rounds", "0", "--dry"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
 
 
 # -- shapes that stay open -------------------------------------------------------------------------------

@@ -30,6 +30,7 @@ SCRIPTS = {
     "image": "mxnet",
     "ops": "mxnet",
     "optimizer": "mxnet",
+    "converted": "mxnet",
     "operators": "mxnet",  # after the others: it looks up what they hold
 }
 
