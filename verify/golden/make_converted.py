@@ -118,12 +118,11 @@ MODELS = {
 
 
 def values(name, shape, random):
+    """Parameters and inputs, of few digits so that the files are small."""
     if name == "im_info":
         return np.array([[64, 96, 1], [56, 80, 1]], np.float32)
-    if name == "data":
-        return random.normal(size=shape).astype(np.float32)
-    size = 0.3 if len(shape) == 1 else (1.5 / max(1, np.prod(shape[1:]))) ** 0.5
-    return (random.normal(size=shape) * size).astype(np.float32)
+    size = 1.0 if name == "data" else 0.3 if len(shape) == 1 else (1.5 / max(1, np.prod(shape[1:]))) ** 0.5
+    return (np.round(random.normal(size=shape) * 16) / 16 * size).astype(np.float32)
 
 
 def main():
