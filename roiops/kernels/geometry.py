@@ -1,7 +1,7 @@
 """Where a region of interest falls on the feature map: the only place that says so.
 
 Every ROI operator of every framework is one choice in each of five rules, and a :class:`Rules` row holds
-the five choices:
+the choices:
 
 1. **frame**: a box's edges on one axis -> start and length in feature pixels (:func:`frame`);
 2. **bins and samples**: -> the positions a bin reads (:func:`bin_span`, :func:`bin_grid`, :func:`position`);
@@ -9,11 +9,11 @@ the five choices:
 4. **reduction**: the mean (with its denominator) or the maximum of the samples;
 5. **channel map**: output channel and group of bins -> input channel (:func:`channel_of`).
 
-All but rotation work on one axis at a time. The functions are scalar, allocate nothing and raise nothing,
-so that CPU and CUDA kernels compile the same source. They compute in the type of their floating arguments
-and never widen: with float32 the edge of an integer bin depends on the last bit, and peers agree on it.
-Literals are therefore converted with ``type(x)(...)``, and ``a if a < b else b`` stands for ``min(a, b)``,
-which some CUDA backends refuse.
+All but rotation work on one axis at a time: an :class:`Axis` is a box on one axis, and :func:`sample` is what
+kernels ask of it. The functions are scalar, allocate nothing and raise nothing, so that CPU and CUDA kernels
+compile the same source. They compute in the type of their floating arguments and never widen: with float32
+the edge of an integer bin depends on the last bit, and peers agree on it. Literals are therefore converted
+with ``type(x)(...)``, and ``a if a < b else b`` stands for ``min(a, b)``, which some CUDA backends refuse.
 """
 
 import math
@@ -22,10 +22,41 @@ from typing import NamedTuple
 import numpy as np
 
 from roiops.kernels.jit import inner
+from roiops.kernels.rules import (
+    CENTRES,
+    CLAMPED_HALF_PIXEL,
+    CLAMPED_ONE_PIXEL,
+    CORNERS,
+    CORNERS_YX_NORMALISED,
+    END_TO_END,
+    EXACT_PIXEL,
+    GROUPED,
+    INNER,
+    INSIDE_NEAREST,
+    INTEGER_EDGES,
+    INTEGER_OFFSET,
+    INTEGRAL,
+    LEFT_EDGES,
+    MEAN_OF_VALID,
+    PIXELS,
+    PLUS_FEATURE_PIXEL,
+    PLUS_IMAGE_PIXEL,
+    REAL,
+    ROUNDED_AFTER_SCALING,
+    ROUNDED_BEFORE_SCALING,
+    SAME_CHANNEL,
+    TURNED_DEGREES,
+    TURNED_RADIANS_CLOCKWISE,
+    UNIT_STEPS,
+    ZERO_PADDED,
+)
 
 __all__ = [
-    "DIALECTS",
-    "Rules",
+    "Axis",
+    "Grid",
+    "Setting",
+    "Turned",
+    "axis_of",
     "bin_grid",
     "bin_slopes",
     "bin_span",
@@ -33,134 +64,68 @@ __all__ = [
     "bins_of",
     "channel_groups",
     "channel_of",
+    "edge_scale",
+    "edge_slopes",
     "flat_row",
     "flat_sample",
     "frame",
     "group_of",
     "image_of",
+    "moved_axis",
     "moved_by",
     "position",
-    "rotated_frame",
-    "rotated_grid",
-    "rotated_position",
-    "rotated_reach",
+    "sample",
     "scale_of",
+    "setting_of",
     "taps",
     "taps_bound",
     "turn",
+    "turned",
+    "turned_frame",
+    "turned_grid",
+    "turned_position",
+    "turned_reach",
     "unflat_sample",
+    "x_axis",
+    "y_axis",
 ]
 
-# frame: when the box edges are rounded (half away from zero) ...
-NOT_ROUNDED, ROUNDED_BEFORE_SCALING, ROUNDED_AFTER_SCALING = range(3)
-# ... and where one is added to the far edge, for boxes that include their last pixel
-OPEN_END, PLUS_IMAGE_PIXEL, PLUS_FEATURE_PIXEL = range(3)
 
-# bins
-INTEGER_OFFSET = 0  # start + [floor(i b), ceil((i + 1) b)), clipped; start is an integer
-INTEGER_EDGES = 1  # [floor(i b + start), ceil((i + 1) b + start)), clipped
-REAL = 2  # [start + i b, start + (i + 1) b), never clipped
-REAL_CLIPPED = 3  # the same, clipped
+class Setting(NamedTuple):
+    """What all boxes of a call have in common."""
 
-# samples
-PIXELS = 0  # every pixel of an integer bin
-CENTRES = 1  # the centres of g equal parts of the bin
-LEFT_EDGES = 2  # the left edges of g equal parts
-INNER = 3  # the g points that divide the unclipped bin in g + 1, from the clipped start
-UNIT_STEPS = 4  # the clipped start, then steps of one pixel
-
-# border
-EXACT_PIXEL = 0
-CLAMPED_ONE_PIXEL = 1  # valid within one pixel of the outermost pixel centres, both ends included
-CLAMPED_HALF_PIXEL = 2  # valid within half a pixel of them
-ZERO_PADDED = 3  # always valid; pixels outside the map count as zero
-
-# reduction: the denominator of a mean on one axis, or a maximum
-MEAN_OF_ALL = 0  # over every sample of the grid, the invalid ones as zero
-MEAN_OF_VALID = 1
-MAX_INVALID_IS_ZERO = 2  # an invalid sample competes as zero
-MAX_OF_VALID = 3
-
-# channel map
-SAME_CHANNEL = 0
-GROUPED = 1  # (c G + group(ph)) G + group(pw): bins share G x G score maps
-ONE_PER_BIN = 2  # (c Ph + ph) Pw + pw
+    scale: float  # ``spatial_scale``, in the computing type
+    images: int
+    height: int  # of the map
+    width: int
+    pooled_h: int
+    pooled_w: int
+    ratio_y: int  # samples of a bin that are asked for; 0 or less: one a feature pixel
+    ratio_x: int
 
 
-class Rules(NamedTuple):
-    """One dialect of one operator. Plain numbers only: kernels receive the row as it is."""
+class Axis(NamedTuple):
+    """A box on one axis of the feature map."""
 
-    rounding: int
-    end: int
-    shift: float  # feature pixels taken off both edges
-    least: float  # least length of a box, in feature pixels
+    start: float  # in feature pixels, and of the computing type
+    length: float
     bins: int
-    clip: int  # clipped bins end at the extent of the map less this
-    samples: int
-    border: int
-    reduction: int
-    channels: int
-    empty: float  # a maximum of nothing
-    single_scale: bool  # the scale is stored as float32, whatever the data
+    ratio: int
+    extent: int  # pixels of the map
+    moved: float  # what a displaced bin is moved by, else zero
 
 
-_INF = math.inf
+class Grid(NamedTuple):
+    """The samples of a bin on one axis.
 
-# fmt: off
-_CAFFE_POOL = Rules(ROUNDED_AFTER_SCALING, PLUS_FEATURE_PIXEL, 0.0, 1.0, INTEGER_OFFSET, 0, PIXELS,
-                    EXACT_PIXEL, MAX_OF_VALID, SAME_CHANNEL, 0.0, True)
-_CHAINER_POOL = _CAFFE_POOL._replace(end=OPEN_END, empty=-_INF, single_scale=False)
-_ALIGN = Rules(NOT_ROUNDED, OPEN_END, 0.0, 1.0, REAL, 0, CENTRES,
-               CLAMPED_ONE_PIXEL, MEAN_OF_ALL, SAME_CHANNEL, 0.0, False)
-_HALF_PIXEL = {"shift": 0.5, "least": -_INF}
-_MXNET_PS = Rules(ROUNDED_BEFORE_SCALING, PLUS_IMAGE_PIXEL, 0.0, 0.1, INTEGER_EDGES, 0, PIXELS,
-                  EXACT_PIXEL, MEAN_OF_ALL, GROUPED, 0.0, True)
-_TORCHVISION_PS = _CAFFE_POOL._replace(end=OPEN_END, reduction=MEAN_OF_ALL, channels=ONE_PER_BIN,
-                                       single_scale=False)
+    ``count`` is how many the rule counts. Those outside ``[first, stop)`` are certainly invalid, so a kernel
+    need not visit them: a box of any size costs no more than a few samples a pixel of the map.
+    """
 
-DIALECTS = {
-    # max or mean over integer bins
-    "ROIPooling/mxnet": _CAFFE_POOL,  # Caffe and ONNX too
-    "ROIPooling/torchvision": _CAFFE_POOL._replace(single_scale=False),
-    "ROIPooling/mmcv": _CAFFE_POOL._replace(rounding=NOT_ROUNDED, end=PLUS_IMAGE_PIXEL, least=-_INF,
-                                            bins=INTEGER_EDGES, single_scale=False),
-    "ROIPooling/chainer": _CHAINER_POOL,
-    "ROIPooling/chainer/avg": _CHAINER_POOL._replace(reduction=MEAN_OF_ALL, empty=0.0),
-    # bilinear samples
-    "ROIAlign/mmcv": _ALIGN,  # torchvision, Detectron and ONNX too
-    "ROIAlign/mmcv/aligned": _ALIGN._replace(**_HALF_PIXEL),
-    "ROIAlign/mmcv/max": _ALIGN._replace(reduction=MAX_INVALID_IS_ZERO),
-    "ROIAlign/mmcv/max/aligned": _ALIGN._replace(reduction=MAX_INVALID_IS_ZERO, **_HALF_PIXEL),
-    "ROIAlign/chainer": _ALIGN,
-    "ROIAlign/chainer/max": _ALIGN._replace(reduction=MAX_OF_VALID, empty=-_INF),
-    "ROIAlign/mxnet/max": Rules(NOT_ROUNDED, PLUS_FEATURE_PIXEL, 0.0, -_INF, REAL_CLIPPED, 0, UNIT_STEPS,
-                                ZERO_PADDED, MAX_OF_VALID, SAME_CHANNEL, 0.0, True),
-    "contrib.ROIAlign": _ALIGN._replace(single_scale=True),
-    "contrib.ROIAlign/aligned": _ALIGN._replace(single_scale=True, **_HALF_PIXEL),
-    "contrib.ROIAlign/position_sensitive": _ALIGN._replace(single_scale=True, channels=ONE_PER_BIN),
-    "contrib.ROIAlign/position_sensitive/aligned": _ALIGN._replace(single_scale=True, channels=ONE_PER_BIN,
-                                                                   **_HALF_PIXEL),
-    # position-sensitive pooling
-    "PSROIPooling/mxnet": _MXNET_PS,  # R-FCN too
-    "PSROIPooling/torchvision": _TORCHVISION_PS,
-    "PSROIPooling/torchvision/as_released": _TORCHVISION_PS._replace(clip=1),
-    "PSROIPooling/chainer": _MXNET_PS._replace(rounding=NOT_ROUNDED, end=OPEN_END, single_scale=False),
-    "PSROIPooling/chainer/max": _MXNET_PS._replace(rounding=NOT_ROUNDED, end=OPEN_END, single_scale=False,
-                                                   reduction=MAX_OF_VALID, empty=-_INF),
-    # position-sensitive bilinear samples
-    "PSROIAlign/rfcn": Rules(NOT_ROUNDED, PLUS_IMAGE_PIXEL, 0.0, 0.1, REAL_CLIPPED, 1, INNER,
-                             CLAMPED_ONE_PIXEL, MEAN_OF_ALL, GROUPED, 0.0, False),
-    "PSROIAlign/torchvision": _ALIGN._replace(channels=ONE_PER_BIN, **_HALF_PIXEL),
-    "PSROIAlign/chainer": _ALIGN._replace(channels=GROUPED, least=0.1),
-    "PSROIAlign/chainer/max": _ALIGN._replace(channels=GROUPED, least=0.1, reduction=MAX_OF_VALID,
-                                              empty=-_INF),
-    # bins that move, boxes that turn
-    "contrib.DeformablePSROIPooling": Rules(ROUNDED_BEFORE_SCALING, PLUS_IMAGE_PIXEL, 0.5, 0.1, REAL, 0,
-                                            LEFT_EDGES, CLAMPED_HALF_PIXEL, MEAN_OF_VALID, GROUPED, 0.0,
-                                            True),
-    "contrib.RROIAlign": _ALIGN._replace(single_scale=True),
-}
-# fmt: on
+    first: int
+    stop: int
+    count: int
+
 
 # Coordinates beyond this are read as this. Far outside any map, yet every sum and product of two or three of
 # them still fits a float32 and an int64.
@@ -195,6 +160,14 @@ def _round(x):
 def scale_of(rules, scale, dtype):
     """``spatial_scale`` as a number of the computing type ``dtype``."""
     return np.dtype(dtype).type(np.float32(scale) if rules.single_scale else scale)
+
+
+def setting_of(rules, scale, ratio, dtype, shape, pooled):
+    """The :class:`Setting` of a call for data of ``shape`` and output of shape ``pooled``, in ``dtype``."""
+    images, _, height, width = shape
+    return Setting(
+        scale_of(rules, scale, dtype), images, height, width, *pooled[-2:], int(ratio[0]), int(ratio[1])
+    )
 
 
 @inner
@@ -233,15 +206,59 @@ def frame(rules, low, high, scale):
     return start, (length if length > least else least)
 
 
+@inner
+def axis_of(rules, low, high, scale, bins, ratio, extent):
+    """The :class:`Axis` of a box with these edges."""
+    if rules.boxes == CORNERS_YX_NORMALISED:
+        last = edge_scale(rules, scale, extent)
+        low, high = _limited(low), _limited(high)
+        start, length = _limited(low * last), _limited((high - low) * last)
+    else:
+        start, length = frame(rules, low, high, scale)
+    return Axis(start, length, bins, ratio, extent, type(low)(0))
+
+
+@inner
+def edge_scale(rules, scale, extent):
+    """Feature pixels per unit of a box's coordinates."""
+    return type(scale)(extent - 1) if rules.boxes == CORNERS_YX_NORMALISED else scale
+
+
+@inner
+def y_axis(rules, rois, r, setting):
+    """Row ``r`` of ``rois`` on the y axis."""
+    near = 1 if rules.boxes == CORNERS_YX_NORMALISED else 2
+    return axis_of(
+        rules, rois[r, near], rois[r, near + 2], setting.scale,
+        setting.pooled_h, setting.ratio_y, setting.height,
+    )  # fmt: skip
+
+
+@inner
+def x_axis(rules, rois, r, setting):
+    """Row ``r`` of ``rois`` on the x axis."""
+    near = 2 if rules.boxes == CORNERS_YX_NORMALISED else 1
+    return axis_of(
+        rules, rois[r, near], rois[r, near + 2], setting.scale,
+        setting.pooled_w, setting.ratio_x, setting.width,
+    )  # fmt: skip
+
+
 # 2. Bins and samples
 
 
 @inner
-def _edges(rules, start, length, bins, i, extent):
-    """Both ends of bin ``i`` of ``bins``, clipped to the map if the rule clips."""
-    size = length / type(start)(bins)
+def _bin_size(axis):
+    return axis.length / type(axis.start)(axis.bins)
+
+
+@inner
+def _edges(rules, axis, i):
+    """Both ends of bin ``i``, clipped to the map if the rule clips."""
+    start = axis.start
+    size = _bin_size(axis)
     near, far = type(start)(i) * size, type(start)(i + 1) * size
-    zero, end = type(start)(0), type(start)(extent - rules.clip)
+    zero, end = type(start)(0), type(start)(axis.extent - rules.clip)
     if rules.bins == INTEGER_OFFSET:
         low, high = start + _floor(near), start - _floor(-far)
     elif rules.bins == INTEGER_EDGES:
@@ -255,11 +272,11 @@ def _edges(rules, start, length, bins, i, extent):
 
 
 @inner
-def bin_span(rules, start, length, bins, i, extent):
+def bin_span(rules, axis, i):
     """The pixels ``[low, high)`` of integer bin ``i``; ``(0, 0)`` if it is empty."""
-    if not length > 0:
+    if not axis.length > 0:
         return 0, 0
-    low, high = _edges(rules, start, length, bins, i, extent)
+    low, high = _edges(rules, axis, i)
     if not high > low:
         return 0, 0
     return int(low), int(high)
@@ -276,33 +293,42 @@ def grid_of(length, bins, ratio):
 
 
 @inner
-def bin_grid(rules, start, length, bins, i, ratio, extent, moved):
-    """The samples of bin ``i``: ``(first, stop, grid)``.
-
-    ``grid`` is how many the rule counts. Those outside ``[first, stop)`` are certainly invalid, so a kernel
-    need not visit them: a box of any size costs no more than a few samples a pixel of the map.
-    ``moved`` is what a deformed bin is moved by, else zero.
-    """
+def bin_grid(rules, axis, i):
+    """The :class:`Grid` of bin ``i``."""
+    start, extent = axis.start, axis.extent
     if rules.samples == PIXELS:
-        low, high = bin_span(rules, start, length, bins, i, extent)
-        return 0, high - low, high - low
+        low, high = bin_span(rules, axis, i)
+        return Grid(0, high - low, high - low)
+    if rules.samples == END_TO_END:
+        return Grid(0, 1, 1)
+    if rules.samples == INTEGRAL:
+        # A sample for each pixel whose surface the bin covers a part of; its weight is that part.
+        low, high = _edges(rules, axis, i)
+        zero, end = type(start)(-1), type(start)(extent)
+        if not high > low or high <= zero or low >= end:
+            return Grid(0, 0, 1)
+        first = int(_floor(low if low > zero else zero))
+        stop = int(-_floor(-(high if high < end else end))) + 1
+        return Grid(first if first > 0 else 0, stop if stop < extent else extent, 1)
     if rules.samples == INNER:
-        low, high = _edges(rules, start, length, bins, i, extent)
-        return 0, (ratio if high > low else 0), ratio
+        low, high = _edges(rules, axis, i)
+        return Grid(0, (axis.ratio if high > low else 0), axis.ratio)
     if rules.samples == UNIT_STEPS:
-        low, high = _edges(rules, start, length, bins, i, extent)
+        low, high = _edges(rules, axis, i)
         count = int(-_floor(-(high - low))) if high > low else 0
         # the last step may round up to the end itself
         if count > 0 and not low + type(start)(count - 1) < high:
             count -= 1
-        return 0, count, count
-    grid = grid_of(length, bins, ratio)
-    if grid == 0:
-        return 0, 0, 0
-    origin = position(rules, start, length, bins, i, 0, grid, extent, moved)
-    step = length / type(start)(bins) / type(start)(grid)
-    first, stop = _visited(origin, step, grid, type(start)(-1), type(start)(extent))
-    return first, stop, grid
+        return Grid(0, count, count)
+    count = grid_of(axis.length, axis.bins, axis.ratio)
+    if count == 0:
+        return Grid(0, 0, 0)
+    origin = _position(rules, axis, i, 0, count)
+    step = _bin_size(axis) / type(start)(count)
+    first, stop = _visited(origin, step, count, type(start)(-1), type(start)(extent))
+    if rules.samples == CORNERS:  # two neighbours on either axis make four corners
+        return Grid(2 * first, 2 * stop, 2 * count)
+    return Grid(first, stop, count)
 
 
 @inner
@@ -325,57 +351,108 @@ def _visited(origin, step, grid, lowest, highest):
 
 
 @inner
-def position(rules, start, length, bins, i, k, grid, extent, moved):
-    """Where sample ``k`` of bin ``i`` lies, in pixels. Dropped samples give NaN."""
-    size = length / type(start)(bins)
+def position(rules, axis, i, k, count):
+    """Where sample ``k`` of the ``count`` of bin ``i`` lies, in pixels. Dropped samples give NaN.
+
+    The corners about a sample all have its position; the parts of an integral are at their pixels.
+    """
+    if rules.samples == CORNERS:
+        return _position(rules, axis, i, k // 2, count // 2)
+    return _position(rules, axis, i, k, count)
+
+
+@inner
+def _position(rules, axis, i, k, count):
+    start = axis.start
+    size = _bin_size(axis)
     if rules.samples == PIXELS:
-        low, high = bin_span(rules, start, length, bins, i, extent)
+        low, high = bin_span(rules, axis, i)
         return type(start)(low + k)
-    if rules.samples == CENTRES:
-        origin = (start + type(start)(i) * size) + moved
-        return origin + ((type(start)(k) + type(start)(0.5)) * size) / type(start)(grid)
+    if rules.samples == CENTRES or rules.samples == CORNERS:
+        origin = (start + type(start)(i) * size) + axis.moved
+        return origin + ((type(start)(k) + type(start)(0.5)) * size) / type(start)(count)
     if rules.samples == LEFT_EDGES:
-        origin = (start + type(start)(i) * size) + moved
-        return origin + type(start)(k) * (size / type(start)(grid))
-    low, high = _edges(rules, start, length, bins, i, extent)
+        origin = (start + type(start)(i) * size) + axis.moved
+        return origin + type(start)(k) * (size / type(start)(count))
+    if rules.samples == INTEGRAL:
+        return type(start)(k)
+    if rules.samples == END_TO_END:
+        if axis.bins == 1:
+            return start + axis.length / type(start)(2)
+        return start + type(start)(i) * (axis.length / type(start)(axis.bins - 1))
+    low, high = _edges(rules, axis, i)
     if rules.samples == INNER:
-        p = low + type(start)(k + 1) * (size / type(start)(grid + 1))
+        p = low + type(start)(k + 1) * (size / type(start)(count + 1))
     else:
         p = low + type(start)(k)
     return p if p < high else type(start)(math.nan)
 
 
 @inner
-def _fits(grid_y, grid_x):
-    """Whether the samples of a bin can be numbered in an int32."""
-    return grid_y < 2**31 and grid_x < 2**31 and grid_y * grid_x < 2**31
+def sample(rules, axis, i, k, count):
+    """What sample ``k`` of the ``count`` of bin ``i`` reads: ``(valid, pixel0, weight0, pixel1, weight1)``.
+
+    A pixel with weight zero must not be read: it may be outside the map, or hold NaN.
+    """
+    if rules.samples == INTEGRAL:
+        zero = type(axis.start)(0)
+        return True, k, _share(rules, axis, i, k), 0, zero
+    valid, pixel0, weight0, pixel1, weight1 = taps(rules, position(rules, axis, i, k, count), axis.extent)
+    if rules.samples == CORNERS:
+        if k % 2:
+            pixel0, weight0 = pixel1, weight1
+        weight1 = type(axis.start)(0)
+    return valid, pixel0, weight0, pixel1, weight1
 
 
 @inner
-def flat_sample(y, x, first_y, first_x, grid_y, grid_x, visited_x):
+def _share(rules, axis, i, pixel):
+    """The mean over bin ``i`` of a surface that is 1 at ``pixel`` and falls to 0 at its neighbours."""
+    one, two, zero = type(axis.start)(1), type(axis.start)(2), type(axis.start)(0)
+    low, high = _edges(rules, axis, i)
+    size = high - low
+    low, high = low - type(axis.start)(pixel), high - type(axis.start)(pixel)
+    # On either side of the pixel the surface is a line, whose mean is its value half way.
+    a, b = (low if low > -one else -one), (high if high < zero else zero)
+    total = (b - a) * (one + (a + b) / two) if b > a else zero
+    a, b = (low if low > zero else zero), (high if high < one else one)
+    if b > a:
+        total += (b - a) * (one - (a + b) / two)
+    return total / size
+
+
+@inner
+def _fits(grid_y, grid_x):
+    """Whether the samples of a bin can be numbered in an int32."""
+    return grid_y.count < 2**31 and grid_x.count < 2**31 and grid_y.count * grid_x.count < 2**31
+
+
+@inner
+def flat_sample(y, x, grid_y, grid_x):
     """One int32 for sample ``(y, x)`` of a bin: its place in the grid.
 
     A grid too large for that (a hostile box) is numbered by the samples that are visited; -1 if even those
     are too many.
     """
-    flat = flat_row(y, first_y, first_x, grid_y, grid_x, visited_x) + x
+    flat = flat_row(y, grid_y, grid_x) + x
     return flat if flat < 2**31 else -1
 
 
 @inner
-def flat_row(y, first_y, first_x, grid_y, grid_x, visited_x):
+def flat_row(y, grid_y, grid_x):
     """What :func:`flat_sample` adds to ``x``."""
     if _fits(grid_y, grid_x):
-        return y * grid_x
-    return (y - first_y) * visited_x - first_x
+        return y * grid_x.count
+    return (y - grid_y.first) * (grid_x.stop - grid_x.first) - grid_x.first
 
 
 @inner
-def unflat_sample(flat, first_y, first_x, grid_y, grid_x, visited_x):
+def unflat_sample(flat, grid_y, grid_x):
     """The ``(y, x)`` that :func:`flat_sample` numbered."""
     if _fits(grid_y, grid_x):
-        return flat // grid_x, flat % grid_x
-    return first_y + flat // visited_x, first_x + flat % visited_x
+        return flat // grid_x.count, flat % grid_x.count
+    visited = grid_x.stop - grid_x.first
+    return grid_y.first + flat // visited, grid_x.first + flat % visited
 
 
 # 3. Border
@@ -383,10 +460,7 @@ def unflat_sample(flat, first_y, first_x, grid_y, grid_x, visited_x):
 
 @inner
 def taps(rules, p, extent):
-    """What a position reads on one axis: ``(valid, pixel0, weight0, pixel1, weight1)``.
-
-    A pixel with weight zero must not be read: it may be outside the map, or hold NaN.
-    """
+    """What a position reads on one axis: ``(valid, pixel0, weight0, pixel1, weight1)``."""
     zero, one = type(p)(0), type(p)(1)
     last = type(p)(extent - 1)
     if rules.border == EXACT_PIXEL:
@@ -398,13 +472,19 @@ def taps(rules, p, extent):
         upper = p - type(p)(low)
         lower = one - upper if low >= 0 else zero
         return True, (low if low >= 0 else 0), lower, low + 1, (upper if low + 1 < extent else zero)
-    reach = one if rules.border == CLAMPED_ONE_PIXEL else type(p)(0.5)
+    reach = zero
+    if rules.border == CLAMPED_ONE_PIXEL:
+        reach = one
+    elif rules.border == CLAMPED_HALF_PIXEL:
+        reach = type(p)(0.5)
     if not (p >= -reach and p <= last + reach) or extent == 0:
         return False, 0, zero, 0, zero
     if p <= zero:
         return True, 0, one, 0, zero
     if p >= last:
         return True, extent - 1, one, 0, zero
+    if rules.border == INSIDE_NEAREST:
+        return True, int(_round(p)), one, 0, zero
     low = int(_floor(p))
     upper = p - type(p)(low)
     return True, low, one - upper, low + 1, upper
@@ -414,13 +494,15 @@ def taps(rules, p, extent):
 
 
 @inner
-def taps_bound(rules, length, bins, ratio, extent):
+def taps_bound(rules, axis):
     """How many (pixel, weight) pairs :func:`bin_taps` may write for all the bins of an axis."""
-    if rules.samples == PIXELS:
-        most = grid_of(length, bins, 0) + 3
+    if rules.samples == PIXELS or rules.samples == INTEGRAL:
+        most = grid_of(axis.length, axis.bins, 0) + 3
+    elif rules.samples == END_TO_END:
+        most = 2
     else:
-        most = 2 * grid_of(length, bins, ratio)
-    return bins * (most if most < extent else extent)
+        most = 2 * grid_of(axis.length, axis.bins, axis.ratio)
+    return axis.bins * (most if most < axis.extent else axis.extent)
 
 
 @inner
@@ -440,35 +522,34 @@ def _add_tap(pixel, weight, at, n, here, amount):
 
 
 @inner
-def bin_taps(rules, start, length, bins, i, ratio, extent, moved, pixel, weight, at):
+def bin_taps(rules, axis, i, pixel, weight, at):
     """The mean over bin ``i`` on one axis, as pixels and weights; returns how many.
 
     They are written to ``pixel[at:]`` and ``weight[at:]`` with equal pixels merged and weights of zero left
     out, in ascending order. A mean over a box is the product of the means over its two axes.
     """
-    return _bin_taps(rules, start, length, bins, i, ratio, extent, moved, False, pixel, weight, at)
+    return _bin_taps(rules, axis, i, False, pixel, weight, at)
 
 
 @inner
-def bin_slopes(rules, start, length, bins, i, ratio, extent, moved, pixel, weight, at):
+def bin_slopes(rules, axis, i, pixel, weight, at):
     """The derivative of the mean that :func:`bin_taps` gives by the position of the bin, in the same form.
 
     It is zero at whole pixels, where the two sides differ, and where a position is clamped.
     """
-    return _bin_taps(rules, start, length, bins, i, ratio, extent, moved, True, pixel, weight, at)
+    return _bin_taps(rules, axis, i, True, pixel, weight, at)
 
 
 @inner
-def _bin_taps(rules, start, length, bins, i, ratio, extent, moved, slopes, pixel, weight, at):
-    one = type(start)(1)
-    first, stop, grid = bin_grid(rules, start, length, bins, i, ratio, extent, moved)
-    mirrored = length < 0  # such a box is sampled from its far end to its near one
+def _bin_taps(rules, axis, i, slopes, pixel, weight, at):
+    one = type(axis.start)(1)
+    grid = bin_grid(rules, axis, i)
+    mirrored = axis.length < 0  # such a box is sampled from its far end to its near one
     n = 0
     valid_samples = 0
-    for step in range(stop - first):
-        k = stop - 1 - step if mirrored else first + step
-        p = position(rules, start, length, bins, i, k, grid, extent, moved)
-        valid, pixel0, weight0, pixel1, weight1 = taps(rules, p, extent)
+    for step in range(grid.stop - grid.first):
+        k = grid.stop - 1 - step if mirrored else grid.first + step
+        valid, pixel0, weight0, pixel1, weight1 = sample(rules, axis, i, k, grid.count)
         if not valid:
             continue
         valid_samples += 1
@@ -478,10 +559,49 @@ def _bin_taps(rules, start, length, bins, i, ratio, extent, moved, slopes, pixel
         elif weight1 != 0:
             n = _add_tap(pixel, weight, at, n, pixel0, -one)
             n = _add_tap(pixel, weight, at, n, pixel1, one)
-    counted = valid_samples if rules.reduction == MEAN_OF_VALID else grid
+    counted = valid_samples if rules.reduction == MEAN_OF_VALID else grid.count
     for j in range(n):
-        weight[at + j] /= type(start)(counted)
+        weight[at + j] /= type(axis.start)(counted)
     return n
+
+
+@inner
+def edge_slopes(rules, axis, i, far, pixel, weight, at):
+    """The derivative of the mean over bin ``i`` by the box's near or far edge, as :func:`bin_taps` writes it.
+
+    For the rules whose boxes have a gradient: integrals, and single points. ``axis.extent`` pairs at most.
+    """
+    number = type(axis.start)
+    one, zero = number(1), number(0)
+    if rules.samples == INTEGRAL:
+        grid = bin_grid(rules, axis, i)
+        low, high = _edges(rules, axis, i)
+        share_low, share_high = number(i) / number(axis.bins), number(i + 1) / number(axis.bins)
+        if not far:
+            share_low, share_high = one - share_low, one - share_high
+        for k in range(grid.first, grid.stop):
+            # What enters or leaves at either end is weighed by the surface there, and by how the end moves.
+            mean = _share(rules, axis, i, k)
+            at_low, at_high = abs(low - number(k)), abs(high - number(k))
+            at_low = one - at_low if at_low < one else zero
+            at_high = one - at_high if at_high < one else zero
+            pixel[at + k - grid.first] = k
+            weight[at + k - grid.first] = ((at_high - mean) * share_high - (at_low - mean) * share_low) / (
+                high - low
+            )
+        return grid.stop - grid.first
+    # A single point; where the nearest pixel is taken, the slope is that of the surface all the same.
+    p = _position(rules, axis, i, 0, 1)
+    if not (p > zero and p < number(axis.extent - 1)):
+        return 0
+    below = int(_floor(p))
+    if p == number(below):
+        return 0
+    moves = number(i) / number(axis.bins - 1) if axis.bins > 1 else number(0.5)
+    moves = moves if far else one - moves
+    pixel[at], weight[at] = below, -moves
+    pixel[at + 1], weight[at + 1] = below + 1, moves
+    return 2
 
 
 # 5. Channel map
@@ -521,43 +641,87 @@ def moved_by(displacement, deviation, length):
     return (displacement * deviation) * length
 
 
+@inner
+def moved_axis(axis, moved):
+    """The axis for a bin that is moved."""
+    return Axis(axis.start, axis.length, axis.bins, axis.ratio, axis.extent, moved)
+
+
 # Boxes that turn: the local frame is centred on the box, so it starts at minus half its length.
 
 
-@inner
-def turn(degrees):
-    """Cosine and sine of an angle."""
-    # As MXNet does: in double precision, each result rounded to the type of the angle.
-    radians = float(type(degrees)(float(degrees) * math.pi / 180))
-    return type(degrees)(math.cos(radians)), type(degrees)(math.sin(radians))
+class Turned(NamedTuple):
+    """A turned box: its own two axes, and how they lie on the map."""
+
+    v: Axis  # down the box
+    u: Axis  # across it
+    cosine: float
+    sine: float
+    centre_y: float
+    centre_x: float
+    low_v: float  # the part of each of its axes that the map covers
+    high_v: float
+    low_u: float
+    high_u: float
 
 
 @inner
-def rotated_frame(centre, size, scale):
+def turn(rules, angle):
+    """Cosine and sine of a counter-clockwise angle."""
+    if rules.boxes == TURNED_DEGREES:
+        # As MXNet does: in double precision, each result rounded to the type of the angle.
+        radians = float(type(angle)(float(angle) * math.pi / 180))
+    else:
+        radians = float(angle)
+    sine = type(angle)(math.sin(radians))
+    return type(angle)(math.cos(radians)), (-sine if rules.boxes == TURNED_RADIANS_CLOCKWISE else sine)
+
+
+@inner
+def turned_frame(rules, centre, size, scale):
     """Centre and side on one of a box's own axes, finite -> centre, start and length in feature pixels."""
-    one, two = type(centre)(1), type(centre)(2)
+    least, two = type(centre)(rules.least), type(centre)(2)
     length = _limited(_limited(size) * scale)
-    length = length if length > one else one
-    return _limited(_limited(centre) * scale), -length / two, length
+    length = length if length > least else least
+    return _limited(_limited(centre) * scale) - type(centre)(rules.shift), -length / two, length
 
 
 @inner
-def rotated_position(u, v, cosine, sine, centre_x, centre_y):
+def turned(rules, rois, r, setting):
+    """Row ``r`` of ``rois`` as a :class:`Turned` box."""
+    cosine, sine = turn(rules, rois[r, 5])
+    centre_x, start_x, length_x = turned_frame(rules, rois[r, 1], rois[r, 3], setting.scale)
+    centre_y, start_y, length_y = turned_frame(rules, rois[r, 2], rois[r, 4], setting.scale)
+    reach = turned_reach(cosine, sine, centre_x, centre_y, setting.height, setting.width)
+    still = type(cosine)(0)
+    return Turned(
+        Axis(start_y, length_y, setting.pooled_h, setting.ratio_y, setting.height, still),
+        Axis(start_x, length_x, setting.pooled_w, setting.ratio_x, setting.width, still),
+        cosine, sine, centre_y, centre_x, reach[0], reach[1], reach[2], reach[3],
+    )  # fmt: skip
+
+
+@inner
+def turned_position(box, v, u):
     """A point of a box's own frame -> ``(y, x)`` on the map; the angle turns counter-clockwise."""
-    return (v * cosine - u * sine) + centre_y, (u * cosine + v * sine) + centre_x
+    return (v * box.cosine - u * box.sine) + box.centre_y, (u * box.cosine + v * box.sine) + box.centre_x
 
 
 @inner
-def rotated_grid(start, length, bins, i, ratio, lowest, highest):
+def turned_grid(axis, i, lowest, highest):
     """:func:`bin_grid` on one of the box's own axes, of which the map covers ``lowest`` to ``highest``."""
-    grid = grid_of(length, bins, ratio)
-    size = length / type(start)(bins)
-    first, stop = _visited(start + type(start)(i) * size, size / type(start)(grid), grid, lowest, highest)
-    return first, stop, grid
+    count = grid_of(axis.length, axis.bins, axis.ratio)
+    if count == 0:
+        return Grid(0, 0, 0)
+    size = _bin_size(axis)
+    first, stop = _visited(
+        axis.start + type(size)(i) * size, size / type(size)(count), count, lowest, highest
+    )
+    return Grid(first, stop, count)
 
 
 @inner
-def rotated_reach(cosine, sine, centre_x, centre_y, height, width):
+def turned_reach(cosine, sine, centre_x, centre_y, height, width):
     """The part of each of the box's own axes that the map covers: ``(low_v, high_v, low_u, high_u)``."""
     one, half = type(cosine)(1), type(cosine)(0.5)
     # Half the map, with the pixel beyond its border that counts, around its middle.

@@ -11,9 +11,9 @@ __all__ = ["ROIOperator", "ROIProperty", "rules_of"]
 
 def rules_of(dialect: str):
     """A row of the table of dialects. It is fetched when an operator is made, since it brings numba along."""
-    from ...kernels.geometry import DIALECTS
+    from .dialects import named
 
-    return DIALECTS[dialect]
+    return named()[dialect].rules
 
 
 class ROIOperator(Operator):

@@ -35,7 +35,7 @@ class DeformablePSROIPoolingOp(ROIOperator):
         super().__init__(params)
         rules = rules_of("contrib.DeformablePSROIPooling")
         self.numbers = (
-            params.spatial_scale, params.trans_std, params.sample_per_part, params.group_size, rules,
+            params.spatial_scale, params.trans_std, (params.sample_per_part,) * 2, params.group_size, rules,
         )  # fmt: skip
 
     def compute(self, ctx, in_data, out_data):

@@ -1,37 +1,16 @@
 """Means over the bins of ROIs, with any samples and any border: ``Y = A_y X A_x'``, and its transpose.
 
-``A_y`` and ``A_x`` are the axis tables of :mod:`roi_tables`. The work is divided in items: an image, a group
-of bins and a block of ``LANES`` channels. An item of the forward pass reads its channels into a tile with the
-channels last, only those pixels that some ROI touches and each once, and goes through the ROIs from top to
-bottom. An item of the backward pass writes channels and rows that no other item writes, ROI after ROI in one
-order: gradients are the same to the last bit with any number of threads.
+``A_y`` and ``A_x`` are the axis tables of :mod:`tables`; :mod:`items` goes through the work.
 """
 
 import numpy as np
 
 from roiops.kernels import geometry
-from roiops.kernels.cpu.lanes import LANES, aligned, bare, load, multiply_add, scaled, splat, store
-from roiops.kernels.cpu.roi import tables as roi_tables
+from roiops.kernels.cpu.roi import tables
+from roiops.kernels.cpu.lanes import LANES, load, multiply_add, scaled, splat, store
 from roiops.kernels.cpu.roi.pieces import as_rois, launch, pieces
-from roiops.kernels.cpu.roi.tiles import (
-    Planes,
-    Tile,
-    add_row,
-    channel_blocks,
-    clear_ignored,
-    empty_tile,
-    item_of,
-    prefetch_put,
-    prefetch_take,
-    put_bins,
-    read_row,
-    slot_of,
-    take_bins,
-    tile_bands,
-    tile_slots,
-    touch_nothing,
-    write_rows,
-)
+from roiops.kernels.cpu.roi.items import backward_items, forward_items
+from roiops.kernels.cpu.roi.tiles import add_row, clear_ignored, read_row, slot_of
 from roiops.kernels.jit import inner, parallel, prange
 
 __all__ = ["average_rows", "backward", "forward"]
@@ -69,12 +48,18 @@ def average_rows(planes, tile, y, a, b, low, high, line):
 
 
 @inner
-def _forward_roi(r, item, planes, tile, y, x, pooled_h, pooled_w, line, bins):
+def _axes(table):
+    at_y, pixel_y, weight_y, at_x, pixel_x, weight_x = table
+    return tables.axis_of((at_y, pixel_y, weight_y)), tables.axis_of((at_x, pixel_x, weight_x))
+
+
+@inner
+def _pool(r, item, planes, tile, y, x, line, bins):
     """The means of ROI ``r``, in ``bins``."""
     zero = splat(type(bins[0])(0))
-    row, column = r * (pooled_h + 1), r * (pooled_w + 1) + item.first_column
+    row, column = r * (item.pooled_h + 1), r * (item.pooled_w + 1) + item.first_column
     wide = item.stop_column - item.first_column
-    low, high = roi_tables.span(x, column, wide)
+    low, high = tables.span(x, column, wide)
     to = 0
     for i in range(item.first_row, item.stop_row):
         a, b = y.at[row + i], y.at[row + i + 1]
@@ -89,49 +74,29 @@ def _forward_roi(r, item, planes, tile, y, x, pooled_h, pooled_w, line, bins):
             to += LANES
 
 
-@inner
-def _forward_part(part, parts, data, tables, groups, out):
-    """The items of one of ``parts`` threads."""
-    order, image_at = tables[:2]
-    images, in_channels, height, width = data.shape
-    _, out_channels, pooled_h, pooled_w = out.shape
-    groups_h, groups_w = groups
-    pixels, results = data.reshape(-1), out.reshape(-1)
-    plane, area = height * width, pooled_h * pooled_w
-    slots = tile_slots(height, width, out.itemsize)
-    room = aligned(slots * width * LANES, out)
-    marks = np.empty(slots * (width // LANES + 1), np.int64)
-    line = aligned(width * LANES, out)
-    bins = aligned(area * LANES, out)
-    items = images * channel_blocks(out_channels) * groups_h * groups_w
-    for number in range(part * items // parts, (part + 1) * items // parts):
-        item = item_of(number, out_channels, pooled_h, pooled_w, groups_h, groups_w)
-        at = (item.image * in_channels + item.in_channel) * plane
-        planes = Planes(bare(pixels), at, item.step * plane, item.channels, width)
-        tile = Tile(bare(room), bare(marks), slots, width)
-        y, x = roi_tables.axis_of(tables[2:5]), roi_tables.axis_of(tables[5:])
-        empty_tile(tile)
-        for place in range(image_at[item.image], image_at[item.image + 1]):
-            r = order[place]
-            to = (r * out_channels + item.out_channel) * area
-            prefetch_put(item, bare(results), to, pooled_h, pooled_w)
-            _forward_roi(r, item, planes, tile, y, x, pooled_h, pooled_w, bare(line), bare(bins))
-            put_bins(bare(bins), item, bare(results), to, pooled_h, pooled_w)
+_forward_part = forward_items(_axes, _pool)
 
 
 @parallel
-def _forward(parts, data, tables, groups, out):
+def _forward(parts, data, plan, table, groups, out):
     for part in prange(parts):
-        _forward_part(np.int64(part), parts, data, tables, groups, out)
+        _forward_part(np.int64(part), parts, data, plan, table, groups, None, out, None)
 
 
 @inner
-def _backward_roi(r, item, tile, top, bottom, y, x, pooled_h, pooled_w, bins, line):
-    """Add the gradient of ROI ``r``, whose head gradient is ``bins``, to rows ``top`` to ``bottom``."""
+def _rows_of(r, item, y, x):
+    """The rows that an item's bins of ROI ``r`` touch."""
+    return tables.span(y, r * (item.pooled_h + 1) + item.first_row, item.stop_row - item.first_row)
+
+
+@inner
+def _spread(r, item, tile, band, y, x, line, bins):
+    """Add the gradient of ROI ``r``, whose head gradient is ``bins``, to a band of rows."""
+    top, bottom = band
     zero = splat(type(bins[0])(0))
-    row, column = r * (pooled_h + 1), r * (pooled_w + 1) + item.first_column
+    row, column = r * (item.pooled_h + 1), r * (item.pooled_w + 1) + item.first_column
     wide = item.stop_column - item.first_column
-    low, high = roi_tables.span(x, column, wide)
+    low, high = tables.span(x, column, wide)
     size = (high - low) * LANES
     for i in range(item.first_row, item.stop_row):
         a, b = y.at[row + i], y.at[row + i + 1]
@@ -152,56 +117,22 @@ def _backward_roi(r, item, tile, top, bottom, y, x, pooled_h, pooled_w, bins, li
             add_row(tile, y.pixel[k] - top, low, high, y.weight[k], line)
 
 
-@inner
-def _backward_part(part, parts, grad_out, tables, groups, accumulate, grad_data):
-    """The items of one of ``parts`` threads, each a band of rows of an item of the forward pass."""
-    order, image_at = tables[:2]
-    images, in_channels, height, width = grad_data.shape
-    _, out_channels, pooled_h, pooled_w = grad_out.shape
-    groups_h, groups_w = groups
-    pixels, heads = grad_data.reshape(-1), grad_out.reshape(-1)
-    plane, area = height * width, pooled_h * pooled_w
-    items = images * channel_blocks(out_channels) * groups_h * groups_w
-    bands, rows = tile_bands(height, width, grad_data.itemsize, parts, items)
-    room = aligned(rows * width * LANES, grad_data)
-    marks = np.empty(rows * 2, np.int64)
-    line = aligned(width * LANES, grad_data)
-    bins = aligned(area * LANES, grad_data)
-    for number in range(part * items * bands // parts, (part + 1) * items * bands // parts):
-        item = item_of(number // bands, out_channels, pooled_h, pooled_w, groups_h, groups_w)
-        top, bottom = number % bands * height // bands, (number % bands + 1) * height // bands
-        at = (item.image * in_channels + item.in_channel) * plane
-        planes = Planes(bare(pixels), at, item.step * plane, item.channels, width)
-        tile = Tile(bare(room), bare(marks), rows, width)
-        y, x = roi_tables.axis_of(tables[2:5]), roi_tables.axis_of(tables[5:])
-        touch_nothing(tile)
-        for place in range(image_at[item.image], image_at[item.image + 1]):
-            r = order[place]
-            if place + 1 < image_at[item.image + 1]:
-                at = (order[place + 1] * out_channels + item.out_channel) * area
-                prefetch_take(item, bare(heads), at, pooled_h, pooled_w)
-            first = r * (pooled_h + 1) + item.first_row
-            low, high = roi_tables.span(y, first, item.stop_row - item.first_row)
-            if low < bottom and high > top:
-                at = (r * out_channels + item.out_channel) * area
-                take_bins(bare(heads), at, item, pooled_h, pooled_w, bare(bins))
-                _backward_roi(r, item, tile, top, bottom, y, x, pooled_h, pooled_w, bare(bins), bare(line))
-        write_rows(tile, top, bottom - top, planes, accumulate, bare(line))
+_backward_part = backward_items(_axes, _rows_of, _spread)
 
 
 @parallel
-def _backward(parts, grad_out, tables, groups, accumulate, grad_data):
+def _backward(parts, grad_out, plan, table, groups, accumulate, grad_data):
     for part in prange(parts):
-        _backward_part(np.int64(part), parts, grad_out, tables, groups, accumulate, grad_data)
+        _backward_part(np.int64(part), parts, grad_out, None, plan, table, groups, accumulate, grad_data)
 
 
 def forward(data, rois, scale, ratio, groups, rules, out):
     """Write the means of all bins to ``out``."""
     groups = geometry.channel_groups(rules, groups, *out.shape[2:])
-    tables = _tables(rois, scale, ratio, rules, data, out)
+    plan, table = _tables(rois, scale, ratio, rules, data, out)
     for some, means, _ in pieces([data], [out]):
-        clear_ignored(tables, means, 0)
-        launch(_forward, means.size, some, tables, groups, means)
+        clear_ignored(*plan, means, 0)
+        launch(_forward, means.size, some, plan, table, groups, means)
 
 
 def backward(grad_out, rois, scale, ratio, groups, rules, accumulate, grad_data):
@@ -209,14 +140,14 @@ def backward(grad_out, rois, scale, ratio, groups, rules, accumulate, grad_data)
     if not grad_data.size:
         return
     groups = geometry.channel_groups(rules, groups, *grad_out.shape[2:])
-    tables = _tables(rois, scale, ratio, rules, grad_data, grad_out)
+    plan, table = _tables(rois, scale, ratio, rules, grad_data, grad_out)
     for heads, grad, add in pieces([grad_out], [grad_data], accumulate):
-        launch(_backward, heads.size + grad.size, heads, tables, groups, add, grad)
+        launch(_backward, heads.size + grad.size, heads, plan, table, groups, add, grad)
 
 
 def _tables(rois, scale, ratio, rules, data, out):
+    """``(order, image_at)`` and the tables of both axes."""
     rois = as_rois(rois, data.dtype)
-    scale = geometry.scale_of(rules, scale, rois.dtype)
-    images, _, height, width = data.shape
-    order, image_at, y, x = roi_tables.build(rois, rules, scale, ratio, images, height, width, *out.shape[2:])
-    return order, image_at, *y, *x
+    setting = geometry.setting_of(rules, scale, ratio, rois.dtype, data.shape, out.shape)
+    order, image_at, y, x = tables.build(rules, rois, setting)
+    return (order, image_at), (*y, *x)

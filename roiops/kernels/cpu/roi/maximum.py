@@ -1,18 +1,18 @@
 """Maxima over the bins of ROIs, of pixels or of bilinear samples, and the scatter back to where they were.
 
-The forward pass works like that of :mod:`roi_average`. A sampled maximum interpolates by rows first: a line
-for each row of samples, which all its bins then read. ``argmax`` is, for pixels, the index in the channel's
-plane; for samples, the place in the bin's grid, row-major; -1 where nothing gets a gradient. The backward
-pass gives each channel, or part of its rows, to one thread, which adds ROI after ROI: pixels straight to
-where they are, samples as :mod:`roi_average` does.
+:mod:`items` goes through the work. A sampled maximum interpolates by rows first: a line for each row of
+samples, which all its bins then read. ``argmax`` is, for pixels, the index in the channel's plane; for
+samples, the place in the bin's grid, row-major; -1 where nothing gets a gradient. The backward pass gives
+each channel, or part of its rows, to one thread, which adds ROI after ROI: pixels straight to where they
+are, samples as :mod:`average` does.
 """
 
 import numpy as np
 
 from roiops.kernels import geometry
+from roiops.kernels.cpu.roi import tables
 from roiops.kernels.cpu.lanes import (
     LANES,
-    aligned,
     bare,
     equal,
     greater,
@@ -23,28 +23,12 @@ from roiops.kernels.cpu.lanes import (
     splat,
     store,
 )
-from roiops.kernels.cpu.roi import tables as roi_tables
-from roiops.kernels.cpu.roi.average import average_rows
 from roiops.kernels.cpu.roi.pieces import as_rois, launch, pieces
-from roiops.kernels.cpu.roi.tiles import (
-    Planes,
-    Tile,
-    add_row,
-    channel_blocks,
-    clear_ignored,
-    empty_tile,
-    item_of,
-    prefetch_put,
-    prefetch_take,
-    put_bins,
-    read_row,
-    take_bins,
-    tile_bands,
-    tile_slots,
-    touch_nothing,
-    write_rows,
-)
+from roiops.kernels.cpu.roi.average import average_rows
+from roiops.kernels.cpu.roi.items import backward_items, forward_items
+from roiops.kernels.cpu.roi.tiles import add_row, channel_blocks, clear_ignored, item_of, read_row
 from roiops.kernels.jit import inner, parallel, prange
+from roiops.kernels.rules import PIXELS
 
 __all__ = ["backward", "forward"]
 
@@ -63,8 +47,21 @@ def _start_bins(values, value, where, first, count):
 
 
 @inner
-def _max_of_pixels(r, item, planes, tile, y, x, pooled_h, pooled_w, empty, lowest, values, where):
+def _spans(table):
+    low_y, high_y, low_x, high_x = table
+    return tables.spans_of((low_y, high_y)), tables.spans_of((low_x, high_x))
+
+
+@inner
+def _samples(table):
+    return tables.samples_of(table[:10]), tables.samples_of(table[10:])
+
+
+@inner
+def _max_of_pixels(r, item, planes, tile, y, x, line, values, where, limits):
     """The maxima of ROI ``r`` over integer bins."""
+    empty, lowest = limits
+    pooled_h, pooled_w = item.pooled_h, item.pooled_w
     wide = item.stop_column - item.first_column
     column = r * pooled_w + item.first_column
     low, high = tile.width, 0
@@ -94,8 +91,20 @@ def _max_of_pixels(r, item, planes, tile, y, x, pooled_h, pooled_w, empty, lowes
 
 
 @inner
-def _max_of_samples(r, item, planes, tile, y, x, pooled_h, pooled_w, empty, lowest, line, values, where):
+def _flat_row(number_y, y, at_y, x, at_x):
+    """What the place in its grid of a sample in row ``number_y`` of a bin begins with."""
+    return geometry.flat_row(
+        number_y,
+        geometry.Grid(y.first[at_y], y.stop[at_y], y.count[at_y]),
+        geometry.Grid(x.first[at_x], x.stop[at_x], x.count[at_x]),
+    )
+
+
+@inner
+def _max_of_samples(r, item, planes, tile, y, x, line, values, where, limits):
     """The maxima of ROI ``r`` over interpolated samples."""
+    empty, lowest = limits
+    pooled_h, pooled_w = item.pooled_h, item.pooled_w
     wide = item.stop_column - item.first_column
     low, high = x.low[r], x.high[r]
     nothing = splat(type(lowest)(0))
@@ -115,9 +124,7 @@ def _max_of_samples(r, item, planes, tile, y, x, pooled_h, pooled_w, empty, lowe
             number_y, at_y = y.number[sample_y], r * pooled_h + i
             for j in range(wide):
                 at_x = r * pooled_w + item.first_column + j
-                flat_row = geometry.flat_row(
-                    number_y, y.first[at_y], x.first[at_x], y.grid[at_y], x.grid[at_x], x.visited[at_x]
-                )
+                flat_row = _flat_row(number_y, y, at_y, x, at_x)
                 to = (first + j) * LANES
                 best, place = load(values, to), load(where, to)
                 for sample_x in range(x.bin_at[column + j], x.bin_at[column + j + 1]):
@@ -137,94 +144,21 @@ def _max_of_samples(r, item, planes, tile, y, x, pooled_h, pooled_w, empty, lowe
                 store(where, to, place)
 
 
-@inner
-def _forward_pixels_part(part, parts, data, tables, groups, empty, lowest, keep_argmax, out, argmax):
-    """The items of one of ``parts`` threads."""
-    order, image_at = tables[:2]
-    y, x = roi_tables.spans_of(tables[2:4]), roi_tables.spans_of(tables[4:])
-    images, in_channels, height, width = data.shape
-    _, out_channels, pooled_h, pooled_w = out.shape
-    groups_h, groups_w = groups
-    pixels, results, places = data.reshape(-1), out.reshape(-1), argmax.reshape(-1)
-    plane, area = height * width, pooled_h * pooled_w
-    slots = tile_slots(height, width, out.itemsize)
-    room = aligned(slots * width * LANES, out)
-    marks = np.empty(slots * (width // LANES + 1), np.int64)
-    values = aligned(area * LANES, out)
-    where = aligned(area * LANES, argmax)
-    items = images * channel_blocks(out_channels) * groups_h * groups_w
-    for number in range(part * items // parts, (part + 1) * items // parts):
-        item = item_of(number, out_channels, pooled_h, pooled_w, groups_h, groups_w)
-        at = (item.image * in_channels + item.in_channel) * plane
-        planes = Planes(bare(pixels), at, item.step * plane, item.channels, width)
-        tile = Tile(bare(room), bare(marks), slots, width)
-        empty_tile(tile)
-        for place in range(image_at[item.image], image_at[item.image + 1]):
-            r = order[place]
-            to = (r * out_channels + item.out_channel) * area
-            prefetch_put(item, bare(results), to, pooled_h, pooled_w)
-            if keep_argmax:
-                prefetch_put(item, bare(places), to, pooled_h, pooled_w)
-            _max_of_pixels(
-                r, item, planes, tile, y, x, pooled_h, pooled_w, empty, lowest, bare(values), bare(where)
-            )
-            put_bins(bare(values), item, bare(results), to, pooled_h, pooled_w)
-            if keep_argmax:
-                put_bins(bare(where), item, bare(places), to, pooled_h, pooled_w)
-
-
-@inner
-def _forward_samples_part(part, parts, data, tables, groups, empty, lowest, keep_argmax, out, argmax):
-    """The same for samples. Together the two would compile for twice as long before a first call."""
-    order, image_at = tables[:2]
-    y, x = roi_tables.samples_of(tables[2:12]), roi_tables.samples_of(tables[12:])
-    images, in_channels, height, width = data.shape
-    _, out_channels, pooled_h, pooled_w = out.shape
-    groups_h, groups_w = groups
-    pixels, results, places = data.reshape(-1), out.reshape(-1), argmax.reshape(-1)
-    plane, area = height * width, pooled_h * pooled_w
-    slots = tile_slots(height, width, out.itemsize)
-    room = aligned(slots * width * LANES, out)
-    marks = np.empty(slots * (width // LANES + 1), np.int64)
-    line = aligned(width * LANES, out)
-    values = aligned(area * LANES, out)
-    where = aligned(area * LANES, argmax)
-    items = images * channel_blocks(out_channels) * groups_h * groups_w
-    for number in range(part * items // parts, (part + 1) * items // parts):
-        item = item_of(number, out_channels, pooled_h, pooled_w, groups_h, groups_w)
-        at = (item.image * in_channels + item.in_channel) * plane
-        planes = Planes(bare(pixels), at, item.step * plane, item.channels, width)
-        tile = Tile(bare(room), bare(marks), slots, width)
-        empty_tile(tile)
-        for place in range(image_at[item.image], image_at[item.image + 1]):
-            r = order[place]
-            to = (r * out_channels + item.out_channel) * area
-            prefetch_put(item, bare(results), to, pooled_h, pooled_w)
-            if keep_argmax:
-                prefetch_put(item, bare(places), to, pooled_h, pooled_w)
-            _max_of_samples(
-                r, item, planes, tile, y, x, pooled_h, pooled_w, empty, lowest, bare(line), bare(values),
-                bare(where),
-            )  # fmt: skip
-            put_bins(bare(values), item, bare(results), to, pooled_h, pooled_w)
-            if keep_argmax:
-                put_bins(bare(where), item, bare(places), to, pooled_h, pooled_w)
+# Two kernels, because together they would compile for twice as long before a first call.
+_pixels_part = forward_items(_spans, _max_of_pixels, with_argmax=True)
+_samples_part = forward_items(_samples, _max_of_samples, with_argmax=True)
 
 
 @parallel
-def _forward_pixels(parts, data, tables, groups, empty, lowest, keep_argmax, out, argmax):
+def _forward_pixels(parts, data, plan, table, groups, limits, out, argmax):
     for part in prange(parts):
-        _forward_pixels_part(
-            np.int64(part), parts, data, tables, groups, empty, lowest, keep_argmax, out, argmax
-        )
+        _pixels_part(np.int64(part), parts, data, plan, table, groups, limits, out, argmax)
 
 
 @parallel
-def _forward_samples(parts, data, tables, groups, empty, lowest, keep_argmax, out, argmax):
+def _forward_samples(parts, data, plan, table, groups, limits, out, argmax):
     for part in prange(parts):
-        _forward_samples_part(
-            np.int64(part), parts, data, tables, groups, empty, lowest, keep_argmax, out, argmax
-        )
+        _samples_part(np.int64(part), parts, data, plan, table, groups, limits, out, argmax)
 
 
 @inner
@@ -254,9 +188,10 @@ def _scatter_two_runs(heads, places, run, run2, count, ahead, grad, to, to2, fir
 
 
 @inner
-def _scatter_pixels(item, pooled_h, pooled_w, heads, places, at, next_at, grad, planes, step, first, stop):
+def _scatter_pixels(item, heads, places, at, next_at, grad, planes, step, first, stop):
     """Add what a ROI gives to the pixels ``[first, stop)`` of the item's planes."""
     ahead = next_at - at
+    pooled_h, pooled_w = item.pooled_h, item.pooled_w
     area = pooled_h * pooled_w
     wide = item.stop_column - item.first_column
     if wide == pooled_w:  # the bins of a channel are one run
@@ -274,19 +209,18 @@ def _scatter_pixels(item, pooled_h, pooled_w, heads, places, at, next_at, grad, 
 
 
 @inner
-def _backward_pixels_part(part, parts, grad_out, argmax, tables, groups, accumulate, grad_data):
+def _backward_pixels_part(part, parts, grad_out, argmax, plan, groups, accumulate, grad_data):
     """The items of one of ``parts`` threads, each a band of rows of some planes, which are scattered to."""
-    order, image_at = tables[:2]
+    order, image_at = plan
     images, in_channels, height, width = grad_data.shape
-    _, out_channels, pooled_h, pooled_w = grad_out.shape
-    groups_h, groups_w = groups
+    out_channels = grad_out.shape[1]
     heads, places, pixels = grad_out.reshape(-1), argmax.reshape(-1), grad_data.reshape(-1)
-    plane, area = height * width, pooled_h * pooled_w
+    plane, area = height * width, grad_out.shape[2] * grad_out.shape[3]
     block = max(_LEAST_BLOCK, min(_SCATTER_BYTES // (plane * grad_data.itemsize), out_channels // parts))
-    items = images * channel_blocks(out_channels, block) * groups_h * groups_w
+    items = images * channel_blocks(out_channels, block) * groups[0] * groups[1]
     bands = min(height, (parts + items - 1) // max(1, items))
     for number in range(part * items * bands // parts, (part + 1) * items * bands // parts):
-        item = item_of(number // bands, out_channels, pooled_h, pooled_w, groups_h, groups_w, block)
+        item = item_of(number // bands, grad_out.shape, groups, block)
         first = number % bands * height // bands * width
         stop = (number % bands + 1) * height // bands * width
         step = item.step * plane
@@ -299,23 +233,30 @@ def _backward_pixels_part(part, parts, grad_out, argmax, tables, groups, accumul
             last = place + 1 == image_at[item.image + 1]
             next_at = at if last else (order[place + 1] * out_channels + item.out_channel) * area
             _scatter_pixels(
-                item, pooled_h, pooled_w, bare(heads), bare(places), at, next_at, bare(pixels), planes, step,
-                first, stop,
-            )  # fmt: skip
+                item, bare(heads), bare(places), at, next_at, bare(pixels), planes, step, first, stop
+            )
 
 
 @parallel
-def _backward_pixels(parts, grad_out, argmax, tables, groups, accumulate, grad_data):
+def _backward_pixels(parts, grad_out, argmax, plan, table, groups, accumulate, grad_data):
     for part in prange(parts):
-        _backward_pixels_part(np.int64(part), parts, grad_out, argmax, tables, groups, accumulate, grad_data)
+        _backward_pixels_part(np.int64(part), parts, grad_out, argmax, plan, groups, accumulate, grad_data)
 
 
 @inner
-def _backward_samples_roi(r, item, tile, top, bottom, y, x, pooled_h, pooled_w, bins, where, line):
-    """Add the gradient of ROI ``r``, whose head gradient is ``bins``, to rows ``top`` to ``bottom``.
+def _rows_of(r, item, y, x):
+    """The rows that ROI ``r`` touches."""
+    return y.low[r], (y.high[r] if x.low[r] < x.high[r] else y.low[r])
+
+
+@inner
+def _spread(r, item, tile, band, y, x, line, bins, where):
+    """Add the gradient of ROI ``r``, whose head gradient is ``bins``, to a band of rows.
 
     Every sample of a bin is visited, as in the forward pass, and takes the channels whose maximum it was.
     """
+    top, bottom = band
+    pooled_h, pooled_w = item.pooled_h, item.pooled_w
     nothing = splat(type(bins[0])(0))
     wide = item.stop_column - item.first_column
     low, high = x.low[r], x.high[r]
@@ -335,10 +276,7 @@ def _backward_samples_roi(r, item, tile, top, bottom, y, x, pooled_h, pooled_w, 
                 store(line, p, nothing)
             for j in range(wide):
                 at_x = r * pooled_w + item.first_column + j
-                flat_row = geometry.flat_row(
-                    y.number[sample_y], y.first[at_y], x.first[at_x], y.grid[at_y], x.grid[at_x],
-                    x.visited[at_x],
-                )  # fmt: skip
+                flat_row = _flat_row(y.number[sample_y], y, at_y, x, at_x)
                 gradient, place = load(bins, (first + j) * LANES), load(where, (first + j) * LANES)
                 for sample_x in range(x.bin_at[column + j], x.bin_at[column + j + 1]):
                     flat = flat_row + x.number[sample_x]
@@ -352,50 +290,15 @@ def _backward_samples_roi(r, item, tile, top, bottom, y, x, pooled_h, pooled_w, 
                 add_row(tile, y.taps.pixel[k] - top, low, high, y.taps.weight[k], line)
 
 
-@inner
-def _backward_samples_part(part, parts, grad_out, argmax, tables, groups, accumulate, grad_data):
-    """The items of one of ``parts`` threads, as in :mod:`roi_average`."""
-    order, image_at = tables[:2]
-    images, in_channels, height, width = grad_data.shape
-    _, out_channels, pooled_h, pooled_w = grad_out.shape
-    groups_h, groups_w = groups
-    heads, places, pixels = grad_out.reshape(-1), argmax.reshape(-1), grad_data.reshape(-1)
-    plane, area = height * width, pooled_h * pooled_w
-    items = images * channel_blocks(out_channels) * groups_h * groups_w
-    bands, rows = tile_bands(height, width, grad_data.itemsize, parts, items)
-    room = aligned(rows * width * LANES, grad_data)
-    marks = np.empty(rows * 2, np.int64)
-    line = aligned(width * LANES, grad_data)
-    bins = aligned(area * LANES, grad_data)
-    where = aligned(area * LANES, argmax)
-    for number in range(part * items * bands // parts, (part + 1) * items * bands // parts):
-        item = item_of(number // bands, out_channels, pooled_h, pooled_w, groups_h, groups_w)
-        top, bottom = number % bands * height // bands, (number % bands + 1) * height // bands
-        at = (item.image * in_channels + item.in_channel) * plane
-        planes = Planes(bare(pixels), at, item.step * plane, item.channels, width)
-        tile = Tile(bare(room), bare(marks), rows, width)
-        y, x = roi_tables.samples_of(tables[2:12]), roi_tables.samples_of(tables[12:])
-        touch_nothing(tile)
-        for place in range(image_at[item.image], image_at[item.image + 1]):
-            r = order[place]
-            if place + 1 < image_at[item.image + 1]:
-                at = (order[place + 1] * out_channels + item.out_channel) * area
-                prefetch_take(item, bare(heads), at, pooled_h, pooled_w)
-                prefetch_take(item, bare(places), at, pooled_h, pooled_w)
-            if y.low[r] < bottom and y.high[r] > top and x.low[r] < x.high[r]:
-                at = (r * out_channels + item.out_channel) * area
-                take_bins(bare(heads), at, item, pooled_h, pooled_w, bare(bins))
-                take_bins(bare(places), at, item, pooled_h, pooled_w, bare(where))
-                _backward_samples_roi(
-                    r, item, tile, top, bottom, y, x, pooled_h, pooled_w, bare(bins), bare(where), bare(line)
-                )
-        write_rows(tile, top, bottom - top, planes, accumulate, bare(line))
+_backward_samples_part = backward_items(_samples, _rows_of, _spread, with_argmax=True)
 
 
 @parallel
-def _backward_samples(parts, grad_out, argmax, tables, groups, accumulate, grad_data):
+def _backward_samples(parts, grad_out, argmax, plan, table, groups, accumulate, grad_data):
     for part in prange(parts):
-        _backward_samples_part(np.int64(part), parts, grad_out, argmax, tables, groups, accumulate, grad_data)
+        _backward_samples_part(
+            np.int64(part), parts, grad_out, argmax, plan, table, groups, accumulate, grad_data
+        )
 
 
 def forward(data, rois, scale, ratio, groups, rules, lowest, out, argmax=None):
@@ -404,16 +307,16 @@ def forward(data, rois, scale, ratio, groups, rules, lowest, out, argmax=None):
     A bin that holds samples, but none greater than ``lowest``, gets ``lowest``.
     """
     groups = geometry.channel_groups(rules, groups, *out.shape[2:])
-    tables = _tables(rois, scale, ratio, rules, data, out)
-    kernel = _forward_pixels if rules.samples == geometry.PIXELS else _forward_samples
+    plan, table = _tables(rois, scale, ratio, rules, data, out)
+    kernel = _forward_pixels if rules.samples == PIXELS else _forward_samples
     keep = argmax is not None
     for some, maxima, *places, _ in pieces([data], [out, argmax] if keep else [out]):
         where = places[0] if keep else np.empty((0, 0, 0, 0), np.int32)
-        clear_ignored(tables, maxima, 0)
+        clear_ignored(*plan, maxima, 0)
         if keep:
-            clear_ignored(tables, where, -1)
-        empty, least = maxima.dtype.type(rules.empty), maxima.dtype.type(lowest)
-        launch(kernel, maxima.size, some, tables, groups, empty, least, keep, maxima, where)
+            clear_ignored(*plan, where, -1)
+        limits = maxima.dtype.type(rules.empty), maxima.dtype.type(lowest)
+        launch(kernel, maxima.size, some, plan, table, groups, limits, maxima, where)
 
 
 def backward(grad_out, argmax, rois, scale, ratio, groups, rules, accumulate, grad_data):
@@ -421,20 +324,16 @@ def backward(grad_out, argmax, rois, scale, ratio, groups, rules, accumulate, gr
     if not grad_data.size:
         return
     groups = geometry.channel_groups(rules, groups, *grad_out.shape[2:])
-    tables = _tables(rois, scale, ratio, rules, grad_data, grad_out)
-    kernel = _backward_pixels if rules.samples == geometry.PIXELS else _backward_samples
+    plan, table = _tables(rois, scale, ratio, rules, grad_data, grad_out)
+    kernel = _backward_pixels if rules.samples == PIXELS else _backward_samples
     for heads, where, grad, add in pieces([grad_out, argmax], [grad_data], accumulate):
-        launch(kernel, heads.size + grad.size, heads, where, tables, groups, add, grad)
+        launch(kernel, heads.size + grad.size, heads, where, plan, table, groups, add, grad)
 
 
 def _tables(rois, scale, ratio, rules, data, out):
     """The order of work, and the spans of integer bins or the samples of others."""
     rois = as_rois(rois, data.dtype)
-    scale = geometry.scale_of(rules, scale, rois.dtype)
-    images, _, height, width = data.shape
-    if rules.samples == geometry.PIXELS:
-        built = roi_tables.build_spans(rois, rules, scale, images, height, width, *out.shape[2:])
-    else:
-        built = roi_tables.build_samples(rois, rules, scale, ratio, images, height, width, *out.shape[2:])
-    order, image_at, y, x = built
-    return order, image_at, *y, *x
+    setting = geometry.setting_of(rules, scale, ratio, rois.dtype, data.shape, out.shape)
+    build = tables.build_spans if rules.samples == PIXELS else tables.build_samples
+    order, image_at, y, x = build(rules, rois, setting)
+    return (order, image_at), (*y, *x)

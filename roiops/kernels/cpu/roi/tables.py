@@ -7,6 +7,7 @@ import numpy as np
 from roiops.kernels import geometry
 from roiops.kernels.cpu.lanes import bare
 from roiops.kernels.jit import inner, njit, num_threads, parallel, prange
+from roiops.kernels.rules import MAX_INVALID_IS_ZERO
 
 __all__ = [
     "Axis",
@@ -16,7 +17,7 @@ __all__ = [
     "build",
     "build_samples",
     "build_spans",
-    "first_valid",
+    "by_image",
     "samples_of",
     "span",
     "spans_of",
@@ -49,15 +50,15 @@ class Samples(NamedTuple):
     """The samples of bin ``i`` of ROI ``r``, in order, are entries ``bin_at[row + i]`` to the next.
 
     ``number`` is a sample's place in the bin's grid, -1 if it is invalid and counts as zero; ``taps`` has a
-    row for each sample. ``first``, ``visited`` and ``grid`` describe the grid of each bin (:func:`bin_grid`),
+    row for each sample. ``first``, ``stop`` and ``count`` are the grid of each bin (:func:`bin_grid`),
     ``low`` and ``high`` the pixels that the ROI touches.
     """
 
     bin_at: np.ndarray
     number: np.ndarray
     first: np.ndarray
-    visited: np.ndarray
-    grid: np.ndarray
+    stop: np.ndarray
+    count: np.ndarray
     low: np.ndarray
     high: np.ndarray
     taps: Axis
@@ -81,45 +82,59 @@ def spans_of(table):
 
 @inner
 def samples_of(table):
-    bin_at, number, first, visited, grid, low, high, taps_at, pixel, weight = table
+    bin_at, number, first, stop, count, low, high, taps_at, pixel, weight = table
     return Samples(
         bare(bin_at),
         bare(number),
         bare(first),
-        bare(visited),
-        bare(grid),
+        bare(stop),
+        bare(count),
         bare(low),
         bare(high),
         Axis(bare(taps_at), bare(pixel), bare(weight)),
     )
 
 
+@njit
+def by_image(image, images):
+    """``(order, image_at)`` of ROIs of these images, in the order of their numbers."""
+    return _sorted(image, np.zeros(image.size, np.int64), images, 0)
+
+
 @inner
-def _starts(rois, image, near, rules, scale, bins, ratio, extent):
+def _box(rules, rois, r, setting, across):
+    """ROI ``r`` on the x axis if ``across``, else on the y axis."""
+    if across:
+        return geometry.x_axis(rules, rois, r, setting)
+    return geometry.y_axis(rules, rois, r, setting)
+
+
+@inner
+def _starts(rules, rois, image, setting, across):
     """Where the pixels of each ROI begin, at a distance that has room for all; the last entry is the end."""
     start = np.zeros(image.size + 1, np.int64)
     for r in range(image.size):
         most = 0
         if image[r] >= 0:
-            length = geometry.frame(rules, rois[r, near], rois[r, near + 2], scale)[1]
-            most = geometry.taps_bound(rules, length, bins, ratio, extent)
+            most = geometry.taps_bound(rules, _box(rules, rois, r, setting, across))
         start[r + 1] = start[r] + most
     return start
 
 
 @inner
-def _fill_axis(r, rois, near, rules, scale, bins, ratio, extent, valid, start, table):
-    """Row ``r`` of the table of one axis; ``near`` is the column of its first coordinate."""
+def _fill_axis(rules, rois, r, setting, across, valid, here, table):
+    """Row ``r`` of the table of one axis, whose pixels begin at ``here``."""
     at, pixel, weight = table
-    still = type(scale)(0)
+    bins = setting.pooled_w if across else setting.pooled_h
     row = r * (bins + 1)
-    here, at[row] = start[r], start[r]
-    low, length = still, still
-    if valid:
-        low, length = geometry.frame(rules, rois[r, near], rois[r, near + 2], scale)
+    at[row] = here
+    if not valid:
+        for i in range(bins):
+            at[row + i + 1] = here
+        return
+    axis = _box(rules, rois, r, setting, across)
     for i in range(bins):
-        if valid:
-            here += geometry.bin_taps(rules, low, length, bins, i, ratio, extent, still, pixel, weight, here)
+        here += geometry.bin_taps(rules, axis, i, pixel, weight, here)
         at[row + i + 1] = here
 
 
@@ -169,32 +184,30 @@ def _sorted(image, top, images, height):
 
 
 @inner
-def _room(rois, rules, scale, ratio, images, size, pooled):
+def _room(rules, rois, setting):
     """Empty tables of both axes, and where the rows of each begin."""
-    image = _images(rois, images)
-    start_y = _starts(rois, image, 2, rules, scale, pooled[0], ratio[0], size[0])
-    start_x = _starts(rois, image, 1, rules, scale, pooled[1], ratio[1], size[1])
-    at_y = np.empty(image.size * (pooled[0] + 1), np.int64)
-    at_x = np.empty(image.size * (pooled[1] + 1), np.int64)
+    image = _images(rois, setting.images)
+    start_y = _starts(rules, rois, image, setting, False)
+    start_x = _starts(rules, rois, image, setting, True)
+    at_y = np.empty(image.size * (setting.pooled_h + 1), np.int64)
+    at_x = np.empty(image.size * (setting.pooled_w + 1), np.int64)
     y = at_y, np.empty(start_y[-1], np.int64), np.empty(start_y[-1], rois.dtype)
     x = at_x, np.empty(start_x[-1], np.int64), np.empty(start_x[-1], rois.dtype)
     return image, start_y, start_x, y, x
 
 
 @inner
-def _fill_part(part, parts, rois, rules, scale, ratio, size, pooled, image, start_y, start_x, y, x):
+def _fill_part(part, parts, rules, rois, setting, image, start_y, start_x, y, x):
     for r in range(part * image.size // parts, (part + 1) * image.size // parts):
         valid = image[r] >= 0
-        _fill_axis(r, rois, 2, rules, scale, pooled[0], ratio[0], size[0], valid, start_y, y)
-        _fill_axis(r, rois, 1, rules, scale, pooled[1], ratio[1], size[1], valid, start_x, x)
+        _fill_axis(rules, rois, r, setting, False, valid, start_y[r], y)
+        _fill_axis(rules, rois, r, setting, True, valid, start_x[r], x)
 
 
 @parallel
-def _fill(parts, rois, rules, scale, ratio, size, pooled, image, start_y, start_x, y, x):
+def _fill(parts, rules, rois, setting, image, start_y, start_x, y, x):
     for part in prange(parts):
-        _fill_part(
-            np.int64(part), parts, rois, rules, scale, ratio, size, pooled, image, start_y, start_x, y, x
-        )
+        _fill_part(np.int64(part), parts, rules, rois, setting, image, start_y, start_x, y, x)
 
 
 @inner
@@ -207,101 +220,96 @@ def _order(image, images, height, bins, y):
 
 
 @njit
-def _build_alone(rois, rules, scale, ratio, images, size, pooled):
-    image, start_y, start_x, y, x = _room(rois, rules, scale, ratio, images, size, pooled)
-    _fill_part(0, 1, rois, rules, scale, ratio, size, pooled, image, start_y, start_x, y, x)
-    order, image_at = _order(image, images, size[0], pooled[0], y)
+def _build_alone(rules, rois, setting):
+    image, start_y, start_x, y, x = _room(rules, rois, setting)
+    _fill_part(0, 1, rules, rois, setting, image, start_y, start_x, y, x)
+    order, image_at = _order(image, setting.images, setting.height, setting.pooled_h, y)
     return order, image_at, y, x
 
 
-def build(rois, rules, scale, ratio, images, height, width, pooled_h, pooled_w):
-    """``(order, image_at, y, x)`` for averages. ``rois`` and ``scale`` have the computing type."""
-    size, pooled = (height, width), (pooled_h, pooled_w)
-    threads = num_threads() if len(rois) * (pooled_h + pooled_w) > _MANY_BINS else 1
+def build(rules, rois, setting):
+    """``(order, image_at, y, x)`` for averages. ``rois`` have the computing type, as ``setting`` has."""
+    threads = num_threads() if len(rois) * (setting.pooled_h + setting.pooled_w) > _MANY_BINS else 1
     if threads == 1:
-        return _build_alone(rois, rules, scale, ratio, images, size, pooled)
-    image, start_y, start_x, y, x = _room(rois, rules, scale, ratio, images, size, pooled)
-    _fill(threads, rois, rules, scale, ratio, size, pooled, image, start_y, start_x, y, x)
-    order, image_at = _order(image, images, height, pooled_h, y)
+        return _build_alone(rules, rois, setting)
+    image, start_y, start_x, y, x = _room(rules, rois, setting)
+    _fill(threads, rules, rois, setting, image, start_y, start_x, y, x)
+    order, image_at = _order(image, setting.images, setting.height, setting.pooled_h, y)
     return order, image_at, y, x
 
 
 @inner
-def _spans(rois, image, near, rules, scale, bins, extent):
+def _spans(rules, rois, image, setting, across):
+    bins = setting.pooled_w if across else setting.pooled_h
     low = np.zeros(image.size * bins, np.int64)
     high = np.zeros(image.size * bins, np.int64)
     for r in range(image.size):
         if image[r] >= 0:
-            start, length = geometry.frame(rules, rois[r, near], rois[r, near + 2], scale)
+            axis = _box(rules, rois, r, setting, across)
             for i in range(bins):
-                low[r * bins + i], high[r * bins + i] = geometry.bin_span(
-                    rules, start, length, bins, i, extent
-                )
+                low[r * bins + i], high[r * bins + i] = geometry.bin_span(rules, axis, i)
     return low, high
 
 
 @njit
-def build_spans(rois, rules, scale, images, height, width, pooled_h, pooled_w):
+def build_spans(rules, rois, setting):
     """``(order, image_at, y, x)`` for integer bins."""
-    image = _images(rois, images)
-    y = _spans(rois, image, 2, rules, scale, pooled_h, height)
-    x = _spans(rois, image, 1, rules, scale, pooled_w, width)
+    image = _images(rois, setting.images)
+    y = _spans(rules, rois, image, setting, False)
+    x = _spans(rules, rois, image, setting, True)
     low, high = y
     top = np.zeros(image.size, np.int64)
+    pooled_h = setting.pooled_h
     for r in range(image.size):
         for i in range(pooled_h - 1, -1, -1):
             if high[r * pooled_h + i] > 0:
                 top[r] = low[r * pooled_h + i]
-    order, image_at = _sorted(image, top, images, height)
+    order, image_at = _sorted(image, top, setting.images, setting.height)
     return order, image_at, y, x
 
 
 @inner
-def _samples(rois, image, near, rules, scale, bins, ratio, extent):
+def _samples(rules, rois, image, setting, across):
+    bins, extent = setting.pooled_h, setting.height
+    if across:
+        bins, extent = setting.pooled_w, setting.width
     count = image.size
     bin_at = np.empty(count * (bins + 1), np.int64)
     first = np.zeros(count * bins, np.int64)
-    visited = np.zeros(count * bins, np.int64)
+    stop = np.zeros(count * bins, np.int64)
     grid = np.zeros(count * bins, np.int64)
     low = np.zeros(count, np.int64)
     high = np.zeros(count, np.int64)
-    still = type(scale)(0)
     room = 0
     for r in range(count):
         if image[r] >= 0:
-            start, length = geometry.frame(rules, rois[r, near], rois[r, near + 2], scale)
+            axis = _box(rules, rois, r, setting, across)
             for i in range(bins):
                 at = r * bins + i
-                first[at], stop, grid[at] = geometry.bin_grid(
-                    rules, start, length, bins, i, ratio, extent, still
-                )
-                visited[at] = stop - first[at]
-                room += visited[at] + 2
+                first[at], stop[at], grid[at] = geometry.bin_grid(rules, axis, i)
+                room += stop[at] - first[at] + 2
     number = np.empty(room, np.int64)
     taps_at = np.zeros(room + 1, np.int64)
     pixel = np.empty(2 * room, np.int64)
     weight = np.empty(2 * room, rois.dtype)
-    sample = 0
+    place = 0
     tap = 0
-    invalid_competes = rules.reduction == geometry.MAX_INVALID_IS_ZERO
+    invalid_competes = rules.reduction == MAX_INVALID_IS_ZERO
     for r in range(count):
-        bin_at[r * (bins + 1)] = sample
-        start = length = still
-        if image[r] >= 0:
-            start, length = geometry.frame(rules, rois[r, near], rois[r, near + 2], scale)
+        bin_at[r * (bins + 1)] = place
         low[r] = extent
+        axis = _box(rules, rois, r, setting, across)  # of an ignored row too: its bins have no samples
         for i in range(bins):
             at = r * bins + i
             # One stands for all the samples that are not visited before the first, and one for those after
             # the last: they are invalid and alike.
-            for k in range(first[at] - 1, first[at] + visited[at] + 1):
+            for k in range(first[at] - 1, stop[at] + 1):
                 if k < 0 or k >= grid[at]:
                     continue
                 valid = False
-                taps_at[sample] = tap
-                if first[at] <= k < first[at] + visited[at]:
-                    p = geometry.position(rules, start, length, bins, i, k, grid[at], extent, still)
-                    valid, pixel0, weight0, pixel1, weight1 = geometry.taps(rules, p, extent)
+                taps_at[place] = tap
+                if first[at] <= k < stop[at]:
+                    valid, pixel0, weight0, pixel1, weight1 = geometry.sample(rules, axis, i, k, grid[at])
                     if valid and weight0 != 0:
                         pixel[tap], weight[tap] = pixel0, weight0
                         low[r], high[r] = min(low[r], pixel0), max(high[r], pixel0 + 1)
@@ -311,30 +319,18 @@ def _samples(rois, image, near, rules, scale, bins, ratio, extent):
                         low[r], high[r] = min(low[r], pixel1), max(high[r], pixel1 + 1)
                         tap += 1
                 if valid or invalid_competes:
-                    number[sample] = k if valid else -1
-                    sample += 1
-            bin_at[r * (bins + 1) + i + 1] = sample
-    taps_at[sample] = tap
-    return bin_at, number, first, visited, grid, low, high, taps_at, pixel, weight
+                    number[place] = k if valid else -1
+                    place += 1
+            bin_at[r * (bins + 1) + i + 1] = place
+    taps_at[place] = tap
+    return bin_at, number, first, stop, grid, low, high, taps_at, pixel, weight
 
 
 @njit
-def build_samples(rois, rules, scale, ratio, images, height, width, pooled_h, pooled_w):
+def build_samples(rules, rois, setting):
     """``(order, image_at, y, x)`` for maxima of samples."""
-    image = _images(rois, images)
-    y = _samples(rois, image, 2, rules, scale, pooled_h, ratio[0], height)
-    x = _samples(rois, image, 1, rules, scale, pooled_w, ratio[1], width)
-    order, image_at = _sorted(image, y[5], images, height)
+    image = _images(rois, setting.images)
+    y = _samples(rules, rois, image, setting, False)
+    x = _samples(rules, rois, image, setting, True)
+    order, image_at = _sorted(image, y[5], setting.images, setting.height)
     return order, image_at, y, x
-
-
-@inner
-def first_valid(axis, row):
-    """The first valid sample of a bin, and the end of its samples.
-
-    The valid ones are neighbours; an invalid one may stand before them.
-    """
-    entry, stop = axis.bin_at[row], axis.bin_at[row + 1]
-    while entry < stop and axis.number[entry] < 0:
-        entry += 1
-    return entry, stop

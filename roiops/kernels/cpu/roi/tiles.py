@@ -64,6 +64,8 @@ class Item(NamedTuple):
     in_channel: int  # and in the input
     step: int  # from one channel of the block to the next, in the input
     channels: int
+    pooled_h: int  # bins of a whole ROI
+    pooled_w: int
 
 
 class Planes(NamedTuple):
@@ -73,6 +75,7 @@ class Planes(NamedTuple):
     at: int  # index of the first pixel of the first channel
     step: int  # from a pixel to the same one of the next channel
     channels: int
+    height: int
     width: int
 
 
@@ -90,16 +93,17 @@ def channel_blocks(channels, block=LANES):
     return (channels + block - 1) // block
 
 
-def clear_ignored(tables, out, value):
-    """Set what belongs to the ROIs that :func:`roi_tables.build` found are to be ignored."""
-    order, image_at = tables[:2]
+def clear_ignored(order, image_at, out, value):
+    """Set what belongs to the ROIs that are to be ignored: those that come before the first image's."""
     if image_at[0]:
         out[order[: image_at[0]]] = value
 
 
 @inner
-def item_of(number, out_channels, pooled_h, pooled_w, groups_h, groups_w, block=LANES):
+def item_of(number, out_shape, groups, block=LANES):
     """Item ``number`` of all: the groups run fastest, because their bins share cache lines of the output."""
+    _, out_channels, pooled_h, pooled_w = out_shape
+    groups_h, groups_w = groups
     rest, group_x = divmod(number, groups_w)
     rest, group_y = divmod(rest, groups_h)
     image, place = divmod(rest, channel_blocks(out_channels, block))
@@ -115,6 +119,8 @@ def item_of(number, out_channels, pooled_h, pooled_w, groups_h, groups_w, block=
         geometry.channel_of(place * block, group_y, group_x, groups_h, groups_w),
         groups_h * groups_w,
         min(block, out_channels - place * block),
+        pooled_h,
+        pooled_w,
     )
 
 
@@ -160,35 +166,36 @@ def from_lanes(source, at, count, target, to, step, channels):
 
 
 @inner
-def prefetch_put(item, out, to, pooled_h, pooled_w):
+def prefetch_put(item, out, to):
     """Have the lines that :func:`put_bins` will write to come while the bins are computed."""
-    area = pooled_h * pooled_w
-    first, step = _lines(item, pooled_h, pooled_w)
+    area = item.pooled_h * item.pooled_w
+    first, step = _lines(item)
     for at in range(to + first, to + item.channels * area, step):
         prefetch_to_write(out, at)
 
 
 @inner
-def prefetch_take(item, source, at, pooled_h, pooled_w):
+def prefetch_take(item, source, at):
     """Have the lines that :func:`take_bins` will read come while the ROI before is worked on."""
-    area = pooled_h * pooled_w
-    first, step = _lines(item, pooled_h, pooled_w)
+    area = item.pooled_h * item.pooled_w
+    first, step = _lines(item)
     for line in range(at + first, at + item.channels * area, step):
         prefetch(source, line)
 
 
 @inner
-def _lines(item, pooled_h, pooled_w):
+def _lines(item):
     """Where the lines of an item's bins are: all of them, or one a channel if there are groups."""
-    if (item.stop_row - item.first_row) * (item.stop_column - item.first_column) == pooled_h * pooled_w:
+    area = item.pooled_h * item.pooled_w
+    if (item.stop_row - item.first_row) * (item.stop_column - item.first_column) == area:
         return 0, LANES
-    return item.first_row * pooled_w + item.first_column, pooled_h * pooled_w
+    return item.first_row * item.pooled_w + item.first_column, area
 
 
 @inner
-def put_bins(bins, item, out, to, pooled_h, pooled_w):
+def put_bins(bins, item, out, to):
     """Copy bins with the channels last to ``out``, where those of one ROI's first channel begin at ``to``."""
-    area = pooled_h * pooled_w
+    pooled_w, area = item.pooled_w, item.pooled_h * item.pooled_w
     wide = item.stop_column - item.first_column
     if wide == pooled_w:
         count = (item.stop_row - item.first_row) * wide
@@ -202,9 +209,9 @@ def put_bins(bins, item, out, to, pooled_h, pooled_w):
 
 
 @inner
-def take_bins(source, at, item, pooled_h, pooled_w, bins):
+def take_bins(source, at, item, bins):
     """The inverse of :func:`put_bins`; lanes without a channel hold any of the item's numbers."""
-    area = pooled_h * pooled_w
+    pooled_w, area = item.pooled_w, item.pooled_h * item.pooled_w
     wide = item.stop_column - item.first_column
     if wide == pooled_w:
         count = (item.stop_row - item.first_row) * wide

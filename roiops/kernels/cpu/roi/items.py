@@ -1,0 +1,135 @@
+"""The one loop over work that the ROI kernels of the CPU share, forward and backward.
+
+The work is divided in items: an image, a group of bins and a block of ``LANES`` channels. An item of the
+forward pass reads its channels into a tile with the channels last, only those pixels that some ROI touches
+and each once, and goes through the ROIs from top to bottom. An item of the backward pass writes channels and
+rows that no other item writes, ROI after ROI in one order: gradients are the same to the last bit with any
+number of threads.
+
+What differs from kernel to kernel is handed over when the module is loaded: ``view`` makes the tables
+readable, ``pool`` and ``spread`` deal with one ROI. They are compiled into the loop, and what deals with
+``argmax`` only where there is one. (Functions as arguments of a compiled one would do the same, but numba
+then keeps nothing on disk.)
+"""
+
+import numpy as np
+
+from roiops.kernels.cpu.lanes import LANES, aligned, bare
+from roiops.kernels.cpu.roi.tiles import (
+    Planes,
+    Tile,
+    channel_blocks,
+    empty_tile,
+    item_of,
+    prefetch_put,
+    prefetch_take,
+    put_bins,
+    take_bins,
+    tile_bands,
+    tile_slots,
+    touch_nothing,
+    write_rows,
+)
+from roiops.kernels.jit import inner
+
+__all__ = ["backward_items", "forward_items"]
+
+
+def forward_items(view, pool, with_argmax=False):
+    """The forward loop of one thread.
+
+    ``pool(r, item, planes, tile, y, x, line, bins[, where, limits])`` computes the bins of ROI ``r``, with
+    the channels last.
+    """
+
+    @inner
+    def items_of_a_thread(part, parts, data, plan, table, groups, limits, out, argmax):
+        """``plan`` is ``(order, image_at)``, ``limits`` what bins of nothing give."""
+        order, image_at = plan
+        images, in_channels, height, width = data.shape
+        out_channels = out.shape[1]
+        pixels, results = data.reshape(-1), out.reshape(-1)
+        plane, area = height * width, out.shape[2] * out.shape[3]
+        slots = tile_slots(height, width, out.itemsize)
+        room = aligned(slots * width * LANES, out)
+        marks = np.empty(slots * (width // LANES + 1), np.int64)
+        line = aligned(width * LANES, out)
+        bins = aligned(area * LANES, out)
+        if with_argmax:
+            places, keep = argmax.reshape(-1), argmax.size > 0
+            where = aligned(area * LANES, argmax)
+        items = images * channel_blocks(out_channels) * groups[0] * groups[1]
+        for number in range(part * items // parts, (part + 1) * items // parts):
+            item = item_of(number, out.shape, groups)
+            at = (item.image * in_channels + item.in_channel) * plane
+            planes = Planes(bare(pixels), at, item.step * plane, item.channels, height, width)
+            tile = Tile(bare(room), bare(marks), slots, width)
+            y, x = view(table)
+            empty_tile(tile)
+            for place in range(image_at[item.image], image_at[item.image + 1]):
+                r = order[place]
+                to = (r * out_channels + item.out_channel) * area
+                prefetch_put(item, bare(results), to)
+                if with_argmax:
+                    if keep:
+                        prefetch_put(item, bare(places), to)
+                    pool(r, item, planes, tile, y, x, bare(line), bare(bins), bare(where), limits)
+                    if keep:
+                        put_bins(bare(where), item, bare(places), to)
+                else:
+                    pool(r, item, planes, tile, y, x, bare(line), bare(bins))
+                put_bins(bare(bins), item, bare(results), to)
+
+    return items_of_a_thread
+
+
+def backward_items(view, rows_of, spread, with_argmax=False):
+    """The backward loop of one thread; an item is a band of rows of an item of the forward pass.
+
+    ``rows_of(r, item, y, x)`` are the rows that ROI ``r`` touches. ``spread(r, item, tile, band, y, x, line,
+    bins[, where])`` adds its gradient, whose head gradient is ``bins``, to the band's rows.
+    """
+
+    @inner
+    def items_of_a_thread(part, parts, grad_out, argmax, plan, table, groups, accumulate, grad_data):
+        order, image_at = plan
+        images, in_channels, height, width = grad_data.shape
+        out_channels = grad_out.shape[1]
+        pixels, heads = grad_data.reshape(-1), grad_out.reshape(-1)
+        plane, area = height * width, grad_out.shape[2] * grad_out.shape[3]
+        items = images * channel_blocks(out_channels) * groups[0] * groups[1]
+        bands, rows = tile_bands(height, width, grad_data.itemsize, parts, items)
+        room = aligned(rows * width * LANES, grad_data)
+        marks = np.empty(rows * 2, np.int64)
+        line = aligned(width * LANES, grad_data)
+        bins = aligned(area * LANES, grad_data)
+        if with_argmax:
+            places = argmax.reshape(-1)
+            where = aligned(area * LANES, argmax)
+        for number in range(part * items * bands // parts, (part + 1) * items * bands // parts):
+            item = item_of(number // bands, grad_out.shape, groups)
+            top, bottom = number % bands * height // bands, (number % bands + 1) * height // bands
+            at = (item.image * in_channels + item.in_channel) * plane
+            planes = Planes(bare(pixels), at, item.step * plane, item.channels, height, width)
+            tile = Tile(bare(room), bare(marks), rows, width)
+            y, x = view(table)
+            touch_nothing(tile)
+            for place in range(image_at[item.image], image_at[item.image + 1]):
+                r = order[place]
+                if place + 1 < image_at[item.image + 1]:
+                    ahead = (order[place + 1] * out_channels + item.out_channel) * area
+                    prefetch_take(item, bare(heads), ahead)
+                    if with_argmax:
+                        prefetch_take(item, bare(places), ahead)
+                low, high = rows_of(r, item, y, x)
+                if low < bottom and high > top:
+                    at = (r * out_channels + item.out_channel) * area
+                    take_bins(bare(heads), at, item, bare(bins))
+                    if with_argmax:
+                        take_bins(bare(places), at, item, bare(where))
+                        spread(r, item, tile, (top, bottom), y, x, bare(line), bare(bins), bare(where))
+                    else:
+                        spread(r, item, tile, (top, bottom), y, x, bare(line), bare(bins))
+            write_rows(tile, top, bottom - top, planes, accumulate, bare(line))
+
+    return items_of_a_thread
