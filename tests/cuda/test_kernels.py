@@ -12,7 +12,7 @@ from roiops.kernels.cuda import number, runtime
 from roiops.kernels.cuda.roi import average as roi_average
 from roiops.kernels.cuda.roi import maximum as roi_max
 from roiops.kernels.cuda.roi import tiles
-from roiops.kernels.geometry import DIALECTS
+from roiops.operators.roi.dialects import named
 
 CASES = random_cases()
 
@@ -34,7 +34,7 @@ def test_agrees_with_the_cpu(label, answers):
 def test_every_dialect_is_compared():
     compared = {label.rsplit(" ", 1)[0] for label in CASES}
     assert {dialect for dialect, _, _ in SEPARABLE} <= compared
-    assert len(SEPARABLE) + 2 == len(DIALECTS)
+    assert len(SEPARABLE) + 2 == len(named())
 
 
 FEW = [
@@ -106,7 +106,7 @@ def test_dtypes(label, dtype):
 @pytest.mark.parametrize("dialect", ["ROIAlign/mmcv", "ROIPooling/mxnet"])
 def test_bfloat16(dialect):
     _, params, (data, rois), head = CASES[f"{dialect} small"]
-    rules, maximum = DIALECTS[dialect], dialect.startswith("ROIPooling")
+    rules, maximum = named()[dialect].rules, dialect.startswith("ROIPooling")
     module = roi_max if maximum else roi_average
     bits, heads = bits_of(data), bits_of(head)
     numbers = (params["spatial_scale"], (2, 2), 1, rules, *([-3e38] if maximum else []))

@@ -9,13 +9,18 @@ import numpy as np
 import pytest
 
 from roiops.kernels import geometry
-from roiops.kernels.geometry import DIALECTS
+from roiops.kernels.geometry import Axis, Grid
+from roiops.operators.roi.dialects import named
 
 F, D = np.float32, np.float64
 
 
+def axis_of(start, length, bins, ratio=0, extent=6, moved=None):
+    return Axis(start, length, bins, ratio, extent, type(start)(0) if moved is None else moved)
+
+
 def rules(name):
-    return DIALECTS[name]
+    return named()[name].rules
 
 
 CAFFE, CHAINER, MMCV = (rules(f"ROIPooling/{name}") for name in ("mxnet", "chainer", "mmcv"))
@@ -69,7 +74,7 @@ def test_halves_round_away_from_zero(row, low, high, found):
     assert geometry.frame(row, F(low), F(high), F(0.5)) == found
 
 
-@pytest.mark.parametrize("row", list(DIALECTS.values()), ids=list(DIALECTS))
+@pytest.mark.parametrize("row", [row.rules for row in named().values()], ids=list(named()))
 def test_a_frame_of_finite_coordinates_is_finite(row):
     for low, high in ((-3e38, 3e38), (3e38, -3e38), (3e38, 3e38)):
         assert all(map(math.isfinite, geometry.frame(row, F(low), F(high), F(1))))
@@ -98,16 +103,15 @@ def test_single_scale_is_stored_as_float32():
 )
 def test_integer_bins(row, start, length, spans):
     for dtype in (F, D):
-        found = [
-            geometry.bin_span(row, dtype(start), dtype(length), len(spans), i, 6) for i in range(len(spans))
-        ]
+        axis = axis_of(dtype(start), dtype(length), len(spans))
+        found = [geometry.bin_span(row, axis, i) for i in range(len(spans))]
         assert found == spans
 
 
 def test_last_bin_of_57_pixels_in_7_depends_on_the_precision():
     """7 * float32(57 / 7) is greater than 57."""
-    assert geometry.bin_span(CAFFE, F(0), F(57), 7, 6, 100) == (48, 58)
-    assert geometry.bin_span(CAFFE, D(0), D(57), 7, 6, 100) == (48, 57)
+    assert geometry.bin_span(CAFFE, axis_of(F(0), F(57), 7, extent=100), 6) == (48, 58)
+    assert geometry.bin_span(CAFFE, axis_of(D(0), D(57), 7, extent=100), 6) == (48, 57)
 
 
 @pytest.mark.parametrize(
@@ -134,21 +138,22 @@ def test_positions_of_samples(row, start, length, i, ratio, moved, positions):
     """Two bins on a map of six pixels."""
     for dtype in (F, D):
         start, length, moved = dtype(start), dtype(length), dtype(moved)
-        first, stop, grid = geometry.bin_grid(row, start, length, 2, i, ratio, 6, moved)
-        assert grid == len(positions)
-        found = [geometry.position(row, start, length, 2, i, k, grid, 6, moved) for k in range(first, stop)]
+        axis = axis_of(start, length, 2, ratio, moved=moved)
+        first, stop, count = geometry.bin_grid(row, axis, i)
+        assert count == len(positions)
+        found = [geometry.position(row, axis, i, k, count) for k in range(first, stop)]
         np.testing.assert_array_equal(found, positions)
 
 
 def test_samples_that_need_no_visit_are_invalid():
     """A thousand samples a pixel apart, from -499.5 on; the map has six pixels."""
-    first, stop, grid = geometry.bin_grid(ALIGN, F(-500), F(1000), 1, 0, 0, 6, F(0))
-    assert grid == 1000
+    first, stop, count = geometry.bin_grid(ALIGN, axis_of(F(-500), F(1000), 1), 0)
+    assert count == 1000
     # -0.5 is sample 499, 5.5 is sample 505
     assert first <= 499 < 505 < stop
     assert stop - first < 30
     # Displaced by infinity: none.
-    assert geometry.bin_grid(DEFORMABLE, F(0), F(4), 1, 0, 2, 6, F(np.inf))[:2] == (0, 0)
+    assert geometry.bin_grid(DEFORMABLE, axis_of(F(0), F(4), 1, 2, moved=F(np.inf)), 0)[:2] == (0, 0)
 
 
 @pytest.mark.parametrize(
@@ -190,9 +195,10 @@ def test_border(row, extent, p, expected):
 
 def mean(row, start, length, bins, i, ratio, extent, function=geometry.bin_taps, moved=0):
     pixel, weight = np.full(32, -1), np.zeros(32, F)
-    count = function(row, F(start), F(length), bins, i, ratio, extent, F(moved), pixel, weight, 0)
+    axis = axis_of(F(start), F(length), bins, ratio, extent, F(moved))
+    count = function(row, axis, i, pixel, weight, 0)
     assert list(pixel[:count]) == sorted(set(pixel[:count]))
-    assert count <= geometry.taps_bound(row, F(length), bins, ratio, extent)
+    assert count <= geometry.taps_bound(row, axis)
     return dict(zip(pixel[:count].tolist(), weight[:count].tolist(), strict=True))
 
 
@@ -259,12 +265,13 @@ def test_boxes_that_are_not_finite_are_ignored(bad):
 
 
 def test_numbers_of_samples():
-    assert geometry.flat_sample(3, 2, 0, 0, 5, 7, 7) == 23
-    assert geometry.unflat_sample(23, 0, 0, 5, 7, 7) == (3, 2)
+    assert geometry.flat_sample(3, 2, Grid(0, 5, 5), Grid(0, 7, 7)) == 23
+    assert geometry.unflat_sample(23, Grid(0, 5, 5), Grid(0, 7, 7)) == (3, 2)
     # A grid of 2**62 samples, of which five a row from (9, 18) on are visited: one row and two further.
-    assert geometry.flat_sample(10, 20, 9, 18, 2**31, 2**31, 5) == 7
-    assert geometry.unflat_sample(7, 9, 18, 2**31, 2**31, 5) == (10, 20)
-    assert geometry.flat_sample(2**40, 0, 0, 0, 2**41, 2**31, 2**20) == -1
+    tall, wide = Grid(9, 20, 2**31), Grid(18, 23, 2**31)
+    assert geometry.flat_sample(10, 20, tall, wide) == 7
+    assert geometry.unflat_sample(7, tall, wide) == (10, 20)
+    assert geometry.flat_sample(2**40, 0, Grid(0, 2**41, 2**41), Grid(0, 2**20, 2**31)) == -1
 
 
 def test_displacements():
@@ -272,16 +279,16 @@ def test_displacements():
 
 
 def test_turned_boxes():
-    assert geometry.rotated_frame(F(5), F(6), F(0.5)) == (2.5, -1.5, 3)
-    assert geometry.rotated_frame(F(5), F(1), F(0.5)) == (2.5, -0.5, 1)  # at least one pixel long
+    turned = rules("contrib.RROIAlign")
+    assert geometry.turned_frame(turned, F(5), F(6), F(0.5)) == (2.5, -1.5, 3)
+    assert geometry.turned_frame(turned, F(5), F(1), F(0.5)) == (2.5, -0.5, 1)  # at least one pixel long
     # A quarter turn counter-clockwise takes "right" to "up", where y is less.
-    cosine, sine = geometry.turn(D(90))
-    np.testing.assert_allclose(
-        geometry.rotated_position(D(2), D(0), cosine, sine, D(10), D(20)), (18, 10), atol=1e-12
-    )
-    np.testing.assert_allclose(
-        geometry.rotated_position(D(0), D(3), cosine, sine, D(10), D(20)), (20, 13), atol=1e-12
-    )
+    cosine, sine = geometry.turn(turned, D(90))
+    setting = geometry.Setting(D(1), 1, 4, 6, 1, 1, 1, 1)
+    box = geometry.turned(turned, np.array([[0, 10, 20, 4, 2, 90]], D), 0, setting)
+    assert (box.cosine, box.sine) == (cosine, sine)
+    np.testing.assert_allclose(geometry.turned_position(box, D(0), D(2)), (18, 10), atol=1e-12)
+    np.testing.assert_allclose(geometry.turned_position(box, D(3), D(0)), (20, 13), atol=1e-12)
     # A map of 4 rows and 6 columns counts from -1 to 4 and to 6; turned by 90 degrees, v runs along x.
-    reach = geometry.rotated_reach(cosine, sine, D(2), D(1), 4, 6)
+    reach = geometry.turned_reach(cosine, sine, D(2), D(1), 4, 6)
     np.testing.assert_allclose(reach, (-3, 4, -3, 2), atol=1e-12)

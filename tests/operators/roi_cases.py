@@ -2,7 +2,9 @@
 
 import numpy as np
 
+from roiops.kernels.rules import CORNERS_XY
 from roiops.operators.imperative import Invocation
+from roiops.operators.roi.dialects import TABLE
 from roiops.registry import get
 
 
@@ -30,41 +32,11 @@ def random_rois(random, count, images, height, width, scale, dtype=np.float32):
     return np.concatenate([index, boxes / scale], axis=1).astype(dtype)
 
 
-#: Every dialect of every operator on boxes: its row in the table, the operator, its parameters.
+#: Every dialect whose boxes are pooled axis by axis: its row in the table, the operator, its parameters.
 SEPARABLE = [
-    ("ROIPooling/mxnet", "ROIPooling", {}),
-    ("ROIPooling/torchvision", "ROIPooling", {"dialect": "torchvision"}),
-    ("ROIPooling/mmcv", "ROIPooling", {"dialect": "mmcv"}),
-    ("ROIPooling/chainer", "ROIPooling", {"dialect": "chainer"}),
-    ("ROIPooling/chainer/avg", "ROIPooling", {"dialect": "chainer", "mode": "avg"}),
-    ("ROIAlign/mmcv", "ROIAlign", {"aligned": False}),
-    ("ROIAlign/mmcv/aligned", "ROIAlign", {}),
-    ("ROIAlign/mmcv/max", "ROIAlign", {"aligned": False, "mode": "max"}),
-    ("ROIAlign/mmcv/max/aligned", "ROIAlign", {"mode": "max"}),
-    ("ROIAlign/chainer", "ROIAlign", {"dialect": "chainer"}),
-    ("ROIAlign/chainer/max", "ROIAlign", {"dialect": "chainer", "mode": "max"}),
-    ("ROIAlign/mxnet/max", "ROIAlign", {"dialect": "mxnet"}),
-    ("contrib.ROIAlign", "_contrib_ROIAlign", {}),
-    ("contrib.ROIAlign/aligned", "_contrib_ROIAlign", {"aligned": True}),
-    ("contrib.ROIAlign/position_sensitive", "_contrib_ROIAlign", {"position_sensitive": True}),
-    (
-        "contrib.ROIAlign/position_sensitive/aligned",
-        "_contrib_ROIAlign",
-        {"position_sensitive": True, "aligned": True},
-    ),
-    ("PSROIPooling/mxnet", "PSROIPooling", {}),
-    ("PSROIPooling/torchvision", "PSROIPooling", {"dialect": "torchvision"}),
-    (
-        "PSROIPooling/torchvision/as_released",
-        "PSROIPooling",
-        {"dialect": "torchvision", "as_released": True},
-    ),
-    ("PSROIPooling/chainer", "PSROIPooling", {"dialect": "chainer"}),
-    ("PSROIPooling/chainer/max", "PSROIPooling", {"dialect": "chainer", "mode": "max"}),
-    ("PSROIAlign/rfcn", "PSROIAlign", {}),
-    ("PSROIAlign/torchvision", "PSROIAlign", {"dialect": "torchvision"}),
-    ("PSROIAlign/chainer", "PSROIAlign", {"dialect": "chainer"}),
-    ("PSROIAlign/chainer/max", "PSROIAlign", {"dialect": "chainer", "mode": "max"}),
+    (row.name, row.operator.replace("contrib.", "_contrib_"), row.parameters)
+    for row in TABLE.values()
+    if row.rules.boxes == CORNERS_XY and not row.rules.displaced
 ]
 
 RATIO_NAME = {

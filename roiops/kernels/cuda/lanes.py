@@ -52,10 +52,12 @@ class Lanes(NamedTuple):
     """Device functions for features of a dtype and a layout. ``quad`` is one of the ``quads`` of a bin."""
 
     spot_and_quad: object  # (unit, area, quads) -> which bin and which quad a thread takes
-    begin: object  # (strides, n, first, quad, quads, channels, *group, *groups, base, total): see there
+    begin: object  # (strides, n, first, quad, quads, channels, group, groups, base, total): see there
     load: object  # (data, base, place) -> the lanes' values at one pixel
     add: object  # (data, base, place, weight, total): add them to the totals
-    add_sample: object  # the same of one bilinear sample
+    add_sample: (
+        object  # (data, base, strides, on_y, on_x, total): the same of one sample, as it is on each axis
+    )
     store: object  # (total, out, start, quad, quads, channels, area, spot)
     channel: object  # (quad, lane, quads) -> the channel of a lane
 
@@ -74,12 +76,12 @@ def lanes_for(name, layout: Layout) -> Lanes:
         return quad * LANES + lane if together else quad + lane * quads
 
     @device
-    def begin(strides, n, first, quad, quads, channels, group_y, group_x, groups_h, groups_w, base, total):
+    def begin(strides, n, first, quad, quads, channels, group, groups, base, total):
         """Clear the totals, and write where the lanes' channels ``first + ...`` begin to ``base``."""
         for lane in range(LANES):
             c = channel(quad, lane, quads)
             c = first + (c if c < channels else quad)  # what is left over is read but not stored
-            c = geometry.channel_of(c, group_y, group_x, groups_h, groups_w)
+            c = geometry.channel_of(c, group[0], group[1], groups[0], groups[1])
             base[lane] = n * strides[0] + c * strides[1]
             total[lane] = 0
 
@@ -104,12 +106,14 @@ def lanes_for(name, layout: Layout) -> Lanes:
             total[lane] += weight * values[lane]
 
     @device
-    def add_sample(data, base, sy, sx, y0, wy0, y1, wy1, x0, wx0, x1, wx1, total):
+    def add_sample(data, base, strides, on_y, on_x, total):
+        _, y0, wy0, y1, wy1 = on_y
+        _, x0, wx0, x1, wx1 = on_x
         for corner in range(4):
             wy = wy1 if corner >= 2 else wy0
             wx = wx1 if corner % 2 else wx0
             if wy != 0 and wx != 0:
-                place = (y1 if corner >= 2 else y0) * sy + (x1 if corner % 2 else x0) * sx
+                place = (y1 if corner >= 2 else y0) * strides[2] + (x1 if corner % 2 else x0) * strides[3]
                 add(data, base, place, wy * wx, total)
 
     @device

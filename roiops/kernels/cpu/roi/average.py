@@ -6,10 +6,10 @@
 import numpy as np
 
 from roiops.kernels import geometry
-from roiops.kernels.cpu.roi import tables
 from roiops.kernels.cpu.lanes import LANES, load, multiply_add, scaled, splat, store
-from roiops.kernels.cpu.roi.pieces import as_rois, launch, pieces
+from roiops.kernels.cpu.roi import tables
 from roiops.kernels.cpu.roi.items import backward_items, forward_items
+from roiops.kernels.cpu.roi.pieces import as_rois, launch, pieces
 from roiops.kernels.cpu.roi.tiles import add_row, clear_ignored, read_row, slot_of
 from roiops.kernels.jit import inner, parallel, prange
 

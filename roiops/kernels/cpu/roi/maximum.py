@@ -10,7 +10,6 @@ are, samples as :mod:`average` does.
 import numpy as np
 
 from roiops.kernels import geometry
-from roiops.kernels.cpu.roi import tables
 from roiops.kernels.cpu.lanes import (
     LANES,
     bare,
@@ -23,9 +22,10 @@ from roiops.kernels.cpu.lanes import (
     splat,
     store,
 )
-from roiops.kernels.cpu.roi.pieces import as_rois, launch, pieces
+from roiops.kernels.cpu.roi import tables
 from roiops.kernels.cpu.roi.average import average_rows
 from roiops.kernels.cpu.roi.items import backward_items, forward_items
+from roiops.kernels.cpu.roi.pieces import as_rois, launch, pieces
 from roiops.kernels.cpu.roi.tiles import add_row, channel_blocks, clear_ignored, item_of, read_row
 from roiops.kernels.jit import inner, parallel, prange
 from roiops.kernels.rules import PIXELS

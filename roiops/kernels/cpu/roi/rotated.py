@@ -9,10 +9,10 @@ from typing import NamedTuple
 import numpy as np
 
 from roiops.kernels import geometry
-from roiops.kernels.cpu.roi import tables
 from roiops.kernels.cpu.lanes import LANES, bare, load, multiply_add, splat, store
-from roiops.kernels.cpu.roi.pieces import as_rois, launch, pieces
+from roiops.kernels.cpu.roi import tables
 from roiops.kernels.cpu.roi.items import backward_items, forward_items
+from roiops.kernels.cpu.roi.pieces import as_rois, launch, pieces
 from roiops.kernels.cpu.roi.tiles import read_row, touch_row
 from roiops.kernels.jit import inner, njit, parallel, prange
 

@@ -298,7 +298,11 @@ def _samples(rules, rois, image, setting, across):
     for r in range(count):
         bin_at[r * (bins + 1)] = place
         low[r] = extent
-        axis = _box(rules, rois, r, setting, across)  # of an ignored row too: its bins have no samples
+        if image[r] < 0:
+            for i in range(bins):
+                bin_at[r * (bins + 1) + i + 1] = place
+            continue
+        axis = _box(rules, rois, r, setting, across)
         for i in range(bins):
             at = r * bins + i
             # One stands for all the samples that are not visited before the first, and one for those after

@@ -9,6 +9,7 @@ slab of channels, a pixel a thread (see :mod:`tiles`): many blocks share an ROI'
 """
 
 import functools
+from typing import NamedTuple
 
 import numba
 import numpy as np
@@ -17,7 +18,7 @@ from roiops.kernels import geometry
 from roiops.kernels.cuda.lanes import LANES, lanes_for, layout_of, quads_of
 from roiops.kernels.cuda.number import computing, kind_of
 from roiops.kernels.cuda.roi import tiles
-from roiops.kernels.cuda.roi.tiles import bin_pixels, frames, place_of, quads_up_to, smaller
+from roiops.kernels.cuda.roi.tiles import Lists, axes, bin_pixels, quads_up_to, smaller
 from roiops.kernels.cuda.runtime import (
     QUAD,
     adopt,
@@ -36,20 +37,28 @@ from roiops.kernels.jit import njit
 __all__ = ["backward", "forward"]
 
 
-@njit
-def _fill(rules, start, length, bins, ratio, extent, stride, thread, threads, at, weight, count, wide):
-    """Write this thread's part of an axis table: ``count[i]`` places and weights from ``i * slot`` on."""
-    slot = at.size // bins
-    still = type(start)(0)
-    for i in range(thread, bins, threads):
-        low, high = bin_pixels(rules, start, length, bins, i, ratio, extent, still)
-        if high - low > slot:
+class _Table(NamedTuple):
+    """An axis table in shared memory: bin ``i`` averages ``count[i]`` places from ``i * slot`` on."""
+
+    at: object
+    weight: object
+    count: object
+    slot: int
+
+
+@device
+def _fill(rules, axis, stride, table, wide):
+    """Write this thread's part of an axis table."""
+    for i in range(cuda.threadIdx.x, axis.bins, cuda.blockDim.x):
+        low, high = bin_pixels(rules, axis, i)
+        if high - low > table.slot:
             wide[0] = 1
             continue
-        n = geometry.bin_taps(rules, start, length, bins, i, ratio, extent, still, at, weight, i * slot)
-        for k in range(i * slot, i * slot + n):
-            at[k] *= stride
-        count[i] = n
+        first = i * table.slot
+        n = geometry.bin_taps(rules, axis, i, table.at, table.weight, first)
+        for k in range(first, first + n):
+            table.at[k] *= stride
+        table.count[i] = n
 
 
 @functools.cache
@@ -59,40 +68,28 @@ def forward_kernel(rules, name, layout, sizes):
     room = sizes.room
 
     @device
-    def average_of_tables(
-        data, base, y_at, y_weight, y_slot, y_count, x_at, x_weight, x_slot, x_count, total
-    ):
-        for a in range(y_slot, y_slot + y_count):
-            for b in range(x_slot, x_slot + x_count):
-                add(data, base, y_at[a] + x_at[b], y_weight[a] * x_weight[b], total)
+    def average_of_tables(data, base, y, i, x, j, total):
+        for a in range(i * y.slot, i * y.slot + y.count[i]):
+            for b in range(j * x.slot, j * x.slot + x.count[j]):
+                add(data, base, y.at[a] + x.at[b], y.weight[a] * x.weight[b], total)
 
     @device
-    def average_of_samples(data, base, sy, sx, start_y, length_y, start_x, length_x, ratio, height, width,
-                           pooled_h, pooled_w, i, j, total):  # fmt: skip
-        still = real(0)
-        first_y, stop_y, grid_y = geometry.bin_grid(
-            rules, start_y, length_y, pooled_h, i, ratio[0], height, still
-        )
-        first_x, stop_x, grid_x = geometry.bin_grid(
-            rules, start_x, length_x, pooled_w, j, ratio[1], width, still
-        )
-        for ky in range(first_y, stop_y):
-            p = geometry.position(rules, start_y, length_y, pooled_h, i, ky, grid_y, height, still)
-            valid, y0, wy0, y1, wy1 = geometry.taps(rules, p, height)
-            if not valid:
+    def average_of_samples(data, base, strides, y, i, x, j, total):
+        grid_y, grid_x = geometry.bin_grid(rules, y, i), geometry.bin_grid(rules, x, j)
+        for ky in range(grid_y.first, grid_y.stop):
+            on_y = geometry.sample(rules, y, i, ky, grid_y.count)
+            if not on_y[0]:
                 continue
-            for kx in range(first_x, stop_x):
-                p = geometry.position(rules, start_x, length_x, pooled_w, j, kx, grid_x, width, still)
-                valid, x0, wx0, x1, wx1 = geometry.taps(rules, p, width)
-                if valid:
-                    add_sample(data, base, sy, sx, y0, wy0, y1, wy1, x0, wx0, x1, wx1, total)
+            for kx in range(grid_x.first, grid_x.stop):
+                on_x = geometry.sample(rules, x, j, kx, grid_x.count)
+                if on_x[0]:
+                    add_sample(data, base, strides, on_y, on_x, total)
         for lane in range(LANES):
-            if grid_y > 0 and grid_x > 0:
-                total[lane] /= real(grid_y) * real(grid_x)
+            if grid_y.count > 0 and grid_x.count > 0:
+                total[lane] /= real(grid_y.count) * real(grid_x.count)
 
     @kernel(real)
-    def average_forward(data, strides, images, height, width, rois, scale, ratio, groups_h, groups_w, slabs,
-                        channels, pooled_h, pooled_w, out):  # fmt: skip
+    def average_forward(data, strides, rois, setting, groups, slabs, channels, out):
         y_at = cuda.shared.array(room, numba.int64)
         x_at = cuda.shared.array(room, numba.int64)
         y_weight = cuda.shared.array(room, shared)
@@ -103,39 +100,37 @@ def forward_kernel(rules, name, layout, sizes):
         base = cuda.local.array(LANES, numba.int64)
         total = cuda.local.array(LANES, shared)
         thread, threads = cuda.threadIdx.x, cuda.blockDim.x
+        pooled_h, pooled_w = setting.pooled_h, setting.pooled_w
+        nowhere = geometry.Axis(real(0), real(0), pooled_h, pooled_h, pooled_h, real(0))  # of an ignored row
+        y_table = _Table(y_at, y_weight, y_count, room // pooled_h)
+        x_table = _Table(x_at, x_weight, x_count, room // pooled_w)
         area, quads = pooled_h * pooled_w, (channels + LANES - 1) // LANES
         for item in range(cuda.blockIdx.x, rois.shape[0] * slabs, cuda.gridDim.x):
             r, slab = item // slabs, item % slabs
             first = slab * quads // slabs
             some = (slab + 1) * quads // slabs - first
-            n = geometry.image_of(rois, r, images)
+            n = geometry.image_of(rois, r, setting.images)
+            fits = pooled_h <= room and pooled_w <= room
             if thread == 0:
-                wide[0] = 1 if pooled_h > room or pooled_w > room else 0
+                wide[0] = 0 if fits else 1
             cuda.syncthreads()
-            start_y = length_y = start_x = length_x = real(0)
+            y, x = nowhere, nowhere
             if n >= 0:
-                start_y, length_y, start_x, length_x = frames(rules, rois, r, scale)
-            if n >= 0 and pooled_h <= room and pooled_w <= room:
-                _fill(rules, start_y, length_y, pooled_h, ratio[0], height, strides[2], thread, threads,
-                      y_at, y_weight, y_count, wide)  # fmt: skip
-                _fill(rules, start_x, length_x, pooled_w, ratio[1], width, strides[3], thread, threads,
-                      x_at, x_weight, x_count, wide)  # fmt: skip
+                y, x = axes(rules, rois, r, setting)
+                if fits:
+                    _fill(rules, y, strides[2], y_table, wide)
+                    _fill(rules, x, strides[3], x_table, wide)
             cuda.syncthreads()
             for unit in range(thread, area * some, threads):
                 spot, quad = spot_and_quad(unit, area, some)
                 quad += first
                 i, j = spot // pooled_w, spot % pooled_w
-                group_y = geometry.group_of(i, pooled_h, groups_h)
-                group_x = geometry.group_of(j, pooled_w, groups_w)
-                begin(strides, n, 0, quad, quads, channels, group_y, group_x, groups_h, groups_w, base, total)
+                group = geometry.group_of(i, pooled_h, groups[0]), geometry.group_of(j, pooled_w, groups[1])
+                begin(strides, n, 0, quad, quads, channels, group, groups, base, total)
                 if n >= 0 and wide[0] == 0:
-                    y_slot, x_slot = i * (room // pooled_h), j * (room // pooled_w)
-                    average_of_tables(data, base, y_at, y_weight, y_slot, y_count[i],
-                                      x_at, x_weight, x_slot, x_count[j], total)  # fmt: skip
+                    average_of_tables(data, base, y_table, i, x_table, j, total)
                 elif n >= 0:
-                    average_of_samples(data, base, strides[2], strides[3], start_y, length_y, start_x,
-                                       length_x, ratio, height, width, pooled_h, pooled_w, i, j,
-                                       total)  # fmt: skip
+                    average_of_samples(data, base, strides, y, i, x, j, total)
                 store(total, out, r * channels, quad, quads, channels, area, spot)
             cuda.syncthreads()
 
@@ -149,36 +144,31 @@ def slabs_for(items, quads, least, sizes):
 
 
 def forward(data, rois, scale, ratio, groups, rules, out):
+    """Write the means of all bins to ``out``."""
     if out.size == 0:
         return
     sizes, name = tiles.SIZES, kind_of(data.dtype)
-    groups_h, groups_w = geometry.channel_groups(rules, groups, *out.shape[2:])
-    count, channels, pooled_h, pooled_w = out.shape
-    images, _, height, width = data.shape
+    groups = geometry.channel_groups(rules, groups, *out.shape[2:])
+    count, channels = out.shape[:2]
+    setting = setting_of(rules, scale, ratio, name, data, out)
     elements, strides = adopt(data)
     slabs = slabs_for(count, quads_of(channels), 4, sizes)
-    layout = layout_of(elements, strides, channels, groups_h * groups_w)
+    layout = layout_of(elements, strides, channels, groups[0] * groups[1])
     with written(out) as target:
         launch(
             forward_kernel(rules, name, layout, sizes), count * slabs, sizes.threads,
-            elements, strides, images, height, width, rois_of(rois, name), scale_of(rules, scale, name),
-            pair(ratio), groups_h, groups_w, slabs, channels, pooled_h, pooled_w, target,
+            elements, strides, rois_of(rois, name), setting, groups, slabs, channels, target,
         )  # fmt: skip
 
 
-def pair(ratio):
-    """The samples asked for on each axis, as kernels take them."""
-    return int(ratio[0]), int(ratio[1])
+def setting_of(rules, scale, ratio, name, data, out):
+    """The :class:`geometry.Setting` that kernels for ``name`` are given."""
+    return geometry.setting_of(rules, scale, ratio, computing(name).real, data.shape, out.shape)
 
 
 def rois_of(rois, name):
     """``rois`` in the type that kernels for ``name`` compute with."""
     return contiguous(rois, computing(name).real)
-
-
-def scale_of(rules, scale, name):
-    """``spatial_scale`` in the type that kernels for ``name`` compute with."""
-    return geometry.scale_of(rules, scale, computing(name).real)
 
 
 # -- gradient --------------------------------------------------------------------------------------------
@@ -188,41 +178,39 @@ _TABLE_BYTES = 32 << 20
 
 
 @njit
-def _weigh(rules, start, length, bins, i, ratio, extent, weights, at):
+def _weigh(rules, axis, i, weights, at):
     """Write the weights of the pixels ``[low, high)`` of bin ``i`` to ``weights[at + low : at + high]``."""
-    still = type(start)(0)
-    low, high = bin_pixels(rules, start, length, bins, i, ratio, extent, still)
+    low, high = bin_pixels(rules, axis, i)
     for pixel in range(low, high):
         weights[at + pixel] = 0
-    first, stop, grid = geometry.bin_grid(rules, start, length, bins, i, ratio, extent, still)
+    first, stop, count = geometry.bin_grid(rules, axis, i)
+    share = type(axis.start)(count)
     for k in range(first, stop):
-        p = geometry.position(rules, start, length, bins, i, k, grid, extent, still)
-        valid, pixel0, weight0, pixel1, weight1 = geometry.taps(rules, p, extent)
+        valid, pixel0, weight0, pixel1, weight1 = geometry.sample(rules, axis, i, k, count)
         if valid and weight0 != 0:
-            weights[at + pixel0] += weight0 / type(start)(grid)
+            weights[at + pixel0] += weight0 / share
         if valid and weight1 != 0:
-            weights[at + pixel1] += weight1 / type(start)(grid)
+            weights[at + pixel1] += weight1 / share
     return low, high
 
 
 @functools.cache
 def tables_kernel(rules):
     @cuda.jit
-    def average_tables(rois, scale, ratio, images, height, width, pooled_h, pooled_w, spans, weights):
+    def average_tables(rois, setting, spans, weights):
         """For each bin on either axis of each ROI, the pixels it averages and their weights."""
-        bins, room = pooled_h + pooled_w, pooled_h * height + pooled_w * width
+        height, width, pooled_h = setting.height, setting.width, setting.pooled_h
+        bins, room = pooled_h + setting.pooled_w, pooled_h * height + setting.pooled_w * width
         for unit in range(cuda.grid(1), rois.shape[0] * bins, cuda.gridsize(1)):
             r, i = unit // bins, unit % bins
             low, high = 0, 0
-            if geometry.image_of(rois, r, images) >= 0:
-                start_y, length_y, start_x, length_x = frames(rules, rois, r, scale)
+            if geometry.image_of(rois, r, setting.images) >= 0:
+                y, x = axes(rules, rois, r, setting)
                 if i < pooled_h:
-                    at = r * room + i * height
-                    low, high = _weigh(rules, start_y, length_y, pooled_h, i, ratio[0], height, weights, at)
+                    low, high = _weigh(rules, y, i, weights, r * room + i * height)
                 else:
                     j = i - pooled_h
-                    at = r * room + pooled_h * height + j * width
-                    low, high = _weigh(rules, start_x, length_x, pooled_w, j, ratio[1], width, weights, at)
+                    low, high = _weigh(rules, x, j, weights, r * room + pooled_h * height + j * width)
             spans[unit, 0], spans[unit, 1] = low, high
 
     return average_tables
@@ -232,9 +220,10 @@ def tables_kernel(rules):
 def backward_kernel(name, accumulate, sizes):
     real, shared, read, _ = computing(name)
     store = tiles.storing(name, accumulate, sizes.channels)
-    tile_h, tile_w, slab, bins, each = sizes.tile_h, sizes.tile_w, sizes.channels, sizes.bins, sizes.each
+    place_of, select = tiles.placing(sizes.channels, sizes), tiles.selecting(sizes)
+    tile_h, tile_w, slab, bins = sizes.tile_h, sizes.tile_w, sizes.channels, sizes.bins
     threads = sizes.pixels
-    running_size, found_size = threads, threads * each
+    running_size, found_size = threads, threads * sizes.each
     y_size, x_size, places = tile_h * bins, tile_w * bins, slab * bins * bins
     # The channels of a bin are neighbours in shared memory, to be loaded in quads. Between those of two bins
     # lies a quad more, so that a warp, which writes one channel of many bins, meets more banks.
@@ -265,8 +254,9 @@ def backward_kernel(name, accumulate, sizes):
                 taken[k] = weights[np.uint64(at + i * extent + pixel)] if inside else real(0)
 
     @kernel(real)
-    def average_backward(heads, spans, weights, order, image_at, boxes, items, groups_h, groups_w, height,
-                         width, channels, pooled_h, pooled_w, grad):  # fmt: skip
+    def average_backward(
+        heads, spans, weights, boxes, order, image_at, setting, items, groups, channels, grad
+    ):
         running = cuda.shared.array(running_size, numba.int32)
         found = cuda.shared.array(found_size, numba.int32)
         edges = cuda.shared.array(4, numba.int32)
@@ -275,20 +265,20 @@ def backward_kernel(name, accumulate, sizes):
         head = cuda.shared.array(head_size, shared, alignment=16)  # see ``quad_at``
         total = cuda.local.array(slab, shared)
         thread = cuda.threadIdx.x
+        height, width, pooled_h, pooled_w = setting.height, setting.width, setting.pooled_h, setting.pooled_w
         area, room = pooled_h * pooled_w, pooled_h * height + pooled_w * width
+        lists = Lists(boxes, order, image_at)
         for item in range(cuda.blockIdx.x, items, cuda.gridDim.x):
-            n, top, left, group_y, group_x, first_channel = place_of(
-                item, channels, slab, groups_h, groups_w, height, width, tile_h, tile_w
-            )
+            tile = place_of(item, channels, groups, setting)
+            n, top, left, first_channel = tile.n, tile.top, tile.left, tile.first_channel
             row, column = thread // tile_w, thread % tile_w
-            first_i, stop_i = geometry.bins_of(group_y, pooled_h, groups_h)
-            first_j, stop_j = geometry.bins_of(group_x, pooled_w, groups_w)
+            first_i, stop_i = geometry.bins_of(tile.group_y, pooled_h, groups[0])
+            first_j, stop_j = geometry.bins_of(tile.group_x, pooled_w, groups[1])
             for c in range(slab):
                 total[c] = 0
             for some in range(image_at[n], image_at[n + 1], found_size):
                 some_stop = smaller(some + found_size, image_at[n + 1])
-                tiles.select(boxes, order, some, some_stop, top, left, tile_h, tile_w, each,
-                             running, found, thread, threads)  # fmt: skip
+                select(lists, some, some_stop, top, left, running, found)
                 for place in range(running[threads - 1]):
                     r = found[place]
                     of_y = r * (pooled_h + pooled_w)
@@ -336,21 +326,21 @@ def backward_kernel(name, accumulate, sizes):
                             cuda.syncthreads()
                     cuda.syncthreads()  # also where no bin was found: the edges are read until here
                 cuda.syncthreads()
-            store(total, n, top + row, left + column, group_y, group_x, first_channel, channels,
-                  groups_h, groups_w, height, width, grad)  # fmt: skip
+            store(total, tile, top + row, left + column, channels, groups, setting, grad)
 
     return average_backward
 
 
 def backward(grad_out, rois, scale, ratio, groups, rules, accumulate, grad_data):
+    """Write, or add, the gradient of ``data``."""
     if grad_data.size == 0:
         return
     sizes, name, device_id = tiles.SIZES, kind_of(grad_data.dtype), device_of(grad_data)
     count, channels, pooled_h, pooled_w = grad_out.shape
-    images, _, height, width = grad_data.shape
-    groups_h, groups_w = geometry.channel_groups(rules, groups, pooled_h, pooled_w)
-    rois, scale, ratio = rois_of(rois, name), scale_of(rules, scale, name), pair(ratio)
-    items = tiles.items_of(grad_data.shape, channels, (groups_h, groups_w), sizes.channels, sizes)
+    _, _, height, width = grad_data.shape
+    groups = geometry.channel_groups(rules, groups, pooled_h, pooled_w)
+    rois, setting = rois_of(rois, name), setting_of(rules, scale, ratio, name, grad_data, grad_out)
+    items = tiles.items_of(setting, channels, groups, sizes.channels, sizes)
     bins, room = pooled_h + pooled_w, pooled_h * height + pooled_w * width
     at_a_time = max(1, min(count, _TABLE_BYTES // (room * computing(name).real().itemsize)))
     spans = empty((at_a_time * bins, 2), np.int32, device_id)
@@ -361,14 +351,11 @@ def backward(grad_out, rois, scale, ratio, groups, rules, accumulate, grad_data)
             some = rois[first : first + at_a_time]
             launch(
                 tables_kernel(rules), -(-some.shape[0] * bins // sizes.threads), sizes.threads,
-                some, scale, ratio, images, height, width, pooled_h, pooled_w, spans, weights,
+                some, setting, spans, weights,
             )  # fmt: skip
-            lists = tiles.build_lists(
-                rules, some, scale, ratio, grad_data.shape, (pooled_h, pooled_w), device_id, sizes
-            )
+            lists = tiles.build_lists(rules, some, setting, device_id, sizes)
             launch(
                 backward_kernel(name, bool(accumulate or first), sizes), items, sizes.pixels,
-                heads[first * channels * pooled_h * pooled_w :], spans, weights,
-                lists.order, lists.image_at, lists.pixels, items,
-                groups_h, groups_w, height, width, channels, pooled_h, pooled_w, target,
+                heads[first * channels * pooled_h * pooled_w :], spans, weights, *lists, setting, items,
+                groups, channels, target,
             )  # fmt: skip

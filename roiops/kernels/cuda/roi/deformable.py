@@ -14,8 +14,8 @@ from roiops.kernels import geometry
 from roiops.kernels.cuda.lanes import LANES, lanes_for, layout_of, quads_of
 from roiops.kernels.cuda.number import computing, kind_of
 from roiops.kernels.cuda.roi import tiles
-from roiops.kernels.cuda.roi.average import rois_of, scale_of
-from roiops.kernels.cuda.roi.tiles import bin_pixels, frames, place_of, quads_up_to, smaller
+from roiops.kernels.cuda.roi.average import rois_of, setting_of
+from roiops.kernels.cuda.roi.tiles import Lists, axes, bin_pixels, quads_up_to, smaller
 from roiops.kernels.cuda.runtime import (
     QUAD,
     adopt,
@@ -30,20 +30,20 @@ from roiops.kernels.cuda.runtime import (
     written,
 )
 from roiops.kernels.jit import njit
+from roiops.kernels.rules import MEAN_OF_VALID
 
 __all__ = ["backward_data", "backward_trans", "forward"]
 
 
 @njit
-def _moved(trans, r, k, i, j, pooled_h, pooled_w, deviation, length_y, length_x):
-    """How far bin ``(i, j)`` of ROI ``r`` moves for class ``k``: ``(y, x)``; x comes first in ``trans``."""
+def _moved(trans, r, k, i, j, deviation, y, x):
+    """The axes for bin ``(i, j)`` of ROI ``r`` as class ``k`` moves it; x comes first in ``trans``."""
     if trans.shape[1] == 0:
-        return type(length_y)(0), type(length_x)(0)
-    y = geometry.group_of(i, pooled_h, trans.shape[2])
-    x = geometry.group_of(j, pooled_w, trans.shape[3])
+        return y, x
+    row, column = geometry.group_of(i, y.bins, trans.shape[2]), geometry.group_of(j, x.bins, trans.shape[3])
     return (
-        geometry.moved_by(trans[r, 2 * k + 1, y, x], deviation, length_y),
-        geometry.moved_by(trans[r, 2 * k, y, x], deviation, length_x),
+        geometry.moved_axis(y, geometry.moved_by(trans[r, 2 * k + 1, row, column], deviation, y.length)),
+        geometry.moved_axis(x, geometry.moved_by(trans[r, 2 * k, row, column], deviation, x.length)),
     )
 
 
@@ -54,15 +54,16 @@ def _classes(trans):
 
 
 @njit
-def _valid_samples(rules, start, length, bins, i, samples, extent, moved):
-    """How many samples of a bin count."""
-    first, stop, grid = geometry.bin_grid(rules, start, length, bins, i, samples, extent, moved)
-    count = 0
+def _counted(rules, axis, i):
+    """What the sum over a bin's samples on one axis is divided by; 0 if there is nothing to divide."""
+    first, stop, count = geometry.bin_grid(rules, axis, i)
+    if rules.reduction != MEAN_OF_VALID:
+        return count
+    valid = 0
     for k in range(first, stop):
-        p = geometry.position(rules, start, length, bins, i, k, grid, extent, moved)
-        if geometry.taps(rules, p, extent)[0]:
-            count += 1
-    return count
+        if geometry.sample(rules, axis, i, k, count)[0]:
+            valid += 1
+    return valid
 
 
 @functools.cache
@@ -71,10 +72,10 @@ def forward_kernel(rules, name, layout):
     spot_and_quad, begin, _, _, add_sample, store, _ = lanes_for(name, layout)
 
     @cuda.jit
-    def deformable_forward(data, strides, images, height, width, rois, trans, scale, deviation, samples,
-                           groups, channels, pooled_h, pooled_w, out):  # fmt: skip
+    def deformable_forward(data, strides, rois, trans, setting, deviation, groups, channels, out):
         base = cuda.local.array(LANES, numba.int64)
         total = cuda.local.array(LANES, shared)
+        pooled_h, pooled_w = setting.pooled_h, setting.pooled_w
         area = pooled_h * pooled_w
         classes = _classes(trans)
         of_class = channels // classes
@@ -83,41 +84,25 @@ def forward_kernel(rules, name, layout):
             spot, quad = spot_and_quad(unit % (area * quads), area, quads)
             k, r = unit // (area * quads) % classes, unit // (area * quads) // classes
             i, j = spot // pooled_w, spot % pooled_w
-            n = geometry.image_of(rois, r, images)
-            group_y, group_x = geometry.group_of(i, pooled_h, groups), geometry.group_of(j, pooled_w, groups)
-            begin(
-                strides, n, k * of_class, quad, quads, of_class, group_y, group_x, groups, groups, base, total
-            )
-            count_y, count_x = 0, 0
+            n = geometry.image_of(rois, r, setting.images)
+            group = geometry.group_of(i, pooled_h, groups), geometry.group_of(j, pooled_w, groups)
+            begin(strides, n, k * of_class, quad, quads, of_class, group, (groups, groups), base, total)
             if n >= 0:
-                start_y, length_y, start_x, length_x = frames(rules, rois, r, scale)
-                moved_y, moved_x = _moved(
-                    trans, r, k, i, j, pooled_h, pooled_w, deviation, length_y, length_x
-                )
-                first_y, stop_y, grid_y = geometry.bin_grid(
-                    rules, start_y, length_y, pooled_h, i, samples, height, moved_y
-                )
-                first_x, stop_x, grid_x = geometry.bin_grid(
-                    rules, start_x, length_x, pooled_w, j, samples, width, moved_x
-                )
-                count_x = _valid_samples(rules, start_x, length_x, pooled_w, j, samples, width, moved_x)
-                for ky in range(first_y, stop_y):
-                    p = geometry.position(rules, start_y, length_y, pooled_h, i, ky, grid_y, height, moved_y)
-                    valid, y0, wy0, y1, wy1 = geometry.taps(rules, p, height)
-                    if not valid:
+                y, x = axes(rules, rois, r, setting)
+                y, x = _moved(trans, r, k, i, j, deviation, y, x)
+                grid_y, grid_x = geometry.bin_grid(rules, y, i), geometry.bin_grid(rules, x, j)
+                for ky in range(grid_y.first, grid_y.stop):
+                    on_y = geometry.sample(rules, y, i, ky, grid_y.count)
+                    if not on_y[0]:
                         continue
-                    count_y += 1
-                    for kx in range(first_x, stop_x):
-                        p = geometry.position(
-                            rules, start_x, length_x, pooled_w, j, kx, grid_x, width, moved_x
-                        )
-                        valid, x0, wx0, x1, wx1 = geometry.taps(rules, p, width)
-                        if valid:
-                            add_sample(data, base, strides[2], strides[3], y0, wy0, y1, wy1, x0, wx0, x1, wx1,
-                                       total)  # fmt: skip
-            if count_y > 0 and count_x > 0:
-                for lane in range(LANES):
-                    total[lane] /= real(count_y) * real(count_x)
+                    for kx in range(grid_x.first, grid_x.stop):
+                        on_x = geometry.sample(rules, x, j, kx, grid_x.count)
+                        if on_x[0]:
+                            add_sample(data, base, strides, on_y, on_x, total)
+                count_y, count_x = _counted(rules, y, i), _counted(rules, x, j)
+                if count_y > 0 and count_x > 0:
+                    for lane in range(LANES):
+                        total[lane] /= real(count_y) * real(count_x)
             store(total, out, r * channels + k * of_class, quad, quads, of_class, area, spot)
 
     return deformable_forward
@@ -126,22 +111,19 @@ def forward_kernel(rules, name, layout):
 @functools.cache
 def _boxes_kernel(rules):
     @cuda.jit
-    def deformable_boxes(rois, trans, scale, deviation, samples, images, height, width, pooled_h, pooled_w,
-                         image_of, pixels):  # fmt: skip
-        classes = _classes(trans)
+    def deformable_boxes(rois, trans, setting, deviation, image_of, pixels):
+        classes, pooled_h, pooled_w = _classes(trans), setting.pooled_h, setting.pooled_w
         for r in range(cuda.grid(1), rois.shape[0], cuda.gridsize(1)):
-            n = geometry.image_of(rois, r, images)
-            top, bottom, left, right = height, 0, width, 0
+            n = geometry.image_of(rois, r, setting.images)
+            top, bottom, left, right = setting.height, 0, setting.width, 0
             if n >= 0:
-                start_y, length_y, start_x, length_x = frames(rules, rois, r, scale)
+                box_y, box_x = axes(rules, rois, r, setting)
                 for bin_of_class in range(classes * pooled_h * pooled_w):
                     j, rest = bin_of_class % pooled_w, bin_of_class // pooled_w
                     i, k = rest % pooled_h, rest // pooled_h
-                    moved_y, moved_x = _moved(
-                        trans, r, k, i, j, pooled_h, pooled_w, deviation, length_y, length_x
-                    )
-                    y0, y1 = bin_pixels(rules, start_y, length_y, pooled_h, i, samples, height, moved_y)
-                    x0, x1 = bin_pixels(rules, start_x, length_x, pooled_w, j, samples, width, moved_x)
+                    y, x = _moved(trans, r, k, i, j, deviation, box_y, box_x)
+                    y0, y1 = bin_pixels(rules, y, i)
+                    x0, x1 = bin_pixels(rules, x, j)
                     if y1 > y0 and x1 > x0:
                         top, bottom = (y0 if y0 < top else top), (y1 if y1 > bottom else bottom)
                         left, right = (x0 if x0 < left else left), (x1 if x1 > right else right)
@@ -154,9 +136,10 @@ def _boxes_kernel(rules):
 def data_kernel(rules, name, accumulate, sizes):
     real, shared, read, _ = computing(name)
     store = tiles.storing(name, accumulate, sizes.channels)
-    tile_h, tile_w, slab, each = sizes.tile_h, sizes.tile_w, sizes.channels, sizes.each
+    place_of, select = tiles.placing(sizes.channels, sizes), tiles.selecting(sizes)
+    tile_h, tile_w, slab = sizes.tile_h, sizes.tile_w, sizes.channels
     threads = sizes.pixels
-    running_size, found_size = threads, threads * each
+    running_size, found_size = threads, threads * sizes.each
     at_once = sizes.bins * sizes.bins
     y_size, x_size, places = at_once * tile_h, at_once * tile_w, at_once * slab
     # As in ``roi_average``: a bin's channels in quads, and one quad between those of two bins.
@@ -164,25 +147,23 @@ def data_kernel(rules, name, accumulate, sizes):
     head_size = step * at_once
 
     @device
-    def weight_of(start, length, bins, i, samples, extent, moved, pixel):
+    def weight_of(axis, i, pixel):
         """What the mean of bin ``i`` on an axis gives to one pixel."""
-        first, stop, grid = geometry.bin_grid(rules, start, length, bins, i, samples, extent, moved)
+        first, stop, count = geometry.bin_grid(rules, axis, i)
         weight = real(0)
-        count = 0
         for k in range(first, stop):
-            p = geometry.position(rules, start, length, bins, i, k, grid, extent, moved)
-            valid, pixel0, weight0, pixel1, weight1 = geometry.taps(rules, p, extent)
+            valid, pixel0, weight0, pixel1, weight1 = geometry.sample(rules, axis, i, k, count)
             if valid:
-                count += 1
                 if pixel0 == pixel:
                     weight += weight0
                 if pixel1 == pixel:
                     weight += weight1
-        return weight / real(count) if count > 0 else weight
+        counted = _counted(rules, axis, i)
+        return weight / real(counted) if counted > 0 else weight
 
     @kernel(real)
-    def deformable_data(heads, rois, trans, order, image_at, boxes, scale, deviation, samples, items, groups,
-                        height, width, channels, pooled_h, pooled_w, grad):  # fmt: skip
+    def deformable_data(heads, rois, trans, boxes, order, image_at, setting, deviation, items, groups,
+                        channels, grad):  # fmt: skip
         running = cuda.shared.array(running_size, numba.int32)
         found = cuda.shared.array(found_size, numba.int32)
         class_of = cuda.shared.array(at_once, numba.int32)
@@ -196,16 +177,17 @@ def data_kernel(rules, name, accumulate, sizes):
         total = cuda.local.array(slab, shared)
         thread = cuda.threadIdx.x
         row, column = thread // tile_w, thread % tile_w
+        pooled_h, pooled_w = setting.pooled_h, setting.pooled_w
         area = pooled_h * pooled_w
         classes = _classes(trans)
         of_class = channels // classes
+        lists = Lists(boxes, order, image_at)
         for item in range(cuda.blockIdx.x, items, cuda.gridDim.x):
-            n, top, left, group_y, group_x, first_channel = place_of(
-                item, channels, slab, groups, groups, height, width, tile_h, tile_w
-            )
+            tile = place_of(item, channels, (groups, groups), setting)
+            n, top, left, first_channel = tile.n, tile.top, tile.left, tile.first_channel
             stop_channel = smaller(first_channel + slab, channels)
-            first_i, stop_i = geometry.bins_of(group_y, pooled_h, groups)
-            first_j, stop_j = geometry.bins_of(group_x, pooled_w, groups)
+            first_i, stop_i = geometry.bins_of(tile.group_y, pooled_h, groups)
+            first_j, stop_j = geometry.bins_of(tile.group_x, pooled_w, groups)
             tall, wide = stop_i - first_i, stop_j - first_j
             first_class = first_channel // of_class
             number_of_bins = ((stop_channel - 1) // of_class + 1 - first_class) * tall * wide
@@ -213,29 +195,27 @@ def data_kernel(rules, name, accumulate, sizes):
                 total[c] = 0
             for some in range(image_at[n], image_at[n + 1], found_size):
                 some_stop = smaller(some + found_size, image_at[n + 1])
-                tiles.select(boxes, order, some, some_stop, top, left, tile_h, tile_w, each,
-                             running, found, thread, threads)  # fmt: skip
+                select(lists, some, some_stop, top, left, running, found)
                 for place in range(running[threads - 1]):
                     r = found[place]
-                    start_y, length_y, start_x, length_x = frames(rules, rois, r, scale)
+                    box_y, box_x = axes(rules, rois, r, setting)
                     for begin in range(0, number_of_bins, at_once):
                         number = smaller(at_once, number_of_bins - begin)
                         for b in range(thread, number, threads):
                             i, j = first_i + (begin + b) // wide % tall, first_j + (begin + b) % wide
                             k = first_class + (begin + b) // (tall * wide)
                             class_of[b], i_of[b], j_of[b] = k, i, j
-                            moved_y[b], moved_x[b] = _moved(
-                                trans, r, k, i, j, pooled_h, pooled_w, deviation, length_y, length_x
-                            )
+                            y, x = _moved(trans, r, k, i, j, deviation, box_y, box_x)
+                            moved_y[b], moved_x[b] = y.moved, x.moved
                         cuda.syncthreads()
                         for entry in range(thread, number * tile_h, threads):
                             b = entry // tile_h
-                            y_weight[entry] = weight_of(start_y, length_y, pooled_h, i_of[b], samples, height,
-                                                        moved_y[b], top + entry % tile_h)  # fmt: skip
+                            y = geometry.moved_axis(box_y, moved_y[b])
+                            y_weight[entry] = weight_of(y, i_of[b], top + entry % tile_h)
                         for entry in range(thread, number * tile_w, threads):
                             b = entry // tile_w
-                            x_weight[entry] = weight_of(start_x, length_x, pooled_w, j_of[b], samples, width,
-                                                        moved_x[b], left + entry % tile_w)  # fmt: skip
+                            x = geometry.moved_axis(box_x, moved_x[b])
+                            x_weight[entry] = weight_of(x, j_of[b], left + entry % tile_w)
                         # A constant number of rounds, and as if the first depended on the bins: as there.
                         for turn in range((places + threads - 1) // threads):
                             entry = (thread if number > 0 else places) + turn * threads
@@ -257,8 +237,7 @@ def data_kernel(rules, name, accumulate, sizes):
                                         total[first + c] += weight * four[c]
                         cuda.syncthreads()
                 cuda.syncthreads()
-            store(total, n, top + row, left + column, group_y, group_x, first_channel, channels,
-                  groups, groups, height, width, grad)  # fmt: skip
+            store(total, tile, top + row, left + column, channels, (groups, groups), setting, grad)
 
     return deformable_data
 
@@ -269,26 +248,16 @@ def trans_kernel(rules, name, accumulate, sizes):
     threads = sizes.threads
 
     @device
-    def derivatives(data, base, sy, sx, start_y, length_y, start_x, length_x, samples, height, width,
-                    pooled_h, pooled_w, i, j, moved_y, moved_x):  # fmt: skip
+    def derivatives(data, base, strides, y, i, x, j):
         """The derivatives of one mean by the position of its bin, in y and in x."""
-        first_y, stop_y, grid_y = geometry.bin_grid(
-            rules, start_y, length_y, pooled_h, i, samples, height, moved_y
-        )
-        first_x, stop_x, grid_x = geometry.bin_grid(
-            rules, start_x, length_x, pooled_w, j, samples, width, moved_x
-        )
+        grid_y, grid_x = geometry.bin_grid(rules, y, i), geometry.bin_grid(rules, x, j)
         along_y, along_x = real(0), real(0)
-        count_y = 0
-        for ky in range(first_y, stop_y):
-            p = geometry.position(rules, start_y, length_y, pooled_h, i, ky, grid_y, height, moved_y)
-            valid, y0, wy0, y1, wy1 = geometry.taps(rules, p, height)
+        for ky in range(grid_y.first, grid_y.stop):
+            valid, y0, wy0, y1, wy1 = geometry.sample(rules, y, i, ky, grid_y.count)
             if not valid:
                 continue
-            count_y += 1
-            for kx in range(first_x, stop_x):
-                p = geometry.position(rules, start_x, length_x, pooled_w, j, kx, grid_x, width, moved_x)
-                valid, x0, wx0, x1, wx1 = geometry.taps(rules, p, width)
+            for kx in range(grid_x.first, grid_x.stop):
+                valid, x0, wx0, x1, wx1 = geometry.sample(rules, x, j, kx, grid_x.count)
                 if not valid:
                     continue
                 for corner in range(4):
@@ -297,24 +266,25 @@ def trans_kernel(rules, name, accumulate, sizes):
                         continue
                     wy = wy1 if corner >= 2 else wy0
                     wx = wx1 if corner % 2 else wx0
-                    place = (y1 if corner >= 2 else y0) * sy + (x1 if corner % 2 else x0) * sx
+                    place = (y1 if corner >= 2 else y0) * strides[2]
+                    place += (x1 if corner % 2 else x0) * strides[3]
                     value = read(data[np.uint64(base + place)])
                     if wy1 != 0:
                         along_y += (wx if corner >= 2 else -wx) * value
                     if wx1 != 0:
                         along_x += (wy if corner % 2 else -wy) * value
-        count_x = _valid_samples(rules, start_x, length_x, pooled_w, j, samples, width, moved_x)
+        count_y, count_x = _counted(rules, y, i), _counted(rules, x, j)
         if count_y > 0 and count_x > 0:
             share = real(count_y) * real(count_x)
             along_y, along_x = along_y / share, along_x / share
         return along_y, along_x
 
     @cuda.jit
-    def deformable_trans(heads, data, strides, images, height, width, rois, trans, scale, deviation, samples,
-                         groups, channels, pooled_h, pooled_w, grad):  # fmt: skip
+    def deformable_trans(heads, data, strides, rois, trans, setting, deviation, groups, channels, grad):
         sum_y = cuda.shared.array(threads, shared)
         sum_x = cuda.shared.array(threads, shared)
         thread = cuda.threadIdx.x
+        pooled_h, pooled_w = setting.pooled_h, setting.pooled_w
         area = pooled_h * pooled_w
         classes, parts_y, parts_x = trans.shape[1] // 2, trans.shape[2], trans.shape[3]
         of_class = channels // classes
@@ -322,30 +292,25 @@ def trans_kernel(rules, name, accumulate, sizes):
             part_x, rest = item % parts_x, item // parts_x
             part_y, rest = rest % parts_y, rest // parts_y
             k, r = rest % classes, rest // classes
-            n = geometry.image_of(rois, r, images)
-            start_y = length_y = start_x = length_x = real(0)
-            if n >= 0:
-                start_y, length_y, start_x, length_x = frames(rules, rois, r, scale)
+            n = geometry.image_of(rois, r, setting.images)
+            length_y = length_x = real(0)
             first_i, stop_i = geometry.bins_of(part_y, pooled_h, parts_y)
             first_j, stop_j = geometry.bins_of(part_x, pooled_w, parts_x)
             bins = (stop_i - first_i) * (stop_j - first_j)
             mine_y, mine_x = real(0), real(0)
             if n >= 0:
+                box_y, box_x = axes(rules, rois, r, setting)
+                length_y, length_x = box_y.length, box_x.length
                 for unit in range(thread, bins * of_class, threads):
                     c, spot = k * of_class + unit // bins, unit % bins
                     i = first_i + spot // (stop_j - first_j)
                     j = first_j + spot % (stop_j - first_j)
-                    moved_y, moved_x = _moved(
-                        trans, r, k, i, j, pooled_h, pooled_w, deviation, length_y, length_x
-                    )
+                    y, x = _moved(trans, r, k, i, j, deviation, box_y, box_x)
                     group_y = geometry.group_of(i, pooled_h, groups)
                     group_x = geometry.group_of(j, pooled_w, groups)
                     channel = geometry.channel_of(c, group_y, group_x, groups, groups)
-                    along_y, along_x = derivatives(
-                        data, n * strides[0] + channel * strides[1], strides[2], strides[3],
-                        start_y, length_y, start_x, length_x, samples, height, width, pooled_h, pooled_w,
-                        i, j, moved_y, moved_x,
-                    )  # fmt: skip
+                    base = n * strides[0] + channel * strides[1]
+                    along_y, along_x = derivatives(data, base, strides, y, i, x, j)
                     head = read(heads[np.uint64((r * channels + c) * area + i * pooled_w + j)])
                     mine_y += head * along_y
                     mine_x += head * along_x
@@ -372,72 +337,67 @@ def trans_kernel(rules, name, accumulate, sizes):
     return deformable_trans
 
 
-def _numbers(rules, scale, deviation, trans, rois, name):
-    """``rois``, ``trans``, ``scale`` and ``deviation`` in the type that kernels for ``name`` compute with."""
+def _call(rules, rois, trans, scale, deviation, ratio, name, data, out):
+    """``(rois, trans, setting, deviation)`` in the type that kernels for ``name`` compute with."""
     real = computing(name).real
     if trans.size == 0:
         trans = empty(trans.shape, real, device_of(rois))  # it may be on the host: there is nothing in it
     return (
-        rois_of(rois, name), contiguous(trans, real), scale_of(rules, scale, name),
-        scale_of(rules, deviation, name),
+        rois_of(rois, name), contiguous(trans, real), setting_of(rules, scale, ratio, name, data, out),
+        geometry.scale_of(rules, deviation, real),
     )  # fmt: skip
 
 
-def forward(data, rois, trans, scale, deviation, samples, groups, rules, out):
+def forward(data, rois, trans, scale, deviation, ratio, groups, rules, out):
     """Write the means of all bins to ``out``; ``trans`` has no channels where nothing moves."""
     if out.size == 0:
         return
     sizes, name = tiles.SIZES, kind_of(data.dtype)
     count, channels, pooled_h, pooled_w = out.shape
-    images, _, height, width = data.shape
     elements, strides = adopt(data)
     classes = max(trans.shape[1] // 2, 1)
     units = count * pooled_h * pooled_w * classes * quads_of(channels // classes)
     layout = layout_of(elements, strides, channels // classes, groups * groups)
+    call = _call(rules, rois, trans, scale, deviation, ratio, name, data, out)
     with written(out) as target:
         launch(
             forward_kernel(rules, name, layout), -(-units // sizes.threads), sizes.threads,
-            elements, strides, images, height, width, *_numbers(rules, scale, deviation, trans, rois, name),
-            samples, groups, channels, pooled_h, pooled_w, target,
+            elements, strides, *call, groups, channels, target,
         )  # fmt: skip
 
 
-def backward_data(grad_out, rois, trans, scale, deviation, samples, groups, rules, accumulate, grad_data):
+def backward_data(grad_out, rois, trans, scale, deviation, ratio, groups, rules, accumulate, grad_data):
     """Write, or add, the gradient of the data."""
     if grad_data.size == 0:
         return
     sizes, name = tiles.SIZES, kind_of(grad_data.dtype)
-    count, channels, pooled_h, pooled_w = grad_out.shape
-    images, _, height, width = grad_data.shape
-    numbers = rois, trans, scale, deviation = _numbers(rules, scale, deviation, trans, rois, name)
+    count, channels = grad_out.shape[:2]
+    call = _call(rules, rois, trans, scale, deviation, ratio, name, grad_data, grad_out)
+    rois, trans, setting, deviation = call
     boxes = tiles.empty_boxes(count, device_of(grad_data))
-    launch(
-        _boxes_kernel(rules), -(-count // sizes.threads), sizes.threads,
-        *numbers, samples, images, height, width, pooled_h, pooled_w, *boxes,
-    )  # fmt: skip
-    lists = tiles.list_by_image(boxes, images, device_of(grad_data), sizes)
-    items = tiles.items_of(grad_data.shape, channels, (groups, groups), sizes.channels, sizes)
+    launch(_boxes_kernel(rules), -(-count // sizes.threads), sizes.threads, *call, *boxes)
+    lists = tiles.list_by_image(boxes, setting.images, device_of(grad_data), sizes)
+    items = tiles.items_of(setting, channels, (groups, groups), sizes.channels, sizes)
     with written(grad_data) as target:
         launch(
             data_kernel(rules, name, bool(accumulate), sizes), items, sizes.pixels,
-            contiguous(grad_out).reshape(-1), rois, trans, lists.order, lists.image_at, lists.pixels,
-            scale, deviation, samples, items, groups, height, width, channels, pooled_h, pooled_w, target,
+            contiguous(grad_out).reshape(-1), rois, trans, *lists, setting, deviation, items, groups,
+            channels, target,
         )  # fmt: skip
 
 
-def backward_trans(grad_out, data, rois, trans, scale, deviation, samples, groups, rules, accumulate,
-                   grad_trans):  # fmt: skip
+def backward_trans(
+    grad_out, data, rois, trans, scale, deviation, ratio, groups, rules, accumulate, grad_trans
+):
     """Write, or add, the gradient of the displacements."""
     if grad_trans.size == 0:
         return
     sizes, name = tiles.SIZES, kind_of(data.dtype)
-    _, channels, pooled_h, pooled_w = grad_out.shape
-    images, _, height, width = data.shape
+    channels = grad_out.shape[1]
     elements, strides = adopt(data)
+    call = _call(rules, rois, trans, scale, deviation, ratio, name, data, grad_out)
     with written(grad_trans) as target:
         launch(
             trans_kernel(rules, name, bool(accumulate), sizes), grad_trans.size // 2, sizes.threads,
-            contiguous(grad_out).reshape(-1), elements, strides, images, height, width,
-            *_numbers(rules, scale, deviation, trans, rois, name),
-            samples, groups, channels, pooled_h, pooled_w, target,
+            contiguous(grad_out).reshape(-1), elements, strides, *call, groups, channels, target,
         )  # fmt: skip

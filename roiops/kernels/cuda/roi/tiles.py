@@ -20,18 +20,19 @@ __all__ = [
     "SIZES",
     "Boxes",
     "Lists",
+    "Place",
     "Sizes",
+    "axes",
     "bin_pixels",
     "build_lists",
     "empty_boxes",
-    "frames",
     "items_of",
     "list_by_image",
-    "place_of",
+    "placing",
     "put_box",
     "quads_up_to",
     "rank",
-    "select",
+    "selecting",
     "smaller",
     "storing",
 ]
@@ -88,24 +89,21 @@ def quads_up_to(count):
 
 
 @njit
-def frames(rules, rois, r, scale):
-    """``(start_y, length_y, start_x, length_x)`` of ROI ``r`` in feature pixels."""
-    start_y, length_y = geometry.frame(rules, rois[r, 2], rois[r, 4], scale)
-    start_x, length_x = geometry.frame(rules, rois[r, 1], rois[r, 3], scale)
-    return start_y, length_y, start_x, length_x
+def axes(rules, rois, r, setting):
+    """ROI ``r`` on the y and on the x axis."""
+    return geometry.y_axis(rules, rois, r, setting), geometry.x_axis(rules, rois, r, setting)
 
 
 @njit
-def bin_pixels(rules, start, length, bins, i, ratio, extent, moved):
+def bin_pixels(rules, axis, i):
     """The pixels ``[low, high)`` between which all samples of bin ``i`` read; ``(0, 0)`` if none does."""
-    first, stop, grid = geometry.bin_grid(rules, start, length, bins, i, ratio, extent, moved)
-    low, high = extent, 0
+    first, stop, count = geometry.bin_grid(rules, axis, i)
+    low, high = axis.extent, 0
     for end in range(2):
         # The outermost valid sample of either end; they are in order, ascending or descending.
         for step in range(stop - first):
             k = stop - 1 - step if end else first + step
-            p = geometry.position(rules, start, length, bins, i, k, grid, extent, moved)
-            valid, pixel0, weight0, pixel1, weight1 = geometry.taps(rules, p, extent)
+            valid, pixel0, weight0, pixel1, weight1 = geometry.sample(rules, axis, i, k, count)
             if valid:
                 if weight0 != 0:
                     low, high = (pixel0 if pixel0 < low else low), (pixel0 + 1 if pixel0 + 1 > high else high)
@@ -117,14 +115,12 @@ def bin_pixels(rules, start, length, bins, i, ratio, extent, moved):
 
 
 @njit
-def axis_pixels(rules, start, length, bins, ratio, extent):
+def axis_pixels(rules, axis):
     """The pixels ``[low, high)`` between which all bins of an axis read."""
-    still = type(start)(0)
-    low, high = extent, 0
+    low, high = axis.extent, 0
     for end in range(2):
-        for step in range(bins):
-            i = bins - 1 - step if end else step
-            near, far = bin_pixels(rules, start, length, bins, i, ratio, extent, still)
+        for step in range(axis.bins):
+            near, far = bin_pixels(rules, axis, axis.bins - 1 - step if end else step)
             if far > near:
                 low, high = (near if near < low else low), (far if far > high else high)
                 break
@@ -145,15 +141,14 @@ def put_box(image_of, pixels, r, n, y0, y1, x0, x1):
 @functools.cache
 def _boxes_kernel(rules):
     @cuda.jit
-    def boxes_of_rois(rois, scale, ratio, images, height, width, pooled_h, pooled_w, image_of,
-                      pixels):  # fmt: skip
+    def boxes_of_rois(rois, setting, image_of, pixels):
         for r in range(cuda.grid(1), rois.shape[0], cuda.gridsize(1)):
-            n = geometry.image_of(rois, r, images)
+            n = geometry.image_of(rois, r, setting.images)
             y0 = y1 = x0 = x1 = 0
             if n >= 0:
-                start_y, length_y, start_x, length_x = frames(rules, rois, r, scale)
-                y0, y1 = axis_pixels(rules, start_y, length_y, pooled_h, ratio[0], height)
-                x0, x1 = axis_pixels(rules, start_x, length_x, pooled_w, ratio[1], width)
+                y, x = axes(rules, rois, r, setting)
+                y0, y1 = axis_pixels(rules, y)
+                x0, x1 = axis_pixels(rules, x)
             put_box(image_of, pixels, r, n, y0, y1, x0, x1)
 
     return boxes_of_rois
@@ -224,54 +219,68 @@ def list_by_image(boxes, images, device_id, sizes) -> Lists:
     return Lists(boxes.pixels, order, image_at)
 
 
-def build_lists(rules, rois, scale, ratio, shape, pooled, device_id, sizes) -> Lists:
-    """The lists of ROIs by image for a map of ``shape`` (images, channels, height, width)."""
+def build_lists(rules, rois, setting, device_id, sizes) -> Lists:
+    """The lists of ROIs by image."""
     count = rois.shape[0]
     boxes = empty_boxes(count, device_id)
     blocks = (count + sizes.threads - 1) // sizes.threads
-    launch(
-        _boxes_kernel(rules), blocks, sizes.threads,
-        rois, scale, ratio, shape[0], shape[2], shape[3], *pooled, *boxes,
-    )  # fmt: skip
-    return list_by_image(boxes, shape[0], device_id, sizes)
+    launch(_boxes_kernel(rules), blocks, sizes.threads, rois, setting, *boxes)
+    return list_by_image(boxes, setting.images, device_id, sizes)
 
 
 # -- tiles -----------------------------------------------------------------------------------------------
 
 
-def items_of(shape, channels, groups, slab, sizes) -> int:
-    """How many items of work there are: tiles of a map of ``shape``, each for the slabs of every group."""
-    images, _, height, width = shape
-    tiles = -(-height // sizes.tile_h) * -(-width // sizes.tile_w)
-    return images * tiles * groups[0] * groups[1] * -(-channels // slab)
+class Place(NamedTuple):
+    """An item of work: a tile of an image, for a group of bins and the channels from the first on."""
+
+    n: int
+    top: int
+    left: int
+    group_y: int
+    group_x: int
+    first_channel: int
 
 
-@device
-def place_of(item, channels, slab, groups_h, groups_w, height, width, tile_h, tile_w):
-    """``(n, top, left, group_y, group_x, first_channel)`` of an item of work."""
-    slabs = (channels + slab - 1) // slab
-    down, across = (height + tile_h - 1) // tile_h, (width + tile_w - 1) // tile_w
-    first_channel, rest = (item % slabs) * slab, item // slabs
-    group_x, rest = rest % groups_w, rest // groups_w
-    group_y, rest = rest % groups_h, rest // groups_h
-    left, rest = (rest % across) * tile_w, rest // across
-    return rest // down, (rest % down) * tile_h, left, group_y, group_x, first_channel
+def items_of(setting, channels, groups, slab, sizes) -> int:
+    """How many items of work there are: tiles of the maps, each for the slabs of every group."""
+    tiles = -(-setting.height // sizes.tile_h) * -(-setting.width // sizes.tile_w)
+    return setting.images * tiles * groups[0] * groups[1] * -(-channels // slab)
+
+
+@functools.cache
+def placing(slab, sizes):
+    """A device function that tells the :class:`Place` of an item of work; its divisions are by constants."""
+    tile_h, tile_w = sizes.tile_h, sizes.tile_w
+
+    @device
+    def place_of(item, channels, groups, setting):
+        slabs = (channels + slab - 1) // slab
+        down, across = (setting.height + tile_h - 1) // tile_h, (setting.width + tile_w - 1) // tile_w
+        first_channel, rest = (item % slabs) * slab, item // slabs
+        group_x, rest = rest % groups[1], rest // groups[1]
+        group_y, rest = rest % groups[0], rest // groups[0]
+        left, rest = (rest % across) * tile_w, rest // across
+        return Place(rest // down, (rest % down) * tile_h, left, group_y, group_x, first_channel)
+
+    return place_of
 
 
 @functools.cache
 def storing(name, accumulate, slab):
-    """A device function that writes, or adds, a pixel's sums for the channels from ``first_channel`` on."""
+    """A device function that writes, or adds, a pixel's sums for the channels of a :class:`Place`."""
     _, _, read, write = computing(name)
 
     @device
-    def store(total, n, y, x, group_y, group_x, first_channel, channels, groups_h, groups_w, height, width,
-              grad):  # fmt: skip
-        if y < height and x < width:
+    def store(total, place, y, x, channels, groups, setting, grad):
+        if y < setting.height and x < setting.width:
             for c in range(slab):
-                if first_channel + c < channels:
-                    channel = geometry.channel_of(first_channel + c, group_y, group_x, groups_h, groups_w)
-                    channel += n * channels * groups_h * groups_w
-                    at = np.uint64((channel * height + y) * width + x)
+                if place.first_channel + c < channels:
+                    channel = geometry.channel_of(
+                        place.first_channel + c, place.group_y, place.group_x, groups[0], groups[1]
+                    )
+                    channel += place.n * channels * groups[0] * groups[1]
+                    at = np.uint64((channel * setting.height + y) * setting.width + x)
                     value = total[c]
                     if accumulate:
                         value += read(grad[at])
@@ -280,23 +289,31 @@ def storing(name, accumulate, slab):
     return store
 
 
-@device
-def select(pixels, order, first, stop, top, left, tile_h, tile_w, each, running, found, thread, threads):
-    """List the ROIs ``order[first:stop]`` that touch a tile, in order; how many is ``running``'s last entry.
+@functools.cache
+def selecting(sizes):
+    """A device function that lists the ROIs of ``lists`` from ``first`` to ``stop`` that touch a tile.
 
-    All threads must call it, with ``stop - first`` at most ``each * threads``.
+    They are written to ``found`` in order; how many is ``running``'s last entry. All threads must call it,
+    with ``stop - first`` at most ``each`` for each of them.
     """
-    count = 0
-    mine = first + thread * each
-    for k in range(mine, smaller(mine + each, stop)):
-        if _touches(pixels, order[k], top, left, tile_h, tile_w):
-            count += 1
-    place = rank(count, running, thread, threads) - count
-    for k in range(mine, smaller(mine + each, stop)):
-        if _touches(pixels, order[k], top, left, tile_h, tile_w):
-            found[place] = order[k]
-            place += 1
-    cuda.syncthreads()
+    tile_h, tile_w, each, threads = sizes.tile_h, sizes.tile_w, sizes.each, sizes.pixels
+
+    @device
+    def select(lists, first, stop, top, left, running, found):
+        thread = cuda.threadIdx.x
+        count = 0
+        mine = first + thread * each
+        for k in range(mine, smaller(mine + each, stop)):
+            if _touches(lists.pixels, lists.order[k], top, left, tile_h, tile_w):
+                count += 1
+        place = rank(count, running, thread, threads) - count
+        for k in range(mine, smaller(mine + each, stop)):
+            if _touches(lists.pixels, lists.order[k], top, left, tile_h, tile_w):
+                found[place] = lists.order[k]
+                place += 1
+        cuda.syncthreads()
+
+    return select
 
 
 @device
