@@ -8,6 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from .errors import DataError, MXNetError, ParamError, nearest
+from .kernels.rules import CORNERS_XY, INNER, PIXELS
+from .operators.roi.dialects import named
 
 __all__ = ["Axis", "axis", "dialects", "distinct", "draw", "table"]
 
@@ -33,9 +35,7 @@ class Axis:
 
 def dialects() -> list[str]:
     """Names of all dialects that can be drawn."""
-    from .kernels import geometry
-
-    return [name for name in geometry.DIALECTS if name != "contrib.RROIAlign"]
+    return [name for name, row in named().items() if row.rules.boxes == CORNERS_XY]
 
 
 def distinct() -> dict[str, list[str]]:
@@ -43,22 +43,18 @@ def distinct() -> dict[str, list[str]]:
 
     Those differ in what they do with the samples: mean or maximum, and which channel a bin reads.
     """
-    from .kernels import geometry
-
     groups: dict[tuple, list[str]] = {}
     for name in dialects():
-        rules = geometry.DIALECTS[name]
-        where = rules._replace(reduction=0, channels=0, empty=0.0, single_scale=False)
+        rules = named()[name].rules
+        where = rules._replace(reduction=0, channels=0, empty=0.0, single_scale=False, displaced=False)
         groups.setdefault(where, []).append(name)
     return {names[0]: names[1:] for names in groups.values()}
 
 
 def _rules(name: str):
-    from .kernels import geometry
-
     if name not in dialects():
         raise ParamError(f"explain: unknown dialect {name!r}{nearest(name, dialects())}")
-    return geometry.DIALECTS[name]
+    return named()[name].rules
 
 
 def axis(dialect: str, low: float, high: float, scale: float, bins: int, extent: int, ratio: int = 0) -> Axis:
@@ -83,27 +79,25 @@ def axis(dialect: str, low: float, high: float, scale: float, bins: int, extent:
 
     rules = _rules(dialect)
     number = np.float32
-    start, length = geometry.frame(rules, number(low), number(high), geometry.scale_of(rules, scale, number))
-    start, length = number(start), number(length)
-    integer = rules.samples == geometry.PIXELS
-    if rules.samples == geometry.INNER and ratio <= 0:
+    integer = rules.samples == PIXELS
+    if rules.samples == INNER and ratio <= 0:
         ratio = 2
+    scale = geometry.scale_of(rules, scale, number)
+    box = geometry.axis_of(rules, number(low), number(high), scale, bins, ratio, extent)
+    box = geometry.Axis(number(box.start), number(box.length), bins, ratio, extent, number(0))
     edges: list[tuple[float, float]] = []
     samples = []
     for i in range(bins):
-        first, stop, grid = geometry.bin_grid(rules, start, length, bins, i, ratio, extent, number(0))
-        if integer:
-            low_edge, high_edge = geometry.bin_span(rules, start, length, bins, i, extent)
-        else:
-            low_edge, high_edge = geometry._edges(rules, start, length, bins, i, extent)
+        first, stop, count = geometry.bin_grid(rules, box, i)
+        low_edge, high_edge = geometry.bin_span(rules, box, i) if integer else geometry._edges(rules, box, i)
         edges.append((float(low_edge), float(high_edge)))
         found = []
         for k in range(first, stop):
-            p = geometry.position(rules, start, length, bins, i, k, grid, extent, number(0))
+            p = geometry.position(rules, box, i, k, count)
             if np.isfinite(p):
-                found.append((float(p), bool(geometry.taps(rules, p, extent)[0])))
-        samples.append(found)
-    return Axis(float(start), float(length), edges, samples, integer)
+                found.append((float(p), bool(geometry.sample(rules, box, i, k, count)[0])))
+        samples.append(list(dict.fromkeys(found)))
+    return Axis(float(box.start), float(box.length), edges, samples, integer)
 
 
 def _box(roi, scale, pooled, shape, ratio, dialect) -> tuple[Axis, Axis]:

@@ -7,31 +7,34 @@ import numpy as np
 
 from .context import Context, current_context
 from .errors import ParamError, nearest
+from .kernels.rules import PIXELS, is_maximum
 from .ndarray import device
 from .operators.base import OpContext
 from .operators.imperative import Invocation
+from .operators.roi.dialects import TABLE
 from .registry import get, public_name
 
 __all__ = ["compile_kinds", "kinds_of_steps", "names", "warmup"]
 
-_SIZE = {"pooled_size": (2, 2), "spatial_scale": 1.0}
-_SCORES = {"pooled_size": 1, "spatial_scale": 1.0, "output_dim": 1}
-_DEFORMABLE = {**_SCORES, "group_size": 1, "trans_std": 0.1}
-
 # One box is one thread's work; so many are shared by all threads, in kernels compiled for that.
 _FEW_AND_MANY = 1, 1 << 15
 
-# Parameters that between them reach every kernel of an operator, and the shapes of its inputs after the data,
-# for one box.
-_EXAMPLES = {
-    "ROIPooling": ([_SIZE, {**_SIZE, "dialect": "chainer", "mode": "avg"}], [(1, 5)]),
-    "ROIAlign": ([_SIZE, {**_SIZE, "mode": "max"}], [(1, 5)]),
-    "_contrib_ROIAlign": ([_SIZE], [(1, 5)]),
-    "PSROIPooling": ([_SCORES, {**_SCORES, "dialect": "chainer", "mode": "max"}], [(1, 5)]),
-    "PSROIAlign": ([_SCORES, {**_SCORES, "dialect": "chainer", "mode": "max"}], [(1, 5)]),
-    "_contrib_DeformablePSROIPooling": ([_DEFORMABLE], [(1, 5), (1, 2, 1, 1)]),
-    "_contrib_RROIAlign": ([_SIZE], [(1, 6)]),
-}
+# What an example is made of, for the parameters that an operator requires.
+_SMALLEST = {"pooled_size": (1, 1), "spatial_scale": 1.0, "output_dim": 1, "group_size": 1, "trans_std": 0.1}
+
+
+def _examples() -> dict[str, list]:
+    """For every ROI operator the parameters that between them reach each of its kernels."""
+    examples: dict[str, dict] = {}
+    for row in TABLE.values():
+        name = row.operator.replace("contrib.", "_contrib_")
+        fields = get(name).param.fields
+        given = {field: value for field, value in _SMALLEST.items() if field in fields}
+        if name == "_contrib_DeformablePSROIPooling":
+            given["pooled_size"] = 1  # its grid is square
+        kernel = is_maximum(row.rules), row.rules.samples == PIXELS
+        examples.setdefault(name, {}).setdefault(kernel, {**given, **row.parameters})
+    return {name: list(of_kernel.values()) for name, of_kernel in examples.items()}
 
 
 def warmup(*operators: str, dtypes=("float32",), ctx: Context | None = None) -> dict[str, float]:
@@ -49,13 +52,13 @@ def warmup(*operators: str, dtypes=("float32",), ctx: Context | None = None) -> 
     ctx : Context, optional
         The device; the current one by default.
     """
-    names = [_internal(name) for name in operators] or list(_EXAMPLES)
+    names = [_internal(name) for name in operators] or list(_examples())
     ctx = ctx or current_context()
     took = {}
     for name in names:
         start = time.perf_counter()
         for dtype in dtypes:
-            for params in _EXAMPLES[name][0]:
+            for params in _examples()[name]:
                 for boxes in _FEW_AND_MANY:
                     _run(name, params, boxes, np.dtype(dtype), ctx)
         took[public_name(name)] = time.perf_counter() - start
@@ -106,10 +109,10 @@ def compile_kinds(kinds, report=None) -> None:
 
 def _internal(name: str) -> str:
     wanted = get(name.replace("contrib.", "_contrib_"))
-    for known in _EXAMPLES:
+    for known in _examples():
         if get(known) is wanted:  # under whichever of its names
             return known
-    words = [public_name(each) for each in _EXAMPLES]
+    words = [public_name(each) for each in _examples()]
     raise ParamError(
         f"warmup: {name!r} is not an ROI operator{nearest(name, words)} (they are: {', '.join(words)})"
     )
@@ -117,7 +120,8 @@ def _internal(name: str) -> str:
 
 def _run(name, params, boxes, dtype, ctx):
     prop = get(name).create(params)
-    shapes = [(1, 1, 2, 2), *((boxes, *shape[1:]) for shape in _EXAMPLES[name][1])]
+    shapes = [(1, 1, 2, 2), (boxes, prop.roi_columns), *[None] * (len(prop.list_arguments()) - 2)]
+    shapes = [tuple(2 if size == -1 else size for size in shape) for shape in prop.infer_shape(shapes)[0]]
     invocation = Invocation(
         prop,
         [device.zeros(shape, dtype, ctx) for shape in shapes],

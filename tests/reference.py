@@ -174,7 +174,8 @@ class Definition:
     coordinates: object
     samples: object
     interpolation: object
-    reduction: str  # "mean of all", "mean of valid", "max, invalid is 0", "max of valid"
+    #: "mean of all", "mean of valid", "max, invalid is 0", "max of valid", "max of corners"
+    reduction: str
     channels: object = m0
     empty: float = 0.0
 
@@ -196,6 +197,10 @@ DEFINITIONS = {
     "ROIAlign/mmcv/max/aligned": Definition(k4(0.5), centres, i1, _ZERO),
     "ROIAlign/chainer": Definition(k4(0, 1), centres, i1, _MEAN),
     "ROIAlign/chainer/max": Definition(k4(0, 1), centres, i1, _VALID, empty=-_INF),
+    "ROIAlign/onnx": Definition(k4(0, 1), centres, i1, _MEAN),
+    "ROIAlign/onnx/aligned": Definition(k4(0.5), centres, i1, _MEAN),
+    "ROIAlign/onnx/max": Definition(k4(0, 1), centres, i1, "max of corners"),
+    "ROIAlign/onnx/max/aligned": Definition(k4(0.5), centres, i1, "max of corners"),
     "ROIAlign/mxnet/max": Definition(k6, unit_steps, i3, _VALID),
     "contrib.ROIAlign": Definition(k4(0, 1), centres, i1, _MEAN),
     "contrib.ROIAlign/aligned": Definition(k4(0.5), centres, i1, _MEAN),
@@ -270,6 +275,9 @@ def separable(name, data, rois, pooled, scale, ratio=(0, 0), groups=1, trans=Non
 
 
 def _reduce(definition, plane, where, ys, grid_y, xs, grid_x, result, element):
+    if definition.reduction == "max of corners":
+        _reduce_corners(definition, plane, where, ys, grid_y, xs, grid_x, result, element)
+        return
     samples = []  # (place in the grid, value, [(pixel, weight)]), value None where it is invalid
     for ky, y in enumerate(ys):
         for kx, x in enumerate(xs):
@@ -299,6 +307,30 @@ def _reduce(definition, plane, where, ys, grid_y, xs, grid_x, result, element):
                 place, best, taps = sample
         result.out[element], result.argmax[element] = best, place
     result.sources += [(element, (*where, *pixel), w) for pixel, w in taps]
+
+
+def _reduce_corners(definition, plane, where, ys, grid_y, xs, grid_x, result, element):
+    """ONNX's maximum: of each weighted pixel on its own, the samples in a grid twice as fine."""
+    if not grid_y or not grid_x:
+        result.out[element] = definition.empty
+        return
+    place, best, tap = -1, float(np.finfo(plane.dtype).min), None
+    for ky in range(2 * grid_y):
+        for kx in range(2 * grid_x):
+            y, x = ys[ky // 2], xs[kx // 2]
+            on_y, on_x = definition.interpolation(y, len(plane)), definition.interpolation(x, plane.shape[1])
+            value, here, taps = 0.0, -1, None
+            if on_y is not None and on_x is not None:
+                # A pixel beyond the border has no weight.
+                (q, v), (p, w) = [*on_y, (0, 0)][ky % 2], [*on_x, (0, 0)][kx % 2]
+                here = ky * 2 * grid_x + kx
+                if v * w != 0:
+                    value, taps = float(plane[q, p]) * float(v * w), ((q, p), float(v * w))
+            if value > best:
+                place, best, tap = here, value, taps
+    result.out[element], result.argmax[element] = best, place
+    if tap:
+        result.sources.append((element, (*where, *tap[0]), tap[1]))
 
 
 def rotated(data, rois, pooled, scale, ratio=(0, 0)):

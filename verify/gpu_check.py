@@ -38,6 +38,7 @@ for folder in (ROOT, ROOT / "tests", ROOT / "tests" / "operators", ROOT / "tests
 
 import calls  # noqa: E402
 import golden_files  # noqa: E402
+import peer_calls  # noqa: E402
 from roi_cases import SEPARABLE, random_rois, with_sizes  # noqa: E402
 
 import roiops  # noqa: E402
@@ -46,9 +47,9 @@ from roiops.kernels.cuda import runtime  # noqa: E402
 from roiops.kernels.cuda.roi import average as roi_average  # noqa: E402
 from roiops.kernels.cuda.roi import maximum as roi_max  # noqa: E402
 from roiops.kernels.cuda.roi import tiles  # noqa: E402
-from roiops.kernels.geometry import DIALECTS  # noqa: E402
 from roiops.operators.base import OpContext  # noqa: E402
 from roiops.operators.imperative import Invocation  # noqa: E402
+from roiops.operators.roi.dialects import TABLE, named  # noqa: E402
 from roiops.registry import get  # noqa: E402
 
 RESULTS = ROOT / "benchmarks" / "results"
@@ -156,13 +157,15 @@ class Report:
 # -- 1. numbers ------------------------------------------------------------------------------------------
 
 
-def check_golden(report, name):
-    for case in golden_files.load(name)[:: 12 if DRY else 1]:
-        report.check(f"golden {case}", lambda case=case: _golden(case))
+def check_golden(report, dialect):
+    row = named()[dialect]
+    for file in row.golden:
+        for case in golden_files.load("roi/" + file)[:: 12 if DRY else 1]:
+            report.check(f"golden {case}", lambda case=case: _golden(row, case))
 
 
-def _golden(case):
-    operator, params, arrays = calls.from_peer(case)
+def _golden(row, case):
+    operator, params, arrays = peer_calls.translate(row, case)
     head = case.arrays.get("grad_out")
     found = OnDevice(operator, params, arrays).results(head)
     calls.agree(found["out0"], case["out"], "output")
@@ -244,7 +247,7 @@ def check_bfloat16(report, dialect):
 def _bfloat16(dialect):
     _, params, (data, rois), head = calls.random_cases()[f"{dialect} small"]
     module = roi_max if dialect.startswith("ROIPooling") else roi_average
-    rules, scale, rois = DIALECTS[dialect], params["spatial_scale"], runtime.to_device(rois)
+    rules, scale, rois = named()[dialect].rules, params["spatial_scale"], runtime.to_device(rois)
     found = {}
     for kind, dtype, prepare in (
         ("bits", np.uint16, calls.bits_of),
@@ -365,7 +368,7 @@ def tasks():
     dialects = list(own_cases())
     return [
         *(("dialect", dialect) for dialect in dialects),
-        *(("golden", name) for name in golden_files.names("roi")),
+        *(("golden", row.name) for row in TABLE.values() if row.golden),
         *(("bfloat16", dialect) for dialect in ("ROIAlign/mmcv", "ROIPooling/mxnet")),
         *(("layouts", label) for label in (calls.ALIKE if strided() else ())),
         *(("kinds", library) for library in ([] if DRY else libraries())),

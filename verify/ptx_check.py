@@ -44,17 +44,19 @@ def in_layouts(kernel):
 
 def variants():
     """``(kernel, dialect, dtype)`` of everything that is compiled, and whether for all GPUs."""
-    from roiops.kernels import geometry
+    from roiops.kernels.rules import CORNERS_XY, CORNERS_YX_NORMALISED, PIXELS, is_maximum
+    from roiops.operators.roi.dialects import named
 
     families = {}
-    for dialect, rules in geometry.DIALECTS.items():
-        if dialect == "contrib.DeformablePSROIPooling":
+    for dialect, row in named().items():
+        rules = row.rules
+        family = "max" if is_maximum(rules) else "average"
+        if rules.displaced:
             family = "deformable"
-        elif dialect == "contrib.RROIAlign":
+        elif rules.boxes not in (CORNERS_XY, CORNERS_YX_NORMALISED):
             family = "rotated"
-        else:
-            maximum = rules.reduction in (geometry.MAX_INVALID_IS_ZERO, geometry.MAX_OF_VALID)
-            family = ("max_pixels" if rules.samples == geometry.PIXELS else "max") if maximum else "average"
+        elif is_maximum(rules) and rules.samples == PIXELS:
+            family = "max_pixels"
         # Dialects that differ in nothing are one kernel.
         families.setdefault(family, {}).setdefault(rules, dialect)
     kernels = {
@@ -94,6 +96,7 @@ def kernel_and_types(kernel, dialect, dtype):
     from roiops.kernels.cuda.roi import maximum as roi_max
     from roiops.kernels.cuda.roi import rotated as roi_rotated
     from roiops.kernels.cuda.roi import tiles
+    from roiops.operators.roi.dialects import named
 
     size, ints, sizes = t.int64, t.int32[::1], tiles.SIZES
     if kernel == "copy":  # any strides to C order, the most dimensions that there are
@@ -101,61 +104,61 @@ def kernel_and_types(kernel, dialect, dtype):
         return runtime._copy_kernel(), (t.Array(element, 4, "A"), t.Array(element, 4, "C"))
     if kernel == "order":
         return tiles._order_kernel(sizes), (ints, size, ints, ints)
-    rules = geometry.DIALECTS.get(dialect)
+    rules = named()[dialect].rules if dialect else None
     real = t.float64 if dtype == "float64" else t.float32
     flat = {"bfloat16": t.uint16}.get(dtype, getattr(t, dtype, None))[::1]
-    strides, ratio = t.UniTuple(size, 4), t.UniTuple(size, 2)
+    strides, groups = t.UniTuple(size, 4), t.UniTuple(size, 2)
+    setting = t.NamedTuple([real, *[size] * 7], geometry.Setting)
     rois, trans = t.Array(real, 2, "C"), t.Array(real, 4, "C")
     boxes, lists = (ints, ints), (ints, ints, ints)
-    many = (size,) * 20
     kernel, _, layout = kernel.partition(" ")
     layout = Layout[layout or "PLANES"]
     table = {
         "average_forward": lambda: (
             roi_average.forward_kernel(rules, dtype, layout, sizes),
-            (flat, strides, *many[:3], rois, real, ratio, *many[:6], flat),
+            (flat, strides, rois, setting, groups, size, size, flat),
         ),
         "average_tables": lambda: (
             roi_average.tables_kernel(rules),
-            (rois, real, ratio, *many[:5], t.int32[:, ::1], real[::1]),
+            (rois, setting, t.int32[:, ::1], real[::1]),
         ),
         "average_backward": lambda: (
             roi_average.backward_kernel(dtype, True, sizes),
-            (flat, t.int32[:, ::1], real[::1], *lists, *many[:8], flat),
+            (flat, t.int32[:, ::1], real[::1], *lists, setting, size, groups, size, flat),
         ),
-        "boxes": lambda: (tiles._boxes_kernel(rules), (rois, real, ratio, *many[:5], *boxes)),
+        "boxes": lambda: (tiles._boxes_kernel(rules), (rois, setting, *boxes)),
         "max_forward": lambda: (
             roi_max.forward_kernel(rules, dtype, layout, True),
-            (flat, strides, *many[:3], rois, real, ratio, *many[:5], real, flat, ints),
+            (flat, strides, rois, setting, groups, size, real, flat, ints),
         ),
         "max_backward": lambda: (
             roi_max.backward_kernel(rules, dtype, True, sizes),
-            (flat, ints, rois, *lists, real, ratio, *many[:8], flat),
+            (flat, ints, rois, *lists, setting, size, groups, size, flat),
         ),
         "deformable_forward": lambda: (
             roi_deformable.forward_kernel(rules, dtype, layout),
-            (flat, strides, *many[:3], rois, trans, real, real, *many[:5], flat),
+            (flat, strides, rois, trans, setting, real, size, size, flat),
         ),
         "deformable_boxes": lambda: (
             roi_deformable._boxes_kernel(rules),
-            (rois, trans, real, real, *many[:6], *boxes),
+            (rois, trans, setting, real, *boxes),
         ),
         "deformable_data": lambda: (
             roi_deformable.data_kernel(rules, dtype, True, sizes),
-            (flat, rois, trans, *lists, real, real, *many[:8], flat),
+            (flat, rois, trans, *lists, setting, real, size, size, size, flat),
         ),
         "deformable_trans": lambda: (
             roi_deformable.trans_kernel(rules, dtype, True, sizes),
-            (flat, flat, strides, *many[:3], rois, trans, real, real, *many[:5], flat),
+            (flat, flat, strides, rois, trans, setting, real, size, size, flat),
         ),
         "rotated_forward": lambda: (
             roi_rotated.forward_kernel(rules, dtype, layout),
-            (flat, strides, *many[:3], rois, real, ratio, *many[:3], flat),
+            (flat, strides, rois, setting, size, flat),
         ),
-        "rotated_boxes": lambda: (roi_rotated._boxes_kernel(dtype), (rois, real, *many[:3], *boxes)),
+        "rotated_boxes": lambda: (roi_rotated._boxes_kernel(rules, dtype), (rois, setting, *boxes)),
         "rotated_backward": lambda: (
             roi_rotated.backward_kernel(rules, dtype, True, sizes),
-            (flat, rois, *lists, real, ratio, *many[:6], flat),
+            (flat, rois, *lists, setting, size, size, flat),
         ),
     }
     return table[kernel]()

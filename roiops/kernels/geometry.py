@@ -54,6 +54,7 @@ from roiops.kernels.rules import (
 __all__ = [
     "Axis",
     "Grid",
+    "Levels",
     "Setting",
     "Turned",
     "axis_of",
@@ -64,15 +65,19 @@ __all__ = [
     "bins_of",
     "channel_groups",
     "channel_of",
+    "edge_mean",
+    "edge_pixels",
     "edge_scale",
-    "edge_slopes",
+    "edge_slope",
     "flat_row",
     "flat_sample",
     "frame",
     "group_of",
     "image_of",
+    "level_of",
     "moved_axis",
     "moved_by",
+    "orientation",
     "position",
     "sample",
     "scale_of",
@@ -81,6 +86,7 @@ __all__ = [
     "taps_bound",
     "turn",
     "turned",
+    "turned_channel",
     "turned_frame",
     "turned_grid",
     "turned_position",
@@ -213,6 +219,8 @@ def axis_of(rules, low, high, scale, bins, ratio, extent):
         last = edge_scale(rules, scale, extent)
         low, high = _limited(low), _limited(high)
         start, length = _limited(low * last), _limited((high - low) * last)
+        if bins == 1:  # the middle of the box, computed as TensorFlow does
+            start = _limited(type(low)(0.5 * float(low + high) * float(last)))
     else:
         start, length = frame(rules, low, high, scale)
     return Axis(start, length, bins, ratio, extent, type(low)(0))
@@ -378,7 +386,7 @@ def _position(rules, axis, i, k, count):
         return type(start)(k)
     if rules.samples == END_TO_END:
         if axis.bins == 1:
-            return start + axis.length / type(start)(2)
+            return start
         return start + type(start)(i) * (axis.length / type(start)(axis.bins - 1))
     low, high = _edges(rules, axis, i)
     if rules.samples == INNER:
@@ -565,43 +573,58 @@ def _bin_taps(rules, axis, i, slopes, pixel, weight, at):
     return n
 
 
-@inner
-def edge_slopes(rules, axis, i, far, pixel, weight, at):
-    """The derivative of the mean over bin ``i`` by the box's near or far edge, as :func:`bin_taps` writes it.
+# Boxes that have a gradient: those pooled by integrals, or by single points
 
-    For the rules whose boxes have a gradient: integrals, and single points. ``axis.extent`` pairs at most.
-    """
-    number = type(axis.start)
-    one, zero = number(1), number(0)
+
+@inner
+def edge_pixels(rules, axis, i):
+    """The pixels ``[first, stop)`` that the mean over bin ``i`` and its derivatives read."""
     if rules.samples == INTEGRAL:
         grid = bin_grid(rules, axis, i)
-        low, high = _edges(rules, axis, i)
-        share_low, share_high = number(i) / number(axis.bins), number(i + 1) / number(axis.bins)
-        if not far:
-            share_low, share_high = one - share_low, one - share_high
-        for k in range(grid.first, grid.stop):
-            # What enters or leaves at either end is weighed by the surface there, and by how the end moves.
-            mean = _share(rules, axis, i, k)
-            at_low, at_high = abs(low - number(k)), abs(high - number(k))
-            at_low = one - at_low if at_low < one else zero
-            at_high = one - at_high if at_high < one else zero
-            pixel[at + k - grid.first] = k
-            weight[at + k - grid.first] = ((at_high - mean) * share_high - (at_low - mean) * share_low) / (
-                high - low
-            )
-        return grid.stop - grid.first
-    # A single point; where the nearest pixel is taken, the slope is that of the surface all the same.
+        return grid.first, grid.stop
     p = _position(rules, axis, i, 0, 1)
-    if not (p > zero and p < number(axis.extent - 1)):
-        return 0
+    if not (p >= type(p)(0) and p <= type(p)(axis.extent - 1)):
+        return 0, 0
     below = int(_floor(p))
-    if p == number(below):
-        return 0
+    return below, (below + 2 if below + 2 < axis.extent else axis.extent)
+
+
+@inner
+def edge_mean(rules, axis, i, pixel):
+    """The weight of a pixel in the mean; a point has those of its neighbours, wherever the value is from."""
+    if rules.samples == INTEGRAL:
+        return _share(rules, axis, i, pixel)
+    return _surface(_position(rules, axis, i, 0, 1), pixel)
+
+
+@inner
+def _surface(p, pixel):
+    """At ``p``, a surface that is 1 at ``pixel`` and falls to 0 at its neighbours."""
+    away = abs(p - type(p)(pixel))
+    return type(p)(1) - away if away < type(p)(1) else type(p)(0)
+
+
+@inner
+def edge_slope(rules, axis, i, far, pixel):
+    """The derivative of a pixel's weight by the near or the far edge of the box, in feature pixels."""
+    number = type(axis.start)
+    one = number(1)
+    if rules.samples == INTEGRAL:
+        # What enters or leaves at either end is weighed by the surface there, and by how the end moves.
+        low, high = _edges(rules, axis, i)
+        moves_low, moves_high = number(i) / number(axis.bins), number(i + 1) / number(axis.bins)
+        if not far:
+            moves_low, moves_high = one - moves_low, one - moves_high
+        mean = _share(rules, axis, i, pixel)
+        at_low, at_high = _surface(low, pixel) - mean, _surface(high, pixel) - mean
+        return (at_high * moves_high - at_low * moves_low) / (high - low)
+    p = _position(rules, axis, i, 0, 1)
+    below = _floor(p)
+    if p == below:  # the two sides of a whole pixel differ
+        return number(0)
     moves = number(i) / number(axis.bins - 1) if axis.bins > 1 else number(0.5)
     moves = moves if far else one - moves
-    pixel[at], weight[at] = below, -moves
-    pixel[at + 1], weight[at + 1] = below + 1, moves
-    return 2
+    return moves if number(pixel) > p else -moves
 
 
 # 5. Channel map
@@ -630,6 +653,35 @@ def group_of(i, bins, groups):
 def bins_of(group, bins, groups):
     """The bins ``[first, stop)`` of a group on one axis."""
     return (group * bins + groups - 1) // groups, ((group + 1) * bins + groups - 1) // groups
+
+
+# Pyramids
+
+
+class Levels(NamedTuple):
+    """Which map of a pyramid a box reads: that of ``floor(first + log2(side / size + inside) + added)``."""
+
+    first: float  # the level, counted from the first map, of a box of this size
+    size: float  # side of a square box, in image pixels
+    inside: float
+    added: float
+    count: int  # maps
+
+
+@inner
+def level_of(levels, rois, r):
+    """The map that row ``r`` reads, from the first to the last; -1 for a box of negative area."""
+    area = (rois[r, 3] - rois[r, 1]) * (rois[r, 4] - rois[r, 2])
+    if not area >= 0:
+        return -1
+    number = type(area)
+    ratio = number(math.sqrt(area)) / number(levels.size) + number(levels.inside)
+    if not ratio > 0:
+        return 0
+    level = number(levels.first) + number(math.log2(ratio))
+    level = _floor(_limited(level + number(levels.added)))
+    last = levels.count - 1
+    return 0 if level < 0 else (last if level > number(last) else int(level))
 
 
 # Bins that move
@@ -731,3 +783,19 @@ def turned_reach(cosine, sine, centre_x, centre_y, height, width):
     cosine, sine = abs(cosine), abs(sine)
     half_u, half_v = half_x * cosine + half_y * sine, half_x * sine + half_y * cosine
     return v - half_v, v + half_v, u - half_u, u + half_u
+
+
+@inner
+def orientation(angle, count):
+    """By how many of ``count`` orientations an angle in radians turns: whole ones, and a rest below 1."""
+    turns = _limited(type(angle)(float(angle) * count / (2 * math.pi)))
+    whole = _floor(turns)
+    return int(whole) % count, turns - whole
+
+
+@inner
+def turned_channel(o, whole, count, back):
+    """The two orientations between which orientation ``o`` of a turned box lies, or that it gives to."""
+    if back:
+        return (o + whole) % count, (o + whole - 1) % count
+    return (o - whole) % count, (o - whole + 1) % count

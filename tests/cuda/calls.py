@@ -16,7 +16,6 @@ __all__ = [
     "bits_of",
     "channels_last",
     "from_bits",
-    "from_peer",
     "invoke",
     "random_cases",
     "results",
@@ -70,54 +69,6 @@ def bits_of(array):
 def from_bits(bits):
     """The float32s that are those bfloat16s."""
     return (bits.astype(np.uint32) << 16).view(np.float32)
-
-
-# -- peers' cases ----------------------------------------------------------------------------------------
-
-
-def _rows(case):
-    """``[image, x1, y1, x2, y2]`` from boxes that come with their images apart."""
-    rois = case["rois"]
-    if "roi_indices" in case:  # Chainer's are y1, x1, y2, x2
-        return np.column_stack([case["roi_indices"], rois[:, [1, 0, 3, 2]]]).astype(rois.dtype)
-    if "batch_indices" in case:
-        return np.column_stack([case["batch_indices"], rois]).astype(rois.dtype)
-    return rois
-
-
-def from_peer(case):
-    """``(name, params, arrays)`` of a golden case, as our operator takes it."""
-    given = dict(case.params)
-    arrays = [case["data"], _rows(case), *([case["trans"]] if "trans" in case else [])]
-    if case.peer == "mxnet":
-        return case.op, given, arrays
-    params = {"spatial_scale": given["spatial_scale"]}
-    for name in ("output_size", "outsize", "pooled_shape"):
-        if name in given:
-            params["pooled_size"] = given[name]
-    for height, width in (("outh", "outw"), ("output_height", "output_width")):
-        if height in given:
-            params["pooled_size"] = (given[height], given[width])
-    if "sampling_ratio" in given:
-        params["sampling_ratio"] = given["sampling_ratio"]
-    name = case.op.rpartition(".")[2]
-    if name.startswith("ps_"):
-        bins = params["pooled_size"][0] * params["pooled_size"][1]
-        params |= {"dialect": "torchvision", "output_dim": case["data"].shape[1] // bins}
-        if name == "ps_roi_pool":
-            return "PSROIPooling", params | {"as_released": "reaches the border" in case.label}, arrays
-        return "PSROIAlign", params, arrays
-    if name == "roi_align":
-        return "ROIAlign", params | {"aligned": given["aligned"]}, arrays
-    if name == "RoiAlign":
-        half = given.get("coordinate_transformation_mode") == "half_pixel"
-        return "ROIAlign", params | {"aligned": half}, arrays
-    if name in ("roi_pool", "MaxRoiPool", "roi_pooling_2d"):
-        dialect = "torchvision" if name == "roi_pool" else "mxnet"
-        return "ROIPooling", params | {"dialect": dialect}, arrays
-    mode = "max" if "max" in name else "avg"
-    params |= {"dialect": "chainer", "mode": mode}
-    return "ROIAlign" if "align" in name else "ROIPooling", params, arrays
 
 
 # -- cases of our own, for the CPU to answer -------------------------------------------------------------

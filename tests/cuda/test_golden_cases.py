@@ -2,19 +2,25 @@
 
 import golden_files
 import numpy as np
+import peer_calls
 import pytest
-from calls import agree, from_peer, invoke, results
+from calls import agree, invoke, results
+
+from roiops.operators.roi.dialects import TABLE
 
 # Chainer says 0 where nothing was pooled, and its gradient is left out: see verify/golden/README.md.
 NO_ARGMAX = ("chainer_roi_pooling_2d",)
 
 
-@pytest.mark.parametrize("name", golden_files.names("roi"))
-def test_golden(name):
-    cases = golden_files.load(name)
+FILES = [(row, file) for row in TABLE.values() for file in row.golden]
+
+
+@pytest.mark.parametrize(("row", "file"), FILES, ids=[f"{row.name}-{file}" for row, file in FILES])
+def test_golden(row, file):
+    cases = golden_files.load("roi/" + file)
     assert cases
     for case in cases:
-        operator, params, arrays = from_peer(case)
+        operator, params, arrays = peer_calls.translate(row, case)
         head = case.arrays.get("grad_out")
         found = results(invoke(operator, params, arrays), head)
         agree(found["out0"], case["out"], f"{case}: output")

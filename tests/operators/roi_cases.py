@@ -8,6 +8,11 @@ from roiops.operators.roi.dialects import TABLE
 from roiops.registry import get
 
 
+def internal_name(operator):
+    """The registered name of an operator."""
+    return operator.replace("contrib.", "_contrib_")
+
+
 def call(name, *arrays, **params):
     """An operator, after its forward pass; ``outputs`` holds the hidden ones too."""
     invocation = Invocation(get(name).create(params), arrays)
@@ -34,7 +39,7 @@ def random_rois(random, count, images, height, width, scale, dtype=np.float32):
 
 #: Every dialect whose boxes are pooled axis by axis: its row in the table, the operator, its parameters.
 SEPARABLE = [
-    (row.name, row.operator.replace("contrib.", "_contrib_"), row.parameters)
+    (row.name, internal_name(row.operator), row.parameters)
     for row in TABLE.values()
     if row.rules.boxes == CORNERS_XY and not row.rules.displaced
 ]

@@ -1,4 +1,4 @@
-"""onnxruntime's RoiAlign (average) and MaxRoiPool: outputs only, as the runtime has no gradients."""
+"""onnxruntime's RoiAlign and MaxRoiPool: outputs only, as the runtime has no gradients."""
 
 import numpy as np
 import onnxruntime
@@ -6,6 +6,8 @@ from onnx import TensorProto, helper
 
 from golden_format import CaseFile
 from roi_inputs import common_vector, roi_inputs, wide_input
+
+onnxruntime.set_default_logger_severity(3)  # it says of every maximum that it is not the interpolated one
 
 ELEMENT = {np.dtype(np.float32): TensorProto.FLOAT, np.dtype(np.int64): TensorProto.INT64}
 
@@ -30,16 +32,18 @@ def record_align(file, label, data, rois, params, opset=16):
     file.add("RoiAlign", label, dict(params, opset=opset), dict(inputs, out=out))
 
 
-def align(file, mode):
+def align(file, mode, reduction="avg"):
     # Opset 10 has no such attribute, and means what 16 calls output_half_pixel.
     transformation = {} if mode == "opset10" else {"coordinate_transformation_mode": mode}
     opset = 10 if mode == "opset10" else 16
     data, rois, scale, _ = common_vector()
     rois = rois[:3] if mode == "half_pixel" else rois
+    if reduction == "max":
+        transformation["mode"] = "max"
     params = dict(output_height=2, output_width=2, sampling_ratio=2, spatial_scale=scale, **transformation)
     record_align(file, "common vector", data, rois, params, opset)
     seed, count = {"half_pixel": (31, 32), "output_half_pixel": (32, 32), "opset10": (33, 8)}[mode]
-    for case in roi_inputs(seed, count):
+    for case in roi_inputs(seed + (4 if reduction == "max" else 0), count):
         # Adaptive sampling of a reversed box is undefined where boxes have no least size.
         fixed = mode == "half_pixel" and case.kind == "reversed"
         ratio = case.pick(1, 2, 3) if fixed else case.pick(0, 1, 2, 3)
@@ -66,6 +70,8 @@ def main():
         "RoiAlign_half_pixel": lambda file: align(file, "half_pixel"),
         "RoiAlign_output_half_pixel": lambda file: align(file, "output_half_pixel"),
         "RoiAlign_opset10": lambda file: align(file, "opset10"),
+        "RoiAlign_max_half_pixel": lambda file: align(file, "half_pixel", "max"),
+        "RoiAlign_max_output_half_pixel": lambda file: align(file, "output_half_pixel", "max"),
         "MaxRoiPool": pool,
     }
     for name, maker in makers.items():

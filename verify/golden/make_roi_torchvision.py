@@ -84,19 +84,22 @@ def reaches_border(case):
     return bool((np.maximum(x2, x1 + 1) >= case.width).any() or (np.maximum(y2, y1 + 1) >= case.height).any())
 
 
-def position_sensitive_pool(file):
+def position_sensitive_pool(file, border):
+    """The cases whose bins reach the border, where the peer has its defect, or the others."""
     data, rois, scale, pooled = common_vector()
     params = {"output_size": pooled, "spatial_scale": scale}
-    record(file, "common vector; reaches the border", "ps_roi_pool", params, data, rois, common_head_gradient)
+    if border:
+        record(file, "common vector", "ps_roi_pool", params, data, rois, common_head_gradient)
     for index, case in enumerate(roi_inputs(seed=15, count=64)):
-        if index % 2:  # no bin touches the last row or column, where the peer has its defect
+        if index % 2:  # no bin touches the last row or column
             case.height, case.width = max(case.height, 4), max(case.width, 4)
             limit = (np.array([case.width, case.height] * 2) - 2) / case.scale
             case.rois[:, 1:] = np.minimum(case.rois[:, 1:], limit.astype(np.float32))
-        label = case.kind + ("; reaches the border" if reaches_border(case) else "")
+        if reaches_border(case) != border:
+            continue
         params = {"output_size": case.pooled, "spatial_scale": case.scale}
         data = case.distinct(case.pooled[0] * case.pooled[1] * case.pick(1, 2))
-        record(file, label, "ps_roi_pool", params, data, case.rois, case.head_gradient, is_double(file))
+        record(file, case.kind, "ps_roi_pool", params, data, case.rois, case.head_gradient, is_double(file))
 
 
 def position_sensitive_align(file):
@@ -118,7 +121,8 @@ def main():
         "roi_pool": pool,
         "roi_align_unaligned": lambda file: align(file, aligned=False),
         "roi_align_aligned": lambda file: align(file, aligned=True),
-        "ps_roi_pool": position_sensitive_pool,
+        "ps_roi_pool": lambda file: position_sensitive_pool(file, border=False),
+        "ps_roi_pool_border": lambda file: position_sensitive_pool(file, border=True),
         "ps_roi_align": position_sensitive_align,
     }
     for name, maker in makers.items():

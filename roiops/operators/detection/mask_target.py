@@ -7,7 +7,7 @@ from ...params import Field, Parameter, shape
 from ...registry import register
 from ..base import OperatorProperty, assign, kernels
 from ..dense import GradientFree, dense
-from ..roi.base import rules_of
+from ..roi.dialects import find
 
 __all__ = ["MRCNNMaskTargetProp"]
 
@@ -33,7 +33,7 @@ class MRCNNMaskTargetOp(GradientFree):
                 1.0,
                 (p.sample_ratio, p.sample_ratio),
                 1,
-                rules_of("contrib.ROIAlign/aligned" if p.aligned else "contrib.ROIAlign"),
+                find("contrib.ROIAlign", "", "avg", ("aligned",) if p.aligned else ()).rules,
                 sampled,
             )
             assign(out_data[0], req[0], sampled.reshape(images, count, 1, *p.mask_size))

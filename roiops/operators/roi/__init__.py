@@ -1,5 +1,5 @@
-"""Operators on regions of interest."""
+"""Operators on regions of interest; ``dialects`` says which there are."""
 
-from . import deformable, max_or_average, rotated
+from . import align, crop, deformable, pooling, position_sensitive, precise, pyramid, rotated
 
-__all__ = ["deformable", "max_or_average", "rotated"]
+__all__ = ["align", "crop", "deformable", "pooling", "position_sensitive", "precise", "pyramid", "rotated"]

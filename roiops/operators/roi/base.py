@@ -4,27 +4,25 @@ import numpy as np
 
 from ...dtypes import BFLOAT16
 from ...errors import DataError, DTypeError, ShapeError
+from ...kernels.rules import is_maximum
 from ..base import Operator, OperatorProperty, assign, kernels
 
-__all__ = ["ROIOperator", "ROIProperty", "rules_of"]
-
-
-def rules_of(dialect: str):
-    """A row of the table of dialects. It is fetched when an operator is made, since it brings numba along."""
-    from .dialects import named
-
-    return named()[dialect].rules
+__all__ = ["ROIOperator", "ROIProperty", "SeparableOp", "SeparableProp"]
 
 
 class ROIOperator(Operator):
     """Takes care of the requests of the forward pass; subclasses override :meth:`compute`."""
+
+    def data_and_rois(self, in_data):
+        """A feature map and the boxes among the inputs."""
+        return in_data[:2]
 
     def compute(self, ctx, in_data, out_data) -> None:
         """Write every element of every output that is not None."""
         raise NotImplementedError
 
     def forward(self, ctx, in_data, req, out_data, aux):
-        data, rois = in_data[:2]
+        data, rois = self.data_and_rois(in_data)
         if not ctx.device.is_gpu:
             check_images(ctx.label, rois, data.shape[0])
         elif (runtime := kernels("runtime", ctx.device)).checking():
@@ -121,3 +119,73 @@ class ROIProperty(OperatorProperty):
             raise ShapeError(
                 f"{self.label}: data must have fewer than 2**31 pixels a channel, got shape {data}"
             )
+
+
+class SeparableOp(ROIOperator):
+    """Boxes that are pooled axis by axis, to means or to maxima as their row of the table says.
+
+    ``ratio`` and ``groups`` are what else the kernels are told; an operator that has a say in them overrides
+    them.
+    """
+
+    #: Samples of a bin on each axis.
+    ratio = (0, 0)
+    #: Groups of bins on each axis.
+    groups = 1
+
+    def __init__(self, params):
+        super().__init__(params)
+        row = params.row
+        self.rules, self.backward_rules = row.rules, row.backward_rules or row.rules
+        self.maximum = is_maximum(row.rules)
+        self.numbers = params.spatial_scale, self.ratio, self.groups
+
+    def kernels(self, ctx):
+        """The kernel module."""
+        return kernels("roi.maximum" if self.maximum else "roi.average", ctx.device)
+
+    def compute(self, ctx, in_data, out_data):
+        data, rois = in_data
+        if not self.maximum:
+            self.kernels(ctx).forward(data, rois, *self.numbers, self.rules, *out_data)
+            return
+        # What a bin of nothing but NaN gives: nothing is greater than the start.
+        lowest = self.rules.empty if self.rules.empty else _least(data.dtype)
+        self.kernels(ctx).forward(data, rois, *self.numbers, self.rules, lowest, *out_data)
+
+    def backward(self, ctx, out_grad, in_data, out_data, req, in_grad, aux):
+        if req[0] == "null":
+            return
+        argmax = out_data[1:] if self.maximum else ()
+        self.kernels(ctx).backward(
+            out_grad[0], *argmax, in_data[1], *self.numbers, self.backward_rules, req[0] == "add", in_grad[0]
+        )
+
+
+def _least(dtype) -> float:
+    """The least finite number of a dtype; uint16 are the bits of bfloat16."""
+    return float(np.finfo(dtype).min) if dtype.kind == "f" else -float.fromhex("0x1.fep127")
+
+
+class SeparableProp(ROIProperty):
+    """Has a second output where it takes the maximum: which pixel or sample of the bin it was."""
+
+    op = SeparableOp
+    visible_outputs = 1
+
+    @property
+    def takes_maximum(self) -> bool:
+        """Whether a bin gives its maximum."""
+        return is_maximum(self.params.row.rules)
+
+    def list_outputs(self):
+        return ("output", "argmax") if self.takes_maximum else ("output",)
+
+    @property
+    def backward_needs(self):
+        return ("out_grad", "in_data", *(("out_data",) if self.takes_maximum else ()))
+
+    def infer_shape(self, in_shapes):
+        if self.takes_maximum and in_shapes[0] is not None and len(in_shapes[0]) == 4:
+            self.check_plane(in_shapes[0])
+        return super().infer_shape(in_shapes)

@@ -1,18 +1,33 @@
-"""Position-sensitive pooling over bins that learned displacements move."""
+"""Pooling over bins that learned displacements move."""
 
 import numpy as np
 
 from ...errors import ShapeError
-from ...params import Field, Parameter
+from ...params import Field, shape
 from ...registry import register
 from ..base import kernels
-from .base import ROIOperator, ROIProperty, rules_of
-from .fields import MOST_SAMPLES, POSITION_SENSITIVE_DOCS, scale_field
+from .base import ROIOperator, ROIProperty
+from .fields import (
+    MOST_SAMPLES,
+    POSITION_SENSITIVE_DOCS,
+    DialectParam,
+    pooled_size_field,
+    samples_field,
+    scale_field,
+)
 
-__all__ = ["DeformablePSROIPoolingOp", "DeformablePSROIPoolingProp"]
+__all__ = [
+    "DeformROIPoolingOp",
+    "DeformROIPoolingParam",
+    "DeformROIPoolingProp",
+    "DeformablePSROIPoolingOp",
+    "DeformablePSROIPoolingParam",
+    "DeformablePSROIPoolingProp",
+]
 
 
-class DeformablePSROIPoolingParam(Parameter):
+class DeformablePSROIPoolingParam(DialectParam):
+    table = "contrib.DeformablePSROIPooling"
     spatial_scale = scale_field()
     output_dim = Field(int, range=(1, None), doc=POSITION_SENSITIVE_DOCS["output_dim"])
     group_size = Field(int, range=(1, None), doc="groups of bins on each axis, each with its own score maps")
@@ -30,13 +45,12 @@ class DeformablePSROIPoolingParam(Parameter):
         return self.part_size or self.pooled_size
 
 
-class DeformablePSROIPoolingOp(ROIOperator):
-    def __init__(self, params):
+class DisplacedOp(ROIOperator):
+    """Means over bins that displacements move: the last input, which need not be there."""
+
+    def __init__(self, params, deviation, ratio, groups):
         super().__init__(params)
-        rules = rules_of("contrib.DeformablePSROIPooling")
-        self.numbers = (
-            params.spatial_scale, params.trans_std, (params.sample_per_part,) * 2, params.group_size, rules,
-        )  # fmt: skip
+        self.numbers = params.spatial_scale, deviation, ratio, groups, params.row.rules
 
     def compute(self, ctx, in_data, out_data):
         data, rois, *trans = in_data
@@ -55,6 +69,11 @@ class DeformablePSROIPoolingOp(ROIOperator):
             module.backward_trans(
                 out_grad[0], data, rois, trans[0], *self.numbers, req[2] == "add", in_grad[2]
             )
+
+
+class DeformablePSROIPoolingOp(DisplacedOp):
+    def __init__(self, params):
+        super().__init__(params, params.trans_std, (params.sample_per_part,) * 2, params.group_size)
 
 
 def _displacements(trans):
@@ -105,3 +124,38 @@ class DeformablePSROIPoolingProp(ROIProperty):
                 f"{self.params.output_dim}, got shape {trans}"
             )
         return [*shapes, trans], outputs
+
+
+class DeformROIPoolingParam(DialectParam):
+    table = "DeformROIPooling"
+    pooled_size = pooled_size_field(shape(2))
+    spatial_scale = scale_field(high=None)
+    sampling_ratio = samples_field(0, "sample_num", "sample_ratio")
+    gamma = Field(float, 0.1, range=(0, None), doc="factor of the displacements, which are in box sizes")
+
+
+class DeformROIPoolingOp(DisplacedOp):
+    def __init__(self, params):
+        super().__init__(params, params.gamma, params.sampling_ratio, 1)
+
+
+@register("DeformROIPooling", "_contrib_DeformROIPooling")
+class DeformROIPoolingProp(ROIProperty):
+    """ROIAlign whose bins ``offset`` displaces, all channels alike (Deformable ConvNets, as in mmcv)."""
+
+    param, op = DeformROIPoolingParam, DeformROIPoolingOp
+    arguments = ("data", "rois", "offset")
+    argument_docs = {
+        **ROIProperty.argument_docs,
+        "offset": "displacements (num_rois, 2, height, width) of the bins, x before y, in box sizes",
+    }
+
+    def infer_shape(self, in_shapes):
+        shapes, outputs = super().infer_shape(in_shapes)
+        offset = in_shapes[2] or (shapes[1][0], 2, *self.pooled_size)
+        offset = self.check_shape("offset", offset, ("num_rois", 2, *self.pooled_size))
+        if -1 not in (offset[0], shapes[1][0]) and offset[0] != shapes[1][0]:
+            raise ShapeError(
+                f"{self.label}: offset must have one row for each of {shapes[1][0]} rois, got shape {offset}"
+            )
+        return [*shapes, offset], outputs

@@ -12,7 +12,7 @@ from ...errors import ParamError
 from ...kernels import rules as r
 from ...kernels.rules import Rules
 
-__all__ = ["TABLE", "Dialect", "dialects_of", "find", "flags_of", "modes_of", "named", "rows"]
+__all__ = ["TABLE", "Dialect", "dialects_of", "find", "flags_of", "modes_of", "named", "rows", "words"]
 
 _INF = float("inf")
 
@@ -31,10 +31,12 @@ class Dialect:
     remark: str = ""  #: what to know about it, in a few words
     #: Rules of the backward pass, where they are others: some libraries' are not those of their forward pass.
     backward_rules: Rules | None = None
+    #: What is added to the size of a box, and to its level, where it chooses among the maps of a pyramid.
+    level_slack: tuple[float, float] = (0.0, 0.0)
     key: tuple = field(init=False, repr=False, compare=False, default=())
 
     def __post_init__(self):
-        object.__setattr__(self, "key", (self.operator, self.dialect, self.mode, self.variant))
+        object.__setattr__(self, "key", _key(self.operator, self.dialect, self.mode, self.variant))
 
     @property
     def name(self) -> str:
@@ -51,6 +53,10 @@ class Dialect:
         if len({row.mode for row in rows(self.operator)}) > 1:
             chosen["mode"] = self.mode
         return chosen
+
+
+def _key(operator, dialect, mode, variant):
+    return operator, dialect, mode, frozenset(variant)
 
 
 TABLE: dict[tuple, Dialect] = {}
@@ -90,7 +96,7 @@ def flags_of(operator: str, dialect: str) -> list[str]:
 
 def find(operator: str, dialect: str, mode: str, variant: tuple[str, ...] = (), label: str = "") -> Dialect:
     """The row for these choices; an error that lists the operator's rows if there is none."""
-    row = TABLE.get((operator, dialect, mode, tuple(variant)))
+    row = TABLE.get(_key(operator, dialect, mode, variant))
     if row is None:
         asked = "/".join(filter(None, (operator, dialect, mode, *variant)))
         known = ", ".join(each.name for each in rows(operator))
@@ -145,8 +151,8 @@ _row(
 )  # fmt: skip
 _row(
     "ROIPooling", "torchvision", "max", "", _CAFFE_POOL._replace(single_scale=False),
-    whose=("torchvision roi_pool", "Chainer roi_pooling_2d"),
-    golden=("torchvision_roi_pool", "chainer_roi_pooling_2d"),
+    whose=("torchvision roi_pool", "Chainer roi_pooling_2d", "Paddle roi_pool"),
+    golden=("torchvision_roi_pool", "chainer_roi_pooling_2d", "paddle_roi_pool"),
     remark="as mxnet, but the scale keeps its last bits with float64",
 )  # fmt: skip
 _row(
@@ -167,16 +173,22 @@ _row(
 # bilinear samples
 _row(
     "ROIAlign", "mmcv", "avg", "", _ALIGN,
-    whose=("mmcv roi_align", "torchvision roi_align", "Detectron ROIAlign"),
-    golden=("torchvision_roi_align_unaligned",),
+    whose=("mmcv roi_align", "torchvision roi_align", "Paddle roi_align", "Detectron ROIAlign"),
+    golden=("mmcv_roi_align_avg_unaligned", "torchvision_roi_align_unaligned", "paddle_roi_align_unaligned"),
 )  # fmt: skip
 _row(
     "ROIAlign", "mmcv", "avg", "aligned", _ALIGNED,
-    whose=("mmcv roi_align", "torchvision roi_align", "Detectron2 ROIAlign"),
-    golden=("torchvision_roi_align_aligned",),
+    whose=("mmcv roi_align", "torchvision roi_align", "Paddle roi_align", "Detectron2 ROIAlign"),
+    golden=("mmcv_roi_align_avg_aligned", "torchvision_roi_align_aligned", "paddle_roi_align_aligned"),
 )  # fmt: skip
-_row("ROIAlign", "mmcv", "max", "", _ALIGN._replace(**_MAX), whose=("mmcv roi_align",))
-_row("ROIAlign", "mmcv", "max", "aligned", _ALIGNED._replace(**_MAX), whose=("mmcv roi_align",))
+_row(
+    "ROIAlign", "mmcv", "max", "", _ALIGN._replace(**_MAX),
+    whose=("mmcv roi_align",), golden=("mmcv_roi_align_max_unaligned",),
+)  # fmt: skip
+_row(
+    "ROIAlign", "mmcv", "max", "aligned", _ALIGNED._replace(**_MAX),
+    whose=("mmcv roi_align",), golden=("mmcv_roi_align_max_aligned",),
+)  # fmt: skip
 _row(
     "ROIAlign", "chainer", "avg", "", _ALIGN,
     whose=("Chainer roi_average_align_2d",), golden=("chainer_roi_average_align_2d",),
@@ -203,12 +215,12 @@ _row(
 )  # fmt: skip
 _row(
     "ROIAlign", "onnx", "max", "", _ALIGN._replace(samples=r.CORNERS, **_MAX),
-    whose=("ONNX RoiAlign, output_half_pixel",),
+    whose=("ONNX RoiAlign, output_half_pixel",), golden=("onnxruntime_RoiAlign_max_output_half_pixel",),
     remark="the greatest of the weighted pixels, which are not added up first",
 )  # fmt: skip
 _row(
     "ROIAlign", "onnx", "max", "aligned", _ALIGNED._replace(samples=r.CORNERS, **_MAX),
-    whose=("ONNX RoiAlign, half_pixel",),
+    whose=("ONNX RoiAlign, half_pixel",), golden=("onnxruntime_RoiAlign_max_half_pixel",),
 )  # fmt: skip
 _row(
     "contrib.ROIAlign", "", "avg", "", _ALIGN._replace(single_scale=True),
@@ -233,6 +245,10 @@ _row(
 _row(
     "PSROIPooling", "mxnet", "avg", "", _MXNET_PS,
     whose=("MXNet contrib.PSROIPooling", "R-FCN PSROIPooling"), golden=("mxnet_contrib_PSROIPooling",),
+)  # fmt: skip
+_row(
+    "PSROIPooling", "paddle", "avg", "", _MXNET_PS._replace(channels=r.ONE_PER_BIN, single_scale=False),
+    whose=("Paddle psroi_pool",), golden=("paddle_psroi_pool",),
 )  # fmt: skip
 _row(
     "PSROIPooling", "torchvision", "avg", "", _TORCHVISION_PS,
@@ -288,3 +304,140 @@ _row(
     "contrib.RROIAlign", "", "avg", "", _ALIGN._replace(single_scale=True, boxes=r.TURNED_DEGREES),
     whose=("MXNet contrib.RROIAlign",), golden=("mxnet_contrib_RROIAlign",),
 )  # fmt: skip
+_TURNED = _ALIGN._replace(boxes=r.TURNED_RADIANS)
+for _variant in ("", "aligned", "clockwise", "aligned clockwise"):
+    _row(
+        "ROIAlignRotated", "mmcv", "avg", _variant,
+        _TURNED._replace(
+            boxes=r.TURNED_RADIANS_CLOCKWISE if "clockwise" in _variant else r.TURNED_RADIANS,
+            **(_HALF_PIXEL if "aligned" in _variant else {}),
+        ),
+        whose=("mmcv roi_align_rotated",),
+        golden=("_".join(["mmcv_roi_align_rotated", *_variant.split()]),),
+        remark="the angle in radians",
+    )  # fmt: skip
+_row(
+    "ROIAlignRotated", "detectron2", "avg", "", _ALIGNED._replace(boxes=r.TURNED_DEGREES),
+    whose=("Detectron2 ROIAlignRotated",), remark="the angle in degrees",
+)  # fmt: skip
+for _variant in ("", "clockwise"):
+    _row(
+        "RiROIAlign", "", "avg", _variant,
+        _TURNED._replace(boxes=r.TURNED_RADIANS_CLOCKWISE if _variant else r.TURNED_RADIANS),
+        whose=("mmcv riroi_align_rotated",), remark="channels turn with the box",
+    )  # fmt: skip
+
+# bins that move, of every channel
+_row(
+    "DeformROIPooling", "", "avg", "", _ALIGNED._replace(displaced=True), whose=("mmcv deform_roi_pool",),
+)  # fmt: skip
+
+# several maps
+_row(
+    "MultiScaleROIAlign", "torchvision", "avg", "", _ALIGN, level_slack=(0.0, 1e-6),
+    whose=("torchvision MultiScaleRoIAlign",), golden=("torchvision_MultiScaleRoIAlign",),
+)  # fmt: skip
+for _dialect, _slack, _whose in (
+    ("detectron2", (1e-8, 0.0), "Detectron2 ROIPooler"),
+    ("mmdet", (1e-6, 0.0), "mmdet SingleRoIExtractor"),
+):
+    for _variant in ("aligned", ""):
+        _row(
+            "MultiScaleROIAlign", _dialect, "avg", _variant, _ALIGNED if _variant else _ALIGN,
+            level_slack=_slack, whose=(_whose,),
+        )  # fmt: skip
+
+# boxes with a gradient
+_row(
+    "CropAndResize", "", "bilinear", "",
+    Rules(boxes=r.CORNERS_YX_NORMALISED, samples=r.END_TO_END, border=r.INSIDE),
+    whose=("TensorFlow crop_and_resize",), golden=("tensorflow_crop_and_resize_bilinear",),
+)  # fmt: skip
+_row(
+    "CropAndResize", "", "nearest", "",
+    Rules(boxes=r.CORNERS_YX_NORMALISED, samples=r.END_TO_END, border=r.INSIDE_NEAREST),
+    whose=("TensorFlow crop_and_resize",), golden=("tensorflow_crop_and_resize_nearest",),
+)  # fmt: skip
+_row(
+    "PrROIPooling", "", "avg", "", Rules(least=0.0, samples=r.INTEGRAL),
+    whose=("mmcv prroi_pool", "PreciseRoIPooling prroi_pool2d"),
+)  # fmt: skip
+
+
+# -- the rules in words ----------------------------------------------------------------------------------
+
+
+def _coordinate(rules, name) -> str:
+    if rules.rounding == r.ROUNDED_BEFORE_SCALING:
+        return f"rnd({name})"
+    return name
+
+
+def _words_of_frame(rules) -> tuple[str, str]:
+    """Start and length of a box."""
+    shift = " - ½" if rules.shift else ""
+    least = "none" if rules.least == -_INF else f"{rules.least:g}"
+    if rules.boxes == r.CORNERS_YX_NORMALISED:
+        return "`x1 (D - 1)`", "`(x2 - x1) (D - 1)` (none)"
+    if rules.boxes != r.CORNERS_XY:
+        return f"centre `σ cx{shift}`, turned", f"`σ w` ({least})"
+    near, far = _coordinate(rules, "x1"), _coordinate(rules, "x2")
+    far = f"({far} + 1)" if rules.end == r.PLUS_IMAGE_PIXEL else far
+    start, stop = f"σ {near}", f"σ {far}"
+    if rules.rounding == r.ROUNDED_AFTER_SCALING:
+        start, stop = f"rnd({start})", f"rnd({stop})"
+    more = " + 1" if rules.end == r.PLUS_FEATURE_PIXEL else ""
+    return f"`{start}{shift}`", f"`{stop} - {start}{more}` ({least})"
+
+
+_BINS = {
+    r.INTEGER_OFFSET: "`[s + ⌊iβ⌋, s + ⌈(i+1)β⌉)`, clipped to `[0, {end})`",
+    r.INTEGER_EDGES: "`[⌊iβ + s⌋, ⌈(i+1)β + s⌉)`, clipped to `[0, {end})`",
+    r.REAL: "real, not clipped",
+    r.REAL_CLIPPED: "real, clipped to `[0, {end}]`",
+}
+_SAMPLES = {
+    r.PIXELS: "every pixel",
+    r.CENTRES: "centres of g parts",
+    r.LEFT_EDGES: "left edges of g parts",
+    r.INNER: "g inner points of the unclipped bin",
+    r.UNIT_STEPS: "start of the bin, then steps of 1",
+    r.CORNERS: "the pixels about the centres of g parts, each weighted on its own",
+    r.INTEGRAL: "every point",
+    r.END_TO_END: "one point, from end to end of the box",
+}
+_BORDER = {
+    r.EXACT_PIXEL: "",
+    r.CLAMPED_ONE_PIXEL: "one pixel",
+    r.CLAMPED_HALF_PIXEL: "half a pixel",
+    r.ZERO_PADDED: "zero padding",
+    r.INSIDE: "none",
+    r.INSIDE_NEAREST: "none; the nearest pixel",
+}
+_GIVES = {
+    r.MEAN_OF_ALL: "mean",
+    r.MEAN_OF_VALID: "mean of what is inside",
+    r.MAX_INVALID_IS_ZERO: "maximum, the outside as 0",
+    r.MAX_OF_VALID: "maximum of what is inside",
+}
+_CHANNELS = {
+    r.SAME_CHANNEL: "as they are",
+    r.GROUPED: "G x G groups",
+    r.ONE_PER_BIN: "one set a bin",
+}
+
+
+def words(rules: Rules) -> dict[str, str]:
+    """What the rules say, in the notation of docs/dialects.md."""
+    start, length = _words_of_frame(rules)
+    bins = _BINS[rules.bins].format(end=f"D - {rules.clip}" if rules.clip else "D")
+    return {
+        "start": start,
+        "length": length,
+        "bins": bins + (", moved" if rules.displaced else ""),
+        "samples": _SAMPLES[rules.samples],
+        "border": "zero padding" if rules.samples == r.INTEGRAL else _BORDER[rules.border],
+        "gives": _GIVES[rules.reduction],
+        "channels": _CHANNELS[rules.channels],
+        "empty": f"{rules.empty:g}",
+    }

@@ -1,7 +1,8 @@
 """Fields that several ROI operators declare alike."""
 
 from ...errors import ParamError
-from ...params import Field, shape
+from ...params import Field, Parameter, enum, optional, shape
+from .dialects import dialects_of, find, flags_of, modes_of, rows
 
 # A bin of more samples than this is a mistake, and would take its time to find out.
 MOST_SAMPLES = 1024
@@ -61,3 +62,70 @@ POSITION_SENSITIVE_DOCS = {
     "output_dim": "channels of the output",
     "group_size": "groups of bins on each axis, each with score maps of its own; 0: as many as bins",
 }
+
+
+def _words(names) -> str:
+    names = list(names)
+    return " and ".join(filter(None, (", ".join(names[:-1]), *names[-1:])))
+
+
+def dialect_field(operator):
+    """The dialects that ``operator`` has, and whose they are."""
+    whose = (
+        f"{dialect} (" + ", ".join(dict.fromkeys(w for row in rows(operator) if row.dialect == dialect
+                                                 for w in row.whose)) + ")"
+        for dialect in dialects_of(operator)
+    )  # fmt: skip
+    known = dialects_of(operator)
+    return Field(enum(*known), known[0], doc="whose numbers: " + "; ".join(whose))
+
+
+def mode_field(operator, doc="what a bin gives", aliases=()):
+    """The modes that ``operator`` has; None is the usual one of a dialect, where that depends on it."""
+    by_dialect = {dialect: modes_of(operator, dialect) for dialect in dialects_of(operator)}
+    modes = list(dict.fromkeys(mode for known in by_dialect.values() for mode in known))
+    usual = {known[0] for known in by_dialect.values()}
+    for mode in modes:
+        having = [dialect for dialect, known in by_dialect.items() if mode in known]
+        if len(having) < len(by_dialect):
+            doc += f"; {mode} under {_words(having)} only"
+    if len(usual) == 1:
+        return Field(enum(*modes), *usual, doc=doc, aliases=aliases)
+    defaults = "; ".join(
+        f"{mode} under {_words(d for d, known in by_dialect.items() if known[0] == mode)}" for mode in modes
+    )
+    return Field(optional(enum(*modes)), None, doc=f"{doc}. Left out: {defaults}")
+
+
+class DialectParam(Parameter):
+    """Parameters that choose a row of the table of dialects; ``table`` is the operator's name there."""
+
+    table = ""
+
+    @classmethod
+    def translate(cls, given, operator):
+        return caffe_names(given, operator)
+
+    @property
+    def _dialect(self) -> str:
+        return getattr(self, "dialect", "")
+
+    @property
+    def row(self):
+        """The row of the table."""
+        usual = modes_of(self.table, self._dialect)[0]
+        flags = flags_of(self.table, self._dialect)
+        variant = tuple(flag for flag in flags if getattr(self, flag))
+        return find(self.table, self._dialect, getattr(self, "mode", None) or usual, variant)
+
+    def validate(self, operator):
+        mode, known = getattr(self, "mode", None), modes_of(self.table, self._dialect)
+        if mode is not None and mode not in known:
+            need = " or ".join(repr(word) for word in known)
+            raise ParamError(f"{operator}: mode must be {need} under dialect {self._dialect!r}, got {mode!r}")
+        for dialect in dialects_of(self.table):
+            for flag in flags_of(self.table, dialect):
+                unknown = flag not in flags_of(self.table, self._dialect)
+                if unknown and getattr(self, flag) and not self.fields[flag].default:
+                    raise ParamError(f"{operator}: {flag} is for dialect {dialect!r}, got {self._dialect!r}")
+        self.row  # noqa: B018 (raises where there is none)

@@ -1,28 +1,38 @@
-"""ROIAlign for rotated boxes."""
+"""ROIAlign for boxes that are turned."""
 
-from ...params import Parameter, shape
+from ...errors import ShapeError
+from ...params import Field, shape
 from ...registry import register
 from ..base import kernels
-from .base import ROIOperator, ROIProperty, rules_of
-from .fields import caffe_names, pooled_size_field, samples_field, scale_field
+from .base import ROIOperator, ROIProperty
+from .fields import DialectParam, dialect_field, pooled_size_field, samples_field, scale_field
 
-__all__ = ["RROIAlignOp", "RROIAlignProp"]
+__all__ = [
+    "ROIAlignRotatedOp",
+    "ROIAlignRotatedParam",
+    "ROIAlignRotatedProp",
+    "RROIAlignOp",
+    "RROIAlignParam",
+    "RROIAlignProp",
+    "RiROIAlignOp",
+    "RiROIAlignParam",
+    "RiROIAlignProp",
+]
 
 
-class RROIAlignParam(Parameter):
-    pooled_size = pooled_size_field(shape(2))
-    spatial_scale = scale_field()
-    sampling_ratio = samples_field(-1, "sample_num", "sample_ratio")
-
-    @classmethod
-    def translate(cls, given, operator):
-        return caffe_names(given, operator)
+def _boxes(angle):
+    return (
+        "boxes (num_rois, 6): image index, centre x, centre y, width, height in image pixels, and the angle "
+        f"{angle}. A row with a negative index or a number that is not finite is ignored"
+    )
 
 
-class RROIAlignOp(ROIOperator):
+class TurnedOp(ROIOperator):
+    """Means in the bins of turned boxes."""
+
     def __init__(self, params):
         super().__init__(params)
-        self.numbers = params.spatial_scale, params.sampling_ratio, rules_of("contrib.RROIAlign")
+        self.numbers = params.spatial_scale, params.sampling_ratio, params.row.rules
 
     def compute(self, ctx, in_data, out_data):
         kernels("roi.rotated", ctx.device).forward(*in_data, *self.numbers, *out_data)
@@ -34,14 +44,94 @@ class RROIAlignOp(ROIOperator):
             )
 
 
+class RROIAlignParam(DialectParam):
+    table = "contrib.RROIAlign"
+    pooled_size = pooled_size_field(shape(2))
+    spatial_scale = scale_field()
+    sampling_ratio = samples_field(-1, "sample_num", "sample_ratio")
+
+
+class RROIAlignOp(TurnedOp):
+    """MXNet's; it has nothing more to choose."""
+
+
 @register("_contrib_RROIAlign")
 class RROIAlignProp(ROIProperty):
     """Mean of bilinear samples in the bins of rotated boxes. Unlike MXNet's, it has a gradient."""
 
     param, op = RROIAlignParam, RROIAlignOp
     roi_columns = 6
+    argument_docs = {**ROIProperty.argument_docs, "rois": _boxes("in degrees")}
+
+
+class ROIAlignRotatedParam(DialectParam):
+    table = "ROIAlignRotated"
+    pooled_size = pooled_size_field(shape(2))
+    spatial_scale = scale_field(high=None)
+    sampling_ratio = samples_field(0, "sample_num", "sample_ratio")
+    aligned = Field(bool, True, doc="pixel centres at half-integers, and no least size of a box; mmcv only")
+    clockwise = Field(bool, False, doc="whether angles turn clockwise, under mmcv")
+    dialect = dialect_field(table)
+
+
+class ROIAlignRotatedOp(TurnedOp):
+    """The same kernels as MXNet's; frame and angle are the row's."""
+
+
+@register("ROIAlignRotated", "_contrib_ROIAlignRotated")
+class ROIAlignRotatedProp(ROIProperty):
+    """Mean of bilinear samples in the bins of rotated boxes, as mmcv and Detectron2 take it."""
+
+    param, op = ROIAlignRotatedParam, ROIAlignRotatedOp
+    roi_columns = 6
     argument_docs = {
         **ROIProperty.argument_docs,
-        "rois": "boxes (num_rois, 6): image index, centre x, centre y, width, height in image pixels, and "
-        "the angle in degrees. A row with a negative index or a number that is not finite is ignored",
+        "rois": _boxes("in radians, under detectron2 in degrees"),
     }
+
+
+class RiROIAlignParam(DialectParam):
+    table = "RiROIAlign"
+    pooled_size = pooled_size_field(shape(2))
+    spatial_scale = scale_field(high=None)
+    sampling_ratio = samples_field(0, "num_samples", "sample_num")
+    num_orientations = Field(int, 8, range=(1, None), doc="neighbouring channels that are one, seen turned")
+    clockwise = Field(bool, False, doc="whether angles turn clockwise")
+
+
+class RiROIAlignOp(TurnedOp):
+    """Pools as the others do, then turns the orientation channels of each box by its angle.
+
+    Both steps are linear and separate: the turn is between two neighbouring orientations, the same for all
+    bins of a box.
+    """
+
+    def compute(self, ctx, in_data, out_data):
+        super().compute(ctx, in_data, out_data)
+        kernels("roi.orientation", ctx.device).turn(
+            in_data[1], self.params.num_orientations, False, out_data[0]
+        )
+
+    def backward(self, ctx, out_grad, in_data, out_data, req, in_grad, aux):
+        if req[0] == "null":
+            return
+        head = out_grad[0].copy()
+        kernels("roi.orientation", ctx.device).turn(in_data[1], self.params.num_orientations, True, head)
+        super().backward(ctx, [head], in_data, out_data, req, in_grad, aux)
+
+
+@register("RiROIAlign", "_contrib_RiROIAlign")
+class RiROIAlignProp(ROIProperty):
+    """Rotation-equivariant ROIAlign: orientation channels turn with the rotated box (ReDet, 2021)."""
+
+    param, op = RiROIAlignParam, RiROIAlignOp
+    roi_columns = 6
+    argument_docs = {**ROIProperty.argument_docs, "rois": _boxes("in radians")}
+
+    def out_channels(self, channels):
+        if channels != -1 and channels % self.params.num_orientations:
+            raise ShapeError(
+                f"{self.label}: data must have a multiple of num_orientations = "
+                f"{self.params.num_orientations} channels, got {channels}"
+            )
+        return channels

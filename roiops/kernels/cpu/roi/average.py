@@ -126,12 +126,13 @@ def _backward(parts, grad_out, plan, table, groups, accumulate, grad_data):
         _backward_part(np.int64(part), parts, grad_out, None, plan, table, groups, accumulate, grad_data)
 
 
-def forward(data, rois, scale, ratio, groups, rules, out):
-    """Write the means of all bins to ``out``."""
+def forward(data, rois, scale, ratio, groups, rules, out, clear=True):
+    """Write the means of all bins to ``out``, and zeros for rows to be ignored unless ``clear`` is false."""
     groups = geometry.channel_groups(rules, groups, *out.shape[2:])
     plan, table = _tables(rois, scale, ratio, rules, data, out)
-    for some, means, _ in pieces([data], [out]):
-        clear_ignored(*plan, means, 0)
+    for some, means, _ in pieces([data], [out], keep=not clear):
+        if clear:
+            clear_ignored(*plan, means, 0)
         launch(_forward, means.size, some, plan, table, groups, means)
 
 

@@ -40,11 +40,11 @@ def is_dense(array) -> bool:
     return array.flags.c_contiguous and array.dtype != np.float16
 
 
-def pieces(inputs, outputs, accumulate=False):
+def pieces(inputs, outputs, accumulate=False, keep=False):
     """``(*inputs, *outputs, accumulate)`` whole if all are dense, else copies of some channels after another.
 
     What is written to the copies is taken over, or added, when the next is asked for. All arrays have a
-    multiple of the channels of the one with fewest.
+    multiple of the channels of the one with fewest. With ``keep`` the copies of outputs hold what is there.
     """
     arrays = (*inputs, *outputs)
     if all(map(is_dense, arrays)):
@@ -60,7 +60,12 @@ def pieces(inputs, outputs, accumulate=False):
             each = array.shape[1] // channels
             return array[:, first * each : (first + step) * each]
 
-        results = [np.empty_like(part(array), _wide(array.dtype), order="C") for array in outputs]
+        results = [
+            np.array(part(array), _wide(array.dtype), order="C")
+            if keep
+            else np.empty_like(part(array), _wide(array.dtype), order="C")
+            for array in outputs
+        ]
         yield (*(np.ascontiguousarray(part(array), _wide(array.dtype)) for array in inputs), *results, False)
         for array, result in zip(outputs, results, strict=True):
             if accumulate:

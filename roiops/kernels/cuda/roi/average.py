@@ -62,7 +62,7 @@ def _fill(rules, axis, stride, table, wide):
 
 
 @functools.cache
-def forward_kernel(rules, name, layout, sizes):
+def forward_kernel(rules, name, layout, sizes, clear=True):
     real, shared, _, _ = computing(name)
     spot_and_quad, begin, _, add, add_sample, store, _ = lanes_for(name, layout)
     room = sizes.room
@@ -110,6 +110,8 @@ def forward_kernel(rules, name, layout, sizes):
             first = slab * quads // slabs
             some = (slab + 1) * quads // slabs - first
             n = geometry.image_of(rois, r, setting.images)
+            if n < 0 and not clear:  # all threads of the block alike
+                continue
             fits = pooled_h <= room and pooled_w <= room
             if thread == 0:
                 wide[0] = 0 if fits else 1
@@ -143,8 +145,8 @@ def slabs_for(items, quads, least, sizes):
     return max(1, min(wanted, -(-quads // least)))
 
 
-def forward(data, rois, scale, ratio, groups, rules, out):
-    """Write the means of all bins to ``out``."""
+def forward(data, rois, scale, ratio, groups, rules, out, clear=True):
+    """Write the means of all bins to ``out``, and zeros for rows to be ignored unless ``clear`` is false."""
     if out.size == 0:
         return
     sizes, name = tiles.SIZES, kind_of(data.dtype)
@@ -156,7 +158,7 @@ def forward(data, rois, scale, ratio, groups, rules, out):
     layout = layout_of(elements, strides, channels, groups[0] * groups[1])
     with written(out) as target:
         launch(
-            forward_kernel(rules, name, layout, sizes), count * slabs, sizes.threads,
+            forward_kernel(rules, name, layout, sizes, clear), count * slabs, sizes.threads,
             elements, strides, rois_of(rois, name), setting, groups, slabs, channels, target,
         )  # fmt: skip
 

@@ -100,7 +100,7 @@ def bin_pixels(rules, axis, i):
     first, stop, count = geometry.bin_grid(rules, axis, i)
     low, high = axis.extent, 0
     for end in range(2):
-        # The outermost valid sample of either end; they are in order, ascending or descending.
+        # The outermost sample of either end that reads a pixel; they are in order, ascending or descending.
         for step in range(stop - first):
             k = stop - 1 - step if end else first + step
             valid, pixel0, weight0, pixel1, weight1 = geometry.sample(rules, axis, i, k, count)
@@ -109,7 +109,7 @@ def bin_pixels(rules, axis, i):
                     low, high = (pixel0 if pixel0 < low else low), (pixel0 + 1 if pixel0 + 1 > high else high)
                 if weight1 != 0:
                     low, high = (pixel1 if pixel1 < low else low), (pixel1 + 1 if pixel1 + 1 > high else high)
-                if high > low:
+                if weight0 != 0 or weight1 != 0:
                     break
     return (low, high) if high > low else (0, 0)
 

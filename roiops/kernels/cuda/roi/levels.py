@@ -1,0 +1,37 @@
+"""Which map of a pyramid each box reads: a thread takes a box."""
+
+import functools
+
+from roiops.kernels import geometry
+from roiops.kernels.cuda.number import computing, kind_of
+from roiops.kernels.cuda.roi import tiles
+from roiops.kernels.cuda.roi.average import rois_of
+from roiops.kernels.cuda.runtime import cuda, device_of, empty, launch
+
+__all__ = ["rows_of_levels"]
+
+
+@functools.cache
+def levels_kernel():
+    @cuda.jit
+    def rows_of_each_level(rois, levels, rows):
+        for r in range(cuda.grid(1), rois.shape[0], cuda.gridsize(1)):
+            level = geometry.level_of(levels, rois, r)
+            for k in range(levels.count):
+                for column in range(rois.shape[1]):
+                    rows[k, r, column] = rois[r, column]
+                if k != level:
+                    rows[k, r, 0] = -1
+
+    return rows_of_each_level
+
+
+def rows_of_levels(rois, levels, dtype):
+    """``rois`` once for each map, with the rows that read another one marked to be ignored."""
+    name = kind_of(dtype)
+    rois, levels = rois_of(rois, name), geometry.Levels(*levels)
+    rows = empty((levels.count, *rois.shape), computing(name).real, device_of(rois))
+    if rois.shape[0]:
+        blocks = -(-rois.shape[0] // tiles.SIZES.threads)
+        launch(levels_kernel(), blocks, tiles.SIZES.threads, rois, levels, rows)
+    return rows

@@ -1,0 +1,53 @@
+"""TensorFlow's crop_and_resize: one point a bin, from one end of the box to the other."""
+
+from ...params import Field
+from ...registry import register
+from ..base import kernels
+from .base import SeparableOp, SeparableProp
+from .fields import DialectParam, Pair, mode_field, pooled_size_field
+
+__all__ = ["CropAndResizeOp", "CropAndResizeParam", "CropAndResizeProp"]
+
+
+class CropAndResizeParam(DialectParam):
+    table = "CropAndResize"
+    pooled_size = pooled_size_field(Pair(), aliases=("crop_size",))
+    mode = mode_field(table, doc="how a point between pixels is read", aliases=("method",))
+    extrapolation_value = Field(float, 0.0, doc="what a point outside the map gives")
+
+    #: Normalised boxes have no scale.
+    spatial_scale = 1.0
+
+
+class CropAndResizeOp(SeparableOp):
+    def compute(self, ctx, in_data, out_data):
+        super().compute(ctx, in_data, out_data)
+        if self.params.extrapolation_value:
+            kernels("roi.edges", ctx.device).fill_outside(
+                self.params.extrapolation_value, in_data[0].shape, in_data[1], self.rules, out_data[0]
+            )
+
+    def backward(self, ctx, out_grad, in_data, out_data, req, in_grad, aux):
+        super().backward(ctx, out_grad, in_data, out_data, req, in_grad, aux)
+        backward_of_boxes(self, ctx, out_grad, in_data, req, in_grad)
+
+
+def backward_of_boxes(op, ctx, out_grad, in_data, req, in_grad):
+    """The gradient of ``rois``."""
+    if req[1] != "null":
+        kernels("roi.edges", ctx.device).backward(
+            out_grad[0], *in_data, op.params.spatial_scale, op.rules, req[1] == "add", in_grad[1]
+        )
+
+
+@register("CropAndResize", "_contrib_CropAndResize")
+class CropAndResizeProp(SeparableProp):
+    """Crop boxes out of an image and resize them (TensorFlow's crop_and_resize), with a gradient of both."""
+
+    param, op = CropAndResizeParam, CropAndResizeOp
+    zero_grad = ()
+    argument_docs = {
+        **SeparableProp.argument_docs,
+        "rois": "boxes (num_rois, 5): image index, y1, x1, y2, x2, where 0 and 1 are the centres of the "
+        "first and the last pixel. A row with a negative index or a number that is not finite gives zeros",
+    }

@@ -1,0 +1,28 @@
+"""ROIPooling: the maximum, or the mean, of the pixels in integer bins."""
+
+from ...params import shape
+from ...registry import register
+from .base import SeparableOp, SeparableProp
+from .fields import DialectParam, dialect_field, mode_field, pooled_size_field, scale_field
+
+__all__ = ["ROIPoolingOp", "ROIPoolingParam", "ROIPoolingProp"]
+
+
+class ROIPoolingParam(DialectParam):
+    table = "ROIPooling"
+    pooled_size = pooled_size_field(shape(2))
+    spatial_scale = scale_field()
+    dialect = dialect_field(table)
+    mode = mode_field(table)
+
+
+class ROIPoolingOp(SeparableOp):
+    """Integer bins hold all their pixels, so that there is nothing more to choose."""
+
+
+@register("ROIPooling", "_npx_roi_pooling")
+class ROIPoolingProp(SeparableProp):
+    """Max-pool each region of interest to a fixed grid of integer bins (Fast R-CNN, 2015)."""
+
+    param, op = ROIPoolingParam, ROIPoolingOp
+    outputs = ("output", "argmax")

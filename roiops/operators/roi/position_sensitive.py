@@ -1,0 +1,128 @@
+"""Pooling of score maps: each group of bins reads channels of its own (R-FCN, 2016)."""
+
+from ...errors import ParamError
+from ...kernels.rules import INNER, ONE_PER_BIN
+from ...params import Field
+from ...registry import register
+from .base import SeparableOp, SeparableProp
+from .fields import (
+    POSITION_SENSITIVE_DOCS,
+    DialectParam,
+    Pair,
+    dialect_field,
+    mode_field,
+    pooled_size_field,
+    samples_field,
+    scale_field,
+)
+
+__all__ = [
+    "PSROIAlignOp",
+    "PSROIAlignParam",
+    "PSROIAlignProp",
+    "PSROIPoolingOp",
+    "PSROIPoolingParam",
+    "PSROIPoolingProp",
+]
+
+
+class _Param(DialectParam):
+    @classmethod
+    def translate(cls, given, operator):
+        given = super().translate(given, operator)
+        if "pooled_size" not in given and given.get("group_size"):
+            given = {**given, "pooled_size": given["group_size"]}  # R-FCN has one number for both
+        return given
+
+    def validate(self, operator):
+        super().validate(operator)
+        height, width = self.pooled_size
+        if self.row.rules.channels == ONE_PER_BIN:
+            if self.group_size and (self.group_size, self.group_size) != self.pooled_size:
+                raise ParamError(
+                    f"{operator}: group_size must be left out under dialect {self.dialect!r}, which has one "
+                    f"group a bin, got {self.group_size}"
+                )
+        elif not self.group_size and height != width:
+            raise ParamError(
+                f"{operator}: group_size is required when pooled_size is not square, {height, width}"
+            )
+
+
+class _Op(SeparableOp):
+    @property
+    def groups(self):
+        return self.params.group_size or self.params.pooled_size[0]
+
+
+class _Prop(SeparableProp):
+    """Score maps: ``output_dim`` for each group of bins."""
+
+    def out_channels(self, channels):
+        p = self.params
+        if p.row.rules.channels == ONE_PER_BIN:
+            bins = p.pooled_size[0] * p.pooled_size[1]
+            self.check_channels(channels, p.output_dim * bins, f"output_dim * bins = {p.output_dim} * {bins}")
+        else:
+            groups = p.group_size or p.pooled_size[0]
+            words = f"output_dim * group_size * group_size = {p.output_dim} * {groups} * {groups}"
+            self.check_channels(channels, p.output_dim * groups**2, words)
+        return p.output_dim
+
+
+class PSROIPoolingParam(_Param):
+    table = "PSROIPooling"
+    spatial_scale = scale_field()
+    output_dim = Field(int, range=(1, None), doc=POSITION_SENSITIVE_DOCS["output_dim"])
+    pooled_size = pooled_size_field(Pair())
+    group_size = Field(int, 0, range=(0, None), doc=POSITION_SENSITIVE_DOCS["group_size"])
+    dialect = dialect_field(table)
+    mode = mode_field(table)
+    as_released = Field(
+        bool,
+        False,
+        doc="leave the last row and column of the map out of the forward pass, as torchvision does",
+    )
+
+
+class PSROIPoolingOp(_Op):
+    """Integer bins hold all their pixels; ``groups`` is all there is to choose."""
+
+
+@register("_contrib_PSROIPooling", "PSROIPooling")
+class PSROIPoolingProp(_Prop):
+    """Mean over integer bins, each of which reads its own score maps (R-FCN, 2016)."""
+
+    param, op = PSROIPoolingParam, PSROIPoolingOp
+
+
+class PSROIAlignParam(_Param):
+    table = "PSROIAlign"
+    spatial_scale = scale_field(high=None)
+    output_dim = Field(int, range=(1, None), doc=POSITION_SENSITIVE_DOCS["output_dim"])
+    pooled_size = pooled_size_field(Pair())
+    group_size = Field(int, 0, range=(0, None), doc=POSITION_SENSITIVE_DOCS["group_size"])
+    sampling_ratio = samples_field(2, "sample_num", "sample_ratio")
+    dialect = dialect_field(table)
+    mode = mode_field(table)
+
+    def validate(self, operator):
+        super().validate(operator)
+        if self.row.rules.samples == INNER and min(self.sampling_ratio) < 1:
+            raise ParamError(
+                f"{operator}: sampling_ratio must be 1 or more under dialect {self.dialect!r}, "
+                f"got {self.sampling_ratio}"
+            )
+
+
+class PSROIAlignOp(_Op):
+    @property
+    def ratio(self):
+        return self.params.sampling_ratio
+
+
+@register("PSROIAlign")
+class PSROIAlignProp(_Prop):
+    """Mean of bilinear samples in bins that each read their own score maps."""
+
+    param, op = PSROIAlignParam, PSROIAlignOp

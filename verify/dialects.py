@@ -1,0 +1,140 @@
+"""Compare every dialect with what its peers computed, and write the tables of docs/dialects.md.
+
+    python verify/dialects.py            # writes both tables
+    python verify/dialects.py --check    # compares, and fails where the page is not what it would write
+
+The peers' numbers are the golden files; ``verify/golden/make.py`` records them. Nothing here is timed.
+"""
+
+import argparse
+import sys
+from pathlib import Path
+
+import numpy as np
+
+ROOT = Path(__file__).resolve().parent.parent
+for folder in (ROOT, ROOT / "tests", ROOT / "tests" / "operators"):
+    sys.path.insert(0, str(folder))
+
+import golden_files  # noqa: E402
+import peer_calls  # noqa: E402
+from roi_cases import call, gradient  # noqa: E402
+
+from roiops.operators.roi.dialects import TABLE, words  # noqa: E402
+
+PAGE = ROOT / "docs" / "dialects.md"
+TABLES = "compared", "rules"
+COLUMNS = {
+    "start": "start",
+    "length": "length (least)",
+    "bins": "bins",
+    "samples": "samples",
+    "border": "border",
+    "gives": "a bin gives",
+    "channels": "channels",
+    "empty": "nothing pooled",
+}
+NAMES = {
+    "mxnet": "MXNet",
+    "torchvision": "torchvision",
+    "chainer": "Chainer",
+    "onnxruntime": "ONNX",
+    "mmcv": "mmcv",
+    "paddle": "Paddle",
+    "tensorflow": "TensorFlow",
+}
+
+
+def call_of(row) -> str:
+    """The call that gives a row's numbers."""
+    given = ", ".join(f"{name}={value!r}" for name, value in row.parameters.items())
+    return f"`{row.operator}(..., {given})`" if given else f"`{row.operator}(...)`"
+
+
+def _difference(found, expected) -> float:
+    finite = np.isfinite(expected)
+    if not (found == expected)[~finite].all():
+        return float("inf")
+    return float(np.abs(found[finite].astype(np.float64) - expected[finite]).max(initial=0))
+
+
+def compared(row, file) -> tuple[set, int, dict]:
+    """The peer and its functions, how many cases, and the largest difference of each result."""
+    functions, largest = set(), {}
+    cases = golden_files.load("roi/" + file)
+    for case in cases:
+        functions.add((NAMES[case.peer], case.version, case.op.rpartition(".")[2]))
+        name, given, inputs = peer_calls.translate(row, case)
+        invocation = call(name, *inputs, **given)
+        results = {"out": invocation.outputs[0]}
+        if "grad_out" in case:
+            names = invocation.prop.list_arguments()
+            grads = gradient(invocation, case["grad_out"])
+            results |= {f"grad_{name}": grad for name, grad in zip(names, grads, strict=True)}
+        for key, found in results.items():
+            if key in case:
+                largest[key] = max(largest.get(key, 0.0), _difference(found, case[key]))
+    return functions, len(cases), largest
+
+
+def comparison_table() -> str:
+    """A line for every function of a peer that a row agrees with, by golden files or by its definition."""
+    lines = [
+        "| function | version | call here | cases | largest difference, forward | of gradients |",
+        "|---|---|---|---|---|---|",
+    ]
+    for row in TABLE.values():
+        seen = set()
+        for file in row.golden:
+            functions, count, largest = compared(row, file)
+            forward = largest.pop("out")
+            backward = f"{max(largest.values()):.1e}" if largest else "none to compare"
+            for peer, version, function in sorted(functions):
+                seen.add(f"{peer} {function}")
+                columns = f"{peer} `{function}`", version, call_of(row), count, f"{forward:.1e}", backward
+                lines.append("| " + " | ".join(map(str, columns)) + " |")
+        for whose in row.whose:
+            if not any(whose.startswith(each) for each in seen):
+                lines.append(f"| {whose} | | {call_of(row)} | by its definition | | |")
+    return "\n".join(lines)
+
+
+def rules_table() -> str:
+    """What each row does, from the rules themselves."""
+    lines = ["| dialect | " + " | ".join(COLUMNS.values()) + " |", "|---" * (len(COLUMNS) + 1) + "|"]
+    for row in TABLE.values():
+        said = words(row.rules)
+        lines.append(f"| {row.name} | " + " | ".join(said[column] for column in COLUMNS) + " |")
+    return "\n".join(lines)
+
+
+def markers(table) -> tuple[str, str]:
+    return f"<!-- table {table}: verify/dialects.py -->", f"<!-- end of table {table} -->"
+
+
+def put(page, table, text) -> str:
+    """The page with the text between the markers of a table."""
+    begin, end = markers(table)
+    head, tail = page[: page.index(begin) + len(begin)], page[page.index(end) :]
+    return f"{head}\n{text}\n{tail}"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--check", action="store_true", help="write nothing, fail where the page differs")
+    parser.add_argument("--rules", action="store_true", help="only print the table of rules")
+    args = parser.parse_args()
+    if args.rules:
+        print(rules_table())
+        return
+    page = PAGE.read_text()
+    made = put(put(page, "rules", rules_table()), "compared", comparison_table())
+    if args.check and made != page:
+        sys.exit("verify/dialects.py: docs/dialects.md is not what this would write")
+    if not args.check:
+        PAGE.write_text(made)
+    print(f"verify/dialects.py: {len(TABLE)} rows")
+
+
+if __name__ == "__main__":
+    main()
