@@ -5,6 +5,7 @@ reduction and channel map (M), as `docs/dialects.md` names them. Each number is 
 data, one operation after another, so that the edges of integer bins are those of float32. Slow on purpose.
 """
 
+import itertools
 import math
 from dataclasses import dataclass, field
 
@@ -215,6 +216,8 @@ DEFINITIONS = {
     "PSROIAlign/torchvision": Definition(k4(0.5), centres, i1, _MEAN, m2),
     "PSROIAlign/chainer": Definition(k4(0, 0.1), centres, i1, _MEAN, m1),
     "PSROIAlign/chainer/max": Definition(k4(0, 0.1), centres, i1, _VALID, m1, -_INF),
+    "PSROIPooling/paddle": Definition(k3(0), b2, i0, _MEAN, m2),
+    "DeformROIPooling": Definition(k4(0.5), centres, i1, _MEAN),
     "contrib.DeformablePSROIPooling": Definition(k3(0.5), left_edges, i2, "mean of valid", m1),
 }
 
@@ -333,8 +336,11 @@ def _reduce_corners(definition, plane, where, ys, grid_y, xs, grid_x, result, el
         result.sources.append((element, (*where, *tap[0]), tap[1]))
 
 
-def rotated(data, rois, pooled, scale, ratio=(0, 0)):
-    """ROIAlign of boxes (image, centre x, centre y, width, height, degrees)."""
+def rotated(data, rois, pooled, scale, ratio=(0, 0), shift=0.0, least=1.0, unit="degrees"):
+    """ROIAlign of boxes (image, centre x, centre y, width, height, angle).
+
+    ``unit`` is "degrees", "radians" or "radians clockwise".
+    """
     T = data.dtype.type
     _, channels, height, width = data.shape
     shape = (len(rois), channels, *pooled)
@@ -343,9 +349,12 @@ def rotated(data, rois, pooled, scale, ratio=(0, 0)):
     for r, roi in enumerate(rois):
         if is_ignored(roi):
             continue
-        centre_x, centre_y = roi[1] * T(scale), roi[2] * T(scale)
-        wide, high = max(roi[3] * T(scale), T(1)), max(roi[4] * T(scale), T(1))
-        angle = T(float(roi[5]) * math.pi / 180)
+        centre_x, centre_y = roi[1] * T(scale) - T(shift), roi[2] * T(scale) - T(shift)
+        wide, high = roi[3] * T(scale), roi[4] * T(scale)
+        if least is not None:
+            wide, high = max(wide, T(least)), max(high, T(least))
+        angle = T(float(roi[5]) * math.pi / 180) if unit == "degrees" else roi[5]
+        angle = -angle if unit == "radians clockwise" else angle
         cosine, sine = T(math.cos(angle)), T(math.sin(angle))
         for c, i, j in np.ndindex(shape[1:]):
             vs, grid_v = centres(-high / T(2), high, pooled[0], i, height, ratio[0])
@@ -361,3 +370,83 @@ def rotated(data, rois, pooled, scale, ratio=(0, 0)):
                                 result.out[r, c, i, j] += weight * data[int(roi[0]), c, q, p]
                                 result.sources.append(((r, c, i, j), (int(roi[0]), c, q, p), weight))
     return result
+
+
+def surface(plane, y, x):
+    """A map between its pixels, bilinear, and zero from one pixel beyond them on."""
+    low_y, low_x = math.floor(y), math.floor(x)
+    total = 0.0
+    for q in (low_y, low_y + 1):
+        for p in (low_x, low_x + 1):
+            if 0 <= q < plane.shape[0] and 0 <= p < plane.shape[1]:
+                total += float(plane[q, p]) * (1 - abs(y - q)) * (1 - abs(x - p))
+    return total
+
+
+def precise(data, rois, pooled, scale):
+    """The integral of the surface over each bin, by Gauss's rule in every cell of the map: exact, in float64."""
+    nodes, weights = np.polynomial.legendre.leggauss(3)
+
+    def points(low, high):
+        cuts = [low, *range(math.floor(low) + 1, math.ceil(high)), high]
+        for a, b in itertools.pairwise(cuts):
+            for node, weight in zip(nodes, weights, strict=True):
+                yield (a + b) / 2 + (b - a) / 2 * node, weight * (b - a) / 2
+
+    out = np.zeros((len(rois), data.shape[1], *pooled))
+    for r, roi in enumerate(np.asarray(rois, np.float64)):
+        if is_ignored(roi):
+            continue
+        x1, y1, x2, y2 = roi[1:] * scale
+        tall, wide = max(y2 - y1, 0) / pooled[0], max(x2 - x1, 0) / pooled[1]
+        if not tall * wide:
+            continue
+        for c, i, j in np.ndindex(out.shape[1:]):
+            plane = data[int(roi[0]), c]
+            total = 0.0
+            for y, wy in points(y1 + i * tall, y1 + (i + 1) * tall):
+                for x, wx in points(x1 + j * wide, x1 + (j + 1) * wide):
+                    total += wy * wx * surface(plane, y, x)
+            out[r, c, i, j] = total / (tall * wide)
+    return out
+
+
+def crop_and_resize(data, rois, pooled, mode, outside):
+    """Points from end to end of boxes (image, y1, x1, y2, x2) that are normalised; forward only."""
+    T = data.dtype.type
+    height, width = data.shape[2:]
+    out = np.zeros((len(rois), data.shape[1], *pooled), data.dtype)
+
+    def point(low, high, i, bins, extent):
+        if bins == 1:
+            return T(0.5 * float(low + high) * (extent - 1))
+        return low * T(extent - 1) + T(i) * ((high - low) * T(extent - 1) / T(bins - 1))
+
+    for r, roi in enumerate(rois.astype(data.dtype)):
+        if is_ignored(roi):
+            continue
+        for c, i, j in np.ndindex(out.shape[1:]):
+            y = point(roi[1], roi[3], i, pooled[0], height)
+            x = point(roi[2], roi[4], j, pooled[1], width)
+            if not (0 <= y <= height - 1 and 0 <= x <= width - 1):
+                out[r, c, i, j] = outside
+            elif mode == "nearest":
+                out[r, c, i, j] = data[int(roi[0]), c, int(half_away(y)), int(half_away(x))]
+            else:
+                out[r, c, i, j] = surface(data[int(roi[0]), c], float(y), float(x))
+    return out
+
+
+def orientations(pooled, rois, count):
+    """Turn the ``count`` orientation channels of each box by its angle, in radians."""
+    out = np.zeros_like(pooled)
+    for r, roi in enumerate(rois):
+        if is_ignored(roi):
+            continue
+        turns = float(roi[5]) * count / (2 * math.pi)
+        whole = math.floor(turns)
+        for c in range(pooled.shape[1]):
+            first, o = c // count * count, c % count
+            near, far = pooled[r, first + (o - whole) % count], pooled[r, first + (o - whole + 1) % count]
+            out[r, c] = (1 - (turns - whole)) * near + (turns - whole) * far
+    return out

@@ -52,10 +52,12 @@ def call_of(row) -> str:
 
 
 def _difference(found, expected) -> float:
+    """The largest difference, in parts of the largest number expected, or of 1 if that is greater."""
     finite = np.isfinite(expected)
     if not (found == expected)[~finite].all():
         return float("inf")
-    return float(np.abs(found[finite].astype(np.float64) - expected[finite]).max(initial=0))
+    largest = max(1.0, float(np.abs(expected[finite]).max(initial=0)))
+    return float(np.abs(found[finite].astype(np.float64) - expected[finite]).max(initial=0)) / largest
 
 
 def compared(row, file) -> tuple[set, int, dict]:
@@ -90,8 +92,10 @@ def comparison_table() -> str:
             forward = largest.pop("out")
             backward = f"{max(largest.values()):.1e}" if largest else "none to compare"
             for peer, version, function in sorted(functions):
+                function = function.replace("_contrib_", "contrib.")
                 seen.add(f"{peer} {function}")
-                columns = f"{peer} `{function}`", version, call_of(row), count, f"{forward:.1e}", backward
+                called = call_of(row) + (f"; {row.remark}" if row.remark else "")
+                columns = f"{peer} `{function}`", version, called, count, f"{forward:.1e}", backward
                 lines.append("| " + " | ".join(map(str, columns)) + " |")
         for whose in row.whose:
             if not any(whose.startswith(each) for each in seen):

@@ -1,7 +1,7 @@
 """Calls of the ROI operators on the simulated GPU, and the cases that they are compared on."""
 
 import numpy as np
-from roi_cases import SEPARABLE, random_rois, with_sizes
+from roi_cases import OTHERS, SEPARABLE, other_case, random_rois, with_sizes
 
 from roiops.context import cpu, gpu
 from roiops.operators.base import OpContext
@@ -30,14 +30,16 @@ def invoke(name, params, arrays, device=None):
 
 
 def results(invocation, head=None):
-    """Outputs, the hidden ones too, and gradients of the data and the displacements, by name."""
+    """Outputs, the hidden ones too, and the gradients of inputs that have one, by name."""
     invocation.forward()
     found = {f"out{i}": out for i, out in enumerate(invocation.outputs)}
     if head is not None:
         grads = [np.full_like(a, 7) for a in invocation.in_data]
         invocation.backward([head], in_grad=grads)
         names = invocation.prop.list_arguments()
-        found |= {f"grad_{n}": g for n, g in zip(names, grads, strict=True) if n in ("data", "trans")}
+        found |= {
+            f"grad_{n}": g for n, g in zip(names, grads, strict=True) if n not in invocation.prop.zero_grad
+        }
     return found
 
 
@@ -97,6 +99,16 @@ def random_cases():
                 rois = np.concatenate([rois, _hostile()])
             head = random.standard_normal((len(rois), 3, *pooled)).astype(np.float32)
             cases[f"{dialect} {label}"] = (name, params, [data, rois], head)
+    for row in OTHERS:
+        for label, ratio in (("small", 2), ("hostile", 0)):
+            rois = random_rois(random, 5, 2, 8, 7, 0.5)
+            if label == "hostile":
+                rois = np.concatenate([rois, _hostile()])
+            name, params, arrays = other_case(row, random, rois, ratio=ratio)
+            prop = get(name).create(params)
+            shapes = [array.shape for array in arrays]
+            head = random.standard_normal(prop.infer_shape(shapes)[1][0]).astype(np.float32)
+            cases[f"{row.name} {label}"] = (name, params, arrays, head)
     return cases | _moved_and_turned(random)
 
 

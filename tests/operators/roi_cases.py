@@ -2,8 +2,9 @@
 
 import numpy as np
 
-from roiops.kernels.rules import CORNERS_XY
+from roiops.kernels.rules import CORNERS_XY, CORNERS_YX_NORMALISED, TURNED_DEGREES
 from roiops.operators.imperative import Invocation
+from roiops.operators.roi.base import SeparableProp
 from roiops.operators.roi.dialects import TABLE
 from roiops.registry import get
 
@@ -37,12 +38,55 @@ def random_rois(random, count, images, height, width, scale, dtype=np.float32):
     return np.concatenate([index, boxes / scale], axis=1).astype(dtype)
 
 
+def is_separable(row):
+    """Whether boxes in image pixels are pooled axis by axis, as most operators do."""
+    plain = row.rules.boxes == CORNERS_XY and not row.rules.displaced
+    return plain and issubclass(get(internal_name(row.operator)), SeparableProp)
+
+
 #: Every dialect whose boxes are pooled axis by axis: its row in the table, the operator, its parameters.
 SEPARABLE = [
-    (row.name, internal_name(row.operator), row.parameters)
-    for row in TABLE.values()
-    if row.rules.boxes == CORNERS_XY and not row.rules.displaced
+    (row.name, internal_name(row.operator), row.parameters) for row in TABLE.values() if is_separable(row)
 ]
+
+#: The rows of all others.
+OTHERS = [row for row in TABLE.values() if not is_separable(row)]
+
+
+def other_case(row, random, rois, size=(8, 7), scale=0.5, ratio=2, dtype=np.float32):
+    """``(name, params, inputs)`` of one of :data:`OTHERS` for boxes (image, x1, y1, x2, y2)."""
+    height, width = size
+    params = {**row.parameters, "pooled_size": (2, 3), "sampling_ratio": ratio, "spatial_scale": scale}
+    rois, channels, extra = np.asarray(rois, dtype), 3, []
+    if row.operator == "MultiScaleROIAlign":
+        del params["spatial_scale"]
+        maps = [random.normal(size=(2, 3, -(-height // n), -(-width // n))).astype(dtype) for n in (1, 2)]
+        params |= {"num_args": 3, "spatial_scales": (scale, scale / 2), "canonical_level": 1}
+        params["canonical_size"] = 4.0 if params["dialect"] == "mmdet" else 8.0
+        return internal_name(row.operator), params, [*maps, rois]
+    if row.rules.boxes == CORNERS_YX_NORMALISED:
+        del params["spatial_scale"], params["sampling_ratio"]
+        params["extrapolation_value"] = -0.5
+        span = np.array([max(height - 1, 1), max(width - 1, 1)] * 2) / scale
+        rois = np.concatenate([rois[:, :1], rois[:, [2, 1, 4, 3]] / span], axis=1).astype(dtype)
+    elif row.rules.boxes != CORNERS_XY:
+        with np.errstate(all="ignore"):
+            middle, sides = (rois[:, 1:3] + rois[:, 3:]) / 2, abs(rois[:, 3:] - rois[:, 1:3])
+        angle = random.uniform(-4, 4, (len(rois), 1)) * (60 if row.rules.boxes == TURNED_DEGREES else 1)
+        rois = np.concatenate([rois[:, :1], middle, sides, angle], axis=1).astype(dtype)
+        if row.operator == "RiROIAlign":
+            params["num_orientations"], channels = 4, 8
+    elif row.operator == "DeformROIPooling":
+        extra = [random.normal(size=(len(rois), 2, 2, 3)).astype(dtype)]
+        params["gamma"] = 0.3
+    else:  # contrib.DeformablePSROIPooling
+        del params["sampling_ratio"]
+        params |= {"pooled_size": 3, "output_dim": 2, "group_size": 2, "part_size": 2, "trans_std": 0.2}
+        params["sample_per_part"], channels = ratio or 1, 8
+        extra = [random.normal(size=(len(rois), 2, 2, 2)).astype(dtype)]
+    data = random.normal(size=(2, channels, height, width)).astype(dtype)
+    return internal_name(row.operator), params, [data, rois, *extra]
+
 
 RATIO_NAME = {
     "ROIAlign": "sampling_ratio",
@@ -59,7 +103,7 @@ def with_sizes(name, params, pooled, scale, ratio, channels, groups):
     per = 1
     if name.startswith("PSROI"):
         params["output_dim"] = channels
-        one_per_bin = params.get("dialect") == "torchvision"
+        one_per_bin = params.get("dialect") in ("torchvision", "paddle")
         per = pooled[0] * pooled[1] if one_per_bin else groups**2
         if not one_per_bin:
             params["group_size"] = groups

@@ -3,7 +3,8 @@
 mmcv publishes no wheel for a current PyTorch, so its few CPU sources are compiled here with PyTorch's
 extension loader. ``ROIOPS_MMCV`` names a checkout of https://github.com/open-mmlab/mmcv (2.2.0).
 
-Of a maximum mmcv keeps the position of the winning sample. Cases are such that every bin has one.
+Of a maximum mmcv keeps the position of the winning sample, and takes a y of -1 for "none": the gradient of a
+sample that lies exactly there is lost, so that it is left out where one does.
 """
 
 import os
@@ -72,7 +73,9 @@ def align(ext, file, label, params, data, rois, head_gradient):
     ext.roi_align_backward(torch.from_numpy(grad_out), boxes, *where, grad, *numbers)
     arrays = {"data": data, "rois": rois, "out": out.numpy(), "grad_out": grad_out, "grad_data": grad.numpy()}
     if mode == 0:
-        arrays["argmax_y"], arrays["argmax_x"] = (position.numpy() for position in where)
+        arrays["argmax_y"], arrays["argmax_x"] = y, x = [position.numpy() for position in where]
+        if ((y == -1) != (x == -1)).any():
+            del arrays["grad_out"], arrays["grad_data"]
     file.add("roi_align", label, params, arrays)
 
 

@@ -28,7 +28,7 @@ class _Taps(NamedTuple):
 @inner
 def _room(rules, y, x, like):
     """Empty :class:`_Taps` for any bin of a box."""
-    tall, wide = geometry.taps_bound(rules, y), geometry.taps_bound(rules, x)
+    tall, wide = 1 + geometry.taps_bound(rules, y), 1 + geometry.taps_bound(rules, x)
     return _Taps(
         np.empty(tall, np.int64), np.empty(tall, like.dtype), np.empty(wide, np.int64),
         np.empty(wide, like.dtype), np.empty(2, np.int64),

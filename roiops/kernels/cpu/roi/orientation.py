@@ -29,8 +29,8 @@ def _turn(rois, count, back, bins):
 def turn(rois, count, back, bins):
     """Replace each orientation of a box by what lies between two of them, or transpose that (``back``)."""
     rois = np.ascontiguousarray(rois, np.float64 if bins.dtype == np.float64 else np.float32)
-    groups = bins.shape[1] // count
-    wide = np.ascontiguousarray(bins, rois.dtype).reshape(bins.shape[0], groups, count, -1)
+    groups, area = bins.shape[1] // count, bins.shape[2] * bins.shape[3]
+    wide = np.ascontiguousarray(bins, rois.dtype).reshape(bins.shape[0], groups, count, area)
     _turn(rois, count, back, wide)
     if wide.size and not np.shares_memory(wide, bins):
         bins[...] = wide.reshape(bins.shape)
