@@ -9,8 +9,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ...kernels import rules as r
 from ..lowering import lowers
-from .base import rules_of
+from .dialects import find
 
 #: Operators that never give a row that is to be ignored.
 _SOUND = {"_contrib_Proposal", "_contrib_MultiProposal"}
@@ -63,21 +64,20 @@ def _rounded(g, x):
 
 def _axis(g, rules, rows, number, data, bins, ratio, scale):
     """Axis 0 (y) or 1 (x) of the boxes, in feature pixels."""
-    geometry = _geometry()
     column = 2 - number
     low, high = (g.cast(g.slice(rows, 1, a, a + 1), np.float32) for a in (column, column + 2))
-    if rules.rounding == geometry.ROUNDED_BEFORE_SCALING:
+    if rules.rounding == r.ROUNDED_BEFORE_SCALING:
         low, high = _rounded(g, low), _rounded(g, high)
-    if rules.end == geometry.PLUS_IMAGE_PIXEL:
+    if rules.end == r.PLUS_IMAGE_PIXEL:
         high = high + 1
     scale = np.float32(scale)
     start, stop = low * scale, high * scale
-    if rules.rounding == geometry.ROUNDED_AFTER_SCALING:
+    if rules.rounding == r.ROUNDED_AFTER_SCALING:
         start, stop = _rounded(g, start), _rounded(g, stop)
     if rules.shift:
         start, stop = start - rules.shift, stop - rules.shift
     length = stop - start
-    if rules.end == geometry.PLUS_FEATURE_PIXEL:
+    if rules.end == r.PLUS_FEATURE_PIXEL:
         length = length + 1
     if np.isfinite(rules.least):
         length = g.Max(length, np.float32(rules.least))
@@ -88,17 +88,16 @@ def _axis(g, rules, rows, number, data, bins, ratio, scale):
 
 def _edges(g, rules, axis):
     """Both ends of the bins, (rois, bins), clipped to the map if the rule clips."""
-    geometry = _geometry()
     size = axis.length / float(axis.bins)
     number = np.arange(axis.bins, dtype=np.float32)[None]
     near, far = size * number, size * (number + 1)
-    if rules.bins == geometry.INTEGER_OFFSET:
+    if rules.bins == r.INTEGER_OFFSET:
         low, high = axis.start + g.Floor(near), axis.start + g.Ceil(far)
-    elif rules.bins == geometry.INTEGER_EDGES:
+    elif rules.bins == r.INTEGER_EDGES:
         low, high = g.Floor(near + axis.start), g.Ceil(far + axis.start)
     else:
         low, high = near + axis.start, far + axis.start
-    if rules.bins != geometry.REAL:
+    if rules.bins != r.REAL:
         end = axis.extent - np.float32(rules.clip)
         low, high = (g.Max(g.Min(x, end), np.float32(0)) for x in (low, high))
     return low, high, size
@@ -122,10 +121,10 @@ def _images(g, node, data, rows, groups):
     return maps, image * np.int64(count) + which.astype(np.int64)[None]
 
 
-def _groups(rules, p, pooled):
+def _groups(rules, op, pooled):
     """For rows and columns of bins: how many groups, and the group of each bin."""
     geometry = _geometry()
-    counts = geometry.channel_groups(rules, p.groups, *pooled)
+    counts = geometry.channel_groups(rules, op.groups, *pooled)
     return [
         (count, np.array([i * count // bins for i in range(bins)], np.int64))
         for count, bins in zip(counts, pooled, strict=True)
@@ -159,15 +158,15 @@ def _mean_of_boxes(g, maps, boxes, image, ratio):
 
 def _pool(g, node, rules, data, rows, pooled, scale):
     """All bins of all rows, (rois, channels, rows, columns), by the rules of a dialect."""
-    geometry, p = _geometry(), node.params
+    op = node.prop.op(node.params)
     axes = [
-        _axis(g, rules, rows, number, data, pooled[number], p.ratio[number], scale) for number in range(2)
+        _axis(g, rules, rows, number, data, pooled[number], op.ratio[number], scale) for number in range(2)
     ]
-    maps, image = _images(g, node, data, rows, _groups(rules, p, pooled))
-    maximum = rules.reduction in (geometry.MAX_INVALID_IS_ZERO, geometry.MAX_OF_VALID)
-    if rules.samples == geometry.PIXELS:
+    maps, image = _images(g, node, data, rows, _groups(rules, op, pooled))
+    maximum = rules.reduction in (r.MAX_INVALID_IS_ZERO, r.MAX_OF_VALID)
+    if rules.samples == r.PIXELS:
         return _integer_bins(g, rules, maps, image, axes, pooled, maximum)
-    if maximum or rules.samples != geometry.CENTRES:
+    if maximum or rules.samples != r.CENTRES:
         return _sample_by_sample(g, rules, maps, image, axes, pooled, maximum)
     ends = []
     for axis in axes:
@@ -175,7 +174,7 @@ def _pool(g, node, rules, data, rows, pooled, scale):
         low = low + 0.5  # RoiAlign takes half a pixel off
         ends.append((low, low + size))
     boxes, image = _boxes(g, *_crossed(g, ends), image)
-    return _pooled(g, _mean_of_boxes(g, maps, boxes, image, p.ratio[0]), pooled)
+    return _pooled(g, _mean_of_boxes(g, maps, boxes, image, op.ratio[0]), pooled)
 
 
 def _crossed(g, ends):
@@ -206,10 +205,9 @@ def _integer_bins(g, rules, maps, image, axes, pooled, maximum):
 
 def _positions(g, rules, axis):
     """Where the samples lie, (rois, bins, samples), and which of them there are."""
-    geometry = _geometry()
     low, high, size = _edges(g, rules, axis)
     low, high, size = (g.unsqueeze(x, 2) for x in (low, high, size))
-    if rules.samples == geometry.UNIT_STEPS:
+    if rules.samples == r.UNIT_STEPS:
         counts = g.Ceil(high - low)
     elif axis.ratio > 0:
         counts = None
@@ -222,10 +220,10 @@ def _positions(g, rules, axis):
         most = g.cast(g.Max(g.reduce("Max", counts, (0, 1, 2)), np.float32(1)), np.int64)
         number = g.unsqueeze(g.cast(g.Range(np.int64(0), most, np.int64(1)), np.float32), 0, 1)
         grid = g.Max(counts, np.float32(1))
-    if rules.samples == geometry.CENTRES:
+    if rules.samples == r.CENTRES:
         places = low + (size * (number + np.float32(0.5)) if counts is None else (number + 0.5) * size) / grid
         return places, (None if counts is None else number < counts)
-    if rules.samples == geometry.INNER:
+    if rules.samples == r.INNER:
         places = low + size / float(axis.ratio + 1) * (number + np.float32(1))
     else:
         places = low + number
@@ -234,8 +232,7 @@ def _positions(g, rules, axis):
 
 def _sample_by_sample(g, rules, maps, image, axes, pooled, maximum):
     """Every sample a box of its own; for what ``RoiAlign`` has no rule for."""
-    geometry = _geometry()
-    if rules.border == geometry.ZERO_PADDED:
+    if rules.border == r.ZERO_PADDED:
         maps = g.Pad(maps, g.ints(0, 0, 0, 0, 0, 0, 1, 1))
     (y, in_y), (x, in_x) = (_positions(g, rules, axis) for axis in axes)
     y, x = g.unsqueeze(y, 2, 4), g.unsqueeze(x, 1, 3)  # (rois, rows, columns, samples, samples)
@@ -250,7 +247,7 @@ def _sample_by_sample(g, rules, maps, image, axes, pooled, maximum):
     for places, inside, axis, number in ((y, in_y, axes[0], 0), (x, in_x, axes[1], 1)):
         new = ((2, 4), (1, 3))[number]
         each = None if inside is None else g.unsqueeze(inside, *new)
-        if rules.reduction == geometry.MAX_OF_VALID and rules.border == geometry.CLAMPED_ONE_PIXEL:
+        if rules.reduction == r.MAX_OF_VALID and rules.border == r.CLAMPED_ONE_PIXEL:
             near = (places >= -1) & (places <= axis.extent)
             each = near if each is None else each & near
         if each is not None:
@@ -273,18 +270,16 @@ def _sample_by_sample(g, rules, maps, image, axes, pooled, maximum):
 def _separable(g, node, data, rois, pooled):
     p = node.params
     geometry = _geometry()
-    rules, name = rules_of(p.forward_rules), p.forward_rules
+    op, row = node.prop.op(p), p.row
+    rules, ratio = row.rules, op.ratio
     scale = geometry.scale_of(rules, p.spatial_scale, np.float32)
     channels = node.shapes[0][1]
     # Bins whose number of samples follows from the box cannot be averaged sample by sample: boxes differ.
-    plain = rules.channels == geometry.SAME_CHANNEL and rules.rounding != geometry.ROUNDED_BEFORE_SCALING
-    align = plain and rules.samples == geometry.CENTRES and rules.reduction == geometry.MEAN_OF_ALL
-    if (
-        rules.samples == geometry.CENTRES
-        and rules.reduction == geometry.MEAN_OF_ALL
-        and p.ratio[0] != p.ratio[1]
-    ):
-        node.cannot(f"ONNX's RoiAlign has one sampling ratio for both axes, got {p.ratio}")
+    plain = rules.channels == r.SAME_CHANNEL and rules.rounding != r.ROUNDED_BEFORE_SCALING
+    mean = rules.samples == r.CENTRES and rules.reduction == r.MEAN_OF_ALL
+    align = plain and (mean or rules.samples == r.CORNERS)  # the latter is ONNX's own maximum
+    if (mean or align) and ratio[0] != ratio[1]:
+        node.cannot(f"ONNX's RoiAlign has one sampling ratio for both axes, got {ratio}")
 
     def pool(rows, places):
         if align and (rules.shift, rules.least) in ((0.5, -np.inf), (0.0, 1.0)):
@@ -294,12 +289,12 @@ def _separable(g, node, data, rois, pooled):
                 g.cast(g.column(rows, 0, axis=1), np.int64),
                 output_height=pooled[0],
                 output_width=pooled[1],
-                sampling_ratio=max(p.ratio[0], 0),
+                sampling_ratio=max(ratio[0], 0),
                 spatial_scale=float(scale),
-                mode="avg",
+                mode="avg" if mean else "max",
                 coordinate_transformation_mode="half_pixel" if rules.shift else "output_half_pixel",
             )
-        if name in ("ROIPooling/mxnet", "ROIPooling/torchvision"):
+        if row.name in ("ROIPooling/mxnet", "ROIPooling/torchvision"):
             return g.MaxRoiPool(
                 data, g.cast(rows, data.dtype), pooled_shape=pooled, spatial_scale=float(scale)
             )
@@ -333,7 +328,7 @@ def deformable_psroi_pooling(g, node, data, rois, trans=None):
 def moved_bins(g, p, data, rows, trans, classes):
     """``RoiAlign`` of each bin, whose samples are but shifted; bins that leave the map sample by sample."""
     geometry = _geometry()
-    rules = rules_of("contrib.DeformablePSROIPooling")
+    rules = find("contrib.DeformablePSROIPooling", "", "avg").rules
     bins, samples = p.pooled_size, p.sample_per_part
     scale = geometry.scale_of(rules, p.spatial_scale, np.float32)
     axes = [_axis(g, rules, rows, number, data, bins, samples, scale) for number in range(2)]

@@ -162,7 +162,7 @@ def backward_kernel(rules, name, accumulate, sizes):
                             grid = geometry.turned_grid(box.u, k - pooled_h, box.low_u, box.high_u)
                         cuda.atomic.max(most, 0 if k < pooled_h else 1, np.int32(grid.stop - grid.first))
                     cuda.syncthreads()
-                    most_v, most_u = most[0], most[1]
+                    most_v, most_u = int(most[0]), int(most[1])
                     lattice = area * most_v * most_u
                     for begin in range(0, lattice, entries):
                         y_at[thread] = -9  # no pixel
