@@ -31,6 +31,36 @@ def BilinearResize2D(
 ) -> NDArray:
     """Resize images by bilinear interpolation."""
 
+def CropAndResize(
+    data: Array | None = ...,
+    rois: Array | None = ...,
+    pooled_size: int | Sequence[int | None] = ...,
+    mode: Literal["bilinear", "nearest"] = ...,
+    extrapolation_value: float = ...,
+    *,
+    crop_size: int | Sequence[int | None] = ...,
+    method: Literal["bilinear", "nearest"] = ...,
+    out: Any = ...,
+    name: str | None = ...,
+) -> Any:
+    """Crop boxes out of an image and resize them (TensorFlow's crop_and_resize), with a gradient of both."""
+
+def DeformROIPooling(
+    data: Array | None = ...,
+    rois: Array | None = ...,
+    offset: Array | None = ...,
+    pooled_size: int | Sequence[int] = ...,
+    spatial_scale: float = ...,
+    sampling_ratio: int | Sequence[int | None] = ...,
+    gamma: float = ...,
+    *,
+    sample_num: int | Sequence[int | None] = ...,
+    sample_ratio: int | Sequence[int | None] = ...,
+    out: Any = ...,
+    name: str | None = ...,
+) -> NDArray:
+    """ROIAlign whose bins ``offset`` displaces, all channels alike (Deformable ConvNets, as in mmcv)."""
+
 def DeformableConvolution(
     data: Array | None = ...,
     offset: Array | None = ...,
@@ -158,6 +188,23 @@ def MultiProposal(
 ) -> list[NDArray]:
     """Turn the scores and box displacements of an RPN head into regions of interest (Faster R-CNN, 2015)."""
 
+def MultiScaleROIAlign(
+    *data: Array | Sequence[Array],
+    num_args: int = ...,
+    pooled_size: int | Sequence[int] = ...,
+    spatial_scales: float | Sequence[float] = ...,
+    sampling_ratio: int | Sequence[int | None] = ...,
+    aligned: bool = ...,
+    canonical_size: float = ...,
+    canonical_level: int = ...,
+    dialect: Literal["torchvision", "detectron2", "mmdet"] = ...,
+    sample_num: int | Sequence[int | None] = ...,
+    sample_ratio: int | Sequence[int | None] = ...,
+    out: Any = ...,
+    name: str | None = ...,
+) -> NDArray:
+    """ROIAlign on a feature pyramid: the size of a box says which map it reads (FPN, 2017)."""
+
 def PSROIPooling(
     data: Array | None = ...,
     rois: Array | None = ...,
@@ -165,7 +212,7 @@ def PSROIPooling(
     output_dim: int = ...,
     pooled_size: int | Sequence[int | None] = ...,
     group_size: int = ...,
-    dialect: Literal["mxnet", "torchvision", "chainer"] = ...,
+    dialect: Literal["mxnet", "paddle", "torchvision", "chainer"] = ...,
     mode: Literal["avg", "max"] = ...,
     as_released: bool = ...,
     *,
@@ -173,6 +220,17 @@ def PSROIPooling(
     name: str | None = ...,
 ) -> Any:
     """Mean over integer bins, each of which reads its own score maps (R-FCN, 2016)."""
+
+def PrROIPooling(
+    data: Array | None = ...,
+    rois: Array | None = ...,
+    pooled_size: int | Sequence[int] = ...,
+    spatial_scale: float = ...,
+    *,
+    out: Any = ...,
+    name: str | None = ...,
+) -> Any:
+    """Precise mean over each bin, without samples, differentiable in the boxes too (IoU-Net, 2018)."""
 
 def Proposal(
     cls_prob: Array | None = ...,
@@ -208,6 +266,23 @@ def ROIAlign(
 ) -> Any:
     """MXNet's own ROIAlign: the mean of bilinear samples, position-sensitive if asked."""
 
+def ROIAlignRotated(
+    data: Array | None = ...,
+    rois: Array | None = ...,
+    pooled_size: int | Sequence[int] = ...,
+    spatial_scale: float = ...,
+    sampling_ratio: int | Sequence[int | None] = ...,
+    aligned: bool = ...,
+    clockwise: bool = ...,
+    dialect: Literal["mmcv", "detectron2"] = ...,
+    *,
+    sample_num: int | Sequence[int | None] = ...,
+    sample_ratio: int | Sequence[int | None] = ...,
+    out: Any = ...,
+    name: str | None = ...,
+) -> NDArray:
+    """Mean of bilinear samples in the bins of rotated boxes, as mmcv and Detectron2 take it."""
+
 def RROIAlign(
     data: Array | None = ...,
     rois: Array | None = ...,
@@ -221,6 +296,22 @@ def RROIAlign(
     name: str | None = ...,
 ) -> NDArray:
     """Mean of bilinear samples in the bins of rotated boxes. Unlike MXNet's, it has a gradient."""
+
+def RiROIAlign(
+    data: Array | None = ...,
+    rois: Array | None = ...,
+    pooled_size: int | Sequence[int] = ...,
+    spatial_scale: float = ...,
+    sampling_ratio: int | Sequence[int | None] = ...,
+    num_orientations: int = ...,
+    clockwise: bool = ...,
+    *,
+    num_samples: int | Sequence[int | None] = ...,
+    sample_num: int | Sequence[int | None] = ...,
+    out: Any = ...,
+    name: str | None = ...,
+) -> NDArray:
+    """Rotation-equivariant ROIAlign: orientation channels turn with the rotated box (ReDet, 2021)."""
 
 def SyncBatchNorm(
     data: Array | None = ...,
