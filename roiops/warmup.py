@@ -67,7 +67,7 @@ def warmup(*operators: str, dtypes=("float32",), ctx: Context | None = None) -> 
 
 def names() -> list[str]:
     """The operators that :func:`warmup` compiles."""
-    return [public_name(name) for name in _EXAMPLES]
+    return [public_name(name) for name in _examples()]
 
 
 def kinds_of_steps(executor) -> list[tuple[str, list]]:
