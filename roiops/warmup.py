@@ -20,7 +20,10 @@ __all__ = ["compile_kinds", "kinds_of_steps", "names", "warmup"]
 _FEW_AND_MANY = 1, 1 << 15
 
 # What an example is made of, for the parameters that an operator requires.
-_SMALLEST = {"pooled_size": (1, 1), "spatial_scale": 1.0, "output_dim": 1, "group_size": 1, "trans_std": 0.1}
+_SMALLEST = {
+    "pooled_size": (1, 1), "spatial_scale": 1.0, "output_dim": 1, "group_size": 1, "trans_std": 0.1,
+    "num_args": 2, "spatial_scales": (1.0,), "num_orientations": 1,
+}  # fmt: skip
 
 
 def _examples() -> dict[str, list]:
