@@ -25,7 +25,7 @@ PS = {**SIZE, "output_dim": 3}
         (
             "ROIPooling",
             {**SIZE, "pooled_size": (0, 2)},
-            "pooled_size must be tuple of 2 ints, 1 or more, got (0, 2)",
+            "pooled_size must be int or tuple of 2 ints, 1 or more, got (0, 2)",
         ),
         (
             "ROIPooling",
