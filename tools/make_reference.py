@@ -85,13 +85,47 @@ def pages() -> dict[str, str]:
     ]
     made = {}
     for family, title in {**FAMILIES, "other": "Others"}.items():
-        props = sorted(families.get(family, ()), key=lambda p: registry.public_name(p.name).lower())
+        by_group = groups(families.get(family, ())).values()
+        props = [prop for group in by_group for prop in group]
         if not props:
             continue
         made[f"{family}.md"] = "\n".join([f"# {title}", "", *(line for p in props for line in entry(p))])
-        names = ", ".join(f"[{registry.public_name(p.name)}]({family}.md#{anchor(p)})" for p in props)
-        index += [f"## {title}", "", names, ""]
+        index += [f"## {title}", ""]
+        for heading, group in groups(props).items():
+            listed = ", ".join(f"[{registry.public_name(p.name)}]({family}.md#{anchor(p)})" for p in group)
+            index += [f"- {heading}: {listed}" if heading else listed]
+        index.append("")
     return {"index.md": "\n".join(index), **made}
+
+
+#: What the operators of a file do, by the end of the file's module name; others are told by that name itself.
+JOBS = {
+    "roi.align": "Interpolating", "roi.pooling": "Whole pixels",
+    "roi.position_sensitive": "Position-sensitive", "roi.max_or_average": "Pooling and aligning",
+    "roi.deformable": "Deformable", "roi.rotated": "Rotated", "roi.precise": "Exact integrals",
+    "roi.crop": "Crop and resize", "roi.pyramid": "Over the levels of a pyramid",
+    "detection.multibox": "SSD", "detection.proposal": "Proposals of an R-CNN",
+    "detection.box": "Boxes: encode, decode, overlap, suppress",
+    "detection.deform_conv": "Deformable convolution", "detection.mask_target": "Mask R-CNN",
+    "tensor.arithmetic": "Arithmetic", "tensor.unary": "Of each element", "tensor.reduce": "Reduce",
+    "tensor.views": "Shape and order", "tensor.slices": "Slices and parts", "tensor.join": "Join",
+    "tensor.indexing": "Take and put by index", "tensor.ordering": "Sort and choose",
+    "tensor.matrix": "Matrices", "tensor.create": "Make arrays", "tensor.sequence": "Sequences",
+    "tensor.repeats": "Repeat and pad", "tensor.allclose": "Compare", "tensor.random": "Random numbers",
+}  # fmt: skip
+
+
+def groups(props) -> dict[str, list]:
+    """Operators by what they do, each group by name; those whose names begin with ``_`` last of all."""
+    found: dict[str, list] = {}
+    for prop in sorted(props, key=lambda p: registry.public_name(p.name).lower()):
+        parts = prop.__module__.split(".")[2:]
+        job = JOBS.get(".".join(parts), parts[-1].replace("_", " ").capitalize())
+        hidden = registry.public_name(prop.name).startswith("_")
+        found.setdefault("Internal: what graphs of MXNet name so" if hidden else job, []).append(prop)
+    hidden = found.pop("Internal: what graphs of MXNet name so", None)
+    ordered = dict(sorted(found.items()))
+    return {**ordered, **({"Internal: what graphs of MXNet name so": hidden} if hidden else {})}
 
 
 def anchor(prop) -> str:
