@@ -423,6 +423,11 @@ class Module(BaseModule):
         ranked = isinstance(store, kvstores.KVStore) and store.type.startswith("dist")
         if ranked and len(self._contexts) > 1:
             raise DeviceError(f"Module.init_optimizer: with {store.type!r} each process has one device")
+        if ranked and self._contexts[0].is_gpu:
+            raise DeviceError(
+                f"Module.init_optimizer: {store.type!r} adds up gradients in the CPU's memory, "
+                f"got context={self._contexts[0]}"
+            )
         first = self._data_shapes[0]
         batch_size = first.shape[max(0, DataDesc.get_batch_axis(first.layout))]
         if store is not None:
