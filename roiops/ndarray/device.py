@@ -11,7 +11,6 @@ from ..dtypes import DTYPES
 from ..errors import DeviceError, DTypeError
 
 __all__ = [
-    "adopt",
     "contiguous",
     "copy_into",
     "device_of",
@@ -21,6 +20,7 @@ __all__ = [
     "is_writable",
     "on_stream_of",
     "overlap",
+    "readable",
     "same_memory",
     "shared",
     "synchronize",
@@ -144,7 +144,7 @@ def export(raw, bfloat16: bool = False):
     return raw if isinstance(raw, np.ndarray) and not bfloat16 else _runtime().exporter(raw, bfloat16)
 
 
-def adopt(array: np.ndarray) -> np.ndarray:
+def readable(array: np.ndarray) -> np.ndarray:
     """A NumPy array as kernels can take it: itself, or a copy where its bytes are swapped or misaligned."""
     if array.dtype.newbyteorder("=") not in DTYPES:
         raise DTypeError(f"NDArray: dtype must be one of MXNet's number types, got {array.dtype}")

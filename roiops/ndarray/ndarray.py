@@ -54,7 +54,7 @@ class NDArray:
     __array_priority__ = 1000.0
 
     def __init__(self, array, ctx: Context | None = None):
-        self.data = device.adopt(array) if isinstance(array, np.ndarray) else array
+        self.data = device.readable(array) if isinstance(array, np.ndarray) else array
         self._context = ctx or cpu()
 
     # -- what it is ----------------------------------------------------------------------------------

@@ -53,7 +53,7 @@ class DeformableConvolutionOp(Operator):
         return [*arrays, None] if self.params.no_bias else arrays
 
     def _tiles(self, ctx, data, offset, out_width):
-        """For each tile: its image, its slice of positions, its tables and room for its columns."""
+        """For each tile: its image, its slice of positions, its tables and memory for its columns."""
         p = self.params
         kernel = kernels("network.deform_conv", ctx.device)
         window = p.kernel[0] * p.kernel[1]
@@ -205,13 +205,13 @@ class DeformableConvolutionProp(OperatorProperty):
             ("height", "width"), data[2:], p.kernel, p.stride or (1, 1), p.dilate or (1, 1), p.pad or (0, 0),
             strict=True,
         ):  # fmt: skip
-            room = extent + 2 * pad - (dilate * (window - 1) + 1)
-            if room < 0:
+            travel = extent + 2 * pad - (dilate * (window - 1) + 1)
+            if travel < 0:
                 raise ShapeError(
                     f"{self.label}: {name} of data and padding must be at least the dilated kernel's "
                     f"{dilate * (window - 1) + 1}, got {extent + 2 * pad}"
                 )
-            size.append(room // stride + 1)
+            size.append(travel // stride + 1)
         taps = p.kernel[0] * p.kernel[1] * p.num_deformable_group
         need = {"data": data, "bias": (p.num_filter,)}
         need |= {name: (images, rows * taps, *size) for name, rows in self.rows_per_tap.items()}

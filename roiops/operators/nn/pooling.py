@@ -147,15 +147,15 @@ class PoolingProp(FloatProperty):
         kernel, stride, pad = p.kernel[axis], p.axes(p.stride, 1)[axis], p.axes(p.pad, 0)[axis]
         if size == -1:
             return -1
-        room = size + 2 * pad - kernel
-        if room < 0:
+        travel = size + 2 * pad - kernel
+        if travel < 0:
             raise ShapeError(
                 f"{self.label}: kernel {p.kernel} must fit into data, got {size} padded by {pad} "
                 f"on spatial axis {axis}"
             )
         if p.pooling_convention == "same":
             return -(-size // stride)
-        return (-(-room // stride) if p.pooling_convention == "full" else room // stride) + 1
+        return (-(-travel // stride) if p.pooling_convention == "full" else travel // stride) + 1
 
     def infer_shape_from_outputs(self, in_shapes, out_shapes):
         out = out_shapes[0]

@@ -25,14 +25,14 @@ class ConcatOp(Operator):
         super().__init__(params)
         self.axis, self.bounds = axis, bounds
 
-    def pieces(self, array):
+    def sections(self, array):
         lead = (slice(None),) * self.axis
         return [array[(*lead, slice(begin, end))] for begin, end in self.bounds]
 
     def bind_forward(self, ctx, in_data, req, out_data, aux):
         if req[0] == "null":
             return arrays.nothing
-        return functools.partial(self._store, in_data, self.pieces(out_data[0]), [req[0]] * len(in_data))
+        return functools.partial(self._store, in_data, self.sections(out_data[0]), [req[0]] * len(in_data))
 
     @staticmethod
     def _store(values, targets, req):
@@ -44,7 +44,7 @@ class ConcatOp(Operator):
         self.bind_forward(ctx, in_data, req, out_data, aux)()
 
     def backward(self, ctx, out_grad, in_data, out_data, req, in_grad, aux):
-        self._store(self.pieces(out_grad[0]), in_grad, req)
+        self._store(self.sections(out_grad[0]), in_grad, req)
 
 
 @register("Concat", "concat", "_rnn_param_concat")
@@ -120,7 +120,7 @@ class StackOp(ConcatOp):
         super().__init__(params, axis, [])
         self.count = count
 
-    def pieces(self, array):
+    def sections(self, array):
         lead = (slice(None),) * self.axis
         return [array[(*lead, i)] for i in range(self.count)]
 

@@ -110,7 +110,7 @@ class SplitOp(Operator):
         super().__init__(params)
         self.axis, self.bounds = axis, bounds
 
-    def pieces(self, array):
+    def sections(self, array):
         """The views of ``array`` that make the outputs."""
         lead = (slice(None),) * self.axis
         for begin, end in self.bounds:
@@ -120,7 +120,7 @@ class SplitOp(Operator):
     def bind_forward(self, ctx, in_data, req, out_data, aux):
         moves = [
             functools.partial(arrays.evaluate, None, [piece], out, how)
-            for piece, out, how in zip(self.pieces(in_data[0]), out_data, req, strict=True)
+            for piece, out, how in zip(self.sections(in_data[0]), out_data, req, strict=True)
             if how != "null"
         ]
 
@@ -135,7 +135,7 @@ class SplitOp(Operator):
 
     def backward(self, ctx, out_grad, in_data, out_data, req, in_grad, aux):
         if req[0] != "null":
-            for piece, grad in zip(self.pieces(in_grad[0]), out_grad, strict=True):
+            for piece, grad in zip(self.sections(in_grad[0]), out_grad, strict=True):
                 arrays.evaluate(None, [grad], piece, req[0])
 
 
@@ -364,8 +364,8 @@ class SplitV2Prop(OperatorProperty):
     def infer_shape(self, in_shapes):
         (shape,) = in_shapes
         axis, bounds = self._bounds(shape)
-        pieces = [() if self.params.squeeze_axis else (e - b,) for b, e in bounds]
-        return in_shapes, [(*shape[:axis], *piece, *shape[axis + 1 :]) for piece in pieces]
+        parts = [() if self.params.squeeze_axis else (e - b,) for b, e in bounds]
+        return in_shapes, [(*shape[:axis], *part, *shape[axis + 1 :]) for part in parts]
 
     def create_operator(self, ctx, in_shapes, in_types):
         return self.op(self.params, *self._bounds(in_shapes[0]))

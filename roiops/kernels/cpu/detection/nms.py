@@ -37,14 +37,14 @@ def suppress(x1, y1, x2, y2, area, group, threshold, unit, limit, keep):
     ``unit`` is 1 where boxes include their last pixel, else 0; ``area`` follows the same convention. Where
     the union is not positive (boxes without area) nothing is dropped.
     """
-    room = min(limit, x1.size)
-    kept_x1, kept_y1 = np.empty(room, x1.dtype), np.empty(room, x1.dtype)
-    kept_x2, kept_y2 = np.empty(room, x1.dtype), np.empty(room, x1.dtype)
-    kept_area, kept_group = np.empty(room, x1.dtype), np.empty(room, group.dtype)
+    capacity = min(limit, x1.size)
+    kept_x1, kept_y1 = np.empty(capacity, x1.dtype), np.empty(capacity, x1.dtype)
+    kept_x2, kept_y2 = np.empty(capacity, x1.dtype), np.empty(capacity, x1.dtype)
+    kept_area, kept_group = np.empty(capacity, x1.dtype), np.empty(capacity, group.dtype)
     zero = unit - unit
     count = 0
     for i in range(x1.size):
-        if count == room:
+        if count == capacity:
             break
         dropped = 0
         start = 0
