@@ -192,6 +192,20 @@ def Crop(
 ) -> Symbol:
     """A part of a picture: of a given size, or of the size of a second input."""
 
+def CropAndResize(
+    data: Symbol | None = ...,
+    rois: Symbol | None = ...,
+    pooled_size: int | Sequence[int | None] = ...,
+    mode: Literal["bilinear", "nearest"] = ...,
+    extrapolation_value: float = ...,
+    *,
+    crop_size: int | Sequence[int | None] = ...,
+    method: Literal["bilinear", "nearest"] = ...,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """Crop boxes out of an image and resize them (TensorFlow's crop_and_resize), with a gradient of both."""
+
 def CuDNNBatchNorm(
     data: Symbol | None = ...,
     gamma: Symbol | None = ...,
@@ -244,6 +258,22 @@ def Deconvolution(
     attr: dict[str, Any] | None = ...,
 ) -> Symbol:
     """The transpose of a convolution: each input pixel adds a weighted window to the output."""
+
+def DeformROIPooling(
+    data: Symbol | None = ...,
+    rois: Symbol | None = ...,
+    offset: Symbol | None = ...,
+    pooled_size: int | Sequence[int] = ...,
+    spatial_scale: float = ...,
+    sampling_ratio: int | Sequence[int | None] = ...,
+    gamma: float = ...,
+    *,
+    sample_num: int | Sequence[int | None] = ...,
+    sample_ratio: int | Sequence[int | None] = ...,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """ROIAlign whose bins ``offset`` displaces, all channels alike (Deformable ConvNets, as in mmcv)."""
 
 def DeformableConvolution(
     data: Symbol | None = ...,
@@ -528,6 +558,23 @@ def MultiProposal(
 ) -> Symbol:
     """Turn the scores and box displacements of an RPN head into regions of interest (Faster R-CNN, 2015)."""
 
+def MultiScaleROIAlign(
+    *data: Symbol | Sequence[Symbol],
+    num_args: int = ...,
+    pooled_size: int | Sequence[int] = ...,
+    spatial_scales: float | Sequence[float] = ...,
+    sampling_ratio: int | Sequence[int | None] = ...,
+    aligned: bool = ...,
+    canonical_size: float = ...,
+    canonical_level: int = ...,
+    dialect: Literal["torchvision", "detectron2", "mmdet"] = ...,
+    sample_num: int | Sequence[int | None] = ...,
+    sample_ratio: int | Sequence[int | None] = ...,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """ROIAlign on a feature pyramid: the size of a box says which map it reads (FPN, 2017)."""
+
 def PSROIAlign(
     data: Symbol | None = ...,
     rois: Symbol | None = ...,
@@ -553,7 +600,7 @@ def PSROIPooling(
     output_dim: int = ...,
     pooled_size: int | Sequence[int | None] = ...,
     group_size: int = ...,
-    dialect: Literal["mxnet", "torchvision", "chainer"] = ...,
+    dialect: Literal["mxnet", "paddle", "torchvision", "chainer"] = ...,
     mode: Literal["avg", "max"] = ...,
     as_released: bool = ...,
     *,
@@ -605,6 +652,17 @@ def Pooling_v1(
 ) -> Symbol:
     """MXNet's first pooling: zeros in the padding compete in a maximum, and all equal maxima get gradient."""
 
+def PrROIPooling(
+    data: Symbol | None = ...,
+    rois: Symbol | None = ...,
+    pooled_size: int | Sequence[int] = ...,
+    spatial_scale: float = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """Precise mean over each bin, without samples, differentiable in the boxes too (IoU-Net, 2018)."""
+
 def Proposal(
     cls_prob: Symbol | None = ...,
     bbox_pred: Symbol | None = ...,
@@ -654,7 +712,7 @@ def ROIAlign(
     sampling_ratio: int | Sequence[int | None] = ...,
     mode: Literal["avg", "max"] | None = ...,
     aligned: bool = ...,
-    dialect: Literal["mmcv", "mxnet", "chainer"] = ...,
+    dialect: Literal["mmcv", "chainer", "mxnet", "onnx"] = ...,
     *,
     sample_num: int | Sequence[int | None] = ...,
     sample_ratio: int | Sequence[int | None] = ...,
@@ -662,6 +720,23 @@ def ROIAlign(
     attr: dict[str, Any] | None = ...,
 ) -> Symbol:
     """Pool bilinear samples of each region of interest to a fixed grid (Mask R-CNN, 2017)."""
+
+def ROIAlignRotated(
+    data: Symbol | None = ...,
+    rois: Symbol | None = ...,
+    pooled_size: int | Sequence[int] = ...,
+    spatial_scale: float = ...,
+    sampling_ratio: int | Sequence[int | None] = ...,
+    aligned: bool = ...,
+    clockwise: bool = ...,
+    dialect: Literal["mmcv", "detectron2"] = ...,
+    *,
+    sample_num: int | Sequence[int | None] = ...,
+    sample_ratio: int | Sequence[int | None] = ...,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """Mean of bilinear samples in the bins of rotated boxes, as mmcv and Detectron2 take it."""
 
 def ROIPooling(
     data: Symbol | None = ...,
@@ -687,6 +762,22 @@ def Reshape(
     attr: dict[str, Any] | None = ...,
 ) -> Symbol:
     """The same entries under another shape, which may be given in codes."""
+
+def RiROIAlign(
+    data: Symbol | None = ...,
+    rois: Symbol | None = ...,
+    pooled_size: int | Sequence[int] = ...,
+    spatial_scale: float = ...,
+    sampling_ratio: int | Sequence[int | None] = ...,
+    num_orientations: int = ...,
+    clockwise: bool = ...,
+    *,
+    num_samples: int | Sequence[int | None] = ...,
+    sample_num: int | Sequence[int | None] = ...,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """Rotation-equivariant ROIAlign: orientation channels turn with the rotated box (ReDet, 2021)."""
 
 def SVMOutput(
     data: Symbol | None = ...,
@@ -3834,6 +3925,38 @@ class _Contrib:
         """Resize images by bilinear interpolation."""
 
     @staticmethod
+    def CropAndResize(
+        data: Symbol | None = ...,
+        rois: Symbol | None = ...,
+        pooled_size: int | Sequence[int | None] = ...,
+        mode: Literal["bilinear", "nearest"] = ...,
+        extrapolation_value: float = ...,
+        *,
+        crop_size: int | Sequence[int | None] = ...,
+        method: Literal["bilinear", "nearest"] = ...,
+        name: str | None = ...,
+        attr: dict[str, Any] | None = ...,
+    ) -> Symbol:
+        """Crop boxes out of an image and resize them (TensorFlow's crop_and_resize), with a gradient of both."""
+
+    @staticmethod
+    def DeformROIPooling(
+        data: Symbol | None = ...,
+        rois: Symbol | None = ...,
+        offset: Symbol | None = ...,
+        pooled_size: int | Sequence[int] = ...,
+        spatial_scale: float = ...,
+        sampling_ratio: int | Sequence[int | None] = ...,
+        gamma: float = ...,
+        *,
+        sample_num: int | Sequence[int | None] = ...,
+        sample_ratio: int | Sequence[int | None] = ...,
+        name: str | None = ...,
+        attr: dict[str, Any] | None = ...,
+    ) -> Symbol:
+        """ROIAlign whose bins ``offset`` displaces, all channels alike (Deformable ConvNets, as in mmcv)."""
+
+    @staticmethod
     def DeformableConvolution(
         data: Symbol | None = ...,
         offset: Symbol | None = ...,
@@ -3968,6 +4091,24 @@ class _Contrib:
         """Turn the scores and box displacements of an RPN head into regions of interest (Faster R-CNN, 2015)."""
 
     @staticmethod
+    def MultiScaleROIAlign(
+        *data: Symbol | Sequence[Symbol],
+        num_args: int = ...,
+        pooled_size: int | Sequence[int] = ...,
+        spatial_scales: float | Sequence[float] = ...,
+        sampling_ratio: int | Sequence[int | None] = ...,
+        aligned: bool = ...,
+        canonical_size: float = ...,
+        canonical_level: int = ...,
+        dialect: Literal["torchvision", "detectron2", "mmdet"] = ...,
+        sample_num: int | Sequence[int | None] = ...,
+        sample_ratio: int | Sequence[int | None] = ...,
+        name: str | None = ...,
+        attr: dict[str, Any] | None = ...,
+    ) -> Symbol:
+        """ROIAlign on a feature pyramid: the size of a box says which map it reads (FPN, 2017)."""
+
+    @staticmethod
     def PSROIPooling(
         data: Symbol | None = ...,
         rois: Symbol | None = ...,
@@ -3975,7 +4116,7 @@ class _Contrib:
         output_dim: int = ...,
         pooled_size: int | Sequence[int | None] = ...,
         group_size: int = ...,
-        dialect: Literal["mxnet", "torchvision", "chainer"] = ...,
+        dialect: Literal["mxnet", "paddle", "torchvision", "chainer"] = ...,
         mode: Literal["avg", "max"] = ...,
         as_released: bool = ...,
         *,
@@ -3983,6 +4124,18 @@ class _Contrib:
         attr: dict[str, Any] | None = ...,
     ) -> Symbol:
         """Mean over integer bins, each of which reads its own score maps (R-FCN, 2016)."""
+
+    @staticmethod
+    def PrROIPooling(
+        data: Symbol | None = ...,
+        rois: Symbol | None = ...,
+        pooled_size: int | Sequence[int] = ...,
+        spatial_scale: float = ...,
+        *,
+        name: str | None = ...,
+        attr: dict[str, Any] | None = ...,
+    ) -> Symbol:
+        """Precise mean over each bin, without samples, differentiable in the boxes too (IoU-Net, 2018)."""
 
     @staticmethod
     def Proposal(
@@ -4021,6 +4174,24 @@ class _Contrib:
         """MXNet's own ROIAlign: the mean of bilinear samples, position-sensitive if asked."""
 
     @staticmethod
+    def ROIAlignRotated(
+        data: Symbol | None = ...,
+        rois: Symbol | None = ...,
+        pooled_size: int | Sequence[int] = ...,
+        spatial_scale: float = ...,
+        sampling_ratio: int | Sequence[int | None] = ...,
+        aligned: bool = ...,
+        clockwise: bool = ...,
+        dialect: Literal["mmcv", "detectron2"] = ...,
+        *,
+        sample_num: int | Sequence[int | None] = ...,
+        sample_ratio: int | Sequence[int | None] = ...,
+        name: str | None = ...,
+        attr: dict[str, Any] | None = ...,
+    ) -> Symbol:
+        """Mean of bilinear samples in the bins of rotated boxes, as mmcv and Detectron2 take it."""
+
+    @staticmethod
     def RROIAlign(
         data: Symbol | None = ...,
         rois: Symbol | None = ...,
@@ -4034,6 +4205,23 @@ class _Contrib:
         attr: dict[str, Any] | None = ...,
     ) -> Symbol:
         """Mean of bilinear samples in the bins of rotated boxes. Unlike MXNet's, it has a gradient."""
+
+    @staticmethod
+    def RiROIAlign(
+        data: Symbol | None = ...,
+        rois: Symbol | None = ...,
+        pooled_size: int | Sequence[int] = ...,
+        spatial_scale: float = ...,
+        sampling_ratio: int | Sequence[int | None] = ...,
+        num_orientations: int = ...,
+        clockwise: bool = ...,
+        *,
+        num_samples: int | Sequence[int | None] = ...,
+        sample_num: int | Sequence[int | None] = ...,
+        name: str | None = ...,
+        attr: dict[str, Any] | None = ...,
+    ) -> Symbol:
+        """Rotation-equivariant ROIAlign: orientation channels turn with the rotated box (ReDet, 2021)."""
 
     @staticmethod
     def SyncBatchNorm(

@@ -93,9 +93,11 @@ class _Cache(FunctionCache):
         """Let the cache be current only while the kernel modules that ``module`` uses are the same."""
         self._cache_file._source_stamp = (self._cache_file._source_stamp, _stamp(module))
 
-    def load_overload(self, *args):
+    def load_overload(self, signature, *args):
         try:
-            return super().load_overload(*args)
+            found = super().load_overload(signature, *args)
+            # Two processes that save at once may give one file's name to two signatures.
+            return found if found is None or found.signature.args == tuple(signature) else None
         except Exception:  # reading back what was cut short can fail in any way
             return None
 

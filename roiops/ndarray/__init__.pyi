@@ -273,6 +273,20 @@ def Crop(
 ) -> NDArray:
     """A part of a picture: of a given size, or of the size of a second input."""
 
+def CropAndResize(
+    data: Array | None = ...,
+    rois: Array | None = ...,
+    pooled_size: int | Sequence[int | None] = ...,
+    mode: Literal["bilinear", "nearest"] = ...,
+    extrapolation_value: float = ...,
+    *,
+    crop_size: int | Sequence[int | None] = ...,
+    method: Literal["bilinear", "nearest"] = ...,
+    out: Any = ...,
+    name: str | None = ...,
+) -> Any:
+    """Crop boxes out of an image and resize them (TensorFlow's crop_and_resize), with a gradient of both."""
+
 def CuDNNBatchNorm(
     data: Array | None = ...,
     gamma: Array | None = ...,
@@ -325,6 +339,22 @@ def Deconvolution(
     name: str | None = ...,
 ) -> NDArray:
     """The transpose of a convolution: each input pixel adds a weighted window to the output."""
+
+def DeformROIPooling(
+    data: Array | None = ...,
+    rois: Array | None = ...,
+    offset: Array | None = ...,
+    pooled_size: int | Sequence[int] = ...,
+    spatial_scale: float = ...,
+    sampling_ratio: int | Sequence[int | None] = ...,
+    gamma: float = ...,
+    *,
+    sample_num: int | Sequence[int | None] = ...,
+    sample_ratio: int | Sequence[int | None] = ...,
+    out: Any = ...,
+    name: str | None = ...,
+) -> NDArray:
+    """ROIAlign whose bins ``offset`` displaces, all channels alike (Deformable ConvNets, as in mmcv)."""
 
 def DeformableConvolution(
     data: Array | None = ...,
@@ -604,6 +634,23 @@ def MultiProposal(
 ) -> list[NDArray]:
     """Turn the scores and box displacements of an RPN head into regions of interest (Faster R-CNN, 2015)."""
 
+def MultiScaleROIAlign(
+    *data: Array | Sequence[Array],
+    num_args: int = ...,
+    pooled_size: int | Sequence[int] = ...,
+    spatial_scales: float | Sequence[float] = ...,
+    sampling_ratio: int | Sequence[int | None] = ...,
+    aligned: bool = ...,
+    canonical_size: float = ...,
+    canonical_level: int = ...,
+    dialect: Literal["torchvision", "detectron2", "mmdet"] = ...,
+    sample_num: int | Sequence[int | None] = ...,
+    sample_ratio: int | Sequence[int | None] = ...,
+    out: Any = ...,
+    name: str | None = ...,
+) -> NDArray:
+    """ROIAlign on a feature pyramid: the size of a box says which map it reads (FPN, 2017)."""
+
 def PSROIAlign(
     data: Array | None = ...,
     rois: Array | None = ...,
@@ -629,7 +676,7 @@ def PSROIPooling(
     output_dim: int = ...,
     pooled_size: int | Sequence[int | None] = ...,
     group_size: int = ...,
-    dialect: Literal["mxnet", "torchvision", "chainer"] = ...,
+    dialect: Literal["mxnet", "paddle", "torchvision", "chainer"] = ...,
     mode: Literal["avg", "max"] = ...,
     as_released: bool = ...,
     *,
@@ -681,6 +728,17 @@ def Pooling_v1(
 ) -> NDArray:
     """MXNet's first pooling: zeros in the padding compete in a maximum, and all equal maxima get gradient."""
 
+def PrROIPooling(
+    data: Array | None = ...,
+    rois: Array | None = ...,
+    pooled_size: int | Sequence[int] = ...,
+    spatial_scale: float = ...,
+    *,
+    out: Any = ...,
+    name: str | None = ...,
+) -> Any:
+    """Precise mean over each bin, without samples, differentiable in the boxes too (IoU-Net, 2018)."""
+
 def Proposal(
     cls_prob: Array | None = ...,
     bbox_pred: Array | None = ...,
@@ -730,7 +788,7 @@ def ROIAlign(
     sampling_ratio: int | Sequence[int | None] = ...,
     mode: Literal["avg", "max"] | None = ...,
     aligned: bool = ...,
-    dialect: Literal["mmcv", "mxnet", "chainer"] = ...,
+    dialect: Literal["mmcv", "chainer", "mxnet", "onnx"] = ...,
     *,
     sample_num: int | Sequence[int | None] = ...,
     sample_ratio: int | Sequence[int | None] = ...,
@@ -738,6 +796,23 @@ def ROIAlign(
     name: str | None = ...,
 ) -> Any:
     """Pool bilinear samples of each region of interest to a fixed grid (Mask R-CNN, 2017)."""
+
+def ROIAlignRotated(
+    data: Array | None = ...,
+    rois: Array | None = ...,
+    pooled_size: int | Sequence[int] = ...,
+    spatial_scale: float = ...,
+    sampling_ratio: int | Sequence[int | None] = ...,
+    aligned: bool = ...,
+    clockwise: bool = ...,
+    dialect: Literal["mmcv", "detectron2"] = ...,
+    *,
+    sample_num: int | Sequence[int | None] = ...,
+    sample_ratio: int | Sequence[int | None] = ...,
+    out: Any = ...,
+    name: str | None = ...,
+) -> NDArray:
+    """Mean of bilinear samples in the bins of rotated boxes, as mmcv and Detectron2 take it."""
 
 def ROIPooling(
     data: Array | None = ...,
@@ -763,6 +838,22 @@ def Reshape(
     name: str | None = ...,
 ) -> NDArray:
     """The same entries under another shape, which may be given in codes."""
+
+def RiROIAlign(
+    data: Array | None = ...,
+    rois: Array | None = ...,
+    pooled_size: int | Sequence[int] = ...,
+    spatial_scale: float = ...,
+    sampling_ratio: int | Sequence[int | None] = ...,
+    num_orientations: int = ...,
+    clockwise: bool = ...,
+    *,
+    num_samples: int | Sequence[int | None] = ...,
+    sample_num: int | Sequence[int | None] = ...,
+    out: Any = ...,
+    name: str | None = ...,
+) -> NDArray:
+    """Rotation-equivariant ROIAlign: orientation channels turn with the rotated box (ReDet, 2021)."""
 
 def SVMOutput(
     data: Array | None = ...,

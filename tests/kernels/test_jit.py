@@ -140,6 +140,28 @@ def test_truncated_cache_files_are_compiled_anew(tmp_path):
     assert run(CALL, NUMBA_CACHE_DIR=str(tmp_path)).strip() == "[0, -1]"
 
 
+TWO_TYPES = """
+    import roiops.kernels
+    roiops.kernels.__path__.append({folder!r})
+    from roiops.kernels.made_twice import twice
+    print(twice(1), twice(0.5))
+"""
+
+
+def test_cache_files_that_changed_places_are_compiled_anew(tmp_path):
+    """What is left when two processes that save at once give two signatures one file's name."""
+    (tmp_path / "made_twice.py").write_text(
+        "from roiops.kernels.jit import njit\n\n@njit\ndef twice(x):\n    return 2 * x\n"
+    )
+    code, cache = TWO_TYPES.format(folder=str(tmp_path)), tmp_path / "cache"
+    assert run(code, NUMBA_CACHE_DIR=str(cache)).split() == ["2", "1.0"]
+    one, other = sorted(cache.rglob("*twice*.nbc"))
+    contents = one.read_bytes(), other.read_bytes()
+    other.write_bytes(contents[0])
+    one.write_bytes(contents[1])
+    assert run(code, NUMBA_CACHE_DIR=str(cache)).split() == ["2", "1.0"]
+
+
 def test_full_disk_means_no_cache(tmp_path):
     limit = """
     import resource, signal
