@@ -69,6 +69,9 @@ _TEXTS = {
     "'ImageDetIter'": "ImageDetIter is not offered",
     "'ImageIter'": "ImageIter is not offered",
     "'NumpyOp'": "NumpyOp, which CustomOp replaced in MXNet 0.8, is not offered",
+    "NDArray.tostype: stype must be": "needs sparse storage",
+    "contrib.SparseEmbedding": "needs sparse storage",
+    "attribute 'save_checkpoint'": "BucketingModule.save_checkpoint is not offered",
     "operator 'signsgd_update'": "optimizers' update operators (signsgd_update) are not offered",
     "'ConvRNNCell'": "recurrent cells of convolutions are not offered",
     "'ConvLSTMCell'": "recurrent cells of convolutions are not offered",
@@ -98,6 +101,10 @@ _TESTS = {
     "operator.test_custom_op_exc": "expects that an error in a CustomOp is an MXNetError; here it is itself",
     "operator.test_monitor_with_variable_input_shape": "needs a Monitor that follows an executor's reshape",
     "operator.test_valid_max_pooling_pad_type_same": "gives Pooling more pads than axes, as MXNet lets it",
+    "module.test_module_initializer": "needs sparse storage",
+    "exc_handling.test_exc_imperative": "expects errors when results are read, not at once",
+    "exc_handling.test_exc_post_fail": "expects errors when results are read, not at once",
+    "exc_handling.test_np_random_incorrect_named_arguments": "needs MXNet's NumPy interface",
     "rnn.test_deprecated": "calls a private method of MXNet's cells",
     "operator.test_op_all_names_monitor": "expects MXNet's names of inputs, such as act_input0",
 }
@@ -201,7 +208,9 @@ MXNet 1.9.1's own tests (`tests/python/unittest` of its repository) run on roiop
 MXNet's name; what they check with is MXNet's own `test_utils.py`. Stand-ins give them `nose` and `distutils`,
 which have left Python, and names for what roiops does not offer; those fail when they are used.
 `python verify/mxnet_unittests.py CHECKOUT` runs them and writes this page; a test skipped is one that its
-own decorator skips, or that misses a package such as OpenCV.
+own decorator skips, or that misses a package such as OpenCV. Results were recorded over several runs on a
+busy machine, with a limit of 25 to 120 seconds for each test; where a row shows an error instead of a reason,
+the test has not run again since what it needs was added, or nobody has looked into it yet.
 """
 
 

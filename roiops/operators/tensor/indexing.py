@@ -617,7 +617,7 @@ class WhereProp(OperatorProperty):
                 f"got {tuple(condition)}"
             )
         if -1 in condition:  # MXNet says nothing of the result then
-            return [whole or rows, shape, shape], [None]
+            return [condition, shape, shape], [None]
         condition = whole or rows
         shape = whole or (*rows, *shape[1:])
         return [condition, shape, shape], [shape]
