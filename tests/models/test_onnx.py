@@ -181,6 +181,25 @@ def test_batch_and_size_stay_open():
             assert each.agrees, (each, height, width)
 
 
+def test_sizes_that_only_some_lengths_tell_apart_stay_open(golden_model):
+    """An upsampled map is as large as what it is cut to for even lengths; a map may shrink to one pixel."""
+    for name in ("retinaface_mobilenet0.25", "gluoncv_ssd_300_mobilenet0.25_voc"):
+        golden = golden_model(name)
+        inputs, want = golden.group("input"), golden.group("out")
+        made = to_onnx(golden.symbol, golden.params, shapes={"data": ("N", 3, "H", "W")})
+        running = session(made)
+        names = [each.name for each in running.get_outputs()]
+        got = dict(zip(names, running.run(None, inputs), strict=True))
+        boxes, _ = split_boxes({key: want[key] for key in names})
+        if boxes is not None:
+            assert compare_boxes(boxes, split_boxes(got)[0], inputs["data"].shape[2:])[1] == 0
+            continue
+        for key, step in ((key, golden.meta["steps"][key]) for key in names):
+            assert (
+                relative_difference(want[key], got[key].reshape(-1)[::step].reshape(want[key].shape)) <= 1e-4
+            )
+
+
 def test_what_cannot_stay_open_is_said_with_the_node():
     symbol = sym.FullyConnected(sym.Variable("data"), num_hidden=4, name="fc")
     params = parameters(symbol, data=(1, 3, 48, 8))

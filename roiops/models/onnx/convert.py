@@ -18,8 +18,10 @@ __all__ = ["NEWEST", "OLDEST", "Conversion", "Lowered", "convert"]
 OLDEST, NEWEST = 17, 22
 
 _FAMILIES = ("nn", "tensor", "loss", "detection", "roi")
-#: Lengths that stand for an open height or width; each open one gets its own.
-_TRIAL_LENGTHS = (256, 320, 384, 512, 640, 448, 224, 192, 128, 64)
+#: Lengths that stand for an open height or width; each open one gets its own. Odd ones come early: they tell
+#: apart what even ones make equal, such as a map and its upsampled half. Far apart, they tell a map that
+#: shrinks to a pixel or two from one of a fixed size.
+_TRIAL_LENGTHS = (256, 333, 611, 139, 640, 128, 384, 512, 320, 448, 224, 192, 64)
 _TRIALS = 3
 #: Lengths that are tried to say what could stay open.
 _USUAL_LENGTHS = (224, 256, 299, 300, 416, 512, 112, 96, 64, 48, 32, 24)
