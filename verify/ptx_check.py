@@ -80,6 +80,12 @@ def variants():
     for dtype in DTYPES:
         yield ("average_backward", "", dtype), True
     yield ("order", "", ""), True
+    yield ("levels", "", "float32"), True
+    for dialect in ("CropAndResize", "PrROIPooling"):
+        yield ("box_edges", dialect, "float32"), True
+    yield ("outside", "CropAndResize", "float32"), True
+    # The angle becomes orientations in double, as in mmcv, whatever the data.
+    yield ("orientations", "", "float64"), True
     for dtype in ("float32", "float16"):
         yield ("copy", "", dtype), True
 
@@ -93,7 +99,10 @@ def kernel_and_types(kernel, dialect, dtype):
     from roiops.kernels.cuda.lanes import Layout
     from roiops.kernels.cuda.roi import average as roi_average
     from roiops.kernels.cuda.roi import deformable as roi_deformable
+    from roiops.kernels.cuda.roi import edges as roi_edges
+    from roiops.kernels.cuda.roi import levels as roi_levels
     from roiops.kernels.cuda.roi import maximum as roi_max
+    from roiops.kernels.cuda.roi import orientation as roi_orientation
     from roiops.kernels.cuda.roi import rotated as roi_rotated
     from roiops.kernels.cuda.roi import tiles
     from roiops.operators.roi.dialects import named
@@ -127,6 +136,22 @@ def kernel_and_types(kernel, dialect, dtype):
             (flat, t.int32[:, ::1], real[::1], *lists, setting, size, groups, size, flat),
         ),
         "boxes": lambda: (tiles._boxes_kernel(rules), (rois, setting, *boxes)),
+        "levels": lambda: (
+            roi_levels.levels_kernel(),
+            (rois, t.NamedTuple([real] * 4 + [size], geometry.Levels), t.Array(real, 3, "C")),
+        ),
+        "box_edges": lambda: (
+            roi_edges.edges_kernel(rules, dtype, True, sizes),
+            (flat, flat, strides, rois, setting, size, flat),
+        ),
+        "outside": lambda: (
+            roi_edges.outside_kernel(rules, dtype),
+            (rois, setting, size, real, flat),
+        ),
+        "orientations": lambda: (
+            roi_orientation.turn_kernel(dtype, True),
+            (flat, rois, size, size, size, flat),
+        ),
         "max_forward": lambda: (
             roi_max.forward_kernel(rules, dtype, layout, True),
             (flat, strides, rois, setting, groups, size, real, flat, ints),

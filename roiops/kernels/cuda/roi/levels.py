@@ -29,8 +29,9 @@ def levels_kernel():
 def rows_of_levels(rois, levels, dtype):
     """``rois`` once for each map, with the rows that read another one marked to be ignored."""
     name = kind_of(dtype)
-    rois, levels = rois_of(rois, name), geometry.Levels(*levels)
-    rows = empty((levels.count, *rois.shape), computing(name).real, device_of(rois))
+    real = computing(name).real
+    rois, levels = rois_of(rois, name), geometry.Levels(*map(real, levels[:4]), levels[4])
+    rows = empty((levels.count, *rois.shape), real, device_of(rois))
     if rois.shape[0]:
         blocks = -(-rois.shape[0] // tiles.SIZES.threads)
         launch(levels_kernel(), blocks, tiles.SIZES.threads, rois, levels, rows)
