@@ -8,7 +8,7 @@ registered, under its own name and with its own parameters.
 try:
     import torch as _torch  # noqa: F401
 except ImportError as error:
-    raise ImportError("roiops.torch needs PyTorch 2.4 or newer: pip install 'roiops[torch]'") from error
+    raise ImportError("roiops.torch needs PyTorch 2.4 or newer: pip install torch") from error
 
 from . import library, op
 from .functions import (
