@@ -12,23 +12,37 @@ except ImportError as error:
 
 from . import library, op
 from .functions import (
+    deform_roi_pool,
     multi_scale_roi_align,
     ps_roi_align,
     ps_roi_pool,
     pyramid_scales,
     roi_align,
+    roi_align_rotated,
     roi_pool,
 )
-from .modules import MultiScaleRoIAlign, PSRoIAlign, PSRoIPool, RoIAlign, RoIPool, replace_poolers
+from .modules import (
+    DeformRoIPool,
+    MultiScaleRoIAlign,
+    PSRoIAlign,
+    PSRoIPool,
+    RoIAlign,
+    RoIAlignRotated,
+    RoIPool,
+    replace_poolers,
+)
 
 library.register_all()
 
 __all__ = [
+    "DeformRoIPool",
     "MultiScaleRoIAlign",
     "PSRoIAlign",
     "PSRoIPool",
     "RoIAlign",
+    "RoIAlignRotated",
     "RoIPool",
+    "deform_roi_pool",
     "multi_scale_roi_align",
     "op",
     "ps_roi_align",
@@ -36,5 +50,6 @@ __all__ = [
     "pyramid_scales",
     "replace_poolers",
     "roi_align",
+    "roi_align_rotated",
     "roi_pool",
 ]

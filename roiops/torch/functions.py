@@ -12,15 +12,18 @@ from .operators import call
 from .pyramid import levels_of, pool_levels, scales_of
 
 __all__ = [
+    "deform_roi_pool",
     "multi_scale_roi_align",
     "ps_roi_align",
     "ps_roi_pool",
     "pyramid_scales",
     "roi_align",
+    "roi_align_rotated",
     "roi_pool",
 ]
 
 _ALIGN, _POOL = registry.get("ROIAlign"), registry.get("ROIPooling")
+_ROTATED, _DEFORMED = registry.get("ROIAlignRotated"), registry.get("DeformROIPooling")
 _PS_ALIGN, _PS_POOL = registry.get("PSROIAlign"), registry.get("_contrib_PSROIPooling")
 
 # Frameworks whose ROIAlign is another's.
@@ -96,6 +99,46 @@ def ps_roi_pool(input, boxes, output_size, spatial_scale=1.0, *, dialect="torchv
     params = _score_maps(input, output_size, spatial_scale, dialect)
     params["as_released"] = dialect == "torchvision" if as_released is None else as_released
     return call(_PS_POOL, (input, as_rois(boxes, input, "ps_roi_pool")), params)
+
+
+def roi_align_rotated(
+    input, rois, output_size, spatial_scale=1.0, sampling_ratio=0, aligned=True, clockwise=False, *,
+    dialect="mmcv",
+):  # fmt: skip
+    """Mean of bilinear samples in the bins of rotated boxes, with mmcv's arguments.
+
+    ``rois`` are a Tensor[K, 6]: image, centre x, centre y, width, height in image pixels, and the angle, in
+    radians; under ``dialect="detectron2"`` in degrees. The other arguments are those of :func:`roi_align`.
+    """
+    params = {
+        "pooled_size": _pair(output_size),
+        "spatial_scale": spatial_scale,
+        "sampling_ratio": _pair(sampling_ratio),
+        "aligned": aligned,
+        "clockwise": clockwise,
+        "dialect": dialect,
+    }
+    return call(_ROTATED, (input, rois), params)
+
+
+def deform_roi_pool(
+    input, rois, offset, output_size, spatial_scale=1.0, sampling_ratio=0, gamma=0.1
+):  # fmt: skip
+    """ROIAlign whose bins ``offset`` displaces, with mmcv's arguments (Deformable ConvNets, 2017).
+
+    ``offset`` is a Tensor[K, 2, height, width], x before y, in box sizes, of which ``gamma`` is taken; it has
+    a gradient too. None displaces nothing. The other arguments are those of :func:`roi_align`.
+    """
+    height, width = _pair(output_size)
+    if offset is None or not offset.numel():
+        offset = input.new_zeros((rois.shape[0], 2, height, width))
+    params = {
+        "pooled_size": (height, width),
+        "spatial_scale": spatial_scale,
+        "sampling_ratio": _pair(sampling_ratio),
+        "gamma": gamma,
+    }
+    return call(_DEFORMED, (input, rois, offset), params)
 
 
 def multi_scale_roi_align(

@@ -21,6 +21,8 @@ def _is_tensor(value) -> bool:
 
 def _invoke(prop_class, args, kwargs):
     positional, named, params = registry.split_arguments(prop_class, args, kwargs, _is_tensor, _KIND)
+    if prop_class.variadic:
+        return call(prop_class, [*positional, *named.values()], params)
     given = {**dict(zip(prop_class.arguments[: len(positional)], positional, strict=True)), **named}
     tensors = [given[name] for name in prop_class.arguments if given.get(name) is not None]
     if len(tensors) < 2:

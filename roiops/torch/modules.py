@@ -4,7 +4,16 @@ from torch import nn
 
 from . import functions
 
-__all__ = ["MultiScaleRoIAlign", "PSRoIAlign", "PSRoIPool", "RoIAlign", "RoIPool", "replace_poolers"]
+__all__ = [
+    "DeformRoIPool",
+    "MultiScaleRoIAlign",
+    "PSRoIAlign",
+    "PSRoIPool",
+    "RoIAlign",
+    "RoIAlignRotated",
+    "RoIPool",
+    "replace_poolers",
+]
 
 
 class _Module(nn.Module):
@@ -69,6 +78,41 @@ class PSRoIPool(_Module):
 
     def forward(self, input, rois):
         return functions.ps_roi_pool(input, rois, **self._arguments())
+
+
+class RoIAlignRotated(_Module):
+    """See :func:`roi_align_rotated`, whose ``dialect`` is taken too. The arguments are mmcv's."""
+
+    def __init__(
+        self, output_size, spatial_scale, sampling_ratio=0, aligned=True, clockwise=False, **keywords
+    ):
+        super().__init__(
+            keywords,
+            output_size=output_size,
+            spatial_scale=spatial_scale,
+            sampling_ratio=sampling_ratio,
+            aligned=aligned,
+            clockwise=clockwise,
+        )
+
+    def forward(self, input, rois):
+        return functions.roi_align_rotated(input, rois, **self._arguments())
+
+
+class DeformRoIPool(_Module):
+    """See :func:`deform_roi_pool`. The arguments are mmcv's."""
+
+    def __init__(self, output_size, spatial_scale=1.0, sampling_ratio=0, gamma=0.1):
+        super().__init__(
+            {},
+            output_size=output_size,
+            spatial_scale=spatial_scale,
+            sampling_ratio=sampling_ratio,
+            gamma=gamma,
+        )
+
+    def forward(self, input, rois, offset=None):
+        return functions.deform_roi_pool(input, rois, offset, **self._arguments())
 
 
 class MultiScaleRoIAlign(_Module):

@@ -16,7 +16,10 @@ __all__ = ["call", "differentiable_once", "is_plain"]
 def call(prop_class, tensors, params: dict):
     """The output of a registered operator for ``tensors``, its inputs in order."""
     if torch.compiler.is_compiling() or not is_plain(tensors):
-        return library.OPERATORS[prop_class.name](*tensors, **params)[0]
+        inputs = [list(tensors)] if prop_class.variadic else tensors
+        return library.OPERATORS[prop_class.name](*inputs, **params)[0]
+    if prop_class.variadic:
+        params = {**params, prop_class.variadic: len(tensors)}
     plan = bind(prop_class, params).plan(tensors)
     if torch.is_grad_enabled():
         for tensor in tensors:

@@ -54,8 +54,11 @@ class BoundOperator:
         self.names = prop.list_arguments()
         self.has_gradient = tuple(name not in prop.zero_grad for name in self.names)
         self.has_hidden = len(prop.list_outputs()) > 1
+        is_map = [name.startswith("data") for name in self.names]
+        # The gradient of a map follows from the boxes; that of anything else is a slope of the map.
+        reads_maps = any(has and not each for has, each in zip(self.has_gradient, is_map, strict=True))
         #: Of which inputs backward reads what they hold; of the others it needs shape and dtype only.
-        self.is_read = tuple(prop.backward_reads_data or not name.startswith("data") for name in self.names)
+        self.is_read = tuple(reads_maps or not each for each in is_map)
         self._plans = {}
 
     def read_by_backward(self, inputs) -> list:

@@ -28,13 +28,17 @@ def rows():
 def test_calls_of_the_tables_run(call):
     x = torch.randn(1, 98, 40, 60)
     rois = torch.tensor([[0.0, 10, 20, 200, 300]])
+    turned = torch.tensor([[0.0, 200, 300, 80, 40, 0.5]])
     names = {
         **vars(rt),
         "x": x,
         "rois": rois,
         "boxes": [rois[:, 1:]],
+        "turned": turned,
+        "offset": torch.zeros(1, 2, 7, 7),
         "layer": rt.RoIAlign((7, 7), 1 / 16, 0),
     }
+    rois = turned if "Rotated(" in call else rois
     result = eval(call, names)
     if isinstance(result, torch.nn.Module):
         given = ({"0": x, "1": x}, [rois[:, 1:]], [(640, 960)]) if "Scale" in call else (x, rois)

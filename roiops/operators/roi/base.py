@@ -70,8 +70,6 @@ class ROIProperty(OperatorProperty):
         "become one by np.concatenate([np.insert(boxes, 0, i, axis=1) for i, boxes in enumerate(rois)])"
     }
     roi_columns = 5
-    #: Whether the gradients need what is in the data, rather than its shape and dtype only.
-    backward_reads_data = False
 
     @property
     def pooled_size(self) -> tuple[int, int]:

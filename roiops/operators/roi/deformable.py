@@ -87,7 +87,6 @@ class DeformablePSROIPoolingProp(ROIProperty):
 
     param, op = DeformablePSROIPoolingParam, DeformablePSROIPoolingOp
     arguments = ("data", "rois", "trans")
-    backward_reads_data = True
     argument_docs = {
         **ROIProperty.argument_docs,
         "trans": "displacements (num_rois, 2 * classes, parts, parts), x before y, in box sizes; "
