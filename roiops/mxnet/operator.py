@@ -30,7 +30,14 @@ from ..ndarray import NDArray, array
 from ..operators import custom
 from ..registry import get, list_operators
 
-__all__ = ["CustomOp", "CustomOpProp", "get_all_registered_operators", "get_operator_arguments", "register"]
+__all__ = [
+    "CustomOp",
+    "CustomOpProp",
+    "OperatorArguments",
+    "get_all_registered_operators",
+    "get_operator_arguments",
+    "register",
+]
 
 
 class CustomOp:
@@ -154,6 +161,7 @@ def get_all_registered_operators() -> list[str]:
     return list_operators(aliases=True)
 
 
+#: What :func:`get_operator_arguments` gives.
 OperatorArguments = namedtuple("OperatorArguments", ["narg", "names", "types"])
 
 
