@@ -73,8 +73,10 @@ class Operator:
         return {"data": data, "rois": rois}
 
 
-def _align(sampling):
-    params = {"sampling_ratio": sampling, "aligned": False, "mode": "avg"}
+def _align(sampling, mode="avg"):
+    params = {"sampling_ratio": sampling, "aligned": False, "mode": mode}
+    if mode == "max":  # ONNX's own: the maximum of weighted corners
+        return Operator("align", "ROIAlign", {**params, "dialect": "onnx"}, ("onnxruntime",))
     return Operator("align", "ROIAlign", params, ("torchvision", "mxnet", "onnxruntime"))
 
 
@@ -82,6 +84,8 @@ BOXES = {
     "ROIPooling": Operator("pool", "ROIPooling", {}, ("torchvision", "mxnet", "onnxruntime")),
     "ROIAlign avg, 2": _align(2),
     "ROIAlign avg, adaptive": _align(0),
+    "ROIAlign max as ONNX's, 2": _align(2, "max"),
+    "ROIAlign max as ONNX's, adaptive": _align(0, "max"),
 }
 SCORE_MAPS = {
     "PSROIPooling": Operator("pool", "PSROIPooling", {}, ("mxnet",)),

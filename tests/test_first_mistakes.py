@@ -161,3 +161,11 @@ def test_what_is_not_there_says_what_to_do_instead(name, advice):
         AttributeError, match=re.escape(advice).replace(r"\.\*", ".*").replace("in\\ place", "[Ii]n place")
     ):
         getattr(owner, name.removeprefix("io."))
+
+
+def test_a_library_that_is_no_dialect_says_which_call_gives_its_numbers():
+    with pytest.raises(
+        mx.MXNetError,
+        match=r"got 'torchvision'; torchvision roi_align.* is ROIAlign\(\.\.\., .*dialect='mmcv'",
+    ):
+        mx.nd.ROIAlign(DATA, ROIS, dialect="torchvision", **SIZE)

@@ -77,7 +77,20 @@ def dialect_field(operator):
         for dialect in dialects_of(operator)
     )  # fmt: skip
     known = dialects_of(operator)
-    return Field(enum(*known), known[0], doc="whose numbers: " + "; ".join(whose))
+    kind = enum(*known, elsewhere=_elsewhere(operator, known))
+    return Field(kind, known[0], doc="whose numbers: " + "; ".join(whose))
+
+
+def _elsewhere(operator, known) -> dict[str, str]:
+    """What to say for a library whose name is no dialect, though a dialect gives its numbers."""
+    calls: dict[str, list[str]] = {}
+    for row in rows(operator):
+        given = ", ".join(f"{name}={value!r}" for name, value in row.parameters.items())
+        for function in row.whose:
+            calls.setdefault(function.split()[0].lower(), []).append(
+                f"{function} is {operator}(..., {given})"
+            )
+    return {library: "; ".join(told) for library, told in calls.items() if library not in known}
 
 
 def mode_field(operator, doc="what a bin gives", aliases=()):
