@@ -28,6 +28,7 @@ import numpy as np
 from ..errors import MXNetError, ShapeError
 from ..ndarray import NDArray, array
 from ..operators import custom
+from ..operators.base import OperatorProperty
 from ..registry import get, list_operators
 
 __all__ = [
@@ -167,7 +168,7 @@ OperatorArguments = namedtuple("OperatorArguments", ["narg", "names", "types"])
 
 def get_operator_arguments(op_name: str) -> OperatorArguments:
     """How many arguments an operator takes, inputs and parameters, with their names and types."""
-    prop = get(op_name)
+    prop: type[OperatorProperty] = get(op_name)
     names = ["data"] if prop.variadic else [*prop.arguments, *prop.aux]
     types = ["NDArray-or-Symbol" + ("[]" if prop.variadic else "")] * len(names)
     for name, field in prop.param.fields.items():
