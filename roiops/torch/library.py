@@ -136,7 +136,7 @@ class _Definition:
         found = iter(self.backward(grad_out, read, ctx.shapes, hidden, wanted, *ctx.values))
         grads = [next(found) if wants else None for wants in wanted]
         if self.prop_class.variadic:
-            return (grads, *(None for _ in self.fields))
+            return (grads, *(None for _ in ctx.needs_input_grad[1:]))
         absent = [None] * (self.inputs - len(grads))
         return (*grads, *absent, *(None for _ in self.fields))
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from torch_cases import CASES, ONE_EACH
+from torch_cases import CASES, ONE_EACH, place_of_boxes
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 
@@ -20,11 +20,18 @@ def function(name):
     return getattr(op.contrib, name.removeprefix("_contrib_")) if "_contrib_" in name else getattr(op, name)
 
 
-def tensors(arrays, dtype=torch.float32, requires_grad=True):
-    """The inputs as tensors; all but the boxes may require a gradient."""
-    return [
-        torch.tensor(a, dtype=dtype).requires_grad_(requires_grad and i != 1) for i, a in enumerate(arrays)
-    ]
+def tensors(case, dtype=torch.float32):
+    """The inputs as tensors, of which all but the boxes require a gradient."""
+    name, arrays, _ = case
+    found = [torch.tensor(each, dtype=dtype).requires_grad_() for each in arrays]
+    found[place_of_boxes(name)].requires_grad_(False)
+    return found
+
+
+def dispatched(name, inputs, params):
+    """The output of the operator of ``torch.ops.roiops``."""
+    given = [list(inputs)] if get(name).variadic else inputs
+    return library.OPERATORS[get(name).name](*given, **params)[0]
 
 
 def test_every_roi_operator_is_registered_and_has_a_case():
@@ -37,8 +44,10 @@ def test_every_roi_operator_is_registered_and_has_a_case():
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
 def test_tensors_give_what_arrays_give(case):
     name, arrays, params = case
-    inputs = tensors(arrays)
-    invocation = Invocation(get(name).create(params), [t.detach().numpy() for t in inputs])
+    inputs = tensors((name, arrays, params))
+    count = {get(name).variadic: len(inputs)} if get(name).variadic else {}
+    prop = get(name).create({**params, **count})
+    invocation = Invocation(prop, [t.detach().numpy() for t in inputs])
     invocation.forward()
     out = function(name)(*inputs, **params)
     np.testing.assert_array_equal(out.detach().numpy(), invocation.outputs[0])
@@ -53,14 +62,13 @@ def test_tensors_give_what_arrays_give(case):
 @pytest.mark.parametrize("case", ONE_EACH.values(), ids=ONE_EACH)
 def test_the_dispatchers_operator_is_the_eager_one(case):
     name, arrays, params = case
-    inputs = tensors(arrays)
-    registered = getattr(torch.ops.roiops, get(name).name.removeprefix("_"))
-    eager, (dispatched, _) = function(name)(*inputs, **params), registered(*inputs, **params)
-    assert torch.equal(eager, dispatched)
+    inputs = tensors((name, arrays, params))
+    eager, registered = function(name)(*inputs, **params), dispatched(name, inputs, params)
+    assert torch.equal(eager, registered)
     head = torch.randn(eager.shape)
     wanted = [t for t in inputs if t.requires_grad]
     for one, other in zip(
-        torch.autograd.grad(eager, wanted, head), torch.autograd.grad(dispatched, wanted, head), strict=True
+        torch.autograd.grad(eager, wanted, head), torch.autograd.grad(registered, wanted, head), strict=True
     ):
         assert torch.equal(one, other)
 
@@ -68,7 +76,9 @@ def test_the_dispatchers_operator_is_the_eager_one(case):
 @pytest.mark.parametrize("case", ONE_EACH.values(), ids=ONE_EACH)
 def test_opcheck(case):
     name, arrays, params = case
-    torch.library.opcheck(library.OPERATORS[get(name).name], tensors(arrays), params)
+    inputs = tensors((name, arrays, params))
+    inputs = (inputs,) if get(name).variadic else inputs
+    torch.library.opcheck(library.OPERATORS[get(name).name], inputs, params)
 
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
@@ -81,18 +91,15 @@ def test_gradcheck(case):
         out = function(name)(*given, **params)
         return torch.where(out.isfinite(), out, 0)
 
-    assert torch.autograd.gradcheck(finite, tensors(arrays, torch.float64), fast_mode=True)
+    assert torch.autograd.gradcheck(finite, tensors((name, arrays, params), torch.float64), fast_mode=True)
 
 
 @pytest.mark.parametrize("case", ONE_EACH.values(), ids=ONE_EACH)
 def test_a_second_derivative_is_refused_by_name(case):
     name, arrays, params = case
-    data, *rest = tensors(arrays)
-    for called in (
-        function(name),
-        lambda *given, **named: library.OPERATORS[get(name).name](*given, **named)[0],
-    ):
-        (grad,) = torch.autograd.grad((called(data, *rest, **params) ** 2).sum(), data, create_graph=True)
+    data, *rest = tensors((name, arrays, params))
+    for out in (function(name)(data, *rest, **params), dispatched(name, (data, *rest), params)):
+        (grad,) = torch.autograd.grad((out**2).sum(), data, create_graph=True)
         label = get(name).label
         with pytest.raises(
             roiops.MXNetError, match=f"{label}: the gradient of its gradient is not implemented"
@@ -110,7 +117,9 @@ def test_a_wrong_gradient_fails_gradcheck(monkeypatch):
     name, arrays, params = CASES["ROIAlign/mmcv"]
     with pytest.raises(GradcheckError, match="Jacobian mismatch"):
         torch.autograd.gradcheck(
-            lambda *given: function(name)(*given, **params), tensors(arrays, torch.float64), fast_mode=True
+            lambda *given: function(name)(*given, **params),
+            tensors((name, arrays, params), torch.float64),
+            fast_mode=True,
         )
 
 

@@ -1,7 +1,7 @@
 """Every registered ROI operator and dialect with inputs for PyTorch, as the tests in this folder share them."""
 
 import numpy as np
-from roi_cases import SEPARABLE, random_rois, with_sizes
+from roi_cases import OTHERS, SEPARABLE, other_case, random_rois, with_sizes
 
 from roiops.registry import get, public_name
 
@@ -15,37 +15,24 @@ def _separable(name, params):
     return name, [data, random_rois(random, 7, 2, 9, 11, SCALE, np.float64)], params
 
 
-def _rotated():
+def _other(row):
     random = np.random.default_rng(17)
-    rois = np.concatenate(
-        [
-            random.integers(0, 2, (5, 1)),
-            random.uniform(2, 18, (5, 2)),
-            random.uniform(1, 14, (5, 2)),
-            random.uniform(-90, 90, (5, 1)),
-        ],
-        axis=1,
-    )
-    params = {"pooled_size": POOLED, "spatial_scale": SCALE, "sampling_ratio": 2}
-    return "_contrib_RROIAlign", [random.standard_normal((2, 3, 9, 11)), rois], params
-
-
-def _deformable():
-    random = np.random.default_rng(18)
-    params = {
-        "spatial_scale": SCALE, "output_dim": 2, "group_size": 2, "pooled_size": 2, "part_size": 2,
-        "sample_per_part": 2, "trans_std": 0.1,
-    }  # fmt: skip
-    data = random.standard_normal((2, 8, 9, 11))
-    rois = random_rois(random, 5, 2, 9, 11, SCALE, np.float64)
-    return "_contrib_DeformablePSROIPooling", [data, rois, random.uniform(-1, 1, (5, 2, 2, 2))], params
+    corner = random.uniform(0, 6, (5, 2))
+    rois = np.concatenate([random.integers(0, 2, (5, 1)), corner, corner + random.uniform(2, 9, (5, 2))], 1)
+    name, params, inputs = other_case(row, random, rois, dtype=np.float64)
+    params.pop(get(name).variadic, None)  # PyTorch counts the inputs itself
+    return name, inputs, params
 
 
 #: Name for pytest -> operator, float64 inputs as NumPy arrays, parameters.
 CASES = {row: _separable(name, params) for row, name, params in SEPARABLE}
-CASES["contrib.RROIAlign"] = _rotated()
-CASES["contrib.DeformablePSROIPooling"] = _deformable()
+CASES |= {row.name: _other(row) for row in OTHERS}
 #: One case of each operator.
 ONE_EACH = {}
 for _case in CASES.values():
     ONE_EACH.setdefault(public_name(get(_case[0]).name), _case)
+
+
+def place_of_boxes(name) -> int:
+    """Which of an operator's inputs the boxes are."""
+    return -1 if get(name).variadic else 1
