@@ -1,6 +1,7 @@
 """The golden files themselves: readable, named after their makers, and small."""
 
 import json
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -40,11 +41,16 @@ def test_a_case_names_itself():
     assert case["out"].shape == (4, 4, 2, 2)
 
 
-def test_at_least_thirty_cases_an_roi_operator_and_dialect():
-    # Opset 10 has one coordinate mode, which output_half_pixel covers with 33 cases.
-    few = {name: len(load(name)) for name in names("roi") if len(load(name)) < 30}
-    assert set(few) == {"roi/onnxruntime_RoiAlign_opset10"}
+def test_at_least_thirty_cases_of_each_operator_of_a_peer():
+    counts = Counter((case.peer, case.op) for name in names("roi") for case in load(name))
+    few = {key: count for key, count in counts.items() if count < 30}
+    # A case of MultiScaleRoIAlign is a whole pyramid; Paddle has no modes, and one rule for the bins.
+    assert few == {
+        ("torchvision", "MultiScaleRoIAlign"): 12,
+        ("paddle", "roi_pool"): 25,
+        ("paddle", "psroi_pool"): 24,
+    }
 
 
 def test_they_stay_small():
-    assert sum(path.stat().st_size for path in GOLDEN.rglob("*") if path.is_file()) < 6e6
+    assert sum(path.stat().st_size for path in GOLDEN.rglob("*") if path.is_file()) < 8e6

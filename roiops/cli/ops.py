@@ -16,7 +16,9 @@ SUMMARY = "the registered operators, or one with its inputs and parameters"
 
 def configure(parser) -> None:
     parser.add_argument("name", nargs="?", metavar="NAME", help="an operator, under any of its names")
-    parser.add_argument("--match", metavar="TEXT", help="list only names that contain this")
+    parser.add_argument(
+        "--match", metavar="TEXT", help="list only operators with this in a name or in their summary"
+    )
     add_import(parser)
     parser.add_argument("--json", action="store_true", help="print JSON instead of text")
 
@@ -33,15 +35,21 @@ def execute(args) -> None:
     aliases: dict[str, list[str]] = {}
     for name in registry.list_operators(aliases=True):
         aliases.setdefault(registry.get(name).name, []).append(name)
-    found = [
-        registry.get(name)
-        for name, names in sorted(aliases.items())
-        if any(wanted in registry.public_name(n).lower() for n in names)
-    ]
+    ranked = []
+    for name, names in aliases.items():
+        prop = registry.get(name)
+        public = [registry.public_name(n).lower() for n in names]
+        if any(n.removeprefix("contrib.").startswith(wanted) for n in public):
+            ranked.append((0, name, prop))
+        elif any(wanted in n for n in public):
+            ranked.append((1, name, prop))
+        elif wanted in _summary(prop, registry).lower():
+            ranked.append((2, name, prop))
+    found = [prop for _, _, prop in sorted(ranked, key=lambda entry: entry[:2])]
     if args.json:
         print(json.dumps([_describe(prop, registry) for prop in found], indent=2))
     elif not found:
-        raise MXNetError(f"no operator has {args.match!r} in any of its names")
+        raise MXNetError(f"no operator has {args.match!r} in any of its names or in its summary")
     else:
         print(table((registry.public_name(prop.name), _summary(prop, registry)) for prop in found))
 

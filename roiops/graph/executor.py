@@ -45,7 +45,17 @@ class Executor:
     """
 
     def __init__(
-        self, heads, device: Context, args, grads, grad_req, aux, places=None, order=None, donor=None
+        self,
+        heads,
+        device: Context,
+        args,
+        grads,
+        grad_req,
+        aux,
+        places=None,
+        order=None,
+        donor=None,
+        inferred=None,
     ):
         self._heads = list(heads)
         self._device = self._ctx = device
@@ -66,16 +76,21 @@ class Executor:
         self._on_gradients = None
         #: Whether a forward keeps what backward reads even where is_train is False.
         self._keeps = False
-        shapes, types = self._check_arrays()
+        shapes, types = inferred or self._infer()
+        self._check_arrays(shapes, types)
         self._build(shapes, types)
 
     # -- building ------------------------------------------------------------------------------------
 
-    def _check_arrays(self):
-        """Shapes and types of all values; every bound array agrees with what the graph needs."""
+    def _infer(self):
+        """Shapes and types of all values, from the arrays."""
         bound = {**self.arg_dict, **self.aux_dict}
         shapes = graph.infer_shapes(self._order, {name: tuple(a.shape) for name, a in bound.items()})
         types = graph.infer_types(self._order, {name: np.dtype(a.dtype) for name, a in bound.items()})
+        return shapes, types
+
+    def _check_arrays(self, shapes, types):
+        """Raise unless all shapes and types are known and every gradient agrees with its array."""
         for node in self._order:
             for i in range(node.num_outputs):
                 shape = shapes[id(node)][i]
@@ -93,7 +108,6 @@ class Executor:
                 )
             if grad.dtype != array.dtype:
                 raise DTypeError(f"bind: args_grad of {name} must have dtype {array.dtype}, got {grad.dtype}")
-        return shapes, types
 
     def _build(self, shapes, types) -> None:
         req = {
@@ -622,4 +636,7 @@ def simple_bind(heads, ctx, grad_req, type_dict, given, explicit, shared=None, g
         if requests[node.name] != "null"
     }
     aux = {node.name: allocate(node, lent) for node in graph.auxiliary_nodes(order)}
-    return Executor(heads, device, args, grads, requests, aux, places, order)
+    everything = [shape for node in order for shape in shapes[id(node)]]
+    # Where an operator's output follows from the arrays only, they are asked once more.
+    inferred = (shapes, types) if all(map(graph.known, everything)) else None
+    return Executor(heads, device, args, grads, requests, aux, places, order, inferred=inferred)

@@ -527,7 +527,7 @@ def test_nothing_found_is_an_error(roiops):
     assert roiops("ops", "--match", "zzz") == (
         1,
         "",
-        "roiops ops: error: no operator has 'zzz' in any of its names\n",
+        "roiops ops: error: no operator has 'zzz' in any of its names or in its summary\n",
     )
     code, out, err = roiops("bench", "--match", "zzz")
     assert (code, out) == (1, "")

@@ -326,7 +326,10 @@ def test_bind_checks_what_it_is_given(args, kwargs, error, text):
 
 def test_simple_bind_lists_all_that_is_missing():
     fc = mx.sym.FullyConnected(mx.sym.Variable("data"), num_hidden=3, name="fc")
-    with pytest.raises(ShapeError, match="follow from those given: data: unknown, fc_weight: unknown"):
+    with pytest.raises(
+        ShapeError,
+        match="give the shapes of these too, or more of the others: data: unknown, fc_weight: unknown",
+    ):
         fc.simple_bind(mx.cpu())
 
 

@@ -690,21 +690,28 @@ def test_every_lowering_is_of_a_registered_operator_under_its_own_name():
             assert registry.get(name).name == name
 
 
-#: Operators without a counterpart, and why.
+#: Operators without a lowering, and why.
 NONE = {
     "Custom",  # the user's own
     "erfinv", "gamma", "gammaln",  # ONNX has no such function
     "_contrib_bipartite_matching", "_contrib_mrcnn_mask_target",  # training only
+    "all_finite", "multi_all_finite", "_contrib_allclose",  # training and tests only
     "_contrib_RROIAlign",
-    "_contrib_allclose",
-    "_contrib_index_array", "_ravel_multi_index", "_unravel_index", "diag",
+    "_contrib_index_array", "_ravel_multi_index", "_unravel_index", "diag", "khatri_rao",
+    # Not MXNet's, so that no archived model has them.
+    "CropAndResize", "DeformROIPooling", "MultiScaleROIAlign", "PrROIPooling", "ROIAlignRotated", "RiROIAlign",
 }  # fmt: skip
+
+
+def is_random(name):
+    """Random numbers are of no use in an inference graph."""
+    return name.startswith(("_random_", "_sample_")) or name == "_shuffle"
 
 
 def test_every_other_operator_has_a_lowering():
     run(v("x") * 2, DATA)
     ours = [n for n in registry.list_operators() if registry.get(n).__module__.startswith("roiops.")]
-    assert {name for name in ours if lowering.find(name) is None} == NONE
+    assert {name for name in ours if lowering.find(name) is None and not is_random(name)} == NONE
 
 
 def test_check_compares_a_model_with_its_file(tmp_path):
