@@ -82,7 +82,18 @@ def test_kernels_in_the_simulator(tmp_path):
         "NUMBA_DISABLE_JIT": "1",
         "ROIOPS_TEST_ANSWERS": str(answers),
     }
-    command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", str(HERE / "cuda")]
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "-x",
+        "-n",
+        "2",
+        "-p",
+        "no:cacheprovider",
+        str(HERE / "cuda"),
+    ]
     ran = subprocess.run(command, cwd=HERE.parent, env=environment, capture_output=True, text=True)
     assert ran.returncode == 0, ran.stdout[-8000:] + ran.stderr[-2000:]
     assert " passed" in ran.stdout
