@@ -663,17 +663,6 @@ def PrROIPooling(
 ) -> Symbol:
     """Precise mean over each bin, without samples, differentiable in the boxes too (IoU-Net, 2018)."""
 
-def PreciseROIPooling(
-    data: Symbol | None = ...,
-    rois: Symbol | None = ...,
-    pooled_size: int | Sequence[int] = ...,
-    spatial_scale: float = ...,
-    *,
-    name: str | None = ...,
-    attr: dict[str, Any] | None = ...,
-) -> Symbol:
-    """Precise mean over each bin, without samples, differentiable in the boxes too (IoU-Net, 2018)."""
-
 def Proposal(
     cls_prob: Symbol | None = ...,
     bbox_pred: Symbol | None = ...,
@@ -692,23 +681,6 @@ def Proposal(
     attr: dict[str, Any] | None = ...,
 ) -> Symbol:
     """Turn the scores and box displacements of an RPN head into regions of interest, for one image."""
-
-def PyramidROIAlign(
-    *data: Symbol | Sequence[Symbol],
-    num_args: int = ...,
-    pooled_size: int | Sequence[int] = ...,
-    spatial_scales: float | Sequence[float] = ...,
-    sampling_ratio: int | Sequence[int | None] = ...,
-    aligned: bool = ...,
-    canonical_size: float = ...,
-    canonical_level: int = ...,
-    dialect: Literal["torchvision", "detectron2", "mmdet"] = ...,
-    sample_num: int | Sequence[int | None] = ...,
-    sample_ratio: int | Sequence[int | None] = ...,
-    name: str | None = ...,
-    attr: dict[str, Any] | None = ...,
-) -> Symbol:
-    """ROIAlign on a feature pyramid: the size of a box says which map it reads (FPN, 2017)."""
 
 def RNN(
     data: Symbol | None = ...,

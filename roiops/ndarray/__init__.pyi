@@ -739,17 +739,6 @@ def PrROIPooling(
 ) -> Any:
     """Precise mean over each bin, without samples, differentiable in the boxes too (IoU-Net, 2018)."""
 
-def PreciseROIPooling(
-    data: Array | None = ...,
-    rois: Array | None = ...,
-    pooled_size: int | Sequence[int] = ...,
-    spatial_scale: float = ...,
-    *,
-    out: Any = ...,
-    name: str | None = ...,
-) -> Any:
-    """Precise mean over each bin, without samples, differentiable in the boxes too (IoU-Net, 2018)."""
-
 def Proposal(
     cls_prob: Array | None = ...,
     bbox_pred: Array | None = ...,
@@ -768,23 +757,6 @@ def Proposal(
     name: str | None = ...,
 ) -> list[NDArray]:
     """Turn the scores and box displacements of an RPN head into regions of interest, for one image."""
-
-def PyramidROIAlign(
-    *data: Array | Sequence[Array],
-    num_args: int = ...,
-    pooled_size: int | Sequence[int] = ...,
-    spatial_scales: float | Sequence[float] = ...,
-    sampling_ratio: int | Sequence[int | None] = ...,
-    aligned: bool = ...,
-    canonical_size: float = ...,
-    canonical_level: int = ...,
-    dialect: Literal["torchvision", "detectron2", "mmdet"] = ...,
-    sample_num: int | Sequence[int | None] = ...,
-    sample_ratio: int | Sequence[int | None] = ...,
-    out: Any = ...,
-    name: str | None = ...,
-) -> NDArray:
-    """ROIAlign on a feature pyramid: the size of a box says which map it reads (FPN, 2017)."""
 
 def RNN(
     data: Array | None = ...,

@@ -21,7 +21,7 @@ class PrROIPoolingOp(SeparableOp):
         backward_of_boxes(self, ctx, out_grad, in_data, req, in_grad)
 
 
-@register("PrROIPooling", "_contrib_PrROIPooling", "PreciseROIPooling")
+@register("PrROIPooling", "_contrib_PrROIPooling")
 class PrROIPoolingProp(SeparableProp):
     """Precise mean over each bin, without samples, differentiable in the boxes too (IoU-Net, 2018)."""
 

@@ -76,7 +76,7 @@ class MultiScaleROIAlignOp(ROIOperator):
                 )  # fmt: skip
 
 
-@register("MultiScaleROIAlign", "_contrib_MultiScaleROIAlign", "PyramidROIAlign")
+@register("MultiScaleROIAlign", "_contrib_MultiScaleROIAlign")
 class MultiScaleROIAlignProp(ROIProperty):
     """ROIAlign on a feature pyramid: the size of a box says which map it reads (FPN, 2017)."""
 
