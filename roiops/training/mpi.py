@@ -142,8 +142,9 @@ def _end_all_on_errors(mpi) -> None:
 
     def hook(kind, error, trace):
         if isinstance(error, RanksDifferError) and mpi.COMM_WORLD.Get_rank() > 0:
-            return  # rank 0 says it
-        show(kind, error, trace)
+            time.sleep(10)  # rank 0 says it and ends all; a rank that is gone before would end it unheard
+        else:
+            show(kind, error, trace)
         sys.stdout.flush()
         sys.stderr.flush()
         mpi.COMM_WORLD.Abort(1)
