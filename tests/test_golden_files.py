@@ -41,6 +41,29 @@ def test_a_case_names_itself():
     assert case["out"].shape == (4, 4, 2, 2)
 
 
+def test_at_least_thirty_cases_an_roi_operator_and_dialect():
+    few = {name.removeprefix("roi/") for name in names("roi") if len(load(name)) < 30}
+    # Opset 10 has one coordinate mode, which output_half_pixel covers with 33 cases. The others are variants of
+    # one function of their peer, which the next test counts together.
+    assert few == {
+        "mmcv_roi_align_avg_aligned",
+        "mmcv_roi_align_avg_unaligned",
+        "mmcv_roi_align_max_aligned",
+        "mmcv_roi_align_max_unaligned",
+        "mmcv_roi_align_rotated",
+        "mmcv_roi_align_rotated_aligned",
+        "mmcv_roi_align_rotated_aligned_clockwise",
+        "mmcv_roi_align_rotated_clockwise",
+        "onnxruntime_RoiAlign_opset10",
+        "paddle_psroi_pool",
+        "paddle_roi_align_aligned",
+        "paddle_roi_align_unaligned",
+        "paddle_roi_pool",
+        "torchvision_MultiScaleRoIAlign",
+        "torchvision_ps_roi_pool_border",
+    }
+
+
 def test_at_least_thirty_cases_of_each_operator_of_a_peer():
     counts = Counter((case.peer, case.op) for name in names("roi") for case in load(name))
     few = {key: count for key, count in counts.items() if count < 30}

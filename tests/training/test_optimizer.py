@@ -66,7 +66,8 @@ OF_SINGLE_ENTRIES = [rule for rule in EVERY_RULE if rule[0] != "lamb"]
 def test_blocks_and_strides_do_not_show(name, params):
     """A weight of several blocks, and one that is not contiguous, get what small ones get."""
     generator = np.random.default_rng(0)
-    start, gradient = generator.normal(size=(2, 40000)).astype(np.float32)
+    start, gradient = generator.normal(size=(2, 300000)).astype(np.float32)
+    assert start.size > 2 * mx.optimizer._BLOCK
 
     def run(weight, grad):
         update = mx.optimizer.get_updater(mx.optimizer.create(name, learning_rate=0.1, wd=0.1, **params))
