@@ -9,60 +9,21 @@ from numba import types
 from numba.extending import intrinsic
 
 from ...jit import njit, num_threads, parallel, prange, split
-from .blas_vector import ACTIVATION, COLUMNS, LANES, ROWS, VECTORS, Emitter
+from ..vector import LINE, MACHINE_LANES, aligned_zeros, prefetch_to_read
+from .emitter import ACTIVATION, COLUMNS, ROWS, VECTORS, Emitter
 
 __all__ = [
     "FEW",
     "TimesTransposed",
     "add_product_tile",
     "add_product_tile_of",
-    "aligned",
     "finished_product_tile_of",
-    "prefetch_to_read",
-    "prefetch_to_write",
     "product_tile",
     "product_tile_of",
 ]
 
-#: Floats of a cache line.
-_LINE = 16
 #: Bytes of panels that are used again and again at once: they stay in the second-level cache.
 PANELS = 704 << 10
-
-
-def aligned(count: int):
-    """A float32 array that starts at a cache line.
-
-    It is zeroed, because kernels also multiply what lies beyond the last column. The results do not depend on
-    that, but the time does: leftover memory may hold numbers below the least normal one, and each of these
-    takes as long as a hundred others.
-    """
-    array = np.zeros(count + 16, np.float32)
-    start = (-array.ctypes.data // 4) % 16
-    return array[start : start + count]
-
-
-def _prefetch(write):
-    @intrinsic
-    def prefetch(typing, array, at, count):
-        signature = types.void(array, types.int64, types.int64)
-
-        def generate(context, builder, signature, args):
-            emit = Emitter(context, builder)
-            start = emit.pointer(signature.args[0], args[0], args[1])
-            lines = builder.sdiv(builder.add(args[2], emit.number(_LINE - 1)), emit.number(_LINE))
-            with emit.loop(lines, [start]) as loop:
-                emit.prefetch(loop.values[0], write=write)
-                loop.advance([emit.move(loop.values[0], _LINE)])
-            return context.get_dummy_value()
-
-        return signature, generate
-
-    return prefetch
-
-
-#: ``(array, at, count)``: ask for ``count`` floats of a flat float32 array, to read or to write them soon.
-prefetch_to_read, prefetch_to_write = _prefetch(False), _prefetch(True)
 
 
 def _copy(step):
@@ -81,7 +42,7 @@ def _copy(step):
     return copy
 
 
-#: ``(source, at, target, at)``: copy ``LANES`` floats of flat arrays, neighbours or every second one.
+#: ``(source, at, target, at)``: copy ``MACHINE_LANES`` floats of flat arrays, neighbours or every second one.
 copy_vector, copy_every_second = _copy(1), _copy(2)
 
 
@@ -96,7 +57,7 @@ def _sum_tile(emit, args, vectors=VECTORS):
     start = [emit.constant(0)] * (ROWS * vectors)
     with emit.loop(terms, [left, panel, *start]) as loop:
         factor, columns, *sums = loop.values
-        right = [emit.load(columns, v * LANES) for v in range(vectors)]
+        right = [emit.load(columns, v * MACHINE_LANES) for v in range(vectors)]
         for i in range(ROWS):
             weight = emit.load_splat(factor, emit.times(left_step, i))
             for v in range(vectors):
@@ -117,7 +78,7 @@ def _places(emit, signature, args):
 def _prefetch_rows(emit, rows, columns=COLUMNS):
     """Fetch, during the sums, the lines that they will be stored to."""
     for row in rows:
-        for i in range(0, columns + _LINE, _LINE):
+        for i in range(0, columns + LINE, LINE):
             emit.prefetch(row, min(i, columns - 1), write=True)
 
 
@@ -131,12 +92,12 @@ def _product_tile(vectors, add=False):
         def generate(context, builder, signature, args):
             emit = Emitter(context, builder)
             left, panel, rows = _places(emit, signature, args)
-            _prefetch_rows(emit, rows, vectors * LANES)
+            _prefetch_rows(emit, rows, vectors * MACHINE_LANES)
             sums = _sum_tile(emit, (left, args[2], args[3], panel, args[6]), vectors)
             for i, row in enumerate(rows):
                 values = sums[i * vectors : (i + 1) * vectors]
                 for v, value in enumerate(emit.plus(values, row) if add else values):
-                    emit.store(value, row, v * LANES)
+                    emit.store(value, row, v * MACHINE_LANES)
             return context.get_dummy_value()
 
         return signature, generate
@@ -200,7 +161,7 @@ def _finished_product_tile(vectors):
         def generate(context, builder, signature, args):
             emit = Emitter(context, builder)
             left, panel, rows = _places(emit, signature, args)
-            _prefetch_rows(emit, rows, vectors * LANES)
+            _prefetch_rows(emit, rows, vectors * MACHINE_LANES)
             sums = _sum_tile(emit, (left, args[2], args[3], panel, args[6]), vectors)
             scales = emit.pointer(signature.args[10], args[10], args[12])
             shifts = emit.pointer(signature.args[11], args[11], args[12])
@@ -219,7 +180,7 @@ def _finished_product_tile(vectors):
                 return total
 
             for k, value in enumerate(emit.choose(args[15], with_other, values)):
-                emit.store(emit.activate(value, act), rows[k // vectors], k % vectors * LANES)
+                emit.store(emit.activate(value, act), rows[k // vectors], k % vectors * MACHINE_LANES)
             return context.get_dummy_value()
 
         return signature, generate
@@ -264,8 +225,8 @@ def _pack_transposed(data, first, start, stop, panel):
     A cache line of each row at a time: whole columns would meet in the same few places of the cache.
     """
     count = min(COLUMNS, data.shape[0] - first)
-    for block in range(start, stop, _LINE):
-        length = min(_LINE, stop - block)
+    for block in range(start, stop, LINE):
+        length = min(LINE, stop - block)
         rows = panel[(block - start) * COLUMNS : (block - start + length) * COLUMNS]
         for column in range(count):
             source = data[first + column, block : block + length]
@@ -327,8 +288,8 @@ class TimesTransposed:
             self._key = key
             count, whole = -(-batch // COLUMNS), -(-features // ROWS)
             self._terms = max(1, min(terms, max(256, PANELS // (count * COLUMNS * 4))))
-            self._panels = aligned(count * self._terms * COLUMNS).reshape(count, -1)
-            self._tiles = aligned(whole * count * ROWS * COLUMNS)
+            self._panels = aligned_zeros(count * self._terms * COLUMNS).reshape(count, -1)
+            self._tiles = aligned_zeros(whole * count * ROWS * COLUMNS)
             self._last = np.zeros((ROWS, terms), np.float32)
             self._zeros = np.zeros(features, np.float32)
         rest = features % ROWS

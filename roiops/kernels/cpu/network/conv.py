@@ -11,11 +11,12 @@ held: output rows are taken in blocks of about ``BLOCK`` bytes.
 import numpy as np
 
 from ...jit import njit, parallel, prange, split
+from ..vector import MACHINE_LANES
 from . import conv_depthwise, conv_weight
-from .blas_vector import LANES, ROWS, activation
 from .conv_pointwise import Pointwise
 from .conv_shifted import Shifted
 from .conv_winograd import NARROW, Winograd
+from .emitter import ROWS, activation
 from .product import matmul
 
 __all__ = [
@@ -99,10 +100,10 @@ def _winograd_pays(out_shape, filters, channels, steady):
     """
     batch, _, _, height, width = out_shape
     products = channels * -(-filters // ROWS) * ROWS
-    vectors = -(-batch * (height + 1) * (width + 1) // LANES)
+    vectors = -(-batch * (height + 1) * (width + 1) // MACHINE_LANES)
     shifted = 9 * vectors * products + 53 * batch * (height + 1) * channels + 58 * batch * height * filters
     wide = -(-width // 4)
-    vectors = -(-batch * -(-height // 4) * wide // LANES)
+    vectors = -(-batch * -(-height // 4) * wide // MACHINE_LANES)
     transforms = (2150 if wide <= NARROW else 1220) * channels + 1270 * filters
     winograd = vectors * (2 * 36 * products + transforms)
     return winograd + (0 if steady else 90 * channels * filters) < shifted

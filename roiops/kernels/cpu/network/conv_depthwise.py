@@ -1,15 +1,15 @@
 """Convolution with as many groups as channels: each filter sees one channel.
 
 A channel is copied to a frame with zeros around it, its columns sorted by their remainder to the stride: then
-what ``LANES`` neighbouring results need of one tap lies side by side, whatever the stride.
+what ``FIXED_LANES`` neighbouring results need of one tap lies side by side, whatever the stride.
 """
 
 import numpy as np
 
 from ...jit import njit, num_threads, parallel, prange
-from ..lanes import LANES, bare, greater, load, multiply_add, scaled, select, splat, store
+from ..vector import FIXED_LANES, bare, greater, load, multiply_add, scaled, select, splat, store
 from . import masked
-from .blas_vector import activation
+from .emitter import activation
 
 __all__ = ["backward_data", "backward_weight", "forward", "is_depthwise"]
 
@@ -25,7 +25,7 @@ def forward(data, weight, window, scale, shift, act, out):
         return
     kernel, stride, dilate, pad = window
     taps = kernel[0] * kernel[1] * kernel[2]
-    workers = max(1, min(num_threads(out.size * (taps + 8) / LANES), out.shape[0] * out.shape[1]))
+    workers = max(1, min(num_threads(out.size * (taps + 8) / FIXED_LANES), out.shape[0] * out.shape[1]))
     _forward.by(workers)(data, weight, kernel, stride, dilate, pad, scale, shift, act, workers, out)
 
 
@@ -61,7 +61,7 @@ def backward_weight(grad_out, data, window, grad_weight):
 def _layout(kernel, stride, dilate, out_shape):
     """The frame of an output plane: its rows, their length, that of a remainder, where each tap begins."""
     height, width = out_shape
-    part = -(-width // LANES) * LANES + (kernel[2] - 1) * dilate[2] // stride[2] + 1
+    part = -(-width // FIXED_LANES) * FIXED_LANES + (kernel[2] - 1) * dilate[2] // stride[2] + 1
     rows, length = (height - 1) * stride[1] + (kernel[1] - 1) * dilate[1] + 1, part * stride[2]
     at = np.empty(kernel[0] * kernel[1] * kernel[2], np.int64)
     for tap in range(at.size):
@@ -76,8 +76,8 @@ def _layout(kernel, stride, dilate, out_shape):
 def _copy(source, start, step, count, target, at):
     """``target[at + i] = source[start + i * step]``, both flat; what follows in ``target`` may become 0."""
     if step == 1:
-        if start + count + LANES <= source.shape[0]:
-            for i in range(0, count, LANES):
+        if start + count + FIXED_LANES <= source.shape[0]:
+            for i in range(0, count, FIXED_LANES):
                 store(bare(target), at + i, load(bare(source), start + i))
             store(bare(target), at + count, splat(target.dtype.type(0)))
         else:
@@ -136,8 +136,8 @@ def _forward(data, weight, kernel, stride, dilate, pad, scale, shift, act, worke
     rows, length, part, at = _layout(kernel, stride, dilate, (height, width))
     for worker in prange(workers):
         w = np.int64(worker)
-        frame = np.zeros(kernel[0] * rows * length + LANES, out.dtype)
-        room = np.empty(LANES, out.dtype)
+        frame = np.zeros(kernel[0] * rows * length + FIXED_LANES, out.dtype)
+        room = np.empty(FIXED_LANES, out.dtype)
         zero, low, high, slope = splat(out.dtype.type(0)), splat(act[0]), splat(act[1]), act[2]
         for plane in range(w * planes // workers, (w + 1) * planes // workers):
             n, f = divmod(plane, filters)
@@ -147,7 +147,7 @@ def _forward(data, weight, kernel, stride, dilate, pad, scale, shift, act, worke
                 _fill(data[n, f // multiplier], od, kernel, stride, dilate, pad, rows, length, part, frame)
                 for oh in range(height):
                     base, to = oh * stride[1] * length, (od * height + oh) * width
-                    for x in range(0, width, LANES):
+                    for x in range(0, width, FIXED_LANES):
                         total = zero
                         if taps.size == 9:  # nearly all there are: written out, their weights stay at hand
                             total = _three(taps, 0, frame, base + x, at, total)
@@ -161,7 +161,7 @@ def _forward(data, weight, kernel, stride, dilate, pad, scale, shift, act, worke
                         total = select(greater(low, total), low, total)
                         total = select(greater(total, high), high, total)
                         # Beyond a row's end comes the next one, which is written after it.
-                        if x + LANES <= width or to + x + LANES <= target.shape[0]:
+                        if x + FIXED_LANES <= width or to + x + FIXED_LANES <= target.shape[0]:
                             store(bare(target), to + x, total)
                         else:
                             store(bare(room), 0, total)
@@ -174,13 +174,13 @@ def _backward_weight(grad_out, data, kernel, stride, dilate, pad, workers, grad_
     batch, filters, depth, height, width = grad_out.shape
     multiplier = filters // data.shape[1]
     rows, length, part, at = _layout(kernel, stride, dilate, (height, width))
-    wide = -(-width // LANES) * LANES
+    wide = -(-width // FIXED_LANES) * FIXED_LANES
     for worker in prange(workers):
         w = np.int64(worker)
-        frame = np.zeros(kernel[0] * rows * length + LANES, data.dtype)
+        frame = np.zeros(kernel[0] * rows * length + FIXED_LANES, data.dtype)
         # The gradient's rows, with zeros up to whole vectors.
-        heads = np.zeros(height * wide + LANES, data.dtype)
-        room = np.empty(LANES, data.dtype)
+        heads = np.zeros(height * wide + FIXED_LANES, data.dtype)
+        room = np.empty(FIXED_LANES, data.dtype)
         for f in range(w * filters // workers, (w + 1) * filters // workers):
             sums = grad_weight[f].reshape(-1)
             sums[:] = 0
@@ -196,11 +196,11 @@ def _backward_weight(grad_out, data, kernel, stride, dilate, pad, workers, grad_
                         total = splat(data.dtype.type(0))
                         for oh in range(height):
                             base = oh * stride[1] * length + at[tap]
-                            for x in range(0, width, LANES):
+                            for x in range(0, width, FIXED_LANES):
                                 head = load(bare(heads), oh * wide + x)
                                 total = multiply_add(head, load(bare(frame), base + x), total)
                         store(bare(room), 0, total)
-                        for i in range(LANES):
+                        for i in range(FIXED_LANES):
                             sums[tap] += room[i]
 
 
@@ -243,8 +243,8 @@ def _backward_data(grad_out, weight, kernel, stride, dilate, pad, workers, grad_
 @njit
 def _add_scaled(factor, source, start, count, target, at):
     """``target[at + i] += factor * source[start + i]``, both flat."""
-    whole = count // LANES * LANES
-    for i in range(0, whole, LANES):
+    whole = count // FIXED_LANES * FIXED_LANES
+    for i in range(0, whole, FIXED_LANES):
         total = multiply_add(factor, load(bare(source), start + i), load(bare(target), at + i))
         store(bare(target), at + i, total)
     for i in range(whole, count):

@@ -3,8 +3,9 @@
 import numpy as np
 
 from ...jit import njit, num_threads, parallel, prange, split
-from .blas import FEW, aligned, copy_vector, finished_product_tile_of, prefetch_to_read
-from .blas_vector import COLUMNS, LANES, ROWS
+from ..vector import MACHINE_LANES, aligned_zeros, prefetch_to_read
+from .blas import FEW, copy_vector, finished_product_tile_of
+from .emitter import COLUMNS, ROWS
 from .panels import STRETCH, STRETCHES, copy_run, count_panels, panel_range, stretches
 
 __all__ = ["Pointwise"]
@@ -18,7 +19,7 @@ def _fill_plain(flat, start, image_step, step, channels, found, count, panel):
         first, run = start + stretch.image * image_step + stretch.x, stretch.run
         if run == COLUMNS:  # as most are: a known number of copies is faster
             for c in range(channels):
-                for i in range(0, COLUMNS, LANES):
+                for i in range(0, COLUMNS, MACHINE_LANES):
                     copy_vector(flat, first + c * step + i, panel, c * COLUMNS + i)
             continue
         for c in range(channels):
@@ -99,7 +100,7 @@ def _multiply(
                 for c in range(f * terms // filters, (f + rows) * terms // filters):
                     prefetch_to_read(flat_data, start + c * positions, ahead)
             # A tile that hangs over the edge of an image is made aside.
-            whole = rows == ROWS and stop - first == vectors * LANES and count == 1
+            whole = rows == ROWS and stop - first == vectors * MACHINE_LANES and count == 1
             left, left_at = (flat_weight, row * terms) if rows == ROWS else (flat_last, g * ROWS * terms)
             target, around = (flat_out, flat_other) if whole else (tile, beside)
             at, step = np.int64(0), np.int64(COLUMNS)
@@ -129,12 +130,12 @@ class Pointwise:
         """
         matrix = weight.reshape(len(weight), -1)
         filters, terms = len(matrix) // self._groups, matrix.shape[1]
-        workers = num_threads(out.size * terms / LANES)
+        workers = num_threads(out.size * terms / MACHINE_LANES)
         key = data.shape, matrix.shape, workers
         if key != self._key:
             self._key = key
             size = (2 * ROWS + terms + 1) * COLUMNS
-            self._scratch = aligned(workers * size).reshape(workers, size)
+            self._scratch = aligned_zeros(workers * size).reshape(workers, size)
             self._found = np.zeros((workers, STRETCHES), STRETCH)
             self._last = np.zeros((self._groups, ROWS, terms), np.float32)
             seen = (*data.shape[:2], *out.shape[2:])

@@ -14,8 +14,9 @@ from numba import types
 from numba.extending import intrinsic
 
 from ...jit import njit, num_threads, parallel, prange
-from .blas import FEW, aligned, copy_every_second, copy_vector, prefetch_to_write
-from .blas_vector import ACTIVATION, COLUMNS, LANES, ROWS, VECTORS, Emitter
+from ..vector import MACHINE_LANES, aligned_zeros, prefetch_to_write
+from .blas import FEW, copy_every_second, copy_vector
+from .emitter import ACTIVATION, COLUMNS, ROWS, VECTORS, Emitter
 
 __all__ = ["Shifted"]
 
@@ -46,7 +47,7 @@ def _tile(height, vectors):
                 with emit.loop(taps, [first, places.data, *sums]) as tap:
                     factor, place, *sums = tap.values
                     columns = builder.gep(image, [builder.load(place)])
-                    right = [emit.load(columns, v * LANES) for v in range(vectors)]
+                    right = [emit.load(columns, v * MACHINE_LANES) for v in range(vectors)]
                     for r in range(height):
                         number = emit.load_splat(factor, emit.times(args[2], r))
                         for v in range(vectors):
@@ -72,7 +73,9 @@ def _tile(height, vectors):
 
             for k, value in enumerate(emit.choose(args[16], with_other, values)):
                 r, v = divmod(k, vectors)
-                emit.store(emit.activate(value, act), emit.move(target, emit.times(args[10], r)), v * LANES)
+                emit.store(
+                    emit.activate(value, act), emit.move(target, emit.times(args[10], r)), v * MACHINE_LANES
+                )
             return context.get_dummy_value()
 
         return signature, generate
@@ -88,12 +91,12 @@ _full_tile, _narrow_tile, _low_tile = _tile(ROWS, VECTORS), _tile(ROWS, FEW), _t
 @njit
 def _copy(source, source_at, target, target_at, count):
     """Copy ``count`` floats, and nothing beyond them."""
-    whole = count // LANES * LANES
-    for i in range(0, whole, LANES):
+    whole = count // MACHINE_LANES * MACHINE_LANES
+    for i in range(0, whole, MACHINE_LANES):
         copy_vector(source, source_at + i, target, target_at + i)
     if whole < count:
         if whole > 0:
-            copy_vector(source, source_at + count - LANES, target, target_at + count - LANES)
+            copy_vector(source, source_at + count - MACHINE_LANES, target, target_at + count - MACHINE_LANES)
         else:
             for i in range(count):
                 target[target_at + i] = source[source_at + i]
@@ -104,9 +107,9 @@ def _copy_steps(source, source_at, step, target, target_at, count):
     """Copy ``count`` floats that lie ``step`` apart."""
     i = 0
     if step == 2:
-        while i + LANES <= count and source_at + 2 * (i + LANES) <= source.shape[0]:
+        while i + MACHINE_LANES <= count and source_at + 2 * (i + MACHINE_LANES) <= source.shape[0]:
             copy_every_second(source, source_at + 2 * i, target, target_at + i)
-            i += LANES
+            i += MACHINE_LANES
     while i < count:
         target[target_at + i] = source[source_at + i * step]
         i += 1
@@ -178,7 +181,7 @@ def _sum_shifted(
     channels, terms = weight.shape[1] // offsets.shape[0], weight.shape[1]
     in_group = filters // groups
     row_tiles = (in_group + ROWS - 1) // ROWS
-    total = (places + LANES - 1) // LANES
+    total = (places + MACHINE_LANES - 1) // MACHINE_LANES
     panels = (total + VECTORS - 1) // VECTORS
     flat_weight, flat_last = weight.reshape(-1), last_rows.reshape(-1)
     flat_out, flat_other = out.reshape(-1), other.reshape(-1)
@@ -194,7 +197,7 @@ def _sum_shifted(
             else:
                 gp, r = divmod(item, row_tiles)
                 g, p = divmod(gp, panels)
-            start, end = p * total // panels * LANES, (p + 1) * total // panels * LANES
+            start, end = p * total // panels * MACHINE_LANES, (p + 1) * total // panels * MACHINE_LANES
             stop = min(end, places)
             row = g * in_group + r * ROWS
             rows = min(ROWS, in_group - r * ROWS)
@@ -245,7 +248,7 @@ class Shifted:
         ``scale`` and ``shift`` are longer than the filters by ``ROWS``.
         """
         matrix = weight.reshape(len(weight), -1)
-        workers = num_threads(out.size * matrix.shape[1] / LANES)
+        workers = num_threads(out.size * matrix.shape[1] / MACHINE_LANES)
         key = data.shape, matrix.shape, workers
         if key != self._key:
             self._key = key
@@ -280,7 +283,7 @@ class Shifted:
         plane = batch * self._rows * self._length
         # The planes of a channel start at a cache line, an odd number of lines apart: an even number, a power
         # of two above all, would bring those of all channels to the same few places of a cache.
-        self._step = (-(-plane * stride[0] * stride[1] // LANES) | 1) * LANES
+        self._step = (-(-plane * stride[0] * stride[1] // MACHINE_LANES) | 1) * MACHINE_LANES
         taps = [
             (ky * dilate[0] % stride[0] * stride[1] + kx * dilate[1] % stride[1]) * plane
             + ky * dilate[0] // stride[0] * self._length
@@ -290,8 +293,8 @@ class Shifted:
         ]
         self._offsets = np.array(taps, np.int64)
         self._places = ((batch - 1) * self._rows + height - 1) * self._length + width
-        self._frame = aligned(channels * self._step + max(taps) + COLUMNS)
-        self._tiles = aligned(workers * 2 * ROWS * COLUMNS).reshape(workers, 2, ROWS * COLUMNS)
+        self._frame = aligned_zeros(channels * self._step + max(taps) + COLUMNS)
+        self._tiles = aligned_zeros(workers * 2 * ROWS * COLUMNS).reshape(workers, 2, ROWS * COLUMNS)
         self._last = np.zeros((self._groups, ROWS, matrix_shape[1]), np.float32)
         # What is read again for each tile of filters is the frame; for each panel of places, the weight.
         panels, tiles = self._places / COLUMNS, matrix_shape[0] / self._groups / ROWS

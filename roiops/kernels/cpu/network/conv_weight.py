@@ -7,8 +7,9 @@ results, summed over the pixels. With zeros between the rows of the latter, a ta
 import numpy as np
 
 from ...jit import njit, num_threads, parallel, prange
-from .blas import add_product_tile_of, aligned
-from .blas_vector import COLUMNS, LANES, ROWS
+from ..vector import MACHINE_LANES, aligned_zeros
+from .blas import add_product_tile_of
+from .emitter import COLUMNS, ROWS
 from .panels import count_panels, load_line, panel_range
 
 __all__ = ["steps_of_one"]
@@ -27,10 +28,10 @@ def steps_of_one(grad_out, data, kernel, dilate, pad, grad_weight):
     tiles = -(-channels // ROWS)
     items = tiles * count_panels(filters)
     workers = max(1, min(num_threads(), items))
-    size = (rows + reach[0]) * step + reach[1] + LANES
-    frames = aligned(workers * tiles * ROWS * size).reshape(workers, -1)
-    panels = aligned(workers * rows * step * COLUMNS).reshape(workers, -1)
-    sums = aligned(items * kernel[0] * kernel[1] * ROWS * COLUMNS)
+    size = (rows + reach[0]) * step + reach[1] + MACHINE_LANES
+    frames = aligned_zeros(workers * tiles * ROWS * size).reshape(workers, -1)
+    panels = aligned_zeros(workers * rows * step * COLUMNS).reshape(workers, -1)
+    sums = aligned_zeros(items * kernel[0] * kernel[1] * ROWS * COLUMNS)
     _sum_up(grad_out, data, kernel, dilate, pad, rows, step, size, frames, panels, sums, grad_weight)
 
 
@@ -43,8 +44,8 @@ def _pack(grad_out, first, stop, columns, top, rows, step, panel):
     width = grad_out.shape[2]
     for y in range(rows):
         at = y * step * COLUMNS
-        for block in range(0, width, LANES):  # a cache line of each plane at a time
-            count = min(LANES, width - block)
+        for block in range(0, width, MACHINE_LANES):  # a cache line of each plane at a time
+            count = min(MACHINE_LANES, width - block)
             for f in range(first, stop):
                 source = grad_out[f, top + y, block : block + count]
                 column = at + block * COLUMNS + f - first
@@ -75,7 +76,7 @@ def _sum_up(grad_out, data, kernel, dilate, pad, at_once, step, size, frames, pa
                     p, t = divmod(item, tiles)
                     first, stop, vectors = panel_range(p, filters)
                     if item == begin or t == 0:
-                        _pack(grad_out[n], first, stop, vectors * LANES, top, rows, step, panel)
+                        _pack(grad_out[n], first, stop, vectors * MACHINE_LANES, top, rows, step, panel)
                     if item - begin < tiles:  # the first time that these channels are needed
                         for c in range(t * ROWS, min((t + 1) * ROWS, channels)):
                             lines = rows + (kernel[0] - 1) * dilate[0]

@@ -13,8 +13,9 @@ from numba import types
 from numba.extending import intrinsic
 
 from ...jit import njit, num_threads, parallel, prange
-from .blas import aligned, copy_vector, prefetch_to_read, prefetch_to_write, product_tile_of
-from .blas_vector import ACTIVATION, COLUMNS, LANES, ROWS, Emitter, activated, activation
+from ..vector import MACHINE_LANES, aligned_zeros, prefetch_to_read, prefetch_to_write
+from .blas import copy_vector, product_tile_of
+from .emitter import ACTIVATION, COLUMNS, ROWS, Emitter, activated, activation
 from .panels import (
     STRETCH,
     STRETCHES,
@@ -58,12 +59,12 @@ SHARED = 24 << 20
 #: Most bytes of a panel that a worker keeps for itself: in its second-level cache.
 ALONE = 1 << 20
 #: Rows of so few tiles are gathered pixel by pixel: of vectors across one row, most lanes would be empty.
-NARROW = LANES // 2
+NARROW = MACHINE_LANES // 2
 
 
 @intrinsic
 def _transform_tiles(typing, lines, lines_at, lines_step, buffer, out, out_at, out_step):
-    """Transform ``LANES`` neighbouring tiles: 6 lines of pixels from ``lines_at`` on become 36 vectors."""
+    """Transform a vector of neighbouring tiles: 6 lines of pixels from ``lines_at`` on become 36 vectors."""
     integer = types.int64
     signature = types.void(lines, integer, integer, buffer, out, integer, integer)
 
@@ -77,9 +78,9 @@ def _transform_tiles(typing, lines, lines_at, lines_step, buffer, out, out_at, o
             pixels = emit.deinterleave(row, OUT)
             pixels += emit.deinterleave(emit.move(row, OUT), OUT)[: IN - OUT]
             for x, value in enumerate(emit.transform(_TILES.tolist(), pixels)):
-                emit.store(value, buffer, (x * IN + y) * LANES)
+                emit.store(value, buffer, (x * IN + y) * MACHINE_LANES)
         for x in range(IN):
-            column = [emit.load(buffer, (x * IN + y) * LANES) for y in range(IN)]
+            column = [emit.load(buffer, (x * IN + y) * MACHINE_LANES) for y in range(IN)]
             for y, value in enumerate(emit.transform(_TILES.tolist(), column)):
                 emit.store(value, target, emit.times(args[6], y * IN + x))
         return context.get_dummy_value()
@@ -89,7 +90,7 @@ def _transform_tiles(typing, lines, lines_at, lines_step, buffer, out, out_at, o
 
 @intrinsic
 def _transform_pixels(typing, pixels, pixels_at, out, out_at, out_step):
-    """Transform ``LANES`` tiles: 36 rows of pixels, ``COLUMNS`` apart, become 36 vectors."""
+    """Transform ``MACHINE_LANES`` tiles: 36 rows of pixels, ``COLUMNS`` apart, become 36 vectors."""
     signature = types.void(pixels, types.int64, out, types.int64, types.int64)
 
     def generate(context, builder, signature, args):
@@ -113,7 +114,7 @@ def _transform_pixels(typing, pixels, pixels_at, out, out_at, out_step):
 def _transform_results(
     typing, products, products_at, products_step, out, out_at, out_step, scale, shift, act, other, add_other
 ):
-    """Transform the 36 products of ``LANES`` tiles to 4 lines of pixels, ``act(scale * x + shift)``.
+    """Transform the 36 products of ``MACHINE_LANES`` tiles to 4 lines of pixels, ``act(scale * x + shift)``.
 
     With ``add_other`` what lies at the same place of ``other`` is added before the activation.
     """
@@ -140,7 +141,7 @@ def _transform_results(
             beside = emit.move(other, line)
             row = emit.choose(args[10], lambda row=row, beside=beside: emit.plus(row, beside), row)
             for k, value in enumerate(row):
-                emit.store(emit.activate(value, act), emit.move(target, line), k * LANES)
+                emit.store(emit.activate(value, act), emit.move(target, line), k * MACHINE_LANES)
         return context.get_dummy_value()
 
     return signature, generate
@@ -153,16 +154,18 @@ def _transform_run(source, start, step, run, buffer, made, column):
     Their pixels lie in the flat ``source`` from ``start`` on, rows ``step`` apart. What follows in a row of
     ``made`` is spoiled.
     """
-    for block in range(0, run, LANES):
-        _transform_tiles(source, start + block * OUT, step, buffer, made, column + block, COLUMNS + LANES)
+    for block in range(0, run, MACHINE_LANES):
+        _transform_tiles(
+            source, start + block * OUT, step, buffer, made, column + block, COLUMNS + MACHINE_LANES
+        )
 
 
 @njit
 def _put_row(made, panel, part, row):
     """Move the 36 rows of ``made`` to ``row`` of each of the panel's parts."""
     for k in range(IN * IN):
-        for i in range(0, COLUMNS, LANES):
-            copy_vector(made, k * (COLUMNS + LANES) + i, panel, k * part + row + i)
+        for i in range(0, COLUMNS, MACHINE_LANES):
+            copy_vector(made, k * (COLUMNS + MACHINE_LANES) + i, panel, k * part + row + i)
 
 
 @njit
@@ -187,7 +190,7 @@ def _transform_row(data, c, pad, found, count, ahead, frame, buffer, made, panel
         flat = image.reshape(-1)
         y, x, pixels = tiles.y * OUT - pad[0], tiles.x * OUT - pad[1], tiles.run * OUT + IN - OUT
         _prefetch_rows(data[tiles.image, ahead], y, x, pixels)
-        end = (y + IN - 1) * width + x + (tiles.run + 2 * LANES) * OUT
+        end = (y + IN - 1) * width + x + (tiles.run + 2 * MACHINE_LANES) * OUT
         if y >= 0 and x >= 0 and x + pixels <= width and end <= flat.shape[0]:
             source, start, step = flat, y * width + x, width
         else:
@@ -200,9 +203,9 @@ def _transform_row(data, c, pad, found, count, ahead, frame, buffer, made, panel
 @njit
 def _gather_row(flat, start, c, places, vectors, pixels, panel, part):
     """:func:`_transform_row` for tiles whose pixels lie at ``places``, ``start`` further."""
-    gather(flat, start, places, vectors * LANES, pixels, 0)
+    gather(flat, start, places, vectors * MACHINE_LANES, pixels, 0)
     for v in range(vectors):
-        _transform_pixels(pixels, v * LANES, panel, c * COLUMNS + v * LANES, part)
+        _transform_pixels(pixels, v * MACHINE_LANES, panel, c * COLUMNS + v * MACHINE_LANES, part)
 
 
 @njit
@@ -218,12 +221,12 @@ def _store_results(
     flat, flat_other = out.reshape(-1), other.reshape(-1)
     s = 0
     for v in range(vectors):
-        begin = v * LANES
+        begin = v * MACHINE_LANES
         while s + 1 < count and found[s + 1].column <= begin:
             s += 1
         tiles = found[s]
         x, rows = (tiles.x + begin - tiles.column) * OUT, min(OUT, height - tiles.y * OUT)
-        inside = begin + LANES <= tiles.column + tiles.run and x + LANES * OUT <= width
+        inside = begin + MACHINE_LANES <= tiles.column + tiles.run and x + MACHINE_LANES * OUT <= width
         if inside and rows == OUT:
             to = (tiles.image * filters + f) * plane + tiles.y * OUT * width + x
             _transform_results(
@@ -232,17 +235,19 @@ def _store_results(
             continue
         # These tiles hang over the edge, or lie apart: their pixels are made aside.
         now = _IDENTITY if add_other else act
-        _transform_results(products, at + begin, step, lines, 0, OUT * LANES, scale, shift, now, lines, 0)
+        _transform_results(
+            products, at + begin, step, lines, 0, OUT * MACHINE_LANES, scale, shift, now, lines, 0
+        )
         k = s
-        while k < count and found[k].column < begin + LANES:
+        while k < count and found[k].column < begin + MACHINE_LANES:
             tiles = found[k]
             first = max(begin, tiles.column)
-            last = min(begin + LANES, tiles.column + tiles.run)
+            last = min(begin + MACHINE_LANES, tiles.column + tiles.run)
             x = (tiles.x + first - tiles.column) * OUT
             length = min((last - first) * OUT, width - x)
             to = (tiles.image * filters + f) * plane + tiles.y * OUT * width + x
             for y in range(min(OUT, height - tiles.y * OUT)):
-                source = (y * LANES + first - begin) * OUT
+                source = (y * MACHINE_LANES + first - begin) * OUT
                 if add_other:
                     for i in range(length):
                         total = lines[source + i] + flat_other[to + y * width + i]
@@ -253,15 +258,15 @@ def _store_results(
 
 
 #: Floats from row to row of a frame: the tiles of a panel, and what vectors read beyond them.
-_FRAME_STEP = (COLUMNS + 2 * LANES) * OUT
+_FRAME_STEP = (COLUMNS + 2 * MACHINE_LANES) * OUT
 
 
 @njit
 def _divide(scratch):
     """A worker's scratch: products of a panel, lines of results, the inside of a transform, its outcome."""
-    a, b = IN * IN * ROWS * COLUMNS, OUT * OUT * LANES
-    c = a + b + IN * IN * LANES
-    d = c + IN * IN * (COLUMNS + LANES)
+    a, b = IN * IN * ROWS * COLUMNS, OUT * OUT * MACHINE_LANES
+    c = a + b + IN * IN * MACHINE_LANES
+    d = c + IN * IN * (COLUMNS + MACHINE_LANES)
     return scratch[:a], scratch[a : a + b], scratch[a + b : c], scratch[c:d], scratch[d:]
 
 
@@ -459,7 +464,7 @@ class Winograd:
         )  # fmt: skip
 
     def _prepare(self, data, weight, out):
-        workers = num_threads(out.size / LANES * 4 * data.shape[1])
+        workers = num_threads(out.size / MACHINE_LANES * 4 * data.shape[1])
         key = data.shape, weight.shape, workers
         if key != self._key:
             self._key = key
@@ -481,12 +486,12 @@ class Winograd:
         alone = count >= 8 * workers and panel * 4 <= ALONE
         self._run = _by_panel if alone else _step_by_step
         together = workers if alone else min(count, max(1, SHARED // (4 * (panel + product))))
-        self._panels = aligned(together * panel).reshape(together, panel)
-        self._shared = aligned(0 if alone else together * product).reshape(together, -1)
-        room = max(IN * _FRAME_STEP, IN * IN * COLUMNS) + LANES
-        size = IN * IN * (ROWS * COLUMNS + COLUMNS + 2 * LANES) + OUT * OUT * LANES + room
-        self._scratch = aligned(workers * size).reshape(workers, size)
+        self._panels = aligned_zeros(together * panel).reshape(together, panel)
+        self._shared = aligned_zeros(0 if alone else together * product).reshape(together, -1)
+        room = max(IN * _FRAME_STEP, IN * IN * COLUMNS) + MACHINE_LANES
+        size = IN * IN * (ROWS * COLUMNS + COLUMNS + 2 * MACHINE_LANES) + OUT * OUT * MACHINE_LANES + room
+        self._scratch = aligned_zeros(workers * size).reshape(workers, size)
         self._stretches = np.zeros((workers, STRETCHES), STRETCH)
         self._places = np.empty((workers, IN * IN * COLUMNS), np.int64)
-        self._filters = aligned(IN * IN * -(-filters // ROWS) * ROWS * channels)
+        self._filters = aligned_zeros(IN * IN * -(-filters // ROWS) * ROWS * channels)
         self._print = None

@@ -3,7 +3,7 @@
 import numpy as np
 
 from .blas import TimesTransposed
-from .blas_vector import COLUMNS
+from .emitter import COLUMNS
 from .product import few_rows, matmul
 
 __all__ = ["Forward", "backward"]

@@ -9,7 +9,7 @@ import math
 import numpy as np
 
 from ...jit import njit, num_threads, parallel, prange
-from ..lanes import LANES, bare, greater, load, scaled, select, splat, store
+from ..vector import FIXED_LANES, bare, greater, load, scaled, select, splat, store
 from .exponential import exp_below_zero
 
 BLOCK = 32768
@@ -79,16 +79,19 @@ def softmax(x, scale, log, out):
 def _largest(row, scale, room):
     """The largest entry of ``scale * row``; entries that are NaN do not count. ``room`` is spoiled."""
     top = np.float32(-np.inf)
-    whole = row.size // (2 * LANES) * (2 * LANES)
+    whole = row.size // (2 * FIXED_LANES) * (2 * FIXED_LANES)
     if whole:
         tops, others = splat(top), splat(top)
-        for i in range(0, whole, 2 * LANES):
-            values, beside = scaled(scale, load(bare(row), i)), scaled(scale, load(bare(row), i + LANES))
+        for i in range(0, whole, 2 * FIXED_LANES):
+            values, beside = (
+                scaled(scale, load(bare(row), i)),
+                scaled(scale, load(bare(row), i + FIXED_LANES)),
+            )
             tops = select(greater(values, tops), values, tops)
             others = select(greater(beside, others), beside, others)
         tops = select(greater(others, tops), others, tops)
         store(bare(room), 0, tops)
-        for i in range(LANES):
+        for i in range(FIXED_LANES):
             top = max(top, room[i])
     for i in range(whole, row.size):
         value = row[i] * scale

@@ -12,7 +12,8 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 from ...jit import njit, num_threads, parallel, prange
-from .blas_vector import ACTIVATION, LANES, Emitter
+from ..vector import MACHINE_LANES
+from .emitter import ACTIVATION, Emitter
 
 __all__ = ["convolve", "convolves", "pool", "pools"]
 
@@ -20,7 +21,7 @@ __all__ = ["convolve", "convolves", "pool", "pools"]
 def _takes(data, sizes, kernel, stride, pad):
     # Masked loads want a machine that has them.
     small = kernel in sizes and stride in ((1, 1, 1), (1, 2, 2)) and pad[0] == 0
-    return LANES >= 8 and small and data.dtype == np.float32 and data.shape[-3] == 1
+    return MACHINE_LANES >= 8 and small and data.dtype == np.float32 and data.shape[-3] == 1
 
 
 def convolves(data, window) -> bool:
@@ -51,7 +52,7 @@ def _numbers(count):
 
 
 def _generator(size, step, empty, combine, finish):
-    """The code of an intrinsic: ``LANES`` results of one row, from column ``x`` on.
+    """The code of an intrinsic: ``MACHINE_LANES`` results of one row, from column ``x`` on.
 
     Its arguments begin with the data, where the plane starts, its height and width, y and x, and end with the
     output, where the row goes and how many columns are left. ``empty`` is what nothing makes,
@@ -62,16 +63,16 @@ def _generator(size, step, empty, combine, finish):
         emit, kinds = Emitter(context, builder), signature.args
         at, height, width, y, x = args[1:6]
         word = ir.IntType(32)
-        lanes = ir.Constant(ir.VectorType(word, LANES), list(range(LANES)))
-        vector = ir.VectorType(ir.FloatType(), LANES)
-        bits = ir.VectorType(ir.IntType(1), LANES)
-        nothing = ir.Constant(vector, [empty] * LANES)
+        lanes = ir.Constant(ir.VectorType(word, MACHINE_LANES), list(range(MACHINE_LANES)))
+        vector = ir.VectorType(ir.FloatType(), MACHINE_LANES)
+        bits = ir.VectorType(ir.IntType(1), MACHINE_LANES)
+        nothing = ir.Constant(vector, [empty] * MACHINE_LANES)
 
         def splat(number):
             empty = ir.Constant(lanes.type, ir.Undefined)
             short = builder.trunc(number, word)
             first = builder.insert_element(empty, short, ir.Constant(word, 0))
-            return builder.shuffle_vector(first, empty, ir.Constant(lanes.type, [0] * LANES))
+            return builder.shuffle_vector(first, empty, ir.Constant(lanes.type, [0] * MACHINE_LANES))
 
         def inside(start, limit):
             """Which of the lanes from position ``start`` on are in ``[0, limit)``."""
@@ -79,10 +80,10 @@ def _generator(size, step, empty, combine, finish):
             return builder.icmp_unsigned("<", builder.add(lanes, splat(start)), splat(limit))
 
         load_kind = ir.FunctionType(vector, [vector.as_pointer(), word, bits, vector])
-        name = f"llvm.masked.load.v{LANES}f32.p0"
+        name = f"llvm.masked.load.v{MACHINE_LANES}f32.p0"
         masked_load = cgutils.get_or_insert_function(builder.module, load_kind, name)
         store_kind = ir.FunctionType(ir.VoidType(), [vector, vector.as_pointer(), word, bits])
-        name = f"llvm.masked.store.v{LANES}f32.p0"
+        name = f"llvm.masked.store.v{MACHINE_LANES}f32.p0"
         masked_store = cgutils.get_or_insert_function(builder.module, store_kind, name)
         four = ir.Constant(word, 4)
 
@@ -92,11 +93,13 @@ def _generator(size, step, empty, combine, finish):
             return builder.call(masked_load, [pointer, four, mask, nothing])
 
         total = nothing
-        evens = [2 * i for i in range(LANES)]
+        evens = [2 * i for i in range(MACHINE_LANES)]
         for ky in range(size):
             line = builder.add(y, emit.number(ky))
             valid = builder.icmp_unsigned("<", line, height)
-            there = builder.select(valid, ir.Constant(bits, [1] * LANES), ir.Constant(bits, [0] * LANES))
+            there = builder.select(
+                valid, ir.Constant(bits, [1] * MACHINE_LANES), ir.Constant(bits, [0] * MACHINE_LANES)
+            )
             line = builder.select(valid, line, emit.number(0))
             begin = builder.add(at, builder.mul(line, width))
             read = {}
@@ -107,7 +110,7 @@ def _generator(size, step, empty, combine, finish):
                     position = builder.add(x, emit.number(first))
                     read[first] = []
                     for part in range(step):
-                        shifted = builder.add(position, emit.number(part * LANES))
+                        shifted = builder.add(position, emit.number(part * MACHINE_LANES))
                         read[first].append(load(builder.add(begin, shifted), shifted, there))
                 pixels = read[first][0]
                 if step == 2:
@@ -169,7 +172,7 @@ def _plane(
 ):
     if size == 3:
         nine = _nine(weight, f * 9)
-        for x in range(0, width, LANES):
+        for x in range(0, width, MACHINE_LANES):
             for y in range(height):
                 top, left, place = y * step - pad[0], x * step - pad[1], to + y * width + x
                 if step == 1:
@@ -206,7 +209,7 @@ def _plane(
                     )
     else:
         more = _twenty_five(weight, f * 25)
-        for x in range(0, width, LANES):
+        for x in range(0, width, MACHINE_LANES):
             for y in range(height):
                 top, left, place = y * step - pad[0], x * step - pad[1], to + y * width + x
                 if step == 1:
@@ -263,7 +266,9 @@ def _convolve(data, weight, size, step, pad, scale, shift, act, workers, out):
 def convolve(data, weight, window, scale, shift, act, out):
     """Depthwise ``out = act(scale * convolution + shift)``, where :func:`convolves` says so."""
     kernel, stride, _, pad = window
-    workers = min(num_threads(out.size * (kernel[1] * kernel[2] + 8) / LANES), max(1, len(out) * len(weight)))
+    workers = min(
+        num_threads(out.size * (kernel[1] * kernel[2] + 8) / MACHINE_LANES), max(1, len(out) * len(weight))
+    )
     _convolve.by(workers)(
         data[:, :, 0], weight, kernel[1], stride[1], pad[1:], scale, shift, act, workers, out[:, :, 0]
     )
@@ -286,7 +291,7 @@ def _pool(data, size, step, pad, maximum, workers, out):
         for plane in range(w * planes // workers, (w + 1) * planes // workers):
             at = plane * in_height * in_width
             for oh in range(height):
-                for ow in range(0, width, LANES):
+                for ow in range(0, width, MACHINE_LANES):
                     y, x, left = oh * step - pad[0], ow * step - pad[1], width - ow
                     to = (plane * height + oh) * width + ow
                     if way == 0:
@@ -309,5 +314,5 @@ def _pool(data, size, step, pad, maximum, workers, out):
 
 def pool(data, kernel, stride, pad, maximum, out):
     """The maximum or the sum of each window, where :func:`pools` says so; of none, the least number or 0."""
-    workers = max(1, min(num_threads(out.size * (kernel[1] * kernel[2] + 4) / LANES), len(data)))
+    workers = max(1, min(num_threads(out.size * (kernel[1] * kernel[2] + 4) / MACHINE_LANES), len(data)))
     _pool.by(workers)(data[:, 0], kernel[1], stride[1], pad[1:], int(maximum), workers, out[:, 0])

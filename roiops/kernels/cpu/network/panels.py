@@ -7,8 +7,9 @@ takes the next few vectors of them, and goes on from one image to the next: of s
 import numpy as np
 
 from ...jit import njit
+from ..vector import MACHINE_LANES
 from .blas import copy_vector
-from .blas_vector import COLUMNS, LANES
+from .emitter import COLUMNS
 
 __all__ = [
     "STRETCH",
@@ -40,9 +41,9 @@ def panel_range(index, positions):
     All panels have nearly as many vectors: a last one of few columns would take as long as a full one.
     """
     panels = count_panels(positions)
-    total = (positions + LANES - 1) // LANES
+    total = (positions + MACHINE_LANES - 1) // MACHINE_LANES
     start, stop = index * total // panels, (index + 1) * total // panels
-    return start * LANES, min(stop * LANES, positions), stop - start
+    return start * MACHINE_LANES, min(stop * MACHINE_LANES, positions), stop - start
 
 
 @njit
@@ -64,13 +65,13 @@ def stretches(first, stop, height, width, out):
 @njit
 def copy_run(source, source_at, target, target_at, count):
     """Copy ``count`` floats, and nothing beyond them."""
-    if count < LANES:
+    if count < MACHINE_LANES:
         for i in range(count):
             target[target_at + i] = source[source_at + i]
         return
-    for i in range(0, count - LANES, LANES):
+    for i in range(0, count - MACHINE_LANES, MACHINE_LANES):
         copy_vector(source, source_at + i, target, target_at + i)
-    copy_vector(source, source_at + count - LANES, target, target_at + count - LANES)
+    copy_vector(source, source_at + count - MACHINE_LANES, target, target_at + count - MACHINE_LANES)
 
 
 @njit
@@ -84,8 +85,8 @@ def load_line(image, y, x, count, line, at):
     flat = image.reshape(-1)
     first, last = min(max(0, -x), count), max(0, min(width - x, count))
     start = y * width + x
-    if start + last + LANES <= flat.shape[0]:
-        for i in range(first, last, LANES):
+    if start + last + MACHINE_LANES <= flat.shape[0]:
+        for i in range(first, last, MACHINE_LANES):
             copy_vector(flat, start + i, line, at + i)
     else:
         for i in range(first, last):

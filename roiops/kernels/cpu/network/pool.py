@@ -8,7 +8,7 @@ import numpy as np
 
 from ...jit import njit, num_threads, parallel, prange
 from ...pooling_modes import INSIDE, MAXIMUM, MEAN, NORM, PADDED, SUM
-from ..lanes import LANES, bare, greater, load, multiply_add, select, splat, store
+from ..vector import FIXED_LANES, bare, greater, load, multiply_add, select, splat, store
 from . import masked
 
 __all__ = ["adaptive_backward", "adaptive_forward", "backward", "forward"]
@@ -46,7 +46,7 @@ def _combine(source, start, mode, p, line, at, count):
 
     What follows in ``line``, less than a vector, is spoiled.
     """
-    last = min(count, source.shape[0] - start - LANES + 1) if mode != NORM else 0
+    last = min(count, source.shape[0] - start - FIXED_LANES + 1) if mode != NORM else 0
     i = 0
     while i < last:
         v, r = load(bare(source), start + i), load(bare(line), at + i)
@@ -54,7 +54,7 @@ def _combine(source, start, mode, p, line, at, count):
             store(bare(line), at + i, select(greater(v, r), v, r))
         else:
             store(bare(line), at + i, multiply_add(line.dtype.type(1), v, r))
-        i += LANES
+        i += FIXED_LANES
     while i < count:
         v, r = source[start + i], line[at + i]
         if mode == MAXIMUM:
@@ -116,14 +116,14 @@ def _divide(shape, kernel, stride, pad, divisor, sums):
 def _whole_planes(data, mode, out):
     """The maximum, mean or sum of each row."""
     size = data.shape[1]
-    whole = size // LANES * LANES
+    whole = size // FIXED_LANES * FIXED_LANES
     lowest = np.finfo(data.dtype).min if mode == MAXIMUM else data.dtype.type(0)
     for plane in prange(data.shape[0]):
         row = data[plane]
-        lanes = np.empty(LANES, data.dtype)
+        lanes = np.empty(FIXED_LANES, data.dtype)
         store(bare(lanes), 0, splat(data.dtype.type(lowest)))
-        for i in range(0, whole, LANES):
-            _combine(row, i, mode, 1, lanes, 0, LANES)
+        for i in range(0, whole, FIXED_LANES):
+            _combine(row, i, mode, 1, lanes, 0, FIXED_LANES)
         for i in range(size - whole):
             v = row[whole + i]
             if mode == MAXIMUM:
@@ -131,7 +131,7 @@ def _whole_planes(data, mode, out):
             else:
                 lanes[i] += v
         total = lanes[0]
-        for i in range(1, LANES):
+        for i in range(1, FIXED_LANES):
             if mode == MAXIMUM:
                 total = lanes[i] if lanes[i] > total else total
             else:
@@ -153,8 +153,8 @@ def _windows(data, kernel, stride, pad, mode, p, divisor, pad_with_zero, workers
     for worker in prange(workers):
         w = np.int64(worker)
         # The row with its padding, and what each place and its right neighbours make together.
-        line = np.empty(length + 2 * LANES, data.dtype)
-        sums = np.empty(steps + LANES, data.dtype)
+        line = np.empty(length + 2 * FIXED_LANES, data.dtype)
+        sums = np.empty(steps + FIXED_LANES, data.dtype)
         for plane in range(w * planes // workers, (w + 1) * planes // workers):
             image, results = data[plane].reshape(-1), out[plane]
             for od in range(depth):

@@ -10,15 +10,13 @@ from numba import types
 from numba.extending import intrinsic
 
 from ...jit import njit, num_threads, parallel, prange
-from ..lanes import BLOCK, transpose_block
-from .blas import PANELS, add_product_tile_of, aligned
-from .blas_vector import COLUMNS, LANES, ROWS, Emitter
+from ..vector import BLOCK, LINE, MACHINE_LANES, aligned_zeros, transpose_block
+from .blas import PANELS, add_product_tile_of
+from .emitter import COLUMNS, ROWS, Emitter
 from .panels import copy_run, count_panels, panel_range
 
 __all__ = ["few_rows", "matmul", "multiply"]
 
-#: Floats of a cache line.
-_LINE = 16
 #: Products of fewer multiplications are left to NumPy: OpenBLAS does not ask for threads for them.
 SMALL = 1 << 18
 
@@ -38,8 +36,8 @@ def _pack(right, term_step, column_step, start, stop, first, last, panel):
         for k in range(stop - start):
             copy_run(right, (start + k) * term_step + first, panel, k * COLUMNS, count)
         return
-    for block in range(start, stop, _LINE):  # a cache line of each column at a time
-        length = min(_LINE, stop - block)
+    for block in range(start, stop, LINE):  # a cache line of each column at a time
+        length = min(LINE, stop - block)
         if length == BLOCK and term_step == 1 and COLUMNS % BLOCK == 0:
             for column in range(0, count, BLOCK):
                 transpose_block(
@@ -74,7 +72,7 @@ def _multiply(left, left_step, term_step, last, right, right_term, right_column,
                     packed = p
                     _pack(right, right_term, right_column, start, stop, first, after, panel)
                 count = min(ROWS, rows - r * ROWS)
-                whole = count == ROWS and after - first == vectors * LANES
+                whole = count == ROWS and after - first == vectors * MACHINE_LANES
                 target, at, step = (
                     (out, r * ROWS * out_step + first, out_step) if whole else (aside, 0, COLUMNS)
                 )
@@ -106,9 +104,9 @@ def multiply(left, right, out):
         return
     # The left factor's rows of one block stay in the second-level cache, as does the panel.
     at_once = max(192, min(terms, PANELS // (8 * rows), PANELS // (8 * COLUMNS)))
-    workers = num_threads(left.size * out.shape[1] / LANES)
-    size = -(-((ROWS + at_once + 1) * COLUMNS) // LANES) * LANES
-    scratch = aligned(workers * size).reshape(workers, size)
+    workers = num_threads(left.size * out.shape[1] / MACHINE_LANES)
+    size = -(-((ROWS + at_once + 1) * COLUMNS) // MACHINE_LANES) * MACHINE_LANES
+    scratch = aligned_zeros(workers * size).reshape(workers, size)
     rest = rows % ROWS
     last = np.zeros((ROWS, terms if rest else 0), np.float32)
     if rest:
@@ -153,17 +151,17 @@ def _dot(count):
             first = emit.pointer(kinds[0], args[0], args[1])
             image = emit.pointer(kinds[3], args[3], args[4])
             zeros = [emit.constant(0)] * (_WEIGHTS * count)
-            with emit.loop(builder.sdiv(args[6], emit.number(LANES)), [first, image, *zeros]) as loop:
+            with emit.loop(builder.sdiv(args[6], emit.number(MACHINE_LANES)), [first, image, *zeros]) as loop:
                 rows, columns, *totals = loop.values
                 right = [emit.load(columns, emit.times(args[5], n)) for n in range(count)]
                 for f in range(_WEIGHTS):
                     left = emit.load(rows, emit.times(args[2], f))
                     for n in range(count):
                         totals[f * count + n] = emit.fma(left, right[n], totals[f * count + n])
-                loop.advance([emit.move(rows, LANES), emit.move(columns, LANES), *totals])
+                loop.advance([emit.move(rows, MACHINE_LANES), emit.move(columns, MACHINE_LANES), *totals])
             target = emit.pointer(kinds[7], args[7], emit.number(0))
             for k, total in enumerate(loop.results[2:]):
-                emit.store(total, target, k * LANES)
+                emit.store(total, target, k * MACHINE_LANES)
             return context.get_dummy_value()
 
         return signature, generate
@@ -179,12 +177,12 @@ def _few_rows(data, weight, bias, workers, out):
     """A row's products are summed lane by lane, the lanes one after the other, what is left over last."""
     batch, terms = data.shape
     features = weight.shape[0]
-    whole = terms // LANES * LANES
+    whole = terms // MACHINE_LANES * MACHINE_LANES
     flat_data, flat_weight = data.reshape(-1), weight.reshape(-1)
     groups = (features + _WEIGHTS - 1) // _WEIGHTS
     for worker in prange(workers):
         w = np.int64(worker)
-        sums = np.empty(_WEIGHTS * _DATA * LANES, np.float32)
+        sums = np.empty(_WEIGHTS * _DATA * MACHINE_LANES, np.float32)
         for group in range(w * groups // workers, (w + 1) * groups // workers):
             # The last rows are computed again rather than fewer of them.
             f = max(0, min(group * _WEIGHTS, features - _WEIGHTS))
@@ -199,8 +197,8 @@ def _few_rows(data, weight, bias, workers, out):
                     _dot_more(flat_weight, f * terms, terms, flat_data, n * terms, terms, whole, sums)
                 for i in range(min(_WEIGHTS, features)):
                     for j in range(count):
-                        at, total = (i * count + j) * LANES, np.float32(0)
-                        for lane in range(LANES):
+                        at, total = (i * count + j) * MACHINE_LANES, np.float32(0)
+                        for lane in range(MACHINE_LANES):
                             total += sums[at + lane]
                         for k in range(whole if features >= _WEIGHTS else 0, terms):
                             total += weight[f + i, k] * data[n + j, k]
@@ -210,5 +208,5 @@ def _few_rows(data, weight, bias, workers, out):
 
 def few_rows(data, weight, bias, out):
     """``out = data @ weight.T + bias`` for C-contiguous float32 matrices, ``data`` of a few rows."""
-    workers = num_threads(data.size * len(weight) / LANES)
+    workers = num_threads(data.size * len(weight) / MACHINE_LANES)
     _few_rows.by(workers)(data, weight, bias, workers, out)

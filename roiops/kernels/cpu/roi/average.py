@@ -6,11 +6,11 @@
 import numpy as np
 
 from roiops.kernels import geometry
-from roiops.kernels.cpu.lanes import LANES, load, multiply_add, scaled, splat, store
 from roiops.kernels.cpu.roi import tables
 from roiops.kernels.cpu.roi.items import backward_items, forward_items
 from roiops.kernels.cpu.roi.pieces import as_rois, launch, pieces
 from roiops.kernels.cpu.roi.tiles import add_row, clear_ignored, read_row, slot_of
+from roiops.kernels.cpu.vector import FIXED_LANES, load, multiply_add, scaled, splat, store
 from roiops.kernels.jit import inner, parallel, prange
 
 __all__ = ["average_rows", "backward", "forward"]
@@ -19,30 +19,30 @@ __all__ = ["average_rows", "backward", "forward"]
 @inner
 def average_rows(planes, tile, y, a, b, low, high, line):
     """``line`` = the weighted sum of rows ``y.pixel[a:b]`` of the map, pixels ``low`` to ``high``."""
-    size = (high - low) * LANES
+    size = (high - low) * FIXED_LANES
     k = a
     while k < b:
-        at = read_row(planes, y.pixel[k], low, high, tile) + low * LANES
+        at = read_row(planes, y.pixel[k], low, high, tile) + low * FIXED_LANES
         weight = y.weight[k]
         # Two rows at a time, unless the second would take the place of the first.
         if k + 1 < b and slot_of(tile, y.pixel[k + 1]) != slot_of(tile, y.pixel[k]):
-            at2 = read_row(planes, y.pixel[k + 1], low, high, tile) + low * LANES
+            at2 = read_row(planes, y.pixel[k + 1], low, high, tile) + low * FIXED_LANES
             weight2 = y.weight[k + 1]
             if k == a:
-                for p in range(0, size, LANES):
+                for p in range(0, size, FIXED_LANES):
                     total = scaled(weight, load(tile.values, at + p))
                     store(line, p, multiply_add(weight2, load(tile.values, at2 + p), total))
             else:
-                for p in range(0, size, LANES):
+                for p in range(0, size, FIXED_LANES):
                     total = multiply_add(weight, load(tile.values, at + p), load(line, p))
                     store(line, p, multiply_add(weight2, load(tile.values, at2 + p), total))
             k += 2
         else:
             if k == a:
-                for p in range(0, size, LANES):
+                for p in range(0, size, FIXED_LANES):
                     store(line, p, scaled(weight, load(tile.values, at + p)))
             else:
-                for p in range(0, size, LANES):
+                for p in range(0, size, FIXED_LANES):
                     store(line, p, multiply_add(weight, load(tile.values, at + p), load(line, p)))
             k += 1
 
@@ -69,9 +69,9 @@ def _pool(r, item, planes, tile, y, x, line, bins):
             total = zero
             if a < b:
                 for k in range(x.at[column + j], x.at[column + j + 1]):
-                    total = multiply_add(x.weight[k], load(line, (x.pixel[k] - low) * LANES), total)
+                    total = multiply_add(x.weight[k], load(line, (x.pixel[k] - low) * FIXED_LANES), total)
             store(bins, to, total)
-            to += LANES
+            to += FIXED_LANES
 
 
 _forward_part = forward_items(_axes, _pool)
@@ -97,7 +97,7 @@ def _spread(r, item, tile, band, y, x, line, bins):
     row, column = r * (item.pooled_h + 1), r * (item.pooled_w + 1) + item.first_column
     wide = item.stop_column - item.first_column
     low, high = tables.span(x, column, wide)
-    size = (high - low) * LANES
+    size = (high - low) * FIXED_LANES
     for i in range(item.first_row, item.stop_row):
         a, b = y.at[row + i], y.at[row + i + 1]
         while a < b and y.pixel[a] < top:
@@ -106,12 +106,12 @@ def _spread(r, item, tile, band, y, x, line, bins):
             b -= 1
         if a == b:
             continue
-        for p in range(0, size, LANES):
+        for p in range(0, size, FIXED_LANES):
             store(line, p, zero)
         for j in range(wide):
-            gradient = load(bins, ((i - item.first_row) * wide + j) * LANES)
+            gradient = load(bins, ((i - item.first_row) * wide + j) * FIXED_LANES)
             for k in range(x.at[column + j], x.at[column + j + 1]):
-                p = (x.pixel[k] - low) * LANES
+                p = (x.pixel[k] - low) * FIXED_LANES
                 store(line, p, multiply_add(x.weight[k], gradient, load(line, p)))
         for k in range(a, b):
             add_row(tile, y.pixel[k] - top, low, high, y.weight[k], line)

@@ -1,10 +1,10 @@
 """The one loop over work that the ROI kernels of the CPU share, forward and backward.
 
-The work is divided in items: an image, a group of bins and a block of ``LANES`` channels. An item of the
-forward pass reads its channels into a tile with the channels last, only those pixels that some ROI touches
-and each once, and goes through the ROIs from top to bottom. An item of the backward pass writes channels and
-rows that no other item writes, ROI after ROI in one order: gradients are the same to the last bit with any
-number of threads.
+The work is divided in items: an image, a group of bins and a block of ``FIXED_LANES`` channels. An item of
+the forward pass reads its channels into a tile with the channels last, only those pixels that some ROI
+touches and each once, and goes through the ROIs from top to bottom. An item of the backward pass writes
+channels and rows that no other item writes, ROI after ROI in one order: gradients are the same to the last
+bit with any number of threads.
 
 What differs from kernel to kernel is handed over when the module is loaded: ``view`` makes the tables
 readable, ``pool`` and ``spread`` deal with one ROI. They are compiled into the loop, and what deals with
@@ -14,7 +14,6 @@ then keeps nothing on disk.)
 
 import numpy as np
 
-from roiops.kernels.cpu.lanes import LANES, aligned, bare
 from roiops.kernels.cpu.roi.tiles import (
     Planes,
     Tile,
@@ -30,6 +29,7 @@ from roiops.kernels.cpu.roi.tiles import (
     touch_nothing,
     write_rows,
 )
+from roiops.kernels.cpu.vector import FIXED_LANES, aligned, bare
 from roiops.kernels.jit import inner
 
 __all__ = ["backward_items", "forward_items"]
@@ -51,13 +51,13 @@ def forward_items(view, pool, with_argmax=False):
         pixels, results = data.reshape(-1), out.reshape(-1)
         plane, area = height * width, out.shape[2] * out.shape[3]
         slots = tile_slots(height, width, out.itemsize)
-        room = aligned(slots * width * LANES, out)
-        marks = np.empty(slots * (width // LANES + 1), np.int64)
-        line = aligned(width * LANES, out)
-        bins = aligned(area * LANES, out)
+        room = aligned(slots * width * FIXED_LANES, out)
+        marks = np.empty(slots * (width // FIXED_LANES + 1), np.int64)
+        line = aligned(width * FIXED_LANES, out)
+        bins = aligned(area * FIXED_LANES, out)
         if with_argmax:
             places, keep = argmax.reshape(-1), argmax.size > 0
-            where = aligned(area * LANES, argmax)
+            where = aligned(area * FIXED_LANES, argmax)
         items = images * channel_blocks(out_channels) * groups[0] * groups[1]
         for number in range(part * items // parts, (part + 1) * items // parts):
             item = item_of(number, out.shape, groups)
@@ -99,13 +99,13 @@ def backward_items(view, rows_of, spread, with_argmax=False):
         plane, area = height * width, grad_out.shape[2] * grad_out.shape[3]
         items = images * channel_blocks(out_channels) * groups[0] * groups[1]
         bands, rows = tile_bands(height, width, grad_data.itemsize, parts, items)
-        room = aligned(rows * width * LANES, grad_data)
+        room = aligned(rows * width * FIXED_LANES, grad_data)
         marks = np.empty(rows * 2, np.int64)
-        line = aligned(width * LANES, grad_data)
-        bins = aligned(area * LANES, grad_data)
+        line = aligned(width * FIXED_LANES, grad_data)
+        bins = aligned(area * FIXED_LANES, grad_data)
         if with_argmax:
             places = argmax.reshape(-1)
-            where = aligned(area * LANES, argmax)
+            where = aligned(area * FIXED_LANES, argmax)
         for number in range(part * items * bands // parts, (part + 1) * items * bands // parts):
             item = item_of(number // bands, grad_out.shape, groups)
             top, bottom = number % bands * height // bands, (number % bands + 1) * height // bands

@@ -10,23 +10,23 @@ are, samples as :mod:`average` does.
 import numpy as np
 
 from roiops.kernels import geometry
-from roiops.kernels.cpu.lanes import (
-    LANES,
-    bare,
-    equal,
-    greater,
-    load,
-    multiply_add,
-    prefetch,
-    select,
-    splat,
-    store,
-)
 from roiops.kernels.cpu.roi import tables
 from roiops.kernels.cpu.roi.average import average_rows
 from roiops.kernels.cpu.roi.items import backward_items, forward_items
 from roiops.kernels.cpu.roi.pieces import as_rois, launch, pieces
 from roiops.kernels.cpu.roi.tiles import add_row, channel_blocks, clear_ignored, item_of, read_row
+from roiops.kernels.cpu.vector import (
+    FIXED_LANES,
+    bare,
+    equal,
+    greater,
+    load,
+    multiply_add,
+    prefetch_to_read,
+    select,
+    splat,
+    store,
+)
 from roiops.kernels.jit import inner, parallel, prange
 from roiops.kernels.rules import PIXELS
 
@@ -41,7 +41,7 @@ _LEAST_BLOCK = 8
 @inner
 def _start_bins(values, value, where, first, count):
     """Set ``count`` bins to ``value``, found nowhere."""
-    for at in range(first * LANES, (first + count) * LANES, LANES):
+    for at in range(first * FIXED_LANES, (first + count) * FIXED_LANES, FIXED_LANES):
         store(values, at, splat(value))
         store(where, at, splat(np.int32(-1)))
 
@@ -79,10 +79,10 @@ def _max_of_pixels(r, item, planes, tile, y, x, line, values, where, limits):
         for row in range(top, bottom):
             at = read_row(planes, row, low, high, tile)
             for j in range(wide):
-                to = (first + j) * LANES
+                to = (first + j) * FIXED_LANES
                 best, place = load(values, to), load(where, to)
                 for p in range(x.low[column + j], x.high[column + j]):
-                    value = load(tile.values, at + p * LANES)
+                    value = load(tile.values, at + p * FIXED_LANES)
                     better = greater(value, best)
                     best = select(better, value, best)
                     place = select(better, splat(np.int32(row * tile.width + p)), place)
@@ -125,14 +125,14 @@ def _max_of_samples(r, item, planes, tile, y, x, line, values, where, limits):
             for j in range(wide):
                 at_x = r * pooled_w + item.first_column + j
                 flat_row = _flat_row(number_y, y, at_y, x, at_x)
-                to = (first + j) * LANES
+                to = (first + j) * FIXED_LANES
                 best, place = load(values, to), load(where, to)
                 for sample_x in range(x.bin_at[column + j], x.bin_at[column + j + 1]):
                     value = nothing
                     if read:
                         for k in range(x.taps.at[sample_x], x.taps.at[sample_x + 1]):
                             value = multiply_add(
-                                x.taps.weight[k], load(line, (x.taps.pixel[k] - low) * LANES), value
+                                x.taps.weight[k], load(line, (x.taps.pixel[k] - low) * FIXED_LANES), value
                             )
                     flat = flat_row + x.number[sample_x]
                     if number_y < 0 or x.number[sample_x] < 0 or flat >= 2**31:
@@ -175,9 +175,9 @@ def _scatter_two_runs(heads, places, run, run2, count, ahead, grad, to, to2, fir
 
     What is ``ahead`` will be needed next.
     """
-    for line in range(run + ahead, run2 + ahead + count, LANES):
-        prefetch(heads, line)
-        prefetch(places, line)
+    for line in range(run + ahead, run2 + ahead + count, FIXED_LANES):
+        prefetch_to_read(heads, line, 1)
+        prefetch_to_read(places, line, 1)
     for j in range(count):
         place, place2 = np.int64(places[run + j]), np.int64(places[run2 + j])
         head, head2 = heads[run + j], heads[run2 + j]
@@ -260,7 +260,7 @@ def _spread(r, item, tile, band, y, x, line, bins, where):
     nothing = splat(type(bins[0])(0))
     wide = item.stop_column - item.first_column
     low, high = x.low[r], x.high[r]
-    size = (high - low) * LANES
+    size = (high - low) * FIXED_LANES
     row, column = r * (pooled_h + 1), r * (pooled_w + 1) + item.first_column
     for i in range(item.first_row, item.stop_row):
         first, at_y = (i - item.first_row) * wide, r * pooled_h + i
@@ -272,19 +272,22 @@ def _spread(r, item, tile, band, y, x, line, bins, where):
                 b -= 1
             if a == b or y.number[sample_y] < 0:
                 continue
-            for p in range(0, size, LANES):
+            for p in range(0, size, FIXED_LANES):
                 store(line, p, nothing)
             for j in range(wide):
                 at_x = r * pooled_w + item.first_column + j
                 flat_row = _flat_row(y.number[sample_y], y, at_y, x, at_x)
-                gradient, place = load(bins, (first + j) * LANES), load(where, (first + j) * LANES)
+                gradient, place = (
+                    load(bins, (first + j) * FIXED_LANES),
+                    load(where, (first + j) * FIXED_LANES),
+                )
                 for sample_x in range(x.bin_at[column + j], x.bin_at[column + j + 1]):
                     flat = flat_row + x.number[sample_x]
                     if x.number[sample_x] < 0 or flat >= 2**31:
                         continue
                     part = select(equal(place, splat(np.int32(flat))), gradient, nothing)
                     for k in range(x.taps.at[sample_x], x.taps.at[sample_x + 1]):
-                        p = (x.taps.pixel[k] - low) * LANES
+                        p = (x.taps.pixel[k] - low) * FIXED_LANES
                         store(line, p, multiply_add(x.taps.weight[k], part, load(line, p)))
             for k in range(a, b):
                 add_row(tile, y.taps.pixel[k] - top, low, high, y.taps.weight[k], line)

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from roiops.kernels.cpu.lanes import LANES
+from roiops.kernels.cpu.vector import FIXED_LANES
 from roiops.kernels.jit import num_threads
 
 __all__ = ["as_rois", "is_dense", "launch", "pieces"]
@@ -53,7 +53,7 @@ def pieces(inputs, outputs, accumulate=False, keep=False):
     channels = min(array.shape[1] for array in arrays)
     size = 4 * sum(array.size for array in arrays) // max(1, channels)
     step = max(1, _PIECE_BYTES // max(1, size))
-    step = step // LANES * LANES if step > LANES else step
+    step = step // FIXED_LANES * FIXED_LANES if step > FIXED_LANES else step
     for first in range(0, channels, step):
 
         def part(array, first=first):

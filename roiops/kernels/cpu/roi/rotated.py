@@ -9,11 +9,11 @@ from typing import NamedTuple
 import numpy as np
 
 from roiops.kernels import geometry
-from roiops.kernels.cpu.lanes import LANES, bare, load, multiply_add, splat, store
 from roiops.kernels.cpu.roi import tables
 from roiops.kernels.cpu.roi.items import backward_items, forward_items
 from roiops.kernels.cpu.roi.pieces import as_rois, launch, pieces
 from roiops.kernels.cpu.roi.tiles import read_row, touch_row
+from roiops.kernels.cpu.vector import FIXED_LANES, bare, load, multiply_add, splat, store
 from roiops.kernels.jit import inner, njit, parallel, prange
 
 __all__ = ["backward", "forward"]
@@ -120,9 +120,9 @@ def _pool(r, item, planes, tile, taps, _, line, bins):
             at = taps.pixel[k]
             if not kept:
                 y, x = divmod(at, tile.width)
-                at = read_row(planes, y, x, x + 1, tile) // LANES + x
-            total = multiply_add(taps.weight[k], load(tile.values, at * LANES), total)
-        store(bins, b * LANES, total)
+                at = read_row(planes, y, x, x + 1, tile) // FIXED_LANES + x
+            total = multiply_add(taps.weight[k], load(tile.values, at * FIXED_LANES), total)
+        store(bins, b * FIXED_LANES, total)
 
 
 _forward_part = forward_items(_bins_of, _pool)
@@ -148,10 +148,10 @@ def _spread(r, item, tile, band, taps, _, line, bins):
         touch_row(tile, y - top, taps.box[r, 2], taps.box[r, 3])
     first, stop = top * tile.width, bottom * tile.width
     for b in range(taps.at.shape[1] - 1):
-        gradient = load(bins, b * LANES)
+        gradient = load(bins, b * FIXED_LANES)
         for k in range(taps.at[r, b], taps.at[r, b + 1]):
             if first <= taps.pixel[k] < stop:
-                at = (taps.pixel[k] - first) * LANES
+                at = (taps.pixel[k] - first) * FIXED_LANES
                 store(tile.values, at, multiply_add(taps.weight[k], gradient, load(tile.values, at)))
 
 

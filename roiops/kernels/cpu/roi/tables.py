@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from roiops.kernels import geometry
-from roiops.kernels.cpu.lanes import bare
+from roiops.kernels.cpu.vector import bare
 from roiops.kernels.jit import inner, njit, num_threads, parallel, prange
 from roiops.kernels.rules import MAX_INVALID_IS_ZERO
 

@@ -1,6 +1,6 @@
-"""Between feature maps, stored channel by channel, and rows of ``LANES`` channels.
+"""Between feature maps, stored channel by channel, and rows of ``FIXED_LANES`` channels.
 
-Everything is flat here: an array is its elements (:func:`lanes.bare`) and the index to start from.
+Everything is flat here: an array is its elements (:func:`vector.bare`) and the index to start from.
 """
 
 from typing import NamedTuple
@@ -8,12 +8,12 @@ from typing import NamedTuple
 import numpy as np
 
 from roiops.kernels import geometry
-from roiops.kernels.cpu.lanes import (
+from roiops.kernels.cpu.vector import (
     BLOCK,
-    LANES,
+    FIXED_LANES,
     load,
     multiply_add,
-    prefetch,
+    prefetch_to_read,
     prefetch_to_write,
     splat,
     store,
@@ -69,7 +69,7 @@ class Item(NamedTuple):
 
 
 class Planes(NamedTuple):
-    """A block of at most ``LANES`` channels of an image."""
+    """A block of at most ``FIXED_LANES`` channels of an image."""
 
     values: np.ndarray
     at: int  # index of the first pixel of the first channel
@@ -89,7 +89,7 @@ class Tile(NamedTuple):
 
 
 @inner
-def channel_blocks(channels, block=LANES):
+def channel_blocks(channels, block=FIXED_LANES):
     return (channels + block - 1) // block
 
 
@@ -100,7 +100,7 @@ def clear_ignored(order, image_at, out, value):
 
 
 @inner
-def item_of(number, out_shape, groups, block=LANES):
+def item_of(number, out_shape, groups, block=FIXED_LANES):
     """Item ``number`` of all: the groups run fastest, because their bins share cache lines of the output."""
     _, out_channels, pooled_h, pooled_w = out_shape
     groups_h, groups_w = groups
@@ -126,22 +126,28 @@ def item_of(number, out_shape, groups, block=LANES):
 
 @inner
 def to_lanes(source, at, step, channels, count, target, to):
-    """``target[to + p * LANES + c] = source[at + c * step + p]`` for p < ``count``.
+    """``target[to + p * FIXED_LANES + c] = source[at + c * step + p]`` for p < ``count``.
 
-    Of fewer than ``LANES`` ``channels``, the last one fills the remaining lanes.
+    Of fewer than ``FIXED_LANES`` ``channels``, the last one fills the remaining lanes.
     """
     p = 0
     if count < BLOCK or count % BLOCK <= _FEW:  # these are copied one by one, the rest in blocks
         p = count if count < BLOCK else count % BLOCK
-        for c in range(LANES):
+        for c in range(FIXED_LANES):
             row = at + (c if c < channels else channels - 1) * step
             for k in range(p):
-                target[to + k * LANES + c] = source[row + k]
+                target[to + k * FIXED_LANES + c] = source[row + k]
     while p < count:
-        for c in range(0, LANES, BLOCK):
+        for c in range(0, FIXED_LANES, BLOCK):
             first = min(c, channels - 1)
             transpose_block(
-                source, at + first * step + p, step, channels - first, target, to + p * LANES + c, LANES
+                source,
+                at + first * step + p,
+                step,
+                channels - first,
+                target,
+                to + p * FIXED_LANES + c,
+                FIXED_LANES,
             )
         # The last block may do some pixels again.
         p = min(p + BLOCK, count - BLOCK) if p + BLOCK < count else count
@@ -149,16 +155,18 @@ def to_lanes(source, at, step, channels, count, target, to):
 
 @inner
 def from_lanes(source, at, count, target, to, step, channels):
-    """``target[to + c * step + p] = source[at + p * LANES + c]`` for c < ``channels``, p < ``count``."""
+    """``target[to + c * step + p] = source[at + p * FIXED_LANES + c]``: ``channels`` c, ``count`` p."""
     p = 0
-    if count < BLOCK or channels < LANES or count % BLOCK <= _FEW:
-        p = count if count < BLOCK or channels < LANES else count % BLOCK
+    if count < BLOCK or channels < FIXED_LANES or count % BLOCK <= _FEW:
+        p = count if count < BLOCK or channels < FIXED_LANES else count % BLOCK
         for c in range(channels):
             for k in range(p):
-                target[to + c * step + k] = source[at + k * LANES + c]
+                target[to + c * step + k] = source[at + k * FIXED_LANES + c]
     while p < count:
-        for c in range(0, LANES, BLOCK):
-            transpose_block(source, at + p * LANES + c, LANES, BLOCK, target, to + c * step + p, step)
+        for c in range(0, FIXED_LANES, BLOCK):
+            transpose_block(
+                source, at + p * FIXED_LANES + c, FIXED_LANES, BLOCK, target, to + c * step + p, step
+            )
         p = min(p + BLOCK, count - BLOCK) if p + BLOCK < count else count
 
 
@@ -171,7 +179,7 @@ def prefetch_put(item, out, to):
     area = item.pooled_h * item.pooled_w
     first, step = _lines(item)
     for at in range(to + first, to + item.channels * area, step):
-        prefetch_to_write(out, at)
+        prefetch_to_write(out, at, 1)
 
 
 @inner
@@ -180,7 +188,7 @@ def prefetch_take(item, source, at):
     area = item.pooled_h * item.pooled_w
     first, step = _lines(item)
     for line in range(at + first, at + item.channels * area, step):
-        prefetch(source, line)
+        prefetch_to_read(source, line, 1)
 
 
 @inner
@@ -188,7 +196,7 @@ def _lines(item):
     """Where the lines of an item's bins are: all of them, or one a channel if there are groups."""
     area = item.pooled_h * item.pooled_w
     if (item.stop_row - item.first_row) * (item.stop_column - item.first_column) == area:
-        return 0, LANES
+        return 0, FIXED_LANES
     return item.first_row * item.pooled_w + item.first_column, area
 
 
@@ -203,7 +211,7 @@ def put_bins(bins, item, out, to):
         return
     for i in range(item.first_row, item.stop_row):
         for j in range(wide):
-            at = ((i - item.first_row) * wide + j) * LANES
+            at = ((i - item.first_row) * wide + j) * FIXED_LANES
             for c in range(item.channels):
                 out[to + c * area + i * pooled_w + item.first_column + j] = bins[at + c]
 
@@ -219,8 +227,8 @@ def take_bins(source, at, item, bins):
         return
     for i in range(item.first_row, item.stop_row):
         for j in range(wide):
-            to = ((i - item.first_row) * wide + j) * LANES
-            for c in range(LANES):
+            to = ((i - item.first_row) * wide + j) * FIXED_LANES
+            for c in range(FIXED_LANES):
                 row = at + min(c, item.channels - 1) * area
                 bins[to + c] = source[row + i * pooled_w + item.first_column + j]
 
@@ -231,7 +239,7 @@ def take_bins(source, at, item, bins):
 @inner
 def tile_slots(height, width, itemsize):
     """How many rows of a map are kept in a tile."""
-    return max(1, min(height, _TILE_BYTES // max(1, width * LANES * itemsize)))
+    return max(1, min(height, _TILE_BYTES // max(1, width * FIXED_LANES * itemsize)))
 
 
 @inner
@@ -263,9 +271,9 @@ def read_row(planes, y, low, high, tile):
                 planes.channels,
                 min(BLOCK, tile.width),
                 tile.values,
-                (slot * tile.width + first) * LANES,
+                (slot * tile.width + first) * FIXED_LANES,
             )
-    return slot * tile.width * LANES
+    return slot * tile.width * FIXED_LANES
 
 
 # Writing: a tile that holds a band of rows, each with the interval of pixels that were touched
@@ -299,9 +307,9 @@ def touch_row(tile, slot, low, high):
     zero = splat(type(tile.values[0])(0))
     row = slot * tile.width
     for p in range(low, first):
-        store(tile.values, (row + p) * LANES, zero)
+        store(tile.values, (row + p) * FIXED_LANES, zero)
     for p in range(stop, high):
-        store(tile.values, (row + p) * LANES, zero)
+        store(tile.values, (row + p) * FIXED_LANES, zero)
     tile.marks[2 * slot], tile.marks[2 * slot + 1] = min(low, first), max(high, stop)
 
 
@@ -309,8 +317,8 @@ def touch_row(tile, slot, low, high):
 def add_row(tile, slot, low, high, weight, line):
     """Add ``weight`` times a line of the pixels ``low`` to ``high`` to a row."""
     touch_row(tile, slot, low, high)
-    at = (slot * tile.width + low) * LANES
-    for p in range(0, (high - low) * LANES, LANES):
+    at = (slot * tile.width + low) * FIXED_LANES
+    for p in range(0, (high - low) * FIXED_LANES, FIXED_LANES):
         store(tile.values, at + p, multiply_add(weight, load(line, p), load(tile.values, at + p)))
 
 
@@ -329,7 +337,7 @@ def write_rows(tile, top, rows, planes, accumulate, scratch):
                     planes.values[to + c * planes.step + p] = 0
         if first >= stop:
             continue
-        at = (slot * width + first) * LANES
+        at = (slot * width + first) * FIXED_LANES
         if not accumulate:
             from_lanes(tile.values, at, stop - first, planes.values, to + first, planes.step, planes.channels)
             continue

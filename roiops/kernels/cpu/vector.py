@@ -1,13 +1,19 @@
-"""Sixteen channels at a time: a vector type for numba, and the few things that kernels do with it.
+"""Vectors for CPU kernels: their widths, the instructions on them, alignment and prefetch.
 
-A feature map stored channel by channel is turned, a piece at a time, into rows of ``LANES`` channels of one
-pixel. All channels of a pixel get the same weights, so the arithmetic on such rows needs no shuffling, and a
-row is a cache line. ``Lanes`` values live in registers; LLVM splits them where the machine's are shorter.
+There are two widths. ``FIXED_LANES`` are 16 numbers on every machine: a feature map stored channel by channel
+is turned, a piece at a time, into rows of that many channels of one pixel. All channels of a pixel get the
+same weights, so the arithmetic on such rows needs no shuffling, and a row is a cache line. ``Lanes`` values
+hold a row in registers; LLVM splits them where the machine's are shorter. ``MACHINE_LANES`` are the float32
+numbers of one register of the machine at hand: the tiles of matrix products are made of those, by
+``network/emitter.py``.
 
-None of these look at the bounds of an array, unless numba's bounds checking is on. Without the JIT they are
-NumPy arrays, with the same results.
+The functions for kernels do not look at the bounds of an array, unless numba's bounds checking is on. Without
+the JIT they work on NumPy arrays, with the same results.
 """
 
+import platform
+
+import llvmlite.binding as llvm
 import numba
 import numpy as np
 from llvmlite import ir
@@ -19,14 +25,17 @@ from roiops.kernels.jit import inner
 
 __all__ = [
     "BLOCK",
-    "LANES",
+    "FIXED_LANES",
+    "LINE",
+    "MACHINE_LANES",
     "aligned",
+    "aligned_zeros",
     "bare",
     "equal",
     "greater",
     "load",
     "multiply_add",
-    "prefetch",
+    "prefetch_to_read",
     "prefetch_to_write",
     "scaled",
     "select",
@@ -35,13 +44,65 @@ __all__ = [
     "transpose_block",
 ]
 
-LANES = 16
+
+def _machine_lanes() -> int:
+    told = numba.config.CPU_FEATURES  # what NUMBA_CPU_NAME and NUMBA_CPU_FEATURES ask for, or None
+    if told is None:
+        have = {name for name, there in llvm.get_host_cpu_features().items() if there}
+    else:
+        have = {name[1:] for name in told.split(",") if name.startswith("+")}
+    return 16 if "avx512f" in have else 8 if "avx2" in have else 4
+
+
+FIXED_LANES = 16
+MACHINE_LANES = _machine_lanes()
+#: Whether the machine has the 32 registers of ARM's 64-bit processors.
+IS_ARM = platform.machine() in ("aarch64", "arm64")
 #: Side of the square that :func:`transpose_block` turns.
 BLOCK = 16
+#: float32 numbers of a cache line.
+LINE = 16
+
+# -- instructions ------------------------------------------------------------------------------------------
+
+
+def data_of(context, builder, array_type, array):
+    """The address of the first element of an array or pointer."""
+    if isinstance(array_type, types.CPointer):
+        return array
+    return context.make_array(array_type)(context, builder, array).data
+
+
+def repeat(builder, scalar, lanes: int):
+    """A vector with ``scalar`` in every lane."""
+    empty = ir.Constant(ir.VectorType(scalar.type, lanes), ir.Undefined)
+    first = builder.insert_element(empty, scalar, ir.IntType(32)(0))
+    zeros = ir.Constant(ir.VectorType(ir.IntType(32), lanes), [0] * lanes)
+    return builder.shuffle_vector(first, empty, zeros)
+
+
+def fused_multiply_add(builder, a, b, c):
+    """``a * b + c`` of vectors; a machine without fused operations multiplies and adds."""
+    bits = 32 if isinstance(a.type.element, ir.FloatType) else 64
+    kind = ir.FunctionType(a.type, [a.type] * 3)
+    name = f"llvm.fmuladd.v{a.type.count}f{bits}"
+    return builder.call(cgutils.get_or_insert_function(builder.module, kind, name), [a, b, c])
+
+
+def prefetch_line(builder, pointer, *, write: bool):
+    """Ask for the cache line at ``pointer``; any address will do."""
+    word, byte = ir.IntType(32), ir.IntType(8).as_pointer()
+    kind = ir.FunctionType(ir.VoidType(), [byte, word, word, word])
+    call = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
+    keep, is_data = word(3), word(1)
+    builder.call(call, [builder.bitcast(pointer, byte), word(int(write)), keep, is_data])
+
+
+# -- vectors of FIXED_LANES numbers ------------------------------------------------------------------------
 
 
 class Lanes(types.Type):
-    """``LANES`` numbers of one scalar type."""
+    """``FIXED_LANES`` numbers of one scalar type."""
 
     def __init__(self, dtype):
         self.dtype = dtype
@@ -54,31 +115,16 @@ class _LanesModel(models.PrimitiveModel):
         scalar = (
             ir.IntType(1) if fe_type.dtype == types.boolean else dmm.lookup(fe_type.dtype).get_value_type()
         )
-        super().__init__(dmm, fe_type, ir.VectorType(scalar, LANES))
-
-
-def _data(context, builder, array_type, array):
-    """The address of the first element of an array or pointer."""
-    if isinstance(array_type, types.CPointer):
-        return array
-    return context.make_array(array_type)(context, builder, array).data
+        super().__init__(dmm, fe_type, ir.VectorType(scalar, FIXED_LANES))
 
 
 def _pointer(context, builder, array_type, array, at, vector):
-    data = _data(context, builder, array_type, array)
+    data = data_of(context, builder, array_type, array)
     return builder.bitcast(builder.gep(data, [at]), vector.as_pointer())
 
 
-def _vector(context, scalar_type, length=LANES):
+def _vector(context, scalar_type, length=FIXED_LANES):
     return ir.VectorType(context.get_value_type(scalar_type), length)
-
-
-def _repeat(builder, scalar):
-    vector = ir.VectorType(scalar.type, LANES)
-    first = builder.insert_element(ir.Constant(vector, ir.Undefined), scalar, ir.IntType(32)(0))
-    return builder.shuffle_vector(
-        first, first, ir.Constant(ir.VectorType(ir.IntType(32), LANES), [0] * LANES)
-    )
 
 
 def _bare(typing_context, array):
@@ -89,13 +135,13 @@ def _bare(typing_context, array):
     """
 
     def generate(context, builder, signature, args):
-        return _data(context, builder, array, args[0])
+        return data_of(context, builder, array, args[0])
 
     return types.CPointer(array.dtype)(array), generate
 
 
 def _load(typing_context, array, at):
-    """``array[at : at + LANES]``"""
+    """``array[at : at + FIXED_LANES]``"""
     signature = Lanes(array.dtype)(array, types.intp)
 
     def generate(context, builder, signature, args):
@@ -107,7 +153,7 @@ def _load(typing_context, array, at):
 
 
 def _store(typing_context, array, at, lanes):
-    """``array[at : at + LANES] = lanes``"""
+    """``array[at : at + FIXED_LANES] = lanes``"""
     signature = types.void(array, types.intp, lanes)
 
     def generate(context, builder, signature, args):
@@ -121,7 +167,7 @@ def _splat(typing_context, number):
     """``number`` in every lane"""
 
     def generate(context, builder, signature, args):
-        return _repeat(builder, args[0])
+        return repeat(builder, args[0], FIXED_LANES)
 
     return Lanes(number)(number), generate
 
@@ -130,7 +176,7 @@ def _scaled(typing_context, factor, lanes):
     """``factor * lanes``"""
 
     def generate(context, builder, signature, args):
-        return builder.fmul(_repeat(builder, args[0]), args[1])
+        return builder.fmul(repeat(builder, args[0], FIXED_LANES), args[1])
 
     return lanes(lanes.dtype, lanes), generate
 
@@ -140,11 +186,8 @@ def _multiply_add(typing_context, factor, lanes, total):
     one_by_one = isinstance(factor, Lanes)
 
     def generate(context, builder, signature, args):
-        vector = args[1].type
-        name = f"llvm.fmuladd.v{LANES}f{lanes.dtype.bitwidth}"
-        function = ir.FunctionType(vector, [vector] * 3)
-        fmuladd = cgutils.get_or_insert_function(builder.module, function, name)
-        return builder.call(fmuladd, [args[0] if one_by_one else _repeat(builder, args[0]), *args[1:]])
+        by = args[0] if one_by_one else repeat(builder, args[0], FIXED_LANES)
+        return fused_multiply_add(builder, by, *args[1:])
 
     return total(factor if one_by_one else lanes.dtype, lanes, total), generate
 
@@ -176,24 +219,24 @@ def _select(typing_context, mask, one, other):
     return one(mask, one, other), generate
 
 
-def _prefetch(typing_context, array, at):
-    """Have the cache line of ``array[at]`` come from memory while other work is done."""
-    return types.void(array, types.intp), _prefetcher(array, write=0)
+def _prefetch_to_read(typing_context, array, at, count):
+    """Have the cache lines of ``array[at : at + count]`` come from memory while other work is done."""
+    return types.void(array, types.intp, types.intp), _prefetcher(array, write=False)
 
 
-def _prefetch_to_write(typing_context, array, at):
-    """The same for a line that will be written to, which must come from memory as well."""
-    return types.void(array, types.intp), _prefetcher(array, write=1)
+def _prefetch_to_write(typing_context, array, at, count):
+    """The same for lines that will be written to, which must come from memory as well."""
+    return types.void(array, types.intp, types.intp), _prefetcher(array, write=True)
 
 
 def _prefetcher(array, write):
+    line = LINE * 4 * 8 // array.dtype.bitwidth
+
     def generate(context, builder, signature, args):
-        word, byte = ir.IntType(32), ir.IntType(8).as_pointer()
-        function = ir.FunctionType(ir.VoidType(), [byte, word, word, word])
-        declared = cgutils.get_or_insert_function(builder.module, function, "llvm.prefetch.p0")
-        place = builder.gep(_data(context, builder, array, args[0]), [args[1]])
-        keep, is_data = word(3), word(1)
-        builder.call(declared, [builder.bitcast(place, byte), word(write), keep, is_data])
+        data, at, count = args
+        start = builder.gep(data_of(context, builder, array, data), [at])
+        with cgutils.for_range_slice(builder, count.type(0), count, count.type(line)) as (index, _):
+            prefetch_line(builder, builder.gep(start, [index]), write=write)
 
     return generate
 
@@ -209,8 +252,8 @@ def _transpose_block(typing_context, source, at, stride, rows, target, to, targe
 
     def generate(context, builder, signature, args):
         source_data, at, stride, rows, target_data, to, target_stride = args
-        source_data = _data(context, builder, source, source_data)
-        target_data = _data(context, builder, target, target_data)
+        source_data = data_of(context, builder, source, source_data)
+        target_data = data_of(context, builder, target, target_data)
         size = source.dtype.bitwidth // 8
         pointer = _vector(context, source.dtype, BLOCK).as_pointer()
         last = builder.sub(rows, ir.IntType(64)(1))
@@ -246,13 +289,13 @@ if numba.config.DISABLE_JIT:
         return array
 
     def load(array, at):
-        return array[at : at + LANES].copy()
+        return array[at : at + FIXED_LANES].copy()
 
     def store(array, at, lanes):
-        array[at : at + LANES] = lanes
+        array[at : at + FIXED_LANES] = lanes
 
     def splat(number):
-        return np.full(LANES, number)
+        return np.full(FIXED_LANES, number)
 
     def scaled(factor, lanes):
         return factor * lanes
@@ -269,10 +312,10 @@ if numba.config.DISABLE_JIT:
     def select(mask, one, other):
         return np.where(mask, one, other)
 
-    def prefetch(array, at):
+    def prefetch_to_read(array, at, count):
         pass
 
-    def prefetch_to_write(array, at):
+    def prefetch_to_write(array, at, count):
         pass
 
     def transpose_block(source, at, stride, rows, target, to, target_stride):
@@ -283,7 +326,8 @@ if numba.config.DISABLE_JIT:
 else:
     splat, scaled, multiply_add = intrinsic(_splat), intrinsic(_scaled), intrinsic(_multiply_add)
     equal, greater, select = intrinsic(_equal), intrinsic(_greater), intrinsic(_select)
-    bare, prefetch, prefetch_to_write = (intrinsic(f) for f in (_bare, _prefetch, _prefetch_to_write))
+    prefetch_to_read, prefetch_to_write = intrinsic(_prefetch_to_read), intrinsic(_prefetch_to_write)
+    bare = intrinsic(_bare)
     load, store, transpose_block = intrinsic(_load), intrinsic(_store), intrinsic(_transpose_block)
 
 if numba.config.BOUNDSCHECK and not numba.config.DISABLE_JIT:
@@ -295,13 +339,13 @@ if numba.config.BOUNDSCHECK and not numba.config.DISABLE_JIT:
 
     @inner
     def load(array, at):
-        if at < 0 or at + LANES > array.size:
+        if at < 0 or at + FIXED_LANES > array.size:
             raise IndexError("load outside the array")
         return _unchecked_load(array, at)
 
     @inner
     def store(array, at, lanes):
-        if at < 0 or at + LANES > array.size:
+        if at < 0 or at + FIXED_LANES > array.size:
             raise IndexError("store outside the array")
         _unchecked_store(array, at, lanes)
 
@@ -315,10 +359,25 @@ if numba.config.BOUNDSCHECK and not numba.config.DISABLE_JIT:
         _unchecked_transpose_block(source, at, stride, rows, target, to, target_stride)
 
 
+# -- memory ------------------------------------------------------------------------------------------------
+
+
 @inner
 def aligned(size, like):
     """``size`` uninitialised numbers of the type of array ``like``, at the start of a cache line."""
-    room = np.empty(size + 64 // like.itemsize, like.dtype)
-    past = (room.ctypes.data % 64) // like.itemsize
-    start = (64 // like.itemsize - past) % (64 // like.itemsize)
-    return room[start : start + size]
+    line = 64 // like.itemsize
+    memory = np.empty(size + line, like.dtype)
+    start = (line - (memory.ctypes.data % 64) // like.itemsize) % line
+    return memory[start : start + size]
+
+
+def aligned_zeros(count: int):
+    """A float32 array that starts at a cache line, for scratch that outlives a call.
+
+    It is zeroed, because kernels also multiply what lies beyond the last column. The results do not depend on
+    that, but the time does: leftover memory may hold numbers below the least normal one, and each of these
+    takes as long as a hundred others.
+    """
+    array = np.zeros(count + LINE, np.float32)
+    start = (-array.ctypes.data // 4) % LINE
+    return array[start : start + count]

@@ -1,42 +1,29 @@
-"""Vector code: LLVM instructions on short vectors, written out where numba's loops would not become them.
+"""Loops on short vectors, written out in LLVM's instructions where numba's loops would not become them.
 
-An :class:`Emitter` builds the body of a numba intrinsic. ``LANES`` floats are one vector; a product is
-computed in tiles of ``ROWS`` by ``VECTORS`` vectors, which fill the registers of the machine at hand.
+An :class:`Emitter` builds the body of a numba intrinsic. A vector holds ``MACHINE_LANES`` floats; a product
+is computed in tiles of ``ROWS`` by ``VECTORS`` vectors, which fill the registers of the machine at hand.
 """
 
-import platform
-
-import llvmlite.binding as llvm
-import numba
 import numpy as np
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
 
 from ...jit import njit
+from ..vector import IS_ARM, MACHINE_LANES, data_of, fused_multiply_add, prefetch_line, repeat
 
-__all__ = ["COLUMNS", "LANES", "ROWS", "VECTORS", "Emitter"]
+__all__ = ["COLUMNS", "ROWS", "VECTORS", "Emitter"]
 
-
-def _machine():
-    """``(LANES, ROWS, VECTORS)``: accumulators, one row of vectors and a factor, all in registers."""
-    told = numba.config.CPU_FEATURES  # what NUMBA_CPU_NAME and NUMBA_CPU_FEATURES ask for, or None
-    if told is None:
-        have = {name for name, there in llvm.get_host_cpu_features().items() if there}
-    else:
-        have = {name[1:] for name in told.split(",") if name.startswith("+")}
-    if "avx512f" in have:
-        return 16, 8, 3  # 24 of 32 registers
-    if "avx2" in have:
-        return 8, 4, 3  # 12 of 16
-    return (4, 8, 2) if platform.machine() in ("aarch64", "arm64") else (4, 4, 2)
-
-
-LANES, ROWS, VECTORS = _machine()
-COLUMNS = LANES * VECTORS
+# Accumulators, one row of vectors and a factor, all in registers: 24 of 32 accumulate with AVX-512, 12 of 16
+# with AVX2.
+if MACHINE_LANES == 4:
+    ROWS, VECTORS = (8, 2) if IS_ARM else (4, 2)
+else:
+    ROWS, VECTORS = (8, 3) if MACHINE_LANES == 16 else (4, 3)
+COLUMNS = MACHINE_LANES * VECTORS
 
 _F32, _I64, _I32 = ir.FloatType(), ir.IntType(64), ir.IntType(32)
-_VECTOR = ir.VectorType(_F32, LANES)
+_VECTOR = ir.VectorType(_F32, MACHINE_LANES)
 
 
 def activation(floor=-np.inf, ceiling=np.inf, slope=1.0, dtype=np.float32) -> tuple:
@@ -65,8 +52,7 @@ class Emitter:
 
     def pointer(self, array_type, array, position):
         """Where ``array[position]`` lies, for a contiguous array."""
-        data = self.context.make_array(array_type)(self.context, self.builder, array).data
-        return self.builder.gep(data, [position])
+        return self.builder.gep(data_of(self.context, self.builder, array_type, array), [position])
 
     def move(self, pointer, by):
         return self.builder.gep(pointer, [self.number(by)])
@@ -95,7 +81,7 @@ class Emitter:
         return chosen
 
     def constant(self, value: float):
-        return ir.Constant(_VECTOR, [float(value)] * LANES)
+        return ir.Constant(_VECTOR, [float(value)] * MACHINE_LANES)
 
     def load(self, pointer, by=0):
         address = self.builder.bitcast(self.move(pointer, by), _VECTOR.as_pointer())
@@ -109,17 +95,11 @@ class Emitter:
 
     def prefetch(self, pointer, by=0, *, write=False):
         """Ask for the cache line at ``pointer + by``; any address will do."""
-        byte = ir.IntType(8).as_pointer()
-        kind = ir.FunctionType(ir.VoidType(), [byte, _I32, _I32, _I32])
-        call = cgutils.get_or_insert_function(self.builder.module, kind, "llvm.prefetch.p0")
-        address = self.builder.bitcast(self.move(pointer, by), byte)
-        self.builder.call(call, [address, *(ir.Constant(_I32, n) for n in (int(write), 3, 1))])
+        prefetch_line(self.builder, self.move(pointer, by), write=write)
 
     def splat(self, scalar):
         """A vector with ``scalar`` in every lane."""
-        empty = ir.Constant(_VECTOR, ir.Undefined)
-        first = self.builder.insert_element(empty, scalar, ir.Constant(_I32, 0))
-        return self.builder.shuffle_vector(first, empty, self._lanes([0] * LANES))
+        return repeat(self.builder, scalar, MACHINE_LANES)
 
     def load_splat(self, pointer, by=0):
         return self.splat(self.builder.load(self.move(pointer, by)))
@@ -129,10 +109,7 @@ class Emitter:
         return ir.Constant(ir.VectorType(_I32, len(indices)), indices)
 
     def fma(self, a, b, c):
-        kind = ir.FunctionType(_VECTOR, [_VECTOR] * 3)
-        # fmuladd, not fma: a machine without fused operations multiplies and adds.
-        name = f"llvm.fmuladd.v{LANES}f32"
-        return self.builder.call(cgutils.get_or_insert_function(self.builder.module, kind, name), [a, b, c])
+        return fused_multiply_add(self.builder, a, b, c)
 
     def activation(self, scalars):
         """The three vectors of an :func:`activation`, from a tuple of scalars."""
@@ -180,10 +157,12 @@ class Emitter:
 
     def deinterleave(self, pointer, step: int):
         """``step`` vectors: the floats at ``pointer + phase + step * lane`` for each phase."""
-        wide = self._join([self.load(pointer, k * LANES) for k in range(step)])
+        wide = self._join([self.load(pointer, k * MACHINE_LANES) for k in range(step)])
         nothing = ir.Constant(wide.type, ir.Undefined)
         return [
-            self.builder.shuffle_vector(wide, nothing, self._lanes([phase + step * i for i in range(LANES)]))
+            self.builder.shuffle_vector(
+                wide, nothing, self._lanes([phase + step * i for i in range(MACHINE_LANES)])
+            )
             for phase in range(step)
         ]
 
@@ -192,15 +171,17 @@ class Emitter:
         count = len(vectors)
         wide = self._join(vectors)
         nothing = ir.Constant(wide.type, ir.Undefined)
-        places = [i // count + LANES * (i % count) for i in range(count * LANES)]
+        places = [i // count + MACHINE_LANES * (i % count) for i in range(count * MACHINE_LANES)]
         return [
-            self.builder.shuffle_vector(wide, nothing, self._lanes(places[k * LANES : (k + 1) * LANES]))
+            self.builder.shuffle_vector(
+                wide, nothing, self._lanes(places[k * MACHINE_LANES : (k + 1) * MACHINE_LANES])
+            )
             for k in range(count)
         ]
 
     def plus(self, vectors, pointer):
         """The vectors, with what lies from ``pointer`` on added."""
-        return [self.builder.fadd(v, self.load(pointer, k * LANES)) for k, v in enumerate(vectors)]
+        return [self.builder.fadd(v, self.load(pointer, k * MACHINE_LANES)) for k, v in enumerate(vectors)]
 
     def _join(self, vectors):
         """One long vector; a number of vectors that is a power of two."""
