@@ -8,8 +8,7 @@ import pytest
 
 from roiops import cli, explain
 from roiops.errors import DataError, MXNetError, ParamError
-from roiops.kernels.rules import CORNERS_XY
-from roiops.operators.roi.dialects import named
+from roiops.operators.roi.dialects import TABLE
 
 BOX = {"low": 3.2, "high": 14.6, "scale": 0.5, "bins": 2, "extent": 9}
 
@@ -41,11 +40,60 @@ def test_samples_outside_are_marked():
 
 def test_every_dialect_can_be_drawn_and_told():
     names = explain.dialects()
-    assert set(names) == {name for name, row in named().items() if row.rules.boxes == CORNERS_XY}
-    text = explain.table((3.2, 2.4, 14.6, 11.3), (7, 9), 0.5)
-    assert len(text.splitlines()) == len(names) + 1
-    figure = explain.draw((3.2, 2.4, 14.6, 11.3), (7, 9), 0.5, names=names)
+    assert set(names) == {row.name for row in TABLE.values()}
+    box = {"roi": (1.2, 2.4, 5.6, 5.3), "shape": (3, 4), "spatial_scale": 0.5, "angle": 20}
+    assert len(explain.table(**box).splitlines()) == len(names) + 1
+    figure = explain.draw(**box, names=names)
     assert [panel.get_title() for panel in figure.axes[: len(names)]] == names
+
+
+def test_turned_box():
+    # A box 4 wide and 2 high about (3, 3), a quarter turn counter-clockwise: its left end points down.
+    box = explain.reading("ROIAlignRotated/mmcv", (3, 3, 4, 2, 90), (7, 9), pooled_size=(1, 2))
+    assert np.allclose(box.frame, [(2, 5), (2, 1), (4, 1), (4, 5)])
+    corners, points = box.bins[0, 0]
+    assert np.allclose(corners, [(2, 5), (2, 3), (4, 3), (4, 5)])
+    assert np.allclose(sorted(points), [(2.5, 3.5, 1), (2.5, 4.5, 1), (3.5, 3.5, 1), (3.5, 4.5, 1)])
+    clockwise = explain.reading("ROIAlignRotated/mmcv/clockwise", (3, 3, 4, 2, 90), (7, 9))
+    assert np.allclose(clockwise.frame, [(4, 1), (4, 5), (2, 5), (2, 1)])
+
+
+def test_unit_of_an_angle_is_the_dialects_own():
+    first, second = (
+        explain.reading(name, (3, 3, 4, 2, 30), (7, 9))
+        for name in ("ROIAlignRotated/mmcv/aligned", "ROIAlignRotated/detectron2")
+    )
+    assert np.allclose(first.frame, second.frame)
+
+
+def test_samples_of_a_turned_box_outside_are_marked():
+    box = explain.reading(
+        "ROIAlignRotated/mmcv", (0, 0, 6, 6, 0), (5, 5), pooled_size=(2, 2), sampling_ratio=1
+    )
+    counts = {bin: point[0][2] for bin, (_, point) in box.bins.items()}
+    assert counts == {(0, 0): False, (0, 1): False, (1, 0): False, (1, 1): True}
+
+
+def test_four_numbers_are_turned_about_their_centre():
+    box = explain.reading("contrib.RROIAlign", (2, 3, 6, 5), (7, 9), angle=90)
+    assert box.frame == explain.reading("contrib.RROIAlign", (4, 4, 4, 2, 90), (7, 9)).frame
+
+
+def test_crop_of_normalised_boxes_and_of_pixels():
+    # From end to end of the box: 0 and 1 are the centres of the first and the last pixel.
+    box = explain.reading("CropAndResize", (0.5, 0.25, 1.0, 1.5), (7, 9), pooled_size=(3, 2), normalised=True)
+    points = {bin: point[0] for bin, (_, point) in box.bins.items()}
+    assert points[0, 0] == (2, 3, True)
+    assert points[1, 0] == (2, 4.5, True)
+    assert points[2, 1] == (12, 6, False)
+    assert all(not corners for corners, _ in box.bins.values())
+    pixels = explain.reading("CropAndResize", (4, 6, 24, 12), (7, 9), 0.5, (3, 2))
+    assert {bin: point[0] for bin, (_, point) in pixels.bins.items()} == points
+
+
+def test_precise_bins_touch_the_pixels_whose_surface_they_cover():
+    axis = explain.axis("PrROIPooling", low=1.5, high=3.5, scale=1.0, bins=1, extent=8)
+    assert axis.samples == [[(1, True), (2, True), (3, True), (4, True)]]
 
 
 def test_dialects_that_read_the_same_share_a_panel():
@@ -60,7 +108,17 @@ def test_dialects_that_read_the_same_share_a_panel():
     ("options", "error", "text"),
     [
         ({"roi": (0, 0, np.nan, 1)}, DataError, "roi must be four finite numbers"),
-        ({"roi": (0, 0, 1)}, DataError, "roi must be four finite numbers"),
+        ({"roi": (0, 0, 1)}, DataError, "roi must be four finite numbers .*, or five"),
+        (
+            {"roi": (3, 3, 2, 2, 9), "names": ["ROIAlign"]},
+            ParamError,
+            "ROIAlign/mmcv does not turn boxes; give x1, y1, x2, y2",
+        ),
+        (
+            {"normalised": True, "names": ["ROIAlign"]},
+            ParamError,
+            "ROIAlign/mmcv has boxes in image pixels, not normalised ones",
+        ),
         ({"shape": (0, 3)}, ParamError, r"shape must be \(height, width\), each 1 to 200, got \(0, 3\)"),
         ({"pooled_size": (2, 0)}, ParamError, r"pooled_size must be \(height, width\), each 1 or more"),
         ({"names": ["ROIAlign/mmvc"]}, ParamError, "unknown dialect 'ROIAlign/mmvc'; did you mean"),
@@ -80,6 +138,17 @@ def test_command_line(tmp_path, capsys):
     assert "ROIPooling/mxnet" in said
     assert "2.000    6.000" in said
     assert target.read_bytes().startswith(b"\x89PNG")
+
+
+def test_command_line_takes_turned_and_normalised_boxes(capsys):
+    assert cli.main(["explain", "--roi", "9,7,12,6,30", "--shape", "7x9", "--scale", "0.5"]) == 0
+    said = capsys.readouterr().out
+    assert "ROIAlignRotated/detectron2" in said
+    assert "ROIPooling" not in said
+    box = ["--roi", "0.1,0.1,0.8,0.7", "--normalised", "--shape", "7x9"]
+    assert cli.main(["explain", *box]) == 0
+    names = [line.split()[0] for line in capsys.readouterr().out.splitlines()[1:]]
+    assert names == ["CropAndResize", "CropAndResize/nearest"]
 
 
 @pytest.mark.parametrize("roi", ["1,2,3", "a,b,c,d"])

@@ -11,7 +11,12 @@ from roiops import explain
 ROOT = Path(__file__).resolve().parent.parent
 
 PICTURES = {
-    "dialects": {"roi": (3.2, 2.4, 14.6, 11.3), "shape": (7, 9), "spatial_scale": 0.5, "columns": 4},
+    "dialects": {
+        "roi": (3.2, 2.4, 14.6, 11.3),
+        "shape": (7, 9),
+        "spatial_scale": 0.5,
+        "angle": 20,
+    },
     "three_ways": {
         "roi": (3.2, 2.4, 14.6, 11.3),
         "shape": (7, 9),

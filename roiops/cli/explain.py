@@ -4,6 +4,8 @@ For example:
   roiops explain --roi 3.2,2.4,14.6,11.3 --shape 6x8 --scale 0.5
   roiops explain --roi 3.2,2.4,14.6,11.3 --shape 6x8 --scale 0.5 --pooled 2x3 --ratio 2 --out dialects.png
   roiops explain --roi -3,2,8,9 --shape 10x10 --dialect ROIPooling/mxnet --dialect PSROIAlign
+  roiops explain --roi 9,7,12,6,30 --shape 7x9 --scale 0.5 --out rotated.png
+  roiops explain --roi 0.1,0.1,0.8,0.7 --normalised --shape 7x9
 """
 
 import argparse
@@ -16,14 +18,26 @@ SUMMARY = "draw the frame, bins and samples of each ROI dialect for a box of you
 
 def _roi(text: str) -> tuple[float, ...]:
     values = numbers(text)
-    if len(values) != 4 or not all(map(math.isfinite, values)):
-        raise argparse.ArgumentTypeError(f"must be 4 numbers with commas between, got {text!r}")
+    if len(values) not in (4, 5) or not all(map(math.isfinite, values)):
+        raise argparse.ArgumentTypeError(f"must be 4 or 5 numbers with commas between, got {text!r}")
     return values
 
 
 def configure(parser) -> None:
     parser.add_argument(
-        "--roi", type=_roi, required=True, metavar="X1,Y1,X2,Y2", help="the box, in image pixels"
+        "--roi",
+        type=_roi,
+        required=True,
+        metavar="X1,Y1,X2,Y2",
+        help="the box, in image pixels; for the dialects that turn boxes also CX,CY,W,H,DEGREES",
+    )
+    parser.add_argument(
+        "--angle", type=float, default=0.0, help="degrees by which a box of four numbers is turned there"
+    )
+    parser.add_argument(
+        "--normalised",
+        action="store_true",
+        help="the box is Y1,X1,Y2,X2 from 0 to 1, as of CropAndResize",
     )
     parser.add_argument("--shape", type=size, required=True, metavar="HxW", help="size of the feature map")
     parser.add_argument("--scale", type=float, default=1.0, help="feature pixels per image pixel (default 1)")
@@ -45,8 +59,10 @@ def configure(parser) -> None:
 def execute(args) -> None:
     from .. import explain
 
-    print(explain.table(args.roi, args.shape, args.scale, args.pooled, args.ratio, args.dialect))
+    box = args.roi, args.shape, args.scale, args.pooled, args.ratio, args.dialect
+    how = {"angle": args.angle, "normalised": args.normalised}
+    print(explain.table(*box, **how))
     if args.out:
-        figure = explain.draw(args.roi, args.shape, args.scale, args.pooled, args.ratio, args.dialect)
+        figure = explain.draw(*box, **how)
         figure.savefig(args.out, dpi=110)
         print(f"drawn to {args.out}")
