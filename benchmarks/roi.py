@@ -1,6 +1,6 @@
-"""ROI operators beside torchvision, MXNet and onnxruntime, forward and backward, on the same inputs.
+"""ROI operators beside those of other libraries, forward and backward, on the same inputs.
 
-    python verify/peers.py torch mxnet onnx      # once
+    python verify/peers.py torch mxnet onnx mmcv paddle tensorflow      # once
     python benchmarks/roi.py                    # writes benchmarks/results/roi.{json,md}
 
 Every peer runs in an interpreter of its own. For each row the outputs are compared first; then roiops and
@@ -34,15 +34,24 @@ import peers  # noqa: E402
 from roiops.operators.imperative import Invocation  # noqa: E402
 from roiops.registry import get  # noqa: E402
 
-ENVIRONMENTS = {"torchvision": "torch", "mxnet": "mxnet", "onnxruntime": "onnx"}
+# The name of each peer, and its environment (verify/peers.py).
+ENVIRONMENTS = {
+    "torchvision": "torch",
+    "mxnet": "mxnet",
+    "onnxruntime": "onnx",
+    "mmcv": "mmcv",
+    "paddle": "paddle",
+    "tensorflow": "tensorflow",
+}
+NAMES = {"mxnet": "MXNet", "paddle": "Paddle", "tensorflow": "TensorFlow"}
 KINDS = {"align": "bilinear", "pool": "integer bins", "moved": "deformed and rotated"}
 
-# Seconds between two calls: threads of the one before may wait for more work by spinning, on a core that
-# the next one wants.
+# Seconds between two calls of several threads: those of the one before may wait for more work by spinning,
+# on a core that the next one wants.
 PAUSE = 0.1
 
 # Rows with a peer that takes longer than this get few rounds.
-SLOW_SECONDS, FEW = 1.0, 3
+SLOW_SECONDS, FEW = 1.0, 2
 
 
 class Peer:
@@ -94,7 +103,8 @@ class Ours:
             self.invocation.outputs[0].shape, dtype=np.float32
         )
         self.grads = {name: np.zeros_like(array) for name, array in self.inputs.items()}
-        self.requests = ["null" if name == "rois" else "write" for name in self.grads]
+        still = () if operator.boxes_have_gradient else ("rois",)
+        self.requests = ["null" if name in still else "write" for name in self.grads]
 
     def forward(self):
         self.invocation.forward()
@@ -104,11 +114,14 @@ class Ours:
 
     def bytes(self, direction):
         """What must be read and written at the least."""
-        outputs, data = self.invocation.outputs, self.inputs["data"].nbytes
+        outputs = self.invocation.outputs
+        data = sum(array.nbytes for name, array in self.inputs.items() if name.startswith("data"))
         if direction == "forward":
             return data + sum(out.nbytes for out in outputs)
-        # The gradient of the displacements reads the data and them.
-        moves = data + 2 * self.inputs["trans"].nbytes if "trans" in self.inputs else 0
+        # The gradient of displacements and of boxes reads the data and them.
+        others = zip(self.requests, self.inputs.items(), strict=True)
+        others = [a.nbytes for request, (n, a) in others if request == "write" and not n.startswith("data")]
+        moves = data + 2 * sum(others) if others else 0
         return data + self.head.nbytes + sum(out.nbytes for out in outputs[1:]) + moves
 
 
@@ -147,47 +160,59 @@ def enough(times, repeats) -> bool:
     return len(times["roiops"]) >= (min(FEW, repeats) if slow else repeats)
 
 
+def set_up(ours, operator, workload, label, workers) -> None:
+    """Have the peers make the same inputs, and compare what they and we compute."""
+    ours.forward()
+    ours.backward()
+    for name in operator.peers:
+        workers[name].ask({"workload": workload, "operator": label})
+        for direction in operator.directions(name):
+            workers[name].ask(direction)
+        agree(ours, workers[name].save(), f"{workload}, {label}, {name}")
+
+
+def times_in_turn(ours, others, direction, repeats, pause) -> dict:
+    """The seconds of each call, of ours and of the peers' one after another."""
+    times = {name: [] for name in ("roiops", *others)}
+    while not enough(times, repeats):
+        time.sleep(pause)
+        times["roiops"].append(seconds(getattr(ours, direction)))
+        for name, worker in others.items():
+            time.sleep(pause)
+            times[name].append(worker.ask(direction)["seconds"])
+    return times
+
+
 def measure(threads, chosen, repeats) -> list[dict]:
+    """The rows of the ``chosen`` pairs of a workload and an operator."""
     numba.set_num_threads(threads)
     bandwidth = copy_bandwidth(threads)
-    workers = {name: Peer(name, threads) for name in ENVIRONMENTS}
+    pause = PAUSE if threads > 1 else 0
+    needed = {peer for workload, label in chosen for peer in operators(workload)[label].peers}
+    workers = {name: Peer(name, threads) for name in needed}
     rows = []
-    for workload in chosen:
-        work = WORKLOADS[workload]
-        for label, operator in operators(work).items():
-            ours = Ours(work, operator)
-            ours.forward()
-            ours.backward()
-            for name in operator.peers:
-                workers[name].ask({"workload": workload, "operator": label})
-                for direction in ("forward", "backward"):
-                    if direction == "forward" or name not in operator.forward_only:
-                        workers[name].ask(direction)
-                agree(ours, workers[name].save(), f"{workload}, {label}, {name}")
-            for direction in ("forward", "backward"):
-                names = [
-                    n for n in operator.peers if direction == "forward" or n not in operator.forward_only
-                ]
-                times = {name: [] for name in ("roiops", *names)}
-                while not enough(times, repeats):
-                    time.sleep(PAUSE)
-                    times["roiops"].append(seconds(getattr(ours, direction)))
-                    for name in names:
-                        time.sleep(PAUSE)
-                        times[name].append(workers[name].ask(direction)["seconds"])
-                row = {
-                    "workload": workload,
-                    "operator": label,
-                    "kind": operator.kind,
-                    "direction": direction,
-                    "threads": threads,
-                    "rounds": len(times["roiops"]),
-                    "milliseconds": {n: round(1e3 * statistics.median(t), 3) for n, t in times.items()},
-                    "least": {n: round(1e3 * min(t), 3) for n, t in times.items()},
-                    "limit": round(1e3 * ours.bytes(direction) / bandwidth, 3),
-                }
-                rows.append(row)
-                print(text_of(row), flush=True)
+    for workload, label in chosen:
+        operator = operators(workload)[label]
+        ours = Ours(WORKLOADS[workload], operator)
+        set_up(ours, operator, workload, label, workers)
+        for direction in ("forward", "backward"):
+            others = {
+                name: workers[name] for name in operator.peers if direction in operator.directions(name)
+            }
+            times = times_in_turn(ours, others, direction, repeats, pause)
+            row = {
+                "workload": workload,
+                "operator": label,
+                "kind": operator.kind,
+                "direction": direction,
+                "threads": threads,
+                "rounds": len(times["roiops"]),
+                "milliseconds": {n: round(1e3 * statistics.median(t), 3) for n, t in times.items()},
+                "least": {n: round(1e3 * min(t), 3) for n, t in times.items()},
+                "limit": round(1e3 * ours.bytes(direction) / bandwidth, 3),
+            }
+            rows.append(row)
+            print(text_of(row), flush=True)
     for worker in workers.values():
         worker.close()
     return rows
@@ -203,7 +228,7 @@ def text_of(row) -> str:
     found = ratio(row)
     others = ", ".join(f"{n} {v:.1f}" for n, v in row["milliseconds"].items() if n != "roiops")
     return (
-        f"{row['threads']} threads {row['workload']:10} {row['operator']:30} {row['direction']:8} "
+        f"{row['threads']} threads {row['workload']:12} {row['operator']:32} {row['direction']:8} "
         f"{row['milliseconds']['roiops']:8.2f} ms  {found or float('nan'):6.1f}x  ({others})"
     )
 
@@ -243,10 +268,11 @@ def markdown(report) -> str:
             "",
         ]
         lines += [
-            "| workload | operator | direction | roiops | torchvision | MXNet | onnxruntime | faster "
-            "| limit | reached |"
+            "| workload | operator | direction | roiops | "
+            + " | ".join(NAMES.get(name, name) for name in ENVIRONMENTS)
+            + " | faster | limit | reached |"
         ]
-        lines += ["|---|---|---|---|---|---|---|---|---|---|"]
+        lines += ["|---" * (7 + len(ENVIRONMENTS)) + "|"]
         for row in rows:
             if row["threads"] != threads:
                 continue
@@ -266,11 +292,18 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--threads", type=int, nargs="+", default=[1, 2])
     parser.add_argument("--workloads", nargs="+", default=list(WORKLOADS), choices=list(WORKLOADS))
-    parser.add_argument("--repeats", type=int, default=7)
+    parser.add_argument("--operators", nargs="+", metavar="LABEL", help="only those that begin so")
+    parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--out", type=Path, default=ROOT / "benchmarks" / "results" / "roi")
     args = parser.parse_args()
+    chosen = [
+        (workload, label)
+        for workload in args.workloads
+        for label in operators(workload)
+        if not args.operators or label.startswith(tuple(args.operators))
+    ]
     load = os.getloadavg()[0]
-    rows = [row for threads in args.threads for row in measure(threads, args.workloads, args.repeats)]
+    rows = [row for threads in args.threads for row in measure(threads, chosen, args.repeats)]
     report = {
         "machine": (
             f"{processor()}, {os.cpu_count()} cores; Python {platform.python_version()}, "

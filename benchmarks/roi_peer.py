@@ -10,6 +10,7 @@ import json
 import os
 import sys
 import time
+from pathlib import Path
 
 PEER, THREADS = sys.argv[1], int(sys.argv[2])
 for variable in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
@@ -18,6 +19,8 @@ for variable in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
 import numpy as np  # noqa: E402  (the thread count must be known first)
 from roi_workloads import WORKLOADS, operators  # noqa: E402
 
+sys.path.append(str(Path(__file__).resolve().parent.parent / "verify"))
+
 
 class Torchvision:
     def __init__(self, work, operator, inputs, head):
@@ -25,29 +28,139 @@ class Torchvision:
         import torchvision.ops as ops
 
         torch.set_num_threads(THREADS)
-        data, rois = inputs["data"], inputs["rois"]
-        self.torch = torch
-        self.data = torch.from_numpy(data).requires_grad_()
-        rois, self.head = torch.from_numpy(rois), torch.from_numpy(head)
+        self.torch, self.head = torch, torch.from_numpy(head)
+        rois = torch.from_numpy(inputs["rois"])
+        self.maps = {
+            name: torch.from_numpy(array).requires_grad_()
+            for name, array in inputs.items()
+            if name.startswith("data")
+        }
         size, scale, ratio = work.pooled, work.scale, operator.sampling() or -1
+        if operator.name == "MultiScaleROIAlign":
+            # The scale of each map is found from its size and that of the image.
+            pooler = ops.MultiScaleRoIAlign(list(self.maps), size, operator.sampling())
+            image = [round(side / work.scale) for side in work.shape[2:]]
+            boxes = [rois[:, 1:]]
         self.call = {
-            "ROIPooling": lambda x: ops.roi_pool(x, rois, size, scale),
-            "ROIAlign": lambda x: ops.roi_align(x, rois, size, scale, ratio),
-            "PSROIPooling": lambda x: ops.ps_roi_pool(x, rois, size, scale),
-            "PSROIAlign": lambda x: ops.ps_roi_align(x, rois, size, scale, ratio),
+            "ROIPooling": lambda data: ops.roi_pool(data, rois, size, scale),
+            "ROIAlign": lambda data: ops.roi_align(data, rois, size, scale, ratio),
+            "PSROIPooling": lambda data: ops.ps_roi_pool(data, rois, size, scale),
+            "PSROIAlign": lambda data: ops.ps_roi_align(data, rois, size, scale, ratio),
+            "MultiScaleROIAlign": lambda **maps: pooler(maps, boxes, [image]),
         }[operator.name]
-        self.recorded = self.call(self.data)
-        self.out = self.grad = None
+        self.recorded = self.call(**self.maps)
+        self.out = self.grads = None
 
     def forward(self):
         with self.torch.no_grad():
-            self.out = self.call(self.data)
+            self.out = self.call(**self.maps)
 
     def backward(self):
-        (self.grad,) = self.torch.autograd.grad(self.recorded, self.data, self.head, retain_graph=True)
+        leaves = list(self.maps.values())
+        self.grads = self.torch.autograd.grad(self.recorded, leaves, self.head, retain_graph=True)
 
     def results(self):
-        return {"out": self.recorded.detach().numpy(), "data": self.grad.numpy()}
+        grads = {name: grad.numpy() for name, grad in zip(self.maps, self.grads, strict=True)}
+        return {"out": self.recorded.detach().numpy(), **grads}
+
+
+class Mmcv:
+    """mmcv's own CPU sources, compiled without the package; they use one thread."""
+
+    def __init__(self, work, operator, inputs, head):
+        import mmcv_source
+        import torch
+
+        torch.set_num_threads(THREADS)
+        ext = mmcv_source.compiled()
+        data, rois, self.head = (torch.from_numpy(array) for array in (inputs["data"], inputs["rois"], head))
+        self.out, self.grad = torch.zeros(head.shape), torch.zeros(data.shape)
+        numbers = (work.pooled, work.pooled, work.scale, operator.sampling())
+        if operator.name == "ROIAlign":
+            places = [torch.zeros(head.shape) for _ in range(2)]
+            numbers = (*numbers, {"max": 0, "avg": 1}[operator.params["mode"]], operator.params["aligned"])
+            self.run_forward, run_backward = ext.roi_align_forward, ext.roi_align_backward
+        else:
+            places = []
+            numbers = (*numbers, operator.params["aligned"], False)
+            self.run_forward, run_backward = ext.roi_align_rotated_forward, ext.roi_align_rotated_backward
+        self.forward = lambda: self.run_forward(data, rois, self.out, *places, *numbers)
+        self.add_gradient = lambda: run_backward(self.head, rois, *places, self.grad, *numbers)
+
+    def backward(self):
+        self.grad.zero_()  # as mmcv's Python function does: its sources add
+        self.add_gradient()
+
+    def results(self):
+        return {"out": self.out.numpy(), "data": self.grad.numpy()}
+
+
+class Paddle:
+    def __init__(self, work, operator, inputs, head):
+        import paddle
+
+        paddle.set_device("cpu")
+        self.paddle = paddle
+        # The boxes of one image after another, and how many each has.
+        rois = inputs["rois"]
+        self.order = np.argsort(rois[:, 0], kind="stable")
+        counts = np.bincount(rois[:, 0].astype(np.int64), minlength=work.shape[0]).astype(np.int32)
+        counts, boxes = map(paddle.to_tensor, (counts, np.ascontiguousarray(rois[self.order, 1:])))
+        self.data = paddle.to_tensor(inputs["data"], stop_gradient=False)
+        self.head = paddle.to_tensor(np.ascontiguousarray(head[self.order]))
+        size, scale, ratio = work.pooled, work.scale, operator.sampling() or -1
+        ops = paddle.vision.ops
+        self.call = {
+            "ROIPooling": lambda: ops.roi_pool(self.data, boxes, counts, size, scale),
+            "ROIAlign": lambda: ops.roi_align(self.data, boxes, counts, size, scale, ratio, aligned=False),
+            "PSROIPooling": lambda: ops.psroi_pool(self.data, boxes, counts, size, scale),
+        }[operator.name]
+        self.recorded = self.call()
+
+    def forward(self):
+        with self.paddle.no_grad():
+            self.out = self.call()
+
+    def backward(self):
+        (self.grad,) = self.paddle.grad([self.recorded], [self.data], [self.head], retain_graph=True)
+
+    def results(self):
+        out = np.empty(self.recorded.shape, np.float32)
+        out[self.order] = self.recorded.numpy()
+        return {"out": out, "data": self.grad.numpy()}
+
+
+class TensorFlow:
+    """With the channels last, as TensorFlow has them."""
+
+    def __init__(self, work, operator, inputs, head):
+        import tensorflow as tf
+
+        tf.config.threading.set_intra_op_parallelism_threads(THREADS)
+        self.tf, self.method, self.size = tf, operator.params["mode"], (work.pooled, work.pooled)
+        rois = inputs["rois"]
+        self.data, self.head = (tf.constant(np.moveaxis(array, 1, -1)) for array in (inputs["data"], head))
+        self.boxes, self.images = tf.constant(rois[:, 1:]), tf.constant(rois[:, 0].astype(np.int32))
+
+    def forward(self):
+        self.out = self.tf.image.crop_and_resize(self.data, self.boxes, self.images, self.size, self.method)
+
+    def backward(self):
+        ops = self.tf.raw_ops
+        boxes = {"grads": self.head, "boxes": self.boxes, "box_ind": self.images}
+        self.grad = ops.CropAndResizeGradImage(
+            image_size=self.data.shape, T=self.tf.float32, method=self.method, **boxes
+        )
+        # The boxes get the gradient of the bilinear crop, whatever the method.
+        self.grad_boxes = ops.CropAndResizeGradBoxes(image=self.data, method="bilinear", **boxes)
+
+    def results(self):
+        grad_boxes = self.grad_boxes.numpy()
+        return {
+            "out": np.moveaxis(self.out.numpy(), -1, 1),
+            "data": np.moveaxis(self.grad.numpy(), -1, 1),
+            "rois": np.concatenate([np.zeros((len(grad_boxes), 1), np.float32), grad_boxes], axis=1),
+        }
 
 
 class MXNet:
@@ -144,7 +257,14 @@ class Onnxruntime:
 
 
 def main():
-    peer = {"torchvision": Torchvision, "mxnet": MXNet, "onnxruntime": Onnxruntime}[PEER]
+    peer = {
+        "torchvision": Torchvision,
+        "mxnet": MXNet,
+        "onnxruntime": Onnxruntime,
+        "mmcv": Mmcv,
+        "paddle": Paddle,
+        "tensorflow": TensorFlow,
+    }[PEER]
     current = None
     for line in sys.stdin:
         request = json.loads(line)
@@ -159,7 +279,7 @@ def main():
         else:
             current = None  # frees the last before the next is made
             work = WORKLOADS[request["workload"]]
-            operator = operators(work)[request["operator"]]
+            operator = operators(request["workload"])[request["operator"]]
             channels = work.output_dim or work.shape[1]
             head = np.random.default_rng(1).standard_normal(
                 (work.rois, channels, work.pooled, work.pooled), dtype=np.float32

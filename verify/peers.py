@@ -1,6 +1,7 @@
 """Set up the peers that roiops is compared with, each in a virtual environment of its own.
 
     python verify/peers.py mxnet torch onnx      # into .peers/<name>, reused when complete
+    python verify/peers.py mmcv                  # its sources, and the environment that compiles them
     python verify/peers.py --python mxnet        # print that environment's interpreter
 
 roiops never depends on them: golden files and benchmark results are committed.
@@ -11,6 +12,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 ROOT = Path(os.environ.get("ROIOPS_PEERS", Path(__file__).resolve().parent.parent / ".peers"))
@@ -30,9 +32,12 @@ PEERS = {
     ),
     "torch": (
         ["3.11", "3.12", "3.10"],
-        [["torch==2.9.1", "torchvision==0.24.1", "numpy==2.3.5"]],
+        # The last three compile the sources of mmcv.
+        [["torch==2.9.1", "torchvision==0.24.1", "numpy==2.3.5", "setuptools<80", "wheel", "ninja"]],
     ),
     "onnx": (["3.11", "3.12", "3.10"], [["onnxruntime", "onnx", "numpy==2.3.5"]]),
+    "tf": (["3.11", "3.12", "3.10"], [["tensorflow-cpu==2.21.0", "numpy==2.4.6"]]),
+    "paddle": (["3.11", "3.12", "3.10"], [["paddlepaddle==3.3.1", "numpy==2.4.6", "setuptools"]]),
     # No peer, but the CUDA compilers that verify/ptx_check.py uses; they need neither GPU nor driver.
     "cuda": (
         ["3.11", "3.12", "3.10"],
@@ -47,6 +52,10 @@ PEERS = {
         ],
     ),
 }
+
+# Peers that publish no package for a current Python: name -> (the environment that compiles the sources, what
+# to download). The sources lie in <root>/<name>-source.
+SOURCES = {"mmcv": ("torch", "mmcv==2.2.0")}
 
 
 def find_python(versions: list[str]) -> str:
@@ -63,10 +72,19 @@ def find_python(versions: list[str]) -> str:
 
 
 def interpreter(name: str) -> Path:
-    return ROOT / name / "bin" / "python"
+    environment, _ = SOURCES.get(name, (name, None))
+    return ROOT / environment / "bin" / "python"
+
+
+def source(name: str) -> Path:
+    """The folder with the sources of a peer that is compiled here."""
+    return ROOT / f"{name}-source"
 
 
 def set_up(name: str) -> None:
+    if name in SOURCES:
+        set_up_source(name)
+        return
     done = ROOT / name / ".complete"
     if done.exists():
         return
@@ -77,9 +95,22 @@ def set_up(name: str) -> None:
     done.touch()
 
 
+def set_up_source(name: str) -> None:
+    environment, requirement = SOURCES[name]
+    set_up(environment)
+    if source(name).exists():
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        options = ["--no-deps", "--no-build-isolation", "--no-binary", name, "--dest", folder]
+        subprocess.run([interpreter(name), "-m", "pip", "download", "-q", *options, requirement], check=True)
+        (archive,) = Path(folder).glob("*.tar.gz")
+        shutil.unpack_archive(archive, folder, filter="data")
+        shutil.move(archive.with_suffix("").with_suffix(""), source(name))
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("names", nargs="+", choices=sorted(PEERS))
+    parser.add_argument("names", nargs="+", choices=sorted([*PEERS, *SOURCES]))
     parser.add_argument("--python", action="store_true", help="print the interpreters only")
     args = parser.parse_args()
     for name in args.names:

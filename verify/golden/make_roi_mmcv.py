@@ -1,63 +1,21 @@
-"""mmcv's roi_align and roi_align_rotated on the CPU, compiled from its own sources without the package.
-
-mmcv publishes no wheel for a current PyTorch, so its few CPU sources are compiled here with PyTorch's
-extension loader. ``ROIOPS_MMCV`` names a checkout of https://github.com/open-mmlab/mmcv (2.2.0).
+"""mmcv's roi_align and roi_align_rotated on the CPU, compiled from its own sources (verify/mmcv_source.py).
 
 Of a maximum mmcv keeps the position of the winning sample, and takes a y of -1 for "none": the gradient of a
 sample that lies exactly there is lost, so that it is left out where one does.
 """
 
-import os
-import re
+import sys
 from pathlib import Path
 
 import numpy as np
 import torch
-from torch.utils.cpp_extension import load
 
 from golden_format import CaseFile
 from roi_inputs import common_head_gradient, common_vector, roi_inputs
 
-MMCV = Path(os.environ.get("ROIOPS_MMCV", ""))
-CSRC = MMCV / "mmcv" / "ops" / "csrc"
-# The functions as mmcv declares them, for Python.
-BINDING = """
-#include <torch/extension.h>
-using at::Tensor;
-void roi_align_forward(Tensor, Tensor, Tensor, Tensor, Tensor, int, int, float, int, int, bool);
-void roi_align_backward(Tensor, Tensor, Tensor, Tensor, Tensor, int, int, float, int, int, bool);
-void roi_align_rotated_forward(Tensor, Tensor, Tensor, int, int, float, int, bool, bool);
-void roi_align_rotated_backward(Tensor, Tensor, Tensor, int, int, float, int, bool, bool);
-PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {
-  m.def("roi_align_forward", &roi_align_forward);
-  m.def("roi_align_backward", &roi_align_backward);
-  m.def("roi_align_rotated_forward", &roi_align_rotated_forward);
-  m.def("roi_align_rotated_backward", &roi_align_rotated_backward);
-}
-"""
+sys.path.append(str(Path(__file__).resolve().parent.parent))
 
-
-def compiled():
-    if not CSRC.is_dir():
-        raise SystemExit("make_roi_mmcv.py: set ROIOPS_MMCV to a checkout of mmcv")
-    os.environ["PATH"] = f"{Path(os.sys.executable).parent}{os.pathsep}{os.environ['PATH']}"  # for ninja
-    build = MMCV / "build"
-    build.mkdir(exist_ok=True)
-    binding = build / "binding.cpp"
-    binding.write_text(BINDING)
-    names = ("roi_align.cpp", "roi_align_rotated.cpp")
-    sources = []
-    for folder in (CSRC / "pytorch", CSRC / "pytorch" / "cpu"):
-        for name in names:  # the same in both folders, which the loader does not allow
-            sources.append(build / f"{folder.name}_{name}")
-            sources[-1].write_text((folder / name).read_text())
-    return load(
-        "mmcv_roi",
-        [str(path) for path in (binding, *sources)],
-        extra_include_paths=[str(CSRC / "common")],
-        extra_cflags=["-O1"],
-        build_directory=str(build),
-    )
+from mmcv_source import compiled, version
 
 
 def align(ext, file, label, params, data, rois, head_gradient):
@@ -145,13 +103,12 @@ def record_rotated(ext, aligned, clockwise, seed, version):
 def main():
     torch.set_num_threads(1)
     ext = compiled()
-    version = re.search(r"__version__ = '([^']+)'", (MMCV / "mmcv" / "version.py").read_text())[1]
     for seed, (mode, aligned) in enumerate(
         (mode, aligned) for mode in ("avg", "max") for aligned in (False, True)
     ):
-        record_align(ext, mode, aligned, 41 + seed, version)
+        record_align(ext, mode, aligned, 41 + seed, version())
     for seed, (aligned, clockwise) in enumerate((a, c) for a in (False, True) for c in (False, True)):
-        record_rotated(ext, aligned, clockwise, 51 + seed, version)
+        record_rotated(ext, aligned, clockwise, 51 + seed, version())
 
 
 if __name__ == "__main__":
