@@ -15,9 +15,11 @@ from .errors import InputError, ParamError, RegistryError, nearest
 from .params import REQUIRED
 
 __all__ = [
+    "NAMESPACES",
     "FrontEnd",
     "alias",
     "aliases_of",
+    "bare_name",
     "docstring",
     "find",
     "get",
@@ -81,9 +83,20 @@ def aliases_of(prop: type) -> list[str]:
     return sorted(name for name, each in _properties.items() if each is prop and name != prop.name)
 
 
+#: What the namespaces of ``sym`` and ``nd`` are called.
+NAMESPACES = ("contrib", "image", "linalg")
+
+_PREFIX = re.compile(f"^_({'|'.join(NAMESPACES)})_")
+
+
 def public_name(name: str) -> str:
     """How users write it: ``contrib.ROIAlign`` for ``_contrib_ROIAlign``."""
-    return re.sub(r"^_contrib_", "contrib.", name)
+    return _PREFIX.sub(r"\1.", name)
+
+
+def bare_name(name: str) -> str:
+    """The name of an operator within its namespace: ``ROIAlign`` for ``_contrib_ROIAlign``."""
+    return _PREFIX.sub("", name)
 
 
 def node_label(name: str, node: str) -> str:
@@ -177,7 +190,7 @@ def make_function(name: str, invoke, module: str, front: FrontEnd):
     def function(*args, **kwargs):
         return invoke(prop, args, kwargs)
 
-    function.__name__ = function.__qualname__ = public_name(name).rsplit(".", 1)[-1]
+    function.__name__ = function.__qualname__ = bare_name(name)
     function.__module__ = module
     function.__doc__ = docstring(prop, front)
     function.__signature__ = signature(prop, front)

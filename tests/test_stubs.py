@@ -26,14 +26,14 @@ def test_every_operator_is_in_both_stubs():
     names = {n for n in registry.list_operators(aliases=True) if n.isidentifier()}
     sym = (package / "graph" / "functions.pyi").read_text()
     nd = (package / "ndarray" / "__init__.pyi").read_text()
-    contrib = (package / "ndarray" / "contrib.pyi").read_text()
+    spaces = {space: (package / "ndarray" / f"{space}.pyi").read_text() for space in registry.NAMESPACES}
     for name in names:
         if not registry.get(name).__module__.startswith("roiops."):
             continue  # registered by a test
-        short = name.removeprefix("_contrib_")
+        space, _, short = registry.public_name(name).rpartition(".")
         defined = re.compile(rf"\b(def {short}\(|as {short}$)", re.M)
         assert defined.search(sym), name
-        assert defined.search(contrib if short != name else nd), name
+        assert defined.search(spaces.get(space, nd)), name
 
 
 def test_mypy_finds_the_mistakes_and_nothing_else(tmp_path):

@@ -79,8 +79,9 @@ def pages() -> dict[str, str]:
         "# Reference",
         "",
         "Every operator is a function of `roiops.sym` and of `roiops.nd`, with the same inputs and",
-        "parameters; `contrib.X` is in `sym.contrib` and `nd.contrib`. `tools/make_reference.py` writes",
-        "these pages from the operators' own declarations; `roiops ops NAME` prints the same.",
+        "parameters; `contrib.X` is in `sym.contrib` and `nd.contrib`, and `linalg.X` and `image.X` in",
+        "`linalg` and `image` of both. `tools/make_reference.py` writes these pages from the operators'",
+        "own declarations; `roiops ops NAME` prints the same.",
         "",
     ]
     made = {}
@@ -110,8 +111,9 @@ JOBS = {
     "tensor.arithmetic": "Arithmetic", "tensor.unary": "Of each element", "tensor.reduce": "Reduce",
     "tensor.views": "Shape and order", "tensor.slices": "Slices and parts", "tensor.join": "Join",
     "tensor.indexing": "Take and put by index", "tensor.ordering": "Sort and choose",
-    "tensor.matrix": "Matrices", "tensor.create": "Make arrays", "tensor.sequence": "Sequences",
-    "tensor.repeats": "Repeat and pad", "tensor.allclose": "Compare", "tensor.random": "Random numbers",
+    "tensor.matrix": "Matrices", "tensor.linalg": "Linear algebra", "tensor.create": "Make arrays",
+    "tensor.sequence": "Sequences", "tensor.repeats": "Repeat and pad", "tensor.allclose": "Compare",
+    "tensor.random": "Random numbers", "tensor.columns": "Windows as columns",
 }  # fmt: skip
 
 

@@ -3,9 +3,9 @@
 python tools/make_stubs.py            # write them
 python tools/make_stubs.py --check    # say whether they are up to date; exit code 1 if not
 
-The functions of ``sym``, ``nd`` and of ``contrib`` in both are made when they are first asked for, so an
-editor or a type checker that reads the sources cannot know them. The stubs tell: roiops/graph/functions.pyi,
-roiops/ndarray/__init__.pyi and roiops/ndarray/contrib.pyi.
+The functions of ``sym``, ``nd`` and of the namespaces in both are made when they are first asked for, so an
+editor or a type checker that reads the sources cannot know them. The stubs tell: roiops/graph/functions.pyi
+and the files beside roiops/ndarray/__init__.pyi.
 """
 
 import argparse
@@ -88,7 +88,7 @@ def functions(prefix: str, taken, tensor: str, keywords, indent: str = "") -> li
     lines = []
     for name in registry.list_operators(aliases=True):
         short = name[len(prefix) :]
-        hidden = not prefix and name.startswith("_contrib_")
+        hidden = not prefix and registry.public_name(name) != name
         if not name.startswith(prefix) or hidden or not _can_be_named(short) or short in taken:
             continue
         prop = registry.get(name)
@@ -170,15 +170,14 @@ def stubs() -> dict[str, str]:
     sym, nd = roiops.sym, roiops.nd
     made = {}
 
-    names = [n for n in sym.__all__ if n != "contrib"]
+    names = [n for n in sym.__all__ if n not in registry.NAMESPACES]
     lines, left = imported(sym, names)
     made["graph/functions.pyi"] = [
         *_TYPES, "", *lines, "", exported(lines), "",
         *dynamic(sym, left),
         *functions("", {*sym.__all__}, "Symbol", _OF_SYM),
-        "class _Contrib:",
-        *functions("_contrib_", (), "Symbol", _OF_SYM, indent="    "),
-        "contrib: _Contrib", "op: Any", "_internal: Any",
+        *(line for space in registry.NAMESPACES for line in _class_of(space)),
+        "op: Any", "_internal: Any",
     ]  # fmt: skip
 
     lines, left = imported(nd, nd.__all__)
@@ -188,11 +187,19 @@ def stubs() -> dict[str, str]:
         *dynamic(nd, left),
         *functions("", {*nd.__all__}, "NDArray", _OF_ND),
     ]  # fmt: skip
-    made["ndarray/contrib.pyi"] = [
-        *_TYPES, "", "from roiops.ndarray import Array, NDArray", "",
-        *functions("_contrib_", (), "NDArray", _OF_ND),
-    ]  # fmt: skip
+    for space in registry.NAMESPACES:
+        made[f"ndarray/{space}.pyi"] = [
+            *_TYPES, "", "from roiops.ndarray import Array, NDArray", "",
+            *functions(f"_{space}_", (), "NDArray", _OF_ND),
+        ]  # fmt: skip
     return {name: _formatted(HEADER + "\n".join(lines) + "\n") for name, lines in made.items()}
+
+
+def _class_of(space: str) -> list[str]:
+    """A namespace of ``sym``: a class of functions, and the one object of it."""
+    name = f"_{space.capitalize()}"
+    functions_of_it = functions(f"_{space}_", (), "Symbol", _OF_SYM, indent="    ")
+    return [f"class {name}:", *(functions_of_it or ["    pass"]), f"{space}: {name}"]
 
 
 def _formatted(text: str) -> str:

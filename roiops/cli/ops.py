@@ -39,7 +39,7 @@ def execute(args) -> None:
     for name, names in aliases.items():
         prop = registry.get(name)
         public = [registry.public_name(n).lower() for n in names]
-        if any(n.removeprefix("contrib.").startswith(wanted) for n in public):
+        if any(n.rpartition(".")[2].startswith(wanted) for n in public):
             ranked.append((0, name, prop))
         elif any(wanted in n for n in public):
             ranked.append((1, name, prop))
@@ -55,7 +55,8 @@ def execute(args) -> None:
 
 
 def _registered_name(name: str, registry) -> str:
-    return "_contrib_" + name.removeprefix("contrib.") if name.startswith("contrib.") else name
+    space, _, bare = name.partition(".")
+    return f"_{space}_{bare}" if space in registry.NAMESPACES else name
 
 
 def _summary(prop, registry) -> str:

@@ -17,6 +17,7 @@ from .symbol import (
     arange,
     eye,
     full,
+    histogram,
     hypot,
     linspace,
     load,
@@ -42,7 +43,10 @@ __all__ = [
     "contrib",
     "eye",
     "full",
+    "histogram",
     "hypot",
+    "image",
+    "linalg",
     "linspace",
     "load",
     "load_json",
@@ -94,6 +98,8 @@ class _Namespace:
 
 
 contrib = _Namespace("_contrib_", _PUBLIC_NAME + ".contrib")
+image = _Namespace("_image_", _PUBLIC_NAME + ".image")
+linalg = _Namespace("_linalg_", _PUBLIC_NAME + ".linalg")
 contrib.rand_zipfian = random.rand_zipfian
 _internal = op = _Namespace("", _PUBLIC_NAME)
 

@@ -16,6 +16,7 @@ from roiops.graph.symbol import Variable as var
 from roiops.graph.symbol import arange as arange
 from roiops.graph.symbol import eye as eye
 from roiops.graph.symbol import full as full
+from roiops.graph.symbol import histogram as histogram
 from roiops.graph.symbol import hypot as hypot
 from roiops.graph.symbol import linspace as linspace
 from roiops.graph.symbol import load as load
@@ -36,6 +37,7 @@ __all__ = [
     "arange",
     "eye",
     "full",
+    "histogram",
     "hypot",
     "linspace",
     "load",
@@ -121,6 +123,20 @@ def BlockGrad(
 ) -> Symbol:
     """The data as it is; no gradient passes."""
 
+def CTCLoss(
+    data: Symbol | None = ...,
+    label: Symbol | None = ...,
+    data_lengths: Symbol | None = ...,
+    label_lengths: Symbol | None = ...,
+    use_data_lengths: bool = ...,
+    use_label_lengths: bool = ...,
+    blank_label: Literal["first", "last"] = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """The negative logarithm of the probability of each label sequence, summed over all alignments."""
+
 def Cast(
     data: Symbol | None = ...,
     dtype: DTypeLike = ...,
@@ -180,6 +196,21 @@ def Convolution_v1(
     attr: dict[str, Any] | None = ...,
 ) -> Symbol:
     """Slide a window over one to three spatial axes and take the weighted sum of what it covers."""
+
+def Correlation(
+    data1: Symbol | None = ...,
+    data2: Symbol | None = ...,
+    kernel_size: int = ...,
+    max_displacement: int = ...,
+    stride1: int = ...,
+    stride2: int = ...,
+    pad_size: int = ...,
+    is_multiply: bool = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """How like each other the patches of two maps are, at each displacement up to ``max_displacement``."""
 
 def Crop(
     *data: Symbol | Sequence[Symbol],
@@ -1455,6 +1486,17 @@ def _greater_scalar(
 ) -> Symbol:
     """Entry by entry, 1 where data > scalar, else 0."""
 
+def _histogram(
+    data: Symbol | None = ...,
+    bins: Symbol | None = ...,
+    bin_cnt: int | None = ...,
+    range: float | Sequence[float] | None = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """How many entries fall into each bin, and the edges of the bins. The last bin holds its upper edge."""
+
 def _hypot(
     lhs: Symbol | None = ...,
     rhs: Symbol | None = ...,
@@ -2204,6 +2246,91 @@ def _random_normal_like(
 ) -> Symbol:
     """Normal numbers. There are as many as the data has entries."""
 
+def _random_pdf_dirichlet(
+    sample: Symbol | None = ...,
+    alpha: Symbol | None = ...,
+    is_log: bool = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """The probability density of samples of Dirichlet distributions."""
+
+def _random_pdf_exponential(
+    sample: Symbol | None = ...,
+    lam: Symbol | None = ...,
+    is_log: bool = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """The probability density of samples of exponential distributions."""
+
+def _random_pdf_gamma(
+    sample: Symbol | None = ...,
+    alpha: Symbol | None = ...,
+    beta: Symbol | None = ...,
+    is_log: bool = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """The probability density of samples of gamma distributions."""
+
+def _random_pdf_generalized_negative_binomial(
+    sample: Symbol | None = ...,
+    mu: Symbol | None = ...,
+    alpha: Symbol | None = ...,
+    is_log: bool = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """The probability density of samples of negative binomial distributions, given by mean and dispersion."""
+
+def _random_pdf_negative_binomial(
+    sample: Symbol | None = ...,
+    k: Symbol | None = ...,
+    p: Symbol | None = ...,
+    is_log: bool = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """The probability density of samples of negative binomial distributions."""
+
+def _random_pdf_normal(
+    sample: Symbol | None = ...,
+    mu: Symbol | None = ...,
+    sigma: Symbol | None = ...,
+    is_log: bool = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """The probability density of samples of normal distributions."""
+
+def _random_pdf_poisson(
+    sample: Symbol | None = ...,
+    lam: Symbol | None = ...,
+    is_log: bool = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """The probability density of samples of Poisson distributions."""
+
+def _random_pdf_uniform(
+    sample: Symbol | None = ...,
+    low: Symbol | None = ...,
+    high: Symbol | None = ...,
+    is_log: bool = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """The probability density of samples of uniform distributions."""
+
 def _random_poisson(
     lam: float = ...,
     shape: int | Sequence[int] = ...,
@@ -2872,6 +2999,19 @@ def clip(
 ) -> Symbol:
     """Limit each entry to ``[a_min, a_max]``; the gradient is 0 outside."""
 
+def col2im(
+    data: Symbol | None = ...,
+    output_size: int | Sequence[int] = ...,
+    kernel: int | Sequence[int] = ...,
+    stride: int | Sequence[int] = ...,
+    dilate: int | Sequence[int] = ...,
+    pad: int | Sequence[int] = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """Columns, as ``im2col`` gives them, added up in pictures of ``output_size``."""
+
 def concat(
     *data: Symbol | Sequence[Symbol],
     num_args: int = ...,
@@ -2897,6 +3037,20 @@ def crop(
     attr: dict[str, Any] | None = ...,
 ) -> Symbol:
     """Ranges of indices along the leading axes, with steps, counted as Python counts them."""
+
+def ctc_loss(
+    data: Symbol | None = ...,
+    label: Symbol | None = ...,
+    data_lengths: Symbol | None = ...,
+    label_lengths: Symbol | None = ...,
+    use_data_lengths: bool = ...,
+    use_label_lengths: bool = ...,
+    blank_label: Literal["first", "last"] = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """The negative logarithm of the probability of each label sequence, summed over all alignments."""
 
 def cumsum(
     a: Symbol | None = ...,
@@ -3060,6 +3214,18 @@ def identity(
 ) -> Symbol:
     """The data as it is."""
 
+def im2col(
+    data: Symbol | None = ...,
+    kernel: int | Sequence[int] = ...,
+    stride: int | Sequence[int] = ...,
+    dilate: int | Sequence[int] = ...,
+    pad: int | Sequence[int] = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """The windows of a convolution as columns: (batch, channels * window, number of windows)."""
+
 def khatri_rao(
     *data: Symbol | Sequence[Symbol],
     num_args: int = ...,
@@ -3067,6 +3233,140 @@ def khatri_rao(
     attr: dict[str, Any] | None = ...,
 ) -> Symbol:
     """Matrices of as many columns multiplied column by column, by the Kronecker product."""
+
+def linalg_det(
+    A: Symbol | None = ..., *, name: str | None = ..., attr: dict[str, Any] | None = ...
+) -> Symbol:
+    """The determinant of each matrix. That of a singular matrix has no gradient."""
+
+def linalg_extractdiag(
+    A: Symbol | None = ..., offset: int = ..., *, name: str | None = ..., attr: dict[str, Any] | None = ...
+) -> Symbol:
+    """One diagonal of each square matrix."""
+
+def linalg_extracttrian(
+    A: Symbol | None = ...,
+    offset: int = ...,
+    lower: bool = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """One triangle of each square matrix: a lower one row by row, an upper one column by column."""
+
+def linalg_gelqf(
+    A: Symbol | None = ..., *, name: str | None = ..., attr: dict[str, Any] | None = ...
+) -> Symbol:
+    """``A = L @ Q``: lower triangular L, and Q with orthonormal rows. A has no more rows than columns."""
+
+def linalg_gemm(
+    A: Symbol | None = ...,
+    B: Symbol | None = ...,
+    C: Symbol | None = ...,
+    transpose_a: bool = ...,
+    transpose_b: bool = ...,
+    alpha: float = ...,
+    beta: float = ...,
+    axis: int = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """``alpha * A @ B + beta * C`` for each matrix."""
+
+def linalg_gemm2(
+    A: Symbol | None = ...,
+    B: Symbol | None = ...,
+    transpose_a: bool = ...,
+    transpose_b: bool = ...,
+    alpha: float = ...,
+    axis: int = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """``alpha * A @ B`` for each matrix."""
+
+def linalg_inverse(
+    A: Symbol | None = ..., *, name: str | None = ..., attr: dict[str, Any] | None = ...
+) -> Symbol:
+    """The inverse of each matrix."""
+
+def linalg_makediag(
+    A: Symbol | None = ..., offset: int = ..., *, name: str | None = ..., attr: dict[str, Any] | None = ...
+) -> Symbol:
+    """Square matrices of zeros but for one diagonal, which is given."""
+
+def linalg_maketrian(
+    A: Symbol | None = ...,
+    offset: int = ...,
+    lower: bool = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """Square matrices of zeros but for one triangle, which is given as ``extracttrian`` gives it."""
+
+def linalg_potrf(
+    A: Symbol | None = ..., lower: bool = ..., *, name: str | None = ..., attr: dict[str, Any] | None = ...
+) -> Symbol:
+    """The Cholesky factor L of positive-definite matrices: ``A = L @ L.T``, or ``A = U.T @ U``."""
+
+def linalg_potri(
+    A: Symbol | None = ..., lower: bool = ..., *, name: str | None = ..., attr: dict[str, Any] | None = ...
+) -> Symbol:
+    """The inverses of the matrices whose Cholesky factors are given."""
+
+def linalg_slogdet(
+    A: Symbol | None = ..., *, name: str | None = ..., attr: dict[str, Any] | None = ...
+) -> Symbol:
+    """The sign of each matrix's determinant, and the logarithm of its size. The sign has no gradient."""
+
+def linalg_sumlogdiag(
+    A: Symbol | None = ..., *, name: str | None = ..., attr: dict[str, Any] | None = ...
+) -> Symbol:
+    """The sum of the logarithms of each matrix's diagonal."""
+
+def linalg_syevd(
+    A: Symbol | None = ..., *, name: str | None = ..., attr: dict[str, Any] | None = ...
+) -> Symbol:
+    """``A = U.T @ diag(L) @ U`` of symmetric matrices: U has eigenvectors as rows, L ascends."""
+
+def linalg_syrk(
+    A: Symbol | None = ...,
+    transpose: bool = ...,
+    alpha: float = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """``alpha * A @ A.T`` for each matrix, or ``alpha * A.T @ A``."""
+
+def linalg_trmm(
+    A: Symbol | None = ...,
+    B: Symbol | None = ...,
+    transpose: bool = ...,
+    rightside: bool = ...,
+    lower: bool = ...,
+    alpha: float = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """``alpha * A @ B`` with triangular A."""
+
+def linalg_trsm(
+    A: Symbol | None = ...,
+    B: Symbol | None = ...,
+    transpose: bool = ...,
+    rightside: bool = ...,
+    lower: bool = ...,
+    alpha: float = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """The X of ``A @ X = alpha * B`` with triangular A."""
 
 def log(data: Symbol | None = ..., *, name: str | None = ..., attr: dict[str, Any] | None = ...) -> Symbol:
     """Natural logarithm."""
@@ -3387,6 +3687,91 @@ def random_normal_like(
     attr: dict[str, Any] | None = ...,
 ) -> Symbol:
     """Normal numbers. There are as many as the data has entries."""
+
+def random_pdf_dirichlet(
+    sample: Symbol | None = ...,
+    alpha: Symbol | None = ...,
+    is_log: bool = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """The probability density of samples of Dirichlet distributions."""
+
+def random_pdf_exponential(
+    sample: Symbol | None = ...,
+    lam: Symbol | None = ...,
+    is_log: bool = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """The probability density of samples of exponential distributions."""
+
+def random_pdf_gamma(
+    sample: Symbol | None = ...,
+    alpha: Symbol | None = ...,
+    beta: Symbol | None = ...,
+    is_log: bool = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """The probability density of samples of gamma distributions."""
+
+def random_pdf_generalized_negative_binomial(
+    sample: Symbol | None = ...,
+    mu: Symbol | None = ...,
+    alpha: Symbol | None = ...,
+    is_log: bool = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """The probability density of samples of negative binomial distributions, given by mean and dispersion."""
+
+def random_pdf_negative_binomial(
+    sample: Symbol | None = ...,
+    k: Symbol | None = ...,
+    p: Symbol | None = ...,
+    is_log: bool = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """The probability density of samples of negative binomial distributions."""
+
+def random_pdf_normal(
+    sample: Symbol | None = ...,
+    mu: Symbol | None = ...,
+    sigma: Symbol | None = ...,
+    is_log: bool = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """The probability density of samples of normal distributions."""
+
+def random_pdf_poisson(
+    sample: Symbol | None = ...,
+    lam: Symbol | None = ...,
+    is_log: bool = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """The probability density of samples of Poisson distributions."""
+
+def random_pdf_uniform(
+    sample: Symbol | None = ...,
+    low: Symbol | None = ...,
+    high: Symbol | None = ...,
+    is_log: bool = ...,
+    *,
+    name: str | None = ...,
+    attr: dict[str, Any] | None = ...,
+) -> Symbol:
+    """The probability density of samples of uniform distributions."""
 
 def random_poisson(
     lam: float = ...,
@@ -3925,6 +4310,21 @@ class _Contrib:
         """Resize images by bilinear interpolation."""
 
     @staticmethod
+    def CTCLoss(
+        data: Symbol | None = ...,
+        label: Symbol | None = ...,
+        data_lengths: Symbol | None = ...,
+        label_lengths: Symbol | None = ...,
+        use_data_lengths: bool = ...,
+        use_label_lengths: bool = ...,
+        blank_label: Literal["first", "last"] = ...,
+        *,
+        name: str | None = ...,
+        attr: dict[str, Any] | None = ...,
+    ) -> Symbol:
+        """The negative logarithm of the probability of each label sequence, summed over all alignments."""
+
+    @staticmethod
     def CropAndResize(
         data: Symbol | None = ...,
         rois: Symbol | None = ...,
@@ -4366,6 +4766,21 @@ class _Contrib:
         """Drop boxes that overlap better ones (greedy non-maximum suppression)."""
 
     @staticmethod
+    def ctc_loss(
+        data: Symbol | None = ...,
+        label: Symbol | None = ...,
+        data_lengths: Symbol | None = ...,
+        label_lengths: Symbol | None = ...,
+        use_data_lengths: bool = ...,
+        use_label_lengths: bool = ...,
+        blank_label: Literal["first", "last"] = ...,
+        *,
+        name: str | None = ...,
+        attr: dict[str, Any] | None = ...,
+    ) -> Symbol:
+        """The negative logarithm of the probability of each label sequence, summed over all alignments."""
+
+    @staticmethod
     def div_sqrt_dim(
         data: Symbol | None = ..., *, name: str | None = ..., attr: dict[str, Any] | None = ...
     ) -> Symbol:
@@ -4402,6 +4817,49 @@ class _Contrib:
         attr: dict[str, Any] | None = ...,
     ) -> Symbol:
         """old_tensor with the rows at index_vector replaced by those of new_tensor."""
+
+    @staticmethod
+    def interleaved_matmul_encdec_qk(
+        queries: Symbol | None = ...,
+        keys_values: Symbol | None = ...,
+        heads: int = ...,
+        *,
+        name: str | None = ...,
+        attr: dict[str, Any] | None = ...,
+    ) -> Symbol:
+        """The scores of attention to another sequence: (batch * heads, length of queries, length of keys)."""
+
+    @staticmethod
+    def interleaved_matmul_encdec_valatt(
+        keys_values: Symbol | None = ...,
+        attention: Symbol | None = ...,
+        heads: int = ...,
+        *,
+        name: str | None = ...,
+        attr: dict[str, Any] | None = ...,
+    ) -> Symbol:
+        """The values of another sequence, weighted: (length of queries, batch, heads * depth)."""
+
+    @staticmethod
+    def interleaved_matmul_selfatt_qk(
+        queries_keys_values: Symbol | None = ...,
+        heads: int = ...,
+        *,
+        name: str | None = ...,
+        attr: dict[str, Any] | None = ...,
+    ) -> Symbol:
+        """The scores of self-attention: queries times keys over the root of the depth, (batch * heads, L, L)."""
+
+    @staticmethod
+    def interleaved_matmul_selfatt_valatt(
+        queries_keys_values: Symbol | None = ...,
+        attention: Symbol | None = ...,
+        heads: int = ...,
+        *,
+        name: str | None = ...,
+        attr: dict[str, Any] | None = ...,
+    ) -> Symbol:
+        """The values of self-attention, weighted: (length, batch, heads * depth)."""
 
     @staticmethod
     def isfinite(
@@ -4463,5 +4921,214 @@ class _Contrib:
         """Sign, with a gradient that passes through."""
 
 contrib: _Contrib
+
+class _Image:
+    @staticmethod
+    def crop(
+        data: Symbol | None = ...,
+        x: int = ...,
+        y: int = ...,
+        width: int = ...,
+        height: int = ...,
+        *,
+        name: str | None = ...,
+        attr: dict[str, Any] | None = ...,
+    ) -> Symbol:
+        """A rectangle of each picture."""
+
+    @staticmethod
+    def flip_left_right(
+        data: Symbol | None = ..., *, name: str | None = ..., attr: dict[str, Any] | None = ...
+    ) -> Symbol:
+        """Each picture with left and right changed."""
+
+    @staticmethod
+    def flip_top_bottom(
+        data: Symbol | None = ..., *, name: str | None = ..., attr: dict[str, Any] | None = ...
+    ) -> Symbol:
+        """Each picture with top and bottom changed."""
+
+    @staticmethod
+    def normalize(
+        data: Symbol | None = ...,
+        mean: float | Sequence[float] = ...,
+        std: float | Sequence[float] = ...,
+        *,
+        name: str | None = ...,
+        attr: dict[str, Any] | None = ...,
+    ) -> Symbol:
+        """``(data - mean) / std``, channel by channel."""
+
+    @staticmethod
+    def to_tensor(
+        data: Symbol | None = ..., *, name: str | None = ..., attr: dict[str, Any] | None = ...
+    ) -> Symbol:
+        """Pictures with the channels last and numbers up to 255 as float32, channels first, numbers up to 1."""
+
+image: _Image
+
+class _Linalg:
+    @staticmethod
+    def det(A: Symbol | None = ..., *, name: str | None = ..., attr: dict[str, Any] | None = ...) -> Symbol:
+        """The determinant of each matrix. That of a singular matrix has no gradient."""
+
+    @staticmethod
+    def extractdiag(
+        A: Symbol | None = ...,
+        offset: int = ...,
+        *,
+        name: str | None = ...,
+        attr: dict[str, Any] | None = ...,
+    ) -> Symbol:
+        """One diagonal of each square matrix."""
+
+    @staticmethod
+    def extracttrian(
+        A: Symbol | None = ...,
+        offset: int = ...,
+        lower: bool = ...,
+        *,
+        name: str | None = ...,
+        attr: dict[str, Any] | None = ...,
+    ) -> Symbol:
+        """One triangle of each square matrix: a lower one row by row, an upper one column by column."""
+
+    @staticmethod
+    def gelqf(A: Symbol | None = ..., *, name: str | None = ..., attr: dict[str, Any] | None = ...) -> Symbol:
+        """``A = L @ Q``: lower triangular L, and Q with orthonormal rows. A has no more rows than columns."""
+
+    @staticmethod
+    def gemm(
+        A: Symbol | None = ...,
+        B: Symbol | None = ...,
+        C: Symbol | None = ...,
+        transpose_a: bool = ...,
+        transpose_b: bool = ...,
+        alpha: float = ...,
+        beta: float = ...,
+        axis: int = ...,
+        *,
+        name: str | None = ...,
+        attr: dict[str, Any] | None = ...,
+    ) -> Symbol:
+        """``alpha * A @ B + beta * C`` for each matrix."""
+
+    @staticmethod
+    def gemm2(
+        A: Symbol | None = ...,
+        B: Symbol | None = ...,
+        transpose_a: bool = ...,
+        transpose_b: bool = ...,
+        alpha: float = ...,
+        axis: int = ...,
+        *,
+        name: str | None = ...,
+        attr: dict[str, Any] | None = ...,
+    ) -> Symbol:
+        """``alpha * A @ B`` for each matrix."""
+
+    @staticmethod
+    def inverse(
+        A: Symbol | None = ..., *, name: str | None = ..., attr: dict[str, Any] | None = ...
+    ) -> Symbol:
+        """The inverse of each matrix."""
+
+    @staticmethod
+    def makediag(
+        A: Symbol | None = ...,
+        offset: int = ...,
+        *,
+        name: str | None = ...,
+        attr: dict[str, Any] | None = ...,
+    ) -> Symbol:
+        """Square matrices of zeros but for one diagonal, which is given."""
+
+    @staticmethod
+    def maketrian(
+        A: Symbol | None = ...,
+        offset: int = ...,
+        lower: bool = ...,
+        *,
+        name: str | None = ...,
+        attr: dict[str, Any] | None = ...,
+    ) -> Symbol:
+        """Square matrices of zeros but for one triangle, which is given as ``extracttrian`` gives it."""
+
+    @staticmethod
+    def potrf(
+        A: Symbol | None = ...,
+        lower: bool = ...,
+        *,
+        name: str | None = ...,
+        attr: dict[str, Any] | None = ...,
+    ) -> Symbol:
+        """The Cholesky factor L of positive-definite matrices: ``A = L @ L.T``, or ``A = U.T @ U``."""
+
+    @staticmethod
+    def potri(
+        A: Symbol | None = ...,
+        lower: bool = ...,
+        *,
+        name: str | None = ...,
+        attr: dict[str, Any] | None = ...,
+    ) -> Symbol:
+        """The inverses of the matrices whose Cholesky factors are given."""
+
+    @staticmethod
+    def slogdet(
+        A: Symbol | None = ..., *, name: str | None = ..., attr: dict[str, Any] | None = ...
+    ) -> Symbol:
+        """The sign of each matrix's determinant, and the logarithm of its size. The sign has no gradient."""
+
+    @staticmethod
+    def sumlogdiag(
+        A: Symbol | None = ..., *, name: str | None = ..., attr: dict[str, Any] | None = ...
+    ) -> Symbol:
+        """The sum of the logarithms of each matrix's diagonal."""
+
+    @staticmethod
+    def syevd(A: Symbol | None = ..., *, name: str | None = ..., attr: dict[str, Any] | None = ...) -> Symbol:
+        """``A = U.T @ diag(L) @ U`` of symmetric matrices: U has eigenvectors as rows, L ascends."""
+
+    @staticmethod
+    def syrk(
+        A: Symbol | None = ...,
+        transpose: bool = ...,
+        alpha: float = ...,
+        *,
+        name: str | None = ...,
+        attr: dict[str, Any] | None = ...,
+    ) -> Symbol:
+        """``alpha * A @ A.T`` for each matrix, or ``alpha * A.T @ A``."""
+
+    @staticmethod
+    def trmm(
+        A: Symbol | None = ...,
+        B: Symbol | None = ...,
+        transpose: bool = ...,
+        rightside: bool = ...,
+        lower: bool = ...,
+        alpha: float = ...,
+        *,
+        name: str | None = ...,
+        attr: dict[str, Any] | None = ...,
+    ) -> Symbol:
+        """``alpha * A @ B`` with triangular A."""
+
+    @staticmethod
+    def trsm(
+        A: Symbol | None = ...,
+        B: Symbol | None = ...,
+        transpose: bool = ...,
+        rightside: bool = ...,
+        lower: bool = ...,
+        alpha: float = ...,
+        *,
+        name: str | None = ...,
+        attr: dict[str, Any] | None = ...,
+    ) -> Symbol:
+        """The X of ``A @ X = alpha * B`` with triangular A."""
+
+linalg: _Linalg
 op: Any
 _internal: Any

@@ -563,7 +563,7 @@ def _is_symbol(value) -> bool:
 
 
 def _hint(name: str) -> str:
-    return name.removeprefix("_contrib_").lower()
+    return registry.bare_name(name).lower()
 
 
 def _checked_attributes(attributes, label):
@@ -785,6 +785,17 @@ def split_v2(ary: Symbol, indices_or_sections, axis: int = 0, squeeze_axis: bool
     if not isinstance(indices_or_sections, tuple):
         raise ValueError("indices_or_sections must either int or tuple of ints")
     return _apply("_split_v2", ary, indices=(0, *indices_or_sections), **options)
+
+
+def histogram(a: Symbol, bins=10, range=None) -> Symbol:
+    """How many entries fall into each bin, and the edges of the bins, which ``bins`` counts or holds."""
+    if isinstance(bins, Symbol):
+        return _apply("_histogram", a, bins)
+    if not isinstance(bins, int):
+        raise ValueError("bins argument should be either an integer or an NDArray")
+    if range is None:
+        raise ValueError("null range is not supported in symbol mode")
+    return _apply("_histogram", a, bin_cnt=bins, range=range)
 
 
 def _either(scalar_function, op: str, left_op: str, right_op: str):

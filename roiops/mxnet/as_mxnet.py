@@ -150,6 +150,8 @@ def main(argv: list[str] | None = None) -> None:
     install()
     for name, value in _FORMER_NUMPY_NAMES.items():
         vars(np).setdefault(name, value)
+    if int(np.__version__.split(".")[0]) >= 2:
+        np.set_printoptions(legacy="1.25")  # a number prints as 0.5, not as np.float64(0.5)
     if on_cpu:
         context.replace_gpus()
     try:

@@ -4,13 +4,13 @@
 NumPy arrays are taken wherever NDArrays are. Operators that are registered later appear here too.
 """
 
-from . import _internal, contrib, op, random
+from . import _internal, contrib, image, linalg, op, random
 from .arithmetic import FUNCTIONS as _FUNCTIONS
 from .creation import arange, array, empty, eye, from_numpy, full, linspace, ones, zeros
 from .files import load, load_frombuffer, save
 from .functions import namespace as _namespace
 from .ndarray import NDArray, from_dlpack, waitall
-from .shaping import concatenate, moveaxis, onehot_encode, split_v2
+from .shaping import concatenate, histogram, moveaxis, onehot_encode, split_v2
 
 globals().update(_FUNCTIONS)
 
@@ -43,6 +43,9 @@ __all__ = [
     "from_dlpack",
     "from_numpy",
     "full",
+    "histogram",
+    "image",
+    "linalg",
     "linspace",
     "load",
     "load_frombuffer",

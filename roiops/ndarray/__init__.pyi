@@ -9,6 +9,8 @@ from numpy.typing import DTypeLike
 from roiops.ndarray import _internal as _internal
 from roiops.ndarray import contrib as contrib
 from roiops.ndarray import files as files
+from roiops.ndarray import image as image
+from roiops.ndarray import linalg as linalg
 from roiops.ndarray import op as op
 from roiops.ndarray import random as random
 from roiops.ndarray.creation import arange as arange
@@ -36,6 +38,7 @@ from roiops.ndarray.random import randint as random_randint
 from roiops.ndarray.random import uniform as random_uniform
 from roiops.ndarray.random import uniform as uniform
 from roiops.ndarray.shaping import concatenate as concatenate
+from roiops.ndarray.shaping import histogram as histogram
 from roiops.ndarray.shaping import moveaxis as moveaxis
 from roiops.ndarray.shaping import onehot_encode as onehot_encode
 from roiops.ndarray.shaping import split_v2 as split_v2
@@ -53,6 +56,9 @@ __all__ = [
     "from_dlpack",
     "from_numpy",
     "full",
+    "histogram",
+    "image",
+    "linalg",
     "linspace",
     "load",
     "load_frombuffer",
@@ -206,6 +212,20 @@ def BilinearSampler(
 def BlockGrad(data: Array | None = ..., *, out: Any = ..., name: str | None = ...) -> NDArray:
     """The data as it is; no gradient passes."""
 
+def CTCLoss(
+    data: Array | None = ...,
+    label: Array | None = ...,
+    data_lengths: Array | None = ...,
+    label_lengths: Array | None = ...,
+    use_data_lengths: bool = ...,
+    use_label_lengths: bool = ...,
+    blank_label: Literal["first", "last"] = ...,
+    *,
+    out: Any = ...,
+    name: str | None = ...,
+) -> NDArray:
+    """The negative logarithm of the probability of each label sequence, summed over all alignments."""
+
 def Cast(
     data: Array | None = ..., dtype: DTypeLike = ..., *, out: Any = ..., name: str | None = ...
 ) -> NDArray:
@@ -261,6 +281,21 @@ def Convolution_v1(
     name: str | None = ...,
 ) -> NDArray:
     """Slide a window over one to three spatial axes and take the weighted sum of what it covers."""
+
+def Correlation(
+    data1: Array | None = ...,
+    data2: Array | None = ...,
+    kernel_size: int = ...,
+    max_displacement: int = ...,
+    stride1: int = ...,
+    stride2: int = ...,
+    pad_size: int = ...,
+    is_multiply: bool = ...,
+    *,
+    out: Any = ...,
+    name: str | None = ...,
+) -> NDArray:
+    """How like each other the patches of two maps are, at each displacement up to ``max_displacement``."""
 
 def Crop(
     *data: Array | Sequence[Array],
@@ -1430,6 +1465,17 @@ def _greater_scalar(
 ) -> NDArray:
     """Entry by entry, 1 where data > scalar, else 0."""
 
+def _histogram(
+    data: Array | None = ...,
+    bins: Array | None = ...,
+    bin_cnt: int | None = ...,
+    range: float | Sequence[float] | None = ...,
+    *,
+    out: Any = ...,
+    name: str | None = ...,
+) -> list[NDArray]:
+    """How many entries fall into each bin, and the edges of the bins. The last bin holds its upper edge."""
+
 def _hypot(
     lhs: Array | None = ..., rhs: Array | None = ..., *, out: Any = ..., name: str | None = ...
 ) -> NDArray:
@@ -2099,6 +2145,91 @@ def _random_normal_like(
 ) -> NDArray:
     """Normal numbers. There are as many as the data has entries."""
 
+def _random_pdf_dirichlet(
+    sample: Array | None = ...,
+    alpha: Array | None = ...,
+    is_log: bool = ...,
+    *,
+    out: Any = ...,
+    name: str | None = ...,
+) -> NDArray:
+    """The probability density of samples of Dirichlet distributions."""
+
+def _random_pdf_exponential(
+    sample: Array | None = ...,
+    lam: Array | None = ...,
+    is_log: bool = ...,
+    *,
+    out: Any = ...,
+    name: str | None = ...,
+) -> NDArray:
+    """The probability density of samples of exponential distributions."""
+
+def _random_pdf_gamma(
+    sample: Array | None = ...,
+    alpha: Array | None = ...,
+    beta: Array | None = ...,
+    is_log: bool = ...,
+    *,
+    out: Any = ...,
+    name: str | None = ...,
+) -> NDArray:
+    """The probability density of samples of gamma distributions."""
+
+def _random_pdf_generalized_negative_binomial(
+    sample: Array | None = ...,
+    mu: Array | None = ...,
+    alpha: Array | None = ...,
+    is_log: bool = ...,
+    *,
+    out: Any = ...,
+    name: str | None = ...,
+) -> NDArray:
+    """The probability density of samples of negative binomial distributions, given by mean and dispersion."""
+
+def _random_pdf_negative_binomial(
+    sample: Array | None = ...,
+    k: Array | None = ...,
+    p: Array | None = ...,
+    is_log: bool = ...,
+    *,
+    out: Any = ...,
+    name: str | None = ...,
+) -> NDArray:
+    """The probability density of samples of negative binomial distributions."""
+
+def _random_pdf_normal(
+    sample: Array | None = ...,
+    mu: Array | None = ...,
+    sigma: Array | None = ...,
+    is_log: bool = ...,
+    *,
+    out: Any = ...,
+    name: str | None = ...,
+) -> NDArray:
+    """The probability density of samples of normal distributions."""
+
+def _random_pdf_poisson(
+    sample: Array | None = ...,
+    lam: Array | None = ...,
+    is_log: bool = ...,
+    *,
+    out: Any = ...,
+    name: str | None = ...,
+) -> NDArray:
+    """The probability density of samples of Poisson distributions."""
+
+def _random_pdf_uniform(
+    sample: Array | None = ...,
+    low: Array | None = ...,
+    high: Array | None = ...,
+    is_log: bool = ...,
+    *,
+    out: Any = ...,
+    name: str | None = ...,
+) -> NDArray:
+    """The probability density of samples of uniform distributions."""
+
 def _random_poisson(
     lam: float = ...,
     shape: int | Sequence[int] = ...,
@@ -2630,6 +2761,19 @@ def clip(
 ) -> NDArray:
     """Limit each entry to ``[a_min, a_max]``; the gradient is 0 outside."""
 
+def col2im(
+    data: Array | None = ...,
+    output_size: int | Sequence[int] = ...,
+    kernel: int | Sequence[int] = ...,
+    stride: int | Sequence[int] = ...,
+    dilate: int | Sequence[int] = ...,
+    pad: int | Sequence[int] = ...,
+    *,
+    out: Any = ...,
+    name: str | None = ...,
+) -> NDArray:
+    """Columns, as ``im2col`` gives them, added up in pictures of ``output_size``."""
+
 def concat(
     *data: Array | Sequence[Array],
     num_args: int = ...,
@@ -2655,6 +2799,20 @@ def crop(
     name: str | None = ...,
 ) -> NDArray:
     """Ranges of indices along the leading axes, with steps, counted as Python counts them."""
+
+def ctc_loss(
+    data: Array | None = ...,
+    label: Array | None = ...,
+    data_lengths: Array | None = ...,
+    label_lengths: Array | None = ...,
+    use_data_lengths: bool = ...,
+    use_label_lengths: bool = ...,
+    blank_label: Literal["first", "last"] = ...,
+    *,
+    out: Any = ...,
+    name: str | None = ...,
+) -> NDArray:
+    """The negative logarithm of the probability of each label sequence, summed over all alignments."""
 
 def cumsum(
     a: Array | None = ...,
@@ -2777,10 +2935,134 @@ def hard_sigmoid(
 def identity(data: Array | None = ..., *, out: Any = ..., name: str | None = ...) -> NDArray:
     """The data as it is."""
 
+def im2col(
+    data: Array | None = ...,
+    kernel: int | Sequence[int] = ...,
+    stride: int | Sequence[int] = ...,
+    dilate: int | Sequence[int] = ...,
+    pad: int | Sequence[int] = ...,
+    *,
+    out: Any = ...,
+    name: str | None = ...,
+) -> NDArray:
+    """The windows of a convolution as columns: (batch, channels * window, number of windows)."""
+
 def khatri_rao(
     *data: Array | Sequence[Array], num_args: int = ..., out: Any = ..., name: str | None = ...
 ) -> NDArray:
     """Matrices of as many columns multiplied column by column, by the Kronecker product."""
+
+def linalg_det(A: Array | None = ..., *, out: Any = ..., name: str | None = ...) -> NDArray:
+    """The determinant of each matrix. That of a singular matrix has no gradient."""
+
+def linalg_extractdiag(
+    A: Array | None = ..., offset: int = ..., *, out: Any = ..., name: str | None = ...
+) -> NDArray:
+    """One diagonal of each square matrix."""
+
+def linalg_extracttrian(
+    A: Array | None = ..., offset: int = ..., lower: bool = ..., *, out: Any = ..., name: str | None = ...
+) -> NDArray:
+    """One triangle of each square matrix: a lower one row by row, an upper one column by column."""
+
+def linalg_gelqf(A: Array | None = ..., *, out: Any = ..., name: str | None = ...) -> list[NDArray]:
+    """``A = L @ Q``: lower triangular L, and Q with orthonormal rows. A has no more rows than columns."""
+
+def linalg_gemm(
+    A: Array | None = ...,
+    B: Array | None = ...,
+    C: Array | None = ...,
+    transpose_a: bool = ...,
+    transpose_b: bool = ...,
+    alpha: float = ...,
+    beta: float = ...,
+    axis: int = ...,
+    *,
+    out: Any = ...,
+    name: str | None = ...,
+) -> NDArray:
+    """``alpha * A @ B + beta * C`` for each matrix."""
+
+def linalg_gemm2(
+    A: Array | None = ...,
+    B: Array | None = ...,
+    transpose_a: bool = ...,
+    transpose_b: bool = ...,
+    alpha: float = ...,
+    axis: int = ...,
+    *,
+    out: Any = ...,
+    name: str | None = ...,
+) -> NDArray:
+    """``alpha * A @ B`` for each matrix."""
+
+def linalg_inverse(A: Array | None = ..., *, out: Any = ..., name: str | None = ...) -> NDArray:
+    """The inverse of each matrix."""
+
+def linalg_makediag(
+    A: Array | None = ..., offset: int = ..., *, out: Any = ..., name: str | None = ...
+) -> NDArray:
+    """Square matrices of zeros but for one diagonal, which is given."""
+
+def linalg_maketrian(
+    A: Array | None = ..., offset: int = ..., lower: bool = ..., *, out: Any = ..., name: str | None = ...
+) -> NDArray:
+    """Square matrices of zeros but for one triangle, which is given as ``extracttrian`` gives it."""
+
+def linalg_potrf(
+    A: Array | None = ..., lower: bool = ..., *, out: Any = ..., name: str | None = ...
+) -> NDArray:
+    """The Cholesky factor L of positive-definite matrices: ``A = L @ L.T``, or ``A = U.T @ U``."""
+
+def linalg_potri(
+    A: Array | None = ..., lower: bool = ..., *, out: Any = ..., name: str | None = ...
+) -> NDArray:
+    """The inverses of the matrices whose Cholesky factors are given."""
+
+def linalg_slogdet(A: Array | None = ..., *, out: Any = ..., name: str | None = ...) -> list[NDArray]:
+    """The sign of each matrix's determinant, and the logarithm of its size. The sign has no gradient."""
+
+def linalg_sumlogdiag(A: Array | None = ..., *, out: Any = ..., name: str | None = ...) -> NDArray:
+    """The sum of the logarithms of each matrix's diagonal."""
+
+def linalg_syevd(A: Array | None = ..., *, out: Any = ..., name: str | None = ...) -> list[NDArray]:
+    """``A = U.T @ diag(L) @ U`` of symmetric matrices: U has eigenvectors as rows, L ascends."""
+
+def linalg_syrk(
+    A: Array | None = ...,
+    transpose: bool = ...,
+    alpha: float = ...,
+    *,
+    out: Any = ...,
+    name: str | None = ...,
+) -> NDArray:
+    """``alpha * A @ A.T`` for each matrix, or ``alpha * A.T @ A``."""
+
+def linalg_trmm(
+    A: Array | None = ...,
+    B: Array | None = ...,
+    transpose: bool = ...,
+    rightside: bool = ...,
+    lower: bool = ...,
+    alpha: float = ...,
+    *,
+    out: Any = ...,
+    name: str | None = ...,
+) -> NDArray:
+    """``alpha * A @ B`` with triangular A."""
+
+def linalg_trsm(
+    A: Array | None = ...,
+    B: Array | None = ...,
+    transpose: bool = ...,
+    rightside: bool = ...,
+    lower: bool = ...,
+    alpha: float = ...,
+    *,
+    out: Any = ...,
+    name: str | None = ...,
+) -> NDArray:
+    """The X of ``A @ X = alpha * B`` with triangular A."""
 
 def log(data: Array | None = ..., *, out: Any = ..., name: str | None = ...) -> NDArray:
     """Natural logarithm."""
@@ -3012,6 +3294,91 @@ def random_normal_like(
     data: Array | None = ..., loc: float = ..., scale: float = ..., *, out: Any = ..., name: str | None = ...
 ) -> NDArray:
     """Normal numbers. There are as many as the data has entries."""
+
+def random_pdf_dirichlet(
+    sample: Array | None = ...,
+    alpha: Array | None = ...,
+    is_log: bool = ...,
+    *,
+    out: Any = ...,
+    name: str | None = ...,
+) -> NDArray:
+    """The probability density of samples of Dirichlet distributions."""
+
+def random_pdf_exponential(
+    sample: Array | None = ...,
+    lam: Array | None = ...,
+    is_log: bool = ...,
+    *,
+    out: Any = ...,
+    name: str | None = ...,
+) -> NDArray:
+    """The probability density of samples of exponential distributions."""
+
+def random_pdf_gamma(
+    sample: Array | None = ...,
+    alpha: Array | None = ...,
+    beta: Array | None = ...,
+    is_log: bool = ...,
+    *,
+    out: Any = ...,
+    name: str | None = ...,
+) -> NDArray:
+    """The probability density of samples of gamma distributions."""
+
+def random_pdf_generalized_negative_binomial(
+    sample: Array | None = ...,
+    mu: Array | None = ...,
+    alpha: Array | None = ...,
+    is_log: bool = ...,
+    *,
+    out: Any = ...,
+    name: str | None = ...,
+) -> NDArray:
+    """The probability density of samples of negative binomial distributions, given by mean and dispersion."""
+
+def random_pdf_negative_binomial(
+    sample: Array | None = ...,
+    k: Array | None = ...,
+    p: Array | None = ...,
+    is_log: bool = ...,
+    *,
+    out: Any = ...,
+    name: str | None = ...,
+) -> NDArray:
+    """The probability density of samples of negative binomial distributions."""
+
+def random_pdf_normal(
+    sample: Array | None = ...,
+    mu: Array | None = ...,
+    sigma: Array | None = ...,
+    is_log: bool = ...,
+    *,
+    out: Any = ...,
+    name: str | None = ...,
+) -> NDArray:
+    """The probability density of samples of normal distributions."""
+
+def random_pdf_poisson(
+    sample: Array | None = ...,
+    lam: Array | None = ...,
+    is_log: bool = ...,
+    *,
+    out: Any = ...,
+    name: str | None = ...,
+) -> NDArray:
+    """The probability density of samples of Poisson distributions."""
+
+def random_pdf_uniform(
+    sample: Array | None = ...,
+    low: Array | None = ...,
+    high: Array | None = ...,
+    is_log: bool = ...,
+    *,
+    out: Any = ...,
+    name: str | None = ...,
+) -> NDArray:
+    """The probability density of samples of uniform distributions."""
 
 def random_poisson_like(
     data: Array | None = ..., lam: float = ..., *, out: Any = ..., name: str | None = ...

@@ -31,6 +31,20 @@ def BilinearResize2D(
 ) -> NDArray:
     """Resize images by bilinear interpolation."""
 
+def CTCLoss(
+    data: Array | None = ...,
+    label: Array | None = ...,
+    data_lengths: Array | None = ...,
+    label_lengths: Array | None = ...,
+    use_data_lengths: bool = ...,
+    use_label_lengths: bool = ...,
+    blank_label: Literal["first", "last"] = ...,
+    *,
+    out: Any = ...,
+    name: str | None = ...,
+) -> NDArray:
+    """The negative logarithm of the probability of each label sequence, summed over all alignments."""
+
 def CropAndResize(
     data: Array | None = ...,
     rois: Array | None = ...,
@@ -446,6 +460,20 @@ def box_non_maximum_suppression(
 ) -> NDArray:
     """Drop boxes that overlap better ones (greedy non-maximum suppression)."""
 
+def ctc_loss(
+    data: Array | None = ...,
+    label: Array | None = ...,
+    data_lengths: Array | None = ...,
+    label_lengths: Array | None = ...,
+    use_data_lengths: bool = ...,
+    use_label_lengths: bool = ...,
+    blank_label: Literal["first", "last"] = ...,
+    *,
+    out: Any = ...,
+    name: str | None = ...,
+) -> NDArray:
+    """The negative logarithm of the probability of each label sequence, summed over all alignments."""
+
 def div_sqrt_dim(data: Array | None = ..., *, out: Any = ..., name: str | None = ...) -> NDArray:
     """The data divided by the square root of the length of its last axis."""
 
@@ -477,6 +505,41 @@ def index_copy(
     name: str | None = ...,
 ) -> NDArray:
     """old_tensor with the rows at index_vector replaced by those of new_tensor."""
+
+def interleaved_matmul_encdec_qk(
+    queries: Array | None = ...,
+    keys_values: Array | None = ...,
+    heads: int = ...,
+    *,
+    out: Any = ...,
+    name: str | None = ...,
+) -> NDArray:
+    """The scores of attention to another sequence: (batch * heads, length of queries, length of keys)."""
+
+def interleaved_matmul_encdec_valatt(
+    keys_values: Array | None = ...,
+    attention: Array | None = ...,
+    heads: int = ...,
+    *,
+    out: Any = ...,
+    name: str | None = ...,
+) -> NDArray:
+    """The values of another sequence, weighted: (length of queries, batch, heads * depth)."""
+
+def interleaved_matmul_selfatt_qk(
+    queries_keys_values: Array | None = ..., heads: int = ..., *, out: Any = ..., name: str | None = ...
+) -> NDArray:
+    """The scores of self-attention: queries times keys over the root of the depth, (batch * heads, L, L)."""
+
+def interleaved_matmul_selfatt_valatt(
+    queries_keys_values: Array | None = ...,
+    attention: Array | None = ...,
+    heads: int = ...,
+    *,
+    out: Any = ...,
+    name: str | None = ...,
+) -> NDArray:
+    """The values of self-attention, weighted: (length, batch, heads * depth)."""
 
 def isfinite(data: Array | None = ..., *, out: Any = ..., name: str | None = ...) -> NDArray:
     """1 where the entry is a finite number, else 0."""

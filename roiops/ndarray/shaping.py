@@ -6,7 +6,7 @@ from .. import registry
 from .functions import call
 from .ndarray import NDArray, apply
 
-__all__ = ["concatenate", "moveaxis", "onehot_encode", "split_v2"]
+__all__ = ["concatenate", "histogram", "moveaxis", "onehot_encode", "split_v2"]
 
 
 def concatenate(arrays, axis: int = 0, always_copy: bool = True) -> NDArray:
@@ -42,6 +42,20 @@ def split_v2(ary: NDArray, indices_or_sections, axis: int = 0, squeeze_axis: boo
     ends = [*starts[1:], size]
     parts = [apply("slice_axis", ary, axis=axis, begin=b, end=e) for b, e in zip(starts, ends, strict=True)]
     return [apply("squeeze", part, axis=axis) for part in parts] if squeeze_axis else parts
+
+
+def histogram(a: NDArray, bins=10, range=None) -> list[NDArray]:
+    """How many entries fall into each bin, and the edges of the bins, which ``bins`` counts or holds.
+
+    Equal bins reach over ``range``, or from the smallest entry to the largest.
+    """
+    if isinstance(bins, NDArray):
+        return call(registry.get("_histogram"), (a, bins), {})
+    if not isinstance(bins, int):
+        raise ValueError("bins argument should be either an integer or an NDArray")
+    if range is None:
+        range = (float(a.min().asscalar()), float(a.max().asscalar()))
+    return call(registry.get("_histogram"), (a,), {"bin_cnt": bins, "range": range})
 
 
 def onehot_encode(indices: NDArray, out: NDArray) -> NDArray:

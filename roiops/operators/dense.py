@@ -12,7 +12,16 @@ import numpy as np
 from ..errors import DTypeError
 from .base import Operator, OperatorProperty, assign
 
-__all__ = ["DenseOperator", "FloatProperty", "GradientFree", "Result", "computing", "dense", "row_view"]
+__all__ = [
+    "DenseOperator",
+    "FloatProperty",
+    "FormulaOperator",
+    "GradientFree",
+    "Result",
+    "computing",
+    "dense",
+    "row_view",
+]
 
 
 class DenseOperator(Operator):
@@ -80,6 +89,33 @@ class DenseOperator(Operator):
         if req != "add" and _is_dense(array):
             return array
         return self.scratch("new " + role, array.shape, _wide(array.dtype))
+
+
+class FormulaOperator(DenseOperator):
+    """An operator given by two functions that return new arrays; for what NumPy computes fast enough.
+
+    A gradient that is None is zero.
+    """
+
+    def values(self, *inputs) -> tuple:
+        """All outputs."""
+        raise NotImplementedError
+
+    def slopes(self, heads, inputs, outputs) -> tuple:
+        """The gradients of all inputs, from those of the outputs."""
+        raise NotImplementedError
+
+    def compute(self, ctx, in_data, out_data, aux):
+        _store(out_data, self.values(*in_data))
+
+    def gradient(self, ctx, out_grad, in_data, out_data, in_grad, aux):
+        _store(in_grad, self.slopes(out_grad, in_data, out_data))
+
+
+def _store(targets, values):
+    for target, value in zip(targets, values, strict=True):
+        if target is not None:
+            target[...] = 0 if value is None else value.reshape(target.shape)
 
 
 def _is_dense(array) -> bool:

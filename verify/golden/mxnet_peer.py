@@ -7,7 +7,8 @@ VERSION = mx.__version__
 
 def operator(name):
     """The symbol function of an operator, whatever its prefix."""
-    for module, prefix in ((mx.sym.contrib, "_contrib_"), (mx.sym._internal, "_")):
+    spaces = ((getattr(mx.sym, space), f"_{space}_") for space in ("contrib", "linalg", "image"))
+    for module, prefix in (*spaces, (mx.sym._internal, "_")):
         if name.startswith(prefix) and hasattr(module, name[len(prefix) :]):
             return getattr(module, name[len(prefix) :])
     return getattr(mx.sym, name, None) or getattr(mx.sym._internal, name)

@@ -1,5 +1,5 @@
 """Softmax and loss operators."""
 
-from . import output, softmax
+from . import ctc, output, softmax
 
-__all__ = ["output", "softmax"]
+__all__ = ["ctc", "output", "softmax"]

@@ -2,8 +2,10 @@
 
 from . import (  # noqa: F401
     activation,
+    attention,
     batch_norm,
     convolution,
+    correlation,
     dropout,
     fully_connected,
     normalization,

@@ -482,3 +482,70 @@ def _recurrent_weights(p, flat, features, gates):
         pairs = [(take(gates, p.state_size), take(gates, p.state_size)) for _ in range(p.directions)]
         layer += [list(each) for each in zip(*pairs, strict=True)]
     return layers
+
+
+# -- attention and correlation ---------------------------------------------------------------------------
+
+
+def _attention_part(g, node, projection, count, index):
+    """One part of an interleaved projection, (batch * heads, length, depth), and its depth."""
+    (width,) = node.fixed(projection, 2)
+    depth = width // (node.params.heads * count)
+    split = g.reshape(projection, g.dim(projection, 0), -1, count, depth)
+    return g.Transpose(g.column(split, index, axis=2), perm=[1, 0, 2]), depth
+
+
+def _attention_scores(g, node, queries, keys):
+    """Scores from two pairs of an interleaved projection, and how many parts it has."""
+    queries, depth = _attention_part(g, node, *queries, 0)
+    keys, _ = _attention_part(g, node, *keys, keys[1] - 2)
+    return g.MatMul(queries / math.sqrt(depth), g.Transpose(keys, perm=[0, 2, 1]))
+
+
+def _attention_values(g, node, projection, attention, count):
+    values, depth = _attention_part(g, node, projection, count, count - 1)
+    mixed = g.Transpose(g.MatMul(attention, values), perm=[1, 0, 2])
+    return g.reshape(mixed, g.dim(attention, 1), -1, node.params.heads * depth)
+
+
+@lowers("_contrib_interleaved_matmul_selfatt_qk")
+def selfatt_qk(g, node, queries_keys_values):
+    return _attention_scores(g, node, (queries_keys_values, 3), (queries_keys_values, 3))
+
+
+@lowers("_contrib_interleaved_matmul_selfatt_valatt")
+def selfatt_valatt(g, node, queries_keys_values, attention):
+    return _attention_values(g, node, queries_keys_values, attention, 3)
+
+
+@lowers("_contrib_interleaved_matmul_encdec_qk")
+def encdec_qk(g, node, queries, keys_values):
+    return _attention_scores(g, node, (queries, 1), (keys_values, 2))
+
+
+@lowers("_contrib_interleaved_matmul_encdec_valatt")
+def encdec_valatt(g, node, keys_values, attention):
+    return _attention_values(g, node, keys_values, attention, 2)
+
+
+@lowers("Correlation")
+def correlation(g, node, data1, data2):
+    p = node.params
+    widths = g.ints(0, 0, p.pad_size, p.pad_size, 0, 0, p.pad_size, p.pad_size)
+    reach = p.max_displacement
+
+    def displaced(padded, by):
+        for axis, step in zip((2, 3), by, strict=True):
+            end = step - reach
+            padded = g.slice(padded, axis, reach + step, *([end] if end else []))
+        return padded
+
+    here, there = (g.Pad(data, widths) for data in (data1, data2))
+    here = displaced(here, (0, 0))
+    channels = []
+    for by in p.displacements:
+        other = displaced(there, by)
+        pixels = here * other if p.is_multiply else g.Abs(here - other)
+        channels.append(g.reduce("Mean", pixels, [1], keepdims=True))
+    found = g.Concat(*channels, axis=1)
+    return g.AveragePool(found, kernel_shape=(p.kernel_size,) * 2, strides=(p.stride1,) * 2)

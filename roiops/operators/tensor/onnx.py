@@ -821,3 +821,69 @@ def sequence_reverse(g, node, data, sequence_length=None):
     if sequence_length is None:
         return g.slice(data, 0, -1, -END, -1)
     return g.ReverseSequence(data, g.cast(sequence_length, np.int64), batch_axis=1, time_axis=0)
+
+
+# -- linear algebra and pictures -------------------------------------------------------------------------
+
+
+def _matrices(g, x, axis, turn):
+    """``x`` with the axis of its rows moved before the last one, or after it."""
+    order = [i for i in range(x.ndim - 1) if i != axis % x.ndim]
+    order += [x.ndim - 1, axis % x.ndim] if turn else [axis % x.ndim, x.ndim - 1]
+    return x if order == [*range(x.ndim)] else g.Transpose(x, perm=order)
+
+
+@lowers("_linalg_gemm", "_linalg_gemm2")
+def linalg_gemm(g, node, a, b, c=None):
+    p = node.params
+    y = g.MatMul(_matrices(g, a, p.axis, p.transpose_a), _matrices(g, b, p.axis, p.transpose_b))
+    last = a.ndim - 2
+    if p.axis % a.ndim != last:
+        order = [*range(last)]
+        order.insert(p.axis % a.ndim, last)
+        y = g.Transpose(y, perm=[*order, last + 1])
+    y = y if p.alpha == 1 else y * p.alpha
+    return y if c is None else y + (c if p.beta == 1 else c * p.beta)
+
+
+@lowers("_linalg_syrk")
+def linalg_syrk(g, node, a):
+    p = node.params
+    y = g.MatMul(_turned(g, a, p.transpose), _turned(g, a, not p.transpose))
+    return y if p.alpha == 1 else y * p.alpha
+
+
+@lowers("_linalg_det")
+def linalg_det(g, node, a):
+    y = g.Det(a)
+    return g.reshape(y, 1) if a.ndim == 2 else y
+
+
+@lowers("_image_to_tensor")
+def image_to_tensor(g, node, data):
+    front = [*range(data.ndim - 3)]
+    y = g.Transpose(data, perm=[*front, data.ndim - 1, data.ndim - 3, data.ndim - 2])
+    return g.cast(y, np.float32) / 255
+
+
+@lowers("_image_normalize")
+def image_normalize(g, node, data):
+    mean, std = (np.array(n, data.dtype)[:, None, None] for n in (node.params.mean, node.params.std))
+    return (data - mean) / std
+
+
+@lowers("_image_crop")
+def image_crop(g, node, data):
+    p = node.params
+    y = g.slice(data, data.ndim - 3, p.y, p.y + p.height)
+    return g.slice(y, data.ndim - 2, p.x, p.x + p.width)
+
+
+@lowers("_image_flip_left_right")
+def image_flip_left_right(g, node, data):
+    return g.slice(data, data.ndim - 2, -1, -END, -1)
+
+
+@lowers("_image_flip_top_bottom")
+def image_flip_top_bottom(g, node, data):
+    return g.slice(data, data.ndim - 3, -1, -END, -1)

@@ -11,7 +11,7 @@ from .. import arrays
 from ..base import Following, Operator
 from .common import ElementwiseProp, declare, no_gradient
 
-__all__ = ["sigmoid"]
+__all__ = ["digamma", "gammaln", "sigmoid"]
 
 
 @dataclass(frozen=True)
@@ -33,11 +33,11 @@ def _special(name, x):
     """A function of the compiled module, on float64; loaded when first used."""
     from ...kernels.cpu.tensor import special as tensor_special
 
-    value = getattr(tensor_special, name)(np.ascontiguousarray(x, np.float64))
-    return value.astype(x.dtype, copy=False)
+    value = getattr(tensor_special, name)(np.ascontiguousarray(x, np.float64).reshape(-1))
+    return value.reshape(x.shape).astype(x.dtype, copy=False)
 
 
-_erf, _erfinv, _gamma, _gammaln, _digamma = (
+_erf, _erfinv, _gamma, gammaln, digamma = (
     functools.partial(_special, name) for name in ("erf", "erfinv", "gamma", "gammaln", "digamma")
 )
 
@@ -104,8 +104,8 @@ _ROWS = (
         _erfinv,
         slope_out=lambda y: math.sqrt(math.pi) / 2 * np.exp(y * y),
     ),
-    Row("gamma", "Gamma function.", _gamma, slope_in=lambda x: _gamma(x) * _digamma(x)),
-    Row("gammaln", "Logarithm of the absolute value of the gamma function.", _gammaln, slope_in=_digamma),
+    Row("gamma", "Gamma function.", _gamma, slope_in=lambda x: _gamma(x) * digamma(x)),
+    Row("gammaln", "Logarithm of the absolute value of the gamma function.", gammaln, slope_in=digamma),
     Row("round", "Nearest whole number, halves away from zero.", _round),
     Row("rint", "Nearest whole number, halves down.", _rint),
     Row("ceil", "Smallest whole number not below.", np.ceil),

@@ -5,12 +5,27 @@ import re
 import numpy as np
 import pytest
 
-from roiops.errors import ParamError, ShapeError
+from roiops.errors import DataError, ParamError, ShapeError
 from roiops.operators.imperative import Invocation
 from roiops.registry import get
 
 #: Error, operator, inputs (an array, or the shape of a float32 one), parameters, text after the node's name.
 REFUSED = [
+    (ShapeError, "CTCLoss", [(2, 3, 4), (3, 5)], {}, "label has 5 entries, but data only 2 steps"),
+    (
+        DataError,
+        "CTCLoss",
+        [(4, 2, 3), np.array([[1, 2], [1, 7]], "f4")],
+        {},
+        "label[1, 1] must be a class below 3, got 7",
+    ),
+    (
+        DataError,
+        "CTCLoss",
+        [(4, 1, 3), np.array([[1, 2]], "f4"), np.array([5], "f4")],
+        {"use_data_lengths": True},
+        "data_lengths[0] must be at least 1 and at most 4, got 5",
+    ),
     (
         ShapeError,
         "SoftmaxOutput",

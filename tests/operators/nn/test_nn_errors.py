@@ -13,6 +13,21 @@ CONV = {"kernel": (3, 3), "num_filter": 4}
 
 #: Error, operator, shapes of the inputs, parameters, text after the node's name.
 REFUSED = [
+    (ParamError, "Correlation", [], {"kernel_size": 2}, "kernel_size must be odd, got 2"),
+    (
+        ShapeError,
+        "Correlation",
+        [(1, 2, 3, 3), (1, 2, 3, 3)],
+        {"max_displacement": 4},
+        "no patch fits into maps of shape (1, 2, 3, 3)",
+    ),
+    (
+        ShapeError,
+        "_contrib_interleaved_matmul_selfatt_qk",
+        [(4, 2, 10)],
+        {"heads": 2},
+        "the last axis of queries_keys_values must be a multiple of 6 with 2 heads, got (4, 2, 10)",
+    ),
     (ShapeError, "Convolution", [(1, 3, 9), (4, 3, 3, 3), (4,)], CONV, "data must have 4 dimensions"),
     (
         ShapeError,
