@@ -350,7 +350,7 @@ def _run_batch(args, model, pictures) -> int:
     ready = [model.read(number, picture) for number, picture in enumerate(pictures)]
     for each in ready:
         if isinstance(each, tuple):
-            raise MXNetError(f"{each[1].picture}: {each[1].error}")
+            raise MXNetError(_failure(each[1]))
     sizes = sorted({each.array.shape[1:] for each in ready})
     if len(sizes) > 1:
         raise MXNetError(
@@ -467,10 +467,17 @@ def _draw(drawings, how, image, prediction) -> None:
     save(draw(image, prediction.reading, how.place(image.height, image.width)), target)
 
 
+def _failure(prediction) -> str:
+    """What went wrong with a picture, with its name once."""
+    if prediction.error.startswith(str(prediction.picture)):
+        return prediction.error
+    return f"{prediction.picture}: {prediction.error}"
+
+
 def _show(args, prediction) -> None:
     """Print what is known of one of many pictures: a line of JSON or of text."""
     if prediction.error is not None:
-        note(f"{prediction.picture}: {prediction.error}")
+        note(_failure(prediction))
     if args.json:
         print(json.dumps(_as_json(prediction), ensure_ascii=False), flush=True)
     elif prediction.error is None:
