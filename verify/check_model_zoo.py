@@ -62,16 +62,20 @@ class Worker:
             cwd=ZOO,
         )
 
-    def ask(self, **request):
-        try:
+    def send(self, **request):
+        with contextlib.suppress(BrokenPipeError):
             self.process.stdin.write(json.dumps(request) + "\n")
             self.process.stdin.flush()
-            line = self.process.stdout.readline()
-        except BrokenPipeError:
-            line = ""
+
+    def answer(self):
+        line = self.process.stdout.readline()
         if not line:
             return {"error": f"the process ended with code {self.process.wait()}"}
         return json.loads(line)
+
+    def ask(self, **request):
+        self.send(**request)
+        return self.answer()
 
     def close(self):
         with contextlib.suppress(BrokenPipeError):

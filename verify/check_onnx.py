@@ -1,24 +1,27 @@
 """Convert the models of the zoo to ONNX, run them in onnxruntime beside roiops; writes ``docs/onnx_zoo.md``.
 
-    python verify/check_onnx.py                       # all that ``zoo/catalogue.py`` lists; hours
+    python verify/check_onnx.py                       # all that ``zoo/catalogue.py`` lists
     python verify/check_onnx.py --only rcnn ssd       # those whose names contain one of these
     python verify/check_onnx.py --rounds 0            # compare only
-    python verify/check_onnx.py --resume --minutes 8  # a piece at a time
-    python verify/check_onnx.py --exported FOLDER     # keep what MXNet exports there, and take it from there
+    python verify/check_onnx.py --resume --minutes 8  # a piece at a time: what the results lack
+    python verify/check_onnx.py --exported FOLDER     # what MXNet exports is kept there, and taken from it
 
 MXNet builds each model with random weights and leaves its files, as in ``check_model_zoo.py``. Another
 process loads them in roiops, converts them, has the file checked with full inference of shapes, and runs it
 in onnxruntime. All outputs must agree to 2e-5 relative, detections box by box; where two choices tie but for
-rounding, the operators that select boxes get in both what they got in roiops. Times are taken in turns, with
-as many threads for each, in new processes for each number of threads.
+rounding, the operators that select boxes get in both what they got in roiops.
+
+Then MXNet, roiops and onnxruntime run the model in turns, with one thread each and with two, MXNet in a
+process of its own. With everything exported and compared before, as after ``--rounds 0 --exported FOLDER``,
+``--resume --exported FOLDER`` only measures: about half an hour on two cores that do nothing else.
 """
 
 import argparse
 import contextlib
 import json
+import math
 import os
 import platform
-import shutil
 import statistics
 import sys
 import tempfile
@@ -40,71 +43,116 @@ TABLE = ROOT / "docs" / "onnx_zoo.md"
 
 
 @contextlib.contextmanager
-def exported(model, mxnet, folder):
-    """The folder with the model's files, and what the worker said of them."""
-    if folder is None:
-        scratch = Path(tempfile.mkdtemp(prefix="onnx_zoo_"))
-        try:
-            yield scratch, mxnet.ask(do="prepare", name=model.name, folder=str(scratch), timed=True)
-        finally:
-            shutil.rmtree(scratch)
-        return
-    place = folder / model.name.replace(":", "_")
-    place.mkdir(parents=True, exist_ok=True)
-    said = place / "made.json"
-    made = json.loads(said.read_text()) if said.exists() else None
-    if made is None or mxnet is not None:
-        own = mxnet or Worker(str(peers.interpreter("gluoncv")), "mxnet_worker.py", 2)
-        made = own.ask(do="prepare", name=model.name, folder=str(place), timed=mxnet is not None)
-        if mxnet is None:
-            own.close()
-        if "error" not in made:
-            said.write_text(json.dumps(made))
-    yield place, made
+def exported(model, folder):
+    """The folder with the files that MXNet made of the model, and what it said of them."""
+    with contextlib.ExitStack() as stack:
+        if folder is None:
+            place = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="onnx_zoo_")))
+        else:
+            place = folder / model.name.replace(":", "_")
+            place.mkdir(parents=True, exist_ok=True)
+        said = place / "made.json"
+        if said.exists():
+            made = json.loads(said.read_text())
+        else:
+            worker = Worker(str(peers.interpreter("gluoncv")), "mxnet_worker.py", 2)
+            made = worker.ask(do="prepare", name=model.name, folder=str(place), timed=False)
+            worker.close()
+            if "error" not in made:
+                said.write_text(json.dumps(made))
+        yield place, made
 
 
-def check(model, args):
-    """One model's row: the comparison, then times for each number of threads."""
-    result = {}
-    for threads in args.threads if args.rounds else args.threads[:1]:
-        mxnet = Worker(str(peers.interpreter("gluoncv")), "mxnet_worker.py", threads) if args.rounds else None
-        ours = Worker(sys.executable, "onnx_worker.py", threads)
-        try:
-            with exported(model, mxnet, args.exported) as (folder, made):
-                if "error" in made:
-                    return {"error": f"mxnet: {made['error']}"}
-                answer = ours.ask(
-                    do="convert",
-                    folder=str(folder),
-                    choices=made["choices"],
-                    size=model.image,
-                    threads=threads,
-                )
-            if "error" in answer:
-                return {**result, "error": answer["error"]}
-            result = result or answer
-            if not args.rounds:
-                return result
-            times = {"mxnet": [], "roiops": [], "onnxruntime": []}
-            for _ in range(args.rounds + 1):  # the first of each is dropped
-                for name, taken in times.items():
-                    asked = (
-                        mxnet.ask(do="measure") if name == "mxnet" else ours.ask(do="measure", engine=name)
-                    )
-                    if "error" in asked:
-                        return {**result, "agrees": False, "error": f"{name}: {asked['error']}"}
-                    taken.append(asked["ms"])
-            medians = {name: statistics.median(taken[1:]) for name, taken in times.items()}
-            result.setdefault("ms", {})[str(threads)] = medians
-            if "proposal" in str(made["operators"]).lower():
-                result.setdefault("compositions", {})[str(threads)] = ours.ask(
-                    do="compositions", rounds=args.rounds
-                )
-        finally:
-            ours.close()
-            if mxnet:
-                mxnet.close()
-    return result
+class Sides:
+    """For each number of threads a process with MXNet, and one with roiops and onnxruntime.
+
+    They are new after every few models, so that memory does not grow, and after one that failed.
+    """
+
+    MODELS = 8
+
+    def __init__(self):
+        self._workers, self._models = {}, 0
+
+    def next_model(self):
+        self._models += 1
+        if self._models % self.MODELS == 0:
+            self.close()
+
+    def worker(self, name, threads):
+        if (name, threads) not in self._workers:
+            python, script = {
+                "mxnet": (str(peers.interpreter("gluoncv")), "mxnet_worker.py"),
+                "ours": (sys.executable, "onnx_worker.py"),
+            }[name]
+            self._workers[name, threads] = Worker(python, script, threads)
+        return self._workers[name, threads]
+
+    def close(self):
+        for worker in self._workers.values():
+            worker.close()
+        self._workers.clear()
+
+
+def check(model, args, held, sides):
+    """One model's row: the comparison and the times, as far as ``held`` lacks them."""
+    with exported(model, args.exported) as (folder, made), tempfile.TemporaryDirectory() as scratch:
+        if "error" in made:
+            return {"error": f"mxnet: {made['error']}"}
+        target, row = Path(scratch) / "model.onnx", dict(held)
+        sides.next_model()
+        if not row.get("agrees"):
+            row = sides.worker("ours", args.threads[0]).ask(
+                do="convert", folder=str(folder), choices=made["choices"], size=model.image,
+                threads=args.threads[0], target=str(target),
+            )  # fmt: skip
+            row["load"] = os.getloadavg()[0]
+        if not row.get("agrees") or not args.rounds:
+            return row
+        for threads in args.threads:
+            if str(threads) in row.get("ms", {}):
+                continue
+            found = measure(
+                folder, target, threads, args, sides, "proposal" in str(made["operators"]).lower()
+            )
+            for key, value in found.items():
+                row.setdefault(key, {})[str(threads)] = value
+        return row
+
+
+#: Threads of a library that has just run look for more work for a while: 4 ms in MXNet, 40 in onnxruntime.
+PAUSE = 0.05
+
+
+def measure(folder, target, threads, args, sides, two_stage):
+    """Medians of the times of all three, in turns, and how the compositions of a two-stage detector do."""
+    workers = {name: sides.worker(name, threads) for name in ("mxnet", "ours")}
+    workers["mxnet"].send(do="load", folder=str(folder))
+    workers["ours"].send(do="load", folder=str(folder), target=str(target), threads=threads)
+    errors = {name: worker.answer().get("error") for name, worker in workers.items()}
+    engines = {"mxnet": "mxnet", "roiops": "ours", "onnxruntime": "ours"}
+    engines = {engine: name for engine, name in engines.items() if not errors[name]}
+    times = {engine: [] for engine in engines}
+    started = time.monotonic()
+    while engines and len(next(iter(times.values()))) < args.rounds:
+        for engine, name in engines.items():
+            time.sleep(PAUSE if threads > 1 else 0)
+            asked = workers[name].ask(do="measure", engine=engine)
+            if "error" in asked:
+                errors[engine] = asked["error"]
+            times[engine].append(asked.get("ms"))
+        if any(errors.values()) or time.monotonic() - started > args.seconds:
+            break
+    found = {"load_timed": os.getloadavg()[0], "rounds": min(map(len, times.values()), default=0)}
+    if not errors["ours"] and two_stage:
+        found["compositions"] = workers["ours"].ask(do="compositions", rounds=min(2, found["rounds"]))
+    if any(errors.values()):
+        found["unmeasured"] = "; ".join(f"{name}: {error}" for name, error in errors.items() if error)
+        sides.close()
+    found["ms"] = {
+        engine: statistics.median(taken) for engine, taken in times.items() if taken and None not in taken
+    }
+    return found
 
 
 def _cells(name, model, row, counts):
@@ -120,9 +168,68 @@ def _cells(name, model, row, counts):
     )
     cells = [name, shape, str(row["opset"]), f"{row['bytes'] / 1e6:.1f}", worst, boxes]
     for count in counts:
-        ms = row.get("ms", {}).get(count)
-        cells.append(" / ".join(f"{ms[n]:.0f}" for n in ("mxnet", "roiops", "onnxruntime")) if ms else "")
+        ms = row.get("ms", {}).get(count, {})
+        cells.append(" / ".join(_ms(ms.get(name)) for name in ENGINES) if ms else "")
     return cells
+
+
+ENGINES = {"mxnet": "MXNet", "roiops": "roiops", "onnxruntime": "onnxruntime"}
+
+
+def _ms(taken):
+    """Milliseconds in three digits."""
+    return "–" if taken is None else f"{taken:.0f}" if taken >= 100 else f"{taken:#.3g}".rstrip(".")
+
+
+def _threads(count):
+    return f"{count} thread" if count == "1" else f"{count} threads"
+
+
+def _speeds(rows, counts):
+    """How roiops stands to onnxruntime, in a sentence for each number of threads."""
+    lines = []
+    for count in counts:
+        both = {
+            name: row["ms"][count]["onnxruntime"] / row["ms"][count]["roiops"]
+            for name, row in rows.items()
+            if {"roiops", "onnxruntime"} <= set(row.get("ms", {}).get(count, ()))
+        }
+        ahead = sum(ratio >= 1 for ratio in both.values())
+        mean = math.exp(statistics.fmean(math.log(ratio) for ratio in both.values()))
+        lines.append(
+            f"- {_threads(count)}: roiops is {mean:.2f} times as fast as onnxruntime (geometric mean of "
+            f"{len(both)} models), and as fast or faster in {ahead}; least {min(both.values()):.2f} "
+            f"({min(both, key=both.get)})."
+        )
+    return lines
+
+
+def _two_stage(rows, counts):
+    """The section on detectors with compositions between backbone and heads."""
+    ratios = {}
+    for name, row in rows.items():
+        for count, ms in row.get("compositions", {}).items():
+            if "error" not in ms:
+                whole, bar = ms["rest"] + ms["onnxruntime"], ms["rest"] + ms["roiops"]
+                ratios.setdefault(name, {})[count] = whole / bar
+    if not ratios:
+        return []
+    worst = max(ratio for each in ratios.values() for ratio in each.values())
+    lines = [
+        "",
+        "## Two-stage detectors",
+        "",
+        "How well the compositions do: the time of the whole model in onnxruntime, over that of everything "
+        "but the compositions plus what the same operators take in roiops. It should be no more than 1.5; "
+        f"the largest is {worst:.2f}.",
+        "",
+        f"| model | {' | '.join(_threads(count) for count in counts)} |",
+        "|---" * (1 + len(counts)) + "|",
+    ]
+    for name, each in ratios.items():
+        cells = [f"{each[count]:.2f}" if count in each else "" for count in counts]
+        lines.append(f"| {name} | {' | '.join(cells)} |")
+    return lines
 
 
 def write_table(results) -> None:
@@ -133,8 +240,19 @@ def write_table(results) -> None:
     counts = sorted({count for row in rows.values() for count in row.get("ms", {})})
     agreeing = [row for row in rows.values() if row.get("agrees")]
     worst = max((row["worst"] for row in agreeing), default=0.0)
-    loads = [row["load"] for row in rows.values()]
     not_yet = f"; {len(left)} of {len(catalogue)} are not checked yet." if left else "."
+    machine = (
+        f"Compared on {about['processor']}; {about['date']}; roiops {about['roiops']}, onnx {about['onnx']}, "
+        f"Python {about['python']}."
+    )
+    if counts:
+        timed, loads = results["about_times"], []
+        for row in rows.values():
+            loads += row.get("load_timed", {}).values()
+        machine += (
+            f" Times of {timed['processor']}; {timed['date']}; load average of the last minute "
+            f"{min(loads):.1f} to {max(loads):.1f} while they were taken."
+        )
     lines = [
         "# The model zoo in onnxruntime",
         "",
@@ -143,47 +261,39 @@ def write_table(results) -> None:
         f"better{not_yet}",
         "",
         "Written by `python verify/check_onnx.py`, which has MXNet export each model with random weights, "
-        "converts, checks and compares in one run. *Worst* is the largest difference over all outputs, "
+        "converts, checks, compares and measures. *Worst* is the largest difference over all outputs, "
         "relative to the largest magnitude in that output. *Boxes* are compared one by one, in order: "
         "class, score and corners. A model marked *same choice* selects by numbers that tie but for "
         "rounding; there the operators that select boxes get in both what they got in roiops, and all "
         "outputs and all that is selected from must agree. *MB* is the size of the file, the weights in "
         "float32.",
-        "",
-        f"Machine: {about['processor']}; {about['date']}; load average of the last minute {min(loads):.1f} "
-        f"to {max(loads):.1f} while it ran; roiops {about['roiops']}, onnx {about['onnx']}, "
-        f"Python {about['python']}.",
     ]
+    if counts:
+        lines += [
+            "",
+            "*ms* are medians of a pass in MXNet, roiops and onnxruntime, in turns. "
+            "Where roiops takes longer than onnxruntime, its network kernels have something left to gain.",
+            "",
+            *_speeds(rows, counts),
+        ]
+    lines += ["", machine]
     families = {}
     for name in catalogue:
         if name in rows:
             families.setdefault(catalogue[name].family, []).append(name)
     titles = ["model", "input", "opset", "MB", "worst", "boxes"]
-    titles += [
-        f"ms, {count} thread{'s' if count != '1' else ''}: MXNet / roiops / onnxruntime" for count in counts
-    ]
+    titles += [f"ms, {_threads(count)}: {' / '.join(ENGINES.values())}" for count in counts]
     for family, names in families.items():
         lines += ["", f"## {family}", "", f"| {' | '.join(titles)} |", "|---" * len(titles) + "|"]
         lines += [f"| {' | '.join(_cells(n, catalogue[n], rows[n], counts))} |" for n in names]
-    two_stage = {name: row["compositions"] for name, row in rows.items() if "compositions" in row}
-    if two_stage:
-        lines += [
-            "",
-            "## Two-stage detectors",
-            "",
-            "How well the compositions do: the time of the whole model in onnxruntime, over that of "
-            "everything but the compositions plus what the same operators take in roiops.",
-            "",
-            f"| model | {' | '.join(f'{count} threads' for count in counts)} |",
-            "|---" * (1 + len(counts)) + "|",
-        ]
-        for name, by_count in two_stage.items():
-            cells = []
-            for count in counts:
-                ms = by_count.get(count)
-                whole = ms and (ms["rest"] + ms["onnxruntime"]) / (ms["rest"] + ms["roiops"])
-                cells.append(f"{whole:.2f}" if whole else "")
-            lines.append(f"| {name} | {' | '.join(cells)} |")
+    lines += _two_stage(rows, counts)
+    unmeasured = [
+        f"- {name}, {_threads(count)}: {reason}"
+        for name, row in rows.items()
+        for count, reason in row.get("unmeasured", {}).items()
+    ]
+    if unmeasured:
+        lines += ["", "## Not measured", "", *unmeasured]
     if left:
         lines += ["", "## Not checked yet", "", ", ".join(left) + "."]
     TABLE.write_text("\n".join(lines) + "\n", encoding="utf-8")
@@ -200,11 +310,12 @@ def main() -> int:
         "--threads", type=int, nargs="+", default=[1, 2], metavar="N", help="numbers of threads"
     )
     parser.add_argument(
-        "--rounds", type=int, default=3, help="measurements after one that is dropped; 0: none"
+        "--rounds", type=int, default=10, help="measurements at most, after a pass that is dropped; 0: none"
     )
     parser.add_argument(
-        "--resume", action="store_true", help="leave out the models that the results hold already"
+        "--seconds", type=float, default=2, help="start no more rounds of a model after this long"
     )
+    parser.add_argument("--resume", action="store_true", help="do only what the results lack")
     parser.add_argument("--minutes", type=float, help="start no more models after this long")
     parser.add_argument("--exported", type=Path, metavar="FOLDER", help="where MXNet's files are kept")
     parser.add_argument("--dry", action="store_true", help="write neither results nor table")
@@ -224,33 +335,34 @@ def main() -> int:
             if not held.get(m.name, {}).get("agrees")
             or any(n not in held[m.name].get("ms", {}) for n in wanted)
         ]
-    failed, started = [], time.monotonic()
+    failed, started, sides = [], time.monotonic(), Sides()
     for done, model in enumerate(chosen):
         if args.minutes is not None and time.monotonic() - started > args.minutes * 60:
             print(f"{len(chosen) - done} are left for another run")
             chosen = chosen[:done]
             break
-        load = os.getloadavg()[0]
-        row = {**check(model, args), "load": load}
+        held = results["models"].get(model.name, {}) if args.resume else {}
+        row = check(model, args, held, sides)
         if not row.get("agrees"):
             failed.append(model.name)
         print(model.name, json.dumps(row), flush=True)
         if not args.dry:
             results["models"][model.name] = row
-            record(results)
+            record(results, compared=row.get("load") != held.get("load"), measured=args.rounds > 0)
+    sides.close()
     text = f"; not: {', '.join(failed)}" if failed else ""
     print(f"{len(chosen) - len(failed)} of {len(chosen)} agree{text}")
     return 1 if failed else 0
 
 
-def record(results) -> None:
+def record(results, compared, measured) -> None:
     """Write the results and the table; a run that is cut leaves those of the models before."""
     import onnx
     import onnxruntime
 
     from roiops._version import __version__
 
-    results["about"] = {
+    about = {
         "roiops": __version__,
         "onnx": onnx.__version__,
         "onnxruntime": onnxruntime.__version__,
@@ -259,6 +371,10 @@ def record(results) -> None:
         "processor": processor(),
         "date": date.today().isoformat(),
     }
+    if compared:
+        results["about"] = about
+    if measured:
+        results["about_times"] = about
     known = [m.name for m in models()]
     results["models"] = {name: results["models"][name] for name in known if name in results["models"]}
     scratch = RESULTS.with_suffix(".part")

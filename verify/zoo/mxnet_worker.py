@@ -76,14 +76,34 @@ def prepare(name, folder, timed):
         graph=masked_text, outputs=symbol.list_outputs(), heads=heads, choices=choices, values=values
     )
     if timed:
-        _bound["executor"] = _bind(symbol, values)
-        try:
-            measure()
-            measure()
-        except mx.MXNetError:  # on some graphs the second pass of a fused executor fails within oneDNN
-            _bound["executor"] = _bind(symbol, values, fuse=False)
+        _bind_to_measure(symbol, values)
     ops = sorted({node["op"] for node in json.loads(text)["nodes"]} - {"null"})
     return {"operators": ops, "heads": heads, "choices": choices, "outputs": symbol.list_outputs()}
+
+
+def _bind_to_measure(symbol, values):
+    _bound["executor"] = _bind(symbol, values)
+    try:
+        measure()
+        measure()
+    except mx.MXNetError:  # on some graphs the second pass of a fused executor fails within oneDNN
+        _bound["executor"] = _bind(symbol, values, fuse=False)
+
+
+def load(folder):
+    """Load a prepared model from its files, to measure it."""
+    _bound.clear()
+    folder = Path(folder)
+    symbol = mx.sym.load(str(folder / "model-symbol.json"))
+    values = {name.split(":", 1)[1]: a for name, a in mx.nd.load(str(folder / "model-0000.params")).items()}
+    with np.load(folder / "inputs.npz") as file:
+        values.update(file)
+    shapes = {name: value.shape for name, value in values.items() if name in symbol.list_inputs()}
+    for name, shape in zip(symbol.list_arguments(), symbol.infer_shape(**shapes)[0]):
+        if name not in values:  # the label of a loss
+            values[name] = np.zeros(shape, np.float32)
+    _bind_to_measure(symbol, values)
+    return {}
 
 
 def choose(folder):
@@ -239,6 +259,8 @@ def main():
         try:
             if request["do"] == "prepare":
                 answer = prepare(request["name"], request["folder"], request["timed"])
+            elif request["do"] == "load":
+                answer = load(request["folder"])
             elif request["do"] == "choose":
                 answer = choose(request["folder"])
             elif request["do"] == "golden":

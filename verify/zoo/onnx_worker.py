@@ -33,36 +33,52 @@ def _run(running, feeds):
     return dict(zip(names, running.run(names, wanted), strict=True))
 
 
-def _written(model, data):
-    conversion = roiops_onnx.prepare(model, {name: array.shape for name, array in data.items()})
-    made = roiops_onnx.write.proto(conversion)
-    return made, conversion
-
-
-def convert(folder, choices, size, threads):
-    """Convert, write with every check, run in both, and compare; then again with choices given if need be."""
-    _bound.clear()
-    folder = Path(folder)
+def _read(folder):
+    """The model that MXNet left, and the inputs that it asks for."""
     with np.load(folder / "inputs.npz") as file:
         data = dict(file)
     model = archive.load(folder / "model-symbol.json", folder / "model-0000.params")
-    data = {name: array for name, array in data.items() if name in model.input_names}
+    return model, {name: array for name, array in data.items() if name in model.input_names}
+
+
+def _written(model, data):
+    conversion = roiops_onnx.prepare(model, {name: array.shape for name, array in data.items()})
+    return roiops_onnx.write.proto(conversion), conversion
+
+
+def convert(folder, choices, size, threads, target):
+    """Convert, write with every check, run in both, and compare; then again with choices given if need be."""
+    model, data = _read(folder)
     start = time.perf_counter()
     made, conversion = _written(model, data)
-    with tempfile.TemporaryDirectory() as scratch:
-        files = roiops_onnx.write.save(made, Path(scratch) / "model.onnx")  # checks with full inference
-        seconds, bytes_ = time.perf_counter() - start, sum(path.stat().st_size for path in files)
-        running = session(files[0], threads)
+    files = roiops_onnx.write.save(made, target)  # checks with full inference of shapes
+    seconds, bytes_ = time.perf_counter() - start, sum(path.stat().st_size for path in files)
+    del made
     executor = model.bind(**{name: array.shape for name, array in data.items()})
-    wanted = {n: a.asnumpy() for n, a in zip(model.output_names, executor.forward(**data), strict=True)}
-    wanted = {name: array.copy() for name, array in wanted.items()}
-    found = compare(wanted, _run(running, data), size)
+    outputs = executor.forward(is_train=False, **data)
+    wanted = {name: a.asnumpy() for name, a in zip(model.output_names, outputs, strict=True)}
+    found = compare(wanted, _run(session(target, threads), data), size)
     answer = {**_summary(found), "opset": conversion.graph.opset, "bytes": bytes_, "seconds": seconds}
     if not answer["agrees"] and choices:
         alone = {key: answer[key] for key in ("worst", "boxes", "wrong")}
         answer.update(_given_choices(folder, model, data, choices, wanted, size, threads), own_choices=alone)
-    _bound.update(executor=executor, running=running, data=data, model=model, made=made, threads=threads)
     return answer
+
+
+def load(folder, threads, target):
+    """Bind a model in roiops and in onnxruntime, to measure it; ``target`` is written if need be."""
+    _bound.clear()
+    model, data = _read(folder)
+    if not target.exists():
+        made, _ = _written(model, data)
+        target.write_bytes(made.SerializeToString())
+        del made
+    executor = model.bind(**{name: array.shape for name, array in data.items()})
+    executor.forward(is_train=False, **data)
+    _bound.update(executor=executor, data=data, model=model, target=target, threads=threads)
+    _bound["running"] = session(target, threads)
+    measure("onnxruntime")
+    return {}
 
 
 def _summary(found):
@@ -109,13 +125,13 @@ def compositions(rounds):
     """Milliseconds of the compositions, in onnxruntime (by its profile) and of their operators in roiops."""
     import onnxruntime
 
-    model, data = _bound["model"], _bound["data"]
+    data = _bound["data"]
     options = onnxruntime.SessionOptions()
     options.log_severity_level, options.intra_op_num_threads = 3, _bound["threads"]
     options.enable_profiling = True
     with tempfile.TemporaryDirectory() as scratch:
         options.profile_file_prefix = str(Path(scratch) / "profile")
-        running = onnxruntime.InferenceSession(_bound["made"].SerializeToString(), options)
+        running = onnxruntime.InferenceSession(str(_bound["target"]), options)
         for _ in range(rounds + 1):
             _run(running, data)
         events = json.loads(Path(running.end_profiling()).read_text())
@@ -123,29 +139,30 @@ def compositions(rounds):
     for event in events:
         if event.get("cat") == "Node" and event["name"].endswith("_kernel_time"):
             taken[event["name"]].append(event["dur"] / 1e3)
-    inside = {name: statistics.median(all_) for name, all_ in taken.items()}
+    inside = {name: statistics.median(all_[1:] or all_) for name, all_ in taken.items()}
     of_onnx = sum(ms for name, ms in inside.items() if name.startswith("_inlfunc_"))
     return {
         "onnxruntime": of_onnx,
         "rest": sum(inside.values()) - of_onnx,
-        "roiops": _in_roiops(model, data, rounds),
+        "roiops": _in_roiops(_bound["model"], data, rounds),
     }
 
 
 def _in_roiops(model, data, rounds):
-    order = topological_order(model.symbol.heads)
+    """Milliseconds that roiops takes for the operators that are compositions in ONNX, one by one."""
     nodes = []
-    for node in order:
+    for node in topological_order(model.symbol.heads):
         if not node.is_variable:
             found = lowering.find(node.prop.name, getattr(node.prop.params, "op_type", None))
             if found and found.as_function:
                 nodes.append(node)
+    # One pass over the graph leaves what all of them read.
+    entries = [roiops.sym.Symbol([entry]) for node in nodes for entry in node.inputs]
+    part = archive.ArchivedModel(roiops.sym.Group(entries), model.params)
+    read = iter(part(**{name: array for name, array in data.items() if name in part.input_names}))
     total = 0.0
     for node in nodes:
-        entries = [roiops.sym.Symbol([entry]) for entry in node.inputs]
-        part = archive.ArchivedModel(roiops.sym.Group(entries), model.params)
-        fed = {name: array for name, array in data.items() if name in part.input_names}
-        arrays = [a.asnumpy().copy() for a in part(**fed)]
+        arrays = [next(read).asnumpy() for _ in node.inputs]
         prop, ctx = node.prop, OpContext(label=node.prop.label)
         shapes, types = [a.shape for a in arrays], [a.dtype for a in arrays]
         outs = [
@@ -163,16 +180,23 @@ def _in_roiops(model, data, rounds):
     return total
 
 
+def _answer(request):
+    do, folder = request["do"], Path(request.get("folder", ""))
+    if do == "convert":
+        target = Path(request["target"])
+        return convert(folder, request["choices"], request["size"], request["threads"], target)
+    if do == "load":
+        return load(folder, request["threads"], Path(request["target"]))
+    if do == "compositions":
+        return compositions(request["rounds"])
+    return {"ms": measure(request["engine"])}
+
+
 def main():
     for line in sys.stdin:
         request = json.loads(line)
         try:
-            if request["do"] == "convert":
-                answer = convert(request["folder"], request["choices"], request["size"], request["threads"])
-            elif request["do"] == "compositions":
-                answer = compositions(request["rounds"])
-            else:
-                answer = {"ms": measure(request["engine"])}
+            answer = _answer(request)
         except Exception as error:
             traceback.print_exc()
             answer = {"error": f"{type(error).__name__}: {error}"}
