@@ -31,14 +31,24 @@ class Lowering(NamedTuple):
     shape_only: tuple[str, ...]
     #: Whether the nodes are put into a local function of the model, under the operator's name.
     as_function: bool
-    #: The first opset that has what it writes.
+    #: The first opset that has what it writes; a graph with it is written in that or a later one.
     opset: int
+    #: The first opset, if one is asked for, in which it writes something else that does the same.
+    oldest: int
 
 
 _lowerings: dict[tuple[str, str | None], Lowering] = {}
 
 
-def lowers(*names: str, op_type: str | None = None, unused=(), shape_only=(), as_function=False, opset=17):
+def lowers(
+    *names: str,
+    op_type: str | None = None,
+    unused=(),
+    shape_only=(),
+    as_function=False,
+    opset: int = 17,
+    oldest: int | None = None,
+):
     """Decorator: the function writes the operators of these names, the first of each's own and aliases alike.
 
     Parameters
@@ -55,6 +65,8 @@ def lowers(*names: str, op_type: str | None = None, unused=(), shape_only=(), as
         Put what is written into a function of the model, so that a reader sees one node.
     opset : int
         The first of ONNX's opsets that has the operators it writes.
+    oldest : int, optional
+        The first opset in which it can do with others, should that be asked for: ``g.opset`` tells.
     """
     keys = [("Custom", op_type)] if op_type else [(name, None) for name in names]
 
@@ -62,7 +74,9 @@ def lowers(*names: str, op_type: str | None = None, unused=(), shape_only=(), as
         for key in keys:
             if key in _lowerings:
                 raise RegistryError(f"operator {key[1] or key[0]!r} has a lowering to ONNX already")
-            _lowerings[key] = Lowering(function, tuple(unused), tuple(shape_only), as_function, opset)
+            _lowerings[key] = Lowering(
+                function, tuple(unused), tuple(shape_only), as_function, opset, oldest or opset
+            )
         return function
 
     return decorate

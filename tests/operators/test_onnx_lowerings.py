@@ -51,19 +51,32 @@ def rois(count=9, images=2, size=40.0):
     return rows
 
 
-def run(symbol, arrays, params=(), opset=None, shapes=None, tolerance=2e-5):
+def outputs_of(model, inputs, dtype):
+    if dtype == "float32":
+        return model(**inputs)
+    arrays = {name: mx.nd.array(array, dtype=dtype) for name, array in inputs.items()}
+    return model.symbol.bind(mx.cpu(), {**arrays, **model.params}).forward()
+
+
+def run(symbol, arrays, params=(), opset=None, shapes=None, tolerance=2e-5, dtype="float32"):
     """Convert, check with full inference of shapes, run in both, compare; returns the protocol buffer."""
     import onnx
 
-    held = {name: mx.nd.array(arrays[name]) for name in params}
+    held = {name: mx.nd.array(arrays[name].astype(dtype), dtype=dtype) for name in params}
     model = ArchivedModel(symbol, held)
-    inputs = {name: arrays[name] for name in symbol.list_arguments() if name in arrays and name not in params}
+    inputs = {
+        name: arrays[name].astype(dtype)
+        for name in symbol.list_arguments()
+        if name in arrays and name not in params
+    }
     shapes = shapes or {name: array.shape for name, array in inputs.items()}
-    made = write.proto(roiops_onnx.prepare(model, shapes, opset=opset))
+    made = write.proto(roiops_onnx.prepare(model, shapes, opset=opset, dtype=dtype))
     onnx.checker.check_model(made, full_check=True)
-    wanted = [a.asnumpy() for a in model(**inputs)]
+    wanted = [a.asnumpy() for a in outputs_of(model, inputs, dtype)]
     running = session(made)
-    feeds = {x.name: inputs[x.name].astype("i4" if "int32" in x.type else "f4") for x in running.get_inputs()}
+    feeds = {
+        x.name: inputs[x.name].astype("i4" if "int32" in x.type else dtype) for x in running.get_inputs()
+    }
     got = running.run(None, feeds)
     assert len(got) == len(wanted)
     for one, other in zip(wanted, got, strict=True):
@@ -521,6 +534,24 @@ def test_operators_in_the_newest_opset(case):
     assert made.opset_import[0].version == roiops_onnx.NEWEST
 
 
+@pytest.mark.parametrize("case", ["DeformableConvolution", "ModulatedDeformableConvolution"])
+def test_deformable_convolution_before_opset_19(case):
+    symbol, arrays, *params = CASES[case]()
+    made = run(symbol, arrays, *params, opset=17)
+    assert "GridSample" in {node.op_type for node in made.graph.node}
+    assert "DeformConv" in {node.op_type for node in run(symbol, arrays, *params).graph.node}
+
+
+def test_deformable_convolution_of_groups_and_dilated():
+    symbol = sym.contrib.DeformableConvolution(
+        v("x"), v("o"), v("w"), v("b"), kernel=(3, 2), pad=(2, 1), stride=(1, 2), dilate=(2, 1), num_filter=4,
+        num_deformable_group=2, num_group=2,
+    )  # fmt: skip
+    arrays = {"x": noise(2, 4, 7, 9), "o": noise(2, 24, 7, 5) * 3, "w": noise(4, 2, 3, 2), "b": noise(4)}
+    for opset in (17, 19):
+        run(symbol, arrays, ("w", "b"), opset=opset)
+
+
 POOLINGS = [
     {"pool_type": kind, "kernel": (3, 2), "stride": (2, 2), "pad": (1, 0), "pooling_convention": convention, **more}
     for kind in ("max", "avg", "sum")
@@ -563,6 +594,7 @@ def test_recurrent_layers(mode, bidirectional):
         v("x"), v("p"), *states, state_size=5, num_layers=2, mode=mode, bidirectional=bidirectional, state_outputs=True
     )  # fmt: skip
     run(net, arrays, ("p",))
+    run(net, arrays, ("p",), dtype="float16", tolerance=2 * 2.0**-10)  # two layers, each rounded
 
 
 # -- boxes -----------------------------------------------------------------------------------------------
@@ -707,6 +739,43 @@ def test_algebra_pictures_and_attention(name, shapes, params):
     names = "abc"[: len(shapes)]
     arrays = {n: noise(*shape, seed=i) for i, (n, shape) in enumerate(zip(names, shapes, strict=True))}
     run(getattr(sym.op, name)(*map(v, names), **params), arrays)
+
+
+# -- float16 ---------------------------------------------------------------------------------------------
+
+#: Both sides compute in float32 and round once, so they are no more than one unit in the last place apart.
+HALF = {"dtype": "float16", "tolerance": 2.0**-10}
+
+
+@pytest.mark.parametrize(
+    ("name", "channels", "params"),
+    ROI_CASES[::3],
+    ids=str,
+)
+def test_regions_of_interest_in_float16(name, channels, params):
+    operator = getattr(sym.contrib, name.split(".")[1]) if "." in name else getattr(sym, name)
+    run(operator(v("x"), v("r"), **POOLED, **params), {"x": noise(2, channels, 11, 12), "r": rois()}, **HALF)
+
+
+def test_detection_in_float16():
+    run(sym.contrib.box_nms(v("x"), topk=10, id_index=0), {"x": detections()}, **HALF)
+    arrays = {"s": noise(2, 4, 50, low=0, high=1), "l": noise(2, 200), "a": boxes(50, 1.0)[None]}
+    run(sym.contrib.MultiBoxDetection(v("s"), v("l"), v("a"), threshold=0.5), arrays, **HALF)
+    arrays = {
+        "c": noise(2, 12, 6, 8, low=0, high=1),
+        "d": noise(2, 24, 6, 8) * 0.3,
+        "i": np.array([[96, 128, 1.5], [80, 100, 1]], np.float32),
+    }
+    params = {"rpn_min_size": 8, "rpn_post_nms_top_n": 30, "rpn_pre_nms_top_n": 100}
+    found = sym.contrib.MultiProposal(v("c"), v("d"), v("i"), scales=(1, 2), ratios=(0.5, 1, 2), **params)
+    run(found, arrays, **HALF)
+
+
+@pytest.mark.parametrize("case", ["DeformableConvolution", "ModulatedDeformableConvolution"])
+@pytest.mark.parametrize("opset", [17, 19])
+def test_deformable_convolution_in_float16(case, opset):
+    symbol, arrays, *params = CASES[case]()
+    run(symbol, arrays, *params, opset=opset, **HALF)
 
 
 # -- what there is ---------------------------------------------------------------------------------------

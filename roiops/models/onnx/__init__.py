@@ -5,11 +5,14 @@
 Importing this needs no onnx package; writing does: ``pip install onnx onnxruntime``.
 """
 
+import json
+
 import numpy as np
 
 from ... import ndarray as nd
 from ...errors import GraphError
 from ...graph import nodes as symbol_graph
+from ...graph.symbol import load_json
 from ..archive import ArchivedModel, load
 from . import write
 from .convert import NEWEST, OLDEST, Conversion, convert
@@ -81,18 +84,23 @@ def prepare(model: ArchivedModel, shapes: dict, *, opset=None, dtype=None, fold=
     """What :func:`to_onnx` writes, before it is written."""
     if dtype is not None:
         model = _cast(model, np.dtype(dtype))
-    conversion = convert(model, shapes, opset)
+    conversion = convert(model, shapes, opset, dtype or np.float32)
     if fold:
         count = fold_batch_norms(conversion)
         conversion.notes.append(f"{count} BatchNorm nodes were merged into what stands before them")
     return conversion
 
 
+#: Operators that make an array of a dtype of their own, such as the first state of a recurrent layer.
+_FILLS = ("_zeros", "_ones", "_full")
+
+
 def _cast(model, dtype):
     """The model with its numbers in another dtype; what an operator wants in its own stays in that."""
     if dtype not in (np.float16, np.float32, np.float64):
         raise GraphError(f"{model.source}: dtype must be float16, float32 or float64, got {dtype}")
-    order = symbol_graph.topological_order(model.symbol.heads)
+    symbol = _cast_fills(model.symbol, dtype)
+    order = symbol_graph.topological_order(symbol.heads)
     whole = {n: a.dtype for n, a in model.params.items() if np.dtype(a.dtype).kind != "f"}
     types = symbol_graph.infer_types(order, {**dict.fromkeys(model.input_names, dtype), **whole}, dtype)
     params = {
@@ -100,4 +108,14 @@ def _cast(model, dtype):
         for node in order
         if node.is_variable and node.name in model.params
     }
-    return ArchivedModel(model.symbol, params, model.source)
+    return ArchivedModel(symbol, params, model.source)
+
+
+def _cast_fills(symbol, dtype):
+    graph = json.loads(symbol.tojson())
+    fills = [node for node in graph["nodes"] if node["op"] in _FILLS]
+    for node in fills:
+        attributes = node.setdefault("attrs", {})
+        if attributes.get("dtype", "float32").startswith("float"):
+            attributes["dtype"] = dtype.name
+    return load_json(json.dumps(graph)) if fills else symbol

@@ -131,25 +131,26 @@ class Conversion:
     notes: list[str]
 
 
-def convert(model, shapes: dict, opset: int | None = None) -> Conversion:
+def convert(model, shapes: dict, opset: int | None = None, dtype=np.float32) -> Conversion:
     """The graph of ``model``, an :class:`~roiops.models.archive.ArchivedModel`, in ONNX's operators.
 
-    ``shapes`` gives each input's shape, with a name in place of a length that is to stay open.
+    ``shapes`` gives each input's shape, with a name in place of a length that is to stay open; ``dtype`` is
+    that of inputs that no parameter decides.
     """
     for family in _FAMILIES:
         importlib.import_module(f"roiops.operators.{family}.onnx")
     if opset is not None and not OLDEST <= opset <= NEWEST:
         raise GraphError(f"opset must be from {OLDEST} to {NEWEST}, got {opset}")
-    return _Converter(model, shapes, opset).run()
+    return _Converter(model, shapes, opset, np.dtype(dtype)).run()
 
 
 class _Converter:
-    def __init__(self, model, shapes, opset):
+    def __init__(self, model, shapes, opset, dtype):
         self.model, self.given = model, shapes
         self.order = symbol_graph.topological_order(model.symbol.heads)
         symbol_graph.check_unique_names(self.order)
         self.params = {name: array.asnumpy() for name, array in model.params.items()}
-        self.opset = opset
+        self.opset, self.dtype = opset, dtype
         self.values: dict[tuple, Value] = {}
         self.failures: list[tuple] = []
         self.notes: list[str] = []
@@ -218,7 +219,7 @@ class _Converter:
         trials = self._trials()
         self.trials = [self._shapes(trial) for trial in trials] if len(trials) == 1 else trials
         types = {name: array.dtype for name, array in self.params.items()}
-        self.types = symbol_graph.infer_types(self.order, types, np.float32)
+        self.types = symbol_graph.infer_types(self.order, types, self.dtype)
 
     def _shapes(self, given):
         fixed = {name: array.shape for name, array in self.params.items()}
@@ -332,8 +333,8 @@ class _Converter:
     def _written(self, node, found, info, inputs):
         if found is None:
             raise lowering.CannotLower("this operator has no lowering to ONNX")
-        if found.opset > self.graph.opset:
-            raise lowering.CannotLower(f"it needs opset {found.opset} or later, got {self.graph.opset}")
+        if found.oldest > self.graph.opset:
+            raise lowering.CannotLower(f"it needs opset {found.oldest} or later, got {self.graph.opset}")
         start = len(self.graph.nodes)
         if found.as_function:
 

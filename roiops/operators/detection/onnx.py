@@ -454,41 +454,51 @@ def multi_box_target(g, node, anchor, label, cls_pred):
 # -- deformable convolution ------------------------------------------------------------------------------
 
 
-@lowers("_contrib_ModulatedDeformableConvolution", opset=19)
+@lowers("_contrib_ModulatedDeformableConvolution", opset=19, oldest=17)
 def modulated_deformable_convolution(g, node, data, offset, mask, weight, bias=None):
-    return _deform_conv(g, node, data, offset, mask, weight, bias)
+    return _deform_conv(g, node, data, offset, mask, weight, bias, [g.dim(offset, 2), g.dim(offset, 3)])
 
 
-@lowers("_contrib_DeformableConvolution", opset=19)
+@lowers("_contrib_DeformableConvolution", opset=19, oldest=17)
 def deformable_convolution(g, node, data, offset, weight, bias=None):
     """Version 1 reads 0 where a tap leaves the map, where ONNX fades out over a pixel; a mask does that."""
-    p = node.params
-    stride, dilate, pad = p.stride or (1, 1), p.dilate or (1, 1), p.pad or (0, 0)
-    taps = p.kernel[0] * p.kernel[1]
+    p, kind = node.params, offset.dtype
     out = [g.dim(offset, 2), g.dim(offset, 3)]
-    kind = offset.dtype
-    pairs = g.reshape(offset, 0, p.num_deformable_group, taps, 2, *out)
-    mask, moved = None, []
-    tap_places = np.stack(np.divmod(np.arange(taps), p.kernel[1]))
+    pairs, mask, moved = _offset_pairs(g, p, _single(g, offset), out), None, []
+    single = pairs.dtype.type
     for axis in range(2):
-        steps = (tap_places[axis] * dilate[axis] - pad[axis]).astype(kind).reshape(-1, 1, 1)
-        cells = g.cast(g.range(out[axis]), kind) * float(stride[axis])
-        base = g.reshape(cells, *((-1, 1) if axis == 0 else (1, -1))) + steps
-        place = g.column(pairs, axis, axis=3) + base
+        shift = g.column(pairs, axis, axis=3)
+        place = shift + _tap_bases(g, p, axis, out[axis], single)
         extent = g.dim(data, 2 + axis)
-        size = kind.type(extent) if isinstance(extent, int) else g.cast(extent, kind)
+        size = single(extent) if isinstance(extent, int) else g.cast(extent, single)
         inside = (place >= 0) & (place < size)
         mask = inside if mask is None else mask & inside
-        last = kind.type(extent - 1) if isinstance(extent, int) else size - 1
-        moved.append(g.unsqueeze(g.Max(g.Min(place, last), kind.type(0)) - base, 3))
-    channels = p.num_deformable_group * taps
-    offset = g.reshape(g.Concat(*moved, axis=3), 0, 2 * channels, *out)
+        on_map = g.Max(g.Min(place, size - single(1)), single(0))
+        moved.append(g.unsqueeze(shift + (on_map - place), 3))
+    channels = p.num_deformable_group * p.kernel[0] * p.kernel[1]
+    offset = g.cast(g.reshape(g.Concat(*moved, axis=3), 0, 2 * channels, *out), kind)
     mask = g.reshape(g.cast(mask, kind), 0, channels, *out)
-    return _deform_conv(g, node, data, offset, mask, weight, bias)
+    return _deform_conv(g, node, data, offset, mask, weight, bias, out)
 
 
-def _deform_conv(g, node, data, offset, mask, weight, bias):
+def _offset_pairs(g, p, offset, out):
+    """Offsets as (images, groups, taps, 2, rows, columns), y before x."""
+    return g.reshape(offset, 0, p.num_deformable_group, p.kernel[0] * p.kernel[1], 2, *out)
+
+
+def _tap_bases(g, p, axis, length, kind):
+    """Where a kernel's taps lie before they are moved, along one axis, as (taps, rows, columns)."""
+    stride, dilate, pad = p.stride or (1, 1), p.dilate or (1, 1), p.pad or (0, 0)
+    tap = np.divmod(np.arange(p.kernel[0] * p.kernel[1]), p.kernel[1])[axis]
+    steps = (tap * dilate[axis] - pad[axis]).astype(kind).reshape(-1, 1, 1)
+    cells = g.cast(g.range(length), kind) * float(stride[axis])
+    return g.reshape(cells, *((-1, 1) if axis == 0 else (1, -1))) + steps
+
+
+def _deform_conv(g, node, data, offset, mask, weight, bias, out):
     p = node.params
+    if g.opset < 19:
+        return _sampled_conv(g, node, data, offset, mask, weight, bias, out)
     return g.DeformConv(
         data,
         weight,
@@ -502,3 +512,32 @@ def _deform_conv(g, node, data, offset, mask, weight, bias):
         group=p.num_group,
         offset_group=p.num_deformable_group,
     )
+
+
+def _sampled_conv(g, node, data, offset, mask, weight, bias, out):
+    """What ``DeformConv`` does: all taps are sampled, and weighed by a convolution of one pixel."""
+    p = node.params
+    groups, taps = p.num_deformable_group, p.kernel[0] * p.kernel[1]
+    (channels,) = node.fixed(data, 1)
+    size = [g.dim(data, 2), g.dim(data, 3)]
+    pairs, places = _offset_pairs(g, p, _single(g, offset), out), []
+    single = pairs.dtype.type
+    for axis in range(2):
+        # GridSample counts from -1 to 1, from one edge of the map to the other.
+        place = g.column(pairs, axis, axis=3) + _tap_bases(g, p, axis, out[axis], single)
+        extent = single(size[axis]) if isinstance(size[axis], int) else g.cast(size[axis], single)
+        places.append(g.reshape((place * 2 + 1) / extent - 1, -1, *_flat_taps(taps, out), 1))
+    grid = g.Concat(places[1], places[0], axis=3)  # x before y
+    maps = g.reshape(_single(g, data), -1, channels // groups, *size)
+    read = g.GridSample(maps, grid, align_corners=0, padding_mode="zeros")
+    read = g.reshape(read, -1, groups, channels // groups, taps, *out)
+    read = read * g.reshape(_single(g, mask), -1, groups, 1, taps, *out)
+    columns = g.cast(g.reshape(read, -1, channels * taps, *out), data.dtype)
+    filters = g.reshape(weight, weight.shape[0], -1, 1, 1)
+    return g.Conv(columns, filters, bias, kernel_shape=(1, 1), group=p.num_group)
+
+
+def _flat_taps(taps, out):
+    """The lengths (taps x rows, columns)."""
+    rows, columns = out
+    return (rows * taps if isinstance(rows, int) else rows * np.int64(taps)), columns
