@@ -118,6 +118,26 @@ def test_bfloat16(mode):
     np.testing.assert_array_equal(target.array, bits_of(expected))
 
 
+def test_bfloat16_maps_of_a_pyramid():
+    bits, half = bits_of(DATA), bits_of(DATA[:, :, ::2, ::2].copy())
+    params = {
+        "pooled_size": (2, 2),
+        "spatial_scales": (1.0, 0.5),
+        "canonical_size": 4.0,
+        "canonical_level": 0,
+    }
+    wide = [on_the_gpu(from_bits(each)) for each in (bits, half)]
+    expected = mx.nd.MultiScaleROIAlign(*wide, on_the_gpu(ROIS), **params).asnumpy()
+    narrow = [Tensor(each, bfloat16=True) for each in (bits, half)]
+    out = mx.nd.MultiScaleROIAlign(*narrow, Tensor(ROIS), **params)
+    assert (type(out), out.bfloat16) == (Tensor, True)
+    np.testing.assert_array_equal(out.array, bits_of(expected))
+    with pytest.raises(
+        DTypeError, match=r"MultiScaleROIAlign: data1 must be .*bfloat16.* like the other maps"
+    ):
+        mx.nd.MultiScaleROIAlign(narrow[0], Tensor(from_bits(half)), Tensor(ROIS), **params)
+
+
 def test_bfloat16_where_it_cannot_be():
     bits = Tensor(bits_of(DATA), bfloat16=True)
     with pytest.raises(

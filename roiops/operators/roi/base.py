@@ -89,13 +89,21 @@ class ROIProperty(OperatorProperty):
         out = (rois[0], self.out_channels(data[1]), *self.pooled_size)
         return [data, rois], [out] * len(self.list_outputs())
 
+    #: How many feature maps come first among the inputs.
+    maps = 1
+
     def infer_type(self, in_types):
-        data = in_types[0]
+        maps, rest = in_types[: self.maps], in_types[self.maps :]
+        data = next((given for given in maps if given is not None), None)
         if data is not None and data not in (np.float16, np.float32, np.float64, BFLOAT16):
             raise DTypeError(f"{self.label}: data must be float16, float32 or float64, got {data}")
+        names = self.list_arguments()
+        for name, given in zip(names, maps, strict=False):
+            if given not in (None, data):
+                raise DTypeError(f"{self.label}: {name} must be {data} like the other maps, got {given}")
         usual = np.dtype(np.float32) if data == BFLOAT16 else data
-        rest = [usual if given is None else given for given in in_types[1:]]
-        for name, given in zip(self.list_arguments()[1:], rest, strict=True):
+        rest = [usual if given is None else given for given in rest]
+        for name, given in zip(names[self.maps :], rest, strict=True):
             if given == BFLOAT16:
                 raise DTypeError(
                     f"{self.label}: {name} must not be bfloat16, too coarse for it; give float32"
@@ -104,7 +112,7 @@ class ROIProperty(OperatorProperty):
                 raise DTypeError(f"{self.label}: {name} must hold numbers, got {given}")
         places = np.dtype(np.int32)
         outputs = [data, *[data and places] * (len(self.list_outputs()) - 1)]
-        return [data, *rest], outputs, []
+        return [*[data] * len(maps), *rest], outputs, []
 
     def check_channels(self, channels: int, need: int, words: str) -> None:
         """Raise unless the data has the channels it needs; ``words`` say how that number comes about."""

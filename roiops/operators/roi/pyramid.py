@@ -2,7 +2,7 @@
 
 import math
 
-from ...errors import DTypeError, ParamError, ShapeError
+from ...errors import ParamError, ShapeError
 from ...params import Field, floats, shape
 from ...registry import register
 from ..base import kernels
@@ -88,8 +88,12 @@ class MultiScaleROIAlignProp(ROIProperty):
         "rois": ROIProperty.argument_docs["rois"],
     }
 
+    @property
+    def maps(self):
+        return self.params.num_args - 1
+
     def list_arguments(self):
-        return (*(f"data{k}" for k in range(self.params.num_args - 1)), "rois")
+        return (*(f"data{k}" for k in range(self.maps)), "rois")
 
     def infer_shape(self, in_shapes):
         *maps, rois = in_shapes
@@ -102,11 +106,3 @@ class MultiScaleROIAlignProp(ROIProperty):
                     f"{tuple(maps[0][:2])}, got shape {tuple(data)}"
                 )
         return [*maps, shapes[1]], outputs
-
-    def infer_type(self, in_types):
-        *maps, rois = in_types
-        known = next((data for data in maps if data is not None), None)
-        for k, given in enumerate(maps):
-            if given not in (None, known):
-                raise DTypeError(f"{self.label}: data{k} must be {known} like the other maps, got {given}")
-        return super().infer_type([*[known] * len(maps), rois])
