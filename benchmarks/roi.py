@@ -1,6 +1,6 @@
 """ROI operators beside those of other libraries, forward and backward, on the same inputs.
 
-    python verify/peers.py torch mxnet onnx mmcv paddle tensorflow      # once
+    python verify/peers.py torch mxnet onnx mmcv paddle tf      # once
     python benchmarks/roi.py                    # writes benchmarks/results/roi.{json,md}
 
 Every peer runs in an interpreter of its own. For each row the outputs are compared first; then roiops and
@@ -41,7 +41,7 @@ ENVIRONMENTS = {
     "onnxruntime": "onnx",
     "mmcv": "mmcv",
     "paddle": "paddle",
-    "tensorflow": "tensorflow",
+    "tensorflow": "tf",
 }
 NAMES = {"mxnet": "MXNet", "paddle": "Paddle", "tensorflow": "TensorFlow"}
 KINDS = {"align": "bilinear", "pool": "integer bins", "moved": "deformed and rotated"}
@@ -58,9 +58,14 @@ class Peer:
     """A worker process."""
 
     def __init__(self, name, threads):
+        interpreter = peers.interpreter(ENVIRONMENTS[name])
+        if not interpreter.exists():
+            raise SystemExit(
+                f"roi.py: {name} is missing; python verify/peers.py {ENVIRONMENTS[name]} sets it up"
+            )
         self.process = subprocess.Popen(
             [
-                peers.interpreter(ENVIRONMENTS[name]),
+                interpreter,
                 Path(__file__).with_name("roi_peer.py"),
                 name,
                 str(threads),

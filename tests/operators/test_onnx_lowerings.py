@@ -688,6 +688,9 @@ ROI_CASES = [
     ("PSROIPooling", 8, {"output_dim": 2, "group_size": 2}),
     *(("PSROIPooling", 18, {"output_dim": 2, "dialect": d}) for d in ("torchvision", "chainer")),
     ("PSROIPooling", 18, {"output_dim": 2, "dialect": "torchvision", "as_released": True}),
+    ("PSROIPooling", 18, {"output_dim": 2, "dialect": "paddle"}),
+    *(("ROIAlign", 5, {"mode": "max", "dialect": "onnx", "aligned": aligned}) for aligned in (False, True)),
+    ("PrROIPooling", 5, {}),
     ("PSROIPooling", 18, {"output_dim": 2, "dialect": "chainer", "mode": "max"}),
     *(("PSROIAlign", 18, {"output_dim": 2, "dialect": d}) for d in ("rfcn", "torchvision", "chainer")),
     ("PSROIAlign", 18, {"output_dim": 2, "dialect": "chainer", "mode": "max"}),
@@ -699,6 +702,61 @@ def test_regions_of_interest(name, channels, params):
     operator = getattr(sym.contrib, name.split(".")[1]) if "." in name else getattr(sym, name)
     arrays = {"x": noise(2, channels, 11, 12), "r": rois()}
     run(operator(v("x"), v("r"), **POOLED, **params), arrays)
+
+
+def turned(degrees=False):
+    """The same boxes as centres and sizes, with angles."""
+    rows = rois()
+    angle = np.random.default_rng(5).uniform(-4, 4, (len(rows), 1)) * (60 if degrees else 1)
+    middle, size = (rows[:, 1:3] + rows[:, 3:]) / 2, np.abs(rows[:, 3:] - rows[:, 1:3])
+    return np.concatenate([rows[:, :1], middle, size, angle], 1).astype(np.float32)
+
+
+@pytest.mark.parametrize(
+    ("operator", "params"),
+    [
+        (sym.contrib.RROIAlign, {"sampling_ratio": 2}),
+        (sym.ROIAlignRotated, {}),
+        (sym.ROIAlignRotated, {"sampling_ratio": (2, 1), "aligned": False, "clockwise": True}),
+        (sym.ROIAlignRotated, {"dialect": "detectron2", "sampling_ratio": 3}),
+        (sym.RiROIAlign, {"num_orientations": 4, "sampling_ratio": 2}),
+        (sym.RiROIAlign, {"num_orientations": 4, "clockwise": True}),
+    ],
+    ids=lambda given: getattr(given, "__name__", str(given)),
+)
+def test_turned_boxes(operator, params):
+    degrees = operator is sym.contrib.RROIAlign or "dialect" in params
+    run(operator(v("x"), v("r"), **POOLED, **params), {"x": noise(2, 8, 11, 12), "r": turned(degrees)})
+
+
+@pytest.mark.parametrize("mode", ["bilinear", "nearest"])
+@pytest.mark.parametrize("size", [(3, 4), (1, 2)])
+def test_crop_and_resize(mode, size):
+    rows = rois()
+    rows[:, 1:] = rows[:, 1:] / 44
+    rows[5, 1:] = (0, 0, 1, 1)  # whose points lie on the border
+    made = sym.CropAndResize(v("x"), v("r"), pooled_size=size, mode=mode, extrapolation_value=-2.0)
+    run(made, {"x": noise(2, 5, 11, 12), "r": rows})
+
+
+@pytest.mark.parametrize("ratio", [0, 2])
+def test_deform_roi_pooling(ratio):
+    arrays = {"x": noise(2, 5, 11, 12), "r": rois(), "o": noise(9, 2, 3, 3)}
+    made = sym.DeformROIPooling(v("x"), v("r"), v("o"), gamma=0.2, sampling_ratio=ratio, **POOLED)
+    run(made, arrays)
+
+
+@pytest.mark.parametrize("dialect", ["torchvision", "detectron2", "mmdet"])
+def test_multi_scale_align(dialect):
+    sizes = {"canonical_size": 10.0, "canonical_level": 3}
+    made = sym.MultiScaleROIAlign(
+        v("a"), v("b"), v("c"), v("r"), num_args=4, pooled_size=(3, 3), sampling_ratio=2,
+        spatial_scales=(0.5, 0.25, 0.125), dialect=dialect, **({} if dialect == "mmdet" else sizes),
+    )  # fmt: skip
+    rows = rois()
+    rows[6, 1:] = (4, 4, 14, 14)  # on the border between two levels
+    arrays = {name: noise(2, 5, 24 // n, 20 // n) for name, n in (("a", 1), ("b", 2), ("c", 4))}
+    run(made, {**arrays, "r": rows})
 
 
 @pytest.mark.parametrize("classes", [0, 1, 2])
@@ -794,14 +852,11 @@ NONE = {
     "erfinv", "gamma", "gammaln",  # ONNX has no such function
     "_contrib_bipartite_matching", "_contrib_mrcnn_mask_target",  # training only
     "all_finite", "multi_all_finite", "_contrib_allclose",  # training and tests only
-    "_contrib_RROIAlign",
     "CTCLoss", "im2col", "col2im", "_histogram",
     "_linalg_extractdiag", "_linalg_extracttrian", "_linalg_gelqf", "_linalg_inverse", "_linalg_makediag",
     "_linalg_maketrian", "_linalg_potrf", "_linalg_potri", "_linalg_slogdet", "_linalg_sumlogdiag",
     "_linalg_syevd", "_linalg_trmm", "_linalg_trsm",
     "_contrib_index_array", "_ravel_multi_index", "_unravel_index", "diag", "khatri_rao",
-    # Not MXNet's, so that no archived model has them.
-    "CropAndResize", "DeformROIPooling", "MultiScaleROIAlign", "PrROIPooling", "ROIAlignRotated", "RiROIAlign",
 }  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""The operators on regions of interest in ONNX.
+"""Upright boxes in image pixels, and what the lowerings of all boxes share.
 
 ``MaxRoiPool`` and ``RoiAlign`` are what they stand on. Where a dialect has bins of its own, or score maps for
 each bin, every bin becomes a box that is pooled to one number, and every group of score maps an image. The
@@ -9,17 +9,28 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...kernels import rules as r
-from ..lowering import lowers
-from .dialects import find
+from ....kernels import rules as r
+from ...lowering import lowers
+from ..dialects import find
+
+__all__ = [
+    "BoxAxis",
+    "axis_of_boxes",
+    "mean_of_boxes",
+    "on_sound_rows",
+    "plain_align",
+    "positions_of_samples",
+    "rounded",
+    "the_geometry",
+]
 
 #: Operators that never give a row that is to be ignored.
 _SOUND = {"_contrib_Proposal", "_contrib_MultiProposal"}
 _INF = np.float32(np.inf)
 
 
-def _geometry():
-    from ...kernels import geometry
+def the_geometry():
+    from ....kernels import geometry
 
     return geometry
 
@@ -27,12 +38,12 @@ def _geometry():
 # -- rows, frames and bins -------------------------------------------------------------------------------
 
 
-def _on_sound_rows(g, node, rois, shape, pool):
+def on_sound_rows(g, node, rois, shape, pool, which=1):
     """``pool(rows, places)`` for the rows that name an image and are finite, zeros for the others.
 
-    ``places`` is None where all rows are sound, else their numbers, (count, 1).
+    ``places`` is None where all rows are sound, else their numbers, (count, 1); input ``which`` is boxes.
     """
-    if node.sources[1] in _SOUND:
+    if node.sources[which] in _SOUND:
         return pool(rois, None)
     # A sum of magnitudes is finite where all of them are, short of overflow.
     extent = g.reduce("Sum", g.Abs(g.slice(rois, 1, 1)), [1])
@@ -44,7 +55,7 @@ def _on_sound_rows(g, node, rois, shape, pool):
     return g.ScatterND(zeros, places, found)
 
 
-class _Axis(NamedTuple):
+class BoxAxis(NamedTuple):
     """One axis of the boxes: values of shape (rois, 1)."""
 
     start: object
@@ -55,25 +66,25 @@ class _Axis(NamedTuple):
     ratio: int
 
 
-def _rounded(g, x):
+def rounded(g, x):
     """Halves go away from zero."""
     size = g.Abs(x)
     whole = g.Floor(size)
     return g.Sign(x) * g.Where((size - whole) >= 0.5, whole + 1, whole)
 
 
-def _axis(g, rules, rows, number, data, bins, ratio, scale):
+def axis_of_boxes(g, rules, rows, number, data, bins, ratio, scale):
     """Axis 0 (y) or 1 (x) of the boxes, in feature pixels."""
     column = 2 - number
     low, high = (g.cast(g.slice(rows, 1, a, a + 1), np.float32) for a in (column, column + 2))
     if rules.rounding == r.ROUNDED_BEFORE_SCALING:
-        low, high = _rounded(g, low), _rounded(g, high)
+        low, high = rounded(g, low), rounded(g, high)
     if rules.end == r.PLUS_IMAGE_PIXEL:
         high = high + 1
     scale = np.float32(scale)
     start, stop = low * scale, high * scale
     if rules.rounding == r.ROUNDED_AFTER_SCALING:
-        start, stop = _rounded(g, start), _rounded(g, stop)
+        start, stop = rounded(g, start), rounded(g, stop)
     if rules.shift:
         start, stop = start - rules.shift, stop - rules.shift
     length = stop - start
@@ -83,7 +94,7 @@ def _axis(g, rules, rows, number, data, bins, ratio, scale):
         length = g.Max(length, np.float32(rules.least))
     extent = g.dim(data, 2 + number)
     extent = np.float32(extent) if isinstance(extent, int) else g.cast(extent, np.float32)
-    return _Axis(start, length, extent, bins, ratio)
+    return BoxAxis(start, length, extent, bins, ratio)
 
 
 def _edges(g, rules, axis):
@@ -123,7 +134,7 @@ def _images(g, node, data, rows, groups):
 
 def _groups(rules, op, pooled):
     """For rows and columns of bins: how many groups, and the group of each bin."""
-    geometry = _geometry()
+    geometry = the_geometry()
     counts = geometry.channel_groups(rules, op.groups, *pooled)
     return [
         (count, np.array([i * count // bins for i in range(bins)], np.int64))
@@ -145,7 +156,7 @@ def _pooled(g, y, pooled):
     return g.Transpose(g.Reshape(y, g.shape_of(-1, *pooled, channels)), perm=[0, 3, 1, 2])
 
 
-def _mean_of_boxes(g, maps, boxes, image, ratio):
+def mean_of_boxes(g, maps, boxes, image, ratio):
     """``RoiAlign`` to one number of boxes whose edges are feature pixels' edges."""
     return g.RoiAlign(
         maps, g.cast(boxes, maps.dtype), image, output_height=1, output_width=1, sampling_ratio=max(ratio, 0),
@@ -160,7 +171,8 @@ def _pool(g, node, rules, data, rows, pooled, scale):
     """All bins of all rows, (rois, channels, rows, columns), by the rules of a dialect."""
     op = node.prop.op(node.params)
     axes = [
-        _axis(g, rules, rows, number, data, pooled[number], op.ratio[number], scale) for number in range(2)
+        axis_of_boxes(g, rules, rows, number, data, pooled[number], op.ratio[number], scale)
+        for number in range(2)
     ]
     maps, image = _images(g, node, data, rows, _groups(rules, op, pooled))
     maximum = rules.reduction in (r.MAX_INVALID_IS_ZERO, r.MAX_OF_VALID)
@@ -174,7 +186,7 @@ def _pool(g, node, rules, data, rows, pooled, scale):
         low = low + 0.5  # RoiAlign takes half a pixel off
         ends.append((low, low + size))
     boxes, image = _boxes(g, *_crossed(g, ends), image)
-    return _pooled(g, _mean_of_boxes(g, maps, boxes, image, op.ratio[0]), pooled)
+    return _pooled(g, mean_of_boxes(g, maps, boxes, image, op.ratio[0]), pooled)
 
 
 def _crossed(g, ends):
@@ -194,7 +206,7 @@ def _integer_bins(g, rules, maps, image, axes, pooled, maximum):
         (y1, y2), (x1, x2) = ends
         ends = [(y1, g.Max(y1, y2)), (x1, g.Max(x1, x2))]
         boxes, image = _boxes(g, *_crossed(g, ends), image)
-        pooled_maps = _pooled(g, _mean_of_boxes(g, maps, boxes, image, 0), pooled)
+        pooled_maps = _pooled(g, mean_of_boxes(g, maps, boxes, image, 0), pooled)
         return g.Where(g.unsqueeze(filled, 1), pooled_maps, np.array(0, maps.dtype))
     ends = [(low, g.Max(high - 1, low)) for low, high in ends]
     boxes, image = _boxes(g, *_crossed(g, ends), image)
@@ -203,7 +215,7 @@ def _integer_bins(g, rules, maps, image, axes, pooled, maximum):
     return g.Where(g.unsqueeze(filled, 1), _pooled(g, found, pooled), np.array(rules.empty, maps.dtype))
 
 
-def _positions(g, rules, axis):
+def positions_of_samples(g, rules, axis):
     """Where the samples lie, (rois, bins, samples), and which of them there are."""
     low, high, size = _edges(g, rules, axis)
     low, high, size = (g.unsqueeze(x, 2) for x in (low, high, size))
@@ -234,12 +246,12 @@ def _sample_by_sample(g, rules, maps, image, axes, pooled, maximum):
     """Every sample a box of its own; for what ``RoiAlign`` has no rule for."""
     if rules.border == r.ZERO_PADDED:
         maps = g.Pad(maps, g.ints(0, 0, 0, 0, 0, 0, 1, 1))
-    (y, in_y), (x, in_x) = (_positions(g, rules, axis) for axis in axes)
+    (y, in_y), (x, in_x) = (positions_of_samples(g, rules, axis) for axis in axes)
     y, x = g.unsqueeze(y, 2, 4), g.unsqueeze(x, 1, 3)  # (rois, rows, columns, samples, samples)
     grid = g.Shape(x + y)
     everywhere = g.unsqueeze(image, 3, 4)
     boxes = g.Concat(*(g.unsqueeze(g.Expand(e, grid), 5) for e in (x, y, x + 1, y + 1)), axis=5)
-    found = _mean_of_boxes(g, maps, g.reshape(boxes, -1, 4), g.reshape(g.Expand(everywhere, grid), -1), 1)
+    found = mean_of_boxes(g, maps, g.reshape(boxes, -1, 4), g.reshape(g.Expand(everywhere, grid), -1), 1)
     samples = g.Concat(g.slice(grid, 0, 0, 3), g.ints(-1), g.slice(g.Shape(found), 0, 1, 2), axis=0)
     found = g.Reshape(found, samples)  # (rois, rows, columns, samples, channels)
 
@@ -267,9 +279,24 @@ def _sample_by_sample(g, rules, maps, image, axes, pooled, maximum):
     return g.Transpose(reduced, perm=[0, 3, 1, 2])
 
 
+def plain_align(g, rules, data, rows, pooled, ratio, scale):
+    """ONNX's own ``RoiAlign``."""
+    return g.RoiAlign(
+        data,
+        g.cast(g.slice(rows, 1, 1, 5), data.dtype),
+        g.cast(g.column(rows, 0, axis=1), np.int64),
+        output_height=pooled[0],
+        output_width=pooled[1],
+        sampling_ratio=max(ratio, 0),
+        spatial_scale=scale,
+        mode="avg" if rules.reduction == r.MEAN_OF_ALL else "max",
+        coordinate_transformation_mode="half_pixel" if rules.shift else "output_half_pixel",
+    )
+
+
 def _separable(g, node, data, rois, pooled):
     p = node.params
-    geometry = _geometry()
+    geometry = the_geometry()
     op, row = node.prop.op(p), p.row
     rules, ratio = row.rules, op.ratio
     scale = geometry.scale_of(rules, p.spatial_scale, np.float32)
@@ -283,24 +310,14 @@ def _separable(g, node, data, rois, pooled):
 
     def pool(rows, places):
         if align and (rules.shift, rules.least) in ((0.5, -np.inf), (0.0, 1.0)):
-            return g.RoiAlign(
-                data,
-                g.cast(g.slice(rows, 1, 1, 5), data.dtype),
-                g.cast(g.column(rows, 0, axis=1), np.int64),
-                output_height=pooled[0],
-                output_width=pooled[1],
-                sampling_ratio=max(ratio[0], 0),
-                spatial_scale=float(scale),
-                mode="avg" if mean else "max",
-                coordinate_transformation_mode="half_pixel" if rules.shift else "output_half_pixel",
-            )
+            return plain_align(g, rules, data, rows, pooled, ratio[0], float(scale))
         if row.name in ("ROIPooling/mxnet", "ROIPooling/torchvision"):
             return g.MaxRoiPool(
                 data, g.cast(rows, data.dtype), pooled_shape=pooled, spatial_scale=float(scale)
             )
         return _pool(g, node, rules, data, rows, pooled, scale)
 
-    return _on_sound_rows(g, node, rois, (channels, *pooled), pool)
+    return on_sound_rows(g, node, rois, (channels, *pooled), pool)
 
 
 @lowers(
@@ -322,16 +339,16 @@ def deformable_psroi_pooling(g, node, data, rois, trans=None):
         moves = trans if trans is None or places is None else g.GatherND(trans, places)
         return moved_bins(g, node.params, data, rows, moves, classes)
 
-    return _on_sound_rows(g, node, rois, shape, pool)
+    return on_sound_rows(g, node, rois, shape, pool)
 
 
 def moved_bins(g, p, data, rows, trans, classes):
     """``RoiAlign`` of each bin, whose samples are but shifted; bins that leave the map sample by sample."""
-    geometry = _geometry()
+    geometry = the_geometry()
     rules = find("contrib.DeformablePSROIPooling", "", "avg").rules
     bins, samples = p.pooled_size, p.sample_per_part
     scale = geometry.scale_of(rules, p.spatial_scale, np.float32)
-    axes = [_axis(g, rules, rows, number, data, bins, samples, scale) for number in range(2)]
+    axes = [axis_of_boxes(g, rules, rows, number, data, bins, samples, scale) for number in range(2)]
     groups = [(p.group_size, np.array([i * p.group_size // bins for i in range(bins)], np.int64))] * 2
     # Score maps are (class, channel of the class, row group, column group).
     count, of_class = p.group_size**2, p.output_dim // classes
@@ -375,7 +392,7 @@ def moved_bins(g, p, data, rows, trans, classes):
     (y1, y2), (x1, x2) = ends
     boxes = g.Concat(*(g.unsqueeze(g.Expand(e, grid), 4) for e in (x1, y1, x2, y2)), axis=4)
     image = g.reshape(g.Expand(image, grid), -1)
-    found = _mean_of_boxes(g, maps, g.reshape(boxes, -1, 4), image, samples)
+    found = mean_of_boxes(g, maps, g.reshape(boxes, -1, 4), image, samples)
     found = g.reshape(found, -1, of_class)
 
     # RoiAlign counts samples up to a pixel outside; here those beyond half a pixel take no part.
@@ -393,7 +410,7 @@ def moved_bins(g, p, data, rows, trans, classes):
     points = g.Concat(*(g.unsqueeze(g.Expand(e, square), 3) for e in (x, y, x + 1, y + 1)), axis=3)
     images = g.reshape(g.Expand(g.unsqueeze(g.GatherND(image, leaving), 1, 2), square), -1)
     read = g.reshape(
-        _mean_of_boxes(g, maps, g.reshape(points, -1, 4), images, 1), -1, samples * samples, of_class
+        mean_of_boxes(g, maps, g.reshape(points, -1, 4), images, 1), -1, samples * samples, of_class
     )
     weight = g.reshape(g.cast(in_y & in_x, maps.dtype), -1, samples * samples, 1)
     least = g.Max(g.unsqueeze(g.GatherND(valid, leaving), 1), np.float32(1))

@@ -1,0 +1,279 @@
+"""Boxes that turn, are normalised, or choose among several maps; bins without samples, and bins that move.
+
+Whatever ``RoiAlign`` has no box for becomes a box of one pixel about each point that is read: pooled with a
+single sample, it gives the bilinear value there.
+"""
+
+import math
+
+import numpy as np
+
+from ....kernels import rules as r
+from ...lowering import lowers
+from .pooling import (
+    BoxAxis,
+    axis_of_boxes,
+    mean_of_boxes,
+    on_sound_rows,
+    plain_align,
+    positions_of_samples,
+    rounded,
+    the_geometry,
+)
+
+__all__ = []
+
+
+def _image(g, rows):
+    """The image of each row."""
+    return g.cast(g.column(rows, 0, axis=1), np.int64)
+
+
+def _sum_of_points(g, maps, image, y, x, weight):
+    """``(rois, channels, rows, columns)``: the points of each bin, weighted and added up.
+
+    ``y``, ``x`` and ``weight`` broadcast to (rois, rows, columns, points down, points across).
+    """
+    grid = g.Shape(y + x)
+    boxes = g.Concat(*(g.unsqueeze(g.Expand(e, grid), 5) for e in (x, y, x + 1, y + 1)), axis=5)
+    images = g.reshape(g.Expand(g.unsqueeze(image, 1, 2, 3, 4), grid), -1)
+    found = mean_of_boxes(g, maps, g.reshape(boxes, -1, 4), images, 1)
+    bins = g.slice(grid, 0, 0, 3)
+    found = g.Reshape(found, g.Concat(bins, g.ints(-1), g.slice(g.Shape(found), 0, 1, 2), axis=0))
+    weight = g.Reshape(g.Expand(weight, grid), g.Concat(bins, g.ints(-1, 1), axis=0))
+    return g.Transpose(g.reduce("Sum", found * g.cast(weight, found.dtype), [3]), perm=[0, 3, 1, 2])
+
+
+def _extent(g, data, axis):
+    """The pixels of an axis of the map, as a number or a value of shape (1,)."""
+    extent = g.dim(data, axis)
+    return np.float32(extent) if isinstance(extent, int) else g.cast(extent, np.float32)
+
+
+def _crossed(g, y, x):
+    """What is (rois, bins, points) on each axis, so that it broadcasts to all five."""
+    return g.unsqueeze(y, 2, 4), g.unsqueeze(x, 1, 3)
+
+
+# -- boxes that turn -------------------------------------------------------------------------------------
+
+
+def _turned(g, node, data, rows):
+    """The means over the bins of turned boxes."""
+    p, rules = node.params, node.params.row.rules
+    scale = np.float32(the_geometry().scale_of(rules, p.spatial_scale, np.float32))
+    rows = g.cast(rows, np.float32)
+    centre_x, centre_y, width, height, angle = (g.slice(rows, 1, k, k + 1) for k in range(1, 6))
+    if rules.boxes == r.TURNED_DEGREES:
+        angle = angle * np.float32(math.pi / 180)
+    cosine, sine = (g.unsqueeze(f(angle), 2, 3, 4) for f in (g.Cos, g.Sin))
+    if rules.boxes == r.TURNED_RADIANS_CLOCKWISE:
+        sine = -sine
+    places, counted = [], []
+    for number, size in enumerate((height, width)):
+        length = size * scale
+        if np.isfinite(rules.least):
+            length = g.Max(length, np.float32(rules.least))
+        ratio = p.sampling_ratio[number]
+        axis = BoxAxis(length * np.float32(-0.5), length, None, node.prop.pooled_size[number], ratio)
+        points, inside = positions_of_samples(g, rules, axis)
+        places.append(points)
+        if inside is None:
+            counted.append(np.full((1, 1, 1), 1 / ratio, np.float32))
+        else:
+            inside = g.cast(inside, np.float32)
+            counted.append(inside / g.Max(g.reduce("Sum", inside, [2], keepdims=True), np.float32(1)))
+    v, u = _crossed(g, *places)
+    share_v, share_u = _crossed(g, *(w if hasattr(w, "graph") else g.constant(w) for w in counted))
+    centre_y, centre_x = (g.unsqueeze(c * scale - rules.shift, 2, 3, 4) for c in (centre_y, centre_x))
+    y = (v * cosine - u * sine) + centre_y
+    x = (u * cosine + v * sine) + centre_x
+    return _sum_of_points(g, data, _image(g, rows), y, x, share_v * share_u)
+
+
+@lowers("_contrib_RROIAlign", "ROIAlignRotated", as_function=True)
+def turned_align(g, node, data, rois):
+    (channels,) = node.fixed(data, 1)
+    shape = (channels, *node.prop.pooled_size)
+    return on_sound_rows(g, node, rois, shape, lambda rows, places: _turned(g, node, data, rows))
+
+
+@lowers("RiROIAlign", as_function=True)
+def turned_align_with_orientations(g, node, data, rois):
+    """Each orientation of a turned box lies between two: a product with a small matrix for each box."""
+    (channels,) = node.fixed(data, 1)
+    pooled, count = node.prop.pooled_size, node.params.num_orientations
+
+    def pool(rows, places):
+        bins = _turned(g, node, data, rows)
+        angle = g.cast(g.slice(rows, 1, 5, 6), np.float64)
+        turns = g.cast(angle * float(count) / (2 * math.pi), np.float32)
+        whole = g.Floor(turns)
+        far = g.unsqueeze(turns - whole, 2)
+        each = np.arange(count, dtype=np.int64)
+        one = g.Mod(each[None] - g.cast(whole, np.int64), np.int64(count))
+        two = g.Mod(one + np.int64(1), np.int64(count))
+        near_of, far_of = (
+            g.cast(g.unsqueeze(which, 2).equals(each[None, None]), np.float32) for which in (one, two)
+        )
+        matrix = g.cast(near_of * (np.float32(1) - far) + far_of * far, data.dtype)
+        bins = g.reshape(bins, -1, channels // count, count, pooled[0] * pooled[1])
+        return g.reshape(g.MatMul(g.unsqueeze(matrix, 1), bins), -1, channels, *pooled)
+
+    return on_sound_rows(g, node, rois, (channels, *pooled), pool)
+
+
+# -- normalised boxes ------------------------------------------------------------------------------------
+
+
+@lowers("CropAndResize", as_function=True)
+def crop_and_resize(g, node, data, rois):
+    (channels,) = node.fixed(data, 1)
+    pooled, rules = node.prop.pooled_size, node.params.row.rules
+
+    def axis(rows, number):
+        """The points on an axis, (rois, bins), their distance, and which lie on the map."""
+        low, high = (g.cast(g.slice(rows, 1, k, k + 1), np.float32) for k in (number + 1, number + 3))
+        last, bins = _extent(g, data, 2 + number) - np.float32(1), pooled[number]
+        if bins == 1:
+            points, step = (low + high) * last * np.float32(0.5), low * np.float32(0) + np.float32(1)
+        else:
+            step = (high - low) * last / np.float32(bins - 1)
+            points = low * last + step * np.arange(bins, dtype=np.float32)[None]
+        return points, step, (points >= np.float32(0)) & (points <= last)
+
+    def pool(rows, places):
+        (y, step_y, in_y), (x, step_x, in_x) = axis(rows, 0), axis(rows, 1)
+        if rules.border == r.INSIDE_NEAREST:
+            found = _nearest(g, data, _image(g, rows), y, x)
+        else:
+            ends = []
+            for points, step, bins in ((y, step_y, pooled[0]), (x, step_x, pooled[1])):
+                near = g.slice(points, 1, 0, 1) - step * np.float32(0.5) + np.float32(0.5)
+                ends.append((near, near + step * np.float32(bins)))
+            (y1, y2), (x1, x2) = ends
+            found = g.RoiAlign(
+                data, g.cast(g.Concat(x1, y1, x2, y2, axis=1), data.dtype), _image(g, rows),
+                output_height=pooled[0], output_width=pooled[1], sampling_ratio=1, spatial_scale=1.0,
+                mode="avg", coordinate_transformation_mode="half_pixel",
+            )  # fmt: skip
+        inside = g.unsqueeze(in_y, 1, 3) & g.unsqueeze(in_x, 1, 2)
+        return g.Where(inside, found, np.array(node.params.extrapolation_value, data.dtype))
+
+    return on_sound_rows(g, node, rois, (channels, *pooled), pool)
+
+
+def _nearest(g, data, image, y, x):
+    """The pixels nearest to the points (rois, rows) and (rois, columns); outside the map, border pixels."""
+    at = []
+    for points, number in ((y, 0), (x, 1)):
+        last = _extent(g, data, 2 + number) - np.float32(1)
+        at.append(g.cast(g.Max(g.Min(rounded(g, points), last), np.float32(0)), np.int64))
+    row, column = g.unsqueeze(at[0], 2), g.unsqueeze(at[1], 1)
+    grid = g.Shape(row + column)
+    indices = (g.unsqueeze(g.Expand(i, grid), 3) for i in (g.unsqueeze(image, 1, 2), row, column))
+    found = g.GatherND(g.Transpose(data, perm=[0, 2, 3, 1]), g.Concat(*indices, axis=3))
+    return g.Transpose(found, perm=[0, 3, 1, 2])
+
+
+# -- bins without samples --------------------------------------------------------------------------------
+
+
+@lowers("PrROIPooling", as_function=True)
+def precise_pooling(g, node, data, rois):
+    """Between two whole pixels the surface is flat along each axis: its mean there is its value half way."""
+    (channels,) = node.fixed(data, 1)
+    p, rules, pooled = node.params, node.params.row.rules, node.prop.pooled_size
+    padded = g.Pad(data, g.ints(0, 0, 1, 1, 0, 0, 1, 1))
+
+    def pieces(rows, number):
+        """Where the middles of the pieces of the bins are, and their shares, (rois, bins, pieces)."""
+        axis = axis_of_boxes(g, rules, rows, number, data, pooled[number], 0, p.spatial_scale)
+        size = axis.length / np.float32(axis.bins)
+        i = np.arange(axis.bins, dtype=np.float32)[None]
+        low, high = (g.unsqueeze(axis.start + size * (i + np.float32(k)), 2) for k in (0, 1))
+        start, stop = (g.Max(g.Min(e, axis.extent), np.float32(-1)) for e in (low, high))
+        first = g.Floor(start)
+        most = g.Max(g.reduce("Max", g.Ceil(stop) - first, (0, 1, 2)), np.float32(1))
+        number = g.Range(np.int64(0), g.cast(most, np.int64), np.int64(1))
+        near = first + g.unsqueeze(g.cast(number, np.float32), 0, 1)
+        near, far = g.Max(near, start), g.Min(near + np.float32(1), stop)
+        whole = high - low
+        whole = g.Where(whole > np.float32(0), whole, np.float32(1))
+        return (near + far) * np.float32(0.5), g.Max(far - near, np.float32(0)) / whole
+
+    def pool(rows, places):
+        (y, share_y), (x, share_x) = pieces(rows, 0), pieces(rows, 1)
+        (y, x), (share_y, share_x) = _crossed(g, y, x), _crossed(g, share_y, share_x)
+        one = np.float32(1)
+        return _sum_of_points(g, padded, _image(g, rows), y + one, x + one, share_y * share_x)
+
+    return on_sound_rows(g, node, rois, (channels, *pooled), pool)
+
+
+# -- bins that move --------------------------------------------------------------------------------------
+
+
+@lowers("DeformROIPooling", as_function=True)
+def deform_roi_pooling(g, node, data, rois, offset):
+    """``RoiAlign`` of each bin."""
+    (channels,) = node.fixed(data, 1)
+    p, rules, pooled = node.params, node.params.row.rules, node.prop.pooled_size
+    if p.sampling_ratio[0] != p.sampling_ratio[1]:
+        node.cannot(f"ONNX's RoiAlign has one sampling ratio for both axes, got {p.sampling_ratio}")
+
+    def pool(rows, places):
+        moves = g.cast(offset if places is None else g.GatherND(offset, places), np.float32)
+        ends = []
+        for number in range(2):
+            axis = axis_of_boxes(g, rules, rows, number, data, pooled[number], 0, p.spatial_scale)
+            size = axis.length / np.float32(axis.bins)
+            origin = axis.start + size * np.arange(axis.bins, dtype=np.float32)[None]
+            new = 2 - number
+            moved = g.column(moves, 1 - number, axis=1) * np.float32(p.gamma) * g.unsqueeze(axis.length, 2)
+            low = g.unsqueeze(origin, new) + moved + np.float32(0.5)  # RoiAlign takes half a pixel off
+            ends.append((low, low + g.unsqueeze(size, 2)))
+        (y1, y2), (x1, x2) = ends
+        boxes = g.reshape(g.Concat(*(g.unsqueeze(e, 3) for e in (x1, y1, x2, y2)), axis=3), -1, 4)
+        images = g.reshape(g.Expand(g.unsqueeze(_image(g, rows), 1, 2), g.Shape(x1)), -1)
+        found = g.reshape(mean_of_boxes(g, data, boxes, images, p.sampling_ratio[0]), -1, *pooled, channels)
+        return g.Transpose(found, perm=[0, 3, 1, 2])
+
+    return on_sound_rows(g, node, rois, (channels, *pooled), pool)
+
+
+# -- several maps ----------------------------------------------------------------------------------------
+
+
+@lowers("MultiScaleROIAlign", as_function=True)
+def multi_scale_align(g, node, *inputs):
+    """``RoiAlign`` of the boxes of each level."""
+    *maps, rois = inputs
+    (channels,) = node.fixed(maps[0], 1)
+    p, pooled, rules = node.params, node.prop.pooled_size, node.params.row.rules
+    if p.sampling_ratio[0] != p.sampling_ratio[1]:
+        node.cannot(f"ONNX's RoiAlign has one sampling ratio for both axes, got {p.sampling_ratio}")
+    first, size, inside, added, count = node.prop.op(p).levels
+
+    def pool(rows, places):
+        x1, y1, x2, y2 = (g.cast(g.column(rows, k, axis=1), np.float32) for k in range(1, 5))
+        area = (x2 - x1) * (y2 - y1)
+        side = g.Sqrt(g.Max(area, np.float32(0))) / np.float32(size) + np.float32(inside)
+        # In float64, so that sizes on the border between two levels fall to the same side.
+        level = g.cast(g.Log(g.cast(side, np.float64)) / math.log(2), np.float32) + np.float32(first)
+        level = g.Floor(level + np.float32(added))
+        level = g.Where(
+            side > np.float32(0), g.Max(g.Min(level, np.float32(count - 1)), np.float32(0)), np.float32(0)
+        )
+        rows_there = g.slice(g.Shape(rows), 0, 0, 1)
+        shape = g.Concat(rows_there, g.ints(channels, *pooled), axis=0)
+        out = g.ConstantOfShape(shape, value=np.zeros(1, maps[0].dtype))
+        for k, (data, scale) in enumerate(zip(maps, p.spatial_scales, strict=True)):
+            here = level.equals(np.float32(k)) & (area >= np.float32(0))
+            here = g.Transpose(g.NonZero(here), perm=[1, 0])
+            some = g.GatherND(rows, here)
+            found = plain_align(g, rules, data, some, pooled, p.sampling_ratio[0], float(scale))
+            out = g.ScatterND(out, here, found)
+        return out
+
+    return on_sound_rows(g, node, rois, (channels, *pooled), pool, which=-1)
