@@ -18,7 +18,7 @@ from ..vector import MACHINE_LANES, aligned_zeros, prefetch_to_write
 from .blas import FEW, copy_every_second, copy_vector
 from .emitter import ACTIVATION, COLUMNS, ROWS, VECTORS, Emitter
 
-__all__ = ["Shifted"]
+__all__ = ["Shifted", "fill_frame"]
 
 #: Bytes of a second-level cache, or thereabouts.
 SECOND_CACHE = 1 << 20
@@ -116,7 +116,7 @@ def _copy_steps(source, source_at, step, target, target_at, count):
 
 
 @parallel
-def _fill(data, kernel, stride, dilate, pad, rows, length, channel_step, workers, frame):
+def fill_frame(data, kernel, stride, dilate, pad, rows, length, channel_step, workers, frame):
     """Copy the images to the frame: ``[channel][remainder of y][remainder of x][image][row][column]``."""
     batch, channels, height, width = data.shape
     flat = data.reshape(-1)
@@ -259,7 +259,7 @@ class Shifted:
             self._last[:, :rest] = grouped[:, -rest:]
         frame = self._frame
         copiers = num_threads(data.size / 4)
-        _fill.by(copiers)(data, *self._window, self._rows, self._length, self._step, copiers, frame)
+        fill_frame.by(copiers)(data, *self._window, self._rows, self._length, self._step, copiers, frame)
         _sum_shifted.by(workers)(
             frame, self._step, self._offsets, self._rows * self._length, self._length, self._places,
             self._groups, self._by_filters, matrix, self._last, scale, shift, act,

@@ -1,0 +1,291 @@
+"""Convolution of float32 images with the filters side by side in the vectors: for maps of few pixels.
+
+A tile of results is ``PIXELS`` neighbouring pixels of the output by a few vectors of filters. Its pixels are
+read in place, one number at a time; the weights are packed, ``LANES`` filters after one another for each term
+of the sum. So a map of 7 by 7 pixels leaves nothing empty, where vectors of pixels would be a quarter empty.
+What is packed is the weight, once a call: it pays where each weight is used by many pixels.
+"""
+
+import numpy as np
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic
+
+from ...jit import njit, num_threads, parallel, prange
+from ..lanes import BLOCK, transpose_block
+from .blas import aligned, prefetch_to_read
+from .blas_vector import ACTIVATION, LANES, Emitter
+from .conv_shifted import fill_frame
+
+__all__ = ["PIXELS", "ByFilters"]
+
+#: Pixels and vectors of a tile: its sums, a row of weights and a pixel, all in registers. Seven, because the
+#: maps of networks for pictures of 224 by 224 are 7, 14, 28 and 56 pixels wide.
+PIXELS, VECTORS = {16: (7, 3), 8: (6, 2)}.get(LANES, (4, 2))
+#: Filters of a panel, at most.
+WIDTH = VECTORS * LANES
+#: Results of four neighbouring pixels are stored at once; of a tile, these are their first pixels.
+_QUARTET = 4
+_QUARTETS = (0,) if PIXELS == _QUARTET else (0, PIXELS - _QUARTET)
+_FOUR = ir.VectorType(ir.FloatType(), _QUARTET)
+
+
+def _shuffle(builder, one, other, indices):
+    order = ir.Constant(ir.VectorType(ir.IntType(32), len(indices)), indices)
+    return builder.shuffle_vector(one, other, order)
+
+
+def _transpose_quartets(builder, pixels):
+    """Four vectors of filters, one for each pixel, as four vectors; filter 4k + j is quartet k of vector j."""
+    blocks = range(0, LANES, 4)
+
+    def mix(one, other, order):
+        return _shuffle(
+            builder, one, other, [base + (k if k < 4 else LANES + k - 4) for base in blocks for k in order]
+        )
+
+    a, b, c, d = pixels
+    low, high = ((0, 4, 1, 5), (2, 6, 3, 7))
+    ab, cd = (mix(a, b, low), mix(a, b, high)), (mix(c, d, low), mix(c, d, high))
+    return [mix(ab[half], cd[half], order) for half in (0, 1) for order in ((0, 1, 4, 5), (2, 3, 6, 7))]
+
+
+def _load_quartets(builder, emit, rows, j):
+    """The inverse of storing vector j: quartets of the rows 4k + j side by side."""
+    parts = []
+    for k in range(LANES // 4):
+        value = builder.load(builder.bitcast(rows[4 * k + j], _FOUR.as_pointer()))
+        value.align = 4
+        parts.append(value)
+    while len(parts) > 1:
+        length = 2 * parts[0].type.count
+        parts = [
+            _shuffle(builder, a, b, list(range(length))) for a, b in zip(parts[::2], parts[1::2], strict=True)
+        ]
+    return parts[0]
+
+
+def _tile(vectors):
+    @intrinsic
+    def tile(
+        typing, frame, frame_at, starts, starts_at, channel_step, channels, offsets, panel, out, out_at, out_step,
+        scale, shift, row, act, other, add_other,
+    ):  # fmt: skip
+        i = types.int64
+        signature = types.void(
+            frame, i, starts, i, i, i, offsets, panel, out, i, i, scale, shift, i, ACTIVATION, other, i
+        )
+
+        def generate(context, builder, signature, args):
+            emit, kinds = Emitter(context, builder), signature.args
+            origin = emit.pointer(kinds[0], args[0], args[1])
+            first = emit.pointer(kinds[2], args[2], args[3])
+            pixels = [emit.move(origin, builder.load(emit.move(first, p))) for p in range(PIXELS)]
+            places = context.make_array(kinds[6])(context, builder, args[6])
+            taps = builder.extract_value(places.shape, 0)
+            weights = emit.pointer(kinds[7], args[7], emit.number(0))
+            zeros = [emit.constant(0)] * (PIXELS * vectors)
+            with emit.loop(args[5], [emit.number(0), weights, *zeros]) as channel:
+                base, factors, *sums = channel.values
+                with emit.loop(taps, [factors, places.data, *sums]) as tap:
+                    factors, place, *sums = tap.values
+                    at = builder.add(base, builder.load(place))
+                    right = [emit.load(factors, v * LANES) for v in range(vectors)]
+                    for p in range(PIXELS):
+                        number = emit.load_splat(pixels[p], at)
+                        for v in range(vectors):
+                            sums[p * vectors + v] = emit.fma(number, right[v], sums[p * vectors + v])
+                    tap.advance([emit.move(factors, vectors * LANES), emit.move(place, 1), *sums])
+                channel.advance([builder.add(base, args[4]), tap.results[0], *tap.results[2:]])
+            sums = channel.results[2:]
+            scales, shifts = (emit.pointer(kinds[k], args[k], args[13]) for k in (11, 12))
+            target = emit.pointer(kinds[8], args[8], args[9])
+            beside = emit.pointer(kinds[15], args[15], args[9])
+            act = emit.activation(args[14])
+            for v in range(vectors):
+                a, b = emit.load(scales, v * LANES), emit.load(shifts, v * LANES)
+                values = [emit.fma(sums[p * vectors + v], a, b) for p in range(PIXELS)]
+                for start in _QUARTETS:
+                    turned = _transpose_quartets(builder, values[start : start + _QUARTET])
+
+                    def rows(array, v=v, start=start):
+                        return [
+                            emit.move(emit.move(array, emit.times(args[10], v * LANES + f)), start)
+                            for f in range(LANES)
+                        ]
+
+                    def with_other(turned=turned, rows=rows):
+                        near = rows(beside)
+                        return [
+                            builder.fadd(value, _load_quartets(builder, emit, near, j))
+                            for j, value in enumerate(turned)
+                        ]
+
+                    turned = emit.choose(args[16], with_other, turned)
+                    far = rows(target)
+                    for j, value in enumerate(turned):
+                        value = emit.activate(value, act)
+                        for k in range(LANES // 4):
+                            part = _shuffle(builder, value, value, list(range(4 * k, 4 * k + 4)))
+                            address = builder.bitcast(far[4 * k + j], _FOUR.as_pointer())
+                            builder.store(part, address).align = 4
+            return context.get_dummy_value()
+
+        return signature, generate
+
+    return tile
+
+
+_tile_3, _tile_2, _tile_1 = (_tile(min(n, VECTORS)) for n in (3, 2, 1))
+
+
+@njit
+def _pack(weight, first, rows, terms, width, panel):
+    """``rows`` filters from ``first`` on, ``width`` side by side for each term; what is too much repeats."""
+    whole = terms // BLOCK * BLOCK if width % BLOCK == 0 else 0
+    for column in range(0, width, BLOCK):
+        for block in range(0, whole, BLOCK):
+            some = max(1, min(BLOCK, rows - column))
+            row = min(column, rows - 1)
+            transpose_block(
+                weight, (first + row) * terms + block, terms, some, panel, block * width + column, width
+            )
+    for k in range(whole, terms):
+        for column in range(width):
+            panel[k * width + column] = weight[(first + min(column, rows - 1)) * terms + k]
+
+
+@parallel
+def _multiply(
+    frame, channel_step, group_step, starts, channels, offsets, groups, weight, scale, shift, act, other,
+    add_other, scratch, out,
+):  # fmt: skip
+    batch, filters, height, width = out.shape
+    positions, in_group = height * width, filters // groups
+    terms = weight.shape[1]
+    flat_weight, flat_out, flat_other = weight.reshape(-1), out.reshape(-1), other.reshape(-1)
+    vectors = (in_group + LANES - 1) // LANES
+    panels = (vectors + VECTORS - 1) // VECTORS
+    in_image = (positions + PIXELS - 1) // PIXELS
+    tiles = batch * in_image
+    items = groups * panels * tiles
+    workers = scratch.shape[0]
+    for worker in prange(workers):
+        w = np.int64(worker)
+        aside, beside = scratch[w, : WIDTH * PIXELS], scratch[w, WIDTH * PIXELS : 2 * WIDTH * PIXELS]
+        panel = scratch[w, 2 * WIDTH * PIXELS :]
+        packed = np.int64(-1)
+        wide = row = rows = ahead = np.int64(0)
+        for item in range(w * items // workers, (w + 1) * items // workers):
+            gp, tile = divmod(item, tiles)
+            g, p = divmod(gp, panels)
+            if gp != packed:
+                packed = gp
+                start, stop = p * vectors // panels, (p + 1) * vectors // panels
+                wide = (stop - start) * LANES
+                row, rows = g * in_group + start * LANES, min(stop * LANES, in_group) - start * LANES
+                _pack(flat_weight, row, rows, terms, wide, panel)
+                # The next panel's weights are fetched while this one is multiplied.
+                ahead = min(WIDTH, filters - row - rows) * terms
+            if ahead > 0:
+                begin, end = tile * ahead // tiles, (tile + 1) * ahead // tiles
+                prefetch_to_read(flat_weight, (row + rows) * terms + begin, end - begin)
+            n, t = divmod(tile, in_image)
+            first = t * PIXELS
+            count = min(PIXELS, positions - first)
+            whole = count == PIXELS and rows == wide
+            at = (n * filters + row) * positions + first
+            target, around = flat_out if whole else aside, flat_other if whole else beside
+            to, step = at if whole else np.int64(0), positions if whole else np.int64(PIXELS)
+            if add_other and not whole:
+                for f in range(rows):
+                    for i in range(count):
+                        beside[f * PIXELS + i] = flat_other[at + f * positions + i]
+            if wide == 3 * LANES:
+                _tile_3(
+                    frame, g * group_step, starts, tile * PIXELS, channel_step, channels, offsets, panel, target,
+                    to, step, scale, shift, row, act, around, add_other,
+                )  # fmt: skip
+            elif wide == 2 * LANES:
+                _tile_2(
+                    frame, g * group_step, starts, tile * PIXELS, channel_step, channels, offsets, panel, target,
+                    to, step, scale, shift, row, act, around, add_other,
+                )  # fmt: skip
+            else:
+                _tile_1(
+                    frame, g * group_step, starts, tile * PIXELS, channel_step, channels, offsets, panel, target,
+                    to, step, scale, shift, row, act, around, add_other,
+                )  # fmt: skip
+            if not whole:
+                for f in range(rows):
+                    for i in range(count):
+                        flat_out[at + f * positions + i] = aside[f * PIXELS + i]
+
+
+class ByFilters:
+    """Convolution with any kernel, stride, dilation and padding, on one or two axes."""
+
+    def __init__(self, kernel, stride, dilate, pad, groups):
+        self._window = kernel, stride, dilate, pad
+        self._groups = groups
+        self._key = None
+
+    def __call__(self, data, weight, scale, shift, act, other, out):
+        """``out = act(scale * convolution + shift + other)``; ``other`` may be None.
+
+        ``scale`` and ``shift`` are longer than the filters by ``WIDTH``.
+        """
+        matrix = weight.reshape(len(weight), -1)
+        workers = num_threads(out.size * matrix.shape[1] / LANES)
+        key = data.shape, matrix.shape, workers
+        if key != self._key:
+            self._key = key
+            self._plan(data.shape, matrix.shape[1], out.shape[2:], workers)
+        frame = data.reshape(-1)
+        if self._frame is not None:
+            frame = self._frame
+            kernel, _, dilate, pad = self._window
+            copiers = num_threads(data.size / 4)
+            fill_frame.by(copiers)(
+                data, kernel, (1, 1), dilate, pad, self._rows, self._length, self._step, copiers, frame
+            )
+        _multiply.by(workers)(
+            frame, self._steps, self._group_step, self._starts, self._channels, self._offsets, self._groups,
+            matrix, scale, shift, act, out if other is None else other, int(other is not None),
+            self._scratch, out,
+        )  # fmt: skip
+
+    def _plan(self, data_shape, terms, out_shape, workers):
+        kernel, stride, dilate, pad = self._window
+        batch, channels, in_height, in_width = data_shape
+        height, width = out_shape
+        if pad == (0, 0):
+            self._frame, self._rows, self._length = None, in_height, in_width
+            self._step, image_step = in_height * in_width, channels * in_height * in_width
+        else:
+            self._rows, self._length = in_height + 2 * pad[0], in_width + pad[1]
+            image_step = self._rows * self._length
+            self._step = (-(-batch * image_step // LANES) | 1) * LANES
+            self._frame = aligned(channels * self._step + pad[1])
+        self._group_step = channels // self._groups * self._step
+        offsets = [
+            ky * dilate[0] * self._length + kx * dilate[1]
+            for ky in range(kernel[0])
+            for kx in range(kernel[1])
+        ]
+        self._channels = channels // self._groups
+        if kernel == (1, 1):  # a short loop within a loop is slow
+            several = max(n for n in range(1, 65) if self._channels % n == 0)
+            offsets = [k * self._step for k in range(several)]
+            self._channels //= several
+            self._steps = self._step * several
+        else:
+            self._steps = self._step
+        self._offsets = np.array(offsets, np.int64)
+        image, y, x = np.ogrid[:batch, :height, :width]
+        starts = image * image_step + y * stride[0] * self._length + x * stride[1]
+        starts = starts.reshape(batch, -1)
+        surplus = -starts.shape[1] % PIXELS  # the last tile of an image computes its last pixel again
+        self._starts = np.pad(starts, ((0, 0), (0, surplus)), "edge").reshape(-1)
+        size = -(-(2 * WIDTH * PIXELS + WIDTH * terms) // LANES) * LANES
+        self._scratch = aligned(workers * size).reshape(workers, size)
