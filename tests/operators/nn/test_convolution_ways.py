@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import roiops as mx
-from roiops.kernels.cpu.network import conv, conv_pointwise, conv_shifted, conv_winograd
+from roiops.kernels.cpu.network import conv, conv_filters, conv_pointwise, conv_shifted, conv_winograd
 from roiops.kernels.cpu.network.blas import TimesTransposed
 
 RNG = np.random.default_rng(5)
@@ -83,13 +83,22 @@ def arrays(batch, channels, height, width, filters, kernel, groups):
     return data, np.float32(RNG.normal(size=(filters, channels // groups, *kernel)))
 
 
-@pytest.mark.parametrize("shape", SHAPES, ids=str)
-def test_shifted(shape):
+#: Few filters, one vector of them and many; 1 to 8 pixels beyond whole tiles.
+FILTERS = [
+    (1, 70, 7, 7, 100, (1, 1), (1, 1), (1, 1), (0, 0), 1),
+    (2, 33, 6, 9, 16, (3, 3), (1, 1), (1, 1), (1, 1), 1),
+    (3, 10, 8, 8, 130, (2, 2), (2, 2), (1, 1), (0, 0), 2),
+    (1, 131, 3, 1, 33, (1, 1), (2, 1), (1, 1), (0, 0), 1),
+]
+
+
+@pytest.mark.parametrize("shape", SHAPES + FILTERS, ids=str)
+@pytest.mark.parametrize("way", [conv_shifted.Shifted, conv_filters.ByFilters])
+def test_any_window(way, shape):
     batch, channels, height, width, filters, kernel, stride, dilate, pad, groups = shape
     data, weight = arrays(batch, channels, height, width, filters, kernel, groups)
     window = kernel, stride, dilate, pad
-    way = conv_shifted.Shifted(*window, groups)
-    check_finished(way, data, weight, expected(data, weight, window, groups), 1e-6)
+    check_finished(way(*window, groups), data, weight, expected(data, weight, window, groups), 1e-6)
 
 
 POINTWISE = [
@@ -147,6 +156,7 @@ def test_the_number_of_threads_does_not_show(images):
     for make in (
         lambda: conv_winograd.Winograd((1, 1)),
         lambda: conv_shifted.Shifted((3, 3), (1, 1), (1, 1), (1, 1), 1),
+        lambda: conv_filters.ByFilters((3, 3), (1, 1), (1, 1), (1, 1), 1),
     ):
         results = []
         try:

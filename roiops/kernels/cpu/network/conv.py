@@ -12,10 +12,11 @@ import numpy as np
 
 from ...jit import njit, parallel, prange, split
 from ..vector import MACHINE_LANES
-from . import conv_depthwise, conv_weight
+from . import conv_cost, conv_depthwise, conv_weight
+from .conv_filters import ByFilters
 from .conv_pointwise import Pointwise
 from .conv_shifted import Shifted
-from .conv_winograd import NARROW, Winograd
+from .conv_winograd import Winograd
 from .emitter import ROWS, activation
 from .product import matmul
 
@@ -67,7 +68,7 @@ class Forward:
             self._key = key
             self._way = self._choose(data.shape, weight.shape, out.shape, steady)
             filters = len(weight)
-            self._scale, self._shift = np.ones((2, filters + ROWS), np.float32)
+            self._scale, self._shift = np.ones((2, filters + max(ROWS, MACHINE_LANES)), np.float32)
         scale, shift = self._scale, self._shift
         filters = len(weight)
         if finish is not None:
@@ -83,30 +84,17 @@ class Forward:
         kernel, stride, dilate, pad = (values[1:] for values in self._window)
         if self._groups == data_shape[1] > 1:
             return _Depthwise(*self._window)
-        filters, channels = weight_shape[:2]
-        small = (kernel, stride, dilate, self._groups) == ((3, 3), (1, 1), (1, 1), 1)
-        if small and max(pad) <= 3 and _winograd_pays(out_shape, filters, channels, steady):
-            return Winograd(pad)
+        window = kernel, stride, dilate, pad
+        layer = out_shape[0], data_shape[1], weight_shape[0]
+        groups, size = self._groups, out_shape[3:]
+        costs = {ByFilters(*window, groups): conv_cost.by_filters(*layer, groups, size, kernel, stride, pad)}
         if (kernel, pad) == ((1, 1), (0, 0)):
-            return Pointwise(stride, self._groups)
-        return Shifted(kernel, stride, dilate, pad, self._groups)
-
-
-def _winograd_pays(out_shape, filters, channels, steady):
-    """Whether a quarter of the products and the transforms take less time than all products.
-
-    In units of one product of vectors; fitted to 348 measured shapes, of which it picks the faster way but
-    for 3 % of the time. It knows no timing of this process, so that results are the same from run to run.
-    """
-    batch, _, _, height, width = out_shape
-    products = channels * -(-filters // ROWS) * ROWS
-    vectors = -(-batch * (height + 1) * (width + 1) // MACHINE_LANES)
-    shifted = 9 * vectors * products + 53 * batch * (height + 1) * channels + 58 * batch * height * filters
-    wide = -(-width // 4)
-    vectors = -(-batch * -(-height // 4) * wide // MACHINE_LANES)
-    transforms = (2150 if wide <= NARROW else 1220) * channels + 1270 * filters
-    winograd = vectors * (2 * 36 * products + transforms)
-    return winograd + (0 if steady else 90 * channels * filters) < shifted
+            costs[Pointwise(stride, groups)] = conv_cost.pointwise(*layer, groups, size)
+        else:
+            costs[Shifted(*window, groups)] = conv_cost.shifted(*layer, groups, size, *window)
+        if (kernel, stride, dilate, groups) == ((3, 3), (1, 1), (1, 1), 1) and max(pad) <= 3:
+            costs[Winograd(pad)] = conv_cost.winograd(*layer, size, steady)
+        return min(costs, key=costs.get)
 
 
 class _Depthwise:

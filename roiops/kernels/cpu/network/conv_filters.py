@@ -1,9 +1,8 @@
 """Convolution of float32 images with the filters side by side in the vectors: for maps of few pixels.
 
 A tile of results is ``PIXELS`` neighbouring pixels of the output by a few vectors of filters. Its pixels are
-read in place, one number at a time; the weights are packed, ``LANES`` filters after one another for each term
-of the sum. So a map of 7 by 7 pixels leaves nothing empty, where vectors of pixels would be a quarter empty.
-What is packed is the weight, once a call: it pays where each weight is used by many pixels.
+read in place, one number at a time; the weights are packed, filter after filter for each term of the sum. So
+a map of 7 by 7 pixels leaves nothing empty, where vectors of pixels would be a quarter empty.
 """
 
 import numpy as np
@@ -12,18 +11,17 @@ from numba import types
 from numba.extending import intrinsic
 
 from ...jit import njit, num_threads, parallel, prange
-from ..lanes import BLOCK, transpose_block
-from .blas import aligned, prefetch_to_read
-from .blas_vector import ACTIVATION, LANES, Emitter
+from ..vector import BLOCK, MACHINE_LANES, aligned_zeros, transpose_block
 from .conv_shifted import fill_frame
+from .emitter import ACTIVATION, Emitter
 
 __all__ = ["PIXELS", "ByFilters"]
 
 #: Pixels and vectors of a tile: its sums, a row of weights and a pixel, all in registers. Seven, because the
 #: maps of networks for pictures of 224 by 224 are 7, 14, 28 and 56 pixels wide.
-PIXELS, VECTORS = {16: (7, 3), 8: (6, 2)}.get(LANES, (4, 2))
+PIXELS, VECTORS = {16: (7, 3), 8: (6, 2)}.get(MACHINE_LANES, (4, 2))
 #: Filters of a panel, at most.
-WIDTH = VECTORS * LANES
+WIDTH = VECTORS * MACHINE_LANES
 #: Results of four neighbouring pixels are stored at once; of a tile, these are their first pixels.
 _QUARTET = 4
 _QUARTETS = (0,) if PIXELS == _QUARTET else (0, PIXELS - _QUARTET)
@@ -36,12 +34,15 @@ def _shuffle(builder, one, other, indices):
 
 
 def _transpose_quartets(builder, pixels):
-    """Four vectors of filters, one for each pixel, as four vectors; filter 4k + j is quartet k of vector j."""
-    blocks = range(0, LANES, 4)
+    """Four vectors of filters, one a pixel, as four vectors; filter 4k + j is quartet k of vector j."""
+    blocks = range(0, MACHINE_LANES, 4)
 
     def mix(one, other, order):
         return _shuffle(
-            builder, one, other, [base + (k if k < 4 else LANES + k - 4) for base in blocks for k in order]
+            builder,
+            one,
+            other,
+            [base + (k if k < 4 else MACHINE_LANES + k - 4) for base in blocks for k in order],
         )
 
     a, b, c, d = pixels
@@ -53,7 +54,7 @@ def _transpose_quartets(builder, pixels):
 def _load_quartets(builder, emit, rows, j):
     """The inverse of storing vector j: quartets of the rows 4k + j side by side."""
     parts = []
-    for k in range(LANES // 4):
+    for k in range(MACHINE_LANES // 4):
         value = builder.load(builder.bitcast(rows[4 * k + j], _FOUR.as_pointer()))
         value.align = 4
         parts.append(value)
@@ -68,12 +69,31 @@ def _load_quartets(builder, emit, rows, j):
 def _tile(vectors):
     @intrinsic
     def tile(
-        typing, frame, frame_at, starts, starts_at, channel_step, channels, offsets, panel, out, out_at, out_step,
-        scale, shift, row, act, other, add_other,
+        typing, frame, frame_at, starts, starts_at, channel_step, channels, offsets, panel, ahead, ahead_at,
+        ahead_step, out, out_at, out_step, scale, shift, row, act, other, add_other,
     ):  # fmt: skip
         i = types.int64
         signature = types.void(
-            frame, i, starts, i, i, i, offsets, panel, out, i, i, scale, shift, i, ACTIVATION, other, i
+            frame,
+            i,
+            starts,
+            i,
+            i,
+            i,
+            offsets,
+            panel,
+            ahead,
+            i,
+            i,
+            out,
+            i,
+            i,
+            scale,
+            shift,
+            i,
+            ACTIVATION,
+            other,
+            i,
         )
 
         def generate(context, builder, signature, args):
@@ -84,34 +104,43 @@ def _tile(vectors):
             places = context.make_array(kinds[6])(context, builder, args[6])
             taps = builder.extract_value(places.shape, 0)
             weights = emit.pointer(kinds[7], args[7], emit.number(0))
+            soon = emit.pointer(kinds[8], args[8], args[9])
             zeros = [emit.constant(0)] * (PIXELS * vectors)
-            with emit.loop(args[5], [emit.number(0), weights, *zeros]) as channel:
-                base, factors, *sums = channel.values
-                with emit.loop(taps, [factors, places.data, *sums]) as tap:
-                    factors, place, *sums = tap.values
+            with emit.loop(args[5], [emit.number(0), weights, soon, *zeros]) as channel:
+                base, factors, soon, *sums = channel.values
+                with emit.loop(taps, [factors, soon, places.data, *sums]) as tap:
+                    factors, soon, place, *sums = tap.values
+                    emit.prefetch(soon)
                     at = builder.add(base, builder.load(place))
-                    right = [emit.load(factors, v * LANES) for v in range(vectors)]
+                    right = [emit.load(factors, v * MACHINE_LANES) for v in range(vectors)]
                     for p in range(PIXELS):
                         number = emit.load_splat(pixels[p], at)
                         for v in range(vectors):
                             sums[p * vectors + v] = emit.fma(number, right[v], sums[p * vectors + v])
-                    tap.advance([emit.move(factors, vectors * LANES), emit.move(place, 1), *sums])
-                channel.advance([builder.add(base, args[4]), tap.results[0], *tap.results[2:]])
-            sums = channel.results[2:]
-            scales, shifts = (emit.pointer(kinds[k], args[k], args[13]) for k in (11, 12))
-            target = emit.pointer(kinds[8], args[8], args[9])
-            beside = emit.pointer(kinds[15], args[15], args[9])
-            act = emit.activation(args[14])
+                    tap.advance(
+                        [
+                            emit.move(factors, vectors * MACHINE_LANES),
+                            emit.move(soon, args[10]),
+                            emit.move(place, 1),
+                            *sums,
+                        ]
+                    )
+                channel.advance([builder.add(base, args[4]), *tap.results[:2], *tap.results[3:]])
+            sums = channel.results[3:]
+            scales, shifts = (emit.pointer(kinds[k], args[k], args[16]) for k in (14, 15))
+            target = emit.pointer(kinds[11], args[11], args[12])
+            beside = emit.pointer(kinds[18], args[18], args[12])
+            act = emit.activation(args[17])
             for v in range(vectors):
-                a, b = emit.load(scales, v * LANES), emit.load(shifts, v * LANES)
+                a, b = emit.load(scales, v * MACHINE_LANES), emit.load(shifts, v * MACHINE_LANES)
                 values = [emit.fma(sums[p * vectors + v], a, b) for p in range(PIXELS)]
                 for start in _QUARTETS:
                     turned = _transpose_quartets(builder, values[start : start + _QUARTET])
 
                     def rows(array, v=v, start=start):
                         return [
-                            emit.move(emit.move(array, emit.times(args[10], v * LANES + f)), start)
-                            for f in range(LANES)
+                            emit.move(emit.move(array, emit.times(args[13], v * MACHINE_LANES + f)), start)
+                            for f in range(MACHINE_LANES)
                         ]
 
                     def with_other(turned=turned, rows=rows):
@@ -121,11 +150,11 @@ def _tile(vectors):
                             for j, value in enumerate(turned)
                         ]
 
-                    turned = emit.choose(args[16], with_other, turned)
+                    turned = emit.choose(args[19], with_other, turned)
                     far = rows(target)
                     for j, value in enumerate(turned):
                         value = emit.activate(value, act)
-                        for k in range(LANES // 4):
+                        for k in range(MACHINE_LANES // 4):
                             part = _shuffle(builder, value, value, list(range(4 * k, 4 * k + 4)))
                             address = builder.bitcast(far[4 * k + j], _FOUR.as_pointer())
                             builder.store(part, address).align = 4
@@ -164,7 +193,7 @@ def _multiply(
     positions, in_group = height * width, filters // groups
     terms = weight.shape[1]
     flat_weight, flat_out, flat_other = weight.reshape(-1), out.reshape(-1), other.reshape(-1)
-    vectors = (in_group + LANES - 1) // LANES
+    vectors = (in_group + MACHINE_LANES - 1) // MACHINE_LANES
     panels = (vectors + VECTORS - 1) // VECTORS
     in_image = (positions + PIXELS - 1) // PIXELS
     tiles = batch * in_image
@@ -182,14 +211,14 @@ def _multiply(
             if gp != packed:
                 packed = gp
                 start, stop = p * vectors // panels, (p + 1) * vectors // panels
-                wide = (stop - start) * LANES
-                row, rows = g * in_group + start * LANES, min(stop * LANES, in_group) - start * LANES
+                wide = (stop - start) * MACHINE_LANES
+                row, rows = (
+                    g * in_group + start * MACHINE_LANES,
+                    min(stop * MACHINE_LANES, in_group) - start * MACHINE_LANES,
+                )
                 _pack(flat_weight, row, rows, terms, wide, panel)
                 # The next panel's weights are fetched while this one is multiplied.
-                ahead = min(WIDTH, filters - row - rows) * terms
-            if ahead > 0:
-                begin, end = tile * ahead // tiles, (tile + 1) * ahead // tiles
-                prefetch_to_read(flat_weight, (row + rows) * terms + begin, end - begin)
+                ahead = (min(WIDTH, filters - row - rows) + tiles - 1) // tiles
             n, t = divmod(tile, in_image)
             first = t * PIXELS
             count = min(PIXELS, positions - first)
@@ -201,20 +230,23 @@ def _multiply(
                 for f in range(rows):
                     for i in range(count):
                         beside[f * PIXELS + i] = flat_other[at + f * positions + i]
-            if wide == 3 * LANES:
+            if wide == 3 * MACHINE_LANES:
                 _tile_3(
-                    frame, g * group_step, starts, tile * PIXELS, channel_step, channels, offsets, panel, target,
-                    to, step, scale, shift, row, act, around, add_other,
+                    frame, g * group_step, starts, tile * PIXELS, channel_step, channels, offsets, panel,
+                    flat_weight, (row + rows + tile * ahead) * terms, ahead, target, to, step,
+                    scale, shift, row, act, around, add_other,
                 )  # fmt: skip
-            elif wide == 2 * LANES:
+            elif wide == 2 * MACHINE_LANES:
                 _tile_2(
-                    frame, g * group_step, starts, tile * PIXELS, channel_step, channels, offsets, panel, target,
-                    to, step, scale, shift, row, act, around, add_other,
+                    frame, g * group_step, starts, tile * PIXELS, channel_step, channels, offsets, panel,
+                    flat_weight, (row + rows + tile * ahead) * terms, ahead, target, to, step,
+                    scale, shift, row, act, around, add_other,
                 )  # fmt: skip
             else:
                 _tile_1(
-                    frame, g * group_step, starts, tile * PIXELS, channel_step, channels, offsets, panel, target,
-                    to, step, scale, shift, row, act, around, add_other,
+                    frame, g * group_step, starts, tile * PIXELS, channel_step, channels, offsets, panel,
+                    flat_weight, (row + rows + tile * ahead) * terms, ahead, target, to, step,
+                    scale, shift, row, act, around, add_other,
                 )  # fmt: skip
             if not whole:
                 for f in range(rows):
@@ -233,10 +265,10 @@ class ByFilters:
     def __call__(self, data, weight, scale, shift, act, other, out):
         """``out = act(scale * convolution + shift + other)``; ``other`` may be None.
 
-        ``scale`` and ``shift`` are longer than the filters by ``WIDTH``.
+        ``scale`` and ``shift`` are longer than the filters by ``MACHINE_LANES``.
         """
         matrix = weight.reshape(len(weight), -1)
-        workers = num_threads(out.size * matrix.shape[1] / LANES)
+        workers = num_threads(out.size * matrix.shape[1] / MACHINE_LANES)
         key = data.shape, matrix.shape, workers
         if key != self._key:
             self._key = key
@@ -265,8 +297,8 @@ class ByFilters:
         else:
             self._rows, self._length = in_height + 2 * pad[0], in_width + pad[1]
             image_step = self._rows * self._length
-            self._step = (-(-batch * image_step // LANES) | 1) * LANES
-            self._frame = aligned(channels * self._step + pad[1])
+            self._step = (-(-batch * image_step // MACHINE_LANES) | 1) * MACHINE_LANES
+            self._frame = aligned_zeros(channels * self._step + pad[1])
         self._group_step = channels // self._groups * self._step
         offsets = [
             ky * dilate[0] * self._length + kx * dilate[1]
@@ -287,5 +319,5 @@ class ByFilters:
         starts = starts.reshape(batch, -1)
         surplus = -starts.shape[1] % PIXELS  # the last tile of an image computes its last pixel again
         self._starts = np.pad(starts, ((0, 0), (0, surplus)), "edge").reshape(-1)
-        size = -(-(2 * WIDTH * PIXELS + WIDTH * terms) // LANES) * LANES
-        self._scratch = aligned(workers * size).reshape(workers, size)
+        size = -(-(2 * WIDTH * PIXELS + WIDTH * terms) // MACHINE_LANES) * MACHINE_LANES
+        self._scratch = aligned_zeros(workers * size).reshape(workers, size)

@@ -16,12 +16,10 @@ from numba.extending import intrinsic
 from ...jit import njit, num_threads, parallel, prange
 from ..vector import MACHINE_LANES, aligned_zeros, prefetch_to_write
 from .blas import FEW, copy_every_second, copy_vector
+from .caches import SECOND_CACHE
 from .emitter import ACTIVATION, COLUMNS, ROWS, VECTORS, Emitter
 
 __all__ = ["Shifted", "fill_frame"]
-
-#: Bytes of a second-level cache, or thereabouts.
-SECOND_CACHE = 1 << 20
 
 
 def _tile(height, vectors):

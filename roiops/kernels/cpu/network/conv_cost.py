@@ -1,0 +1,70 @@
+"""What the ways to compute a convolution of float32 images cost, to choose among them.
+
+In units of one product of vectors. The counts of products, of results and of packed numbers follow from the
+shapes and the machine's registers; what a result or a packed number costs was fitted to measured shapes
+(``benchmarks/convolution.py`` prints how often the choice is the fastest). No timing of this process takes
+part, so that results are the same from run to run.
+"""
+
+import math
+
+from ..vector import MACHINE_LANES
+from .caches import LAST_CACHE
+from .conv_filters import PIXELS
+from .conv_winograd import NARROW, OUT
+from .emitter import ROWS
+
+__all__ = ["by_filters", "pointwise", "shifted", "winograd"]
+
+
+def _up(count: int, step: int) -> int:
+    """How many times ``step`` covers ``count``."""
+    return -(-count // step)
+
+
+def pointwise(batch, channels, filters, groups, size):
+    """Kernels of one pixel, pixels side by side in the vectors."""
+    height, width = size
+    vectors = _up(batch * height * width, MACHINE_LANES)
+    terms, in_group = channels // groups, filters // groups
+    products = 1.04 * vectors * groups * terms * _up(in_group, ROWS) * ROWS
+    edges = 100 * batch * filters * (height * width % MACHINE_LANES > 0)
+    return products + vectors * (8 * filters + 4 * channels) + edges
+
+
+def shifted(batch, channels, filters, groups, size, kernel, stride, dilate, pad):
+    """Sums of shifted images, pixels side by side in the vectors."""
+    reach = [(k - 1) * d for k, d in zip(kernel, dilate, strict=True)]
+    rows, length = (
+        n + max(0, r - (p if s == 1 else 0)) // s for n, r, p, s in zip(size, reach, pad, stride, strict=True)
+    )
+    vectors = _up(batch * rows * length, MACHINE_LANES)
+    terms, in_group = channels // groups * math.prod(kernel), filters // groups
+    low = ROWS // 2 if in_group <= ROWS // 2 else ROWS
+    products = vectors * groups * terms * _up(in_group, low) * low
+    return products + _frame(batch, channels, size, stride) + 58 * batch * size[0] * filters
+
+
+def by_filters(batch, channels, filters, groups, size, kernel, stride, pad):
+    """Filters side by side in the vectors; infinite for maps that are too large."""
+    pixels = math.prod(size)
+    if 4 * batch * pixels * (channels * math.prod(stride) + filters) > LAST_CACHE // 4:
+        return math.inf  # the results' lines would come from memory one by one
+    terms, vectors = channels // groups * math.prod(kernel), groups * _up(filters // groups, MACHINE_LANES)
+    tiles = batch * _up(pixels, PIXELS)
+    copied = _frame(batch, channels, size, stride) if max(pad) > 0 else 0
+    return tiles * vectors * (PIXELS * terms + 80) + 0.7 * filters * terms + copied
+
+
+def _frame(batch, channels, size, stride):
+    return 53 * batch * (size[0] + 1) * channels * math.prod(stride)
+
+
+def winograd(batch, channels, filters, size, steady):
+    """A quarter of the products, and the transforms; without ``steady`` that of the filters as well."""
+    height, width = size
+    wide = _up(width, OUT)
+    vectors = _up(batch * _up(height, OUT) * wide, MACHINE_LANES)
+    products = 2 * 36 * channels * _up(filters, ROWS) * ROWS
+    transforms = (2150 if wide <= NARROW else 1220) * channels + 1270 * filters
+    return vectors * (products + transforms) + (0 if steady else 90 * channels * filters)
