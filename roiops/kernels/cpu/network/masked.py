@@ -11,7 +11,7 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from ...jit import njit, num_threads, parallel, prange
+from ...jit import num_threads, parallel, prange
 from ..vector import MACHINE_LANES
 from .emitter import ACTIVATION, Emitter
 
@@ -35,44 +35,32 @@ def pools(data, kernel, stride, pad) -> bool:
     return _takes(data, ((1, 2, 2), (1, 3, 3)), kernel, stride, pad)
 
 
-def _numbers(count):
-    @intrinsic
-    def numbers(typing, array, at):
-        signature = types.UniTuple(types.float32, count)(array, types.int64)
-
-        def generate(context, builder, signature, args):
-            emit = Emitter(context, builder)
-            start = emit.pointer(signature.args[0], args[0], args[1])
-            loaded = [builder.load(emit.move(start, i)) for i in range(count)]
-            return context.make_tuple(builder, signature.return_type, loaded)
-
-        return signature, generate
-
-    return numbers
-
-
 def _generator(size, step, empty, combine, finish):
-    """The code of an intrinsic: ``MACHINE_LANES`` results of one row, from column ``x`` on.
+    """The code of an intrinsic: ``MACHINE_LANES`` columns of results, row after row.
 
-    Its arguments begin with the data, where the plane starts, its height and width, y and x, and end with the
-    output, where the row goes and how many columns are left. ``empty`` is what nothing makes,
-    ``combine(emit, tap, pixels, total, args)`` takes in a tap, ``finish(emit, total, args)`` is last.
+    Its arguments begin with the data, where the plane starts, its height and width, and the first window's y
+    and x. They end with the output, where its first result goes, its width, its rows, and how many columns
+    are left. Each row of pixels is loaded once and taken into the results of all windows that it belongs to.
+    ``empty`` is what nothing makes, ``combine(emit, ky, pixels, total, args)`` takes in what row ky of a
+    window sees, ``finish(emit, total, args)`` is last.
     """
+    #: Windows that a row belongs to, at most.
+    windows = -(-size // step)
 
     def generate(context, builder, signature, args):
         emit, kinds = Emitter(context, builder), signature.args
         at, height, width, y, x = args[1:6]
+        out, out_at, out_width, rows, columns = args[-5:]
         word = ir.IntType(32)
         lanes = ir.Constant(ir.VectorType(word, MACHINE_LANES), list(range(MACHINE_LANES)))
         vector = ir.VectorType(ir.FloatType(), MACHINE_LANES)
         bits = ir.VectorType(ir.IntType(1), MACHINE_LANES)
-        nothing = ir.Constant(vector, [empty] * MACHINE_LANES)
+        none, nothing = ir.Constant(bits, [0] * MACHINE_LANES), ir.Constant(vector, [empty] * MACHINE_LANES)
 
         def splat(number):
-            empty = ir.Constant(lanes.type, ir.Undefined)
-            short = builder.trunc(number, word)
-            first = builder.insert_element(empty, short, ir.Constant(word, 0))
-            return builder.shuffle_vector(first, empty, ir.Constant(lanes.type, [0] * MACHINE_LANES))
+            unset = ir.Constant(lanes.type, ir.Undefined)
+            first = builder.insert_element(unset, builder.trunc(number, word), ir.Constant(word, 0))
+            return builder.shuffle_vector(first, unset, ir.Constant(lanes.type, [0] * MACHINE_LANES))
 
         def inside(start, limit):
             """Which of the lanes from position ``start`` on are in ``[0, limit)``."""
@@ -87,163 +75,118 @@ def _generator(size, step, empty, combine, finish):
         masked_store = cgutils.get_or_insert_function(builder.module, store_kind, name)
         four = ir.Constant(word, 4)
 
-        def load(start, position, there):
-            mask = builder.and_(inside(position, width), there)
-            pointer = builder.bitcast(emit.pointer(kinds[0], args[0], start), vector.as_pointer())
-            return builder.call(masked_load, [pointer, four, mask, nothing])
+        # With steps of 2, a pair of loads serves the taps kx and kx + 1.
+        positions = {
+            kx: [builder.add(x, emit.number(kx + part * MACHINE_LANES)) for part in range(step)]
+            for kx in range(0, size, step)
+        }
+        masks = {kx: [inside(position, width) for position in each] for kx, each in positions.items()}
+        plane, target = emit.pointer(kinds[0], args[0], at), emit.pointer(kinds[-5], out, out_at)
+        stored = inside(emit.number(0), columns)
 
-        total = nothing
-        evens = [2 * i for i in range(MACHINE_LANES)]
-        for ky in range(size):
-            line = builder.add(y, emit.number(ky))
+        def load_row(line):
+            """What the taps of a row see."""
             valid = builder.icmp_unsigned("<", line, height)
-            there = builder.select(
-                valid, ir.Constant(bits, [1] * MACHINE_LANES), ir.Constant(bits, [0] * MACHINE_LANES)
+            begin = emit.move(plane, builder.mul(builder.select(valid, line, emit.number(0)), width))
+            seen = []
+            for kx, each in positions.items():
+                parts = []
+                for position, mask in zip(each, masks[kx], strict=True):
+                    pointer = builder.bitcast(emit.move(begin, position), vector.as_pointer())
+                    there = builder.select(valid, mask, none)
+                    parts.append(builder.call(masked_load, [pointer, four, there, nothing]))
+                for phase in range(min(step, size - kx)):
+                    order = [phase + step * i for i in range(MACHINE_LANES)]
+                    order = ir.Constant(lanes.type, order)
+                    seen.append(parts[0] if step == 1 else builder.shuffle_vector(*parts, order))
+            return seen
+
+        begun = windows - 1
+        # Totals of the windows that lack rows, the one that began first in front.
+        start = [y, builder.neg(emit.number(begun)), *[nothing] * begun]
+        with emit.loop(builder.add(rows, emit.number(begun)), start) as loop:
+            line, row, *totals = loop.values
+            totals.append(nothing)
+            for i in range(step):
+                pixels = load_row(builder.add(line, emit.number(i)))
+                for k in range(windows):
+                    ky = (begun - k) * step + i
+                    if ky < size:
+                        totals[k] = combine(emit, ky, pixels, totals[k], args)
+            there = builder.icmp_signed(">=", row, emit.number(0))
+            to = emit.move(target, builder.mul(builder.select(there, row, emit.number(0)), out_width))
+            pointer = builder.bitcast(to, vector.as_pointer())
+            result = finish(emit, totals[0], args)
+            builder.call(masked_store, [result, pointer, four, builder.select(there, stored, none)])
+            loop.advance(
+                [builder.add(line, emit.number(step)), builder.add(row, emit.number(1)), *totals[1:]]
             )
-            line = builder.select(valid, line, emit.number(0))
-            begin = builder.add(at, builder.mul(line, width))
-            read = {}
-            for kx in range(size):
-                # With steps of 2, one pair of loads serves the taps kx and kx + 1.
-                first = kx - kx % step
-                if first not in read:
-                    position = builder.add(x, emit.number(first))
-                    read[first] = []
-                    for part in range(step):
-                        shifted = builder.add(position, emit.number(part * MACHINE_LANES))
-                        read[first].append(load(builder.add(begin, shifted), shifted, there))
-                pixels = read[first][0]
-                if step == 2:
-                    order = ir.Constant(lanes.type, [i + kx % 2 for i in evens])
-                    pixels = builder.shuffle_vector(*read[first], order)
-                total = combine(emit, ky * size + kx, pixels, total, args)
-        total = finish(emit, total, args)
-        target = builder.bitcast(emit.pointer(kinds[-3], *args[-3:-1]), vector.as_pointer())
-        builder.call(masked_store, [total, target, four, inside(emit.number(0), args[-1])])
         return context.get_dummy_value()
 
     return generate
 
 
 def _convolution(size, step):
-    def combine(emit, tap, pixels, total, args):
-        return emit.fma(emit.splat(cgutils.unpack_tuple(emit.builder, args[6])[tap]), pixels, total)
-
-    def finish(emit, total, args):
-        total = emit.fma(emit.splat(args[7]), total, emit.splat(args[8]))
-        return emit.activate(total, emit.activation(args[9]))
-
-    generate = _generator(size, step, 0.0, combine, finish)
-
     @intrinsic
-    def row(typing, data, at, height, width, y, x, weights, scale, shift, act, out, out_at, columns):
-        i, real = types.int64, types.float32
-        return types.void(data, i, i, i, i, i, weights, real, real, ACTIVATION, out, i, i), generate
+    def columns(
+        typing,
+        data,
+        at,
+        height,
+        width,
+        y,
+        x,
+        weight,
+        f,
+        scale,
+        shift,
+        act,
+        out,
+        out_at,
+        out_width,
+        rows,
+        left,
+    ):
+        def combine(emit, ky, pixels, total, args):
+            weights = emit.pointer(weight, args[6], emit.times(args[7], size * size))
+            for kx, value in enumerate(pixels):
+                total = emit.fma(emit.load_splat(weights, ky * size + kx), value, total)
+            return total
 
-    return row
+        def finish(emit, total, args):
+            total = emit.fma(emit.splat(args[8]), total, emit.splat(args[9]))
+            return emit.activate(total, emit.activation(args[10]))
+
+        i, real = types.int64, types.float32
+        signature = types.void(data, i, i, i, i, i, weight, i, real, real, ACTIVATION, out, i, i, i, i)
+        return signature, _generator(size, step, 0.0, combine, finish)
+
+    return columns
 
 
 def _pooling(size, step, maximum):
-    def combine(emit, tap, pixels, total, args):
+    def combine(emit, ky, pixels, total, args):
         builder = emit.builder
-        if maximum:  # a NaN is passed over
-            return builder.select(builder.fcmp_ordered(">", pixels, total), pixels, total)
-        return builder.fadd(total, pixels)
+        for value in pixels:
+            if maximum:  # a NaN is passed over
+                total = builder.select(builder.fcmp_ordered(">", value, total), value, total)
+            else:
+                total = builder.fadd(total, value)
+        return total
 
     empty = float(np.finfo(np.float32).min) if maximum else 0.0
     generate = _generator(size, step, empty, combine, lambda emit, total, args: total)
 
     @intrinsic
-    def row(typing, data, at, height, width, y, x, out, out_at, columns):
+    def columns(typing, data, at, height, width, y, x, out, out_at, out_width, rows, left):
         i = types.int64
-        return types.void(data, i, i, i, i, i, out, i, i), generate
+        return types.void(data, i, i, i, i, i, out, i, i, i, i), generate
 
-    return row
+    return columns
 
 
-_nine, _twenty_five = _numbers(9), _numbers(25)
 _three_by_one, _three_by_two = _convolution(3, 1), _convolution(3, 2)
 _five_by_one, _five_by_two = _convolution(5, 1), _convolution(5, 2)
-
-
-@njit
-def _plane(
-    data, at, in_height, in_width, weight, f, size, step, pad, scale, shift, act, out, to, height, width
-):
-    if size == 3:
-        nine = _nine(weight, f * 9)
-        for x in range(0, width, MACHINE_LANES):
-            for y in range(height):
-                top, left, place = y * step - pad[0], x * step - pad[1], to + y * width + x
-                if step == 1:
-                    _three_by_one(
-                        data,
-                        at,
-                        in_height,
-                        in_width,
-                        top,
-                        left,
-                        nine,
-                        scale,
-                        shift,
-                        act,
-                        out,
-                        place,
-                        width - x,
-                    )
-                else:
-                    _three_by_two(
-                        data,
-                        at,
-                        in_height,
-                        in_width,
-                        top,
-                        left,
-                        nine,
-                        scale,
-                        shift,
-                        act,
-                        out,
-                        place,
-                        width - x,
-                    )
-    else:
-        more = _twenty_five(weight, f * 25)
-        for x in range(0, width, MACHINE_LANES):
-            for y in range(height):
-                top, left, place = y * step - pad[0], x * step - pad[1], to + y * width + x
-                if step == 1:
-                    _five_by_one(
-                        data,
-                        at,
-                        in_height,
-                        in_width,
-                        top,
-                        left,
-                        more,
-                        scale,
-                        shift,
-                        act,
-                        out,
-                        place,
-                        width - x,
-                    )
-                else:
-                    _five_by_two(
-                        data,
-                        at,
-                        in_height,
-                        in_width,
-                        top,
-                        left,
-                        more,
-                        scale,
-                        shift,
-                        act,
-                        out,
-                        place,
-                        width - x,
-                    )
 
 
 @parallel
@@ -252,15 +195,34 @@ def _convolve(data, weight, size, step, pad, scale, shift, act, workers, out):
     channels, in_height, in_width = data.shape[1:]
     multiplier, planes = filters // channels, batch * filters
     flat, flat_weight, flat_out = data.reshape(-1), weight.reshape(-1), out.reshape(-1)
+    way = 2 * (size == 5) + (step == 2)
     for worker in prange(workers):
         w = np.int64(worker)
         for plane in range(w * planes // workers, (w + 1) * planes // workers):
             n, f = divmod(plane, filters)
             at = (n * channels + f // multiplier) * in_height * in_width
-            _plane(
-                flat, at, in_height, in_width, flat_weight, f, size, step, pad, scale[f], shift[f], act,
-                flat_out, plane * height * width, height, width,
-            )  # fmt: skip
+            for ow in range(0, width, MACHINE_LANES):
+                x, to, left = ow * step - pad[1], plane * height * width + ow, width - ow
+                if way == 0:
+                    _three_by_one(
+                        flat, at, in_height, in_width, -pad[0], x, flat_weight, f, scale[f], shift[f], act,
+                        flat_out, to, width, height, left,
+                    )  # fmt: skip
+                elif way == 1:
+                    _three_by_two(
+                        flat, at, in_height, in_width, -pad[0], x, flat_weight, f, scale[f], shift[f], act,
+                        flat_out, to, width, height, left,
+                    )  # fmt: skip
+                elif way == 2:
+                    _five_by_one(
+                        flat, at, in_height, in_width, -pad[0], x, flat_weight, f, scale[f], shift[f], act,
+                        flat_out, to, width, height, left,
+                    )  # fmt: skip
+                else:
+                    _five_by_two(
+                        flat, at, in_height, in_width, -pad[0], x, flat_weight, f, scale[f], shift[f], act,
+                        flat_out, to, width, height, left,
+                    )  # fmt: skip
 
 
 def convolve(data, weight, window, scale, shift, act, out):
@@ -290,26 +252,24 @@ def _pool(data, size, step, pad, maximum, workers, out):
         w = np.int64(worker)
         for plane in range(w * planes // workers, (w + 1) * planes // workers):
             at = plane * in_height * in_width
-            for oh in range(height):
-                for ow in range(0, width, MACHINE_LANES):
-                    y, x, left = oh * step - pad[0], ow * step - pad[1], width - ow
-                    to = (plane * height + oh) * width + ow
-                    if way == 0:
-                        _sum_3_1(flat, at, in_height, in_width, y, x, results, to, left)
-                    elif way == 1:
-                        _sum_3_2(flat, at, in_height, in_width, y, x, results, to, left)
-                    elif way == 2:
-                        _sum_2_1(flat, at, in_height, in_width, y, x, results, to, left)
-                    elif way == 3:
-                        _sum_2_2(flat, at, in_height, in_width, y, x, results, to, left)
-                    elif way == 4:
-                        _largest_3_1(flat, at, in_height, in_width, y, x, results, to, left)
-                    elif way == 5:
-                        _largest_3_2(flat, at, in_height, in_width, y, x, results, to, left)
-                    elif way == 6:
-                        _largest_2_1(flat, at, in_height, in_width, y, x, results, to, left)
-                    else:
-                        _largest_2_2(flat, at, in_height, in_width, y, x, results, to, left)
+            for ow in range(0, width, MACHINE_LANES):
+                x, to, left = ow * step - pad[1], plane * height * width + ow, width - ow
+                if way == 0:
+                    _sum_3_1(flat, at, in_height, in_width, -pad[0], x, results, to, width, height, left)
+                elif way == 1:
+                    _sum_3_2(flat, at, in_height, in_width, -pad[0], x, results, to, width, height, left)
+                elif way == 2:
+                    _sum_2_1(flat, at, in_height, in_width, -pad[0], x, results, to, width, height, left)
+                elif way == 3:
+                    _sum_2_2(flat, at, in_height, in_width, -pad[0], x, results, to, width, height, left)
+                elif way == 4:
+                    _largest_3_1(flat, at, in_height, in_width, -pad[0], x, results, to, width, height, left)
+                elif way == 5:
+                    _largest_3_2(flat, at, in_height, in_width, -pad[0], x, results, to, width, height, left)
+                elif way == 6:
+                    _largest_2_1(flat, at, in_height, in_width, -pad[0], x, results, to, width, height, left)
+                else:
+                    _largest_2_2(flat, at, in_height, in_width, -pad[0], x, results, to, width, height, left)
 
 
 def pool(data, kernel, stride, pad, maximum, out):
