@@ -41,7 +41,7 @@ def shifted(batch, channels, filters, groups, size, kernel, stride, dilate, pad)
     vectors = _up(batch * rows * length, MACHINE_LANES)
     terms, in_group = channels // groups * math.prod(kernel), filters // groups
     low = ROWS // 2 if in_group <= ROWS // 2 else ROWS
-    products = vectors * groups * terms * _up(in_group, low) * low
+    products = (1.04 if max(stride) == 1 else 1.1) * vectors * groups * terms * _up(in_group, low) * low
     return products + _frame(batch, channels, size, stride) + 58 * batch * size[0] * filters
 
 
@@ -53,7 +53,9 @@ def by_filters(batch, channels, filters, groups, size, kernel, stride, pad):
     terms, vectors = channels // groups * math.prod(kernel), groups * _up(filters // groups, MACHINE_LANES)
     tiles = batch * _up(pixels, PIXELS)
     copied = _frame(batch, channels, size, stride) if max(pad) > 0 else 0
-    return tiles * vectors * (PIXELS * terms + 80) + 0.7 * filters * terms + copied
+    # Planes a whole number of pages apart compete for the same few places of a cache.
+    stored = 480 if 4 * pixels % 4096 == 0 else 80
+    return tiles * vectors * (PIXELS * terms + stored) + 0.7 * filters * terms + copied
 
 
 def _frame(batch, channels, size, stride):
