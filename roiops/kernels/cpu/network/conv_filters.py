@@ -51,7 +51,7 @@ def _transpose_quartets(builder, pixels):
     return [mix(ab[half], cd[half], order) for half in (0, 1) for order in ((0, 1, 4, 5), (2, 3, 6, 7))]
 
 
-def _load_quartets(builder, emit, rows, j):
+def _load_quartets(builder, rows, j):
     """The inverse of storing vector j: quartets of the rows 4k + j side by side."""
     parts = []
     for k in range(MACHINE_LANES // 4):
@@ -134,30 +134,33 @@ def _tile(vectors):
             for v in range(vectors):
                 a, b = emit.load(scales, v * MACHINE_LANES), emit.load(shifts, v * MACHINE_LANES)
                 values = [emit.fma(sums[p * vectors + v], a, b) for p in range(PIXELS)]
+                turned = []
                 for start in _QUARTETS:
-                    turned = _transpose_quartets(builder, values[start : start + _QUARTET])
+                    turned += _transpose_quartets(builder, values[start : start + _QUARTET])
 
-                    def rows(array, v=v, start=start):
-                        return [
-                            emit.move(emit.move(array, emit.times(args[13], v * MACHINE_LANES + f)), start)
-                            for f in range(MACHINE_LANES)
-                        ]
+                def rows(array, start, v=v):
+                    return [
+                        emit.move(emit.move(array, emit.times(args[13], v * MACHINE_LANES + f)), start)
+                        for f in range(MACHINE_LANES)
+                    ]
 
-                    def with_other(turned=turned, rows=rows):
-                        near = rows(beside)
-                        return [
-                            builder.fadd(value, _load_quartets(builder, emit, near, j))
-                            for j, value in enumerate(turned)
-                        ]
+                def with_other(turned=turned, rows=rows):
+                    near = [
+                        _load_quartets(builder, rows(beside, start), j)
+                        for start in _QUARTETS
+                        for j in range(4)
+                    ]
+                    return [builder.fadd(value, each) for value, each in zip(turned, near, strict=True)]
 
-                    turned = emit.choose(args[19], with_other, turned)
-                    far = rows(target)
-                    for j, value in enumerate(turned):
-                        value = emit.activate(value, act)
-                        for k in range(MACHINE_LANES // 4):
-                            part = _shuffle(builder, value, value, list(range(4 * k, 4 * k + 4)))
-                            address = builder.bitcast(far[4 * k + j], _FOUR.as_pointer())
-                            builder.store(part, address).align = 4
+                # All of what is added is read before anything is stored: it may be the same memory.
+                turned = emit.choose(args[19], with_other, turned)
+                for i, value in enumerate(turned):
+                    far, j = rows(target, _QUARTETS[i // 4]), i % 4
+                    value = emit.activate(value, act)
+                    for k in range(MACHINE_LANES // 4):
+                        part = _shuffle(builder, value, value, list(range(4 * k, 4 * k + 4)))
+                        address = builder.bitcast(far[4 * k + j], _FOUR.as_pointer())
+                        builder.store(part, address).align = 4
             return context.get_dummy_value()
 
         return signature, generate
