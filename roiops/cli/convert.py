@@ -96,9 +96,13 @@ def execute(args) -> int:
         args.parser.error(f"FILE.params is needed: none lies beside {symbol}")
     if args.params is None:
         note(f"the parameters are those of {params}")
-    outputs = [name.strip() for name in args.outputs.split(",") if name.strip()] if args.outputs else None
+    outputs = None
+    if args.outputs is not None:
+        outputs = [name.strip() for name in args.outputs.split(",") if name.strip()]
+        if not outputs:
+            args.parser.error(f"--outputs must name outputs, with commas between, got {args.outputs!r}")
     model = archive.load(symbol, params, outputs=outputs)
-    inputs = {name: _read(args, name, value) for name, value in args.inputs}
+    inputs = {name: _read(args, model, name, value) for name, value in args.inputs}
     if "im_info" in model.input_names and "data" in inputs:
         size = (*inputs["data"].shape[2:4], 1.0)
         inputs.setdefault("im_info", np.array([size] * len(inputs["data"]), np.float32))
@@ -116,8 +120,27 @@ def execute(args) -> int:
     return _check(files[0], model, shapes, inputs) if args.check else 0
 
 
-def _read(args, name, value) -> np.ndarray:
-    """One input of the check."""
+def _read(args, model, name, value) -> np.ndarray:
+    """One input of the check, which must have the shape that --shape gives, if it does."""
+    if name not in model.input_names:
+        args.parser.error(
+            f"--input {name}: the model has no such input; it takes {', '.join(model.input_names)}"
+        )
+    shape = dict(args.shape).get(name)
+    array = _array(args, name, value, (shape or ())[2:4])
+    if shape is not None and (
+        len(shape) != array.ndim
+        or any(isinstance(d, int) and d != n for d, n in zip(shape, array.shape, strict=True))
+    ):
+        args.parser.error(f"--input {name}: its shape is {array.shape}, but --shape says {_text(shape)}")
+    return array
+
+
+def _text(shape):
+    return ",".join(map(str, shape))
+
+
+def _array(args, name, value, size) -> np.ndarray:
     if value.lstrip().startswith("["):
         try:
             return np.asarray(json.loads(value), np.float32)
@@ -125,7 +148,6 @@ def _read(args, name, value) -> np.ndarray:
             args.parser.error(f"--input {name}: not JSON values, or not in rows of one length: {value}")
     if Path(value).suffix == ".npy":
         return np.load(value, allow_pickle=False)
-    size = dict(args.shape).get(name, ())[2:4]
     chosen = {"resize": size} if len(size) == 2 and all(isinstance(n, int) for n in size) else {}
     return Preprocessing.of(args.preset, **chosen).apply(read_image(value))
 

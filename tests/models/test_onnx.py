@@ -347,7 +347,24 @@ def test_everything_that_cannot_be_written_is_listed_at_once(tmp_path):
     assert "erfinv(first): this operator has no lowering to ONNX" in text
     assert "gamma(second): this operator has no lowering to ONNX" in text
     assert "Dropout(third): mode='always' drops at random in inference too" in text
+    assert "need none" not in text
     assert list(tmp_path.iterdir()) == []
+
+
+def test_outputs_that_can_be_written_are_named():
+    data = sym.Variable("data")
+    symbol = sym.Group([sym.relu(data, name="first"), sym.erfinv(data, name="second")])
+    with pytest.raises(GraphError, match=r"Outputs that need none of them: first_output \(outputs=, or"):
+        to_onnx(symbol, {}, shapes={"data": (1, 4)})
+    to_onnx(symbol, {}, shapes={"data": (1, 4)}, outputs="first_output")
+
+
+def test_what_onnxruntime_cannot_run_is_said_in_a_line():
+    net = sym.Convolution(sym.Variable("data"), num_filter=2, kernel=(1, 1), name="conv")
+    params = parameters(net, data=(1, 3, 4, 4))
+    made = to_onnx(net, params, shapes={"data": (1, 3, 4, 4)}, dtype="float64")
+    with pytest.raises(mx.MXNetError, match=r"onnxruntime cannot run the model: .*Conv"):
+        session(made)
 
 
 def test_opsets_are_checked():
@@ -406,10 +423,14 @@ def test_large_models_keep_their_arrays_in_a_second_file(tmp_path, monkeypatch):
     monkeypatch.setattr(write, "_MOST_BYTES", 1000)
     symbol = sym.FullyConnected(sym.Variable("data"), num_hidden=100, name="fc")
     params = parameters(symbol, data=(1, 30))
-    to_onnx(symbol, params, shapes={"data": (1, 30)}, path=tmp_path / "m.onnx")
+    made = to_onnx(symbol, params, shapes={"data": (1, 30)}, path=tmp_path / "m.onnx")
     assert sorted(p.name for p in tmp_path.iterdir()) == ["m.onnx", "m.onnx.data"]
     assert (tmp_path / "m.onnx").stat().st_size < 2000
-    assert check(tmp_path / "m.onnx", ArchivedModel(symbol, params), {"data": noise(1, 30)})[0].agrees
+    for model in (tmp_path / "m.onnx", made):  # what is returned holds its arrays still
+        assert check(model, ArchivedModel(symbol, params), {"data": noise(1, 30)})[0].agrees
+    (tmp_path / "m.onnx").unlink()
+    with pytest.raises(GraphError, match=r"m\.onnx\.data exists already; --force"):
+        to_onnx(symbol, params, shapes={"data": (1, 30)}, path=tmp_path / "m.onnx")
 
 
 # -- operators of a user's own ---------------------------------------------------------------------------
@@ -473,6 +494,24 @@ def test_the_command_converts_and_checks(saved, capsys):
 def test_the_command_says_what_is_wrong(saved, capsys):
     assert cli.main(["convert", str(saved), f"{saved}.onnx", "--shape", "im_info=1,3"]) == 1
     assert "does not follow from the shapes given" in capsys.readouterr().err
+    for shape, message in (
+        ("dta=1,3,64,64", "a shape is given for 'dta', which is no input; did you mean 'data'?"),
+        ("data=0,3,64,64", "the lengths of data must be 1 or more, or names, got (0, 3, 64, 64)"),
+    ):
+        assert cli.main(["convert", str(saved), f"{saved}.onnx", "--shape", shape]) == 1
+        assert message in capsys.readouterr().err
+    for value, message in (
+        ("data=[1,2]", "--input data: its shape is (2,), but --shape says 1,3,64,64"),
+        ("image=[1,2]", "--input image: the model has no such input; it takes data, im_info"),
+    ):
+        arguments = ["--shape", "data=1,3,64,64", "--shape", "im_info=1,3", "--check", "--input", value]
+        with pytest.raises(SystemExit):
+            cli.main(["convert", str(saved), f"{saved}.onnx", *arguments])
+        assert message in capsys.readouterr().err
+    (saved.parent / "folder.onnx").mkdir()
+    arguments = ["--shape", "data=1,3,64,64", "--shape", "im_info=1,3", "--force"]
+    assert cli.main(["convert", str(saved), str(saved.parent / "folder.onnx"), *arguments]) == 1
+    assert "folder.onnx is a folder" in capsys.readouterr().err
     with pytest.raises(SystemExit):
         cli.main(["convert", str(saved), f"{saved}.onnx", "--shape", "data=1,3,6-4"])
     assert "must be like data=1,3,600,800 or data=N,3,H,W" in capsys.readouterr().err

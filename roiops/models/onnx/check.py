@@ -1,5 +1,6 @@
 """A converted model run in onnxruntime beside the original in roiops."""
 
+import contextlib
 import dataclasses
 
 import numpy as np
@@ -43,7 +44,17 @@ def session(model, threads: int | None = None):
     source = (
         str(model) if isinstance(model, str) or hasattr(model, "__fspath__") else model.SerializeToString()
     )
-    return onnxruntime.InferenceSession(source, options, providers=["CPUExecutionProvider"])
+    with _plain_errors():
+        return onnxruntime.InferenceSession(source, options, providers=["CPUExecutionProvider"])
+
+
+@contextlib.contextmanager
+def _plain_errors():
+    """What onnxruntime has no kernel for, or will not run, as an error of one line."""
+    try:
+        yield
+    except Exception as error:  # its errors share no class of their own
+        raise MXNetError(f"onnxruntime cannot run the model: {' '.join(str(error).split())}") from error
 
 
 def random_inputs(model, shapes: dict, seed: int = 0) -> dict:
@@ -70,7 +81,8 @@ def check(proto, model, inputs: dict) -> list[Agreement]:
     kinds = {"tensor(float16)": np.float16, "tensor(float)": np.float32, "tensor(double)": np.float64}
     feeds = {each.name: np.asarray(inputs[each.name], kinds.get(each.type)) for each in running.get_inputs()}
     names = [each.name for each in running.get_outputs()]
-    got = dict(zip(names, running.run(names, feeds), strict=True))
+    with _plain_errors():
+        got = dict(zip(names, running.run(names, feeds), strict=True))
     wanted = {name: array.asnumpy() for name, array in zip(model.output_names, model(**inputs), strict=True)}
     return compare(wanted, got, np.shape(inputs.get("data", np.empty((1, 1, 1, 1))))[2:4])
 

@@ -6,8 +6,9 @@ import math
 
 import numpy as np
 
-from ...errors import GraphError, MXNetError
+from ...errors import GraphError, MXNetError, nearest
 from ...graph import nodes as symbol_graph
+from ...ndarray import device
 from ...operators import lowering
 from ...operators.base import OpContext
 from .graph import Graph, Value
@@ -149,13 +150,17 @@ class _Converter:
         self.model, self.given = model, shapes
         self.order = symbol_graph.topological_order(model.symbol.heads)
         symbol_graph.check_unique_names(self.order)
-        self.params = {name: array.asnumpy() for name, array in model.params.items()}
+        # Read only, so not copied.
+        self.params = {
+            name: np.asarray(device.to_host(array.data), order="C") for name, array in model.params.items()
+        }
         self.opset, self.dtype = opset, dtype
         self.values: dict[tuple, Value] = {}
         self.failures: list[tuple] = []
         self.notes: list[str] = []
 
     def run(self) -> Conversion:
+        self._check_shapes()
         self._find_lowerings()
         self.needed = self._reachable()
         self._infer()
@@ -184,6 +189,19 @@ class _Converter:
         order = {name: i for i, name in enumerate(self.model.input_names)}
         inputs.sort(key=lambda value: order.get(value.name, len(order)))
         return Conversion(self.graph, inputs, lengths, outputs, self.notes)
+
+    def _check_shapes(self):
+        known = [*self.model.input_names, *self.model.label_names]
+        for name, shape in self.given.items():
+            if name not in known and name not in self.params:
+                raise GraphError(
+                    f"{self.model.source}: a shape is given for {name!r}, which is no input"
+                    + (nearest(name, known) or f"; the inputs are {', '.join(self.model.input_names)}")
+                )
+            if any(not isinstance(d, str) and d < 1 for d in shape):
+                raise GraphError(
+                    f"{self.model.source}: the lengths of {name} must be 1 or more, or names, got {shape}"
+                )
 
     # -- what there is to do -----------------------------------------------------------------------------
 
@@ -400,7 +418,20 @@ class _Converter:
         if not self.failures:
             return
         lines = [f"  {prop.label}: {reason}" for _, prop, reason in self.failures]
+        left = self._outputs_without({id(node) for node, _, _ in self.failures})
+        if left:
+            lines.append(f"  Outputs that need none of them: {', '.join(left)} (outputs=, or --outputs)")
         raise GraphError(
-            f"{self.model.source}: {len(lines)} of {len(self.order)} nodes cannot be written as ONNX:\n"
-            + "\n".join(lines)
+            f"{self.model.source}: {len(self.failures)} of {len(self.order)} nodes cannot be written as "
+            "ONNX:\n" + "\n".join(lines)
         )
+
+    def _outputs_without(self, failed) -> list:
+        """Names of the outputs that none of these nodes, given by ``id``, leads to."""
+        spoiled = set()
+        for node in self.order:
+            below = () if node.is_variable else (entry[0] for entry, _ in self._inputs(node))
+            if id(node) in failed or any(id(child) in spoiled for child in below):
+                spoiled.add(id(node))
+        heads = zip(self.model.symbol.heads, self.model.output_names, strict=True)
+        return [name for (node, _), name in heads if id(node) not in spoiled]

@@ -130,19 +130,18 @@ def proto(conversion, name: str = "model"):
         for value in node.inputs:
             if value is not None and value.node is None and value.constant is not None:
                 initializers.setdefault(id(value), value)
-    tensors = [onnx.numpy_helper.from_array(value.constant, names(value)) for value in initializers.values()]
+    named = [(names(value), value.constant) for value in initializers.values()]
     called = {id(node.function): node.function for node in kept if node.function}
     nodes = [_node(onnx, node, names) for node in kept]
     opsets = [onnx.helper.make_opsetid("", graph.opset)]
     if called:
         opsets.append(onnx.helper.make_opsetid(DOMAIN, 1))
-    return onnx.helper.make_model(
+    model = onnx.helper.make_model(
         onnx.helper.make_graph(
             nodes,
             name,
             [_information(onnx, v, v.name, conversion.open_lengths.get(v.name)) for v in conversion.inputs],
             [_information(onnx, v, names(v)) for v in conversion.outputs],
-            tensors,
             doc_string="\n".join(conversion.notes),
         ),
         opset_imports=opsets,
@@ -152,6 +151,9 @@ def proto(conversion, name: str = "model"):
         ir_version={17: 8, 18: 8, 19: 9, 20: 9}.get(graph.opset, 10),
         doc_string="\n".join(conversion.notes),
     )
+    for tensor_name, array in named:  # one by one: both functions above copy what they are given
+        model.graph.initializer.append(onnx.numpy_helper.from_array(array, tensor_name))
+    return model
 
 
 def inlined(model):
@@ -176,6 +178,8 @@ def save(model, path, *, force: bool = False) -> list[Path]:
     data = path.with_name(path.name + ".data")
     size = sum(len(t.raw_data) for t in model.graph.initializer)
     external = size > _MOST_BYTES
+    if path.is_dir():
+        raise GraphError(f"{path} is a folder; the name of a file is needed")
     for each in (path, data) if external else (path,):
         if each.exists() and not force:
             raise GraphError(f"{each} exists already; --force (force=True) overwrites it")
@@ -195,6 +199,8 @@ def save(model, path, *, force: bool = False) -> list[Path]:
         written = [each for each in (data, path) if (scratch / each.name).exists()]
         for each in written:
             os.replace(scratch / each.name, each)
+        if external:  # saving took the arrays out of the model
+            onnx.external_data_helper.load_external_data_for_model(model, str(path.parent))
     finally:
         shutil.rmtree(scratch)
     return written[::-1]
