@@ -1,5 +1,8 @@
 """Look at a graph: a table of its layers, or a picture through graphviz."""
 
+import warnings
+from collections import Counter
+
 import numpy as np
 
 from .errors import MXNetError
@@ -156,6 +159,7 @@ def plot_network(
         Whether weights and other parameters are left out.
     """
     order, shapes = _shapes(symbol, shape)
+    _warn_of_equal_names(order)
     common = {"shape": "box", "style": "filled", "fontsize": "11", **(node_attrs or {})}
     attributes = ", ".join(f"{k}={_quote(str(v))}" for k, v in common.items())
     lines = [f"digraph {_quote(title)} {{", "  rankdir=BT;", f"  node [{attributes}];"]
@@ -180,6 +184,17 @@ def plot_network(
                 text = label if graph.known(flowing) else ""
                 lines.append(f"  {shown[id(child)]} -> {shown[id(node)]}{text};")
     return Dot("\n".join([*lines, "}"]), title, save_format)
+
+
+def _warn_of_equal_names(order) -> None:
+    counts = Counter(node.name for node in order)
+    if repeated := [name for name, count in counts.items() if count > 1]:
+        warnings.warn(
+            "There are multiple variables with the same name in your graph, this may result in cyclic "
+            f"graph. Repeated names: {','.join(repeated)}",
+            RuntimeWarning,
+            stacklevel=3,
+        )
 
 
 def _details(node) -> list[str]:

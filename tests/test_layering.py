@@ -41,7 +41,7 @@ ALLOWED = {
     "graph.json_format": {"errors", "registry", "shapes", "graph.nodes", "graph.naming"},
     "graph": {"errors", "context", "registry", "ndarray", "shapes", "dtypes", "graph"},
     "training": {"errors", "context", "ndarray", "graph", "random"},
-    "training.image": {"errors", "ndarray"},
+    "training.image": {"errors", "ndarray", "training"},
     "torch": {"errors", "context", "dtypes", "params", "kernels", "registry", "operators", "ndarray"},
     "models": {"_version", "errors", "context", "ndarray", "graph", "operators", "training.image"},
 }

@@ -121,7 +121,7 @@ def run(checkout: Path, names, select: str | None, seconds: int) -> None:
         "MXNET_TEST_SECONDS": str(seconds),
     }
     for name in names:
-        fresh = RESULTS / f"{name}.new"
+        fresh = RESULTS / f"{name}.{os.getpid()}.new"  # files may be run in parts at once
         fresh.unlink(missing_ok=True)
         environment["MXNET_RESULTS"] = str(fresh)
         options = [

@@ -173,9 +173,10 @@ def get_operator_arguments(op_name: str) -> OperatorArguments:
     types = ["NDArray-or-Symbol" + ("[]" if prop.variadic else "")] * len(names)
     for name, field in prop.param.fields.items():
         names.append(name)
-        types.append(
-            f"{field.need}, {'required' if field.required else f'optional, default={field.default!r}'}"
-        )
+        need = field.need
+        if need.startswith("{"):  # MXNet lists choices in alphabetical order
+            need = f"{{{', '.join(sorted(need[1:-1].split(', ')))}}}"
+        types.append(f"{need}, {'required' if field.required else f'optional, default={field.default!r}'}")
     return OperatorArguments(len(names), names, types)
 
 

@@ -455,6 +455,19 @@ class CSVIter(NDArrayIter):
             data, label, batch_size, last_batch_handle=handle, data_name=data_name, label_name=label_name
         )
 
+    def next(self) -> DataBatch:
+        if not self.iter_next():
+            raise StopIteration
+        return DataBatch([self.getdata()], [self.getlabel()], self.getpad(), self.getindex())
+
+    def getdata(self):
+        """The inputs of the current batch: one array, as MXNet's own iterators of files give it."""
+        return super().getdata()[0]
+
+    def getlabel(self):
+        """The labels of the current batch: one array."""
+        return super().getlabel()[0]
+
 
 def _read_csv(path, shape, dtype):
     try:

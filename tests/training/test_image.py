@@ -1,5 +1,8 @@
 """mx.image beside what MXNet's own gives."""
 
+import json
+import random
+
 import numpy as np
 import pytest
 from golden_files import GOLDEN
@@ -13,6 +16,110 @@ pytest.importorskip("PIL", reason="Pillow reads the images")
 def golden():
     with np.load(GOLDEN / "image.npz") as file:
         return {key: file[key] for key in file.files if key != "meta"}
+
+
+AUGMENTERS = {
+    "resize": lambda: mx.image.ResizeAug(9, 1),
+    "force": lambda: mx.image.ForceResizeAug((11, 12), 1),
+    "crop": lambda: mx.image.RandomCropAug((8, 6), 1),
+    "sized": lambda: mx.image.RandomSizedCropAug((8, 6), (0.2, 0.8), (0.5, 2), 1),
+    "centre": lambda: mx.image.CenterCropAug((8, 6), 1),
+    "brightness": lambda: mx.image.BrightnessJitterAug(0.4),
+    "contrast": lambda: mx.image.ContrastJitterAug(0.4),
+    "saturation": lambda: mx.image.SaturationJitterAug(0.4),
+    "hue": lambda: mx.image.HueJitterAug(0.4),
+    "colour": lambda: mx.image.ColorJitterAug(0.4, 0.3, 0.2),
+    "lighting": lambda: mx.image.LightingAug(
+        0.5, np.array([55.46, 4.794, 1.148]), np.arange(9).reshape(3, 3) / 9
+    ),
+    "grey": lambda: mx.image.RandomGrayAug(0.9),
+    "flip": lambda: mx.image.HorizontalFlipAug(0.9),
+}
+
+
+def seed(number):
+    random.seed(number)
+    np.random.seed(number)  # noqa: NPY002  (what scripts of MXNet's time seed)
+
+
+@pytest.mark.parametrize("name", AUGMENTERS)
+def test_augmenters_after_the_same_seeds(golden, picture, name):
+    seed(5)
+    augmenter = AUGMENTERS[name]()
+    found = augmenter(picture.astype("float32")).asnumpy()
+    np.testing.assert_allclose(found, golden["augment_" + name], rtol=0, atol=2e-4 * 255)
+    assert json.dumps(augmenter.dumps()) == str(golden["dumps_" + name])
+
+
+def test_rotation(golden, picture):
+    first = mx.nd.transpose(picture.astype("float32"), (2, 0, 1))
+    both = mx.nd.stack(first, first * 0.5)
+    found = {"rotated": mx.image.imrotate(first, 20)}
+    for zoom in ("zoom_in", "zoom_out"):
+        found["rotated_" + zoom] = mx.image.imrotate(both, mx.nd.array([15, -40]), **{zoom: True})
+    seed(5)
+    found["rotated_at_random"] = mx.image.random_rotate(both, (-30, 30))
+    for name, image in found.items():
+        np.testing.assert_allclose(image.asnumpy(), golden[name], rtol=0, atol=2e-5 * 255, err_msg=name)
+    with pytest.raises(ValueError, match="cannot be both True"):
+        mx.image.imrotate(first, 20, zoom_in=True, zoom_out=True)
+
+
+@pytest.fixture
+def files(golden, tmp_path):
+    """A folder of five files, and their names."""
+    for number in range(5):
+        (tmp_path / f"{number}.png").write_bytes(golden["file"].tobytes())
+    return tmp_path
+
+
+@pytest.mark.parametrize("kind", ["imglist", "path_imglist"])
+@pytest.mark.parametrize(
+    ("last", "labels"),
+    [
+        ("pad", [[0, 1], [2, 3], [4, 0]]),
+        ("discard", [[0, 1], [2, 3]]),
+        ("roll_over", [[0, 1], [2, 3]]),
+    ],
+)
+def test_batches_of_files(files, golden, kind, last, labels):
+    given = {"imglist": [[i, f"{i}.png"] for i in range(5)]}
+    if kind == "path_imglist":
+        lines = [f"{7 * i}\t{i}\t{i}.png\n" for i in range(5)]
+        (files / "all.lst").write_text("".join(lines))
+        given = {"path_imglist": files / "all.lst"}
+    height, width = golden["rgb"].shape[:2]
+    batches = mx.image.ImageIter(
+        2, (3, height, width), path_root=files, last_batch_handle=last, mean=np.array([1.0]), **given
+    )
+    assert batches.provide_data == [("data", (2, 3, height, width))]
+    found = list(batches)
+    assert [batch.label[0].asnumpy().tolist() for batch in found] == labels
+    expected = golden["rgb"].transpose(2, 0, 1).astype(np.float32) - 1
+    np.testing.assert_array_equal(found[0].data[0].asnumpy(), np.stack([expected] * 2))
+    batches.reset()
+    first = next(batches).label[0].asnumpy().tolist()
+    assert first == ([4, 0] if last == "roll_over" else [0, 1])
+
+
+def test_iterators_say_what_they_need(files):
+    with pytest.raises(mx.MXNetError, match="record files are not read; give path_imglist or imglist"):
+        mx.image.ImageIter(2, (3, 4, 4), path_imgrec="a.rec")
+    with pytest.raises(mx.MXNetError, match="path_imglist or imglist must be given"):
+        mx.image.ImageIter(2, (3, 4, 4))
+    (files / "bad.png").write_bytes(b"nothing")
+    broken = mx.image.ImageIter(1, (3, 4, 4), imglist=[[0, "bad.png"]], path_root=files)
+    with pytest.raises(mx.MXNetError, match=r"ImageIter: bad.png: imdecode: the 7 bytes are no image"):
+        next(broken)
+
+
+def test_lanczos(golden, picture):
+    keys = [key for key in golden if key.startswith("lanczos_")]
+    assert len(keys) == 4
+    for key in keys:
+        width, height = map(int, key.removeprefix("lanczos_").split("x"))
+        found = mx.image.imresize(picture.astype("float32"), width, height, 4).asnumpy()
+        np.testing.assert_allclose(found, golden[key], rtol=0, atol=1e-3, err_msg=key)
 
 
 @pytest.fixture
@@ -91,8 +198,8 @@ def test_errors(picture):
         mx.image.imdecode(b"abc")
     with pytest.raises(mx.MXNetError, match="imresize: w and h must be 1 or more, got 0 and 3"):
         mx.image.imresize(picture, 0, 3)
-    with pytest.raises(mx.MXNetError, match="interp must be 0, 1, 2, 3 or 9, got 4"):
-        mx.image.imresize(picture, 4, 4, 4)
+    with pytest.raises(mx.MXNetError, match="interp must be 0, 1, 2, 3, 4, 9 or 10, got 5"):
+        mx.image.imresize(picture, 4, 4, 5)
     with pytest.raises(
         mx.MXNetError, match="src must be an NDArray of height, width and channels, got shape"
     ):

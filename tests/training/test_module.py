@@ -544,3 +544,44 @@ def test_a_batch_is_anything_with_data():
     for shape in ((1, 4), (3, 5)):
         module.forward(batch([mx.nd.ones(shape)]))
         np.testing.assert_allclose(module.get_outputs()[0].asnumpy(), np.full(shape, 1 / shape[1]), rtol=1e-6)
+
+
+def test_bucketing_module_saves_and_loads_all_its_networks(tmp_path):
+    def bucket(length):
+        data = mx.sym.Variable("data")
+        net = mx.sym.FullyConnected(mx.sym.sum(data, axis=1), num_hidden=2, name="fc")
+        return mx.sym.SoftmaxOutput(net, name="softmax"), ("data",), ("softmax_label",)
+
+    def batch(length):
+        shapes = [("data", (2, length, 3))], [("softmax_label", (2,))]
+        arrays = [mx.nd.ones(shape) for _, shape in (shapes[0][0], shapes[1][0])]
+        return mx.io.DataBatch([arrays[0]], [arrays[1]], 0, None, length, *shapes)
+
+    module = mx.mod.BucketingModule(bucket, default_bucket_key=4)
+    module.bind([("data", (2, 4, 3))], [("softmax_label", (2,))])
+    module.init_params(mx.init.Uniform(1))
+    module.forward(batch(3), is_train=False)
+    module.save_checkpoint(str(tmp_path / "m"), 2)
+    assert {p.name for p in tmp_path.iterdir()} == {
+        "m-0002.params", "m-3-symbol.json", "m-4-symbol.json", "m.buckets",
+    }  # fmt: skip
+    again = mx.mod.BucketingModule.load(str(tmp_path / "m"), 2, bucket, default_bucket_key=4)
+    again.bind([("data", (2, 4, 3))], [("softmax_label", (2,))])
+    for length in (4, 3):
+        module.forward(batch(length), is_train=False)
+        again.forward(batch(length), is_train=False)
+        outputs = [m.get_outputs()[0].asnumpy() for m in (module, again)]
+        np.testing.assert_array_equal(*outputs)
+    with pytest.raises(mx.base.MXNetError, match="sym_gen must be given to load a module"):
+        mx.mod.BucketingModule.load(str(tmp_path / "m"), 2, default_bucket_key=4)
+
+
+def test_bucketing_module_saves_only_keys_that_are_numbers(tmp_path):
+    def bucket(key):
+        return mx.sym.identity(mx.sym.Variable("data")), ("data",), ()
+
+    module = mx.mod.BucketingModule(bucket, default_bucket_key="long")
+    module.bind([("data", (2, 3))], for_training=False)
+    module.init_params()
+    with pytest.raises(mx.base.MXNetError, match="keys must be whole numbers, got 'long'"):
+        module.save_checkpoint(str(tmp_path / "m"), 0)

@@ -1,6 +1,7 @@
 """Images as MXNet's mx.image reads, resizes and crops them: tests/golden/image.npz."""
 
 import json
+import random as python_random
 import struct
 import zlib
 
@@ -22,6 +23,42 @@ def png(pixels):
     lines = b"".join(b"\0" + line.tobytes() for line in pixels)
     head = chunk(b"IHDR", struct.pack(">2I5B", width, height, 8, 2, 0, 0, 0))
     return b"\x89PNG\r\n\x1a\n" + head + chunk(b"IDAT", zlib.compress(lines)) + chunk(b"IEND", b"")
+
+
+def augmented(image):
+    """What each augmenter makes of an image, every one after the same seeds."""
+    image = image.astype("float32")
+    chosen = {
+        "resize": mx.image.ResizeAug(9, 1),
+        "force": mx.image.ForceResizeAug((11, 12), 1),
+        "crop": mx.image.RandomCropAug((8, 6), 1),
+        "sized": mx.image.RandomSizedCropAug((8, 6), (0.2, 0.8), (0.5, 2), 1),
+        "centre": mx.image.CenterCropAug((8, 6), 1),
+        "brightness": mx.image.BrightnessJitterAug(0.4),
+        "contrast": mx.image.ContrastJitterAug(0.4),
+        "saturation": mx.image.SaturationJitterAug(0.4),
+        "hue": mx.image.HueJitterAug(0.4),
+        "colour": mx.image.ColorJitterAug(0.4, 0.3, 0.2),
+        "lighting": mx.image.LightingAug(
+            0.5, np.array([55.46, 4.794, 1.148]), np.arange(9).reshape(3, 3) / 9
+        ),
+        "grey": mx.image.RandomGrayAug(0.9),
+        "flip": mx.image.HorizontalFlipAug(0.9),
+    }
+    found = {}
+    for name, augmenter in chosen.items():
+        python_random.seed(5)
+        np.random.seed(5)  # noqa: NPY002
+        found["augment_" + name] = augmenter(image.copy())
+        found["dumps_" + name] = np.array(json.dumps(augmenter.dumps()))
+    first = mx.nd.transpose(image, (2, 0, 1))
+    both = mx.nd.stack(first, first * 0.5)
+    found["rotated"] = mx.image.imrotate(first, 20)
+    for zoom in ("zoom_in", "zoom_out"):
+        found["rotated_" + zoom] = mx.image.imrotate(both, mx.nd.array([15, -40]), **{zoom: True})
+    np.random.seed(5)  # noqa: NPY002
+    found["rotated_at_random"] = mx.image.random_rotate(both, (-30, 30))
+    return found
 
 
 def main():
@@ -46,12 +83,15 @@ def main():
                 arrays["size_" + key] = mx.image.imresize(image, width, height, interp)
                 arrays["float_" + key] = mx.image.imresize(image.astype("float32"), width, height, interp)
             arrays["fixed_" + key] = mx.image.fixed_crop(image, 1, 2, 12, 10, (width, height), interp)
+        lanczos = mx.image.imresize(image.astype("float32"), width, height, 4)
+        arrays[f"lanczos_{width}x{height}"] = lanczos
     for width, height in ((7, 5), (20, 10)):
         part, place = mx.image.center_crop(image, (width, height))
         arrays[f"crop_{width}x{height}"] = part
         arrays[f"place_{width}x{height}"] = np.array(place)
     mean, std = mx.nd.array([123.0, 117.0, 104.0]), mx.nd.array([58.0, 57.0, 59.0])
     arrays["normal"] = mx.image.color_normalize(image.astype("float32"), mean, std)
+    arrays.update(augmented(image))
     write_npz(
         GOLDEN / "image.npz",
         {key: a.asnumpy() if isinstance(a, mx.nd.NDArray) else a for key, a in arrays.items()},

@@ -8,7 +8,7 @@ from ... import random
 from ...errors import ShapeError
 from ...params import Field, Parameter, enum
 from ...registry import register
-from ..base import Following, kernels
+from ..base import Following, kernels, merge_shapes
 from ..dense import DenseOperator, FloatProperty
 
 __all__ = ["ActivationOp", "ActivationProp", "LeakyReLUOp", "LeakyReLUProp"]
@@ -108,12 +108,16 @@ class LeakyReLUOp(DenseOperator):
             mean = (p.lower_bound + p.upper_bound) / 2
             return data.reshape(1, -1), np.full(1, p.slope if p.act_type == "leaky" else mean, data.dtype)
         gamma = in_data[1].reshape(-1)
+        if in_data[1].ndim > 1:
+            return data.reshape(gamma.size, -1), gamma
         channels = data.shape[1] if data.ndim > 1 else 1
         rows = data.reshape(data.shape[0] * channels, math.prod(data.shape[2:]))
         return rows, np.tile(np.broadcast_to(gamma, channels), data.shape[0])
 
     @staticmethod
     def _sum_slopes(grad_slope, data, gamma):
+        if gamma.ndim > 1:
+            return grad_slope.reshape(gamma.shape)
         by_channel = grad_slope.reshape(data.shape[0], -1).sum(axis=0)
         return (by_channel.sum() if gamma.size == 1 else by_channel).reshape(gamma.shape)
 
@@ -142,7 +146,7 @@ class LeakyReLUProp(FloatProperty):
     arguments = ("data", "gamma")
     argument_docs = {
         "data": "any shape",
-        "gamma": "slopes by channel, or one slope; only for act_type='prelu'",
+        "gamma": "slopes by channel, one slope, or one for each index of the first axes; only for 'prelu'",
     }
     outputs = ("output", "mask")
     variable_attributes = {"gamma": {"__init__": '["Constant", {"value": 0.25}]'}}
@@ -173,6 +177,12 @@ class LeakyReLUProp(FloatProperty):
             channels = data[1] if len(data) > 1 else 1
             if gamma is None:
                 gamma = (channels,)
-            elif -1 not in gamma and channels != -1 and math.prod(gamma) not in (1, channels):
-                raise ShapeError(f"{self.label}: gamma must have shape ({channels},) or (1,), got {gamma}")
+            elif -1 not in gamma and channels != -1:
+                # One, one for each channel, or one for each index of the leading axes.
+                leading = len(gamma) > 1 and merge_shapes(gamma, data[: len(gamma)]) is not None
+                if not leading and (len(gamma) > 1 or gamma[0] not in (1, channels)):
+                    raise ShapeError(
+                        f"{self.label}: gamma must have shape ({channels},), (1,) or that of data's "
+                        f"first axes, got {gamma} for data {data}"
+                    )
         return [data, gamma], outs

@@ -2,7 +2,12 @@
 
 import logging
 
+import numpy as np
+
 from ...errors import GraphError
+from ...graph.symbol import load as load_symbol
+from ...ndarray import array, files
+from .. import checkpoint
 from ..initializer import Uniform
 from .base_module import BaseModule
 from .module import Module
@@ -48,12 +53,59 @@ class BucketingModule(BaseModule):
             "compression_params": compression_params,
         }
         self._buckets: dict = {}
+        self._loaded_symbols: dict = {}
         self._curr_module = self._make(default_bucket_key)
         self._curr_bucket_key = default_bucket_key
 
     def _make(self, key) -> Module:
         symbol, data_names, label_names = self._sym_gen(key)
-        return Module(symbol, data_names, label_names, **self._options)
+        return Module(self._loaded_symbols.get(key, symbol), data_names, label_names, **self._options)
+
+    @staticmethod
+    def load(prefix, epoch, sym_gen=None, default_bucket_key=None, **kwargs) -> "BucketingModule":
+        """What :meth:`save_checkpoint` wrote, to be bound; ``kwargs`` are those of the class.
+
+        ``sym_gen`` is asked for the names of inputs and labels, and for keys that had no network yet.
+        """
+        keys = files.load(f"{prefix}.buckets")[0].asnumpy().astype(np.int64).tolist()
+        symbols = {key: load_symbol(f"{prefix}-{key}-symbol.json") for key in keys}
+        arg_params, aux_params = checkpoint.load_params(prefix, epoch)
+        return BucketingModule.load_dict(
+            symbols, sym_gen, default_bucket_key, arg_params, aux_params, **kwargs
+        )
+
+    @staticmethod
+    def load_dict(
+        sym_dict=None, sym_gen=None, default_bucket_key=None, arg_params=None, aux_params=None, **kwargs
+    ) -> "BucketingModule":
+        """The same from networks by key and parameters by name."""
+        given = {
+            "sym_dict": sym_dict,
+            "sym_gen": sym_gen,
+            "default_bucket_key": default_bucket_key,
+            "arg_params": arg_params,
+            "aux_params": aux_params,
+        }
+        for name, value in given.items():
+            if value is None:
+                raise GraphError(f"BucketingModule: {name} must be given to load a module")
+        module = BucketingModule(sym_gen, default_bucket_key, **kwargs)
+        module._loaded_symbols = dict(sym_dict)
+        default = module._curr_module = module._make(default_bucket_key)
+        default._loaded = (arg_params, aux_params)
+        default.params_initialized = module.params_initialized = True
+        return module
+
+    def save_checkpoint(self, prefix, epoch, remove_amp_cast=False) -> None:
+        """Write ``<prefix>-<epoch>.params``, each key's network, and the keys: whole numbers."""
+        self._require("save_checkpoint")
+        wrong = [key for key in self._buckets if not isinstance(key, int | np.integer)]
+        if wrong:
+            raise GraphError(f"BucketingModule.save_checkpoint: keys must be whole numbers, got {wrong[0]!r}")
+        self.save_params(f"{prefix}-{epoch:04d}.params")
+        for key, module in self._buckets.items():
+            module.symbol.save(f"{prefix}-{key}-symbol.json", remove_amp_cast=remove_amp_cast)
+        files.save(f"{prefix}.buckets", array(list(self._buckets), dtype="int32"))
 
     @property
     def symbol(self):

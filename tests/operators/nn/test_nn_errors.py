@@ -150,7 +150,7 @@ REFUSED = [
         "LeakyReLU",
         [(2, 3), (4,)],
         {"act_type": "prelu"},
-        "gamma must have shape (3,) or (1,), got (4,)",
+        "gamma must have shape (3,), (1,) or that of data's first axes, got (4,)",
     ),
     (ParamError, "Dropout", [], {"p": 1.5}, "p must be float in [0, 1], got 1.5"),
     (ShapeError, "Dropout", [(2, 3)], {"axes": (2,)}, "axes must be in [-2, 1] for 2 dimensions, got 2"),

@@ -1,15 +1,13 @@
-"""``mxnet.image``: reading, resizing and cropping images for inference. Files are read by Pillow.
-
-An image is an NDArray of shape (height, width, channels), with values from 0 to 255.
-"""
+"""Reading, resizing and cropping images. Files are read by Pillow."""
 
 import io
+import random
 from pathlib import Path
 
 import numpy as np
 
-from .. import ndarray as nd
-from ..errors import FormatError, MXNetError, ParamError, ShapeError
+from ... import ndarray as nd
+from ...errors import FormatError, MXNetError, ParamError, ShapeError
 
 __all__ = [
     "center_crop",
@@ -22,7 +20,7 @@ __all__ = [
     "scale_down",
 ]
 
-_NEAREST, _LINEAR, _CUBIC, _AREA, _BY_SIZE = 0, 1, 2, 3, 9
+_NEAREST, _LINEAR, _CUBIC, _AREA, _LANCZOS, _BY_SIZE, _AT_RANDOM = 0, 1, 2, 3, 4, 9, 10
 #: The constant of OpenCV's cubic interpolation.
 _SHARPNESS = -0.75
 
@@ -67,8 +65,8 @@ def imresize(src, w, h, interp=1) -> nd.NDArray:
     Parameters
     ----------
     interp : int
-        0 takes the nearest pixel, 1 is linear, 2 cubic, 3 averages areas, and 9 is 3 to shrink, 2 to enlarge
-        and 1 otherwise.
+        0 takes the nearest pixel, 1 is linear, 2 cubic, 3 averages areas, 4 is Lanczos' over 8 pixels; 9 is 3
+        to shrink, 2 to enlarge and 1 otherwise; 10 draws one of 0 to 4.
     """
     _check_image("imresize", src)
     if w < 1 or h < 1:
@@ -77,8 +75,10 @@ def imresize(src, w, h, interp=1) -> nd.NDArray:
     if interp == _BY_SIZE:
         larger, smaller = h > height and w > width, h < height and w < width
         interp = _CUBIC if larger else _AREA if smaller else _LINEAR
-    if interp not in (_NEAREST, _LINEAR, _CUBIC, _AREA):
-        raise ParamError(f"imresize: interp must be 0, 1, 2, 3 or 9, got {interp}")
+    elif interp == _AT_RANDOM:
+        interp = random.randint(_NEAREST, _LANCZOS)
+    if interp not in (_NEAREST, _LINEAR, _CUBIC, _AREA, _LANCZOS):
+        raise ParamError(f"imresize: interp must be 0, 1, 2, 3, 4, 9 or 10, got {interp}")
     pixels = src.asnumpy()
     if interp == _LINEAR and pixels.dtype == np.uint8:
         return nd.array(_linear_bytes(pixels, w, h), dtype=np.uint8)
@@ -135,6 +135,10 @@ def _neighbours(each, old, new, interp):
     beyond = centre - first.astype(np.float32)
     if interp == _LINEAR:
         return first, {0: 1 - beyond, 1: beyond}
+    if interp == _LANCZOS:
+        weights = {offset: _lanczos(beyond - offset) for offset in range(-3, 5)}
+        total = sum(weights.values())
+        return first, {offset: weight / total for offset, weight in weights.items()}
     return first, {offset: _cubic(np.abs(beyond - offset)) for offset in (-1, 0, 1, 2)}
 
 
@@ -143,6 +147,10 @@ def _cubic(distance):
     near = ((a + 2) * distance - (a + 3)) * distance**2 + 1
     far = ((a * distance - 5 * a) * distance + 8 * a) * distance - 4 * a
     return np.where(distance <= 1, near, far)
+
+
+def _lanczos(distance):
+    return np.sinc(distance) * np.sinc(distance / 4)
 
 
 def scale_down(src_size, size) -> tuple[int, int]:

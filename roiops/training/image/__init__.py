@@ -1,0 +1,11 @@
+"""``mxnet.image``: pictures read, resized, changed at random, and handed out in batches.
+
+An image is an NDArray of shape (height, width, channels), with values from 0 to 255.
+"""
+
+from .augment import *  # noqa: F403
+from .augment import __all__ as _augment
+from .reading import *  # noqa: F403
+from .reading import __all__ as _reading
+
+__all__ = [*_augment, *_reading]

@@ -1,0 +1,580 @@
+"""Pictures changed at random for training, and batches of them.
+
+Random numbers come from Python's ``random``, but for lighting and rotation, which take NumPy's: as in MXNet,
+and in its order, so that equal seeds give equal pictures.
+"""
+
+import json
+import math
+import os
+import random
+from numbers import Number
+from pathlib import Path
+
+import numpy as np
+
+from ... import ndarray as nd
+from ...errors import DataError, MXNetError, ParamError, ShapeError
+from ..io import DataBatch, DataIter
+from .reading import center_crop, color_normalize, fixed_crop, imdecode, imresize, resize_short, scale_down
+
+__all__ = [
+    "Augmenter",
+    "BrightnessJitterAug",
+    "CastAug",
+    "CenterCropAug",
+    "ColorJitterAug",
+    "ColorNormalizeAug",
+    "ContrastJitterAug",
+    "CreateAugmenter",
+    "ForceResizeAug",
+    "HorizontalFlipAug",
+    "HueJitterAug",
+    "ImageIter",
+    "LightingAug",
+    "RandomCropAug",
+    "RandomGrayAug",
+    "RandomOrderAug",
+    "RandomSizedCropAug",
+    "ResizeAug",
+    "SaturationJitterAug",
+    "SequentialAug",
+    "imrotate",
+    "random_crop",
+    "random_rotate",
+    "random_size_crop",
+]
+
+#: How much of grey each of red, green and blue is.
+_GREY = (0.299, 0.587, 0.114)
+
+
+# -- functions -------------------------------------------------------------------------------------------
+
+
+def random_crop(src, size, interp=2):
+    """A part of an image as large as ``size``, (width, height), anywhere, and where it was."""
+    height, width = src.shape[:2]
+    w, h = scale_down((width, height), size)
+    x0, y0 = random.randint(0, width - w), random.randint(0, height - h)
+    return fixed_crop(src, x0, y0, w, h, size, interp), (x0, y0, w, h)
+
+
+def random_size_crop(src, size, area, ratio, interp=2, **kwargs):
+    """A part of an image of random area and proportions, resized to ``size``, and where it was.
+
+    Parameters
+    ----------
+    area : float or (float, float)
+        The smallest share of the area, or the smallest and the largest.
+    ratio : (float, float)
+        The smallest and the largest width over height.
+    """
+    area = kwargs.pop("min_area", area)
+    if kwargs:
+        raise ParamError(f"random_size_crop: unknown parameter {next(iter(kwargs))!r}")
+    least, most = (area, 1.0) if isinstance(area, Number) else area
+    height, width = src.shape[:2]
+    for _ in range(10):
+        target = random.uniform(least, most) * height * width
+        proportion = math.exp(random.uniform(math.log(ratio[0]), math.log(ratio[1])))
+        w, h = round(math.sqrt(target * proportion)), round(math.sqrt(target / proportion))
+        if w <= width and h <= height:
+            x0, y0 = random.randint(0, width - w), random.randint(0, height - h)
+            return fixed_crop(src, x0, y0, w, h, size, interp), (x0, y0, w, h)
+    return center_crop(src, size, interp)
+
+
+def imrotate(src, rotation_degrees, zoom_in=False, zoom_out=False) -> nd.NDArray:
+    """An image turned around its middle, bilinear, with zeros where nothing is.
+
+    Parameters
+    ----------
+    src : NDArray
+        float32, (channels, height, width), or a batch of them.
+    rotation_degrees : float or NDArray
+        The angle, or one for each image of a batch.
+    zoom_in, zoom_out : bool
+        Whether to enlarge until no zeros show, or to shrink until the whole image does.
+    """
+    if zoom_in and zoom_out:
+        raise ValueError("`zoom_in` and `zoom_out` cannot be both True")
+    if src.dtype != np.float32:
+        raise TypeError("Only `float32` images are supported by this function")
+    if len(src.shape) == 3:
+        if not isinstance(rotation_degrees, Number):
+            raise TypeError("When a single image is passed the rotation angle is required to be a scalar.")
+        return imrotate(src.expand_dims(axis=0), rotation_degrees, zoom_in, zoom_out)[0]
+    if len(src.shape) != 4:
+        raise ValueError("Only 3D and 4D are supported by this function")
+    if isinstance(rotation_degrees, Number):
+        rotation_degrees = np.full(src.shape[0], rotation_degrees)
+    angles = np.asarray(getattr(rotation_degrees, "asnumpy", lambda: rotation_degrees)(), np.float32)
+    if len(angles) != src.shape[0]:
+        raise ValueError("The number of images must be equal to the number of rotation angles")
+    angles = np.deg2rad(angles)[:, None, None]
+    height, width = src.shape[2:]
+    y, x = np.ogrid[:height, :width]
+    y, x = y - (height - 1) / 2, x - (width - 1) / 2
+    sine, cosine = np.sin(angles), np.cos(angles)
+    grid = np.stack(
+        [(x * cosine - y * sine) / ((width - 1) / 2), (x * sine + y * cosine) / ((height - 1) / 2)], 1
+    )
+    if zoom_in or zoom_out:
+        # How far the corners of the turned image reach.
+        reach_x = width * np.abs(cosine) + height * np.abs(sine)
+        reach_y = width * np.abs(sine) + height * np.abs(cosine)
+        if zoom_out:
+            scale = np.maximum(reach_x / width, reach_y / height)
+        else:
+            scale = np.minimum(width / reach_x, height / reach_y)
+        grid = grid * scale[:, None]
+    return nd.BilinearSampler(src, nd.array(grid, ctx=src.context, dtype="float32"))
+
+
+def random_rotate(src, angle_limits, zoom_in=False, zoom_out=False) -> nd.NDArray:
+    """:func:`imrotate` by angles drawn between two limits."""
+    if len(src.shape) == 3:
+        return imrotate(src, np.random.uniform(*angle_limits), zoom_in, zoom_out)  # noqa: NPY002
+    angles = nd.array(np.random.uniform(*angle_limits, size=src.shape[0]))  # noqa: NPY002
+    return imrotate(src, angles, zoom_in, zoom_out)
+
+
+# -- augmenters ------------------------------------------------------------------------------------------
+
+
+class Augmenter:
+    """Changes an image. The keywords describe it, for :meth:`dumps`."""
+
+    def __init__(self, **kwargs):
+        self._kwargs = {}
+        for name, value in kwargs.items():
+            value = value.asnumpy() if isinstance(value, nd.NDArray) else value
+            self._kwargs[name] = value.tolist() if isinstance(value, np.ndarray) else value
+
+    def dumps(self) -> str:
+        """The class and its parameters, as JSON."""
+        return json.dumps([type(self).__name__.lower(), self._kwargs])
+
+    def __call__(self, src):
+        """The changed image."""
+        raise NotImplementedError("Must override implementation.")
+
+
+class SequentialAug(Augmenter):
+    """Several augmenters, one after the other."""
+
+    def __init__(self, ts):
+        super().__init__()
+        self.ts = ts
+
+    def dumps(self):
+        return [type(self).__name__.lower(), [each.dumps() for each in self.ts]]
+
+    def __call__(self, src):
+        for each in self.ts:
+            src = each(src)
+        return src
+
+
+class RandomOrderAug(SequentialAug):
+    """Several augmenters in random order."""
+
+    def __call__(self, src):
+        random.shuffle(self.ts)
+        return super().__call__(src)
+
+
+class ResizeAug(Augmenter):
+    """Resize the shorter side to ``size``."""
+
+    def __init__(self, size, interp=2):
+        super().__init__(size=size, interp=interp)
+        self.size, self.interp = size, interp
+
+    def __call__(self, src):
+        return resize_short(src, self.size, self.interp)
+
+
+class ForceResizeAug(ResizeAug):
+    """Resize to ``size``, (width, height), whatever the proportions."""
+
+    def __call__(self, src):
+        return imresize(src, *self.size, interp=self.interp)
+
+
+class RandomCropAug(ResizeAug):
+    """Keep a part of ``size``, (width, height), from anywhere."""
+
+    def __call__(self, src):
+        return random_crop(src, self.size, self.interp)[0]
+
+
+class CenterCropAug(ResizeAug):
+    """Keep the middle, of ``size`` as (width, height)."""
+
+    def __call__(self, src):
+        return center_crop(src, self.size, self.interp)[0]
+
+
+class RandomSizedCropAug(Augmenter):
+    """Keep a part of random size and proportions; see :func:`random_size_crop`."""
+
+    def __init__(self, size, area, ratio, interp=2, **kwargs):
+        area = kwargs.pop("min_area", area)
+        if kwargs:
+            raise ParamError(f"RandomSizedCropAug: unknown parameter {next(iter(kwargs))!r}")
+        super().__init__(size=size, area=area, ratio=ratio, interp=interp)
+        self.size, self.area, self.ratio, self.interp = size, area, ratio, interp
+
+    def __call__(self, src):
+        return random_size_crop(src, self.size, self.area, self.ratio, self.interp)[0]
+
+
+class BrightnessJitterAug(Augmenter):
+    """Brightness changed by up to ``brightness``, a share."""
+
+    def __init__(self, brightness):
+        super().__init__(brightness=brightness)
+        self.brightness = brightness
+
+    def __call__(self, src):
+        src *= 1.0 + random.uniform(-self.brightness, self.brightness)
+        return src
+
+
+class ContrastJitterAug(Augmenter):
+    """Contrast changed by up to ``contrast``, a share."""
+
+    def __init__(self, contrast):
+        super().__init__(contrast=contrast)
+        self.contrast, self.coef = contrast, nd.array([[_GREY]])
+
+    def __call__(self, src):
+        alpha = 1.0 + random.uniform(-self.contrast, self.contrast)
+        grey = src * self.coef
+        grey = (3.0 * (1.0 - alpha) / grey.size) * nd.sum(grey)
+        src *= alpha
+        src += grey
+        return src
+
+
+class SaturationJitterAug(Augmenter):
+    """Saturation changed by up to ``saturation``, a share."""
+
+    def __init__(self, saturation):
+        super().__init__(saturation=saturation)
+        self.saturation, self.coef = saturation, nd.array([[_GREY]])
+
+    def __call__(self, src):
+        alpha = 1.0 + random.uniform(-self.saturation, self.saturation)
+        grey = nd.sum(src * self.coef, axis=2, keepdims=True) * (1.0 - alpha)
+        src *= alpha
+        src += grey
+        return src
+
+
+class HueJitterAug(Augmenter):
+    """Hues turned by up to ``hue``, a share of half a circle, in the colour space YIQ."""
+
+    tyiq = np.array([_GREY, (0.596, -0.274, -0.321), (0.211, -0.523, 0.311)])
+    ityiq = np.array([[1.0, 0.956, 0.621], [1.0, -0.272, -0.647], [1.0, -1.107, 1.705]])
+
+    def __init__(self, hue):
+        super().__init__(hue=hue)
+        self.hue = hue
+
+    def __call__(self, src):
+        angle = random.uniform(-self.hue, self.hue) * np.pi
+        cosine, sine = np.cos(angle), np.sin(angle)
+        turn = np.array([[1.0, 0.0, 0.0], [0.0, cosine, -sine], [0.0, sine, cosine]])
+        return nd.dot(src, nd.array((self.ityiq @ turn @ self.tyiq).T))
+
+
+class ColorJitterAug(RandomOrderAug):
+    """Brightness, contrast and saturation changed, in random order."""
+
+    def __init__(self, brightness, contrast, saturation):
+        kinds = {
+            BrightnessJitterAug: brightness,
+            ContrastJitterAug: contrast,
+            SaturationJitterAug: saturation,
+        }
+        super().__init__([kind(share) for kind, share in kinds.items() if share > 0])
+
+
+class LightingAug(Augmenter):
+    """Light added along the colours' principal axes, as AlexNet does."""
+
+    def __init__(self, alphastd, eigval, eigvec):
+        super().__init__(alphastd=alphastd, eigval=eigval, eigvec=eigvec)
+        self.alphastd, self.eigval, self.eigvec = alphastd, eigval, eigvec
+
+    def __call__(self, src):
+        alpha = np.random.normal(0, self.alphastd, size=(3,))  # noqa: NPY002  (scripts seed it)
+        src += nd.array(np.dot(self.eigvec * alpha, self.eigval))
+        return src
+
+
+class ColorNormalizeAug(Augmenter):
+    """``(image - mean) / std``."""
+
+    def __init__(self, mean, std):
+        super().__init__(mean=mean, std=std)
+        self.mean, self.std = (
+            each if each is None or isinstance(each, nd.NDArray) else nd.array(each) for each in (mean, std)
+        )
+
+    def __call__(self, src):
+        return color_normalize(src, self.mean, self.std)
+
+
+class RandomGrayAug(Augmenter):
+    """Grey instead of colours, with probability ``p``."""
+
+    def __init__(self, p):
+        super().__init__(p=p)
+        self.p, self.mat = p, nd.array([[0.21] * 3, [0.72] * 3, [0.07] * 3])
+
+    def __call__(self, src):
+        return nd.dot(src, self.mat) if random.random() < self.p else src
+
+
+class HorizontalFlipAug(Augmenter):
+    """Left and right changed, with probability ``p``."""
+
+    def __init__(self, p):
+        super().__init__(p=p)
+        self.p = p
+
+    def __call__(self, src):
+        return nd.flip(src, axis=1) if random.random() < self.p else src
+
+
+class CastAug(Augmenter):
+    """The image in another dtype."""
+
+    def __init__(self, typ="float32"):
+        super().__init__(type=typ)
+        self.typ = typ
+
+    def __call__(self, src):
+        return src.astype(self.typ)
+
+
+def CreateAugmenter(
+    data_shape,
+    resize=0,
+    rand_crop=False,
+    rand_resize=False,
+    rand_mirror=False,
+    mean=None,
+    std=None,
+    brightness=0,
+    contrast=0,
+    saturation=0,
+    hue=0,
+    pca_noise=0,
+    rand_gray=0,
+    inter_method=2,
+) -> list:
+    """The usual augmenters, in the usual order, for images of ``data_shape``, (channels, height, width).
+
+    ``mean`` and ``std`` are arrays, or True for those of ImageNet.
+    """
+    size = data_shape[2], data_shape[1]
+    found = [ResizeAug(resize, inter_method)] if resize > 0 else []
+    if rand_resize:
+        if not rand_crop:
+            raise ParamError("CreateAugmenter: rand_resize needs rand_crop")
+        found.append(RandomSizedCropAug(size, 0.08, (3 / 4, 4 / 3), inter_method))
+    else:
+        found.append((RandomCropAug if rand_crop else CenterCropAug)(size, inter_method))
+    if rand_mirror:
+        found.append(HorizontalFlipAug(0.5))
+    found.append(CastAug())
+    if brightness or contrast or saturation:
+        found.append(ColorJitterAug(brightness, contrast, saturation))
+    if hue:
+        found.append(HueJitterAug(hue))
+    if pca_noise > 0:
+        vectors = [[-0.5675, 0.7192, 0.4009], [-0.5808, -0.0045, -0.8140], [-0.5836, -0.6948, 0.4203]]
+        found.append(LightingAug(pca_noise, np.array([55.46, 4.794, 1.148]), np.array(vectors)))
+    if rand_gray > 0:
+        found.append(RandomGrayAug(rand_gray))
+    mean = nd.array([123.68, 116.28, 103.53]) if mean is True else mean
+    std = nd.array([58.395, 57.12, 57.375]) if std is True else std
+    for name, given in (("mean", mean), ("std", std)):
+        if given is not None and (not hasattr(given, "shape") or given.shape[0] not in (1, 3)):
+            raise ParamError(
+                f"CreateAugmenter: {name} must be True or an array of 1 or 3 numbers, got {given!r}"
+            )
+    if mean is not None or std is not None:
+        found.append(ColorNormalizeAug(mean, std))
+    return found
+
+
+# -- batches ---------------------------------------------------------------------------------------------
+
+
+class ImageIter(DataIter):
+    """Batches of images from files, changed by augmenters.
+
+    Parameters
+    ----------
+    batch_size : int
+        Images in a batch.
+    data_shape : (int, int, int)
+        Channels, which are 3, height and width.
+    label_width : int
+        Labels of an image.
+    path_imglist : str
+        A file with a line for each image: number, labels and file, parted by tabs.
+    imglist : list
+        In its place, a list of ``[label, ..., file]``.
+    path_root : str
+        The folder of the files.
+    shuffle : bool
+        Whether each epoch has an order of its own.
+    part_index, num_parts : int
+        Which part of how many is read.
+    aug_list : list of Augmenter, optional
+        What changes the images; :func:`CreateAugmenter` with the further keywords unless given.
+    last_batch_handle : str
+        ``"pad"`` fills the last batch up with the first images, ``"discard"`` leaves it out, ``"roll_over"``
+        keeps its images for the next epoch.
+    """
+
+    def __init__(
+        self,
+        batch_size,
+        data_shape,
+        label_width=1,
+        path_imgrec=None,
+        path_imglist=None,
+        path_root=None,
+        path_imgidx=None,
+        shuffle=False,
+        part_index=0,
+        num_parts=1,
+        aug_list=None,
+        imglist=None,
+        data_name="data",
+        label_name="softmax_label",
+        dtype="float32",
+        last_batch_handle="pad",
+        **kwargs,
+    ):
+        super().__init__(batch_size)
+        if path_imgrec is not None or path_imgidx is not None:
+            raise MXNetError("ImageIter: record files are not read; give path_imglist or imglist")
+        if path_imglist is None and not isinstance(imglist, list):
+            raise ParamError("ImageIter: path_imglist or imglist must be given")
+        if dtype not in ("int32", "float32", "int64", "float64"):
+            raise ParamError(f"ImageIter: dtype must be int32, float32, int64 or float64, got {dtype!r}")
+        self.check_data_shape(data_shape)
+        self.imglist = _read_list(path_imglist) if path_imglist is not None else _from_list(imglist)
+        self.path_root, self.shuffle = path_root, shuffle
+        self.data_shape, self.label_width = tuple(data_shape), label_width
+        self.provide_data = [(data_name, (batch_size, *self.data_shape))]
+        self.provide_label = [(label_name, (batch_size, label_width) if label_width > 1 else (batch_size,))]
+        part = len(self.imglist) // num_parts
+        self.seq = list(self.imglist)
+        if num_parts > 1:
+            self.seq = self.seq[part_index * part : (part_index + 1) * part]
+        self.auglist = CreateAugmenter(data_shape, **kwargs) if aug_list is None else aug_list
+        self.last_batch_handle = last_batch_handle
+        self._left_over: list = []
+        self.reset()
+
+    def check_data_shape(self, data_shape) -> None:
+        """Raise unless the shape is one of 3 channels."""
+        if len(data_shape) != 3:
+            raise ValueError("data_shape should have length 3, with dimensions CxHxW")
+        if data_shape[0] != 3:
+            raise ValueError("This iterator expects inputs to have 3 channels.")
+
+    def reset(self) -> None:
+        if self.shuffle:
+            random.shuffle(self.seq)
+        self.cur = 0
+
+    def hard_reset(self) -> None:
+        """Start anew, without what an epoch left over."""
+        self._left_over = []
+        self.reset()
+
+    def next(self) -> DataBatch:
+        samples, self._left_over = self._left_over, []
+        while len(samples) < self.batch_size and self.cur < len(self.seq):
+            samples.append(self.next_sample())
+        short = self.batch_size - len(samples)
+        if not samples or (short and self.last_batch_handle == "discard"):
+            raise StopIteration
+        if short and self.last_batch_handle == "roll_over":
+            self._left_over = samples
+            raise StopIteration
+        samples += [self._sample(self.seq[i % len(self.seq)]) for i in range(short)]
+        labels = np.zeros(self.provide_label[0][1], np.float32)
+        for row, (label, _) in enumerate(samples):
+            labels[row] = label if self.label_width > 1 else label[0]
+        data = np.stack([image for _, image in samples])
+        return DataBatch([nd.array(data)], [nd.array(labels)], pad=short)
+
+    def next_sample(self):
+        """The next label and image, changed and with its channels first."""
+        if self.cur >= len(self.seq):
+            raise StopIteration
+        self.cur += 1
+        return self._sample(self.seq[self.cur - 1])
+
+    def _sample(self, key):
+        label, file = self.imglist[key]
+        image = self.augmentation_transform(self.imdecode(self.read_image(file), file))
+        image = self.postprocess_data(image).asnumpy()
+        if image.shape != self.data_shape:
+            raise ShapeError(f"ImageIter: {file} became {image.shape}, data_shape is {self.data_shape}")
+        return label, image
+
+    def imdecode(self, s, file="") -> nd.NDArray:
+        """The image in the bytes of a file."""
+        try:
+            return imdecode(s)
+        except MXNetError as error:
+            raise DataError(f"ImageIter: {file}: {error}") from None
+
+    def read_image(self, fname) -> bytes:
+        """The bytes of a file below ``path_root``."""
+        return Path(os.path.join(self.path_root or "", fname)).read_bytes()
+
+    def augmentation_transform(self, data):
+        """The image after all augmenters."""
+        for each in self.auglist:
+            data = each(data)
+        return data
+
+    def postprocess_data(self, datum):
+        """The image with its channels first."""
+        return nd.transpose(datum, axes=(2, 0, 1))
+
+
+def _read_list(path) -> dict:
+    """Labels and file by number, from a file of lines."""
+    found = {}
+    for number, line in enumerate(Path(path).read_text(encoding="utf-8").splitlines(), 1):
+        key, *labels, file = line.strip().split("\t")
+        try:
+            found[int(key)] = np.array(labels, np.float64), file
+        except ValueError:
+            raise DataError(
+                f"{path}, line {number}: not a number, labels and a file parted by tabs"
+            ) from None
+    return found
+
+
+def _from_list(items) -> dict:
+    found = {}
+    for number, (*labels, file) in enumerate(items, 1):
+        labels = labels[0] if len(labels) == 1 and not isinstance(labels[0], Number) else labels
+        found[number] = np.asarray(labels, np.float64), file
+    return found
