@@ -2,7 +2,7 @@
 
 import numpy as np
 
-__all__ = ["BFLOAT16", "DTYPES", "NAMES", "NUM_BEFORE_2", "stored"]
+__all__ = ["BFLOAT16", "DTYPES", "NAMES", "NUM_BEFORE_2", "name_of", "stored"]
 
 NAMES = (
     "float32", "float64", "float16", "uint8", "int32", "int8", "int64",
@@ -15,6 +15,12 @@ DTYPES = frozenset(map(np.dtype, NAMES))
 
 #: bfloat16. NumPy has none, so arrays hold its bits as uint16, and this dtype says what they mean.
 BFLOAT16 = np.dtype([("bfloat16", np.uint16)])
+
+
+def name_of(dtype) -> str:
+    """How users call a dtype."""
+    dtype = np.dtype(dtype)
+    return "bfloat16" if dtype == BFLOAT16 else dtype.name
 
 
 def stored(dtype) -> np.dtype:

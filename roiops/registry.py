@@ -11,7 +11,7 @@ import re
 import textwrap
 from typing import NamedTuple
 
-from .errors import InputError, ParamError, RegistryError, nearest
+from .errors import InputError, MXNetError, ParamError, RegistryError, nearest
 from .params import REQUIRED
 
 __all__ = [
@@ -20,6 +20,7 @@ __all__ = [
     "alias",
     "aliases_of",
     "bare_name",
+    "bind_inputs",
     "docstring",
     "find",
     "get",
@@ -197,11 +198,15 @@ def make_function(name: str, invoke, module: str, front: FrontEnd):
     return function
 
 
-def split_arguments(prop: type, args: tuple, kwargs: dict, is_input, kind: str):
+# -- what a function was called with ---------------------------------------------------------------------
+
+
+def split_arguments(prop: type, args: tuple, kwargs: dict, is_input, kind: str, *, inputs_needed=False):
     """Sort what a generated function was called with.
 
     Returns ``(positional inputs, inputs by name, parameters)``. Positional arguments are the inputs in
-    order (None for one left out), then the parameters in order, as in MXNet.
+    order (None for one left out), then the parameters in order, as in MXNet. An operator of any number of
+    inputs takes them as one list, too.
 
     Parameters
     ----------
@@ -209,8 +214,15 @@ def split_arguments(prop: type, args: tuple, kwargs: dict, is_input, kind: str):
         Whether a value is a tensor or symbol rather than a parameter.
     kind : str
         What such a value is, for errors: ``"a Symbol"``.
+    inputs_needed : bool
+        Whether the first positional argument must be an input, because none is made for one left out.
     """
+    if prop.variadic and len(args) == 1 and isinstance(args[0], list | tuple):
+        args = args[0]
     positional, rest = [], list(args)
+    inputs_needed = inputs_needed and bool(rest) and bool(prop.arguments) and not prop.variadic
+    if inputs_needed and not (rest[0] is None or is_input(rest[0])):
+        raise _not_a_tensor(prop, prop.arguments[0], kind, rest[0], is_input)
     # None is an input left out only where inputs stand; after them it is a parameter's value.
     most = len(args) if prop.variadic or not prop.arguments else len(prop.arguments) + len(prop.aux)
     while rest and len(positional) < most and (rest[0] is None or is_input(rest[0])):
@@ -225,7 +237,9 @@ def split_arguments(prop: type, args: tuple, kwargs: dict, is_input, kind: str):
     inputs = {}
     tensors = {*prop.arguments, *prop.aux} - set(prop.param.fields)
     for name, value in kwargs.items():
-        if is_input(value) or (name in tensors and value is None):
+        if is_input(value) and name in prop.param.fields:
+            params[name] = value  # an array that is a parameter
+        elif is_input(value) or (name in tensors and value is None):
             inputs[name] = value
         elif name in tensors:
             raise _not_a_tensor(prop, name, kind, value, is_input)
@@ -237,6 +251,33 @@ def split_arguments(prop: type, args: tuple, kwargs: dict, is_input, kind: str):
         else:
             params[name] = value
     return positional, inputs, params
+
+
+def bind_inputs(label: str, names, positional: list, named: dict, error=MXNetError) -> dict:
+    """The inputs of a call by name, in the order of ``names``, without those left out.
+
+    Parameters
+    ----------
+    names : sequence of str
+        The inputs that there are.
+    positional, named
+        What :func:`split_arguments` found.
+    error : type of MXNetError
+        What to raise.
+    """
+    # An input that the parameters rule out may be named as None: Convolution(x, w, None, no_bias=True).
+    while len(positional) > len(names) and positional[-1] is None:
+        positional = positional[:-1]
+    if len(positional) > len(names):
+        raise error(f"{label}: takes at most {len(names)} inputs ({', '.join(names)}), got {len(positional)}")
+    given = dict(zip(names, positional, strict=False))
+    for name, value in named.items():
+        if name not in names and value is not None:
+            raise error(f"{label}: has no input {name!r}{nearest(name, names)} ({', '.join(names)})")
+        if given.get(name) is not None:
+            raise error(f"{label}: input {name} is given twice")
+        given[name] = value
+    return {name: given[name] for name in names if given.get(name) is not None}
 
 
 def _holds_tensors(value, is_input) -> bool:

@@ -602,24 +602,7 @@ def _is_plain(value) -> bool:
 def _entries(node: Node, positional, named) -> list:
     """The input entries of a new node; missing ones become variables ``<node>_<argument>``."""
     names = node.input_names()
-    # An input that the parameters rule out may be named as None: Convolution(x, w, None, no_bias=True).
-    while len(positional) > len(names) and positional[-1] is None:
-        positional = positional[:-1]
-    if len(positional) > len(names):
-        raise GraphError(
-            f"{node.prop.label}: takes {len(names)} inputs ({', '.join(names)}), got {len(positional)}"
-        )
-    given = dict(zip(names, positional, strict=False))
-    for key, value in named.items():
-        if key not in names and value is None:
-            continue
-        if key not in names:
-            raise GraphError(
-                f"{node.prop.label}: has no input {key!r}{nearest(key, names)} ({', '.join(names)})"
-            )
-        if given.get(key) is not None:
-            raise GraphError(f"{node.prop.label}: input {key} is given twice")
-        given[key] = value
+    given = registry.bind_inputs(node.prop.label, names, positional, named, GraphError)
     entries = []
     for key in names:
         value = given.get(key)

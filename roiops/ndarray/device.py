@@ -7,7 +7,7 @@ import numpy as np
 
 from .. import context
 from ..context import Context
-from ..dtypes import DTYPES
+from ..dtypes import BFLOAT16, DTYPES
 from ..errors import DeviceError, DTypeError
 
 __all__ = [
@@ -120,7 +120,7 @@ def _bytes(raw) -> tuple[int, int]:
 
 
 def shared(source):
-    """A device array over another library's, bfloat16 or not, read-only or not: see the runtime's."""
+    """A device array over another library's, its elements' dtype, and whether it is read-only."""
     return _runtime().shared(source)
 
 
@@ -139,9 +139,10 @@ def on_stream_of(source):
     return _runtime().on_stream_of(source)
 
 
-def export(raw, bfloat16: bool = False):
-    """``raw`` as an object with ``__dlpack__``."""
-    return raw if isinstance(raw, np.ndarray) and not bfloat16 else _runtime().exporter(raw, bfloat16)
+def export(raw, dtype: np.dtype | None = None):
+    """``raw``, whose elements are of ``dtype``, as an object with ``__dlpack__``."""
+    dtype = raw.dtype if dtype is None else dtype
+    return raw if isinstance(raw, np.ndarray) and dtype != BFLOAT16 else _runtime().exporter(raw, dtype)
 
 
 def readable(array: np.ndarray) -> np.ndarray:

@@ -36,7 +36,7 @@ MAGIC = struct.pack("<QQ", _FILE_MAGIC, 0)
 _V1, _V2, _V3 = 0xF993FAC8, 0xF993FAC9, 0xF993FACA
 _DENSE, _ROW_SPARSE, _CSR = 0, 1, 2
 _NUM_AUX = {_DENSE: 0, _ROW_SPARSE: 1, _CSR: 2}
-_DTYPES = (*dtypes.NAMES, "bfloat16")
+_DTYPES = (*map(np.dtype, dtypes.NAMES), dtypes.BFLOAT16)
 # What MXNet 1.9 reads.
 _WRITTEN = {np.dtype(name): code for code, name in enumerate(dtypes.NAMES[: dtypes.NUM_BEFORE_2])}
 _MOST_DIMENSIONS = 32
@@ -54,14 +54,14 @@ class _Block:
 
     __slots__ = ("dtype", "offset", "shape")
 
-    def __init__(self, dtype: str, shape: tuple):
+    def __init__(self, dtype: np.dtype, shape: tuple):
         self.dtype = dtype
         self.shape = shape
         self.offset = 0
 
     @property
     def stored(self) -> np.dtype:
-        return np.dtype("<u2") if self.dtype == "bfloat16" else np.dtype(self.dtype).newbyteorder("<")
+        return dtypes.stored(self.dtype).newbyteorder("<")
 
     @property
     def nbytes(self) -> int:
@@ -129,7 +129,7 @@ class _Reader:
             raise self.fail(f"{what} is too large: {dims}", offset)
         return dims
 
-    def dtype(self, what: str) -> str:
+    def dtype(self, what: str) -> np.dtype:
         offset = self.stream.tell()
         code = self.number("i", what)
         if not 0 <= code < len(_DTYPES):
@@ -142,8 +142,8 @@ class _Reader:
         block.offset = self.stream.tell()
         if block.nbytes > self.left():
             raise self.fail(
-                f"an array of shape {block.shape} and dtype {block.dtype} needs {block.nbytes} bytes, "
-                f"{self.left()} are left in the file"
+                f"an array of shape {block.shape} and dtype {dtypes.name_of(block.dtype)} needs "
+                f"{block.nbytes} bytes, {self.left()} are left in the file"
             )
         self.stream.seek(block.nbytes, io.SEEK_CUR)
 
@@ -216,7 +216,7 @@ def _check_sparse(reader: _Reader, entry: _Entry) -> None:
         fits = len(shape) == 2 and len(values) == 1 and indices == [(shape[0] + 1,), values]
     if not values or 0 in values:  # nothing is stored: MXNet leaves shapes of any kind behind
         fits = True
-    if not fits or any(block.dtype not in ("int64", "int32") for block in entry.blocks[1:]):
+    if not fits or any(block.dtype not in (np.int64, np.int32) for block in entry.blocks[1:]):
         raise reader.fail(
             f"a sparse array of shape {shape} does not go with values of shape {values} "
             f"and indices of shapes {indices}",
@@ -262,7 +262,7 @@ def _read_block(reader: _Reader, block: _Block) -> np.ndarray:
     reader.stream.seek(block.offset)
     if array.size and reader.stream.readinto(memoryview(array.reshape(-1)).cast("B")) != array.nbytes:
         raise reader.fail("the file has become shorter while it was read", block.offset)
-    if block.dtype == "bfloat16":  # NumPy has none; its 16 bits are the upper half of a float32
+    if block.dtype == dtypes.BFLOAT16:  # NumPy has none; its 16 bits are the upper half of a float32
         return (array.astype(np.uint32) << 16).view(np.float32)
     return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
 

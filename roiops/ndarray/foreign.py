@@ -10,7 +10,7 @@ import sys
 import numpy as np
 
 from ..context import Context
-from ..dtypes import BFLOAT16
+from ..dtypes import BFLOAT16, name_of, stored
 from ..errors import DTypeError
 from . import device
 from .ndarray import DLPACK_CUDA, NDArray, from_dlpack
@@ -44,23 +44,18 @@ def _on_gpu(value) -> bool:
 class Borrowed(NDArray):
     """Memory of another library on a GPU, for as long as a call lasts. It may hold the bits of bfloat16."""
 
-    __slots__ = ("bfloat16", "read_only")
+    __slots__ = ("element_type", "read_only")
 
     def __init__(self, source):
-        raw, self.bfloat16, self.read_only = device.shared(source)
+        raw, self.element_type, self.read_only = device.shared(source)
         super().__init__(raw, Context("gpu", device.device_of(raw)))
-
-    @property
-    def element_type(self) -> np.dtype:
-        """The dtype as operators' type rules know it."""
-        return BFLOAT16 if self.bfloat16 else self.data.dtype
 
 
 def borrow(value, what: str) -> NDArray:
     """Another library's array as an NDArray over its memory; ``what`` names it in errors."""
     if _on_gpu(value):
         return Borrowed(value)
-    if "bfloat16" in str(getattr(value, "dtype", "")):
+    if name_of(BFLOAT16) in str(getattr(value, "dtype", "")):
         raise DTypeError(
             f"{what} is bfloat16, which NumPy has not; give float32 or float16 on the CPU, or a GPU's array"
         )
@@ -83,10 +78,10 @@ def _from_dlpack_of(array):
     return None
 
 
-def give_back(results: list[NDArray], like, bfloat16: bool = False) -> list:
+def give_back(results: list[NDArray], like, *, bfloat16: bool = False) -> list:
     """``results`` as arrays of the library of ``like``; as they are where it takes nothing by DLPack.
 
-    ``bfloat16`` says that what is stored as uint16 is the bits of bfloat16.
+    ``bfloat16``: whether what is stored as its bits is bfloat16.
     """
     take = _from_dlpack_of(like)
     if take is None:
@@ -95,4 +90,7 @@ def give_back(results: list[NDArray], like, bfloat16: bool = False) -> list:
                 f"{type(like).__module__}.{type(like).__name__}: bfloat16 can be given back only by DLPack"
             )
         return results
-    return [take(device.export(each.data, bfloat16 and each.data.dtype == np.uint16)) for each in results]
+    types = [each.data.dtype for each in results]
+    if bfloat16:
+        types = [BFLOAT16 if dtype == stored(BFLOAT16) else dtype for dtype in types]
+    return [take(device.export(each.data, dtype)) for each, dtype in zip(results, types, strict=True)]

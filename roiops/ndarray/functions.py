@@ -2,12 +2,14 @@
 
 import functools
 import re
+from types import MethodType
 
 import numpy as np
 
 from .. import registry
 from ..context import Context, current_context
-from ..errors import DataError, DeviceError, DTypeError, InputError, MXNetError
+from ..dtypes import BFLOAT16
+from ..errors import DataError, DeviceError, DTypeError, nearest
 from ..operators.roi.base import ROIProperty
 from .device import is_writable
 from .foreign import Borrowed, asked_kind, borrow, give_back, is_foreign, on_stream_of
@@ -33,7 +35,7 @@ def call(prop, args: tuple, kwargs: dict):
         *args, out = args  # MXNet's functions end with out
     if "name" not in prop.param.fields:
         kwargs.pop("name", None)  # a node's name, which scripts give here too
-    inputs, given = _sort_out(prop, args, kwargs)
+    inputs, given = _bind(prop, args, kwargs)
     targets = None if out is None else list(out) if isinstance(out, list | tuple) else [out]
     foreign = [v for v in (*inputs.values(), *(targets or ())) if type(v) is not NDArray and is_foreign(v)]
     if not foreign:
@@ -82,7 +84,7 @@ def _compute_with_foreign(prop, inputs, given, targets) -> list:
     if bfloat16:
         types = [v.element_type if isinstance(v, Borrowed) else np.dtype(v.dtype) for v in inputs.values()]
     results = _compute(prop, inputs, given, targets, types)
-    return results if like is None or targets else give_back(results, like, bfloat16)
+    return results if like is None or targets else give_back(results, like, bfloat16=bfloat16)
 
 
 #: PyTorch's names for the operators that :mod:`roiops.torch` has under names of other libraries.
@@ -108,37 +110,23 @@ def _borrowed(value, what):
 
 
 def _holds_bfloat16(value) -> bool:
-    return isinstance(value, Borrowed) and value.bfloat16
+    return isinstance(value, Borrowed) and value.element_type == BFLOAT16
 
 
-def _sort_out(prop, args, kwargs) -> tuple[dict, dict]:
+def _bind(prop, args, kwargs) -> tuple[dict, dict]:
     """The inputs of a call, by name and in the operator's order, and its parameters."""
-    if prop.variadic and len(args) == 1 and isinstance(args[0], list | tuple):
-        args = args[0]
-    elif args and prop.arguments and not (args[0] is None or _is_array(args[0])):
-        raise InputError(f"{prop.label}: {prop.arguments[0]} must be {_KIND}, got {type(args[0]).__name__}")
-    positional, keyed, given = registry.split_arguments(prop, args, kwargs, _is_array, _KIND)
-    for name in [name for name in keyed if name in prop.param.fields]:
-        given[name] = keyed.pop(name)  # a NumPy array that is a parameter
+    positional, named, given = registry.split_arguments(
+        prop, args, kwargs, _is_array, _KIND, inputs_needed=True
+    )
     if prop.variadic:
-        values = [value for value in (*positional, *keyed.values()) if value is not None]
+        values = [value for value in (*positional, *named.values()) if value is not None]
         given.setdefault(prop.variadic, len(values))
         return {f"arg{i}": value for i, value in enumerate(values)}, given
     names = (*prop.arguments, *prop.aux)
-    if not names and (positional or keyed):  # the parameters decide what the inputs are
+    if not names and (positional or named):  # the parameters decide what the inputs are
         made = prop.create(given)
         names = (*made.list_arguments(), *made.list_auxiliary_states())
-    if len(positional) > len(names):
-        raise MXNetError(
-            f"{prop.label}: takes at most {len(names)} inputs ({', '.join(names)}), got {len(positional)}"
-        )
-    inputs = dict(zip(names, positional, strict=False))
-    for name, value in keyed.items():
-        if inputs.get(name) is not None:
-            raise MXNetError(f"{prop.label}: input {name} is given twice")
-        inputs[name] = value
-    ordered = [*(name for name in names if name in inputs), *(name for name in inputs if name not in names)]
-    return {name: inputs[name] for name in ordered if inputs[name] is not None}, given
+    return registry.bind_inputs(prop.label, names, positional, named), given
 
 
 def _is_array(value) -> bool:
@@ -198,3 +186,31 @@ def namespace(module: str, prefix: str = ""):
         return sorted(name for name in names if prefix or not name.startswith("_"))
 
     return getattr_, dir_
+
+
+# -- every operator as a method of NDArray -----------------------------------------------------------------
+
+
+def _method(name: str):
+    """The operator that ``x.name`` calls, if there is one: public, in lower case, and taking an array."""
+    if name.startswith("_") or not name.islower():
+        return None
+    prop = registry.find(name)
+    return prop if prop is not None and (prop.arguments or prop.variadic) else None
+
+
+def _get_method(array: NDArray, name: str):
+    prop = _method(name)
+    if prop is None:
+        near = "" if name.startswith("_") else nearest(name, dir(array))
+        raise AttributeError(f"'NDArray' object has no attribute {name!r}{near}")
+    return MethodType(function_for(name), array)
+
+
+def _list_methods(array: NDArray) -> list[str]:
+    return sorted({*object.__dir__(array), *filter(_method, registry.list_operators(aliases=True))})
+
+
+# They are put there from here, so that an array need not know of functions that take it.
+NDArray.__getattr__ = _get_method
+NDArray.__dir__ = _list_methods

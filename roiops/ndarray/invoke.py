@@ -3,36 +3,25 @@
 import numpy as np
 
 from ..context import Context
-from ..dtypes import stored
-from ..errors import DTypeError, MXNetError, ShapeError
+from ..errors import MXNetError, ShapeError
 from ..operators.base import OpContext, OperatorProperty
-from ..operators.imperative import infer
+from ..operators.imperative import Plan
 from . import device
 
 __all__ = ["run"]
 
 
-class _Plan:
-    """What of a call follows from the operator, its parameters and the inputs' shapes and dtypes."""
-
-    __slots__ = ("in_shapes", "in_types", "outputs", "prop", "reqs")
-
-    def __init__(self, prop: OperatorProperty, arrays, types, given_names):
-        names = prop.list_arguments()
-        if given_names is not None:
-            _check_names(prop, given_names)
-        inputs, aux = arrays[: len(names)], arrays[len(names) :]
-        self.prop = prop
-        self.in_shapes = [tuple(a.shape) for a in inputs]
-        self.in_types = (types or [a.dtype for a in arrays])[: len(names)]
-        shapes, types, aux_shapes, _ = infer(prop, self.in_shapes, self.in_types)
-        for name, need, array in zip(prop.list_auxiliary_states(), aux_shapes, aux, strict=True):
-            if need is not None and tuple(need) != tuple(array.shape):
-                raise ShapeError(f"{prop.label}: {name} must have shape {tuple(need)}, got {array.shape}")
-        visible = prop.num_visible_outputs
-        self.outputs = [(tuple(s), stored(t)) for s, t in zip(shapes, types, strict=True)][:visible]
-        # Outputs that only backward reads are not computed: there is no backward here.
-        self.reqs = ["write"] * visible + ["null"] * (len(shapes) - visible)
+def _plan(prop: OperatorProperty, arrays, types, given_names) -> Plan:
+    names = prop.list_arguments()
+    if given_names is not None:
+        _check_names(prop, given_names)
+    inputs, aux = arrays[: len(names)], arrays[len(names) :]
+    types = (types or [a.dtype for a in arrays])[: len(names)]
+    plan = Plan(prop, [tuple(a.shape) for a in inputs], types)
+    for name, need, array in zip(prop.list_auxiliary_states(), plan.aux_shapes, aux, strict=True):
+        if need is not None and tuple(need) != tuple(array.shape):
+            raise ShapeError(f"{prop.label}: {name} must have shape {tuple(need)}, got {array.shape}")
+    return plan
 
 
 def _check_names(prop, given_names) -> None:
@@ -51,7 +40,7 @@ _MOST_PLANS = 4096
 _PLAIN = frozenset((bool, int, float, str, type(None), tuple, list, np.dtype, type))
 
 
-def _plan_for(prop_class, given: dict, arrays, names, types) -> _Plan:
+def _plan_for(prop_class, given: dict, arrays, names, types) -> Plan:
     key = None
     if prop_class.reusable and all(type(value) in _PLAIN for value in given.values()):
         # repr, because 1, 1.0 and True, or 0.0 and -0.0, are equal but not the same parameter.
@@ -66,7 +55,7 @@ def _plan_for(prop_class, given: dict, arrays, names, types) -> _Plan:
         plan = _plans.get(key)
         if plan is not None:
             return plan
-    plan = _Plan(prop_class.create(given), arrays, types, names)
+    plan = _plan(prop_class.create(given), arrays, types, names)
     if key is not None:
         if len(_plans) >= _MOST_PLANS:
             _plans.clear()
@@ -86,37 +75,33 @@ def run(prop_class, given: dict, arrays: list, ctx: Context, out=None, names=Non
     prop.check_device(ctx)
     count = len(plan.in_shapes)
     inputs, aux = arrays[:count], arrays[count:]
-    outputs = [None] * len(plan.reqs)
+    visible = prop.num_visible_outputs
     if out is None:
-        for i, (shape, dtype) in enumerate(plan.outputs):
-            outputs[i] = device.empty(shape, dtype, ctx)
+        outputs = [device.empty(shape, dtype, ctx) for shape, dtype in plan.outputs[:visible]]
     else:
-        outputs[: len(out)] = _targets(plan, inputs, ctx, out)
+        outputs = _targets(plan, visible, inputs, ctx, out)
+    # Outputs that only backward reads are not computed: there is no backward here.
+    hidden = [None] * (len(plan.outputs) - visible)
     op_context = OpContext(ctx, prop.label)
-    op = prop.create_operator(op_context, plan.in_shapes, plan.in_types)
-    with np.errstate(all="ignore"):  # 1 / 0 is inf here, as in MXNet, and no warning
-        op.forward(op_context, inputs, plan.reqs, outputs, aux)
+    plan.forward(plan.operator(op_context), op_context, inputs, [*outputs, *hidden], aux)
     for target, result in zip(out or (), outputs, strict=False):
         if target is not result:
             device.copy_into(target, result)
-    return outputs[: len(plan.outputs)]
+    return outputs
 
 
-def _targets(plan: _Plan, inputs, ctx, out) -> list:
+def _targets(plan: Plan, visible: int, inputs, ctx, out) -> list:
     """Where to compute: ``out`` itself, or other memory where writing there would disturb an input."""
     prop = plan.prop
-    if len(out) != len(plan.outputs):
-        raise ShapeError(f"{prop.label}: has {len(plan.outputs)} outputs, got {len(out)} arrays in out")
+    if len(out) != visible:
+        raise ShapeError(f"{prop.label}: has {visible} outputs, got {len(out)} arrays in out")
+    plan.check_targets(out)
     targets = []
-    for i, (target, (shape, dtype)) in enumerate(zip(out, plan.outputs, strict=True)):
-        if tuple(target.shape) != shape:
-            raise ShapeError(f"{prop.label}: out must have shape {shape}, got {tuple(target.shape)}")
-        if target.dtype != dtype:
-            raise DTypeError(f"{prop.label}: out must have dtype {dtype}, got {target.dtype}")
+    for i, target in enumerate(out):
         taken_over = prop.inplace.get(i)
         disturbs = any(
             device.overlap(target, each) and not (j == taken_over and device.same_memory(target, each))
             for j, each in enumerate(inputs)
         )
-        targets.append(device.empty(shape, dtype, ctx) if disturbs else target)
+        targets.append(device.empty(*plan.outputs[i], ctx) if disturbs else target)
     return targets

@@ -8,8 +8,8 @@ import numpy as np
 
 from .. import registry
 from ..context import Context, cpu
-from ..errors import DeviceError, DTypeError, InputError, MXNetError, ShapeError, nearest
-from ..operators.base import OperatorProperty
+from ..dtypes import BFLOAT16
+from ..errors import DeviceError, DTypeError, InputError, MXNetError, ShapeError
 from . import device
 from .invoke import run
 
@@ -307,27 +307,9 @@ class NDArray:
         __mod__ = __rmod__ = __imod__ = __pow__ = __rpow__ = __ipow__ = _infix
         __gt__ = __ge__ = __lt__ = __le__ = _infix
 
-    # -- every other operator, as a method -----------------------------------------------------------
+    if TYPE_CHECKING:  # every other operator is a method, too: ``functions`` puts them here
 
-    def __getattr__(self, name):
-        prop = _method(name)
-        if prop is None:
-            near = "" if name.startswith("_") else nearest(name, dir(self))
-            raise AttributeError(f"'NDArray' object has no attribute {name!r}{near}")
-        from .functions import function_for  # it imports this module
-
-        return types.MethodType(function_for(name), self)
-
-    def __dir__(self):
-        return sorted({*super().__dir__(), *filter(_method, registry.list_operators(aliases=True))})
-
-
-def _method(name: str) -> type[OperatorProperty] | None:
-    """The operator that ``x.name`` calls, if there is one: public, in lower case, and taking an array."""
-    if name.startswith("_") or not name.islower():
-        return None
-    prop = registry.find(name)
-    return prop if prop is not None and (prop.arguments or prop.variadic) else None
+        def __getattr__(self, name: str) -> Any: ...
 
 
 def _rebuild(array, ctx):
@@ -434,8 +416,8 @@ def from_dlpack(source) -> NDArray:
         source = _Capsule(source, (DLPACK_CPU[0], 0))
     kind, number = source.__dlpack_device__()
     if kind in DLPACK_CUDA:
-        raw, bfloat16, _ = device.shared(source)
-        if bfloat16:
+        raw, dtype, _ = device.shared(source)
+        if dtype == BFLOAT16:
             raise DTypeError("from_dlpack: NumPy has no bfloat16, so no NDArray has; give float16 or float32")
         return NDArray(raw, Context("gpu", number))
     if kind not in DLPACK_CPU:

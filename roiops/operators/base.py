@@ -79,7 +79,16 @@ class Operator:
     ``"write"``, write ``"inplace"``, ``"add"`` to what is there, or leave it (``"null"``; the array may
     then be None). ``forward`` must write every element of every output that is not ``"null"``.
     Both are called under ``numpy.errstate(all="ignore")``: NaN and infinity pass through without a warning.
+
+    Attributes
+    ----------
+    shareable : bool
+        Whether forward leaves nothing behind that another call could see, on any thread. Imperative calls of
+        equal parameters, shapes and types then share one Op, and otherwise each makes its own, which holds
+        no scratch memory when the call is over.
     """
+
+    shareable = False
 
     def __init__(self, params: Parameter):
         self.params = params

@@ -2,10 +2,11 @@
 
 import numpy as np
 
+from ..dtypes import stored
 from ..errors import DTypeError, MXNetError, ShapeError
-from .base import OpContext, OperatorProperty, known
+from .base import OpContext, Operator, OperatorProperty, known
 
-__all__ = ["Invocation", "infer"]
+__all__ = ["Invocation", "Plan", "infer"]
 
 
 def infer(prop: OperatorProperty, in_shapes, in_types):
@@ -36,6 +37,46 @@ def infer(prop: OperatorProperty, in_shapes, in_types):
     return out_shapes, out_types, aux_shapes, aux_types
 
 
+class Plan:
+    """An operator for inputs of given shapes and dtypes: what its outputs are, and how they are computed.
+
+    Everything that runs a single operator goes through here; a plan may serve any number of calls.
+    """
+
+    __slots__ = ("_op", "aux_shapes", "in_shapes", "in_types", "outputs", "prop")
+
+    def __init__(self, prop: OperatorProperty, in_shapes, in_types):
+        self.prop, self.in_shapes, self.in_types = prop, in_shapes, in_types
+        shapes, types, self.aux_shapes, _ = infer(prop, in_shapes, in_types)
+        #: Shapes and dtypes of all outputs, the hidden ones too.
+        self.outputs = [(tuple(s), stored(t)) for s, t in zip(shapes, types, strict=True)]
+        self._op = None
+
+    def operator(self, ctx: OpContext) -> Operator:
+        """An Op for one call: the same for all calls where it may be."""
+        if self._op is not None:
+            return self._op
+        op = self.prop.create_operator(ctx, self.in_shapes, self.in_types)
+        if op.shareable:
+            self._op = op
+        return op
+
+    def check_targets(self, targets) -> None:
+        """Raise unless these arrays can hold the first outputs."""
+        label = self.prop.label
+        for target, (shape, dtype) in zip(targets, self.outputs, strict=False):
+            if tuple(target.shape) != shape:
+                raise ShapeError(f"{label}: out must have shape {shape}, got {tuple(target.shape)}")
+            if target.dtype != dtype:
+                raise DTypeError(f"{label}: out must have dtype {dtype}, got {target.dtype}")
+
+    @staticmethod
+    @np.errstate(all="ignore")  # 1 / 0 is inf here, as in MXNet, and no warning
+    def forward(op: Operator, ctx: OpContext, in_data, out_data, aux) -> None:
+        """Compute the outputs for which there is an array."""
+        op.forward(ctx, in_data, ["null" if out is None else "write" for out in out_data], out_data, aux)
+
+
 class Invocation:
     """One operator with its inputs, its outputs and what backward needs.
 
@@ -56,26 +97,15 @@ class Invocation:
         self.ctx = ctx or OpContext(label=prop.label)
         self.in_data = list(in_data)
         self.aux = list(aux)
-        shapes = [tuple(a.shape) for a in self.in_data]
-        types = [np.dtype(a.dtype) for a in self.in_data]
-        out_shapes, out_types, _, _ = infer(prop, shapes, types)
+        plan = Plan(prop, [tuple(a.shape) for a in self.in_data], [np.dtype(a.dtype) for a in self.in_data])
         self.outputs = list(out or [])
-        for name, array, shape, dtype in zip(
-            prop.list_outputs(), self.outputs, out_shapes, out_types, strict=False
-        ):
-            if tuple(array.shape) != tuple(shape) or array.dtype != dtype:
-                raise ShapeError(
-                    f"{prop.label}: out for {name} must have shape {tuple(shape)} and dtype {dtype}, "
-                    f"got {tuple(array.shape)} and {array.dtype}"
-                )
-        for shape, dtype in list(zip(out_shapes, out_types, strict=True))[len(self.outputs) :]:
-            self.outputs.append(empty(shape, dtype))
-        self.op = prop.create_operator(self.ctx, shapes, types)
+        plan.check_targets(self.outputs)
+        self.outputs += [empty(*each) for each in plan.outputs[len(self.outputs) :]]
+        self.op = plan.operator(self.ctx)
 
-    @np.errstate(all="ignore")
     def forward(self) -> list:
         """Compute; gives the visible outputs."""
-        self.op.forward(self.ctx, self.in_data, ["write"] * len(self.outputs), self.outputs, self.aux)
+        Plan.forward(self.op, self.ctx, self.in_data, self.outputs, self.aux)
         return self.outputs[: self.prop.num_visible_outputs]
 
     @np.errstate(all="ignore")

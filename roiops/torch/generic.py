@@ -23,13 +23,11 @@ def _invoke(prop_class, args, kwargs):
     positional, named, params = registry.split_arguments(prop_class, args, kwargs, _is_tensor, _KIND)
     if prop_class.variadic:
         return call(prop_class, [*positional, *named.values()], params)
-    given = {**dict(zip(prop_class.arguments[: len(positional)], positional, strict=True)), **named}
-    tensors = [given[name] for name in prop_class.arguments if given.get(name) is not None]
+    names = prop_class.arguments
+    tensors = registry.bind_inputs(prop_class.label, names, positional, named)
     if len(tensors) < 2:
-        raise MXNetError(
-            f"{prop_class.label}: the inputs are {', '.join(prop_class.arguments)}, got {len(tensors)}"
-        )
-    return call(prop_class, tensors, params)
+        raise MXNetError(f"{prop_class.label}: the inputs are {', '.join(names)}, got {len(tensors)}")
+    return call(prop_class, list(tensors.values()), params)
 
 
 @functools.cache

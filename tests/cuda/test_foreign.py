@@ -8,6 +8,7 @@ import pytest
 from calls import bits_of, from_bits
 
 import roiops as mx
+from roiops.dtypes import BFLOAT16
 from roiops.errors import DTypeError, MXNetError
 from roiops.kernels.cuda import dlpack, runtime
 
@@ -39,7 +40,7 @@ class Tensor:
 
 def take(source):
     memory = dlpack.read(source.__dlpack__())
-    return Tensor(runtime._over(memory.interface, memory.owner), memory.bfloat16)
+    return Tensor(runtime._over(memory.interface, memory.owner), memory.dtype == BFLOAT16)
 
 
 @pytest.fixture(autouse=True)

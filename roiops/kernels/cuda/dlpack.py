@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from roiops.dtypes import BFLOAT16, stored
 from roiops.errors import DTypeError
 
 __all__ = ["Memory", "label_bfloat16", "read"]
@@ -57,13 +58,12 @@ _pointer = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)
 
 
 class Memory(NamedTuple):
-    """Where an array is and how it lies there. ``dtype`` is uint16 for the bits of bfloat16."""
+    """Where an array is and how it lies there; ``dtype`` may be ``BFLOAT16``."""
 
     address: int
     shape: tuple
     strides: tuple  # in bytes
     dtype: np.dtype
-    bfloat16: bool
     read_only: bool
     owner: object  # what keeps the memory alive
 
@@ -73,7 +73,7 @@ class Memory(NamedTuple):
         return {
             "shape": self.shape,
             "strides": self.strides,
-            "typestr": self.dtype.str,
+            "typestr": stored(self.dtype).str,
             "data": (self.address, self.read_only),
             "version": 3,
         }
@@ -92,23 +92,23 @@ def _open(capsule) -> tuple[_Tensor, int]:
 def read(capsule) -> Memory:
     """The memory that a capsule describes."""
     tensor, flags = _open(capsule)
-    dtype, bfloat16 = tensor.dtype, False
-    if (dtype.code, dtype.bits) == (_BFLOAT, 16):
-        stored, bfloat16 = np.dtype(np.uint16), True
-    elif dtype.code in _KINDS and dtype.bits in (8, 16, 32, 64) and dtype.lanes == 1:
-        stored = np.dtype(f"{_KINDS[dtype.code]}{dtype.bits // 8}")
+    given = tensor.dtype
+    if (given.code, given.bits) == (_BFLOAT, 16):
+        dtype = BFLOAT16
+    elif given.code in _KINDS and given.bits in (8, 16, 32, 64) and given.lanes == 1:
+        dtype = np.dtype(f"{_KINDS[given.code]}{given.bits // 8}")
     else:
         raise DTypeError(
-            f"from_dlpack: elements of DLPack's type code {dtype.code} with {dtype.bits} bits and "
-            f"{dtype.lanes} lanes are not known"
+            f"from_dlpack: elements of DLPack's type code {given.code} with {given.bits} bits and "
+            f"{given.lanes} lanes are not known"
         )
     shape = tuple(tensor.shape[: tensor.ndim])
     if tensor.strides:
-        strides = tuple(step * stored.itemsize for step in tensor.strides[: tensor.ndim])
+        strides = tuple(step * dtype.itemsize for step in tensor.strides[: tensor.ndim])
     else:  # older producers leave them out where the elements are in order
-        strides = tuple(math.prod(shape[axis + 1 :]) * stored.itemsize for axis in range(len(shape)))
+        strides = tuple(math.prod(shape[axis + 1 :]) * dtype.itemsize for axis in range(len(shape)))
     address = (tensor.data or 0) + tensor.byte_offset
-    return Memory(address, shape, strides, stored, bfloat16, bool(flags & _READ_ONLY), capsule)
+    return Memory(address, shape, strides, dtype, bool(flags & _READ_ONLY), capsule)
 
 
 def label_bfloat16(capsule) -> None:

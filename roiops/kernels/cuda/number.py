@@ -1,7 +1,6 @@
 """What kernels store and what they compute with.
 
-float16 and bfloat16 are stored, and computed with as float32. bfloat16 has no NumPy type: its arrays are
-those of its bits, as uint16.
+float16 and bfloat16 are stored, and computed with as float32. Arrays hold the bits of bfloat16 as uint16.
 """
 
 import functools
@@ -10,12 +9,11 @@ from typing import NamedTuple
 import numba
 import numpy as np
 
+from roiops.dtypes import BFLOAT16, name_of
 from roiops.errors import DTypeError
 from roiops.kernels.cuda.runtime import device
 
-__all__ = ["BFLOAT16", "Kind", "computing", "kind_of"]
-
-BFLOAT16 = "bfloat16"
+__all__ = ["Kind", "computing", "kind_of"]
 
 
 @device
@@ -59,7 +57,7 @@ class Kind(NamedTuple):
 
 _KINDS = {
     "float16": Kind(np.float32, numba.float32, _single, _half),
-    BFLOAT16: Kind(np.float32, numba.float32, _from_bits, _to_bits),
+    name_of(BFLOAT16): Kind(np.float32, numba.float32, _from_bits, _to_bits),
     "float32": Kind(np.float32, numba.float32, _single, _single),
     "float64": Kind(np.float64, numba.float64, _double, _double),
 }
@@ -67,7 +65,7 @@ _KINDS = {
 
 def kind_of(dtype, operator: str = "roiops") -> str:
     """The name under which :func:`computing` knows a dtype; uint16 is taken for the bits of bfloat16."""
-    name = BFLOAT16 if dtype == np.uint16 else np.dtype(dtype).name
+    name = name_of(BFLOAT16 if dtype == np.uint16 else dtype)
     if name not in _KINDS:
         raise DTypeError(
             f"{operator}: data on a GPU must be float16, bfloat16, float32 or float64, got {name}"

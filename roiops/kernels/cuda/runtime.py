@@ -20,6 +20,7 @@ from typing import NamedTuple
 import numba
 import numpy as np
 
+from roiops.dtypes import BFLOAT16, stored
 from roiops.errors import DeviceError
 from roiops.kernels.cuda import dlpack
 
@@ -280,10 +281,10 @@ def copy_from_host(target, source: np.ndarray) -> None:
 
 
 class Shared(NamedTuple):
-    """Another library's array. ``array`` holds bits, as uint16, where ``bfloat16`` is set."""
+    """Another library's array; of ``BFLOAT16``, ``array`` holds the bits."""
 
     array: object
-    bfloat16: bool
+    dtype: np.dtype
     read_only: bool
 
 
@@ -296,7 +297,7 @@ def shared(source) -> Shared:
         interface = dict(source.__cuda_array_interface__)
         _wait_for(interface.pop("stream", None))
         array = _over(interface, source)
-        return Shared(array, False, bool(interface["data"][1]))
+        return Shared(array, np.dtype(array.dtype), bool(interface["data"][1]))
     _, device_id = source.__dlpack_device__()
     with on(device_id):
         # DLPack calls the default stream 1.
@@ -307,10 +308,10 @@ def shared(source) -> Shared:
             capsule = source.__dlpack__(**options)
         memory = dlpack.read(capsule)
         if 0 in memory.shape:
-            array = empty(memory.shape, memory.dtype, device_id)
+            array = empty(memory.shape, stored(memory.dtype), device_id)
         else:
             array = _over(memory.interface, memory.owner)
-    return Shared(array, memory.bfloat16, memory.read_only)
+    return Shared(array, memory.dtype, memory.read_only)
 
 
 def _over(interface, owner):
@@ -335,12 +336,12 @@ def _wait_for(pointer) -> None:
 class _Exporter:
     """A device array as ``from_dlpack`` of other libraries takes it."""
 
-    def __init__(self, array, bfloat16):
-        self._array, self._bfloat16 = array, bfloat16
+    def __init__(self, array, dtype):
+        self._array, self._dtype = array, dtype
 
     def __dlpack__(self, **options):
         capsule = self._array.__dlpack__(**options)
-        if self._bfloat16:
+        if self._dtype == BFLOAT16:
             dlpack.label_bfloat16(capsule)
         return capsule
 
@@ -348,11 +349,11 @@ class _Exporter:
         return self._array.__dlpack_device__()
 
 
-def exporter(array, bfloat16: bool = False) -> _Exporter:
-    """An object with ``__dlpack__`` for a device array, whose uint16 may be the bits of bfloat16."""
+def exporter(array, dtype: np.dtype) -> _Exporter:
+    """An object with ``__dlpack__`` for a device array of elements of ``dtype``; it may be ``BFLOAT16``."""
     if not hasattr(array, "__dlpack__"):
         raise DeviceError(f"gpu: only CuPy's arrays can be given to other libraries; {_INSTALL}")
-    return _Exporter(array, bfloat16)
+    return _Exporter(array, dtype)
 
 
 def synchronize() -> None:

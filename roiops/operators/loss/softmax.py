@@ -15,6 +15,8 @@ __all__ = []
 class SoftmaxOp(Operator):
     """Softmax along an axis; the subclasses change the sign or take the logarithm."""
 
+    shareable = True
+
     sign, log = 1, False
 
     def axis(self, data):

@@ -13,6 +13,8 @@ __all__ = ["ROIOperator", "ROIProperty", "SeparableOp", "SeparableProp"]
 class ROIOperator(Operator):
     """Takes care of the requests of the forward pass; subclasses override :meth:`compute`."""
 
+    shareable = True
+
     def data_and_rois(self, in_data):
         """A feature map and the boxes among the inputs."""
         return in_data[:2]

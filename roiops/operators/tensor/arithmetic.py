@@ -169,6 +169,8 @@ def _needs(*gradients) -> tuple:
 class BinaryOp(Operator):
     """``function(lhs, rhs)``, broadcasting where the shapes ask for it."""
 
+    shareable = True
+
     row: Row
 
     def __init__(self, params):
@@ -251,6 +253,8 @@ def broadcast_shape(prop, lhs, rhs):
 
 class ScalarOp(Operator):
     """``function(data, scalar)``, or the other way round where the row is reflected."""
+
+    shareable = True
 
     row: Row
     reflected = False

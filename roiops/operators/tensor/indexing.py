@@ -34,6 +34,8 @@ def _check_inside(ctx, name, indices, lengths, negative=True):
 class TakeOp(Operator):
     """The slices of an array along an axis that another array tells."""
 
+    shareable = True
+
     source, chooser = 0, 1
     mode = "clip"
 

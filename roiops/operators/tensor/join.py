@@ -21,6 +21,8 @@ class ConcatParam(Parameter):
 class ConcatOp(Operator):
     """Each input is copied to its range of the output along one axis."""
 
+    shareable = True
+
     def __init__(self, params, axis, bounds):
         super().__init__(params)
         self.axis, self.bounds = axis, bounds

@@ -24,6 +24,8 @@ class DotParam(Parameter):
 class DotOp(Operator):
     """The product of matrices, to which arrays of other dimensions are reshaped."""
 
+    shareable = True
+
     def forward(self, ctx, in_data, req, out_data, aux):
         if req[0] == "null":
             return
@@ -87,6 +89,8 @@ class DotProp(OperatorProperty):
 
 
 class BatchDotOp(Operator):
+    shareable = True
+
     def forward(self, ctx, in_data, req, out_data, aux):
         arrays.matmul(*self._oriented(*in_data), out_data[0], req[0])
 

@@ -31,6 +31,8 @@ def _reduced(shape, axes, keepdims) -> tuple:
 class ReduceOp(Operator):
     """Base: reduces over ``axes``, which the property has worked out."""
 
+    shareable = True
+
     def __init__(self, params, axes):
         super().__init__(params)
         self.axes = axes
@@ -133,6 +135,8 @@ class NormParam(Parameter):
 
 
 class NormOp(ReduceOp):
+    shareable = False  # it keeps scratch
+
     def __init__(self, params, axes):
         super().__init__(params, axes)
         self._scratch = None

@@ -124,6 +124,8 @@ _ROWS = (
 class UnaryOp(Operator):
     """``function(data)``; backward multiplies the head gradient by the slope."""
 
+    shareable = True
+
     row: Row
 
     def bind_forward(self, ctx, in_data, req, out_data, aux):
@@ -185,6 +187,8 @@ for _row in _ROWS:
 
 class FormulaOp(Operator):
     """Base of functions of one array and of parameters; the slope is one of the input."""
+
+    shareable = True
 
     def value(self, x):
         raise NotImplementedError

@@ -26,6 +26,8 @@ __all__ = ["ReshapeBase", "ReshapeOp", "ViewOp", "reshaped"]
 class ReshapeOp(Operator):
     """Output and input hold the same entries in the same order, in one memory where the plan allows."""
 
+    shareable = True
+
     def bind_forward(self, ctx, in_data, req, out_data, aux):
         source, target = in_data[0], out_data[0]
         if req[0] == "null" or same_memory(source, target):
@@ -336,6 +338,8 @@ class ViewOp(Operator):
 
     ``whole`` tells that every entry of the input is in the view, so that backward has nothing to zero.
     """
+
+    shareable = True
 
     whole = True
 
