@@ -2,7 +2,7 @@
 
 import numpy as np
 
-__all__ = ["anchors", "clip", "decode", "encode", "iou", "nms"]
+__all__ = ["anchors", "clip", "encode", "iou", "nms"]
 
 
 def sizes(boxes):
@@ -19,28 +19,15 @@ def iou(one, other):
 
 
 def encode(boxes, targets):
-    """What leads from ``boxes`` to ``targets``: shift of the centre by sizes, logarithm of the growth."""
+    """What leads from ``boxes`` to ``targets``, which ``roiops.models.detections.decode_boxes`` undoes.
+
+    That is the shift of the centre in parts of the size, and the logarithm of the growth.
+    """
     width, height = sizes(boxes)
     target_width, target_height = sizes(targets)
     shift_x = (targets[:, 0] + target_width / 2 - boxes[:, 0] - width / 2) / width
     shift_y = (targets[:, 1] + target_height / 2 - boxes[:, 1] - height / 2) / height
     return np.stack([shift_x, shift_y, np.log(target_width / width), np.log(target_height / height)], axis=1)
-
-
-def decode(boxes, deltas):
-    """The boxes to which ``deltas`` lead: of shape (n, 4k) for deltas of shape (n, 4k)."""
-    width, height = (each[:, None] for each in sizes(boxes))
-    dx, dy, dw, dh = (deltas[:, i::4] for i in range(4))
-    # exp of an untrained network's output must not overflow.
-    new_width, new_height = width * np.exp(np.minimum(dw, 10)), height * np.exp(np.minimum(dh, 10))
-    centre_x = boxes[:, None, 0] + (width - 1) / 2 + dx * width
-    centre_y = boxes[:, None, 1] + (height - 1) / 2 + dy * height
-    result = np.empty_like(deltas)
-    result[:, 0::4] = centre_x - (new_width - 1) / 2
-    result[:, 1::4] = centre_y - (new_height - 1) / 2
-    result[:, 2::4] = centre_x + (new_width - 1) / 2
-    result[:, 3::4] = centre_y + (new_height - 1) / 2
-    return result
 
 
 def clip(boxes, height, width):

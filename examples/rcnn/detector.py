@@ -8,6 +8,7 @@ import numpy as np
 from PIL import Image
 
 import roiops as mx
+from roiops.models.detections import decode_boxes
 
 from . import boxes
 from .config import Config, load
@@ -87,7 +88,7 @@ def postprocess(config: Config, rois, prob, delta, factor, size) -> list[Detecti
     """Detections from the network's three outputs for one picture."""
     settings = config.testing
     stds = np.tile(np.array(config.targets.box_stds, np.float32), delta.shape[1] // 4)
-    found = boxes.decode(rois[:, 1:], delta * stds) / factor
+    found = decode_boxes(rois[:, 1:], delta * stds) / factor
     found = boxes.clip(found, *size)
     detections = []
     for number, label in enumerate(config.class_names):

@@ -6,7 +6,7 @@ import numpy as np
 
 from .. import ndarray as nd
 
-__all__ = ["Detection", "best_detections", "find_detections"]
+__all__ = ["Detection", "best_detections", "decode_boxes", "find_detections"]
 
 
 @dataclasses.dataclass
@@ -135,7 +135,8 @@ def _from_rcnn(rois, probabilities, deltas, height, width, threshold, box_stds, 
     found = []
     for class_id in range(1, classes):
         column = 1 if agnostic else class_id
-        boxes = _decode(rois[:, 1:5], deltas[:, 4 * column : 4 * column + 4] * box_stds, height, width)
+        boxes = decode_boxes(rois[:, 1:5], deltas[:, 4 * column : 4 * column + 4] * box_stds)
+        boxes = np.clip(boxes, 0, (width - 1, height - 1) * 2)
         scores = probabilities[:, [class_id]]
         rows = np.concatenate([np.full_like(scores, class_id - 1), scores, boxes], 1)
         for image in np.unique(rois[:, 0]).astype(int):
@@ -151,10 +152,25 @@ def _from_rcnn(rois, probabilities, deltas, height, width, threshold, box_stds, 
     return sorted(found, key=lambda d: (d.image, -d.score))
 
 
-def _decode(rois, deltas, height, width):
-    """Boxes from ROIs and deltas by the R-CNN convention: sizes count both ends, centres lie between."""
-    sizes = rois[:, 2:] - rois[:, :2] + 1
-    centres = rois[:, :2] + 0.5 * (sizes - 1) + deltas[:, :2] * sizes
-    half = 0.5 * (sizes * np.exp(np.minimum(deltas[:, 2:], 20)) - 1)
-    limits = (width - 1, height - 1)
-    return np.clip(np.concatenate([centres - half, centres + half], 1), 0, (*limits, *limits))
+def decode_boxes(boxes, deltas) -> np.ndarray:
+    """The boxes to which an R-CNN's ``deltas`` lead, in the convention that sizes count both ends.
+
+    Parameters
+    ----------
+    boxes : numpy.ndarray
+        Rows ``[x1, y1, x2, y2]``.
+    deltas : numpy.ndarray
+        For each box, four numbers or four for each of several classes: the shift of the centre in parts of
+        the size, and the logarithm of the growth.
+
+    Returns
+    -------
+    numpy.ndarray
+        Rows of as many boxes, of the shape of ``deltas``.
+    """
+    deltas = deltas.reshape(len(boxes), -1, 2, 2)
+    sizes = (boxes[:, 2:4] - boxes[:, :2] + 1)[:, None]
+    centres = boxes[:, None, :2] + 0.5 * (sizes - 1) + deltas[:, :, 0] * sizes
+    # The exp of an untrained network's output must not overflow.
+    half = 0.5 * (sizes * np.exp(np.minimum(deltas[:, :, 1], 20)) - 1)
+    return np.concatenate([centres - half, centres + half], 2).reshape(len(boxes), -1)

@@ -9,10 +9,11 @@ import os
 from pathlib import Path
 
 from .. import ndarray as nd
-from ..errors import FormatError, MissingFileError, nearest
+from ..errors import MissingFileError, nearest
 from ..graph import json_format
 from ..graph import nodes as graph
 from ..graph.symbol import Symbol, read_text
+from ..ndarray.parameters import without_prefixes
 
 __all__ = ["Differences", "compare", "find_files", "read_params", "read_symbol"]
 
@@ -73,19 +74,7 @@ def read_symbol(path, problems: list[str] | None = None) -> tuple[Symbol, str | 
 
 def read_params(path) -> tuple[dict, dict]:
     """Arguments and auxiliary states in a .params file. Names without ``arg:`` or ``aux:`` are arguments."""
-    loaded = nd.load(str(path))
-    if not isinstance(loaded, dict):
-        raise FormatError(
-            f"{path}: holds {len(loaded)} arrays without names, so they are not parameters of a model"
-        )
-    found: dict[str, dict] = {"arg": {}, "aux": {}}
-    for key, array in loaded.items():
-        kind, _, rest = key.partition(":")
-        name, kind = (rest, kind) if kind in found and rest else (key, "arg")
-        if name in found["arg"] or name in found["aux"]:
-            raise FormatError(f"{path}: holds two arrays that are {name!r}, the later of which is {key!r}")
-        found[kind][name] = array
-    return found["arg"], found["aux"]
+    return without_prefixes(nd.load(str(path)), str(path))
 
 
 @dataclasses.dataclass

@@ -4,9 +4,8 @@ import logging
 from collections import namedtuple
 
 from .. import ndarray
-from ..context import cpu
-from ..errors import FormatError
 from ..graph import functions as symbol
+from ..ndarray.parameters import with_prefixes, without_prefixes
 
 __all__ = ["BatchEndParam", "load_checkpoint", "load_params", "save_checkpoint"]
 
@@ -34,34 +33,17 @@ def save_checkpoint(prefix, epoch, symbol, arg_params, aux_params, remove_amp_ca
 def load_params(prefix, epoch):
     """``(arg_params, aux_params)`` from ``<prefix>-<epoch>.params``."""
     file = f"{prefix}-{epoch:04d}.params"
-    return without_prefixes(ndarray.load(file), file)
+    return split_params(ndarray.load(file), file)
+
+
+def split_params(arrays, file: str) -> tuple[dict, dict]:
+    """``(arg_params, aux_params)`` of what the parameter file ``file`` holds, which may be nothing."""
+    if not arrays:
+        logging.warning("Params file '%s' is empty", file)
+        return {}, {}
+    return without_prefixes(arrays, file, strict=True)
 
 
 def load_checkpoint(prefix, epoch):
     """``(symbol, arg_params, aux_params)`` that :func:`save_checkpoint` or MXNet wrote."""
     return (symbol.load(f"{prefix}-symbol.json"), *load_params(prefix, epoch))
-
-
-def with_prefixes(arg_params: dict, aux_params: dict) -> dict:
-    """One dict of both kinds, as parameter files hold them: ``arg:name`` and ``aux:name``."""
-    named = {f"arg:{name}": array.as_in_context(cpu()) for name, array in arg_params.items()}
-    named.update({f"aux:{name}": array.as_in_context(cpu()) for name, array in aux_params.items()})
-    return named
-
-
-def without_prefixes(arrays, file: str) -> tuple[dict, dict]:
-    """The two dicts that :func:`with_prefixes` merged; ``file`` is for the error."""
-    found = {"arg": {}, "aux": {}}
-    if not arrays:
-        logging.warning("Params file '%s' is empty", file)
-        return found["arg"], found["aux"]
-    if not isinstance(arrays, dict):
-        raise FormatError(
-            f"{file}: holds {len(arrays)} arrays without names, not the parameters of a network"
-        )
-    for key, array in arrays.items():
-        kind, _, name = key.partition(":")
-        if kind not in found or not name:
-            raise FormatError(f"{file}: names must start with 'arg:' or 'aux:', got {key!r}")
-        found[kind][name] = array
-    return found["arg"], found["aux"]

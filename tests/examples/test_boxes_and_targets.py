@@ -6,6 +6,7 @@ from rcnn import boxes, targets
 from rcnn.config import Targets
 
 import roiops as mx
+from roiops.models.detections import decode_boxes
 
 
 def random_boxes(count, generator, size=100):
@@ -25,10 +26,10 @@ def test_overlap_by_hand_and_as_the_operator_has_it():
 def test_decoding_undoes_encoding():
     generator = np.random.default_rng(1)
     start, end = random_boxes(50, generator), random_boxes(50, generator)
-    np.testing.assert_allclose(boxes.decode(start, boxes.encode(start, end)), end, atol=1e-9)
+    np.testing.assert_allclose(decode_boxes(start, boxes.encode(start, end)), end, atol=1e-9)
     several = np.tile(boxes.encode(start, end), (1, 3))
-    np.testing.assert_allclose(boxes.decode(start, several)[:, 8:], end, atol=1e-9)
-    huge = boxes.decode(start[:1], np.full((1, 4), 1e4))
+    np.testing.assert_allclose(decode_boxes(start, several)[:, 8:], end, atol=1e-9)
+    huge = decode_boxes(start[:1], np.full((1, 4), 1e4))
     assert np.all(np.isfinite(huge))
 
 
@@ -88,7 +89,7 @@ def test_anchors_lead_to_their_objects(load_config):
     assert np.all(overlap[label == 0].max(axis=1) < config.targets.anchor_negative_iou)
     assert (label >= 0).sum() == config.targets.anchors_per_image
     np.testing.assert_array_equal(weight.any(axis=1), positive)
-    reached = boxes.decode(every[positive], target[positive].astype(np.float64))
+    reached = decode_boxes(every[positive], target[positive].astype(np.float64))
     np.testing.assert_allclose(reached, truth[overlap[positive].argmax(axis=1)], atol=1e-3)
 
 
@@ -130,7 +131,7 @@ def test_regions_are_drawn_in_proportion():
         assert weight[row].reshape(4, 4).any(axis=1).nonzero()[0].tolist() == ([number] if number else [])
         if number:
             deltas = target[row, 4 * number : 4 * number + 4] * np.array(SETTINGS.box_stds)
-            reached = boxes.decode(chosen[row : row + 1], deltas[None])
+            reached = decode_boxes(chosen[row : row + 1], deltas[None])
             np.testing.assert_allclose(reached[0], truth[number - 2][:4], atol=1e-3)
 
 

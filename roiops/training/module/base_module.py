@@ -273,7 +273,7 @@ class BaseModule:
 
     def load_params(self, fname: str) -> None:
         """Read what :meth:`save_params` wrote."""
-        self.set_params(*checkpoint.without_prefixes(ndarray.load(fname), fname))
+        self.set_params(*checkpoint.split_params(ndarray.load(fname), fname))
 
     def prepare(self, data_batch, sparse_row_id_fn=None) -> None:
         """Get ready for a batch that comes next."""

@@ -1,7 +1,0 @@
-"""``python -m roiops.cli``."""
-
-import sys
-
-from . import main
-
-sys.exit(main())

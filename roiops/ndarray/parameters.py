@@ -1,0 +1,42 @@
+"""What the names in a .params file say: ``arg:name`` is a parameter, ``aux:name`` an auxiliary state."""
+
+from ..context import cpu
+from ..errors import FormatError
+
+__all__ = ["with_prefixes", "without_prefixes"]
+
+
+def with_prefixes(arg_params: dict, aux_params: dict) -> dict:
+    """One dict of both kinds, as files hold them, on the CPU."""
+    named = {f"arg:{name}": array.as_in_context(cpu()) for name, array in arg_params.items()}
+    named.update({f"aux:{name}": array.as_in_context(cpu()) for name, array in aux_params.items()})
+    return named
+
+
+def without_prefixes(arrays, file: str, *, strict: bool = False) -> tuple[dict, dict]:
+    """The two dicts that :func:`with_prefixes` merged.
+
+    Parameters
+    ----------
+    arrays : dict or list of NDArray
+        What a file holds.
+    file : str
+        Its name, for errors.
+    strict : bool
+        Whether every name must have a prefix; otherwise those without one are parameters.
+    """
+    if not isinstance(arrays, dict):
+        raise FormatError(
+            f"{file}: holds {len(arrays)} arrays without names, so they are not parameters of a model"
+        )
+    found: dict[str, dict] = {"arg": {}, "aux": {}}
+    for key, array in arrays.items():
+        kind, _, rest = key.partition(":")
+        has_prefix = kind in found and rest != ""
+        if strict and not has_prefix:
+            raise FormatError(f"{file}: names must start with 'arg:' or 'aux:', got {key!r}")
+        name, kind = (rest, kind) if has_prefix else (key, "arg")
+        if not strict and (name in found["arg"] or name in found["aux"]):
+            raise FormatError(f"{file}: holds two arrays that are {name!r}, the later of which is {key!r}")
+        found[kind][name] = array
+    return found["arg"], found["aux"]
