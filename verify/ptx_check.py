@@ -119,7 +119,7 @@ def kernel_and_types(kernel, dialect, dtype):
     strides, groups = t.UniTuple(size, 4), t.UniTuple(size, 2)
     setting = t.NamedTuple([real, *[size] * 7], geometry.Setting)
     rois, trans = t.Array(real, 2, "C"), t.Array(real, 4, "C")
-    boxes, lists = (ints, ints), (ints, ints, ints)
+    boxes, lists = (ints, ints), t.NamedTuple([ints] * 3, tiles.Lists)
     kernel, _, layout = kernel.partition(" ")
     layout = Layout[layout or "PLANES"]
     table = {
@@ -133,7 +133,7 @@ def kernel_and_types(kernel, dialect, dtype):
         ),
         "average_backward": lambda: (
             roi_average.backward_kernel(dtype, True, sizes),
-            (flat, t.int32[:, ::1], real[::1], *lists, setting, size, groups, size, flat),
+            (flat, t.int32[:, ::1], real[::1], lists, setting, groups, size, size, flat),
         ),
         "boxes": lambda: (tiles._boxes_kernel(rules), (rois, setting, *boxes)),
         "levels": lambda: (
@@ -158,7 +158,7 @@ def kernel_and_types(kernel, dialect, dtype):
         ),
         "max_backward": lambda: (
             roi_max.backward_kernel(rules, dtype, True, sizes),
-            (flat, ints, rois, *lists, setting, size, groups, size, flat),
+            (flat, ints, rois, lists, setting, groups, size, size, flat),
         ),
         "deformable_forward": lambda: (
             roi_deformable.forward_kernel(rules, dtype, layout),
@@ -170,7 +170,7 @@ def kernel_and_types(kernel, dialect, dtype):
         ),
         "deformable_data": lambda: (
             roi_deformable.data_kernel(rules, dtype, True, sizes),
-            (flat, rois, trans, *lists, setting, real, size, size, size, flat),
+            (flat, rois, trans, lists, setting, real, size, size, size, flat),
         ),
         "deformable_trans": lambda: (
             roi_deformable.trans_kernel(rules, dtype, True, sizes),
@@ -183,7 +183,7 @@ def kernel_and_types(kernel, dialect, dtype):
         "rotated_boxes": lambda: (roi_rotated._boxes_kernel(rules, dtype), (rois, setting, *boxes)),
         "rotated_backward": lambda: (
             roi_rotated.backward_kernel(rules, dtype, True, sizes),
-            (flat, rois, *lists, setting, size, size, flat),
+            (flat, rois, lists, setting, size, size, flat),
         ),
     }
     return table[kernel]()

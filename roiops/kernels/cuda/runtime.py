@@ -472,7 +472,12 @@ def stream():
 
 
 def _argument(value):
-    """A device array as the backend takes it, without waiting for the stream it was last used on."""
+    """A device array, or a named tuple of some, as the backend takes it.
+
+    It does not wait for the stream that an array was last used on.
+    """
+    if hasattr(value, "_fields"):
+        return value._make(map(_argument, value))
     if SIMULATOR:
         # Else it would copy the array to its device and back, which it refuses to do with a strided one.
         arrays = importlib.import_module("numba.cuda.simulator.cudadrv.devicearray")

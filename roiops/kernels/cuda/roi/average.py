@@ -18,7 +18,7 @@ from roiops.kernels import geometry
 from roiops.kernels.cuda.lanes import LANES, lanes_for, layout_of, quads_of
 from roiops.kernels.cuda.number import computing, kind_of
 from roiops.kernels.cuda.roi import tiles
-from roiops.kernels.cuda.roi.tiles import Lists, axes, bin_pixels, quads_up_to, smaller
+from roiops.kernels.cuda.roi.tiles import axes, bin_pixels, quads_up_to, smaller
 from roiops.kernels.cuda.runtime import (
     QUAD,
     adopt,
@@ -157,10 +157,9 @@ def forward(data, rois, scale, ratio, groups, rules, out, clear=True):
     slabs = slabs_for(count, quads_of(channels), 4, sizes)
     layout = layout_of(elements, strides, channels, groups[0] * groups[1])
     with written(out) as target:
-        launch(
-            forward_kernel(rules, name, layout, sizes, clear), count * slabs, sizes.threads,
-            elements, strides, rois_of(rois, name), setting, groups, slabs, channels, target,
-        )  # fmt: skip
+        pool = forward_kernel(rules, name, layout, sizes, clear)
+        inputs = elements, strides, rois_of(rois, name), setting, groups
+        launch(pool, count * slabs, sizes.threads, *inputs, slabs, channels, target)
 
 
 def setting_of(rules, scale, ratio, name, data, out):
@@ -221,11 +220,8 @@ def tables_kernel(rules):
 @functools.cache
 def backward_kernel(name, accumulate, sizes):
     real, shared, read, _ = computing(name)
-    store = tiles.storing(name, accumulate, sizes.channels)
-    place_of, select = tiles.placing(sizes.channels, sizes), tiles.selecting(sizes)
     tile_h, tile_w, slab, bins = sizes.tile_h, sizes.tile_w, sizes.channels, sizes.bins
     threads = sizes.pixels
-    running_size, found_size = threads, threads * sizes.each
     y_size, x_size, places = tile_h * bins, tile_w * bins, slab * bins * bins
     # The channels of a bin are neighbours in shared memory, to be loaded in quads. Between those of two bins
     # lies a quad more, so that a warp, which writes one channel of many bins, meets more banks.
@@ -255,80 +251,65 @@ def backward_kernel(name, accumulate, sizes):
                 inside = i < number and pixel >= spans[entry + i, 0] and pixel < spans[entry + i, 1]
                 taken[k] = weights[np.uint64(at + i * extent + pixel)] if inside else real(0)
 
-    @kernel(real)
-    def average_backward(
-        heads, spans, weights, boxes, order, image_at, setting, items, groups, channels, grad
-    ):
-        running = cuda.shared.array(running_size, numba.int32)
-        found = cuda.shared.array(found_size, numba.int32)
+    @device
+    def add_roi(inputs, r, tile, setting, groups, channels, total):
+        heads, spans, weights = inputs
         edges = cuda.shared.array(4, numba.int32)
         y_weight = cuda.shared.array(y_size, shared)
         x_weight = cuda.shared.array(x_size, shared)
         head = cuda.shared.array(head_size, shared, alignment=16)  # see ``quad_at``
-        total = cuda.local.array(slab, shared)
         thread = cuda.threadIdx.x
+        row, column = thread // tile_w, thread % tile_w
         height, width, pooled_h, pooled_w = setting.height, setting.width, setting.pooled_h, setting.pooled_w
         area, room = pooled_h * pooled_w, pooled_h * height + pooled_w * width
-        lists = Lists(boxes, order, image_at)
-        for item in range(cuda.blockIdx.x, items, cuda.gridDim.x):
-            tile = place_of(item, channels, groups, setting)
-            n, top, left, first_channel = tile.n, tile.top, tile.left, tile.first_channel
-            row, column = thread // tile_w, thread % tile_w
-            first_i, stop_i = geometry.bins_of(tile.group_y, pooled_h, groups[0])
-            first_j, stop_j = geometry.bins_of(tile.group_x, pooled_w, groups[1])
-            for c in range(slab):
-                total[c] = 0
-            for some in range(image_at[n], image_at[n + 1], found_size):
-                some_stop = smaller(some + found_size, image_at[n + 1])
-                select(lists, some, some_stop, top, left, running, found)
-                for place in range(running[threads - 1]):
-                    r = found[place]
-                    of_y = r * (pooled_h + pooled_w)
-                    of_x = of_y + pooled_h
-                    if thread == 0:
-                        edges[0] = edges[2] = pooled_h + pooled_w
-                        edges[1] = edges[3] = 0
-                    cuda.syncthreads()
-                    find_bins(spans, of_y, first_i, stop_i, top, tile_h, thread, edges, 0)
-                    find_bins(spans, of_x, first_j, stop_j, left, tile_w, thread, edges, 2)
-                    cuda.syncthreads()
-                    for i in range(edges[0], edges[1], bins):
-                        for j in range(edges[2], edges[3], bins):
-                            high = smaller(bins, edges[1] - i)
-                            wide = smaller(bins, edges[3] - j)
-                            at = r * room + i * height
-                            take_weights(
-                                spans, of_y + i, weights, at, height, high, top, tile_h, thread, y_weight
-                            )
-                            at = r * room + pooled_h * height + j * width
-                            take_weights(
-                                spans, of_x + j, weights, at, width, wide, left, tile_w, thread, x_weight
-                            )
-                            # All places that there may be, so that the divisions are by constants. They seem
-                            # to depend on the bins, else they too would be kept in registers all along.
-                            for turn in range((places + threads - 1) // threads):
-                                k = (thread if high > 0 else places) + turn * threads
-                                c, a, b = k // (bins * bins), k // bins % bins, k % bins
-                                if k < places and a < high and b < wide and first_channel + c < channels:
-                                    at = (r * channels + first_channel + c) * area
-                                    at += (i + a) * pooled_w + j + b
-                                    head[(a * bins + b) * step + c] = read(heads[np.uint64(at)])
-                            cuda.syncthreads()
-                            for a in range(high):
-                                down_weight = y_weight[a * tile_h + row]
-                                if down_weight == 0:
-                                    continue
-                                for b in range(wide):
-                                    weight = down_weight * x_weight[b * tile_w + column]
-                                    if weight != 0:
-                                        for first in range(0, slab, QUAD):
-                                            four = quad_at(head, (a * bins + b) * step + first)
-                                            for c in range(smaller(QUAD, slab - first)):
-                                                total[first + c] += weight * four[c]
-                            cuda.syncthreads()
-                    cuda.syncthreads()  # also where no bin was found: the edges are read until here
+        first_i, stop_i = geometry.bins_of(tile.group_y, pooled_h, groups[0])
+        first_j, stop_j = geometry.bins_of(tile.group_x, pooled_w, groups[1])
+        of_y = r * (pooled_h + pooled_w)
+        of_x = of_y + pooled_h
+        if thread == 0:
+            edges[0] = edges[2] = pooled_h + pooled_w
+            edges[1] = edges[3] = 0
+        cuda.syncthreads()
+        find_bins(spans, of_y, first_i, stop_i, tile.top, tile_h, thread, edges, 0)
+        find_bins(spans, of_x, first_j, stop_j, tile.left, tile_w, thread, edges, 2)
+        cuda.syncthreads()
+        for i in range(edges[0], edges[1], bins):
+            for j in range(edges[2], edges[3], bins):
+                high = smaller(bins, edges[1] - i)
+                wide = smaller(bins, edges[3] - j)
+                at = r * room + i * height
+                take_weights(spans, of_y + i, weights, at, height, high, tile.top, tile_h, thread, y_weight)
+                at = r * room + pooled_h * height + j * width
+                take_weights(spans, of_x + j, weights, at, width, wide, tile.left, tile_w, thread, x_weight)
+                # All places that there may be, so that the divisions are by constants. They seem
+                # to depend on the bins, else they too would be kept in registers all along.
+                for turn in range((places + threads - 1) // threads):
+                    k = (thread if high > 0 else places) + turn * threads
+                    c, a, b = k // (bins * bins), k // bins % bins, k % bins
+                    if k < places and a < high and b < wide and tile.first_channel + c < channels:
+                        at = (r * channels + tile.first_channel + c) * area
+                        at += (i + a) * pooled_w + j + b
+                        head[(a * bins + b) * step + c] = read(heads[np.uint64(at)])
                 cuda.syncthreads()
-            store(total, tile, top + row, left + column, channels, groups, setting, grad)
+                for a in range(high):
+                    down_weight = y_weight[a * tile_h + row]
+                    if down_weight == 0:
+                        continue
+                    for b in range(wide):
+                        weight = down_weight * x_weight[b * tile_w + column]
+                        if weight != 0:
+                            for first in range(0, slab, QUAD):
+                                four = quad_at(head, (a * bins + b) * step + first)
+                                for c in range(smaller(QUAD, slab - first)):
+                                    total[first + c] += weight * four[c]
+                cuda.syncthreads()
+        cuda.syncthreads()  # also where no bin was found: the edges are read until here
+
+    gather = tiles.gathering(name, accumulate, sizes, slab, add_roi)
+
+    @kernel(real)
+    def average_backward(heads, spans, weights, lists, setting, groups, items, channels, grad):
+        gather((heads, spans, weights), lists, setting, groups, items, channels, grad)
 
     return average_backward
 
@@ -351,13 +332,9 @@ def backward(grad_out, rois, scale, ratio, groups, rules, accumulate, grad_data)
     with written(grad_data) as target:
         for first in range(0, max(count, 1), at_a_time):
             some = rois[first : first + at_a_time]
-            launch(
-                tables_kernel(rules), -(-some.shape[0] * bins // sizes.threads), sizes.threads,
-                some, setting, spans, weights,
-            )  # fmt: skip
+            blocks = -(-some.shape[0] * bins // sizes.threads)
+            launch(tables_kernel(rules), blocks, sizes.threads, some, setting, spans, weights)
             lists = tiles.build_lists(rules, some, setting, device_id, sizes)
-            launch(
-                backward_kernel(name, bool(accumulate or first), sizes), items, sizes.pixels,
-                heads[first * channels * pooled_h * pooled_w :], spans, weights, *lists, setting, items,
-                groups, channels, target,
-            )  # fmt: skip
+            gather = backward_kernel(name, bool(accumulate or first), sizes)
+            inputs = heads[first * channels * pooled_h * pooled_w :], spans, weights, lists
+            launch(gather, items, sizes.pixels, *inputs, setting, groups, items, channels, target)

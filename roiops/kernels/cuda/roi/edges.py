@@ -95,11 +95,10 @@ def backward(grad_out, data, rois, scale, rules, accumulate, grad_rois):
     sizes, name = tiles.SIZES, kind_of(data.dtype)
     elements, strides = adopt(data)
     with written(grad_rois) as target:
-        launch(
-            edges_kernel(rules, name, bool(accumulate), sizes), grad_rois.size, sizes.threads,
-            contiguous(grad_out).reshape(-1), elements, strides, rois_of(rois, name),
-            setting_of(rules, scale, (0, 0), name, data, grad_out), grad_out.shape[1], target,
-        )  # fmt: skip
+        derive = edges_kernel(rules, name, bool(accumulate), sizes)
+        setting = setting_of(rules, scale, (0, 0), name, data, grad_out)
+        inputs = contiguous(grad_out).reshape(-1), elements, strides, rois_of(rois, name), setting
+        launch(derive, grad_rois.size, sizes.threads, *inputs, grad_out.shape[1], target)
 
 
 @functools.cache
@@ -131,7 +130,6 @@ def fill_outside(value, shape, rois, rules, out):
     setting = geometry.setting_of(rules, 1.0, (0, 0), real, shape, out.shape)
     units = out.shape[0] * out.shape[2] * out.shape[3]
     with written(out) as target:
-        launch(
-            outside_kernel(rules, name), -(-units // sizes.threads), sizes.threads,
-            rois_of(rois, name), setting, out.shape[1], real(value), target,
-        )  # fmt: skip
+        fill, blocks = outside_kernel(rules, name), -(-units // sizes.threads)
+        inputs = rois_of(rois, name), setting, out.shape[1], real(value)
+        launch(fill, blocks, sizes.threads, *inputs, target)

@@ -17,7 +17,7 @@ from roiops.kernels.cuda.lanes import LANES, lanes_for, layout_of, quads_of
 from roiops.kernels.cuda.number import computing, kind_of
 from roiops.kernels.cuda.roi import tiles
 from roiops.kernels.cuda.roi.average import rois_of, setting_of
-from roiops.kernels.cuda.roi.tiles import Lists, axes, bin_pixels, quads_up_to, smaller
+from roiops.kernels.cuda.roi.tiles import axes, bin_pixels, quads_up_to, smaller
 from roiops.kernels.cuda.runtime import (
     QUAD,
     adopt,
@@ -44,7 +44,9 @@ def forward_kernel(rules, name, layout, keep_argmax):
     invalid_competes = rules.reduction == MAX_INVALID_IS_ZERO
 
     @device
-    def max_of_pixels(data, base, strides, y, i, x, j, lowest, best, where):
+    def max_of_pixels(data, base, strides, bin_y, bin_x, lowest, best, where):
+        y, i = bin_y
+        x, j = bin_x
         top, bottom = geometry.bin_span(rules, y, i)
         left, right = geometry.bin_span(rules, x, j)
         if bottom > top and right > left:
@@ -58,7 +60,9 @@ def forward_kernel(rules, name, layout, keep_argmax):
                         best[lane], where[lane] = values[lane], row * x.extent + column
 
     @device
-    def max_of_samples(data, base, strides, y, i, x, j, lowest, value, best, where):
+    def max_of_samples(data, base, strides, bin_y, bin_x, lowest, value, best, where):
+        y, i = bin_y
+        x, j = bin_x
         grid_y, grid_x = geometry.bin_grid(rules, y, i), geometry.bin_grid(rules, x, j)
         # One more at either end stands for the samples there that are not visited: invalid, and all alike.
         for ky in range(grid_y.first - 1, grid_y.stop + 1):
@@ -105,9 +109,9 @@ def forward_kernel(rules, name, layout, keep_argmax):
             if n >= 0:
                 y, x = axes(rules, rois, r, setting)
                 if of_pixels:
-                    max_of_pixels(data, base, strides, y, i, x, j, lowest, best, where)
+                    max_of_pixels(data, base, strides, (y, i), (x, j), lowest, best, where)
                 else:
-                    max_of_samples(data, base, strides, y, i, x, j, lowest, value, best, where)
+                    max_of_samples(data, base, strides, (y, i), (x, j), lowest, value, best, where)
             store(best, out, r * channels, quad, quads, channels, area, spot)
             if keep_argmax:
                 for lane in range(LANES):
@@ -132,11 +136,10 @@ def forward(data, rois, scale, ratio, groups, rules, lowest, out, argmax=None):
     keep = argmax is not None
     argmax = argmax if keep else empty((0,), np.int32, device_of(data))
     with written(out) as target, written(argmax) as places:
-        launch(
-            forward_kernel(rules, name, layout, keep), -(-units // sizes.threads), sizes.threads,
-            elements, strides, rois_of(rois, name), setting_of(rules, scale, ratio, name, data, out),
-            groups, channels, computing(name).real(lowest), target, places,
-        )  # fmt: skip
+        pool, blocks = forward_kernel(rules, name, layout, keep), -(-units // sizes.threads)
+        setting, lowest = setting_of(rules, scale, ratio, name, data, out), computing(name).real(lowest)
+        inputs = elements, strides, rois_of(rois, name), setting, groups
+        launch(pool, blocks, sizes.threads, *inputs, channels, lowest, target, places)
 
 
 # -- gradient --------------------------------------------------------------------------------------------
@@ -156,12 +159,10 @@ class _Noted(NamedTuple):
 @functools.cache
 def backward_kernel(rules, name, accumulate, sizes):
     real, shared, read, _ = computing(name)
-    store = tiles.storing(name, accumulate, sizes.max_channels)
-    place_of, select = tiles.placing(sizes.max_channels, sizes), tiles.selecting(sizes)
     of_pixels = rules.samples == PIXELS
     tile_h, tile_w, slab, bins = sizes.tile_h, sizes.tile_w, sizes.max_channels, sizes.bins
     threads = sizes.pixels
-    running_size, found_size, places = threads, threads * sizes.each, slab * bins * bins
+    places = slab * bins * bins
     step = quads_up_to(slab)  # from the channels of a bin to those of the next: they are loaded in quads
     entries = step * bins * bins
 
@@ -195,10 +196,9 @@ def backward_kernel(rules, name, accumulate, sizes):
         for k in range(cuda.threadIdx.x, number, threads):
             low[k], high[k] = bin_pixels(rules, axis, first + k)
 
-    @kernel(real)
-    def max_backward(heads, argmax, rois, boxes, order, image_at, setting, items, groups, channels, grad):
-        running = cuda.shared.array(running_size, numba.int32)
-        found = cuda.shared.array(found_size, numba.int32)
+    @device
+    def add_roi(inputs, r, tile, setting, groups, channels, total):
+        heads, argmax, rois = inputs
         y_low = cuda.shared.array(bins, numba.int32)
         y_high = cuda.shared.array(bins, numba.int32)
         x_low = cuda.shared.array(bins, numba.int32)
@@ -210,72 +210,65 @@ def backward_kernel(rules, name, accumulate, sizes):
         y_far = cuda.shared.array(entries, shared)
         x_near = cuda.shared.array(entries, shared)
         x_far = cuda.shared.array(entries, shared)
-        total = cuda.local.array(slab, shared)
         noted = _Noted(y_at, x_at, y_near, y_far, x_near, x_far)
         thread = cuda.threadIdx.x
+        top, left = tile.top, tile.left
+        row, column = top + thread // tile_w, left + thread % tile_w
         pooled_h, pooled_w = setting.pooled_h, setting.pooled_w
         area = pooled_h * pooled_w
-        lists = Lists(boxes, order, image_at)
-        for item in range(cuda.blockIdx.x, items, cuda.gridDim.x):
-            tile = place_of(item, channels, groups, setting)
-            n, top, left, first_channel = tile.n, tile.top, tile.left, tile.first_channel
-            row, column = top + thread // tile_w, left + thread % tile_w
-            first_i, stop_i = geometry.bins_of(tile.group_y, pooled_h, groups[0])
-            first_j, stop_j = geometry.bins_of(tile.group_x, pooled_w, groups[1])
-            for c in range(slab):
-                total[c] = 0
-            for some in range(image_at[n], image_at[n + 1], found_size):
-                some_stop = smaller(some + found_size, image_at[n + 1])
-                select(lists, some, some_stop, top, left, running, found)
-                for place in range(running[threads - 1]):
-                    r = found[place]
-                    y, x = axes(rules, rois, r, setting)
-                    for i in range(first_i, stop_i, bins):
-                        for j in range(first_j, stop_j, bins):
-                            tall, wide = smaller(bins, stop_i - i), smaller(bins, stop_j - j)
-                            spans(y, i, tall, y_low, y_high)
-                            spans(x, j, wide, x_low, x_high)
-                            cuda.syncthreads()
-                            # All places that there may be, so that the divisions are by constants.
-                            for k in range(thread, places, threads):
-                                c, a, b = k // (bins * bins), k // bins % bins, k % bins
-                                if a >= tall or b >= wide:
-                                    continue
-                                entry = (a * bins + b) * step + c
-                                head[entry] = 0
-                                if (
-                                    first_channel + c < channels
-                                    and y_low[a] < top + tile_h
-                                    and y_high[a] > top
-                                    and x_low[b] < left + tile_w
-                                    and x_high[b] > left
-                                ):
-                                    at = (r * channels + first_channel + c) * area
-                                    at = np.uint64(at + (i + a) * pooled_w + j + b)
-                                    if argmax[at] >= 0:
-                                        head[entry] = read(heads[at])
-                                        note(argmax[at], y, i + a, x, j + b, entry, noted)
-                            cuda.syncthreads()
-                            for a in range(tall):
-                                if row < y_low[a] or row >= y_high[a]:
-                                    continue
-                                for b in range(wide):
-                                    if column < x_low[b] or column >= x_high[b]:
-                                        continue
-                                    for first in range(0, slab, QUAD):
-                                        entry = (a * bins + b) * step + first
-                                        due = quad_at(head, entry)
-                                        rows, columns = quad_at(y_at, entry), quad_at(x_at, entry)
-                                        for c in range(smaller(QUAD, slab - first)):
-                                            dy, dx = row - rows[c], column - columns[c]
-                                            if due[c] != 0 and dy >= 0 and dy <= 1 and dx >= 0 and dx <= 1:
-                                                weight = y_far[entry + c] if dy else y_near[entry + c]
-                                                weight *= x_far[entry + c] if dx else x_near[entry + c]
-                                                if weight != 0:
-                                                    total[first + c] += weight * due[c]
-                            cuda.syncthreads()
+        first_i, stop_i = geometry.bins_of(tile.group_y, pooled_h, groups[0])
+        first_j, stop_j = geometry.bins_of(tile.group_x, pooled_w, groups[1])
+        y, x = axes(rules, rois, r, setting)
+        for i in range(first_i, stop_i, bins):
+            for j in range(first_j, stop_j, bins):
+                tall, wide = smaller(bins, stop_i - i), smaller(bins, stop_j - j)
+                spans(y, i, tall, y_low, y_high)
+                spans(x, j, wide, x_low, x_high)
                 cuda.syncthreads()
-            store(total, tile, row, column, channels, groups, setting, grad)
+                # All places that there may be, so that the divisions are by constants.
+                for k in range(thread, places, threads):
+                    c, a, b = k // (bins * bins), k // bins % bins, k % bins
+                    if a >= tall or b >= wide:
+                        continue
+                    entry = (a * bins + b) * step + c
+                    head[entry] = 0
+                    if (
+                        tile.first_channel + c < channels
+                        and y_low[a] < top + tile_h
+                        and y_high[a] > top
+                        and x_low[b] < left + tile_w
+                        and x_high[b] > left
+                    ):
+                        at = (r * channels + tile.first_channel + c) * area
+                        at = np.uint64(at + (i + a) * pooled_w + j + b)
+                        if argmax[at] >= 0:
+                            head[entry] = read(heads[at])
+                            note(argmax[at], y, i + a, x, j + b, entry, noted)
+                cuda.syncthreads()
+                for a in range(tall):
+                    if row < y_low[a] or row >= y_high[a]:
+                        continue
+                    for b in range(wide):
+                        if column < x_low[b] or column >= x_high[b]:
+                            continue
+                        for first in range(0, slab, QUAD):
+                            entry = (a * bins + b) * step + first
+                            due = quad_at(head, entry)
+                            rows, columns = quad_at(y_at, entry), quad_at(x_at, entry)
+                            for c in range(smaller(QUAD, slab - first)):
+                                dy, dx = row - rows[c], column - columns[c]
+                                if due[c] != 0 and dy >= 0 and dy <= 1 and dx >= 0 and dx <= 1:
+                                    weight = y_far[entry + c] if dy else y_near[entry + c]
+                                    weight *= x_far[entry + c] if dx else x_near[entry + c]
+                                    if weight != 0:
+                                        total[first + c] += weight * due[c]
+                cuda.syncthreads()
+
+    gather = tiles.gathering(name, accumulate, sizes, slab, add_roi)
+
+    @kernel(real)
+    def max_backward(heads, argmax, rois, lists, setting, groups, items, channels, grad):
+        gather((heads, argmax, rois), lists, setting, groups, items, channels, grad)
 
     return max_backward
 
@@ -291,8 +284,6 @@ def backward(grad_out, argmax, rois, scale, ratio, groups, rules, accumulate, gr
     lists = tiles.build_lists(rules, rois, setting, device_of(grad_data), sizes)
     items = tiles.items_of(setting, channels, groups, sizes.max_channels, sizes)
     with written(grad_data) as target:
-        launch(
-            backward_kernel(rules, name, bool(accumulate), sizes), items, sizes.pixels,
-            contiguous(grad_out).reshape(-1), contiguous(argmax).reshape(-1), rois, *lists, setting, items,
-            groups, channels, target,
-        )  # fmt: skip
+        gather = backward_kernel(rules, name, bool(accumulate), sizes)
+        inputs = contiguous(grad_out).reshape(-1), contiguous(argmax).reshape(-1), rois, lists
+        launch(gather, items, sizes.pixels, *inputs, setting, groups, items, channels, target)

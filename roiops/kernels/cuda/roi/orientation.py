@@ -43,7 +43,6 @@ def turn(rois, count, back, bins):
     copy(bins, source)
     units = bins.shape[0] * groups * area
     with written(bins) as target:
-        launch(
-            turn_kernel(name, bool(back)), -(-units // sizes.threads), sizes.threads,
-            contiguous(source).reshape(-1), rois_of(rois, name), groups, count, area, target,
-        )  # fmt: skip
+        turn, blocks = turn_kernel(name, bool(back)), -(-units // sizes.threads)
+        inputs = contiguous(source).reshape(-1), rois_of(rois, name)
+        launch(turn, blocks, sizes.threads, *inputs, groups, count, area, target)

@@ -15,8 +15,8 @@ from roiops.kernels.cuda.lanes import LANES, lanes_for, layout_of, quads_of
 from roiops.kernels.cuda.number import computing, kind_of
 from roiops.kernels.cuda.roi import tiles
 from roiops.kernels.cuda.roi.average import rois_of, setting_of
-from roiops.kernels.cuda.roi.tiles import Lists, smaller
-from roiops.kernels.cuda.runtime import adopt, contiguous, cuda, device_of, launch, written
+from roiops.kernels.cuda.roi.tiles import smaller
+from roiops.kernels.cuda.runtime import adopt, contiguous, cuda, device, device_of, launch, written
 from roiops.kernels.jit import njit
 
 __all__ = ["backward", "forward"]
@@ -70,11 +70,9 @@ def forward(data, rois, scale, ratio, rules, out):
     units = count * pooled_h * pooled_w * quads_of(channels)
     layout = layout_of(elements, strides, channels)
     with written(out) as target:
-        launch(
-            forward_kernel(rules, name, layout), -(-units // sizes.threads), sizes.threads,
-            elements, strides, rois_of(rois, name), setting_of(rules, scale, ratio, name, data, out),
-            channels, target,
-        )  # fmt: skip
+        pool, blocks = forward_kernel(rules, name, layout), -(-units // sizes.threads)
+        inputs = elements, strides, rois_of(rois, name), setting_of(rules, scale, ratio, name, data, out)
+        launch(pool, blocks, sizes.threads, *inputs, channels, target)
 
 
 @njit
@@ -116,16 +114,12 @@ def _boxes_kernel(rules, name):
 @functools.cache
 def backward_kernel(rules, name, accumulate, sizes):
     real, shared, read, _ = computing(name)
-    store = tiles.storing(name, accumulate, sizes.channels)
-    place_of, select = tiles.placing(sizes.channels, sizes), tiles.selecting(sizes)
     tile_w, slab = sizes.tile_w, sizes.channels
-    threads = sizes.pixels
-    running_size, found_size, entries = threads, threads * sizes.each, threads
+    threads = entries = sizes.pixels
 
-    @cuda.jit
-    def rotated_backward(heads, rois, boxes, order, image_at, setting, items, channels, grad):
-        running = cuda.shared.array(running_size, numba.int32)
-        found = cuda.shared.array(found_size, numba.int32)
+    @device
+    def add_roi(inputs, r, tile, setting, groups, channels, total):
+        heads, rois = inputs
         most = cuda.shared.array(2, numba.int32)
         spot_of = cuda.shared.array(entries, numba.int32)
         y_at = cuda.shared.array(entries, numba.int32)
@@ -134,73 +128,65 @@ def backward_kernel(rules, name, accumulate, sizes):
         y_far = cuda.shared.array(entries, shared)
         x_near = cuda.shared.array(entries, shared)
         x_far = cuda.shared.array(entries, shared)
-        total = cuda.local.array(slab, shared)
         thread = cuda.threadIdx.x
+        row, column = tile.top + thread // tile_w, tile.left + thread % tile_w
         pooled_h, pooled_w = setting.pooled_h, setting.pooled_w
         area = pooled_h * pooled_w
-        lists = Lists(boxes, order, image_at)
-        for item in range(cuda.blockIdx.x, items, cuda.gridDim.x):
-            tile = place_of(item, channels, (1, 1), setting)
-            n, first_channel = tile.n, tile.first_channel
-            row, column = tile.top + thread // tile_w, tile.left + thread % tile_w
-            for c in range(slab):
-                total[c] = 0
-            for some in range(image_at[n], image_at[n + 1], found_size):
-                some_stop = smaller(some + found_size, image_at[n + 1])
-                select(lists, some, some_stop, tile.top, tile.left, running, found)
-                for place in range(running[threads - 1]):
-                    r = found[place]
-                    box = geometry.turned(rules, rois, r, setting)
-                    # Bins visit different numbers of samples; a lattice of the most of them holds all.
-                    if thread == 0:
-                        most[0] = most[1] = 0
-                    cuda.syncthreads()
-                    for k in range(thread, pooled_h + pooled_w, threads):
-                        if k < pooled_h:
-                            grid = geometry.turned_grid(box.v, k, box.low_v, box.high_v)
-                        else:
-                            grid = geometry.turned_grid(box.u, k - pooled_h, box.low_u, box.high_u)
-                        cuda.atomic.max(most, 0 if k < pooled_h else 1, np.int32(grid.stop - grid.first))
-                    cuda.syncthreads()
-                    most_v, most_u = int(most[0]), int(most[1])
-                    lattice = area * most_v * most_u
-                    for begin in range(0, lattice, entries):
-                        y_at[thread] = -9  # no pixel
-                        if begin + thread < lattice:
-                            spot, rest = (
-                                (begin + thread) // (most_v * most_u),
-                                (begin + thread) % (most_v * most_u),
-                            )
-                            i, j = spot // pooled_w, spot % pooled_w
-                            grid_v = geometry.turned_grid(box.v, i, box.low_v, box.high_v)
-                            grid_u = geometry.turned_grid(box.u, j, box.low_u, box.high_u)
-                            ky, kx = grid_v.first + rest // most_u, grid_u.first + rest % most_u
-                            if ky < grid_v.stop and kx < grid_u.stop:
-                                v = geometry.position(rules, box.v, i, ky, grid_v.count)
-                                u = geometry.position(rules, box.u, j, kx, grid_u.count)
-                                y, x = geometry.turned_position(box, v, u)
-                                valid_y, y0, wy0, _, wy1 = geometry.taps(rules, y, setting.height)
-                                valid_x, x0, wx0, _, wx1 = geometry.taps(rules, x, setting.width)
-                                if valid_y and valid_x:
-                                    # A far pixel is the one after the near, or has no weight.
-                                    share = real(grid_v.count) * real(grid_u.count)
-                                    spot_of[thread], y_at[thread], x_at[thread] = spot, y0, x0
-                                    y_near[thread], y_far[thread] = wy0 / share, wy1 / share
-                                    x_near[thread], x_far[thread] = wx0, wx1
-                        cuda.syncthreads()
-                        for k in range(smaller(entries, lattice - begin)):
-                            dy, dx = row - y_at[k], column - x_at[k]
-                            if dy >= 0 and dy <= 1 and y_at[k] >= 0 and dx >= 0 and dx <= 1:
-                                weight = (y_far[k] if dy else y_near[k]) * (x_far[k] if dx else x_near[k])
-                                if weight != 0:
-                                    for c in range(slab):
-                                        if first_channel + c < channels:
-                                            at = (r * channels + first_channel + c) * area + spot_of[k]
-                                            total[c] += weight * read(heads[np.uint64(at)])
-                        cuda.syncthreads()
-                    cuda.syncthreads()  # also where the lattice is empty: ``most`` is read until here
-                cuda.syncthreads()
-            store(total, tile, row, column, channels, (1, 1), setting, grad)
+        box = geometry.turned(rules, rois, r, setting)
+        # Bins visit different numbers of samples; a lattice of the most of them holds all.
+        if thread == 0:
+            most[0] = most[1] = 0
+        cuda.syncthreads()
+        for k in range(thread, pooled_h + pooled_w, threads):
+            if k < pooled_h:
+                grid = geometry.turned_grid(box.v, k, box.low_v, box.high_v)
+            else:
+                grid = geometry.turned_grid(box.u, k - pooled_h, box.low_u, box.high_u)
+            cuda.atomic.max(most, 0 if k < pooled_h else 1, np.int32(grid.stop - grid.first))
+        cuda.syncthreads()
+        most_v, most_u = int(most[0]), int(most[1])
+        lattice = area * most_v * most_u
+        for begin in range(0, lattice, entries):
+            y_at[thread] = -9  # no pixel
+            if begin + thread < lattice:
+                spot, rest = (
+                    (begin + thread) // (most_v * most_u),
+                    (begin + thread) % (most_v * most_u),
+                )
+                i, j = spot // pooled_w, spot % pooled_w
+                grid_v = geometry.turned_grid(box.v, i, box.low_v, box.high_v)
+                grid_u = geometry.turned_grid(box.u, j, box.low_u, box.high_u)
+                ky, kx = grid_v.first + rest // most_u, grid_u.first + rest % most_u
+                if ky < grid_v.stop and kx < grid_u.stop:
+                    v = geometry.position(rules, box.v, i, ky, grid_v.count)
+                    u = geometry.position(rules, box.u, j, kx, grid_u.count)
+                    y, x = geometry.turned_position(box, v, u)
+                    valid_y, y0, wy0, _, wy1 = geometry.taps(rules, y, setting.height)
+                    valid_x, x0, wx0, _, wx1 = geometry.taps(rules, x, setting.width)
+                    if valid_y and valid_x:
+                        # A far pixel is the one after the near, or has no weight.
+                        share = real(grid_v.count) * real(grid_u.count)
+                        spot_of[thread], y_at[thread], x_at[thread] = spot, y0, x0
+                        y_near[thread], y_far[thread] = wy0 / share, wy1 / share
+                        x_near[thread], x_far[thread] = wx0, wx1
+            cuda.syncthreads()
+            for k in range(smaller(entries, lattice - begin)):
+                dy, dx = row - y_at[k], column - x_at[k]
+                if dy >= 0 and dy <= 1 and y_at[k] >= 0 and dx >= 0 and dx <= 1:
+                    weight = (y_far[k] if dy else y_near[k]) * (x_far[k] if dx else x_near[k])
+                    if weight != 0:
+                        for c in range(slab):
+                            if tile.first_channel + c < channels:
+                                at = (r * channels + tile.first_channel + c) * area + spot_of[k]
+                                total[c] += weight * read(heads[np.uint64(at)])
+            cuda.syncthreads()
+        cuda.syncthreads()  # also where the lattice is empty: ``most`` is read until here
+
+    gather = tiles.gathering(name, accumulate, sizes, slab, add_roi)
+
+    @cuda.jit
+    def rotated_backward(heads, rois, lists, setting, items, channels, grad):
+        gather((heads, rois), lists, setting, (1, 1), items, channels, grad)
 
     return rotated_backward
 
@@ -218,7 +204,6 @@ def backward(grad_out, rois, scale, ratio, rules, accumulate, grad_data):
     lists = tiles.list_by_image(boxes, setting.images, device_of(grad_data), sizes)
     items = tiles.items_of(setting, channels, (1, 1), sizes.channels, sizes)
     with written(grad_data) as target:
-        launch(
-            backward_kernel(rules, name, bool(accumulate), sizes), items, sizes.pixels,
-            contiguous(grad_out).reshape(-1), rois, *lists, setting, items, channels, target,
-        )  # fmt: skip
+        gather = backward_kernel(rules, name, bool(accumulate), sizes)
+        heads = contiguous(grad_out).reshape(-1)
+        launch(gather, items, sizes.pixels, heads, rois, lists, setting, items, channels, target)

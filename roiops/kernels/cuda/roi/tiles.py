@@ -26,6 +26,7 @@ __all__ = [
     "bin_pixels",
     "build_lists",
     "empty_boxes",
+    "gathering",
     "items_of",
     "list_by_image",
     "placing",
@@ -321,3 +322,39 @@ def _touches(pixels, r, top, left, tile_h, tile_w):
     # Aligned: ``pixels`` is memory of our own from its start on, and a quad for every ROI.
     y0, y1, x0, x1 = quad_at(pixels, QUAD * r)
     return y0 < top + tile_h and y1 > top and x0 < left + tile_w and x1 > left
+
+
+# -- the one loop over tiles -------------------------------------------------------------------------------
+
+
+def gathering(name, accumulate, sizes, slab, add_roi):
+    """The device function that all kernels of gradients are: it goes through the items of a block.
+
+    ``add_roi(inputs, r, tile, setting, groups, channels, total)`` adds what ROI ``r`` gives to the thread's
+    pixel of ``tile``, for each of its ``slab`` channels, to ``total``. All threads call it, and must be done
+    with shared memory when it ends.
+    """
+    _, shared, _, _ = computing(name)
+    store, place_of, select = storing(name, accumulate, slab), placing(slab, sizes), selecting(sizes)
+    tile_w, threads, found_size = sizes.tile_w, sizes.pixels, sizes.pixels * sizes.each
+
+    @device
+    def gather(inputs, lists, setting, groups, items, channels, grad):
+        running = cuda.shared.array(threads, numba.int32)
+        found = cuda.shared.array(found_size, numba.int32)
+        total = cuda.local.array(slab, shared)
+        thread = cuda.threadIdx.x
+        for item in range(cuda.blockIdx.x, items, cuda.gridDim.x):
+            tile = place_of(item, channels, groups, setting)
+            for c in range(slab):
+                total[c] = 0
+            stop = lists.image_at[tile.n + 1]
+            for first in range(lists.image_at[tile.n], stop, found_size):
+                select(lists, first, smaller(first + found_size, stop), tile.top, tile.left, running, found)
+                for place in range(running[threads - 1]):
+                    add_roi(inputs, found[place], tile, setting, groups, channels, total)
+                cuda.syncthreads()
+            row, column = tile.top + thread // tile_w, tile.left + thread % tile_w
+            store(total, tile, row, column, channels, groups, setting, grad)
+
+    return gather
