@@ -1,15 +1,15 @@
 """Two checkouts of roiops side by side: the same bits, and how long each takes.
 
     git worktree add --detach /tmp/before 14b274b
-    python benchmarks/compare_trees.py /tmp/before . --bits           # all ROI operators, random and hostile boxes
-    python benchmarks/compare_trees.py /tmp/before . --only boxes     # ROI operators on the benchmark's workloads
+    python benchmarks/compare_trees.py /tmp/before . --bits             # random and hostile boxes
+    python benchmarks/compare_trees.py /tmp/before . --only boxes       # ROI operators on the workloads
     python benchmarks/compare_trees.py /tmp/before . --only networks --rounds 9
-    python benchmarks/compare_trees.py /tmp/before . --report results/trees.md
+    python benchmarks/compare_trees.py --report benchmarks/results/trees.md
 
-Each checkout runs in a process of its own, with one thread; the two take turns, one call each, so that what else
-the machine does weighs on both. ``--bits`` compares outputs and gradients bit for bit. Timings are kept beside the
-report as JSON, row by row: rows that are timed again replace the earlier ones, and ``--report`` writes the table.
-What a checkout does not have yet is left out. Call it twice: the first call compiles, and ends after one round.
+Each checkout runs in a process of its own, with one thread; the two take turns, one call each, so that what
+else the machine does weighs on both. ``--bits`` compares outputs and gradients of all ROI operators bit for
+bit. Timings are kept as JSON, row by row: rows that are timed again replace the earlier ones, and
+``--report`` writes the table. What a checkout does not have yet is left out.
 """
 
 import argparse
@@ -42,7 +42,7 @@ RATIOS = {
 }
 
 
-# -- in the process of one checkout ----------------------------------------------------------------------------
+# -- in the process of one checkout ----------------------------------------------------------------------
 
 
 def bind_boxes(workload, operator):
@@ -195,7 +195,7 @@ def serve():
         print(json.dumps(reply), flush=True)
 
 
-# -- both checkouts --------------------------------------------------------------------------------------------
+# -- both checkouts --------------------------------------------------------------------------------------
 
 
 class Checkout:
@@ -222,11 +222,13 @@ class Checkout:
         self._process.wait()
 
 
-def compare_bits(old, new) -> int:
+def compare_bits(old, new, match) -> int:
     """Compare every case; gives the number of those that differ."""
     different = compared = 0
     with tempfile.TemporaryDirectory() as folder:
         for case in new("cases"):
+            if match not in " ".join(map(str, case)):
+                continue
             replies = []
             for side, checkout in (("old", old), ("new", new)):
                 replies.append(checkout("bits", *case, f"{folder}/{side}.npz"))
@@ -278,9 +280,9 @@ def markdown(result) -> str:
     lines = [
         "# Two checkouts side by side",
         "",
-        f"`python benchmarks/compare_trees.py`, {result['machine']}, one thread. The checkouts take turns, one call "
-        "each. Times are the processor's, the least of all rounds; the ratio is new to old, the least by the least, "
-        "and in brackets the median of the rounds' own ratios.",
+        f"`python benchmarks/compare_trees.py`, {result['machine']}, one thread. The checkouts take turns, "
+        "one call each. Times are the processor's, the least of all rounds; the ratio is new to old, "
+        "the least by the least, and in brackets the median of the rounds' own ratios.",
         "",
         "| row | pass | old | new | ratio | rounds |",
         "|---|---|---|---|---|---|",
@@ -299,7 +301,7 @@ def main():
     parser.add_argument("new", nargs="?")
     parser.add_argument("--bits", action="store_true", help="compare results instead of times")
     parser.add_argument("--only", choices=("boxes", "networks"))
-    parser.add_argument("--match", default="", help="only rows whose name holds this")
+    parser.add_argument("--match", default="", help="only rows or cases that hold this")
     parser.add_argument("--rounds", type=int, default=25)
     parser.add_argument("--seconds", type=float, default=1.0, help="for each row and pass, at most")
     parser.add_argument("--results", type=Path, default=HERE / "results" / "trees.json")
@@ -315,7 +317,7 @@ def main():
     old, new = Checkout(options.old), Checkout(options.new)
     try:
         if options.bits:
-            sys.exit(compare_bits(old, new) > 0)
+            sys.exit(compare_bits(old, new, options.match) > 0)
         held = json.loads(options.results.read_text()) if options.results.exists() else {"rows": {}}
         held["machine"] = processor()
         for row in rows(options.only):

@@ -236,20 +236,16 @@ def edge_scale(rules, scale, extent):
 def y_axis(rules, rois, r, setting):
     """Row ``r`` of ``rois`` on the y axis."""
     near = 1 if rules.boxes == CORNERS_YX_NORMALISED else 2
-    return axis_of(
-        rules, rois[r, near], rois[r, near + 2], setting.scale,
-        setting.pooled_h, setting.ratio_y, setting.height,
-    )  # fmt: skip
+    start, end = rois[r, near], rois[r, near + 2]
+    return axis_of(rules, start, end, setting.scale, setting.pooled_h, setting.ratio_y, setting.height)
 
 
 @inner
 def x_axis(rules, rois, r, setting):
     """Row ``r`` of ``rois`` on the x axis."""
     near = 2 if rules.boxes == CORNERS_YX_NORMALISED else 1
-    return axis_of(
-        rules, rois[r, near], rois[r, near + 2], setting.scale,
-        setting.pooled_w, setting.ratio_x, setting.width,
-    )  # fmt: skip
+    start, end = rois[r, near], rois[r, near + 2]
+    return axis_of(rules, start, end, setting.scale, setting.pooled_w, setting.ratio_x, setting.width)
 
 
 # 2. Bins and samples
@@ -745,12 +741,11 @@ def turned(rules, rois, r, setting):
     centre_x, start_x, length_x = turned_frame(rules, rois[r, 1], rois[r, 3], setting.scale)
     centre_y, start_y, length_y = turned_frame(rules, rois[r, 2], rois[r, 4], setting.scale)
     reach = turned_reach(cosine, sine, centre_x, centre_y, setting.height, setting.width)
-    still = type(cosine)(0)
-    return Turned(
-        Axis(start_y, length_y, setting.pooled_h, setting.ratio_y, setting.height, still),
-        Axis(start_x, length_x, setting.pooled_w, setting.ratio_x, setting.width, still),
-        cosine, sine, centre_y, centre_x, reach[0], reach[1], reach[2], reach[3],
-    )  # fmt: skip
+    unmoved = type(cosine)(0)
+    v = Axis(start_y, length_y, setting.pooled_h, setting.ratio_y, setting.height, unmoved)
+    u = Axis(start_x, length_x, setting.pooled_w, setting.ratio_x, setting.width, unmoved)
+    low_v, high_v, low_u, high_u = reach
+    return Turned(v, u, cosine, sine, centre_y, centre_x, low_v, high_v, low_u, high_u)
 
 
 @inner

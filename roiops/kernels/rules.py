@@ -7,7 +7,7 @@ means.
 import math
 from typing import NamedTuple
 
-__all__ = ["Rules", "is_maximum"]
+__all__ = ["Displaced", "Rules", "is_maximum"]
 
 # boxes: what the columns after the image index are
 CORNERS_XY = 0  # x1, y1, x2, y2 in image pixels
@@ -75,6 +75,16 @@ class Rules(NamedTuple):
     single_scale: bool = False  # the scale is stored as float32, whatever the data
     boxes: int = CORNERS_XY
     displaced: bool = False  # whether each bin may be moved
+
+
+class Displaced(NamedTuple):
+    """What kernels of displaced bins are told of them, whatever the arrays."""
+
+    scale: float
+    deviation: float  # factor of the displacements
+    ratio: tuple  # samples of a bin on each axis
+    groups: int  # of bins on each axis
+    rules: Rules
 
 
 def is_maximum(rules: Rules) -> bool:

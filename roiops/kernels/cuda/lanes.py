@@ -92,10 +92,9 @@ def lanes_for(name, layout: Layout) -> Lanes:
 
     @device
     def load_each(data, base, place):
-        return (
-            read(data[np.uint64(base[0] + place)]), read(data[np.uint64(base[1] + place)]),
-            read(data[np.uint64(base[2] + place)]), read(data[np.uint64(base[3] + place)]),
-        )  # fmt: skip
+        a, b = read(data[np.uint64(base[0] + place)]), read(data[np.uint64(base[1] + place)])
+        c, d = read(data[np.uint64(base[2] + place)]), read(data[np.uint64(base[3] + place)])
+        return a, b, c, d
 
     load = load_quad if layout is Layout.QUADS else load_each
 

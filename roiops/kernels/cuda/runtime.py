@@ -157,9 +157,7 @@ def _quad_at_once():
 
 def _quad_one_by_one(array, index):
     at = np.uint64(index)
-    return (
-        array[at], array[at + np.uint64(1)], array[at + np.uint64(2)], array[at + np.uint64(3)],
-    )  # fmt: skip
+    return array[at], array[at + np.uint64(1)], array[at + np.uint64(2)], array[at + np.uint64(3)]
 
 
 def _quad_simulated(array, index):

@@ -3,6 +3,7 @@
 import numpy as np
 
 from ...errors import ShapeError
+from ...kernels.rules import Displaced
 from ...params import Field, shape
 from ...registry import register
 from ..base import kernels
@@ -50,12 +51,12 @@ class DisplacedOp(ROIOperator):
 
     def __init__(self, params, deviation, ratio, groups):
         super().__init__(params)
-        self.numbers = params.spatial_scale, deviation, ratio, groups, params.row.rules
+        self.displaced = Displaced(params.spatial_scale, deviation, ratio, groups, params.row.rules)
 
     def compute(self, ctx, in_data, out_data):
         data, rois, *trans = in_data
         kernels("roi.deformable", ctx.device).forward(
-            data, rois, _displacements(trans), *self.numbers, *out_data
+            data, rois, _displacements(trans), self.displaced, *out_data
         )
 
     def backward(self, ctx, out_grad, in_data, out_data, req, in_grad, aux):
@@ -63,11 +64,11 @@ class DisplacedOp(ROIOperator):
         module = kernels("roi.deformable", ctx.device)
         if req[0] != "null":
             module.backward_data(
-                out_grad[0], rois, _displacements(trans), *self.numbers, req[0] == "add", in_grad[0]
+                out_grad[0], rois, _displacements(trans), self.displaced, req[0] == "add", in_grad[0]
             )
         if trans and req[2] != "null":
             module.backward_trans(
-                out_grad[0], data, rois, trans[0], *self.numbers, req[2] == "add", in_grad[2]
+                out_grad[0], data, rois, trans[0], self.displaced, req[2] == "add", in_grad[2]
             )
 
 

@@ -16,23 +16,18 @@ __all__ = ["backward_data", "backward_trans", "forward"]
 
 
 class _Taps(NamedTuple):
-    """What a bin, or its derivative, reads on both axes; ``count`` of the pairs are filled."""
+    """What a bin, or its derivative, reads on one axis; the first ``count[0]`` pairs are filled."""
 
-    pixel_y: np.ndarray
-    weight_y: np.ndarray
-    pixel_x: np.ndarray
-    weight_x: np.ndarray
-    count: np.ndarray  # on either axis
+    pixel: np.ndarray
+    weight: np.ndarray
+    count: np.ndarray
 
 
 @inner
-def _room(rules, y, x, like):
-    """Empty :class:`_Taps` for any bin of a box."""
-    tall, wide = 1 + geometry.taps_bound(rules, y), 1 + geometry.taps_bound(rules, x)
-    return _Taps(
-        np.empty(tall, np.int64), np.empty(tall, like.dtype), np.empty(wide, np.int64),
-        np.empty(wide, like.dtype), np.empty(2, np.int64),
-    )  # fmt: skip
+def _empty_taps(rules, axis, like):
+    """:class:`_Taps` for any bin of a box."""
+    most = 1 + geometry.taps_bound(rules, axis)
+    return _Taps(np.empty(most, np.int64), np.empty(most, like.dtype), np.empty(1, np.int64))
 
 
 @inner
@@ -48,10 +43,15 @@ def _moved(trans, r, k, i, j, deviation, y, x):
 
 
 @inner
-def _fill(rules, y, x, i, j, taps):
-    """The means over bin ``(i, j)`` on both axes."""
-    taps.count[0] = geometry.bin_taps(rules, y, i, taps.pixel_y, taps.weight_y, 0)
-    taps.count[1] = geometry.bin_taps(rules, x, j, taps.pixel_x, taps.weight_x, 0)
+def _fill(rules, axis, i, taps):
+    """The mean over bin ``i`` of an axis."""
+    taps.count[0] = geometry.bin_taps(rules, axis, i, taps.pixel, taps.weight, 0)
+
+
+@inner
+def _fill_slopes(rules, axis, i, taps):
+    """The derivative of that mean by the displacement."""
+    taps.count[0] = geometry.bin_slopes(rules, axis, i, taps.pixel, taps.weight, 0)
 
 
 @inner
@@ -63,14 +63,14 @@ def _channel(c, i, j, setting, groups):
 
 
 @inner
-def _contract(plane, pixel_y, weight_y, count_y, pixel_x, weight_x, count_x):
+def _contract(plane, y, x):
     """The mean of a channel over one bin, or a derivative of it."""
-    total = type(weight_y[0])(0)
-    for a in range(count_y):
-        line = type(weight_y[0])(0)
-        for b in range(count_x):
-            line += weight_x[b] * plane[pixel_y[a], pixel_x[b]]
-        total += weight_y[a] * line
+    total = type(y.weight[0])(0)
+    for a in range(y.count[0]):
+        line = type(y.weight[0])(0)
+        for b in range(x.count[0]):
+            line += x.weight[b] * plane[y.pixel[a], x.pixel[b]]
+        total += y.weight[a] * line
     return total
 
 
@@ -83,18 +83,15 @@ def _forward_roi(rules, data, rois, r, trans, setting, deviation, groups, out):
     classes = max(1, trans.shape[1] // 2)
     of_class = out.shape[1] // classes
     box_y, box_x = geometry.y_axis(rules, rois, r, setting), geometry.x_axis(rules, rois, r, setting)
-    taps = _room(rules, box_y, box_x, data)
+    taps_y, taps_x = _empty_taps(rules, box_y, data), _empty_taps(rules, box_x, data)
     for k in range(classes):
         for i in range(setting.pooled_h):
             for j in range(setting.pooled_w):
                 y, x = _moved(trans, r, k, i, j, deviation, box_y, box_x)
-                _fill(rules, y, x, i, j, taps)
+                _fill(rules, y, i, taps_y)
+                _fill(rules, x, j, taps_x)
                 for c in range(k * of_class, (k + 1) * of_class):
-                    out[r, c, i, j] = _contract(
-                        data[n, _channel(c, i, j, setting, groups)],
-                        taps.pixel_y, taps.weight_y, taps.count[0],
-                        taps.pixel_x, taps.weight_x, taps.count[1],
-                    )  # fmt: skip
+                    out[r, c, i, j] = _contract(data[n, _channel(c, i, j, setting, groups)], taps_y, taps_x)
 
 
 @parallel
@@ -113,19 +110,19 @@ def _scatter_roi(rules, grad_out, rois, r, trans, setting, deviation, groups, ch
     classes = max(1, trans.shape[1] // 2)
     of_class = grad_out.shape[1] // classes
     box_y, box_x = geometry.y_axis(rules, rois, r, setting), geometry.x_axis(rules, rois, r, setting)
-    taps = _room(rules, box_y, box_x, grad_data)
+    taps_y, taps_x = _empty_taps(rules, box_y, grad_data), _empty_taps(rules, box_x, grad_data)
     for k in range(first // of_class, (stop - 1) // of_class + 1):
         for i in range(setting.pooled_h):
             for j in range(setting.pooled_w):
                 y, x = _moved(trans, r, k, i, j, deviation, box_y, box_x)
-                _fill(rules, y, x, i, j, taps)
+                _fill(rules, y, i, taps_y)
+                _fill(rules, x, j, taps_x)
                 for c in range(max(first, k * of_class), min(stop, (k + 1) * of_class)):
                     plane = grad_data[n, _channel(c, i, j, setting, groups)]
-                    for a in range(taps.count[0]):
-                        for b in range(taps.count[1]):
-                            plane[taps.pixel_y[a], taps.pixel_x[b]] += (
-                                taps.weight_y[a] * taps.weight_x[b] * grad_out[r, c, i, j]
-                            )
+                    for a in range(taps_y.count[0]):
+                        for b in range(taps_x.count[0]):
+                            weight = taps_y.weight[a] * taps_x.weight[b]
+                            plane[taps_y.pixel[a], taps_x.pixel[b]] += weight * grad_out[r, c, i, j]
 
 
 @parallel
@@ -151,7 +148,8 @@ def _displace_roi(rules, grad_out, data, rois, r, trans, setting, deviation, gro
     classes = trans.shape[1] // 2
     of_class = grad_out.shape[1] // classes
     box_y, box_x = geometry.y_axis(rules, rois, r, setting), geometry.x_axis(rules, rois, r, setting)
-    taps, slopes = _room(rules, box_y, box_x, data), _room(rules, box_y, box_x, data)
+    taps_y, taps_x = _empty_taps(rules, box_y, data), _empty_taps(rules, box_x, data)
+    slopes_y, slopes_x = _empty_taps(rules, box_y, data), _empty_taps(rules, box_x, data)
     unit = data.dtype.type(1)
     for k in range(classes):
         for i in range(setting.pooled_h):
@@ -159,21 +157,16 @@ def _displace_roi(rules, grad_out, data, rois, r, trans, setting, deviation, gro
             for j in range(setting.pooled_w):
                 part_x = geometry.group_of(j, setting.pooled_w, trans.shape[3])
                 y, x = _moved(trans, r, k, i, j, deviation, box_y, box_x)
-                _fill(rules, y, x, i, j, taps)
-                slopes.count[0] = geometry.bin_slopes(rules, y, i, slopes.pixel_y, slopes.weight_y, 0)
-                slopes.count[1] = geometry.bin_slopes(rules, x, j, slopes.pixel_x, slopes.weight_x, 0)
+                _fill(rules, y, i, taps_y)
+                _fill(rules, x, j, taps_x)
+                _fill_slopes(rules, y, i, slopes_y)
+                _fill_slopes(rules, x, j, slopes_x)
                 grad_y = grad_x = data.dtype.type(0)
                 for c in range(k * of_class, (k + 1) * of_class):
                     plane = data[n, _channel(c, i, j, setting, groups)]
                     head = grad_out[r, c, i, j]
-                    grad_y += head * _contract(
-                        plane, slopes.pixel_y, slopes.weight_y, slopes.count[0],
-                        taps.pixel_x, taps.weight_x, taps.count[1],
-                    )  # fmt: skip
-                    grad_x += head * _contract(
-                        plane, taps.pixel_y, taps.weight_y, taps.count[0],
-                        slopes.pixel_x, slopes.weight_x, slopes.count[1],
-                    )  # fmt: skip
+                    grad_y += head * _contract(plane, slopes_y, taps_x)
+                    grad_x += head * _contract(plane, taps_y, slopes_x)
                 grad_trans[r, 2 * k, part_y, part_x] += geometry.moved_by(unit, deviation, x.length) * grad_x
                 grad_trans[r, 2 * k + 1, part_y, part_x] += (
                     geometry.moved_by(unit, deviation, y.length) * grad_y
@@ -195,7 +188,8 @@ class _Call(NamedTuple):
     deviation: float
 
 
-def _call(rois, trans, scale, deviation, ratio, rules, data, out):
+def _call(rois, trans, displaced, data, out):
+    scale, deviation, ratio, _, rules = displaced
     rois = as_rois(rois, data.dtype)
     setting = geometry.setting_of(rules, scale, ratio, rois.dtype, data.shape, out.shape)
     trans = np.ascontiguousarray(trans, rois.dtype)
@@ -215,17 +209,19 @@ def _by_class(trans, images, results):
         yield pair, moved, images[:, k * maps :][:, :maps], results[:, k * of_class :][:, :of_class]
 
 
-def forward(data, rois, trans, scale, deviation, ratio, groups, rules, out):
+def forward(data, rois, trans, displaced, out):
     """Write the means of all bins to ``out``; ``trans`` has no channels where nothing moves."""
-    call = _call(rois, trans, scale, deviation, ratio, rules, data, out)
+    groups, rules = displaced.groups, displaced.rules
+    call = _call(rois, trans, displaced, data, out)
     for _, moved, images, results in _by_class(call.trans, data, out):
         for some, means, _ in pieces([images], [results]):
             _forward(rules, some, call.rois, moved, call.setting, call.deviation, groups, means)
 
 
-def backward_data(grad_out, rois, trans, scale, deviation, ratio, groups, rules, accumulate, grad_data):
+def backward_data(grad_out, rois, trans, displaced, accumulate, grad_data):
     """Write, or add, the gradient of the data."""
-    call = _call(rois, trans, scale, deviation, ratio, rules, grad_data, grad_out)
+    groups, rules = displaced.groups, displaced.rules
+    call = _call(rois, trans, displaced, grad_data, grad_out)
     for _, moved, images, results in _by_class(call.trans, grad_data, grad_out):
         for head, grad, add in pieces([results], [images], accumulate):
             _backward_data(
@@ -233,11 +229,10 @@ def backward_data(grad_out, rois, trans, scale, deviation, ratio, groups, rules,
             )
 
 
-def backward_trans(
-    grad_out, data, rois, trans, scale, deviation, ratio, groups, rules, accumulate, grad_trans
-):
+def backward_trans(grad_out, data, rois, trans, displaced, accumulate, grad_trans):
     """Write, or add, the gradient of the displacements."""
-    call = _call(rois, trans, scale, deviation, ratio, rules, data, grad_out)
+    groups, rules = displaced.groups, displaced.rules
+    call = _call(rois, trans, displaced, data, grad_out)
     total = np.zeros(grad_trans.shape, call.rois.dtype)
     for pair, moved, images, results in _by_class(call.trans, data, grad_out):
         grad = np.zeros_like(moved)

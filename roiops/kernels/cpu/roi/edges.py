@@ -27,10 +27,12 @@ class _Weights(NamedTuple):
 
 @inner
 def _room(extent, like):
-    return _Weights(
-        np.empty(2, np.int64), np.empty(extent, like.dtype), np.empty(extent, like.dtype),
+    mean, near, far = (
         np.empty(extent, like.dtype),
-    )  # fmt: skip
+        np.empty(extent, like.dtype),
+        np.empty(extent, like.dtype),
+    )
+    return _Weights(np.empty(2, np.int64), mean, near, far)
 
 
 @inner

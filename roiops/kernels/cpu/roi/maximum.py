@@ -162,7 +162,8 @@ def _forward_samples(parts, data, plan, table, groups, limits, out, argmax):
 
 
 @inner
-def _scatter_run(heads, places, run, count, grad, to, first, stop):
+def _scatter_run(heads, places, run, count, grad, to, band):
+    first, stop = band
     for j in range(run, run + count):
         place = np.int64(places[j])
         if first <= place < stop:
@@ -170,11 +171,14 @@ def _scatter_run(heads, places, run, count, grad, to, first, stop):
 
 
 @inner
-def _scatter_two_runs(heads, places, run, run2, count, ahead, grad, to, to2, first, stop):
+def _scatter_two_runs(heads, places, runs, count, ahead, grad, planes, band):
     """Two channels in turn: a sum often waits for the one before it, which neighbours make in one pixel.
 
     What is ``ahead`` will be needed next.
     """
+    run, run2 = runs
+    to, to2 = planes
+    first, stop = band
     for line in range(run + ahead, run2 + ahead + count, FIXED_LANES):
         prefetch_to_read(heads, line, 1)
         prefetch_to_read(places, line, 1)
@@ -188,8 +192,8 @@ def _scatter_two_runs(heads, places, run, run2, count, ahead, grad, to, to2, fir
 
 
 @inner
-def _scatter_pixels(item, heads, places, at, next_at, grad, planes, step, first, stop):
-    """Add what a ROI gives to the pixels ``[first, stop)`` of the item's planes."""
+def _scatter_pixels(item, heads, places, at, next_at, grad, planes, step, band):
+    """Add what a ROI gives to a ``band`` of pixels, ``(first, stop)``, of the item's planes."""
     ahead = next_at - at
     pooled_h, pooled_w = item.pooled_h, item.pooled_w
     area = pooled_h * pooled_w
@@ -202,10 +206,11 @@ def _scatter_pixels(item, heads, places, at, next_at, grad, planes, step, first,
         run = at + (item.first_row + i) * pooled_w + item.first_column
         for c in range(0, item.channels - 1, 2):
             here, to = run + c * area, planes + c * step
-            _scatter_two_runs(heads, places, here, here + area, wide, ahead, grad, to, to + step, first, stop)
+            runs, two_planes = (here, here + area), (to, to + step)
+            _scatter_two_runs(heads, places, runs, wide, ahead, grad, two_planes, band)
         if item.channels % 2:
             c = item.channels - 1
-            _scatter_run(heads, places, run + c * area, wide, grad, planes + c * step, first, stop)
+            _scatter_run(heads, places, run + c * area, wide, grad, planes + c * step, band)
 
 
 @inner
@@ -232,9 +237,8 @@ def _backward_pixels_part(part, parts, grad_out, argmax, plan, groups, accumulat
             at = (order[place] * out_channels + item.out_channel) * area
             last = place + 1 == image_at[item.image + 1]
             next_at = at if last else (order[place + 1] * out_channels + item.out_channel) * area
-            _scatter_pixels(
-                item, bare(heads), bare(places), at, next_at, bare(pixels), planes, step, first, stop
-            )
+            band = first, stop
+            _scatter_pixels(item, bare(heads), bare(places), at, next_at, bare(pixels), planes, step, band)
 
 
 @parallel

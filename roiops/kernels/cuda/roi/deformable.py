@@ -322,8 +322,9 @@ def trans_kernel(rules, name, accumulate, sizes):
     return deformable_trans
 
 
-def _call(rules, rois, trans, scale, deviation, ratio, name, data, out):
+def _call(rois, trans, displaced, name, data, out):
     """``(rois, trans, setting, deviation)`` in the type that kernels for ``name`` compute with."""
+    scale, deviation, ratio, _, rules = displaced
     real = computing(name).real
     if trans.size == 0:
         trans = empty(trans.shape, real, device_of(rois))  # it may be on the host: there is nothing in it
@@ -331,29 +332,31 @@ def _call(rules, rois, trans, scale, deviation, ratio, name, data, out):
     return rois_of(rois, name), contiguous(trans, real), setting, geometry.scale_of(rules, deviation, real)
 
 
-def forward(data, rois, trans, scale, deviation, ratio, groups, rules, out):
+def forward(data, rois, trans, displaced, out):
     """Write the means of all bins to ``out``; ``trans`` has no channels where nothing moves."""
     if out.size == 0:
         return
+    groups, rules = displaced.groups, displaced.rules
     sizes, name = tiles.SIZES, kind_of(data.dtype)
     count, channels, pooled_h, pooled_w = out.shape
     elements, strides = adopt(data)
     classes = max(trans.shape[1] // 2, 1)
     units = count * pooled_h * pooled_w * classes * quads_of(channels // classes)
     layout = layout_of(elements, strides, channels // classes, groups * groups)
-    call = _call(rules, rois, trans, scale, deviation, ratio, name, data, out)
+    call = _call(rois, trans, displaced, name, data, out)
     with written(out) as target:
         pool, blocks = forward_kernel(rules, name, layout), -(-units // sizes.threads)
         launch(pool, blocks, sizes.threads, elements, strides, *call, groups, channels, target)
 
 
-def backward_data(grad_out, rois, trans, scale, deviation, ratio, groups, rules, accumulate, grad_data):
+def backward_data(grad_out, rois, trans, displaced, accumulate, grad_data):
     """Write, or add, the gradient of the data."""
     if grad_data.size == 0:
         return
+    groups, rules = displaced.groups, displaced.rules
     sizes, name = tiles.SIZES, kind_of(grad_data.dtype)
     count, channels = grad_out.shape[:2]
-    call = _call(rules, rois, trans, scale, deviation, ratio, name, grad_data, grad_out)
+    call = _call(rois, trans, displaced, name, grad_data, grad_out)
     rois, trans, setting, deviation = call
     boxes = tiles.empty_boxes(count, device_of(grad_data))
     launch(_boxes_kernel(rules), -(-count // sizes.threads), sizes.threads, *call, *boxes)
@@ -365,16 +368,15 @@ def backward_data(grad_out, rois, trans, scale, deviation, ratio, groups, rules,
         launch(gather, items, sizes.pixels, *inputs, items, channels, target)
 
 
-def backward_trans(
-    grad_out, data, rois, trans, scale, deviation, ratio, groups, rules, accumulate, grad_trans
-):
+def backward_trans(grad_out, data, rois, trans, displaced, accumulate, grad_trans):
     """Write, or add, the gradient of the displacements."""
     if grad_trans.size == 0:
         return
+    groups, rules = displaced.groups, displaced.rules
     sizes, name = tiles.SIZES, kind_of(data.dtype)
     channels = grad_out.shape[1]
     elements, strides = adopt(data)
-    call = _call(rules, rois, trans, scale, deviation, ratio, name, data, grad_out)
+    call = _call(rois, trans, displaced, name, data, grad_out)
     with written(grad_trans) as target:
         displace = trans_kernel(rules, name, bool(accumulate), sizes)
         inputs = contiguous(grad_out).reshape(-1), elements, strides, *call
