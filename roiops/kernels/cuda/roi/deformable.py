@@ -135,8 +135,11 @@ def _boxes_kernel(rules):
 @functools.cache
 def data_kernel(rules, name, accumulate, sizes):
     real, shared, read, _ = computing(name)
+    store = tiles.storing(name, accumulate, sizes.channels)
+    place_of, select = tiles.placing(sizes.channels, sizes), tiles.selecting(sizes)
     tile_h, tile_w, slab = sizes.tile_h, sizes.tile_w, sizes.channels
     threads = sizes.pixels
+    running_size, found_size = threads, threads * sizes.each
     at_once = sizes.bins * sizes.bins
     y_size, x_size, places = at_once * tile_h, at_once * tile_w, at_once * slab
     # As in ``roi_average``: a bin's channels in quads, and one quad between those of two bins.
@@ -158,9 +161,11 @@ def data_kernel(rules, name, accumulate, sizes):
         counted = _counted(rules, axis, i)
         return weight / real(counted) if counted > 0 else weight
 
-    @device
-    def add_roi(inputs, r, tile, setting, groups, channels, total):
-        heads, rois, trans, deviation = inputs
+    @kernel(real)
+    def deformable_data(heads, rois, trans, lists, setting, deviation, groups, items, channels, grad):
+        # Its own loop over tiles, not ``tiles.gathering``: with that one it spills registers in float32.
+        running = cuda.shared.array(running_size, numba.int32)
+        found = cuda.shared.array(found_size, numba.int32)
         class_of = cuda.shared.array(at_once, numba.int32)
         i_of = cuda.shared.array(at_once, numba.int32)
         j_of = cuda.shared.array(at_once, numba.int32)
@@ -169,60 +174,70 @@ def data_kernel(rules, name, accumulate, sizes):
         y_weight = cuda.shared.array(y_size, shared)
         x_weight = cuda.shared.array(x_size, shared)
         head = cuda.shared.array(head_size, shared, alignment=16)  # see ``quad_at``
+        total = cuda.local.array(slab, shared)
         thread = cuda.threadIdx.x
         row, column = thread // tile_w, thread % tile_w
         pooled_h, pooled_w = setting.pooled_h, setting.pooled_w
         area = pooled_h * pooled_w
-        of_class = channels // _classes(trans)
-        stop_channel = smaller(tile.first_channel + slab, channels)
-        first_i, stop_i = geometry.bins_of(tile.group_y, pooled_h, groups[0])
-        first_j, stop_j = geometry.bins_of(tile.group_x, pooled_w, groups[1])
-        tall, wide = stop_i - first_i, stop_j - first_j
-        first_class = tile.first_channel // of_class
-        number_of_bins = ((stop_channel - 1) // of_class + 1 - first_class) * tall * wide
-        box_y, box_x = axes(rules, rois, r, setting)
-        for begin in range(0, number_of_bins, at_once):
-            number = smaller(at_once, number_of_bins - begin)
-            for b in range(thread, number, threads):
-                i, j = first_i + (begin + b) // wide % tall, first_j + (begin + b) % wide
-                k = first_class + (begin + b) // (tall * wide)
-                class_of[b], i_of[b], j_of[b] = k, i, j
-                y, x = _moved(trans, r, k, i, j, deviation, box_y, box_x)
-                moved_y[b], moved_x[b] = y.moved, x.moved
-            cuda.syncthreads()
-            for entry in range(thread, number * tile_h, threads):
-                b = entry // tile_h
-                y = geometry.moved_axis(box_y, moved_y[b])
-                y_weight[entry] = weight_of(y, i_of[b], tile.top + entry % tile_h)
-            for entry in range(thread, number * tile_w, threads):
-                b = entry // tile_w
-                x = geometry.moved_axis(box_x, moved_x[b])
-                x_weight[entry] = weight_of(x, j_of[b], tile.left + entry % tile_w)
-            # A constant number of rounds, and as if the first depended on the bins: as there.
-            for turn in range((places + threads - 1) // threads):
-                entry = (thread if number > 0 else places) + turn * threads
-                c, b = entry // at_once, entry % at_once
-                if entry < places and b < number:
-                    low = class_of[b] * of_class - tile.first_channel
-                    high = smaller(low + of_class, stop_channel - tile.first_channel)
-                    at = (r * channels + tile.first_channel + c) * area + i_of[b] * pooled_w + j_of[b]
-                    head[b * step + c] = read(heads[np.uint64(at)]) if c >= low and c < high else real(0)
-            cuda.syncthreads()
-            for b in range(number):
-                weight = y_weight[b * tile_h + row] * x_weight[b * tile_w + column]
-                if weight != 0:
-                    for first in range(0, slab, QUAD):
-                        four = quad_at(head, b * step + first)
-                        for c in range(smaller(QUAD, slab - first)):
-                            total[first + c] += weight * four[c]
-            cuda.syncthreads()
-
-    gather = tiles.gathering(name, accumulate, sizes, slab, add_roi)
-
-    @kernel(real)
-    def deformable_data(heads, rois, trans, lists, setting, deviation, groups, items, channels, grad):
-        inputs = heads, rois, trans, deviation
-        gather(inputs, lists, setting, (groups, groups), items, channels, grad)
+        classes = _classes(trans)
+        of_class = channels // classes
+        image_at = lists.image_at
+        for item in range(cuda.blockIdx.x, items, cuda.gridDim.x):
+            tile = place_of(item, channels, (groups, groups), setting)
+            n, top, left, first_channel = tile.n, tile.top, tile.left, tile.first_channel
+            stop_channel = smaller(first_channel + slab, channels)
+            first_i, stop_i = geometry.bins_of(tile.group_y, pooled_h, groups)
+            first_j, stop_j = geometry.bins_of(tile.group_x, pooled_w, groups)
+            tall, wide = stop_i - first_i, stop_j - first_j
+            first_class = first_channel // of_class
+            number_of_bins = ((stop_channel - 1) // of_class + 1 - first_class) * tall * wide
+            for c in range(slab):
+                total[c] = 0
+            for some in range(image_at[n], image_at[n + 1], found_size):
+                some_stop = smaller(some + found_size, image_at[n + 1])
+                select(lists, some, some_stop, top, left, running, found)
+                for place in range(running[threads - 1]):
+                    r = found[place]
+                    box_y, box_x = axes(rules, rois, r, setting)
+                    for begin in range(0, number_of_bins, at_once):
+                        number = smaller(at_once, number_of_bins - begin)
+                        for b in range(thread, number, threads):
+                            i, j = first_i + (begin + b) // wide % tall, first_j + (begin + b) % wide
+                            k = first_class + (begin + b) // (tall * wide)
+                            class_of[b], i_of[b], j_of[b] = k, i, j
+                            y, x = _moved(trans, r, k, i, j, deviation, box_y, box_x)
+                            moved_y[b], moved_x[b] = y.moved, x.moved
+                        cuda.syncthreads()
+                        for entry in range(thread, number * tile_h, threads):
+                            b = entry // tile_h
+                            y = geometry.moved_axis(box_y, moved_y[b])
+                            y_weight[entry] = weight_of(y, i_of[b], top + entry % tile_h)
+                        for entry in range(thread, number * tile_w, threads):
+                            b = entry // tile_w
+                            x = geometry.moved_axis(box_x, moved_x[b])
+                            x_weight[entry] = weight_of(x, j_of[b], left + entry % tile_w)
+                        # A constant number of rounds, and as if the first depended on the bins: as there.
+                        for turn in range((places + threads - 1) // threads):
+                            entry = (thread if number > 0 else places) + turn * threads
+                            c, b = entry // at_once, entry % at_once
+                            if entry < places and b < number:
+                                low = class_of[b] * of_class - first_channel
+                                high = smaller(low + of_class, stop_channel - first_channel)
+                                at = (r * channels + first_channel + c) * area + i_of[b] * pooled_w + j_of[b]
+                                head[b * step + c] = (
+                                    read(heads[np.uint64(at)]) if c >= low and c < high else real(0)
+                                )
+                        cuda.syncthreads()
+                        for b in range(number):
+                            weight = y_weight[b * tile_h + row] * x_weight[b * tile_w + column]
+                            if weight != 0:
+                                for first in range(0, slab, QUAD):
+                                    four = quad_at(head, b * step + first)
+                                    for c in range(smaller(QUAD, slab - first)):
+                                        total[first + c] += weight * four[c]
+                        cuda.syncthreads()
+                cuda.syncthreads()
+            store(total, tile, top + row, left + column, channels, (groups, groups), setting, grad)
 
     return deformable_data
 

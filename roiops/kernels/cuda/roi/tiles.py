@@ -328,7 +328,7 @@ def _touches(pixels, r, top, left, tile_h, tile_w):
 
 
 def gathering(name, accumulate, sizes, slab, add_roi):
-    """The device function that all kernels of gradients are: it goes through the items of a block.
+    """The device function that kernels of gradients are: it goes through the items of a block.
 
     ``add_roi(inputs, r, tile, setting, groups, channels, total)`` adds what ROI ``r`` gives to the thread's
     pixel of ``tile``, for each of its ``slab`` channels, to ``total``. All threads call it, and must be done
