@@ -276,6 +276,13 @@ def write_table(results) -> None:
             "",
             *_speeds(rows, counts),
         ]
+    held = [row["peak"] / row["bytes"] for row in rows.values() if row.get("peak") and row["bytes"] > 1e8]
+    if held:
+        lines += [
+            "",
+            f"To load, convert, write and check a model of over 100 MB took memory of {min(held):.1f} to "
+            f"{max(held):.1f} times the size of the file ({len(held)} models).",
+        ]
     lines += ["", machine]
     families = {}
     for name in catalogue:
@@ -304,7 +311,11 @@ def main() -> int:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument(
-        "--only", nargs="+", default=[""], metavar="TEXT", help="models with this in their name"
+        "--only",
+        nargs="+",
+        default=[""],
+        metavar="TEXT",
+        help="the model of this name, or else those with this in it",
     )
     parser.add_argument(
         "--threads", type=int, nargs="+", default=[1, 2], metavar="N", help="numbers of threads"
@@ -321,11 +332,18 @@ def main() -> int:
     parser.add_argument("--dry", action="store_true", help="write neither results nor table")
     parser.add_argument("--table", action="store_true", help="only write the table again")
     args = parser.parse_args()
+    if args.exported:
+        args.exported = args.exported.resolve()  # the workers run elsewhere
     results = json.loads(RESULTS.read_text()) if RESULTS.exists() else {"models": {}}
     if args.table:
         write_table(results)
         return 0
-    chosen = [m for m in models() if any(text in m.name for text in args.only)]
+    names = {m.name for m in models()}
+    chosen = [
+        m
+        for m in models()
+        if any(m.name == text or (text not in names and text in m.name) for text in args.only)
+    ]
     if args.resume:
         wanted = [str(n) for n in args.threads] if args.rounds else []
         held = results["models"]

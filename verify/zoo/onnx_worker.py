@@ -1,6 +1,7 @@
 """The roiops and onnxruntime side of ``verify/check_onnx.py``: it sees only the files that MXNet left."""
 
 import collections
+import contextlib
 import json
 import statistics
 import sys
@@ -46,19 +47,41 @@ def _written(model, data):
     return roiops_onnx.write.proto(conversion), conversion
 
 
+def _forget_peak():
+    with contextlib.suppress(OSError):  # Linux only
+        Path("/proc/self/clear_refs").write_text("5")
+
+
+def _peak():
+    """The most memory, in bytes, that this process has held since; None where that is not known."""
+    with contextlib.suppress(OSError):
+        for line in Path("/proc/self/status").read_text().splitlines():
+            if line.startswith("VmHWM"):
+                return int(line.split()[1]) * 1024
+    return None
+
+
 def convert(folder, choices, size, threads, target):
     """Convert, write with every check, run in both, and compare; then again with choices given if need be."""
+    _forget_peak()
     model, data = _read(folder)
     start = time.perf_counter()
     made, conversion = _written(model, data)
     files = roiops_onnx.write.save(made, target)  # checks with full inference of shapes
+    peak = _peak()
     seconds, bytes_ = time.perf_counter() - start, sum(path.stat().st_size for path in files)
     del made
     executor = model.bind(**{name: array.shape for name, array in data.items()})
     outputs = executor.forward(is_train=False, **data)
     wanted = {name: a.asnumpy() for name, a in zip(model.output_names, outputs, strict=True)}
     found = compare(wanted, _run(session(target, threads), data), size)
-    answer = {**_summary(found), "opset": conversion.graph.opset, "bytes": bytes_, "seconds": seconds}
+    answer = {
+        **_summary(found),
+        "opset": conversion.graph.opset,
+        "bytes": bytes_,
+        "seconds": seconds,
+        "peak": peak,
+    }
     if not answer["agrees"] and choices:
         alone = {key: answer[key] for key in ("worst", "boxes", "wrong")}
         answer.update(_given_choices(folder, model, data, choices, wanted, size, threads), own_choices=alone)
