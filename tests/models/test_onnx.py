@@ -285,6 +285,16 @@ def test_float16():
     assert found.tolerance > 1e-3
 
 
+def test_float16_where_the_graph_declares_float32():
+    data = sym.Variable("data", dtype="float32")
+    weight = sym.Variable("fc_weight", dtype="float32")
+    symbol = sym.FullyConnected(data, weight, num_hidden=4, no_bias=True, name="fc")
+    symbol = sym.broadcast_add(symbol, sym.ones((1, 4), dtype="float32"))
+    made = to_onnx(symbol, parameters(symbol, data=(2, 3)), shapes={"data": (2, 3)}, dtype="float16")
+    kinds = {x.type.tensor_type.elem_type for x in (*made.graph.input, *made.graph.output)}
+    assert kinds == {onnx.TensorProto.FLOAT16}
+
+
 def depth(symbol):
     """The largest number of layers that one output has gone through."""
     graph, layers = json.loads(symbol.tojson()), {}
@@ -377,6 +387,13 @@ def test_outputs_that_can_be_written_are_named():
     with pytest.raises(GraphError, match=r"Outputs that need none of them: first_output \(outputs=, or"):
         to_onnx(symbol, {}, shapes={"data": (1, 4)})
     to_onnx(symbol, {}, shapes={"data": (1, 4)}, outputs="first_output")
+    # The loss is named even where nothing tells the shape of its label.
+    loss = sym.CTCLoss(sym.Reshape(data, shape=(4, 1, 3)), sym.Variable("label"), name="loss")
+    symbol = sym.Group([sym.relu(data, name="first"), loss])
+    with pytest.raises(
+        GraphError, match=r"CTCLoss\(loss\): this operator has no lowering to ONNX\n.*first_output"
+    ):
+        to_onnx(symbol, {}, shapes={"data": (1, 12)})
 
 
 def test_what_onnxruntime_cannot_run_is_said_in_a_line():

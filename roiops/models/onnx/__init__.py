@@ -93,13 +93,15 @@ def prepare(model: ArchivedModel, shapes: dict, *, opset=None, dtype=None, fold=
 
 #: Operators that make an array of a dtype of their own, such as the first state of a recurrent layer.
 _FILLS = ("_zeros", "_ones", "_full")
+#: How variables declare float32, float64 and float16: by their numbers in MXNet, or by name.
+_DECLARED_FLOATS = ("0", "1", "2", "float32", "float64", "float16")
 
 
 def _cast(model, dtype):
     """The model with its numbers in another dtype; what an operator wants in its own stays in that."""
     if dtype not in (np.float16, np.float32, np.float64):
         raise GraphError(f"{model.source}: dtype must be float16, float32 or float64, got {dtype}")
-    symbol = _cast_fills(model.symbol, dtype)
+    symbol = _without_own_dtypes(model.symbol, dtype)
     order = symbol_graph.topological_order(symbol.heads)
     whole = {n: a.dtype for n, a in model.params.items() if np.dtype(a.dtype).kind != "f"}
     types = symbol_graph.infer_types(order, {**dict.fromkeys(model.input_names, dtype), **whole}, dtype)
@@ -111,11 +113,16 @@ def _cast(model, dtype):
     return ArchivedModel(symbol, params, model.source)
 
 
-def _cast_fills(symbol, dtype):
+def _without_own_dtypes(symbol, dtype):
+    """The symbol; where it says itself that an array is of floating point, it is of this dtype."""
     graph = json.loads(symbol.tojson())
-    fills = [node for node in graph["nodes"] if node["op"] in _FILLS]
-    for node in fills:
-        attributes = node.setdefault("attrs", {})
-        if attributes.get("dtype", "float32").startswith("float"):
-            attributes["dtype"] = dtype.name
-    return load_json(json.dumps(graph)) if fills else symbol
+    changed = False
+    for node in graph["nodes"]:
+        attributes = node.get("attrs", {})
+        if node["op"] == "null" and attributes.get("__dtype__") in _DECLARED_FLOATS:
+            del attributes["__dtype__"]  # then it is what the operators that read it want
+            changed = True
+        elif node["op"] in _FILLS and attributes.get("dtype", "float32").startswith("float"):
+            node["attrs"] = {**attributes, "dtype": dtype.name}
+            changed = True
+    return load_json(json.dumps(graph)) if changed else symbol

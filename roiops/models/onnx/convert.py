@@ -28,6 +28,7 @@ _TRIALS = 3
 _USUAL_LENGTHS = (224, 256, 299, 300, 416, 512, 112, 96, 64, 48, 32, 24)
 #: Bytes up to which what follows from the parameters alone is worked out now, however small those are.
 _FOLDED_BYTES = 1 << 16
+_NO_LOWERING = "this operator has no lowering to ONNX"
 
 
 def _compute(prop, arrays, shapes, types) -> list:
@@ -163,7 +164,11 @@ class _Converter:
         self._check_shapes()
         self._find_lowerings()
         self.needed = self._reachable()
-        self._infer()
+        try:
+            self._infer()
+        except MXNetError:
+            self._refuse_unknown()  # says more than that a shape is missing
+            raise
         found = [each.opset for key, each in self.lowerings.items() if each and key in self.needed]
         self.graph = Graph(self.opset or max([OLDEST, *found]))
         inputs = self.inputs = []
@@ -350,7 +355,7 @@ class _Converter:
 
     def _written(self, node, found, info, inputs):
         if found is None:
-            raise lowering.CannotLower("this operator has no lowering to ONNX")
+            raise lowering.CannotLower(_NO_LOWERING)
         if found.oldest > self.graph.opset:
             raise lowering.CannotLower(f"it needs opset {found.oldest} or later, got {self.graph.opset}")
         start = len(self.graph.nodes)
@@ -412,6 +417,13 @@ class _Converter:
             same.shape, same.sizes, same.name = value.shape, value.sizes, name
             return same
         return value
+
+    def _refuse_unknown(self):
+        """Raise if operators have no lowering."""
+        for node in self.order:
+            if id(node) in self.needed and not node.is_variable and self.lowerings[id(node)] is None:
+                self.failures.append((node, node.prop, _NO_LOWERING))
+        self._raise_failures()
 
     def _raise_failures(self):
         # Once a name is missing, what reads it fails too; only the first in each line is of interest.
