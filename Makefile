@@ -69,7 +69,7 @@ package: $(STAMP) ## build wheel and sdist, and use each in an empty environment
 	$(BIN)/python tools/check_package.py
 
 golden: $(STAMP) ## make the golden files again from the real peers (installs them)
-	$(PYTHON) verify/peers.py mxnet torch onnx gluoncv
+	$(PYTHON) verify/peers.py mxnet torch onnx gluoncv mmcv paddle tf
 	$(BIN)/python verify/golden/make.py
 	$(BIN)/python verify/check_model_zoo.py --golden
 	$(BIN)/python tools/make_archived_example.py

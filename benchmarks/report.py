@@ -12,12 +12,27 @@ RESULTS, DOCS = ROOT / "benchmarks" / "results", ROOT / "docs"
 BEGIN, END = "<!-- begin: made by benchmarks/report.py -->", "<!-- end: made by benchmarks/report.py -->"
 
 KINDS = {
-    "align": "bilinear (ROIAlign, PSROIAlign)",
+    "align": "bilinear (ROIAlign, PSROIAlign, MultiScaleROIAlign, CropAndResize)",
     "pool": "integer bins (ROIPooling, PSROIPooling)",
-    "moved": "deformed and rotated (DeformablePSROIPooling, RROIAlign)",
+    "moved": "deformed and rotated (DeformablePSROIPooling, RROIAlign, ROIAlignRotated)",
 }
-COLOURS = {"roiops": "#2a6fbb", "torchvision": "#e07b39", "mxnet": "#5b8c5a", "onnxruntime": "#9467bd"}
-NAMES = {"mxnet": "MXNet", "torchvision": "torchvision", "onnxruntime": "onnxruntime", "roiops": "roiops"}
+#: The peers: their names and versions, and a colour for each.
+VERSIONS = {
+    "torchvision": "torchvision 0.24.1",
+    "mxnet": "MXNet 1.9.1",
+    "onnxruntime": "onnxruntime",
+    "mmcv": "mmcv 2.2.0",
+    "paddle": "Paddle 3.3.1",
+    "tensorflow": "TensorFlow 2.21.0",
+}
+COLOURS = {
+    "torchvision": "#e07b39",
+    "mxnet": "#5b8c5a",
+    "onnxruntime": "#9467bd",
+    "mmcv": "#2a6fbb",
+    "paddle": "#c44e8a",
+    "tensorflow": "#8c8c2f",
+}
 #: How a ratio of whole networks was formed.
 RATIO_WORDS = (
     "Times as fast is the median over rounds of MXNet's time by ours, in two passes in turn; that of the two "
@@ -29,6 +44,12 @@ ZOO_WORDS = RATIO_WORDS + " Of a group it is the geometric mean; the least is of
 def read(name: str) -> dict | None:
     path = RESULTS / f"{name}.json"
     return json.loads(path.read_text()) if path.exists() else None
+
+
+def names_of_peers(rows) -> str:
+    """The peers of these rows, with their versions."""
+    found = [words for name, words in VERSIONS.items() if any(name in peers_of(row) for row in rows)]
+    return ", ".join(found[:-1]) + " and " + found[-1]
 
 
 def peers_of(row) -> dict[str, float]:
@@ -130,7 +151,7 @@ def draw_bars(rows, direction: str, threads: int, target: Path) -> None:
             fastest = min(others, key=others.get)
             panel.barh(i, found - 1, left=1, height=0.62, color=COLOURS[fastest])
             times = f"{_ms(row['milliseconds']['roiops'])} against {_ms(others[fastest])} ms"
-            text = f"  {found:.1f}x  {NAMES[fastest]}, {times}"
+            text = f"  {found:.1f}x  {VERSIONS[fastest].split()[0]}, {times}"
             panel.text(max(found, 1), i, text, va="center", fontsize=9)
         panel.set_yticks(range(len(chosen)), [row["operator"] for row in chosen], fontsize=9.5)
         panel.invert_yaxis()
@@ -198,8 +219,8 @@ def page() -> str:
         parts += [
             "## ROI operators",
             f"`python benchmarks/roi.py`. {roi['machine']} {' '.join(roi['notes'])}",
-            "How many times as fast as the fastest peer that has the operator (torchvision 0.24.1, "
-            f"MXNet 1.9.1, onnxruntime), over the workloads {', '.join(workloads)}:",
+            "How many times as fast as the fastest peer that has the operator, of "
+            f"{names_of_peers(roi['rows'])}, over the workloads {', '.join(workloads)}:",
             "\n".join(roi_summary(roi["rows"])),
             f"The table of all {len(roi['rows'])} rows, with the limit that memory sets, is "
             "[benchmarks/results/roi.md](../benchmarks/results/roi.md).",
@@ -263,8 +284,8 @@ def readme_table() -> str:
     parts = []
     if roi:
         parts += [
-            "How many times as fast as the fastest of torchvision 0.24.1, MXNet 1.9.1 and onnxruntime, over "
-            "the workloads of common detectors:",
+            f"How many times as fast as the fastest of {names_of_peers(roi['rows'])} that has the operator, "
+            "over the workloads of common detectors:",
             "\n".join(roi_summary(roi["rows"])),
             f"(`python benchmarks/roi.py`; {roi['machine']} {' '.join(roi['notes'])})",
         ]

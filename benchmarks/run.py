@@ -17,7 +17,7 @@ ROOT = Path(__file__).resolve().parent.parent
 PEERS = {
     "executor": ["mxnet"],
     "scaling": [],
-    "roi": ["torch", "mxnet", "onnx"],
+    "roi": ["torch", "mxnet", "onnx", "mmcv", "paddle", "tf"],
     "roi_start": [],
     "network": ["mxnet"],
     "zoo": ["gluoncv"],
