@@ -31,19 +31,19 @@ def execute(args) -> None:
         prop = registry.get(_registered_name(args.name, registry))
         print(json.dumps(_describe(prop, registry), indent=2) if args.json else _page(prop, registry))
         return
-    wanted = (args.match or "").lower()
+    wanted = _bare(args.match or "")
     aliases: dict[str, list[str]] = {}
     for name in registry.list_operators(aliases=True):
         aliases.setdefault(registry.get(name).name, []).append(name)
     ranked = []
     for name, names in aliases.items():
         prop = registry.get(name)
-        public = [registry.public_name(n).lower() for n in names]
-        if any(n.rpartition(".")[2].startswith(wanted) for n in public):
+        public = [registry.public_name(n) for n in names]
+        if any(_bare(n.rpartition(".")[2]).startswith(wanted) for n in public):
             ranked.append((0, name, prop))
-        elif any(wanted in n for n in public):
+        elif any(wanted in _bare(n) for n in public):
             ranked.append((1, name, prop))
-        elif wanted in _summary(prop, registry).lower():
+        elif wanted in _bare(_summary(prop, registry)):
             ranked.append((2, name, prop))
     found = [prop for _, _, prop in sorted(ranked, key=lambda entry: entry[:2])]
     if args.json:
@@ -52,6 +52,11 @@ def execute(args) -> None:
         raise MXNetError(f"no operator has {args.match!r} in any of its names or in its summary")
     else:
         print(table((registry.public_name(prop.name), _summary(prop, registry)) for prop in found))
+
+
+def _bare(text: str) -> str:
+    """Letters and digits only, so that ``multi-scale``, ``multi scale`` and ``MultiScale`` are one."""
+    return "".join(filter(str.isalnum, text.lower()))
 
 
 def _registered_name(name: str, registry) -> str:

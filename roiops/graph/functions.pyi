@@ -767,7 +767,7 @@ def ROIAlignRotated(
     name: str | None = ...,
     attr: dict[str, Any] | None = ...,
 ) -> Symbol:
-    """Mean of bilinear samples in the bins of rotated boxes, as mmcv and Detectron2 take it."""
+    """Mean of bilinear samples in the bins of rotated (oriented) boxes, as mmcv and Detectron2 take it."""
 
 def ROIPooling(
     data: Symbol | None = ...,
@@ -4589,7 +4589,7 @@ class _Contrib:
         name: str | None = ...,
         attr: dict[str, Any] | None = ...,
     ) -> Symbol:
-        """Mean of bilinear samples in the bins of rotated boxes, as mmcv and Detectron2 take it."""
+        """Mean of bilinear samples in the bins of rotated (oriented) boxes, as mmcv and Detectron2 take it."""
 
     @staticmethod
     def RROIAlign(

@@ -847,7 +847,7 @@ def ROIAlignRotated(
     out: Any = ...,
     name: str | None = ...,
 ) -> NDArray:
-    """Mean of bilinear samples in the bins of rotated boxes, as mmcv and Detectron2 take it."""
+    """Mean of bilinear samples in the bins of rotated (oriented) boxes, as mmcv and Detectron2 take it."""
 
 def ROIPooling(
     data: Array | None = ...,

@@ -512,6 +512,17 @@ def test_ops_lists_and_explains(roiops):
     assert "pooled_size : int or tuple of 2 ints" in out
     assert "Runs on: cpu" in out
     assert roiops("ops", "--match", "roipool")[1].startswith("ROIPooling ")
+    for words, operator in {
+        "rotated": "ROIAlignRotated",
+        "oriented": "ROIAlignRotated",
+        "roi_align_rotated": "ROIAlignRotated",
+        "crop and resize": "CropAndResize",
+        "precise": "PrROIPooling",
+        "feature pyramid": "MultiScaleROIAlign",
+        "multi-scale": "MultiScaleROIAlign",
+        "FPN": "MultiScaleROIAlign",
+    }.items():
+        assert roiops("ops", "--match", words)[1].startswith(f"{operator} "), words
     described = json.loads(roiops("ops", "ROIPooling", "--json")[1])
     assert described["inputs"] == ["data", "rois"]
     assert described["parameters"][0]["name"] == "pooled_size"

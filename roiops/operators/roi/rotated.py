@@ -80,7 +80,7 @@ class ROIAlignRotatedOp(TurnedOp):
 
 @register("ROIAlignRotated", "_contrib_ROIAlignRotated")
 class ROIAlignRotatedProp(ROIProperty):
-    """Mean of bilinear samples in the bins of rotated boxes, as mmcv and Detectron2 take it."""
+    """Mean of bilinear samples in the bins of rotated (oriented) boxes, as mmcv and Detectron2 take it."""
 
     param, op = ROIAlignRotatedParam, ROIAlignRotatedOp
     roi_columns = 6
