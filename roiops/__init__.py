@@ -1,4 +1,4 @@
-"""Region-of-interest operators of every framework, and the MXNet-style graph around them, on numba."""
+"""Region-of-interest operators with the numbers of nine frameworks, and the MXNet-style graph around them."""
 
 import sys as _sys
 

@@ -3,7 +3,7 @@
 import os
 
 import numpy as np
-from roi_cases import SEPARABLE, with_sizes
+from roi_cases import OTHERS, SEPARABLE, internal_name, with_sizes
 
 from roiops import context, registry
 from roiops.errors import DataError
@@ -78,8 +78,29 @@ OPERATORS = [
     *SEPARABLE,
     ("contrib.DeformablePSROIPooling", "_contrib_DeformablePSROIPooling", {"no_trans": True}),
     ("contrib.DeformablePSROIPooling/trans", "_contrib_DeformablePSROIPooling", {}),
-    ("contrib.RROIAlign", "_contrib_RROIAlign", {}),
+    *(
+        (row.name, internal_name(row.operator), row.parameters)
+        for row in OTHERS
+        if row.operator != "contrib.DeformablePSROIPooling"
+    ),
 ]
+
+
+_OTHERS = {internal_name(row.operator) for row in OTHERS}
+
+
+def _others(name, params, pooled, scale, ratio, channels):
+    """The parameters of an operator whose boxes are not pooled axis by axis."""
+    params = {**params, "pooled_size": pooled}
+    if name == "CropAndResize":
+        return params
+    params["sampling_ratio"] = ratio
+    if name == "MultiScaleROIAlign":
+        scale = scale or 1.0
+        return {**params, "num_args": 3, "spatial_scales": (scale, scale / 2)}
+    if name == "RiROIAlign":
+        params["num_orientations"] = channels
+    return {**params, "spatial_scale": scale}
 
 
 def _case(rng, number: int, device, dtypes):
@@ -96,9 +117,8 @@ def _case(rng, number: int, device, dtypes):
     scale = float(rng.choice([0.0, 1 / 16, 0.25, 0.3, 1.0]))
     if "Deformable" in name:
         params, inputs = _deformable(rng, {**params, "spatial_scale": scale}, channels), channels * 4
-    elif "RROI" in name:
-        params = {"pooled_size": pooled, "spatial_scale": scale, "sampling_ratio": ratio}
-        inputs = channels
+    elif name in _OTHERS:
+        params, inputs = _others(name, params, pooled, scale, ratio, channels), channels
     else:
         params, inputs = with_sizes(name, params, pooled, scale, ratio, channels, groups)
     images, height, width = (
@@ -114,6 +134,14 @@ def _case(rng, number: int, device, dtypes):
     if unclean:
         data.reshape(-1)[rng.integers(data.size)] = rng.choice([np.nan, np.inf, -np.inf])
     arrays = [data, rois]
+    if name == "MultiScaleROIAlign":
+        half = rng.standard_normal((images, inputs, height // 2, width // 2))
+        arrays = [data, half, rois]
+    if name == "DeformROIPooling":
+        offset = rng.standard_normal((count, 2, *pooled))
+        if rng.random() < 0.3 and offset.size:
+            offset.reshape(-1)[rng.integers(offset.size)] = rng.choice(NUMBERS)
+        arrays.append(offset)
     if name == "_contrib_DeformablePSROIPooling" and not params.get("no_trans"):
         part = params["part_size"] or params["pooled_size"]
         trans = rng.standard_normal((count, 2, part, part))
@@ -137,7 +165,7 @@ def _images_named(rois, images: int) -> bool:
 def run_case(rng, number: int, device, dtypes) -> str:
     """One call with hostile boxes, forward and backward."""
     row, prop, guarded, unclean = _case(rng, number, device, dtypes)
-    data, rois = guarded[0].array, guarded[1].array
+    data, rois = guarded[0].array, guarded[prop.list_arguments().index("rois")].array
     try:
         invocation = Invocation(prop, [g.array for g in guarded], ctx=OpContext(device, prop.label))
         outs = [Guarded(np.full(o.shape, 77, o.dtype)) for o in invocation.outputs]
@@ -160,7 +188,9 @@ def run_case(rng, number: int, device, dtypes) -> str:
     if not unclean:
         if not np.all(np.isfinite(output) | (output == empty)):
             raise AssertionError(f"{row}: finite data gave numbers that are not")
-        most = float(np.abs(data).max(initial=0)) * (1.01 if data.dtype == np.float16 else 1.0001)
+        maps = guarded[: prop.maps]
+        most = max(float(np.abs(each.array).max(initial=0)) for each in maps)
+        most *= 1.01 if data.dtype == np.float16 else 1.0001
         # torchvision's and mmcv's maximum starts at the least number there is; nothing pooled must not show it.
         if finite.size and float(np.abs(finite).max()) > most:
             raise AssertionError(f"{row}: {np.abs(finite).max()} out of data no greater than {most}")

@@ -1,7 +1,8 @@
 """The gradient of boxes, where an operator has one, and what lies outside the map.
 
 The mean over a bin is the product of the means over its two axes; its derivative by an edge of the box has
-the slopes of one axis (:func:`geometry.edge_slope`) in place of the weights.
+the slopes of one axis (:func:`geometry.edge_slope`) in place of the weights. The work is divided in items as
+in :mod:`items`; each adds up the derivatives of its own channels, which are summed in the order of channels.
 """
 
 from typing import NamedTuple
@@ -9,92 +10,196 @@ from typing import NamedTuple
 import numpy as np
 
 from roiops.kernels import geometry
-from roiops.kernels.cpu.roi.pieces import as_rois, pieces
+from roiops.kernels.cpu.roi import tables
+from roiops.kernels.cpu.roi.pieces import as_rois, launch, pieces
+from roiops.kernels.cpu.roi.tiles import (
+    Planes,
+    Tile,
+    channel_blocks,
+    empty_tile,
+    item_of,
+    prefetch_take,
+    read_row,
+    take_bins,
+    tile_slots,
+)
+from roiops.kernels.cpu.vector import FIXED_LANES, aligned, bare, load, multiply_add, splat, store
 from roiops.kernels.jit import inner, njit, parallel, prange
 from roiops.kernels.rules import CORNERS_YX_NORMALISED
 
 __all__ = ["backward", "fill_outside"]
 
 
-class _Weights(NamedTuple):
-    """What the pixels ``[span[0], span[1])`` of a bin on one axis weigh, and the derivatives of that."""
+class _Slopes(NamedTuple):
+    """Bin ``i`` of ROI ``r`` reads, on one axis, the pixels from ``first`` of entry ``r * bins + i`` on.
 
-    span: np.ndarray
+    Their entries are ``at`` of it to the next: what they weigh in the mean, and the derivatives of that by
+    the near and the far edge of the box.
+    """
+
+    first: np.ndarray
+    at: np.ndarray
     mean: np.ndarray
     near: np.ndarray
     far: np.ndarray
 
 
 @inner
-def _room(extent, like):
-    mean, near, far = (
-        np.empty(extent, like.dtype),
-        np.empty(extent, like.dtype),
-        np.empty(extent, like.dtype),
-    )
-    return _Weights(np.empty(2, np.int64), mean, near, far)
+def _slopes_of(table):
+    first, at, mean, near, far = table
+    return _Slopes(bare(first), bare(at), bare(mean), bare(near), bare(far))
 
 
 @inner
-def _weigh(rules, axis, i, weights):
-    first, stop = geometry.edge_pixels(rules, axis, i)
-    weights.span[0], weights.span[1] = first, stop
-    for pixel in range(first, stop):
-        weights.mean[pixel - first] = geometry.edge_mean(rules, axis, i, pixel)
-        weights.near[pixel - first] = geometry.edge_slope(rules, axis, i, False, pixel)
-        weights.far[pixel - first] = geometry.edge_slope(rules, axis, i, True, pixel)
+def _axis_table(rules, rois, image, setting, across):
+    """The arrays of :class:`_Slopes`; a ROI to be ignored reads nothing."""
+    bins = setting.pooled_w if across else setting.pooled_h
+    first = np.zeros(image.size * bins, np.int64)
+    at = np.zeros(image.size * bins + 1, np.int64)
+    for r in range(image.size):
+        if image[r] >= 0:
+            axis = tables.box_on_axis(rules, rois, r, setting, across)
+            for i in range(bins):
+                low, high = geometry.edge_pixels(rules, axis, i)
+                first[r * bins + i], at[r * bins + i + 1] = low, max(0, high - low)
+    for k in range(image.size * bins):
+        at[k + 1] += at[k]
+    mean, near, far = np.empty(at[-1], rois.dtype), np.empty(at[-1], rois.dtype), np.empty(at[-1], rois.dtype)
+    for r in range(image.size):
+        if image[r] >= 0:
+            axis = tables.box_on_axis(rules, rois, r, setting, across)
+            for i in range(bins):
+                here = at[r * bins + i]
+                for k in range(at[r * bins + i + 1] - here):
+                    pixel = first[r * bins + i] + k
+                    mean[here + k] = geometry.edge_mean(rules, axis, i, pixel)
+                    near[here + k] = geometry.edge_slope(rules, axis, i, False, pixel)
+                    far[here + k] = geometry.edge_slope(rules, axis, i, True, pixel)
+    return first, at, mean, near, far
+
+
+@njit
+def _tables(rules, rois, setting):
+    """``(order, image_at, y, x)``: the order of work, and the table of each axis."""
+    image = np.empty(rois.shape[0], np.int64)
+    for r in range(image.size):
+        image[r] = geometry.image_of(rois, r, setting.images)
+    order, image_at = tables.by_image(image, setting.images)
+    y = _axis_table(rules, rois, image, setting, False)
+    x = _axis_table(rules, rois, image, setting, True)
+    return order, image_at, y, x
 
 
 @inner
-def _edges_of_roi(rules, grad_out, data, rois, r, setting, grad_rois):
-    """Add the gradient of the four edges of ROI ``r``."""
-    n = geometry.image_of(rois, r, setting.images)
-    if n < 0:
+def _lines_of(planes, tile, y, entry, low, high, lines):
+    """The rows of a bin, pixels ``low`` to ``high``: the mean and its derivatives by the two edges."""
+    size, room = (high - low) * FIXED_LANES, tile.width * FIXED_LANES
+    nothing = splat(type(tile.values[0])(0))
+    for p in range(0, size, FIXED_LANES):
+        store(lines, p, nothing)
+        store(lines, room + p, nothing)
+        store(lines, 2 * room + p, nothing)
+    for k in range(y.at[entry], y.at[entry + 1]):
+        at = read_row(planes, y.first[entry] + k - y.at[entry], low, high, tile) + low * FIXED_LANES
+        mean, near, far = y.mean[k], y.near[k], y.far[k]
+        for p in range(0, size, FIXED_LANES):
+            value = load(tile.values, at + p)
+            store(lines, p, multiply_add(mean, value, load(lines, p)))
+            store(lines, room + p, multiply_add(near, value, load(lines, room + p)))
+            store(lines, 2 * room + p, multiply_add(far, value, load(lines, 2 * room + p)))
+
+
+@inner
+def _add_roi(r, item, planes, tile, y, x, lines, bins, sums):
+    """Add the derivatives by the near and far y and x of ROI ``r``, whose head gradient is ``bins``."""
+    pooled_h, pooled_w, room = item.pooled_h, item.pooled_w, tile.width * FIXED_LANES
+    nothing = splat(type(sums[0])(0))
+    low, high = tile.width, 0
+    for column in range(r * pooled_w, (r + 1) * pooled_w):
+        count = x.at[column + 1] - x.at[column]
+        if count > 0:
+            low, high = min(low, x.first[column]), max(high, x.first[column] + count)
+    if low >= high:
         return
-    y, x = geometry.y_axis(rules, rois, r, setting), geometry.x_axis(rules, rois, r, setting)
-    of_y, of_x = _room(setting.height, data), _room(setting.width, data)
-    near_y = far_y = near_x = far_x = data.dtype.type(0)
-    for i in range(setting.pooled_h):
-        _weigh(rules, y, i, of_y)
-        for j in range(setting.pooled_w):
-            _weigh(rules, x, j, of_x)
-            for c in range(data.shape[1]):
-                head = grad_out[r, c, i, j]
-                for a in range(of_y.span[1] - of_y.span[0]):
-                    row = of_y.span[0] + a
-                    mean = near = far = data.dtype.type(0)
-                    for b in range(of_x.span[1] - of_x.span[0]):
-                        value = data[n, c, row, of_x.span[0] + b]
-                        mean += of_x.mean[b] * value
-                        near += of_x.near[b] * value
-                        far += of_x.far[b] * value
-                    near_y += head * of_y.near[a] * mean
-                    far_y += head * of_y.far[a] * mean
-                    near_x += head * of_y.mean[a] * near
-                    far_x += head * of_y.mean[a] * far
-    scale_y = geometry.edge_scale(rules, setting.scale, setting.height)
-    scale_x = geometry.edge_scale(rules, setting.scale, setting.width)
-    column = 1 if rules.boxes == CORNERS_YX_NORMALISED else 2
-    grad_rois[r, column] += near_y * scale_y
-    grad_rois[r, column + 2] += far_y * scale_y
-    column = 3 - column
-    grad_rois[r, column] += near_x * scale_x
-    grad_rois[r, column + 2] += far_x * scale_x
+    for i in range(pooled_h):
+        entry = r * pooled_h + i
+        if y.at[entry] == y.at[entry + 1]:
+            continue
+        _lines_of(planes, tile, y, entry, low, high, lines)
+        for j in range(pooled_w):
+            column = r * pooled_w + j
+            near_y = far_y = near_x = far_x = nothing
+            p = (x.first[column] - low) * FIXED_LANES
+            for k in range(x.at[column], x.at[column + 1]):
+                mean = load(lines, p)
+                near_y = multiply_add(x.mean[k], load(lines, room + p), near_y)
+                far_y = multiply_add(x.mean[k], load(lines, 2 * room + p), far_y)
+                near_x = multiply_add(x.near[k], mean, near_x)
+                far_x = multiply_add(x.far[k], mean, far_x)
+                p += FIXED_LANES
+            head = load(bins, (i * pooled_w + j) * FIXED_LANES)
+            store(sums, 0, multiply_add(head, near_y, load(sums, 0)))
+            store(sums, FIXED_LANES, multiply_add(head, far_y, load(sums, FIXED_LANES)))
+            store(sums, 2 * FIXED_LANES, multiply_add(head, near_x, load(sums, 2 * FIXED_LANES)))
+            store(sums, 3 * FIXED_LANES, multiply_add(head, far_x, load(sums, 3 * FIXED_LANES)))
+
+
+@inner
+def _edges_part(part, parts, grad_out, data, plan, table_y, table_x, totals):
+    """The items of one of ``parts`` threads; ``totals`` are (blocks of channels, ROIs, edges)."""
+    order, image_at = plan
+    images, channels, height, width = data.shape
+    pixels, heads = data.reshape(-1), grad_out.reshape(-1)
+    plane, area = height * width, grad_out.shape[2] * grad_out.shape[3]
+    slots = tile_slots(height, width, data.itemsize)
+    room = aligned(slots * width * FIXED_LANES, data)
+    marks = np.empty(slots * (width // FIXED_LANES + 1), np.int64)
+    lines = aligned(3 * width * FIXED_LANES, data)
+    bins = aligned(area * FIXED_LANES, data)
+    sums = aligned(4 * FIXED_LANES, data)
+    blocks = channel_blocks(channels)
+    items = images * blocks
+    for number in range(part * items // parts, (part + 1) * items // parts):
+        item = item_of(number, grad_out.shape, (1, 1))
+        at = (item.image * channels + item.in_channel) * plane
+        planes = Planes(bare(pixels), at, item.step * plane, item.channels, height, width)
+        tile = Tile(bare(room), bare(marks), slots, width)
+        y, x = _slopes_of(table_y), _slopes_of(table_x)
+        empty_tile(tile)
+        for place in range(image_at[item.image], image_at[item.image + 1]):
+            r = order[place]
+            if place + 1 < image_at[item.image + 1]:
+                ahead = (order[place + 1] * channels + item.out_channel) * area
+                prefetch_take(item, bare(heads), ahead)
+            take_bins(bare(heads), (r * channels + item.out_channel) * area, item, bare(bins))
+            for k in range(4 * FIXED_LANES):
+                sums[k] = 0
+            _add_roi(r, item, planes, tile, y, x, bare(lines), bare(bins), bare(sums))
+            for edge in range(4):
+                for c in range(item.channels):
+                    totals[number % blocks, r, edge] += sums[edge * FIXED_LANES + c]
 
 
 @parallel
-def _edges(rules, grad_out, data, rois, setting, grad_rois):
-    for r in prange(grad_out.shape[0]):
-        _edges_of_roi(rules, grad_out, data, rois, np.int64(r), setting, grad_rois)
+def _edges(parts, grad_out, data, plan, table_y, table_x, totals):
+    for part in prange(parts):
+        _edges_part(np.int64(part), parts, grad_out, data, plan, table_y, table_x, totals)
 
 
 def backward(grad_out, data, rois, scale, rules, accumulate, grad_rois):
     """Write, or add, the gradient of the boxes; the image index has none."""
     boxes = as_rois(rois, data.dtype)
     setting = geometry.setting_of(rules, scale, (0, 0), boxes.dtype, data.shape, grad_out.shape)
+    order, image_at, y, x = _tables(rules, boxes, setting)
+    near_y = 1 if rules.boxes == CORNERS_YX_NORMALISED else 2
+    columns = [near_y, near_y + 2, 3 - near_y, 5 - near_y]
+    scales = [geometry.edge_scale(rules, setting.scale, n) for n in (setting.height, setting.width)]
     total = np.zeros(boxes.shape, boxes.dtype)
     for head, some, _ in pieces([grad_out, data], []):
-        _edges(rules, head, some, boxes, setting, total)
+        sums = np.zeros((channel_blocks(some.shape[1]), len(boxes), 4), boxes.dtype)
+        if sums.size and some.size:
+            launch(_edges, head.size + some.size, head, some, (order, image_at), y, x, sums)
+        total[:, columns] += sums.sum(axis=0) * np.repeat(scales, 2).astype(boxes.dtype)
     if accumulate:
         grad_rois += total
     else:

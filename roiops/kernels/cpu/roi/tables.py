@@ -14,6 +14,7 @@ __all__ = [
     "Samples",
     "Spans",
     "axis_of",
+    "box_on_axis",
     "build",
     "build_samples",
     "build_spans",
@@ -102,7 +103,7 @@ def by_image(image, images):
 
 
 @inner
-def _box(rules, rois, r, setting, across):
+def box_on_axis(rules, rois, r, setting, across):
     """ROI ``r`` on the x axis if ``across``, else on the y axis."""
     if across:
         return geometry.x_axis(rules, rois, r, setting)
@@ -116,7 +117,7 @@ def _starts(rules, rois, image, setting, across):
     for r in range(image.size):
         most = 0
         if image[r] >= 0:
-            most = geometry.taps_bound(rules, _box(rules, rois, r, setting, across))
+            most = geometry.taps_bound(rules, box_on_axis(rules, rois, r, setting, across))
         start[r + 1] = start[r] + most
     return start
 
@@ -132,7 +133,7 @@ def _fill_axis(rules, rois, r, setting, across, valid, here, table):
         for i in range(bins):
             at[row + i + 1] = here
         return
-    axis = _box(rules, rois, r, setting, across)
+    axis = box_on_axis(rules, rois, r, setting, across)
     for i in range(bins):
         here += geometry.bin_taps(rules, axis, i, pixel, weight, here)
         at[row + i + 1] = here
@@ -245,7 +246,7 @@ def _spans(rules, rois, image, setting, across):
     high = np.zeros(image.size * bins, np.int64)
     for r in range(image.size):
         if image[r] >= 0:
-            axis = _box(rules, rois, r, setting, across)
+            axis = box_on_axis(rules, rois, r, setting, across)
             for i in range(bins):
                 low[r * bins + i], high[r * bins + i] = geometry.bin_span(rules, axis, i)
     return low, high
@@ -283,7 +284,7 @@ def _samples(rules, rois, image, setting, across):
     room = 0
     for r in range(count):
         if image[r] >= 0:
-            axis = _box(rules, rois, r, setting, across)
+            axis = box_on_axis(rules, rois, r, setting, across)
             for i in range(bins):
                 at = r * bins + i
                 first[at], stop[at], grid[at] = geometry.bin_grid(rules, axis, i)
@@ -302,7 +303,7 @@ def _samples(rules, rois, image, setting, across):
             for i in range(bins):
                 bin_at[r * (bins + 1) + i + 1] = place
             continue
-        axis = _box(rules, rois, r, setting, across)
+        axis = box_on_axis(rules, rois, r, setting, across)
         for i in range(bins):
             at = r * bins + i
             # One stands for all the samples that are not visited before the first, and one for those after
