@@ -209,9 +209,10 @@ def page() -> str:
     models = read("zoo")
     parts = [
         "# Benchmarks",
-        "Made by `python benchmarks/run.py`, which sets up the peers in environments of their own, compares "
-        "outputs before it times, and lets roiops and the peers take turns. The numbers and more of them are "
-        "in [benchmarks/results](../benchmarks/results). Your machine will give others; the command is the "
+        "Made by `python benchmarks/run.py`, which sets up the peers in environments of their own and lets "
+        "roiops and them take turns. ROI operators and networks are compared with the peers' outputs before "
+        "they are timed. The numbers and more of them are in [benchmarks/results](../benchmarks/results). "
+        "Your machine will give others; the command is the "
         "same.",
     ]
     if roi:

@@ -4,8 +4,8 @@
     python benchmarks/run.py --only roi       # one of executor, scaling, roi, roi_start, network, zoo, ranks
     python benchmarks/run.py --report         # only the page, its plots and README's table, from the results
 
-Each benchmark compares the outputs before it times, takes turns with the peers, and writes JSON and
-Markdown to benchmarks/results.
+Each benchmark takes turns with its peers and writes JSON and Markdown to benchmarks/results. ROI operators
+and networks are compared with the peers' outputs before they are timed.
 """
 
 import argparse

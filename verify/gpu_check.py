@@ -39,7 +39,7 @@ for folder in (ROOT, ROOT / "tests", ROOT / "tests" / "operators", ROOT / "tests
 import calls  # noqa: E402
 import golden_files  # noqa: E402
 import peer_calls  # noqa: E402
-from roi_cases import SEPARABLE, random_rois, with_sizes  # noqa: E402
+from roi_cases import OTHERS, SEPARABLE, other_case, random_rois, with_sizes  # noqa: E402
 
 import roiops  # noqa: E402
 from roiops.context import cpu  # noqa: E402
@@ -188,6 +188,12 @@ def large_cases():
         rois = random_rois(random, count, 2, height, width, 0.25)
         head = random.standard_normal((count, 3 if DRY else 20, bins, bins))
         yield dialect, name, params, [data, rois], head
+    for row in OTHERS[:: 6 if DRY else 1]:
+        rois = random_rois(random, count, 2, height, width, 0.25)
+        name, params, arrays = other_case(row, random, rois, size=(height, width), scale=0.25)
+        shapes = [array.shape for array in arrays]
+        head = random.standard_normal(get(name).create(params).infer_shape(shapes)[1][0])
+        yield row.name, name, params, arrays, head
 
 
 @functools.cache
@@ -210,8 +216,14 @@ def check_dialect(report, dialect):
         report.check(f"{label}, twenty runs", lambda case=case: _repeats(*case))
 
 
+def _in_dtype(name, params, arrays, dtype):
+    """The inputs with the feature maps in a dtype."""
+    maps = get(name).create(params).maps
+    return [array.astype(dtype) if k < maps else array for k, array in enumerate(arrays)]
+
+
 def _as_cpu(name, params, arrays, head, dtype):
-    arrays = [arrays[0].astype(dtype), *arrays[1:]]
+    arrays = _in_dtype(name, params, arrays, dtype)
     head = head.astype(dtype)
     found = OnDevice(name, params, arrays).results(head)
     expected = calls.results(calls.invoke(name, params, arrays, cpu()), head)
@@ -229,7 +241,7 @@ def _as_cpu(name, params, arrays, head, dtype):
 
 
 def _repeats(name, params, arrays, head):
-    arrays = [arrays[0].astype(np.float32), *arrays[1:]]
+    arrays = _in_dtype(name, params, arrays, np.float32)
     operator = OnDevice(name, params, arrays)
     first = operator.results(head.astype(np.float32))
     for _ in range(2 if DRY else 19):
