@@ -160,10 +160,8 @@ CROPS = {
 }
 PYRAMID = _sampled(
     "MultiScaleROIAlign",
-    Operator(
-        "align", "MultiScaleROIAlign", {"dialect": "torchvision"}, ("torchvision",), inputs=_pyramid
-    ),
-)  # fmt: skip
+    Operator("align", "MultiScaleROIAlign", {"dialect": "torchvision"}, ("torchvision",), inputs=_pyramid),
+)
 SCORE_MAPS = {
     "PSROIPooling": Operator("pool", "PSROIPooling", {}, ("mxnet",)),
     "PSROIPooling as Paddle's": Operator("pool", "PSROIPooling", {"dialect": "paddle"}, ("paddle",)),
@@ -182,15 +180,13 @@ MOVED = {
 ROTATED = {
     **_sampled(
         "RROIAlign",
-        Operator(
-            "moved", "_contrib_RROIAlign", {}, ("mxnet",), forward_only=("mxnet",), inputs=_turned(360)
-        ),
+        Operator("moved", "_contrib_RROIAlign", {}, ("mxnet",), forward_only=("mxnet",), inputs=_turned(360)),
     ),
     **_sampled(
         "ROIAlignRotated",
         Operator("moved", "ROIAlignRotated", {"aligned": True}, ("mmcv",), inputs=_turned(2 * np.pi)),
     ),
-}  # fmt: skip
+}
 # Their peers run on GPUs only.
 WITHOUT_PEER = {
     "RiROIAlign, 2": Operator("moved", "RiROIAlign", {"sampling_ratio": 2}, inputs=_turned(2 * np.pi)),

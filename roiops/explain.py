@@ -154,9 +154,14 @@ def _upright(roi, scale, pooled, shape, ratio, dialect) -> Reading:
     (top, bottom), (left, right) = y.visible_frame, x.visible_frame
     first = len(y.samples[0]), len(x.samples[0])
     return Reading(
-        (y.start, x.start), (y.length, x.length), _corners(left, top, right, bottom), bins, first,
-        y.integer, False,
-    )  # fmt: skip
+        (y.start, x.start),
+        (y.length, x.length),
+        _corners(left, top, right, bottom),
+        bins,
+        first,
+        y.integer,
+        False,
+    )
 
 
 def _rotated(roi, scale, pooled, shape, ratio, dialect) -> Reading:

@@ -153,10 +153,16 @@ def crop_and_resize(g, node, data, rois):
                 ends.append((near, near + step * np.float32(bins)))
             (y1, y2), (x1, x2) = ends
             found = g.RoiAlign(
-                data, g.cast(g.Concat(x1, y1, x2, y2, axis=1), data.dtype), _image(g, rows),
-                output_height=pooled[0], output_width=pooled[1], sampling_ratio=1, spatial_scale=1.0,
-                mode="avg", coordinate_transformation_mode="half_pixel",
-            )  # fmt: skip
+                data,
+                g.cast(g.Concat(x1, y1, x2, y2, axis=1), data.dtype),
+                _image(g, rows),
+                output_height=pooled[0],
+                output_width=pooled[1],
+                sampling_ratio=1,
+                spatial_scale=1.0,
+                mode="avg",
+                coordinate_transformation_mode="half_pixel",
+            )
         inside = g.unsqueeze(in_y, 1, 3) & g.unsqueeze(in_x, 1, 2)
         return g.Where(inside, found, np.array(node.params.extrapolation_value, data.dtype))
 

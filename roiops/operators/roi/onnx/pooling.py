@@ -159,9 +159,16 @@ def _pooled(g, y, pooled):
 def mean_of_boxes(g, maps, boxes, image, ratio):
     """``RoiAlign`` to one number of boxes whose edges are feature pixels' edges."""
     return g.RoiAlign(
-        maps, g.cast(boxes, maps.dtype), image, output_height=1, output_width=1, sampling_ratio=max(ratio, 0),
-        spatial_scale=1.0, mode="avg", coordinate_transformation_mode="half_pixel",
-    )  # fmt: skip
+        maps,
+        g.cast(boxes, maps.dtype),
+        image,
+        output_height=1,
+        output_width=1,
+        sampling_ratio=max(ratio, 0),
+        spatial_scale=1.0,
+        mode="avg",
+        coordinate_transformation_mode="half_pixel",
+    )
 
 
 # -- reductions of bins ----------------------------------------------------------------------------------
