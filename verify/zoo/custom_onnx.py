@@ -3,7 +3,7 @@
 import numpy as np
 import roiops
 from roiops.operators.lowering import lowers
-from roiops.operators.roi import onnx as roi
+from roiops.operators.roi.onnx import pooling as roi
 
 from custom_ops import _STRIDES, _anchors
 
