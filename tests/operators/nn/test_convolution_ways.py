@@ -126,6 +126,13 @@ def test_winograd(shape):
     check_finished(conv_winograd.Winograd(pad), data, weight, plain, 1e-5)
 
 
+@pytest.mark.parametrize("shape", [(3, 20, 1, 1), (1, 37, 3, 2), (2, 1, 1, 5)], ids=str)
+def test_a_window_as_large_as_the_image(shape):
+    data, weight = arrays(*shape, 21, shape[2:], 1)
+    plain = expected(data, weight, (shape[2:], (1, 1), (1, 1), (0, 0)), 1)
+    check_finished(conv._OnePixel(), data, weight, plain, 1e-6)
+
+
 WEIGHT_GRADIENTS = [
     (9, 9, 7, 9, 10, (3, 3), (1, 1), (1, 1)),
     (1, 16, 40, 61, 65, (3, 3), (1, 1), (1, 1)),

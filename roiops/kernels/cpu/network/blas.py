@@ -10,6 +10,7 @@ from numba.extending import intrinsic
 
 from ...jit import njit, num_threads, parallel, prange, split
 from ..vector import LINE, MACHINE_LANES, aligned_zeros, prefetch_to_read
+from .caches import SECOND_CACHE
 from .emitter import ACTIVATION, COLUMNS, ROWS, VECTORS, Emitter
 
 __all__ = [
@@ -23,7 +24,7 @@ __all__ = [
 ]
 
 #: Bytes of panels that are used again and again at once: they stay in the second-level cache.
-PANELS = 704 << 10
+PANELS = SECOND_CACHE * 11 // 16
 
 
 def _copy(step):

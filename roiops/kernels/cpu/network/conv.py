@@ -18,7 +18,7 @@ from .conv_pointwise import Pointwise
 from .conv_shifted import Shifted
 from .conv_winograd import Winograd
 from .emitter import ROWS, activation
-from .product import matmul
+from .product import few_rows, matmul
 
 __all__ = [
     "BackwardData",
@@ -84,6 +84,9 @@ class Forward:
         kernel, stride, dilate, pad = (values[1:] for values in self._window)
         if self._groups == data_shape[1] > 1:
             return _Depthwise(*self._window)
+        whole = out_shape[3:] == (1, 1) and kernel == data_shape[3:] and pad == (0, 0)
+        if whole and self._groups == 1 and data_shape[0] < ROWS:  # more images fill a tile
+            return _OnePixel()
         window = kernel, stride, dilate, pad
         layer = out_shape[0], data_shape[1], weight_shape[0]
         groups, size = self._groups, out_shape[3:]
@@ -110,9 +113,29 @@ class _Depthwise:
         )
         if other is not None:
             out += other
-            floor, ceiling, slope = act
-            np.multiply(out, slope, out=out, where=out < 0)
-            np.minimum(np.maximum(out, floor, out=out), ceiling, out=out)
+            _activate(out, act)
+
+
+class _OnePixel:
+    """A window as large as the image: each image's result is one pixel, and the weight is read once."""
+
+    def __call__(self, data, weight, scale, shift, act, other, out):
+        filters = len(weight)
+        other = None if other is None else other.reshape(-1, filters).copy()
+        results = out.reshape(-1, filters)
+        few_rows(data.reshape(len(data), -1), weight.reshape(filters, -1), np.zeros_like(shift), results)
+        results *= scale[:filters]
+        results += shift[:filters]
+        if other is not None:
+            results += other
+        _activate(results, act)
+
+
+def _activate(values, act):
+    """Take ``values`` through an :func:`activation`, in place."""
+    floor, ceiling, slope = act
+    np.multiply(values, slope, out=values, where=values < 0)
+    np.minimum(np.maximum(values, floor, out=values), ceiling, out=values)
 
 
 @njit

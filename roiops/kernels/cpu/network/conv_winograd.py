@@ -15,6 +15,7 @@ from numba.extending import intrinsic
 from ...jit import njit, num_threads, parallel, prange
 from ..vector import MACHINE_LANES, aligned_zeros, prefetch_to_read, prefetch_to_write
 from .blas import copy_vector, product_tile_of
+from .caches import LAST_CACHE, SECOND_CACHE
 from .emitter import ACTIVATION, COLUMNS, ROWS, Emitter, activated, activation
 from .panels import (
     STRETCH,
@@ -55,9 +56,9 @@ _RESULTS, _FILTERS, _TILES = _matrices()
 _APART = 1
 _IDENTITY = activation()
 #: Bytes of transformed tiles and products that workers share at once: in the last cache.
-SHARED = 24 << 20
+SHARED = min(24 << 20, LAST_CACHE * 3 // 4)
 #: Most bytes of a panel that a worker keeps for itself: in its second-level cache.
-ALONE = 1 << 20
+ALONE = SECOND_CACHE
 #: Rows of so few tiles are gathered pixel by pixel: of vectors across one row, most lanes would be empty.
 NARROW = MACHINE_LANES // 2
 
