@@ -35,7 +35,9 @@ def main(symbol_file, params_file, shapes, folder, *outputs):
     values = inputs.make_weights(symbol.tojson(), wanted, Path(symbol_file).name)
     values.update({key: held[key] for key in every if key in held})
     for key, shape in given.items():
-        values[key] = inputs.generator(key).uniform(-1, 1, shape).astype(np.float32)
+        random = inputs.generator(key)
+        drawn = random.randint(1, 10, shape) if key == "label" else random.uniform(-1, 1, shape)
+        values[key] = drawn.astype(np.float32)
     arrays = {key: mx.nd.array(value, dtype=value.dtype) for key, value in values.items()}
     executor = symbol.bind(
         mx.cpu(),
