@@ -67,6 +67,7 @@ SHAPES = [
     ("cnocr", "data", (1, 1, 32, 280)),
     ("cnocr", "label", (1, 10)),
     ("lstm_ptb", "data", (2, 20)),
+    ("lstm_ptb", "softmax_label", (2, 20)),
     ("mtcnn-model/det1", "data", (1, 3, 60, 80)),
     ("mtcnn-model/det2", "data", (2, 3, 24, 24)),
     ("mtcnn-model/det3", "data", (2, 3, 48, 48)),
@@ -86,6 +87,8 @@ def models(folders):
     seen = set()
     for folder in folders:
         for path in sorted(Path(folder).rglob("*symbol*.json")):
+            if path.name.startswith("._"):  # what macOS leaves beside a file
+                continue
             prefix = path.name.split("-symbol")[0]
             params = sorted(path.parent.glob(f"{prefix}-[0-9]*.params"))
             key = (path.read_bytes(), params[-1].read_bytes() if params else b"")
@@ -106,7 +109,8 @@ def run_mxnet(symbol, params, shapes, folder, outputs=()) -> str:
     )
     if not done.returncode:
         return ""
-    return (done.stderr.strip().splitlines() or [f"ended with {done.returncode}"])[-1]
+    last = (done.stderr.strip().splitlines() or [f"ended with {done.returncode}"])[-1]
+    return last.replace(f"{symbol.parent}/", "")
 
 
 def check(symbol, params, shapes):
@@ -116,7 +120,7 @@ def check(symbol, params, shapes):
     except roiops.MXNetError as error:
         with tempfile.TemporaryDirectory() as folder:
             problem = run_mxnet(symbol, params, shapes, folder)
-        refused = f"refused{', by MXNet too' if problem else ''}: {error}"
+        refused = f"refused{', by MXNet too' if problem else ''}: {error}".replace(f"{symbol.parent}/", "")
         return {"refused": refused, "ok": bool(problem)}
     row = {
         "saved_by": (found.version or "before 0.9").removeprefix("MXNet "),
@@ -150,7 +154,11 @@ def check(symbol, params, shapes):
         inputs.update({name: values[name] for name in model.input_names if name not in inputs})
         got = dict(zip(model.output_names, (a.asnumpy() for a in model(**inputs)), strict=True))
     except roiops.MXNetError as error:
-        return {**row, "error": f"{type(error).__name__}: {error}", "ok": False}
+        return {
+            **row,
+            "error": f"{type(error).__name__}: {error}".replace(f"{symbol.parent}/", ""),
+            "ok": False,
+        }
     if list(got) != list(expected):
         return {**row, "error": f"other outputs: {', '.join(got)}", "ok": False}
     row["worst"] = max(relative_difference(a, got[name]) for name, a in expected.items())
@@ -172,7 +180,7 @@ def check_onnx(model, inputs):
             roiops_onnx.write.save(roiops_onnx.write.proto(conversion), path)
             agreements = compare_onnx(path, model, {name: inputs[name] for name in shapes})
     except roiops.MXNetError as error:
-        return {"error": str(error)}
+        return {"error": str(error).replace(f"{Path(model.source).parent}/", "")}
     return {
         "opset": conversion.graph.opset,
         "worst": max(each.worst for each in agreements),

@@ -29,6 +29,8 @@ def main(symbol_file, params_file, shapes, folder, *outputs):
             held[key.split(":", 1)[-1]] = value.asnumpy()
     known = {key: shape for key, shape in shapes.items() if key in names}
     arg_shapes, _, aux_shapes = symbol.infer_shape(**known)
+    if arg_shapes is None or aux_shapes is None:
+        raise ValueError("the shapes of its parameters do not follow from those of its inputs")
     every = dict(zip(names + states, arg_shapes + aux_shapes))
     given = {key: every[key] for key in known}
     wanted = {key: shape for key, shape in every.items() if key not in held and key not in given}
