@@ -11,6 +11,18 @@ from .files import load, load_frombuffer, save
 from .functions import namespace as _namespace
 from .ndarray import NDArray, from_dlpack, waitall
 from .shaping import concatenate, histogram, moveaxis, onehot_encode, split_v2
+from .updates import (
+    adam_update,
+    ftml_update,
+    ftrl_update,
+    nag_mom_update,
+    rmsprop_update,
+    rmspropalex_update,
+    sgd_mom_update,
+    sgd_update,
+    signsgd_update,
+    signum_update,
+)
 
 globals().update(_FUNCTIONS)
 
@@ -34,6 +46,7 @@ to_dlpack_for_write = NDArray.to_dlpack_for_write
 __all__ = [
     "NDArray",
     "_internal",
+    "adam_update",
     "arange",
     "array",
     "concatenate",
@@ -42,6 +55,8 @@ __all__ = [
     "eye",
     "from_dlpack",
     "from_numpy",
+    "ftml_update",
+    "ftrl_update",
     "full",
     "histogram",
     "image",
@@ -50,11 +65,18 @@ __all__ = [
     "load",
     "load_frombuffer",
     "moveaxis",
+    "nag_mom_update",
     "onehot_encode",
     "ones",
     "op",
     "random",
+    "rmsprop_update",
+    "rmspropalex_update",
     "save",
+    "sgd_mom_update",
+    "sgd_update",
+    "signsgd_update",
+    "signum_update",
     "split_v2",
     "to_dlpack_for_read",
     "to_dlpack_for_write",

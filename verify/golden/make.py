@@ -34,6 +34,7 @@ SCRIPTS = {
     "image": "mxnet",
     "ops": "mxnet",
     "optimizer": "mxnet",
+    "updates": "mxnet",
     "converted": "mxnet",
     "operators": "mxnet",  # after the others: it looks up what they hold
 }
