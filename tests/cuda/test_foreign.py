@@ -197,9 +197,9 @@ def test_only_arrays_that_run_backwards_are_copied(monkeypatch):
         DATA.transpose(0, 3, 1, 2),
         np.broadcast_to(DATA[:1], (3, 4, 6, 6)),
     ):
-        runtime.adopt(array)
+        runtime.flat_view(array)
     assert copied == []
-    runtime.adopt(DATA[:, ::-1])
+    runtime.flat_view(DATA[:, ::-1])
     assert copied == [DATA.shape]
 
 

@@ -62,7 +62,7 @@ def test_the_cut_of_the_work_does_not_matter(label, tile, monkeypatch):
         max_channels=1,
         bins=2,
         each=1,
-        room=7,
+        table=7,
         threads=2,
         blocks=1,
     )

@@ -28,7 +28,6 @@ __all__ = [
     "MOST_BLOCKS",
     "QUAD",
     "address_of",
-    "adopt",
     "checking",
     "contiguous",
     "copy_from_host",
@@ -36,6 +35,8 @@ __all__ = [
     "device",
     "empty",
     "exporter",
+    "flat_output",
+    "flat_view",
     "kernel",
     "launch",
     "on_stream_of",
@@ -46,7 +47,6 @@ __all__ = [
     "synchronize",
     "to_device",
     "to_host",
-    "written",
     "zeros",
 ]
 
@@ -393,7 +393,7 @@ class Flat(NamedTuple):
     strides: tuple
 
 
-def adopt(array):
+def flat_view(array):
     """The :class:`Flat` form of a device array that is read.
 
     An array of any strides is taken as it is: NHWC seen as NCHW, some of the channels, a part of each plane.
@@ -403,7 +403,7 @@ def adopt(array):
     if array.size == 0 or array.flags["C_CONTIGUOUS"]:
         return Flat(array.reshape(-1), strides)
     if any(stride < 0 or stride % array.dtype.itemsize for stride in array.strides):
-        return adopt(contiguous(array))
+        return flat_view(contiguous(array))
     extent = 1 + sum((n - 1) * stride for n, stride in zip(array.shape, strides, strict=True))
     interface = dict(array.__array_interface__ if SIMULATOR else array.__cuda_array_interface__)
     interface.pop("stream", None)  # it is the caller's
@@ -411,7 +411,7 @@ def adopt(array):
 
 
 @contextlib.contextmanager
-def written(array):
+def flat_output(array):
     """The elements of an array that a kernel writes, in order: its own, or a copy that is copied back."""
     ordered = contiguous(array)
     yield ordered.reshape(-1)

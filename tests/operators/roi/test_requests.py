@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from roi_cases import SEPARABLE, call, gradient, random_rois, with_sizes
 
-from roiops.kernels.cpu.roi import pieces
+from roiops.kernels.cpu.roi import chunks
 from roiops.operators.base import OpContext
 from roiops.registry import get
 
@@ -117,7 +117,7 @@ def test_strided(name, params):
 @pytest.mark.parametrize(("name", "params"), CASES)
 @pytest.mark.parametrize(("channels", "height", "width"), [(1, 40, 30), (18, 20, 23), (40, 9, 50)])
 def test_same_bits_with_any_number_of_threads(name, params, channels, height, width, monkeypatch):
-    monkeypatch.setattr(pieces, "_SMALL", 0)  # however little there is to do
+    monkeypatch.setattr(chunks, "_SMALL", 0)  # however little there is to do
     given, arrays = inputs_of(name, params, channels=2 * channels, height=height, width=width, count=20)
     results = []
     before = numba.get_num_threads()

@@ -7,8 +7,8 @@ import numpy as np
 
 from roiops.kernels import geometry
 from roiops.kernels.cpu.roi import tables
+from roiops.kernels.cpu.roi.chunks import as_rois, channel_chunks, launch
 from roiops.kernels.cpu.roi.items import backward_items, forward_items
-from roiops.kernels.cpu.roi.pieces import as_rois, launch, pieces
 from roiops.kernels.cpu.roi.tiles import add_row, clear_ignored, read_row, slot_of
 from roiops.kernels.cpu.vector import FIXED_LANES, load, multiply_add, scaled, splat, store
 from roiops.kernels.jit import inner, parallel, prange
@@ -130,10 +130,10 @@ def forward(data, rois, scale, ratio, groups, rules, out, clear=True):
     """Write the means of all bins to ``out``, and zeros for rows to be ignored unless ``clear`` is false."""
     groups = geometry.channel_groups(rules, groups, *out.shape[2:])
     plan, table = _tables(rois, scale, ratio, rules, data, out)
-    for some, means, _ in pieces([data], [out], keep=not clear):
+    for chunk, means, _ in channel_chunks([data], [out], keep=not clear):
         if clear:
             clear_ignored(*plan, means, 0)
-        launch(_forward, means.size, some, plan, table, groups, means)
+        launch(_forward, means.size, chunk, plan, table, groups, means)
 
 
 def backward(grad_out, rois, scale, ratio, groups, rules, accumulate, grad_data):
@@ -142,7 +142,7 @@ def backward(grad_out, rois, scale, ratio, groups, rules, accumulate, grad_data)
         return
     groups = geometry.channel_groups(rules, groups, *grad_out.shape[2:])
     plan, table = _tables(rois, scale, ratio, rules, grad_data, grad_out)
-    for heads, grad, add in pieces([grad_out], [grad_data], accumulate):
+    for heads, grad, add in channel_chunks([grad_out], [grad_data], accumulate):
         launch(_backward, heads.size + grad.size, heads, plan, table, groups, add, grad)
 
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from roiops.kernels import geometry
-from roiops.kernels.cpu.roi.pieces import as_rois, is_dense, pieces
+from roiops.kernels.cpu.roi.chunks import as_rois, channel_chunks, is_dense
 from roiops.kernels.jit import inner, num_threads, parallel, prange
 
 __all__ = ["backward_data", "backward_trans", "forward"]
@@ -214,8 +214,8 @@ def forward(data, rois, trans, displaced, out):
     groups, rules = displaced.groups, displaced.rules
     call = _call(rois, trans, displaced, data, out)
     for _, moved, images, results in _by_class(call.trans, data, out):
-        for some, means, _ in pieces([images], [results]):
-            _forward(rules, some, call.rois, moved, call.setting, call.deviation, groups, means)
+        for chunk, means, _ in channel_chunks([images], [results]):
+            _forward(rules, chunk, call.rois, moved, call.setting, call.deviation, groups, means)
 
 
 def backward_data(grad_out, rois, trans, displaced, accumulate, grad_data):
@@ -223,7 +223,7 @@ def backward_data(grad_out, rois, trans, displaced, accumulate, grad_data):
     groups, rules = displaced.groups, displaced.rules
     call = _call(rois, trans, displaced, grad_data, grad_out)
     for _, moved, images, results in _by_class(call.trans, grad_data, grad_out):
-        for head, grad, add in pieces([results], [images], accumulate):
+        for head, grad, add in channel_chunks([results], [images], accumulate):
             _backward_data(
                 rules, head, call.rois, moved, call.setting, call.deviation, groups, add, num_threads(), grad
             )
@@ -236,8 +236,8 @@ def backward_trans(grad_out, data, rois, trans, displaced, accumulate, grad_tran
     total = np.zeros(grad_trans.shape, call.rois.dtype)
     for pair, moved, images, results in _by_class(call.trans, data, grad_out):
         grad = np.zeros_like(moved)
-        for head, some, _ in pieces([results, images], []):
-            _backward_trans(rules, head, some, call.rois, moved, call.setting, call.deviation, groups, grad)
+        for head, chunk, _ in channel_chunks([results, images], []):
+            _backward_trans(rules, head, chunk, call.rois, moved, call.setting, call.deviation, groups, grad)
         total[:, pair] = grad
     if accumulate:
         grad_trans += total

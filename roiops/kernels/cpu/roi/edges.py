@@ -11,7 +11,7 @@ import numpy as np
 
 from roiops.kernels import geometry
 from roiops.kernels.cpu.roi import tables
-from roiops.kernels.cpu.roi.pieces import as_rois, launch, pieces
+from roiops.kernels.cpu.roi.chunks import as_rois, channel_chunks, launch
 from roiops.kernels.cpu.roi.tiles import (
     Planes,
     Tile,
@@ -93,26 +93,26 @@ def _tables(rules, rois, setting):
 @inner
 def _lines_of(planes, tile, y, entry, low, high, lines):
     """The rows of a bin, pixels ``low`` to ``high``: the mean and its derivatives by the two edges."""
-    size, room = (high - low) * FIXED_LANES, tile.width * FIXED_LANES
+    size, step = (high - low) * FIXED_LANES, tile.width * FIXED_LANES
     nothing = splat(type(tile.values[0])(0))
     for p in range(0, size, FIXED_LANES):
         store(lines, p, nothing)
-        store(lines, room + p, nothing)
-        store(lines, 2 * room + p, nothing)
+        store(lines, step + p, nothing)
+        store(lines, 2 * step + p, nothing)
     for k in range(y.at[entry], y.at[entry + 1]):
         at = read_row(planes, y.first[entry] + k - y.at[entry], low, high, tile) + low * FIXED_LANES
         mean, near, far = y.mean[k], y.near[k], y.far[k]
         for p in range(0, size, FIXED_LANES):
             value = load(tile.values, at + p)
             store(lines, p, multiply_add(mean, value, load(lines, p)))
-            store(lines, room + p, multiply_add(near, value, load(lines, room + p)))
-            store(lines, 2 * room + p, multiply_add(far, value, load(lines, 2 * room + p)))
+            store(lines, step + p, multiply_add(near, value, load(lines, step + p)))
+            store(lines, 2 * step + p, multiply_add(far, value, load(lines, 2 * step + p)))
 
 
 @inner
 def _add_roi(r, item, planes, tile, y, x, lines, bins, sums):
     """Add the derivatives by the near and far y and x of ROI ``r``, whose head gradient is ``bins``."""
-    pooled_h, pooled_w, room = item.pooled_h, item.pooled_w, tile.width * FIXED_LANES
+    pooled_h, pooled_w, step = item.pooled_h, item.pooled_w, tile.width * FIXED_LANES
     nothing = splat(type(sums[0])(0))
     low, high = tile.width, 0
     for column in range(r * pooled_w, (r + 1) * pooled_w):
@@ -132,8 +132,8 @@ def _add_roi(r, item, planes, tile, y, x, lines, bins, sums):
             p = (x.first[column] - low) * FIXED_LANES
             for k in range(x.at[column], x.at[column + 1]):
                 mean = load(lines, p)
-                near_y = multiply_add(x.mean[k], load(lines, room + p), near_y)
-                far_y = multiply_add(x.mean[k], load(lines, 2 * room + p), far_y)
+                near_y = multiply_add(x.mean[k], load(lines, step + p), near_y)
+                far_y = multiply_add(x.mean[k], load(lines, 2 * step + p), far_y)
                 near_x = multiply_add(x.near[k], mean, near_x)
                 far_x = multiply_add(x.far[k], mean, far_x)
                 p += FIXED_LANES
@@ -152,7 +152,7 @@ def _edges_part(part, parts, grad_out, data, plan, table_y, table_x, totals):
     pixels, heads = data.reshape(-1), grad_out.reshape(-1)
     plane, area = height * width, grad_out.shape[2] * grad_out.shape[3]
     slots = tile_slots(height, width, data.itemsize)
-    room = aligned(slots * width * FIXED_LANES, data)
+    step = aligned(slots * width * FIXED_LANES, data)
     marks = np.empty(slots * (width // FIXED_LANES + 1), np.int64)
     lines = aligned(3 * width * FIXED_LANES, data)
     bins = aligned(area * FIXED_LANES, data)
@@ -163,7 +163,7 @@ def _edges_part(part, parts, grad_out, data, plan, table_y, table_x, totals):
         item = item_of(number, grad_out.shape, (1, 1))
         at = (item.image * channels + item.in_channel) * plane
         planes = Planes(bare(pixels), at, item.step * plane, item.channels, height, width)
-        tile = Tile(bare(room), bare(marks), slots, width)
+        tile = Tile(bare(step), bare(marks), slots, width)
         y, x = _slopes_of(table_y), _slopes_of(table_x)
         empty_tile(tile)
         for place in range(image_at[item.image], image_at[item.image + 1]):
@@ -195,7 +195,7 @@ def backward(grad_out, data, rois, scale, rules, accumulate, grad_rois):
     columns = [near_y, near_y + 2, 3 - near_y, 5 - near_y]
     scales = [geometry.edge_scale(rules, setting.scale, n) for n in (setting.height, setting.width)]
     total = np.zeros(boxes.shape, boxes.dtype)
-    for head, some, _ in pieces([grad_out, data], []):
+    for head, some, _ in channel_chunks([grad_out, data], []):
         sums = np.zeros((channel_blocks(some.shape[1]), len(boxes), 4), boxes.dtype)
         if sums.size and some.size:
             launch(_edges, head.size + some.size, head, some, (order, image_at), y, x, sums)

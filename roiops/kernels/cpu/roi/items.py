@@ -51,7 +51,7 @@ def forward_items(view, pool, with_argmax=False):
         pixels, results = data.reshape(-1), out.reshape(-1)
         plane, area = height * width, out.shape[2] * out.shape[3]
         slots = tile_slots(height, width, out.itemsize)
-        room = aligned(slots * width * FIXED_LANES, out)
+        tile_memory = aligned(slots * width * FIXED_LANES, out)
         marks = np.empty(slots * (width // FIXED_LANES + 1), np.int64)
         line = aligned(width * FIXED_LANES, out)
         bins = aligned(area * FIXED_LANES, out)
@@ -63,7 +63,7 @@ def forward_items(view, pool, with_argmax=False):
             item = item_of(number, out.shape, groups)
             at = (item.image * in_channels + item.in_channel) * plane
             planes = Planes(bare(pixels), at, item.step * plane, item.channels, height, width)
-            tile = Tile(bare(room), bare(marks), slots, width)
+            tile = Tile(bare(tile_memory), bare(marks), slots, width)
             y, x = view(table)
             empty_tile(tile)
             for place in range(image_at[item.image], image_at[item.image + 1]):
@@ -99,7 +99,7 @@ def backward_items(view, rows_of, spread, with_argmax=False):
         plane, area = height * width, grad_out.shape[2] * grad_out.shape[3]
         items = images * channel_blocks(out_channels) * groups[0] * groups[1]
         bands, rows = tile_bands(height, width, grad_data.itemsize, parts, items)
-        room = aligned(rows * width * FIXED_LANES, grad_data)
+        tile_memory = aligned(rows * width * FIXED_LANES, grad_data)
         marks = np.empty(rows * 2, np.int64)
         line = aligned(width * FIXED_LANES, grad_data)
         bins = aligned(area * FIXED_LANES, grad_data)
@@ -111,7 +111,7 @@ def backward_items(view, rows_of, spread, with_argmax=False):
             top, bottom = number % bands * height // bands, (number % bands + 1) * height // bands
             at = (item.image * in_channels + item.in_channel) * plane
             planes = Planes(bare(pixels), at, item.step * plane, item.channels, height, width)
-            tile = Tile(bare(room), bare(marks), rows, width)
+            tile = Tile(bare(tile_memory), bare(marks), rows, width)
             y, x = view(table)
             touch_nothing(tile)
             for place in range(image_at[item.image], image_at[item.image + 1]):

@@ -3,7 +3,7 @@
 import numpy as np
 
 from roiops.kernels import geometry
-from roiops.kernels.cpu.roi.pieces import as_rois
+from roiops.kernels.cpu.roi.chunks import as_rois
 from roiops.kernels.jit import njit
 
 __all__ = ["rows_of_levels"]

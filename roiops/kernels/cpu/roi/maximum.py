@@ -12,8 +12,8 @@ import numpy as np
 from roiops.kernels import geometry
 from roiops.kernels.cpu.roi import tables
 from roiops.kernels.cpu.roi.average import average_rows
+from roiops.kernels.cpu.roi.chunks import as_rois, channel_chunks, launch
 from roiops.kernels.cpu.roi.items import backward_items, forward_items
-from roiops.kernels.cpu.roi.pieces import as_rois, launch, pieces
 from roiops.kernels.cpu.roi.tiles import add_row, channel_blocks, clear_ignored, item_of, read_row
 from roiops.kernels.cpu.vector import (
     FIXED_LANES,
@@ -317,13 +317,13 @@ def forward(data, rois, scale, ratio, groups, rules, lowest, out, argmax=None):
     plan, table = _tables(rois, scale, ratio, rules, data, out)
     kernel = _forward_pixels if rules.samples == PIXELS else _forward_samples
     keep = argmax is not None
-    for some, maxima, *places, _ in pieces([data], [out, argmax] if keep else [out]):
+    for chunk, maxima, *places, _ in channel_chunks([data], [out, argmax] if keep else [out]):
         where = places[0] if keep else np.empty((0, 0, 0, 0), np.int32)
         clear_ignored(*plan, maxima, 0)
         if keep:
             clear_ignored(*plan, where, -1)
         limits = maxima.dtype.type(rules.empty), maxima.dtype.type(lowest)
-        launch(kernel, maxima.size, some, plan, table, groups, limits, maxima, where)
+        launch(kernel, maxima.size, chunk, plan, table, groups, limits, maxima, where)
 
 
 def backward(grad_out, argmax, rois, scale, ratio, groups, rules, accumulate, grad_data):
@@ -333,7 +333,7 @@ def backward(grad_out, argmax, rois, scale, ratio, groups, rules, accumulate, gr
     groups = geometry.channel_groups(rules, groups, *grad_out.shape[2:])
     plan, table = _tables(rois, scale, ratio, rules, grad_data, grad_out)
     kernel = _backward_pixels if rules.samples == PIXELS else _backward_samples
-    for heads, where, grad, add in pieces([grad_out, argmax], [grad_data], accumulate):
+    for heads, where, grad, add in channel_chunks([grad_out, argmax], [grad_data], accumulate):
         launch(kernel, heads.size + grad.size, heads, where, plan, table, groups, add, grad)
 
 

@@ -10,8 +10,8 @@ import numpy as np
 
 from roiops.kernels import geometry
 from roiops.kernels.cpu.roi import tables
+from roiops.kernels.cpu.roi.chunks import as_rois, channel_chunks, launch
 from roiops.kernels.cpu.roi.items import backward_items, forward_items
-from roiops.kernels.cpu.roi.pieces import as_rois, launch, pieces
 from roiops.kernels.cpu.roi.tiles import read_row, touch_row
 from roiops.kernels.cpu.vector import FIXED_LANES, bare, load, multiply_add, splat, store
 from roiops.kernels.jit import inner, njit, parallel, prange
@@ -172,13 +172,13 @@ def _tables(rules, rois, setting):
     while first < len(rois) or first == 0:
         ends = np.cumsum(most[first:])
         part = slice(first, first + max(1, int(np.searchsorted(ends, _MOST_TAPS, "right"))))
-        some, here = rois[part], image[part]
-        start = ends[: len(some)] - most[part]
-        room = int(most[part].sum())
-        box, at = np.zeros((len(some), 4), np.int64), np.zeros((len(some), area + 1), np.int64)
-        table = box, at, np.empty(room, np.int64), np.empty(room, rois.dtype)
-        launch(_build, room, rules, some, setting, start, here, *table)
-        yield part, here, tables.by_image(here, setting.images), table
+        boxes, images = rois[part], image[part]
+        start = ends[: len(boxes)] - most[part]
+        taps = int(most[part].sum())
+        box, at = np.zeros((len(boxes), 4), np.int64), np.zeros((len(boxes), area + 1), np.int64)
+        table = box, at, np.empty(taps, np.int64), np.empty(taps, rois.dtype)
+        launch(_build, taps, rules, boxes, setting, start, images, *table)
+        yield part, images, tables.by_image(images, setting.images), table
         first = part.stop
 
 
@@ -186,11 +186,11 @@ def forward(data, rois, scale, ratio, rules, out):
     """Write the means of all bins to ``out``."""
     rois = as_rois(rois, data.dtype)
     setting = geometry.setting_of(rules, scale, ratio, rois.dtype, data.shape, out.shape)
-    for some, means, _ in pieces([data], [out]):
+    for chunk, means, _ in channel_chunks([data], [out]):
         for part, image, plan, table in _tables(rules, rois, setting):
             if image.size and image.min() < 0:
                 means[part][image < 0] = 0
-            launch(_forward, means.size, some, plan, table, means[part])
+            launch(_forward, means.size, chunk, plan, table, means[part])
 
 
 def backward(grad_out, rois, scale, ratio, rules, accumulate, grad_data):
@@ -199,6 +199,6 @@ def backward(grad_out, rois, scale, ratio, rules, accumulate, grad_data):
         return
     rois = as_rois(rois, grad_data.dtype)
     setting = geometry.setting_of(rules, scale, ratio, rois.dtype, grad_data.shape, grad_out.shape)
-    for heads, grad, add in pieces([grad_out], [grad_data], accumulate):
+    for heads, grad, add in channel_chunks([grad_out], [grad_data], accumulate):
         for part, _, plan, table in _tables(rules, rois, setting):
             launch(_backward, heads.size + grad.size, heads[part], plan, table, add or part.start > 0, grad)

@@ -112,7 +112,7 @@ def box_on_axis(rules, rois, r, setting, across):
 
 @inner
 def _starts(rules, rois, image, setting, across):
-    """Where the pixels of each ROI begin, at a distance that has room for all; the last entry is the end."""
+    """Where the pixels of each ROI begin, far enough apart for all of them; the last entry is the end."""
     start = np.zeros(image.size + 1, np.int64)
     for r in range(image.size):
         most = 0
@@ -185,7 +185,7 @@ def _sorted(image, top, images, height):
 
 
 @inner
-def _room(rules, rois, setting):
+def _empty_tables(rules, rois, setting):
     """Empty tables of both axes, and where the rows of each begin."""
     image = _images(rois, setting.images)
     start_y = _starts(rules, rois, image, setting, False)
@@ -222,7 +222,7 @@ def _order(image, images, height, bins, y):
 
 @njit
 def _build_alone(rules, rois, setting):
-    image, start_y, start_x, y, x = _room(rules, rois, setting)
+    image, start_y, start_x, y, x = _empty_tables(rules, rois, setting)
     _fill_part(0, 1, rules, rois, setting, image, start_y, start_x, y, x)
     order, image_at = _order(image, setting.images, setting.height, setting.pooled_h, y)
     return order, image_at, y, x
@@ -233,7 +233,7 @@ def build(rules, rois, setting):
     threads = num_threads() if len(rois) * (setting.pooled_h + setting.pooled_w) > _MANY_BINS else 1
     if threads == 1:
         return _build_alone(rules, rois, setting)
-    image, start_y, start_x, y, x = _room(rules, rois, setting)
+    image, start_y, start_x, y, x = _empty_tables(rules, rois, setting)
     _fill(threads, rules, rois, setting, image, start_y, start_x, y, x)
     order, image_at = _order(image, setting.images, setting.height, setting.pooled_h, y)
     return order, image_at, y, x
@@ -281,18 +281,18 @@ def _samples(rules, rois, image, setting, across):
     grid = np.zeros(count * bins, np.int64)
     low = np.zeros(count, np.int64)
     high = np.zeros(count, np.int64)
-    room = 0
+    most = 0
     for r in range(count):
         if image[r] >= 0:
             axis = box_on_axis(rules, rois, r, setting, across)
             for i in range(bins):
                 at = r * bins + i
                 first[at], stop[at], grid[at] = geometry.bin_grid(rules, axis, i)
-                room += stop[at] - first[at] + 2
-    number = np.empty(room, np.int64)
-    taps_at = np.zeros(room + 1, np.int64)
-    pixel = np.empty(2 * room, np.int64)
-    weight = np.empty(2 * room, rois.dtype)
+                most += stop[at] - first[at] + 2
+    number = np.empty(most, np.int64)
+    taps_at = np.zeros(most + 1, np.int64)
+    pixel = np.empty(2 * most, np.int64)
+    weight = np.empty(2 * most, rois.dtype)
     place = 0
     tap = 0
     invalid_competes = rules.reduction == MAX_INVALID_IS_ZERO

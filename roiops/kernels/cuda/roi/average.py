@@ -2,7 +2,7 @@
 
 Forward, a block takes an ROI and a slab of channels. Its threads first write the axis tables, the pixels
 and weights that each bin averages, to shared memory; then each takes bins, four channels at a time (see
-:mod:`lanes`). A bin of more pixels than the tables have room for is averaged sample by sample.
+:mod:`lanes`). A bin of more pixels than the tables hold is averaged sample by sample.
 
 Backward, such tables are first written to memory, a bin a thread. Then a block takes a tile of the map and a
 slab of channels, a pixel a thread (see :mod:`tiles`): many blocks share an ROI's tables.
@@ -21,16 +21,16 @@ from roiops.kernels.cuda.roi import tiles
 from roiops.kernels.cuda.roi.tiles import axes, bin_pixels, quads_up_to, smaller
 from roiops.kernels.cuda.runtime import (
     QUAD,
-    adopt,
     contiguous,
     cuda,
     device,
     device_of,
     empty,
+    flat_output,
+    flat_view,
     kernel,
     launch,
     quad_at,
-    written,
 )
 from roiops.kernels.jit import njit
 
@@ -65,7 +65,7 @@ def _fill(rules, axis, stride, table, wide):
 def forward_kernel(rules, name, layout, sizes, clear=True):
     real, shared, _, _ = computing(name)
     spot_and_quad, begin, _, add, add_sample, store, _ = lanes_for(name, layout)
-    room = sizes.room
+    table_size = sizes.table
 
     @device
     def average_of_tables(data, base, y, i, x, j, total):
@@ -90,29 +90,29 @@ def forward_kernel(rules, name, layout, sizes, clear=True):
 
     @kernel(real)
     def average_forward(data, strides, rois, setting, groups, slabs, channels, out):
-        y_at = cuda.shared.array(room, numba.int64)
-        x_at = cuda.shared.array(room, numba.int64)
-        y_weight = cuda.shared.array(room, shared)
-        x_weight = cuda.shared.array(room, shared)
-        y_count = cuda.shared.array(room, numba.int32)
-        x_count = cuda.shared.array(room, numba.int32)
+        y_at = cuda.shared.array(table_size, numba.int64)
+        x_at = cuda.shared.array(table_size, numba.int64)
+        y_weight = cuda.shared.array(table_size, shared)
+        x_weight = cuda.shared.array(table_size, shared)
+        y_count = cuda.shared.array(table_size, numba.int32)
+        x_count = cuda.shared.array(table_size, numba.int32)
         wide = cuda.shared.array(1, numba.int32)
         base = cuda.local.array(LANES, numba.int64)
         total = cuda.local.array(LANES, shared)
         thread, threads = cuda.threadIdx.x, cuda.blockDim.x
         pooled_h, pooled_w = setting.pooled_h, setting.pooled_w
         nowhere = geometry.Axis(real(0), real(0), pooled_h, pooled_h, pooled_h, real(0))  # of an ignored row
-        y_table = _Table(y_at, y_weight, y_count, room // pooled_h)
-        x_table = _Table(x_at, x_weight, x_count, room // pooled_w)
+        y_table = _Table(y_at, y_weight, y_count, table_size // pooled_h)
+        x_table = _Table(x_at, x_weight, x_count, table_size // pooled_w)
         area, quads = pooled_h * pooled_w, (channels + LANES - 1) // LANES
         for item in range(cuda.blockIdx.x, rois.shape[0] * slabs, cuda.gridDim.x):
             r, slab = item // slabs, item % slabs
             first = slab * quads // slabs
-            some = (slab + 1) * quads // slabs - first
+            own_quads = (slab + 1) * quads // slabs - first
             n = geometry.image_of(rois, r, setting.images)
             if n < 0 and not clear:  # all threads of the block alike
                 continue
-            fits = pooled_h <= room and pooled_w <= room
+            fits = pooled_h <= table_size and pooled_w <= table_size
             if thread == 0:
                 wide[0] = 0 if fits else 1
             cuda.syncthreads()
@@ -123,8 +123,8 @@ def forward_kernel(rules, name, layout, sizes, clear=True):
                     _fill(rules, y, strides[2], y_table, wide)
                     _fill(rules, x, strides[3], x_table, wide)
             cuda.syncthreads()
-            for unit in range(thread, area * some, threads):
-                spot, quad = spot_and_quad(unit, area, some)
+            for unit in range(thread, area * own_quads, threads):
+                spot, quad = spot_and_quad(unit, area, own_quads)
                 quad += first
                 i, j = spot // pooled_w, spot % pooled_w
                 group = geometry.group_of(i, pooled_h, groups[0]), geometry.group_of(j, pooled_w, groups[1])
@@ -153,10 +153,10 @@ def forward(data, rois, scale, ratio, groups, rules, out, clear=True):
     groups = geometry.channel_groups(rules, groups, *out.shape[2:])
     count, channels = out.shape[:2]
     setting = setting_of(rules, scale, ratio, name, data, out)
-    elements, strides = adopt(data)
+    elements, strides = flat_view(data)
     slabs = slabs_for(count, quads_of(channels), 4, sizes)
     layout = layout_of(elements, strides, channels, groups[0] * groups[1])
-    with written(out) as target:
+    with flat_output(out) as target:
         pool = forward_kernel(rules, name, layout, sizes, clear)
         inputs = elements, strides, rois_of(rois, name), setting, groups
         launch(pool, count * slabs, sizes.threads, *inputs, slabs, channels, target)
@@ -174,7 +174,7 @@ def rois_of(rois, name):
 
 # -- gradient --------------------------------------------------------------------------------------------
 
-# Bytes of the tables that are held at a time; with more ROIs than they have room for, these come in turns.
+# Bytes of the tables that are held at a time; with more ROIs than fit, these come in turns.
 _TABLE_BYTES = 32 << 20
 
 
@@ -201,17 +201,17 @@ def tables_kernel(rules):
     def average_tables(rois, setting, spans, weights):
         """For each bin on either axis of each ROI, the pixels it averages and their weights."""
         height, width, pooled_h = setting.height, setting.width, setting.pooled_h
-        bins, room = pooled_h + setting.pooled_w, pooled_h * height + setting.pooled_w * width
+        bins, per_roi = pooled_h + setting.pooled_w, pooled_h * height + setting.pooled_w * width
         for unit in range(cuda.grid(1), rois.shape[0] * bins, cuda.gridsize(1)):
             r, i = unit // bins, unit % bins
             low, high = 0, 0
             if geometry.image_of(rois, r, setting.images) >= 0:
                 y, x = axes(rules, rois, r, setting)
                 if i < pooled_h:
-                    low, high = _weigh(rules, y, i, weights, r * room + i * height)
+                    low, high = _weigh(rules, y, i, weights, r * per_roi + i * height)
                 else:
                     j = i - pooled_h
-                    low, high = _weigh(rules, x, j, weights, r * room + pooled_h * height + j * width)
+                    low, high = _weigh(rules, x, j, weights, r * per_roi + pooled_h * height + j * width)
             spans[unit, 0], spans[unit, 1] = low, high
 
     return average_tables
@@ -261,7 +261,7 @@ def backward_kernel(name, accumulate, sizes):
         thread = cuda.threadIdx.x
         row, column = thread // tile_w, thread % tile_w
         height, width, pooled_h, pooled_w = setting.height, setting.width, setting.pooled_h, setting.pooled_w
-        area, room = pooled_h * pooled_w, pooled_h * height + pooled_w * width
+        area, per_roi = pooled_h * pooled_w, pooled_h * height + pooled_w * width
         first_i, stop_i = geometry.bins_of(tile.group_y, pooled_h, groups[0])
         first_j, stop_j = geometry.bins_of(tile.group_x, pooled_w, groups[1])
         of_y = r * (pooled_h + pooled_w)
@@ -277,9 +277,9 @@ def backward_kernel(name, accumulate, sizes):
             for j in range(edges[2], edges[3], bins):
                 high = smaller(bins, edges[1] - i)
                 wide = smaller(bins, edges[3] - j)
-                at = r * room + i * height
+                at = r * per_roi + i * height
                 take_weights(spans, of_y + i, weights, at, height, high, tile.top, tile_h, thread, y_weight)
-                at = r * room + pooled_h * height + j * width
+                at = r * per_roi + pooled_h * height + j * width
                 take_weights(spans, of_x + j, weights, at, width, wide, tile.left, tile_w, thread, x_weight)
                 # All places that there may be, so that the divisions are by constants. They seem
                 # to depend on the bins, else they too would be kept in registers all along.
@@ -324,17 +324,17 @@ def backward(grad_out, rois, scale, ratio, groups, rules, accumulate, grad_data)
     groups = geometry.channel_groups(rules, groups, pooled_h, pooled_w)
     rois, setting = rois_of(rois, name), setting_of(rules, scale, ratio, name, grad_data, grad_out)
     items = tiles.items_of(setting, channels, groups, sizes.channels, sizes)
-    bins, room = pooled_h + pooled_w, pooled_h * height + pooled_w * width
-    at_a_time = max(1, min(count, _TABLE_BYTES // (room * computing(name).real().itemsize)))
+    bins, per_roi = pooled_h + pooled_w, pooled_h * height + pooled_w * width
+    at_a_time = max(1, min(count, _TABLE_BYTES // (per_roi * computing(name).real().itemsize)))
     spans = empty((at_a_time * bins, 2), np.int32, device_id)
-    weights = empty((at_a_time * room,), computing(name).real, device_id)
+    weights = empty((at_a_time * per_roi,), computing(name).real, device_id)
     heads = contiguous(grad_out).reshape(-1)
-    with written(grad_data) as target:
+    with flat_output(grad_data) as target:
         for first in range(0, max(count, 1), at_a_time):
-            some = rois[first : first + at_a_time]
-            blocks = -(-some.shape[0] * bins // sizes.threads)
-            launch(tables_kernel(rules), blocks, sizes.threads, some, setting, spans, weights)
-            lists = tiles.build_lists(rules, some, setting, device_id, sizes)
+            chunk = rois[first : first + at_a_time]
+            blocks = -(-chunk.shape[0] * bins // sizes.threads)
+            launch(tables_kernel(rules), blocks, sizes.threads, chunk, setting, spans, weights)
+            lists = tiles.build_lists(rules, chunk, setting, device_id, sizes)
             gather = backward_kernel(name, bool(accumulate or first), sizes)
             inputs = heads[first * channels * pooled_h * pooled_w :], spans, weights, lists
             launch(gather, items, sizes.pixels, *inputs, setting, groups, items, channels, target)

@@ -18,16 +18,16 @@ from roiops.kernels.cuda.roi.average import rois_of, setting_of
 from roiops.kernels.cuda.roi.tiles import axes, bin_pixels, quads_up_to, smaller
 from roiops.kernels.cuda.runtime import (
     QUAD,
-    adopt,
     contiguous,
     cuda,
     device,
     device_of,
     empty,
+    flat_output,
+    flat_view,
     kernel,
     launch,
     quad_at,
-    written,
 )
 from roiops.kernels.jit import njit
 from roiops.kernels.rules import MEAN_OF_VALID
@@ -193,9 +193,9 @@ def data_kernel(rules, name, accumulate, sizes):
             number_of_bins = ((stop_channel - 1) // of_class + 1 - first_class) * tall * wide
             for c in range(slab):
                 total[c] = 0
-            for some in range(image_at[n], image_at[n + 1], found_size):
-                some_stop = smaller(some + found_size, image_at[n + 1])
-                select(lists, some, some_stop, top, left, running, found)
+            for first_place in range(image_at[n], image_at[n + 1], found_size):
+                stop = smaller(first_place + found_size, image_at[n + 1])
+                select(lists, first_place, stop, top, left, running, found)
                 for place in range(running[threads - 1]):
                     r = found[place]
                     box_y, box_x = axes(rules, rois, r, setting)
@@ -354,12 +354,12 @@ def forward(data, rois, trans, displaced, out):
     groups, rules = displaced.groups, displaced.rules
     sizes, name = tiles.SIZES, kind_of(data.dtype)
     count, channels, pooled_h, pooled_w = out.shape
-    elements, strides = adopt(data)
+    elements, strides = flat_view(data)
     classes = max(trans.shape[1] // 2, 1)
     units = count * pooled_h * pooled_w * classes * quads_of(channels // classes)
     layout = layout_of(elements, strides, channels // classes, groups * groups)
     call = _call(rois, trans, displaced, name, data, out)
-    with written(out) as target:
+    with flat_output(out) as target:
         pool, blocks = forward_kernel(rules, name, layout), -(-units // sizes.threads)
         launch(pool, blocks, sizes.threads, elements, strides, *call, groups, channels, target)
 
@@ -377,7 +377,7 @@ def backward_data(grad_out, rois, trans, displaced, accumulate, grad_data):
     launch(_boxes_kernel(rules), -(-count // sizes.threads), sizes.threads, *call, *boxes)
     lists = tiles.list_by_image(boxes, setting.images, device_of(grad_data), sizes)
     items = tiles.items_of(setting, channels, (groups, groups), sizes.channels, sizes)
-    with written(grad_data) as target:
+    with flat_output(grad_data) as target:
         gather = data_kernel(rules, name, bool(accumulate), sizes)
         inputs = contiguous(grad_out).reshape(-1), rois, trans, lists, setting, deviation, groups
         launch(gather, items, sizes.pixels, *inputs, items, channels, target)
@@ -390,9 +390,9 @@ def backward_trans(grad_out, data, rois, trans, displaced, accumulate, grad_tran
     groups, rules = displaced.groups, displaced.rules
     sizes, name = tiles.SIZES, kind_of(data.dtype)
     channels = grad_out.shape[1]
-    elements, strides = adopt(data)
+    elements, strides = flat_view(data)
     call = _call(rois, trans, displaced, name, data, grad_out)
-    with written(grad_trans) as target:
+    with flat_output(grad_trans) as target:
         displace = trans_kernel(rules, name, bool(accumulate), sizes)
         inputs = contiguous(grad_out).reshape(-1), elements, strides, *call
         launch(displace, grad_trans.size // 2, sizes.threads, *inputs, groups, channels, target)

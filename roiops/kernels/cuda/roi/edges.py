@@ -13,7 +13,7 @@ from roiops.kernels.cuda.number import computing, kind_of
 from roiops.kernels.cuda.roi import tiles
 from roiops.kernels.cuda.roi.average import rois_of, setting_of
 from roiops.kernels.cuda.roi.tiles import axes
-from roiops.kernels.cuda.runtime import adopt, contiguous, cuda, device, launch, written
+from roiops.kernels.cuda.runtime import contiguous, cuda, device, flat_output, flat_view, launch
 from roiops.kernels.rules import CORNERS_YX_NORMALISED
 
 __all__ = ["backward", "fill_outside"]
@@ -93,8 +93,8 @@ def backward(grad_out, data, rois, scale, rules, accumulate, grad_rois):
     if grad_rois.size == 0:
         return
     sizes, name = tiles.SIZES, kind_of(data.dtype)
-    elements, strides = adopt(data)
-    with written(grad_rois) as target:
+    elements, strides = flat_view(data)
+    with flat_output(grad_rois) as target:
         derive = edges_kernel(rules, name, bool(accumulate), sizes)
         setting = setting_of(rules, scale, (0, 0), name, data, grad_out)
         inputs = contiguous(grad_out).reshape(-1), elements, strides, rois_of(rois, name), setting
@@ -129,7 +129,7 @@ def fill_outside(value, shape, rois, rules, out):
     real = computing(name).real
     setting = geometry.setting_of(rules, 1.0, (0, 0), real, shape, out.shape)
     units = out.shape[0] * out.shape[2] * out.shape[3]
-    with written(out) as target:
+    with flat_output(out) as target:
         fill, blocks = outside_kernel(rules, name), -(-units // sizes.threads)
         inputs = rois_of(rois, name), setting, out.shape[1], real(value)
         launch(fill, blocks, sizes.threads, *inputs, target)

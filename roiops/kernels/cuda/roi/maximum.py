@@ -20,16 +20,16 @@ from roiops.kernels.cuda.roi.average import rois_of, setting_of
 from roiops.kernels.cuda.roi.tiles import axes, bin_pixels, quads_up_to, smaller
 from roiops.kernels.cuda.runtime import (
     QUAD,
-    adopt,
     contiguous,
     cuda,
     device,
     device_of,
     empty,
+    flat_output,
+    flat_view,
     kernel,
     launch,
     quad_at,
-    written,
 )
 from roiops.kernels.rules import MAX_INVALID_IS_ZERO, PIXELS
 
@@ -130,12 +130,12 @@ def forward(data, rois, scale, ratio, groups, rules, lowest, out, argmax=None):
     sizes, name = tiles.SIZES, kind_of(data.dtype)
     groups = geometry.channel_groups(rules, groups, *out.shape[2:])
     count, channels, pooled_h, pooled_w = out.shape
-    elements, strides = adopt(data)
+    elements, strides = flat_view(data)
     units = count * pooled_h * pooled_w * quads_of(channels)
     layout = layout_of(elements, strides, channels, groups[0] * groups[1])
     keep = argmax is not None
     argmax = argmax if keep else empty((0,), np.int32, device_of(data))
-    with written(out) as target, written(argmax) as places:
+    with flat_output(out) as target, flat_output(argmax) as places:
         pool, blocks = forward_kernel(rules, name, layout, keep), -(-units // sizes.threads)
         setting, lowest = setting_of(rules, scale, ratio, name, data, out), computing(name).real(lowest)
         inputs = elements, strides, rois_of(rois, name), setting, groups
@@ -283,7 +283,7 @@ def backward(grad_out, argmax, rois, scale, ratio, groups, rules, accumulate, gr
     rois, setting = rois_of(rois, name), setting_of(rules, scale, ratio, name, grad_data, grad_out)
     lists = tiles.build_lists(rules, rois, setting, device_of(grad_data), sizes)
     items = tiles.items_of(setting, channels, groups, sizes.max_channels, sizes)
-    with written(grad_data) as target:
+    with flat_output(grad_data) as target:
         gather = backward_kernel(rules, name, bool(accumulate), sizes)
         inputs = contiguous(grad_out).reshape(-1), contiguous(argmax).reshape(-1), rois, lists
         launch(gather, items, sizes.pixels, *inputs, setting, groups, items, channels, target)

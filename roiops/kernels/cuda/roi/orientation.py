@@ -6,7 +6,7 @@ from roiops.kernels import geometry
 from roiops.kernels.cuda.number import computing, kind_of
 from roiops.kernels.cuda.roi import tiles
 from roiops.kernels.cuda.roi.average import rois_of
-from roiops.kernels.cuda.runtime import contiguous, copy, cuda, device_of, empty, launch, written
+from roiops.kernels.cuda.runtime import contiguous, copy, cuda, device_of, empty, flat_output, launch
 
 __all__ = ["turn"]
 
@@ -42,7 +42,7 @@ def turn(rois, count, back, bins):
     source = empty(bins.shape, bins.dtype, device_of(bins))
     copy(bins, source)
     units = bins.shape[0] * groups * area
-    with written(bins) as target:
+    with flat_output(bins) as target:
         turn, blocks = turn_kernel(name, bool(back)), -(-units // sizes.threads)
         inputs = contiguous(source).reshape(-1), rois_of(rois, name)
         launch(turn, blocks, sizes.threads, *inputs, groups, count, area, target)

@@ -16,7 +16,7 @@ from roiops.kernels.cuda.number import computing, kind_of
 from roiops.kernels.cuda.roi import tiles
 from roiops.kernels.cuda.roi.average import rois_of, setting_of
 from roiops.kernels.cuda.roi.tiles import smaller
-from roiops.kernels.cuda.runtime import adopt, contiguous, cuda, device, device_of, launch, written
+from roiops.kernels.cuda.runtime import contiguous, cuda, device, device_of, flat_output, flat_view, launch
 from roiops.kernels.jit import njit
 
 __all__ = ["backward", "forward"]
@@ -66,10 +66,10 @@ def forward(data, rois, scale, ratio, rules, out):
         return
     sizes, name = tiles.SIZES, kind_of(data.dtype)
     count, channels, pooled_h, pooled_w = out.shape
-    elements, strides = adopt(data)
+    elements, strides = flat_view(data)
     units = count * pooled_h * pooled_w * quads_of(channels)
     layout = layout_of(elements, strides, channels)
-    with written(out) as target:
+    with flat_output(out) as target:
         pool, blocks = forward_kernel(rules, name, layout), -(-units // sizes.threads)
         inputs = elements, strides, rois_of(rois, name), setting_of(rules, scale, ratio, name, data, out)
         launch(pool, blocks, sizes.threads, *inputs, channels, target)
@@ -203,7 +203,7 @@ def backward(grad_out, rois, scale, ratio, rules, accumulate, grad_data):
     launch(_boxes_kernel(rules, name), blocks, sizes.threads, rois, setting, *boxes)
     lists = tiles.list_by_image(boxes, setting.images, device_of(grad_data), sizes)
     items = tiles.items_of(setting, channels, (1, 1), sizes.channels, sizes)
-    with written(grad_data) as target:
+    with flat_output(grad_data) as target:
         gather = backward_kernel(rules, name, bool(accumulate), sizes)
         heads = contiguous(grad_out).reshape(-1)
         launch(gather, items, sizes.pixels, heads, rois, lists, setting, items, channels, target)

@@ -48,7 +48,7 @@ class Sizes(NamedTuple):
     max_channels: int = 4  # of a tile, where each has a place of its own to add to
     bins: int = 8  # on each axis, at a time
     each: int = 4  # ROIs that a thread looks at, at a time
-    room: int = 256  # pixels and weights of an axis table
+    table: int = 256  # pixels and weights of an axis table
     threads: int = 256  # of a block that has no tile
     blocks: int = 1056  # eight for each of 132 multiprocessors; less work is cut finer
 

@@ -5,13 +5,13 @@ import numpy as np
 from roiops.kernels.cpu.vector import FIXED_LANES
 from roiops.kernels.jit import num_threads
 
-__all__ = ["as_rois", "is_dense", "launch", "pieces"]
+__all__ = ["as_rois", "channel_chunks", "is_dense", "launch"]
 
 # Elements that one thread is done with before others have woken up.
 _SMALL = 1 << 15
 
 # Bytes of the copies that are made of strided and float16 arrays at a time.
-_PIECE_BYTES = 1 << 24
+_CHUNK_BYTES = 1 << 24
 
 
 def as_rois(rois, dtype):
@@ -40,7 +40,7 @@ def is_dense(array) -> bool:
     return array.flags.c_contiguous and array.dtype != np.float16
 
 
-def pieces(inputs, outputs, accumulate=False, keep=False):
+def channel_chunks(inputs, outputs, accumulate=False, keep=False):
     """``(*inputs, *outputs, accumulate)`` whole if all are dense, else copies of some channels after another.
 
     What is written to the copies is taken over, or added, when the next is asked for. All arrays have a
@@ -52,7 +52,7 @@ def pieces(inputs, outputs, accumulate=False, keep=False):
         return
     channels = min(array.shape[1] for array in arrays)
     size = 4 * sum(array.size for array in arrays) // max(1, channels)
-    step = max(1, _PIECE_BYTES // max(1, size))
+    step = max(1, _CHUNK_BYTES // max(1, size))
     step = step // FIXED_LANES * FIXED_LANES if step > FIXED_LANES else step
     for first in range(0, channels, step):
 
