@@ -1,6 +1,6 @@
-"""Plain-loop definitions of the ROI operators, written from their descriptions and from no kernel.
+"""Plain-loop definitions of the ROI operators and of what networks take most of their time with.
 
-Every operator is put together from a choice of coordinates (K), bins (B), samples (S), interpolation (I),
+They are written from descriptions and from no kernel. Every ROI operator is put together from a choice of coordinates (K), bins (B), samples (S), interpolation (I),
 reduction and channel map (M), as `docs/dialects.md` names them. Each number is computed in the type of the
 data, one operation after another, so that the edges of integer bins are those of float32. Slow on purpose.
 """
@@ -449,4 +449,56 @@ def orientations(pooled, rois, count):
             first, o = c // count * count, c % count
             near, far = pooled[r, first + (o - whole) % count], pooled[r, first + (o - whole + 1) % count]
             out[r, c] = (1 - (turns - whole)) * near + (turns - whole) * far
+    return out
+
+
+# -- networks ----------------------------------------------------------------------------------------------
+
+
+def convolution(data, weight, stride=(1, 1), pad=(0, 0), dilate=(1, 1), groups=1):
+    """``out[n, f, y, x]``: the sum over the window of ``weight[f]`` times what lies under it; zero outside."""
+    batch, _, height, width = data.shape
+    filters, per_group, kernel_h, kernel_w = weight.shape
+    out_h = (height + 2 * pad[0] - dilate[0] * (kernel_h - 1) - 1) // stride[0] + 1
+    out_w = (width + 2 * pad[1] - dilate[1] * (kernel_w - 1) - 1) // stride[1] + 1
+    out = np.zeros((batch, filters, out_h, out_w))
+    for n, f, y, x in np.ndindex(out.shape):
+        first = f // (filters // groups) * per_group
+        for c, i, j in np.ndindex(per_group, kernel_h, kernel_w):
+            row, column = y * stride[0] + i * dilate[0] - pad[0], x * stride[1] + j * dilate[1] - pad[1]
+            if 0 <= row < height and 0 <= column < width:
+                out[n, f, y, x] += float(weight[f, c, i, j]) * float(data[n, first + c, row, column])
+    return out
+
+
+def pooling(data, kernel, stride=(1, 1), pad=(0, 0), mode="max"):
+    """The maximum of each window, or its sum by the size of the window; what lies outside is not there."""
+    batch, channels, height, width = data.shape
+    out_h = (height + 2 * pad[0] - kernel[0]) // stride[0] + 1
+    out_w = (width + 2 * pad[1] - kernel[1]) // stride[1] + 1
+    out = np.zeros((batch, channels, out_h, out_w))
+    for n, c, y, x in np.ndindex(out.shape):
+        seen = []
+        for i, j in np.ndindex(*kernel):
+            row, column = y * stride[0] + i - pad[0], x * stride[1] + j - pad[1]
+            if 0 <= row < height and 0 <= column < width:
+                seen.append(float(data[n, c, row, column]))
+        out[n, c, y, x] = max(seen) if mode == "max" else sum(seen) / (kernel[0] * kernel[1])
+    return out
+
+
+def product(left, right):
+    """The product of two matrices."""
+    out = np.zeros((left.shape[0], right.shape[1]))
+    for i, j in np.ndindex(out.shape):
+        out[i, j] = math.fsum(float(left[i, k]) * float(right[k, j]) for k in range(left.shape[1]))
+    return out
+
+
+def softmax(data):
+    """``exp(x) / sum(exp(x))`` of each row, by the differences from its largest number."""
+    out = np.zeros(data.shape)
+    for n, row in enumerate(data):
+        terms = [math.exp(float(x) - float(max(row))) for x in row]
+        out[n] = [term / math.fsum(terms) for term in terms]
     return out

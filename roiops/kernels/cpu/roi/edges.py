@@ -3,6 +3,8 @@
 The mean over a bin is the product of the means over its two axes; its derivative by an edge of the box has
 the slopes of one axis (:func:`geometry.edge_slope`) in place of the weights. The work is divided in items as
 in :mod:`items`; each adds up the derivatives of its own channels, which are summed in the order of channels.
+
+``tests/reference.py`` has the operators in plain loops: ``precise`` and ``crop_and_resize``.
 """
 
 from typing import NamedTuple
@@ -152,7 +154,7 @@ def _edges_part(part, parts, grad_out, data, plan, table_y, table_x, totals):
     pixels, heads = data.reshape(-1), grad_out.reshape(-1)
     plane, area = height * width, grad_out.shape[2] * grad_out.shape[3]
     slots = tile_slots(height, width, data.itemsize)
-    step = aligned(slots * width * FIXED_LANES, data)
+    tile_memory = aligned(slots * width * FIXED_LANES, data)
     marks = np.empty(slots * (width // FIXED_LANES + 1), np.int64)
     lines = aligned(3 * width * FIXED_LANES, data)
     bins = aligned(area * FIXED_LANES, data)
@@ -163,7 +165,7 @@ def _edges_part(part, parts, grad_out, data, plan, table_y, table_x, totals):
         item = item_of(number, grad_out.shape, (1, 1))
         at = (item.image * channels + item.in_channel) * plane
         planes = Planes(bare(pixels), at, item.step * plane, item.channels, height, width)
-        tile = Tile(bare(step), bare(marks), slots, width)
+        tile = Tile(bare(tile_memory), bare(marks), slots, width)
         y, x = _slopes_of(table_y), _slopes_of(table_x)
         empty_tile(tile)
         for place in range(image_at[item.image], image_at[item.image + 1]):
@@ -195,10 +197,10 @@ def backward(grad_out, data, rois, scale, rules, accumulate, grad_rois):
     columns = [near_y, near_y + 2, 3 - near_y, 5 - near_y]
     scales = [geometry.edge_scale(rules, setting.scale, n) for n in (setting.height, setting.width)]
     total = np.zeros(boxes.shape, boxes.dtype)
-    for head, some, _ in channel_chunks([grad_out, data], []):
-        sums = np.zeros((channel_blocks(some.shape[1]), len(boxes), 4), boxes.dtype)
-        if sums.size and some.size:
-            launch(_edges, head.size + some.size, head, some, (order, image_at), y, x, sums)
+    for head, chunk, _ in channel_chunks([grad_out, data], []):
+        sums = np.zeros((channel_blocks(chunk.shape[1]), len(boxes), 4), boxes.dtype)
+        if sums.size and chunk.size:
+            launch(_edges, head.size + chunk.size, head, chunk, (order, image_at), y, x, sums)
         total[:, columns] += sums.sum(axis=0) * np.repeat(scales, 2).astype(boxes.dtype)
     if accumulate:
         grad_rois += total

@@ -5,6 +5,8 @@ samples, which all its bins then read. ``argmax`` is, for pixels, the index in t
 samples, the place in the bin's grid, row-major; -1 where nothing gets a gradient. The backward pass gives
 each channel, or part of its rows, to one thread, which adds ROI after ROI: pixels straight to where they
 are, samples as :mod:`average` does.
+
+``tests/reference.py`` has the same in plain loops: ``separable``.
 """
 
 import numpy as np

@@ -1,4 +1,7 @@
-"""Orientation channels, turned by the angle of each box."""
+"""Orientation channels, turned by the angle of each box.
+
+``tests/reference.py`` has the same in plain loops: ``orientations``.
+"""
 
 import numpy as np
 

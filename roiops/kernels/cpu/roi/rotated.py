@@ -2,6 +2,8 @@
 
 Such a mean is not separable: each bin is a list of pixels and their weights, which :func:`_build` makes for
 some ROIs at a time and all channels share. :mod:`items` goes through the work.
+
+``tests/reference.py`` has the same in plain loops: ``rotated``.
 """
 
 from typing import NamedTuple

@@ -6,6 +6,8 @@ and weights that each bin averages, to shared memory; then each takes bins, four
 
 Backward, such tables are first written to memory, a bin a thread. Then a block takes a tile of the map and a
 slab of channels, a pixel a thread (see :mod:`tiles`): many blocks share an ROI's tables.
+
+``tests/reference.py`` has the same in plain loops: ``separable``.
 """
 
 import functools

@@ -2,6 +2,8 @@
 
 A block sums up the gradient of one edge of one box. Its threads share the bins and channels out among
 themselves, and add up in one order.
+
+``tests/reference.py`` has the operators in plain loops: ``precise`` and ``crop_and_resize``.
 """
 
 import functools

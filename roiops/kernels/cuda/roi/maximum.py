@@ -4,6 +4,8 @@ Forward, a thread takes a bin and four channels (see :mod:`lanes`). ``argmax`` i
 the channel's plane; for samples, the place in the bin's grid, row-major; -1 where nothing gets a gradient.
 Backward, a block takes a tile of the map and some channels (see :mod:`tiles`): its threads note where each
 bin's maximum is, then every pixel takes what is due to it.
+
+``tests/reference.py`` has the same in plain loops: ``separable``.
 """
 
 import functools

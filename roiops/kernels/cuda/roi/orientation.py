@@ -1,4 +1,7 @@
-"""Orientation channels, turned by the angle of each box: a thread takes all orientations of a bin."""
+"""Orientation channels, turned by the angle of each box: a thread takes all orientations of a bin.
+
+``tests/reference.py`` has the same in plain loops: ``orientations``.
+"""
 
 import functools
 

@@ -3,6 +3,8 @@
 Nothing is separable here. Forward, a thread takes a bin and four channels (see :mod:`lanes`). Backward, a
 block takes a tile of the map (see :mod:`tiles`), works out the samples of an ROI some at a time, and every
 pixel looks for those that read it.
+
+``tests/reference.py`` has the same in plain loops: ``rotated``.
 """
 
 import functools
