@@ -105,12 +105,12 @@ class SharedModel:
 
 
 def _shared_folder(nbytes: int) -> str | None:
-    """Memory as a folder, where it has room for twice this."""
+    """Memory as a folder, where it has space for twice this."""
     try:
-        room = os.statvfs("/dev/shm")
+        space = os.statvfs("/dev/shm")
     except (OSError, AttributeError):
         return None
-    return "/dev/shm" if room.f_bavail * room.f_frsize > 2 * nbytes else None
+    return "/dev/shm" if space.f_bavail * space.f_frsize > 2 * nbytes else None
 
 
 # -- the process that hands out --------------------------------------------------------------------------

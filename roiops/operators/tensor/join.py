@@ -60,10 +60,10 @@ class ConcatProp(OperatorProperty):
     partial_shapes = True
 
     def infer_shape(self, in_shapes):
-        some = next((s for s in in_shapes if s is not None), None)
-        if some is None:
+        known = next((s for s in in_shapes if s is not None), None)
+        if known is None:
             return in_shapes, [None]
-        axis = self.check_axis("dim", self.params.dim, len(some))
+        axis = self.check_axis("dim", self.params.dim, len(known))
         others = self._others(in_shapes, axis)
         filled = [(*others[:axis], -1 if s is None else s[axis], *others[axis + 1 :]) for s in in_shapes]
         lengths = [s[axis] for s in filled]
