@@ -43,18 +43,22 @@ class BoxNMSOp(Operator):
         batches = math.prod(data.shape[:-2])
         out = Result(out_data[0], req[0], data.shape, data.dtype)
         record = Result(out_data[1], req[1], (*data.shape[:-1], 1), np.dtype(np.int64))
-        kernels("detection.box", ctx.device).nms(
+        kernel = kernels("detection.box", ctx.device)
+        suppression = kernel.Suppression(
+            threshold=np.float32(p.overlap_thresh),
+            least_score=np.float32(p.valid_thresh),
+            most=p.topk,
+            coord=p.coord_start,
+            score=p.score_index,
+            class_column=p.id_index,
+            background=p.background_id,
+            force=p.force_suppress,
+            centre=p.in_format == "center",
+            out_centre=p.out_format == "center",
+        )
+        kernel.nms(
             data.reshape(batches, rows, width),
-            np.float32(p.overlap_thresh),
-            np.float32(p.valid_thresh),
-            p.topk,
-            p.coord_start,
-            p.score_index,
-            p.id_index,
-            p.background_id,
-            p.force_suppress,
-            p.in_format == "center",
-            p.out_format == "center",
+            suppression,
             out.array.reshape(batches, rows, width),
             record.array.reshape(batches, rows),
         )

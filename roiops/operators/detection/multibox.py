@@ -99,18 +99,16 @@ class MultiBoxTargetOp(GradientFree):
         images, boxes = labels.shape[0], anchors.shape[1]
         shapes = [(images, 4 * boxes), (images, 4 * boxes), (images, boxes)]
         results = [Result(out, r, s, anchors.dtype) for out, r, s in zip(out_data, req, shapes, strict=True)]
-        kernels("detection.multibox", ctx.device).target(
-            anchors[0],
-            labels,
-            scores,
-            np.float32(p.overlap_threshold),
-            p.ignore_label,
-            p.negative_mining_ratio,
-            np.float32(p.negative_mining_thresh),
-            p.minimum_negative_samples,
-            np.asarray(p.variances, np.float32),
-            *(result.array for result in results),
+        kernel = kernels("detection.multibox", ctx.device)
+        assignment = kernel.Assignment(
+            threshold=np.float32(p.overlap_threshold),
+            ignore=p.ignore_label,
+            mining_ratio=p.negative_mining_ratio,
+            mining_below=np.float32(p.negative_mining_thresh),
+            least_negatives=p.minimum_negative_samples,
+            variances=np.asarray(p.variances, np.float32),
         )
+        kernel.target(anchors[0], labels, scores, assignment, *(result.array for result in results))
         for result in results:
             result.store()
 

@@ -40,20 +40,16 @@ class ProposalOp(GradientFree):
         rows = cls_prob.shape[0] * p.rpn_post_nms_top_n
         rois = Result(out_data[0], req[0], (rows, 5), cls_prob.dtype)
         scores = Result(out_data[1], req[1], (rows, 1), cls_prob.dtype)
-        kernel.forward(
-            cls_prob,
-            bbox_pred,
-            im_info,
-            kernel.base_anchors(p.scales, p.ratios, p.feature_stride),
-            p.feature_stride,
-            p.rpn_pre_nms_top_n,
-            p.rpn_post_nms_top_n,
-            np.float32(p.threshold),
-            p.rpn_min_size,
-            p.iou_loss,
-            rois.array,
-            scores.array,
+        selection = kernel.Selection(
+            anchors=kernel.base_anchors(p.scales, p.ratios, p.feature_stride),
+            stride=p.feature_stride,
+            before=p.rpn_pre_nms_top_n,
+            after=p.rpn_post_nms_top_n,
+            threshold=np.float32(p.threshold),
+            min_size=p.rpn_min_size,
+            corner_deltas=p.iou_loss,
         )
+        kernel.forward(cls_prob, bbox_pred, im_info, selection, rois.array, scores.array)
         rois.store()
         scores.store()
 

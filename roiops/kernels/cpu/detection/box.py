@@ -1,13 +1,24 @@
 """Boxes: overlaps, codes, matching, and suppression within rows of (class, score, box)."""
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
 from ...jit import njit, parallel, prange
 from .nms import best_first, suppress
 
-__all__ = ["bipartite_matching", "decode", "encode", "iou", "nms", "nms_backward", "to_center", "to_corner"]
+__all__ = [
+    "Suppression",
+    "bipartite_matching",
+    "decode",
+    "encode",
+    "iou",
+    "nms",
+    "nms_backward",
+    "to_center",
+    "to_corner",
+]
 
 
 def to_corner(boxes):
@@ -125,12 +136,28 @@ def bipartite_matching(data, threshold, ascending, most, rows, columns):
         _match(order, data[batch], data.dtype.type(threshold), ascending, most, rows[batch], columns[batch])
 
 
-def nms(data, threshold, least_score, most, coord, score, class_column, background, force, centre, out_centre,
-        out, record):  # fmt: skip
+class Suppression(NamedTuple):
+    """What :func:`nms` is told of rows and of what to drop."""
+
+    threshold: float  # overlap above which the lesser of two boxes is dropped
+    least_score: float
+    most: int  # of the best rows that are looked at; -1 for all
+    coord: int  # the first column of the box
+    score: int  # column
+    class_column: int  # -1 for none
+    background: int  # class
+    force: bool  # whether boxes of different classes are compared, too
+    centre: bool  # whether boxes come as centre and size
+    out_centre: bool  # whether they leave so
+
+
+def nms(data, suppression: Suppression, out, record):
     """Suppression within each ``(n, width)`` of ``data``: survivors first, best first, then rows of -1.
 
     ``record`` gets the row, counted through all of ``data``, that each output row is, or -1.
     """
+    threshold, least_score, most, coord, score, class_column, background, force = suppression[:8]
+    centre, out_centre = suppression.centre, suppression.out_centre
     per_batch = data.shape[1]
     if most == 0:
         out[...] = data

@@ -1,13 +1,14 @@
 """The three stages of SSD: default boxes, training targets, detections."""
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
 from ...jit import njit, parallel, prange
 from .nms import best_first, suppress
 
-__all__ = ["detection", "prior", "target"]
+__all__ = ["Assignment", "detection", "prior", "target"]
 
 
 def prior(height, width, sizes, ratios, steps, offsets, clip, out):
@@ -147,12 +148,23 @@ def _write(anchors, labels, matches, variances, location, mask, classes):
         mask[4 * i : 4 * i + 4] = 1
 
 
-def target(anchors, labels, scores, threshold, ignore, mining_ratio, mining_below, least_negatives, variances,
-           location, mask, classes):  # fmt: skip
+class Assignment(NamedTuple):
+    """What :func:`target` is told of which anchors are trained, and towards what."""
+
+    threshold: float  # overlap from which on an anchor is an object's
+    ignore: float  # class of anchors that are not trained
+    mining_ratio: float  # negatives for each positive; 0 or less for all
+    mining_below: float  # overlap below which an anchor may be a negative
+    least_negatives: int
+    variances: np.ndarray
+
+
+def target(anchors, labels, scores, assignment: Assignment, location, mask, classes):
     """Regression targets, their mask and class targets, an image a row.
 
     Objects are rows (class, corners) up to the first of class -1. An image without any is ignored whole.
     """
+    threshold, ignore, mining_ratio, mining_below, least_negatives, variances = assignment
     kind = anchors.dtype.type
     anchors_of = anchors.shape[0]
     location[...], mask[...], classes[...] = 0, 0, kind(ignore)

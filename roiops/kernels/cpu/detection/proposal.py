@@ -1,13 +1,14 @@
 """Region proposals from the scores and box displacements of an RPN head."""
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
 from ...jit import njit
 from .nms import best_first, suppress
 
-__all__ = ["base_anchors", "cells_of", "forward"]
+__all__ = ["Selection", "base_anchors", "cells_of", "forward"]
 
 
 def base_anchors(scales, ratios, stride):
@@ -35,16 +36,28 @@ def _clipped(x, size):
     return x if x > 0 else type(x)(0)
 
 
+class Selection(NamedTuple):
+    """What :func:`forward` is told of anchors and of what to keep."""
+
+    anchors: np.ndarray  # of one cell
+    stride: int
+    before: int  # suppression, so many of the best; 0 or less for all
+    after: int
+    threshold: float
+    min_size: float
+    corner_deltas: bool  # whether displacements are those of corners
+
+
 @njit
-def decode(scores, deltas, anchors, stride, rows, columns, im_height, im_width, min_size, corner_deltas,
-           boxes, out_scores):  # fmt: skip
+def decode(scores, deltas, anchors, stride, image, min_size, corner_deltas, boxes, out_scores):
     """Boxes and scores of all anchors of one image, anchors varying fastest, then columns.
 
-    Only ``rows`` x ``columns`` cells lie on the image. Boxes that cannot be used keep their place with
-    score -1: cells in the padding, boxes under the least size (these are also grown by that size) and
-    boxes that are not numbers. Halves are taken in double precision, as MXNet does, so that thresholds
-    fall on the same side.
+    ``image`` is ``(rows, columns, height, width)``: how many cells lie on it, and its size. Boxes that
+    cannot be used keep their place with score -1: cells in the padding, boxes under the least size (these
+    are also grown by that size) and boxes that are not numbers. Halves are taken in double precision, as
+    MXNet does, so that thresholds fall on the same side.
     """
+    rows, columns, im_height, im_width = image
     kind = type(im_height)
     half, one = 0.5, 1.0
     height, width = scores.shape[1], scores.shape[2]
@@ -91,9 +104,9 @@ def cells_of(im_info, stride):
     return np.trunc(im_info[:, :2] / im_info.dtype.type(stride))
 
 
-def forward(cls_prob, bbox_pred, im_info, anchors, stride, before, after, threshold, min_size, corner_deltas,
-            rois, out_scores):  # fmt: skip
+def forward(cls_prob, bbox_pred, im_info, selection: Selection, rois, out_scores):
     """Fill ``rois`` (images * after, 5) and ``out_scores`` (images * after, 1)."""
+    anchors, stride, before, after, threshold, min_size, corner_deltas = selection
     kind = cls_prob.dtype.type
     per_cell = anchors.shape[0]
     cells = cls_prob.shape[2] * cls_prob.shape[3]
@@ -111,9 +124,10 @@ def forward(cls_prob, bbox_pred, im_info, anchors, stride, before, after, thresh
             out_scores[rows] = -1
             continue
         im_height, im_width, scale = (kind(v) for v in im_info[image])
-        decode(cls_prob[image, per_cell:], bbox_pred[image], anchors.astype(kind), stride,
-               int(on_image[image, 0]), int(on_image[image, 1]), im_height, im_width, kind(min_size * scale),
-               corner_deltas, boxes, scores)  # fmt: skip
+        extent = int(on_image[image, 0]), int(on_image[image, 1]), im_height, im_width
+        probabilities, least = cls_prob[image, per_cell:], kind(min_size * scale)
+        cell = anchors.astype(kind)
+        decode(probabilities, bbox_pred[image], cell, stride, extent, least, corner_deltas, boxes, scores)
         order = best_first(scores, considered)
         x1, y1, x2, y2 = boxes[:, order]
         area = (x2 - x1 + kind(1)) * (y2 - y1 + kind(1))
