@@ -240,16 +240,16 @@ def test_operators_that_are_not_there_are_listed_at_once(tmp_path):
 
 
 def test_what_runs_without_a_loss_that_is_not_there(tmp_path):
-    """The text recognisers of cnocr: probabilities beside a loss that MXNet has and this library has not."""
+    """As text recognisers are saved: probabilities beside a loss that this library has not."""
     x = mx.sym.FullyConnected(mx.sym.Variable("data"), num_hidden=3, name="fc")
     text = mx.sym.Group([mx.sym.softmax(x, name="prob"), mx.sym.MakeLoss(x, name="loss")]).tojson()
-    text = text.replace('"op": "MakeLoss"', '"op": "CTCLoss"')
+    text = text.replace('"op": "MakeLoss"', '"op": "WarpCTC"')
     prefix = save(
         tmp_path, mx.sym.load_json(text), {"arg:fc_weight": np.ones((3, 2)), "arg:fc_bias": [0, 1, 2]}
     )
     with pytest.raises(
         mx.MXNetError,
-        match=r"CTCLoss x1.*; outputs that can be computed without them: 'prob_output' \(choose",
+        match=r"WarpCTC x1.*; outputs that can be computed without them: 'prob_output' \(choose",
     ):
         archive.load(prefix)
     assert archive.load(prefix, outputs="prob_output")(data=np.ones((1, 2)))[0].shape == (1, 3)
