@@ -8,8 +8,10 @@
 The models are those of verify/check_model_zoo.py, which compares their outputs. MXNet builds each once, with
 random weights, and saves it to a folder. Then, for each number of threads, both libraries load the
 files in a fresh process each, make two passes, and take turns with timed ones: a ratio is MXNet's time by
-ours in two passes in turn, and the median of these is what the table shows. Peak memory is that of the whole
-process. Results go to benchmarks/results/zoo.{json,md}; verify/peers.py sets up MXNet.
+ours in two passes in turn, and the median of these is what the table shows. Fast models take more turns than
+slow ones, so that each takes about the same time (``--seconds``). Peak memory is that of the whole process.
+A model that fails in either library is a row with what was said. Results go to
+benchmarks/results/zoo.{json,md}; verify/peers.py sets up MXNet.
 """
 
 import argparse
@@ -21,6 +23,8 @@ import platform
 import statistics
 import subprocess
 import sys
+import tempfile
+import threading
 import time
 from pathlib import Path
 
@@ -35,9 +39,10 @@ sys.path[:0] = [str(ZOO), str(ROOT / "verify")]
 import peers  # noqa: E402
 from catalogue import models  # noqa: E402
 
-ROUNDS = 5
-#: Passes of less than this many seconds take this many times as many rounds.
-SHORT, MORE = 0.05, 4
+#: The least and the most turns of a model, and about how many seconds all of them take.
+LEAST, MOST, SECONDS = 3, 20, 4.0
+#: Seconds after which a model is given up.
+PATIENCE = 600
 
 
 def environment(library, threads):
@@ -53,17 +58,21 @@ def export(name, folder):
     if (folder / "made.json").exists():
         return None
     folder.mkdir(parents=True, exist_ok=True)
-    done = subprocess.run(
-        [str(peers.interpreter("gluoncv")), "mxnet_worker.py"],
-        input=json.dumps({"do": "prepare", "name": name, "folder": str(folder), "timed": False}) + "\n",
-        capture_output=True,
-        text=True,
-        cwd=ZOO,
-        env=environment("mxnet", os.cpu_count()),
-    )
-    answer = (
-        json.loads(done.stdout.splitlines()[-1]) if done.stdout.strip() else {"error": done.stderr[-500:]}
-    )
+    try:
+        done = subprocess.run(
+            [str(peers.interpreter("gluoncv")), "mxnet_worker.py"],
+            input=json.dumps({"do": "prepare", "name": name, "folder": str(folder), "timed": False}) + "\n",
+            capture_output=True,
+            text=True,
+            cwd=ZOO,
+            env=environment("mxnet", os.cpu_count()),
+            timeout=PATIENCE,
+        )
+    except subprocess.TimeoutExpired:
+        return f"took longer than {PATIENCE} s to build the model"
+    if not done.stdout.strip():
+        return (done.stderr.strip().splitlines() or [f"ended with {done.returncode}"])[-1]
+    answer = json.loads(done.stdout.splitlines()[-1])
     if "error" not in answer:
         (folder / "made.json").write_text(json.dumps(answer))
     return answer.get("error")
@@ -74,11 +83,13 @@ class Side:
 
     def __init__(self, library, folder, threads):
         python = sys.executable if library == "roiops" else str(peers.interpreter("gluoncv"))
+        self.library = library
+        self.said = tempfile.TemporaryFile("w+")  # noqa: SIM115 (closed by `kill`)
         self.process = subprocess.Popen(
             [python, "-W", "ignore", str(ROOT / "benchmarks" / "zoo_side.py"), library, str(folder)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
+            stderr=self.said,
             text=True,
             env=environment(library, threads),
         )
@@ -87,40 +98,65 @@ class Side:
         for line in self.process.stdout:
             if line.strip() == "ready":
                 return
-        raise RuntimeError((self.process.stderr.read().strip().splitlines() or ["no message"])[-1])
+        self._fail()
 
     def measure(self):
-        self.process.stdin.write("go\n")
-        self.process.stdin.flush()
-        return json.loads(self.process.stdout.readline())
+        """Wall and CPU seconds of one pass."""
+        try:
+            self.process.stdin.write("go\n")
+            self.process.stdin.flush()
+        except BrokenPipeError:
+            self._fail()
+        return self._answer()
 
     def close(self):
         """Let the process end; its peak memory in bytes."""
         self.process.stdin.close()
-        peak = json.loads(self.process.stdout.readline())
+        peak = self._answer()
         self.process.wait()
         return peak
 
     def kill(self):
         self.process.kill()
         self.process.wait()
+        self.said.close()
+
+    def _answer(self):
+        line = self.process.stdout.readline()
+        return json.loads(line) if line else self._fail()
+
+    def _fail(self):
+        self.said.seek(0)
+        last = (self.said.read().strip().splitlines() or [f"ended with {self.process.wait()}"])[-1]
+        raise RuntimeError(f"{self.library}: {last}")
 
 
-def measure(folder, threads, rounds):
+def turns(first, seconds):
+    """How many rounds are taken of a model of which the first round took ``first`` seconds."""
+    return max(LEAST, min(MOST, round(seconds / first)))
+
+
+def measure(folder, threads, seconds):
+    """One row of the table: both libraries in turn, or what went wrong."""
     sides = {library: Side(library, folder, threads) for library in ("mxnet", "roiops")}
+    late = threading.Timer(PATIENCE, lambda: [side.process.kill() for side in sides.values()])
+    late.start()
     try:
         for side in sides.values():
             side.await_ready()
         times = {library: [] for library in sides}
+        rounds = 1
         while len(times["mxnet"]) < rounds:
             for library, side in sides.items():
                 times[library].append(side.measure())
-            if len(times["mxnet"]) == 1 and times["mxnet"][0][0] < SHORT:
-                rounds *= MORE
+            if rounds == 1:
+                rounds = turns(sum(first for ((first, _),) in times.values()), seconds)
         peak = {library: side.close() for library, side in sides.items()}
-    except (RuntimeError, BrokenPipeError, json.JSONDecodeError) as error:
-        return {"error": str(error)}
+    except RuntimeError as error:
+        late_words = "" if late.is_alive() else f"took longer than {PATIENCE} s; "
+        return {"error": f"{late_words}{error}"}
     finally:
+        late.cancel()
         for side in sides.values():
             side.kill()
     wall = {library: [time for time, _ in pairs] for library, pairs in times.items()}
@@ -177,6 +213,9 @@ def bars(result):
     """How the zoo stands to what it is held to."""
     lines = []
     every = [(threads, rows) for group, threads, rows in groups(result) if group == "all"]
+    failed = [name for name, rows in result["models"].items() if any("error" in r for r in rows.values())]
+    if failed:
+        lines.append(f"- Not measured, because one of the libraries failed: {', '.join(failed)}.")
     for threads, rows in every:
         ratios = [row["ratio"] for row in rows.values()]
         ahead = sum(ratio >= 1 for ratio in ratios) / len(ratios)
@@ -225,7 +264,7 @@ def markdown(result):
     for model in models():
         for threads, row in sorted(result["models"].get(model.name, {}).items()):
             if "error" in row:
-                lines.append(f"| {model.name} | {threads} | {row['error']} | | | |")
+                lines.append(f"| {model.name} | {threads} | {row['error'].replace('|', '/')} | | | |")
                 continue
             ours, theirs = (f"{row[key] * 1e3:.1f} ms" for key in ("roiops_s", "mxnet_s"))
             memory = row["roiops_bytes"] / row["mxnet_bytes"]
@@ -257,7 +296,9 @@ def main():
         "--only", nargs="+", default=[""], metavar="TEXT", help="names that contain one of these"
     )
     parser.add_argument("--threads", nargs="+", type=int, default=[1, 2])
-    parser.add_argument("--rounds", type=int, default=ROUNDS)
+    parser.add_argument(
+        "--seconds", type=float, default=SECONDS, help="about how long all turns of a model take (default 4)"
+    )
     parser.add_argument("--minutes", type=float, help="start no more models after this long")
     parser.add_argument("--resume", action="store_true", help="leave out what the results hold already")
     parser.add_argument("--exported", action="store_true", help="only models that are exported already")
@@ -284,7 +325,7 @@ def main():
             continue
         error = export(model.name, folder)
         for threads in wanted:
-            row = {"error": f"MXNet: {error}"} if error else measure(folder, threads, options.rounds)
+            row = {"error": f"MXNet: {error}"} if error else measure(folder, threads, options.seconds)
             rows[str(threads)] = row
             shown = row.get("error") or f"{row['roiops_s'] * 1e3:.1f} ms, {row['ratio']:.2f} times as fast"
             print(f"{model.name}, {threads} threads: {shown}", flush=True)

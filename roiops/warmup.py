@@ -92,22 +92,33 @@ def kinds_of_steps(executor) -> list[tuple[str, list]]:
     ]
 
 
-def compile_kinds(kinds, report=None) -> None:
+def compile_kinds(kinds, report=None, on_compile=None) -> None:
     """Run the steps of each kind once, so that what they need is compiled.
 
-    ``report(name, compiled)`` hears of each kind when it is done, and whether anything was not on disk.
-    Inputs are what they are; a step that cannot take them says so when it is run in earnest.
+    ``report(name)`` hears of each kind when it is done, and ``on_compile()`` once, as soon as something turns
+    out not to be on disk. Inputs are what they are; a step that cannot take them says so when it is run in
+    earnest.
     """
     from numba.core import event
 
-    with event.install_recorder("numba:compile") as recorder:
+    class FirstCompile(event.Listener):
+        heard = False
+
+        def on_start(self, event):
+            if not self.heard and on_compile:
+                self.heard = True
+                on_compile()
+
+        def on_end(self, event):
+            pass
+
+    with event.install_listener("numba:compile", FirstCompile()):
         for name, calls in kinds:
-            before = len(recorder.buffer)
             with np.errstate(all="ignore"), contextlib.suppress(Exception):
                 for call in calls:
                     call()
             if report:
-                report(name, len(recorder.buffer) > before)
+                report(name)
 
 
 def _internal(name: str) -> str:

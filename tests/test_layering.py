@@ -47,9 +47,11 @@ ALLOWED = {
     "graph.program": {"errors", "graph.plan"},
     "graph.memory": {"errors", "context", "ndarray"},
     "graph.fuse": {"graph.program"},
+    "graph.parts": {"graph.plan"},
     "graph.executor": {
         *("errors", "context", "shapes", "operators", "ndarray"),
-        *("graph.nodes", "graph.plan", "graph.program", "graph.memory", "graph.fuse", "graph.placement"),
+        *("graph.nodes", "graph.plan", "graph.program", "graph.memory", "graph.fuse", "graph.parts"),
+        "graph.placement",
     },
     "graph.json_format": {"errors", "registry", "shapes", "graph.nodes", "graph.naming"},
     "graph": {"errors", "context", "registry", "ndarray", "shapes", "dtypes", "graph"},

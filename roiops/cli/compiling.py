@@ -4,7 +4,6 @@ import os
 import subprocess
 import sys
 import threading
-import time
 
 from ..warmup import compile_kinds, kinds_of_steps
 
@@ -25,37 +24,56 @@ def shape_arguments(shapes: dict) -> list[str]:
 
 
 class Progress:
-    """What is compiled and how much is left: a line that changes on a terminal, one line elsewhere."""
+    """What is compiled and how much is left: a line that changes on a terminal, one line elsewhere.
+
+    Nothing is said before :meth:`begin` and for a moment after it, and so nothing where all is on disk.
+    """
 
     def __init__(self, count: int, stream=None):
-        self._count, self._done = count, 0
+        self._count, self._done, self._last = count, 0, ""
         self._stream = stream or sys.stderr
-        self._began, self._said, self._compiles = time.perf_counter(), False, False
+        self._said = self._patient = False
         self._lock = threading.Lock()
+        self._timer = threading.Timer(_PATIENCE, self._speak)
+        self._timer.daemon = True
 
-    def __call__(self, name: str, compiled: bool = True) -> None:
-        """One more is done, ``name`` the last of them. Nothing is said where nothing had to be compiled."""
+    def begin(self) -> None:
+        """Something is being compiled; whoever still waits in a moment is told so."""
+        self._timer.start()
+
+    def __call__(self, name: str) -> None:
+        """One more is done, ``name`` the last of them."""
         with self._lock:
-            self._done = min(self._done + 1, self._count)
-            self._compiles = self._compiles or compiled
-            if not self._compiles or time.perf_counter() - self._began < _PATIENCE:
-                return
-            if self._stream.isatty():
-                text = f"compiling kernels: {self._done} of {self._count}, last {name}"
-                self._stream.write(f"\r{text[:78]:<78}")
-            elif not self._said:
-                left = self._count - self._done
-                self._stream.write(
-                    f"compiling kernels, {left} of {self._count} kinds of operators left; kept on disk\n"
-                )
-            self._said = True
-            self._stream.flush()
+            self._done, self._last = min(self._done + 1, self._count), name
+            if self._patient:
+                self._write()
+
+    def _speak(self):
+        with self._lock:
+            self._patient = True
+            self._write()
+
+    def _write(self):
+        if self._stream.isatty():
+            last = f", last {self._last}" if self._last else ""
+            text = f"compiling kernels: {self._done} of {self._count}{last}"
+            self._stream.write(f"\r{text[:78]:<78}")
+        elif not self._said:
+            left = self._count - self._done
+            self._stream.write(
+                f"compiling kernels, {left} of {self._count} kinds of operators left; kept on disk\n"
+            )
+        self._said = True
+        self._stream.flush()
 
     def close(self) -> None:
         """Clear the line."""
-        if self._said and self._stream.isatty():
-            self._stream.write("\r" + " " * 78 + "\r")
-            self._stream.flush()
+        self._timer.cancel()
+        with self._lock:
+            self._patient = False
+            if self._said and self._stream.isatty():
+                self._stream.write("\r" + " " * 78 + "\r")
+                self._stream.flush()
 
 
 class Helpers:
@@ -111,16 +129,17 @@ def compile_model(executor, arguments: list[str], jobs: int | None = None) -> No
     kinds = kinds_of_steps(executor)
     jobs = min(jobs or cores(), len(kinds))
     progress, helpers = Progress(len(kinds)), None
-    order = [kind for first in range(jobs) for kind in kinds[first::jobs]]
+    # The share of this process, then those of the others from their ends: what they did is on disk by then.
+    order = kinds[::jobs] + [kind for first in range(1, jobs) for kind in kinds[first::jobs][::-1]]
 
-    def report(name, compiled):
+    def begin():
         nonlocal helpers
-        progress(name, compiled)
-        if helpers is None and jobs > 1 and compiled:
+        progress.begin()
+        if jobs > 1:
             helpers = Helpers(arguments, jobs)
 
     try:
-        compile_kinds(order, report)
+        compile_kinds(order, progress, begin)
     finally:
         progress.close()
         if helpers is not None:

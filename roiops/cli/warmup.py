@@ -60,6 +60,7 @@ def execute(args) -> None:
     arguments = [*args.names, *shape_arguments(dict(args.shape))]
     arguments += [f"--dtype={dtype}" for dtype in args.dtype or ()]
     arguments += [f"--import={module}" for module in args.imports]
+    progress.begin()
     helpers = Helpers(arguments, count, progress)
     try:
         for name, compile_it in mine:

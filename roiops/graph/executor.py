@@ -15,6 +15,7 @@ from ..ndarray import device as devices
 from ..operators.base import OpContext
 from . import fuse, memory
 from . import nodes as graph
+from .parts import find_parts, in_wholes
 from .placement import place
 from .plan import Step, plan
 from .program import build, grad_of, parse_grad_req
@@ -190,6 +191,11 @@ class Executor:
             if value not in arrays and value not in zeros
         }
         head_values = {(id(node), i) for node, i in self._heads}
+        parts = {}
+        if kind == "inference" and not self._device.is_gpu:
+            parts = find_parts(program.forward, self._specs, arrays, head_values)
+            steps = [in_wholes(step, parts) for step in steps]
+            sizes = {value: size for value, size in sizes.items() if value not in parts}
         for value in program.head_grads:
             # The caller's gradient is copied in before the first step, so it lives from the start.
             if grad_of(value) not in arrays:
@@ -205,6 +211,8 @@ class Executor:
                 self.internal_bytes += size
         for value, slot in slots.items():
             arrays[value] = memory.view_bytes(blocks[slot], *self._spec(value))
+        for value, (whole, start) in parts.items():
+            arrays[value] = memory.view_bytes(blocks[slots[whole]][start:], *self._spec(value))
         for value in zeros:
             arrays[value] = devices.zeros(*self._spec(value), self._device)
 

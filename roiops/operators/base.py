@@ -317,6 +317,14 @@ class OperatorProperty:
         """
         return 0 if self.moves_data else sum(map(math.prod, out_shapes))
 
+    def input_places(self, in_shapes: list) -> list[int]:
+        """The entry of the first output from which on each input's entries lie as they are; none by default.
+
+        In inference, inputs are then computed there where that is possible. ``bind_forward`` gets them so and
+        has nothing to copy.
+        """
+        return []
+
     # -- doing what follows, in inference ------------------------------------------------------------
 
     def follows(self, in_shapes: list) -> Following | None:

@@ -1,13 +1,15 @@
 """``roiops warmup``, and what is said while kernels are compiled."""
 
 import io
+import time
 
+import numba
 import pytest
 
 import roiops as mx
 from roiops import cli
 from roiops.cli.compiling import Progress, compile_model
-from roiops.warmup import kinds_of_steps
+from roiops.warmup import compile_kinds, kinds_of_steps
 
 
 @pytest.fixture
@@ -48,6 +50,15 @@ class _Terminal(io.StringIO):
         return True
 
 
+def _wait_for(stream, text):
+    """Until a timer has written ``text``."""
+    for _ in range(500):
+        if text in stream.getvalue():
+            return
+        time.sleep(0.01)
+    pytest.fail(f"nothing about {text!r} in {stream.getvalue()!r}")
+
+
 @pytest.mark.parametrize(
     ("stream", "said"),
     [
@@ -60,16 +71,38 @@ def test_whoever_waits_is_told_what_for(stream, said, monkeypatch):
     monkeypatch.setattr("roiops.cli.compiling._PATIENCE", 0.0)
     progress = Progress(3, stream)
     progress("a")
-    assert said in stream.getvalue()
+    assert stream.getvalue() == ""
+    progress.begin()
+    _wait_for(stream, said)
     before = stream.getvalue()
     progress("b")
     assert stream.isatty() == (stream.getvalue() != before), "one line where nothing can be written over"
     progress.close()
+    ended = stream.getvalue()
+    progress("c")
+    assert stream.getvalue() == ended
 
 
 def test_nothing_is_said_of_what_is_on_disk_or_quick(monkeypatch):
     stream = io.StringIO()
-    Progress(2, stream)("a")
+    progress = Progress(2, stream)
+    progress.begin()
+    progress("a")
+    progress.close()
     monkeypatch.setattr("roiops.cli.compiling._PATIENCE", 0.0)
-    Progress(2, stream)("a", compiled=False)
+    Progress(2, stream)("a")
     assert stream.getvalue() == ""
+
+
+def test_the_first_kernel_that_is_not_on_disk_is_heard_of_as_its_compiling_begins():
+    said = []
+    kernel = numba.njit(lambda x: x + 1)
+
+    def call():
+        kernel(1)
+        kernel(1.0)
+        said.append("ran")
+
+    kinds = [("on disk", [lambda: said.append("nothing to do")]), ("new", [call])]
+    compile_kinds(kinds, said.append, lambda: said.append("compiling"))
+    assert said == ["nothing to do", "on disk", "compiling", "ran", "new"]

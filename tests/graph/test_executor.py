@@ -1,5 +1,6 @@
 """Executors: values and gradients worked by hand, requests, memory, errors that leave it usable."""
 
+import random
 import threading
 import tracemalloc
 
@@ -512,3 +513,81 @@ def test_an_executor_for_smaller_inputs_shares_their_memory():
     assert (smaller.forward()[0].asnumpy() == 4).all()
     smaller.arg_dict["x"][:] = 2
     assert executor.arg_dict["x"].asnumpy()[:, 0].tolist() == [2, 2, 2, 1, 1]
+
+
+def inference(net, **inputs):
+    """An executor without gradients, what it computes, and what each operator by itself does."""
+    executor = net.simple_bind(mx.cpu(), grad_req="null", **{k: v.shape for k, v in inputs.items()})
+    results = [output.asnumpy() for output in executor.forward(**inputs)]
+    executor.set_monitor_callback(lambda name, array: None)  # runs every operator by itself
+    return executor, results, [output.asnumpy() for output in executor.forward()]
+
+
+def test_the_inputs_of_a_concat_are_computed_in_their_place():
+    net = mx.sym.Variable("x")
+    for i in range(8):  # as in a DenseNet: each layer's result is joined to all before it
+        net = mx.sym.concat(net, mx.sym.transpose(net, axes=(0, 1, 3, 2)), dim=1, name=f"join{i}")
+    net = mx.sym.transpose(net, axes=(0, 1, 3, 2))
+    x = np.random.default_rng(0).normal(size=(1, 2, 5, 5)).astype(np.float32)
+    executor, (result,), (alone,) = inference(net, x=x)
+    np.testing.assert_array_equal(result, alone)
+    wanted = x
+    for _ in range(8):
+        wanted = np.concatenate([wanted, wanted.swapaxes(2, 3)], axis=1)
+    np.testing.assert_array_equal(result, wanted.swapaxes(2, 3))
+    executor = net.simple_bind(mx.cpu(), grad_req="null", x=x.shape)
+    assert (
+        executor.internal_bytes == 2 * wanted.nbytes
+    )  # the last join, which holds all others, and the output
+
+
+def test_places_in_a_concat_with_other_readers_before_and_after():
+    x = mx.sym.Variable("x")
+    a, b = mx.sym.transpose(x, axes=(0, 1, 3, 2)), x * 2
+    joined = mx.sym.concat(a, b, a, dim=1)
+    changed = mx.sym.relu(joined)  # may not work in place: a and b are read once more
+    again = mx.sym.concat(
+        mx.sym.negative(mx.sym.reshape(changed, shape=(1, 6, 9))), mx.sym.reshape(b, shape=(1, 2, 9)), dim=1
+    )
+    net = mx.sym.Group([again, a + b, mx.sym.stack(mx.sym.sum(a), mx.sym.sum(b)), b])
+    value = np.random.default_rng(1).normal(size=(1, 2, 3, 3)).astype(np.float32)
+    _, results, alone = inference(net, x=value)
+    one, two = value.swapaxes(2, 3), value * 2
+    whole = np.maximum(np.concatenate([one, two, one], 1), 0).reshape(1, 6, 9)
+    np.testing.assert_array_equal(results[0], np.concatenate([-whole, two.reshape(1, 2, 9)], 1))
+    for result, other in zip(results, alone, strict=True):
+        np.testing.assert_array_equal(result, other)
+    np.testing.assert_array_equal(results[1], one + two)
+
+
+def test_an_input_of_a_concat_that_is_an_output_too():
+    x = mx.sym.Variable("x")
+    a = mx.sym.exp(x)
+    value = np.arange(6, dtype=np.float32).reshape(1, 6)
+    _, (joined, output), _ = inference(mx.sym.Group([mx.sym.concat(a, x, a * 1, dim=1), a]), x=value)
+    np.testing.assert_array_equal(output, np.exp(value))
+    np.testing.assert_array_equal(joined, np.concatenate([np.exp(value), value, np.exp(value)], 1))
+
+
+def test_graphs_of_many_joins_agree_with_their_operators_one_by_one():
+    rng = random.Random(2)
+    for _ in range(30):
+        values = [mx.sym.Variable("x")]
+        for _ in range(12):
+            a, b, c = (rng.choice(values) for _ in range(3))
+            values.append(
+                rng.choice(
+                    [
+                        lambda a=a, b=b, c=c: mx.sym.concat(a, b, c, dim=0),
+                        lambda a=a, b=b: mx.sym.concat(a, b, dim=0),
+                        lambda a=a: mx.sym.relu(a),
+                        lambda a=a: mx.sym.negative(a),
+                        lambda a=a: mx.sym.reshape(mx.sym.reshape(a, shape=(-1,)), shape=(-1, 3)),
+                    ]
+                )()
+            )
+        net = mx.sym.Group([*rng.sample(values, 2), values[-1]])
+        x = np.random.default_rng(3).normal(size=(2, 3)).astype(np.float32)
+        _, results, alone = inference(net, x=x)
+        for result, other in zip(results, alone, strict=True):
+            np.testing.assert_array_equal(result, other)

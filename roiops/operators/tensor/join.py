@@ -2,15 +2,23 @@
 
 import functools
 import itertools
+import math
 
 from ...errors import ShapeError
 from ...params import MOST_ARRAYS, Field, Parameter
 from ...registry import register
 from .. import arrays
 from ..base import Operator, OperatorProperty, merge_shapes
-from .common import ElementwiseProp, merge_all
+from .common import ElementwiseProp, merge_all, same_memory
 
 __all__ = []
+
+
+def _places(in_shapes, axis) -> list[int]:
+    """Where each input begins in the output, if nothing of another lies between its own."""
+    if math.prod(in_shapes[0][:axis]) != 1:
+        return []
+    return list(itertools.accumulate(map(math.prod, in_shapes[:-1]), initial=0))
 
 
 class ConcatParam(Parameter):
@@ -34,7 +42,12 @@ class ConcatOp(Operator):
     def bind_forward(self, ctx, in_data, req, out_data, aux):
         if req[0] == "null":
             return arrays.nothing
-        return functools.partial(self._store, in_data, self.sections(out_data[0]), [req[0]] * len(in_data))
+        pairs = zip(in_data, self.sections(out_data[0]), strict=True)
+        # Those that were computed in their place are there already.
+        pairs = [(value, target) for value, target in pairs if not same_memory(value, target)]
+        if not pairs:
+            return arrays.nothing
+        return functools.partial(self._store, *zip(*pairs, strict=True), [req[0]] * len(pairs))
 
     @staticmethod
     def _store(values, targets, req):
@@ -43,7 +56,8 @@ class ConcatOp(Operator):
                 arrays.evaluate(None, [value], target, how)
 
     def forward(self, ctx, in_data, req, out_data, aux):
-        self.bind_forward(ctx, in_data, req, out_data, aux)()
+        if req[0] != "null":
+            self._store(in_data, self.sections(out_data[0]), [req[0]] * len(in_data))
 
     def backward(self, ctx, out_grad, in_data, out_data, req, in_grad, aux):
         self._store(self.sections(out_grad[0]), in_grad, req)
@@ -104,6 +118,9 @@ class ConcatProp(OperatorProperty):
             filled[i] = (*filled[i][:axis], out[axis] - rest, *filled[i][axis + 1 :])
         return filled
 
+    def input_places(self, in_shapes):
+        return _places(in_shapes, self.params.dim % len(in_shapes[0]))
+
     def create_operator(self, ctx, in_shapes, in_types):
         axis = self.params.dim % len(in_shapes[0])
         ends = [0]
@@ -143,6 +160,9 @@ class StackProp(OperatorProperty):
             return in_shapes, [None]
         axis = self.check_axis("axis", self.params.axis, len(shape) + 1)
         return [shape] * len(in_shapes), [(*shape[:axis], len(in_shapes), *shape[axis:])]
+
+    def input_places(self, in_shapes):
+        return _places(in_shapes, self.params.axis % (len(in_shapes[0]) + 1))
 
     def create_operator(self, ctx, in_shapes, in_types):
         return self.op(self.params, self.params.axis % (len(in_shapes[0]) + 1), len(in_shapes))

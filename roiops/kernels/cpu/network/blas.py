@@ -9,7 +9,8 @@ from numba import types
 from numba.extending import intrinsic
 
 from ...jit import njit, num_threads, parallel, prange, split
-from ..vector import LINE, MACHINE_LANES, aligned_zeros, prefetch_to_read
+from ..scratch import Scratch
+from ..vector import LINE, MACHINE_LANES, prefetch_to_read
 from .caches import SECOND_CACHE
 from .emitter import ACTIVATION, COLUMNS, ROWS, VECTORS, Emitter
 
@@ -289,14 +290,11 @@ class TimesTransposed:
             self._key = key
             count, whole = -(-batch // COLUMNS), -(-features // ROWS)
             self._terms = max(1, min(terms, max(256, PANELS // (count * COLUMNS * 4))))
-            self._panels = aligned_zeros(count * self._terms * COLUMNS).reshape(count, -1)
-            self._tiles = aligned_zeros(whole * count * ROWS * COLUMNS)
+            self._scratch = Scratch((count, self._terms * COLUMNS), (whole * count * ROWS * COLUMNS,))
             self._last = np.zeros((ROWS, terms), np.float32)
             self._zeros = np.zeros(features, np.float32)
         rest = features % ROWS
         if rest:
             self._last[:rest] = weight[features - rest :]
         bias = self._zeros if bias is None else bias
-        _times_transposed(
-            data, weight, self._last, bias, self._terms, self._panels, self._tiles, num_threads(), out
-        )
+        _times_transposed(data, weight, self._last, bias, self._terms, *self._scratch(), num_threads(), out)

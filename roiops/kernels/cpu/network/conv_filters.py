@@ -11,7 +11,8 @@ from numba import types
 from numba.extending import intrinsic
 
 from ...jit import njit, num_threads, parallel, prange
-from ..vector import BLOCK, MACHINE_LANES, aligned_zeros, transpose_block
+from ..scratch import Scratch
+from ..vector import BLOCK, MACHINE_LANES, transpose_block
 from .conv_shifted import fill_frame
 from .emitter import ACTIVATION, Emitter
 
@@ -276,10 +277,11 @@ class ByFilters:
         if key != self._key:
             self._key = key
             self._plan(data.shape, matrix.shape[1], out.shape[2:], workers)
-        frame = data.reshape(-1)
-        if self._frame is not None:
-            frame = self._frame
-            kernel, _, dilate, pad = self._window
+        frame, scratch = self._scratch()
+        kernel, _, dilate, pad = self._window
+        if pad == (0, 0):
+            frame = data.reshape(-1)
+        else:
             copiers = num_threads(data.size / 4)
             fill_frame.by(copiers)(
                 data, kernel, (1, 1), dilate, pad, self._rows, self._length, self._step, copiers, frame
@@ -287,7 +289,7 @@ class ByFilters:
         _multiply.by(workers)(
             frame, self._steps, self._group_step, self._starts, self._channels, self._offsets, self._groups,
             matrix, scale, shift, act, out if other is None else other, int(other is not None),
-            self._scratch, out,
+            scratch, out,
         )  # fmt: skip
 
     def _plan(self, data_shape, terms, out_shape, workers):
@@ -295,13 +297,13 @@ class ByFilters:
         batch, channels, in_height, in_width = data_shape
         height, width = out_shape
         if pad == (0, 0):
-            self._frame, self._rows, self._length = None, in_height, in_width
+            self._rows, self._length, frame = in_height, in_width, 0
             self._step, image_step = in_height * in_width, channels * in_height * in_width
         else:
             self._rows, self._length = in_height + 2 * pad[0], in_width + pad[1]
             image_step = self._rows * self._length
             self._step = (-(-batch * image_step // MACHINE_LANES) | 1) * MACHINE_LANES
-            self._frame = aligned_zeros(channels * self._step + pad[1])
+            frame = channels * self._step + pad[1]
         self._group_step = channels // self._groups * self._step
         offsets = [
             ky * dilate[0] * self._length + kx * dilate[1]
@@ -323,4 +325,4 @@ class ByFilters:
         surplus = -starts.shape[1] % PIXELS  # the last tile of an image computes its last pixel again
         self._starts = np.pad(starts, ((0, 0), (0, surplus)), "edge").reshape(-1)
         size = -(-(2 * WIDTH * PIXELS + WIDTH * terms) // MACHINE_LANES) * MACHINE_LANES
-        self._scratch = aligned_zeros(workers * size).reshape(workers, size)
+        self._scratch = Scratch((frame,), (workers, size))

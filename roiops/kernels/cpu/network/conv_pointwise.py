@@ -3,7 +3,8 @@
 import numpy as np
 
 from ...jit import njit, num_threads, parallel, prange, split
-from ..vector import MACHINE_LANES, aligned_zeros, prefetch_to_read
+from ..scratch import Scratch
+from ..vector import MACHINE_LANES, prefetch_to_read
 from .blas import FEW, copy_vector, finished_product_tile_of
 from .emitter import COLUMNS, ROWS
 from .panels import STRETCH, STRETCHES, copy_run, count_panels, panel_range, stretches
@@ -135,18 +136,18 @@ class Pointwise:
         if key != self._key:
             self._key = key
             size = (2 * ROWS + terms + 1) * COLUMNS
-            self._scratch = aligned_zeros(workers * size).reshape(workers, size)
             self._found = np.zeros((workers, STRETCHES), STRETCH)
             self._last = np.zeros((self._groups, ROWS, terms), np.float32)
             seen = (*data.shape[:2], *out.shape[2:])
-            self._seen = np.empty(seen, np.float32) if self._stride != (1, 1) else None
-        if self._seen is not None:
-            _thin_out.by(num_threads(self._seen.size))(data, self._stride, self._seen)
-            data = self._seen
+            self._scratch = Scratch((workers, size), seen if self._stride != (1, 1) else (0,))
+        scratch, thinned = self._scratch()
+        if self._stride != (1, 1):
+            _thin_out.by(num_threads(thinned.size))(data, self._stride, thinned)
+            data = thinned
         rest = filters % ROWS
         if rest:
             self._last[:, :rest] = matrix.reshape(self._groups, filters, terms)[:, filters - rest :]
         _multiply.by(workers)(
             data, matrix, self._last, self._groups, scale, shift, act,
-            out if other is None else other, int(other is not None), self._scratch, self._found, out,
+            out if other is None else other, int(other is not None), scratch, self._found, out,
         )  # fmt: skip

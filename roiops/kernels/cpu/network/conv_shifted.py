@@ -14,7 +14,8 @@ from numba import types
 from numba.extending import intrinsic
 
 from ...jit import njit, num_threads, parallel, prange
-from ..vector import MACHINE_LANES, aligned_zeros, prefetch_to_write
+from ..scratch import Scratch
+from ..vector import MACHINE_LANES, prefetch_to_write
 from .blas import FEW, copy_every_second, copy_vector
 from .caches import SECOND_CACHE
 from .emitter import ACTIVATION, COLUMNS, ROWS, VECTORS, Emitter
@@ -144,6 +145,10 @@ def fill_frame(data, kernel, stride, dilate, pad, rows, length, channel_step, wo
                             _copy_steps(flat, source, stride[1], frame, to + skip, count)
                         for i in range(skip + count, length):
                             frame[to + i] = 0
+            # The last row's window reaches beyond the planes.
+            end = (c + 1) * channel_step if c + 1 < channels else frame.shape[0]
+            for i in range(c * channel_step + stride[0] * stride[1] * plane, end):
+                frame[i] = 0
 
 
 @njit
@@ -255,13 +260,13 @@ class Shifted:
         if rest:
             grouped = matrix.reshape(self._groups, -1, matrix.shape[1])
             self._last[:, :rest] = grouped[:, -rest:]
-        frame = self._frame
+        frame, tiles = self._scratch()
         copiers = num_threads(data.size / 4)
         fill_frame.by(copiers)(data, *self._window, self._rows, self._length, self._step, copiers, frame)
         _sum_shifted.by(workers)(
             frame, self._step, self._offsets, self._rows * self._length, self._length, self._places,
             self._groups, self._by_filters, matrix, self._last, scale, shift, act,
-            out if other is None else other, int(other is not None), self._tiles, out,
+            out if other is None else other, int(other is not None), tiles, out,
         )  # fmt: skip
 
     def _plan(self, data_shape, matrix_shape, out_shape, workers):
@@ -291,8 +296,7 @@ class Shifted:
         ]
         self._offsets = np.array(taps, np.int64)
         self._places = ((batch - 1) * self._rows + height - 1) * self._length + width
-        self._frame = aligned_zeros(channels * self._step + max(taps) + COLUMNS)
-        self._tiles = aligned_zeros(workers * 2 * ROWS * COLUMNS).reshape(workers, 2, ROWS * COLUMNS)
+        self._scratch = Scratch((channels * self._step + max(taps) + COLUMNS,), (workers, 2, ROWS * COLUMNS))
         self._last = np.zeros((self._groups, ROWS, matrix_shape[1]), np.float32)
         # What is read again for each tile of filters is the frame; for each panel of places, the weight.
         panels, tiles = self._places / COLUMNS, matrix_shape[0] / self._groups / ROWS

@@ -13,6 +13,7 @@ from numba import types
 from numba.extending import intrinsic
 
 from ...jit import njit, num_threads, parallel, prange
+from ..scratch import Scratch
 from ..vector import MACHINE_LANES, aligned_zeros, prefetch_to_read, prefetch_to_write
 from .blas import copy_vector, product_tile_of
 from .caches import LAST_CACHE, SECOND_CACHE
@@ -460,7 +461,7 @@ class Winograd:
         self._prepare(data, weight, out)
         self._run.by(self._key[2])(
             data, self._filters, self._pad, scale, shift, act, out if other is None else other,
-            int(other is not None), self._panels, self._shared, self._scratch, self._stretches,
+            int(other is not None), *self._scratch(), self._stretches,
             self._places, out,
         )  # fmt: skip
 
@@ -487,11 +488,9 @@ class Winograd:
         alone = count >= 8 * workers and panel * 4 <= ALONE
         self._run = _by_panel if alone else _step_by_step
         together = workers if alone else min(count, max(1, SHARED // (4 * (panel + product))))
-        self._panels = aligned_zeros(together * panel).reshape(together, panel)
-        self._shared = aligned_zeros(0 if alone else together * product).reshape(together, -1)
         room = max(IN * _FRAME_STEP, IN * IN * COLUMNS) + MACHINE_LANES
         size = IN * IN * (ROWS * COLUMNS + COLUMNS + 2 * MACHINE_LANES) + OUT * OUT * MACHINE_LANES + room
-        self._scratch = aligned_zeros(workers * size).reshape(workers, size)
+        self._scratch = Scratch((together, panel), (together, 0 if alone else product), (workers, size))
         self._stretches = np.zeros((workers, STRETCHES), STRETCH)
         self._places = np.empty((workers, IN * IN * COLUMNS), np.int64)
         self._filters = aligned_zeros(IN * IN * -(-filters // ROWS) * ROWS * channels)
