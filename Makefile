@@ -8,7 +8,7 @@ ARCHIVED := examples/archived/shapes-symbol.json
 PYTEST := $(BIN)/python -m pytest
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint types format test-slow soak bench docs pictures package ptx golden clean
+.PHONY: help demo test lint types format test-torch test-slow soak bench docs pictures package ptx golden clean
 
 help: ## list these targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -43,6 +43,11 @@ types: $(STAMP) ## mypy and pyright (installs it) on calls that are right and on
 format: $(STAMP) ## let ruff rewrite the sources
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+
+test-torch: ## the tests of roiops.torch, which `make test` skips, in .peers/torch-tests (installs PyTorch there)
+	$(PYTHON) -m venv .peers/torch-tests
+	.peers/torch-tests/bin/python -m pip install --quiet --disable-pip-version-check -e '.[dev]' torch==2.9.1 torchvision==0.24.1
+	.peers/torch-tests/bin/python -m pytest tests/pytorch tests/ndarray/test_torch.py
 
 test-slow: $(STAMP) ## the long checks
 	$(PYTEST) -m slow

@@ -1,18 +1,22 @@
 """roiops.torch beside torchvision, forward and forward with backward, in one process and in turn.
 
     python benchmarks/pytorch.py                # writes benchmarks/results/pytorch.{json,md}
-    python benchmarks/pytorch.py --rounds 3 --workloads "4 boxes"
+    python benchmarks/pytorch.py --threads 1 --workloads "4 boxes"      # those rows of it anew
+    python benchmarks/pytorch.py --memory       # the peaks of it anew
 
 Both get the same tensors and the same number of PyTorch's threads. Results and gradients are compared before
-they are timed. A row's peak is how far the memory of the process rises, at the most, in a forward and
-backward pass, as Linux tells it. ``--layer`` instead prints what a call costs above the kernels that it runs.
+they are timed. A row's peak is how far the memory of a process of its own, with two threads, rises in a
+forward and backward pass, as Linux tells it; small calls have been made before, so that libraries are loaded
+and kernels compiled. ``--layer`` instead prints what a call costs above the kernels that it runs.
 """
 
 import argparse
+import ctypes
 import json
 import math
 import os
 import statistics
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -71,6 +75,17 @@ class Job:
         out = self._call(library, self._leaves, self._rois)
         return torch.autograd.grad(out, self._leaves, self._head)
 
+    def small(self, count):
+        """The same for small maps and ``count`` boxes."""
+        maps = [each[:1, :, :16, :16].contiguous() for each in self._inputs]
+        rois = torch.tensor([[0.0, 0, 0, 16, 16]]).repeat(count, 1)
+        return Job(self.workload, self.operator, self._call, maps, [rois[:, 1:]] if self._many else rois)
+
+    @property
+    def _many(self) -> bool:
+        """Whether there are several maps, for which boxes are lists."""
+        return isinstance(self._rois, list)
+
     def check(self) -> None:
         """Stop unless outputs and gradients are the same to a few units of float32."""
         ours, theirs = (
@@ -107,7 +122,7 @@ def pyramid():
 
     def call(ops, x, r):
         pooler = ops.MultiScaleRoIAlign([str(i) for i in range(4)], 7, 2)
-        return pooler({str(i): each for i, each in enumerate(x)}, r, [(4 * height, 4 * width)] * images)
+        return pooler({str(i): each for i, each in enumerate(x)}, r, [(4 * height, 4 * width)] * len(r))
 
     return Job("pyramid", "MultiScaleRoIAlign, 2", call, maps, boxes)
 
@@ -119,14 +134,12 @@ def seconds(run) -> float:
 
 
 def peak_bytes(run) -> int:
-    """How far the memory of the process rises above what it has before ``run``; 0 where nobody tells."""
-    try:
-        Path("/proc/self/clear_refs").write_text("5")
-        before = _status("VmRSS")
-        run()
-        return max(0, _status("VmHWM") - before)
-    except OSError:
-        return 0
+    """How far the memory of the process rises above what it has before ``run``."""
+    ctypes.CDLL(None).malloc_trim(0)  # what earlier calls have freed would hide what this one takes
+    Path("/proc/self/clear_refs").write_text("5")
+    before = _status("VmRSS")
+    run()
+    return max(0, _status("VmHWM") - before)
 
 
 def _status(name) -> int:
@@ -134,33 +147,56 @@ def _status(name) -> int:
     return 1024 * int(line.split()[1])
 
 
+def print_peaks(which, name) -> None:
+    """Print the peak of each row of a workload in this process, which runs one library only."""
+    torch.set_num_threads(2)
+    library = LIBRARIES[which]
+    for job in jobs([name]):
+        for count in (1, 64):  # loads what is loaded once, for one thread and for two
+            job.small(count).forward_and_backward(library)
+        peak = peak_bytes(lambda job=job: job.forward_and_backward(library))
+        print(json.dumps([job.operator, peak]), flush=True)
+
+
+def peaks_of(chosen) -> dict[str, dict]:
+    """Workload and operator -> library -> MiB, each workload and library in a process of its own."""
+    peaks = {}
+    for name in chosen:
+        for which in LIBRARIES:
+            command = [sys.executable, __file__, "--peaks-of", which, name]
+            lines = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout.splitlines()
+            for operator, peak in map(json.loads, lines):
+                peaks.setdefault(f"{name}: {operator}", {})[which] = round(peak / 2**20, 1)
+        print({key: found for key, found in peaks.items() if key.startswith(f"{name}:")}, flush=True)
+    return peaks
+
+
 def times_of(run) -> dict[str, float]:
     """Seconds of one call for each library; a short call is repeated for a hundredth of a second."""
     found = {}
     for which, library in LIBRARIES.items():
         first = seconds(lambda library=library: run(library))
-        repeats = max(1, min(50, int(0.01 / first)))
+        repeats = max(1, min(200, int(0.01 / first)))
         more = [seconds(lambda library=library: run(library)) for _ in range(repeats - 1)]
         found[which] = statistics.median([first, *more])
     return found
 
 
-def measure(threads, chosen, rounds) -> list[dict]:
+def measure(threads, chosen, rounds, budget) -> list[dict]:
+    """The rows of some workloads: ``rounds`` rounds each, or as many as ``budget`` seconds have room for."""
     torch.set_num_threads(threads)
     rows = []
     for job in jobs(chosen):
         job.check()
-        peaks = {}
-        for which, library in LIBRARIES.items():
-            peaks[which] = peak_bytes(lambda job=job, library=library: job.forward_and_backward(library))
         for direction in ("forward", "forward and backward"):
             run = getattr(job, direction.replace(" ", "_"))
-            times = [times_of(run) for _ in range(rounds)]
+            times, start = [], time.perf_counter()
+            while len(times) < rounds and (not times or time.perf_counter() - start < budget):
+                times.append(times_of(run))
             row = {"workload": job.workload, "operator": job.operator, "direction": direction}
-            row |= {"threads": threads, "milliseconds": {}, "peak_mib": {}}
+            row |= {"threads": threads, "rounds": len(times), "milliseconds": {}}
             for which in LIBRARIES:
                 row["milliseconds"][which] = round(1e3 * statistics.median(t[which] for t in times), 4)
-                row["peak_mib"][which] = round(peaks[which] / 2**20, 1)
             rows.append(row)
             print(text_of(row), flush=True)
     return rows
@@ -171,11 +207,10 @@ def ratio(row) -> float:
 
 
 def text_of(row) -> str:
-    ms, peak = row["milliseconds"], row["peak_mib"]
+    ms = row["milliseconds"]
     return (
         f"{row['threads']} threads  {row['workload']:15} {row['operator']:23} {row['direction']:21} "
-        f"{ms['roiops']:9.3f} ms  torchvision {ms['torchvision']:9.3f}  {ratio(row):6.1f} times as fast  "
-        f"peak {peak['roiops']:.0f} MiB, torchvision {peak['torchvision']:.0f}"
+        f"{ms['roiops']:9.3f} ms  torchvision {ms['torchvision']:9.3f}  {ratio(row):6.1f} times as fast"
     )
 
 
@@ -193,28 +228,22 @@ def summary(rows) -> list[str]:
 
 
 def markdown(report) -> str:
-    lines = [
-        "# roiops.torch beside torchvision on the CPU",
-        "",
-        report["machine"],
-        "",
-        *summary(report["rows"]),
-    ]
+    lines = ["# roiops.torch beside torchvision on the CPU", "", report["machine"], ""]
+    lines += [*summary(report["rows"]), "", "Milliseconds, medians.", ""]
     lines += [
-        "",
-        "Milliseconds, medians; the peak is of a forward and backward pass, in MiB.",
-        "",
-        "| threads | workload | operator | direction | roiops | torchvision | times as fast | our peak "
-        "| torchvision's |",
-        "|---:|---|---|---|---:|---:|---:|---:|---:|",
+        "| threads | workload | operator | direction | roiops | torchvision | times as fast |",
+        "|---:|---|---|---|---:|---:|---:|",
     ]
     for row in report["rows"]:
-        ms, peak = row["milliseconds"], row["peak_mib"]
+        ms = row["milliseconds"]
         lines.append(
             f"| {row['threads']} | {row['workload']} | {row['operator']} | {row['direction']} | "
-            f"{ms['roiops']:.3f} | {ms['torchvision']:.3f} | {ratio(row):.1f} | "
-            f"{peak['roiops']:.0f} | {peak['torchvision']:.0f} |"
+            f"{ms['roiops']:.3f} | {ms['torchvision']:.3f} | {ratio(row):.1f} |"
         )
+    lines += ["", "Peaks of memory in a forward and backward pass, in MiB, in a process for each.", ""]
+    lines += ["| workload and operator | roiops | torchvision |", "|---|---:|---:|"]
+    for key, peak in report["peaks"].items():
+        lines.append(f"| {key} | {peak['roiops']:.1f} | {peak['torchvision']:.1f} |")
     return "\n".join([*lines, ""])
 
 
@@ -264,29 +293,53 @@ def layer(rounds=300) -> None:
     )
 
 
+def saved(path) -> dict:
+    """What is on disk, for the rows and peaks that are not measured anew."""
+    return json.loads(path.read_text()) if path.exists() else {"machine": "", "rows": [], "peaks": {}}
+
+
+def save(path, rows, peaks) -> dict:
+    """Put rows and peaks in the place of those of the same name, or after the others."""
+    report = saved(path)
+    names = ("threads", "workload", "operator", "direction")
+    every = {tuple(row[name] for name in names): row for row in [*report["rows"], *rows]}
+    order = [*EVERY, "pyramid"]
+    report["rows"] = sorted(every.values(), key=lambda row: (row["threads"], order.index(row["workload"])))
+    report["peaks"] |= peaks
+    report["machine"] = (
+        f"{time.strftime('%Y-%m-%d')}; {processor()}, {os.cpu_count()} cores; torch {torch.__version__}, "
+        f"torchvision {torchvision.__version__}; medians of rounds, in each of which both run in turn."
+    )
+    path.write_text(json.dumps(report, indent=1) + "\n")
+    path.with_suffix(".md").write_text(markdown(report))
+    return report
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--threads", type=int, nargs="+", default=[1, 2])
-    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--rounds", type=int, default=7, help="at most")
+    parser.add_argument("--budget", type=float, default=1.5, help="seconds of a row, after its first round")
     names = [*EVERY, "pyramid"]
     parser.add_argument("--workloads", nargs="+", default=names, choices=names)
     parser.add_argument("--layer", action="store_true", help="what a call costs above its kernels")
-    parser.add_argument("--out", type=Path, default=ROOT / "benchmarks" / "results" / "pytorch")
+    parser.add_argument("--memory", action="store_true", help="the peaks only")
+    parser.add_argument("--no-memory", action="store_true", help="the times only")
+    parser.add_argument("--peaks-of", nargs=2, help=argparse.SUPPRESS)
+    parser.add_argument("--out", type=Path, default=ROOT / "benchmarks" / "results" / "pytorch.json")
     args = parser.parse_args()
     if args.layer:
         layer()
         return
-    load = os.getloadavg()[0]
-    rows = [row for threads in args.threads for row in measure(threads, args.workloads, args.rounds)]
-    machine = (
-        f"{time.strftime('%Y-%m-%d')}; {processor()}, {os.cpu_count()} cores; torch {torch.__version__}, "
-        f"torchvision {torchvision.__version__}; medians of {args.rounds} rounds, in each of which both run "
-        f"in turn; load average {load:.1f} before the start."
-    )
-    report = {"machine": machine, "rows": rows}
-    args.out.with_suffix(".json").write_text(json.dumps(report, indent=1) + "\n")
-    args.out.with_suffix(".md").write_text(markdown(report))
-    print("\n".join(summary(rows)))
+    if args.peaks_of:
+        print_peaks(*args.peaks_of)
+        return
+    rows = []
+    if not args.memory:
+        for threads in args.threads:
+            rows += measure(threads, args.workloads, args.rounds, args.budget)
+    peaks = {} if args.no_memory else peaks_of(args.workloads)
+    print("\n".join(summary(save(args.out, rows, peaks)["rows"])))
 
 
 if __name__ == "__main__":

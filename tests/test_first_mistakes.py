@@ -42,7 +42,7 @@ MISTAKES = {
     ),
     "the stride as the scale": (
         lambda: mx.nd.ROIPooling(DATA, ROIS, pooled_size=(2, 2), spatial_scale=16),
-        "ROIPooling: spatial_scale must be float in [0, 1], got 16",
+        "ROIPooling: spatial_scale must be float in [0, 1] under dialect 'mxnet', got 16",
     ),
     "an image of bytes": (
         lambda: mx.nd.ROIPooling(DATA.astype(np.uint8), ROIS, **SIZE),

@@ -6,13 +6,16 @@
 Each detector (ResNet-18 with a feature pyramid, random weights) is built twice alike, and one of the two is
 given to ``roiops.torch.replace_poolers``. Losses and the gradients of all parameters are compared, then the
 losses of ten training steps and the weights after them. That is done in float64, where a difference is the
-operator's and not that of the order of sums. Timing is in float32, with 512 boxes for each image: steps of
-both in turn, medians.
+operator's and not that of the order of sums. Timing is in float32, of one picture of 600 x 800, 512 boxes:
+steps of both in turn, medians. With more than one thread it is done twice: with our kernels in PyTorch's own
+threads, as is usual, and with threads of their own (numba's layer "workqueue"), which wait beside PyTorch's.
 """
 
 import argparse
 import copy
+import os
 import statistics
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -26,16 +29,18 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from roiops.torch import replace_poolers
 
 DETECTORS = {"Faster R-CNN": FasterRCNN, "Mask R-CNN": MaskRCNN}
-CLASSES, SIZE, STEPS, TOLERANCE = 4, 64, 10, 1e-5
+CLASSES, STEPS, TOLERANCE = 4, 10, 1e-5
+#: Heights and widths of the pictures: small ones to compare, one of a usual size to time.
+SMALL, USUAL = ((64, 64), (48, 64)), ((600, 800),)
 
 
-def pictures(dtype, masks):
-    """Two small images, each with two objects: bright rectangles on noise."""
+def pictures(sizes, dtype, masks):
+    """Images with two objects each: bright rectangles on noise."""
     random = torch.Generator().manual_seed(1)
     images, targets = [], []
-    for height, width in ((SIZE, SIZE), (SIZE - 16, SIZE)):
+    for height, width in sizes:
         image = torch.rand((3, height, width), generator=random, dtype=torch.float64)
-        boxes = torch.tensor([[4, 6, 28, 34], [25, 20, 60, 46]])
+        boxes = torch.tensor([[4, 6, 28, 34], [25, 20, 60, 46]]) * (height // 48)
         shapes = torch.zeros(2, height, width, dtype=torch.uint8)
         for i, (x1, y1, x2, y2) in enumerate(boxes.tolist()):
             image[i, y1:y2, x1:x2] += 1
@@ -46,12 +51,13 @@ def pictures(dtype, masks):
     return images, targets
 
 
-def build(name, dtype, boxes):
+def build(name, sizes, dtype, boxes):
     """The detector with random weights, the same each time; its heads see ``boxes`` boxes of an image."""
     torch.manual_seed(0)
     backbone = resnet_fpn_backbone(backbone_name="resnet18", weights=None, trainable_layers=5)
+    sides = [side for size in sizes for side in size]
     model = DETECTORS[name](
-        backbone, CLASSES, min_size=SIZE, max_size=SIZE, box_batch_size_per_image=boxes,
+        backbone, CLASSES, min_size=min(sizes[0]), max_size=max(sides), box_batch_size_per_image=boxes,
         rpn_pre_nms_top_n_train=4 * boxes, rpn_post_nms_top_n_train=2 * boxes,
     )  # fmt: skip
     return model.to(dtype).train()
@@ -60,9 +66,9 @@ def build(name, dtype, boxes):
 class Trainer:
     """A detector that learns the same pictures again and again."""
 
-    def __init__(self, name, dtype, boxes):
-        self.model = build(name, dtype, boxes)
-        self.images, self.targets = pictures(dtype, masks="Mask" in name)
+    def __init__(self, name, sizes, dtype, boxes):
+        self.model = build(name, sizes, dtype, boxes)
+        self.images, self.targets = pictures(sizes, dtype, masks="Mask" in name)
         self.optimizer = torch.optim.SGD(self.model.parameters(), lr=1e-3, momentum=0.9)
 
     def backward(self) -> dict:
@@ -91,7 +97,7 @@ def losses_apart(one, other) -> float:
 
 def compare(name, steps) -> dict[str, float]:
     """How far the detector with our poolers is from the one with torchvision's."""
-    theirs, ours = (Trainer(name, torch.float64, 32) for _ in range(2))
+    theirs, ours = (Trainer(name, SMALL, torch.float64, 32) for _ in range(2))
     count = replace_poolers(ours.model)
     print(f"{name}: {count} of torchvision's modules replaced", flush=True)
     found = {"losses": losses_apart(theirs.backward(), ours.backward())}
@@ -104,7 +110,7 @@ def compare(name, steps) -> dict[str, float]:
 
 def milliseconds(name, rounds) -> dict[str, float]:
     """Medians of a training step of each detector, taken in turn."""
-    trainers = {which: Trainer(name, torch.float32, 512) for which in ("torchvision", "roiops")}
+    trainers = {which: Trainer(name, USUAL, torch.float32, 512) for which in ("torchvision", "roiops")}
     replace_poolers(trainers["roiops"].model)
     times = {which: [] for which in trainers}
     for number in range(rounds + 1):
@@ -116,13 +122,29 @@ def milliseconds(name, rounds) -> dict[str, float]:
     return {which: statistics.median(each) for which, each in times.items()}
 
 
+def print_times(threads, rounds) -> None:
+    """Print what a training step of each detector takes."""
+    torch.set_num_threads(threads)
+    for name in DETECTORS:
+        found = milliseconds(name, rounds)
+        print(
+            f"  {name}: {found['torchvision']:.0f} ms with torchvision's poolers, "
+            f"{found['roiops']:.0f} ms with ours",
+            flush=True,
+        )
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--steps", type=int, default=STEPS)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--threads", type=int, nargs="+", default=[1, 2])
     parser.add_argument("--no-timing", action="store_true")
+    parser.add_argument("--times-only", type=int, metavar="THREADS", help="times in this process")
     args = parser.parse_args()
+    if args.times_only:
+        print_times(args.times_only, args.rounds)
+        return
     worst = 0.0
     for name in DETECTORS:
         for what, difference in compare(name, args.steps).items():
@@ -130,15 +152,15 @@ def main():
             print(f"  {what:20} {difference:.1e}", flush=True)
     if not args.no_timing:
         for threads in args.threads:
-            torch.set_num_threads(threads)
-            for name in DETECTORS:
-                found = milliseconds(name, args.rounds)
-                print(
-                    f"{name}, {threads} thread{'s' if threads > 1 else ''}: a training step takes "
-                    f"{found['torchvision']:.0f} ms with torchvision's poolers, "
-                    f"{found['roiops']:.0f} ms with ours",
-                    flush=True,
-                )
+            for layer in ("omp", "workqueue") if threads > 1 else ("omp",):
+                whose = {"omp": "PyTorch's threads", "workqueue": "threads of its own"}[layer]
+                words = f"{threads} threads, roiops in {whose}" if threads > 1 else "1 thread"
+                print(f"A training step, one picture of 600 x 800, {words}:", flush=True)
+                command = [sys.executable, __file__, "--times-only", str(threads)]
+                environment = {**os.environ, "NUMBA_THREADING_LAYER": layer}
+                subprocess.run(
+                    [*command, "--rounds", str(args.rounds)], check=True, env=environment
+                )  # fmt: skip
     if not worst <= TOLERANCE:
         raise SystemExit(f"a difference of {worst:.1e} is more than {TOLERANCE:.0e}")
 

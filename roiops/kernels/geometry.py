@@ -16,6 +16,7 @@ the edge of an integer bin depends on the last bit, and peers agree on it. Liter
 with ``type(x)(...)``, and ``a if a < b else b`` stands for ``min(a, b)``, which some CUDA backends refuse.
 """
 
+import functools
 import math
 from typing import NamedTuple
 
@@ -168,6 +169,7 @@ def scale_of(rules, scale, dtype):
     return np.dtype(dtype).type(np.float32(scale) if rules.single_scale else scale)
 
 
+@functools.lru_cache(maxsize=1024)
 def setting_of(rules, scale, ratio, dtype, shape, pooled):
     """The :class:`Setting` of a call for data of ``shape`` and output of shape ``pooled``, in ``dtype``."""
     images, _, height, width = shape

@@ -20,9 +20,9 @@ import numba
 import numpy as np
 from numba import prange
 
-from .numba_insides import make_inner, watch_cache
+from .numba_insides import entry_of, make_inner, watch_cache
 
-__all__ = ["inner", "njit", "num_threads", "parallel", "prange", "split", "use_threads"]
+__all__ = ["Direct", "inner", "njit", "num_threads", "parallel", "prange", "split", "use_threads"]
 
 
 def _cache_wanted() -> bool:
@@ -54,6 +54,26 @@ def inner(function):
     functions of a kernel that is more than half of the time that its first call takes.
     """
     return make_inner(function, njit, error_model="numpy", nogil=True)
+
+
+class Direct:
+    """A compiled function whose argument types all follow from one dtype, which calls give first.
+
+    numba looks at the type of each argument in each call, which takes microseconds where some are tuples.
+    Here it does so once for each dtype. The caller sees to it that arrays are contiguous.
+    """
+
+    def __init__(self, function):
+        self._compiled, self._entries = njit(getattr(function, "py_func", function)), {}
+
+    def __call__(self, dtype, *args):
+        return (self._entries.get(dtype) or self.entry(dtype, *args))(*args)
+
+    def entry(self, dtype, *args):
+        """The function for one dtype, compiled for arguments like these."""
+        if dtype not in self._entries:
+            self._entries[dtype] = entry_of(self._compiled, args)
+        return self._entries[dtype]
 
 
 _layer = None  # numba's threading layer, once it runs

@@ -1,14 +1,16 @@
 """What is asked of numba's insides, all of it; numba may change them in any release.
 
-Two things rest on them. Each has a plain form that needs nothing but ``numba.njit``, for where an inside that
-it needs is not there:
+Three things rest on them. Each has a plain form that needs nothing but ``numba.njit``, for where an inside
+that it needs is not there:
 
 - a disk cache that notices changes in what a kernel calls into, and outlives damaged files; the plain one is
   numba's own, which looks at the kernel's file alone;
 - functions that are compiled as parts of others only; plain ones are compiled by themselves as well, which
-  takes longer and computes the same.
+  takes longer and computes the same;
+- calls of a compiled function that do not look at the types of the arguments again; plain ones do.
 
-That is decided here, once, by what is there and not by numba's version; ``CACHE`` and ``INNER`` say how.
+That is decided here, once, by what is there and not by numba's version; ``CACHE``, ``INNER`` and ``ENTRY``
+say how.
 """
 
 import contextlib
@@ -20,7 +22,7 @@ import sys
 
 import numba
 
-__all__ = ["CACHE", "INNER", "make_inner", "watch_cache"]
+__all__ = ["CACHE", "ENTRY", "INNER", "entry_of", "make_inner", "watch_cache"]
 
 try:
     from numba.core.caching import FunctionCache
@@ -48,6 +50,8 @@ def _there(*classes) -> bool:
 
 #: Whether there is a cache that can be made to notice changes, and a way to compile parts of functions only.
 CACHE, INNER = _there(FunctionCache), _there(JITCodeLibrary, Compiler, CPUDispatcher)
+#: Whether a compiled function's entry for certain types can be had.
+ENTRY = all(hasattr(CPUDispatcher, name) for name in ("compile", "typeof_pyval"))
 
 _IMPORT = re.compile(rb"^from (\S+) import (\([^)]*|.*)", re.MULTILINE)
 
@@ -164,3 +168,13 @@ def make_inner(function, make_entry, **options):
         compiled.__class__ = _Inner
         compiled.make_entry = make_entry
     return compiled
+
+
+def entry_of(compiled, args):
+    """``compiled`` for arguments of the types of ``args``, at which it does not look again."""
+    if not ENTRY or type(compiled) is not CPUDispatcher:  # plain Python without the JIT
+        return compiled
+    types = tuple(compiled.typeof_pyval(each) for each in args)
+    compiled.compile(types)
+    entry = getattr(compiled.overloads.get(types), "entry_point", None)
+    return entry if callable(entry) else compiled

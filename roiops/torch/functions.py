@@ -4,12 +4,13 @@ Each is one of the registry's operators. ``dialect`` says whose numbers are want
 The gradient goes to the features only, as in torchvision.
 """
 
+import math
+
 import torch
 
 from .. import registry
-from ..errors import ShapeError
-from .operators import call
-from .pyramid import levels_of, pool_levels, scales_of
+from ..errors import ParamError, ShapeError
+from .operators import call, call_with
 
 __all__ = [
     "deform_roi_pool",
@@ -24,6 +25,7 @@ __all__ = [
 
 _ALIGN, _POOL = registry.get("ROIAlign"), registry.get("ROIPooling")
 _ROTATED, _DEFORMED = registry.get("ROIAlignRotated"), registry.get("DeformROIPooling")
+_PYRAMID = registry.get("MultiScaleROIAlign")
 _PS_ALIGN, _PS_POOL = registry.get("PSROIAlign"), registry.get("_contrib_PSROIPooling")
 
 # Frameworks whose ROIAlign is another's.
@@ -59,9 +61,10 @@ def roi_align(
     -------
     Tensor[K, C, height, width]
     """
-    params = _align_params(output_size, sampling_ratio, aligned, mode, dialect)
-    params["spatial_scale"] = spatial_scale
-    return call(_ALIGN, (input, as_rois(boxes, input, "roi_align")), params)
+    inputs = input, as_rois(boxes, input, "roi_align")
+    return call_with(
+        _ALIGN, inputs, _align_params, output_size, spatial_scale, sampling_ratio, aligned, mode, dialect
+    )
 
 
 def roi_pool(input, boxes, output_size, spatial_scale=1.0, *, dialect="torchvision"):
@@ -70,8 +73,8 @@ def roi_pool(input, boxes, output_size, spatial_scale=1.0, *, dialect="torchvisi
     ``dialect`` is one of ``"torchvision"``, ``"mxnet"``, ``"mmcv"``, ``"chainer"``; the other arguments are
     those of :func:`roi_align`.
     """
-    params = {"pooled_size": _pair(output_size), "spatial_scale": spatial_scale, "dialect": dialect}
-    return call(_POOL, (input, as_rois(boxes, input, "roi_pool")), params)
+    inputs = input, as_rois(boxes, input, "roi_pool")
+    return call_with(_POOL, inputs, _pool_params, output_size, spatial_scale, dialect)
 
 
 def ps_roi_align(input, boxes, output_size, spatial_scale=1.0, sampling_ratio=-1, *, dialect="torchvision"):
@@ -80,11 +83,11 @@ def ps_roi_align(input, boxes, output_size, spatial_scale=1.0, sampling_ratio=-1
     ``dialect`` is one of ``"torchvision"``, ``"rfcn"``, ``"chainer"``; the other arguments are those of
     :func:`roi_align`. The output has ``C / (height * width)`` channels.
     """
-    params = {
-        **_score_maps(input, output_size, spatial_scale, dialect),
-        "sampling_ratio": _pair(sampling_ratio),
-    }
-    return call(_PS_ALIGN, (input, as_rois(boxes, input, "ps_roi_align")), params)
+    inputs = input, as_rois(boxes, input, "ps_roi_align")
+    channels = input.shape[1]
+    return call_with(
+        _PS_ALIGN, inputs, _ps_align_params, channels, output_size, spatial_scale, sampling_ratio, dialect
+    )
 
 
 def ps_roi_pool(input, boxes, output_size, spatial_scale=1.0, *, dialect="torchvision", as_released=None):
@@ -96,9 +99,13 @@ def ps_roi_pool(input, boxes, output_size, spatial_scale=1.0, *, dialect="torchv
     torchvision leaves the last row and column of the map out of the forward pass, but not out of the
     gradient. So does this, unless ``as_released`` is False: then the gradient is that of the output.
     """
-    params = _score_maps(input, output_size, spatial_scale, dialect)
-    params["as_released"] = dialect == "torchvision" if as_released is None else as_released
-    return call(_PS_POOL, (input, as_rois(boxes, input, "ps_roi_pool")), params)
+    inputs = input, as_rois(boxes, input, "ps_roi_pool")
+    channels = input.shape[1]
+    if as_released is None:
+        as_released = dialect == "torchvision"
+    return call_with(
+        _PS_POOL, inputs, _ps_pool_params, channels, output_size, spatial_scale, dialect, as_released
+    )
 
 
 def roi_align_rotated(
@@ -151,7 +158,6 @@ def multi_scale_roi_align(
     *,
     canonical_scale=224,
     canonical_level=4,
-    mode="avg",
     dialect="torchvision",
 ):
     """:func:`roi_align` of each box on the level of a feature pyramid that fits its size.
@@ -162,33 +168,57 @@ def multi_scale_roi_align(
         Feature maps, from the finest to the coarsest, each half the size of the one before.
     boxes : Tensor[K, 5] or list of Tensor[L, 4]
         ``(image, x1, y1, x2, y2)``, or for each image its ``(x1, y1, x2, y2)``, in image pixels.
+    output_size : int or (int, int)
+        Height and width of the grid.
     scales : list of float
         Feature-map pixels per image pixel, for each feature map; :func:`pyramid_scales` finds them.
+    sampling_ratio : int
+        Samples of a bin on each axis; 0 or less: one a feature-map pixel, rounded up.
+    aligned : bool
+        Pixel centres at half-integers; not under ``dialect="torchvision"``.
     canonical_scale, canonical_level : int
         A box of ``canonical_scale`` x ``canonical_scale`` is pooled on level ``canonical_level``, where level
         ``k`` has the scale ``2 ** -k``.
+    dialect : {"torchvision", "detectron2", "mmdet"}
+        Whose rule for the level of a box; under ``"mmdet"`` ``canonical_scale`` is the largest size of the
+        finest level, its ``finest_scale``, and ``canonical_level`` is not used.
 
     Returns
     -------
     Tensor[K, C, height, width]
-        In the order of the boxes.
+        In the order of the boxes, and of the dtype of the first feature map.
     """
-    params = _align_params(output_size, sampling_ratio, aligned, mode, dialect)
-    params = [{**params, "spatial_scale": scale} for scale in scales]
+    if aligned and dialect == "torchvision":
+        raise ParamError(
+            "multi_scale_roi_align: aligned must be False under dialect 'torchvision', which has no such "
+            "choice; dialect='detectron2' has it"
+        )
     rois = as_rois(boxes, features[0], "multi_scale_roi_align")
-    if len(features) == 1:
-        return call(_ALIGN, (features[0], rois), params[0])
-    levels = levels_of(rois, scales, canonical_scale, canonical_level)
-    return pool_levels(_ALIGN, features, rois, levels, params)
+    maps = [feature.to(features[0].dtype) for feature in features]
+    params = {
+        "pooled_size": _pair(output_size),
+        "spatial_scales": tuple(scales),
+        "sampling_ratio": _pair(sampling_ratio),
+        "aligned": aligned,
+        "canonical_size": canonical_scale,
+        "canonical_level": canonical_level,
+        "dialect": dialect,
+    }
+    return call(_PYRAMID, (*maps, rois), params)
 
 
-#: The scales of a pyramid's feature maps, powers of two, from the sizes of the features and of the images.
-pyramid_scales = scales_of
+def pyramid_scales(features, image_shapes) -> list[float]:
+    """The scale of each feature map, a power of two, from its height and that of the largest image."""
+    if not image_shapes:
+        raise ShapeError("multi_scale_roi_align: image_shapes must not be empty")
+    height = max(shape[0] for shape in image_shapes)
+    return [2.0 ** round(math.log2(feature.shape[-2] / height)) for feature in features]
 
 
-def _align_params(output_size, sampling_ratio, aligned, mode, dialect) -> dict:
+def _align_params(output_size, spatial_scale, sampling_ratio, aligned, mode, dialect) -> dict:
     return {
         "pooled_size": _pair(output_size),
+        "spatial_scale": spatial_scale,
         "sampling_ratio": _pair(sampling_ratio),
         "mode": mode,
         "aligned": aligned,
@@ -196,18 +226,31 @@ def _align_params(output_size, sampling_ratio, aligned, mode, dialect) -> dict:
     }
 
 
-def _pair(size) -> tuple:
-    return (size, size) if isinstance(size, int) else tuple(size)
+def _pool_params(output_size, spatial_scale, dialect) -> dict:
+    return {"pooled_size": _pair(output_size), "spatial_scale": spatial_scale, "dialect": dialect}
 
 
-def _score_maps(input, output_size, spatial_scale, dialect) -> dict:
+def _score_maps(channels, output_size, spatial_scale, dialect) -> dict:
     height, width = _pair(output_size)
     return {
         "spatial_scale": spatial_scale,
-        "output_dim": max(1, input.shape[1] // (height * width)),
+        "output_dim": max(1, channels // (height * width)),
         "pooled_size": (height, width),
         "dialect": dialect,
     }
+
+
+def _ps_align_params(channels, output_size, spatial_scale, sampling_ratio, dialect) -> dict:
+    params = _score_maps(channels, output_size, spatial_scale, dialect)
+    return {**params, "sampling_ratio": _pair(sampling_ratio)}
+
+
+def _ps_pool_params(channels, output_size, spatial_scale, dialect, as_released) -> dict:
+    return {**_score_maps(channels, output_size, spatial_scale, dialect), "as_released": as_released}
+
+
+def _pair(size) -> tuple:
+    return (size, size) if isinstance(size, int) else tuple(size)
 
 
 def as_rois(boxes, input, name):

@@ -8,9 +8,9 @@ looks on at, because it compiles, exports, traces, fakes, transforms or profiles
 import torch
 
 from . import library
-from .plans import bind
+from .plans import bind, bind_choices
 
-__all__ = ["call", "differentiable_once", "is_plain"]
+__all__ = ["call", "call_with", "differentiable_once", "is_plain"]
 
 
 def call(prop_class, tensors, params: dict):
@@ -20,7 +20,21 @@ def call(prop_class, tensors, params: dict):
         return library.OPERATORS[prop_class.name](*inputs, **params)[0]
     if prop_class.variadic:
         params = {**params, prop_class.variadic: len(tensors)}
-    plan = bind(prop_class, params).plan(tensors)
+    return _run(bind(prop_class, params).plan(tensors), tensors)
+
+
+def call_with(prop_class, tensors, make_params, *choices):
+    """:func:`call` with the parameters that ``make_params`` makes of the ``choices``."""
+    if torch.compiler.is_compiling() or not is_plain(tensors):
+        return library.OPERATORS[prop_class.name](*tensors, **make_params(*choices))[0]
+    try:
+        operator = bind_choices(prop_class, make_params, choices)
+    except TypeError:  # a list is not hashable
+        operator = bind(prop_class, make_params(*choices))
+    return _run(operator.plan(tensors), tensors)
+
+
+def _run(plan, tensors):
     if torch.is_grad_enabled():
         for tensor in tensors:
             if tensor.requires_grad:

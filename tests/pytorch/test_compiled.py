@@ -3,7 +3,7 @@
 import pytest
 from torch_cases import ONE_EACH
 
-torch = pytest.importorskip("torch", reason="PyTorch is not installed")
+torch = pytest.importorskip("torch", reason="PyTorch is not installed; make test-torch installs it")
 
 import roiops.torch as rt  # noqa: E402
 from roiops.registry import get  # noqa: E402

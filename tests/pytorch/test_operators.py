@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from torch_cases import CASES, ONE_EACH, place_of_boxes
 
-torch = pytest.importorskip("torch", reason="PyTorch is not installed")
+torch = pytest.importorskip("torch", reason="PyTorch is not installed; make test-torch installs it")
 
 from torch.autograd.gradcheck import GradcheckError  # noqa: E402
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-torch = pytest.importorskip("torch", reason="PyTorch is not installed")
+torch = pytest.importorskip("torch", reason="PyTorch is not installed; make test-torch installs it")
 
 import roiops.torch as rt  # noqa: E402
 

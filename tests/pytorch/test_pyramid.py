@@ -4,10 +4,10 @@ import math
 
 import pytest
 
-torch = pytest.importorskip("torch", reason="PyTorch is not installed")
+torch = pytest.importorskip("torch", reason="PyTorch is not installed; make test-torch installs it")
 
 import roiops.torch as rt  # noqa: E402
-from roiops.errors import MXNetError, ShapeError  # noqa: E402
+from roiops.errors import MXNetError, ParamError, ShapeError  # noqa: E402
 
 IMAGES = [(128, 160), (120, 128)]
 
@@ -71,17 +71,19 @@ def test_a_loop_over_the_boxes():
     assert place == len(found)
 
 
-@pytest.mark.parametrize("mode", ["avg", "max"])
-def test_gradient(mode):
+@pytest.mark.parametrize("dialect", ["torchvision", "mmdet"])
+def test_gradient(dialect):
     features = [each.detach()[:, :2].double().requires_grad_() for each in pyramid().values()]
     given = [each[:4] for each in boxes(torch.float64)]
 
     def pooled(*maps):
-        return rt.multi_scale_roi_align(maps, given, 2, [1 / 4, 1 / 8, 1 / 16, 1 / 32], 2, mode=mode)
+        return rt.multi_scale_roi_align(maps, given, 2, [1 / 4, 1 / 8, 1 / 16, 1 / 32], 2, dialect=dialect)
 
     assert torch.autograd.gradcheck(pooled, features, fast_mode=True)
     (grad,) = torch.autograd.grad(pooled(*features).square().sum(), features[0], create_graph=True)
-    with pytest.raises(MXNetError, match="ROIAlign: the gradient of its gradient is not implemented"):
+    with pytest.raises(
+        MXNetError, match="MultiScaleROIAlign: the gradient of its gradient is not implemented"
+    ):
         grad.sum().backward()
 
 
@@ -112,6 +114,26 @@ def test_boxes_that_are_no_boxes_give_zeros():
     out = rt.multi_scale_roi_align(features, given, 2, rt.pyramid_scales(features, IMAGES))
     assert not out[:2].any()
     assert torch.isfinite(out).all()
+
+
+def test_another_rule_for_the_level():
+    """mmdet's first level has boxes up to 56; Detectron2 has torchvision's levels, and pixels' centres."""
+    features, given = list(pyramid().values()), [torch.tensor([[8.0, 8, 72, 72]]), torch.zeros(0, 4)]
+    scales = rt.pyramid_scales(features, IMAGES)
+    row = torch.tensor([[0.0, 8, 8, 72, 72]])
+    for dialect, size, level, aligned in (
+        ("mmdet", 56, 0, True),
+        ("mmdet", 28, 1, False),
+        ("detectron2", 224, 0, True),
+        ("detectron2", 56, 2, True),
+    ):
+        found = rt.multi_scale_roi_align(
+            features, given, 2, scales, 2, aligned, canonical_scale=size, dialect=dialect
+        )
+        expected = rt.roi_align(features[level], row, 2, scales[level], 2, aligned)
+        torch.testing.assert_close(found, expected, atol=0, rtol=0)
+    with pytest.raises(ParamError, match="aligned must be False under dialect 'torchvision'"):
+        rt.multi_scale_roi_align(features, given, 2, scales, 2, True)
 
 
 def test_image_shapes_are_needed():

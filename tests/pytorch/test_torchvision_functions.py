@@ -2,7 +2,7 @@
 
 import pytest
 
-torch = pytest.importorskip("torch", reason="PyTorch is not installed")
+torch = pytest.importorskip("torch", reason="PyTorch is not installed; make test-torch installs it")
 
 import roiops.torch as rt  # noqa: E402
 from roiops.errors import DataError, DTypeError, MXNetError, ShapeError  # noqa: E402
@@ -51,6 +51,35 @@ def test_torchvisions_numbers(name, form, dtype):
             near = 2e-6 if dtype is torch.float32 else 1e-12
             torch.testing.assert_close(ours, theirs, atol=near, rtol=near)
             torch.testing.assert_close(*grads, atol=near, rtol=near)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("scale", [1.0, 2.0])
+def test_a_map_larger_than_the_image(name, scale):
+    ops = pytest.importorskip("torchvision.ops", reason="torchvision is not installed")
+    data, rois = features(), boxes()
+    rois[:, 1:] /= 4 * scale
+    ours, theirs = (getattr(each, name)(data, rois, SIZE, scale) for each in (rt, ops))
+    grads = [torch.autograd.grad(each, data, torch.ones_like(each))[0] for each in (ours, theirs)]
+    torch.testing.assert_close(ours, theirs, atol=2e-6, rtol=2e-6)
+    torch.testing.assert_close(*grads, atol=2e-6, rtol=2e-6)
+
+
+@pytest.mark.parametrize("shape", [(2, 12, 9, 11), (2, 192, 9, 11)], ids=["few channels", "many"])
+@pytest.mark.parametrize("name", NAMES)
+def test_the_same_bits_from_any_memory(name, shape):
+    """Small calls on plain memory take a way of their own; others take the kernels' usual one."""
+    data, rois = features(shape=shape), boxes()
+    expected = both(name, data, rois)
+    strided = data.detach().transpose(2, 3).contiguous().transpose(2, 3).requires_grad_()
+    negated = torch._neg_view(-data.detach()).requires_grad_()
+    for other, given in ((strided, rois), (negated, rois), (data, rois.t().contiguous().t())):
+        for one, same in zip(expected, both(name, other, given), strict=True):
+            assert torch.equal(one, same)
+    bad = rois.clone()
+    bad[3, 0] = 2
+    with pytest.raises(DataError, match=r"row 3 has batch index 2\.0, but data has 2 images"):
+        getattr(rt, name)(data, bad, SIZE, SCALE)
 
 
 @pytest.mark.parametrize("name", NAMES)

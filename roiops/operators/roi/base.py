@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from ...context import cpu
 from ...dtypes import BFLOAT16
 from ...errors import DataError, DTypeError, ShapeError
 from ...kernels.rules import is_maximum
@@ -40,17 +41,10 @@ class ROIOperator(Operator):
 
 def check_images(label, rois, images) -> None:
     """Raise unless each row names an image, or is to be ignored."""
-    if not rois.shape[0]:
-        return
-    named = rois[:, 0]
-    if images and named.max() < images and named.min() > -np.inf:  # a NaN makes both NaN
-        return
-    # Truncated, -0.5 is image 0, which there may not be.
-    within = ((named < images) if images else (named <= -1)) & (named > -np.inf)
-    if not within.all():
-        row = int(np.flatnonzero(~within)[0])
+    row = kernels("roi.images", cpu()).find_stray(rois, images)
+    if row >= 0:
         raise DataError(
-            f"{label}: rois row {row} has batch index {float(named[row])}, but data has {images} "
+            f"{label}: rois row {row} has batch index {float(rois[row, 0])}, but data has {images} "
             f"image{'' if images == 1 else 's'}; the index must be below that, negative to ignore the row"
         )
 
@@ -154,12 +148,18 @@ class SeparableOp(ROIOperator):
 
     def compute(self, ctx, in_data, out_data):
         data, rois = in_data
-        if not self.maximum:
-            self.kernels(ctx).forward(data, rois, *self.numbers, self.rules, *out_data)
-            return
-        # What a bin of nothing but NaN gives: nothing is greater than the start.
-        lowest = self.rules.empty if self.rules.empty else _least(data.dtype)
-        self.kernels(ctx).forward(data, rois, *self.numbers, self.rules, lowest, *out_data)
+        lowest = self._lowest(data.dtype)
+        self.kernels(ctx).forward(data, rois, *self.numbers, self.rules, *lowest, *out_data)
+
+    def _lowest(self, dtype) -> tuple:
+        """Of maxima, what a bin of nothing but NaN gives: nothing is greater than the start."""
+        return (self.rules.empty or _least(dtype),) if self.maximum else ()
+
+    def at_addresses(self, ctx, in_shapes, out_shape, dtype):
+        """A small call on the CPU as functions of addresses, or None: see the kernels' function."""
+        return self.kernels(ctx).at_addresses(
+            *in_shapes, out_shape, dtype, *self.numbers, self.rules, self.backward_rules, *self._lowest(dtype)
+        )
 
     def backward(self, ctx, out_grad, in_data, out_data, req, in_grad, aux):
         if req[0] == "null":

@@ -35,6 +35,15 @@ def scale_field(high=1):
     return Field(float, range=(0, high), doc="feature-map pixels per image pixel")
 
 
+def check_mxnets_scale(params, operator) -> None:
+    """Raise where MXNet's own dialect is given a scale above 1, which MXNet refuses and others take."""
+    if params.dialect == "mxnet" and params.spatial_scale > 1:
+        raise ParamError(
+            f"{operator}: spatial_scale must be float in [0, 1] under dialect 'mxnet', "
+            f"got {params.spatial_scale:g}"
+        )
+
+
 def samples_field(default, *aliases):
     return Field(
         Pair(),

@@ -3,7 +3,14 @@
 from ...params import shape
 from ...registry import register
 from .base import SeparableOp, SeparableProp
-from .fields import DialectParam, dialect_field, mode_field, pooled_size_field, scale_field
+from .fields import (
+    DialectParam,
+    check_mxnets_scale,
+    dialect_field,
+    mode_field,
+    pooled_size_field,
+    scale_field,
+)
 
 __all__ = ["ROIPoolingOp", "ROIPoolingParam", "ROIPoolingProp"]
 
@@ -11,9 +18,13 @@ __all__ = ["ROIPoolingOp", "ROIPoolingParam", "ROIPoolingProp"]
 class ROIPoolingParam(DialectParam):
     table = "ROIPooling"
     pooled_size = pooled_size_field(shape(2))
-    spatial_scale = scale_field()
+    spatial_scale = scale_field(high=None)
     dialect = dialect_field(table)
     mode = mode_field(table)
+
+    def validate(self, operator):
+        super().validate(operator)
+        check_mxnets_scale(self, operator)
 
 
 class ROIPoolingOp(SeparableOp):

@@ -9,6 +9,7 @@ from .fields import (
     POSITION_SENSITIVE_DOCS,
     DialectParam,
     Pair,
+    check_mxnets_scale,
     dialect_field,
     mode_field,
     pooled_size_field,
@@ -72,7 +73,7 @@ class _Prop(SeparableProp):
 
 class PSROIPoolingParam(_Param):
     table = "PSROIPooling"
-    spatial_scale = scale_field()
+    spatial_scale = scale_field(high=None)
     output_dim = Field(int, range=(1, None), doc=POSITION_SENSITIVE_DOCS["output_dim"])
     pooled_size = pooled_size_field(Pair())
     group_size = Field(int, 0, range=(0, None), doc=POSITION_SENSITIVE_DOCS["group_size"])
@@ -83,6 +84,10 @@ class PSROIPoolingParam(_Param):
         False,
         doc="leave the last row and column of the map out of the forward pass, as torchvision does",
     )
+
+    def validate(self, operator):
+        super().validate(operator)
+        check_mxnets_scale(self, operator)
 
 
 class PSROIPoolingOp(_Op):

@@ -20,7 +20,7 @@ PS = {**SIZE, "output_dim": 3}
         (
             "ROIPooling",
             {**SIZE, "spatial_scale": 1.5},
-            "ROIPooling: spatial_scale must be float in [0, 1], got 1.5",
+            "ROIPooling: spatial_scale must be float in [0, 1] under dialect 'mxnet', got 1.5",
         ),
         (
             "ROIPooling",

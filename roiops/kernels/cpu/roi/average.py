@@ -9,13 +9,15 @@ import numpy as np
 
 from roiops.kernels import geometry
 from roiops.kernels.cpu.roi import tables
-from roiops.kernels.cpu.roi.chunks import as_rois, channel_chunks, launch
+from roiops.kernels.cpu.roi.addresses import arrays_at, prepared
+from roiops.kernels.cpu.roi.images import first_stray
 from roiops.kernels.cpu.roi.items import backward_items, forward_items
-from roiops.kernels.cpu.roi.tiles import add_row, clear_ignored, read_row, slot_of
+from roiops.kernels.cpu.roi.pieces import as_rois, pieces, threads_for
+from roiops.kernels.cpu.roi.tiles import add_row, clear_all_ignored, clear_ignored, read_row, slot_of
 from roiops.kernels.cpu.vector import FIXED_LANES, load, multiply_add, scaled, splat, store
-from roiops.kernels.jit import inner, parallel, prange
+from roiops.kernels.jit import Direct, inner, parallel, prange
 
-__all__ = ["average_rows", "backward", "forward"]
+__all__ = ["at_addresses", "average_rows", "backward", "forward"]
 
 
 @inner
@@ -85,6 +87,103 @@ def _forward(parts, data, plan, table, groups, out):
         _forward_part(np.int64(part), parts, data, plan, table, groups, None, out, None)
 
 
+# A few channels of a few ROIs, straight from the map: turned into rows of lanes they would take longer.
+
+_FEW_CHANNELS, _FEW_ROIS = 4, 16
+
+
+def is_few(shape):
+    """Whether an output of this shape is."""
+    return shape[0] <= _FEW_ROIS and shape[1] <= _FEW_CHANNELS
+
+
+_is_few = inner(is_few)
+
+
+@inner
+def _few_axes(rules, rois, setting):
+    image, y, x = tables.build_unsorted(rules, rois, setting)
+    return image, tables.axis_of(y), tables.axis_of(x)
+
+
+@inner
+def _plane(setting, groups, c, i, j):
+    """Where in an image the plane begins that bin ``(i, j)`` of output channel ``c`` reads."""
+    group_y = geometry.group_of(i, setting.pooled_h, groups[0])
+    group_x = geometry.group_of(j, setting.pooled_w, groups[1])
+    return geometry.channel_of(c, group_y, group_x, *groups) * setting.height * setting.width
+
+
+@inner
+def _forward_few(rules, rois, setting, data, groups, clear, out):
+    image, y, x = _few_axes(rules, rois, setting)
+    pixels = data.reshape(-1)
+    image_size = data.shape[1] * setting.height * setting.width
+    rows, columns = setting.pooled_h + 1, setting.pooled_w + 1
+    for i in range(setting.pooled_h):
+        for j in range(setting.pooled_w):
+            for c in range(out.shape[1]):
+                plane = _plane(setting, groups, c, i, j)
+                for r in range(out.shape[0]):
+                    if image[r] < 0 and not clear:
+                        continue
+                    at = plane + image[r] * image_size
+                    total = data.dtype.type(0)
+                    for k in range(y.at[r * rows + i], y.at[r * rows + i + 1]):
+                        row = at + y.pixel[k] * setting.width
+                        sum_of_row = data.dtype.type(0)
+                        for m in range(x.at[r * columns + j], x.at[r * columns + j + 1]):
+                            sum_of_row += x.weight[m] * pixels[row + x.pixel[m]]
+                        total += y.weight[k] * sum_of_row
+                    out[r, c, i, j] = total
+
+
+@inner
+def _backward_few(rules, rois, setting, grad_out, groups, accumulate, grad_data):
+    image, y, x = _few_axes(rules, rois, setting)
+    pixels = grad_data.reshape(-1)
+    image_size = grad_data.shape[1] * setting.height * setting.width
+    rows, columns = setting.pooled_h + 1, setting.pooled_w + 1
+    if not accumulate:
+        pixels[:] = 0
+    for i in range(setting.pooled_h):
+        for j in range(setting.pooled_w):
+            for c in range(grad_out.shape[1]):
+                plane = _plane(setting, groups, c, i, j)
+                for r in range(grad_out.shape[0]):
+                    if image[r] < 0:
+                        continue
+                    at = plane + image[r] * image_size
+                    for k in range(y.at[r * rows + i], y.at[r * rows + i + 1]):
+                        row = at + y.pixel[k] * setting.width
+                        head = y.weight[k] * grad_out[r, c, i, j]
+                        for m in range(x.at[r * columns + j], x.at[r * columns + j + 1]):
+                            pixels[row + x.pixel[m]] += x.weight[m] * head
+
+
+# All of a pass on one thread: what a small call costs is going in and out of Python.
+
+
+@inner
+def _forward_alone(rules, rois, setting, data, groups, clear, out):
+    if _is_few(out.shape):
+        _forward_few(rules, rois, setting, data, groups, clear, out)
+        return
+    order, image_at, y, x = tables.build_alone(rules, rois, setting)
+    if clear:
+        clear_all_ignored(order, image_at, out, 0)
+    _forward_part(0, 1, data, (order, image_at), y + x, groups, None, out, None)
+
+
+@inner
+def _forward_at(rules, setting, groups, sizes, number, data, rois, out):
+    data, rois, out = arrays_at(setting, sizes, number, data, rois, out)
+    if first_stray(rois, setting.images) >= 0:
+        return False
+    _forward_alone(rules, rois, setting, data, groups, True, out)
+    return True
+
+
 @inner
 def _rows_of(r, item, y, x):
     """The rows that an item's bins of ROI ``r`` touch."""
@@ -128,14 +227,41 @@ def _backward(parts, grad_out, plan, table, groups, accumulate, grad_data):
         _backward_part(np.int64(part), parts, grad_out, None, plan, table, groups, accumulate, grad_data)
 
 
+@inner
+def _backward_alone(rules, rois, setting, grad_out, groups, accumulate, grad_data):
+    if _is_few(grad_out.shape):
+        _backward_few(rules, rois, setting, grad_out, groups, accumulate, grad_data)
+        return
+    order, image_at, y, x = tables.build_alone(rules, rois, setting)
+    _backward_part(0, 1, grad_out, None, (order, image_at), y + x, groups, accumulate, grad_data)
+
+
+@inner
+def _backward_at(rules, setting, groups, sizes, number, grad_data, rois, grad_out):
+    grad_data, rois, grad_out = arrays_at(setting, sizes, number, grad_data, rois, grad_out)
+    _backward_alone(rules, rois, setting, grad_out, groups, False, grad_data)
+    return True
+
+
+_run_forward, _run_backward = Direct(_forward_alone), Direct(_backward_alone)
+_run_forward_at, _run_backward_at = Direct(_forward_at), Direct(_backward_at)
+
+
 def forward(data, rois, scale, ratio, groups, rules, out, clear=True):
     """Write the means of all bins to ``out``, and zeros for rows to be ignored unless ``clear`` is false."""
     groups = geometry.channel_groups(rules, groups, *out.shape[2:])
-    plan, table = _tables(rois, scale, ratio, rules, data, out)
-    for chunk, means, _ in channel_chunks([data], [out], keep=not clear):
+    rois = as_rois(rois, data.dtype)
+    setting = geometry.setting_of(rules, scale, ratio, rois.dtype, data.shape, out.shape)
+    threads = 1 if is_few(out.shape) else threads_for(out.size)
+    if threads > 1:
+        plan, table = _tables(rules, rois, setting)
+    for some, means, _ in pieces([data], [out], keep=not clear):
+        if threads == 1:
+            _run_forward(rois.dtype, rules, rois, setting, some, groups, clear, means)
+            continue
         if clear:
             clear_ignored(*plan, means, 0)
-        launch(_forward, means.size, chunk, plan, table, groups, means)
+        _forward.by(threads)(threads, some, plan, table, groups, means)
 
 
 def backward(grad_out, rois, scale, ratio, groups, rules, accumulate, grad_data):
@@ -143,14 +269,32 @@ def backward(grad_out, rois, scale, ratio, groups, rules, accumulate, grad_data)
     if not grad_data.size:
         return
     groups = geometry.channel_groups(rules, groups, *grad_out.shape[2:])
-    plan, table = _tables(rois, scale, ratio, rules, grad_data, grad_out)
-    for heads, grad, add in channel_chunks([grad_out], [grad_data], accumulate):
-        launch(_backward, heads.size + grad.size, heads, plan, table, groups, add, grad)
+    rois = as_rois(rois, grad_data.dtype)
+    setting = geometry.setting_of(rules, scale, ratio, rois.dtype, grad_data.shape, grad_out.shape)
+    threads = 1 if is_few(grad_out.shape) else threads_for(grad_out.size + grad_data.size)
+    if threads > 1:
+        plan, table = _tables(rules, rois, setting)
+    for heads, grad, add in pieces([grad_out], [grad_data], accumulate):
+        if threads == 1:
+            _run_backward(rois.dtype, rules, rois, setting, heads, groups, add, grad)
+        else:
+            _backward.by(threads)(threads, heads, plan, table, groups, add, grad)
 
 
-def _tables(rois, scale, ratio, rules, data, out):
+def _tables(rules, rois, setting):
     """``(order, image_at)`` and the tables of both axes."""
-    rois = as_rois(rois, data.dtype)
-    setting = geometry.setting_of(rules, scale, ratio, rois.dtype, data.shape, out.shape)
     order, image_at, y, x = tables.build(rules, rois, setting)
     return (order, image_at), (*y, *x)
+
+
+def at_addresses(data_shape, rois_shape, out_shape, dtype, scale, ratio, groups, rules, backward_rules):
+    """``(forward, backward)`` for a small call on contiguous arrays of one dtype, or None for a larger one.
+
+    Both take the addresses of the map, the boxes and the output, and of argmax (0 if it is not wanted) where
+    there is one, or of the gradients in the place of what they are the gradients of. They do all of a pass on
+    one thread. ``forward`` gives False, and has done nothing, where a box names no image.
+    """
+    return prepared(
+        _run_forward_at, _run_backward_at, data_shape, rois_shape, out_shape, dtype, scale, ratio, groups,
+        (rules,), (backward_rules,),
+    )  # fmt: skip

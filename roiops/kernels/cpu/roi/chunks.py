@@ -5,7 +5,7 @@ import numpy as np
 from roiops.kernels.cpu.vector import FIXED_LANES
 from roiops.kernels.jit import num_threads
 
-__all__ = ["as_rois", "channel_chunks", "is_dense", "launch"]
+__all__ = ["as_rois", "is_dense", "is_small", "launch", "pieces", "threads_for"]
 
 # Elements that one thread is done with before others have woken up.
 _SMALL = 1 << 15
@@ -24,12 +24,20 @@ def as_rois(rois, dtype):
     return np.ascontiguousarray(np.where(np.isfinite(rois), np.clip(rois, -most, most), rois), wide)
 
 
+def is_small(size) -> bool:
+    """Whether one thread is to work on ``size`` elements alone."""
+    return size < _SMALL
+
+
+def threads_for(size) -> int:
+    """How many threads are to work on ``size`` elements."""
+    return 1 if is_small(size) else num_threads()
+
+
 def launch(kernel, size, *args):
     """Run a parallel kernel, whose first argument is the number of threads, on ``size`` elements."""
-    if size < _SMALL:
-        kernel.serial(1, *args)
-    else:
-        kernel(num_threads(), *args)
+    threads = threads_for(size)
+    kernel.by(threads)(threads, *args)
 
 
 def _wide(dtype):
@@ -46,13 +54,15 @@ def channel_chunks(inputs, outputs, accumulate=False, keep=False):
     What is written to the copies is taken over, or added, when the next is asked for. All arrays have a
     multiple of the channels of the one with fewest. With ``keep`` the copies of outputs hold what is there.
     """
-    arrays = (*inputs, *outputs)
-    if all(map(is_dense, arrays)):
-        yield *arrays, accumulate
-        return
-    channels = min(array.shape[1] for array in arrays)
-    size = 4 * sum(array.size for array in arrays) // max(1, channels)
-    step = max(1, _CHUNK_BYTES // max(1, size))
+    if all(map(is_dense, inputs)) and all(map(is_dense, outputs)):
+        return ((*inputs, *outputs, accumulate),)
+    return _copies(inputs, outputs, accumulate, keep)
+
+
+def _copies(inputs, outputs, accumulate, keep):
+    channels = min(array.shape[1] for array in (*inputs, *outputs))
+    size = 4 * sum(array.size for array in (*inputs, *outputs)) // max(1, channels)
+    step = max(1, _PIECE_BYTES // max(1, size))
     step = step // FIXED_LANES * FIXED_LANES if step > FIXED_LANES else step
     for first in range(0, channels, step):
 

@@ -13,10 +13,19 @@ import numpy as np
 
 from roiops.kernels import geometry
 from roiops.kernels.cpu.roi import tables
+from roiops.kernels.cpu.roi.addresses import array_at, arrays_at, prepared
 from roiops.kernels.cpu.roi.average import average_rows
-from roiops.kernels.cpu.roi.chunks import as_rois, channel_chunks, launch
+from roiops.kernels.cpu.roi.images import first_stray
 from roiops.kernels.cpu.roi.items import backward_items, forward_items
-from roiops.kernels.cpu.roi.tiles import add_row, channel_blocks, clear_ignored, item_of, read_row
+from roiops.kernels.cpu.roi.pieces import as_rois, pieces, threads_for
+from roiops.kernels.cpu.roi.tiles import (
+    add_row,
+    channel_blocks,
+    clear_all_ignored,
+    clear_ignored,
+    item_of,
+    read_row,
+)
 from roiops.kernels.cpu.vector import (
     FIXED_LANES,
     bare,
@@ -29,10 +38,10 @@ from roiops.kernels.cpu.vector import (
     splat,
     store,
 )
-from roiops.kernels.jit import inner, parallel, prange
+from roiops.kernels.jit import Direct, inner, parallel, prange
 from roiops.kernels.rules import PIXELS
 
-__all__ = ["backward", "forward"]
+__all__ = ["at_addresses", "backward", "forward"]
 
 # Bytes of the planes that are scattered to at a time: what a core's cache holds, yet enough channels to
 # read what they get in runs.
@@ -163,6 +172,50 @@ def _forward_samples(parts, data, plan, table, groups, limits, out, argmax):
         _samples_part(np.int64(part), parts, data, plan, table, groups, limits, out, argmax)
 
 
+# All of a pass on one thread: what a small call costs is going in and out of Python.
+
+
+@inner
+def _clear(order, image_at, out, argmax):
+    clear_all_ignored(order, image_at, out, 0)
+    if argmax.size:
+        clear_all_ignored(order, image_at, argmax, -1)
+
+
+@inner
+def _forward_pixels_alone(rules, rois, setting, data, groups, limits, out, argmax):
+    order, image_at, y, x = tables.build_spans(rules, rois, setting)
+    _clear(order, image_at, out, argmax)
+    _pixels_part(0, 1, data, (order, image_at), y + x, groups, limits, out, argmax)
+
+
+@inner
+def _forward_samples_alone(rules, rois, setting, data, groups, limits, out, argmax):
+    order, image_at, y, x = tables.build_samples(rules, rois, setting)
+    _clear(order, image_at, out, argmax)
+    _samples_part(0, 1, data, (order, image_at), y + x, groups, limits, out, argmax)
+
+
+@inner
+def _forward_pixels_at(rules, limits, setting, groups, sizes, number, data, rois, out, argmax):
+    data, rois, out = arrays_at(setting, sizes, number, data, rois, out)
+    if first_stray(rois, setting.images) >= 0:
+        return False
+    argmax = array_at(argmax, out.shape if argmax else (0, 0, 0, 0), np.int32(0))
+    _forward_pixels_alone(rules, rois, setting, data, groups, limits, out, argmax)
+    return True
+
+
+@inner
+def _forward_samples_at(rules, limits, setting, groups, sizes, number, data, rois, out, argmax):
+    data, rois, out = arrays_at(setting, sizes, number, data, rois, out)
+    if first_stray(rois, setting.images) >= 0:
+        return False
+    argmax = array_at(argmax, out.shape if argmax else (0, 0, 0, 0), np.int32(0))
+    _forward_samples_alone(rules, rois, setting, data, groups, limits, out, argmax)
+    return True
+
+
 @inner
 def _scatter_run(heads, places, run, count, grad, to, band):
     first, stop = band
@@ -250,6 +303,12 @@ def _backward_pixels(parts, grad_out, argmax, plan, table, groups, accumulate, g
 
 
 @inner
+def _backward_pixels_alone(rules, rois, setting, grad_out, argmax, groups, accumulate, grad_data):
+    order, image_at, _, _ = tables.build_spans(rules, rois, setting)
+    _backward_pixels_part(0, 1, grad_out, argmax, (order, image_at), groups, accumulate, grad_data)
+
+
+@inner
 def _rows_of(r, item, y, x):
     """The rows that ROI ``r`` touches."""
     return y.low[r], (y.high[r] if x.low[r] < x.high[r] else y.low[r])
@@ -310,22 +369,61 @@ def _backward_samples(parts, grad_out, argmax, plan, table, groups, accumulate, 
         )
 
 
+@inner
+def _backward_samples_alone(rules, rois, setting, grad_out, argmax, groups, accumulate, grad_data):
+    order, image_at, y, x = tables.build_samples(rules, rois, setting)
+    _backward_samples_part(0, 1, grad_out, argmax, (order, image_at), y + x, groups, accumulate, grad_data)
+
+
+@inner
+def _backward_pixels_at(rules, setting, groups, sizes, number, grad_data, rois, grad_out, argmax):
+    grad_data, rois, grad_out = arrays_at(setting, sizes, number, grad_data, rois, grad_out)
+    argmax = array_at(argmax, grad_out.shape, np.int32(0))
+    _backward_pixels_alone(rules, rois, setting, grad_out, argmax, groups, False, grad_data)
+    return True
+
+
+@inner
+def _backward_samples_at(rules, setting, groups, sizes, number, grad_data, rois, grad_out, argmax):
+    grad_data, rois, grad_out = arrays_at(setting, sizes, number, grad_data, rois, grad_out)
+    argmax = array_at(argmax, grad_out.shape, np.int32(0))
+    _backward_samples_alone(rules, rois, setting, grad_out, argmax, groups, False, grad_data)
+    return True
+
+
+_RUN_FORWARD = {True: Direct(_forward_pixels_alone), False: Direct(_forward_samples_alone)}
+_RUN_BACKWARD = {True: Direct(_backward_pixels_alone), False: Direct(_backward_samples_alone)}
+_RUN_FORWARD_AT = {True: Direct(_forward_pixels_at), False: Direct(_forward_samples_at)}
+_RUN_BACKWARD_AT = {True: Direct(_backward_pixels_at), False: Direct(_backward_samples_at)}
+
+_NOWHERE = np.empty((0, 0, 0, 0), np.int32)
+
+
 def forward(data, rois, scale, ratio, groups, rules, lowest, out, argmax=None):
     """Write the maxima to ``out``, and where they are to ``argmax`` (int32) if it is given.
 
     A bin that holds samples, but none greater than ``lowest``, gets ``lowest``.
     """
     groups = geometry.channel_groups(rules, groups, *out.shape[2:])
-    plan, table = _tables(rois, scale, ratio, rules, data, out)
-    kernel = _forward_pixels if rules.samples == PIXELS else _forward_samples
+    rois = as_rois(rois, data.dtype)
+    setting = geometry.setting_of(rules, scale, ratio, rois.dtype, data.shape, out.shape)
+    pixels = rules.samples == PIXELS
+    threads = threads_for(out.size)
+    if threads > 1:
+        plan, table = _tables(rules, rois, setting)
     keep = argmax is not None
-    for chunk, maxima, *places, _ in channel_chunks([data], [out, argmax] if keep else [out]):
-        where = places[0] if keep else np.empty((0, 0, 0, 0), np.int32)
+    for some, maxima, *places, _ in pieces([data], [out, argmax] if keep else [out]):
+        where = places[0] if keep else _NOWHERE
+        limits = maxima.dtype.type(rules.empty), maxima.dtype.type(lowest)
+        if threads == 1:
+            run = _RUN_FORWARD[pixels]
+            run(rois.dtype, rules, rois, setting, some, groups, limits, maxima, where)
+            continue
         clear_ignored(*plan, maxima, 0)
         if keep:
             clear_ignored(*plan, where, -1)
-        limits = maxima.dtype.type(rules.empty), maxima.dtype.type(lowest)
-        launch(kernel, maxima.size, chunk, plan, table, groups, limits, maxima, where)
+        kernel = _forward_pixels if pixels else _forward_samples
+        kernel.by(threads)(threads, some, plan, table, groups, limits, maxima, where)
 
 
 def backward(grad_out, argmax, rois, scale, ratio, groups, rules, accumulate, grad_data):
@@ -333,16 +431,34 @@ def backward(grad_out, argmax, rois, scale, ratio, groups, rules, accumulate, gr
     if not grad_data.size:
         return
     groups = geometry.channel_groups(rules, groups, *grad_out.shape[2:])
-    plan, table = _tables(rois, scale, ratio, rules, grad_data, grad_out)
-    kernel = _backward_pixels if rules.samples == PIXELS else _backward_samples
-    for heads, where, grad, add in channel_chunks([grad_out, argmax], [grad_data], accumulate):
-        launch(kernel, heads.size + grad.size, heads, where, plan, table, groups, add, grad)
+    rois = as_rois(rois, grad_data.dtype)
+    setting = geometry.setting_of(rules, scale, ratio, rois.dtype, grad_data.shape, grad_out.shape)
+    pixels = rules.samples == PIXELS
+    threads = threads_for(grad_out.size + grad_data.size)
+    if threads > 1:
+        plan, table = _tables(rules, rois, setting)
+    for heads, where, grad, add in pieces([grad_out, argmax], [grad_data], accumulate):
+        if threads == 1:
+            run = _RUN_BACKWARD[pixels]
+            run(rois.dtype, rules, rois, setting, heads, where, groups, add, grad)
+        else:
+            kernel = _backward_pixels if pixels else _backward_samples
+            kernel.by(threads)(threads, heads, where, plan, table, groups, add, grad)
 
 
-def _tables(rois, scale, ratio, rules, data, out):
+def _tables(rules, rois, setting):
     """The order of work, and the spans of integer bins or the samples of others."""
-    rois = as_rois(rois, data.dtype)
-    setting = geometry.setting_of(rules, scale, ratio, rois.dtype, data.shape, out.shape)
     build = tables.build_spans if rules.samples == PIXELS else tables.build_samples
     order, image_at, y, x = build(rules, rois, setting)
     return (order, image_at), (*y, *x)
+
+
+def at_addresses(
+    data_shape, rois_shape, out_shape, dtype, scale, ratio, groups, rules, backward_rules, lowest
+):
+    """See :func:`average.at_addresses`; these have an argmax."""
+    pixels, number = rules.samples == PIXELS, np.dtype(dtype).type
+    return prepared(
+        _RUN_FORWARD_AT[pixels], _RUN_BACKWARD_AT[pixels], data_shape, rois_shape, out_shape, dtype, scale,
+        ratio, groups, (rules, (number(rules.empty), number(lowest))), (backward_rules,),
+    )  # fmt: skip

@@ -16,16 +16,15 @@ __all__ = [
     "axis_of",
     "box_on_axis",
     "build",
+    "build_alone",
     "build_samples",
     "build_spans",
+    "build_unsorted",
     "by_image",
     "samples_of",
     "span",
     "spans_of",
 ]
-
-# Bins, of both axes, whose tables one thread has built before others have woken up.
-_MANY_BINS = 1 << 10
 
 
 class Axis(NamedTuple):
@@ -220,20 +219,26 @@ def _order(image, images, height, bins, y):
     return _sorted(image, top, images, height)
 
 
-@njit
-def _build_alone(rules, rois, setting):
-    image, start_y, start_x, y, x = _empty_tables(rules, rois, setting)
+@inner
+def build_unsorted(rules, rois, setting):
+    """The image of each ROI, and the tables of both axes."""
+    image, start_y, start_x, y, x = _room(rules, rois, setting)
     _fill_part(0, 1, rules, rois, setting, image, start_y, start_x, y, x)
+    return image, y, x
+
+
+@inner
+def build_alone(rules, rois, setting):
+    """``(order, image_at, y, x)`` for averages. ``rois`` have the computing type, as ``setting`` has."""
+    image, y, x = build_unsorted(rules, rois, setting)
     order, image_at = _order(image, setting.images, setting.height, setting.pooled_h, y)
     return order, image_at, y, x
 
 
 def build(rules, rois, setting):
-    """``(order, image_at, y, x)`` for averages. ``rois`` have the computing type, as ``setting`` has."""
-    threads = num_threads() if len(rois) * (setting.pooled_h + setting.pooled_w) > _MANY_BINS else 1
-    if threads == 1:
-        return _build_alone(rules, rois, setting)
-    image, start_y, start_x, y, x = _empty_tables(rules, rois, setting)
+    """:func:`build_alone` on all threads, for kernels that run on them."""
+    threads = num_threads()
+    image, start_y, start_x, y, x = _room(rules, rois, setting)
     _fill(threads, rules, rois, setting, image, start_y, start_x, y, x)
     order, image_at = _order(image, setting.images, setting.height, setting.pooled_h, y)
     return order, image_at, y, x
@@ -252,7 +257,7 @@ def _spans(rules, rois, image, setting, across):
     return low, high
 
 
-@njit
+@inner
 def build_spans(rules, rois, setting):
     """``(order, image_at, y, x)`` for integer bins."""
     image = _images(rois, setting.images)
@@ -331,7 +336,7 @@ def _samples(rules, rois, image, setting, across):
     return bin_at, number, first, stop, grid, low, high, taps_at, pixel, weight
 
 
-@njit
+@inner
 def build_samples(rules, rois, setting):
     """``(order, image_at, y, x)`` for maxima of samples."""
     image = _images(rois, setting.images)

@@ -27,6 +27,7 @@ __all__ = [
     "Tile",
     "add_row",
     "channel_blocks",
+    "clear_all_ignored",
     "clear_ignored",
     "empty_tile",
     "from_lanes",
@@ -97,6 +98,15 @@ def clear_ignored(order, image_at, out, value):
     """Set what belongs to the ROIs that are to be ignored: those that come before the first image's."""
     if image_at[0]:
         out[order[: image_at[0]]] = value
+
+
+@inner
+def clear_all_ignored(order, image_at, out, value):
+    """:func:`clear_ignored` within a compiled function."""
+    results, size = out.reshape(-1), out.shape[1] * out.shape[2] * out.shape[3]
+    for k in range(image_at[0]):
+        for p in range(order[k] * size, (order[k] + 1) * size):
+            results[p] = value
 
 
 @inner
