@@ -8,7 +8,7 @@ from numba import carray, types
 from numba.extending import intrinsic
 
 from roiops.kernels import geometry
-from roiops.kernels.cpu.roi.pieces import is_small
+from roiops.kernels.cpu.roi.chunks import is_small
 from roiops.kernels.jit import inner
 
 __all__ = ["array_at", "arrays_at", "prepared"]

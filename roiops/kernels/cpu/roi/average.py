@@ -10,9 +10,9 @@ import numpy as np
 from roiops.kernels import geometry
 from roiops.kernels.cpu.roi import tables
 from roiops.kernels.cpu.roi.addresses import arrays_at, prepared
+from roiops.kernels.cpu.roi.chunks import as_rois, channel_chunks, threads_for
 from roiops.kernels.cpu.roi.images import first_stray
 from roiops.kernels.cpu.roi.items import backward_items, forward_items
-from roiops.kernels.cpu.roi.pieces import as_rois, pieces, threads_for
 from roiops.kernels.cpu.roi.tiles import add_row, clear_all_ignored, clear_ignored, read_row, slot_of
 from roiops.kernels.cpu.vector import FIXED_LANES, load, multiply_add, scaled, splat, store
 from roiops.kernels.jit import Direct, inner, parallel, prange
@@ -255,13 +255,13 @@ def forward(data, rois, scale, ratio, groups, rules, out, clear=True):
     threads = 1 if is_few(out.shape) else threads_for(out.size)
     if threads > 1:
         plan, table = _tables(rules, rois, setting)
-    for some, means, _ in pieces([data], [out], keep=not clear):
+    for chunk, means, _ in channel_chunks([data], [out], keep=not clear):
         if threads == 1:
-            _run_forward(rois.dtype, rules, rois, setting, some, groups, clear, means)
+            _run_forward(rois.dtype, rules, rois, setting, chunk, groups, clear, means)
             continue
         if clear:
             clear_ignored(*plan, means, 0)
-        _forward.by(threads)(threads, some, plan, table, groups, means)
+        _forward.by(threads)(threads, chunk, plan, table, groups, means)
 
 
 def backward(grad_out, rois, scale, ratio, groups, rules, accumulate, grad_data):
@@ -274,7 +274,7 @@ def backward(grad_out, rois, scale, ratio, groups, rules, accumulate, grad_data)
     threads = 1 if is_few(grad_out.shape) else threads_for(grad_out.size + grad_data.size)
     if threads > 1:
         plan, table = _tables(rules, rois, setting)
-    for heads, grad, add in pieces([grad_out], [grad_data], accumulate):
+    for heads, grad, add in channel_chunks([grad_out], [grad_data], accumulate):
         if threads == 1:
             _run_backward(rois.dtype, rules, rois, setting, heads, groups, add, grad)
         else:

@@ -5,7 +5,7 @@ import numpy as np
 from roiops.kernels.cpu.vector import FIXED_LANES
 from roiops.kernels.jit import num_threads
 
-__all__ = ["as_rois", "is_dense", "is_small", "launch", "pieces", "threads_for"]
+__all__ = ["as_rois", "channel_chunks", "is_dense", "is_small", "launch", "threads_for"]
 
 # Elements that one thread is done with before others have woken up.
 _SMALL = 1 << 15
@@ -62,7 +62,7 @@ def channel_chunks(inputs, outputs, accumulate=False, keep=False):
 def _copies(inputs, outputs, accumulate, keep):
     channels = min(array.shape[1] for array in (*inputs, *outputs))
     size = 4 * sum(array.size for array in (*inputs, *outputs)) // max(1, channels)
-    step = max(1, _PIECE_BYTES // max(1, size))
+    step = max(1, _CHUNK_BYTES // max(1, size))
     step = step // FIXED_LANES * FIXED_LANES if step > FIXED_LANES else step
     for first in range(0, channels, step):
 

@@ -15,9 +15,9 @@ from roiops.kernels import geometry
 from roiops.kernels.cpu.roi import tables
 from roiops.kernels.cpu.roi.addresses import array_at, arrays_at, prepared
 from roiops.kernels.cpu.roi.average import average_rows
+from roiops.kernels.cpu.roi.chunks import as_rois, channel_chunks, threads_for
 from roiops.kernels.cpu.roi.images import first_stray
 from roiops.kernels.cpu.roi.items import backward_items, forward_items
-from roiops.kernels.cpu.roi.pieces import as_rois, pieces, threads_for
 from roiops.kernels.cpu.roi.tiles import (
     add_row,
     channel_blocks,
@@ -412,18 +412,18 @@ def forward(data, rois, scale, ratio, groups, rules, lowest, out, argmax=None):
     if threads > 1:
         plan, table = _tables(rules, rois, setting)
     keep = argmax is not None
-    for some, maxima, *places, _ in pieces([data], [out, argmax] if keep else [out]):
+    for chunk, maxima, *places, _ in channel_chunks([data], [out, argmax] if keep else [out]):
         where = places[0] if keep else _NOWHERE
         limits = maxima.dtype.type(rules.empty), maxima.dtype.type(lowest)
         if threads == 1:
             run = _RUN_FORWARD[pixels]
-            run(rois.dtype, rules, rois, setting, some, groups, limits, maxima, where)
+            run(rois.dtype, rules, rois, setting, chunk, groups, limits, maxima, where)
             continue
         clear_ignored(*plan, maxima, 0)
         if keep:
             clear_ignored(*plan, where, -1)
         kernel = _forward_pixels if pixels else _forward_samples
-        kernel.by(threads)(threads, some, plan, table, groups, limits, maxima, where)
+        kernel.by(threads)(threads, chunk, plan, table, groups, limits, maxima, where)
 
 
 def backward(grad_out, argmax, rois, scale, ratio, groups, rules, accumulate, grad_data):
@@ -437,7 +437,7 @@ def backward(grad_out, argmax, rois, scale, ratio, groups, rules, accumulate, gr
     threads = threads_for(grad_out.size + grad_data.size)
     if threads > 1:
         plan, table = _tables(rules, rois, setting)
-    for heads, where, grad, add in pieces([grad_out, argmax], [grad_data], accumulate):
+    for heads, where, grad, add in channel_chunks([grad_out, argmax], [grad_data], accumulate):
         if threads == 1:
             run = _RUN_BACKWARD[pixels]
             run(rois.dtype, rules, rois, setting, heads, where, groups, add, grad)

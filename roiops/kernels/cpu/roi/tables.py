@@ -222,7 +222,7 @@ def _order(image, images, height, bins, y):
 @inner
 def build_unsorted(rules, rois, setting):
     """The image of each ROI, and the tables of both axes."""
-    image, start_y, start_x, y, x = _room(rules, rois, setting)
+    image, start_y, start_x, y, x = _empty_tables(rules, rois, setting)
     _fill_part(0, 1, rules, rois, setting, image, start_y, start_x, y, x)
     return image, y, x
 
@@ -238,7 +238,7 @@ def build_alone(rules, rois, setting):
 def build(rules, rois, setting):
     """:func:`build_alone` on all threads, for kernels that run on them."""
     threads = num_threads()
-    image, start_y, start_x, y, x = _room(rules, rois, setting)
+    image, start_y, start_x, y, x = _empty_tables(rules, rois, setting)
     _fill(threads, rules, rois, setting, image, start_y, start_x, y, x)
     order, image_at = _order(image, setting.images, setting.height, setting.pooled_h, y)
     return order, image_at, y, x
