@@ -115,8 +115,10 @@ def check(model, args, held, sides):
             found = measure(
                 folder, target, threads, args, sides, "proposal" in str(made["operators"]).lower()
             )
+            row.get("unmeasured", {}).pop(str(threads), None)
             for key, value in found.items():
-                row.setdefault(key, {})[str(threads)] = value
+                if key != "ms" or value:  # without times, another run tries again
+                    row.setdefault(key, {})[str(threads)] = value
         return row
 
 
