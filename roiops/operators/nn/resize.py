@@ -285,6 +285,16 @@ class _AffineOperator(DenseOperator):
         return self._scratch[key].reshape(3, -1)
 
 
+def _moved(matrices, pixels, out=None):
+    """Pixels through affine matrices (batch, 6), in NumPy's own loops instead of on BLAS's threads."""
+    return np.einsum("nik,kp->nip", matrices.reshape(-1, 2, 3), pixels, out=out)
+
+
+def _gathered(head, pixels, out):
+    """The gradient of the matrices of :func:`_moved`."""
+    np.einsum("nip,kp->nik", head.reshape(len(head), 2, -1), pixels, out=out)
+
+
 class GridGeneratorParam(Parameter):
     transform_type = Field(
         enum("affine", "warp"),
@@ -305,7 +315,7 @@ class GridGeneratorOp(_AffineOperator):
         height, width = out.shape[2:]
         if self.params.transform_type == "affine":
             pixels = self.pixels(height, width, data.dtype)
-            np.matmul(data.reshape(-1, 2, 3), pixels, out=out.reshape(len(out), 2, -1))
+            _moved(data, pixels, out=out.reshape(len(out), 2, -1))
             return
         out[:, 0] = (data[:, 0] + np.arange(width)) / (max(width - 1, 1) / 2) - 1
         out[:, 1] = (data[:, 1] + np.arange(height)[:, None]) / (max(height - 1, 1) / 2) - 1
@@ -317,7 +327,7 @@ class GridGeneratorOp(_AffineOperator):
         height, width = head.shape[2:]
         if self.params.transform_type == "affine":
             pixels = self.pixels(height, width, head.dtype)
-            np.matmul(head.reshape(len(head), 2, -1), pixels.T, out=in_grad[0].reshape(-1, 2, 3))
+            _gathered(head, pixels, out=in_grad[0].reshape(-1, 2, 3))
             return
         np.divide(head[:, 0], max(width - 1, 1) / 2, out=in_grad[0][:, 0])
         np.divide(head[:, 1], max(height - 1, 1) / 2, out=in_grad[0][:, 1])
@@ -359,7 +369,7 @@ class SpatialTransformerOp(_AffineOperator):
     def _grid(self, loc, shape):
         batch, _, height, width = shape
         pixels = self.pixels(height, width, loc.dtype)
-        return np.matmul(loc.reshape(batch, 2, 3), pixels).reshape(batch, 2, height, width)
+        return _moved(loc, pixels).reshape(batch, 2, height, width)
 
     def gradient(self, ctx, out_grad, in_data, out_data, in_grad, aux):
         data, loc = in_data
@@ -369,7 +379,7 @@ class SpatialTransformerOp(_AffineOperator):
         kernels("network.resize", ctx.device).sample_backward(out_grad[0], data, grid, grad_data, grad_grid)
         if in_grad[1] is not None:
             pixels = self.pixels(*grid.shape[2:], grid.dtype)
-            np.matmul(grad_grid.reshape(len(grid), 2, -1), pixels.T, out=in_grad[1].reshape(-1, 2, 3))
+            _gathered(grad_grid, pixels, out=in_grad[1].reshape(-1, 2, 3))
 
 
 @register("SpatialTransformer")

@@ -122,13 +122,15 @@ def matmul(a, b, out):
     """``np.matmul(a, b, out=out)``; large products of float32 on our own threads."""
     plain = {a.dtype, b.dtype, out.dtype} == {np.dtype(np.float32)} and a.ndim == b.ndim == out.ndim
     plain = plain and min(*a.strides, *b.strides) > 0 and out.strides[-1] == 4
-    # With very few rows tiles would be empty but for one or two.
-    if not plain or a.ndim > 3 or a.shape[-2] * a.shape[-1] * b.shape[-1] < SMALL or a.shape[-2] < _DATA:
+    if not plain or a.ndim > 3 or a.shape[-2] * a.shape[-1] * b.shape[-1] < SMALL:
         np.matmul(a, b, out=out)
     elif a.ndim == 3:
         for left, right, result in zip(a, b, out, strict=True):
             matmul(left, right, result)
-    elif b.strides[0] == 4 and b.size > a.size + 2 * out.size:  # b is better read in place than packed
+    elif len(a) < _DATA and a.flags.c_contiguous and b.T.flags.c_contiguous and out.flags.c_contiguous:
+        few_rows(a, b.T, np.zeros(b.shape[1], np.float32), out)
+    elif len(a) < _DATA or (b.strides[0] == 4 and b.size > a.size + 2 * out.size):
+        # b is better read in place than packed
         turned = np.empty(out.shape[::-1], np.float32)
         multiply(b.T, a.T, turned)
         out[...] = turned.T

@@ -10,6 +10,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from .fc import Forward
+from .product import matmul
+
 __all__ = ["Network", "num_parameters"]
 
 
@@ -37,14 +40,13 @@ class _Layer:
         """Write the states of all steps to ``out``; the last state, and the last cell where there is one."""
         w, (steps, batch, features) = self.weights, data.shape
         self.data, self.first_state, self.out = data, state, out
-        given = data.reshape(steps * batch, features) @ w.from_input.T
-        given += w.input_bias
+        given = _connected(Forward(), data.reshape(steps * batch, features), w.from_input, w.input_bias)
         #: First what the input gives to each gate, then, step by step, the gates' values.
         self.values = given.reshape(steps, batch, len(w.input_bias))
         self.start(out.shape, out.dtype, cell)
+        from_state = Forward()
         for t in range(steps):
-            given = state @ w.from_state.T
-            given += w.state_bias
+            given = _connected(from_state, state, w.from_state, w.state_bias)
             self.step(t, given, state, out[t])
             state = out[t]
         return state, self.cell_after(steps - 1)
@@ -59,14 +61,14 @@ class _Layer:
         for t in reversed(range(steps)):
             grad_state += head[t]
             grad_cell = self.step_back(t, grad_state, grad_cell, to_input[t], to_state[t])
-            grad_state += to_state[t] @ w.from_state
+            grad_state += _product(to_state[t], w.from_state)
         before = np.concatenate([self.first_state[None], self.out[:-1]])
         rows = to_input.reshape(steps * batch, -1)
-        grads.from_input[...] += rows.T @ self.data.reshape(steps * batch, features)
+        grads.from_input[...] += _product(rows.T, self.data.reshape(steps * batch, features))
         grads.input_bias[...] += rows.sum(0)
-        grad_data = (rows @ w.from_input).reshape(self.data.shape)
+        grad_data = _product(rows, w.from_input).reshape(self.data.shape)
         rows = to_state.reshape(steps * batch, -1)
-        grads.from_state[...] += rows.T @ before.reshape(steps * batch, -1)
+        grads.from_state[...] += _product(rows.T, before.reshape(steps * batch, -1))
         grads.state_bias[...] += rows.sum(0)
         return grad_data, grad_state, grad_cell
 
@@ -184,6 +186,20 @@ class _Gru(_Layer):
         to_state[...] = to_input
         np.split(to_state, 3, axis=1)[2][...] *= reset
         grad_state *= update
+
+
+def _connected(layer: Forward, data, weight, bias):
+    """``data @ weight.T + bias``"""
+    out = np.empty((len(data), len(weight)), data.dtype)
+    layer(np.ascontiguousarray(data), np.ascontiguousarray(weight), bias, out)
+    return out
+
+
+def _product(a, b):
+    """``a @ b``"""
+    out = np.empty((a.shape[0], b.shape[1]), a.dtype)
+    matmul(a, b, out)
+    return out
 
 
 def _sigmoid(values) -> None:
