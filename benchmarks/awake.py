@@ -4,7 +4,7 @@
 
 MobileNet for one picture of 96 by 96, with all cores, in a process for each setting of GNU OpenMP: asleep as
 soon as there is no work, ours (threads look for work for less than a millisecond), and OpenMP's own default,
-which spins for many milliseconds. On the busy machine every core has another process that computes all the time.
+which spins for many milliseconds. On the busy machine every core has another process that always computes.
 """
 
 import multiprocessing

@@ -3,9 +3,9 @@
     NUMBA_NUM_THREADS=1 python benchmarks/convolution.py
 
 The layers are those of networks for pictures of 224 by 224, one picture at a time. Figures are GFLOP/s of the
-fastest of several runs, of the convolution as defined: Winograd's way does a quarter of the products, so that it
-may pass the processor's peak. The peak is that of fused multiplications and additions on registers alone.
-Weights are others in each run, as in a network that is larger than the cache.
+fastest of several runs, of the convolution as defined: Winograd's way does a quarter of the products, so that
+it may pass the processor's peak. The peak is that of a product of matrices in the first cache. Weights are others
+in each run, as in a network that is larger than the caches.
 """
 
 import os
@@ -50,7 +50,7 @@ def _products(left, panel, terms, out, count):
 
 
 def peak() -> float:
-    """GFLOP/s of tiles that stay in the first cache: what registers and their units can do."""
+    """GFLOP/s of a tile of a matrix product that stays in the first cache."""
     terms, count = 96, 2000
     left, panel, out = (aligned_zeros(n) for n in (ROWS * terms, terms * COLUMNS, ROWS * COLUMNS))
     _products(left, panel, terms, out, 1)

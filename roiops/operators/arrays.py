@@ -147,13 +147,13 @@ def matmul(a, b, out, req):
         result = 0
     elif a.dtype == np.float16:
         result = np.matmul(a, b, dtype=np.float32)
-    elif req != "add":
+    else:
         from ..kernels.cpu.network.product import matmul as multiply  # brings numba: not before it is needed
 
-        multiply(a, b, out)
-        return
-    else:
-        result = np.matmul(a, b)
+        result = np.empty_like(out) if req == "add" else out
+        multiply(a, b, result)
+        if req != "add":
+            return
     if req == "add":
         np.add(out, result, out=out, casting="unsafe")
     else:
