@@ -4,8 +4,8 @@
 
 The layers are those of networks for pictures of 224 by 224, one picture at a time. Figures are GFLOP/s of the
 fastest of several runs, of the convolution as defined: Winograd's way does a quarter of the products, so that
-it may pass the processor's peak. The peak is that of a product of matrices in the first cache. Weights are others
-in each run, as in a network that is larger than the caches.
+it may pass the processor's peak. The peak is that of a product of matrices in the first cache. Weights are
+others in each run, as in a network that is larger than the caches.
 """
 
 import os
