@@ -10,9 +10,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .fc import Forward
-from .product import matmul
-
 __all__ = ["Network", "num_parameters"]
 
 
@@ -40,6 +37,8 @@ class _Layer:
         """Write the states of all steps to ``out``; the last state, and the last cell where there is one."""
         w, (steps, batch, features) = self.weights, data.shape
         self.data, self.first_state, self.out = data, state, out
+        from .fc import Forward  # brings numba: not before it is needed
+
         given = _connected(Forward(), data.reshape(steps * batch, features), w.from_input, w.input_bias)
         #: First what the input gives to each gate, then, step by step, the gates' values.
         self.values = given.reshape(steps, batch, len(w.input_bias))
@@ -188,8 +187,8 @@ class _Gru(_Layer):
         grad_state *= update
 
 
-def _connected(layer: Forward, data, weight, bias):
-    """``data @ weight.T + bias``"""
+def _connected(layer, data, weight, bias):
+    """``data @ weight.T + bias``, by an ``fc.Forward``."""
     out = np.empty((len(data), len(weight)), data.dtype)
     layer(np.ascontiguousarray(data), np.ascontiguousarray(weight), bias, out)
     return out
@@ -197,6 +196,8 @@ def _connected(layer: Forward, data, weight, bias):
 
 def _product(a, b):
     """``a @ b``"""
+    from .product import matmul  # brings numba: not before it is needed
+
     out = np.empty((a.shape[0], b.shape[1]), a.dtype)
     matmul(a, b, out)
     return out
