@@ -42,10 +42,21 @@ from roiops.ndarray.shaping import histogram as histogram
 from roiops.ndarray.shaping import moveaxis as moveaxis
 from roiops.ndarray.shaping import onehot_encode as onehot_encode
 from roiops.ndarray.shaping import split_v2 as split_v2
+from roiops.ndarray.updates import adam_update as adam_update
+from roiops.ndarray.updates import ftml_update as ftml_update
+from roiops.ndarray.updates import ftrl_update as ftrl_update
+from roiops.ndarray.updates import nag_mom_update as nag_mom_update
+from roiops.ndarray.updates import rmsprop_update as rmsprop_update
+from roiops.ndarray.updates import rmspropalex_update as rmspropalex_update
+from roiops.ndarray.updates import sgd_mom_update as sgd_mom_update
+from roiops.ndarray.updates import sgd_update as sgd_update
+from roiops.ndarray.updates import signsgd_update as signsgd_update
+from roiops.ndarray.updates import signum_update as signum_update
 
 __all__ = [
     "NDArray",
     "_internal",
+    "adam_update",
     "arange",
     "array",
     "concatenate",
@@ -55,6 +66,8 @@ __all__ = [
     "files",
     "from_dlpack",
     "from_numpy",
+    "ftml_update",
+    "ftrl_update",
     "full",
     "histogram",
     "image",
@@ -63,6 +76,7 @@ __all__ = [
     "load",
     "load_frombuffer",
     "moveaxis",
+    "nag_mom_update",
     "normal",
     "onehot_encode",
     "ones",
@@ -75,7 +89,13 @@ __all__ = [
     "random_poisson",
     "random_randint",
     "random_uniform",
+    "rmsprop_update",
+    "rmspropalex_update",
     "save",
+    "sgd_mom_update",
+    "sgd_update",
+    "signsgd_update",
+    "signum_update",
     "split_v2",
     "uniform",
     "waitall",
