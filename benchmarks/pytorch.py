@@ -7,7 +7,8 @@
 Both get the same tensors and the same number of PyTorch's threads. Results and gradients are compared before
 they are timed. A row's peak is how far the memory of a process of its own, with two threads, rises in a
 forward and backward pass, as Linux tells it; small calls have been made before, so that libraries are loaded
-and kernels compiled. ``--layer`` instead prints what a call costs above the kernels that it runs.
+and kernels compiled. ``--processor-time`` is for a machine that does other work too: it counts the time of the
+processor, which is that of a call only on one thread. ``--layer`` instead prints what a call costs above the kernels that it runs.
 """
 
 import argparse
@@ -127,10 +128,14 @@ def pyramid():
     return Job("pyramid", "MultiScaleRoIAlign, 2", call, maps, boxes)
 
 
+#: What times are taken with.
+_clock = time.perf_counter
+
+
 def seconds(run) -> float:
-    start = time.perf_counter()
+    start = _clock()
     run()
-    return time.perf_counter() - start
+    return _clock() - start
 
 
 def peak_bytes(run) -> int:
@@ -194,7 +199,7 @@ def measure(threads, chosen, rounds, budget) -> list[dict]:
             while len(times) < rounds and (not times or time.perf_counter() - start < budget):
                 times.append(times_of(run))
             row = {"workload": job.workload, "operator": job.operator, "direction": direction}
-            row |= {"threads": threads, "rounds": len(times), "milliseconds": {}}
+            row |= {"threads": threads, "rounds": len(times), "clock": _clock.__name__, "milliseconds": {}}
             for which in LIBRARIES:
                 row["milliseconds"][which] = round(1e3 * statistics.median(t[which] for t in times), 4)
             rows.append(row)
@@ -229,7 +234,10 @@ def summary(rows) -> list[str]:
 
 def markdown(report) -> str:
     lines = ["# roiops.torch beside torchvision on the CPU", "", report["machine"], ""]
+    busy = sum(row["clock"] == "process_time" for row in report["rows"])
     lines += [*summary(report["rows"]), "", "Milliseconds, medians.", ""]
+    if busy:
+        lines[-2] += f" {busy} rows are processor time, taken while the machine did other work too."
     lines += [
         "| threads | workload | operator | direction | roiops | torchvision | times as fast |",
         "|---:|---|---|---|---:|---:|---:|",
@@ -327,7 +335,13 @@ def main():
     parser.add_argument("--no-memory", action="store_true", help="the times only")
     parser.add_argument("--peaks-of", nargs=2, help=argparse.SUPPRESS)
     parser.add_argument("--out", type=Path, default=ROOT / "benchmarks" / "results" / "pytorch.json")
+    parser.add_argument("--processor-time", action="store_true", help="on a busy machine; one thread only")
     args = parser.parse_args()
+    if args.processor_time:
+        if args.threads != [1]:
+            raise SystemExit("pytorch.py: --processor-time goes with --threads 1")
+        global _clock
+        _clock = time.process_time
     if args.layer:
         layer()
         return
