@@ -7,8 +7,9 @@
 Both get the same tensors and the same number of PyTorch's threads. Results and gradients are compared before
 they are timed. A row's peak is how far the memory of a process of its own, with two threads, rises in a
 forward and backward pass, as Linux tells it; small calls have been made before, so that libraries are loaded
-and kernels compiled. ``--processor-time`` is for a machine that does other work too: it counts the time of the
-processor, which is that of a call only on one thread. ``--layer`` instead prints what a call costs above the kernels that it runs.
+and kernels compiled. ``--processor-time`` is for a machine that does other work too: it counts the time of
+the processor, which is that of a call only on one thread. ``--layer`` instead prints what a call costs above
+the kernels that it runs.
 """
 
 import argparse
@@ -97,6 +98,7 @@ class Job:
                 raise SystemExit(f"pytorch.py: {self.workload}, {self.operator}: the results differ")
 
 
+RESULTS = ROOT / "benchmarks" / "results" / "pytorch.json"
 LIBRARIES = {"roiops": roiops.torch, "torchvision": torchvision.ops}
 
 
@@ -320,7 +322,18 @@ def save(path, rows, peaks) -> dict:
     )
     path.write_text(json.dumps(report, indent=1) + "\n")
     path.with_suffix(".md").write_text(markdown(report))
+    if path == RESULTS:
+        write_into_page(report)
     return report
+
+
+def write_into_page(report) -> None:
+    """Put the summary into docs/pytorch.md."""
+    page = ROOT / "docs" / "pytorch.md"
+    start, end = "<!-- written by benchmarks/pytorch.py -->\n", "<!-- end -->\n"
+    before, rest = page.read_text().split(start)
+    text = "\n".join([report["machine"], "", *summary(report["rows"]), ""])
+    page.write_text(before + start + text + end + rest.split(end)[1])
 
 
 def main():
@@ -334,7 +347,7 @@ def main():
     parser.add_argument("--memory", action="store_true", help="the peaks only")
     parser.add_argument("--no-memory", action="store_true", help="the times only")
     parser.add_argument("--peaks-of", nargs=2, help=argparse.SUPPRESS)
-    parser.add_argument("--out", type=Path, default=ROOT / "benchmarks" / "results" / "pytorch.json")
+    parser.add_argument("--out", type=Path, default=RESULTS)
     parser.add_argument("--processor-time", action="store_true", help="on a busy machine; one thread only")
     args = parser.parse_args()
     if args.processor_time:
