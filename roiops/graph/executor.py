@@ -516,7 +516,7 @@ class Executor:
             return NDArray(devices.zeros(shape, array.dtype, self._device), self._device)
 
         by_name = {node.name: node for node in self._order if node.is_variable}
-        return Executor(
+        made = Executor(
             self._heads,
             self._device,
             {name: fit(by_name[name], array) for name, array in self.arg_dict.items()},
@@ -527,6 +527,8 @@ class Executor:
             self._order,
             donor=self,
         )
+        made.keep_monitor_of(self)
+        return made
 
     def ready_steps(self) -> list:
         """What an inference runs, in order: each operator's property and its call without arguments."""
@@ -546,6 +548,10 @@ class Executor:
             Whether the operators' inputs are reported as well.
         """
         self._monitor, self._monitor_all = callback, monitor_all
+
+    def keep_monitor_of(self, other: "Executor") -> None:
+        """Show a monitor of another executor, in whose place this one comes, what is computed here."""
+        self._monitor, self._monitor_all = other._monitor, other._monitor_all
 
     def debug_str(self) -> str:
         """The steps of the program and their memory; scripts read the last lines, which are MXNet's."""

@@ -451,6 +451,7 @@ class CSVIter(NDArrayIter):
         if label.shape[1:] == (1,):
             label = label.reshape(-1)
         handle = "pad" if round_batch else "discard"
+        data, label = (array(each, dtype=dtype) for each in (data, label))
         super().__init__(
             data, label, batch_size, last_batch_handle=handle, data_name=data_name, label_name=label_name
         )

@@ -204,5 +204,21 @@ def test_errors(picture):
         mx.MXNetError, match="src must be an NDArray of height, width and channels, got shape"
     ):
         mx.image.resize_short(mx.nd.ones((3, 4)), 2)
-    with pytest.raises(FileNotFoundError):
-        mx.image.imread("none.png")
+    for kind in (FileNotFoundError, mx.MXNetError):
+        with pytest.raises(kind, match=r"imread: none\.png: no such file"):
+            mx.image.imread("none.png")
+    with pytest.raises(mx.MXNetError, match="copyMakeBorder: type must be 0 to 4, got 5"):
+        mx.image.copyMakeBorder(picture, 1, 1, 1, 1, type=5)
+
+
+def test_borders(picture):
+    pixels = picture.asnumpy()
+    for kind, mode in enumerate(("constant", "edge", "symmetric", "wrap", "reflect")):
+        made = mx.image.copyMakeBorder(picture, 1, 2, 3, 4, type=kind)
+        np.testing.assert_array_equal(made.asnumpy(), np.pad(pixels, ((1, 2), (3, 4), (0, 0)), mode))
+    out = mx.nd.zeros((pixels.shape[0] + 2, pixels.shape[1], 3), dtype="uint8")
+    assert mx.image.copyMakeBorder(picture, 1, 1, 0, 0, values=[1, 2, 3], out=out) is out
+    assert out.asnumpy()[0, 0].tolist() == out.asnumpy()[-1, -1].tolist() == [1, 2, 3]
+    small = mx.nd.zeros((4, 5, 3), dtype="uint8")
+    assert mx.image.imresize(picture, 5, 4, out=small) is small
+    np.testing.assert_array_equal(small.asnumpy(), mx.image.imresize(picture, 5, 4).asnumpy())

@@ -585,3 +585,13 @@ def test_bucketing_module_saves_only_keys_that_are_numbers(tmp_path):
     module.init_params()
     with pytest.raises(mx.base.MXNetError, match="keys must be whole numbers, got 'long'"):
         module.save_checkpoint(str(tmp_path / "m"), 0)
+
+
+def test_a_monitor_stays_when_other_shapes_come():
+    seen = []
+    module = mx.mod.Module(mx.sym.relu(mx.sym.Variable("data"), name="act"), label_names=None)
+    module.bind([("data", (1, 3))], for_training=False)
+    module.init_params()
+    module._exec_group.execs[0].set_monitor_callback(lambda name, array: seen.append((name, array.shape)))
+    module.forward(mx.io.DataBatch([mx.nd.ones((2, 4))]), is_train=False)
+    assert seen == [("act_output", (2, 4))]

@@ -3,9 +3,13 @@
 An image is an NDArray of shape (height, width, channels), with values from 0 to 255.
 """
 
+import sys
+
 from .augment import *  # noqa: F403
 from .augment import __all__ as _augment
 from .reading import *  # noqa: F403
 from .reading import __all__ as _reading
 
 __all__ = [*_augment, *_reading]
+
+image = sys.modules[__name__]  # MXNet has the same functions as mxnet.image.image, too

@@ -506,6 +506,7 @@ class ImageIter(DataIter):
 
     def next(self) -> DataBatch:
         samples, self._left_over = self._left_over, []
+        rolled = len(samples)
         while len(samples) < self.batch_size and self.cur < len(self.seq):
             samples.append(self.next_sample())
         short = self.batch_size - len(samples)
@@ -519,7 +520,9 @@ class ImageIter(DataIter):
         for row, (label, _) in enumerate(samples):
             labels[row] = label if self.label_width > 1 else label[0]
         data = np.stack([image for _, image in samples])
-        return DataBatch([nd.array(data)], [nd.array(labels)], pad=short)
+        # After a batch that rolled over, MXNet counts what was read anew as padding.
+        pad = self.batch_size - rolled if rolled else short
+        return DataBatch([nd.array(data)], [nd.array(labels)], pad=pad)
 
     def next_sample(self):
         """The next label and image, changed and with its channels first."""

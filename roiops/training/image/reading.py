@@ -10,8 +10,10 @@ from ... import ndarray as nd
 from ...errors import FormatError, MXNetError, ParamError, ShapeError
 
 __all__ = [
+    "MissingImageError",
     "center_crop",
     "color_normalize",
+    "copyMakeBorder",
     "fixed_crop",
     "imdecode",
     "imread",
@@ -25,9 +27,16 @@ _NEAREST, _LINEAR, _CUBIC, _AREA, _LANCZOS, _BY_SIZE, _AT_RANDOM = 0, 1, 2, 3, 4
 _SHARPNESS = -0.75
 
 
+class MissingImageError(MXNetError, FileNotFoundError):
+    """There is no file of that name."""
+
+
 def imread(filename, flag=1, to_rgb=True) -> nd.NDArray:
     """The image in a file; see :func:`imdecode`."""
-    return imdecode(Path(filename).read_bytes(), flag, to_rgb)
+    try:
+        return imdecode(Path(filename).read_bytes(), flag, to_rgb)
+    except FileNotFoundError:
+        raise MissingImageError(f"imread: {filename}: no such file") from None
 
 
 def imdecode(buf, flag=1, to_rgb=True) -> nd.NDArray:
@@ -59,7 +68,41 @@ def imdecode(buf, flag=1, to_rgb=True) -> nd.NDArray:
     return nd.array(pixels, dtype=np.uint8)
 
 
-def imresize(src, w, h, interp=1) -> nd.NDArray:
+def copyMakeBorder(src, top, bot, left, right, type=0, value=0.0, values=(), out=None) -> nd.NDArray:
+    """An image with a border around it.
+
+    Parameters
+    ----------
+    type : int
+        0 for a border of ``values``, one for each channel, or of ``value``; 1 repeats the edge, 2 mirrors the
+        image, 3 repeats it, 4 mirrors it but for the edge itself.
+    out : NDArray, optional
+        Where the result goes.
+    """
+    _check_image("copyMakeBorder", src)
+    if type not in range(len(_BORDERS)):
+        raise ParamError(f"copyMakeBorder: type must be 0 to {len(_BORDERS) - 1}, got {type}")
+    widths = [(top, bot), (left, right), (0, 0)]
+    pixels = np.pad(src.asnumpy(), widths, _BORDERS[type])
+    if type == 0:
+        outside = np.ones(pixels.shape[:2], bool)
+        outside[top : top + src.shape[0], left : left + src.shape[1]] = False
+        pixels[outside] = values or value
+    return _result(nd.array(pixels, dtype=pixels.dtype), out)
+
+
+#: What NumPy calls OpenCV's kinds of borders, by their numbers.
+_BORDERS = "constant", "edge", "symmetric", "wrap", "reflect"
+
+
+def _result(image, out) -> nd.NDArray:
+    if out is None:
+        return image
+    out[:] = image
+    return out
+
+
+def imresize(src, w, h, interp=1, out=None) -> nd.NDArray:
     """An image of height ``h`` and width ``w``.
 
     Parameters
@@ -67,6 +110,8 @@ def imresize(src, w, h, interp=1) -> nd.NDArray:
     interp : int
         0 takes the nearest pixel, 1 is linear, 2 cubic, 3 averages areas, 4 is Lanczos' over 8 pixels; 9 is 3
         to shrink, 2 to enlarge and 1 otherwise; 10 draws one of 0 to 4.
+    out : NDArray, optional
+        Where the result goes.
     """
     _check_image("imresize", src)
     if w < 1 or h < 1:
@@ -81,7 +126,7 @@ def imresize(src, w, h, interp=1) -> nd.NDArray:
         raise ParamError(f"imresize: interp must be 0, 1, 2, 3, 4, 9 or 10, got {interp}")
     pixels = src.asnumpy()
     if interp == _LINEAR and pixels.dtype == np.uint8:
-        return nd.array(_linear_bytes(pixels, w, h), dtype=np.uint8)
+        return _result(nd.array(_linear_bytes(pixels, w, h), dtype=np.uint8), out)
     shrinks = h <= height and w <= width
     rows, columns = _weights(height, h, interp, shrinks), _weights(width, w, interp, shrinks)
     resized = np.einsum("yh,hwc->ywc", rows, pixels.astype(np.float64))
@@ -89,7 +134,7 @@ def imresize(src, w, h, interp=1) -> nd.NDArray:
     if pixels.dtype.kind in "iu":
         bounds = np.iinfo(pixels.dtype)
         resized = np.clip(np.floor(resized + 0.5), bounds.min, bounds.max)
-    return nd.array(resized, dtype=pixels.dtype)
+    return _result(nd.array(resized, dtype=pixels.dtype), out)
 
 
 def _linear_bytes(pixels, w: int, h: int) -> np.ndarray:

@@ -221,7 +221,10 @@ class DataParallelExecutorGroup:
 
     def reshape(self, data_shapes, label_shapes=None) -> None:
         """Bind anew for inputs of other shapes, with the same parameters."""
+        before = self.execs
         self._bind(_described(data_shapes), label_shapes and _described(label_shapes), self.arrays)
+        for old, new in zip(before, self.execs, strict=True):
+            new.keep_monitor_of(old)
 
     # -- what it holds --------------------------------------------------------------------------------
 

@@ -279,6 +279,7 @@ class Module(BaseModule):
     def _use_shapes(self, data_shapes, label_shapes, lenders=None) -> None:
         """Switch to executors for these shapes, made now or before."""
         key = tuple((desc.name, tuple(desc.shape)) for desc in [*data_shapes, *(label_shapes or ())])
+        watched = self._group
         if key not in self._groups:
             lenders = lenders or self._arrays
             self._make_room()
@@ -305,6 +306,9 @@ class Module(BaseModule):
             self._groups[key] = group
         self._groups.move_to_end(key)
         self._group = self._groups[key]
+        if watched is not None and watched is not self._group:  # who watches one is shown the next
+            for old, new in zip(watched.execs, self._group.execs, strict=True):
+                new.keep_monitor_of(old)
         self._arrays = self._group.arrays
         self._data_shapes, self._label_shapes = data_shapes, label_shapes
 
