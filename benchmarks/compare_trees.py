@@ -325,12 +325,12 @@ def main():
             found = options.match in name and measure(old, new, options.rounds, options.seconds, row)
             if found:
                 held["rows"][name] = found
+                options.results.write_text(json.dumps(held, indent=1) + "\n")
                 print(
                     name,
                     {call: round(each["new_s"] / each["old_s"], 3) for call, each in found.items()},
                     flush=True,
                 )
-        options.results.write_text(json.dumps(held, indent=1) + "\n")
     finally:
         old.close()
         new.close()
