@@ -30,11 +30,11 @@ __all__ = [
     "MACHINE_LANES",
     "aligned",
     "aligned_zeros",
-    "bare",
     "equal",
     "greater",
     "load",
     "multiply_add",
+    "pointer_to",
     "prefetch_to_read",
     "prefetch_to_write",
     "scaled",
@@ -127,7 +127,7 @@ def _vector(context, scalar_type, length=FIXED_LANES):
     return ir.VectorType(context.get_value_type(scalar_type), length)
 
 
-def _bare(typing_context, array):
+def _pointer_to(typing_context, array):
     """The elements of a contiguous array, without a count of its users
 
     Counting costs more than the arithmetic of an inner loop. But numba frees an array after its last use:
@@ -285,7 +285,7 @@ def _transpose_block(typing_context, source, at, stride, rows, target, to, targe
 
 if numba.config.DISABLE_JIT:
 
-    def bare(array):
+    def pointer_to(array):
         return array
 
     def load(array, at):
@@ -327,14 +327,14 @@ else:
     splat, scaled, multiply_add = intrinsic(_splat), intrinsic(_scaled), intrinsic(_multiply_add)
     equal, greater, select = intrinsic(_equal), intrinsic(_greater), intrinsic(_select)
     prefetch_to_read, prefetch_to_write = intrinsic(_prefetch_to_read), intrinsic(_prefetch_to_write)
-    bare = intrinsic(_bare)
+    pointer_to = intrinsic(_pointer_to)
     load, store, transpose_block = intrinsic(_load), intrinsic(_store), intrinsic(_transpose_block)
 
 if numba.config.BOUNDSCHECK and not numba.config.DISABLE_JIT:
     _unchecked_load, _unchecked_store, _unchecked_transpose_block = load, store, transpose_block
 
     @inner
-    def bare(array):
+    def pointer_to(array):
         return array
 
     @inner

@@ -61,15 +61,13 @@ class DeformableConvolutionOp(Operator):
         size = min(positions, max(_LEAST_TILE, _TILE_BYTES // (max(rows, 1) * data.itemsize)))
         shape = (p.num_deformable_group * window, size, 4)
         pixels = self._buffer("pixels", shape, np.int64)
-        tables = [self._buffer(name, shape, data.dtype) for name in ("weights", "slopes_y", "slopes_x")]
+        tables = tuple(self._buffer(name, shape, data.dtype) for name in ("weights", "slopes_y", "slopes_x"))
         columns = self._buffer("columns", (rows, size), data.dtype)
         for image in range(data.shape[0]):
             for first in range(0, positions, size):
                 count = min(size, positions - first)
-                kernel.table(
-                    offset[image], first, count, *self.map_size, out_width, *p.kernel, *self.steps,
-                    self.modulated, pixels, *tables,
-                )  # fmt: skip
+                sizes, window = (*self.map_size, out_width), (p.kernel, *self.steps)
+                kernel.table(offset[image], first, count, sizes, window, self.modulated, pixels, tables)
                 yield image, first, count, pixels, tables, columns
 
     @property
@@ -142,10 +140,10 @@ class DeformableConvolutionOp(Operator):
                     column_grad, mask[image], first, count, groups, pixels, tables[0], sums[0][image]
                 )
             if need[1] or need[2]:
+                grads = sums[1][image], sums[2][image]
                 kernel.scatter_offset(
-                    column_grad, data[image], mask[image], first, count, groups, pixels, *tables,
-                    sums[1][image], sums[2][image],
-                )  # fmt: skip
+                    column_grad, data[image], mask[image], first, count, groups, pixels, tables, *grads
+                )
         results = [*sums, None if bias is None else grad.sum(axis=(0, 2))]
         for target, r, value in zip(self._split(in_grad), self._split(req), results, strict=True):
             if value is not None and r not in (None, "null"):

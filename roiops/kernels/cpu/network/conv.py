@@ -6,6 +6,8 @@ float32 or float64: data ``(N, C, D, H, W)``, weight ``(F, C / groups, kd, kh, k
 
 The general way unrolls images into columns and multiplies matrices. The columns of a whole image are never
 held: output rows are taken in blocks of about ``BLOCK`` bytes.
+
+``tests/reference.py`` has the same in plain loops: ``convolution``.
 """
 
 import numpy as np

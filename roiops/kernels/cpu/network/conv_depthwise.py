@@ -2,12 +2,14 @@
 
 A channel is copied to a frame with zeros around it, its columns sorted by their remainder to the stride: then
 what ``FIXED_LANES`` neighbouring results need of one tap lies side by side, whatever the stride.
+
+``tests/reference.py`` has the same in plain loops: ``convolution``.
 """
 
 import numpy as np
 
 from ...jit import njit, num_threads, parallel, prange
-from ..vector import FIXED_LANES, bare, greater, load, multiply_add, scaled, select, splat, store
+from ..vector import FIXED_LANES, greater, load, multiply_add, pointer_to, scaled, select, splat, store
 from . import masked
 from .emitter import activation
 
@@ -78,8 +80,8 @@ def _copy(source, start, step, count, target, at):
     if step == 1:
         if start + count + FIXED_LANES <= source.shape[0]:
             for i in range(0, count, FIXED_LANES):
-                store(bare(target), at + i, load(bare(source), start + i))
-            store(bare(target), at + count, splat(target.dtype.type(0)))
+                store(pointer_to(target), at + i, load(pointer_to(source), start + i))
+            store(pointer_to(target), at + count, splat(target.dtype.type(0)))
         else:
             for i in range(count):
                 target[at + i] = source[start + i]
@@ -122,9 +124,9 @@ def _fill(volume, first, kernel, stride, dilate, pad, rows, length, part, frame)
 
 @njit
 def _three(taps, first, frame, x, at, total):
-    total = multiply_add(taps[first], load(bare(frame), x + at[first]), total)
-    total = multiply_add(taps[first + 1], load(bare(frame), x + at[first + 1]), total)
-    return multiply_add(taps[first + 2], load(bare(frame), x + at[first + 2]), total)
+    total = multiply_add(taps[first], load(pointer_to(frame), x + at[first]), total)
+    total = multiply_add(taps[first + 1], load(pointer_to(frame), x + at[first + 1]), total)
+    return multiply_add(taps[first + 2], load(pointer_to(frame), x + at[first + 2]), total)
 
 
 @parallel
@@ -137,7 +139,7 @@ def _forward(data, weight, kernel, stride, dilate, pad, scale, shift, act, worke
     for worker in prange(workers):
         w = np.int64(worker)
         frame = np.zeros(kernel[0] * rows * length + FIXED_LANES, out.dtype)
-        room = np.empty(FIXED_LANES, out.dtype)
+        lanes = np.empty(FIXED_LANES, out.dtype)
         zero, low, high, slope = splat(out.dtype.type(0)), splat(act[0]), splat(act[1]), act[2]
         for plane in range(w * planes // workers, (w + 1) * planes // workers):
             n, f = divmod(plane, filters)
@@ -155,18 +157,20 @@ def _forward(data, weight, kernel, stride, dilate, pad, scale, shift, act, worke
                             total = _three(taps, 6, frame, base + x, at, total)
                         else:
                             for tap in range(taps.size):
-                                total = multiply_add(taps[tap], load(bare(frame), base + at[tap] + x), total)
+                                total = multiply_add(
+                                    taps[tap], load(pointer_to(frame), base + at[tap] + x), total
+                                )
                         total = multiply_add(scale[f], total, last)
                         total = select(greater(zero, total), scaled(slope, total), total)
                         total = select(greater(low, total), low, total)
                         total = select(greater(total, high), high, total)
                         # Beyond a row's end comes the next one, which is written after it.
                         if x + FIXED_LANES <= width or to + x + FIXED_LANES <= target.shape[0]:
-                            store(bare(target), to + x, total)
+                            store(pointer_to(target), to + x, total)
                         else:
-                            store(bare(room), 0, total)
+                            store(pointer_to(lanes), 0, total)
                             for i in range(width - x):
-                                target[to + x + i] = room[i]
+                                target[to + x + i] = lanes[i]
 
 
 @parallel
@@ -180,7 +184,7 @@ def _backward_weight(grad_out, data, kernel, stride, dilate, pad, workers, grad_
         frame = np.zeros(kernel[0] * rows * length + FIXED_LANES, data.dtype)
         # The gradient's rows, with zeros up to whole vectors.
         heads = np.zeros(height * wide + FIXED_LANES, data.dtype)
-        room = np.empty(FIXED_LANES, data.dtype)
+        lanes = np.empty(FIXED_LANES, data.dtype)
         for f in range(w * filters // workers, (w + 1) * filters // workers):
             sums = grad_weight[f].reshape(-1)
             sums[:] = 0
@@ -197,11 +201,11 @@ def _backward_weight(grad_out, data, kernel, stride, dilate, pad, workers, grad_
                         for oh in range(height):
                             base = oh * stride[1] * length + at[tap]
                             for x in range(0, width, FIXED_LANES):
-                                head = load(bare(heads), oh * wide + x)
-                                total = multiply_add(head, load(bare(frame), base + x), total)
-                        store(bare(room), 0, total)
+                                head = load(pointer_to(heads), oh * wide + x)
+                                total = multiply_add(head, load(pointer_to(frame), base + x), total)
+                        store(pointer_to(lanes), 0, total)
                         for i in range(FIXED_LANES):
-                            sums[tap] += room[i]
+                            sums[tap] += lanes[i]
 
 
 @parallel
@@ -245,7 +249,7 @@ def _add_scaled(factor, source, start, count, target, at):
     """``target[at + i] += factor * source[start + i]``, both flat."""
     whole = count // FIXED_LANES * FIXED_LANES
     for i in range(0, whole, FIXED_LANES):
-        total = multiply_add(factor, load(bare(source), start + i), load(bare(target), at + i))
-        store(bare(target), at + i, total)
+        total = multiply_add(factor, load(pointer_to(source), start + i), load(pointer_to(target), at + i))
+        store(pointer_to(target), at + i, total)
     for i in range(whole, count):
         target[at + i] += factor * source[start + i]

@@ -3,6 +3,8 @@
 A tile of results is ``PIXELS`` neighbouring pixels of the output by a few vectors of filters. Its pixels are
 read in place, one number at a time; the weights are packed, filter after filter for each term of the sum. So
 a map of 7 by 7 pixels leaves nothing empty, where vectors of pixels would be a quarter empty.
+
+``tests/reference.py`` has the same in plain loops: ``convolution``.
 """
 
 import numpy as np
@@ -178,10 +180,10 @@ def _pack(weight, first, rows, terms, width, panel):
     whole = terms // BLOCK * BLOCK if width % BLOCK == 0 else 0
     for column in range(0, width, BLOCK):
         for block in range(0, whole, BLOCK):
-            some = max(1, min(BLOCK, rows - column))
+            count = max(1, min(BLOCK, rows - column))
             row = min(column, rows - 1)
             transpose_block(
-                weight, (first + row) * terms + block, terms, some, panel, block * width + column, width
+                weight, (first + row) * terms + block, terms, count, panel, block * width + column, width
             )
     for k in range(whole, terms):
         for column in range(width):

@@ -1,4 +1,7 @@
-"""Convolution of float32 images by kernels of one pixel: the product of two matrices."""
+"""Convolution of float32 images by kernels of one pixel: the product of two matrices.
+
+``tests/reference.py`` has the same in plain loops: ``convolution``.
+"""
 
 import numpy as np
 
@@ -7,7 +10,7 @@ from ..scratch import Scratch
 from ..vector import MACHINE_LANES, prefetch_to_read
 from .blas import FEW, copy_vector, finished_product_tile_of
 from .emitter import COLUMNS, ROWS
-from .panels import STRETCH, STRETCHES, copy_run, count_panels, panel_range, stretches
+from .panels import MOST_SEGMENTS, SEGMENT, copy_run, count_panels, panel_range, segments
 
 __all__ = ["Pointwise"]
 
@@ -16,15 +19,15 @@ __all__ = ["Pointwise"]
 def _fill_plain(flat, start, image_step, step, channels, found, count, panel):
     """A panel of pixels that lie as they are wanted: from ``start`` on, channels ``step`` apart."""
     for s in range(count):
-        stretch = found[s]
-        first, run = start + stretch.image * image_step + stretch.x, stretch.run
+        segment = found[s]
+        first, run = start + segment.image * image_step + segment.x, segment.run
         if run == COLUMNS:  # as most are: a known number of copies is faster
             for c in range(channels):
                 for i in range(0, COLUMNS, MACHINE_LANES):
                     copy_vector(flat, first + c * step + i, panel, c * COLUMNS + i)
             continue
         for c in range(channels):
-            copy_run(flat, first + c * step, panel, c * COLUMNS + stretch.column, run)
+            copy_run(flat, first + c * step, panel, c * COLUMNS + segment.column, run)
 
 
 @parallel
@@ -40,22 +43,22 @@ def _thin_out(data, stride, out):
 
 @njit
 def _put_tile(tile, found, count, rows, filters, positions, first_row, out):
-    """Copy a tile's rows, filters from ``first_row`` on, to where the panel's stretches lie in ``out``."""
+    """Copy a tile's rows, filters from ``first_row`` on, to where the panel's segments lie in ``out``."""
     for s in range(count):
-        stretch = found[s]
-        at = (stretch.image * filters + first_row) * positions + stretch.x
+        segment = found[s]
+        at = (segment.image * filters + first_row) * positions + segment.x
         for i in range(rows):
-            copy_run(tile, i * COLUMNS + stretch.column, out, at + i * positions, stretch.run)
+            copy_run(tile, i * COLUMNS + segment.column, out, at + i * positions, segment.run)
 
 
 @njit
 def _fetch_tile(tile, found, count, rows, filters, positions, first_row, out):
     """The inverse of :func:`_put_tile`."""
     for s in range(count):
-        stretch = found[s]
-        at = (stretch.image * filters + first_row) * positions + stretch.x
+        segment = found[s]
+        at = (segment.image * filters + first_row) * positions + segment.x
         for i in range(rows):
-            copy_run(out, at + i * positions, tile, i * COLUMNS + stretch.column, stretch.run)
+            copy_run(out, at + i * positions, tile, i * COLUMNS + segment.column, segment.run)
 
 
 @parallel
@@ -86,11 +89,11 @@ def _multiply(
                 g, p = divmod(index, panels)
                 first, stop, vectors = panel_range(p, batch * positions)
                 vectors = max(vectors, FEW)
-                count = stretches(first, stop, 1, positions, parts)
+                count = segments(first, stop, 1, positions, parts)
                 start = g * terms * positions
                 image_step = groups * terms * positions
                 _fill_plain(flat_data, start, image_step, positions, terms, parts, count, panel)
-                # Where the next panel's first stretch of pixels is.
+                # Where the next panel's first segment of pixels is.
                 n, x = divmod(stop, positions)
                 ahead = min(positions - x, COLUMNS) if n < batch else 0
                 start = (n * groups + g) * terms * positions + x
@@ -136,7 +139,7 @@ class Pointwise:
         if key != self._key:
             self._key = key
             size = (2 * ROWS + terms + 1) * COLUMNS
-            self._found = np.zeros((workers, STRETCHES), STRETCH)
+            self._found = np.zeros((workers, MOST_SEGMENTS), SEGMENT)
             self._last = np.zeros((self._groups, ROWS, terms), np.float32)
             seen = (*data.shape[:2], *out.shape[2:])
             self._scratch = Scratch((workers, size), seen if self._stride != (1, 1) else (0,))

@@ -6,6 +6,8 @@ a tile are transformed to its 4x4 results.
 
 The transforms interpolate at 0, +-5/8, +-3/2 and infinity. These points are exact in binary and spread the
 weights so evenly that results are within about 2e-6 of the largest one (0, +-1, +-2, the usual choice: 6e-6).
+
+``tests/reference.py`` has the same in plain loops: ``convolution``.
 """
 
 import numpy as np
@@ -19,15 +21,15 @@ from .blas import copy_vector, product_tile_of
 from .caches import LAST_CACHE, SECOND_CACHE
 from .emitter import ACTIVATION, COLUMNS, ROWS, Emitter, activated, activation
 from .panels import (
-    STRETCH,
-    STRETCHES,
+    MOST_SEGMENTS,
+    SEGMENT,
     copy_run,
     count_panels,
     find_places,
     gather,
     load_line,
     panel_range,
-    stretches,
+    segments,
 )
 
 __all__ = ["Winograd"]
@@ -307,7 +309,7 @@ def _multiply(filters, row_tiles, k, r, channels, panel, vectors, products, at):
 
 @parallel
 def _by_panel(
-    data, filters, pad, scale, shift, act, other, add_other, panels, _, scratch, stretch, places, out
+    data, filters, pad, scale, shift, act, other, add_other, panels, _, scratch, segment, places, out
 ):  # fmt: skip
     """Each worker takes whole panels of tiles through all steps: for many tiles of few channels."""
     batch, count_filters, height, width = out.shape
@@ -322,20 +324,20 @@ def _by_panel(
         products, lines, _, _, _ = _divide(scratch[w])
         for item in range(w * items // workers, (w + 1) * items // workers):
             first, stop, vectors = panel_range(item, tiles)
-            count = stretches(first, stop, tall, wide, stretch[w])
+            count = segments(first, stop, tall, wide, segment[w])
             _transform_panel(
-                data, 0, channels, pad, stretch[w], count, wide, vectors, scratch[w], places[w], panels[w]
+                data, 0, channels, pad, segment[w], count, wide, vectors, scratch[w], places[w], panels[w]
             )
             for r in range(row_tiles):
-                some = range(r * ROWS, min((r + 1) * ROWS, count_filters))
-                for f in some:
-                    _prefetch_results(stretch[w], count, f, out)
+                of_tile = range(r * ROWS, min((r + 1) * ROWS, count_filters))
+                for f in of_tile:
+                    _prefetch_results(segment[w], count, f, out)
                 for k in range(IN * IN):
                     at = k * ROWS * COLUMNS
                     _multiply(filters, row_tiles, k, r, channels, panels[w], vectors, products, at)
-                for f in some:
+                for f in of_tile:
                     _store_results(
-                        products, (f - r * ROWS) * COLUMNS, ROWS * COLUMNS, stretch[w], count, vectors,
+                        products, (f - r * ROWS) * COLUMNS, ROWS * COLUMNS, segment[w], count, vectors,
                         lines, scale[f], shift[f], act, other, add_other, f, out,
                     )  # fmt: skip
 
@@ -344,22 +346,22 @@ def _by_panel(
 def _transform_panel(data, first, last, pad, found, count, wide, vectors, scratch, places, panel):
     """Transform the channels ``[first, last)`` of a panel's tiles."""
     channels, height, width = data.shape[1:]
-    _, _, buffer, made, room = _divide(scratch)
+    _, _, buffer, made, rows_read = _divide(scratch)
     part = (channels + _APART) * COLUMNS
     if wide <= NARROW:
         find_places(data.shape, (IN, IN), (OUT, OUT), (1, 1), pad, found, count, places)
         flat = data.reshape(-1)
         for c in range(first, last):
-            _gather_row(flat, c * height * width, c, places, vectors, room, panel, part)
+            _gather_row(flat, c * height * width, c, places, vectors, rows_read, panel, part)
     else:
         for c in range(first, last):
             ahead = min(c + 1, channels - 1)
-            _transform_row(data, c, pad, found, count, ahead, room, buffer, made, panel, part)
+            _transform_row(data, c, pad, found, count, ahead, rows_read, buffer, made, panel, part)
 
 
 @parallel
 def _step_by_step(
-    data, filters, pad, scale, shift, act, other, add_other, panels, shared, scratch, stretch, places, out
+    data, filters, pad, scale, shift, act, other, add_other, panels, shared, scratch, segment, places, out
 ):  # fmt: skip
     """Workers divide each step: for many channels, or few tiles. Filters are read once for several panels."""
     batch, count_filters, height, width = out.shape
@@ -376,9 +378,9 @@ def _step_by_step(
             w = np.int64(worker)
             for p in range(begin, end):
                 first, stop, vectors = panel_range(p, tiles)
-                count = stretches(first, stop, tall, wide, stretch[w])
+                count = segments(first, stop, tall, wide, segment[w])
                 _transform_panel(
-                    data, w * channels // workers, (w + 1) * channels // workers, pad, stretch[w], count,
+                    data, w * channels // workers, (w + 1) * channels // workers, pad, segment[w], count,
                     wide, vectors, scratch[w], places[w], panels[p - begin],
                 )  # fmt: skip
         for worker in prange(workers):
@@ -397,11 +399,11 @@ def _step_by_step(
             _, lines, _, _, _ = _divide(scratch[w])
             for p in range(begin, end):
                 first, stop, vectors = panel_range(p, tiles)
-                count = stretches(first, stop, tall, wide, stretch[w])
+                count = segments(first, stop, tall, wide, segment[w])
                 for f in range(w * count_filters // workers, (w + 1) * count_filters // workers):
-                    _prefetch_results(stretch[w], count, min(f + 1, count_filters - 1), out)
+                    _prefetch_results(segment[w], count, min(f + 1, count_filters - 1), out)
                     _store_results(
-                        shared[p - begin], f * COLUMNS, step, stretch[w], count, vectors, lines,
+                        shared[p - begin], f * COLUMNS, step, segment[w], count, vectors, lines,
                         scale[f], shift[f], act, other, add_other, f, out,
                     )  # fmt: skip
 
@@ -461,7 +463,7 @@ class Winograd:
         self._prepare(data, weight, out)
         self._run.by(self._key[2])(
             data, self._filters, self._pad, scale, shift, act, out if other is None else other,
-            int(other is not None), *self._scratch(), self._stretches,
+            int(other is not None), *self._scratch(), self._segments,
             self._places, out,
         )  # fmt: skip
 
@@ -488,10 +490,12 @@ class Winograd:
         alone = count >= 8 * workers and panel * 4 <= ALONE
         self._run = _by_panel if alone else _step_by_step
         together = workers if alone else min(count, max(1, SHARED // (4 * (panel + product))))
-        room = max(IN * _FRAME_STEP, IN * IN * COLUMNS) + MACHINE_LANES
-        size = IN * IN * (ROWS * COLUMNS + COLUMNS + 2 * MACHINE_LANES) + OUT * OUT * MACHINE_LANES + room
+        rows_read = max(IN * _FRAME_STEP, IN * IN * COLUMNS) + MACHINE_LANES
+        size = (
+            IN * IN * (ROWS * COLUMNS + COLUMNS + 2 * MACHINE_LANES) + OUT * OUT * MACHINE_LANES + rows_read
+        )
         self._scratch = Scratch((together, panel), (together, 0 if alone else product), (workers, size))
-        self._stretches = np.zeros((workers, STRETCHES), STRETCH)
+        self._segments = np.zeros((workers, MOST_SEGMENTS), SEGMENT)
         self._places = np.empty((workers, IN * IN * COLUMNS), np.int64)
         self._filters = aligned_zeros(IN * IN * -(-filters // ROWS) * ROWS * channels)
         self._print = None

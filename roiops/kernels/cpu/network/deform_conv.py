@@ -45,9 +45,15 @@ def _taps(p, extent, padded):
 
 
 @parallel
-def table(offset, first, count, height, width, out_width, kernel_h, kernel_w, stride, dilate, pad, padded,
-          pixels, weights, slopes_y, slopes_x):  # fmt: skip
-    """Tables of positions ``first : first + count``. A first pixel of -1 says that nothing is read."""
+def table(offset, first, count, sizes, window, padded, pixels, tables):
+    """Tables of positions ``first : first + count``. A first pixel of -1 says that nothing is read.
+
+    ``sizes`` is ``(height, width, width of the output)``, ``window`` ``(kernel, stride, dilate, pad)``, and
+    ``tables`` are those of the weights and of their derivatives by y and by x.
+    """
+    height, width, out_width = sizes
+    (kernel_h, kernel_w), stride, dilate, pad = window
+    weights, slopes_y, slopes_x = tables
     taps = kernel_h * kernel_w
     for q in prange(offset.shape[0] // 2):
         tap = q % taps
@@ -120,9 +126,9 @@ def scatter_data(column_grad, mask, first, count, groups, pixels, weights, data_
 
 
 @parallel
-def scatter_offset(column_grad, data, mask, first, count, groups, pixels, weights, slopes_y, slopes_x,
-                   offset_grad, mask_grad):  # fmt: skip
+def scatter_offset(column_grad, data, mask, first, count, groups, pixels, tables, offset_grad, mask_grad):
     """The gradients of the displacements, and of the mask where there is one."""
+    weights, slopes_y, slopes_x = tables
     taps = pixels.shape[0] // groups
     per_group = data.shape[0] // groups
     for q in prange(pixels.shape[0]):

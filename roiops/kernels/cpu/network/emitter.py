@@ -211,8 +211,8 @@ class _Loop:
         self.before = builder.block
         self.body = builder.append_basic_block("body")
         self.after = builder.append_basic_block("after")
-        some = builder.icmp_signed(">", self.count, ir.Constant(_I64, 0))
-        builder.cbranch(some, self.body, self.after)
+        nonempty = builder.icmp_signed(">", self.count, ir.Constant(_I64, 0))
+        builder.cbranch(nonempty, self.body, self.after)
         builder.position_at_end(self.body)
         self.index = builder.phi(_I64)
         self.index.add_incoming(ir.Constant(_I64, 0), self.before)

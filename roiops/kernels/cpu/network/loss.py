@@ -2,6 +2,8 @@
 
 Arrays come as ``(outer, classes, inner)``. Rows of float32 that lie in one piece are compiled, with an
 ``exp`` that runs in vector registers; everything else is NumPy on cache-sized blocks.
+
+``tests/reference.py`` has the same in plain loops: ``softmax``.
 """
 
 import math
@@ -9,12 +11,12 @@ import math
 import numpy as np
 
 from ...jit import njit, num_threads, parallel, prange
-from ..vector import FIXED_LANES, bare, greater, load, scaled, select, splat, store
+from ..vector import FIXED_LANES, greater, load, pointer_to, scaled, select, splat, store
 from .exponential import exp_below_zero
 
 BLOCK = 32768
 #: Entries of a row that are worked on at once.
-_PIECE = 512
+_CHUNK = 512
 #: Entries that are worth a thread.
 _WORTHWHILE = 16384
 
@@ -76,23 +78,23 @@ def softmax(x, scale, log, out):
 
 
 @njit
-def _largest(row, scale, room):
-    """The largest entry of ``scale * row``; entries that are NaN do not count. ``room`` is spoiled."""
+def _largest(row, scale, buffer):
+    """The largest entry of ``scale * row``; entries that are NaN do not count. ``buffer`` is spoiled."""
     top = np.float32(-np.inf)
     whole = row.size // (2 * FIXED_LANES) * (2 * FIXED_LANES)
     if whole:
         tops, others = splat(top), splat(top)
         for i in range(0, whole, 2 * FIXED_LANES):
             values, beside = (
-                scaled(scale, load(bare(row), i)),
-                scaled(scale, load(bare(row), i + FIXED_LANES)),
+                scaled(scale, load(pointer_to(row), i)),
+                scaled(scale, load(pointer_to(row), i + FIXED_LANES)),
             )
             tops = select(greater(values, tops), values, tops)
             others = select(greater(beside, others), beside, others)
         tops = select(greater(others, tops), others, tops)
-        store(bare(room), 0, tops)
+        store(pointer_to(buffer), 0, tops)
         for i in range(FIXED_LANES):
-            top = max(top, room[i])
+            top = max(top, buffer[i])
     for i in range(whole, row.size):
         value = row[i] * scale
         top = value if value > top else top
@@ -120,9 +122,9 @@ def _product(one, other):
 
 
 @njit
-def _put(piece, add, target):
-    for i in range(piece.size):
-        target[i] = target[i] + piece[i] if add else piece[i]
+def _put(chunk, add, target):
+    for i in range(chunk.size):
+        target[i] = target[i] + chunk[i] if add else chunk[i]
 
 
 @njit
@@ -142,27 +144,27 @@ def _softmax_rows(x, scale, log, workers, out):
     rows, classes = x.shape
     for worker in prange(workers):
         w = np.int64(worker)
-        room = np.empty(_PIECE, np.float32)
+        buffer = np.empty(_CHUNK, np.float32)
         for r in range(w * rows // workers, (w + 1) * rows // workers):
             source, target = x[r], out[r]
-            top = _largest(source, scale, room)
+            top = _largest(source, scale, buffer)
             total = 0.0
-            for start in range(0, classes, _PIECE):
-                values = source[start : start + _PIECE]
-                piece = room[: values.size]
-                _powers(values, scale, top, piece)
-                total += _sum(piece)
+            for start in range(0, classes, _CHUNK):
+                values = source[start : start + _CHUNK]
+                chunk = buffer[: values.size]
+                _powers(values, scale, top, chunk)
+                total += _sum(chunk)
                 if not log:
-                    _put(piece, False, target[start : start + _PIECE])
+                    _put(chunk, False, target[start : start + _CHUNK])
             if not log:
                 target *= np.float32(1 / total)
                 continue
             rest = np.float32(math.log(total))
-            for start in range(0, classes, _PIECE):
-                values = source[start : start + _PIECE]
-                piece = room[: values.size]
-                _shifted(values, scale, top, rest, piece)
-                _put(piece, False, target[start : start + _PIECE])
+            for start in range(0, classes, _CHUNK):
+                values = source[start : start + _CHUNK]
+                chunk = buffer[: values.size]
+                _shifted(values, scale, top, rest, chunk)
+                _put(chunk, False, target[start : start + _CHUNK])
 
 
 def softmax_gradient(grad, y, scale, log, add, out):
@@ -212,20 +214,20 @@ def _gradient_rows(grad, y, scale, log, add, workers, out):
     rows, classes = y.shape
     for worker in prange(workers):
         w = np.int64(worker)
-        room = np.empty(_PIECE, np.float32)
+        buffer = np.empty(_CHUNK, np.float32)
         for r in range(w * rows // workers, (w + 1) * rows // workers):
             total = 0.0
-            for start in range(0, classes, _PIECE):
-                g, p = grad[r, start : start + _PIECE], y[r, start : start + _PIECE]
+            for start in range(0, classes, _CHUNK):
+                g, p = grad[r, start : start + _CHUNK], y[r, start : start + _CHUNK]
                 total += _sum(g) if log else _product(g, p)
-            for start in range(0, classes, _PIECE):
-                g, p = grad[r, start : start + _PIECE], y[r, start : start + _PIECE]
-                piece, target = room[: g.size], out[r, start : start + _PIECE]
+            for start in range(0, classes, _CHUNK):
+                g, p = grad[r, start : start + _CHUNK], y[r, start : start + _CHUNK]
+                chunk, target = buffer[: g.size], out[r, start : start + _CHUNK]
                 if log:
-                    _log_gradient(g, p, np.float32(total), scale, piece)
+                    _log_gradient(g, p, np.float32(total), scale, chunk)
                 else:
-                    _gradient(g, p, np.float32(total), scale, piece)
-                _put(piece, add, target)
+                    _gradient(g, p, np.float32(total), scale, chunk)
+                _put(chunk, add, target)
 
 
 def class_index(label):

@@ -3,6 +3,8 @@
 Masked loads read nothing where a window hangs over the image's side, so no plane is copied to a frame. The
 weights of a convolution stay in registers. ``conv_depthwise`` and ``pool`` have every other case, and say the
 same in plainer words.
+
+``tests/reference.py`` has the same in plain loops: ``convolution`` and ``pooling``.
 """
 
 import numpy as np

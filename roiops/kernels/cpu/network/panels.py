@@ -12,21 +12,21 @@ from .blas import copy_vector
 from .emitter import COLUMNS
 
 __all__ = [
-    "STRETCH",
-    "STRETCHES",
+    "MOST_SEGMENTS",
+    "SEGMENT",
     "copy_run",
     "count_panels",
     "find_places",
     "gather",
     "load_line",
     "panel_range",
-    "stretches",
+    "segments",
 ]
 
 #: Neighbouring positions in one row of one image: in a panel, ``run`` columns from ``column`` on.
-STRETCH = np.dtype([(name, np.int64) for name in ("column", "run", "image", "y", "x")])
+SEGMENT = np.dtype([(name, np.int64) for name in ("column", "run", "image", "y", "x")])
 #: How many a panel may have.
-STRETCHES = COLUMNS
+MOST_SEGMENTS = COLUMNS
 
 
 @njit
@@ -47,17 +47,17 @@ def panel_range(index, positions):
 
 
 @njit
-def stretches(first, stop, height, width, out):
-    """Write the stretches of the positions ``[first, stop)`` to ``out``; their number."""
+def segments(first, stop, height, width, out):
+    """Write the segments of the positions ``[first, stop)`` to ``out``; their number."""
     count = 0
     position = first
     while position < stop:
         n, rest = divmod(position, height * width)
         y, x = divmod(rest, width)
-        stretch = out[count]
-        stretch.column, stretch.run = position - first, min(width - x, stop - position)
-        stretch.image, stretch.y, stretch.x = n, y, x
-        position += stretch.run
+        segment = out[count]
+        segment.column, segment.run = position - first, min(width - x, stop - position)
+        segment.image, segment.y, segment.x = n, y, x
+        position += segment.run
         count += 1
     return count
 
@@ -99,24 +99,24 @@ def load_line(image, y, x, count, line, at):
 
 @njit
 def find_places(shape, kernel, stride, dilate, pad, found, count, places):
-    """Where the pixels that stretches see lie in channel 0 of the first image, negative where outside.
+    """Where the pixels that segments see lie in channel 0 of the first image, negative where outside.
 
     One row of ``COLUMNS`` for each tap of the kernel.
     """
     _, channels, height, width = shape
     places[:] = -1
     for s in range(count):
-        stretch = found[s]
+        segment = found[s]
         for ky in range(kernel[0]):
-            y = stretch.y * stride[0] + ky * dilate[0] - pad[0]
+            y = segment.y * stride[0] + ky * dilate[0] - pad[0]
             if y < 0 or y >= height:
                 continue
             for kx in range(kernel[1]):
-                at = (ky * kernel[1] + kx) * COLUMNS + stretch.column
-                for i in range(stretch.run):
-                    x = (stretch.x + i) * stride[1] + kx * dilate[1] - pad[1]
+                at = (ky * kernel[1] + kx) * COLUMNS + segment.column
+                for i in range(segment.run):
+                    x = (segment.x + i) * stride[1] + kx * dilate[1] - pad[1]
                     if x >= 0 and x < width:
-                        places[at + i] = (stretch.image * channels * height + y) * width + x
+                        places[at + i] = (segment.image * channels * height + y) * width + x
 
 
 @njit

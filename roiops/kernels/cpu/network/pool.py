@@ -2,13 +2,15 @@
 
 Fewer spatial axes than three are of length 1. ``pad`` may let windows hang over the image; what lies outside
 takes no part, except in the divisor of a mean that counts padding.
+
+``tests/reference.py`` has the same in plain loops: ``pooling``.
 """
 
 import numpy as np
 
 from ...jit import njit, num_threads, parallel, prange
 from ...pooling_modes import INSIDE, MAXIMUM, MEAN, NORM, PADDED, SUM
-from ..vector import FIXED_LANES, bare, greater, load, multiply_add, select, splat, store
+from ..vector import FIXED_LANES, greater, load, multiply_add, pointer_to, select, splat, store
 from . import masked
 
 __all__ = ["adaptive_backward", "adaptive_forward", "backward", "forward"]
@@ -49,11 +51,11 @@ def _combine(source, start, mode, p, line, at, count):
     last = min(count, source.shape[0] - start - FIXED_LANES + 1) if mode != NORM else 0
     i = 0
     while i < last:
-        v, r = load(bare(source), start + i), load(bare(line), at + i)
+        v, r = load(pointer_to(source), start + i), load(pointer_to(line), at + i)
         if mode == MAXIMUM:
-            store(bare(line), at + i, select(greater(v, r), v, r))
+            store(pointer_to(line), at + i, select(greater(v, r), v, r))
         else:
-            store(bare(line), at + i, multiply_add(line.dtype.type(1), v, r))
+            store(pointer_to(line), at + i, multiply_add(line.dtype.type(1), v, r))
         i += FIXED_LANES
     while i < count:
         v, r = source[start + i], line[at + i]
@@ -121,7 +123,7 @@ def _whole_planes(data, mode, out):
     for plane in prange(data.shape[0]):
         row = data[plane]
         lanes = np.empty(FIXED_LANES, data.dtype)
-        store(bare(lanes), 0, splat(data.dtype.type(lowest)))
+        store(pointer_to(lanes), 0, splat(data.dtype.type(lowest)))
         for i in range(0, whole, FIXED_LANES):
             _combine(row, i, mode, 1, lanes, 0, FIXED_LANES)
         for i in range(size - whole):

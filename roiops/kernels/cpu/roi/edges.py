@@ -25,7 +25,7 @@ from roiops.kernels.cpu.roi.tiles import (
     take_bins,
     tile_slots,
 )
-from roiops.kernels.cpu.vector import FIXED_LANES, aligned, bare, load, multiply_add, splat, store
+from roiops.kernels.cpu.vector import FIXED_LANES, aligned, load, multiply_add, pointer_to, splat, store
 from roiops.kernels.jit import inner, njit, parallel, prange
 from roiops.kernels.rules import CORNERS_YX_NORMALISED
 
@@ -49,7 +49,7 @@ class _Slopes(NamedTuple):
 @inner
 def _slopes_of(table):
     first, at, mean, near, far = table
-    return _Slopes(bare(first), bare(at), bare(mean), bare(near), bare(far))
+    return _Slopes(pointer_to(first), pointer_to(at), pointer_to(mean), pointer_to(near), pointer_to(far))
 
 
 @inner
@@ -164,19 +164,19 @@ def _edges_part(part, parts, grad_out, data, plan, table_y, table_x, totals):
     for number in range(part * items // parts, (part + 1) * items // parts):
         item = item_of(number, grad_out.shape, (1, 1))
         at = (item.image * channels + item.in_channel) * plane
-        planes = Planes(bare(pixels), at, item.step * plane, item.channels, height, width)
-        tile = Tile(bare(tile_memory), bare(marks), slots, width)
+        planes = Planes(pointer_to(pixels), at, item.step * plane, item.channels, height, width)
+        tile = Tile(pointer_to(tile_memory), pointer_to(marks), slots, width)
         y, x = _slopes_of(table_y), _slopes_of(table_x)
         empty_tile(tile)
         for place in range(image_at[item.image], image_at[item.image + 1]):
             r = order[place]
             if place + 1 < image_at[item.image + 1]:
                 ahead = (order[place + 1] * channels + item.out_channel) * area
-                prefetch_take(item, bare(heads), ahead)
-            take_bins(bare(heads), (r * channels + item.out_channel) * area, item, bare(bins))
+                prefetch_take(item, pointer_to(heads), ahead)
+            take_bins(pointer_to(heads), (r * channels + item.out_channel) * area, item, pointer_to(bins))
             for k in range(4 * FIXED_LANES):
                 sums[k] = 0
-            _add_roi(r, item, planes, tile, y, x, bare(lines), bare(bins), bare(sums))
+            _add_roi(r, item, planes, tile, y, x, pointer_to(lines), pointer_to(bins), pointer_to(sums))
             for edge in range(4):
                 for c in range(item.channels):
                     totals[number % blocks, r, edge] += sums[edge * FIXED_LANES + c]

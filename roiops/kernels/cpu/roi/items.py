@@ -29,7 +29,7 @@ from roiops.kernels.cpu.roi.tiles import (
     touch_nothing,
     write_rows,
 )
-from roiops.kernels.cpu.vector import FIXED_LANES, aligned, bare
+from roiops.kernels.cpu.vector import FIXED_LANES, aligned, pointer_to
 from roiops.kernels.jit import inner
 
 __all__ = ["backward_items", "forward_items"]
@@ -62,23 +62,34 @@ def forward_items(view, pool, with_argmax=False):
         for number in range(part * items // parts, (part + 1) * items // parts):
             item = item_of(number, out.shape, groups)
             at = (item.image * in_channels + item.in_channel) * plane
-            planes = Planes(bare(pixels), at, item.step * plane, item.channels, height, width)
-            tile = Tile(bare(tile_memory), bare(marks), slots, width)
+            planes = Planes(pointer_to(pixels), at, item.step * plane, item.channels, height, width)
+            tile = Tile(pointer_to(tile_memory), pointer_to(marks), slots, width)
             y, x = view(table)
             empty_tile(tile)
             for place in range(image_at[item.image], image_at[item.image + 1]):
                 r = order[place]
                 to = (r * out_channels + item.out_channel) * area
-                prefetch_put(item, bare(results), to)
+                prefetch_put(item, pointer_to(results), to)
                 if with_argmax:
                     if keep:
-                        prefetch_put(item, bare(places), to)
-                    pool(r, item, planes, tile, y, x, bare(line), bare(bins), bare(where), limits)
+                        prefetch_put(item, pointer_to(places), to)
+                    pool(
+                        r,
+                        item,
+                        planes,
+                        tile,
+                        y,
+                        x,
+                        pointer_to(line),
+                        pointer_to(bins),
+                        pointer_to(where),
+                        limits,
+                    )
                     if keep:
-                        put_bins(bare(where), item, bare(places), to)
+                        put_bins(pointer_to(where), item, pointer_to(places), to)
                 else:
-                    pool(r, item, planes, tile, y, x, bare(line), bare(bins))
-                put_bins(bare(bins), item, bare(results), to)
+                    pool(r, item, planes, tile, y, x, pointer_to(line), pointer_to(bins))
+                put_bins(pointer_to(bins), item, pointer_to(results), to)
 
     return items_of_a_thread
 
@@ -110,26 +121,36 @@ def backward_items(view, rows_of, spread, with_argmax=False):
             item = item_of(number // bands, grad_out.shape, groups)
             top, bottom = number % bands * height // bands, (number % bands + 1) * height // bands
             at = (item.image * in_channels + item.in_channel) * plane
-            planes = Planes(bare(pixels), at, item.step * plane, item.channels, height, width)
-            tile = Tile(bare(tile_memory), bare(marks), rows, width)
+            planes = Planes(pointer_to(pixels), at, item.step * plane, item.channels, height, width)
+            tile = Tile(pointer_to(tile_memory), pointer_to(marks), rows, width)
             y, x = view(table)
             touch_nothing(tile)
             for place in range(image_at[item.image], image_at[item.image + 1]):
                 r = order[place]
                 if place + 1 < image_at[item.image + 1]:
                     ahead = (order[place + 1] * out_channels + item.out_channel) * area
-                    prefetch_take(item, bare(heads), ahead)
+                    prefetch_take(item, pointer_to(heads), ahead)
                     if with_argmax:
-                        prefetch_take(item, bare(places), ahead)
+                        prefetch_take(item, pointer_to(places), ahead)
                 low, high = rows_of(r, item, y, x)
                 if low < bottom and high > top:
                     at = (r * out_channels + item.out_channel) * area
-                    take_bins(bare(heads), at, item, bare(bins))
+                    take_bins(pointer_to(heads), at, item, pointer_to(bins))
                     if with_argmax:
-                        take_bins(bare(places), at, item, bare(where))
-                        spread(r, item, tile, (top, bottom), y, x, bare(line), bare(bins), bare(where))
+                        take_bins(pointer_to(places), at, item, pointer_to(where))
+                        spread(
+                            r,
+                            item,
+                            tile,
+                            (top, bottom),
+                            y,
+                            x,
+                            pointer_to(line),
+                            pointer_to(bins),
+                            pointer_to(where),
+                        )
                     else:
-                        spread(r, item, tile, (top, bottom), y, x, bare(line), bare(bins))
-            write_rows(tile, top, bottom - top, planes, accumulate, bare(line))
+                        spread(r, item, tile, (top, bottom), y, x, pointer_to(line), pointer_to(bins))
+            write_rows(tile, top, bottom - top, planes, accumulate, pointer_to(line))
 
     return items_of_a_thread

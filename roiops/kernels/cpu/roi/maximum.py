@@ -28,11 +28,11 @@ from roiops.kernels.cpu.roi.tiles import (
 )
 from roiops.kernels.cpu.vector import (
     FIXED_LANES,
-    bare,
     equal,
     greater,
     load,
     multiply_add,
+    pointer_to,
     prefetch_to_read,
     select,
     splat,
@@ -293,7 +293,17 @@ def _backward_pixels_part(part, parts, grad_out, argmax, plan, groups, accumulat
             last = place + 1 == image_at[item.image + 1]
             next_at = at if last else (order[place + 1] * out_channels + item.out_channel) * area
             band = first, stop
-            _scatter_pixels(item, bare(heads), bare(places), at, next_at, bare(pixels), planes, step, band)
+            _scatter_pixels(
+                item,
+                pointer_to(heads),
+                pointer_to(places),
+                at,
+                next_at,
+                pointer_to(pixels),
+                planes,
+                step,
+                band,
+            )
 
 
 @parallel

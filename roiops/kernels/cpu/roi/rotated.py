@@ -15,7 +15,7 @@ from roiops.kernels.cpu.roi import tables
 from roiops.kernels.cpu.roi.chunks import as_rois, channel_chunks, launch
 from roiops.kernels.cpu.roi.items import backward_items, forward_items
 from roiops.kernels.cpu.roi.tiles import read_row, touch_row
-from roiops.kernels.cpu.vector import FIXED_LANES, bare, load, multiply_add, splat, store
+from roiops.kernels.cpu.vector import FIXED_LANES, load, multiply_add, pointer_to, splat, store
 from roiops.kernels.jit import inner, njit, parallel, prange
 
 __all__ = ["backward", "forward"]
@@ -104,7 +104,7 @@ def _build(parts, rules, rois, setting, start, image, box, at, pixel, weight):
 @inner
 def _bins_of(table):
     box, at, pixel, weight = table
-    bins = _Bins(box, at, bare(pixel), bare(weight))
+    bins = _Bins(box, at, pointer_to(pixel), pointer_to(weight))
     return bins, bins  # of both axes at once
 
 

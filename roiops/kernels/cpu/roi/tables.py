@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from roiops.kernels import geometry
-from roiops.kernels.cpu.vector import bare
+from roiops.kernels.cpu.vector import pointer_to
 from roiops.kernels.jit import inner, njit, num_threads, parallel, prange
 from roiops.kernels.rules import MAX_INVALID_IS_ZERO
 
@@ -65,33 +65,33 @@ class Samples(NamedTuple):
 
 
 # Tables are built as plain tuples of arrays, in the order of these fields, because numba's threads take no
-# others. Inner loops read them through the classes, which hold bare arrays.
+# others. Inner loops read them through the classes, which hold pointers to them.
 
 
 @inner
 def axis_of(table):
     at, pixel, weight = table
-    return Axis(bare(at), bare(pixel), bare(weight))
+    return Axis(pointer_to(at), pointer_to(pixel), pointer_to(weight))
 
 
 @inner
 def spans_of(table):
     low, high = table
-    return Spans(bare(low), bare(high))
+    return Spans(pointer_to(low), pointer_to(high))
 
 
 @inner
 def samples_of(table):
     bin_at, number, first, stop, count, low, high, taps_at, pixel, weight = table
     return Samples(
-        bare(bin_at),
-        bare(number),
-        bare(first),
-        bare(stop),
-        bare(count),
-        bare(low),
-        bare(high),
-        Axis(bare(taps_at), bare(pixel), bare(weight)),
+        pointer_to(bin_at),
+        pointer_to(number),
+        pointer_to(first),
+        pointer_to(stop),
+        pointer_to(count),
+        pointer_to(low),
+        pointer_to(high),
+        Axis(pointer_to(taps_at), pointer_to(pixel), pointer_to(weight)),
     )
 
 

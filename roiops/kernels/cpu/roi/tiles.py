@@ -1,6 +1,6 @@
 """Between feature maps, stored channel by channel, and rows of ``FIXED_LANES`` channels.
 
-Everything is flat here: an array is its elements (:func:`vector.bare`) and the index to start from.
+Everything is flat here: an array is its elements (:func:`vector.pointer_to`) and the index to start from.
 """
 
 from typing import NamedTuple
