@@ -302,6 +302,7 @@ def main():
     parser.add_argument("--bits", action="store_true", help="compare results instead of times")
     parser.add_argument("--only", choices=("boxes", "networks"))
     parser.add_argument("--match", default="", help="only rows or cases that hold this")
+    parser.add_argument("--missing", action="store_true", help="only rows that the results do not hold")
     parser.add_argument("--rounds", type=int, default=25)
     parser.add_argument("--seconds", type=float, default=1.0, help="for each row and pass, at most")
     parser.add_argument("--results", type=Path, default=HERE / "results" / "trees.json")
@@ -322,7 +323,9 @@ def main():
         held["machine"] = processor()
         for row in rows(options.only):
             name = ", ".join(row)
-            found = options.match in name and measure(old, new, options.rounds, options.seconds, row)
+            if options.match not in name or (options.missing and name in held["rows"]):
+                continue
+            found = measure(old, new, options.rounds, options.seconds, row)
             if found:
                 held["rows"][name] = found
                 options.results.write_text(json.dumps(held, indent=1) + "\n")
