@@ -14,10 +14,10 @@ from roiops.kernels import geometry
 from roiops.kernels.cuda.number import computing
 from roiops.kernels.cuda.runtime import QUAD, address_of, device, quad_alignment, quad_at
 
-__all__ = ["LANES", "Lanes", "Layout", "lanes_for", "layout_of", "quads_of"]
+__all__ = ["THREAD_LANES", "Lanes", "Layout", "lanes_for", "layout_of", "quads_of"]
 
 #: Channels that a thread takes together.
-LANES = QUAD
+THREAD_LANES = QUAD
 
 
 class Layout(enum.Enum):
@@ -39,13 +39,13 @@ def layout_of(elements, strides, channels, groups=1) -> Layout:
     aligned = address_of(elements) % alignment == 0 and all(
         step * elements.dtype.itemsize % alignment == 0 for step in (image, row, column)
     )
-    whole = channel == 1 and groups == 1 and channels % LANES == 0
+    whole = channel == 1 and groups == 1 and channels % THREAD_LANES == 0
     return Layout.QUADS if aligned and whole else Layout.CHANNELS_LAST
 
 
 def quads_of(channels) -> int:
     """How many threads it takes for all channels of a bin."""
-    return -(-channels // LANES)
+    return -(-channels // THREAD_LANES)
 
 
 class Lanes(NamedTuple):
@@ -73,12 +73,12 @@ def lanes_for(name, layout: Layout) -> Lanes:
 
     @device
     def channel(quad, lane, quads):
-        return quad * LANES + lane if together else quad + lane * quads
+        return quad * THREAD_LANES + lane if together else quad + lane * quads
 
     @device
     def begin(strides, n, first, quad, quads, channels, group, groups, base, total):
         """Clear the totals, and write where the lanes' channels ``first + ...`` begin to ``base``."""
-        for lane in range(LANES):
+        for lane in range(THREAD_LANES):
             c = channel(quad, lane, quads)
             c = first + (c if c < channels else quad)  # what is left over is read but not stored
             c = geometry.channel_of(c, group[0], group[1], groups[0], groups[1])
@@ -101,7 +101,7 @@ def lanes_for(name, layout: Layout) -> Lanes:
     @device
     def add(data, base, place, weight, total):
         values = load(data, base, place)
-        for lane in range(LANES):
+        for lane in range(THREAD_LANES):
             total[lane] += weight * values[lane]
 
     @device
@@ -118,7 +118,7 @@ def lanes_for(name, layout: Layout) -> Lanes:
     @device
     def store(total, out, start, quad, quads, channels, area, spot):
         """Write the totals to a bin of the channels from ``start`` on."""
-        for lane in range(LANES):
+        for lane in range(THREAD_LANES):
             c = channel(quad, lane, quads)
             if c < channels:
                 out[np.uint64((start + c) * area + spot)] = write(total[lane])

@@ -17,7 +17,7 @@ import numba
 import numpy as np
 
 from roiops.kernels import geometry
-from roiops.kernels.cuda.lanes import LANES, lanes_for, layout_of, quads_of
+from roiops.kernels.cuda.lanes import THREAD_LANES, lanes_for, layout_of, quads_of
 from roiops.kernels.cuda.number import computing, kind_of
 from roiops.kernels.cuda.roi import tiles
 from roiops.kernels.cuda.roi.tiles import axes, bin_pixels, quads_up_to, smaller
@@ -86,7 +86,7 @@ def forward_kernel(rules, name, layout, sizes, clear=True):
                 on_x = geometry.sample(rules, x, j, kx, grid_x.count)
                 if on_x[0]:
                     add_sample(data, base, strides, on_y, on_x, total)
-        for lane in range(LANES):
+        for lane in range(THREAD_LANES):
             if grid_y.count > 0 and grid_x.count > 0:
                 total[lane] /= real(grid_y.count) * real(grid_x.count)
 
@@ -99,14 +99,14 @@ def forward_kernel(rules, name, layout, sizes, clear=True):
         y_count = cuda.shared.array(table_size, numba.int32)
         x_count = cuda.shared.array(table_size, numba.int32)
         wide = cuda.shared.array(1, numba.int32)
-        base = cuda.local.array(LANES, numba.int64)
-        total = cuda.local.array(LANES, shared)
+        base = cuda.local.array(THREAD_LANES, numba.int64)
+        total = cuda.local.array(THREAD_LANES, shared)
         thread, threads = cuda.threadIdx.x, cuda.blockDim.x
         pooled_h, pooled_w = setting.pooled_h, setting.pooled_w
         nowhere = geometry.Axis(real(0), real(0), pooled_h, pooled_h, pooled_h, real(0))  # of an ignored row
         y_table = _Table(y_at, y_weight, y_count, table_size // pooled_h)
         x_table = _Table(x_at, x_weight, x_count, table_size // pooled_w)
-        area, quads = pooled_h * pooled_w, (channels + LANES - 1) // LANES
+        area, quads = pooled_h * pooled_w, (channels + THREAD_LANES - 1) // THREAD_LANES
         for item in range(cuda.blockIdx.x, rois.shape[0] * slabs, cuda.gridDim.x):
             r, slab = item // slabs, item % slabs
             first = slab * quads // slabs

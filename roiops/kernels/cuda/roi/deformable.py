@@ -13,7 +13,7 @@ import numba
 import numpy as np
 
 from roiops.kernels import geometry
-from roiops.kernels.cuda.lanes import LANES, lanes_for, layout_of, quads_of
+from roiops.kernels.cuda.lanes import THREAD_LANES, lanes_for, layout_of, quads_of
 from roiops.kernels.cuda.number import computing, kind_of
 from roiops.kernels.cuda.roi import tiles
 from roiops.kernels.cuda.roi.average import rois_of, setting_of
@@ -75,13 +75,13 @@ def forward_kernel(rules, name, layout):
 
     @cuda.jit
     def deformable_forward(data, strides, rois, trans, setting, deviation, groups, channels, out):
-        base = cuda.local.array(LANES, numba.int64)
-        total = cuda.local.array(LANES, shared)
+        base = cuda.local.array(THREAD_LANES, numba.int64)
+        total = cuda.local.array(THREAD_LANES, shared)
         pooled_h, pooled_w = setting.pooled_h, setting.pooled_w
         area = pooled_h * pooled_w
         classes = _classes(trans)
         of_class = channels // classes
-        quads = (of_class + LANES - 1) // LANES
+        quads = (of_class + THREAD_LANES - 1) // THREAD_LANES
         for unit in range(cuda.grid(1), rois.shape[0] * classes * area * quads, cuda.gridsize(1)):
             spot, quad = spot_and_quad(unit % (area * quads), area, quads)
             k, r = unit // (area * quads) % classes, unit // (area * quads) // classes
@@ -103,7 +103,7 @@ def forward_kernel(rules, name, layout):
                             add_sample(data, base, strides, on_y, on_x, total)
                 count_y, count_x = _counted(rules, y, i), _counted(rules, x, j)
                 if count_y > 0 and count_x > 0:
-                    for lane in range(LANES):
+                    for lane in range(THREAD_LANES):
                         total[lane] /= real(count_y) * real(count_x)
             store(total, out, r * channels + k * of_class, quad, quads, of_class, area, spot)
 

@@ -15,7 +15,7 @@ import numba
 import numpy as np
 
 from roiops.kernels import geometry
-from roiops.kernels.cuda.lanes import LANES, lanes_for, layout_of, quads_of
+from roiops.kernels.cuda.lanes import THREAD_LANES, lanes_for, layout_of, quads_of
 from roiops.kernels.cuda.number import computing, kind_of
 from roiops.kernels.cuda.roi import tiles
 from roiops.kernels.cuda.roi.average import rois_of, setting_of
@@ -52,12 +52,12 @@ def forward_kernel(rules, name, layout, keep_argmax):
         top, bottom = geometry.bin_span(rules, y, i)
         left, right = geometry.bin_span(rules, x, j)
         if bottom > top and right > left:
-            for lane in range(LANES):
+            for lane in range(THREAD_LANES):
                 best[lane] = lowest
         for row in range(top, bottom):
             for column in range(left, right):
                 values = load(data, base, row * strides[2] + column * strides[3])
-                for lane in range(LANES):
+                for lane in range(THREAD_LANES):
                     if values[lane] > best[lane]:
                         best[lane], where[lane] = values[lane], row * x.extent + column
 
@@ -80,11 +80,11 @@ def forward_kernel(rules, name, layout, keep_argmax):
                 if not valid and not invalid_competes:
                     continue
                 flat = geometry.flat_sample(ky, kx, grid_y, grid_x) if valid else -1
-                for lane in range(LANES):
+                for lane in range(THREAD_LANES):
                     value[lane] = 0
                 if valid:
                     add_sample(data, base, strides, on_y, on_x, value)
-                for lane in range(LANES):
+                for lane in range(THREAD_LANES):
                     if where[lane] == -2:  # the first sample: there is something to pool
                         best[lane], where[lane] = lowest, -1
                     if value[lane] > best[lane]:
@@ -92,12 +92,12 @@ def forward_kernel(rules, name, layout, keep_argmax):
 
     @kernel(real)
     def max_forward(data, strides, rois, setting, groups, channels, lowest, out, argmax):
-        base = cuda.local.array(LANES, numba.int64)
-        value = cuda.local.array(LANES, shared)
-        best = cuda.local.array(LANES, shared)
-        where = cuda.local.array(LANES, numba.int64)
+        base = cuda.local.array(THREAD_LANES, numba.int64)
+        value = cuda.local.array(THREAD_LANES, shared)
+        best = cuda.local.array(THREAD_LANES, shared)
+        where = cuda.local.array(THREAD_LANES, numba.int64)
         pooled_h, pooled_w = setting.pooled_h, setting.pooled_w
-        area, quads = pooled_h * pooled_w, (channels + LANES - 1) // LANES
+        area, quads = pooled_h * pooled_w, (channels + THREAD_LANES - 1) // THREAD_LANES
         for unit in range(cuda.grid(1), rois.shape[0] * area * quads, cuda.gridsize(1)):
             r = unit // (area * quads)
             spot, quad = spot_and_quad(unit % (area * quads), area, quads)
@@ -105,7 +105,7 @@ def forward_kernel(rules, name, layout, keep_argmax):
             n = geometry.image_of(rois, r, setting.images)
             group = geometry.group_of(i, pooled_h, groups[0]), geometry.group_of(j, pooled_w, groups[1])
             begin(strides, n, 0, quad, quads, channels, group, groups, base, best)
-            for lane in range(LANES):
+            for lane in range(THREAD_LANES):
                 best[lane] = real(rules.empty) if n >= 0 else real(0)
                 where[lane] = -1 if of_pixels or n < 0 else -2
             if n >= 0:
@@ -116,7 +116,7 @@ def forward_kernel(rules, name, layout, keep_argmax):
                     max_of_samples(data, base, strides, (y, i), (x, j), lowest, value, best, where)
             store(best, out, r * channels, quad, quads, channels, area, spot)
             if keep_argmax:
-                for lane in range(LANES):
+                for lane in range(THREAD_LANES):
                     c = channel_of(quad, lane, quads)
                     if c < channels:
                         at = np.uint64((r * channels + c) * area + spot)

@@ -13,7 +13,7 @@ import numba
 import numpy as np
 
 from roiops.kernels import geometry
-from roiops.kernels.cuda.lanes import LANES, lanes_for, layout_of, quads_of
+from roiops.kernels.cuda.lanes import THREAD_LANES, lanes_for, layout_of, quads_of
 from roiops.kernels.cuda.number import computing, kind_of
 from roiops.kernels.cuda.roi import tiles
 from roiops.kernels.cuda.roi.average import rois_of, setting_of
@@ -31,10 +31,10 @@ def forward_kernel(rules, name, layout):
 
     @cuda.jit
     def rotated_forward(data, strides, rois, setting, channels, out):
-        base = cuda.local.array(LANES, numba.int64)
-        total = cuda.local.array(LANES, shared)
+        base = cuda.local.array(THREAD_LANES, numba.int64)
+        total = cuda.local.array(THREAD_LANES, shared)
         pooled_w, area = setting.pooled_w, setting.pooled_h * setting.pooled_w
-        quads = (channels + LANES - 1) // LANES
+        quads = (channels + THREAD_LANES - 1) // THREAD_LANES
         for unit in range(cuda.grid(1), rois.shape[0] * area * quads, cuda.gridsize(1)):
             r = unit // (area * quads)
             spot, quad = spot_and_quad(unit % (area * quads), area, quads)
@@ -55,7 +55,7 @@ def forward_kernel(rules, name, layout):
                         if on_y[0] and on_x[0]:
                             add_sample(data, base, strides, on_y, on_x, total)
                 if grid_v.count > 0 and grid_u.count > 0:
-                    for lane in range(LANES):
+                    for lane in range(THREAD_LANES):
                         total[lane] /= real(grid_v.count) * real(grid_u.count)
             store(total, out, r * channels, quad, quads, channels, area, spot)
 
