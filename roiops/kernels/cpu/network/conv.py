@@ -5,15 +5,15 @@ length 1. ``window`` is ``(kernel, stride, dilate, pad)``, each a tuple of three
 float32 or float64: data ``(N, C, D, H, W)``, weight ``(F, C / groups, kd, kh, kw)``.
 
 The general way unrolls images into columns and multiplies matrices. The columns of a whole image are never
-held: output rows are taken in blocks of about ``BLOCK`` bytes.
+held: output rows are taken in blocks of about ``AT_ONCE`` bytes.
 
 ``tests/reference.py`` has the same in plain loops: ``convolution``.
 """
 
 import numpy as np
 
-from ...jit import njit, parallel, prange, split
-from ..vector import MACHINE_LANES
+from ...jit import njit, num_threads, parallel, prange, split
+from ..vector import BLOCK, MACHINE_LANES, transpose_block
 from . import conv_cost, conv_depthwise, conv_weight
 from .conv_filters import ByFilters
 from .conv_pointwise import Pointwise
@@ -34,7 +34,7 @@ __all__ = [
 
 _IDENTITY = activation()
 #: Bytes of unrolled columns held at once.
-BLOCK = 4 << 20
+AT_ONCE = 4 << 20
 
 
 class Forward:
@@ -181,7 +181,7 @@ def _blocks(image, window, out_size, load=True):
     depth, height, width = out_size
     taps = len(image) * int(np.prod(kernel))
     rows = depth * height
-    step = max(1, min(rows, BLOCK // max(1, taps * width * image.itemsize)))
+    step = max(1, min(rows, AT_ONCE // max(1, taps * width * image.itemsize)))
     buffer = np.empty((taps, step * width), image.dtype)
     for first in range(0, rows, step):
         last = min(first + step, rows)
@@ -273,10 +273,29 @@ class BackwardData:
 
     def __call__(self, grad_out, weight, grad_data):
         if self._again is not None and Forward.finishes(grad_out) and grad_out.size:
-            turned = np.ascontiguousarray(weight.swapaxes(0, 1)[:, :, ::-1, ::-1, ::-1])
-            self._again(grad_out, turned, None, grad_data, steady=False)
+            self._again(grad_out, _turn(weight), None, grad_data, steady=False)
         else:
             backward_data(grad_out, weight, self._window, self._groups, grad_data)
+
+
+def _turn(weight):
+    """Filters and channels change places, and the taps of a filter their order."""
+    filters, channels = weight.shape[:2]
+    if weight.size != filters * channels or filters % BLOCK or channels % BLOCK:
+        return np.ascontiguousarray(weight.swapaxes(0, 1)[:, :, ::-1, ::-1, ::-1])
+    turned = np.empty((channels, filters, 1, 1, 1), weight.dtype)
+    _transpose.by(num_threads(weight.size / 4))(weight.reshape(filters, channels), turned.reshape(-1))
+    return turned
+
+
+@parallel
+def _transpose(matrix, out):
+    rows, columns = matrix.shape
+    flat = matrix.reshape(-1)
+    for block in prange(columns // BLOCK):
+        column = np.int64(block) * BLOCK
+        for row in range(0, rows, BLOCK):
+            transpose_block(flat, row * columns + column, columns, BLOCK, out, column * rows + row, rows)
 
 
 def backward_data(grad_out, weight, window, groups, grad_data):
@@ -318,19 +337,13 @@ def backward_weight(grad_out, data, window, groups, grad_weight):
         return
     filters, per_group = len(grad_weight) // groups, grad_weight.shape[1]
     matrix = grad_weight.reshape(groups, filters, -1)
-    part = None
     for g in range(groups):
         first = True
         for head, image in zip(grad_out, data, strict=True):
             group = image[g * per_group : (g + 1) * per_group]
             rows = head[g * filters : (g + 1) * filters].reshape(filters, -1)
             for start, stop, columns in _blocks(group, window, grad_out.shape[2:]):
-                if first:
-                    matmul(rows[:, start:stop], columns.T, matrix[g])
-                    first = False
-                    continue
-                part = np.empty_like(matrix[g]) if part is None else part
-                matmul(rows[:, start:stop], columns.T, part)
-                matrix[g] += part
+                matmul(rows[:, start:stop], columns.T, matrix[g], add=not first)
+                first = False
         if first:
             matrix[g] = 0

@@ -96,11 +96,15 @@ def _multiply(left, left_step, term_step, last, right, right_term, right_column,
                             out[to + j] += aside[i * COLUMNS + j - first]
 
 
-def multiply(left, right, out):
-    """``out = left @ right`` for float32 matrices of any strides; the rows of ``out`` are dense."""
+def multiply(left, right, out, *, add=False):
+    """``out = left @ right`` for float32 matrices of any strides; the rows of ``out`` are dense.
+
+    With ``add`` the product is added to ``out``.
+    """
     if right.strides[0] != 4 and right.strides[1] != 4:
         right = np.ascontiguousarray(right)
-    out[...] = 0
+    if not add:
+        out[...] = 0
     rows, terms = left.shape
     if min(rows, terms, out.shape[1]) == 0:
         return
@@ -120,24 +124,32 @@ def multiply(left, right, out):
     )  # fmt: skip
 
 
-def matmul(a, b, out):
-    """``np.matmul(a, b, out=out)``; large products of float32 on our own threads."""
+def matmul(a, b, out, *, add=False):
+    """``np.matmul(a, b, out=out)``, or ``out += a @ b``; large float32 products on our own threads."""
     plain = {a.dtype, b.dtype, out.dtype} == {np.dtype(np.float32)} and a.ndim == b.ndim == out.ndim
     plain = plain and min(*a.strides, *b.strides) > 0 and out.strides[-1] == 4
     if not plain or a.ndim > 3 or a.shape[-2] * a.shape[-1] * b.shape[-1] < SMALL:
-        np.matmul(a, b, out=out)
+        if add:
+            out += np.matmul(a, b)
+        else:
+            np.matmul(a, b, out=out)
     elif a.ndim == 3:
         for left, right, result in zip(a, b, out, strict=True):
-            matmul(left, right, result)
-    elif len(a) < _DATA and a.flags.c_contiguous and b.T.flags.c_contiguous and out.flags.c_contiguous:
-        few_rows(a, b.T, np.zeros(b.shape[1], np.float32), out)
+            matmul(left, right, result, add=add)
     elif len(a) < _DATA or (b.strides[0] == 4 and b.size > a.size + 2 * out.size):
         # b is better read in place than packed
         turned = np.empty(out.shape[::-1], np.float32)
-        multiply(b.T, a.T, turned)
-        out[...] = turned.T
+        if len(a) < _DATA and a.flags.c_contiguous and b.T.flags.c_contiguous:
+            turned = turned.reshape(out.shape).T
+            few_rows(a, b.T, np.zeros(b.shape[1], np.float32), turned.T)
+        else:
+            multiply(b.T, a.T, turned)
+        if add:
+            out += turned.T
+        else:
+            out[...] = turned.T
     else:
-        multiply(a, b, out)
+        multiply(a, b, out, add=add)
 
 
 #: Rows of the weight, and of the data, whose products are summed side by side.

@@ -1,0 +1,34 @@
+"""Products of float32 matrices on our own threads against NumPy's in float64."""
+
+import numpy as np
+import pytest
+
+from roiops.kernels.cpu.network.conv import _turn
+from roiops.kernels.cpu.network.product import matmul
+
+RNG = np.random.default_rng(3)
+
+
+@pytest.mark.parametrize("added", [False, True])
+@pytest.mark.parametrize("turned", [False, True])
+@pytest.mark.parametrize(
+    "sizes", [(1, 700, 500), (3, 600, 333), (9, 300, 130), (100, 70, 90), (4, 5, 6), (40, 700, 31)], ids=str
+)
+def test_matmul(sizes, turned, added):
+    rows, terms, columns = sizes
+    a, b = (RNG.normal(size=shape).astype(np.float32) for shape in ((rows, terms), (terms, columns)))
+    if turned:  # the same numbers, column by column
+        b = np.ascontiguousarray(b.T).T
+    before = RNG.normal(size=(rows, columns)).astype(np.float32)
+    out = before.copy()
+    matmul(a, b, out, add=added)
+    right = np.float64(a) @ b + (before if added else 0)
+    np.testing.assert_allclose(out, right, rtol=0, atol=2e-6 * np.abs(right).max())
+
+
+@pytest.mark.parametrize("shape", [(32, 48, 1, 1, 1), (5, 7, 1, 1, 1), (16, 16, 1, 3, 2)], ids=str)
+def test_filters_turned_round(shape):
+    weight = RNG.normal(size=shape).astype(np.float32)
+    turned = _turn(weight)
+    assert turned.flags.c_contiguous
+    np.testing.assert_array_equal(turned, weight.swapaxes(0, 1)[:, :, ::-1, ::-1, ::-1])
