@@ -50,8 +50,7 @@ def bind_boxes(workload, operator):
     from roiops.operators.imperative import Invocation
     from roiops.registry import get
 
-    work = WORKLOADS[workload]
-    operator = operators(work)[operator]
+    work, operator = WORKLOADS[workload], operators(workload)[operator]
     inputs = operator.inputs(work)
     call = Invocation(get(operator.name).create(operator.arguments(work)), list(inputs.values()))
     head = np.random.default_rng(1).standard_normal(call.outputs[0].shape, dtype=np.float32)
@@ -247,8 +246,8 @@ def compare_bits(old, new, match) -> int:
 def rows(only):
     """What is timed: the arguments of a worker's ``bind``."""
     if only != "networks":
-        for workload, work in WORKLOADS.items():
-            for operator in operators(work):
+        for workload in WORKLOADS:
+            for operator in operators(workload):
                 yield workload, operator
     if only != "boxes":
         for name in NETWORKS:
