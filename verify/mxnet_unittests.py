@@ -52,27 +52,16 @@ _ABSENT = {
 _TEXTS = {
     "'attach_grad'": "needs autograd",
     "name 'requests' is not defined": "downloads data",
-    "TookTooLong": "took longer than the time limit",
+    "TookTooLong": "not run to its end yet: stopped on a busy machine",
     "only integers, slices (`:`), ellipsis": "indexes by a list of slices, as older NumPy allowed",
     "too many indices for array": "indexes by a list, as older NumPy allowed",
-    "operator 'linalg": "linear algebra (mx.sym.linalg) is not offered",
-    "'contrib.interleaved_matmul": "the operators of multi-head attention are not offered",
-    "'random_pdf_": "densities (random_pdf_*) are not offered",
-    "operator 'ctc_loss'": "CTC loss is not offered",
-    "operator 'Correlation'": "the operator Correlation is not offered",
-    "operator 'im2col'": "the operators im2col and col2im are not offered",
-    "operator 'histogram'": "the operator histogram is not offered",
-    "operator 'image'": "the image operators (mx.nd.image) are not offered",
     "operator 'contrib.quantize'": "quantization is not offered",
     "operator '_square_sum'": "needs sparse storage",
-    "'LibSVMIter'": "needs sparse storage",
-    "'ImageDetIter'": "ImageDetIter is not offered",
-    "'ImageIter'": "ImageIter is not offered",
+    "LibSVMIter is not here": "needs sparse storage",
+    "attribute 'ImageDetIter'": "ImageDetIter is not offered",
     "'NumpyOp'": "NumpyOp, which CustomOp replaced in MXNet 0.8, is not offered",
     "NDArray.tostype: stype must be": "needs sparse storage",
     "contrib.SparseEmbedding": "needs sparse storage",
-    "attribute 'save_checkpoint'": "BucketingModule.save_checkpoint is not offered",
-    "operator 'signsgd_update'": "optimizers' update operators (signsgd_update) are not offered",
     "'ConvRNNCell'": "recurrent cells of convolutions are not offered",
     "'ConvLSTMCell'": "recurrent cells of convolutions are not offered",
     "'ConvGRUCell'": "recurrent cells of convolutions are not offered",
@@ -96,10 +85,13 @@ _TESTS = {
     "operator.test_zero_size_min_max": "expects an error of the minimum of nothing, which is infinite here",
     "operator.test_depthtospace": "expects an error of an empty axis, which is an axis here",
     "operator.test_spacetodepth": "expects an error of an empty axis, which is an axis here",
-    "operator.test_prelu": "gives LeakyReLU a slope for every element, not for every channel",
     "operator.test_softmax_with_length": "binds gradients of another dtype than their arguments",
     "operator.test_custom_op_exc": "expects that an error in a CustomOp is an MXNetError; here it is itself",
-    "operator.test_monitor_with_variable_input_shape": "needs a Monitor that follows an executor's reshape",
+    "operator.test_monitor_with_variable_input_shape": "makes an NDArray of a pointer of MXNet's C library",
+    "optimizer.test_multilamb": "updates 20 million weights 216 times; passes with small arrays",
+    "operator.test_take": "expects errors when results are read, not at once",
+    "operator.test_init": "asks NumPy for unsigned numbers from -100, which it refuses since 2.0",
+    "operator.test_pick": "indexes by a list, as older NumPy allowed",
     "operator.test_valid_max_pooling_pad_type_same": "gives Pooling more pads than axes, as MXNet lets it",
     "module.test_module_initializer": "needs sparse storage",
     "exc_handling.test_exc_imperative": "expects errors when results are read, not at once",
@@ -208,9 +200,8 @@ MXNet 1.9.1's own tests (`tests/python/unittest` of its repository) run on roiop
 MXNet's name; what they check with is MXNet's own `test_utils.py`. Stand-ins give them `nose` and `distutils`,
 which have left Python, and names for what roiops does not offer; those fail when they are used.
 `python verify/mxnet_unittests.py CHECKOUT` runs them and writes this page; a test skipped is one that its
-own decorator skips, or that misses a package such as OpenCV. Results were recorded over several runs on a
-busy machine, with a limit of 25 to 120 seconds for each test; where a row shows an error instead of a reason,
-the test has not run again since what it needs was added, or nobody has looked into it yet.
+own decorator skips, or that misses a package such as OpenCV. `test_image.py` downloads its pictures; it gets
+16 made ones in their place. Results were recorded over several runs on a busy machine, with one thread.
 """
 
 
