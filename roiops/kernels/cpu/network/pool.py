@@ -88,7 +88,7 @@ def forward(data, kernel, stride, pad, mode, p, divisor, pad_with_zero, out):
     if out.shape[1:] == (1, 1, 1) and kernel == data.shape[1:] and pad == (0, 0, 0) and mode != NORM:
         workers = num_threads(data.size / 4)
         flat = data.reshape(len(data), -1)
-        _whole_planes.by(workers)(flat, mode, out.reshape(-1))
+        _whole_planes.by(workers)(flat, mode, workers, out.reshape(-1))
         return
     if mode != NORM and not pad_with_zero and masked.pools(data, kernel, stride, pad):
         masked.pool(data, kernel, stride, pad, mode == MAXIMUM, out)
@@ -115,30 +115,37 @@ def _divide(shape, kernel, stride, pad, divisor, sums):
 
 
 @parallel
-def _whole_planes(data, mode, out):
+def _whole_planes(data, mode, workers, out):
     """The maximum, mean or sum of each row."""
-    size = data.shape[1]
+    planes, size = data.shape
     whole = size // FIXED_LANES * FIXED_LANES
     lowest = np.finfo(data.dtype).min if mode == MAXIMUM else data.dtype.type(0)
-    for plane in prange(data.shape[0]):
-        row = data[plane]
+    for worker in prange(workers):
+        w = np.int64(worker)
         lanes = np.empty(FIXED_LANES, data.dtype)
-        store(pointer_to(lanes), 0, splat(data.dtype.type(lowest)))
-        for i in range(0, whole, FIXED_LANES):
-            _combine(row, i, mode, 1, lanes, 0, FIXED_LANES)
-        for i in range(size - whole):
-            v = row[whole + i]
-            if mode == MAXIMUM:
-                lanes[i] = v if v > lanes[i] else lanes[i]
-            else:
-                lanes[i] += v
-        total = lanes[0]
-        for i in range(1, FIXED_LANES):
-            if mode == MAXIMUM:
-                total = lanes[i] if lanes[i] > total else total
-            else:
-                total += lanes[i]
-        out[plane] = total / data.dtype.type(size) if mode == MEAN else total
+        for plane in range(w * planes // workers, (w + 1) * planes // workers):
+            row = data[plane]
+            best = splat(data.dtype.type(lowest))
+            for i in range(0, whole, FIXED_LANES):
+                some = load(pointer_to(row), i)
+                if mode == MAXIMUM:
+                    best = select(greater(some, best), some, best)
+                else:
+                    best = multiply_add(data.dtype.type(1), some, best)
+            store(pointer_to(lanes), 0, best)
+            for i in range(size - whole):
+                v = row[whole + i]
+                if mode == MAXIMUM:
+                    lanes[i] = v if v > lanes[i] else lanes[i]
+                else:
+                    lanes[i] += v
+            total = lanes[0]
+            for i in range(1, FIXED_LANES):
+                if mode == MAXIMUM:
+                    total = lanes[i] if lanes[i] > total else total
+                else:
+                    total += lanes[i]
+            out[plane] = total / data.dtype.type(size) if mode == MEAN else total
 
 
 @parallel
