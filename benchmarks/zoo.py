@@ -40,7 +40,7 @@ import peers  # noqa: E402
 from catalogue import models  # noqa: E402
 
 #: The least and the most turns of a model, and about how many seconds all of them take.
-LEAST, MOST, SECONDS = 3, 20, 4.0
+LEAST, MOST, SECONDS = 3, 20, 3.0
 #: Seconds after which a model is given up.
 PATIENCE = 600
 
@@ -297,7 +297,7 @@ def main():
     )
     parser.add_argument("--threads", nargs="+", type=int, default=[1, 2])
     parser.add_argument(
-        "--seconds", type=float, default=SECONDS, help="about how long all turns of a model take (default 4)"
+        "--seconds", type=float, default=SECONDS, help="about how long all turns of a model take (default 3)"
     )
     parser.add_argument("--minutes", type=float, help="start no more models after this long")
     parser.add_argument("--resume", action="store_true", help="leave out what the results hold already")
