@@ -41,6 +41,7 @@ __all__ = [
     "select",
     "splat",
     "store",
+    "stream",
     "transpose_block",
 ]
 
@@ -159,6 +160,18 @@ def _store(typing_context, array, at, lanes):
     def generate(context, builder, signature, args):
         pointer = _pointer(context, builder, array, *args[:2], args[2].type)
         builder.store(args[2], pointer, align=array.dtype.bitwidth // 8)
+
+    return signature, generate
+
+
+def _stream(typing_context, array, at, lanes):
+    """``array[at : at + FIXED_LANES] = lanes`` past the caches, where ``array[at]`` begins a cache line"""
+    signature = types.void(array, types.intp, lanes)
+
+    def generate(context, builder, signature, args):
+        pointer = _pointer(context, builder, array, *args[:2], args[2].type)
+        stored = builder.store(args[2], pointer, align=64)
+        stored.set_metadata("nontemporal", builder.module.add_metadata([ir.Constant(ir.IntType(32), 1)]))
 
     return signature, generate
 
@@ -294,6 +307,8 @@ if numba.config.DISABLE_JIT:
     def store(array, at, lanes):
         array[at : at + FIXED_LANES] = lanes
 
+    stream = store
+
     def splat(number):
         return np.full(FIXED_LANES, number)
 
@@ -329,6 +344,7 @@ else:
     prefetch_to_read, prefetch_to_write = intrinsic(_prefetch_to_read), intrinsic(_prefetch_to_write)
     pointer_to = intrinsic(_pointer_to)
     load, store, transpose_block = intrinsic(_load), intrinsic(_store), intrinsic(_transpose_block)
+    stream = intrinsic(_stream)
 
 if numba.config.BOUNDSCHECK and not numba.config.DISABLE_JIT:
     _unchecked_load, _unchecked_store, _unchecked_transpose_block = load, store, transpose_block
@@ -348,6 +364,8 @@ if numba.config.BOUNDSCHECK and not numba.config.DISABLE_JIT:
         if at < 0 or at + FIXED_LANES > array.size:
             raise IndexError("store outside the array")
         _unchecked_store(array, at, lanes)
+
+    stream = store
 
     @inner
     def transpose_block(source, at, stride, rows, target, to, target_stride):

@@ -249,3 +249,25 @@ def test_temporary_memory(name, dtype, strided):
     # What the forward pass took includes its outputs, the head gradient and the gradients' own arrays.
     assert forward <= 2 * size + 2**25
     assert backward <= size + 2**25
+
+
+def test_outputs_that_no_cache_holds():
+    """They are stored past the caches, wherever in memory they begin; in parts they are not."""
+    random = np.random.default_rng(4)
+    data = random.standard_normal((1, 19, 6, 7)).astype(np.float32)
+    rois = random_rois(random, 2300, 1, 6, 7, 1.0)
+    params = {"pooled_size": (14, 14), "spatial_scale": 1.0, "sampling_ratio": 1}
+    whole = call("ROIAlign", data, rois, **params)
+    assert whole.outputs[0].nbytes > 1 << 25
+    parts = [call("ROIAlign", data, rois[k : k + 575], **params).outputs[0] for k in range(0, 2300, 575)]
+    np.testing.assert_array_equal(whole.outputs[0], np.concatenate(parts))
+    room = np.full(whole.outputs[0].nbytes + 16, 0xFF, np.uint8)
+    for offset in (0, 2, 4):  # at numbers, and between them
+        at = slice(offset, offset + whole.outputs[0].nbytes)
+        out = room[at].view(np.float32).reshape(whole.outputs[0].shape)
+        expected, whole.outputs[0] = whole.outputs[0].copy(), out
+        whole.forward()
+        np.testing.assert_array_equal(out, expected)
+        assert (room[at.stop :] == 0xFF).all()
+        room[:] = 0xFF
+        whole.outputs[0] = expected

@@ -23,6 +23,8 @@ from roiops.kernels.cpu.roi.tiles import (
     prefetch_put,
     prefetch_take,
     put_bins,
+    stream_bins,
+    streams,
     take_bins,
     tile_bands,
     tile_slots,
@@ -55,6 +57,7 @@ def forward_items(view, pool, with_argmax=False):
         marks = np.empty(slots * (width // FIXED_LANES + 1), np.int64)
         line = aligned(width * FIXED_LANES, out)
         bins = aligned(area * FIXED_LANES, out)
+        scratch, address = aligned(area * FIXED_LANES, out), out.ctypes.data // out.itemsize
         if with_argmax:
             places, keep = argmax.reshape(-1), argmax.size > 0
             where = aligned(area * FIXED_LANES, argmax)
@@ -66,10 +69,12 @@ def forward_items(view, pool, with_argmax=False):
             tile = Tile(pointer_to(tile_memory), pointer_to(marks), slots, width)
             y, x = view(table)
             empty_tile(tile)
+            past_caches = streams(out, item)
             for place in range(image_at[item.image], image_at[item.image + 1]):
                 r = order[place]
                 to = (r * out_channels + item.out_channel) * area
-                prefetch_put(item, pointer_to(results), to)
+                if not past_caches:
+                    prefetch_put(item, pointer_to(results), to)
                 if with_argmax:
                     if keep:
                         prefetch_put(item, pointer_to(places), to)
@@ -89,7 +94,10 @@ def forward_items(view, pool, with_argmax=False):
                         put_bins(pointer_to(where), item, pointer_to(places), to)
                 else:
                     pool(r, item, planes, tile, y, x, pointer_to(line), pointer_to(bins))
-                put_bins(pointer_to(bins), item, pointer_to(results), to)
+                if past_caches:
+                    stream_bins(pointer_to(bins), item, pointer_to(scratch), pointer_to(results), address, to)
+                else:
+                    put_bins(pointer_to(bins), item, pointer_to(results), to)
 
     return items_of_a_thread
 

@@ -17,6 +17,7 @@ from roiops.kernels.cpu.vector import (
     prefetch_to_write,
     splat,
     store,
+    stream,
     transpose_block,
 )
 from roiops.kernels.jit import inner
@@ -37,6 +38,8 @@ __all__ = [
     "put_bins",
     "read_row",
     "slot_of",
+    "stream_bins",
+    "streams",
     "take_bins",
     "tile_bands",
     "tile_slots",
@@ -48,6 +51,10 @@ __all__ = [
 
 # Bytes of a tile that a whole map should not exceed: a larger map is kept in part.
 _TILE_BYTES = 1 << 24
+
+# Bytes of an output that caches may still hold when it is read next. Storing what is larger past them saves
+# reading each line before it is written.
+_CACHED_BYTES = 1 << 25
 
 # Pixels that are not worth another block.
 _FEW = 3
@@ -224,6 +231,29 @@ def put_bins(bins, item, out, to):
             at = ((i - item.first_row) * wide + j) * FIXED_LANES
             for c in range(item.channels):
                 out[to + c * area + i * pooled_w + item.first_column + j] = bins[at + c]
+
+
+@inner
+def streams(out, item):
+    """Whether :func:`stream_bins` may write an item's bins: one run of an array that no cache holds."""
+    area = (item.stop_row - item.first_row) * (item.stop_column - item.first_column)
+    one_run = area == item.pooled_h * item.pooled_w
+    return one_run and out.size * out.itemsize > _CACHED_BYTES and out.ctypes.data % out.itemsize == 0
+
+
+@inner
+def stream_bins(bins, item, scratch, out, address, to):
+    """:func:`put_bins` past the caches by way of ``scratch``; ``address`` is that of ``out`` in elements."""
+    put_bins(bins, item, scratch, 0)
+    count = item.channels * item.pooled_h * item.pooled_w
+    head = min(count, -(address + to) % FIXED_LANES)
+    for k in range(head):
+        out[to + k] = scratch[k]
+    whole = head + (count - head) // FIXED_LANES * FIXED_LANES
+    for k in range(head, whole, FIXED_LANES):
+        stream(out, to + k, load(scratch, k))
+    for k in range(whole, count):
+        out[to + k] = scratch[k]
 
 
 @inner
