@@ -151,12 +151,16 @@ def copy_bandwidth(threads) -> float:
     return 2 * 4 * size * threads / min(seconds(run) for _ in range(7))
 
 
+class Disagreement(Exception):
+    """A peer computes something else: it is not timed."""
+
+
 def agree(ours, theirs, what) -> None:
     for name, expected in theirs.items():
         found = ours.invocation.outputs[0] if name == "out" else ours.grads[name]
         error = np.abs(found - expected).max()
         if not error <= 2e-5 * max(1, np.abs(expected).max()):
-            raise SystemExit(f"roi.py: {what}: {name} differs by {error}")
+            raise Disagreement(f"{what}: {name} differs by {error}")
 
 
 def enough(times, repeats) -> bool:
@@ -188,8 +192,8 @@ def times_in_turn(ours, others, direction, repeats, pause) -> dict:
     return times
 
 
-def measure(threads, chosen, repeats) -> list[dict]:
-    """The rows of the ``chosen`` pairs of a workload and an operator."""
+def measure(threads, chosen, repeats, disagreements) -> list[dict]:
+    """The rows of the ``chosen`` pairs of a workload and an operator, without those that disagree."""
     numba.set_num_threads(threads)
     bandwidth = copy_bandwidth(threads)
     pause = PAUSE if threads > 1 else 0
@@ -199,7 +203,12 @@ def measure(threads, chosen, repeats) -> list[dict]:
     for workload, label in chosen:
         operator = operators(workload)[label]
         ours = Ours(WORKLOADS[workload], operator)
-        set_up(ours, operator, workload, label, workers)
+        try:
+            set_up(ours, operator, workload, label, workers)
+        except Disagreement as error:
+            print(f"roi.py: left out: {error}", file=sys.stderr, flush=True)
+            disagreements.append(str(error))
+            continue
         for direction in ("forward", "backward"):
             others = {
                 name: workers[name] for name in operator.peers if direction in operator.directions(name)
@@ -308,7 +317,8 @@ def main():
         if not args.operators or label.startswith(tuple(args.operators))
     ]
     load = os.getloadavg()[0]
-    rows = [row for threads in args.threads for row in measure(threads, chosen, args.repeats)]
+    disagreements: list[str] = []
+    rows = [row for threads in args.threads for row in measure(threads, chosen, args.repeats, disagreements)]
     report = {
         "machine": (
             f"{processor()}, {os.cpu_count()} cores; Python {platform.python_version()}, "
@@ -326,6 +336,8 @@ def main():
     args.out.with_suffix(".md").write_text(markdown(report))
     for threads, kind, direction, mean, least, count in summaries(rows):
         print(f"{threads} threads, {kind} {direction}: {mean:.1f}x (least {least:.1f}x of {count} rows)")
+    if disagreements:
+        sys.exit("roi.py: left out, because results differ:\n" + "\n".join(disagreements))
 
 
 if __name__ == "__main__":
