@@ -50,8 +50,8 @@ KINDS = {"align": "bilinear", "pool": "integer bins", "moved": "deformed and rot
 # on a core that the next one wants.
 PAUSE = 0.1
 
-# Rows with a peer that takes longer than this get few rounds.
-SLOW_SECONDS, FEW = 1.0, 2
+# Rows with a peer that takes longer than this get few rounds, after one that is not timed.
+SLOW_SECONDS, FEW = 1.0, 1
 
 
 class Peer:
