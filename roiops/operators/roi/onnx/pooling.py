@@ -30,6 +30,7 @@ _INF = np.float32(np.inf)
 
 
 def the_geometry():
+    """The module of the kernels' geometry, which loads numba and so is imported when it is needed."""
     from ....kernels import geometry
 
     return geometry
