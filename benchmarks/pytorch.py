@@ -236,10 +236,7 @@ def summary(rows) -> list[str]:
 
 def markdown(report) -> str:
     lines = ["# roiops.torch beside torchvision on the CPU", "", report["machine"], ""]
-    busy = sum(row["clock"] == "process_time" for row in report["rows"])
     lines += [*summary(report["rows"]), "", "Milliseconds, medians.", ""]
-    if busy:
-        lines[-2] += f" {busy} rows are processor time, taken while the machine did other work too."
     lines += [
         "| threads | workload | operator | direction | roiops | torchvision | times as fast |",
         "|---:|---|---|---|---:|---:|---:|",
@@ -320,6 +317,12 @@ def save(path, rows, peaks) -> dict:
         f"{time.strftime('%Y-%m-%d')}; {processor()}, {os.cpu_count()} cores; torch {torch.__version__}, "
         f"torchvision {torchvision.__version__}; medians of rounds, in each of which both run in turn."
     )
+    busy = [row["rounds"] for row in report["rows"] if row["clock"] == "process_time"]
+    if busy:
+        report["machine"] += (
+            f" {len(busy)} of {len(report['rows'])} rows are processor time, of {min(busy)} to {max(busy)} "
+            "rounds, taken while the machine did other work too: read them as rough."
+        )
     path.write_text(json.dumps(report, indent=1) + "\n")
     path.with_suffix(".md").write_text(markdown(report))
     if path == RESULTS:
