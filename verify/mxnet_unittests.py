@@ -88,6 +88,8 @@ _TESTS = {
     "operator.test_softmax_with_length": "binds gradients of another dtype than their arguments",
     "operator.test_custom_op_exc": "expects that an error in a CustomOp is an MXNetError; here it is itself",
     "operator.test_monitor_with_variable_input_shape": "makes an NDArray of a pointer of MXNet's C library",
+    "image.test_imageiter": "failed where a batch rolled over; that is as in MXNet now, and not run again yet",
+    "image.test_imresize": "failed for want of imresize(out=), which is there now; not run to its end again yet",
     "optimizer.test_multilamb": "updates 20 million weights 216 times; passes with small arrays",
     "operator.test_take": "expects errors when results are read, not at once",
     "operator.test_init": "asks NumPy for unsigned numbers from -100, which it refuses since 2.0",
@@ -217,6 +219,9 @@ def main() -> None:
         if options.checkout is None:
             parser.error("a checkout of MXNet is needed")
         run(options.checkout, options.files or FILES, options.select, options.seconds)
+    if options.table:
+        for left in sorted(RESULTS.glob("*.new")):  # of runs that were ended before they were through
+            _merge(RESULTS / f"{left.name.split('.')[0]}.jsonl", left, whole=False)
     page, unexplained = table()
     PAGE.write_text(page, encoding="utf-8")
     print(f"{PAGE.relative_to(ROOT)} written; {unexplained} failures have no reason yet")
