@@ -89,7 +89,6 @@ _TESTS = {
     "operator.test_custom_op_exc": "expects that an error in a CustomOp is an MXNetError; here it is itself",
     "operator.test_monitor_with_variable_input_shape": "makes an NDArray of a pointer of MXNet's C library",
     "image.test_imageiter": "failed where a batch rolled over; put right, and not run again yet",
-    "image.test_imresize": "failed for want of imresize(out=); put right, and not run to its end yet",
     "optimizer.test_multilamb": "updates 20 million weights 216 times; passes with small arrays",
     "operator.test_take": "expects errors when results are read, not at once",
     "operator.test_init": "asks NumPy for unsigned numbers from -100, which it refuses since 2.0",
