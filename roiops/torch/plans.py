@@ -118,15 +118,21 @@ class Plan:
         self._outputs = [(tuple(s), _TORCH[t]) for s, t in zip(out_shapes, out_types, strict=True)]
         self._context = OpContext(Context("gpu", self.device.index) if self._on_gpu else cpu(), prop.label)
         self._op = prop.create_operator(self._context, shapes, types)
-        self._at_addresses = None
-        of_one_dtype = types[0] in (np.float32, np.float64) and set(types) == {types[0]}
-        if of_one_dtype and not (self._on_gpu or self._widens) and isinstance(self._op, SeparableOp):
-            self._at_addresses = self._op.at_addresses(self._context, shapes, out_shapes[0], types[0])
+        self._shapes, self._types, self._out_shape = shapes, types, out_shapes[0]
         # What stands for inputs that are not read: of their shape and dtype, one number large.
         self._unread = [
             None if read else torch.empty((), dtype=dtype, device=self.device).expand(shape)
             for read, (shape, dtype) in zip(operator.is_read, self._gradients, strict=True)
         ]
+
+    @functools.cached_property
+    def _at_addresses(self):
+        """A small call as functions of addresses, or None. Not asked for while shapes are symbols."""
+        dtype, *others = self._types
+        of_one_dtype = dtype in (np.float32, np.float64) and all(each == dtype for each in others)
+        if self._on_gpu or self._widens or not of_one_dtype or not isinstance(self._op, SeparableOp):
+            return None
+        return self._op.at_addresses(self._context, self._shapes, self._out_shape, dtype)
 
     def forward(self, tensors, keep_hidden: bool = False) -> list:
         """The output, then those that only :meth:`backward` reads, or None for each of these."""
