@@ -147,6 +147,7 @@ def _end_all_on_errors(mpi) -> None:
             show(kind, error, trace)
         sys.stdout.flush()
         sys.stderr.flush()
+        time.sleep(1)  # mpiexec passes on what was printed a little later, and stops when it hears of the end
         mpi.COMM_WORLD.Abort(1)
 
     sys.excepthook = hook

@@ -14,8 +14,10 @@ from roiops.operators import lowering
 pytest.importorskip("onnx", reason="writing ONNX needs the onnx package")
 pytest.importorskip("onnxruntime", reason="running ONNX needs onnxruntime")
 
+from onnxruntime_session import session
+
 from roiops.models.onnx import write
-from roiops.models.onnx.check import check, session
+from roiops.models.onnx.check import check
 
 sym = mx.sym
 v = functools.cache(sym.Variable)
