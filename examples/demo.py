@@ -4,6 +4,7 @@ It marks what scores enough: so much that of its marks on the held-out pictures 
 wrong all the same says so.
 """
 
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -17,11 +18,21 @@ from rcnn.draw import draw_detections, montage, worth_drawing
 from rcnn.evaluate import right
 
 MODEL = Path(__file__).parent / "rcnn" / "model"
+#: The same network as a saved graph.
+GRAPH = Path(__file__).parent / "archived" / "shapes-symbol.json"
 PICTURES = 8
+
+
+def compile_kernels() -> None:
+    """Compile what the detector needs in a process for each core; what is on disk already is only read."""
+    shapes = ["--shape", "data=1,3,128,128", "--shape", "im_info=1,3"]
+    subprocess.run([sys.executable, "-m", "roiops", "warmup", str(GRAPH), *shapes], check=True)
 
 
 def main() -> int:
     start = time.perf_counter()
+    compile_kernels()
+    compiled = time.perf_counter() - start
     detector, score = Detector.load(MODEL), least_score(MODEL)
     tiles, times, marks, wanted = [], [], [], 0
     for i in range(PICTURES):
@@ -42,9 +53,7 @@ def main() -> int:
         f"It made {len(marks)} marks of a score of at least {score:.2f}: {sum(marks)} right, "
         f"{len(marks) - sum(marks)} wrong; it missed {wanted - sum(marks)} objects."
     )
-    print(
-        f"{1000 * np.median(times):.0f} ms a picture; the first took {max(times):.1f} s to compile kernels."
-    )
+    print(f"{1000 * np.median(times):.0f} ms a picture; compiling the kernels took {compiled:.1f} s before.")
     print(f"picture: {target}")
     print(f"{time.perf_counter() - start:.1f} s in all")
     return 0

@@ -14,7 +14,7 @@ from .operators.imperative import Invocation
 from .operators.roi.dialects import TABLE
 from .registry import get, public_name
 
-__all__ = ["compile_kinds", "kinds_of_steps", "names", "warmup"]
+__all__ = ["compile_kinds", "kinds_of_steps", "names", "shares", "warmup"]
 
 # One box is one thread's work; so many are shared by all threads, in kernels compiled for that.
 _FEW_AND_MANY = 1, 1 << 15
@@ -92,12 +92,22 @@ def kinds_of_steps(executor) -> list[tuple[str, list]]:
     ]
 
 
+def shares(parts: list, count: int) -> list[list]:
+    """``parts``, pairs that begin with a name, for ``count`` processes. Those of one name share kernels."""
+    by_name: dict = {}
+    for part in parts:
+        by_name.setdefault(part[0], []).append(part)
+    found = [[] for _ in range(count)]
+    for same in sorted(by_name.values(), key=len, reverse=True):
+        min(found, key=len).extend(same)
+    return found
+
+
 def compile_kinds(kinds, report=None, on_compile=None) -> None:
     """Run the steps of each kind once, so that what they need is compiled.
 
     ``report(name)`` hears of each kind when it is done, and ``on_compile()`` once, as soon as something turns
-    out not to be on disk. Inputs are what they are; a step that cannot take them says so when it is run in
-    earnest.
+    out not to be on disk. A step that fails on inputs of zeros says so when it is run in earnest.
     """
     from numba.core import event
 

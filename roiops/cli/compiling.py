@@ -5,7 +5,7 @@ import subprocess
 import sys
 import threading
 
-from ..warmup import compile_kinds, kinds_of_steps
+from ..warmup import compile_kinds, kinds_of_steps, shares
 
 __all__ = ["Helpers", "Progress", "compile_model", "cores", "shape_arguments"]
 
@@ -130,7 +130,8 @@ def compile_model(executor, arguments: list[str], jobs: int | None = None) -> No
     jobs = min(jobs or cores(), len(kinds))
     progress, helpers = Progress(len(kinds)), None
     # The share of this process, then those of the others from their ends: what they did is on disk by then.
-    order = kinds[::jobs] + [kind for first in range(1, jobs) for kind in kinds[first::jobs][::-1]]
+    mine, *others = shares(kinds, jobs)
+    order = mine + [kind for share in others for kind in share[::-1]]
 
     def begin():
         nonlocal helpers

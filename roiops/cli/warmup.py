@@ -18,7 +18,7 @@ import numpy as np
 
 from ..errors import MXNetError
 from ..shapes import known
-from ..warmup import compile_kinds, kinds_of_steps, names, warmup
+from ..warmup import compile_kinds, kinds_of_steps, names, shares, warmup
 from .common import add_import, dtype_name, import_modules, positive, shape_argument
 from .compiling import Helpers, Progress, cores, shape_arguments
 
@@ -50,7 +50,7 @@ def execute(args) -> None:
     model = len(args.names) == 1 and _is_model(args.names[0])
     parts = _model_parts(args) if model else _operator_parts(args)
     part, count = args.share or (0, min(args.jobs or cores(), max(1, len(parts))))
-    mine = parts[part::count]
+    mine = shares(parts, count)[part]
     if args.share:
         for name, compile_it in mine:
             compile_it()

@@ -32,6 +32,13 @@ class _Bound:
         self.is_train = False
 
 
+def _run_on_zeros(call, inputs) -> None:
+    for array in inputs:
+        if isinstance(array, np.ndarray):
+            array[...] = 0
+    call()
+
+
 class Executor:
     """A graph bound to arrays. Made by ``Symbol.bind`` and ``Symbol.simple_bind``.
 
@@ -531,10 +538,18 @@ class Executor:
         return made
 
     def ready_steps(self) -> list:
-        """What an inference runs, in order: each operator's property and its call without arguments."""
+        """What an inference runs, in order: each operator's property and its call without arguments.
+
+        A call zeroes what it reads of other steps first, so that any of them can run by itself.
+        """
         with self._lock:
             bound = self._bind_inference()
-        return [(step.prop, call) for step, call in zip(bound.program.forward, bound.forward, strict=True)]
+        variables = {(id(node), 0) for node in self._order if node.is_variable}
+        steps = []
+        for step, call in zip(bound.program.forward, bound.forward, strict=True):
+            inputs = [bound.arrays[value] for value in step.inputs if value not in variables]
+            steps.append((step.prop, functools.partial(_run_on_zeros, call, inputs)))
+        return steps
 
     def set_monitor_callback(self, callback, monitor_all: bool = False) -> None:
         """Call ``callback(name, NDArray)`` after each operator, forward and backward; None stops it.

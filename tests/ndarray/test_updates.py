@@ -6,7 +6,7 @@ import pytest
 
 import roiops as mx
 
-CASES = golden_files.load("optimizer/updates")
+CASES = golden_files.load("optimizer/update_operators")
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)

@@ -34,7 +34,7 @@ SCRIPTS = {
     "image": "mxnet",
     "ops": "mxnet",
     "optimizer": "mxnet",
-    "updates": "mxnet",
+    "update_operators": "mxnet",
     "converted": "mxnet",
     "operators": "mxnet",  # after the others: it looks up what they hold
 }

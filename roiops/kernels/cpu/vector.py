@@ -83,10 +83,12 @@ def repeat(builder, scalar, lanes: int):
 
 
 def fused_multiply_add(builder, a, b, c):
-    """``a * b + c`` of vectors; a machine without fused operations multiplies and adds."""
-    bits = 32 if isinstance(a.type.element, ir.FloatType) else 64
+    """``a * b + c`` of vectors or of numbers; a machine without fused operations multiplies and adds."""
+    count = f"v{a.type.count}" if isinstance(a.type, ir.VectorType) else ""
+    element = a.type.element if count else a.type
+    bits = 32 if isinstance(element, ir.FloatType) else 64
     kind = ir.FunctionType(a.type, [a.type] * 3)
-    name = f"llvm.fmuladd.v{a.type.count}f{bits}"
+    name = f"llvm.fmuladd.{count}f{bits}"
     return builder.call(cgutils.get_or_insert_function(builder.module, kind, name), [a, b, c])
 
 
@@ -195,14 +197,19 @@ def _scaled(typing_context, factor, lanes):
 
 
 def _multiply_add(typing_context, factor, lanes, total):
-    """``factor * lanes + total``, rounded once where the machine can; the factor is a number or lanes"""
-    one_by_one = isinstance(factor, Lanes)
+    """``factor * lanes + total``, rounded once where the machine can; the factor is a number or lanes
+
+    All three may be numbers: that is one lane of the same.
+    """
+    as_it_is = isinstance(factor, Lanes) or not isinstance(total, Lanes)
 
     def generate(context, builder, signature, args):
-        by = args[0] if one_by_one else repeat(builder, args[0], FIXED_LANES)
+        by = args[0] if as_it_is else repeat(builder, args[0], FIXED_LANES)
         return fused_multiply_add(builder, by, *args[1:])
 
-    return total(factor if one_by_one else lanes.dtype, lanes, total), generate
+    if not isinstance(total, Lanes):
+        return total(total, total, total), generate
+    return total(factor if isinstance(factor, Lanes) else lanes.dtype, lanes, total), generate
 
 
 def _greater(typing_context, one, other):

@@ -1,6 +1,6 @@
-"""MXNet's update operators, one step each: tests/golden/optimizer/updates.npz.
+"""MXNet's update operators, one step each: tests/golden/optimizer/update_operators.npz.
 
-python verify/golden/make.py updates
+python verify/golden/make.py update_operators
 """
 
 import mxnet as mx
@@ -27,7 +27,7 @@ CALLS = [
 
 def main():
     random = np.random.RandomState(0)
-    file = CaseFile("optimizer/updates", "mxnet", mx.__version__, "make_updates.py")
+    file = CaseFile("optimizer/update_operators", "mxnet", mx.__version__, "make_update_operators.py")
     for name, states, settings in CALLS:
         clip = "clip_grad" if name == "ftml_update" else "clip_gradient"
         for bound in (-1.0, 0.2):
