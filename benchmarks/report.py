@@ -38,7 +38,7 @@ RATIO_WORDS = (
     "Times as fast is the median over rounds of MXNet's time by ours, in two passes in turn; that of the two "
     "medians in milliseconds may differ where the machine was busy."
 )
-ZOO_WORDS = RATIO_WORDS + " Of a group it is the geometric mean; the least is of one model."
+ZOO_WORDS = zoo.RATIO_WORDS + " Of a group it is the geometric mean; the least is of one model."
 
 
 def read(name: str) -> dict | None:

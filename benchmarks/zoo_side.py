@@ -1,7 +1,8 @@
 """One side of ``benchmarks/zoo.py``: a saved model in one library. Must run on Python 3.8, too.
 
-Called with the library's name and the model's folder. It says when it is ready, makes one forward pass for
-each line of input, and answers with the pass's wall and CPU seconds; at the end, with its peak memory.
+Called with the library's name and the model's folder. It says when it is ready, makes as many forward
+passes as each line of input says, and answers with the wall and CPU seconds of each; at the end, with its
+peak memory.
 """
 
 import json
@@ -77,10 +78,13 @@ def main(library, folder):
     answers = os.fdopen(os.dup(1), "w")
     answers.write("ready\n")
     answers.flush()
-    for _ in sys.stdin:
-        start, cpu = time.perf_counter(), time.process_time()
-        run(executor)
-        answers.write(json.dumps([time.perf_counter() - start, time.process_time() - cpu]) + "\n")
+    for line in sys.stdin:
+        passes = []
+        for _ in range(int(line)):
+            start, cpu = time.perf_counter(), time.process_time()
+            run(executor)
+            passes.append([time.perf_counter() - start, time.process_time() - cpu])
+        answers.write(json.dumps(passes) + "\n")
         answers.flush()
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
     answers.write(json.dumps(peak) + "\n")
