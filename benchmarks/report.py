@@ -14,7 +14,7 @@ BEGIN, END = "<!-- begin: made by benchmarks/report.py -->", "<!-- end: made by 
 KINDS = {
     "align": "bilinear (ROIAlign, PSROIAlign, MultiScaleROIAlign, CropAndResize)",
     "pool": "integer bins (ROIPooling, PSROIPooling)",
-    "moved": "deformed and rotated (DeformablePSROIPooling, RROIAlign, ROIAlignRotated)",
+    "moved": "deformed and rotated",
 }
 #: The peers: their names and versions, and a colour for each.
 VERSIONS = {
