@@ -291,7 +291,7 @@ def _holds_tensors(value, is_input) -> bool:
 
 def _not_a_tensor(prop, name: str, kind: str, value, is_input, twice: str = "") -> InputError:
     """The error for an input that is something else, with advice for lists of rows or of arrays."""
-    advice = f"; as a parameter it gives {twice} twice" if twice else ""
+    advice = f"; taken as a parameter, it would be {twice}, which is given too" if twice else ""
     if _holds_tensors(value, is_input):
         advice = f"; {prop.list_advice.get(name, 'np.array(...) makes an array of a list')}"
     return InputError(f"{prop.label}: {name} must be {kind}, got {type(value).__name__}{advice}")

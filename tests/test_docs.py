@@ -76,6 +76,22 @@ def test_no_page_or_message_installs_roiops_from_an_index():
     assert not wrong
 
 
+def test_messages_of_the_troubleshooting_page_are_those_of_the_source():
+    paths = [ROOT / "Makefile", *sorted((ROOT / "roiops").rglob("*.py"))]
+    # A message may be a literal in several parts, on lines of their own.
+    source = re.sub(r"[\"']\s*\n\s*f?[\"']", "", "\n".join(path.read_text() for path in paths))
+    rows = re.findall(r"^\| (.*?) \|", (ROOT / "docs/troubleshooting.md").read_text(), re.M)
+    messages = [each for row in rows for each in re.findall(r"`([^`]+ [^`]+)`", row)]
+    assert len(messages) > 20
+    unknown = []
+    for message in messages:
+        # What stands for something else: X, Y, N, what is in quotes or brackets, dtypes, an input's name.
+        parts = re.split(r"\.\.\.|\b[XYN]\b|'.*?'|[(\[].*?[)\]]|\d+|float\d+|rois|[:;]|\bgpu\b", message)
+        if max((part.strip() for part in parts), key=len) not in source:
+            unknown.append(message)
+    assert unknown == ["roiops: command not found"]  # the shell's
+
+
 def anchors(page: Path) -> set[str]:
     text = BLOCK.sub("", page.read_text())
     found = re.findall(r"^#+ +(.*)$", text, re.M)

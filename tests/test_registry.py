@@ -178,7 +178,7 @@ def test_split_arguments(args, kwargs, expected):
         (
             (1j, (2, 2)),
             {"size": 3},
-            ": mask must be a complex, got tuple; as a parameter it gives size twice",
+            ": mask must be a complex, got tuple; taken as a parameter, it would be size, which is given too",
         ),
         ((1j, 2j, (2, 2)), {"size": 3}, ": parameter size is given twice"),
         ((), {"mask": "x"}, ": mask must be a complex, got str"),

@@ -10,9 +10,10 @@
 The model is SYMBOL.json, or what the names of its files begin with: `model` for model-symbol.json and the
 last epoch of model-NNNN.params beside it. After it may stand the file of the parameters, or their epoch.
 
-PICTURES are files, folders or patterns. An input by name is NAME=FILE, with a picture, a .npy or .npz array,
-or NAME=VALUES, with JSON. An input called im_info that is not given is filled with [height, width, scale] of
-the picture. Labels are not asked for. Sizes are written HEIGHTxWIDTH.
+PICTURES are files, folders or patterns. A .npz or .npy file among them gives inputs as they are. An input by
+name is NAME=FILE, with a picture, a .npy or .npz array, or NAME=VALUES, with JSON. An input called im_info
+that is not given is filled with [height, width, scale] of the picture. Labels are not asked for. Sizes are
+written HEIGHTxWIDTH.
 
 Presets are how the published families take pictures; single flags override them:
   raw                 as they are: values 0 to 255, RGB, no resizing (the default)
@@ -90,7 +91,10 @@ def _four(text: str) -> tuple[float, ...]:
 def configure(parser) -> None:
     parser.add_argument("symbol", metavar="MODEL", help="the graph's file, or what its name begins with")
     parser.add_argument(
-        "rest", nargs="*", metavar="[PARAMS] PICTURES", help="parameters or their epoch, then pictures"
+        "rest",
+        nargs="*",
+        metavar="[PARAMS] PICTURES",
+        help="parameters or their epoch, then pictures, or .npy or .npz files of the inputs",
     )
     parser.add_argument(
         "--input",
@@ -178,7 +182,7 @@ def execute(args) -> int:
         args.parser.error(f"--output must end in .npz, .json or .jsonl, got {args.output}")
     if args.resume and not (args.output or "").endswith(".jsonl"):
         args.parser.error("--resume needs --output FILE.jsonl, the results to go on with")
-    params, names = _params_and_pictures(args.rest)
+    params, names, array_files = _params_pictures_and_arrays(args.rest)
     inputs, named_pictures = _named_inputs(args, names)
     symbol, file = find_files(args.symbol, params)
     if file is None:
@@ -203,6 +207,8 @@ def execute(args) -> int:
     )
     if not args.device.is_gpu:
         model.on_bind = functools.partial(_compile, symbol, args.imports)
+    for file in array_files:
+        inputs |= _inputs_of_file(file, model.input_names, inputs)
     if not names and not inputs:
         args.parser.error(
             f"nothing to run on: PICTURES, or --input for {', '.join(model.input_names)}, are needed"
@@ -225,16 +231,18 @@ def execute(args) -> int:
 # -- inputs ----------------------------------------------------------------------------------------------
 
 
-def _params_and_pictures(rest) -> tuple[str | None, list[str]]:
-    """What follows the model: parameters or an epoch, which end in .params or are a number, and pictures."""
+def _params_pictures_and_arrays(rest) -> tuple[str | None, list[str], list[str]]:
+    """What follows the model: parameters (named .params) or their epoch (a number), pictures, and arrays."""
+    params, names = None, rest
     if rest and (rest[0].endswith(".params") or rest[0].isdecimal() or _no_picture(rest[0])):
-        return rest[0], rest[1:]
-    return None, rest
+        params, names = rest[0], rest[1:]
+    arrays = [name for name in names if Path(name).suffix in _ARRAYS]
+    return params, [name for name in names if name not in arrays], arrays
 
 
 def _no_picture(name: str) -> bool:
-    """Whether a name can only be that of parameters: a file that is not called as pictures are."""
-    return os.path.isfile(name) and Path(name).suffix.lower() not in ENDINGS
+    """Whether a name can only be that of parameters: a file not called as pictures and arrays are."""
+    return os.path.isfile(name) and Path(name).suffix.lower() not in (*ENDINGS, *_ARRAYS)
 
 
 def _named_inputs(args, names: list) -> tuple[dict, str | None]:
@@ -263,22 +271,47 @@ def _named_inputs(args, names: list) -> tuple[dict, str | None]:
     return {name: np.concatenate(a) if len(a) > 1 else a[0] for name, a in parts.items()}, takes_pictures
 
 
+def _inputs_of_file(path: str, names, given) -> dict:
+    """The inputs that a file of arrays holds: those of its names, or a single array for the only input."""
+    held = _read_arrays(path)
+    known = {name: array for name, array in held.items() if name in names}
+    missing = [name for name in names if name not in given]
+    if not known and len(held) == len(missing) == 1:
+        known = {missing[0]: next(iter(held.values()))}
+    if not known:
+        found = ", ".join(name for name in held if name) or f"{len(held)} arrays without names"
+        raise FormatError(
+            f"{path}: holds {found}; the model's inputs are {', '.join(names)}; "
+            f"--input NAME={path} says which it is"
+        )
+    return {name: _of_numbers(path, array) for name, array in known.items()}
+
+
 def _read_array(path: str, name: str) -> np.ndarray:
-    try:
-        array = np.load(path, allow_pickle=False)
-        if path.endswith(".npz"):
-            with array as arrays:
-                held = list(arrays)
-                if name not in held and len(held) != 1:
-                    raise FormatError(f"{path}: holds {', '.join(held) or 'nothing'}, but no {name}")
-                array = arrays[name if name in held else held[0]]
-    except (ValueError, EOFError) as error:
-        if isinstance(error, MXNetError):
-            raise
-        raise FormatError(f"{path}: not an array that NumPy can read without pickle: {error}") from None
+    held = _read_arrays(path)
+    if name not in held and len(held) != 1:
+        raise FormatError(f"{path}: holds {', '.join(held) or 'nothing'}, but no {name}")
+    return _of_numbers(path, held[name] if name in held else next(iter(held.values())))
+
+
+def _of_numbers(path: str, array: np.ndarray) -> np.ndarray:
     if array.dtype.kind not in "biuf":
         raise FormatError(f"{path}: holds {array.dtype}, which are no numbers that a model takes")
     return array
+
+
+def _read_arrays(path: str) -> dict[str, np.ndarray]:
+    """The arrays of an .npz file by name, or the one of an .npy file under the name ``""``."""
+    try:
+        loaded = np.load(path, allow_pickle=False)
+        if not path.endswith(".npz"):
+            held = {"": loaded}
+        else:
+            with loaded:
+                held = dict(loaded)
+    except (ValueError, EOFError) as error:
+        raise FormatError(f"{path}: not an array that NumPy can read without pickle: {error}") from None
+    return held
 
 
 def _of_one_picture(name: str, value: np.ndarray) -> np.ndarray:
@@ -537,7 +570,7 @@ def _in_a_line(args, reading) -> str:
             return "nothing found"
         return (
             f"nothing found with a score of {args.threshold:g} or more; the best is "
-            f"{class_name(best.class_id, reading.names)} with {best.score:.3g}"
+            f"{class_name(best.class_id, reading.names)} with {best.score:.4f}"
         )
     if reading.segmentation is not None:
         return ", ".join(f"{class_name(n, reading.names)} {100 * p:.0f} %" for n, p in reading.parts()[:5])

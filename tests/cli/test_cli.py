@@ -421,6 +421,20 @@ def test_arrays_of_an_npz_file(roiops, model, tmp_path):
     assert "y.npz: holds a, b, but no data" in err
 
 
+def test_files_of_arrays_may_stand_where_pictures_do(roiops, model, tmp_path):
+    rows = np.ones((2, 3, 2, 2), np.float32)
+    np.savez(tmp_path / "x.npz", data=rows, other=np.array(["not asked for"]))
+    np.save(tmp_path / "x.npy", rows)
+    want = roiops("run", *model, "--input", f"data={tmp_path / 'x.npy'}")[1]
+    assert "softmax_output  (2, 6)" in want
+    for file in ("x.npz", "x.npy"):
+        assert roiops("run", *model, tmp_path / file)[:2] == (0, want)
+    np.savez(tmp_path / "y.npz", a=rows, b=rows)
+    code, _, err = roiops("run", *model, tmp_path / "y.npz")
+    assert code == 1
+    assert "y.npz: holds a, b; the model's inputs are data; --input NAME=" in err
+
+
 def test_how_a_picture_is_brought_to_its_size_is_said(roiops, model, tmp_path):
     PIL.new("RGB", (640, 480)).save(tmp_path / "large.png")
     err = roiops("run", *model, tmp_path / "large.png", "--preset", "gluon")[2]
