@@ -23,13 +23,17 @@ os.environ["PYTHONPATH"] = os.pathsep.join([str(ROOT), str(ROOT / "examples" / "
 
 import numpy as np  # noqa: E402
 from detect_with_ray import detect, rows  # noqa: E402
+from onnx_model import OnnxModel  # noqa: E402
 
 import roiops  # noqa: E402
+from roiops.models.onnx import to_onnx  # noqa: E402
 from roiops.models.workers import predict_many  # noqa: E402
 
 #: Scenes are drawn, and the rest of the pictures are scenes shifted around, which is quicker.
 _SCENES = 400
 _DAMAGED = 7
+SYMBOL = ROOT / "examples" / "archived" / "shapes-symbol.json"
+PARAMS = ROOT / "examples" / "rcnn" / "model" / "model.params"
 
 
 def make_pictures(folder: Path, count: int) -> list[str]:
@@ -57,8 +61,8 @@ def load_model(batch: int):
     from rcnn.data.shapes import CLASSES
 
     return roiops.models.load(
-        ROOT / "examples" / "archived" / "shapes-symbol.json",
-        ROOT / "examples" / "rcnn" / "model" / "model.params",
+        SYMBOL,
+        PARAMS,
         dtype="float32",
         mean=118,
         std=60,
@@ -181,20 +185,24 @@ def main() -> int:
 
 
 def measure(model, paths, folder, result) -> None:
-    """Throughputs without faults, of one and two actors and of the worker processes of one machine."""
-    some = folder / "some"
-    some.mkdir()
+    """Throughputs without faults: of actors, of actors with onnxruntime, and of worker processes."""
+    chosen = folder / "chosen"
+    chosen.mkdir()
     for path in paths:
-        shutil.copy(path, some)
+        shutil.copy(path, chosen)
+    shapes = {"data": ("N", 3, 128, 128), "im_info": ("N", 3)}
+    to_onnx(SYMBOL, PARAMS, shapes=shapes, dtype="float32", path=folder / "shapes.onnx")
+    engines = {"": model, " with onnxruntime": OnnxModel(model, folder / "shapes.onnx")}
     for actors in (1, 2):
-        start = time.perf_counter()
-        detect(model, str(some), str(folder / f"speed{actors}"), actors)
-        result[f"{actors} actors, pictures/s"] = len(paths) / (time.perf_counter() - start)
+        for words, engine in engines.items():
+            start = time.perf_counter()
+            detect(engine, str(chosen), str(folder / f"speed{actors}{words}"), actors)
+            speed = len(paths) / (time.perf_counter() - start)
+            result[f"{actors} actors{words}, pictures/s"] = speed
     for workers in (1, 2):
         start = time.perf_counter()
-        assert len(list(predict_many(model, zip(paths, paths, strict=True), workers, threads=1))) == len(
-            paths
-        )
+        done = list(predict_many(model, zip(paths, paths, strict=True), workers, threads=1))
+        assert len(done) == len(paths)
         result[f"{workers} workers, pictures/s"] = len(paths) / (time.perf_counter() - start)
 
 

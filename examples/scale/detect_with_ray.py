@@ -2,11 +2,13 @@
 
   python detect_with_ray.py model-symbol.json model-0000.params --pictures photos/ --output found/
   python detect_with_ray.py MODEL PARAMS --pictures photos.parquet --output found/ --address auto --actors 32
+  python detect_with_ray.py MODEL PARAMS --pictures photos/ --output found/ --onnx model.onnx
 
 Pictures are the files of a folder, or the rows of Parquet files with a column ``bytes`` (or ``image``) and
 one of names, ``path``. Each actor has a model with one processor; the actors of a machine share its weights.
 What an actor or a machine was at work on when it died is done again. Each picture is one row of the output; a
-picture that cannot be read is a row with its error.
+picture that cannot be read is a row with its error. With ``--onnx`` the network runs in onnxruntime, in the
+same actors, from the file that ``roiops convert`` makes of the model; all else stays as it is.
 """
 
 import argparse
@@ -120,6 +122,7 @@ def main(arguments=None) -> int:
     parser.add_argument("--classes", default="", help="names with commas between, or imagenet, voc, coco")
     parser.add_argument("--options", default="{}", help="further arguments of models.load, as JSON")
     parser.add_argument("--batch", type=int, default=8, help="pictures in one pass (default: %(default)s)")
+    parser.add_argument("--onnx", metavar="FILE", help="the same network as ONNX, to run in onnxruntime")
     parser.add_argument("--actors", type=int, help="how many; one for each processor unless given")
     parser.add_argument("--address", help="the cluster, such as auto; a cluster of this machine unless given")
     options = parser.parse_args(arguments)
@@ -141,6 +144,10 @@ def main(arguments=None) -> int:
             dtype="float32",
             **json.loads(options.options),
         )
+        if options.onnx:
+            from onnx_model import OnnxModel
+
+            model = OnnxModel(model, options.onnx)
     except (roiops.MXNetError, OSError, ValueError, TypeError) as error:
         print(f"detect_with_ray.py: {error}", file=sys.stderr)
         return 1

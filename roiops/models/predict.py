@@ -289,8 +289,7 @@ class PictureModel(archive.ArchivedModel):
         if _IM_INFO in self.input_names and _IM_INFO not in feeds:
             infos = [(each.place.height, each.place.width, each.place.scale[0]) for each in ready]
             feeds[_IM_INFO] = np.array(infos, np.float32)
-        results = self._executor(feeds).forward(False, **feeds)
-        found = {name: array.asnumpy() for name, array in zip(self.output_names, results, strict=True)}
+        found = self.forward(feeds)
         ms = (time.perf_counter() - start) * 1e3 / len(ready)
         if outputs is not None:
             outputs.update(found)
@@ -299,6 +298,11 @@ class PictureModel(archive.ArchivedModel):
             (each.key, Prediction(each.name, *each.image.size, reading, ms=ms, place=each.place))
             for each, reading in zip(ready, readings, strict=True)
         ]
+
+    def forward(self, feeds: dict) -> dict:
+        """What the network puts out, by name; a subclass may compute it in another runtime."""
+        results = self._executor(feeds).forward(False, **feeds)
+        return {name: array.asnumpy() for name, array in zip(self.output_names, results, strict=True)}
 
     def _executor(self, feeds):
         """The graph bound for inputs of these shapes, now or before."""

@@ -293,6 +293,14 @@ def test_float16():
     assert found.tolerance > 1e-3
 
 
+def test_a_file_of_another_dtype_than_the_graph_wants_says_what_to_do():
+    net = mx.sym.BatchNorm(mx.sym.Variable("data"), name="bn")
+    arrays = {f"bn_{name}": np.ones(3, np.float16) for name in ("gamma", "beta", "moving_mean", "moving_var")}
+    with pytest.raises(mx.MXNetError, match=r"parameters are float16: dtype='float32' \(--dtype float32\)"):
+        to_onnx(net, arrays, shapes={"data": (1, 3, 8, 8)})
+    assert to_onnx(net, arrays, shapes={"data": (1, 3, 8, 8)}, dtype="float32").graph.output
+
+
 def test_float16_where_the_graph_declares_float32():
     data = sym.Variable("data", dtype="float32")
     weight = sym.Variable("fc_weight", dtype="float32")
