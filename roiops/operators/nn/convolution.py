@@ -113,21 +113,7 @@ class ConvolutionOp(_ConvolutionBase):
         conv = kernels("network.conv", ctx.device)
         data, weight, target = map(_as_3d, (*in_data[:2], out))
         bias = np.zeros(len(weight), np.float32) if self.params.no_bias else in_data[2]
-        finish = other = act = None
-        for following, arrays in work:
-            if following.kind == "batch_norm":
-                gamma, *statistics = arrays
-                gamma = np.ones_like(gamma) if following.details["fix_gamma"] else gamma
-                eps = np.float32(following.details["eps"])
-                finish = functools.partial(conv.fold_batch_norm, gamma, *statistics, eps)
-            elif following.kind == "add":
-                other = _as_3d(arrays[0])
-            else:
-                act = following.details
-        return functools.partial(
-            self._kernel(ctx), data, weight, bias, target,
-            finish=finish, other=other, act=conv.activation(**act or {}),
-        )  # fmt: skip
+        return functools.partial(self._kernel(ctx), data, weight, bias, target, **_following_work(conv, work))
 
     def gradient(self, ctx, out_grad, in_data, out_data, in_grad, aux):
         conv, groups = kernels("network.conv", ctx.device), self.params.num_group
@@ -140,6 +126,22 @@ class ConvolutionOp(_ConvolutionBase):
             conv.backward_weight(head, data, self._window, groups, _as_3d(in_grad[1]))
         if not self.params.no_bias and in_grad[2] is not None:
             np.sum(head, axis=(0, 2, 3, 4), out=in_grad[2])
+
+
+def _following_work(conv, work) -> dict:
+    """What following operators do to the results, as a convolution kernel takes it."""
+    found = {"act": conv.activation()}
+    for following, arrays in work:
+        if following.kind == "batch_norm":
+            gamma, *statistics = arrays
+            gamma = np.ones_like(gamma) if following.details["fix_gamma"] else gamma
+            eps = np.float32(following.details["eps"])
+            found["finish"] = functools.partial(conv.fold_batch_norm, gamma, *statistics, eps)
+        elif following.kind == "add":
+            found["other"] = _as_3d(arrays[0])
+        else:
+            found["act"] = conv.activation(**following.details)
+    return found
 
 
 class _ConvolutionBaseProp(FloatProperty):
@@ -271,23 +273,43 @@ class DeconvolutionParam(ConvolutionParam):
 
 
 class DeconvolutionOp(_ConvolutionBase):
+    def __init__(self, params):
+        super().__init__(params)
+        #: The transposed convolution and the convolution of each window: with target_shape, sizes decide it.
+        self._kernels = {}
+
     def compute(self, ctx, in_data, out_data, aux):
         data, weight, out = _as_3d(in_data[0]), _as_3d(in_data[1]), _as_3d(out_data[0])
-        window = self._window(in_data[0])
-        kernels("network.conv", ctx.device).backward_data(data, weight, window, self.params.num_group, out)
-        if not self.params.no_bias:
-            out += in_data[2].reshape(-1, 1, 1, 1)
+        bias = None if self.params.no_bias else in_data[2]
+        self._kernel(ctx, "BackwardData", in_data[0])(data, weight, out, bias, steady=not ctx.is_train)
+
+    def bind_followed(self, ctx, in_data, aux, out, work):
+        """A call that computes ``act(batch_norm(deconvolution))`` into ``out``, or less of it."""
+        conv = kernels("network.conv", ctx.device)
+        data, weight, target = map(_as_3d, (*in_data[:2], out))
+        bias = np.zeros(target.shape[1], np.float32) if self.params.no_bias else in_data[2]
+        return functools.partial(
+            self._kernel(ctx, "BackwardData", in_data[0]), data, weight, target, bias,
+            steady=True, **_following_work(conv, work),
+        )  # fmt: skip
 
     def gradient(self, ctx, out_grad, in_data, out_data, in_grad, aux):
         conv, groups = kernels("network.conv", ctx.device), self.params.num_group
         head, data, weight = _as_3d(out_grad[0]), _as_3d(in_data[0]), _as_3d(in_data[1])
-        window = self._window(in_data[0])
         if in_grad[0] is not None:
-            conv.forward(head, weight, None, window, groups, _as_3d(in_grad[0]))
+            self._kernel(ctx, "Forward", in_data[0])(head, weight, None, _as_3d(in_grad[0]), steady=False)
         if in_grad[1] is not None:
+            window = self._window(in_data[0])
             conv.backward_weight(data, head, window, groups, _as_3d(in_grad[1]))
         if not self.params.no_bias and in_grad[2] is not None:
             np.sum(head, axis=(0, 2, 3, 4), out=in_grad[2])
+
+    def _kernel(self, ctx, kind, data):
+        window = self._window(data)
+        if (kind, window) not in self._kernels:
+            make = getattr(kernels("network.conv", ctx.device), kind)
+            self._kernels[kind, window] = make(window, self.params.num_group)
+        return self._kernels[kind, window]
 
     def _window(self, data):
         return self.window(_border(self.params, data.shape[2:])[0])
@@ -320,6 +342,12 @@ class DeconvolutionProp(_ConvolutionBaseProp):
 
     def count_operations(self, in_shapes, out_shapes):
         return 2 * math.prod(in_shapes[0]) * math.prod(in_shapes[1][1:])
+
+    def takes_over(self, work, done):
+        before = {"batch_norm": (), "act": ("batch_norm",)}
+        p = self.params
+        plain = len(p.kernel) < 3 and not p.channels_last and p.num_group == 1
+        return plain and work.kind in before and all(kind in before[work.kind] for kind in done)
 
     def weight_shape(self, channels):
         return (channels, self.params.num_filter // self.params.num_group, *self.params.kernel)

@@ -16,6 +16,7 @@ from ...jit import njit, num_threads, parallel, prange, split
 from ..vector import BLOCK, MACHINE_LANES, transpose_block
 from . import conv_cost, conv_depthwise, conv_weight
 from .conv_filters import ByFilters
+from .conv_phases import Phases
 from .conv_pointwise import Pointwise
 from .conv_shifted import Shifted
 from .conv_winograd import Winograd
@@ -93,11 +94,12 @@ class Forward:
         layer = out_shape[0], data_shape[1], weight_shape[0]
         groups, size = self._groups, out_shape[3:]
         costs = {ByFilters(*window, groups): conv_cost.by_filters(*layer, groups, size, kernel, stride, pad)}
-        if (kernel, pad) == ((1, 1), (0, 0)):
+        if (kernel, pad) == ((1, 1), (0, 0)) and (stride != (1, 1) or size == data_shape[3:]):
             costs[Pointwise(stride, groups)] = conv_cost.pointwise(*layer, groups, size)
         else:
             costs[Shifted(*window, groups)] = conv_cost.shifted(*layer, groups, size, *window)
-        if (kernel, stride, dilate, groups) == ((3, 3), (1, 1), (1, 1), 1) and max(pad) <= 3:
+        three = (kernel, stride, dilate, groups) == ((3, 3), (1, 1), (1, 1), 1)
+        if three and min(pad) >= 0 and max(pad) <= 3:
             costs[Winograd(pad)] = conv_cost.winograd(*layer, size, steady)
         return min(costs, key=costs.get)
 
@@ -261,21 +263,34 @@ def roll(columns, kernel, stride, dilate, pad, height, width, first, image):
 
 
 class BackwardData:
-    """The gradient of the data: the transposed convolution of ``grad_out``, written to ``grad_data``."""
+    """The transpose of a convolution: of ``grad_out``, the gradient of the data, written to ``grad_data``.
+
+    One is kept for each convolution or deconvolution, as :class:`Forward` is.
+    """
 
     def __init__(self, window, groups: int):
         self._window, self._groups = window, groups
         kernel, stride, dilate, pad = window
         rest = tuple(d * (k - 1) - p for k, d, p in zip(kernel, dilate, pad, strict=True))
-        # With steps of 1 it is a convolution again, by the filters turned round.
-        again = groups == 1 and stride == (1, 1, 1) and min(rest) >= 0
-        self._again = Forward((kernel, stride, dilate, rest), 1) if again else None
+        self._again = self._phases = None
+        if groups == 1 and stride == (1, 1, 1) and min(rest) >= 0:
+            # With steps of 1 it is a convolution again, by the filters turned round.
+            self._again = Forward((kernel, stride, dilate, rest), 1)
+        elif groups == 1 and kernel[0] == stride[0] == 1 and pad[0] == 0:
+            self._phases = Phases(window, lambda part: Forward(part, 1))
 
-    def __call__(self, grad_out, weight, grad_data):
-        if self._again is not None and Forward.finishes(grad_out) and grad_out.size:
-            self._again(grad_out, _turn(weight), None, grad_data, steady=False)
-        else:
-            backward_data(grad_out, weight, self._window, self._groups, grad_data)
+    def __call__(self, grad_out, weight, grad_data, bias=None, *, steady=False, **finish):
+        """``steady`` as in :class:`Forward`; ``finish`` and ``act`` for float32 without groups."""
+        if Forward.finishes(grad_out) and grad_out.size and grad_data.size:
+            if self._again is not None:
+                self._again(grad_out, _turn(weight), bias, grad_data, steady=steady, **finish)
+                return
+            if self._phases is not None:
+                self._phases(grad_out, weight, bias, grad_data, steady=steady, **finish)
+                return
+        backward_data(grad_out, weight, self._window, self._groups, grad_data)
+        if bias is not None:
+            grad_data += bias.reshape(-1, 1, 1, 1)
 
 
 def _turn(weight):

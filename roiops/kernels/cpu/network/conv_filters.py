@@ -281,7 +281,7 @@ class ByFilters:
             self._plan(data.shape, matrix.shape[1], out.shape[2:], workers)
         frame, scratch = self._scratch()
         kernel, _, dilate, pad = self._window
-        if pad == (0, 0):
+        if not self._framed:
             frame = data.reshape(-1)
         else:
             copiers = num_threads(data.size / 4)
@@ -298,14 +298,21 @@ class ByFilters:
         kernel, stride, dilate, pad = self._window
         batch, channels, in_height, in_width = data_shape
         height, width = out_shape
-        if pad == (0, 0):
-            self._rows, self._length, frame = in_height, in_width, 0
-            self._step, image_step = in_height * in_width, channels * in_height * in_width
-        else:
-            self._rows, self._length = in_height + 2 * pad[0], in_width + pad[1]
+        # Rows and columns that the taps reach; zeros at the end of a row serve the next as well.
+        reach = [
+            (n - 1) * s + (k - 1) * d + 1
+            for n, s, k, d in zip((height, width), stride, kernel, dilate, strict=True)
+        ]
+        self._framed = pad != (0, 0) or reach[0] > in_height or reach[1] > in_width
+        if self._framed:
+            shared = max(0, min(pad[1], reach[1] - pad[1] - in_width))
+            self._rows, self._length = reach[0], reach[1] - shared
             image_step = self._rows * self._length
             self._step = (-(-batch * image_step // MACHINE_LANES) | 1) * MACHINE_LANES
-            frame = channels * self._step + pad[1]
+            frame = channels * self._step + shared
+        else:
+            self._rows, self._length, frame = in_height, in_width, 0
+            self._step, image_step = in_height * in_width, channels * in_height * in_width
         self._group_step = channels // self._groups * self._step
         offsets = [
             ky * dilate[0] * self._length + kx * dilate[1]

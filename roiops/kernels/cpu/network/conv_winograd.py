@@ -20,6 +20,7 @@ from ..vector import MACHINE_LANES, aligned_zeros, prefetch_to_read, prefetch_to
 from .blas import copy_vector, product_tile_of
 from .caches import LAST_CACHE, SECOND_CACHE
 from .emitter import ACTIVATION, COLUMNS, ROWS, Emitter, activated, activation
+from .fingerprint import fingerprint
 from .panels import (
     MOST_SEGMENTS,
     SEGMENT,
@@ -424,33 +425,6 @@ def _transform_filters(weight, matrix, filters):
                     target[i, j, c] = matrix[j, 0] * a + matrix[j, 1] * b + matrix[j, 2] * d
 
 
-#: Parts that are hashed side by side.
-_HASHES = 64
-
-
-@njit
-def _fingerprint(values):
-    """A hash of all bits. Any single change alters it, any others with a chance of 1 - 2 ** -64."""
-    lanes = np.empty(_HASHES, np.uint64)
-    for i in range(_HASHES):
-        lanes[i] = np.uint64(0x9E3779B97F4A7C15) * np.uint64(2 * i + 1)
-    odd = np.uint64(0xD6E8FEB86659FD93)
-    whole = values.shape[0] // _HASHES * _HASHES
-    for start in range(0, whole, _HASHES):
-        part = values[start : start + _HASHES]
-        for i in range(_HASHES):
-            h = (lanes[i] ^ part[i]) * odd
-            lanes[i] = h ^ (h >> np.uint64(32))
-    total = np.uint64(values.shape[0])
-    for i in range(whole, values.shape[0]):
-        h = (total ^ values[i]) * odd
-        total = h ^ (h >> np.uint64(32))
-    for i in range(_HASHES):
-        h = (total ^ lanes[i]) * odd
-        total = h ^ (h >> np.uint64(32))
-    return total
-
-
 class Winograd:
     """A 3x3 convolution of stride 1. Transformed filters are kept while the weight's bits stay the same."""
 
@@ -473,10 +447,7 @@ class Winograd:
         if key != self._key:
             self._key = key
             self._allocate(data.shape[1], len(weight), out.shape, workers)
-        flat = weight.reshape(-1)
-        seen = _fingerprint(
-            flat.view(np.uint64) if flat.size % 2 == 0 else flat.view(np.uint32).astype(np.uint64)
-        )
+        seen = fingerprint(weight)
         if seen != self._print:
             self._print = seen
             filters = self._filters.reshape(IN, IN, -1, weight.shape[1], ROWS)
