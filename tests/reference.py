@@ -1,8 +1,9 @@
 """Plain-loop definitions of the ROI operators and of what networks take most of their time with.
 
-They are written from descriptions and from no kernel. Every ROI operator is put together from a choice of coordinates (K), bins (B), samples (S), interpolation (I),
-reduction and channel map (M), as `docs/dialects.md` names them. Each number is computed in the type of the
-data, one operation after another, so that the edges of integer bins are those of float32. Slow on purpose.
+They are written from descriptions and from no kernel. Every ROI operator is put together from a choice of
+coordinates (K), bins (B), samples (S), interpolation (I), reduction and channel map (M), as `docs/dialects.md`
+names them. Each number is computed in the type of the data, one operation after another, so that the edges of
+integer bins are those of float32. Slow on purpose.
 """
 
 import itertools
@@ -452,6 +453,20 @@ def orientations(pooled, rois, count):
     return out
 
 
+def level_of(roi, levels, canonical_size, canonical_level=None):
+    """Which of ``levels`` maps a box (image, x1, y1, x2, y2) reads, the finest being 0.
+
+    The map of a box whose side is ``canonical_size`` is ``canonical_level``, counted as in feature pyramids,
+    from the image on, so that the finest map is 1 (torchvision, Detectron2); or, where there is none, the
+    finest map reads boxes up to that size (mmdet). Each next map reads boxes of twice the size.
+    """
+    side = math.sqrt((roi[3] - roi[1]) * (roi[4] - roi[2]))
+    level = math.log2(max(side / canonical_size, 1e-30))
+    if canonical_level is not None:
+        level += canonical_level - 1
+    return min(max(math.floor(level + 1e-6), 0), levels - 1)
+
+
 # -- networks ----------------------------------------------------------------------------------------------
 
 
@@ -502,3 +517,69 @@ def softmax(data):
         terms = [math.exp(float(x) - float(max(row))) for x in row]
         out[n] = [term / math.fsum(terms) for term in terms]
     return out
+
+
+def batch_norm(data, gamma, beta, eps):
+    """``gamma * (x - mean) / sqrt(variance + eps) + beta``, with the mean and variance of each channel."""
+    out = np.zeros(data.shape)
+    for c in range(data.shape[1]):
+        values = [float(x) for x in data[:, c].flat]
+        mean = math.fsum(values) / len(values)
+        variance = math.fsum((x - mean) ** 2 for x in values) / len(values)
+        for n, y, x in np.ndindex(data.shape[0], *data.shape[2:]):
+            centred = float(data[n, c, y, x]) - mean
+            out[n, c, y, x] = float(gamma[c]) * centred / math.sqrt(variance + eps) + float(beta[c])
+    return out
+
+
+def resize(data, height, width, align_corners):
+    """Bilinear, between pixels whose centres lie on those of the corners, or whose edges are the image's."""
+
+    def position(i, size, out_size):
+        if align_corners:
+            return i * (size - 1) / (out_size - 1) if out_size > 1 else 0
+        return min(max((i + 0.5) * size / out_size - 0.5, 0), size - 1)
+
+    out = np.zeros((*data.shape[:2], height, width))
+    for n, c, i, j in np.ndindex(out.shape):
+        y, x = position(i, data.shape[2], height), position(j, data.shape[3], width)
+        out[n, c, i, j] = surface(data[n, c], y, x)
+    return out
+
+
+def _sigmoid(x):
+    return 1 / (1 + math.exp(-x))
+
+
+def recurrent(mode, data, weights, state, cell=None):
+    """The states of one layer after each step, of data (steps, batch, features), and the last cell.
+
+    ``weights`` are those of the input and of the state, and the biases of both; of an LSTM in the order input,
+    forget, candidate, output, of a GRU reset, update, candidate.
+    """
+    from_input, from_state, input_bias, state_bias = weights
+    hidden = state.shape[1]
+    out = np.zeros((len(data), *state.shape))
+    state, cell = np.float64(state), None if cell is None else np.float64(cell)
+
+    def gate(matrix, bias, values, index, h):
+        row = index * hidden + h
+        return math.fsum(float(w) * float(v) for w, v in zip(matrix[row], values, strict=True)) + float(
+            bias[row]
+        )
+
+    for t, n, h in np.ndindex(out.shape):
+        x = [gate(from_input, input_bias, data[t, n], k, h) for k in range(len(from_input) // hidden)]
+        before = out[t - 1] if t else state
+        s = [gate(from_state, state_bias, before[n], k, h) for k in range(len(from_input) // hidden)]
+        if mode == "lstm":
+            enter, forget, leave = (_sigmoid(x[k] + s[k]) for k in (0, 1, 3))
+            cell[n, h] = forget * cell[n, h] + enter * math.tanh(x[2] + s[2])
+            out[t, n, h] = leave * math.tanh(cell[n, h])
+        elif mode == "gru":
+            reset, update = (_sigmoid(x[k] + s[k]) for k in (0, 1))
+            candidate = math.tanh(x[2] + reset * s[2])
+            out[t, n, h] = (1 - update) * candidate + update * before[n, h]
+        else:
+            out[t, n, h] = math.tanh(x[0] + s[0]) if mode == "rnn_tanh" else max(x[0] + s[0], 0)
+    return out, cell

@@ -54,3 +54,54 @@ def test_fully_connected(rows):
 def test_softmax():
     data = 10 * random(4, 21)
     np.testing.assert_allclose(mx.nd.softmax(data).asnumpy(), reference.softmax(data), rtol=1e-5, atol=1e-7)
+
+
+def test_batch_norm_in_training():
+    data, gamma, beta = random(3, 4, 5, 6) * 2 + 1, random(4), random(4) + 1
+    moving = [np.zeros(4, np.float32), np.ones(4, np.float32)]
+    with_gamma = {"fix_gamma": False, "eps": 1e-3}
+    executor = mx.sym.BatchNorm(mx.sym.Variable("data"), name="bn", **with_gamma).bind(
+        mx.cpu(),
+        {"data": data, "bn_gamma": gamma, "bn_beta": beta},
+        aux_states=dict(zip(("bn_moving_mean", "bn_moving_var"), moving, strict=True)),
+        grad_req="null",
+    )
+    found = executor.forward(is_train=True)[0].asnumpy()
+    np.testing.assert_allclose(found, reference.batch_norm(data, gamma, beta, 1e-3), rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("align_corners", [True, False])
+@pytest.mark.parametrize("size", [(9, 13), (3, 4), (5, 7), (1, 2)])
+def test_resize(size, align_corners):
+    data = random(2, 3, 5, 7)
+    found = mx.nd.contrib.BilinearResize2D(
+        data, height=size[0], width=size[1], align_corners=align_corners
+    ).asnumpy()
+    expected = reference.resize(data, *size, align_corners)
+    if size[0] == 1 and not align_corners:  # MXNet's single output pixel is the first, not the middle one
+        expected = reference.resize(data[:, :, :1], *size, align_corners)
+    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("directions", [1, 2])
+@pytest.mark.parametrize(("mode", "gates"), [("rnn_relu", 1), ("rnn_tanh", 1), ("lstm", 4), ("gru", 3)])
+def test_recurrent(mode, gates, directions):
+    features, hidden, rows = 5, 3, gates * 3
+    data = random(4, 2, features)
+    shapes = [(rows, features), (rows, hidden), (rows,), (rows,)]
+    every = [[random(*shape) * np.float32(0.5 + d) for shape in shapes] for d in range(directions)]
+    state, cell = random(directions, 2, hidden), random(directions, 2, hidden) / 2
+    matrices, biases = ([a for weights in every for a in weights[part]] for part in (slice(2), slice(2, 4)))
+    flat = np.concatenate([array.reshape(-1) for array in matrices + biases])
+    inputs = [data, flat, state] + ([cell] if mode == "lstm" else [])
+    results = mx.nd.RNN(
+        *inputs, mode=mode, state_size=hidden, num_layers=1, bidirectional=directions == 2, state_outputs=True
+    )
+    for d, weights in enumerate(every):
+        order = slice(None, None, -1 if d else 1)
+        out, last = reference.recurrent(mode, data[order], weights, state[d], cell[d])
+        here = results[0].asnumpy()[:, :, d * hidden : (d + 1) * hidden]
+        np.testing.assert_allclose(here, out[order], rtol=1e-5, atol=1e-6)
+        np.testing.assert_allclose(results[1].asnumpy()[d], out[-1], rtol=1e-5, atol=1e-6)
+        if mode == "lstm":
+            np.testing.assert_allclose(results[2].asnumpy()[d], last, rtol=1e-5, atol=1e-6)

@@ -30,11 +30,8 @@ def expected_of(row, params, inputs):
         for r, roi in enumerate(rois):
             if reference.is_ignored(roi):
                 continue
-            side = np.sqrt((roi[3] - roi[1]) * (roi[4] - roi[2]))
-            level = math.log2(max(side / params["canonical_size"], 1e-30))
-            if params["dialect"] != "mmdet":  # a level counts from the image, and the first map's is 1
-                level += params["canonical_level"] - 1
-            level = min(max(math.floor(level + 1e-6), 0), len(maps) - 1)
+            canonical = None if params["dialect"] == "mmdet" else params["canonical_level"]
+            level = reference.level_of(roi, len(maps), params["canonical_size"], canonical)
             name = "ROIAlign/mmcv/aligned" if rules.shift else "ROIAlign/mmcv"
             scale = params["spatial_scales"][level]
             out[r] = reference.separable(name, maps[level], roi[None], pooled, scale, ratio).out[0]

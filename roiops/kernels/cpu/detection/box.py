@@ -1,4 +1,7 @@
-"""Boxes: overlaps, codes, matching, and suppression within rows of (class, score, box)."""
+"""Boxes: overlaps, codes, matching, and suppression within rows of (class, score, box).
+
+``tests/operators/detection/test_box.py`` has overlaps and suppression in plain loops.
+"""
 
 import math
 from typing import NamedTuple

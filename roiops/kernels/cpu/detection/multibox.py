@@ -1,4 +1,7 @@
-"""The three stages of SSD: default boxes, training targets, detections."""
+"""The three stages of SSD: default boxes, training targets, detections.
+
+``tests/operators/detection/test_multibox.py`` has targets and detections in plain loops.
+"""
 
 import math
 from typing import NamedTuple

@@ -1,4 +1,7 @@
-"""Region proposals from the scores and box displacements of an RPN head."""
+"""Region proposals from the scores and box displacements of an RPN head.
+
+``tests/operators/detection/test_proposal.py`` has the same in plain loops: ``reference``.
+"""
 
 import math
 from typing import NamedTuple

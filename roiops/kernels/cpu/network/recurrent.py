@@ -3,6 +3,8 @@
 Arrays over time are ``(steps, batch, features)``. What the input gives to all steps is one matrix product,
 what the state gives is a small one for each step. A layer that runs backwards in time gets views that are
 turned around.
+
+``tests/reference.py`` has the same in plain loops: ``recurrent``.
 """
 
 import math

@@ -155,24 +155,31 @@ def _max_of_samples(r, item, planes, tile, y, x, line, values, where, limits):
                 store(where, to, place)
 
 
-# Two kernels, because together they would compile for twice as long before a first call.
 _pixels_part = forward_items(_spans, _max_of_pixels, with_argmax=True)
 _samples_part = forward_items(_samples, _max_of_samples, with_argmax=True)
 
+#: How many arrays the table of integer bins has. The length of a table is a part of its type: where a kernel
+#: compares it, numba compiles the branch that applies and leaves the other out.
+_ARRAYS_OF_SPANS = 2 * len(tables.Spans._fields)
+
+
+@inner
+def _forward_part(part, parts, data, plan, table, groups, limits, out, argmax):
+    if len(table) == _ARRAYS_OF_SPANS:
+        _pixels_part(part, parts, data, plan, table, groups, limits, out, argmax)
+    else:
+        _samples_part(part, parts, data, plan, table, groups, limits, out, argmax)
+
 
 @parallel
-def _forward_pixels(parts, data, plan, table, groups, limits, out, argmax):
+def _forward(parts, data, plan, table, groups, limits, out, argmax):
     for part in prange(parts):
-        _pixels_part(np.int64(part), parts, data, plan, table, groups, limits, out, argmax)
+        _forward_part(np.int64(part), parts, data, plan, table, groups, limits, out, argmax)
 
 
-@parallel
-def _forward_samples(parts, data, plan, table, groups, limits, out, argmax):
-    for part in prange(parts):
-        _samples_part(np.int64(part), parts, data, plan, table, groups, limits, out, argmax)
-
-
-# All of a pass on one thread: what a small call costs is going in and out of Python.
+# All of a pass on one thread: what a small call costs is going in and out of Python. There is one for pixels
+# and one for samples: here the rules say which it is, and their values are not known when numba compiles.
+# One function would compile both before a first call.
 
 
 @inner
@@ -186,14 +193,14 @@ def _clear(order, image_at, out, argmax):
 def _forward_pixels_alone(rules, rois, setting, data, groups, limits, out, argmax):
     order, image_at, y, x = tables.build_spans(rules, rois, setting)
     _clear(order, image_at, out, argmax)
-    _pixels_part(0, 1, data, (order, image_at), y + x, groups, limits, out, argmax)
+    _forward_part(0, 1, data, (order, image_at), y + x, groups, limits, out, argmax)
 
 
 @inner
 def _forward_samples_alone(rules, rois, setting, data, groups, limits, out, argmax):
     order, image_at, y, x = tables.build_samples(rules, rois, setting)
     _clear(order, image_at, out, argmax)
-    _samples_part(0, 1, data, (order, image_at), y + x, groups, limits, out, argmax)
+    _forward_part(0, 1, data, (order, image_at), y + x, groups, limits, out, argmax)
 
 
 @inner
@@ -306,18 +313,6 @@ def _backward_pixels_part(part, parts, grad_out, argmax, plan, groups, accumulat
             )
 
 
-@parallel
-def _backward_pixels(parts, grad_out, argmax, plan, table, groups, accumulate, grad_data):
-    for part in prange(parts):
-        _backward_pixels_part(np.int64(part), parts, grad_out, argmax, plan, groups, accumulate, grad_data)
-
-
-@inner
-def _backward_pixels_alone(rules, rois, setting, grad_out, argmax, groups, accumulate, grad_data):
-    order, image_at, _, _ = tables.build_spans(rules, rois, setting)
-    _backward_pixels_part(0, 1, grad_out, argmax, (order, image_at), groups, accumulate, grad_data)
-
-
 @inner
 def _rows_of(r, item, y, x):
     """The rows that ROI ``r`` touches."""
@@ -371,18 +366,30 @@ def _spread(r, item, tile, band, y, x, line, bins, where):
 _backward_samples_part = backward_items(_samples, _rows_of, _spread, with_argmax=True)
 
 
+@inner
+def _backward_part(part, parts, grad_out, argmax, plan, table, groups, accumulate, grad_data):
+    if len(table) == _ARRAYS_OF_SPANS:
+        _backward_pixels_part(part, parts, grad_out, argmax, plan, groups, accumulate, grad_data)
+    else:
+        _backward_samples_part(part, parts, grad_out, argmax, plan, table, groups, accumulate, grad_data)
+
+
 @parallel
-def _backward_samples(parts, grad_out, argmax, plan, table, groups, accumulate, grad_data):
+def _backward(parts, grad_out, argmax, plan, table, groups, accumulate, grad_data):
     for part in prange(parts):
-        _backward_samples_part(
-            np.int64(part), parts, grad_out, argmax, plan, table, groups, accumulate, grad_data
-        )
+        _backward_part(np.int64(part), parts, grad_out, argmax, plan, table, groups, accumulate, grad_data)
+
+
+@inner
+def _backward_pixels_alone(rules, rois, setting, grad_out, argmax, groups, accumulate, grad_data):
+    order, image_at, y, x = tables.build_spans(rules, rois, setting)
+    _backward_part(0, 1, grad_out, argmax, (order, image_at), y + x, groups, accumulate, grad_data)
 
 
 @inner
 def _backward_samples_alone(rules, rois, setting, grad_out, argmax, groups, accumulate, grad_data):
     order, image_at, y, x = tables.build_samples(rules, rois, setting)
-    _backward_samples_part(0, 1, grad_out, argmax, (order, image_at), y + x, groups, accumulate, grad_data)
+    _backward_part(0, 1, grad_out, argmax, (order, image_at), y + x, groups, accumulate, grad_data)
 
 
 @inner
@@ -432,8 +439,7 @@ def forward(data, rois, scale, ratio, groups, rules, lowest, out, argmax=None):
         clear_ignored(*plan, maxima, 0)
         if keep:
             clear_ignored(*plan, where, -1)
-        kernel = _forward_pixels if pixels else _forward_samples
-        kernel.by(threads)(threads, chunk, plan, table, groups, limits, maxima, where)
+        _forward.by(threads)(threads, chunk, plan, table, groups, limits, maxima, where)
 
 
 def backward(grad_out, argmax, rois, scale, ratio, groups, rules, accumulate, grad_data):
@@ -452,8 +458,7 @@ def backward(grad_out, argmax, rois, scale, ratio, groups, rules, accumulate, gr
             run = _RUN_BACKWARD[pixels]
             run(rois.dtype, rules, rois, setting, heads, where, groups, add, grad)
         else:
-            kernel = _backward_pixels if pixels else _backward_samples
-            kernel.by(threads)(threads, heads, where, plan, table, groups, add, grad)
+            _backward.by(threads)(threads, heads, where, plan, table, groups, add, grad)
 
 
 def _tables(rules, rois, setting):
