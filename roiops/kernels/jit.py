@@ -20,7 +20,7 @@ import numba
 import numpy as np
 from numba import prange
 
-from .numba_insides import entry_of, make_inner, watch_cache
+from .numba_insides import KERNEL, entry_of, make_inner, watch_cache
 
 __all__ = ["Direct", "inner", "njit", "num_threads", "parallel", "prange", "split", "use_threads"]
 
@@ -35,6 +35,7 @@ def njit(function=None, **options):
         return functools.partial(njit, **options)
     options.setdefault("error_model", "numpy")
     options.setdefault("nogil", True)
+    options = {**KERNEL, **options}
     if _cache_wanted():
         try:
             compiled = numba.njit(cache=True, **options)(function)
@@ -46,14 +47,18 @@ def njit(function=None, **options):
     return numba.njit(cache=False, **options)(function)
 
 
-def inner(function):
+def inner(function=None, **options):
     """Compile ``function`` as a part of those that call it, never by itself.
 
     numba optimises each function, and makes an entry from Python, an entry from C and a cache file for it,
     before it compiles the function into its callers and optimises the whole again. For the many small
     functions of a kernel that is more than half of the time that its first call takes.
     """
-    return make_inner(function, njit, error_model="numpy", nogil=True)
+    if function is None:
+        return functools.partial(inner, **options)
+    return make_inner(
+        function, functools.partial(njit, **options), error_model="numpy", nogil=True, **options
+    )
 
 
 class Direct:

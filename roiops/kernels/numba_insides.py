@@ -5,8 +5,8 @@ that it needs is not there:
 
 - a disk cache that notices changes in what a kernel calls into, and outlives damaged files; the plain one is
   numba's own, which looks at the kernel's file alone;
-- functions that are compiled as parts of others only; plain ones are compiled by themselves as well, which
-  takes longer and computes the same;
+- functions and parallel loops that are compiled as parts of kernels only; plain ones are compiled by
+  themselves as well, some of them three times, which takes longer and computes the same;
 - calls of a compiled function that do not look at the types of the arguments again; plain ones do.
 
 That is decided here, once, by what is there and not by numba's version; ``CACHE``, ``INNER`` and ``ENTRY``
@@ -22,7 +22,7 @@ import sys
 
 import numba
 
-__all__ = ["CACHE", "ENTRY", "INNER", "entry_of", "make_inner", "watch_cache"]
+__all__ = ["CACHE", "ENTRY", "INNER", "KERNEL", "entry_of", "make_inner", "watch_cache"]
 
 try:
     from numba.core.caching import FunctionCache
@@ -31,15 +31,22 @@ except ImportError:
 try:
     from numba.core.codegen import JITCodeLibrary
     from numba.core.compiler import Compiler
+    from numba.core.compiler_machinery import FunctionPass, register_pass
     from numba.core.registry import CPUDispatcher
+    from numba.core.typed_passes import ParforPreLoweringPass
     from numba.core.types import unliteral
+    from numba.parfors.parfor import Parfor
 except ImportError:
-    JITCodeLibrary = Compiler = CPUDispatcher = object
+    JITCodeLibrary = Compiler = CPUDispatcher = FunctionPass = object
+
+    def register_pass(**_):
+        return lambda cls: cls
+
 
 _HAS = {
     FunctionCache: ("load_overload", "save_overload", "disable"),
     JITCodeLibrary: ("_optimize_final_module", "_finalize_final_module"),
-    Compiler: ("compile_extra",),
+    Compiler: ("compile_extra", "define_pipelines"),
     CPUDispatcher: ("get_call_template", "add_overload"),
 }
 
@@ -120,8 +127,8 @@ def watch_cache(compiled, module: str) -> None:
             compiled._cache.watch(module)
 
 
-class _InnerLibrary(JITCodeLibrary):
-    """The code of an inner function; it is optimised and turned into machine code where it is used."""
+class _PartLibrary(JITCodeLibrary):
+    """The code of a part of a kernel; it is optimised and turned into machine code where it is used."""
 
     def _optimize_final_module(self):
         pass
@@ -133,12 +140,63 @@ class _InnerLibrary(JITCodeLibrary):
 class _InnerCompiler(Compiler):
     def compile_extra(self, func):
         state = self.state
-        state.library = _InnerLibrary(state.targetctx.codegen(), func.__qualname__)
+        state.library = _PartLibrary(state.targetctx.codegen(), func.__qualname__)
         state.flags.no_compile = state.flags.no_cpython_wrapper = state.flags.no_cfunc_wrapper = True
         result = super().compile_extra(func)
         name = object()  # callers look the code up by the function's entry, which this one does not have
         state.targetctx.insert_user_function(name, result.fndesc, [result.library])
         return result._replace(entry_point=name)
+
+
+@register_pass(mutates_CFG=False, analysis_only=False)
+class _LoopsAreParts(FunctionPass):
+    """numba makes a function of each parallel loop. It is only called from the kernel."""
+
+    _name = "roiops_loops_are_parts"
+
+    def __init__(self):
+        super().__init__()
+
+    def run_pass(self, state):
+        flags = state.flags.copy()
+        flags.no_compile = flags.no_cpython_wrapper = flags.no_cfunc_wrapper = True
+        for block in state.func_ir.blocks.values():
+            for loop in block.find_insts(Parfor):
+                loop.flags = flags
+        return False
+
+
+#: What numba calls the code of a parallel loop, of its wrapper, and of the wrapper's wrapper.
+_LOOP = re.compile("__numba_parfor_gufunc|GufuncWrapper|parallelgufuncwrapper")
+
+
+class _KernelCompiler(Compiler):
+    """Optimises a kernel once, as a whole: not its parallel loops and their wrappers first, by themselves."""
+
+    def define_pipelines(self):
+        pipelines = super().define_pipelines()
+        if self.state.flags.auto_parallel.enabled:
+            for pipeline in pipelines:
+                pipeline.add_pass_after(_LoopsAreParts, ParforPreLoweringPass)
+                pipeline.finalize()
+        return pipelines
+
+    def compile_extra(self, func):
+        codegen = self.state.targetctx.codegen()
+        create = codegen.create_library
+
+        def create_library(name):
+            return _PartLibrary(codegen, name) if _LOOP.search(name) else create(name)
+
+        codegen.create_library = create_library  # numba's lock of the compiler is held
+        try:
+            return super().compile_extra(func)
+        finally:
+            codegen.create_library = create
+
+
+#: The options of ``numba.njit`` that kernels are compiled with.
+KERNEL = {"pipeline_class": _KernelCompiler} if INNER else {}
 
 
 class _Inner(CPUDispatcher):

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...jit import njit, parallel, prange
+from ...jit import inner, njit, parallel, prange
 from .nms import best_first, suppress
 
 __all__ = ["Assignment", "detection", "prior", "target"]
@@ -34,7 +34,7 @@ def prior(height, width, sizes, ratios, steps, offsets, clip, out):
         np.clip(boxes, 0, 1, out=boxes)
 
 
-@njit
+@inner
 def _overlap(anchor, label):
     zero = anchor[0] - anchor[0]
     right = anchor[2] if anchor[2] < label[3] else label[3]
@@ -49,7 +49,7 @@ def _overlap(anchor, label):
     return zero if union == 0 else both / union
 
 
-@njit
+@inner
 def _best_object(overlaps, i, count):
     """The object that anchor ``i`` overlaps most, the first of equals: ``(overlap, object)``."""
     best, chosen = overlaps.dtype.type(-1), -1
@@ -59,7 +59,7 @@ def _best_object(overlaps, i, count):
     return best, chosen
 
 
-@njit
+@inner
 def _best_anchor(overlaps, k, taken):
     """The free anchor that object ``k`` overlaps most, the first of equals: ``(overlap, anchor)``."""
     best, chosen = overlaps.dtype.type(1e-6), -1
@@ -109,7 +109,7 @@ def _assign(anchors, labels, count, threshold, overlaps, matches):
     return positive
 
 
-@njit
+@inner
 def _background(scores, i):
     """Softmax probability of class 0 at anchor ``i`` of ``(classes, anchors)`` scores."""
     most = scores[0, i]

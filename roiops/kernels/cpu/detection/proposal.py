@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...jit import njit
+from ...jit import inner, njit
 from .nms import best_first, suppress
 
 __all__ = ["Selection", "base_anchors", "cells_of", "forward"]
@@ -31,7 +31,7 @@ def base_anchors(scales, ratios, stride):
     return np.stack(corners, axis=-1).reshape(-1, 4)
 
 
-@njit
+@inner
 def _clipped(x, size):
     """``x`` within ``[0, size - 1]``; NaN becomes 0."""
     last = size - type(size)(1)

@@ -10,7 +10,7 @@ import numpy as np
 from numba import types
 from numba.extending import intrinsic
 
-from ...jit import njit, num_threads, parallel, prange, split
+from ...jit import inner, num_threads, parallel, prange, split
 from ..scratch import Scratch
 from ..vector import LINE, MACHINE_LANES, prefetch_to_read
 from .caches import SECOND_CACHE
@@ -116,7 +116,7 @@ product_tile = _product_tile(VECTORS)
 _product_tile_1, _product_tile_2 = _product_tile(1), _product_tile(2)
 
 
-@njit(forceinline=True)
+@inner(forceinline=True)
 def product_tile_of(
     vectors, left, left_at, left_step, term_step, panel, panel_at, terms, out, out_at, out_step
 ):
@@ -136,7 +136,7 @@ add_product_tile = _product_tile(VECTORS, add=True)
 _add_product_tile_1, _add_product_tile_2 = _product_tile(1, add=True), _product_tile(2, add=True)
 
 
-@njit(forceinline=True)
+@inner(forceinline=True)
 def add_product_tile_of(
     vectors, left, left_at, left_step, term_step, panel, panel_at, terms, out, out_at, out_step
 ):
@@ -197,7 +197,7 @@ FEW = max(1, VECTORS - 1)
 _finished_tile, _narrow_finished_tile = _finished_product_tile(VECTORS), _finished_product_tile(FEW)
 
 
-@njit
+@inner
 def finished_product_tile_of(
     vectors, left, left_at, left_step, term_step, panel, panel_at, terms, out, out_at, out_step,
     scale, shift, row, act, other, add_other,
@@ -222,7 +222,7 @@ def finished_product_tile_of(
 # -- matrices times transposed matrices ----------------------------------------------------------------------
 
 
-@njit
+@inner
 def _pack_transposed(data, first, start, stop, panel):
     """Rows ``first`` on of ``data`` as the columns of a panel, its terms ``start`` to ``stop``.
 

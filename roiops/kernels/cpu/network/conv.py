@@ -12,7 +12,7 @@ held: output rows are taken in blocks of about ``AT_ONCE`` bytes.
 
 import numpy as np
 
-from ...jit import njit, num_threads, parallel, prange, split
+from ...jit import inner, njit, num_threads, parallel, prange, split
 from ..vector import BLOCK, MACHINE_LANES, transpose_block
 from . import conv_cost, conv_depthwise, conv_weight
 from .conv_filters import ByFilters
@@ -193,7 +193,7 @@ def _blocks(image, window, out_size, load=True):
         yield first * width, last * width, columns
 
 
-@njit
+@inner
 def _span(offset, stride, size, length):
     """The output positions ``[start, stop)`` for which ``offset + stride * position`` is in ``[0, size)``."""
     start = 0 if offset >= 0 else (-offset + stride - 1) // stride

@@ -8,7 +8,7 @@ what ``FIXED_LANES`` neighbouring results need of one tap lies side by side, wha
 
 import numpy as np
 
-from ...jit import njit, num_threads, parallel, prange
+from ...jit import inner, num_threads, parallel, prange
 from ..vector import FIXED_LANES, greater, load, multiply_add, pointer_to, scaled, select, splat, store
 from . import masked
 from .emitter import activation
@@ -59,7 +59,7 @@ def backward_weight(grad_out, data, window, grad_weight):
     _backward_weight(grad_out, data, *window, workers, grad_weight)
 
 
-@njit
+@inner
 def _layout(kernel, stride, dilate, out_shape):
     """The frame of an output plane: its rows, their length, that of a remainder, where each tap begins."""
     height, width = out_shape
@@ -74,7 +74,7 @@ def _layout(kernel, stride, dilate, out_shape):
     return rows, length, part, at
 
 
-@njit
+@inner
 def _copy(source, start, step, count, target, at):
     """``target[at + i] = source[start + i * step]``, both flat; what follows in ``target`` may become 0."""
     if step == 1:
@@ -94,13 +94,13 @@ def _copy(source, start, step, count, target, at):
             target[at + i] = source[start + i * step]
 
 
-@njit
+@inner
 def _reach(phase, stride, pad, width, part):
     """Which entries of the remainder ``phase`` are pixels; entry j is that at j * stride + phase - pad."""
     return max(0, -((phase - pad) // stride)), min(part, (width - 1 - phase + pad) // stride + 1)
 
 
-@njit
+@inner
 def _fill(volume, first, kernel, stride, dilate, pad, rows, length, part, frame):
     """Copy the planes that the output plane ``first`` needs into its frame; what is not copied stays zero."""
     depth, height, width = volume.shape
@@ -122,7 +122,7 @@ def _fill(volume, first, kernel, stride, dilate, pad, rows, length, part, frame)
                 _copy(flat, source, stride[2], stop - start, frame, target)
 
 
-@njit
+@inner
 def _three(taps, first, frame, x, at, total):
     total = multiply_add(taps[first], load(pointer_to(frame), x + at[first]), total)
     total = multiply_add(taps[first + 1], load(pointer_to(frame), x + at[first + 1]), total)
@@ -244,7 +244,7 @@ def _backward_data(grad_out, weight, kernel, stride, dilate, pad, workers, grad_
                                     target[to + x] += frame[source + phase * part + j]
 
 
-@njit
+@inner
 def _add_scaled(factor, source, start, count, target, at):
     """``target[at + i] += factor * source[start + i]``, both flat."""
     whole = count // FIXED_LANES * FIXED_LANES

@@ -12,7 +12,7 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-from ...jit import njit, num_threads, parallel, prange
+from ...jit import inner, num_threads, parallel, prange
 from ..scratch import Scratch
 from ..vector import BLOCK, MACHINE_LANES, transpose_block
 from .conv_shifted import fill_frame
@@ -174,7 +174,7 @@ def _tile(vectors):
 _tile_3, _tile_2, _tile_1 = (_tile(min(n, VECTORS)) for n in (3, 2, 1))
 
 
-@njit
+@inner
 def _pack(weight, first, rows, terms, width, panel):
     """``rows`` filters from ``first`` on, ``width`` side by side for each term; what is too much repeats."""
     whole = terms // BLOCK * BLOCK if width % BLOCK == 0 else 0

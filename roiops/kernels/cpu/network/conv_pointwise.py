@@ -5,7 +5,7 @@
 
 import numpy as np
 
-from ...jit import njit, num_threads, parallel, prange, split
+from ...jit import inner, num_threads, parallel, prange, split
 from ..scratch import Scratch
 from ..vector import MACHINE_LANES, prefetch_to_read
 from .blas import FEW, copy_vector, finished_product_tile_of
@@ -15,7 +15,7 @@ from .panels import MOST_SEGMENTS, SEGMENT, copy_run, count_panels, panel_range,
 __all__ = ["Pointwise"]
 
 
-@njit
+@inner
 def _fill_plain(flat, start, image_step, step, channels, found, count, panel):
     """A panel of pixels that lie as they are wanted: from ``start`` on, channels ``step`` apart."""
     for s in range(count):
@@ -41,7 +41,7 @@ def _thin_out(data, stride, out):
                 out[n, c, y, x] = data[n, c, y * stride[0], x * stride[1]]
 
 
-@njit
+@inner
 def _put_tile(tile, found, count, rows, filters, positions, first_row, out):
     """Copy a tile's rows, filters from ``first_row`` on, to where the panel's segments lie in ``out``."""
     for s in range(count):
@@ -51,7 +51,7 @@ def _put_tile(tile, found, count, rows, filters, positions, first_row, out):
             copy_run(tile, i * COLUMNS + segment.column, out, at + i * positions, segment.run)
 
 
-@njit
+@inner
 def _fetch_tile(tile, found, count, rows, filters, positions, first_row, out):
     """The inverse of :func:`_put_tile`."""
     for s in range(count):

@@ -13,7 +13,7 @@ import numpy as np
 from numba import types
 from numba.extending import intrinsic
 
-from ...jit import njit, num_threads, parallel, prange
+from ...jit import inner, num_threads, parallel, prange
 from ..scratch import Scratch
 from ..vector import MACHINE_LANES, prefetch_to_write
 from .blas import FEW, copy_every_second, copy_vector
@@ -87,7 +87,7 @@ HALF = ROWS // 2
 _full_tile, _narrow_tile, _low_tile = _tile(ROWS, VECTORS), _tile(ROWS, FEW), _tile(HALF, VECTORS)
 
 
-@njit
+@inner
 def _copy(source, source_at, target, target_at, count):
     """Copy ``count`` floats, and nothing beyond them."""
     whole = count // MACHINE_LANES * MACHINE_LANES
@@ -101,7 +101,7 @@ def _copy(source, source_at, target, target_at, count):
                 target[target_at + i] = source[source_at + i]
 
 
-@njit
+@inner
 def _copy_steps(source, source_at, step, target, target_at, count):
     """Copy ``count`` floats that lie ``step`` apart."""
     i = 0
@@ -151,7 +151,7 @@ def fill_frame(data, kernel, stride, dilate, pad, rows, length, channel_step, wo
                 frame[i] = 0
 
 
-@njit
+@inner
 def _move(tile, first, stop, rows, block, length, height, width, filters, row, out, fetch):
     """Copy the results at the frame's places ``[first, stop)`` from a tile to ``out``, or fetch them."""
     position = first

@@ -6,7 +6,7 @@ results, summed over the pixels. With zeros between the rows of the latter, a ta
 
 import numpy as np
 
-from ...jit import njit, num_threads, parallel, prange
+from ...jit import inner, num_threads, parallel, prange
 from ..vector import MACHINE_LANES, aligned_zeros
 from .blas import add_product_tile_of
 from .emitter import COLUMNS, ROWS
@@ -35,7 +35,7 @@ def steps_of_one(grad_out, data, kernel, dilate, pad, grad_weight):
     _sum_up(grad_out, data, kernel, dilate, pad, rows, step, size, frames, panels, sums, grad_weight)
 
 
-@njit
+@inner
 def _pack(grad_out, first, stop, columns, top, rows, step, panel):
     """Filters ``[first, stop)`` as the columns of a panel, ``rows`` rows of their planes from ``top`` on.
 

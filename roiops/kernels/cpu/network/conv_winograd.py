@@ -14,7 +14,7 @@ import numpy as np
 from numba import types
 from numba.extending import intrinsic
 
-from ...jit import njit, num_threads, parallel, prange
+from ...jit import inner, num_threads, parallel, prange
 from ..scratch import Scratch
 from ..vector import MACHINE_LANES, aligned_zeros, prefetch_to_read, prefetch_to_write
 from .blas import copy_vector, product_tile_of
@@ -152,7 +152,7 @@ def _transform_results(
     return signature, generate
 
 
-@njit
+@inner
 def _transform_run(source, start, step, run, buffer, made, column):
     """Transform ``run`` neighbouring tiles of one channel to 36 rows of ``made``, from ``column`` on.
 
@@ -165,7 +165,7 @@ def _transform_run(source, start, step, run, buffer, made, column):
         )
 
 
-@njit
+@inner
 def _put_row(made, panel, part, row):
     """Move the 36 rows of ``made`` to ``row`` of each of the panel's parts."""
     for k in range(IN * IN):
@@ -173,14 +173,14 @@ def _put_row(made, panel, part, row):
             copy_vector(made, k * (COLUMNS + MACHINE_LANES) + i, panel, k * part + row + i)
 
 
-@njit
+@inner
 def _frame(image, y, x, rows, count, frame, step):
     """``rows`` rows of ``count`` pixels from (y, x) on, with zeros around the image, ``step`` apart."""
     for i in range(rows):
         load_line(image, y + i, x, count, frame, i * step)
 
 
-@njit
+@inner
 def _transform_row(data, c, pad, found, count, ahead, frame, buffer, made, panel, part):
     """Transform channel ``c`` of a panel's tiles to its row of each of the panel's parts.
 
@@ -205,7 +205,7 @@ def _transform_row(data, c, pad, found, count, ahead, frame, buffer, made, panel
     _put_row(made, panel, part, c * COLUMNS)
 
 
-@njit
+@inner
 def _gather_row(flat, start, c, places, vectors, pixels, panel, part):
     """:func:`_transform_row` for tiles whose pixels lie at ``places``, ``start`` further."""
     gather(flat, start, places, vectors * MACHINE_LANES, pixels, 0)
@@ -213,7 +213,7 @@ def _gather_row(flat, start, c, places, vectors, pixels, panel, part):
         _transform_pixels(pixels, v * MACHINE_LANES, panel, c * COLUMNS + v * MACHINE_LANES, part)
 
 
-@njit
+@inner
 def _store_results(
     products, at, step, found, count, vectors, lines, scale, shift, act, other, add_other, f, out
 ):  # fmt: skip
@@ -266,7 +266,7 @@ def _store_results(
 _FRAME_STEP = (COLUMNS + 2 * MACHINE_LANES) * OUT
 
 
-@njit
+@inner
 def _divide(scratch):
     """A worker's scratch: products of a panel, lines of results, the inside of a transform, its outcome."""
     a, b = IN * IN * ROWS * COLUMNS, OUT * OUT * MACHINE_LANES
@@ -275,7 +275,7 @@ def _divide(scratch):
     return scratch[:a], scratch[a : a + b], scratch[a + b : c], scratch[c:d], scratch[d:]
 
 
-@njit
+@inner
 def _prefetch_rows(image, y, x, count):
     """Ask for the pixels of a row of tiles."""
     flat = image.reshape(-1)
@@ -283,7 +283,7 @@ def _prefetch_rows(image, y, x, count):
         prefetch_to_read(flat, row * image.shape[1] + max(x, 0), count)
 
 
-@njit
+@inner
 def _prefetch_results(found, count, f, out):
     """Ask for the pixels that a filter's results will be stored to."""
     height, width = out.shape[2:]
@@ -299,7 +299,7 @@ def _prefetch_results(found, count, f, out):
                 prefetch_to_write(flat, plane + y * width + tiles.x * OUT, tiles.run * OUT)
 
 
-@njit
+@inner
 def _multiply(filters, row_tiles, k, r, channels, panel, vectors, products, at):
     """``ROWS`` filters times the tiles of a panel, for one of the 36 numbers."""
     product_tile_of(
@@ -343,7 +343,7 @@ def _by_panel(
                     )  # fmt: skip
 
 
-@njit
+@inner
 def _transform_panel(data, first, last, pad, found, count, wide, vectors, scratch, places, panel):
     """Transform the channels ``[first, last)`` of a panel's tiles."""
     channels, height, width = data.shape[1:]

@@ -9,12 +9,12 @@ made once and then used for every channel of the group.
 
 import math
 
-from ...jit import njit, parallel, prange
+from ...jit import inner, parallel, prange
 
 __all__ = ["gather", "scatter_data", "scatter_offset", "table"]
 
 
-@njit
+@inner
 def _taps(p, extent, padded):
     """What a tap at ``p`` reads on one axis: ``(valid, low, weight0, weight1, slope0, slope1)``.
 
@@ -82,7 +82,7 @@ def table(offset, first, count, sizes, window, padded, pixels, tables):
             slopes_x[q, k, 2], slopes_x[q, k, 3] = y1 * dx0, y1 * dx1
 
 
-@njit
+@inner
 def _read(plane, pixels, weights):
     """One sample: the weighted sum of its four pixels."""
     value = weights[0] * plane[pixels[0]] + weights[1] * plane[pixels[1]]

@@ -9,7 +9,7 @@ from llvmlite import ir
 from numba import types
 from numba.core import cgutils
 
-from ...jit import njit
+from ...jit import inner
 from ..vector import IS_ARM, MACHINE_LANES, data_of, fused_multiply_add, prefetch_line, repeat
 
 __all__ = ["COLUMNS", "ROWS", "VECTORS", "Emitter"]
@@ -35,7 +35,7 @@ def activation(floor=-np.inf, ceiling=np.inf, slope=1.0, dtype=np.float32) -> tu
 ACTIVATION = types.UniTuple(types.float32, 3)
 
 
-@njit
+@inner
 def activated(value, activation):
     """A number through an :func:`activation`."""
     floor, ceiling, slope = activation

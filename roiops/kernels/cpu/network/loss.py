@@ -10,7 +10,7 @@ import math
 
 import numpy as np
 
-from ...jit import njit, num_threads, parallel, prange
+from ...jit import inner, njit, num_threads, parallel, prange
 from ..vector import FIXED_LANES, greater, load, pointer_to, scaled, select, splat, store
 from .exponential import exp_below_zero
 
@@ -77,7 +77,7 @@ def softmax(x, scale, log, out):
             np.copyto(target, work, casting="unsafe")
 
 
-@njit
+@inner
 def _largest(row, scale, buffer):
     """The largest entry of ``scale * row``; entries that are NaN do not count. ``buffer`` is spoiled."""
     top = np.float32(-np.inf)
@@ -101,7 +101,7 @@ def _largest(row, scale, buffer):
     return top
 
 
-@njit(fastmath={"reassoc"})
+@inner(fastmath={"reassoc"})
 def _sum(values):
     total = np.float32(0)
     for i in range(values.size):
@@ -109,7 +109,7 @@ def _sum(values):
     return total
 
 
-@njit(fastmath={"reassoc", "contract"})
+@inner(fastmath={"reassoc", "contract"})
 def _product(one, other):
     total = np.float32(0)
     for i in range(one.size):
@@ -121,19 +121,19 @@ def _product(one, other):
 # a loop that might overwrite what it has yet to read is not vectorised.
 
 
-@njit
+@inner
 def _put(chunk, add, target):
     for i in range(chunk.size):
         target[i] = target[i] + chunk[i] if add else chunk[i]
 
 
-@njit
+@inner
 def _powers(values, scale, top, out):
     for i in range(values.size):
         out[i] = exp_below_zero(values[i] * scale - top)
 
 
-@njit
+@inner
 def _shifted(values, scale, top, rest, out):
     for i in range(values.size):
         out[i] = values[i] * scale - top - rest
@@ -197,13 +197,13 @@ def softmax_gradient(grad, y, scale, log, add, out):
             np.copyto(target, work, casting="unsafe")
 
 
-@njit
+@inner
 def _gradient(grad, y, total, scale, out):
     for i in range(y.size):
         out[i] = (grad[i] - total) * y[i] * scale
 
 
-@njit
+@inner
 def _log_gradient(grad, y, total, scale, out):
     for i in range(y.size):
         out[i] = (grad[i] - exp_below_zero(y[i]) * total) * scale

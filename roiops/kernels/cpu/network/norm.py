@@ -7,7 +7,7 @@ Statistics are summed in float64.
 
 import numpy as np
 
-from ...jit import njit, parallel, prange, split
+from ...jit import inner, parallel, prange, split
 
 __all__ = [
     "batch_backward",
@@ -126,7 +126,7 @@ def row_backward(grad_norm, norm, std, grad_data):
             grad_data[n, k, i] = (grad_norm[n, k, i] - total - norm[n, k, i] * product) / std[n, i]
 
 
-@njit
+@inner
 def _window_sums(values, half, sums):
     """Sums over ``2 * half + 1`` neighbouring channels of a (channels, pixels) plane."""
     channels = values.shape[0]

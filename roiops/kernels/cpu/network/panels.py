@@ -6,7 +6,7 @@ takes the next few vectors of them, and goes on from one image to the next: of s
 
 import numpy as np
 
-from ...jit import njit
+from ...jit import inner, njit
 from ..vector import MACHINE_LANES
 from .blas import copy_vector
 from .emitter import COLUMNS
@@ -34,7 +34,7 @@ def count_panels(positions):
     return (positions + COLUMNS - 1) // COLUMNS
 
 
-@njit
+@inner
 def panel_range(index, positions):
     """The positions ``[first, stop)`` of a panel, and the vectors that hold them.
 
@@ -46,7 +46,7 @@ def panel_range(index, positions):
     return start * MACHINE_LANES, min(stop * MACHINE_LANES, positions), stop - start
 
 
-@njit
+@inner
 def segments(first, stop, height, width, out):
     """Write the segments of the positions ``[first, stop)`` to ``out``; their number."""
     count = 0
@@ -62,7 +62,7 @@ def segments(first, stop, height, width, out):
     return count
 
 
-@njit
+@inner
 def copy_run(source, source_at, target, target_at, count):
     """Copy ``count`` floats, and nothing beyond them."""
     if count < MACHINE_LANES:
@@ -74,7 +74,7 @@ def copy_run(source, source_at, target, target_at, count):
     copy_vector(source, source_at + count - MACHINE_LANES, target, target_at + count - MACHINE_LANES)
 
 
-@njit
+@inner
 def load_line(image, y, x, count, line, at):
     """``count`` pixels of row y from x on, 0 outside the image; what follows in ``line`` is spoiled."""
     height, width = image.shape
@@ -97,7 +97,7 @@ def load_line(image, y, x, count, line, at):
         line[at + i] = 0
 
 
-@njit
+@inner
 def find_places(shape, kernel, stride, dilate, pad, found, count, places):
     """Where the pixels that segments see lie in channel 0 of the first image, negative where outside.
 
@@ -119,7 +119,7 @@ def find_places(shape, kernel, stride, dilate, pad, found, count, places):
                         places[at + i] = (segment.image * channels * height + y) * width + x
 
 
-@njit
+@inner
 def gather(flat, start, places, columns, out, at):
     """What lies at ``places``, ``start`` further, and 0 where a place is negative.
 

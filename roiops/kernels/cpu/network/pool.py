@@ -8,7 +8,7 @@ takes no part, except in the divisor of a mean that counts padding.
 
 import numpy as np
 
-from ...jit import njit, num_threads, parallel, prange
+from ...jit import inner, num_threads, parallel, prange
 from ...pooling_modes import INSIDE, MAXIMUM, MEAN, NORM, PADDED, SUM
 from ..vector import FIXED_LANES, greater, load, multiply_add, pointer_to, select, splat, store
 from . import masked
@@ -16,7 +16,7 @@ from . import masked
 __all__ = ["adaptive_backward", "adaptive_forward", "backward", "forward"]
 
 
-@njit
+@inner
 def _clip(position, stride, pad, kernel, size):
     """The pixels ``[start, stop)`` of a window, and how long it is with its padding."""
     start = position * stride - pad
@@ -25,24 +25,24 @@ def _clip(position, stride, pad, kernel, size):
     return max(start, 0), min(stop, size), padded
 
 
-@njit
+@inner
 def _count(divisor, inside, padded, kernel):
     return (
         inside if divisor == INSIDE else (padded if divisor == PADDED else kernel[0] * kernel[1] * kernel[2])
     )
 
 
-@njit
+@inner
 def _power(x, p):
     return x * x if p == 2 else (x * x * x if p == 3 else x)
 
 
-@njit
+@inner
 def _root(x, p):
     return np.sqrt(x) if p == 2 else (np.cbrt(x) if p == 3 else x)
 
 
-@njit(forceinline=True)
+@inner(forceinline=True)
 def _combine(source, start, mode, p, line, at, count):
     """Take ``source[start + i]`` into ``line[at + i]``, by maximum or sum, for ``count`` neighbours.
 
@@ -66,7 +66,7 @@ def _combine(source, start, mode, p, line, at, count):
         i += 1
 
 
-@njit(forceinline=True)
+@inner(forceinline=True)
 def _pick(line, stride, target):
     """Every so many numbers of ``line``."""
     if stride == 1:  # a known step becomes vector loads

@@ -11,7 +11,7 @@ import numpy as np
 from numba import types
 from numba.extending import intrinsic
 
-from ...jit import njit, num_threads, parallel, prange
+from ...jit import inner, num_threads, parallel, prange
 from ..vector import BLOCK, LINE, MACHINE_LANES, aligned_zeros, transpose_block
 from .blas import PANELS, add_product_tile_of
 from .emitter import COLUMNS, ROWS, Emitter
@@ -30,7 +30,7 @@ def _flat(matrix):
     return np.lib.stride_tricks.as_strided(matrix, (size,), (4,)), *steps
 
 
-@njit
+@inner
 def _pack(right, term_step, column_step, start, stop, first, last, panel):
     """Columns ``[first, last)`` of the terms ``[start, stop)`` as a panel."""
     count = last - first

@@ -5,7 +5,7 @@
 
 import numpy as np
 
-from ...jit import njit, parallel, prange, split
+from ...jit import inner, parallel, prange, split
 
 __all__ = [
     "resize_backward",
@@ -65,7 +65,7 @@ def resize_backward(grad_out, y_low, y_high, y_weight, x_low, x_high, x_weight, 
                 lower[j] += b * a * g
 
 
-@njit
+@inner
 def _locate(coordinate, size):
     """A coordinate in [-1, 1] as pixel and fraction; far outside where it is not near the image."""
     position = (coordinate + 1) * (size - 1) / 2
