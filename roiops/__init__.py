@@ -25,7 +25,7 @@ from .graph import functions as symbol
 from .graph import naming as name
 from .graph.executor import Executor
 from .graph.symbol import AttrScope, Symbol
-from .mxnet import base, contrib, model, operator, rnn, util
+from .mxnet import base, contrib, engine, model, operator, rnn, util
 from .ndarray import NDArray
 from .shapes import is_np_shape, np_shape, set_np_shape, use_np_shape
 from .training import (
@@ -59,6 +59,7 @@ _MXNET_MODULES = (
     "base",
     "callback",
     "contrib",
+    "engine",
     "executor",
     "image",
     "img",
@@ -103,6 +104,7 @@ __all__ = [
     "cpu",
     "cpu_pinned",
     "current_context",
+    "engine",
     "errors",
     "executor",
     "gpu",

@@ -26,7 +26,6 @@ import pytest
 #: Parts of MXNet without a counterpart in roiops.
 ABSENT = (
     "autograd",
-    "engine",
     "gluon",
     "kvstore_server",
     "library",
@@ -239,7 +238,7 @@ def install(checkout: Path) -> None:
             _put(name, _AbsentModule(f"mxnet.{name}"))
     codes = {"undefined": -1, "default": 0, "row_sparse": 1, "csr": 2}
     _lend(importlib.import_module("mxnet.ndarray.ndarray"), _STORAGE_TYPE_STR_TO_ID=codes, py_slice=slice)
-    absent_base = ("NDArrayHandle", "_LIB", "c_str", "check_call", "data_dir", "_as_list")
+    absent_base = ("NDArrayHandle", "_LIB", "c_str", "check_call", "_as_list")
     _lend(mxnet.base, **{name: _absent(f"base.{name}") for name in absent_base})
     _relax_chisquare()
     path = checkout / "python" / "mxnet" / "test_utils.py"
@@ -333,11 +332,25 @@ def pytest_configure(config):
 
 
 def pytest_collection_finish(session):
-    """Pictures in place of those that ``test_image.py`` downloads; as many, so that its counts hold."""
+    """Pictures in place of those that the tests download; as many, so that their counts hold."""
     for item in session.items:
         tests = getattr(item, "cls", None)
         if tests is not None and getattr(tests, "IMAGES", None) == []:
             tests.IMAGES = _make_pictures(16)
+        if hasattr(item.module, "get_mnist_ubyte"):
+            item.module.get_mnist_ubyte = _make_mnist
+
+
+def _make_mnist() -> None:
+    """Files of MNIST's size and layout with noise in them, where ``get_mnist_ubyte`` puts the real ones."""
+    os.makedirs("data", exist_ok=True)
+    rng = np.random.default_rng(0)
+    for part, count in (("train", 60000), ("t10k", 10000)):
+        pictures = rng.integers(0, 256, (count, 28, 28), np.uint8)
+        labels = rng.integers(0, 10, count, np.uint8)
+        for name, kind, values in (("images-idx3", 2051, pictures), ("labels-idx1", 2049, labels)):
+            head = np.array([kind, *values.shape], ">i4").tobytes()
+            Path(f"data/{part}-{name}-ubyte").write_bytes(head + values.tobytes())
 
 
 def _make_pictures(count: int) -> list[str]:

@@ -43,7 +43,6 @@ _ABSENT = {
     "ndarray.sparse": "needs sparse storage",
     "symbol.sparse": "needs sparse storage",
     "rnn": "needs the recurrent cells of mx.rnn",
-    "engine": "needs MXNet's engine",
     "base": "calls MXNet's C library",
     "recordio": "needs RecordIO",
 }

@@ -1,5 +1,7 @@
 """``mxnet.base``: the names that scripts import from there."""
 
+import os
+
 import numpy as np
 
 from ..errors import GraphError, MXNetError
@@ -7,6 +9,7 @@ from ..errors import GraphError, MXNetError
 __all__ = [
     "MXNetError",
     "NotImplementedForSymbol",
+    "data_dir",
     "integer_types",
     "mx_real_t",
     "numeric_types",
@@ -27,3 +30,8 @@ NotImplementedForSymbol = GraphError
 def py_str(text) -> str:
     """Text as a string, from bytes or a string."""
     return text.decode() if isinstance(text, bytes) else str(text)
+
+
+def data_dir() -> str:
+    """The folder for files that MXNet downloads: ``$MXNET_HOME``, or ``.mxnet`` in the user's folder."""
+    return os.environ.get("MXNET_HOME") or os.path.join(os.path.expanduser("~"), ".mxnet")

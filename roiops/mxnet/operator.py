@@ -21,11 +21,14 @@ An operator that should run as fast as the built-in ones is better written as a 
 own; ``docs/add_an_operator.md`` shows how.
 """
 
+import warnings
 from collections import namedtuple
 
 import numpy as np
 
 from ..errors import MXNetError, ShapeError
+from ..graph import functions as sym
+from ..graph.naming import NameManager
 from ..ndarray import NDArray, array
 from ..operators import custom
 from ..operators.base import OperatorProperty
@@ -34,7 +37,10 @@ from ..registry import get, list_operators
 __all__ = [
     "CustomOp",
     "CustomOpProp",
+    "NDArrayOp",
+    "NumpyOp",
     "OperatorArguments",
+    "PythonOp",
     "get_all_registered_operators",
     "get_operator_arguments",
     "register",
@@ -181,3 +187,123 @@ def get_operator_arguments(op_name: str) -> OperatorArguments:
 
 
 register("custom_op")(CustomOpProp)
+
+
+# -- as they were written before CustomOp ----------------------------------------------------------------
+
+
+class PythonOp:
+    """Base of :class:`NumpyOp` and :class:`NDArrayOp`, which CustomOp replaced in MXNet 0.8.
+
+    One object is one operator: override what is below and call the object with symbols.
+
+    Parameters
+    ----------
+    need_top_grad : bool
+        Whether backward reads the gradient of the outputs. A loss does not.
+    """
+
+    #: The beginning of the names of nodes that are given none.
+    _hint = "_python"
+    _count = 0
+
+    def __init__(self, need_top_grad=True):
+        self.need_top_grad_ = need_top_grad
+        warnings.warn(f"{type(self).__name__}: CustomOp has taken this class's place", stacklevel=2)
+
+    def __call__(self, *args, **kwargs):
+        return self.get_symbol(*args, **kwargs)
+
+    def get_symbol(self, *args, name=None, **kwargs):
+        """A node that this object computes; its inputs are symbols, in order or by name."""
+        PythonOp._count += 1
+        op_type = f"_python_op_{PythonOp._count}"
+        custom.properties[op_type] = lambda: _PythonOpProp(self)
+        name = NameManager.current().get(name, self._hint)
+        return sym.Custom(*args, name=name, op_type=op_type, **kwargs)
+
+    def forward(self, in_data, out_data):
+        """Compute the outputs; the first input is the first output unless overridden."""
+        out_data[0][:] = in_data[0]
+
+    def backward(self, out_grad, in_data, out_data, in_grad):
+        """Compute the gradients of the inputs; that of the first is 1 unless overridden."""
+        in_grad[0][:] = 1.0
+
+    def infer_shape(self, in_shape):
+        """``(in_shapes, out_shapes)``; one output, of the first input's shape, unless overridden."""
+        return in_shape, [in_shape[0]]
+
+    def list_outputs(self):
+        """Names of the outputs."""
+        return ["output"]
+
+    def list_arguments(self):
+        """Names of the inputs."""
+        return ["data"]
+
+    def need_top_grad(self):
+        """Whether backward reads the gradient of the outputs."""
+        return self.need_top_grad_
+
+    def _hand_over(self, array):
+        """What the methods of this class get for an NDArray."""
+        return array
+
+
+class NumpyOp(PythonOp):
+    """An operator on NumPy arrays, in MXNet's oldest way."""
+
+    _hint = "_native"
+
+    def _hand_over(self, array):
+        return array.asnumpy()
+
+
+class NDArrayOp(PythonOp):
+    """An operator on NDArrays, in MXNet's oldest way."""
+
+    _hint = "_ndarray"
+
+    def declare_backward_dependency(self, out_grad, in_data, out_data):
+        """Which of these numbers stand for arrays that backward reads."""
+        return [*(out_grad if self.need_top_grad() else []), *in_data, *out_data]
+
+
+class _PythonOpProp(CustomOpProp):
+    """A :class:`PythonOp` as :class:`CustomOp` has it."""
+
+    def __init__(self, op):
+        super().__init__(op.need_top_grad())
+        self.op = op
+        for method in ("list_arguments", "list_outputs", "infer_shape", "declare_backward_dependency"):
+            if hasattr(op, method):
+                setattr(self, method, getattr(op, method))
+
+    def create_operator(self, ctx, in_shapes, in_dtypes):
+        return _RunPythonOp(self.op)
+
+
+class _RunPythonOp(CustomOp):
+    def __init__(self, op):
+        self.op = op
+
+    def forward(self, is_train, req, in_data, out_data, aux):
+        self._run(self.op.forward, req, out_data, in_data=in_data, out_data=out_data)
+
+    def backward(self, req, out_grad, in_data, out_data, in_grad, aux):
+        given = {"out_grad": out_grad, "in_data": in_data, "out_data": out_data, "in_grad": in_grad}
+        self._run(self.op.backward, req, in_grad, **given)
+
+    def _run(self, method, req, results, **given):
+        """Call a method with arrays of its own for the results, and store those as they are asked for."""
+        handed = {
+            name: [None if each is None else self.op._hand_over(each) for each in arrays]
+            for name, arrays in given.items()
+        }
+        computed = [self.op._hand_over(each.copy()) for each in results]
+        name = next(name for name, arrays in given.items() if arrays is results)
+        handed[name] = computed
+        method(**handed)
+        for target, each, value in zip(results, req, computed, strict=True):
+            self.assign(target, each, value)

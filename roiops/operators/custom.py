@@ -73,7 +73,7 @@ class CustomOp(Operator):
         self._check_defined("forward", ctx)
         lists = [self._wrapped(ctx, arrays) for arrays in (in_data, out_data, aux)]
         marked = {} if self._checked else _mark(req, in_data, out_data)
-        with _current(ctx.device):
+        with _current(ctx.device), self._errors_named():
             self.user_op.forward(ctx.is_train, list(req), *lists)
         for number, mark in marked.items():
             left = int(np.count_nonzero(mark == out_data[number].view(mark.dtype)))
@@ -107,8 +107,18 @@ class CustomOp(Operator):
                 self._unwanted[i] = np.empty_like(in_data[i])
         in_grad = [self._unwanted[i] if array is None else array for i, array in enumerate(in_grad)]
         lists = [self._wrapped(ctx, arrays) for arrays in (out_grad, in_data, out_data, in_grad, aux)]
-        with _current(ctx.device):
+        with _current(ctx.device), self._errors_named():
             self.user_op.backward(list(req), *lists)
+
+    @contextlib.contextmanager
+    def _errors_named(self):
+        """Raise what user code raises as MXNetError, as MXNet does, with the first error as its cause."""
+        try:
+            yield
+        except MXNetError:
+            raise
+        except Exception as error:
+            raise MXNetError(f"{self.user_op._label} raised {type(error).__name__}: {error}") from error
 
     @staticmethod
     def _wrapped(ctx, arrays):

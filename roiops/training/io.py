@@ -11,7 +11,16 @@ from ..errors import DataError, ParamError, ShapeError
 from ..ndarray import NDArray, array
 from ..random import generator
 
-__all__ = ["CSVIter", "DataBatch", "DataDesc", "DataIter", "NDArrayIter", "PrefetchingIter", "ResizeIter"]
+__all__ = [
+    "CSVIter",
+    "DataBatch",
+    "DataDesc",
+    "DataIter",
+    "MNISTIter",
+    "NDArrayIter",
+    "PrefetchingIter",
+    "ResizeIter",
+]
 
 
 class DataDesc(namedtuple("DataDesc", ["name", "shape"])):
@@ -410,7 +419,24 @@ def _produce(iters, ready, stop) -> None:
                 continue
 
 
-class CSVIter(NDArrayIter):
+class _FileIter(NDArrayIter):
+    """Batches from files: ``getdata`` and ``getlabel`` give one array, as MXNet's own iterators of files do."""
+
+    def next(self) -> DataBatch:
+        if not self.iter_next():
+            raise StopIteration
+        return DataBatch([self.getdata()], [self.getlabel()], self.getpad(), self.getindex())
+
+    def getdata(self):
+        """The inputs of the current batch: one array."""
+        return super().getdata()[0]
+
+    def getlabel(self):
+        """The labels of the current batch: one array."""
+        return super().getlabel()[0]
+
+
+class CSVIter(_FileIter):
     """Batches from comma-separated files, one sample a line.
 
     Parameters
@@ -456,19 +482,6 @@ class CSVIter(NDArrayIter):
             data, label, batch_size, last_batch_handle=handle, data_name=data_name, label_name=label_name
         )
 
-    def next(self) -> DataBatch:
-        if not self.iter_next():
-            raise StopIteration
-        return DataBatch([self.getdata()], [self.getlabel()], self.getpad(), self.getindex())
-
-    def getdata(self):
-        """The inputs of the current batch: one array, as MXNet's own iterators of files give it."""
-        return super().getdata()[0]
-
-    def getlabel(self):
-        """The labels of the current batch: one array."""
-        return super().getlabel()[0]
-
 
 def _read_csv(path, shape, dtype):
     try:
@@ -480,6 +493,79 @@ def _read_csv(path, shape, dtype):
             f"{path}: a line must hold {np.prod(shape)} numbers for shape {shape}, got {values.shape[1]}"
         )
     return values.reshape(-1, *shape)
+
+
+class MNISTIter(_FileIter):
+    """Batches from the two files of MNIST, or of data stored like it; samples that fill no batch are left out.
+
+    Parameters
+    ----------
+    image : str
+        The file of the pictures. Their values come divided by 256.
+    label : str
+        The file of the labels.
+    batch_size : int
+        Samples in a batch.
+    shuffle : bool
+        Whether the samples are put in another order, once; not MXNet's order.
+    flat : bool
+        Whether a picture is a row of numbers, in place of one channel with rows and columns.
+    seed : int
+        What the order follows from.
+    silent : bool
+        Whether nothing is printed; roiops prints nothing.
+    num_parts, part_index : int
+        Into how many parts the samples are cut, and which of them is read.
+    """
+
+    def __init__(
+        self,
+        image="./train-images-idx3-ubyte",
+        label="./train-labels-idx1-ubyte",
+        batch_size=128,
+        shuffle=True,
+        flat=False,
+        seed=0,
+        silent=False,
+        num_parts=1,
+        part_index=0,
+        data_name="data",
+        label_name="softmax_label",
+        **unused,
+    ):
+        if not 0 <= part_index < num_parts:
+            raise ParamError(f"MNISTIter: part_index must be 0 to {num_parts - 1}, got {part_index}")
+        data, labels = _read_idx(image, 3), _read_idx(label, 1)
+        if len(data) != len(labels):
+            raise DataError(f"MNISTIter: {image} has {len(data)} pictures, {label} {len(labels)} labels")
+        start, end = (int(len(data) / num_parts * part) for part in (part_index, part_index + 1))
+        data, labels = data[start:end], labels[start:end]
+        if shuffle:
+            order = np.random.default_rng(seed).permutation(len(data))
+            data, labels = data[order], labels[order]
+        data = data.reshape((len(data), -1) if flat else (len(data), 1, *data.shape[1:]))
+        super().__init__(
+            array(data.astype(np.float32) / np.float32(256)),
+            array(labels, dtype=np.float32),
+            batch_size,
+            last_batch_handle="discard",
+            data_name=data_name,
+            label_name=label_name,
+        )
+
+
+def _read_idx(path, dimensions: int) -> np.ndarray:
+    """The bytes of a file of MNIST: a number that tells the kind, the sizes, and the values."""
+    with open(path, "rb") as file:
+        content = file.read()
+    head = 4 * (1 + dimensions)
+    shape = tuple(int.from_bytes(content[i : i + 4], "big") for i in range(4, head, 4))
+    values = np.frombuffer(content, np.uint8)[head:]
+    if len(content) < head or content[:4] != bytes([0, 0, 8, dimensions]):
+        raise DataError(f"{path}: is no file of bytes of {dimensions} dimensions, as MNIST's are")
+    if values.size < np.prod(shape):
+        raise DataError(f"{path}: ends after {values.size} of the {np.prod(shape)} values of shape {shape}")
+    return values[: np.prod(shape)].reshape(shape)
 
 
 def __getattr__(name):

@@ -52,6 +52,9 @@ class PoolingParam(Window):
     per_axis = ("stride", "pad")
 
     def validate(self, operator):
+        axes = len(self.kernel)
+        if axes and len(self.pad) > axes and not any(self.pad[axes:]):
+            self._values["pad"] = self.pad[:axes]  # MXNet reads no more of them
         super().validate(operator)
         if self.pool_type == "lp" and self.p_value not in (1, 2, 3):
             raise ParamError(f"{operator}: pool_type 'lp' needs p_value 1, 2 or 3, got {self.p_value}")
