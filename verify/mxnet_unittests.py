@@ -56,7 +56,6 @@ _TEXTS = {
     "operator '_square_sum'": "needs sparse storage",
     "LibSVMIter is not here": "needs sparse storage",
     "attribute 'ImageDetIter'": "ImageDetIter is not offered",
-    "'NumpyOp'": "NumpyOp, which CustomOp replaced in MXNet 0.8, is not offered",
     "NDArray.tostype: stype must be": "needs sparse storage",
     "contrib.SparseEmbedding": "needs sparse storage",
     "'ConvRNNCell'": "recurrent cells of convolutions are not offered",
@@ -83,18 +82,14 @@ _TESTS = {
     "operator.test_depthtospace": "expects an error of an empty axis, which is an axis here",
     "operator.test_spacetodepth": "expects an error of an empty axis, which is an axis here",
     "operator.test_softmax_with_length": "binds gradients of another dtype than their arguments",
-    "operator.test_custom_op_exc": "expects that an error in a CustomOp is an MXNetError; here it is itself",
     "operator.test_monitor_with_variable_input_shape": "makes an NDArray of a pointer of MXNet's C library",
-    "image.test_imageiter": "failed where a batch rolled over; put right, and not run again yet",
     "optimizer.test_multilamb": "updates 20 million weights 216 times; passes with small arrays",
     "operator.test_take": "expects errors when results are read, not at once",
-    "operator.test_valid_max_pooling_pad_type_same": "gives Pooling more pads than axes, as MXNet lets it",
     "module.test_module_initializer": "needs sparse storage",
     "exc_handling.test_exc_imperative": "expects errors when results are read, not at once",
     "exc_handling.test_exc_post_fail": "expects errors when results are read, not at once",
     "exc_handling.test_np_random_incorrect_named_arguments": "needs MXNet's NumPy interface",
     "rnn.test_deprecated": "calls a private method of MXNet's cells",
-    "operator.test_op_all_names_monitor": "expects MXNet's names of inputs, such as act_input0",
 }
 
 

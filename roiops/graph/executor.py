@@ -314,7 +314,7 @@ class Executor:
         for step, call in zip(bound.program.forward, bound.forward, strict=True):
             names = step.prop.list_outputs()
             if self._monitor_all:
-                inputs = [*step.prop.list_arguments(), *step.prop.list_auxiliary_states()]
+                inputs = step.prop.list_monitored_inputs()
                 for name, value in zip(inputs, (*step.inputs, *step.aux), strict=True):
                     array = NDArray(bound.arrays[value], self._device)
                     if value[0] in variables:

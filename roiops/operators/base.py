@@ -118,6 +118,18 @@ class Operator:
         raise NotImplementedError
 
 
+#: Operators whose single input is ``data`` to a monitor, too; that of others is ``input0`` there.
+_MONITORED_AS_DATA = frozenset(
+    (
+        *("Custom", "Dropout", "GridGenerator", "L2Normalization", "LRN", "LeakyReLU", "MakeLoss", "Pad"),
+        *("Pooling", "Pooling_v1", "SliceChannel", "SwapAxis", "_contrib_BilinearResize2D", "_split_v2"),
+        *("_contrib_MultiBoxPrior", "_contrib_index_array", "_histogram", "_image_normalize", "tile"),
+        *("_image_to_tensor", "all_finite", "col2im", "depth_to_space", "diag", "im2col", "log_softmax"),
+        *("repeat", "reverse", "softmax", "space_to_depth", "squeeze"),
+    )
+)
+
+
 class OperatorProperty:
     """Describes an operator: parameters, names, shapes, types. A subclass is registered under its name.
 
@@ -219,6 +231,11 @@ class OperatorProperty:
     def list_auxiliary_states(self) -> tuple[str, ...]:
         """Names of the auxiliary states: arrays that an operator keeps from call to call."""
         return self.aux
+
+    def list_monitored_inputs(self) -> list[str]:
+        """Names of the inputs and states as a monitor sees them: MXNet gives few single inputs their name."""
+        names = [*self.list_arguments(), *self.list_auxiliary_states()]
+        return ["input0"] if names == ["data"] and self.name not in _MONITORED_AS_DATA else names
 
     @property
     def num_visible_outputs(self) -> int:

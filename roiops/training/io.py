@@ -420,7 +420,7 @@ def _produce(iters, ready, stop) -> None:
 
 
 class _FileIter(NDArrayIter):
-    """Batches from files: ``getdata`` and ``getlabel`` give one array, as MXNet's own iterators of files do."""
+    """Batches from files: ``getdata`` and ``getlabel`` give one array, as MXNet's iterators of files do."""
 
     def next(self) -> DataBatch:
         if not self.iter_next():
@@ -496,7 +496,7 @@ def _read_csv(path, shape, dtype):
 
 
 class MNISTIter(_FileIter):
-    """Batches from the two files of MNIST, or of data stored like it; samples that fill no batch are left out.
+    """Batches from the two files of MNIST, or of data stored like it; what fills no batch is left out.
 
     Parameters
     ----------

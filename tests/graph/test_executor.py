@@ -1,14 +1,17 @@
 """Executors: values and gradients worked by hand, requests, memory, errors that leave it usable."""
 
+import json
 import random
 import threading
 import tracemalloc
 
 import numpy as np
 import pytest
+from golden_files import GOLDEN
 
 import roiops as mx
 from roiops.errors import DeviceError, DTypeError, GraphError, MXNetError, ShapeError
+from roiops.registry import get
 
 
 def variables(names):
@@ -367,11 +370,29 @@ def test_the_monitor_sees_every_operator():
     seen.clear()
     executor.set_monitor_callback(lambda name, array: seen.append(name), monitor_all=True)
     executor.forward()
-    assert seen == ["a", "sum_lhs", "b", "sum_rhs", "sum_output", "top_data", "top_output"]
+    assert seen == ["a", "sum_lhs", "b", "sum_rhs", "sum_output", "top_input0", "top_output"]
     executor.set_monitor_callback(None)
     seen.clear()
     executor.forward()
     assert not seen
+
+
+def test_a_monitor_calls_inputs_what_mxnet_calls_them():
+    recorded = json.loads((GOLDEN / "monitor_names.json").read_text())["operators"]
+    assert len(recorded) > 300
+    checked = 0
+    for op, names in recorded.items():
+        prop = get(op)
+        if not names or prop.variadic or len(names) != len(prop.arguments) + len(prop.aux):
+            continue  # parameters say which inputs there are
+        needs_parameters = any(field.required for field in prop.param.fields.values())
+        if needs_parameters and len(names) > 1:
+            continue
+        made = prop(None) if len(names) == 1 else prop.create({})
+        if len(names) == len(made.list_arguments()) + len(prop.aux):
+            assert made.list_monitored_inputs() == names, op
+            checked += 1
+    assert checked > 200
 
 
 def chain(length, shape, grad_req="null"):

@@ -390,7 +390,7 @@ def test_errors_in_user_code_arrive_with_their_traceback_and_leave_the_executor_
 
     mx.operator.register("broken")(Prop)
     executor = mx.sym.Custom(mx.sym.Variable("x"), op_type="broken").simple_bind(mx.cpu(), x=(1,))
-    told = r"Custom\[broken\].*: forward of Op raised KeyError: 'from user code'"
+    told = r"Custom\(custom\d+\)\[broken\]: forward of Op raised KeyError: 'from user code'"
     with pytest.raises(MXNetError, match=told) as caught:
         executor.forward()
     frames = traceback.extract_tb(caught.value.__cause__.__traceback__)

@@ -35,6 +35,7 @@ SCRIPTS = {
     "ops": "mxnet",
     "optimizer": "mxnet",
     "update_operators": "mxnet",
+    "monitor_names": "mxnet",
     "converted": "mxnet",
     "operators": "mxnet",  # after the others: it looks up what they hold
 }

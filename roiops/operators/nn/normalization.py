@@ -47,15 +47,25 @@ class _AffineNormOp(DenseOperator):
         std = self._normalize(ctx, data, norm)
         head_blocks = self.blocks(head, count)
         if in_grad[1] is not None:
-            np.einsum("nkc,nkc->k", head_blocks, self.blocks(norm, count), out=in_grad[1])
+            blocks = self.blocks(norm, count)
+            in_grad[1][...] = _sums(
+                lambda head, norm: np.einsum("nkc,nkc->k", head, norm), head_blocks, blocks
+            )
         if in_grad[2] is not None:
-            np.sum(head_blocks, axis=(0, 2), out=in_grad[2])
+            in_grad[2][...] = _sums(lambda head: np.sum(head, axis=(0, 2)), head_blocks)
         if in_grad[0] is not None:
             grad_norm = self.scratch("grad_norm", data.shape, data.dtype)
             np.multiply(head_blocks, gamma[:, None], out=self.blocks(grad_norm, count))
             kernels("network.norm", ctx.device).row_backward(
                 self.rows(grad_norm), self.rows(norm), std, self.rows(in_grad[0])
             )
+
+
+def _sums(add_up, *blocks):
+    """Sums over the first axis, some rows at a time: thousands of them lose no more digits than few."""
+    rows = 64
+    parts = range(0, max(len(blocks[0]), 1), rows)
+    return sum(add_up(*(each[start : start + rows] for each in blocks)).astype(np.float64) for start in parts)
 
 
 class LayerNormOp(_AffineNormOp):

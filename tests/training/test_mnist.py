@@ -1,0 +1,80 @@
+"""Files of MNIST in batches, and what stands in their place."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import roiops as mx
+from roiops.errors import DataError, MXNetError
+
+
+def write(path, values):
+    """A file of MNIST: two zeros, 8 for bytes, the number of dimensions, the sizes, the values."""
+    head = np.array([2048 + values.ndim, *values.shape], ">i4").tobytes()
+    path.write_bytes(head + values.astype(np.uint8).tobytes())
+    return str(path)
+
+
+@pytest.fixture
+def files(tmp_path):
+    rng = np.random.default_rng(0)
+    pictures, labels = rng.integers(0, 256, (11, 4, 5)), np.arange(11)
+    return write(tmp_path / "pictures", pictures), write(tmp_path / "labels", labels), pictures
+
+
+def labels_of(iterator):
+    return [batch.label[0].asnumpy().tolist() for batch in iterator]
+
+
+def test_pictures_are_divided_by_256_and_what_fills_no_batch_is_left_out(files):
+    image, label, pictures = files
+    batches = list(mx.io.MNISTIter(image=image, label=label, batch_size=3, shuffle=False))
+    assert [batch.data[0].shape for batch in batches] == [(3, 1, 4, 5)] * 3
+    assert np.array_equal(batches[1].data[0].asnumpy()[:, 0] * 256, pictures[3:6])
+    assert [batch.label[0].asnumpy().tolist() for batch in batches] == [[0, 1, 2], [3, 4, 5], [6, 7, 8]]
+
+
+def test_shapes_and_names_are_those_of_mxnet(files):
+    image, label, _ = files
+    for flat, shape in ((False, (3, 1, 4, 5)), (True, (3, 20))):
+        iterator = mx.io.MNISTIter(image=image, label=label, batch_size=3, flat=flat, input_shape=(1, 4, 5))
+        assert [tuple(each) for each in iterator.provide_data] == [("data", shape)]
+        assert [tuple(each) for each in iterator.provide_label] == [("softmax_label", (3,))]
+
+
+def test_parts_are_cut_where_mxnet_cuts_them(files):
+    image, label, _ = files
+    parts = [
+        labels_of(mx.io.MNISTIter(image, label, batch_size=1, shuffle=False, num_parts=3, part_index=part))
+        for part in range(3)
+    ]
+    # 11 / 3 of the samples each: MXNet 1.9.1 gives 3, 4 and 4.
+    assert [[each[0] for each in part] for part in parts] == [[0, 1, 2], [3, 4, 5, 6], [7, 8, 9, 10]]
+    with pytest.raises(MXNetError, match="part_index must be 0 to 2, got 3"):
+        mx.io.MNISTIter(image, label, num_parts=3, part_index=3)
+
+
+def test_an_order_follows_from_the_seed_and_stays(files):
+    image, label, _ = files
+    first, again, other = (
+        mx.io.MNISTIter(image, label, batch_size=1, shuffle=True, seed=seed) for seed in (1, 1, 2)
+    )
+    order = labels_of(first)
+    first.reset()
+    assert labels_of(first) == order == labels_of(again)
+    assert order != labels_of(other)
+    assert sorted(order) == [[float(i)] for i in range(11)]
+
+
+def test_damaged_files_say_what_is_wrong(files, tmp_path):
+    image, label, pictures = files
+    with pytest.raises(DataError, match="labels: is no file of bytes of 3 dimensions"):
+        mx.io.MNISTIter(label, label)
+    cut = tmp_path / "cut"
+    cut.write_bytes(Path(image).read_bytes()[:-7])
+    with pytest.raises(DataError, match="cut: ends after 213 of the 220 values of shape"):
+        mx.io.MNISTIter(str(cut), label)
+    few = write(tmp_path / "few", pictures[:5])
+    with pytest.raises(DataError, match=r"few has 5 pictures, .*labels 11 labels"):
+        mx.io.MNISTIter(few, label)
