@@ -549,6 +549,13 @@ def bin_slopes(rules, axis, i, pixel, weight, at):
 @inner
 def _bin_taps(rules, axis, i, slopes, pixel, weight, at):
     one = type(axis.start)(1)
+    if rules.samples == PIXELS:  # each once, all with one weight, and none changes as the bin moves a little
+        low, high = bin_span(rules, axis, i)
+        count = 0 if slopes else high - low
+        for k in range(count):
+            pixel[at + k] = low + k
+            weight[at + k] = one / type(axis.start)(count)
+        return count
     grid = bin_grid(rules, axis, i)
     mirrored = axis.length < 0  # such a box is sampled from its far end to its near one
     n = 0

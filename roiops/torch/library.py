@@ -118,7 +118,7 @@ class _Definition:
     def _fake_forward(self, *arguments):
         operator, tensors, _ = self._split(arguments)
         shapes, dtypes, devices = zip(*((t.shape, t.dtype, t.device) for t in tensors), strict=True)
-        output, *hidden = Plan(operator, shapes, dtypes, devices).empty_outputs(keep_hidden=True)
+        output, *hidden = Plan(operator, shapes, dtypes, devices).empty_outputs()
         return output.to(dtypes[0]), hidden[0] if hidden else _nothing(output)
 
     # -- backward ----------------------------------------------------------------------------------------
@@ -131,7 +131,7 @@ class _Definition:
 
     def _differentiate(self, ctx, grad_out, _):
         needed = ctx.needs_input_grad[0] if self.prop_class.variadic else ctx.needs_input_grad
-        wanted = [n and has for n, has in zip(needed, ctx.operator.has_gradient, strict=False)]
+        wanted = ctx.operator.wanted(needed)
         *read, hidden = ctx.saved_tensors
         found = iter(self.backward(grad_out, read, ctx.shapes, hidden, wanted, *ctx.values))
         grads = [next(found) if wants else None for wants in wanted]

@@ -61,18 +61,17 @@ class _Differentiable(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx, plan, *inputs):
-        output, *hidden = plan.forward(inputs, keep_hidden=True)
-        ctx.plan, ctx.inputs = plan, len(inputs)
-        ctx.save_for_backward(*plan.operator.read_by_backward(inputs), *hidden)
-        return output
+        outputs = plan.forward(inputs, keep_hidden=True)
+        ctx.plan = plan
+        ctx.save_for_backward(*plan.operator.read_by_backward(inputs), *outputs[1:])
+        return outputs[0]
 
     @staticmethod
     def backward(ctx, grad_out):
-        inputs, hidden = ctx.saved_tensors[: ctx.inputs], ctx.saved_tensors[ctx.inputs :]
-        known = ctx.plan.operator.has_gradient
-        wanted = [has and needed for has, needed in zip(known, ctx.needs_input_grad[1:], strict=True)]
-        grads = ctx.plan.backward(grad_out, inputs, hidden, wanted)
-        return None, *differentiable_once(ctx.plan.operator.prop.label, grad_out, grads)
+        plan, saved, needed = ctx.plan, ctx.saved_tensors, ctx.needs_input_grad[1:]
+        count = len(needed)
+        grads = plan.backward(grad_out, saved[:count], saved[count:], plan.operator.wanted(needed))
+        return None, *differentiable_once(plan.operator.prop.label, grad_out, grads)
 
 
 def differentiable_once(label: str, grad_out, grads):

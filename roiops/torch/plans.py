@@ -1,6 +1,7 @@
 """An operator on regions of interest with its parameters, run on tensors: shapes, memory and threads."""
 
 import functools
+import math
 
 import numpy as np
 import torch
@@ -31,6 +32,10 @@ _TORCH = {array: tensor for tensor, array in _NUMPY.items()}
 
 # How many combinations of shapes and dtypes an operator with its parameters remembers.
 _MOST_PLANS = 1024
+
+# Bytes from which on memory is NumPy's, which asks Linux for huge pages. PyTorch does not, and to get the
+# memory of a large gradient page by page takes longer than to compute the gradient.
+_LARGE = 1 << 22
 
 
 def bind(prop_class, params: dict) -> "BoundOperator":
@@ -70,6 +75,10 @@ class BoundOperator:
     def read_by_backward(self, inputs) -> list:
         """The inputs, with None for those that backward does not read."""
         return [each if read else None for each, read in zip(inputs, self.is_read, strict=True)]
+
+    def wanted(self, needed) -> list:
+        """Of which inputs to compute the gradient, of those for which autograd needs one."""
+        return [has and need for has, need in zip(self.has_gradient, needed, strict=False)]
 
     def plan(self, tensors) -> "Plan":
         """How the operator is run on ``tensors``."""
@@ -134,9 +143,20 @@ class Plan:
             return None
         return self._op.at_addresses(self._context, self._shapes, self._out_shape, dtype)
 
+    @functools.cached_property
+    def _makers(self):
+        """What makes memory for each output and each gradient. Not asked for while shapes are symbols."""
+        return [[self._maker(*each) for each in every] for every in (self._outputs, self._gradients)]
+
+    def _maker(self, shape, dtype):
+        if not self._on_gpu and math.prod(shape) * dtype.itemsize >= _LARGE:
+            return lambda: torch.from_numpy(np.empty(shape, _NUMPY[dtype]))
+        return functools.partial(torch.empty, shape, dtype=dtype, device=self.device)
+
     def forward(self, tensors, keep_hidden: bool = False) -> list:
         """The output, then those that only :meth:`backward` reads, or None for each of these."""
-        outputs = self.empty_outputs(keep_hidden)
+        makers = self._makers[0]
+        outputs = [make() if keep_hidden or make is makers[0] else None for make in makers]
         if self._at_addresses and _are_in_order(*tensors):
             data, rois = tensors
             places = [0 if each is None else each.data_ptr() for each in outputs]
@@ -154,7 +174,7 @@ class Plan:
 
         ``inputs`` are those of the forward pass, with None for those that backward does not read.
         """
-        grads = self.empty_gradients(wanted)
+        grads = [make() if wants else None for make, wants in zip(self._makers[1], wanted, strict=True)]
         if self._at_addresses and wanted[0] and _are_in_order(grad_out, inputs[1]):
             places = [each.data_ptr() for each in (grads[0], inputs[1], grad_out, *hidden)]
             self._at_addresses[1](*places)
@@ -169,15 +189,12 @@ class Plan:
             grads = [g if g is None else g.to(dtype) for g, dtype in zip(grads, self._dtypes, strict=True)]
         return grads
 
-    def empty_outputs(self, keep_hidden: bool) -> list:
-        """Memory for the output and, if they are to be kept, for those that only :meth:`backward` reads."""
-        return [
-            torch.empty(shape, dtype=dtype, device=self.device) if keep_hidden or not number else None
-            for number, (shape, dtype) in enumerate(self._outputs)
-        ]
+    def empty_outputs(self) -> list:
+        """Tensors like the output and those that only :meth:`backward` reads."""
+        return [torch.empty(shape, dtype=dtype, device=self.device) for shape, dtype in self._outputs]
 
     def empty_gradients(self, wanted) -> list:
-        """Memory for the gradients of the inputs that are ``wanted``."""
+        """Tensors like the gradients of the inputs that are ``wanted``."""
         return [
             torch.empty(shape, dtype=dtype, device=self.device) if wants else None
             for (shape, dtype), wants in zip(self._gradients, wanted, strict=True)

@@ -14,7 +14,7 @@ from roiops.kernels.cpu.roi.chunks import as_rois, channel_chunks, threads_for
 from roiops.kernels.cpu.roi.images import first_stray
 from roiops.kernels.cpu.roi.items import backward_items, forward_items
 from roiops.kernels.cpu.roi.tiles import add_row, clear_all_ignored, clear_ignored, read_row, slot_of
-from roiops.kernels.cpu.vector import FIXED_LANES, load, multiply_add, scaled, splat, store
+from roiops.kernels.cpu.vector import FIXED_LANES, load, multiply_add, pointer_to, scaled, splat, store
 from roiops.kernels.jit import Direct, inner, parallel, prange
 
 __all__ = ["at_addresses", "average_rows", "backward", "forward"]
@@ -118,50 +118,55 @@ def _plane(setting, groups, c, i, j):
 @inner
 def _forward_few(rules, rois, setting, data, groups, clear, out):
     image, y, x = _few_axes(rules, rois, setting)
-    pixels = data.reshape(-1)
+    pixels, bins = pointer_to(data.reshape(-1)), pointer_to(out.reshape(-1))
     image_size = data.shape[1] * setting.height * setting.width
     rows, columns = setting.pooled_h + 1, setting.pooled_w + 1
-    for i in range(setting.pooled_h):
-        for j in range(setting.pooled_w):
-            for c in range(out.shape[1]):
-                plane = _plane(setting, groups, c, i, j)
-                for r in range(out.shape[0]):
-                    if image[r] < 0 and not clear:
-                        continue
-                    at = plane + image[r] * image_size
+    channels, area = out.shape[1], setting.pooled_h * setting.pooled_w
+    for r in range(out.shape[0]):
+        if image[r] < 0 and not clear:
+            continue
+        for i in range(setting.pooled_h):
+            top, bottom = y.at[r * rows + i], y.at[r * rows + i + 1]
+            for j in range(setting.pooled_w):
+                left, right = x.at[r * columns + j], x.at[r * columns + j + 1]
+                for c in range(channels):
+                    at = _plane(setting, groups, c, i, j) + image[r] * image_size
                     total = data.dtype.type(0)
-                    for m in range(x.at[r * columns + j], x.at[r * columns + j + 1]):
+                    for m in range(left, right):
                         column = at + x.pixel[m]
                         mean = data.dtype.type(0)
-                        for k in range(y.at[r * rows + i], y.at[r * rows + i + 1]):
-                            mean = multiply_add(
-                                y.weight[k], pixels[column + y.pixel[k] * setting.width], mean
-                            )
+                        for k in range(top, bottom):
+                            value = pixels[column + y.pixel[k] * setting.width]
+                            mean = multiply_add(y.weight[k], value, mean)
                         total = multiply_add(x.weight[m], mean, total)
-                    out[r, c, i, j] = total
+                    bins[(r * channels + c) * area + i * setting.pooled_w + j] = total
 
 
 @inner
 def _backward_few(rules, rois, setting, grad_out, groups, accumulate, grad_data):
     image, y, x = _few_axes(rules, rois, setting)
-    pixels = grad_data.reshape(-1)
+    pixels, bins = pointer_to(grad_data.reshape(-1)), pointer_to(grad_out.reshape(-1))
     image_size = grad_data.shape[1] * setting.height * setting.width
     rows, columns = setting.pooled_h + 1, setting.pooled_w + 1
+    channels, area = grad_out.shape[1], setting.pooled_h * setting.pooled_w
     if not accumulate:
-        pixels[:] = 0
-    for i in range(setting.pooled_h):
-        for j in range(setting.pooled_w):
-            for c in range(grad_out.shape[1]):
-                plane = _plane(setting, groups, c, i, j)
-                for r in range(grad_out.shape[0]):
-                    if image[r] < 0:
-                        continue
-                    at = plane + image[r] * image_size
-                    for k in range(y.at[r * rows + i], y.at[r * rows + i + 1]):
+        for p in range(grad_data.size):
+            pixels[p] = 0
+    for r in range(grad_out.shape[0]):
+        if image[r] < 0:
+            continue
+        for i in range(setting.pooled_h):
+            top, bottom = y.at[r * rows + i], y.at[r * rows + i + 1]
+            for j in range(setting.pooled_w):
+                left, right = x.at[r * columns + j], x.at[r * columns + j + 1]
+                for c in range(channels):
+                    at = _plane(setting, groups, c, i, j) + image[r] * image_size
+                    head = bins[(r * channels + c) * area + i * setting.pooled_w + j]
+                    for k in range(top, bottom):
                         row = at + y.pixel[k] * setting.width
-                        head = y.weight[k] * grad_out[r, c, i, j]
-                        for m in range(x.at[r * columns + j], x.at[r * columns + j + 1]):
-                            pixels[row + x.pixel[m]] += x.weight[m] * head
+                        of_row = y.weight[k] * head
+                        for m in range(left, right):
+                            pixels[row + x.pixel[m]] += x.weight[m] * of_row
 
 
 # All of a pass on one thread: what a small call costs is going in and out of Python.

@@ -61,6 +61,8 @@ def forward_items(view, pool, with_argmax=False):
         if with_argmax:
             places, keep = argmax.reshape(-1), argmax.size > 0
             where = aligned(area * FIXED_LANES, argmax)
+            where_scratch = aligned(area * FIXED_LANES, argmax)
+            where_address = argmax.ctypes.data // argmax.itemsize
         items = images * channel_blocks(out_channels) * groups[0] * groups[1]
         for number in range(part * items // parts, (part + 1) * items // parts):
             item = item_of(number, out.shape, groups)
@@ -70,13 +72,15 @@ def forward_items(view, pool, with_argmax=False):
             y, x = view(table)
             empty_tile(tile)
             past_caches = streams(out, item)
+            if with_argmax:
+                places_past_caches = streams(argmax, item)
             for place in range(image_at[item.image], image_at[item.image + 1]):
                 r = order[place]
                 to = (r * out_channels + item.out_channel) * area
                 if not past_caches:
                     prefetch_put(item, pointer_to(results), to)
                 if with_argmax:
-                    if keep:
+                    if keep and not places_past_caches:
                         prefetch_put(item, pointer_to(places), to)
                     pool(
                         r,
@@ -90,7 +94,16 @@ def forward_items(view, pool, with_argmax=False):
                         pointer_to(where),
                         limits,
                     )
-                    if keep:
+                    if places_past_caches:
+                        stream_bins(
+                            pointer_to(where),
+                            item,
+                            pointer_to(where_scratch),
+                            pointer_to(places),
+                            where_address,
+                            to,
+                        )
+                    elif keep:
                         put_bins(pointer_to(where), item, pointer_to(places), to)
                 else:
                     pool(r, item, planes, tile, y, x, pointer_to(line), pointer_to(bins))
