@@ -22,7 +22,7 @@ from numba import prange
 
 from .numba_insides import KERNEL, entry_of, make_inner, watch_cache
 
-__all__ = ["Direct", "inner", "njit", "num_threads", "parallel", "prange", "split", "use_threads"]
+__all__ = ["Calls", "Direct", "inner", "njit", "num_threads", "parallel", "prange", "split", "use_threads"]
 
 
 def _cache_wanted() -> bool:
@@ -79,6 +79,22 @@ class Direct:
         if dtype not in self._entries:
             self._entries[dtype] = entry_of(self._compiled, args)
         return self._entries[dtype]
+
+
+class Calls:
+    """Calls of parallel kernels by one object, each kernel with arguments of the same types every time.
+
+    As with :class:`Direct`, the types are looked at in the first call only.
+    """
+
+    def __init__(self):
+        self._entries = {}
+
+    def __call__(self, kernel, threads: int, *args):
+        entry = self._entries.get((kernel, threads > 1))
+        if entry is None:
+            entry = self._entries[kernel, threads > 1] = entry_of(kernel.by(threads), args)
+        return entry(*args)
 
 
 _layer = None  # numba's threading layer, once it runs

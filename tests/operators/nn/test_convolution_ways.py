@@ -333,3 +333,19 @@ def test_training_and_inference_alternate_on_one_executor():
         for name, gradient in both.grad_dict.items():
             np.testing.assert_array_equal(gradient.asnumpy(), only.grad_dict[name].asnumpy(), err_msg=name)
         inference = both.forward(is_train=False)[0].asnumpy()
+
+
+@pytest.mark.parametrize(
+    ("size", "dilate", "kernel", "stride"),
+    [((6, 7), (6, 7), (3, 3), (1, 1)), ((5, 9), (7, 2), (3, 3), (1, 1)), ((9, 4), (4, 9), (3, 5), (2, 1))],
+)
+def test_taps_that_see_no_pixel_are_left_out(size, dilate, kernel, stride):
+    pad = tuple(d * (k // 2) for d, k in zip(dilate, kernel, strict=True))
+    window = kernel, stride, dilate, pad
+    data = RNG.standard_normal((2, 5, *size), dtype=np.float32)
+    weight = RNG.standard_normal((9, 5, *kernel), dtype=np.float32)
+    plain = expected(data, weight, window, 1)
+    out = np.full(plain.shape, np.nan, np.float32)
+    whole = tuple((0 if i == 3 else 1, *values) for i, values in enumerate(window))
+    conv.Forward(whole, 1)(data[:, :, None], weight[:, :, None], None, out[:, :, None])
+    np.testing.assert_allclose(out, plain, rtol=0, atol=2e-6 * np.abs(plain).max())

@@ -69,7 +69,8 @@ class Forward:
         key = data.shape, weight.shape, steady
         if key != self._key:
             self._key = key
-            self._way = self._choose(data.shape, weight.shape, out.shape, steady)
+            self._taps, taken = self._taps_in_use(data.shape, out.shape)
+            self._way = taken._choose(data.shape, weight[self._taps].shape, out.shape, steady)
             filters = len(weight)
             self._scale, self._shift = np.ones((2, filters + max(ROWS, MACHINE_LANES)), np.float32)
         scale, shift = self._scale, self._shift
@@ -78,10 +79,32 @@ class Forward:
             finish(bias, scale[:filters], shift[:filters])
         else:
             shift[:filters] = 0 if bias is None else bias
+        weight = np.ascontiguousarray(weight[self._taps])
         self._way(
             data[:, :, 0], weight[:, :, 0], scale, shift, act, None if other is None else other[:, :, 0],
             out[:, :, 0],
         )  # fmt: skip
+
+    def _taps_in_use(self, data_shape, out_shape):
+        """Where the taps that see a pixel anywhere lie in a weight, and the convolution by these alone.
+
+        Taps that lie so far apart that some see nothing but the zeros around an image are common in pyramids
+        of dilated convolutions.
+        """
+        slices, axes = [slice(None)] * 3, [tuple(values[0] for values in self._window)]
+        for kernel, stride, dilate, pad, size, count in zip(
+            *(values[1:] for values in self._window), data_shape[3:], out_shape[3:], strict=True
+        ):
+            sees = [
+                k for k in range(kernel)
+                if any(0 <= place * stride + k * dilate - pad < size for place in range(count))
+            ]  # fmt: skip
+            if self._groups > 1 or not sees:
+                sees = range(kernel)
+            slices.append(slice(sees[0], sees[-1] + 1))
+            axes.append((sees[-1] + 1 - sees[0], stride, dilate, pad - sees[0] * dilate))
+        window = tuple(zip(*axes, strict=True))
+        return tuple(slices), self if window == self._window else Forward(window, self._groups)
 
     def _choose(self, data_shape, weight_shape, out_shape, steady):
         kernel, stride, dilate, pad = (values[1:] for values in self._window)

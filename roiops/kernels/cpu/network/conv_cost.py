@@ -11,6 +11,7 @@ import math
 from ..vector import MACHINE_LANES
 from .caches import LAST_CACHE
 from .conv_filters import PIXELS
+from .conv_shifted import frame_cost
 from .conv_winograd import NARROW, OUT
 from .emitter import ROWS
 
@@ -59,7 +60,7 @@ def by_filters(batch, channels, filters, groups, size, kernel, stride, pad):
 
 
 def _frame(batch, channels, size, stride):
-    return 53 * batch * (size[0] + 1) * channels * math.prod(stride)
+    return frame_cost(batch * (size[0] + 1), channels * math.prod(stride))
 
 
 def winograd(batch, channels, filters, size, steady):

@@ -12,10 +12,10 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-from ...jit import inner, num_threads, parallel, prange
+from ...jit import Calls, inner, num_threads, parallel, prange
 from ..scratch import Scratch
 from ..vector import BLOCK, MACHINE_LANES, transpose_block
-from .conv_shifted import fill_frame
+from .conv_shifted import fill_frame, frame_cost
 from .emitter import ACTIVATION, Emitter
 
 __all__ = ["PIXELS", "ByFilters"]
@@ -267,6 +267,7 @@ class ByFilters:
         self._window = kernel, stride, dilate, pad
         self._groups = groups
         self._key = None
+        self._call = Calls()
 
     def __call__(self, data, weight, scale, shift, act, other, out):
         """``out = act(scale * convolution + shift + other)``; ``other`` may be None.
@@ -284,11 +285,13 @@ class ByFilters:
         if not self._framed:
             frame = data.reshape(-1)
         else:
-            copiers = num_threads(data.size / 4)
-            fill_frame.by(copiers)(
-                data, kernel, (1, 1), dilate, pad, self._rows, self._length, self._step, copiers, frame
-            )
-        _multiply.by(workers)(
+            copiers = num_threads(frame_cost(len(data) * self._rows, data.shape[1]))
+            self._call(
+                fill_frame, copiers,
+                data, kernel, (1, 1), dilate, pad, self._rows, self._length, self._step, copiers, frame,
+            )  # fmt: skip
+        self._call(
+            _multiply, workers,
             frame, self._steps, self._group_step, self._starts, self._channels, self._offsets, self._groups,
             matrix, scale, shift, act, out if other is None else other, int(other is not None),
             scratch, out,

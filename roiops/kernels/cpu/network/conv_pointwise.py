@@ -5,7 +5,7 @@
 
 import numpy as np
 
-from ...jit import inner, num_threads, parallel, prange, split
+from ...jit import Calls, inner, num_threads, parallel, prange, split
 from ..scratch import Scratch
 from ..vector import MACHINE_LANES, prefetch_to_read
 from .blas import FEW, copy_vector, finished_product_tile_of
@@ -126,6 +126,7 @@ class Pointwise:
     def __init__(self, stride, groups):
         self._stride, self._groups = stride, groups
         self._key = None
+        self._call = Calls()
 
     def __call__(self, data, weight, scale, shift, act, other, out):
         """``out = act(scale * convolution + shift + other)``; ``other`` may be None.
@@ -145,12 +146,13 @@ class Pointwise:
             self._scratch = Scratch((workers, size), seen if self._stride != (1, 1) else (0,))
         scratch, thinned = self._scratch()
         if self._stride != (1, 1):
-            _thin_out.by(num_threads(thinned.size))(data, self._stride, thinned)
+            self._call(_thin_out, num_threads(thinned.size), data, self._stride, thinned)
             data = thinned
         rest = filters % ROWS
         if rest:
             self._last[:, :rest] = matrix.reshape(self._groups, filters, terms)[:, filters - rest :]
-        _multiply.by(workers)(
+        self._call(
+            _multiply, workers,
             data, matrix, self._last, self._groups, scale, shift, act,
             out if other is None else other, int(other is not None), scratch, self._found, out,
         )  # fmt: skip

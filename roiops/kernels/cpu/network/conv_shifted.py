@@ -13,14 +13,19 @@ import numpy as np
 from numba import types
 from numba.extending import intrinsic
 
-from ...jit import inner, num_threads, parallel, prange
+from ...jit import Calls, inner, num_threads, parallel, prange
 from ..scratch import Scratch
 from ..vector import MACHINE_LANES, prefetch_to_write
 from .blas import FEW, copy_every_second, copy_vector
 from .caches import SECOND_CACHE
 from .emitter import ACTIVATION, COLUMNS, ROWS, VECTORS, Emitter
 
-__all__ = ["Shifted", "fill_frame"]
+__all__ = ["Shifted", "fill_frame", "frame_cost"]
+
+
+def frame_cost(rows: int, planes: int) -> int:
+    """Cycles, about, of filling a frame of so many rows a plane."""
+    return 53 * rows * planes
 
 
 def _tile(height, vectors):
@@ -129,6 +134,8 @@ def fill_frame(data, kernel, stride, dilate, pad, rows, length, channel_step, wo
                 skip = -(-max(0, pad[1] - rx) // stride[1])
                 x = skip * stride[1] + rx - pad[1]
                 count = max(0, min(length - skip, (width - x + stride[1] - 1) // stride[1]))
+                plane_end = c * channel_step + (remainder + 1) * plane
+                vectors = -(-count // MACHINE_LANES) * MACHINE_LANES
                 for n in range(batch):
                     for row in range(rows):
                         to = c * channel_step + remainder * plane + (n * rows + row) * length
@@ -139,7 +146,12 @@ def fill_frame(data, kernel, stride, dilate, pad, rows, length, channel_step, wo
                         source = ((n * channels + c) * height + y) * width + x
                         for i in range(skip):
                             frame[to + i] = 0
-                        if stride[1] == 1:
+                        spare = min(flat.shape[0] - source, plane_end - to - skip)
+                        if stride[1] == 1 and vectors <= spare:
+                            # What follows in the plane is spoiled, and written after this.
+                            for i in range(0, count, MACHINE_LANES):
+                                copy_vector(flat, source + i, frame, to + skip + i)
+                        elif stride[1] == 1:
                             _copy(flat, source, frame, to + skip, count)
                         else:
                             _copy_steps(flat, source, stride[1], frame, to + skip, count)
@@ -244,6 +256,7 @@ class Shifted:
         self._window = kernel, stride, dilate, pad
         self._groups = groups
         self._key = None
+        self._call = Calls()
 
     def __call__(self, data, weight, scale, shift, act, other, out):
         """``out = act(scale * convolution + shift + other)``; ``other`` may be None.
@@ -261,9 +274,13 @@ class Shifted:
             grouped = matrix.reshape(self._groups, -1, matrix.shape[1])
             self._last[:, :rest] = grouped[:, -rest:]
         frame, tiles = self._scratch()
-        copiers = num_threads(data.size / 4)
-        fill_frame.by(copiers)(data, *self._window, self._rows, self._length, self._step, copiers, frame)
-        _sum_shifted.by(workers)(
+        copiers = num_threads(self._copying)
+        self._call(
+            fill_frame, copiers,
+            data, *self._window, self._rows, self._length, self._step, copiers, frame,
+        )  # fmt: skip
+        self._call(
+            _sum_shifted, workers,
             frame, self._step, self._offsets, self._rows * self._length, self._length, self._places,
             self._groups, self._by_filters, matrix, self._last, scale, shift, act,
             out if other is None else other, int(other is not None), tiles, out,
@@ -284,6 +301,7 @@ class Shifted:
             sides.append(-(-(need - shared) // s))
         self._rows, self._length = max(sides[0], height), max(sides[1], width)
         plane = batch * self._rows * self._length
+        self._copying = frame_cost(batch * self._rows, channels * stride[0] * stride[1])
         # The planes of a channel start at a cache line, an odd number of lines apart: an even number, a power
         # of two above all, would bring those of all channels to the same few places of a cache.
         self._step = (-(-plane * stride[0] * stride[1] // MACHINE_LANES) | 1) * MACHINE_LANES

@@ -14,7 +14,7 @@ import numpy as np
 from numba import types
 from numba.extending import intrinsic
 
-from ...jit import inner, num_threads, parallel, prange
+from ...jit import Calls, inner, num_threads, parallel, prange
 from ..scratch import Scratch
 from ..vector import MACHINE_LANES, aligned_zeros, prefetch_to_read, prefetch_to_write
 from .blas import copy_vector, product_tile_of
@@ -431,11 +431,13 @@ class Winograd:
     def __init__(self, pad):
         self._pad = pad
         self._key = self._print = None
+        self._call = Calls()
 
     def __call__(self, data, weight, scale, shift, act, other, out):
         """``out = act(scale * convolution + shift + other)``; ``other`` may be None."""
         self._prepare(data, weight, out)
-        self._run.by(self._key[2])(
+        self._call(
+            self._run, self._key[2],
             data, self._filters, self._pad, scale, shift, act, out if other is None else other,
             int(other is not None), *self._scratch(), self._segments,
             self._places, out,
