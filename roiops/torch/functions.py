@@ -33,9 +33,16 @@ _ALIGN_DIALECTS = {"torchvision": "mmcv", "detectron2": "mmcv"}
 
 
 def roi_align(
-    input, boxes, output_size, spatial_scale=1.0, sampling_ratio=-1, aligned=False, *, mode="avg",
+    input,
+    boxes,
+    output_size,
+    spatial_scale=1.0,
+    sampling_ratio=-1,
+    aligned=False,
+    *,
+    mode="avg",
     dialect="torchvision",
-):  # fmt: skip
+):
     """Pool bilinear samples of each region of interest to a fixed grid (Mask R-CNN, 2017).
 
     Parameters
@@ -109,9 +116,16 @@ def ps_roi_pool(input, boxes, output_size, spatial_scale=1.0, *, dialect="torchv
 
 
 def roi_align_rotated(
-    input, rois, output_size, spatial_scale=1.0, sampling_ratio=0, aligned=True, clockwise=False, *,
+    input,
+    rois,
+    output_size,
+    spatial_scale=1.0,
+    sampling_ratio=0,
+    aligned=True,
+    clockwise=False,
+    *,
     dialect="mmcv",
-):  # fmt: skip
+):
     """Mean of bilinear samples in the bins of rotated boxes, with mmcv's arguments.
 
     ``rois`` are a Tensor[K, 6]: image, centre x, centre y, width, height in image pixels, and the angle, in
@@ -128,9 +142,7 @@ def roi_align_rotated(
     return call(_ROTATED, (input, rois), params)
 
 
-def deform_roi_pool(
-    input, rois, offset, output_size, spatial_scale=1.0, sampling_ratio=0, gamma=0.1
-):  # fmt: skip
+def deform_roi_pool(input, rois, offset, output_size, spatial_scale=1.0, sampling_ratio=0, gamma=0.1):
     """ROIAlign whose bins ``offset`` displaces, with mmcv's arguments (Deformable ConvNets, 2017).
 
     ``offset`` is a Tensor[K, 2, height, width], x before y, in box sizes, of which ``gamma`` is taken; it has

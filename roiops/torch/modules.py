@@ -179,9 +179,13 @@ _ARGUMENTS = {
     PSRoIAlign: ("output_size", "spatial_scale", "sampling_ratio"),
     PSRoIPool: ("output_size", "spatial_scale"),
     MultiScaleRoIAlign: (
-        "featmap_names", "output_size", "sampling_ratio", "canonical_scale", "canonical_level",
+        "featmap_names",
+        "output_size",
+        "sampling_ratio",
+        "canonical_scale",
+        "canonical_level",
     ),
-}  # fmt: skip
+}
 
 
 def replace_poolers(model: nn.Module) -> int:

@@ -266,9 +266,7 @@ def _transpose_block(typing_context, source, at, stride, rows, target, to, targe
 
     The source has ``rows`` rows; those beyond repeat the last.
     """
-    signature = types.void(
-        source, types.intp, types.intp, types.intp, target, types.intp, types.intp
-    )  # fmt: skip
+    signature = types.void(source, types.intp, types.intp, types.intp, target, types.intp, types.intp)
 
     def generate(context, builder, signature, args):
         source_data, at, stride, rows, target_data, to, target_stride = args

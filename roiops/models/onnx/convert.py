@@ -115,8 +115,10 @@ class Lowered:
             if codes[-1] == -1:
                 left.append(axis)
         if len(left) > 1 or 0 in shape:
-            self.cannot(f"its output {symbol_graph.format_shape(shape)} has more than one open length that "
-                        "the input does not tell; give the inputs fixed shapes")  # fmt: skip
+            self.cannot(
+                f"its output {symbol_graph.format_shape(shape)} has more than one open length that "
+                "the input does not tell; give the inputs fixed shapes"
+            )
         return g.reshape(x, *codes)
 
 

@@ -132,9 +132,13 @@ class Function:
             lines.append((number(array), array.dtype, array.constant.shape, array.constant.tobytes()))
         for node in self.graph.nodes:
             lines.append(
-                (node.op, tuple(map(number, node.inputs)), tuple(map(number, node.outputs)),
-                 repr(sorted(node.attributes.items())))
-            )  # fmt: skip
+                (
+                    node.op,
+                    tuple(map(number, node.inputs)),
+                    tuple(map(number, node.outputs)),
+                    repr(sorted(node.attributes.items())),
+                )
+            )
         return self.name, len(self.inputs), tuple(lines), tuple(map(number, self.outputs))
 
 

@@ -200,9 +200,14 @@ class DeformableConvolutionProp(OperatorProperty):
                 )
         size = []
         for name, extent, window, stride, dilate, pad in zip(
-            ("height", "width"), data[2:], p.kernel, p.stride or (1, 1), p.dilate or (1, 1), p.pad or (0, 0),
+            ("height", "width"),
+            data[2:],
+            p.kernel,
+            p.stride or (1, 1),
+            p.dilate or (1, 1),
+            p.pad or (0, 0),
             strict=True,
-        ):  # fmt: skip
+        ):
             travel = extent + 2 * pad - (dilate * (window - 1) + 1)
             if travel < 0:
                 raise ShapeError(

@@ -92,11 +92,15 @@ class PoolingOp(DenseOperator):
         if in_grad[0] is None:
             return
         data = _planes(in_data[0])
+        *window, mode, p, divisor = self._window(data)
         kernels("network.pool", ctx.device).backward(
             _planes(out_grad[0]),
             data,
             _planes(out_data[0]),
-            *self._window(data),
+            tuple(window),
+            mode,
+            p,
+            divisor,
             self.all_maxima,
             _planes(in_grad[0]),
         )

@@ -143,131 +143,134 @@ _TORCHVISION_PS = _CAFFE_POOL._replace(
 )
 _CHAINER_PS = _MXNET_PS._replace(rounding=r.NOT_ROUNDED, end=r.OPEN_END, single_scale=False)
 
+# A table, whose rows are as long as what they have to say.
+# fmt: off
+
 # max or mean over integer bins
 _row(
     "ROIPooling", "mxnet", "max", "", _CAFFE_POOL,
     whose=("MXNet ROIPooling", "Caffe ROIPooling", "ONNX MaxRoiPool"),
     golden=("mxnet_ROIPooling", "onnxruntime_MaxRoiPool"),
-)  # fmt: skip
+)
 _row(
     "ROIPooling", "torchvision", "max", "", _CAFFE_POOL._replace(single_scale=False),
     whose=("torchvision roi_pool", "Chainer roi_pooling_2d", "Paddle roi_pool"),
     golden=("torchvision_roi_pool", "chainer_roi_pooling_2d", "paddle_roi_pool"),
     remark="as mxnet, but the scale keeps its last bits with float64",
-)  # fmt: skip
+)
 _row(
     "ROIPooling", "mmcv", "max", "",
     _CAFFE_POOL._replace(rounding=r.NOT_ROUNDED, end=r.PLUS_IMAGE_PIXEL, least=-_INF,
                          bins=r.INTEGER_EDGES, single_scale=False),
     whose=("mmcv roi_pool",),
-)  # fmt: skip
+)
 _row(
     "ROIPooling", "chainer", "max", "", _CHAINER_POOL,
     whose=("Chainer roi_max_pooling_2d",), golden=("chainer_roi_max_pooling_2d",),
-)  # fmt: skip
+)
 _row(
     "ROIPooling", "chainer", "avg", "", _CHAINER_POOL._replace(reduction=r.MEAN_OF_ALL, empty=0.0),
     whose=("Chainer roi_average_pooling_2d",), golden=("chainer_roi_average_pooling_2d",),
-)  # fmt: skip
+)
 
 # bilinear samples
 _row(
     "ROIAlign", "mmcv", "avg", "", _ALIGN,
     whose=("mmcv roi_align", "torchvision roi_align", "Paddle roi_align", "Detectron ROIAlign"),
     golden=("mmcv_roi_align_avg_unaligned", "torchvision_roi_align_unaligned", "paddle_roi_align_unaligned"),
-)  # fmt: skip
+)
 _row(
     "ROIAlign", "mmcv", "avg", "aligned", _ALIGNED,
     whose=("mmcv roi_align", "torchvision roi_align", "Paddle roi_align", "Detectron2 ROIAlign"),
     golden=("mmcv_roi_align_avg_aligned", "torchvision_roi_align_aligned", "paddle_roi_align_aligned"),
-)  # fmt: skip
+)
 _row(
     "ROIAlign", "mmcv", "max", "", _ALIGN._replace(**_MAX),
     whose=("mmcv roi_align",), golden=("mmcv_roi_align_max_unaligned",),
-)  # fmt: skip
+)
 _row(
     "ROIAlign", "mmcv", "max", "aligned", _ALIGNED._replace(**_MAX),
     whose=("mmcv roi_align",), golden=("mmcv_roi_align_max_aligned",),
-)  # fmt: skip
+)
 _row(
     "ROIAlign", "chainer", "avg", "", _ALIGN,
     whose=("Chainer roi_average_align_2d",), golden=("chainer_roi_average_align_2d",),
-)  # fmt: skip
+)
 _row(
     "ROIAlign", "chainer", "max", "", _ALIGN._replace(**_CHAINER_MAX),
     whose=("Chainer roi_max_align_2d",), golden=("chainer_roi_max_align_2d",),
-)  # fmt: skip
+)
 _row(
     "ROIAlign", "mxnet", "max", "",
     Rules(end=r.PLUS_FEATURE_PIXEL, bins=r.REAL_CLIPPED, samples=r.UNIT_STEPS, border=r.ZERO_PADDED,
           reduction=r.MAX_OF_VALID, single_scale=True),
     whose=("the early Caffe and MXNet ROIAlign",),
     remark="unit steps from the edge of each bin",
-)  # fmt: skip
+)
 _row(
     "ROIAlign", "onnx", "avg", "", _ALIGN,
     whose=("ONNX RoiAlign, output_half_pixel",),
     golden=("onnxruntime_RoiAlign_output_half_pixel", "onnxruntime_RoiAlign_opset10"),
-)  # fmt: skip
+)
 _row(
     "ROIAlign", "onnx", "avg", "aligned", _ALIGNED,
     whose=("ONNX RoiAlign, half_pixel",), golden=("onnxruntime_RoiAlign_half_pixel",),
-)  # fmt: skip
+)
 _row(
     "ROIAlign", "onnx", "max", "", _ALIGN._replace(samples=r.CORNERS, **_MAX),
     whose=("ONNX RoiAlign, output_half_pixel",), golden=("onnxruntime_RoiAlign_max_output_half_pixel",),
     remark="the greatest of the weighted pixels, which are not added up first",
-)  # fmt: skip
+)
 _row(
     "ROIAlign", "onnx", "max", "aligned", _ALIGNED._replace(samples=r.CORNERS, **_MAX),
     whose=("ONNX RoiAlign, half_pixel",), golden=("onnxruntime_RoiAlign_max_half_pixel",),
-)  # fmt: skip
+)
 _row(
     "contrib.ROIAlign", "", "avg", "", _ALIGN._replace(single_scale=True),
     whose=("MXNet contrib.ROIAlign",), golden=("mxnet_contrib_ROIAlign_plain",),
-)  # fmt: skip
+)
 _row(
     "contrib.ROIAlign", "", "avg", "aligned", _ALIGNED._replace(single_scale=True),
     whose=("MXNet contrib.ROIAlign",), golden=("mxnet_contrib_ROIAlign_aligned",),
-)  # fmt: skip
+)
 _row(
     "contrib.ROIAlign", "", "avg", "position_sensitive",
     _ALIGN._replace(single_scale=True, channels=r.ONE_PER_BIN),
     whose=("MXNet contrib.ROIAlign",), golden=("mxnet_contrib_ROIAlign_position_sensitive",),
-)  # fmt: skip
+)
 _row(
     "contrib.ROIAlign", "", "avg", "position_sensitive aligned",
     _ALIGNED._replace(single_scale=True, channels=r.ONE_PER_BIN),
     whose=("MXNet contrib.ROIAlign",),
-)  # fmt: skip
+)
 
 # position-sensitive pooling
 _row(
     "PSROIPooling", "mxnet", "avg", "", _MXNET_PS,
     whose=("MXNet contrib.PSROIPooling", "R-FCN PSROIPooling"), golden=("mxnet_contrib_PSROIPooling",),
-)  # fmt: skip
+)
 _row(
     "PSROIPooling", "paddle", "avg", "", _MXNET_PS._replace(channels=r.ONE_PER_BIN, single_scale=False),
     whose=("Paddle psroi_pool",), golden=("paddle_psroi_pool",),
-)  # fmt: skip
+)
 _row(
     "PSROIPooling", "torchvision", "avg", "", _TORCHVISION_PS,
     whose=("torchvision ps_roi_pool",), golden=("torchvision_ps_roi_pool",),
     remark="with the last row and column of the map",
-)  # fmt: skip
+)
 _row(
     "PSROIPooling", "torchvision", "avg", "as_released", _TORCHVISION_PS._replace(clip=1),
     backward_rules=_TORCHVISION_PS,
     whose=("torchvision ps_roi_pool",), golden=("torchvision_ps_roi_pool_border",),
     remark="as released: without the last row and column in the forward pass",
-)  # fmt: skip
+)
 _row(
     "PSROIPooling", "chainer", "avg", "", _CHAINER_PS, whose=("ChainerCV ps_roi_average_pooling_2d",),
-)  # fmt: skip
+)
 _row(
     "PSROIPooling", "chainer", "max", "", _CHAINER_PS._replace(**_CHAINER_MAX),
     whose=("ChainerCV ps_roi_max_pooling_2d",),
-)  # fmt: skip
+)
 
 # position-sensitive bilinear samples
 _row(
@@ -275,20 +278,20 @@ _row(
     Rules(end=r.PLUS_IMAGE_PIXEL, least=0.1, bins=r.REAL_CLIPPED, clip=1, samples=r.INNER,
           channels=r.GROUPED),
     whose=("R-FCN PSROIAlign",),
-)  # fmt: skip
+)
 _row(
     "PSROIAlign", "torchvision", "avg", "", _ALIGNED._replace(channels=r.ONE_PER_BIN),
     whose=("torchvision ps_roi_align",), golden=("torchvision_ps_roi_align",),
     remark="torchvision's sampling_ratio is 0 unless given",
-)  # fmt: skip
+)
 _row(
     "PSROIAlign", "chainer", "avg", "", _ALIGN._replace(channels=r.GROUPED, least=0.1),
     whose=("ChainerCV ps_roi_average_align_2d",),
-)  # fmt: skip
+)
 _row(
     "PSROIAlign", "chainer", "max", "", _ALIGN._replace(channels=r.GROUPED, least=0.1, **_CHAINER_MAX),
     whose=("ChainerCV ps_roi_max_align_2d",),
-)  # fmt: skip
+)
 
 # bins that move
 _row(
@@ -297,13 +300,13 @@ _row(
           border=r.CLAMPED_HALF_PIXEL, reduction=r.MEAN_OF_VALID, channels=r.GROUPED, single_scale=True,
           displaced=True),
     whose=("MXNet contrib.DeformablePSROIPooling",), golden=("mxnet_contrib_DeformablePSROIPooling",),
-)  # fmt: skip
+)
 
 # boxes that turn
 _row(
     "contrib.RROIAlign", "", "avg", "", _ALIGN._replace(single_scale=True, boxes=r.TURNED_DEGREES),
     whose=("MXNet contrib.RROIAlign",), golden=("mxnet_contrib_RROIAlign",),
-)  # fmt: skip
+)
 _TURNED = _ALIGN._replace(boxes=r.TURNED_RADIANS)
 for _variant in ("", "aligned", "clockwise", "aligned clockwise"):
     _row(
@@ -315,28 +318,28 @@ for _variant in ("", "aligned", "clockwise", "aligned clockwise"):
         whose=("mmcv roi_align_rotated",),
         golden=("_".join(["mmcv_roi_align_rotated", *_variant.split()]),),
         remark="the angle in radians",
-    )  # fmt: skip
+    )
 _row(
     "ROIAlignRotated", "detectron2", "avg", "", _ALIGNED._replace(boxes=r.TURNED_DEGREES),
     whose=("Detectron2 ROIAlignRotated",), remark="the angle in degrees",
-)  # fmt: skip
+)
 for _variant in ("", "clockwise"):
     _row(
         "RiROIAlign", "", "avg", _variant,
         _TURNED._replace(boxes=r.TURNED_RADIANS_CLOCKWISE if _variant else r.TURNED_RADIANS),
         whose=("mmcv riroi_align_rotated",), remark="channels turn with the box",
-    )  # fmt: skip
+    )
 
 # bins that move, of every channel
 _row(
     "DeformROIPooling", "", "avg", "", _ALIGNED._replace(displaced=True), whose=("mmcv deform_roi_pool",),
-)  # fmt: skip
+)
 
 # several maps
 _row(
     "MultiScaleROIAlign", "torchvision", "avg", "", _ALIGN, level_slack=(0.0, 1e-6),
     whose=("torchvision MultiScaleRoIAlign",), golden=("torchvision_MultiScaleRoIAlign",),
-)  # fmt: skip
+)
 for _dialect, _slack, _whose in (
     ("detectron2", (1e-8, 0.0), "Detectron2 ROIPooler"),
     ("mmdet", (1e-6, 0.0), "mmdet SingleRoIExtractor"),
@@ -345,23 +348,24 @@ for _dialect, _slack, _whose in (
         _row(
             "MultiScaleROIAlign", _dialect, "avg", _variant, _ALIGNED if _variant else _ALIGN,
             level_slack=_slack, whose=(_whose,),
-        )  # fmt: skip
+        )
 
 # boxes with a gradient
 _row(
     "CropAndResize", "", "bilinear", "",
     Rules(boxes=r.CORNERS_YX_NORMALISED, samples=r.END_TO_END, border=r.INSIDE),
     whose=("TensorFlow crop_and_resize",), golden=("tensorflow_crop_and_resize_bilinear",),
-)  # fmt: skip
+)
 _row(
     "CropAndResize", "", "nearest", "",
     Rules(boxes=r.CORNERS_YX_NORMALISED, samples=r.END_TO_END, border=r.INSIDE_NEAREST),
     whose=("TensorFlow crop_and_resize",), golden=("tensorflow_crop_and_resize_nearest",),
-)  # fmt: skip
+)
 _row(
     "PrROIPooling", "", "avg", "", Rules(least=0.0, samples=r.INTEGRAL),
     whose=("mmcv prroi_pool", "PreciseRoIPooling prroi_pool2d"),
-)  # fmt: skip
+)
+# fmt: on
 
 
 # -- the rules in words ----------------------------------------------------------------------------------

@@ -81,10 +81,11 @@ def _words(names) -> str:
 def dialect_field(operator):
     """The dialects that ``operator`` has, and whose they are."""
     whose = (
-        f"{dialect} (" + ", ".join(dict.fromkeys(w for row in rows(operator) if row.dialect == dialect
-                                                 for w in row.whose)) + ")"
+        f"{dialect} ("
+        + ", ".join(dict.fromkeys(w for row in rows(operator) if row.dialect == dialect for w in row.whose))
+        + ")"
         for dialect in dialects_of(operator)
-    )  # fmt: skip
+    )
     known = dialects_of(operator)
     kind = enum(*known, elsewhere=_elsewhere(operator, known))
     return Field(kind, known[0], doc="whose numbers: " + "; ".join(whose))

@@ -71,9 +71,15 @@ class MultiScaleROIAlignOp(ROIOperator):
         for k, (_, rois, scale) in self._each(ctx, in_data):
             if req[k] != "null":
                 kernels("roi.average", ctx.device).backward(
-                    out_grad[0], rois, scale, self.params.sampling_ratio, 1, self.rules, req[k] == "add",
+                    out_grad[0],
+                    rois,
+                    scale,
+                    self.params.sampling_ratio,
+                    1,
+                    self.rules,
+                    req[k] == "add",
                     in_grad[k],
-                )  # fmt: skip
+                )
 
 
 @register("MultiScaleROIAlign", "_contrib_MultiScaleROIAlign")

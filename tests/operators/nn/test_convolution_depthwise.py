@@ -73,7 +73,7 @@ def test_the_number_of_workers_does_not_show():
     results = []
     for workers in (1, 3):
         out, grad_data, grad_weight = (np.empty_like(a) for a in (head, data, weight))
-        conv_depthwise._forward(data, weight, *window, scale, shift, conv.activation(floor=0), workers, out)
+        conv_depthwise._forward(data, weight, window, (scale, shift, conv.activation(floor=0)), workers, out)
         conv_depthwise._backward_data(head, weight, *window, workers, grad_data)
         conv_depthwise._backward_weight(head, data, *window, workers, grad_weight)
         results.append((out, grad_data, grad_weight))

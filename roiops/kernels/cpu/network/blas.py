@@ -6,6 +6,8 @@ its right factor from a *panel*, ``COLUMNS`` columns stored one after the other 
 ``tests/reference.py`` has the same in plain loops: ``product``.
 """
 
+from typing import NamedTuple
+
 import numpy as np
 from numba import types
 from numba.extending import intrinsic
@@ -14,10 +16,12 @@ from ...jit import inner, num_threads, parallel, prange, split
 from ..scratch import Scratch
 from ..vector import LINE, MACHINE_LANES, prefetch_to_read
 from .caches import SECOND_CACHE
-from .emitter import ACTIVATION, COLUMNS, ROWS, VECTORS, Emitter
+from .emitter import COLUMNS, ROWS, VECTORS, Emitter
 
 __all__ = [
     "FEW",
+    "Finish",
+    "Rows",
     "TimesTransposed",
     "add_product_tile",
     "add_product_tile_of",
@@ -25,6 +29,30 @@ __all__ = [
     "product_tile",
     "product_tile_of",
 ]
+
+
+class Rows(NamedTuple):
+    """Rows of a flat float32 array: they begin at ``at``, ``step`` floats apart."""
+
+    array: np.ndarray
+    at: int
+    step: int
+
+
+class Finish(NamedTuple):
+    """What becomes of a sum: ``act(scale * sum + shift + other)``.
+
+    ``scale`` and ``shift`` hold a number for each filter. ``other`` is an array like the results; it is added
+    where ``add_other`` is not 0. Kernels get it from Python as a plain tuple: to look at the type of a named
+    one costs each call a microsecond.
+    """
+
+    scale: np.ndarray
+    shift: np.ndarray
+    act: tuple
+    other: np.ndarray
+    add_other: int
+
 
 #: Bytes of panels that are used again and again at once: they stay in the second-level cache.
 PANELS = SECOND_CACHE * 11 // 16
@@ -50,11 +78,6 @@ def _copy(step):
 copy_vector, copy_every_second = _copy(1), _copy(2)
 
 
-def _tile_signature(left, panel, out, *epilogue):
-    i = types.int64
-    return types.void(left, i, i, i, panel, i, i, out, i, i, *epilogue)
-
-
 def _sum_tile(emit, args, vectors=VECTORS):
     """The accumulated tile, row by row; ``args`` as :func:`product_tile` has them."""
     left, left_step, term_step, panel, terms = args
@@ -70,15 +93,6 @@ def _sum_tile(emit, args, vectors=VECTORS):
     return loop.results[2:]
 
 
-def _places(emit, signature, args):
-    """Pointers of the left factor, the panel and the output rows."""
-    kinds = signature.args
-    left = emit.pointer(kinds[0], args[0], args[1])
-    panel = emit.pointer(kinds[4], args[4], args[5])
-    out = emit.pointer(kinds[7], args[7], args[8])
-    return left, panel, [emit.move(out, emit.times(args[9], i)) for i in range(ROWS)]
-
-
 def _prefetch_rows(emit, rows, columns=COLUMNS):
     """Fetch, during the sums, the lines that they will be stored to."""
     for row in rows:
@@ -88,16 +102,18 @@ def _prefetch_rows(emit, rows, columns=COLUMNS):
 
 def _product_tile(vectors, add=False):
     @intrinsic
-    def product_tile(
-        typing, left, left_at, left_step, term_step, panel, panel_at, terms, out, out_at, out_step
-    ):
-        signature = _tile_signature(left, panel, out)
+    def product_tile(typing, left, term_step, panel, panel_at, terms, out):
+        i = types.int64
+        signature = types.void(left, i, panel, i, i, out)
 
         def generate(context, builder, signature, args):
-            emit = Emitter(context, builder)
-            left, panel, rows = _places(emit, signature, args)
+            emit, kinds = Emitter(context, builder), signature.args
+            left, left_step = emit.rows(kinds[0], args[0])
+            panel = emit.pointer(kinds[2], args[2], args[3])
+            first, step = emit.rows(kinds[5], args[5])
+            rows = [emit.move(first, emit.times(step, i)) for i in range(ROWS)]
             _prefetch_rows(emit, rows, vectors * MACHINE_LANES)
-            sums = _sum_tile(emit, (left, args[2], args[3], panel, args[6]), vectors)
+            sums = _sum_tile(emit, (left, left_step, args[1], panel, args[4]), vectors)
             for i, row in enumerate(rows):
                 values = sums[i * vectors : (i + 1) * vectors]
                 for v, value in enumerate(emit.plus(values, row) if add else values):
@@ -109,24 +125,22 @@ def _product_tile(vectors, add=False):
     return product_tile
 
 
-#: ``(left, left_at, left_step, term_step, panel, panel_at, terms, out, out_at, out_step)``: ``out`` becomes
-#: ``left @ panel`` for ``ROWS`` rows and ``COLUMNS`` columns. ``*_at`` are positions in flat float32 arrays,
-#: ``*_step`` the distance from row to row, and in the left factor also from term to term.
+#: ``(left, term_step, panel, panel_at, terms, out)``: ``out`` becomes ``left @ panel`` for ``ROWS`` rows and
+#: ``COLUMNS`` columns. ``left`` and ``out`` are :class:`Rows`; ``term_step`` is the distance from term to
+#: term in the left factor, ``panel_at`` a position in the flat array of the panel.
 product_tile = _product_tile(VECTORS)
 _product_tile_1, _product_tile_2 = _product_tile(1), _product_tile(2)
 
 
 @inner(forceinline=True)
-def product_tile_of(
-    vectors, left, left_at, left_step, term_step, panel, panel_at, terms, out, out_at, out_step
-):
+def product_tile_of(vectors, left, term_step, panel, panel_at, terms, out):
     """:func:`product_tile` of the first so many vectors of the columns."""
     if vectors == VECTORS:
-        product_tile(left, left_at, left_step, term_step, panel, panel_at, terms, out, out_at, out_step)
+        product_tile(left, term_step, panel, panel_at, terms, out)
     elif vectors == 1:
-        _product_tile_1(left, left_at, left_step, term_step, panel, panel_at, terms, out, out_at, out_step)
+        _product_tile_1(left, term_step, panel, panel_at, terms, out)
     else:
-        _product_tile_2(left, left_at, left_step, term_step, panel, panel_at, terms, out, out_at, out_step)
+        _product_tile_2(left, term_step, panel, panel_at, terms, out)
 
 
 #: Adds ``left @ panel`` to ``out``, as :func:`product_tile` otherwise. The terms are summed by themselves and
@@ -137,40 +151,35 @@ _add_product_tile_1, _add_product_tile_2 = _product_tile(1, add=True), _product_
 
 
 @inner(forceinline=True)
-def add_product_tile_of(
-    vectors, left, left_at, left_step, term_step, panel, panel_at, terms, out, out_at, out_step
-):
+def add_product_tile_of(vectors, left, term_step, panel, panel_at, terms, out):
     """:func:`add_product_tile` of the first so many vectors of the columns."""
     if vectors == VECTORS:
-        add_product_tile(left, left_at, left_step, term_step, panel, panel_at, terms, out, out_at, out_step)
+        add_product_tile(left, term_step, panel, panel_at, terms, out)
     elif vectors == 1:
-        _add_product_tile_1(
-            left, left_at, left_step, term_step, panel, panel_at, terms, out, out_at, out_step
-        )
+        _add_product_tile_1(left, term_step, panel, panel_at, terms, out)
     else:
-        _add_product_tile_2(
-            left, left_at, left_step, term_step, panel, panel_at, terms, out, out_at, out_step
-        )
+        _add_product_tile_2(left, term_step, panel, panel_at, terms, out)
 
 
 def _finished_product_tile(vectors):
     @intrinsic
-    def finished_product_tile(
-        typing, left, left_at, left_step, term_step, panel, panel_at, terms, out, out_at, out_step,
-        scale, shift, row, act, other, add_other,
-    ):  # fmt: skip
+    def finished_product_tile(typing, left, panel, terms, out, finish, row):
         integer = types.int64
-        signature = _tile_signature(left, panel, out, scale, shift, integer, ACTIVATION, other, integer)
+        signature = types.void(left, panel, integer, out, finish, integer)
 
         def generate(context, builder, signature, args):
-            emit = Emitter(context, builder)
-            left, panel, rows = _places(emit, signature, args)
+            emit, kinds = Emitter(context, builder), signature.args
+            left, left_step = emit.rows(kinds[0], args[0])
+            panel = emit.pointer(kinds[1], args[1], emit.number(0))
+            first, step = emit.rows(kinds[3], args[3])
+            rows = [emit.move(first, emit.times(step, i)) for i in range(ROWS)]
             _prefetch_rows(emit, rows, vectors * MACHINE_LANES)
-            sums = _sum_tile(emit, (left, args[2], args[3], panel, args[6]), vectors)
-            scales = emit.pointer(signature.args[10], args[10], args[12])
-            shifts = emit.pointer(signature.args[11], args[11], args[12])
-            other = emit.pointer(signature.args[14], args[14], args[8])
-            act = emit.activation(args[13])
+            sums = _sum_tile(emit, (left, left_step, emit.number(1), panel, args[2]), vectors)
+            scale, shift, act, other, add_other = emit.members(args[4])
+            scales = emit.pointer(kinds[4][0], scale, args[5])
+            shifts = emit.pointer(kinds[4][1], shift, args[5])
+            other = emit.pointer(kinds[4][3], other, emit.members(args[3])[1])
+            act = emit.activation(act)
             values = []
             for i in range(ROWS):
                 a, b = emit.load_splat(scales, i), emit.load_splat(shifts, i)
@@ -179,11 +188,11 @@ def _finished_product_tile(vectors):
             def with_other():
                 total = []
                 for i in range(ROWS):
-                    beside = emit.move(other, emit.times(args[9], i))
+                    beside = emit.move(other, emit.times(step, i))
                     total += emit.plus(values[i * vectors : (i + 1) * vectors], beside)
                 return total
 
-            for k, value in enumerate(emit.choose(args[15], with_other, values)):
+            for k, value in enumerate(emit.choose(add_other, with_other, values)):
                 emit.store(emit.activate(value, act), rows[k // vectors], k % vectors * MACHINE_LANES)
             return context.get_dummy_value()
 
@@ -198,25 +207,16 @@ _finished_tile, _narrow_finished_tile = _finished_product_tile(VECTORS), _finish
 
 
 @inner
-def finished_product_tile_of(
-    vectors, left, left_at, left_step, term_step, panel, panel_at, terms, out, out_at, out_step,
-    scale, shift, row, act, other, add_other,
-):  # fmt: skip
-    """``out = act(scale * (left @ panel) + shift)``, as :func:`product_tile_of` otherwise.
+def finished_product_tile_of(vectors, left, panel, terms, out, finish, row):
+    """``out`` becomes what :class:`Finish` makes of ``left @ panel``; the terms of a row are neighbours.
 
-    ``vectors`` is ``VECTORS`` or ``FEW``. ``scale`` and ``shift`` hold one number a row, from ``row`` on.
-    With ``add_other`` the tile of ``other`` at the same place, or of ``out``, is added before the activation.
+    ``vectors`` is ``VECTORS`` or ``FEW``. ``row`` is the filter of the first row. What is added is read in
+    ``finish.other`` from the place that the results have in ``out``.
     """
     if vectors == VECTORS:
-        _finished_tile(
-            left, left_at, left_step, term_step, panel, panel_at, terms, out, out_at, out_step,
-            scale, shift, row, act, other, add_other,
-        )  # fmt: skip
+        _finished_tile(left, panel, terms, out, finish, row)
     else:
-        _narrow_finished_tile(
-            left, left_at, left_step, term_step, panel, panel_at, terms, out, out_at, out_step,
-            scale, shift, row, act, other, add_other,
-        )  # fmt: skip
+        _narrow_finished_tile(left, panel, terms, out, finish, row)
 
 
 # -- matrices times transposed matrices ----------------------------------------------------------------------
@@ -264,14 +264,11 @@ def _times_transposed(data, weight, last_rows, bias, terms_at_once, panels, tile
                         if ahead > 0:
                             prefetch_to_read(flat, row * terms + start + p * ahead, ahead)
                     tile = (r * count + p) * size
+                    rows, results = Rows(left, left_at, terms), Rows(tiles, tile, COLUMNS)
                     if start == 0:
-                        product_tile(
-                            left, left_at, terms, 1, panels[p], 0, stop - start, tiles, tile, COLUMNS
-                        )
+                        product_tile(rows, 1, panels[p], 0, stop - start, results)
                     else:
-                        add_product_tile(
-                            left, left_at, terms, 1, panels[p], 0, stop - start, tiles, tile, COLUMNS
-                        )
+                        add_product_tile(rows, 1, panels[p], 0, stop - start, results)
     for row in prange(batch):
         p, column = split(row, COLUMNS)
         for f in range(features):

@@ -6,6 +6,8 @@ what ``FIXED_LANES`` neighbouring results need of one tap lies side by side, wha
 ``tests/reference.py`` has the same in plain loops: ``convolution``.
 """
 
+import math
+
 import numpy as np
 
 from ...jit import inner, num_threads, parallel, prange
@@ -25,10 +27,9 @@ def forward(data, weight, window, scale, shift, act, out):
     if masked.convolves(data, window):
         masked.convolve(data, weight, window, scale, shift, act, out)
         return
-    kernel, stride, dilate, pad = window
-    taps = kernel[0] * kernel[1] * kernel[2]
+    taps = math.prod(window[0])
     workers = max(1, min(num_threads(out.size * (taps + 8) / FIXED_LANES), out.shape[0] * out.shape[1]))
-    _forward.by(workers)(data, weight, kernel, stride, dilate, pad, scale, shift, act, workers, out)
+    _forward.by(workers)(data, weight, tuple(window), (scale, shift, act), workers, out)
 
 
 def backward_data(grad_out, weight, window, grad_data):
@@ -130,7 +131,10 @@ def _three(taps, first, frame, x, at, total):
 
 
 @parallel
-def _forward(data, weight, kernel, stride, dilate, pad, scale, shift, act, workers, out):
+def _forward(data, weight, window, finish, workers, out):
+    """``finish`` is ``(scale, shift, act)``."""
+    kernel, stride, dilate, pad = window
+    scale, shift, act = finish
     batch, filters, depth, height, width = out.shape
     channels = data.shape[1]
     multiplier = filters // channels

@@ -8,7 +8,7 @@ import numpy as np
 from ...jit import Calls, inner, num_threads, parallel, prange, split
 from ..scratch import Scratch
 from ..vector import MACHINE_LANES, prefetch_to_read
-from .blas import FEW, copy_vector, finished_product_tile_of
+from .blas import FEW, Finish, Rows, copy_vector, finished_product_tile_of
 from .emitter import COLUMNS, ROWS
 from .panels import MOST_SEGMENTS, SEGMENT, copy_run, count_panels, panel_range, segments
 
@@ -62,9 +62,9 @@ def _fetch_tile(tile, found, count, rows, filters, positions, first_row, out):
 
 
 @parallel
-def _multiply(
-    data, weight, last_rows, groups, scale, shift, act, other, add_other, scratch, found, out
-):  # fmt: skip
+def _multiply(data, weight, last_rows, groups, finish, scratch, found, out):
+    """``finish`` holds what :class:`Finish` does."""
+    scale, shift, act, other, add_other = finish
     batch, filters, height, width = out.shape
     positions = height * width
     panels = count_panels(batch * positions)
@@ -112,10 +112,9 @@ def _multiply(
                 at, step = (parts[0].image * groups * filters + row) * positions + parts[0].x, positions
             elif add_other:
                 _fetch_tile(beside, parts, count, rows, groups * filters, positions, row, flat_other)
-            finished_product_tile_of(
-                vectors, left, left_at, terms, 1, panel, 0, terms, target, at, step,
-                scale, shift, row, act, around, add_other,
-            )  # fmt: skip
+            factors, results = Rows(left, left_at, terms), Rows(target, at, step)
+            into = Finish(scale, shift, act, around, add_other)
+            finished_product_tile_of(vectors, factors, panel, terms, results, into, row)
             if not whole:
                 _put_tile(tile, parts, count, rows, groups * filters, positions, row, flat_out)
 
@@ -151,8 +150,7 @@ class Pointwise:
         rest = filters % ROWS
         if rest:
             self._last[:, :rest] = matrix.reshape(self._groups, filters, terms)[:, filters - rest :]
+        finish = scale, shift, act, out if other is None else other, int(other is not None)
         self._call(
-            _multiply, workers,
-            data, matrix, self._last, self._groups, scale, shift, act,
-            out if other is None else other, int(other is not None), scratch, self._found, out,
-        )  # fmt: skip
+            _multiply, workers, data, matrix, self._last, self._groups, finish, scratch, self._found, out
+        )

@@ -16,9 +16,9 @@ from numba.extending import intrinsic
 from ...jit import Calls, inner, num_threads, parallel, prange
 from ..scratch import Scratch
 from ..vector import MACHINE_LANES, prefetch_to_write
-from .blas import FEW, copy_every_second, copy_vector
+from .blas import FEW, Finish, Rows, copy_every_second, copy_vector
 from .caches import SECOND_CACHE
-from .emitter import ACTIVATION, COLUMNS, ROWS, VECTORS, Emitter
+from .emitter import COLUMNS, ROWS, VECTORS, Emitter
 
 __all__ = ["Shifted", "fill_frame", "frame_cost"]
 
@@ -30,39 +30,37 @@ def frame_cost(rows: int, planes: int) -> int:
 
 def _tile(height, vectors):
     @intrinsic
-    def tile(
-        typing, weight, weight_at, weight_step, frame, frame_at, channel_step, channels, offsets,
-        out, out_at, out_step, scale, shift, row, act, other, add_other,
-    ):  # fmt: skip
+    def tile(typing, weight, frame, channels, offsets, out, finish, row):
+        """``frame`` has a row for each channel, and ``offsets`` the places of the taps in it."""
         i = types.int64
-        signature = types.void(
-            weight, i, i, frame, i, i, i, offsets, out, i, i, scale, shift, i, ACTIVATION, other, i
-        )
+        signature = types.void(weight, frame, i, offsets, out, finish, i)
 
         def generate(context, builder, signature, args):
             emit, kinds = Emitter(context, builder), signature.args
-            start = emit.pointer(kinds[3], args[3], args[4])
-            factors = emit.pointer(kinds[0], args[0], args[1])
-            places = context.make_array(kinds[7])(context, builder, args[7])
+            factors, weight_step = emit.rows(kinds[0], args[0])
+            start, channel_step = emit.rows(kinds[1], args[1])
+            places = context.make_array(kinds[3])(context, builder, args[3])
             taps = builder.extract_value(places.shape, 0)
             zeros = [emit.constant(0)] * (height * vectors)
-            with emit.loop(args[6], [start, factors, *zeros]) as channel:
+            with emit.loop(args[2], [start, factors, *zeros]) as channel:
                 image, first, *sums = channel.values
                 with emit.loop(taps, [first, places.data, *sums]) as tap:
                     factor, place, *sums = tap.values
                     columns = builder.gep(image, [builder.load(place)])
                     right = [emit.load(columns, v * MACHINE_LANES) for v in range(vectors)]
                     for r in range(height):
-                        number = emit.load_splat(factor, emit.times(args[2], r))
+                        number = emit.load_splat(factor, emit.times(weight_step, r))
                         for v in range(vectors):
                             sums[r * vectors + v] = emit.fma(number, right[v], sums[r * vectors + v])
                     tap.advance([emit.move(factor, 1), emit.move(place, 1), *sums])
-                channel.advance([emit.move(image, args[5]), tap.results[0], *tap.results[2:]])
+                channel.advance([emit.move(image, channel_step), tap.results[0], *tap.results[2:]])
             sums = channel.results[2:]
-            target = emit.pointer(kinds[8], args[8], args[9])
-            scales, shifts = (emit.pointer(kinds[k], args[k], args[13]) for k in (11, 12))
-            beside = emit.pointer(kinds[15], args[15], args[9])
-            act = emit.activation(args[14])
+            target, out_step = emit.rows(kinds[4], args[4])
+            scale, shift, act, other, add_other = emit.members(args[5])
+            scales = emit.pointer(kinds[5][0], scale, args[6])
+            shifts = emit.pointer(kinds[5][1], shift, args[6])
+            beside = emit.pointer(kinds[5][3], other, emit.members(args[4])[1])
+            act = emit.activation(act)
             values = []
             for r in range(height):
                 a, b = emit.load_splat(scales, r), emit.load_splat(shifts, r)
@@ -71,15 +69,14 @@ def _tile(height, vectors):
             def with_other():
                 total = []
                 for r in range(height):
-                    row = emit.move(beside, emit.times(args[10], r))
+                    row = emit.move(beside, emit.times(out_step, r))
                     total += emit.plus(values[r * vectors : (r + 1) * vectors], row)
                 return total
 
-            for k, value in enumerate(emit.choose(args[16], with_other, values)):
+            for k, value in enumerate(emit.choose(add_other, with_other, values)):
                 r, v = divmod(k, vectors)
-                emit.store(
-                    emit.activate(value, act), emit.move(target, emit.times(args[10], r)), v * MACHINE_LANES
-                )
+                line = emit.move(target, emit.times(out_step, r))
+                emit.store(emit.activate(value, act), line, v * MACHINE_LANES)
             return context.get_dummy_value()
 
         return signature, generate
@@ -164,8 +161,12 @@ def fill_frame(data, kernel, stride, dilate, pad, rows, length, channel_step, wo
 
 
 @inner
-def _move(tile, first, stop, rows, block, length, height, width, filters, row, out, fetch):
-    """Copy the results at the frame's places ``[first, stop)`` from a tile to ``out``, or fetch them."""
+def _move(tile, first, stop, rows, block, length, results, row, fetch):
+    """Copy the results at the frame's places ``[first, stop)`` from a tile to ``results``, or fetch them.
+
+    They are of filters from ``row`` on. ``results`` are a flat array of images, and the shape of one.
+    """
+    out, (filters, height, width) = results
     position = first
     while position < stop:
         n, place = divmod(position, block)
@@ -188,10 +189,15 @@ def _move(tile, first, stop, rows, block, length, height, width, filters, row, o
 
 
 @parallel
-def _sum_shifted(
-    frame, channel_step, offsets, block, length, places, groups, by_filters, weight, last_rows,
-    scale, shift, act, other, add_other, tiles, out,
-):  # fmt: skip
+def _sum_shifted(frame, layout, offsets, groups, by_filters, weights, finish, tiles, out):
+    """``layout``: the step from channel to channel, the places of an image, of a row, and of all results.
+
+    ``weights`` are the whole weight and what follows its last whole tile; ``finish`` holds what
+    :class:`~.blas.Finish` does.
+    """
+    channel_step, block, length, places = layout
+    weight, last_rows = weights
+    scale, shift, act, other, add_other = finish
     _, filters, height, width = out.shape
     channels, terms = weight.shape[1] // offsets.shape[0], weight.shape[1]
     in_group = filters // groups
@@ -200,6 +206,7 @@ def _sum_shifted(
     panels = (total + VECTORS - 1) // VECTORS
     flat_weight, flat_last = weight.reshape(-1), last_rows.reshape(-1)
     flat_out, flat_other = out.reshape(-1), other.reshape(-1)
+    image_shape = filters, height, width
     workers = tiles.shape[0]
     items = groups * panels * row_tiles
     for worker in prange(workers):
@@ -229,24 +236,18 @@ def _sum_shifted(
             target, around = flat_out if whole else aside, flat_other if whole else beside
             step = height * width if whole else COLUMNS
             if add_other and not whole:
-                _move(beside, start, stop, rows, block, length, height, width, filters, row, flat_other, 1)
+                _move(beside, start, stop, rows, block, length, (flat_other, image_shape), row, True)
+            factors, sums = Rows(left, left_at, terms), Rows(target, at, step)
+            seen = Rows(frame, g * channels * channel_step + start, channel_step)
+            into = Finish(scale, shift, act, around, add_other)
             if rows <= HALF:
-                _low_tile(
-                    left, left_at, terms, frame, g * channels * channel_step + start, channel_step, channels,
-                    offsets, target, at, step, scale, shift, row, act, around, add_other,
-                )  # fmt: skip
+                _low_tile(factors, seen, channels, offsets, sums, into, row)
             elif end - start == COLUMNS:
-                _full_tile(
-                    left, left_at, terms, frame, g * channels * channel_step + start, channel_step, channels,
-                    offsets, target, at, step, scale, shift, row, act, around, add_other,
-                )  # fmt: skip
+                _full_tile(factors, seen, channels, offsets, sums, into, row)
             else:
-                _narrow_tile(
-                    left, left_at, terms, frame, g * channels * channel_step + start, channel_step, channels,
-                    offsets, target, at, step, scale, shift, row, act, around, add_other,
-                )  # fmt: skip
+                _narrow_tile(factors, seen, channels, offsets, sums, into, row)
             if not whole:
-                _move(aside, start, stop, rows, block, length, height, width, filters, row, flat_out, 0)
+                _move(aside, start, stop, rows, block, length, (flat_out, image_shape), row, False)
 
 
 class Shifted:
@@ -275,15 +276,14 @@ class Shifted:
             self._last[:, :rest] = grouped[:, -rest:]
         frame, tiles = self._scratch()
         copiers = num_threads(self._copying)
-        self._call(
-            fill_frame, copiers,
-            data, *self._window, self._rows, self._length, self._step, copiers, frame,
-        )  # fmt: skip
+        frame_layout = self._rows, self._length, self._step
+        self._call(fill_frame, copiers, data, *self._window, *frame_layout, copiers, frame)
+        layout = self._step, self._rows * self._length, self._length, self._places
+        finish = scale, shift, act, out if other is None else other, int(other is not None)
+        weights = matrix, self._last
         self._call(
             _sum_shifted, workers,
-            frame, self._step, self._offsets, self._rows * self._length, self._length, self._places,
-            self._groups, self._by_filters, matrix, self._last, scale, shift, act,
-            out if other is None else other, int(other is not None), tiles, out,
+            frame, layout, self._offsets, self._groups, self._by_filters, weights, finish, tiles, out,
         )  # fmt: skip
 
     def _plan(self, data_shape, matrix_shape, out_shape, workers):

@@ -8,7 +8,7 @@ import numpy as np
 
 from ...jit import inner, num_threads, parallel, prange
 from ..vector import MACHINE_LANES, aligned_zeros
-from .blas import add_product_tile_of
+from .blas import Rows, add_product_tile_of
 from .emitter import COLUMNS, ROWS
 from .panels import count_panels, load_line, panel_range
 
@@ -32,7 +32,8 @@ def steps_of_one(grad_out, data, kernel, dilate, pad, grad_weight):
     frames = aligned_zeros(workers * tiles * ROWS * size).reshape(workers, -1)
     panels = aligned_zeros(workers * rows * step * COLUMNS).reshape(workers, -1)
     sums = aligned_zeros(items * kernel[0] * kernel[1] * ROWS * COLUMNS)
-    _sum_up(grad_out, data, kernel, dilate, pad, rows, step, size, frames, panels, sums, grad_weight)
+    layout, scratch = (rows, step, size), (frames, panels, sums)
+    _sum_up(grad_out, data, (kernel, dilate, pad), layout, scratch, grad_weight)
 
 
 @inner
@@ -58,7 +59,11 @@ def _pack(grad_out, first, stop, columns, top, rows, step, panel):
 
 
 @parallel
-def _sum_up(grad_out, data, kernel, dilate, pad, at_once, step, size, frames, panels, sums, grad_weight):
+def _sum_up(grad_out, data, window, layout, scratch, grad_weight):
+    """``layout``: the rows summed at once, and a frame's steps from row to row and channel to channel."""
+    kernel, dilate, pad = window
+    at_once, step, size = layout
+    frames, panels, sums = scratch
     batch, filters, height, _ = grad_out.shape
     channels = data.shape[1]
     tiles = (channels + ROWS - 1) // ROWS
@@ -87,10 +92,9 @@ def _sum_up(grad_out, data, kernel, dilate, pad, at_once, step, size, frames, pa
                     for tap in range(taps):
                         ky, kx = divmod(tap, kernel[1])
                         start = t * ROWS * size + ky * dilate[0] * step + kx * dilate[1]
-                        add_product_tile_of(
-                            vectors, frame, start, size, 1, panel, 0, rows * step,
-                            sums, (item * taps + tap) * ROWS * COLUMNS, COLUMNS,
-                        )  # fmt: skip
+                        left = Rows(frame, start, size)
+                        total = Rows(sums, (item * taps + tap) * ROWS * COLUMNS, COLUMNS)
+                        add_product_tile_of(vectors, left, 1, panel, 0, rows * step, total)
         for item in range(begin, end):
             p, t = divmod(item, tiles)
             first, stop, _ = panel_range(p, filters)

@@ -17,7 +17,7 @@ from numba.extending import intrinsic
 from ...jit import Calls, inner, num_threads, parallel, prange
 from ..scratch import Scratch
 from ..vector import MACHINE_LANES, aligned_zeros, prefetch_to_read, prefetch_to_write
-from .blas import copy_vector, product_tile_of
+from .blas import Rows, copy_vector, product_tile_of
 from .caches import LAST_CACHE, SECOND_CACHE
 from .emitter import ACTIVATION, COLUMNS, ROWS, Emitter, activated, activation
 from .fingerprint import fingerprint
@@ -302,10 +302,9 @@ def _prefetch_results(found, count, f, out):
 @inner
 def _multiply(filters, row_tiles, k, r, channels, panel, vectors, products, at):
     """``ROWS`` filters times the tiles of a panel, for one of the 36 numbers."""
-    product_tile_of(
-        vectors, filters, (k * row_tiles + r) * ROWS * channels, 1, ROWS, panel,
-        k * (channels + _APART) * COLUMNS, channels, products, at, COLUMNS,
-    )  # fmt: skip
+    factor = Rows(filters, (k * row_tiles + r) * ROWS * channels, 1)
+    first = k * (channels + _APART) * COLUMNS
+    product_tile_of(vectors, factor, ROWS, panel, first, channels, Rows(products, at, COLUMNS))
 
 
 @parallel

@@ -54,6 +54,15 @@ class Emitter:
         """Where ``array[position]`` lies, for a contiguous array."""
         return self.builder.gep(data_of(self.context, self.builder, array_type, array), [position])
 
+    def members(self, values) -> list:
+        """The members of a tuple."""
+        return cgutils.unpack_tuple(self.builder, values)
+
+    def rows(self, kind, values):
+        """Where the first of some :class:`~.blas.Rows` lies, and the step to the next."""
+        array, at, step = self.members(values)
+        return self.pointer(kind[0], array, at), step
+
     def move(self, pointer, by):
         return self.builder.gep(pointer, [self.number(by)])
 
@@ -113,7 +122,7 @@ class Emitter:
 
     def activation(self, scalars):
         """The three vectors of an :func:`activation`, from a tuple of scalars."""
-        return [self.splat(scalar) for scalar in cgutils.unpack_tuple(self.builder, scalars)]
+        return [self.splat(scalar) for scalar in self.members(scalars)]
 
     def activate(self, value, activation):
         """``value`` through an :meth:`activation`; NaN stays NaN."""

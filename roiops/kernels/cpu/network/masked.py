@@ -7,6 +7,8 @@ same in plainer words.
 ``tests/reference.py`` has the same in plain loops: ``convolution`` and ``pooling``.
 """
 
+from typing import NamedTuple
+
 import numpy as np
 from llvmlite import ir
 from numba import types
@@ -15,7 +17,8 @@ from numba.extending import intrinsic
 
 from ...jit import num_threads, parallel, prange
 from ..vector import MACHINE_LANES
-from .emitter import ACTIVATION, Emitter
+from .blas import Rows
+from .emitter import Emitter
 
 __all__ = ["convolve", "convolves", "pool", "pools"]
 
@@ -37,12 +40,21 @@ def pools(data, kernel, stride, pad) -> bool:
     return _takes(data, ((1, 2, 2), (1, 3, 3)), kernel, stride, pad)
 
 
+class Plane(NamedTuple):
+    """The pixels of one channel of an image, in a flat array."""
+
+    array: np.ndarray
+    at: int
+    height: int
+    width: int
+
+
 def _generator(size, step, empty, combine, finish):
     """The code of an intrinsic: ``MACHINE_LANES`` columns of results, row after row.
 
-    Its arguments begin with the data, where the plane starts, its height and width, and the first window's y
-    and x. They end with the output, where its first result goes, its width, its rows, and how many columns
-    are left. Each row of pixels is loaded once and taken into the results of all windows that it belongs to.
+    Its arguments begin with a :class:`Plane` of pixels and the first window's y and x. They end with where
+    the results go (:class:`~.blas.Rows`), their rows, and how many columns are left. Each row of pixels is
+    loaded once and taken into the results of all windows that it belongs to.
     ``empty`` is what nothing makes, ``combine(emit, ky, pixels, total, args)`` takes in what row ky of a
     window sees, ``finish(emit, total, args)`` is last.
     """
@@ -51,8 +63,9 @@ def _generator(size, step, empty, combine, finish):
 
     def generate(context, builder, signature, args):
         emit, kinds = Emitter(context, builder), signature.args
-        at, height, width, y, x = args[1:6]
-        out, out_at, out_width, rows, columns = args[-5:]
+        _, at, height, width = emit.members(args[0])
+        y, x = args[1:3]
+        rows, columns = args[-2:]
         word = ir.IntType(32)
         lanes = ir.Constant(ir.VectorType(word, MACHINE_LANES), list(range(MACHINE_LANES)))
         vector = ir.VectorType(ir.FloatType(), MACHINE_LANES)
@@ -83,7 +96,8 @@ def _generator(size, step, empty, combine, finish):
             for kx in range(0, size, step)
         }
         masks = {kx: [inside(position, width) for position in each] for kx, each in positions.items()}
-        plane, target = emit.pointer(kinds[0], args[0], at), emit.pointer(kinds[-5], out, out_at)
+        plane = emit.pointer(kinds[0][0], emit.members(args[0])[0], at)
+        target, out_width = emit.rows(kinds[-3], args[-3])
         stored = inside(emit.number(0), columns)
 
         def load_row(line):
@@ -130,37 +144,22 @@ def _generator(size, step, empty, combine, finish):
 
 def _convolution(size, step):
     @intrinsic
-    def columns(
-        typing,
-        data,
-        at,
-        height,
-        width,
-        y,
-        x,
-        weight,
-        f,
-        scale,
-        shift,
-        act,
-        out,
-        out_at,
-        out_width,
-        rows,
-        left,
-    ):
+    def columns(typing, plane, y, x, weight, f, last, out, rows, left):
+        """``last`` is the filter's ``(scale, shift, act)``."""
+
         def combine(emit, ky, pixels, total, args):
-            weights = emit.pointer(weight, args[6], emit.times(args[7], size * size))
+            weights = emit.pointer(weight, args[3], emit.times(args[4], size * size))
             for kx, value in enumerate(pixels):
                 total = emit.fma(emit.load_splat(weights, ky * size + kx), value, total)
             return total
 
         def finish(emit, total, args):
-            total = emit.fma(emit.splat(args[8]), total, emit.splat(args[9]))
-            return emit.activate(total, emit.activation(args[10]))
+            scale, shift, act = emit.members(args[5])
+            total = emit.fma(emit.splat(scale), total, emit.splat(shift))
+            return emit.activate(total, emit.activation(act))
 
-        i, real = types.int64, types.float32
-        signature = types.void(data, i, i, i, i, i, weight, i, real, real, ACTIVATION, out, i, i, i, i)
+        i = types.int64
+        signature = types.void(plane, i, i, weight, i, last, out, i, i)
         return signature, _generator(size, step, 0.0, combine, finish)
 
     return columns
@@ -180,9 +179,9 @@ def _pooling(size, step, maximum):
     generate = _generator(size, step, empty, combine, lambda emit, total, args: total)
 
     @intrinsic
-    def columns(typing, data, at, height, width, y, x, out, out_at, out_width, rows, left):
+    def columns(typing, plane, y, x, out, rows, left):
         i = types.int64
-        return types.void(data, i, i, i, i, i, out, i, i, i, i), generate
+        return types.void(plane, i, i, out, i, i), generate
 
     return columns
 
@@ -192,7 +191,8 @@ _five_by_one, _five_by_two = _convolution(5, 1), _convolution(5, 2)
 
 
 @parallel
-def _convolve(data, weight, size, step, pad, scale, shift, act, workers, out):
+def _convolve(data, weight, size, step, pad, finish, workers, out):
+    scale, shift, act = finish
     batch, filters, height, width = out.shape
     channels, in_height, in_width = data.shape[1:]
     multiplier, planes = filters // channels, batch * filters
@@ -203,28 +203,18 @@ def _convolve(data, weight, size, step, pad, scale, shift, act, workers, out):
         for plane in range(w * planes // workers, (w + 1) * planes // workers):
             n, f = divmod(plane, filters)
             at = (n * channels + f // multiplier) * in_height * in_width
+            seen, top, last = Plane(flat, at, in_height, in_width), -pad[0], (scale[f], shift[f], act)
             for ow in range(0, width, MACHINE_LANES):
-                x, to, left = ow * step - pad[1], plane * height * width + ow, width - ow
+                x, left = ow * step - pad[1], width - ow
+                into = Rows(flat_out, plane * height * width + ow, width)
                 if way == 0:
-                    _three_by_one(
-                        flat, at, in_height, in_width, -pad[0], x, flat_weight, f, scale[f], shift[f], act,
-                        flat_out, to, width, height, left,
-                    )  # fmt: skip
+                    _three_by_one(seen, top, x, flat_weight, f, last, into, height, left)
                 elif way == 1:
-                    _three_by_two(
-                        flat, at, in_height, in_width, -pad[0], x, flat_weight, f, scale[f], shift[f], act,
-                        flat_out, to, width, height, left,
-                    )  # fmt: skip
+                    _three_by_two(seen, top, x, flat_weight, f, last, into, height, left)
                 elif way == 2:
-                    _five_by_one(
-                        flat, at, in_height, in_width, -pad[0], x, flat_weight, f, scale[f], shift[f], act,
-                        flat_out, to, width, height, left,
-                    )  # fmt: skip
+                    _five_by_one(seen, top, x, flat_weight, f, last, into, height, left)
                 else:
-                    _five_by_two(
-                        flat, at, in_height, in_width, -pad[0], x, flat_weight, f, scale[f], shift[f], act,
-                        flat_out, to, width, height, left,
-                    )  # fmt: skip
+                    _five_by_two(seen, top, x, flat_weight, f, last, into, height, left)
 
 
 def convolve(data, weight, window, scale, shift, act, out):
@@ -234,7 +224,7 @@ def convolve(data, weight, window, scale, shift, act, out):
         num_threads(out.size * (kernel[1] * kernel[2] + 8) / MACHINE_LANES), max(1, len(out) * len(weight))
     )
     _convolve.by(workers)(
-        data[:, :, 0], weight, kernel[1], stride[1], pad[1:], scale, shift, act, workers, out[:, :, 0]
+        data[:, :, 0], weight, kernel[1], stride[1], pad[1:], (scale, shift, act), workers, out[:, :, 0]
     )
 
 
@@ -253,25 +243,26 @@ def _pool(data, size, step, pad, maximum, workers, out):
     for worker in prange(workers):
         w = np.int64(worker)
         for plane in range(w * planes // workers, (w + 1) * planes // workers):
-            at = plane * in_height * in_width
+            seen, top = Plane(flat, plane * in_height * in_width, in_height, in_width), -pad[0]
             for ow in range(0, width, MACHINE_LANES):
-                x, to, left = ow * step - pad[1], plane * height * width + ow, width - ow
+                x, left = ow * step - pad[1], width - ow
+                into = Rows(results, plane * height * width + ow, width)
                 if way == 0:
-                    _sum_3_1(flat, at, in_height, in_width, -pad[0], x, results, to, width, height, left)
+                    _sum_3_1(seen, top, x, into, height, left)
                 elif way == 1:
-                    _sum_3_2(flat, at, in_height, in_width, -pad[0], x, results, to, width, height, left)
+                    _sum_3_2(seen, top, x, into, height, left)
                 elif way == 2:
-                    _sum_2_1(flat, at, in_height, in_width, -pad[0], x, results, to, width, height, left)
+                    _sum_2_1(seen, top, x, into, height, left)
                 elif way == 3:
-                    _sum_2_2(flat, at, in_height, in_width, -pad[0], x, results, to, width, height, left)
+                    _sum_2_2(seen, top, x, into, height, left)
                 elif way == 4:
-                    _largest_3_1(flat, at, in_height, in_width, -pad[0], x, results, to, width, height, left)
+                    _largest_3_1(seen, top, x, into, height, left)
                 elif way == 5:
-                    _largest_3_2(flat, at, in_height, in_width, -pad[0], x, results, to, width, height, left)
+                    _largest_3_2(seen, top, x, into, height, left)
                 elif way == 6:
-                    _largest_2_1(flat, at, in_height, in_width, -pad[0], x, results, to, width, height, left)
+                    _largest_2_1(seen, top, x, into, height, left)
                 else:
-                    _largest_2_2(flat, at, in_height, in_width, -pad[0], x, results, to, width, height, left)
+                    _largest_2_2(seen, top, x, into, height, left)
 
 
 def pool(data, kernel, stride, pad, maximum, out):

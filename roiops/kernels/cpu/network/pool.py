@@ -207,11 +207,12 @@ def _windows(data, kernel, stride, pad, mode, p, divisor, pad_with_zero, workers
 
 
 @parallel
-def backward(grad_out, data, out, kernel, stride, pad, mode, p, divisor, all_maxima, grad_data):
-    """Write the gradient of the data.
+def backward(grad_out, data, out, window, mode, p, divisor, all_maxima, grad_data):
+    """Write the gradient of the data; ``window`` is ``(kernel, stride, pad)``.
 
     A maximum's goes to the first pixel that has it, or with ``all_maxima`` to each one.
     """
+    kernel, stride, pad = window
     planes, in_depth, in_height, in_width = data.shape
     _, depth, height, width = out.shape
     lowest = np.finfo(data.dtype).min

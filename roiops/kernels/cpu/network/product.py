@@ -13,7 +13,7 @@ from numba.extending import intrinsic
 
 from ...jit import inner, num_threads, parallel, prange
 from ..vector import BLOCK, LINE, MACHINE_LANES, aligned_zeros, transpose_block
-from .blas import PANELS, add_product_tile_of
+from .blas import PANELS, Rows, add_product_tile_of
 from .emitter import COLUMNS, ROWS, Emitter
 from .panels import copy_run, count_panels, panel_range
 
@@ -55,8 +55,12 @@ def _pack(right, term_step, column_step, start, stop, first, last, panel):
 
 
 @parallel
-def _multiply(left, left_step, term_step, last, right, right_term, right_column, terms, rows, columns,
-              at_once, scratch, out, out_step):  # fmt: skip
+def _multiply(left, last, right, sizes, at_once, scratch, out):
+    """Matrices come as :func:`_flat` gives them; ``sizes`` are ``(rows, terms, columns)``."""
+    left, left_step, term_step = left
+    right, right_term, right_column = right
+    out, out_step, _ = out
+    rows, terms, columns = sizes
     row_tiles = (rows + ROWS - 1) // ROWS
     workers = scratch.shape[0]
     items = count_panels(columns) * row_tiles
@@ -75,25 +79,19 @@ def _multiply(left, left_step, term_step, last, right, right_term, right_column,
                     _pack(right, right_term, right_column, start, stop, first, after, panel)
                 count = min(ROWS, rows - r * ROWS)
                 whole = count == ROWS and after - first == vectors * MACHINE_LANES
-                target, at, step = (
-                    (out, r * ROWS * out_step + first, out_step) if whole else (aside, 0, COLUMNS)
-                )
+                to = Rows(out, r * ROWS * out_step + first, out_step) if whole else Rows(aside, 0, COLUMNS)
                 if not whole:
                     aside[:] = 0
                 if count == ROWS:
-                    add_product_tile_of(
-                        vectors, left, r * ROWS * left_step + start * term_step, left_step, term_step,
-                        panel, 0, stop - start, target, at, step,
-                    )  # fmt: skip
+                    factor = Rows(left, r * ROWS * left_step + start * term_step, left_step)
+                    add_product_tile_of(vectors, factor, term_step, panel, 0, stop - start, to)
                 else:
-                    add_product_tile_of(
-                        vectors, last, start, terms, 1, panel, 0, stop - start, target, at, step
-                    )
+                    add_product_tile_of(vectors, Rows(last, start, terms), 1, panel, 0, stop - start, to)
                 if not whole:
                     for i in range(count):
-                        to = (r * ROWS + i) * out_step
+                        row = (r * ROWS + i) * out_step
                         for j in range(first, after):
-                            out[to + j] += aside[i * COLUMNS + j - first]
+                            out[row + j] += aside[i * COLUMNS + j - first]
 
 
 def multiply(left, right, out, *, add=False):
@@ -117,11 +115,8 @@ def multiply(left, right, out, *, add=False):
     last = np.zeros((ROWS, terms if rest else 0), np.float32)
     if rest:
         last[:rest] = left[rows - rest :]
-    flat_out, out_step, _ = _flat(out)
-    _multiply.by(workers)(
-        *_flat(left), last.reshape(-1), *_flat(right), terms, rows, out.shape[1], at_once, scratch,
-        flat_out, out_step,
-    )  # fmt: skip
+    sizes = rows, terms, out.shape[1]
+    _multiply.by(workers)(_flat(left), last.reshape(-1), _flat(right), sizes, at_once, scratch, _flat(out))
 
 
 def matmul(a, b, out, *, add=False):

@@ -41,23 +41,23 @@ def arrays_at(setting, sizes, number, data, rois, out):
     )
 
 
-def prepared(
-    forward, backward, data_shape, rois_shape, out_shape, dtype, scale, ratio, groups, of_forward, of_backward
-):  # fmt: skip
+def prepared(kernels, shapes, dtype, scale, ratio, groups, first):
     """``(forward, backward)`` with all arguments but the addresses, or None for a call that is not small.
 
-    ``of_forward`` and ``of_backward`` are their first arguments.
+    ``kernels`` are the two, ``first`` the first arguments of each, ``shapes`` those of the map, the boxes and
+    the output.
     """
+    data_shape, rois_shape, out_shape = shapes
     data_size, out_size = int(np.prod(data_shape)), int(np.prod(out_shape))
     if numba.config.DISABLE_JIT or not is_small(data_size + out_size) or not data_size:
         return None
-    rules = of_forward[0]
+    rules = first[0][0]
     groups = geometry.channel_groups(rules, groups, *out_shape[2:])
     sizes = (*rois_shape, data_shape[1], out_shape[1])
     number = np.dtype(dtype).type(0)
     found = []
-    for direct, first in ((forward, of_forward), (backward, of_backward)):
-        setting = geometry.setting_of(first[0], scale, ratio, np.dtype(dtype), data_shape, out_shape)
-        arguments = (*first, setting, groups, sizes, number)
+    for direct, arguments in zip(kernels, first, strict=True):
+        setting = geometry.setting_of(arguments[0], scale, ratio, np.dtype(dtype), data_shape, out_shape)
+        arguments = (*arguments, setting, groups, sizes, number)
         found.append(functools.partial(direct, np.dtype(dtype), *arguments))
     return found

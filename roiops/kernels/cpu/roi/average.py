@@ -302,7 +302,5 @@ def at_addresses(data_shape, rois_shape, out_shape, dtype, scale, ratio, groups,
     there is one, or of the gradients in the place of what they are the gradients of. They do all of a pass on
     one thread. ``forward`` gives False, and has done nothing, where a box names no image.
     """
-    return prepared(
-        _run_forward_at, _run_backward_at, data_shape, rois_shape, out_shape, dtype, scale, ratio, groups,
-        (rules,), (backward_rules,),
-    )  # fmt: skip
+    both, shapes = (_run_forward_at, _run_backward_at), (data_shape, rois_shape, out_shape)
+    return prepared(both, shapes, dtype, scale, ratio, groups, ((rules,), (backward_rules,)))

@@ -473,7 +473,6 @@ def at_addresses(
 ):
     """See :func:`average.at_addresses`; these have an argmax."""
     pixels, number = rules.samples == PIXELS, np.dtype(dtype).type
-    return prepared(
-        _RUN_FORWARD_AT[pixels], _RUN_BACKWARD_AT[pixels], data_shape, rois_shape, out_shape, dtype, scale,
-        ratio, groups, (rules, (number(rules.empty), number(lowest))), (backward_rules,),
-    )  # fmt: skip
+    both, shapes = (_RUN_FORWARD_AT[pixels], _RUN_BACKWARD_AT[pixels]), (data_shape, rois_shape, out_shape)
+    first = (rules, (number(rules.empty), number(lowest))), (backward_rules,)
+    return prepared(both, shapes, dtype, scale, ratio, groups, first)
