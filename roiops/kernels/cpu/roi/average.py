@@ -67,13 +67,18 @@ def _pool(r, item, planes, tile, y, x, line, bins):
     to = 0
     for i in range(item.first_row, item.stop_row):
         a, b = y.at[row + i], y.at[row + i + 1]
+        # Pixel p of what the bins are sums of is at p * FIXED_LANES from ``start`` on.
+        source, start = line, -low * FIXED_LANES
         if a < b and low < high:
-            average_rows(planes, tile, y, a, b, low, high, line)
+            if b == a + 1 and y.weight[a] == 1:  # a row as it is
+                source, start = tile.values, read_row(planes, y.pixel[a], low, high, tile)
+            else:
+                average_rows(planes, tile, y, a, b, low, high, line)
         for j in range(wide):
             total = zero
             if a < b:
                 for k in range(x.at[column + j], x.at[column + j + 1]):
-                    total = multiply_add(x.weight[k], load(line, (x.pixel[k] - low) * FIXED_LANES), total)
+                    total = multiply_add(x.weight[k], load(source, start + x.pixel[k] * FIXED_LANES), total)
             store(bins, to, total)
             to += FIXED_LANES
 
