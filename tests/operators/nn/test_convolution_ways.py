@@ -1,5 +1,7 @@
 """The fast ways of convolution against the general one in float64, and what fusing adds."""
 
+import itertools
+
 import numba
 import numpy as np
 import pytest
@@ -349,3 +351,20 @@ def test_taps_that_see_no_pixel_are_left_out(size, dilate, kernel, stride):
     whole = tuple((0 if i == 3 else 1, *values) for i, values in enumerate(window))
     conv.Forward(whole, 1)(data[:, :, None], weight[:, :, None], None, out[:, :, None])
     np.testing.assert_allclose(out, plain, rtol=0, atol=2e-6 * np.abs(plain).max())
+
+
+@pytest.mark.parametrize(("groups", "panels", "vectors"), [(1, 3, 8), (1, 1, 2), (3, 7, 20), (2, 2, 5)])
+def test_each_worker_multiplies_as_many_vectors(groups, panels, vectors):
+    tiles, widths = 28, [(p + 1) * vectors // panels - p * vectors // panels for p in range(panels)]
+    for workers in (1, 2, 3, 5):
+        first = [
+            conv_filters._first_item.py_func(w, workers, groups, panels, vectors, tiles)
+            for w in range(workers + 1)
+        ]
+        assert first[0] == 0
+        assert first[-1] == groups * panels * tiles
+        taken = [
+            sum(widths[item // tiles % panels] for item in range(begin, end))
+            for begin, end in itertools.pairwise(first)
+        ]
+        assert max(taken) - min(taken) <= 2 * max(widths)

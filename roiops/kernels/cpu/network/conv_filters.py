@@ -190,6 +190,17 @@ def _pack(weight, first, rows, terms, width, panel):
             panel[k * width + column] = weight[(first + min(column, rows - 1)) * terms + k]
 
 
+@inner
+def _first_item(worker, workers, groups, panels, vectors, tiles):
+    """The first tile of a worker, so that all multiply as many vectors: some panels have more than others."""
+    g, rest = divmod(worker * groups * vectors * tiles // workers, vectors * tiles)
+    p = rest // tiles * panels // vectors
+    while (p + 1) * vectors // panels * tiles <= rest:
+        p += 1
+    start, stop = p * vectors // panels, (p + 1) * vectors // panels
+    return (g * panels + p) * tiles + (rest - start * tiles) // max(1, stop - start)
+
+
 @parallel
 def _multiply(
     frame, channel_step, group_step, starts, channels, offsets, groups, weight, scale, shift, act, other,
@@ -203,7 +214,6 @@ def _multiply(
     panels = (vectors + VECTORS - 1) // VECTORS
     in_image = (positions + PIXELS - 1) // PIXELS
     tiles = batch * in_image
-    items = groups * panels * tiles
     workers = scratch.shape[0]
     for worker in prange(workers):
         w = np.int64(worker)
@@ -211,7 +221,8 @@ def _multiply(
         panel = scratch[w, 2 * WIDTH * PIXELS :]
         packed = np.int64(-1)
         wide = row = rows = ahead = np.int64(0)
-        for item in range(w * items // workers, (w + 1) * items // workers):
+        begin = _first_item(w, workers, groups, panels, vectors, tiles)
+        for item in range(begin, _first_item(w + 1, workers, groups, panels, vectors, tiles)):
             gp, tile = divmod(item, tiles)
             g, p = divmod(gp, panels)
             if gp != packed:

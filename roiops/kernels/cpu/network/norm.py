@@ -7,7 +7,7 @@ Statistics are summed in float64.
 
 import numpy as np
 
-from ...jit import inner, parallel, prange, split
+from ...jit import inner, num_threads, parallel, prange, split
 
 __all__ = [
     "batch_backward",
@@ -44,9 +44,13 @@ def batch_statistics(data, eps, mean, invstd):
         invstd[c] = 0.0 if variance + eps == 0 else 1.0 / np.sqrt(variance + eps)
 
 
-@parallel
 def scale_channels(data, mean, scale, shift, floor, out):
     """``max((data - mean) * scale + shift, floor)`` for each channel; ``out`` may be ``data``."""
+    _scale_channels.by(num_threads(data.size / 4))(data, mean, scale, shift, floor, out)
+
+
+@parallel
+def _scale_channels(data, mean, scale, shift, floor, out):
     outer, channels, inner = data.shape
     limit = data.dtype.type(floor)
     for plane in prange(outer * channels):
