@@ -14,7 +14,7 @@ from .operators.imperative import Invocation
 from .operators.roi.dialects import TABLE
 from .registry import get, public_name
 
-__all__ = ["compile_kinds", "kinds_of_steps", "names", "shares", "warmup"]
+__all__ = ["compile_kinds", "internal_name", "kinds_of_steps", "names", "shares", "warmup"]
 
 # One box is one thread's work; so many are shared by all threads, in kernels compiled for that.
 _FEW_AND_MANY = 1, 1 << 15
@@ -55,7 +55,7 @@ def warmup(*operators: str, dtypes=("float32",), ctx: Context | None = None) -> 
     ctx : Context, optional
         The device; the current one by default.
     """
-    names = [_internal(name) for name in operators] or list(_examples())
+    names = [internal_name(name) for name in operators] or list(_examples())
     ctx = ctx or current_context()
     took = {}
     for name in names:
@@ -131,7 +131,8 @@ def compile_kinds(kinds, report=None, on_compile=None) -> None:
                 report(name)
 
 
-def _internal(name: str) -> str:
+def internal_name(name: str) -> str:
+    """The name under which the examples have an operator, or an error that names them all."""
     wanted = get(name.replace("contrib.", "_contrib_"))
     for known in _examples():
         if get(known) is wanted:  # under whichever of its names

@@ -5,15 +5,15 @@ import subprocess
 import sys
 import threading
 
-from ..warmup import compile_kinds, kinds_of_steps, shares
+from ..warmup import compile_kinds, shares
 
-__all__ = ["Helpers", "Progress", "compile_model", "cores", "shape_arguments"]
+__all__ = ["Progress", "compile_in_processes", "compile_share", "shape_arguments"]
 
 #: Seconds after which somebody who waits is told what for.
 _PATIENCE = 1.0
 
 
-def cores() -> int:
+def _cores() -> int:
     """How many processors this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
@@ -76,72 +76,55 @@ class Progress:
                 self._stream.flush()
 
 
-class Helpers:
+class _Helpers:
     """Processes of ``roiops warmup`` that compile a share each, while this one compiles its own.
 
-    numba compiles one function at a time in a process, but what any process compiled is on disk for all.
+    numba compiles one function at a time in a process, but what any process compiled is on disk for all. An
+    error of theirs comes up again where their share is needed.
     """
 
-    def __init__(self, arguments: list[str], count: int, report=None):
+    def __init__(self, arguments: list[str], count: int):
         command = [sys.executable, "-W", "ignore", "-m", "roiops", "warmup", *arguments]
         self._processes = [
             subprocess.Popen(
-                [*command, "--share", f"{i}/{count}"],
-                stdout=subprocess.PIPE,
-                stderr=subprocess.DEVNULL,
-                text=True,
+                [*command, "--share", f"{i}/{count}"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
             )
             for i in range(1, count)
         ]
-        self._threads = [
-            threading.Thread(target=self._listen, args=(process, report), daemon=True)
-            for process in self._processes
-        ]
-        for thread in self._threads:
-            thread.start()
-
-    @staticmethod
-    def _listen(process, report):
-        for line in process.stdout:
-            if report:
-                report(line.strip())
-
-    def wait(self) -> None:
-        """Until all are done; an error of theirs comes up again where their share is needed."""
-        for process, thread in zip(self._processes, self._threads, strict=True):
-            process.wait()
-            thread.join()
-            process.stdout.close()
 
     def end(self) -> None:
         """Stop those that still run; a cache file is written whole or not at all."""
         for process in self._processes:
             process.kill()
-        self.wait()
+            process.wait()
 
 
-def compile_model(executor, arguments: list[str], jobs: int | None = None) -> None:
-    """Have everything compiled that an inference needs.
+def compile_in_processes(kinds, arguments: list[str], jobs: int | None = None) -> None:
+    """Have all compiled that ``kinds`` need; see :func:`roiops.warmup.kinds_of_steps`.
 
     Other processes help as soon as the first kernel turns out not to be on disk. ``arguments`` are those of
-    ``roiops warmup`` for the same model and shapes.
+    ``roiops warmup`` for the same kinds.
     """
-    kinds = kinds_of_steps(executor)
-    jobs = min(jobs or cores(), len(kinds))
+    jobs = max(1, min(jobs or _cores(), len(kinds)))
     progress, helpers = Progress(len(kinds)), None
-    # The share of this process, then those of the others from their ends: what they did is on disk by then.
-    mine, *others = shares(kinds, jobs)
-    order = mine + [kind for share in others for kind in share[::-1]]
 
     def begin():
         nonlocal helpers
         progress.begin()
         if jobs > 1:
-            helpers = Helpers(arguments, jobs)
+            helpers = _Helpers(arguments, jobs)
 
     try:
-        compile_kinds(order, progress, begin)
+        compile_share(kinds, 0, jobs, progress, begin)
     finally:
         progress.close()
         if helpers is not None:
             helpers.end()
+
+
+def compile_share(kinds, part: int, count: int, report=None, on_compile=None) -> None:
+    """Compile the share of a process, then what the others have not come to: theirs from the end on."""
+    found = shares(kinds, count)
+    others = found[part + 1 :] + found[:part]
+    order = found[part] + [kind for share in others for kind in share[::-1]]
+    compile_kinds(order, report, on_compile)

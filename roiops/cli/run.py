@@ -47,6 +47,7 @@ from ..models.drawing import draw, save
 from ..models.files import find_files
 from ..models.labels import class_name
 from ..models.pictures import ENDINGS, PRESETS, find_pictures, read_image
+from ..warmup import kinds_of_steps
 from .common import (
     add_device,
     add_import,
@@ -59,7 +60,7 @@ from .common import (
     size,
     table,
 )
-from .compiling import compile_model, shape_arguments
+from .compiling import compile_in_processes, shape_arguments
 
 SUMMARY = "run a saved model on pictures or arrays; print and draw what it sees"
 
@@ -342,9 +343,8 @@ def _find_layout(args, model, pictures) -> None:
 
 def _compile(symbol, imports, executor, shapes) -> None:
     """Have the kernels compiled, before the first forward, and say so if that takes long."""
-    compile_model(
-        executor, [str(symbol), *shape_arguments(shapes), *(f"--import={name}" for name in imports)]
-    )
+    arguments = [str(symbol), *shape_arguments(shapes), *(f"--import={name}" for name in imports)]
+    compile_in_processes(kinds_of_steps(executor), arguments)
 
 
 # -- arrays, and the network's own outputs ---------------------------------------------------------------

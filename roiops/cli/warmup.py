@@ -11,16 +11,18 @@ or more than one: NUMBA_NUM_THREADS=1 for the former).
 A MODEL is its SYMBOL.json, or what the names of its files begin with; its parameters are not needed.
 """
 
+import functools
 import os
 from pathlib import Path
 
 import numpy as np
 
 from ..errors import MXNetError
+from ..registry import public_name
 from ..shapes import known
-from ..warmup import compile_kinds, kinds_of_steps, names, shares, warmup
+from ..warmup import internal_name, kinds_of_steps, names, warmup
 from .common import add_import, dtype_name, import_modules, positive, shape_argument
-from .compiling import Helpers, Progress, cores, shape_arguments
+from .compiling import compile_in_processes, compile_share, shape_arguments
 
 SUMMARY = "compile the kernels of ROI operators or of a saved model ahead of the first call"
 
@@ -41,52 +43,40 @@ def configure(parser) -> None:
         "--dtype", action="append", type=dtype_name, help="of ROI operators' data (default float32)"
     )
     parser.add_argument("--jobs", type=positive(int), metavar="N", help="processes (default: one a core)")
-    parser.add_argument("--share", type=_share, metavar="I/N", help="only part I of N, for helping processes")
+    parser.add_argument(
+        "--share",
+        type=_share,
+        metavar="I/N",
+        help="for helping processes: part I of N first",
+    )
     add_import(parser)
 
 
 def execute(args) -> None:
     import_modules(args.imports)
     model = len(args.names) == 1 and _is_model(args.names[0])
-    parts = _model_parts(args) if model else _operator_parts(args)
-    part, count = args.share or (0, min(args.jobs or cores(), max(1, len(parts))))
-    mine = shares(parts, count)[part]
+    kinds = _of_model(args) if model else _of_operators(args)
     if args.share:
-        for name, compile_it in mine:
-            compile_it()
-            print(name, flush=True)
+        compile_share(kinds, *args.share)
         return
-    progress = Progress(len(parts))
     arguments = [*args.names, *shape_arguments(dict(args.shape))]
     arguments += [f"--dtype={dtype}" for dtype in args.dtype or ()]
     arguments += [f"--import={module}" for module in args.imports]
-    progress.begin()
-    helpers = Helpers(arguments, count, progress)
-    try:
-        for name, compile_it in mine:
-            compile_it()
-            progress(name)
-        helpers.wait()
-    finally:
-        helpers.end()
-        progress.close()
-    print(f"{len(parts)} kinds of operators are compiled")
+    compile_in_processes(kinds, arguments, args.jobs)
+    print(f"{len(kinds)} kinds of operators are compiled")
 
 
 def _is_model(name: str) -> bool:
     return name.endswith(".json") or os.path.exists(name) or Path(f"{name}-symbol.json").exists()
 
 
-def _operator_parts(args) -> list:
-    chosen, dtypes = args.names or names(), args.dtype or ["float32"]
-
-    def compile_it(name):
-        return lambda: warmup(name, dtypes=dtypes)
-
-    return [(name, compile_it(name)) for name in chosen]
+def _of_operators(args) -> list:
+    chosen = [public_name(internal_name(name)) for name in args.names or names()]
+    dtypes = args.dtype or ["float32"]
+    return [(name, [functools.partial(warmup, name, dtypes=dtypes)]) for name in chosen]
 
 
-def _model_parts(args) -> list:
+def _of_model(args) -> list:
     from ..models.files import find_files, read_symbol
     from ..models.inspection import inspect_model
 
@@ -101,8 +91,4 @@ def _model_parts(args) -> list:
     for array in executor.arg_dict.values():
         if np.dtype(array.dtype).kind == "f" and array.size < 1 << 16:  # no division by 0 in what follows
             array[:] = 1
-
-    def compile_it(kind):
-        return lambda: compile_kinds([kind])
-
-    return [(kind[0], compile_it(kind)) for kind in kinds_of_steps(executor)]
+    return kinds_of_steps(executor)
