@@ -1,5 +1,6 @@
 """``roiops warmup``, and what is said while kernels are compiled."""
 
+import functools
 import io
 import time
 
@@ -8,7 +9,7 @@ import pytest
 
 import roiops as mx
 from roiops import cli
-from roiops.cli.compiling import Progress, compile_in_processes
+from roiops.cli.compiling import Progress, compile_in_processes, compile_share
 from roiops.warmup import compile_kinds, kinds_of_steps
 
 
@@ -106,3 +107,30 @@ def test_the_first_kernel_that_is_not_on_disk_is_heard_of_as_its_compiling_begin
     kinds = [("on disk", [lambda: said.append("nothing to do")]), ("new", [call])]
     compile_kinds(kinds, said.append, lambda: said.append("compiling"))
     assert said == ["nothing to do", "on disk", "compiling", "ran", "new"]
+
+
+@pytest.mark.skipif(numba.config.DISABLE_JIT, reason="nothing is compiled")
+def test_other_processes_help_only_where_something_has_to_be_compiled(monkeypatch):
+    helpers = []
+
+    class Recorded:
+        def __init__(self, arguments, count):
+            helpers.append((arguments, count))
+
+        def end(self):
+            helpers.append("ended")
+
+    monkeypatch.setattr("roiops.cli.compiling._Helpers", Recorded)
+    compile_in_processes([("a", [lambda: None]), ("b", [lambda: None])], ["net"], jobs=2)
+    assert helpers == []
+    kernel = numba.njit(lambda x: x + 1)
+    compile_in_processes([("a", [lambda: None]), ("b", [lambda: kernel(1)])], ["net"], jobs=2)
+    assert helpers == [(["net"], 2), "ended"]
+
+
+def test_each_process_begins_with_its_share_and_goes_on_with_the_others_from_their_ends():
+    done = []
+    kinds = [(name, [functools.partial(done.append, f"{name}{i}")]) for name in "ab" for i in range(3)]
+    compile_share(kinds, 0, 2)
+    compile_share(kinds, 1, 2)
+    assert done == ["a0", "a1", "a2", "b2", "b1", "b0", "b0", "b1", "b2", "a2", "a1", "a0"]

@@ -1,5 +1,6 @@
 """How kernels are compiled: two twins of one source, their cache files, threads after a fork."""
 
+import gc
 import os
 import subprocess
 import sys
@@ -69,6 +70,36 @@ def test_an_inner_function_is_an_ordinary_one_when_called_from_python():
     assert quarter(np.float32(6)) == 1.5
     with pytest.raises(ValueError, match="below zero"):
         quarter(-1.0)
+
+
+@pytest.mark.skipif(numba.config.DISABLE_JIT, reason="nothing is compiled")
+def test_a_parallel_kernel_is_turned_into_machine_code_once(monkeypatch):
+    """Not its loops and their wrappers first, by themselves; Python collects garbage again afterwards."""
+    from numba.core.codegen import JITCodeLibrary
+
+    finished = []
+    finish = JITCodeLibrary._finalize_final_module
+
+    def recorded(library):
+        finished.append(library.name)
+        finish(library)
+
+    monkeypatch.setattr(JITCodeLibrary, "_finalize_final_module", recorded)
+    monkeypatch.setenv("ROIOPS_CACHE", "0")
+
+    @parallel
+    def add_one_then_double(values):
+        for i in prange(values.size):
+            values[i] += 1
+        for i in prange(values.size):
+            values[i] *= 2
+
+    values = np.arange(4.0)
+    add_one_then_double.threaded(values)
+    assert values.tolist() == [2, 4, 6, 8]
+    assert [name for name in finished if "gufunc" in name.lower()] == []
+    assert any("add_one_then_double" in name for name in finished)
+    assert gc.isenabled()
 
 
 def run(code: str, **environment) -> str:
