@@ -52,7 +52,6 @@ _TEXTS = {
     "'attach_grad'": "needs autograd",
     "name 'requests' is not defined": "downloads data",
     "TookTooLong": "not run to its end yet: stopped on a busy machine",
-    "operator 'contrib.quantize'": "quantization is not offered",
     "operator '_square_sum'": "needs sparse storage",
     "LibSVMIter is not here": "needs sparse storage",
     "attribute 'ImageDetIter'": "ImageDetIter is not offered",

@@ -4781,6 +4781,18 @@ class _Contrib:
         """The negative logarithm of the probability of each label sequence, summed over all alignments."""
 
     @staticmethod
+    def dequantize(
+        data: Symbol | None = ...,
+        min_range: Symbol | None = ...,
+        max_range: Symbol | None = ...,
+        out_type: Literal["float32"] = ...,
+        *,
+        name: str | None = ...,
+        attr: dict[str, Any] | None = ...,
+    ) -> Symbol:
+        """The numbers that int8 or uint8 stand for, with the range that quantizing gave."""
+
+    @staticmethod
     def div_sqrt_dim(
         data: Symbol | None = ..., *, name: str | None = ..., attr: dict[str, Any] | None = ...
     ) -> Symbol:
@@ -4907,6 +4919,18 @@ class _Contrib:
         attr: dict[str, Any] | None = ...,
     ) -> Symbol:
         """``a * data**2 + b * data + c``."""
+
+    @staticmethod
+    def quantize(
+        data: Symbol | None = ...,
+        min_range: Symbol | None = ...,
+        max_range: Symbol | None = ...,
+        out_type: Literal["int8", "uint8"] = ...,
+        *,
+        name: str | None = ...,
+        attr: dict[str, Any] | None = ...,
+    ) -> Symbol:
+        """Numbers in eight bits, and the range that those stand for, as MXNet's library for CPUs has it."""
 
     @staticmethod
     def round_ste(

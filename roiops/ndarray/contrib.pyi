@@ -474,6 +474,17 @@ def ctc_loss(
 ) -> NDArray:
     """The negative logarithm of the probability of each label sequence, summed over all alignments."""
 
+def dequantize(
+    data: Array | None = ...,
+    min_range: Array | None = ...,
+    max_range: Array | None = ...,
+    out_type: Literal["float32"] = ...,
+    *,
+    out: Any = ...,
+    name: str | None = ...,
+) -> NDArray:
+    """The numbers that int8 or uint8 stand for, with the range that quantizing gave."""
+
 def div_sqrt_dim(data: Array | None = ..., *, out: Any = ..., name: str | None = ...) -> NDArray:
     """The data divided by the square root of the length of its last axis."""
 
@@ -576,6 +587,17 @@ def quadratic(
     name: str | None = ...,
 ) -> NDArray:
     """``a * data**2 + b * data + c``."""
+
+def quantize(
+    data: Array | None = ...,
+    min_range: Array | None = ...,
+    max_range: Array | None = ...,
+    out_type: Literal["int8", "uint8"] = ...,
+    *,
+    out: Any = ...,
+    name: str | None = ...,
+) -> list[NDArray]:
+    """Numbers in eight bits, and the range that those stand for, as MXNet's library for CPUs has it."""
 
 def round_ste(data: Array | None = ..., *, out: Any = ..., name: str | None = ...) -> NDArray:
     """Rounding, with a gradient that passes through."""

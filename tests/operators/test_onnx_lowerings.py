@@ -854,7 +854,7 @@ NONE = {
     "erfinv", "gamma", "gammaln",  # ONNX has no such function
     "_contrib_bipartite_matching", "_contrib_mrcnn_mask_target",  # training only
     "all_finite", "multi_all_finite", "_contrib_allclose",  # training and tests only
-    "CTCLoss", "im2col", "col2im", "_histogram",
+    "CTCLoss", "im2col", "col2im", "_histogram", "_contrib_quantize", "_contrib_dequantize",
     "_linalg_extractdiag", "_linalg_extracttrian", "_linalg_gelqf", "_linalg_inverse", "_linalg_makediag",
     "_linalg_maketrian", "_linalg_potrf", "_linalg_potri", "_linalg_slogdet", "_linalg_sumlogdiag",
     "_linalg_syevd", "_linalg_trmm", "_linalg_trsm",

@@ -306,11 +306,25 @@ def test_missing_and_surplus_parameters_are_listed_at_once():
     assert text.startswith("Module.init_params: arg_params lacks fc1_bias")
     assert "lacks fc2_weight; did you mean 'fc2_weigth'" in text
     assert "has fc2_weigth, which the network does not; did you mean 'fc2_weight'" in text
+    with pytest.raises(ParamError, match="arg_params has fc2_weigth, which the network does not"):
+        module.set_params(wrong, aux, allow_missing=True)
     module.set_params(wrong, aux, allow_missing=True, allow_extra=True)
     module.init_params(mx.init.One(), wrong, aux, allow_missing=True, force_init=True, allow_extra=True)
     assert module.get_params()[0]["fc2_weight"].asnumpy().min() == 1
     with pytest.raises(ShapeError, match=r"fc1_bias of arg_params must have shape \(8,\), got \(2,\)"):
         module.set_params({**args, "fc1_bias": mx.nd.zeros((2,))}, aux)
+
+
+def test_parameters_of_another_networks_head_are_passed_over():
+    """As MXNet 1.9.1 does: scripts hand `fit` all that a pretrained network has, to train a new head."""
+    module = bound()
+    args, aux = module.get_params()
+    more = {**args, "fc7_weight": mx.nd.ones((2, 2))}
+    module.init_params(mx.init.One(), more, aux, force_init=True)
+    module.set_params(more, aux)
+    del more["fc2_weight"]
+    module.init_params(mx.init.One(), more, aux, allow_missing=True, force_init=True)
+    assert module.get_params()[0]["fc2_weight"].asnumpy().min() == 1
 
 
 def test_gradients_add_up():

@@ -159,3 +159,20 @@ def histogram(draw):
     yield call("_histogram", {"data": data}, bin_cnt=5, range=(-4.0, 6.0), backward=False)
     edges = np.array([-5, -1, 0, 2.5, 6], np.float32)
     yield call("_histogram", {"data": data, "bins": edges}, backward=False)
+
+
+@golden
+def quantization(draw):
+    data = {
+        "data": draw.normal(3, 5) * 2,
+        "min_range": draw.uniform(-4, -3, 1),
+        "max_range": draw.uniform(3, 4, 1),
+    }
+    for out_type in ("uint8", "int8"):
+        yield call("_contrib_quantize", data, out_type=out_type, backward=False)
+    narrow = {**data, "min_range": draw.uniform(-0.5, 0, 1), "max_range": draw.uniform(0.5, 1, 1)}
+    yield call("_contrib_quantize", narrow, out_type="int8", label="beyond the range", backward=False)
+    for dtype in (np.uint8, np.int8):
+        low = 0 if dtype == np.uint8 else -127
+        whole = draw.integers(128, 3, 5, low=low).astype(dtype)
+        yield call("_contrib_dequantize", {**data, "data": whole}, label=np.dtype(dtype).name, backward=False)

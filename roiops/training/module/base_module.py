@@ -263,7 +263,8 @@ class BaseModule:
         force_init : bool
             Whether parameters that are there already are replaced.
         allow_extra : bool
-            Whether names that the network does not have are passed over instead of an error.
+            Whether names that the network does not have are passed over where ``allow_missing`` is true;
+            otherwise they always are, as in MXNet.
         """
         self.init_params(None, arg_params, aux_params, allow_missing, force_init, allow_extra)
 

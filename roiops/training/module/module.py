@@ -365,7 +365,9 @@ class Module(BaseModule):
         force_init : bool
             Whether to do so again where it was done.
         allow_extra : bool
-            Whether names that the network does not have are passed over instead of an error.
+            Names that the network does not have are passed over, as in MXNet: those of another network's
+            head, say. Without an initializer and with ``allow_missing`` they are an error, unless this is
+            true.
         """
         if self.params_initialized and not force_init:
             warnings.warn(
@@ -378,8 +380,9 @@ class Module(BaseModule):
             ("arg_params", arg_params, self._param_names, [each.arg_dict for each in self._arrays]),
             ("aux_params", aux_params, self._aux_names, [each.aux_dict for each in self._arrays]),
         )
+        surplus_is_wrong = initializer is None and allow_missing and not allow_extra
         for what, given, names, _ in groups:
-            _check_given(what, given, names, allow_missing, allow_extra)
+            _check_given(what, given, names, allow_missing, surplus_is_wrong)
         for what, given, names, (first, *others) in groups:
             for name in sorted(names):
                 if given is not None and name in given:
@@ -666,13 +669,13 @@ def _check_names(kind, names, arguments, needed) -> None:
         warnings.warn(text, stacklevel=3)
 
 
-def _check_given(what, given, names, allow_missing, allow_extra) -> None:
-    """All names that are missing or surplus, at once."""
+def _check_given(what, given, names, allow_missing, surplus_is_wrong) -> None:
+    """All names that are missing, with those that are surplus, at once."""
     if given is None:
         return
     missing = [] if allow_missing else [name for name in names if name not in given]
-    extra = [] if allow_extra else [name for name in given if name not in names]
-    if missing or extra:
+    extra = [name for name in given if name not in names]
+    if missing or (extra and surplus_is_wrong):
         parts = [f"lacks {name}{nearest(name, extra)}" for name in missing]
         parts += [f"has {name}, which the network does not{nearest(name, missing)}" for name in extra]
         raise ParamError(f"Module.init_params: {what} {'; '.join(parts)}")

@@ -1,0 +1,372 @@
+"""Run scripts that others published for MXNet on roiops and on MXNet, and compare what they print and draw.
+
+    python verify/peers.py mxnet                               # MXNet 1.9.1
+    pip install opencv-python-headless                         # what the scripts import, on both sides
+    git clone https://github.com/zhreshold/mxnet-ssd           # any of them:
+    git clone https://github.com/YYuanAnyVision/mxnet_mtcnn_face_detection
+    git clone https://github.com/Seanlinx/mtcnn
+    git clone https://github.com/1996scarlet/faster-mobile-retinaface
+    git clone https://github.com/miraclewkf/mobilenet-MXNet
+    python verify/mxnet_scripts.py mxnet-ssd mxnet_mtcnn_face_detection mtcnn faster-mobile-retinaface \\
+        mobilenet-MXNet --faces mxnet_mtcnn_face_detection/test2.jpg
+
+The scripts are those of the checkouts, in a copy that a run may write to; roiops runs them by
+``roiops.as_mxnet``. What is written in Python 2 goes through Python's own 2to3 first, for both sides alike,
+and divides and finds its modules as Python 2 did.
+Weights are the repository's own where it has them, else random; pictures are its own, else made here.
+Windows are not opened: the coordinates of what is drawn are printed in their place, and compared.
+"""
+
+import argparse
+import ast
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+import mxnet_rcnn
+import numpy as np
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+#: By how much weights may differ that both sides trained, relative to the largest of their array.
+WEIGHTS = 1e-3
+
+#: Runs in either interpreter before the script: the same seeds, and prints in the place of windows.
+_LAUNCH = """
+import os, random, runpy, sys, types
+import numpy as np
+
+kind, *sys.argv = sys.argv[1:]
+folder = os.path.dirname(os.path.abspath(sys.argv[0]))
+sys.path.insert(0, folder)
+if "implicit_imports" in os.environ:  # Python 2 looked in the importing file's folder first
+    sys.path += [place for place, _, names in os.walk(folder) if "__init__.py" in names and place != folder]
+sys.modules.pop("symbol", None)  # Python 3.9 has a module of this name
+random.seed(7)
+np.random.seed(7)
+
+
+def told(name, ends=False):
+    def tell(*args, **kwargs):
+        numbers = [str(x) for arg in args if isinstance(arg, tuple) for x in arg]
+        print("DRAWN", name, " ".join(numbers), flush=True)
+        if ends:
+            os._exit(0)
+    return tell
+
+
+try:
+    import cv2
+    cv2.rectangle, cv2.circle = told("rectangle"), told("circle")
+    cv2.putText = lambda picture, text, *args: print("DRAWN", text)
+    cv2.imshow = lambda name, picture: print("SHOWN", name, picture.shape)
+    cv2.waitKey = lambda *args: os._exit(sys.stdout.flush() or 0) if "ends" in os.environ else -1
+except ImportError:
+    pass
+
+
+class EasyDict(dict):
+    __getattr__, __setattr__ = dict.__getitem__, dict.__setitem__
+
+
+sys.modules["easydict"] = types.ModuleType("easydict")
+sys.modules["easydict"].EasyDict = EasyDict
+
+
+class Anything(types.ModuleType):
+    def __getattr__(self, name):
+        return lambda *args, **kwargs: Anything(name)
+
+
+if kind == "roiops":
+    import roiops as mx
+    from roiops.mxnet import as_mxnet
+else:
+    import mxnet as mx
+# A layer without weights starts from random ones, which are each library's own; here from one number.
+mx.init.Xavier = lambda *args, **kwargs: mx.init.Constant(0.01)
+
+plots = Anything("matplotlib.pyplot")
+plots.Rectangle = lambda corner, width, height, **kw: print("DRAWN", *corner, width, height)
+plots.imread = lambda path: cv2.imread(path)[:, :, ::-1]
+sys.modules["matplotlib"], sys.modules["matplotlib.pyplot"] = Anything("matplotlib"), plots
+sys.modules["matplotlib"].pyplot = plots
+plots.gca = lambda: types.SimpleNamespace(
+    add_patch=lambda patch: None, text=lambda x, y, text, **kw: print("DRAWN", x, y, text)
+)
+if kind == "roiops":
+    as_mxnet.main(sys.argv)
+else:
+    exec(os.environ.get("repair", ""))
+    runpy.run_path(sys.argv[0], run_name="__main__")
+"""
+
+#: Makes random weights of a graph that the repository's own code builds, or that it has saved.
+_WEIGHTS = """
+import os
+import sys
+import numpy as np
+import roiops as mx
+from roiops.mxnet import as_mxnet
+
+as_mxnet.install()
+sys.path.insert(0, ".")
+sys.path += [place for place, _, names in os.walk(".") if "__init__.py" in names and place != "."]
+prefix, build, *shape = sys.argv[1:]
+symbol = eval(build, {"mx": mx, "load": __import__})
+shapes, _, aux_shapes = symbol.infer_shape(data=tuple(map(int, shape)))
+rng = np.random.default_rng(1)
+params = {}
+for name, size in zip(symbol.list_arguments(), shapes):
+    if name == "data" or name.endswith("label"):
+        continue
+    if name.endswith(("_gamma", "_scale")):
+        value = np.ones(size)
+    elif name.endswith(("_bias", "_beta")):
+        value = np.zeros(size)
+    else:
+        value = rng.standard_normal(size) * np.sqrt(2 / max(np.prod(size[1:]), 1))
+    params["arg:" + name] = mx.nd.array(value)
+for name, size in zip(symbol.list_auxiliary_states(), aux_shapes):
+    params["aux:" + name] = mx.nd.array(np.ones(size) if name.endswith("var") else np.zeros(size))
+symbol.save(prefix + "-symbol.json")
+mx.nd.save(prefix + "-0000.params", params)
+"""
+
+
+@dataclass
+class Script:
+    """One script of a repository and how it is run."""
+
+    repository: str
+    arguments: str  # the script's path first
+    weights: str = ""  # prefix, expression that builds the symbol, and a shape, divided by "|"
+    python2: bool = False
+    prepare: object = None  # makes what else is needed, in the copy
+    standard_input: str = ""  # a file
+    repair: str = ""  # code without which MXNet 1.9.1 itself does not run the script
+    ends_when_shown: bool = False  # a script for a camera runs on otherwise
+
+    def __str__(self):
+        return f"{self.repository}: {self.arguments}"
+
+
+def _frames(folder: Path) -> None:
+    """Raw frames in the size that the script expects, with the picture of the option ``--faces`` in them."""
+    import cv2
+    import numpy as np
+
+    picture = cv2.resize(cv2.imread(os.environ["FACES"]), (640, 480))
+    (folder / "frames.raw").write_bytes(np.repeat(picture[None], 2, 0).tobytes())
+
+
+def _faces(folder: Path) -> None:
+    """The picture that the demonstration reads: that of the option ``--faces``, if one is given."""
+    if "FACES" in os.environ:
+        shutil.copy(os.environ["FACES"], folder / "test01.jpg")
+
+
+def _pictures(folder: Path) -> None:
+    """Eight pictures of two colours, and the lists that name them."""
+    import cv2
+    import numpy as np
+
+    rng = np.random.default_rng(0)
+    lines = []
+    for number in range(8):
+        picture = rng.integers(0, 100, (240, 260, 3))
+        picture[:, :, number % 2] += 120
+        cv2.imwrite(str(folder / f"{number}.png"), picture.astype(np.uint8))
+        lines.append(f"{number}\t{number % 2}\t{number}.png\n")
+    for name in ("train.lst", "val.lst"):
+        (folder / name).write_text("".join(lines))
+
+
+#: mxnet-ssd's iterator says that it has None for labels, which MXNet took until 0.12.
+_LABELS_OF_NONE = """
+from dataset import iterator
+labels = iterator.DetIter.provide_label
+iterator.DetIter.provide_label = property(lambda self: labels.fget(self) or [])
+"""
+_SSD = "load('symbol.symbol_factory', fromlist=['x']).get_symbol('{0}', {1}, num_classes=20)"
+SCRIPTS = (
+    *(
+        Script(
+            "mxnet-ssd",
+            f"{script} --network {network} --data-shape {size} --prefix model/ssd_ {more}",
+            f"model/ssd_{network}_{size}|{_SSD.format(network, size)}|1,3,{size},{size}",
+            python2=True,
+            repair=_LABELS_OF_NONE,
+        )
+        for network, size in (("vgg16_reduced", 300), ("resnet50", 512))
+        for script, more in (
+            ("demo.py", "--cpu --thresh 0.1 --images data/demo/dog.jpg,data/demo/street.jpg"),
+            ("deploy.py", "--num-class 20"),
+        )
+    ),
+    Script("mxnet_mtcnn_face_detection", "main.py", python2=True),
+    Script("mtcnn", "demo.py --gpu -1", python2=True, prepare=_faces),
+    Script(
+        "faster-mobile-retinaface",
+        "face_detector.py",
+        prepare=_frames,
+        standard_input="frames.raw",
+        ends_when_shown=True,
+    ),
+    Script(
+        "mobilenet-MXNet",
+        "train_lst.py --model model/made --epoch 0 --save-result out/ --save-name m --num-classes 2 --gpus= "
+        "--data-train train.lst --image-train . --data-val val.lst --image-val . --num-epoch 2 "
+        "--num-examples 8 --batch-size 4 --lr 0.01 --kv-store local",
+        "model/made|mx.sym.load('model/mobilenet-symbol.json')|1,3,224,224",
+        prepare=_pictures,
+    ),
+)
+
+
+def copy_of(checkout: Path, script: Script, folder: Path, peer: str) -> None:
+    """What the checkout has, made ready to run."""
+    shutil.copytree(checkout, folder, ignore=shutil.ignore_patterns(".git"))
+    if script.python2:
+        files = [str(path) for path in folder.rglob("*.py")]
+        command = [peer, "-m", "lib2to3", "--no-diffs", "-w", "-n", "-x", "import", *files]
+        subprocess.run(command, check=True, capture_output=True)
+        for path in files:
+            _divide_as_python2(Path(path))
+    if script.prepare:
+        script.prepare(folder)
+    if script.weights:
+        prefix, build, shape = script.weights.split("|")
+        subprocess.run(
+            [sys.executable, "-c", _WEIGHTS, prefix, build, *shape.split(",")],
+            cwd=folder, env=_environment(str(ROOT)), check=True,
+        )  # fmt: skip
+
+
+class _Divisions(ast.NodeTransformer):
+    def visit_BinOp(self, node):
+        self.generic_visit(node)
+        if isinstance(node.op, ast.Div):
+            return ast.Call(ast.Name("_quotient", ast.Load()), [node.left, node.right], [])
+        return node
+
+
+def _divide_as_python2(path: Path) -> None:
+    """Integers divided give an integer, unless the file says otherwise."""
+    source = path.read_text(encoding="utf-8")
+    if "import division" in source:
+        return
+    whole = "isinstance(a, int) and isinstance(b, int)"
+    first = f"def _quotient(a, b):\n    return a // b if {whole} else a / b\n\n\n"
+    path.write_text(first + ast.unparse(_Divisions().visit(ast.parse(source))) + "\n", encoding="utf-8")
+
+
+def _environment(path: str) -> dict:
+    return {**os.environ, "PYTHONPATH": path, "PYTHONWARNINGS": "ignore", "MXNET_SUBGRAPH_BACKEND": "NONE"}
+
+
+def run(kind: str, python: str, path: str, script: Script, folder: Path) -> tuple[list[str], str]:
+    """The lines that a script printed, or the error that it ended with."""
+    environment = _environment(path)
+    environment["repair"] = script.repair
+    if script.python2:
+        environment["implicit_imports"] = "1"
+    if script.ends_when_shown:
+        environment["ends"] = "1"
+    name, *arguments = script.arguments.split()
+    given = (folder / script.standard_input).read_bytes() if script.standard_input else b""
+    done = subprocess.run(
+        [python, "-c", _LAUNCH, kind, name, *arguments],
+        cwd=folder, env=environment, input=given, capture_output=True, check=False,
+    )  # fmt: skip
+    if done.returncode:
+        return [], (done.stderr.decode().strip().splitlines() or ["no message"])[-1]
+    text = done.stdout.decode() + done.stderr.decode()
+    return mxnet_rcnn.comparable([_untimed(line) for line in text.splitlines()]), ""
+
+
+def _untimed(line: str) -> str:
+    """Without when something was logged and how long it took."""
+    line = re.sub(r"^\d{4}-\d\d-\d\d [\d:,]+ - ", "", line)
+    return "" if "time" in line.lower() and "Time cost" not in line else line
+
+
+def check(checkout: Path, script: Script, peer: str, path: str) -> tuple[bool, str]:
+    """Whether both sides print the same, and in words how much that was."""
+    with tempfile.TemporaryDirectory() as scratch:
+        lines = {}
+        for kind, python, more in (("mxnet", peer, path), ("roiops", sys.executable, str(ROOT))):
+            folder = Path(scratch) / kind
+            copy_of(checkout, script, folder, peer)
+            lines[kind], problem = run(kind, python, more, script, folder)
+            if problem:
+                return False, f"{kind} ended with: {problem}"
+        graphs = [sorted((Path(scratch) / kind).rglob("deploy_*-symbol.json")) for kind in lines]
+        if any(_graph(one) != _graph(other) for one, other in zip(*graphs, strict=True)):
+            return False, "another graph"
+        trained = [sorted((Path(scratch) / kind).glob("out/*.params")) for kind in lines]
+        apart = max(map(_apart, *trained), default=None)
+    text = mxnet_rcnn.difference(lines["roiops"], lines["mxnet"])
+    if apart is not None and apart > WEIGHTS:
+        text = f"trained weights differ by {apart:.1e}"
+    drawn = sum(line.startswith("DRAWN") for line in lines["roiops"])
+    graph = ", the same graph saved" if graphs[0] else ""
+    graph += "" if apart is None else f", trained weights to {apart:.1e}"
+    return text is None and bool(lines["roiops"]), text or (
+        f"{len(lines['roiops'])} lines alike, {drawn} of them of what is drawn{graph}"
+    )
+
+
+def _graph(path: Path) -> dict:
+    """A saved graph, without the counts of hidden outputs."""
+    graph = json.loads(path.read_text(encoding="utf-8"))
+    graph.pop("node_row_ptr", None)
+    return graph
+
+
+def _apart(ours: Path, theirs: Path) -> float:
+    """The largest difference between the weights in two files, relative to the largest of their array."""
+    import roiops as mx
+
+    one, other = mx.nd.load(str(ours)), mx.nd.load(str(theirs))
+    worst = 0.0
+    for name in other:
+        wanted = other[name].asnumpy()
+        scale = np.abs(wanted).max() or 1
+        worst = max(worst, float(np.abs(one[name].asnumpy() - wanted).max() / scale))
+    return worst
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("checkouts", type=Path, nargs="+", help="checkouts of the repositories above")
+    parser.add_argument("--only", default="", help="only scripts whose command holds this text")
+    parser.add_argument("--mxnet-python", help="interpreter with MXNet, by default that of verify/peers.py")
+    parser.add_argument("--mxnet-path", default="", help="folder with further packages for it (cv2)")
+    parser.add_argument("--faces", help="a picture of faces, as test2.jpg of mxnet_mtcnn_face_detection")
+    options = parser.parse_args()
+    if options.faces:
+        os.environ["FACES"] = str(Path(options.faces).resolve())
+    peer = options.mxnet_python or mxnet_rcnn._peer()
+    failed = count = 0
+    for checkout in options.checkouts:
+        name = checkout.resolve().name.rpartition("+")[2]
+        for script in SCRIPTS:
+            if script.repository != name or options.only not in script.arguments:
+                continue
+            good, words = check(checkout.resolve(), script, peer, options.mxnet_path)
+            count, failed = count + 1, failed + (not good)
+            print(f"{script}: {'' if good else 'DIFFERS: '}{words}", flush=True)
+    print(f"{count - failed} of {count} scripts print and draw the same")
+    raise SystemExit(failed > 0 or not count)
+
+
+if __name__ == "__main__":
+    main()
