@@ -41,8 +41,8 @@ class Context:
             device_type, device_id = device_type.device_type, device_type.device_id
         if device_type not in _TYPE_IDS:
             raise DeviceError(f"Context: device_type must be one of {sorted(_TYPE_IDS)}, got {device_type!r}")
-        if int(device_id) != device_id or device_id < 0:
-            raise DeviceError(f"Context: device_id must be a whole number, 0 or more, got {device_id!r}")
+        if int(device_id) != device_id:
+            raise DeviceError(f"Context: device_id must be a whole number, got {device_id!r}")
         self.device_type: str = "cpu" if device_type in _replaced else device_type
         self.device_id = 0 if device_type in _replaced else int(device_id)
 

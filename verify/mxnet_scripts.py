@@ -104,7 +104,6 @@ plots.gca = lambda: types.SimpleNamespace(
 if kind == "roiops":
     as_mxnet.main(sys.argv)
 else:
-    exec(os.environ.get("repair", ""))
     runpy.run_path(sys.argv[0], run_name="__main__")
 """
 
@@ -151,7 +150,6 @@ class Script:
     python2: bool = False
     prepare: object = None  # makes what else is needed, in the copy
     standard_input: str = ""  # a file
-    repair: str = ""  # code without which MXNet 1.9.1 itself does not run the script
     ends_when_shown: bool = False  # a script for a camera runs on otherwise
 
     def __str__(self):
@@ -189,12 +187,6 @@ def _pictures(folder: Path) -> None:
         (folder / name).write_text("".join(lines))
 
 
-#: mxnet-ssd's iterator says that it has None for labels, which MXNet took until 0.12.
-_LABELS_OF_NONE = """
-from dataset import iterator
-labels = iterator.DetIter.provide_label
-iterator.DetIter.provide_label = property(lambda self: labels.fget(self) or [])
-"""
 _SSD = "load('symbol.symbol_factory', fromlist=['x']).get_symbol('{0}', {1}, num_classes=20)"
 SCRIPTS = (
     *(
@@ -203,7 +195,6 @@ SCRIPTS = (
             f"{script} --network {network} --data-shape {size} --prefix model/ssd_ {more}",
             f"model/ssd_{network}_{size}|{_SSD.format(network, size)}|1,3,{size},{size}",
             python2=True,
-            repair=_LABELS_OF_NONE,
         )
         for network, size in (("vgg16_reduced", 300), ("resnet50", 512))
         for script, more in (
@@ -275,7 +266,6 @@ def _environment(path: str) -> dict:
 def run(kind: str, python: str, path: str, script: Script, folder: Path) -> tuple[list[str], str]:
     """The lines that a script printed, or the error that it ended with."""
     environment = _environment(path)
-    environment["repair"] = script.repair
     if script.python2:
         environment["implicit_imports"] = "1"
     if script.ends_when_shown:
@@ -295,6 +285,8 @@ def run(kind: str, python: str, path: str, script: Script, folder: Path) -> tupl
 def _untimed(line: str) -> str:
     """Without when something was logged and how long it took."""
     line = re.sub(r"^\d{4}-\d\d-\d\d [\d:,]+ - ", "", line)
+    if line.startswith("<module 'mxnet'"):  # mxnet-ssd says where it found it
+        return ""
     return "" if "time" in line.lower() and "Time cost" not in line else line
 
 

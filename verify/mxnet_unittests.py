@@ -192,8 +192,8 @@ MXNet's name; what they check with is MXNet's own `test_utils.py`. Stand-ins giv
 which have left Python, indices and numbers that NumPy took then, and names for what roiops does not offer;
 those fail when they are used.
 `python verify/mxnet_unittests.py CHECKOUT` runs them and writes this page; a test skipped is one that its
-own decorator skips, or that misses a package such as OpenCV. `test_image.py` downloads its pictures; it gets
-16 made ones in their place. Results were recorded over several runs on a busy machine, with one thread.
+own decorator skips, or that misses a package such as OpenCV. `test_image.py` and MNIST's test download their
+pictures; they get made ones in their place. Results were recorded over several runs on a busy machine, with one thread.
 """
 
 
