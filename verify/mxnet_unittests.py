@@ -193,7 +193,8 @@ which have left Python, indices and numbers that NumPy took then, and names for 
 those fail when they are used.
 `python verify/mxnet_unittests.py CHECKOUT` runs them and writes this page; a test skipped is one that its
 own decorator skips, or that misses a package such as OpenCV. `test_image.py` and MNIST's test download their
-pictures; they get made ones in their place. Results were recorded over several runs on a busy machine, with one thread.
+pictures; they get made ones in their place. Results were recorded over several runs on a busy machine,
+with one thread.
 """
 
 
