@@ -53,6 +53,19 @@ def test_torchvisions_numbers(name, form, dtype):
             torch.testing.assert_close(*grads, atol=near, rtol=near)
 
 
+@pytest.mark.parametrize("name", ["roi_align", "roi_pool"])
+def test_outputs_and_gradients_of_more_than_four_megabytes(name):
+    ops = pytest.importorskip("torchvision.ops", reason="torchvision is not installed")
+    data, rois = features(torch.float64, (2, 12, 150, 160)), boxes(1000, torch.float64)
+    ours, theirs = (getattr(each, name)(data, rois, 8, SCALE) for each in (rt, ops))
+    assert ours.nbytes > 4 << 20
+    assert data.nbytes > 4 << 20
+    head = torch.randn(ours.shape, dtype=torch.float64, generator=torch.Generator().manual_seed(18))
+    grads = [torch.autograd.grad(each, data, head)[0] for each in (ours, theirs)]
+    torch.testing.assert_close(ours, theirs, atol=1e-12, rtol=1e-12)
+    torch.testing.assert_close(*grads, atol=1e-12, rtol=1e-12)
+
+
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("scale", [1.0, 2.0])
 def test_a_map_larger_than_the_image(name, scale):
