@@ -43,8 +43,9 @@ class Finish(NamedTuple):
     """What becomes of a sum: ``act(scale * sum + shift + other)``.
 
     ``scale`` and ``shift`` hold a number for each filter. ``other`` is an array like the results; it is added
-    where ``add_other`` is not 0. Kernels get it from Python as a plain tuple: to look at the type of a named
-    one costs each call a microsecond.
+    where ``add_other`` is not 0. Kernels get it from Python as a plain tuple, since to look at the type of a
+    named one costs a call a microsecond. They take it apart before they divide their work: numba's threads
+    take no tuple that holds a tuple.
     """
 
     scale: np.ndarray

@@ -15,8 +15,9 @@ from numba.extending import intrinsic
 from ...jit import Calls, inner, num_threads, parallel, prange
 from ..scratch import Scratch
 from ..vector import BLOCK, MACHINE_LANES, transpose_block
-from .conv_shifted import fill_frame, frame_cost
-from .emitter import ACTIVATION, Emitter
+from .blas import Finish, Rows
+from .conv_shifted import channel_step, fill_frame, frame_cost, frame_reach, shared_zeros, tap_places
+from .emitter import Emitter
 
 __all__ = ["PIXELS", "ByFilters"]
 
@@ -71,45 +72,25 @@ def _load_quartets(builder, rows, j):
 
 def _tile(vectors):
     @intrinsic
-    def tile(
-        typing, frame, frame_at, starts, starts_at, channel_step, channels, offsets, panel, ahead, ahead_at,
-        ahead_step, out, out_at, out_step, scale, shift, row, act, other, add_other,
-    ):  # fmt: skip
+    def tile(typing, frame, starts, channels, offsets, panel, ahead, out, finish, row):
+        """``frame`` has a row for each channel; ``starts`` are the pixels' places, and which is the first.
+
+        ``offsets``: how far the taps lie from a pixel's place. ``ahead``: weights to fetch, a row for a tap.
+        """
         i = types.int64
-        signature = types.void(
-            frame,
-            i,
-            starts,
-            i,
-            i,
-            i,
-            offsets,
-            panel,
-            ahead,
-            i,
-            i,
-            out,
-            i,
-            i,
-            scale,
-            shift,
-            i,
-            ACTIVATION,
-            other,
-            i,
-        )
+        signature = types.void(frame, starts, i, offsets, panel, ahead, out, finish, i)
 
         def generate(context, builder, signature, args):
             emit, kinds = Emitter(context, builder), signature.args
-            origin = emit.pointer(kinds[0], args[0], args[1])
-            first = emit.pointer(kinds[2], args[2], args[3])
+            origin, channel_step = emit.rows(kinds[0], args[0])
+            first = emit.pointer(kinds[1][0], *emit.members(args[1]))
             pixels = [emit.move(origin, builder.load(emit.move(first, p))) for p in range(PIXELS)]
-            places = context.make_array(kinds[6])(context, builder, args[6])
+            places = context.make_array(kinds[3])(context, builder, args[3])
             taps = builder.extract_value(places.shape, 0)
-            weights = emit.pointer(kinds[7], args[7], emit.number(0))
-            soon = emit.pointer(kinds[8], args[8], args[9])
+            weights = emit.pointer(kinds[4], args[4], emit.number(0))
+            soon, ahead_step = emit.rows(kinds[5], args[5])
             zeros = [emit.constant(0)] * (PIXELS * vectors)
-            with emit.loop(args[5], [emit.number(0), weights, soon, *zeros]) as channel:
+            with emit.loop(args[2], [emit.number(0), weights, soon, *zeros]) as channel:
                 base, factors, soon, *sums = channel.values
                 with emit.loop(taps, [factors, soon, places.data, *sums]) as tap:
                     factors, soon, place, *sums = tap.values
@@ -123,17 +104,19 @@ def _tile(vectors):
                     tap.advance(
                         [
                             emit.move(factors, vectors * MACHINE_LANES),
-                            emit.move(soon, args[10]),
+                            emit.move(soon, ahead_step),
                             emit.move(place, 1),
                             *sums,
                         ]
                     )
-                channel.advance([builder.add(base, args[4]), *tap.results[:2], *tap.results[3:]])
+                channel.advance([builder.add(base, channel_step), *tap.results[:2], *tap.results[3:]])
             sums = channel.results[3:]
-            scales, shifts = (emit.pointer(kinds[k], args[k], args[16]) for k in (14, 15))
-            target = emit.pointer(kinds[11], args[11], args[12])
-            beside = emit.pointer(kinds[18], args[18], args[12])
-            act = emit.activation(args[17])
+            target, out_step = emit.rows(kinds[6], args[6])
+            scale, shift, act, other, add_other = emit.members(args[7])
+            scales = emit.pointer(kinds[7][0], scale, args[8])
+            shifts = emit.pointer(kinds[7][1], shift, args[8])
+            beside = emit.pointer(kinds[7][3], other, emit.members(args[6])[1])
+            act = emit.activation(act)
             for v in range(vectors):
                 a, b = emit.load(scales, v * MACHINE_LANES), emit.load(shifts, v * MACHINE_LANES)
                 values = [emit.fma(sums[p * vectors + v], a, b) for p in range(PIXELS)]
@@ -143,7 +126,7 @@ def _tile(vectors):
 
                 def rows(array, start, v=v):
                     return [
-                        emit.move(emit.move(array, emit.times(args[13], v * MACHINE_LANES + f)), start)
+                        emit.move(emit.move(array, emit.times(out_step, v * MACHINE_LANES + f)), start)
                         for f in range(MACHINE_LANES)
                     ]
 
@@ -156,7 +139,7 @@ def _tile(vectors):
                     return [builder.fadd(value, each) for value, each in zip(turned, near, strict=True)]
 
                 # All of what is added is read before anything is stored: it may be the same memory.
-                turned = emit.choose(args[19], with_other, turned)
+                turned = emit.choose(add_other, with_other, turned)
                 for i, value in enumerate(turned):
                     far, j = rows(target, _QUARTETS[i // 4]), i % 4
                     value = emit.activate(value, act)
@@ -202,10 +185,15 @@ def _first_item(worker, workers, groups, panels, vectors, tiles):
 
 
 @parallel
-def _multiply(
-    frame, channel_step, group_step, starts, channels, offsets, groups, weight, scale, shift, act, other,
-    add_other, scratch, out,
-):  # fmt: skip
+def _multiply(frame, steps, taps, groups, weight, finish, scratch, out):
+    """``steps``: from channel to channel of the frame, and from group to group; ``finish``: :class:`Finish`.
+
+    ``taps``: where the first tap of each result lies, how many channels are gone through one by one, and
+    how far the other taps lie from the first.
+    """
+    channel_step, group_step = steps
+    starts, channels, offsets = taps
+    scale, shift, act, other, add_other = finish
     batch, filters, height, width = out.shape
     positions, in_group = height * width, filters // groups
     terms = weight.shape[1]
@@ -247,24 +235,15 @@ def _multiply(
                 for f in range(rows):
                     for i in range(count):
                         beside[f * PIXELS + i] = flat_other[at + f * positions + i]
+            seen, here = Rows(frame, g * group_step, channel_step), (starts, tile * PIXELS)
+            soon = Rows(flat_weight, (row + rows + tile * ahead) * terms, ahead)
+            sums, into = Rows(target, to, step), Finish(scale, shift, act, around, add_other)
             if wide == 3 * MACHINE_LANES:
-                _tile_3(
-                    frame, g * group_step, starts, tile * PIXELS, channel_step, channels, offsets, panel,
-                    flat_weight, (row + rows + tile * ahead) * terms, ahead, target, to, step,
-                    scale, shift, row, act, around, add_other,
-                )  # fmt: skip
+                _tile_3(seen, here, channels, offsets, panel, soon, sums, into, row)
             elif wide == 2 * MACHINE_LANES:
-                _tile_2(
-                    frame, g * group_step, starts, tile * PIXELS, channel_step, channels, offsets, panel,
-                    flat_weight, (row + rows + tile * ahead) * terms, ahead, target, to, step,
-                    scale, shift, row, act, around, add_other,
-                )  # fmt: skip
+                _tile_2(seen, here, channels, offsets, panel, soon, sums, into, row)
             else:
-                _tile_1(
-                    frame, g * group_step, starts, tile * PIXELS, channel_step, channels, offsets, panel,
-                    flat_weight, (row + rows + tile * ahead) * terms, ahead, target, to, step,
-                    scale, shift, row, act, around, add_other,
-                )  # fmt: skip
+                _tile_1(seen, here, channels, offsets, panel, soon, sums, into, row)
             if not whole:
                 for f in range(rows):
                     for i in range(count):
@@ -301,38 +280,27 @@ class ByFilters:
                 fill_frame, copiers,
                 data, kernel, (1, 1), dilate, pad, self._rows, self._length, self._step, copiers, frame,
             )  # fmt: skip
-        self._call(
-            _multiply, workers,
-            frame, self._steps, self._group_step, self._starts, self._channels, self._offsets, self._groups,
-            matrix, scale, shift, act, out if other is None else other, int(other is not None),
-            scratch, out,
-        )  # fmt: skip
+        steps, taps = (self._steps, self._group_step), (self._starts, self._channels, self._offsets)
+        finish = scale, shift, act, out if other is None else other, int(other is not None)
+        self._call(_multiply, workers, frame, steps, taps, self._groups, matrix, finish, scratch, out)
 
     def _plan(self, data_shape, terms, out_shape, workers):
         kernel, stride, dilate, pad = self._window
         batch, channels, in_height, in_width = data_shape
         height, width = out_shape
-        # Rows and columns that the taps reach; zeros at the end of a row serve the next as well.
-        reach = [
-            (n - 1) * s + (k - 1) * d + 1
-            for n, s, k, d in zip((height, width), stride, kernel, dilate, strict=True)
-        ]
+        reach = frame_reach(out_shape, kernel, stride, dilate)
         self._framed = pad != (0, 0) or reach[0] > in_height or reach[1] > in_width
         if self._framed:
-            shared = max(0, min(pad[1], reach[1] - pad[1] - in_width))
+            shared = shared_zeros(reach[1], in_width, pad[1])
             self._rows, self._length = reach[0], reach[1] - shared
             image_step = self._rows * self._length
-            self._step = (-(-batch * image_step // MACHINE_LANES) | 1) * MACHINE_LANES
+            self._step = channel_step(batch * image_step)
             frame = channels * self._step + shared
         else:
             self._rows, self._length, frame = in_height, in_width, 0
             self._step, image_step = in_height * in_width, channels * in_height * in_width
         self._group_step = channels // self._groups * self._step
-        offsets = [
-            ky * dilate[0] * self._length + kx * dilate[1]
-            for ky in range(kernel[0])
-            for kx in range(kernel[1])
-        ]
+        offsets = tap_places(kernel, (1, 1), dilate, self._length, 0)
         self._channels = channels // self._groups
         if kernel == (1, 1):  # a short loop within a loop is slow
             several = max(n for n in range(1, 65) if self._channels % n == 0)

@@ -20,7 +20,47 @@ from .blas import FEW, Finish, Rows, copy_every_second, copy_vector
 from .caches import SECOND_CACHE
 from .emitter import COLUMNS, ROWS, VECTORS, Emitter
 
-__all__ = ["Shifted", "fill_frame", "frame_cost"]
+__all__ = [
+    "Shifted",
+    "channel_step",
+    "fill_frame",
+    "frame_cost",
+    "frame_reach",
+    "shared_zeros",
+    "tap_places",
+]
+
+
+def frame_reach(out_size, kernel, stride, dilate) -> list[int]:
+    """How many rows and columns the taps reach over."""
+    sides = zip(out_size, stride, kernel, dilate, strict=True)
+    return [(n - 1) * s + (k - 1) * d + 1 for n, s, k, d in sides]
+
+
+def shared_zeros(reach: int, size: int, pad: int) -> int:
+    """The zeros at the end of a row that serve as those in front of the next one, too."""
+    return min(pad, max(0, reach - pad - size))
+
+
+def channel_step(places: int) -> int:
+    """The floats from a channel of a frame to the next, each of so many places.
+
+    A channel starts at a cache line, an odd number of lines after the one before: an even number, a power of
+    two above all, would bring all channels to the same few places of a cache.
+    """
+    return (-(-places // MACHINE_LANES) | 1) * MACHINE_LANES
+
+
+def tap_places(kernel, stride, dilate, length: int, plane: int) -> list[int]:
+    """How far each tap's pixels lie from the first tap's, in a frame of rows of ``length``.
+
+    With strides, each remainder of the rows and of the columns is a ``plane`` of its own.
+    """
+    return [
+        (y % stride[0] * stride[1] + x % stride[1]) * plane + y // stride[0] * length + x // stride[1]
+        for y in range(0, kernel[0] * dilate[0], dilate[0])
+        for x in range(0, kernel[1] * dilate[1], dilate[1])
+    ]
 
 
 def frame_cost(rows: int, planes: int) -> int:
@@ -290,28 +330,16 @@ class Shifted:
         kernel, stride, dilate, pad = self._window
         batch, channels, in_height, in_width = data_shape
         height, width = out_shape[2:]
-        # Rows and columns of the frame that the taps reach; zeros at the end of a row serve the next as well.
-        reach = [
-            (n - 1) * s + (k - 1) * d + 1
-            for n, s, k, d in zip((height, width), stride, kernel, dilate, strict=True)
-        ]
         sides = []
+        reach = frame_reach((height, width), kernel, stride, dilate)
         for need, size, s, p in zip(reach, (in_height, in_width), stride, pad, strict=True):
-            shared = min(p, max(0, need - p - size)) if s == 1 else 0
+            shared = shared_zeros(need, size, p) if s == 1 else 0
             sides.append(-(-(need - shared) // s))
         self._rows, self._length = max(sides[0], height), max(sides[1], width)
         plane = batch * self._rows * self._length
         self._copying = frame_cost(batch * self._rows, channels * stride[0] * stride[1])
-        # The planes of a channel start at a cache line, an odd number of lines apart: an even number, a power
-        # of two above all, would bring those of all channels to the same few places of a cache.
-        self._step = (-(-plane * stride[0] * stride[1] // MACHINE_LANES) | 1) * MACHINE_LANES
-        taps = [
-            (ky * dilate[0] % stride[0] * stride[1] + kx * dilate[1] % stride[1]) * plane
-            + ky * dilate[0] // stride[0] * self._length
-            + kx * dilate[1] // stride[1]
-            for ky in range(kernel[0])
-            for kx in range(kernel[1])
-        ]
+        self._step = channel_step(plane * stride[0] * stride[1])
+        taps = tap_places(kernel, stride, dilate, self._length, plane)
         self._offsets = np.array(taps, np.int64)
         self._places = ((batch - 1) * self._rows + height - 1) * self._length + width
         self._scratch = Scratch((channels * self._step + max(taps) + COLUMNS,), (workers, 2, ROWS * COLUMNS))

@@ -17,9 +17,9 @@ from numba.extending import intrinsic
 from ...jit import Calls, inner, num_threads, parallel, prange
 from ..scratch import Scratch
 from ..vector import MACHINE_LANES, aligned_zeros, prefetch_to_read, prefetch_to_write
-from .blas import Rows, copy_vector, product_tile_of
+from .blas import Finish, Rows, copy_vector, product_tile_of
 from .caches import LAST_CACHE, SECOND_CACHE
-from .emitter import ACTIVATION, COLUMNS, ROWS, Emitter, activated, activation
+from .emitter import COLUMNS, ROWS, Emitter, activated, activation
 from .fingerprint import fingerprint
 from .panels import (
     MOST_SEGMENTS,
@@ -116,35 +116,31 @@ def _transform_pixels(typing, pixels, pixels_at, out, out_at, out_step):
 
 
 @intrinsic
-def _transform_results(
-    typing, products, products_at, products_step, out, out_at, out_step, scale, shift, act, other, add_other
-):
-    """Transform the 36 products of ``MACHINE_LANES`` tiles to 4 lines of pixels, ``act(scale * x + shift)``.
+def _transform_results(typing, products, out, finish):
+    """Transform the 36 products of ``MACHINE_LANES`` tiles to 4 lines of pixels.
 
-    With ``add_other`` what lies at the same place of ``other`` is added before the activation.
+    ``products`` and ``out`` are :class:`Rows`; ``finish`` is a :class:`Finish` of one filter, whose ``scale``
+    and ``shift`` are numbers.
     """
-    integer, real = types.int64, types.float32
-    signature = types.void(
-        products, integer, integer, out, integer, integer, real, real, ACTIVATION, other, integer
-    )
+    signature = types.void(products, out, finish)
 
     def generate(context, builder, signature, args):
-        emit = Emitter(context, builder)
-        source = emit.pointer(signature.args[0], args[0], args[1])
-        target = emit.pointer(signature.args[3], args[3], args[4])
-        other = emit.pointer(signature.args[9], args[9], args[4])
-        scale, shift = (emit.splat(a) for a in args[6:8])
-        act = emit.activation(args[8])
+        emit, kinds = Emitter(context, builder), signature.args
+        source, step = emit.rows(kinds[0], args[0])
+        target, out_step = emit.rows(kinds[1], args[1])
+        scale, shift, act, other, add_other = emit.members(args[2])
+        other = emit.pointer(kinds[2][3], other, emit.members(args[1])[1])
+        scale, shift, act = emit.splat(scale), emit.splat(shift), emit.activation(act)
         columns = []
         for x in range(IN):
-            column = [emit.load(source, emit.times(args[2], y * IN + x)) for y in range(IN)]
+            column = [emit.load(source, emit.times(step, y * IN + x)) for y in range(IN)]
             columns.append(emit.transform(_RESULTS.tolist(), column))
         for y in range(OUT):
             row = emit.transform(_RESULTS.tolist(), [column[y] for column in columns])
             row = emit.interleave([emit.fma(scale, value, shift) for value in row])
-            line = emit.times(args[5], y)
+            line = emit.times(out_step, y)
             beside = emit.move(other, line)
-            row = emit.choose(args[10], lambda row=row, beside=beside: emit.plus(row, beside), row)
+            row = emit.choose(add_other, lambda row=row, beside=beside: emit.plus(row, beside), row)
             for k, value in enumerate(row):
                 emit.store(emit.activate(value, act), emit.move(target, line), k * MACHINE_LANES)
         return context.get_dummy_value()
@@ -181,11 +177,12 @@ def _frame(image, y, x, rows, count, frame, step):
 
 
 @inner
-def _transform_row(data, c, pad, found, count, ahead, frame, buffer, made, panel, part):
+def _transform_row(data, c, pad, found, count, ahead, scratch, panel, part):
     """Transform channel ``c`` of a panel's tiles to its row of each of the panel's parts.
 
-    ``ahead``: the channel that comes next.
+    ``ahead``: the channel that comes next. ``scratch`` is a worker's.
     """
+    _, _, buffer, made, frame = _divide(scratch)
     width = data.shape[3]
     for k in range(IN * IN):
         prefetch_to_write(panel, k * part + c * COLUMNS, COLUMNS)
@@ -214,19 +211,16 @@ def _gather_row(flat, start, c, places, vectors, pixels, panel, part):
 
 
 @inner
-def _store_results(
-    products, at, step, found, count, vectors, lines, scale, shift, act, other, add_other, f, out
-):  # fmt: skip
-    """Transform the products of filter ``f`` with a panel's tiles to pixels of ``out``.
-
-    They lie in 36 rows, ``step`` apart, from ``at`` on.
-    """
+def _store_results(products, found, count, vectors, lines, finish, f, out):
+    """Transform the products of filter ``f`` with a panel's tiles, 36 :class:`Rows`, to pixels of ``out``."""
+    scale, shift, act, other, add_other = finish
     filters, height, width = out.shape[1:]
     plane = height * width
     flat, flat_other = out.reshape(-1), other.reshape(-1)
     s = 0
     for v in range(vectors):
         begin = v * MACHINE_LANES
+        of_tiles = Rows(products.array, products.at + begin, products.step)
         while s + 1 < count and found[s + 1].column <= begin:
             s += 1
         tiles = found[s]
@@ -234,15 +228,12 @@ def _store_results(
         inside = begin + MACHINE_LANES <= tiles.column + tiles.run and x + MACHINE_LANES * OUT <= width
         if inside and rows == OUT:
             to = (tiles.image * filters + f) * plane + tiles.y * OUT * width + x
-            _transform_results(
-                products, at + begin, step, flat, to, width, scale, shift, act, flat_other, add_other
-            )
+            into = Finish(scale[f], shift[f], act, flat_other, add_other)
+            _transform_results(of_tiles, Rows(flat, to, width), into)
             continue
         # These tiles hang over the edge, or lie apart: their pixels are made aside.
-        now = _IDENTITY if add_other else act
-        _transform_results(
-            products, at + begin, step, lines, 0, OUT * MACHINE_LANES, scale, shift, now, lines, 0
-        )
+        into = Finish(scale[f], shift[f], _IDENTITY if add_other else act, lines, np.int64(0))
+        _transform_results(of_tiles, Rows(lines, np.int64(0), np.int64(OUT * MACHINE_LANES)), into)
         k = s
         while k < count and found[k].column < begin + MACHINE_LANES:
             tiles = found[k]
@@ -308,10 +299,9 @@ def _multiply(filters, row_tiles, k, r, channels, panel, vectors, products, at):
 
 
 @parallel
-def _by_panel(
-    data, filters, pad, scale, shift, act, other, add_other, panels, _, scratch, segment, places, out
-):  # fmt: skip
+def _by_panel(data, filters, pad, finish, panels, _, scratch, segment, places, out):
     """Each worker takes whole panels of tiles through all steps: for many tiles of few channels."""
+    scale, shift, act, other, add_other = finish
     batch, count_filters, height, width = out.shape
     channels = data.shape[1]
     row_tiles = (count_filters + ROWS - 1) // ROWS
@@ -325,9 +315,8 @@ def _by_panel(
         for item in range(w * items // workers, (w + 1) * items // workers):
             first, stop, vectors = panel_range(item, tiles)
             count = segments(first, stop, tall, wide, segment[w])
-            _transform_panel(
-                data, 0, channels, pad, segment[w], count, wide, vectors, scratch[w], places[w], panels[w]
-            )
+            tiles_of_panel = segment[w], count, vectors
+            _transform_panel(data, 0, channels, pad, tiles_of_panel, wide, scratch[w], places[w], panels[w])
             for r in range(row_tiles):
                 of_tile = range(r * ROWS, min((r + 1) * ROWS, count_filters))
                 for f in of_tile:
@@ -336,17 +325,20 @@ def _by_panel(
                     at = k * ROWS * COLUMNS
                     _multiply(filters, row_tiles, k, r, channels, panels[w], vectors, products, at)
                 for f in of_tile:
-                    _store_results(
-                        products, (f - r * ROWS) * COLUMNS, ROWS * COLUMNS, segment[w], count, vectors,
-                        lines, scale[f], shift[f], act, other, add_other, f, out,
-                    )  # fmt: skip
+                    of_filter = Rows(products, (f - r * ROWS) * COLUMNS, ROWS * COLUMNS)
+                    into = Finish(scale, shift, act, other, add_other)
+                    _store_results(of_filter, segment[w], count, vectors, lines, into, f, out)
 
 
 @inner
-def _transform_panel(data, first, last, pad, found, count, wide, vectors, scratch, places, panel):
-    """Transform the channels ``[first, last)`` of a panel's tiles."""
+def _transform_panel(data, first, last, pad, tiles, wide, scratch, places, panel):
+    """Transform the channels ``[first, last)`` of a panel's tiles.
+
+    ``tiles``: their segments, how many these are, and how many vectors they fill.
+    """
+    found, count, vectors = tiles
     channels, height, width = data.shape[1:]
-    _, _, buffer, made, rows_read = _divide(scratch)
+    rows_read = _divide(scratch)[4]
     part = (channels + _APART) * COLUMNS
     if wide <= NARROW:
         find_places(data.shape, (IN, IN), (OUT, OUT), (1, 1), pad, found, count, places)
@@ -356,14 +348,13 @@ def _transform_panel(data, first, last, pad, found, count, wide, vectors, scratc
     else:
         for c in range(first, last):
             ahead = min(c + 1, channels - 1)
-            _transform_row(data, c, pad, found, count, ahead, rows_read, buffer, made, panel, part)
+            _transform_row(data, c, pad, found, count, ahead, scratch, panel, part)
 
 
 @parallel
-def _step_by_step(
-    data, filters, pad, scale, shift, act, other, add_other, panels, shared, scratch, segment, places, out
-):  # fmt: skip
+def _step_by_step(data, filters, pad, finish, panels, shared, scratch, segment, places, out):
     """Workers divide each step: for many channels, or few tiles. Filters are read once for several panels."""
+    scale, shift, act, other, add_other = finish
     batch, count_filters, height, width = out.shape
     channels = data.shape[1]
     row_tiles = (count_filters + ROWS - 1) // ROWS
@@ -379,10 +370,9 @@ def _step_by_step(
             for p in range(begin, end):
                 first, stop, vectors = panel_range(p, tiles)
                 count = segments(first, stop, tall, wide, segment[w])
-                _transform_panel(
-                    data, w * channels // workers, (w + 1) * channels // workers, pad, segment[w], count,
-                    wide, vectors, scratch[w], places[w], panels[p - begin],
-                )  # fmt: skip
+                low, high = w * channels // workers, (w + 1) * channels // workers
+                tiles_of_panel, panel = (segment[w], count, vectors), panels[p - begin]
+                _transform_panel(data, low, high, pad, tiles_of_panel, wide, scratch[w], places[w], panel)
         for worker in prange(workers):
             w = np.int64(worker)
             work = IN * IN * row_tiles
@@ -402,10 +392,9 @@ def _step_by_step(
                 count = segments(first, stop, tall, wide, segment[w])
                 for f in range(w * count_filters // workers, (w + 1) * count_filters // workers):
                     _prefetch_results(segment[w], count, min(f + 1, count_filters - 1), out)
-                    _store_results(
-                        shared[p - begin], f * COLUMNS, step, segment[w], count, vectors, lines,
-                        scale[f], shift[f], act, other, add_other, f, out,
-                    )  # fmt: skip
+                    of_filter = Rows(shared[p - begin], f * COLUMNS, step)
+                    into = Finish(scale, shift, act, other, add_other)
+                    _store_results(of_filter, segment[w], count, vectors, lines, into, f, out)
 
 
 @parallel
@@ -435,12 +424,9 @@ class Winograd:
     def __call__(self, data, weight, scale, shift, act, other, out):
         """``out = act(scale * convolution + shift + other)``; ``other`` may be None."""
         self._prepare(data, weight, out)
-        self._call(
-            self._run, self._key[2],
-            data, self._filters, self._pad, scale, shift, act, out if other is None else other,
-            int(other is not None), *self._scratch(), self._segments,
-            self._places, out,
-        )  # fmt: skip
+        finish = scale, shift, act, out if other is None else other, int(other is not None)
+        memory = *self._scratch(), self._segments, self._places
+        self._call(self._run, self._key[2], data, self._filters, self._pad, finish, *memory, out)
 
     def _prepare(self, data, weight, out):
         workers = num_threads(out.size / MACHINE_LANES * 4 * data.shape[1])

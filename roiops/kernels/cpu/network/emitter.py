@@ -6,7 +6,6 @@ is computed in tiles of ``ROWS`` by ``VECTORS`` vectors, which fill the register
 
 import numpy as np
 from llvmlite import ir
-from numba import types
 from numba.core import cgutils
 
 from ...jit import inner
@@ -29,10 +28,6 @@ _VECTOR = ir.VectorType(_F32, MACHINE_LANES)
 def activation(floor=-np.inf, ceiling=np.inf, slope=1.0, dtype=np.float32) -> tuple:
     """What a convolution does to its results: negative ones times ``slope``, then all within bounds."""
     return tuple(np.dtype(dtype).type(number) for number in (floor, ceiling, slope))
-
-
-#: The numba type of an :func:`activation`.
-ACTIVATION = types.UniTuple(types.float32, 3)
 
 
 @inner
