@@ -3,14 +3,16 @@
 import json
 import random as python_random
 import struct
+import tempfile
 import zlib
+from pathlib import Path
 
 import mxnet as mx
 import numpy as np
 
 from golden_format import GOLDEN, write_npz
 
-SIZES = ((23, 31), (7, 5), (13, 16), (40, 12))
+SIZES = ((23, 31), (7, 5), (13, 16), (40, 12), (9, 11))
 
 
 def png(pixels):
@@ -61,6 +63,31 @@ def augmented(image):
     return found
 
 
+def batch(file):
+    """The first batches of an iterator that cuts and mirrors at random, from five files of one picture."""
+    with tempfile.TemporaryDirectory() as folder:
+        for number in range(5):
+            (Path(folder) / f"{number}.png").write_bytes(file)
+        python_random.seed(7)
+        batches = mx.image.ImageIter(
+            2,
+            (3, 10, 9),
+            path_root=folder,
+            imglist=[[number, f"{number}.png"] for number in range(5)],
+            shuffle=True,
+            aug_list=mx.image.CreateAugmenter(
+                (3, 10, 9), resize=12, rand_crop=True, rand_mirror=True, mean=True, std=True
+            ),
+        )
+        found = {}
+        for epoch in range(2):
+            for number, each in enumerate(batches):
+                found[f"batch_{epoch}_{number}_data"] = each.data[0]
+                found[f"batch_{epoch}_{number}_label"] = each.label[0]
+            batches.reset()
+    return found
+
+
 def main():
     random = np.random.RandomState(0)
     pixels = random.randint(0, 256, (5, 7, 3)).repeat(3, 0).repeat(2, 1)
@@ -77,10 +104,11 @@ def main():
         "short": mx.image.resize_short(image, 10),
     }
     for width, height in SIZES:
-        for interp in (0, 1, 2, 3, 9):
+        for interp in (0, 1, 2, 3, 4, 9):
             key = f"{width}x{height}_{interp}"
             if interp < 9:
                 arrays["size_" + key] = mx.image.imresize(image, width, height, interp)
+            if interp < 4:
                 arrays["float_" + key] = mx.image.imresize(image.astype("float32"), width, height, interp)
             arrays["fixed_" + key] = mx.image.fixed_crop(image, 1, 2, 12, 10, (width, height), interp)
         lanczos = mx.image.imresize(image.astype("float32"), width, height, 4)
@@ -92,6 +120,7 @@ def main():
     mean, std = mx.nd.array([123.0, 117.0, 104.0]), mx.nd.array([58.0, 57.0, 59.0])
     arrays["normal"] = mx.image.color_normalize(image.astype("float32"), mean, std)
     arrays.update(augmented(image))
+    arrays.update(batch(file))
     write_npz(
         GOLDEN / "image.npz",
         {key: a.asnumpy() if isinstance(a, mx.nd.NDArray) else a for key, a in arrays.items()},

@@ -5,6 +5,7 @@ and in its order, so that equal seeds give equal pictures.
 """
 
 import json
+import logging
 import math
 import os
 import random
@@ -473,6 +474,8 @@ class ImageIter(DataIter):
         if dtype not in ("int32", "float32", "int64", "float64"):
             raise ParamError(f"ImageIter: dtype must be int32, float32, int64 or float64, got {dtype!r}")
         self.check_data_shape(data_shape)
+        what = "image list" if path_imglist is None else f"image list {path_imglist}"
+        logging.info("%s: loading %s...", type(self).__name__, what)
         self.imglist = _read_list(path_imglist) if path_imglist is not None else _from_list(imglist)
         self.path_root, self.shuffle = path_root, shuffle
         self.data_shape, self.label_width = tuple(data_shape), label_width

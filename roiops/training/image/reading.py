@@ -24,7 +24,9 @@ __all__ = [
 
 _NEAREST, _LINEAR, _CUBIC, _AREA, _LANCZOS, _BY_SIZE, _AT_RANDOM = 0, 1, 2, 3, 4, 9, 10
 #: The constant of OpenCV's cubic interpolation.
-_SHARPNESS = -0.75
+_SHARPNESS = np.float32(-0.75)
+#: OpenCV passes over a share of a pixel that is not larger than this.
+_SLIVER = 1e-3
 
 
 class MissingImageError(MXNetError, FileNotFoundError):
@@ -125,8 +127,8 @@ def imresize(src, w, h, interp=1, out=None) -> nd.NDArray:
     if interp not in (_NEAREST, _LINEAR, _CUBIC, _AREA, _LANCZOS):
         raise ParamError(f"imresize: interp must be 0, 1, 2, 3, 4, 9 or 10, got {interp}")
     pixels = src.asnumpy()
-    if interp == _LINEAR and pixels.dtype == np.uint8:
-        return _result(nd.array(_linear_bytes(pixels, w, h), dtype=np.uint8), out)
+    if interp != _NEAREST and pixels.dtype == np.uint8:
+        return _result(nd.array(_resized_bytes(pixels, w, h, interp), dtype=np.uint8), out)
     shrinks = h <= height and w <= width
     rows, columns = _weights(height, h, interp, shrinks), _weights(width, w, interp, shrinks)
     resized = np.einsum("yh,hwc->ywc", rows, pixels.astype(np.float64))
@@ -137,18 +139,66 @@ def imresize(src, w, h, interp=1, out=None) -> nd.NDArray:
     return _result(nd.array(resized, dtype=pixels.dtype), out)
 
 
-def _linear_bytes(pixels, w: int, h: int) -> np.ndarray:
-    """Linear interpolation in OpenCV's fixed point, to the last bit: scripts compare what follows from it."""
-
-    def ends(old, new):
-        first, share = _neighbours(np.arange(new), old, new, _LINEAR)
-        shares = (np.rint(share[k] * np.float32(2048)).astype(np.int64) for k in (0, 1))
-        return [(np.clip(first + k, 0, old - 1), weight) for k, weight in enumerate(shares)]
-
+def _resized_bytes(pixels, w: int, h: int, interp: int) -> np.ndarray:
+    """Bytes resized to the last bit as OpenCV does it: training and what scripts compare follow from it."""
     height, width = pixels.shape[:2]
-    wide = sum(pixels[:, place] * weight[:, None] for place, weight in ends(width, w))
-    parts = ((wide[place] >> 4) * weight[:, None, None] >> 16 for place, weight in ends(height, h))
-    return np.clip((sum(parts) + 2) >> 2, 0, 255)
+    if interp == _AREA and w <= width and h <= height:
+        return _area_bytes(pixels, w, h)
+    columns, rows = _fixed_point(width, w, interp), _fixed_point(height, h, interp)
+    pixels = pixels.astype(np.int64)
+    wide = sum(pixels[:, place] * weight[:, None] for place, weight in columns)
+    parts = [(wide[place], weight[:, None, None]) for place, weight in rows]
+    if interp in (_LINEAR, _AREA):
+        resized = (sum((part >> 4) * weight >> 16 for part, weight in parts) + 2) >> 2
+    else:
+        resized = (sum(part * weight for part, weight in parts) + 2**21) >> 22
+    if interp == _CUBIC:
+        # OpenCV adds up in float32, eight numbers of a row at a time, and in integers what is left over.
+        rounded = np.zeros(resized.shape, np.float32)
+        for part, weight in parts:
+            rounded += part.astype(np.float32) * (weight.astype(np.float32) * np.float32(2**-22))
+        count = resized.shape[1] * resized.shape[2] // 8 * 8
+        resized.reshape(h, -1)[:, :count] = np.rint(rounded).reshape(h, -1)[:, :count]
+    return np.clip(resized, 0, 255)
+
+
+def _fixed_point(old: int, new: int, interp: int) -> list:
+    """Pairs of places and weights along one axis: what is added up for each new pixel, in 2048ths."""
+    first, share = _neighbours(np.arange(new), old, new, interp)
+    return [
+        (np.clip(first + offset, 0, old - 1), np.rint(weight.astype(np.float32) * 2048).astype(np.int64))
+        for offset, weight in share.items()
+    ]
+
+
+def _area_bytes(pixels, w: int, h: int) -> np.ndarray:
+    """Bytes made fewer by averaging, in float32 and in OpenCV's order."""
+    height, width, channels = pixels.shape
+    if height % h == 0 and width % w == 0:
+        total = pixels.reshape(h, height // h, w, width // w, channels).sum((1, 3), dtype=np.int64)
+        if (height, width) == (2 * h, 2 * w) and channels != 2:
+            return (total + 2) >> 2
+        area = (height // h) * (width // w)
+        return np.rint(total.astype(np.float32) * (np.float32(1) / np.float32(area)))
+    pixels = pixels.astype(np.float32)
+    wide = sum(pixels[:, place] * weight[:, None] for place, weight in _covered(width, w))
+    return np.rint(sum(wide[place] * weight[:, None, None] for place, weight in _covered(height, h)))
+
+
+def _covered(old: int, new: int):
+    """Pairs of places and weights along one axis: the old pixels below each new one, from left to right."""
+    scale = 1 / (new / old)
+    starts = np.arange(new) * scale
+    ends, widths = starts + scale, np.minimum(scale, old - starts)
+    last = np.minimum(np.floor(ends).astype(int), old - 1)
+    first = np.minimum(np.ceil(starts).astype(int), last)
+    before, after = first - starts, ends - last
+    yield np.maximum(first - 1, 0), np.where(before > _SLIVER, before / widths, 0).astype(np.float32)
+    for offset in range((last - first).max()):
+        inside = first + offset < last
+        yield np.minimum(first + offset, old - 1), np.where(inside, 1 / widths, 0).astype(np.float32)
+    share = np.minimum(np.minimum(after, 1), widths) / widths
+    yield last, np.where(after > _SLIVER, share, 0).astype(np.float32)
 
 
 def _weights(old: int, new: int, interp: int, shrinks: bool) -> np.ndarray:
@@ -181,21 +231,32 @@ def _neighbours(each, old, new, interp):
     if interp == _LINEAR:
         return first, {0: 1 - beyond, 1: beyond}
     if interp == _LANCZOS:
-        weights = {offset: _lanczos(beyond - offset) for offset in range(-3, 5)}
-        total = sum(weights.values())
-        return first, {offset: weight / total for offset, weight in weights.items()}
-    return first, {offset: _cubic(np.abs(beyond - offset)) for offset in (-1, 0, 1, 2)}
+        return first, dict(zip(range(-3, 5), _lanczos(beyond), strict=True))
+    return first, dict(zip((-1, 0, 1, 2), _cubic(beyond), strict=True))
 
 
-def _cubic(distance):
-    a = _SHARPNESS
-    near = ((a + 2) * distance - (a + 3)) * distance**2 + 1
-    far = ((a * distance - 5 * a) * distance + 8 * a) * distance - 4 * a
-    return np.where(distance <= 1, near, far)
+def _cubic(beyond):
+    """The weights of four pixels, the second of them ``beyond`` to the left; rounded as OpenCV does it."""
+    a, far, near = _SHARPNESS, beyond + 1, 1 - beyond
+    weights = [
+        ((a * far - 5 * a) * far + 8 * a) * far - 4 * a,
+        ((a + 2) * beyond - (a + 3)) * beyond * beyond + 1,
+        ((a + 2) * near - (a + 3)) * near * near + 1,
+    ]
+    return [*weights, 1 - weights[0] - weights[1] - weights[2]]
 
 
-def _lanczos(distance):
-    return np.sinc(distance) * np.sinc(distance / 4)
+def _lanczos(beyond):
+    """The weights of eight pixels, the fourth of them ``beyond`` to the left; rounded as OpenCV does it."""
+    number = np.arange(8)[:, None]
+    from_first = (beyond + 3).astype(np.float64) * np.pi / 4
+    from_each = (beyond + 3 - number.astype(np.float32)).astype(np.float64) * np.pi / 4
+    on_pixel = beyond < np.finfo(np.float32).eps
+    # The window's other sine is the same for all eight but for its sign.
+    sines = (-1.0) ** number * np.sin(number * np.pi / 4 - from_first)
+    weights = sines / np.where(on_pixel, 1, from_each) ** 2
+    weights = np.where(on_pixel, number == 3, weights).astype(np.float32)
+    return weights * (1 / sum(weights))
 
 
 def scale_down(src_size, size) -> tuple[int, int]:
