@@ -1,5 +1,7 @@
 """What it does to small networks that threads stay awake between layers, on a quiet and on a busy machine.
 
+Passes follow each other at once, or after a rest of 50 ms, in which all threads fall asleep.
+
     python benchmarks/awake.py
 
 MobileNet for one picture of 96 by 96, with all cores, in a process for each setting of GNU OpenMP: asleep as
@@ -24,10 +26,11 @@ SETTINGS = {
     "OpenMP's default": {"GOMP_SPINCOUNT": "300000"},
 }
 SECONDS = 2
+REST = 0.05
 
 
 def work():
-    """Print the wall and CPU milliseconds of a forward pass, medians."""
+    """Print milliseconds of a forward pass: wall, CPU, and wall after a rest; medians."""
     import numpy as np
     from network import mobilenet
 
@@ -39,7 +42,7 @@ def work():
         array[:] = rng.normal(scale=0.05, size=array.shape)
     for name, array in executor.aux_dict.items():
         array[:] = float(name.endswith("var"))
-    wall, cpu = [], []
+    wall, cpu, rested = [], [], []
     for _ in range(20):
         executor.forward()
     until = time.perf_counter() + SECONDS
@@ -48,7 +51,13 @@ def work():
         executor.forward()
         wall.append(time.perf_counter() - start)
         cpu.append(time.process_time() - before)
-    print(statistics.median(wall) * 1e3, statistics.median(cpu) * 1e3)
+    until = time.perf_counter() + SECONDS
+    while time.perf_counter() < until:
+        time.sleep(REST)
+        start = time.perf_counter()
+        executor.forward()
+        rested.append(time.perf_counter() - start)
+    print(*(statistics.median(times) * 1e3 for times in (wall, cpu, rested)))
 
 
 def compute():
@@ -67,16 +76,16 @@ def measure(setting):
 
 def main():
     print(f"{processor()}, {os.cpu_count()} cores")
-    print("| machine | threads between layers | wall | CPU |")
-    print("|---|---|---:|---:|")
+    print("| machine | threads between layers | wall | CPU | wall after a rest |")
+    print("|---|---|---:|---:|---:|")
     for machine in ("quiet", "busy"):
         others = [multiprocessing.Process(target=compute, daemon=True) for _ in range(os.cpu_count())]
         if machine == "busy":
             for other in others:
                 other.start()
         for name, setting in SETTINGS.items():
-            wall, cpu = measure(setting)
-            print(f"| {machine} | {name} | {wall:.1f} ms | {cpu:.1f} ms |", flush=True)
+            wall, cpu, rested = measure(setting)
+            print(f"| {machine} | {name} | {wall:.1f} ms | {cpu:.1f} ms | {rested:.1f} ms |", flush=True)
         for other in others:
             if other.pid:
                 other.terminate()

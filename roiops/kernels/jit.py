@@ -21,6 +21,7 @@ import numpy as np
 from numba import prange
 
 from .numba_insides import KERNEL, entry_of, make_inner, watch_cache
+from .threads_apart import keep_apart
 
 __all__ = ["Calls", "Direct", "inner", "njit", "num_threads", "parallel", "prange", "split", "use_threads"]
 
@@ -126,7 +127,10 @@ def num_threads(work: float = math.inf) -> int:
         return 1
     if _layer is None:
         _layer = _start_threads()
-    return numba.get_num_threads()
+    count = numba.get_num_threads()
+    if _layer == "omp":
+        keep_apart(count)
+    return count
 
 
 #: How often a thread of GNU OpenMP looks for work before it sleeps. A look takes 15 to 50 ns, by processor:
