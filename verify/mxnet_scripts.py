@@ -13,6 +13,7 @@
 The scripts are those of the checkouts, in a copy that a run may write to; roiops runs them by
 ``roiops.as_mxnet``. What is written in Python 2 goes through Python's own 2to3 first, for both sides alike,
 and divides and finds its modules as Python 2 did.
+One sorts equal scores, which each version of NumPy orders in its own way: both sides sort them stably.
 Weights are the repository's own where it has them, else random; pictures are its own, else made here.
 Windows are not opened: the coordinates of what is drawn are printed in their place, and compared.
 """
@@ -90,8 +91,14 @@ if kind == "roiops":
     from roiops.mxnet import as_mxnet
 else:
     import mxnet as mx
-# A layer without weights starts from random ones, which are each library's own; here from one number.
-mx.init.Xavier = lambda *args, **kwargs: mx.init.Constant(0.01)
+
+
+class EqualWeights(mx.init.Initializer):  # what is random otherwise, and each library's own
+    def _init_weight(self, name, array):
+        array[:] = np.random.RandomState(7).uniform(-0.05, 0.05, array.shape)
+
+
+mx.init.Xavier = lambda *args, **kwargs: EqualWeights()
 
 plots = Anything("matplotlib.pyplot")
 plots.Rectangle = lambda corner, width, height, **kw: print("DRAWN", *corner, width, height)
@@ -129,7 +136,7 @@ for name, size in zip(symbol.list_arguments(), shapes):
     if name.endswith(("_gamma", "_scale")):
         value = np.ones(size)
     elif name.endswith(("_bias", "_beta")):
-        value = np.zeros(size)
+        value = rng.standard_normal(size) * 0.1
     else:
         value = rng.standard_normal(size) * np.sqrt(2 / max(np.prod(size[1:]), 1))
     params["arg:" + name] = mx.nd.array(value)
@@ -148,6 +155,7 @@ class Script:
     arguments: str  # the script's path first
     weights: str = ""  # prefix, expression that builds the symbol, and a shape, divided by "|"
     python2: bool = False
+    sorts_equal_scores: bool = False  # which NumPy's versions put in different orders: here as they come
     prepare: object = None  # makes what else is needed, in the copy
     standard_input: str = ""  # a file
     ends_when_shown: bool = False  # a script for a camera runs on otherwise
@@ -203,7 +211,7 @@ SCRIPTS = (
         )
     ),
     Script("mxnet_mtcnn_face_detection", "main.py", python2=True),
-    Script("mtcnn", "demo.py --gpu -1", python2=True, prepare=_faces),
+    Script("mtcnn", "demo.py --gpu -1", python2=True, sorts_equal_scores=True, prepare=_faces),
     Script(
         "faster-mobile-retinaface",
         "face_detector.py",
@@ -215,7 +223,7 @@ SCRIPTS = (
         "mobilenet-MXNet",
         "train_lst.py --model model/made --epoch 0 --save-result out/ --save-name m --num-classes 2 --gpus= "
         "--data-train train.lst --image-train . --data-val val.lst --image-val . --num-epoch 2 "
-        "--num-examples 8 --batch-size 4 --lr 0.01 --kv-store local",
+        "--num-examples 8 --batch-size 4 --lr 0.00001 --kv-store local",
         "model/made|mx.sym.load('model/mobilenet-symbol.json')|1,3,224,224",
         prepare=_pictures,
     ),
@@ -231,6 +239,9 @@ def copy_of(checkout: Path, script: Script, folder: Path, peer: str) -> None:
         subprocess.run(command, check=True, capture_output=True)
         for path in files:
             _divide_as_python2(Path(path))
+    if script.sorts_equal_scores:
+        for path in folder.rglob("*.py"):
+            _rewrite(path, _StableOrder())
     if script.prepare:
         script.prepare(folder)
     if script.weights:
@@ -249,18 +260,34 @@ class _Divisions(ast.NodeTransformer):
         return node
 
 
+class _StableOrder(ast.NodeTransformer):
+    """``scores.argsort()`` leaves equal numbers in the order in which they stand."""
+
+    def visit_Call(self, node):
+        self.generic_visit(node)
+        if isinstance(node.func, ast.Attribute) and node.func.attr == "argsort" and not node.args:
+            node.keywords = [ast.keyword("kind", ast.Constant("stable"))]
+        return node
+
+
 def _divide_as_python2(path: Path) -> None:
     """Integers divided give an integer, unless the file says otherwise."""
-    source = path.read_text(encoding="utf-8")
-    if "import division" in source:
+    if "import division" in path.read_text(encoding="utf-8"):
         return
     whole = "isinstance(a, int) and isinstance(b, int)"
     first = f"def _quotient(a, b):\n    return a // b if {whole} else a / b\n\n\n"
-    path.write_text(first + ast.unparse(_Divisions().visit(ast.parse(source))) + "\n", encoding="utf-8")
+    _rewrite(path, _Divisions(), first)
+
+
+def _rewrite(path: Path, change: ast.NodeTransformer, first: str = "") -> None:
+    source = path.read_text(encoding="utf-8")
+    path.write_text(first + ast.unparse(change.visit(ast.parse(source))) + "\n", encoding="utf-8")
 
 
 def _environment(path: str) -> dict:
-    return {**os.environ, "PYTHONPATH": path, "PYTHONWARNINGS": "ignore", "MXNET_SUBGRAPH_BACKEND": "NONE"}
+    # MXNet's other engines let a script read the running means of BatchNorm before backward has written them.
+    settings = {"MXNET_ENGINE_TYPE": "NaiveEngine", "MXNET_SUBGRAPH_BACKEND": "NONE"}
+    return {**os.environ, **settings, "PYTHONPATH": path, "PYTHONWARNINGS": "ignore"}
 
 
 def run(kind: str, python: str, path: str, script: Script, folder: Path) -> tuple[list[str], str]:
@@ -287,6 +314,8 @@ def _untimed(line: str) -> str:
     line = re.sub(r"^\d{4}-\d\d-\d\d [\d:,]+ - ", "", line)
     if line.startswith("<module 'mxnet'"):  # mxnet-ssd says where it found it
         return ""
+    if re.match(r"Using \d+ threads for decoding|Set enviroment variable MXNET_CPU_WORKER_NTHREADS", line):
+        return ""  # a setting of MXNet's own
     return "" if "time" in line.lower() and "Time cost" not in line else line
 
 
