@@ -5,15 +5,15 @@ import math
 from pathlib import Path
 
 import zoo
-from roi_workloads import WORKLOADS
+from roi_workloads import WORKLOADS, operators
 
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS, DOCS = ROOT / "benchmarks" / "results", ROOT / "docs"
 BEGIN, END = "<!-- begin: made by benchmarks/report.py -->", "<!-- end: made by benchmarks/report.py -->"
 
 KINDS = {
-    "align": "bilinear (ROIAlign, PSROIAlign, MultiScaleROIAlign, CropAndResize)",
-    "pool": "integer bins (ROIPooling, PSROIPooling)",
+    "align": "bilinear",
+    "pool": "integer bins",
     "moved": "deformed and rotated",
 }
 #: The peers: their names and versions, and a colour for each.
@@ -69,6 +69,18 @@ def mean(values) -> float:
     return math.exp(sum(map(math.log, values)) / len(values))
 
 
+def operators_of(rows) -> list[str]:
+    """Their names, in the order of the rows."""
+    return list(dict.fromkeys(row["operator"].split()[0].rstrip(",") for row in rows if ratio(row)))
+
+
+def not_recorded(rows) -> str:
+    """A sentence about the operators that the benchmark has and these rows have not."""
+    asked = {name.split()[0].rstrip(",") for workload in WORKLOADS for name in operators(workload)}
+    lacking = sorted(asked - set(operators_of(rows)))
+    return f"The recorded run has no rows of {', '.join(lacking)}." if lacking else ""
+
+
 def roi_summary(rows) -> list[str]:
     lines = [
         "| | direction | threads | geometric mean | least | rows |",
@@ -84,8 +96,9 @@ def roi_summary(rows) -> list[str]:
                     and (r := ratio(row))
                 ]
                 if found:
+                    names = ", ".join(operators_of(row for row in rows if row["kind"] == kind))
                     numbers = f"{mean(found):.1f}x | {min(found):.1f}x | {len(found)}"
-                    lines.append(f"| {words} | {direction} | {threads} | {numbers} |")
+                    lines.append(f"| {words} ({names}) | {direction} | {threads} | {numbers} |")
     return lines
 
 
@@ -288,7 +301,8 @@ def readme_table() -> str:
             f"How many times as fast as the fastest of {names_of_peers(roi['rows'])} that has the operator, "
             "over the workloads of common detectors:",
             "\n".join(roi_summary(roi["rows"])),
-            f"(`python benchmarks/roi.py`; {roi['machine']} {' '.join(roi['notes'])})",
+            f"(`python benchmarks/roi.py`; {roi['machine']} {' '.join(roi['notes'])}) "
+            + not_recorded(roi["rows"]),
         ]
     if models:
         parts += [
