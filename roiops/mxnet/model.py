@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from ..errors import GraphError
 from ..graph.nodes import topological_order
 from ..models.inspection import label_variables
 from ..ndarray import NDArray
@@ -134,7 +135,13 @@ class FeedForward:
             module = Module(self.symbol, names, labels, context=self.ctx[0])
             module.bind(batches.provide_data, for_training=False)
             arguments = {name: value for name, value in self.arg_params.items() if name not in labels}
-            module.set_params(arguments, self.aux_params, allow_extra=self.allow_extra_params)
+            module.set_params(arguments, self.aux_params)
+            known = {*self.symbol.list_arguments(), *self.symbol.list_auxiliary_states()}
+            surplus = ", ".join(name for name in (*arguments, *self.aux_params) if name not in known)
+            if surplus and not self.allow_extra_params:
+                raise GraphError(
+                    f"FeedForward: no parameters of the network: {surplus}; see allow_extra_params"
+                )
             self._module = module
         self._module.forward(batch, is_train=False)
         return self._module.get_outputs()
