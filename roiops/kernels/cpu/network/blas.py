@@ -25,9 +25,11 @@ __all__ = [
     "TimesTransposed",
     "add_product_tile",
     "add_product_tile_of",
+    "by_rows",
     "finished_product_tile_of",
     "product_tile",
     "product_tile_of",
+    "store_finished",
 ]
 
 
@@ -79,9 +81,16 @@ def _copy(step):
 copy_vector, copy_every_second = _copy(1), _copy(2)
 
 
-def _sum_tile(emit, args, vectors=VECTORS):
-    """The accumulated tile, row by row; ``args`` as :func:`product_tile` has them."""
-    left, left_step, term_step, panel, terms = args
+def _sum_tile(emit, left, term_step, panel, terms, out, vectors):
+    """The sums of a tile, a list of vectors for each row. The lines they will be stored to come meanwhile.
+
+    ``left`` and ``out`` are what :meth:`Emitter.rows` gives.
+    """
+    left, left_step = left
+    width = vectors * MACHINE_LANES
+    for row in _rows_of(emit, out):
+        for i in range(0, width + LINE, LINE):
+            emit.prefetch(row, min(i, width - 1), write=True)
     start = [emit.constant(0)] * (ROWS * vectors)
     with emit.loop(terms, [left, panel, *start]) as loop:
         factor, columns, *sums = loop.values
@@ -91,14 +100,42 @@ def _sum_tile(emit, args, vectors=VECTORS):
             for v in range(vectors):
                 sums[i * vectors + v] = emit.fma(weight, right[v], sums[i * vectors + v])
         loop.advance([emit.move(factor, term_step), emit.move(columns, COLUMNS), *sums])
-    return loop.results[2:]
+    return by_rows(loop.results[2:], vectors)
 
 
-def _prefetch_rows(emit, rows, columns=COLUMNS):
-    """Fetch, during the sums, the lines that they will be stored to."""
-    for row in rows:
-        for i in range(0, columns + LINE, LINE):
-            emit.prefetch(row, min(i, columns - 1), write=True)
+def _rows_of(emit, out, count=ROWS):
+    """Where the rows of results begin."""
+    first, step = out
+    return [emit.move(first, emit.times(step, i)) for i in range(count)]
+
+
+def by_rows(sums, vectors):
+    """The vectors of a tile, so many a row, as a list for each row."""
+    return [sums[i : i + vectors] for i in range(0, len(sums), vectors)]
+
+
+def store_finished(emit, sums, out, finish):
+    """Store the ``sums`` of some filters, a list of vectors each, as ``finish`` makes them.
+
+    ``out`` is what :meth:`Emitter.rows` gives, ``finish`` what :meth:`Emitter.finish` does.
+    """
+    values = []
+    for i, row in enumerate(sums):
+        a, b = emit.load_splat(finish.scale, i), emit.load_splat(finish.shift, i)
+        values += [emit.fma(a, value, b) for value in row]
+    rows, vectors = len(sums), len(sums[0])
+
+    def with_other():
+        total = []
+        for i, beside in enumerate(_rows_of(emit, (finish.other, out[1]), rows)):
+            total += emit.plus(values[i * vectors : (i + 1) * vectors], beside)
+        return total
+
+    # All of what is added is read before anything is stored: it may be the same memory.
+    chosen = emit.choose(finish.add_other, with_other, values)
+    for row, line in zip(by_rows(chosen, vectors), _rows_of(emit, out, rows), strict=True):
+        for v, value in enumerate(row):
+            emit.store(emit.activate(value, finish.act), line, v * MACHINE_LANES)
 
 
 def _product_tile(vectors, add=False):
@@ -109,14 +146,10 @@ def _product_tile(vectors, add=False):
 
         def generate(context, builder, signature, args):
             emit, kinds = Emitter(context, builder), signature.args
-            left, left_step = emit.rows(kinds[0], args[0])
             panel = emit.pointer(kinds[2], args[2], args[3])
-            first, step = emit.rows(kinds[5], args[5])
-            rows = [emit.move(first, emit.times(step, i)) for i in range(ROWS)]
-            _prefetch_rows(emit, rows, vectors * MACHINE_LANES)
-            sums = _sum_tile(emit, (left, left_step, args[1], panel, args[4]), vectors)
-            for i, row in enumerate(rows):
-                values = sums[i * vectors : (i + 1) * vectors]
+            out = emit.rows(kinds[5], args[5])
+            sums = _sum_tile(emit, emit.rows(kinds[0], args[0]), args[1], panel, args[4], out, vectors)
+            for row, values in zip(_rows_of(emit, out), sums, strict=True):
                 for v, value in enumerate(emit.plus(values, row) if add else values):
                     emit.store(value, row, v * MACHINE_LANES)
             return context.get_dummy_value()
@@ -170,31 +203,10 @@ def _finished_product_tile(vectors):
 
         def generate(context, builder, signature, args):
             emit, kinds = Emitter(context, builder), signature.args
-            left, left_step = emit.rows(kinds[0], args[0])
-            panel = emit.pointer(kinds[1], args[1], emit.number(0))
-            first, step = emit.rows(kinds[3], args[3])
-            rows = [emit.move(first, emit.times(step, i)) for i in range(ROWS)]
-            _prefetch_rows(emit, rows, vectors * MACHINE_LANES)
-            sums = _sum_tile(emit, (left, left_step, emit.number(1), panel, args[2]), vectors)
-            scale, shift, act, other, add_other = emit.members(args[4])
-            scales = emit.pointer(kinds[4][0], scale, args[5])
-            shifts = emit.pointer(kinds[4][1], shift, args[5])
-            other = emit.pointer(kinds[4][3], other, emit.members(args[3])[1])
-            act = emit.activation(act)
-            values = []
-            for i in range(ROWS):
-                a, b = emit.load_splat(scales, i), emit.load_splat(shifts, i)
-                values += [emit.fma(a, sums[i * vectors + v], b) for v in range(vectors)]
-
-            def with_other():
-                total = []
-                for i in range(ROWS):
-                    beside = emit.move(other, emit.times(step, i))
-                    total += emit.plus(values[i * vectors : (i + 1) * vectors], beside)
-                return total
-
-            for k, value in enumerate(emit.choose(add_other, with_other, values)):
-                emit.store(emit.activate(value, act), rows[k // vectors], k % vectors * MACHINE_LANES)
+            left, panel = emit.rows(kinds[0], args[0]), emit.pointer(kinds[1], args[1], emit.number(0))
+            out = emit.rows(kinds[3], args[3])
+            sums = _sum_tile(emit, left, emit.number(1), panel, args[2], out, vectors)
+            store_finished(emit, sums, out, emit.finish(kinds[4], args[4], args[5], emit.members(args[3])[1]))
             return context.get_dummy_value()
 
         return signature, generate

@@ -112,13 +112,10 @@ def _tile(vectors):
                 channel.advance([builder.add(base, channel_step), *tap.results[:2], *tap.results[3:]])
             sums = channel.results[3:]
             target, out_step = emit.rows(kinds[6], args[6])
-            scale, shift, act, other, add_other = emit.members(args[7])
-            scales = emit.pointer(kinds[7][0], scale, args[8])
-            shifts = emit.pointer(kinds[7][1], shift, args[8])
-            beside = emit.pointer(kinds[7][3], other, emit.members(args[6])[1])
-            act = emit.activation(act)
+            finish = emit.finish(kinds[7], args[7], args[8], emit.members(args[6])[1])
             for v in range(vectors):
-                a, b = emit.load(scales, v * MACHINE_LANES), emit.load(shifts, v * MACHINE_LANES)
+                at = v * MACHINE_LANES
+                a, b = emit.load(finish.scale, at), emit.load(finish.shift, at)
                 values = [emit.fma(sums[p * vectors + v], a, b) for p in range(PIXELS)]
                 turned = []
                 for start in _QUARTETS:
@@ -132,17 +129,17 @@ def _tile(vectors):
 
                 def with_other(turned=turned, rows=rows):
                     near = [
-                        _load_quartets(builder, rows(beside, start), j)
+                        _load_quartets(builder, rows(finish.other, start), j)
                         for start in _QUARTETS
                         for j in range(4)
                     ]
                     return [builder.fadd(value, each) for value, each in zip(turned, near, strict=True)]
 
                 # All of what is added is read before anything is stored: it may be the same memory.
-                turned = emit.choose(add_other, with_other, turned)
+                turned = emit.choose(finish.add_other, with_other, turned)
                 for i, value in enumerate(turned):
                     far, j = rows(target, _QUARTETS[i // 4]), i % 4
-                    value = emit.activate(value, act)
+                    value = emit.activate(value, finish.act)
                     for k in range(MACHINE_LANES // 4):
                         part = _shuffle(builder, value, value, list(range(4 * k, 4 * k + 4)))
                         address = builder.bitcast(far[4 * k + j], _FOUR.as_pointer())

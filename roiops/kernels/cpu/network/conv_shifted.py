@@ -16,7 +16,7 @@ from numba.extending import intrinsic
 from ...jit import Calls, inner, num_threads, parallel, prange
 from ..scratch import Scratch
 from ..vector import MACHINE_LANES, prefetch_to_write
-from .blas import FEW, Finish, Rows, copy_every_second, copy_vector
+from .blas import FEW, Finish, Rows, by_rows, copy_every_second, copy_vector, store_finished
 from .caches import SECOND_CACHE
 from .emitter import COLUMNS, ROWS, VECTORS, Emitter
 
@@ -95,28 +95,8 @@ def _tile(height, vectors):
                     tap.advance([emit.move(factor, 1), emit.move(place, 1), *sums])
                 channel.advance([emit.move(image, channel_step), tap.results[0], *tap.results[2:]])
             sums = channel.results[2:]
-            target, out_step = emit.rows(kinds[4], args[4])
-            scale, shift, act, other, add_other = emit.members(args[5])
-            scales = emit.pointer(kinds[5][0], scale, args[6])
-            shifts = emit.pointer(kinds[5][1], shift, args[6])
-            beside = emit.pointer(kinds[5][3], other, emit.members(args[4])[1])
-            act = emit.activation(act)
-            values = []
-            for r in range(height):
-                a, b = emit.load_splat(scales, r), emit.load_splat(shifts, r)
-                values += [emit.fma(a, sums[r * vectors + v], b) for v in range(vectors)]
-
-            def with_other():
-                total = []
-                for r in range(height):
-                    row = emit.move(beside, emit.times(out_step, r))
-                    total += emit.plus(values[r * vectors : (r + 1) * vectors], row)
-                return total
-
-            for k, value in enumerate(emit.choose(add_other, with_other, values)):
-                r, v = divmod(k, vectors)
-                line = emit.move(target, emit.times(out_step, r))
-                emit.store(emit.activate(value, act), line, v * MACHINE_LANES)
+            finish = emit.finish(kinds[5], args[5], args[6], emit.members(args[4])[1])
+            store_finished(emit, by_rows(sums, vectors), emit.rows(kinds[4], args[4]), finish)
             return context.get_dummy_value()
 
         return signature, generate

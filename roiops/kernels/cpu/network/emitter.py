@@ -4,6 +4,8 @@ An :class:`Emitter` builds the body of a numba intrinsic. A vector holds ``MACHI
 is computed in tiles of ``ROWS`` by ``VECTORS`` vectors, which fill the registers of the machine at hand.
 """
 
+from typing import Any, NamedTuple
+
 import numpy as np
 from llvmlite import ir
 from numba.core import cgutils
@@ -37,6 +39,16 @@ def activated(value, activation):
     value = value * slope if value < 0 else value
     value = floor if value < floor else value
     return ceiling if value > ceiling else value
+
+
+class FinishAt(NamedTuple):
+    """A :class:`~.blas.Finish` in a body: pointers to what the first result takes, and the activation."""
+
+    scale: Any
+    shift: Any
+    act: list
+    other: Any
+    add_other: Any
 
 
 class Emitter:
@@ -126,6 +138,17 @@ class Emitter:
         value = select(compare("<", value, self.constant(0)), self.builder.fmul(value, slope), value)
         value = select(compare("<", value, floor), floor, value)
         return select(compare(">", value, ceiling), ceiling, value)
+
+    def finish(self, kind, finish, row, at) -> FinishAt:
+        """A :class:`~.blas.Finish` for results from filter ``row`` on; ``other`` is read from ``at`` on."""
+        scale, shift, act, other, add_other = self.members(finish)
+        return FinishAt(
+            self.pointer(kind[0], scale, row),
+            self.pointer(kind[1], shift, row),
+            self.activation(act),
+            self.pointer(kind[3], other, at),
+            add_other,
+        )
 
     def weighted(self, values, weights):
         """The sum of ``weights[i] * values[i]``; None where all weights are 0."""
