@@ -118,18 +118,6 @@ class Operator:
         raise NotImplementedError
 
 
-#: Operators whose single input is ``data`` to a monitor, too; that of others is ``input0`` there.
-_MONITORED_AS_DATA = frozenset(
-    (
-        *("Custom", "Dropout", "GridGenerator", "L2Normalization", "LRN", "LeakyReLU", "MakeLoss", "Pad"),
-        *("Pooling", "Pooling_v1", "SliceChannel", "SwapAxis", "_contrib_BilinearResize2D", "_split_v2"),
-        *("_contrib_MultiBoxPrior", "_contrib_index_array", "_histogram", "_image_normalize", "tile"),
-        *("_image_to_tensor", "all_finite", "col2im", "depth_to_space", "diag", "im2col", "log_softmax"),
-        *("repeat", "reverse", "softmax", "space_to_depth", "squeeze"),
-    )
-)
-
-
 class OperatorProperty:
     """Describes an operator: parameters, names, shapes, types. A subclass is registered under its name.
 
@@ -178,6 +166,9 @@ class OperatorProperty:
         Whether the first output has the shape of the first input, so that either tells the other.
     moves_data : bool
         Whether it only puts numbers elsewhere, and computes none.
+    monitored_as_data : bool
+        Whether its single input is called ``data`` to a monitor, too; MXNet calls that of most operators
+        ``input0`` there.
     devices : tuple of str
         Where it runs: ``("cpu",)`` or ``("cpu", "gpu")``.
     """
@@ -203,6 +194,7 @@ class OperatorProperty:
     partial_shapes = False
     keeps_shape = False
     moves_data = False
+    monitored_as_data = False
     reusable = True
     variable_attributes: dict[str, dict[str, str]] = {}
     devices: tuple[str, ...] = ("cpu",)
@@ -235,7 +227,7 @@ class OperatorProperty:
     def list_monitored_inputs(self) -> list[str]:
         """Names of the inputs and states as a monitor sees them: MXNet gives few single inputs their name."""
         names = [*self.list_arguments(), *self.list_auxiliary_states()]
-        return ["input0"] if names == ["data"] and self.name not in _MONITORED_AS_DATA else names
+        return ["input0"] if names == ["data"] and not self.monitored_as_data else names
 
     @property
     def num_visible_outputs(self) -> int:

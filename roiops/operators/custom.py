@@ -160,6 +160,7 @@ class CustomProp(OperatorProperty):
     arguments = ()
     reusable = False  # user code may keep state, and a name may be registered again
     devices = ("cpu", "gpu")
+    monitored_as_data = True
 
     def __init__(self, params, label=None):
         super().__init__(params, label)

@@ -56,6 +56,7 @@ class MultiBoxPriorProp(OperatorProperty):
     argument_docs = {"data": "the feature map (images, channels, height, width)"}
     zero_grad = ("data",)
     backward_needs = ()
+    monitored_as_data = True
 
     def infer_shape(self, in_shapes):
         data = in_shapes[0]

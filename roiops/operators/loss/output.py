@@ -378,6 +378,7 @@ class MakeLossProp(MakeLossBase):
     """Makes a loss of any array: the data as it is, whose gradient is ``grad_scale``."""
 
     param, op = MakeLossParam, MakeLossOp
+    monitored_as_data = True
 
     @property
     def backward_needs(self):

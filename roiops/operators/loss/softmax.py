@@ -132,9 +132,21 @@ class SoftmaxProp(OperatorProperty):
         return types, [self.params.dtype or in_types[0]]
 
 
-declare("softmax", SoftmaxProp, "exp(data), scaled so that the entries along an axis sum to 1.", op=SoftmaxOp)
+declare(
+    "softmax",
+    SoftmaxProp,
+    "exp(data), scaled so that the entries along an axis sum to 1.",
+    op=SoftmaxOp,
+    monitored_as_data=True,
+)
 declare("softmin", SoftmaxProp, "softmax(-data).", op=SoftminOp)
-declare("log_softmax", SoftmaxProp, "The logarithm of softmax, without overflow.", op=LogSoftmaxOp)
+declare(
+    "log_softmax",
+    SoftmaxProp,
+    "The logarithm of softmax, without overflow.",
+    op=LogSoftmaxOp,
+    monitored_as_data=True,
+)
 
 
 class SoftmaxActivationParam(Parameter):

@@ -150,6 +150,7 @@ class LeakyReLUProp(FloatProperty):
     }
     outputs = ("output", "mask")
     variable_attributes = {"gamma": {"__init__": '["Constant", {"value": 0.25}]'}}
+    monitored_as_data = True
 
     def follows(self, in_shapes):
         leaky = self.params.act_type == "leaky"

@@ -68,6 +68,7 @@ class DropoutProp(FloatProperty):
     backward_needs = ("out_grad", "out_data")
     inplace = {0: 0}
     inplace_grad = {0: 0}
+    monitored_as_data = True
 
     def infer_shape(self, in_shapes):
         data = in_shapes[0]

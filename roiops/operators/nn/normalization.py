@@ -237,6 +237,7 @@ class L2NormalizationProp(FloatProperty):
     param, op = L2NormalizationParam, L2NormalizationOp
     keeps_shape = True
     argument_docs = {"data": "any shape; three dimensions or more unless mode is 'instance'"}
+    monitored_as_data = True
 
     def infer_shape(self, in_shapes):
         data = in_shapes[0]
@@ -295,6 +296,7 @@ class LRNProp(FloatProperty):
     keeps_shape = True
     outputs, visible_outputs = ("output", "norm"), 1
     argument_docs = {"data": "images, (batch, channels, height, width)"}
+    monitored_as_data = True
 
     def infer_shape(self, in_shapes):
         data = in_shapes[0]

@@ -125,6 +125,7 @@ class PoolingProp(FloatProperty):
 
     param, op = PoolingParam, PoolingOp
     argument_docs = {"data": "images, (batch, channels, *spatial)"}
+    monitored_as_data = True
 
     @property
     def backward_needs(self):

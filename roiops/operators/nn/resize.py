@@ -197,6 +197,7 @@ class BilinearResize2DProp(FloatProperty):
         "like": "images of the wanted height and width; only in mode 'like'",
     }
     backward_needs = ("out_grad",)
+    monitored_as_data = True
 
     def list_arguments(self):
         return self.arguments if self.params.mode == "like" else self.arguments[:1]
@@ -340,6 +341,7 @@ class GridGeneratorProp(FloatProperty):
     param, op = GridGeneratorParam, GridGeneratorOp
     argument_docs = {"data": "(batch, 6) matrices for 'affine', (batch, 2, height, width) flows for 'warp'"}
     backward_needs = ("out_grad",)
+    monitored_as_data = True
 
     def infer_shape(self, in_shapes):
         data, p = in_shapes[0], self.params

@@ -69,6 +69,7 @@ class AllFiniteProp(OperatorProperty):
     param, op = AllFiniteParam, AllFiniteOp
     backward_needs = ()
     argument_docs = {"data": "the numbers"}
+    monitored_as_data = True
 
     @property
     def zero_grad(self):

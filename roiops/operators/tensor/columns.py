@@ -125,6 +125,7 @@ class Im2ColProp(WindowsProp):
 
     param, op = WindowsParam, Im2ColOp
     argument_docs = {"data": "pictures, (batch, channels, *size)"}
+    monitored_as_data = True
 
     def infer_shape(self, in_shapes):
         (shape,) = in_shapes
@@ -140,6 +141,7 @@ class Col2ImProp(WindowsProp):
 
     param, op = SumOfWindowsParam, Col2ImOp
     argument_docs = {"data": "columns, (batch, channels * window, number of windows)"}
+    monitored_as_data = True
 
     def infer_shape(self, in_shapes):
         p = self.params

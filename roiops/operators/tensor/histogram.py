@@ -48,6 +48,7 @@ class HistogramProp(OperatorProperty):
     argument_docs = {"data": "any array", "bins": "the edges of the bins, ascending; without bin_cnt"}
     outputs = ("output0", "output1")
     zero_grad, backward_needs = ("data", "bins"), ()
+    monitored_as_data = True
 
     def list_arguments(self):
         return ("data",) if self.params.bin_cnt is not None else ("data", "bins")

@@ -27,6 +27,7 @@ class ImageToTensorProp(OperatorProperty):
     op = ToTensorOp
     argument_docs = {"data": "(height, width, channels), or a batch of them"}
     backward_needs = ("out_grad",)
+    monitored_as_data = True
 
     def infer_shape(self, in_shapes):
         (shape,) = in_shapes
@@ -68,6 +69,7 @@ class ImageNormalizeProp(FloatProperty):
     argument_docs = {"data": "(channels, height, width), or a batch of them; 1 or 3 channels"}
     backward_needs = ("out_grad",)
     keeps_shape = True
+    monitored_as_data = True
 
     def infer_shape(self, in_shapes):
         (shape,) = in_shapes

@@ -485,6 +485,7 @@ class IndexArrayProp(OperatorProperty):
     param, op = IndexArrayParam, IndexArrayOp
     zero_grad, backward_needs = ("data",), ()
     argument_docs = {"data": "only its shape is used"}
+    monitored_as_data = True
 
     def infer_shape(self, in_shapes):
         (shape,) = in_shapes

@@ -154,6 +154,7 @@ class TileProp(RepeatBase):
     """The whole array several times along each axis."""
 
     param = TileParam
+    monitored_as_data = True
 
     def forms(self, in_shapes):
         (shape,) = in_shapes
@@ -177,6 +178,7 @@ class RepeatProp(RepeatBase):
     """Each entry several times in a row."""
 
     param = RepeatParam
+    monitored_as_data = True
 
     def forms(self, in_shapes):
         (shape,) = in_shapes
@@ -258,6 +260,7 @@ class PadProp(OperatorProperty):
     param, op = PadParam, PadOp
     backward_needs = ("out_grad",)
     argument_docs = {"data": "the array, of four or five dimensions"}
+    monitored_as_data = True
 
     def _widths(self, shape):
         flat = self.params.pad_width
@@ -321,6 +324,8 @@ class BlockProp(OperatorProperty):
 class DepthToSpaceProp(BlockProp):
     """Channels to square blocks of pixels."""
 
+    monitored_as_data = True
+
     def infer_shape(self, in_shapes):
         (shape,) = in_shapes
         self.check_ndim("data", shape, 4)
@@ -341,6 +346,8 @@ class DepthToSpaceProp(BlockProp):
 @register("space_to_depth")
 class SpaceToDepthProp(BlockProp):
     """Square blocks of pixels to channels."""
+
+    monitored_as_data = True
 
     def infer_shape(self, in_shapes):
         (shape,) = in_shapes
@@ -404,6 +411,7 @@ class DiagProp(OperatorProperty):
     param, op = DiagParam, DiagOp
     backward_needs = ("out_grad",)
     argument_docs = {"data": "matrices, or one diagonal"}
+    monitored_as_data = True
 
     def infer_shape(self, in_shapes):
         (shape,) = in_shapes

@@ -148,6 +148,7 @@ class SliceChannelProp(OperatorProperty):
     backward_needs = ("out_grad",)
     partial_shapes = True
     argument_docs = {"data": "the array"}
+    monitored_as_data = True
 
     def list_outputs(self):
         return tuple(f"output{i}" for i in range(self.params.num_outputs))
@@ -311,6 +312,7 @@ class ReverseProp(SliceProp):
     """The entries along some axes in reverse order."""
 
     param = ReverseParam
+    monitored_as_data = True
 
     def key(self, in_shapes):
         (shape,) = in_shapes
@@ -332,6 +334,7 @@ class SplitV2Prop(OperatorProperty):
     param, op = SplitV2Param, SplitOp
     backward_needs = ("out_grad",)
     argument_docs = {"data": "the array"}
+    monitored_as_data = True
 
     def list_outputs(self):
         count = self.params.sections or len(self.params.indices)

@@ -235,6 +235,7 @@ class SqueezeProp(ReshapeBase):
 
     moves_data = True
     param = SqueezeParam
+    monitored_as_data = True
 
     def new_shape(self, shape):
         if self.params.axis is None:
@@ -429,6 +430,7 @@ class SwapAxisProp(PermuteProp):
 
     moves_data = True
     param = SwapAxisParam
+    monitored_as_data = True
 
     def axes(self, ndim):
         axes = list(range(ndim))
