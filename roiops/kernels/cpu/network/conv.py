@@ -69,8 +69,9 @@ class Forward:
         key = data.shape, weight.shape, steady
         if key != self._key:
             self._key = key
-            self._taps, taken = self._taps_in_use(data.shape, out.shape)
-            self._way = taken._choose(data.shape, weight[self._taps].shape, out.shape, steady)
+            self._taps, window = self._taps_in_use(data.shape, out.shape)
+            used = weight if self._taps is None else weight[self._taps]
+            self._way = Forward(window, self._groups)._choose(data.shape, used.shape, out.shape, steady)
             filters = len(weight)
             self._scale, self._shift = np.ones((2, filters + max(ROWS, MACHINE_LANES)), np.float32)
         scale, shift = self._scale, self._shift
@@ -79,14 +80,15 @@ class Forward:
             finish(bias, scale[:filters], shift[:filters])
         else:
             shift[:filters] = 0 if bias is None else bias
-        weight = np.ascontiguousarray(weight[self._taps])
+        if self._taps is not None:
+            weight = np.ascontiguousarray(weight[self._taps])
         self._way(
             data[:, :, 0], weight[:, :, 0], scale, shift, act, None if other is None else other[:, :, 0],
             out[:, :, 0],
         )  # fmt: skip
 
     def _taps_in_use(self, data_shape, out_shape):
-        """Where the taps that see a pixel anywhere lie in a weight, and the convolution by these alone.
+        """Where the taps that see a pixel anywhere lie in a weight, or None where all do, and their window.
 
         Taps that lie so far apart that some see nothing but the zeros around an image are common in pyramids
         of dilated convolutions.
@@ -104,7 +106,7 @@ class Forward:
             slices.append(slice(sees[0], sees[-1] + 1))
             axes.append((sees[-1] + 1 - sees[0], stride, dilate, pad - sees[0] * dilate))
         window = tuple(zip(*axes, strict=True))
-        return tuple(slices), self if window == self._window else Forward(window, self._groups)
+        return None if window == self._window else tuple(slices), window
 
     def _choose(self, data_shape, weight_shape, out_shape, steady):
         kernel, stride, dilate, pad = (values[1:] for values in self._window)
