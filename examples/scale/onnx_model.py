@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import roiops
+from roiops.models.onnx.check import session
 
 
 class OnnxModel(roiops.models.PictureModel):
@@ -36,16 +37,7 @@ class OnnxModel(roiops.models.PictureModel):
 
     def forward(self, feeds: dict) -> dict:
         if self._session is None:
-            self._session = start(self.proto, self.threads)
+            self._session = session(self.proto, self.threads)
         asked = {each.name for each in self._session.get_inputs()}
         found = self._session.run(self.output_names, {name: feeds[name] for name in feeds if name in asked})
         return dict(zip(self.output_names, found, strict=True))
-
-
-def start(proto: bytes, threads: int):
-    """An onnxruntime session on the CPU."""
-    import onnxruntime
-
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = threads
-    return onnxruntime.InferenceSession(proto, options, providers=["CPUExecutionProvider"])

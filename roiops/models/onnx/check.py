@@ -2,6 +2,7 @@
 
 import contextlib
 import dataclasses
+import os
 
 import numpy as np
 
@@ -32,7 +33,7 @@ class Agreement:
 
 
 def session(model, threads: int | None = None):
-    """An onnxruntime session of a ``ModelProto`` or a file, on the CPU."""
+    """An onnxruntime session of a ``ModelProto``, its bytes or a file, on the CPU."""
     try:
         import onnxruntime
     except ImportError:
@@ -41,11 +42,12 @@ def session(model, threads: int | None = None):
     options.log_severity_level = 3
     if threads:
         options.intra_op_num_threads = threads
-    source = (
-        str(model) if isinstance(model, str) or hasattr(model, "__fspath__") else model.SerializeToString()
-    )
+    if isinstance(model, str | os.PathLike):
+        model = str(model)
+    elif not isinstance(model, bytes):
+        model = model.SerializeToString()
     with _plain_errors():
-        return onnxruntime.InferenceSession(source, options, providers=["CPUExecutionProvider"])
+        return onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
 
 
 @contextlib.contextmanager
