@@ -2,7 +2,6 @@
 
 import numpy as np
 
-from ..errors import GraphError
 from ..graph.nodes import topological_order
 from ..models.inspection import label_variables
 from ..ndarray import NDArray
@@ -11,6 +10,7 @@ from ..training.io import DataIter, NDArrayIter
 from ..training.metric import create as create_metric
 from ..training.module import Module
 from ..training.module.base_module import as_list
+from ..training.module.module import check_given
 
 __all__ = ["BatchEndParam", "FeedForward", "load_checkpoint", "load_params", "save_checkpoint"]
 
@@ -135,13 +135,11 @@ class FeedForward:
             module = Module(self.symbol, names, labels, context=self.ctx[0])
             module.bind(batches.provide_data, for_training=False)
             arguments = {name: value for name, value in self.arg_params.items() if name not in labels}
+            if not self.allow_extra_params:
+                check_given("FeedForward", "arg_params", arguments, self.symbol.list_arguments(), True, True)
+                states = self.symbol.list_auxiliary_states()
+                check_given("FeedForward", "aux_params", self.aux_params, states, True, True)
             module.set_params(arguments, self.aux_params)
-            known = {*self.symbol.list_arguments(), *self.symbol.list_auxiliary_states()}
-            surplus = ", ".join(name for name in (*arguments, *self.aux_params) if name not in known)
-            if surplus and not self.allow_extra_params:
-                raise GraphError(
-                    f"FeedForward: no parameters of the network: {surplus}; see allow_extra_params"
-                )
             self._module = module
         self._module.forward(batch, is_train=False)
         return self._module.get_outputs()

@@ -382,7 +382,7 @@ class Module(BaseModule):
         )
         surplus_is_wrong = initializer is None and allow_missing and not allow_extra
         for what, given, names, _ in groups:
-            _check_given(what, given, names, allow_missing, surplus_is_wrong)
+            check_given("Module.init_params", what, given, names, allow_missing, surplus_is_wrong)
         for what, given, names, (first, *others) in groups:
             for name in sorted(names):
                 if given is not None and name in given:
@@ -669,8 +669,8 @@ def _check_names(kind, names, arguments, needed) -> None:
         warnings.warn(text, stacklevel=3)
 
 
-def _check_given(what, given, names, allow_missing, surplus_is_wrong) -> None:
-    """All names that are missing, with those that are surplus, at once."""
+def check_given(caller, what, given, names, allow_missing, surplus_is_wrong) -> None:
+    """Raise for all names that are missing in ``given``, with those that are surplus, at once."""
     if given is None:
         return
     missing = [] if allow_missing else [name for name in names if name not in given]
@@ -678,7 +678,7 @@ def _check_given(what, given, names, allow_missing, surplus_is_wrong) -> None:
     if missing or (extra and surplus_is_wrong):
         parts = [f"lacks {name}{nearest(name, extra)}" for name in missing]
         parts += [f"has {name}, which the network does not{nearest(name, missing)}" for name in extra]
-        raise ParamError(f"Module.init_params: {what} {'; '.join(parts)}")
+        raise ParamError(f"{caller}: {what} {'; '.join(parts)}")
 
 
 def _copy_in(what, name, value, target) -> None:
