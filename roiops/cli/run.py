@@ -237,13 +237,17 @@ def _params_pictures_and_arrays(rest) -> tuple[str | None, list[str], list[str]]
     params, names = None, rest
     if rest and (rest[0].endswith(".params") or rest[0].isdecimal() or _no_picture(rest[0])):
         params, names = rest[0], rest[1:]
-    arrays = [name for name in names if Path(name).suffix in _ARRAYS]
+    arrays = [name for name in names if _ends_in(name, _ARRAYS)]
     return params, [name for name in names if name not in arrays], arrays
 
 
 def _no_picture(name: str) -> bool:
     """Whether a name can only be that of parameters: a file not called as pictures and arrays are."""
-    return os.path.isfile(name) and Path(name).suffix.lower() not in (*ENDINGS, *_ARRAYS)
+    return os.path.isfile(name) and not _ends_in(name, (*ENDINGS, *_ARRAYS))
+
+
+def _ends_in(name: str, endings) -> bool:
+    return Path(name).suffix.lower() in endings
 
 
 def _named_inputs(args, names: list) -> tuple[dict, str | None]:
@@ -256,7 +260,7 @@ def _named_inputs(args, names: list) -> tuple[dict, str | None]:
                 parts.setdefault(name, []).append(np.asarray(json.loads(value), dtype=np.float32))
             except ValueError:
                 args.parser.error(f"--input {name}: not JSON values, or not in rows of one length: {value}")
-        elif Path(value).suffix in _ARRAYS:
+        elif _ends_in(value, _ARRAYS):
             parts.setdefault(name, []).append(_read_array(value, name))
         elif takes_pictures not in (None, name):
             args.parser.error(f"--input: only one input takes pictures, got {takes_pictures} and {name}")
@@ -305,7 +309,7 @@ def _read_arrays(path: str) -> dict[str, np.ndarray]:
     """The arrays of an .npz file by name, or the one of an .npy file under the name ``""``."""
     try:
         loaded = np.load(path, allow_pickle=False)
-        if not path.endswith(".npz"):
+        if isinstance(loaded, np.ndarray):
             held = {"": loaded}
         else:
             with loaded:
@@ -487,7 +491,7 @@ def _drawing(args, pictures, picture) -> str:
     """The file for the drawing of one of the pictures."""
     if len(pictures) == 1:
         return args.draw
-    if Path(args.draw).suffix.lower() in ENDINGS:
+    if _ends_in(args.draw, ENDINGS):
         args.parser.error(f"--draw must be a folder for several pictures, got {args.draw}")
     common = os.path.commonpath([os.path.dirname(os.path.abspath(each)) for each in pictures])
     return os.path.join(args.draw, Path(os.path.relpath(picture, common)).with_suffix(".png"))

@@ -45,11 +45,13 @@ def _functions():
 
 def keep_apart(threads: int) -> None:
     """Leave the processor of this Python thread to it, for kernels on so many threads of GNU OpenMP."""
+    if threads == 1:
+        return
     now = time.monotonic()
     if now < _team.checked + _SECONDS:
         return
     _team.checked = now
-    if threads == 1 or _functions() is None:
+    if _functions() is None:
         return
     processor = _functions()[0]()
     if processor == _team.processor and threads == _team.size:
