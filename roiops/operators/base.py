@@ -230,6 +230,11 @@ class OperatorProperty:
         return ["input0"] if names == ["data"] and not self.monitored_as_data else names
 
     @property
+    def lowered_as(self) -> tuple[str, str | None]:
+        """What its lowering is registered under: its name, and the type of an operator of a user's."""
+        return self.name, None
+
+    @property
     def num_visible_outputs(self) -> int:
         """How many of the outputs a user sees."""
         return len(self.list_outputs()) if self.visible_outputs is None else self.visible_outputs

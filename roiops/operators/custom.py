@@ -180,6 +180,10 @@ class CustomProp(OperatorProperty):
         self.backward_needs = self._backward_needs()
         self.is_loss = "out_grad" not in self.backward_needs
 
+    @property
+    def lowered_as(self):
+        return self.name, self.params.op_type
+
     def _backward_needs(self) -> tuple[str, ...]:
         """The kinds of arrays that the user's ``declare_backward_dependency`` asks for."""
         num_in, num_out = len(self.list_arguments()), len(self.list_outputs())

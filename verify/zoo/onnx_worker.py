@@ -176,7 +176,7 @@ def _in_roiops(model, data, rounds):
     nodes = []
     for node in topological_order(model.symbol.heads):
         if not node.is_variable:
-            found = lowering.find(node.prop.name, getattr(node.prop.params, "op_type", None))
+            found = lowering.find(*node.prop.lowered_as)
             if found and found.as_function:
                 nodes.append(node)
     # One pass over the graph leaves what all of them read.

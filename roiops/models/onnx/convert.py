@@ -216,9 +216,7 @@ class _Converter:
         self.lowerings = {}
         for node in self.order:
             if not node.is_variable:
-                prop = node.require_prop()
-                op_type = getattr(prop.params, "op_type", None) if prop.name == "Custom" else None
-                self.lowerings[id(node)] = lowering.find(prop.name, op_type)
+                self.lowerings[id(node)] = lowering.find(*node.require_prop().lowered_as)
 
     def _inputs(self, node) -> list:
         """``(entry, name)`` of the inputs that inference reads."""
@@ -375,8 +373,8 @@ class _Converter:
             def body(g, *values):
                 return found.function(g, info, *values)
 
-            name = info.params.op_type if info.prop.name == "Custom" else info.prop.name
-            name = name.removeprefix("_contrib_")
+            operator, users_type = info.prop.lowered_as
+            name = (users_type or operator).removeprefix("_contrib_")
             results = self.graph.call(name, body, *inputs, doc=(type(info.prop).__doc__ or "").strip())
         else:
             results = found.function(self.graph, info, *inputs)
@@ -395,7 +393,7 @@ class _Converter:
     def _folded(self, node, found, inputs):
         """The outputs as arrays, where they follow from the parameters and from known shapes alone."""
         prop = node.prop
-        if prop.name == "Custom" or not found or found.unused:
+        if not prop.reusable or not found or found.unused:
             return None
         arrays = []
         for (_, name), x in zip(self._inputs(node), inputs, strict=True):
