@@ -135,11 +135,11 @@ class FeedForward:
             module = Module(self.symbol, names, labels, context=self.ctx[0])
             module.bind(batches.provide_data, for_training=False)
             arguments = {name: value for name, value in self.arg_params.items() if name not in labels}
+            module.set_params(arguments, self.aux_params)
             if not self.allow_extra_params:
                 check_given("FeedForward", "arg_params", arguments, self.symbol.list_arguments(), True, True)
                 states = self.symbol.list_auxiliary_states()
                 check_given("FeedForward", "aux_params", self.aux_params, states, True, True)
-            module.set_params(arguments, self.aux_params)
             self._module = module
         self._module.forward(batch, is_train=False)
         return self._module.get_outputs()
