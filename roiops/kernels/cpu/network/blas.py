@@ -81,10 +81,11 @@ def _copy(step):
 copy_vector, copy_every_second = _copy(1), _copy(2)
 
 
-def _sum_tile(emit, left, term_step, panel, terms, out, vectors):
+def _sum_tile(emit, left, term_step, panel, terms, out, vectors, ahead=None):
     """The sums of a tile, a list of vectors for each row. The lines they will be stored to come meanwhile.
 
-    ``left`` and ``out`` are what :meth:`Emitter.rows` gives.
+    ``left`` and ``out`` are what :meth:`Emitter.rows` gives. From ``ahead`` on, as many floats are fetched as
+    the tile reads of its left factor.
     """
     left, left_step = left
     width = vectors * MACHINE_LANES
@@ -94,6 +95,8 @@ def _sum_tile(emit, left, term_step, panel, terms, out, vectors):
     start = [emit.constant(0)] * (ROWS * vectors)
     with emit.loop(terms, [left, panel, *start]) as loop:
         factor, columns, *sums = loop.values
+        if ahead is not None:
+            emit.prefetch(emit.builder.gep(ahead, [emit.times(loop.index, ROWS)]))
         right = [emit.load(columns, v * MACHINE_LANES) for v in range(vectors)]
         for i in range(ROWS):
             weight = emit.load_splat(factor, emit.times(left_step, i))
@@ -205,7 +208,8 @@ def _finished_product_tile(vectors):
             emit, kinds = Emitter(context, builder), signature.args
             left, panel = emit.rows(kinds[0], args[0]), emit.pointer(kinds[1], args[1], emit.number(0))
             out = emit.rows(kinds[3], args[3])
-            sums = _sum_tile(emit, left, emit.number(1), panel, args[2], out, vectors)
+            soon = emit.move(left[0], emit.times(left[1], ROWS))  # the next tile's rows
+            sums = _sum_tile(emit, left, emit.number(1), panel, args[2], out, vectors, soon)
             store_finished(emit, sums, out, emit.finish(kinds[4], args[4], args[5], emit.members(args[3])[1]))
             return context.get_dummy_value()
 

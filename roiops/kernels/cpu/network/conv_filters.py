@@ -14,7 +14,7 @@ from numba.extending import intrinsic
 
 from ...jit import Calls, inner, num_threads, parallel, prange
 from ..scratch import Scratch
-from ..vector import BLOCK, MACHINE_LANES, transpose_block
+from ..vector import BLOCK, MACHINE_LANES, prefetch_to_read, prefetch_to_write, transpose_block
 from .blas import Finish, Rows
 from .conv_shifted import channel_step, fill_frame, frame_cost, frame_reach, shared_zeros, tap_places
 from .emitter import Emitter
@@ -96,6 +96,7 @@ def _tile(vectors):
                     factors, soon, place, *sums = tap.values
                     emit.prefetch(soon)
                     at = builder.add(base, builder.load(place))
+                    emit.prefetch(builder.gep(pixels[-1], [at]), PIXELS)  # the next tile's last pixel
                     right = [emit.load(factors, v * MACHINE_LANES) for v in range(vectors)]
                     for p in range(PIXELS):
                         number = emit.load_splat(pixels[p], at)
@@ -228,6 +229,10 @@ def _multiply(frame, steps, taps, groups, weight, finish, scratch, out):
             at = (n * filters + row) * positions + first
             target, around = flat_out if whole else aside, flat_other if whole else beside
             to, step = at if whole else np.int64(0), positions if whole else np.int64(PIXELS)
+            for f in range(rows):  # the lines of this and the next tile's results come during the sums
+                prefetch_to_write(flat_out, at + f * positions + PIXELS, PIXELS)
+                if add_other:
+                    prefetch_to_read(flat_other, at + f * positions + PIXELS, PIXELS)
             if add_other and not whole:
                 for f in range(rows):
                     for i in range(count):

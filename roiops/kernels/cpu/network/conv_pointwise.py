@@ -108,6 +108,10 @@ def _multiply(data, weight, last_rows, groups, finish, scratch, found, out):
             left, left_at = (flat_weight, row * terms) if rows == ROWS else (flat_last, g * ROWS * terms)
             target, around = (flat_out, flat_other) if whole else (tile, beside)
             at, step = np.int64(0), np.int64(COLUMNS)
+            if whole and add_other:
+                for i in range(rows):
+                    beside_row = (parts[0].image * groups * filters + row + i) * positions + parts[0].x
+                    prefetch_to_read(flat_other, beside_row, COLUMNS)
             if whole:
                 at, step = (parts[0].image * groups * filters + row) * positions + parts[0].x, positions
             elif add_other:
