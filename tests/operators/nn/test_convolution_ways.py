@@ -7,7 +7,15 @@ import numpy as np
 import pytest
 
 import roiops as mx
-from roiops.kernels.cpu.network import conv, conv_filters, conv_pointwise, conv_shifted, conv_winograd
+from roiops.kernels.cpu.network import (
+    conv,
+    conv_dilated,
+    conv_filters,
+    conv_pointwise,
+    conv_shifted,
+    conv_taps,
+    conv_winograd,
+)
 from roiops.kernels.cpu.network.blas import TimesTransposed
 from roiops.kernels.cpu.scratch import Scratch
 
@@ -128,6 +136,35 @@ def test_winograd(shape):
     data, weight = arrays(batch, channels, height, width, filters, (3, 3), 1)
     plain = expected(data, weight, ((3, 3), (1, 1), (1, 1), pad), 1)
     check_finished(conv_winograd.Winograd(pad), data, weight, plain, 1e-5)
+
+
+@pytest.mark.parametrize(
+    "shape", [(1, 24, 32, 33, 40, 2), (2, 36, 14, 14, 27, 3), (3, 8, 9, 70, 34, 2)], ids=str
+)
+def test_winograd_of_groups(shape):
+    batch, channels, height, width, filters, groups = shape
+    data, weight = arrays(batch, channels, height, width, filters, (3, 3), groups)
+    plain = expected(data, weight, ((3, 3), (1, 1), (1, 1), (1, 1)), groups)
+    check_finished(conv_winograd.Winograd((1, 1), groups), data, weight, plain, 1e-5)
+
+
+#: batch, channels, height, width, filters, dilate, pad, groups
+DILATED = [
+    (1, 16, 30, 30, 24, (2, 2), (2, 2), 1),
+    (2, 12, 15, 22, 10, (4, 3), (4, 3), 2),
+    (1, 5, 13, 12, 9, (2, 1), (1, 0), 1),
+    (2, 9, 11, 10, 8, (12, 5), (12, 7), 1),
+]
+
+
+@pytest.mark.parametrize("shape", DILATED, ids=str)
+def test_dilated(shape):
+    batch, channels, height, width, filters, dilate, pad, groups = shape
+    data, weight = arrays(batch, channels, height, width, filters, (3, 3), groups)
+    plain = expected(data, weight, ((3, 3), (1, 1), dilate, pad), groups)
+    check_finished(conv_dilated.Dilated(dilate, pad, groups), data, weight, plain, 1e-5)
+    if groups == 1:
+        check_finished(conv_taps.ByTaps((3, 3), dilate, pad), data, weight, plain, 2e-6)
 
 
 @pytest.mark.parametrize("shape", [(3, 20, 1, 1), (1, 37, 3, 2), (2, 1, 1, 5)], ids=str)

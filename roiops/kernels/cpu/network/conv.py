@@ -15,10 +15,12 @@ import numpy as np
 from ...jit import inner, njit, num_threads, parallel, prange, split
 from ..vector import BLOCK, MACHINE_LANES, transpose_block
 from . import conv_cost, conv_depthwise, conv_weight
+from .conv_dilated import Dilated
 from .conv_filters import ByFilters
 from .conv_phases import Phases
 from .conv_pointwise import Pointwise
 from .conv_shifted import Shifted
+from .conv_taps import ByTaps
 from .conv_winograd import Winograd
 from .emitter import ROWS, activation
 from .product import few_rows, matmul
@@ -123,9 +125,13 @@ class Forward:
             costs[Pointwise(stride, groups)] = conv_cost.pointwise(*layer, groups, size)
         else:
             costs[Shifted(*window, groups)] = conv_cost.shifted(*layer, groups, size, *window)
-        three = (kernel, stride, dilate, groups) == ((3, 3), (1, 1), (1, 1), 1)
-        if three and min(pad) >= 0 and max(pad) <= 3:
-            costs[Winograd(pad)] = conv_cost.winograd(*layer, size, steady)
+        if (kernel, stride, dilate) == ((3, 3), (1, 1), (1, 1)) and min(pad) >= 0 and max(pad) <= 3:
+            costs[Winograd(pad, groups)] = conv_cost.winograd(*layer, groups, size, steady)
+        elif (kernel, stride) == ((3, 3), (1, 1)):
+            costs[Dilated(dilate, pad, groups)] = conv_cost.dilated(*layer, groups, size, dilate, steady)
+        if stride == (1, 1) and dilate != (1, 1) and groups == 1:
+            way = ByTaps(kernel, dilate, pad)
+            costs[way] = conv_cost.by_taps(*layer, size, kernel, dilate, pad, data_shape[3:])
         return min(costs, key=costs.get)
 
 

@@ -10,12 +10,14 @@ import math
 
 from ..vector import MACHINE_LANES
 from .caches import LAST_CACHE
+from .conv_dilated import phase_sizes
 from .conv_filters import PIXELS
 from .conv_shifted import frame_cost
+from .conv_taps import seen_by_tap
 from .conv_winograd import NARROW, OUT
 from .emitter import ROWS
 
-__all__ = ["by_filters", "pointwise", "shifted", "winograd"]
+__all__ = ["by_filters", "by_taps", "dilated", "pointwise", "shifted", "winograd"]
 
 
 def _up(count: int, step: int) -> int:
@@ -63,11 +65,31 @@ def _frame(batch, channels, size, stride):
     return frame_cost(batch * (size[0] + 1), channels * math.prod(stride))
 
 
-def winograd(batch, channels, filters, size, steady):
+def winograd(batch, channels, filters, groups, size, steady):
     """A quarter of the products, and the transforms; without ``steady`` that of the filters as well."""
     height, width = size
     wide = _up(width, OUT)
     vectors = _up(batch * _up(height, OUT) * wide, MACHINE_LANES)
-    products = 2 * 36 * channels * _up(filters, ROWS) * ROWS
+    terms, in_group = channels // groups, filters // groups
+    products = 2 * 36 * groups * terms * _up(in_group, ROWS) * ROWS
     transforms = (2150 if wide <= NARROW else 1220) * channels + 1270 * filters
-    return vectors * (products + transforms) + (0 if steady else 90 * channels * filters)
+    return vectors * (products + transforms) + (0 if steady else 90 * terms * filters)
+
+
+def dilated(batch, channels, filters, groups, size, dilate, steady):
+    """:func:`winograd` for a batch of smaller images, which are copied."""
+    tall, wide = phase_sizes(size, dilate)
+    images = batch * math.prod(dilate)
+    copied = channels * (tall + 2) * (wide + 2) + filters * tall * wide
+    return winograd(images, channels, filters, groups, (tall, wide), steady) + 2 * images * copied
+
+
+def by_taps(batch, channels, filters, size, kernel, dilate, pad, in_size):
+    """The products of each tap where it sees a pixel, whose pixels are copied, and the weight."""
+    areas = [
+        (rows.stop - rows.start) * (columns.stop - columns.start)
+        for _, (rows, columns), _ in seen_by_tap(kernel, dilate, pad, in_size, size)
+    ]
+    products = 1.1 * sum(_up(area, MACHINE_LANES) for area in areas) * channels * _up(filters, ROWS) * ROWS
+    copied = sum(areas) * (channels + 2 * filters)
+    return batch * (products + copied) + 2 * channels * filters * math.prod(kernel)

@@ -177,8 +177,8 @@ def _frame(image, y, x, rows, count, frame, step):
 
 
 @inner
-def _transform_row(data, c, pad, found, count, ahead, scratch, panel, part):
-    """Transform channel ``c`` of a panel's tiles to its row of each of the panel's parts.
+def _transform_row(data, channel, pad, found, count, ahead, scratch, panel, c, part):
+    """Transform a channel of a panel's tiles to row ``c`` of each of the panel's parts.
 
     ``ahead``: the channel that comes next. ``scratch`` is a worker's.
     """
@@ -188,7 +188,7 @@ def _transform_row(data, c, pad, found, count, ahead, scratch, panel, part):
         prefetch_to_write(panel, k * part + c * COLUMNS, COLUMNS)
     for s in range(count):
         tiles = found[s]
-        image = data[tiles.image, c]
+        image = data[tiles.image, channel]
         flat = image.reshape(-1)
         y, x, pixels = tiles.y * OUT - pad[0], tiles.x * OUT - pad[1], tiles.run * OUT + IN - OUT
         _prefetch_rows(data[tiles.image, ahead], y, x, pixels)
@@ -299,72 +299,82 @@ def _multiply(filters, row_tiles, k, r, channels, panel, vectors, products, at):
 
 
 @parallel
-def _by_panel(data, filters, pad, finish, panels, _, scratch, segment, places, out):
+def _by_panel(data, filters, groups, pad, finish, panels, _, scratch, segment, places, out):
     """Each worker takes whole panels of tiles through all steps: for many tiles of few channels."""
     scale, shift, act, other, add_other = finish
     batch, count_filters, height, width = out.shape
-    channels = data.shape[1]
-    row_tiles = (count_filters + ROWS - 1) // ROWS
+    channels, in_group = data.shape[1] // groups, count_filters // groups
+    row_tiles = (in_group + ROWS - 1) // ROWS
     wide, tall = (width + OUT - 1) // OUT, (height + OUT - 1) // OUT
     tiles = batch * wide * tall
     workers = panels.shape[0]
-    items = count_panels(tiles)
+    in_image = count_panels(tiles)
+    items = groups * in_image
     for worker in prange(workers):
         w = np.int64(worker)
         products, lines, _, _, _ = _divide(scratch[w])
         for item in range(w * items // workers, (w + 1) * items // workers):
-            first, stop, vectors = panel_range(item, tiles)
+            g, p = divmod(item, in_image)
+            first, stop, vectors = panel_range(p, tiles)
             count = segments(first, stop, tall, wide, segment[w])
             tiles_of_panel = segment[w], count, vectors
-            _transform_panel(data, 0, channels, pad, tiles_of_panel, wide, scratch[w], places[w], panels[w])
+            _transform_panel(
+                data, g, channels, 0, channels, pad, tiles_of_panel, wide, scratch[w], places[w], panels[w]
+            )
             for r in range(row_tiles):
-                of_tile = range(r * ROWS, min((r + 1) * ROWS, count_filters))
-                for f in of_tile:
+                begin, end = g * in_group + r * ROWS, g * in_group + min((r + 1) * ROWS, in_group)
+                for f in range(begin, end):
                     _prefetch_results(segment[w], count, f, out)
                 for k in range(IN * IN):
                     at = k * ROWS * COLUMNS
-                    _multiply(filters, row_tiles, k, r, channels, panels[w], vectors, products, at)
-                for f in of_tile:
-                    of_filter = Rows(products, (f - r * ROWS) * COLUMNS, ROWS * COLUMNS)
+                    row_tile = g * row_tiles + r
+                    _multiply(
+                        filters, groups * row_tiles, k, row_tile, channels, panels[w], vectors, products, at
+                    )
+                for f in range(begin, end):
+                    of_filter = Rows(products, (f - begin) * COLUMNS, ROWS * COLUMNS)
                     into = Finish(scale, shift, act, other, add_other)
                     _store_results(of_filter, segment[w], count, vectors, lines, into, f, out)
 
 
 @inner
-def _transform_panel(data, first, last, pad, tiles, wide, scratch, places, panel):
-    """Transform the channels ``[first, last)`` of a panel's tiles.
+def _transform_panel(data, group, channels, first, last, pad, tiles, wide, scratch, places, panel):
+    """Transform the channels ``[first, last)`` of the ``channels`` of a group, for a panel's tiles.
 
     ``tiles``: their segments, how many these are, and how many vectors they fill.
     """
     found, count, vectors = tiles
-    channels, height, width = data.shape[1:]
+    height, width = data.shape[2:]
+    begin = group * channels
     rows_read = _divide(scratch)[4]
     part = (channels + _APART) * COLUMNS
     if wide <= NARROW:
         find_places(data.shape, (IN, IN), (OUT, OUT), (1, 1), pad, found, count, places)
         flat = data.reshape(-1)
         for c in range(first, last):
-            _gather_row(flat, c * height * width, c, places, vectors, rows_read, panel, part)
+            _gather_row(flat, (begin + c) * height * width, c, places, vectors, rows_read, panel, part)
     else:
         for c in range(first, last):
-            ahead = min(c + 1, channels - 1)
-            _transform_row(data, c, pad, found, count, ahead, scratch, panel, part)
+            ahead = begin + min(c + 1, channels - 1)
+            _transform_row(data, begin + c, pad, found, count, ahead, scratch, panel, c, part)
 
 
 @parallel
-def _step_by_step(data, filters, pad, finish, panels, shared, scratch, segment, places, out):
+def _step_by_step(data, filters, groups, pad, finish, panels, shared, scratch, segment, places, out):
     """Workers divide each step: for many channels, or few tiles. Filters are read once for several panels."""
     scale, shift, act, other, add_other = finish
     batch, count_filters, height, width = out.shape
-    channels = data.shape[1]
-    row_tiles = (count_filters + ROWS - 1) // ROWS
+    channels, in_group = data.shape[1] // groups, count_filters // groups
+    row_tiles = (in_group + ROWS - 1) // ROWS
     wide, tall = (width + OUT - 1) // OUT, (height + OUT - 1) // OUT
     tiles = batch * wide * tall
-    items = count_panels(tiles)
+    in_image = count_panels(tiles)
     workers, together = scratch.shape[0], panels.shape[0]
     step = (row_tiles * ROWS + _APART) * COLUMNS
-    for begin in range(0, items, together):
-        end = min(begin + together, items)
+    rounds = (in_image + together - 1) // together
+    for turn in range(groups * rounds):
+        g, begin = turn // rounds, turn % rounds * together
+        end = min(begin + together, in_image)
         for worker in prange(workers):
             w = np.int64(worker)
             for p in range(begin, end):
@@ -372,7 +382,9 @@ def _step_by_step(data, filters, pad, finish, panels, shared, scratch, segment, 
                 count = segments(first, stop, tall, wide, segment[w])
                 low, high = w * channels // workers, (w + 1) * channels // workers
                 tiles_of_panel, panel = (segment[w], count, vectors), panels[p - begin]
-                _transform_panel(data, low, high, pad, tiles_of_panel, wide, scratch[w], places[w], panel)
+                _transform_panel(
+                    data, g, channels, low, high, pad, tiles_of_panel, wide, scratch[w], places[w], panel
+                )
         for worker in prange(workers):
             w = np.int64(worker)
             work = IN * IN * row_tiles
@@ -380,9 +392,18 @@ def _step_by_step(data, filters, pad, finish, panels, shared, scratch, segment, 
                 k, r = divmod(item, row_tiles)
                 for p in range(begin, end):
                     first, stop, vectors = panel_range(p, tiles)
-                    at = k * step + r * ROWS * COLUMNS
+                    at, panel = k * step + r * ROWS * COLUMNS, panels[p - begin]
+                    row_tile = g * row_tiles + r
                     _multiply(
-                        filters, row_tiles, k, r, channels, panels[p - begin], vectors, shared[p - begin], at
+                        filters,
+                        groups * row_tiles,
+                        k,
+                        row_tile,
+                        channels,
+                        panel,
+                        vectors,
+                        shared[p - begin],
+                        at,
                     )
         for worker in prange(workers):
             w = np.int64(worker)
@@ -390,19 +411,27 @@ def _step_by_step(data, filters, pad, finish, panels, shared, scratch, segment, 
             for p in range(begin, end):
                 first, stop, vectors = panel_range(p, tiles)
                 count = segments(first, stop, tall, wide, segment[w])
-                for f in range(w * count_filters // workers, (w + 1) * count_filters // workers):
+                for i in range(w * in_group // workers, (w + 1) * in_group // workers):
+                    f = g * in_group + i
                     _prefetch_results(segment[w], count, min(f + 1, count_filters - 1), out)
-                    of_filter = Rows(shared[p - begin], f * COLUMNS, step)
+                    of_filter = Rows(shared[p - begin], i * COLUMNS, step)
                     into = Finish(scale, shift, act, other, add_other)
                     _store_results(of_filter, segment[w], count, vectors, lines, into, f, out)
 
 
 @parallel
-def _transform_filters(weight, matrix, filters):
-    """``filters[i, j, f // ROWS, c, f % ROWS] = (G g G^T)[i, j]`` for each filter f and channel c."""
+def _transform_filters(weight, matrix, groups, filters):
+    """``filters[i, j, f // ROWS, c, f % ROWS] = (G g G^T)[i, j]`` for each filter f and channel c.
+
+    Each group's filters begin with a tile of their own.
+    """
     count, channels, _, _ = weight.shape
-    for f in prange(count):
-        target = filters[:, :, f // ROWS, :, f % ROWS]
+    in_group = count // groups
+    row_tiles = (in_group + ROWS - 1) // ROWS
+    for filter in prange(count):
+        f = np.int64(filter)
+        group, i = divmod(f, in_group)
+        target = filters[:, :, group * row_tiles + i // ROWS, :, i % ROWS]
         for c in range(channels):
             g = weight[f, c]
             for i in range(IN):
@@ -416,8 +445,8 @@ def _transform_filters(weight, matrix, filters):
 class Winograd:
     """A 3x3 convolution of stride 1. Transformed filters are kept while the weight's bits stay the same."""
 
-    def __init__(self, pad):
-        self._pad = pad
+    def __init__(self, pad, groups=1):
+        self._pad, self._groups = pad, groups
         self._key = self._print = None
         self._call = Calls()
 
@@ -426,26 +455,28 @@ class Winograd:
         self._prepare(data, weight, out)
         finish = scale, shift, act, out if other is None else other, int(other is not None)
         memory = *self._scratch(), self._segments, self._places
-        self._call(self._run, self._key[2], data, self._filters, self._pad, finish, *memory, out)
+        self._call(
+            self._run, self._key[2], data, self._filters, self._groups, self._pad, finish, *memory, out
+        )
 
     def _prepare(self, data, weight, out):
-        workers = num_threads(out.size / MACHINE_LANES * 4 * data.shape[1])
+        workers = num_threads(out.size / MACHINE_LANES * 4 * weight.shape[1])
         key = data.shape, weight.shape, workers
         if key != self._key:
             self._key = key
-            self._allocate(data.shape[1], len(weight), out.shape, workers)
+            self._allocate(weight.shape[1], len(weight) // self._groups, out.shape, workers)
         seen = fingerprint(weight)
         if seen != self._print:
             self._print = seen
             filters = self._filters.reshape(IN, IN, -1, weight.shape[1], ROWS)
-            _transform_filters(weight, _FILTERS, filters)
+            _transform_filters(weight, _FILTERS, self._groups, filters)
 
     def _allocate(self, channels, filters, out_shape, workers):
         tiles = out_shape[0] * -(-out_shape[2] // OUT) * -(-out_shape[3] // OUT)
         count = count_panels(tiles)
         panel = IN * IN * (channels + _APART) * COLUMNS
         product = IN * IN * (-(-filters // ROWS) * ROWS + _APART) * COLUMNS
-        alone = count >= 8 * workers and panel * 4 <= ALONE
+        alone = self._groups * count >= 8 * workers and panel * 4 <= ALONE
         self._run = _by_panel if alone else _step_by_step
         together = workers if alone else min(count, max(1, SHARED // (4 * (panel + product))))
         rows_read = max(IN * _FRAME_STEP, IN * IN * COLUMNS) + MACHINE_LANES
@@ -455,5 +486,5 @@ class Winograd:
         self._scratch = Scratch((together, panel), (together, 0 if alone else product), (workers, size))
         self._segments = np.zeros((workers, MOST_SEGMENTS), SEGMENT)
         self._places = np.empty((workers, IN * IN * COLUMNS), np.int64)
-        self._filters = aligned_zeros(IN * IN * -(-filters // ROWS) * ROWS * channels)
+        self._filters = aligned_zeros(IN * IN * self._groups * -(-filters // ROWS) * ROWS * channels)
         self._print = None
