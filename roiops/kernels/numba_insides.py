@@ -1,16 +1,18 @@
 """What is asked of numba's insides, all of it; numba may change them in any release.
 
-Three things rest on them. Each has a plain form that needs nothing but ``numba.njit``, for where an inside
+Four things rest on them. Each has a plain form that needs nothing but ``numba.njit``, for where an inside
 that it needs is not there:
 
 - a disk cache that notices changes in what a kernel calls into, and outlives damaged files; the plain one is
   numba's own, which looks at the kernel's file alone;
+- kernels read back from that cache without what only compiling needs; the plain form gets numba ready to
+  compile first, and reads the kernel's bitcode beside its machine code;
 - functions and parallel loops that are compiled as parts of kernels only; plain ones are compiled by
   themselves as well, some of them three times, which takes longer and computes the same;
 - calls of a compiled function that do not look at the types of the arguments again; plain ones do.
 
-That is decided here, once, by what is there and not by numba's version; ``CACHE``, ``INNER`` and ``ENTRY``
-say how.
+That is decided here, once, by what is there and not by numba's version; ``CACHE``, ``LIGHT``, ``INNER`` and
+``ENTRY`` say how.
 """
 
 import contextlib
@@ -21,9 +23,10 @@ import importlib.util
 import re
 import sys
 
+import llvmlite.binding as llvm
 import numba
 
-__all__ = ["CACHE", "ENTRY", "INNER", "KERNEL", "entry_of", "make_inner", "watch_cache"]
+__all__ = ["CACHE", "ENTRY", "INNER", "KERNEL", "LIGHT", "entry_of", "make_inner", "watch_cache"]
 
 try:
     from numba.core.caching import FunctionCache
@@ -44,9 +47,19 @@ except ImportError:
         return lambda cls: cls
 
 
+try:
+    from numba.core.caching import CompileResultCacheImpl
+    from numba.core.compiler import CompileResult
+    from numba.core.runtime import _nrt_python as runtime
+except ImportError:
+    CompileResult = CompileResultCacheImpl = runtime = object
+
 _HAS = {
     FunctionCache: ("load_overload", "save_overload", "disable"),
     JITCodeLibrary: ("_optimize_final_module", "_finalize_final_module"),
+    CompileResult: ("_rebuild", "_find_referenced_environments"),
+    CompileResultCacheImpl: ("reduce",),
+    runtime: ("c_helpers",),
     Compiler: ("compile_extra", "define_pipelines"),
     CPUDispatcher: ("get_call_template", "add_overload"),
 }
@@ -58,6 +71,12 @@ def _there(*classes) -> bool:
 
 #: Whether there is a cache that can be made to notice changes, and a way to compile parts of functions only.
 CACHE, INNER = _there(FunctionCache), _there(JITCodeLibrary, Compiler, CPUDispatcher)
+#: Whether a kernel can be read from the cache without numba being ready to compile.
+LIGHT = (
+    _there(FunctionCache, JITCodeLibrary, CompileResult, CompileResultCacheImpl, runtime)
+    and hasattr(FunctionCache, "_load_overload")
+    and all(hasattr(JITCodeLibrary, name) for name in ("_unserialize", "_get_module_for_linking"))
+)
 #: Whether a compiled function's entry for certain types can be had.
 ENTRY = all(hasattr(CPUDispatcher, name) for name in ("compile", "typeof_pyval"))
 
@@ -107,7 +126,11 @@ class _Cache(FunctionCache):
 
     def load_overload(self, signature, *args):
         try:
-            found = super().load_overload(signature, *args)
+            if LIGHT:
+                with _light(args[0].codegen()):
+                    found = self._load_overload(signature, *args)
+            else:
+                found = super().load_overload(signature, *args)
             # Two processes that save at once may give one file's name to two signatures.
             return found if found is None or found.signature.args == tuple(signature) else None
         except Exception:  # reading back what was cut short can fail in any way
@@ -120,10 +143,69 @@ class _Cache(FunctionCache):
             self.disable()
 
 
+class _Contents(CompileResultCacheImpl):
+    """What a cache file holds of a kernel: no list of the parts that the kernel was made of."""
+
+    def reduce(self, result):
+        # An environment has the Python objects that a part uses. Most have none, and hundreds take time.
+        *contents, environments = super().reduce(result)
+        return (*contents, tuple(each for each in environments if each.consts))
+
+
+class _Loaded(JITCodeLibrary):
+    """The machine code of a kernel from the cache. Its bitcode is read if another kernel calls into it."""
+
+    @classmethod
+    def _unserialize(cls, codegen, state):
+        name, kind, (machine_code, bitcode) = state
+        if kind != "object":
+            raise ValueError(f"a cache file of kind {kind}")
+        library = cls(codegen, name)
+        library._bitcode = bitcode
+        library.enable_object_caching()
+        library._set_compiled_object(machine_code)
+        library._finalize_final_module()
+        return library
+
+    def get_pointer_to_function(self, name):
+        return self._codegen._engine.get_function_address(name)
+
+    def _get_module_for_linking(self):
+        if self._shared_module is None:
+            self._shared_module = llvm.parse_bitcode(self._bitcode)
+            self._codegen._engine._load_defined_symbols(self._shared_module)
+        return self._shared_module
+
+
+@functools.cache
+def _add_symbols_of_runtime() -> None:
+    """Tell LLVM where numba's runtime is, as numba does when it gets ready to compile."""
+    for name, address in runtime.c_helpers.items():
+        llvm.add_symbol(name if name.startswith("_") else f"NRT_{name}", address)
+
+
+@contextlib.contextmanager
+def _light(codegen):
+    """Within the ``with`` statement, what is read from the cache is :class:`_Loaded`.
+
+    numba's own way fills the tables of all that it can compile, imports what is in them and parses the
+    kernel's bitcode: half a second for a network. A kernel that runs needs none of it. numba's lock of the
+    compiler is held.
+    """
+    _add_symbols_of_runtime()
+    codegen.unserialize_library = functools.partial(_Loaded._unserialize, codegen)
+    try:
+        yield
+    finally:
+        del codegen.unserialize_library
+
+
 def watch_cache(compiled, module: str) -> None:
     """Let the disk cache of a compiled function survive damage and notice changes in what it calls into."""
     if CACHE and type(getattr(compiled, "_cache", None)) is FunctionCache:
         compiled._cache.__class__ = _Cache
+        if LIGHT and type(getattr(compiled._cache, "_impl", None)) is CompileResultCacheImpl:
+            compiled._cache._impl.__class__ = _Contents
         with contextlib.suppress(OSError, ImportError, AttributeError):  # no source, or another numba
             compiled._cache.watch(module)
 

@@ -262,7 +262,7 @@ def test_kernels_run_without_the_insides_of_numba(tmp_path):
     from roiops.kernels import numba_insides
 
     caching.FunctionCache, codegen.JITCodeLibrary = cache, library  # numba itself imports them later on
-    assert not numba_insides.INNER and not numba_insides.CACHE
+    assert not (numba_insides.INNER or numba_insides.CACHE or numba_insides.LIGHT)
     """
     plain = run(
         textwrap.dedent(elsewhere) + textwrap.dedent(POOL),
@@ -272,8 +272,32 @@ def test_kernels_run_without_the_insides_of_numba(tmp_path):
     assert plain == run(POOL, NUMBA_NUM_THREADS="1")
 
 
+LOADED = """
+    import roiops.kernels
+    roiops.kernels.__path__.append({folder!r})
+    from numba.core.runtime import rtsys
+    from roiops.kernels.made_parts import once, thrice
+    print(once(2), sum(once.stats.cache_hits.values()), rtsys._init)
+    print({more})
+"""
+
+
+def test_a_kernel_from_the_cache_runs_before_numba_is_ready_to_compile_and_is_a_part_of_others(tmp_path):
+    (tmp_path / "made_parts.py").write_text(
+        "from .jit import njit\n\n@njit\ndef once(x):\n    return x * 5\n\n"
+        "@njit\ndef thrice(x):\n    return 3 * once(x)\n"
+    )
+    cache = str(tmp_path / "cache")
+    first = LOADED.format(folder=str(tmp_path), more="''")
+    assert run(first, NUMBA_CACHE_DIR=cache).split() == ["10", "0", "True"]
+    assert run(first, NUMBA_CACHE_DIR=cache).split() == ["10", "1", "False"]
+    both = LOADED.format(folder=str(tmp_path), more="thrice(2), sum(thrice.stats.cache_misses.values())")
+    assert run(both, NUMBA_CACHE_DIR=cache).split() == ["10", "1", "False", "30", "1"]
+
+
 def test_the_insides_are_those_of_this_numba():
     from roiops.kernels import numba_insides
 
     assert numba_insides.INNER
     assert numba_insides.CACHE
+    assert numba_insides.LIGHT
