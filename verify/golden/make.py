@@ -32,6 +32,8 @@ SCRIPTS = {
     "params": "mxnet",
     "ndarray": "mxnet",
     "image": "mxnet",
+    "image_detection": "mxnet",
+    "recurrent_convolutions": "mxnet",
     "ops": "mxnet",
     "optimizer": "mxnet",
     "update_operators": "mxnet",

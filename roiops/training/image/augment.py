@@ -1,23 +1,19 @@
-"""Pictures changed at random for training, and batches of them.
+"""Pictures changed at random for training.
 
 Random numbers come from Python's ``random``, but for lighting and rotation, which take NumPy's: as in MXNet,
 and in its order, so that equal seeds give equal pictures.
 """
 
 import json
-import logging
 import math
-import os
 import random
 from numbers import Number
-from pathlib import Path
 
 import numpy as np
 
 from ... import ndarray as nd
-from ...errors import DataError, MXNetError, ParamError, ShapeError
-from ..io import DataBatch, DataIter
-from .reading import center_crop, color_normalize, fixed_crop, imdecode, imresize, resize_short, scale_down
+from ...errors import ParamError
+from .reading import center_crop, color_normalize, fixed_crop, imresize, resize_short, scale_down
 
 __all__ = [
     "Augmenter",
@@ -31,7 +27,6 @@ __all__ = [
     "ForceResizeAug",
     "HorizontalFlipAug",
     "HueJitterAug",
-    "ImageIter",
     "LightingAug",
     "RandomCropAug",
     "RandomGrayAug",
@@ -412,175 +407,4 @@ def CreateAugmenter(
             )
     if mean is not None or std is not None:
         found.append(ColorNormalizeAug(mean, std))
-    return found
-
-
-# -- batches ---------------------------------------------------------------------------------------------
-
-
-class ImageIter(DataIter):
-    """Batches of images from files, changed by augmenters.
-
-    Parameters
-    ----------
-    batch_size : int
-        Images in a batch.
-    data_shape : (int, int, int)
-        Channels, which are 3, height and width.
-    label_width : int
-        Labels of an image.
-    path_imglist : str
-        A file with a line for each image: number, labels and file, parted by tabs.
-    imglist : list
-        In its place, a list of ``[label, ..., file]``.
-    path_root : str
-        The folder of the files.
-    shuffle : bool
-        Whether each epoch has an order of its own.
-    part_index, num_parts : int
-        Which part of how many is read.
-    aug_list : list of Augmenter, optional
-        What changes the images; :func:`CreateAugmenter` with the further keywords unless given.
-    last_batch_handle : str
-        ``"pad"`` fills the last batch up with the first images, ``"discard"`` leaves it out, ``"roll_over"``
-        keeps its images for the next epoch.
-    """
-
-    def __init__(
-        self,
-        batch_size,
-        data_shape,
-        label_width=1,
-        path_imgrec=None,
-        path_imglist=None,
-        path_root=None,
-        path_imgidx=None,
-        shuffle=False,
-        part_index=0,
-        num_parts=1,
-        aug_list=None,
-        imglist=None,
-        data_name="data",
-        label_name="softmax_label",
-        dtype="float32",
-        last_batch_handle="pad",
-        **kwargs,
-    ):
-        super().__init__(batch_size)
-        if path_imgrec is not None or path_imgidx is not None:
-            raise MXNetError("ImageIter: record files are not read; give path_imglist or imglist")
-        if path_imglist is None and not isinstance(imglist, list):
-            raise ParamError("ImageIter: path_imglist or imglist must be given")
-        if dtype not in ("int32", "float32", "int64", "float64"):
-            raise ParamError(f"ImageIter: dtype must be int32, float32, int64 or float64, got {dtype!r}")
-        self.check_data_shape(data_shape)
-        what = "image list" if path_imglist is None else f"image list {path_imglist}"
-        logging.info("%s: loading %s...", type(self).__name__, what)
-        self.imglist = _read_list(path_imglist) if path_imglist is not None else _from_list(imglist)
-        self.path_root, self.shuffle = path_root, shuffle
-        self.data_shape, self.label_width = tuple(data_shape), label_width
-        self.provide_data = [(data_name, (batch_size, *self.data_shape))]
-        self.provide_label = [(label_name, (batch_size, label_width) if label_width > 1 else (batch_size,))]
-        part = len(self.imglist) // num_parts
-        self.seq = list(self.imglist)
-        if num_parts > 1:
-            self.seq = self.seq[part_index * part : (part_index + 1) * part]
-        self.auglist = CreateAugmenter(data_shape, **kwargs) if aug_list is None else aug_list
-        self.last_batch_handle = last_batch_handle
-        self._left_over: list = []
-        self.reset()
-
-    def check_data_shape(self, data_shape) -> None:
-        """Raise unless the shape is one of 3 channels."""
-        if len(data_shape) != 3:
-            raise ValueError("data_shape should have length 3, with dimensions CxHxW")
-        if data_shape[0] != 3:
-            raise ValueError("This iterator expects inputs to have 3 channels.")
-
-    def reset(self) -> None:
-        if self.shuffle:
-            random.shuffle(self.seq)
-        self.cur = 0
-
-    def hard_reset(self) -> None:
-        """Start anew, without what an epoch left over."""
-        self._left_over = []
-        self.reset()
-
-    def next(self) -> DataBatch:
-        samples, self._left_over = self._left_over, []
-        rolled = len(samples)
-        while len(samples) < self.batch_size and self.cur < len(self.seq):
-            samples.append(self.next_sample())
-        short = self.batch_size - len(samples)
-        if not samples or (short and self.last_batch_handle == "discard"):
-            raise StopIteration
-        if short and self.last_batch_handle == "roll_over":
-            self._left_over = samples
-            raise StopIteration
-        samples += [self._sample(self.seq[i % len(self.seq)]) for i in range(short)]
-        labels = np.zeros(self.provide_label[0][1], np.float32)
-        for row, (label, _) in enumerate(samples):
-            labels[row] = label if self.label_width > 1 else label[0]
-        data = np.stack([image for _, image in samples])
-        # After a batch that rolled over, MXNet counts what was read anew as padding.
-        pad = self.batch_size - rolled if rolled else short
-        return DataBatch([nd.array(data)], [nd.array(labels)], pad=pad)
-
-    def next_sample(self):
-        """The next label and image, changed and with its channels first."""
-        if self.cur >= len(self.seq):
-            raise StopIteration
-        self.cur += 1
-        return self._sample(self.seq[self.cur - 1])
-
-    def _sample(self, key):
-        label, file = self.imglist[key]
-        image = self.augmentation_transform(self.imdecode(self.read_image(file), file))
-        image = self.postprocess_data(image).asnumpy()
-        if image.shape != self.data_shape:
-            raise ShapeError(f"ImageIter: {file} became {image.shape}, data_shape is {self.data_shape}")
-        return label, image
-
-    def imdecode(self, s, file="") -> nd.NDArray:
-        """The image in the bytes of a file."""
-        try:
-            return imdecode(s)
-        except MXNetError as error:
-            raise DataError(f"ImageIter: {file}: {error}") from None
-
-    def read_image(self, fname) -> bytes:
-        """The bytes of a file below ``path_root``."""
-        return Path(os.path.join(self.path_root or "", fname)).read_bytes()
-
-    def augmentation_transform(self, data):
-        """The image after all augmenters."""
-        for each in self.auglist:
-            data = each(data)
-        return data
-
-    def postprocess_data(self, datum):
-        """The image with its channels first."""
-        return nd.transpose(datum, axes=(2, 0, 1))
-
-
-def _read_list(path) -> dict:
-    """Labels and file by number, from a file of lines."""
-    found = {}
-    for number, line in enumerate(Path(path).read_text(encoding="utf-8").splitlines(), 1):
-        key, *labels, file = line.strip().split("\t")
-        try:
-            found[int(key)] = np.array(labels, np.float64), file
-        except ValueError:
-            raise DataError(
-                f"{path}, line {number}: not a number, labels and a file parted by tabs"
-            ) from None
-    return found
-
-
-def _from_list(items) -> dict:
-    found = {}
-    for number, (*labels, file) in enumerate(items, 1):
-        labels = labels[0] if len(labels) == 1 and not isinstance(labels[0], Number) else labels
-        found[number] = np.asarray(labels, np.float64), file
     return found

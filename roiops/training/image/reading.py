@@ -77,11 +77,13 @@ def copyMakeBorder(src, top, bot, left, right, type=0, value=0.0, values=(), out
     ----------
     type : int
         0 for a border of ``values``, one for each channel, or of ``value``; 1 repeats the edge, 2 mirrors the
-        image, 3 repeats it, 4 mirrors it but for the edge itself.
+        image, 3 repeats it, 4 mirrors it but for the edge itself. OpenCV's flag 16 may be added: an image is
+        never taken for a part of a larger one.
     out : NDArray, optional
         Where the result goes.
     """
     _check_image("copyMakeBorder", src)
+    type &= ~_ISOLATED
     if type not in range(len(_BORDERS)):
         raise ParamError(f"copyMakeBorder: type must be 0 to {len(_BORDERS) - 1}, got {type}")
     widths = [(top, bot), (left, right), (0, 0)]
@@ -89,10 +91,13 @@ def copyMakeBorder(src, top, bot, left, right, type=0, value=0.0, values=(), out
     if type == 0:
         outside = np.ones(pixels.shape[:2], bool)
         outside[top : top + src.shape[0], left : left + src.shape[1]] = False
-        pixels[outside] = values or value
+        fill = np.asarray(values or value, np.float64)
+        pixels[outside] = np.rint(fill) if pixels.dtype.kind in "iu" else fill
     return _result(nd.array(pixels, dtype=pixels.dtype), out)
 
 
+#: The flag that OpenCV adds to a kind of border.
+_ISOLATED = 16
 #: What NumPy calls OpenCV's kinds of borders, by their numbers.
 _BORDERS = "constant", "edge", "symmetric", "wrap", "reflect"
 

@@ -1,29 +1,18 @@
-"""``mxnet.rnn``: cells that build recurrent graphs step by step, and the batches that language models take.
+"""Cells that build recurrent graphs step by step."""
 
-A cell makes one time step of a graph; ``unroll`` makes many. Weights are variables, shared by all steps.
-``FusedRNNCell`` is the operator ``RNN`` instead, whose one array of parameters ``unpack_weights`` cuts up.
-Cells of convolutions are not here.
-"""
-
-import bisect
-import random
-import sys
 import warnings
 
 import numpy as np
 
-from ..errors import GraphError, MXNetError
-from ..graph import functions as sym
-from ..graph.symbol import Symbol
-from ..ndarray import array, concatenate, zeros
-from ..training import initializer as init
-from ..training.checkpoint import load_checkpoint, save_checkpoint
-from ..training.io import DataBatch, DataDesc, DataIter
+from ...errors import GraphError, MXNetError
+from ...graph import functions as sym
+from ...graph.symbol import Symbol
+from ...ndarray import concatenate, zeros
+from ...training import initializer as init
 
 __all__ = [
     "BaseRNNCell",
     "BidirectionalCell",
-    "BucketSentenceIter",
     "DropoutCell",
     "FusedRNN",
     "FusedRNNCell",
@@ -35,15 +24,7 @@ __all__ = [
     "ResidualCell",
     "SequentialRNNCell",
     "ZoneoutCell",
-    "do_rnn_checkpoint",
-    "encode_sentences",
-    "load_rnn_checkpoint",
-    "save_rnn_checkpoint",
 ]
-
-
-#: MXNet's two modules of this one.
-io = rnn_cell = sys.modules[__name__]
 
 
 def _sequence(length, inputs, layout, merge):
@@ -156,6 +137,12 @@ class BaseRNNCell:
                 args[f"{self._prefix}{group}_{kind}"] = concatenate(parts)
         return args
 
+    def _get_activation(self, inputs, activation, **kwargs):
+        """An activation given by its name, or by a function; cells of users call it, too."""
+        if isinstance(activation, str):
+            return sym.Activation(inputs, act_type=activation, **kwargs)
+        return activation(inputs, **kwargs)
+
     def unroll(self, length, inputs, begin_state=None, layout="NTC", merge_outputs=None):
         """``length`` steps: ``(outputs, states)``.
 
@@ -216,10 +203,7 @@ class RNNCell(_GatedCell):
     def __call__(self, inputs, states):
         name = self._step_name()
         i2h, h2h = self._products(inputs, states[0], name)
-        if isinstance(self._activation, str):
-            output = sym.Activation(i2h + h2h, act_type=self._activation, name=f"{name}out")
-        else:
-            output = self._activation(i2h + h2h, name=f"{name}out")
+        output = self._get_activation(i2h + h2h, self._activation, name=f"{name}out")
         return output, [output]
 
 
@@ -634,146 +618,3 @@ class ResidualCell(ModifierCell):
         if merge:
             return self._add(outputs, inputs), states
         return [self._add(*pair) for pair in zip(outputs, inputs, strict=True)], states
-
-
-# -- checkpoints and batches -----------------------------------------------------------------------------
-
-
-def _cells(cells) -> list:
-    return [cells] if isinstance(cells, BaseRNNCell) else list(cells)
-
-
-def save_rnn_checkpoint(cells, prefix, epoch, symbol, arg_params, aux_params) -> None:
-    """``save_checkpoint`` with the weights of these cells cut into gates."""
-    for cell in _cells(cells):
-        arg_params = cell.unpack_weights(arg_params)
-    save_checkpoint(prefix, epoch, symbol, arg_params, aux_params)
-
-
-def load_rnn_checkpoint(cells, prefix, epoch):
-    """What :func:`save_rnn_checkpoint` wrote: ``(symbol, arg_params, aux_params)``."""
-    symbol, arg_params, aux_params = load_checkpoint(prefix, epoch)
-    for cell in _cells(cells):
-        arg_params = cell.pack_weights(arg_params)
-    return symbol, arg_params, aux_params
-
-
-def do_rnn_checkpoint(cells, prefix, period=1):
-    """A callback that saves every ``period`` epochs."""
-
-    def save(epoch, symbol=None, arg_params=None, aux_params=None):
-        if (epoch + 1) % max(1, int(period)) == 0:
-            save_rnn_checkpoint(cells, prefix, epoch + 1, symbol, arg_params, aux_params)
-
-    return save
-
-
-def encode_sentences(
-    sentences, vocab=None, invalid_label=-1, invalid_key="\n", start_label=0, unknown_token=None
-):
-    """Words as numbers: ``(coded sentences, vocabulary)``; a vocabulary that is given does not grow."""
-    grows = vocab is None
-    vocab = {invalid_key: invalid_label} if grows else vocab
-    number, coded = start_label, []
-    for sentence in sentences:
-        row = []
-        for word in sentence:
-            if word not in vocab:
-                if not (grows or unknown_token):
-                    raise MXNetError(f"encode_sentences: the word {word!r} is not in vocab")
-                number += number == invalid_label
-                word = unknown_token or word
-                vocab[word] = number
-                number += 1
-            row.append(vocab[word])
-        coded.append(row)
-    return coded, vocab
-
-
-class BucketSentenceIter(DataIter):
-    """Batches of coded sentences of like length; the label of each word is the next one.
-
-    Parameters
-    ----------
-    sentences : list of list of int
-        The sentences.
-    buckets : list of int, optional
-        The lengths that sentences are padded to; those that fill a batch unless given.
-    invalid_label : int
-        What they are padded with.
-    layout : str
-        ``"NT"``, or ``"TN"`` with time first.
-    """
-
-    def __init__(
-        self,
-        sentences,
-        batch_size,
-        buckets=None,
-        invalid_label=-1,
-        data_name="data",
-        label_name="softmax_label",
-        dtype="float32",
-        layout="NT",
-    ):
-        super().__init__(batch_size)
-        if sorted(layout) != ["N", "T"]:
-            raise ValueError(f"BucketSentenceIter: layout must be 'NT' or 'TN', got {layout!r}")
-        if not buckets:
-            counts = np.bincount([len(sentence) for sentence in sentences])
-            buckets = [length for length, count in enumerate(counts) if count >= batch_size]
-        rows: dict[int, list] = {length: [] for length in sorted(buckets)}
-        lengths = list(rows)
-        discarded = 0
-        for sentence in sentences:
-            at = bisect.bisect_left(lengths, len(sentence))
-            if at == len(lengths):
-                discarded += 1
-                continue
-            row = np.full(lengths[at], invalid_label, dtype)
-            row[: len(sentence)] = sentence
-            rows[lengths[at]].append(row)
-        # MXNet's words, and like there on standard output.
-        print(f"WARNING: discarded {discarded} sentences longer than the largest bucket.")
-        self.buckets = [length for length, kept in rows.items() if kept]
-        self.data = [np.asarray(rows[length], dtype) for length in self.buckets]
-        self.data_name, self.label_name = data_name, label_name
-        self.dtype, self.invalid_label, self.layout = dtype, invalid_label, layout
-        self.default_bucket_key = max(self.buckets)
-        self.provide_data = self._described(data_name, self.default_bucket_key)
-        self.provide_label = self._described(label_name, self.default_bucket_key)
-        self.idx = [
-            (i, start)
-            for i, kept in enumerate(self.data)
-            for start in range(0, len(kept) - batch_size + 1, batch_size)
-        ]
-        self.reset()
-
-    def _described(self, name, length) -> list:
-        shape = (self.batch_size, length)
-        return [DataDesc(name, shape if self.layout == "NT" else shape[::-1], layout=self.layout)]
-
-    def reset(self):
-        self.curr_idx = 0
-        random.shuffle(self.idx)
-        for kept in self.data:
-            np.random.shuffle(kept)  # noqa: NPY002  (scripts seed NumPy's old generator)
-
-    def next(self):
-        if self.curr_idx == len(self.idx):
-            raise StopIteration
-        i, start = self.idx[self.curr_idx]
-        self.curr_idx += 1
-        data = self.data[i][start : start + self.batch_size]
-        label = np.full_like(data, self.invalid_label)
-        label[:, :-1] = data[:, 1:]
-        arrays = [array(each if self.layout == "NT" else each.T, dtype=self.dtype) for each in (data, label)]
-        length = self.buckets[i]
-        return DataBatch(
-            arrays[:1],
-            arrays[1:],
-            pad=0,
-            bucket_key=length,
-            provide_data=self._described(self.data_name, length),
-            provide_label=self._described(self.label_name, length),
-        )

@@ -1,0 +1,162 @@
+"""Recurrent cells of convolutions: a state is a map, and keeps its place."""
+
+import functools
+
+from ...errors import ParamError
+from ...graph import functions as sym
+from .cells import BaseRNNCell
+
+__all__ = ["BaseConvRNNCell", "ConvGRUCell", "ConvLSTMCell", "ConvRNNCell"]
+
+#: The activation unless one is given.
+_LEAKY = functools.partial(sym.LeakyReLU, act_type="leaky", slope=0.2)
+
+
+class BaseConvRNNCell(BaseRNNCell):
+    """What cells of convolutions share.
+
+    Parameters
+    ----------
+    input_shape : tuple of int
+        The shape of one step's input, with the batch.
+    num_hidden : int
+        Channels of the state.
+    h2h_kernel, h2h_dilate : (int, int)
+        The convolution of the state, which keeps its size: the kernel's sizes are odd.
+    i2h_kernel, i2h_stride, i2h_pad, i2h_dilate : (int, int)
+        The convolution of the input.
+    i2h_weight_initializer, h2h_weight_initializer, i2h_bias_initializer, h2h_bias_initializer
+        What weights and biases are filled by; for weights, that of the whole network unless given.
+    activation : str or function
+        The activation's ``act_type``, or a function of a symbol.
+    prefix : str, optional
+        What the names of nodes and variables begin with; ``"ConvLSTM_"`` and the like unless given.
+    params : RNNParams, optional
+        Variables of another cell to share.
+    conv_layout : str
+        The layout of both convolutions.
+    """
+
+    #: How many states there are.
+    _states = 1
+    #: What names begin with, unless it is given.
+    _usual_prefix = ""
+
+    def __init__(
+        self,
+        input_shape,
+        num_hidden,
+        h2h_kernel=(3, 3),
+        h2h_dilate=(1, 1),
+        i2h_kernel=(3, 3),
+        i2h_stride=(1, 1),
+        i2h_pad=(1, 1),
+        i2h_dilate=(1, 1),
+        i2h_weight_initializer=None,
+        h2h_weight_initializer=None,
+        i2h_bias_initializer="zeros",
+        h2h_bias_initializer="zeros",
+        activation=_LEAKY,
+        prefix=None,
+        params=None,
+        conv_layout="NCHW",
+    ):
+        super().__init__(self._usual_prefix if prefix is None else prefix, params)
+        if any(size % 2 == 0 for size in h2h_kernel):
+            raise ParamError(f"{type(self).__name__}: the sizes of h2h_kernel must be odd, got {h2h_kernel}")
+        self._num_hidden, self._activation, self._conv_layout = num_hidden, activation, conv_layout
+        self._i2h_convolution = {
+            "kernel": i2h_kernel,
+            "stride": i2h_stride,
+            "pad": i2h_pad,
+            "dilate": i2h_dilate,
+            "layout": conv_layout,
+        }
+        self._h2h_convolution = {
+            "kernel": h2h_kernel,
+            "stride": (1, 1),
+            "pad": tuple(d * (k - 1) // 2 for d, k in zip(h2h_dilate, h2h_kernel, strict=True)),
+            "dilate": h2h_dilate,
+            "layout": conv_layout,
+        }
+        state = sym.Convolution(sym.Variable("data"), num_filter=num_hidden, **self._i2h_convolution)
+        self._state_shape = (0, *state.infer_shape(data=input_shape)[1][0][1:])
+        self._i2h = {"weight": self.params.get("i2h_weight", init=i2h_weight_initializer)}
+        self._h2h = {"weight": self.params.get("h2h_weight", init=h2h_weight_initializer)}
+        self._i2h["bias"] = self.params.get("i2h_bias", init=i2h_bias_initializer)
+        self._h2h["bias"] = self.params.get("h2h_bias", init=h2h_bias_initializer)
+
+    @property
+    def state_info(self):
+        return [{"shape": self._state_shape, "__layout__": self._conv_layout}] * self._states
+
+    def _products(self, inputs, state, name):
+        count = self._num_hidden * len(self._gate_names)
+        return (
+            sym.Convolution(
+                data=inputs, **self._i2h, num_filter=count, **self._i2h_convolution, name=f"{name}i2h"
+            ),
+            sym.Convolution(
+                data=state, **self._h2h, num_filter=count, **self._h2h_convolution, name=f"{name}h2h"
+            ),
+        )
+
+    def _gates(self, product, name):
+        """The gates of a product, cut along the channels."""
+        axis, count = self._conv_layout.find("C"), len(self._gate_names)
+        return sym.SliceChannel(product, num_outputs=count, axis=axis, name=name)
+
+    def _step_name(self) -> str:
+        self._counter += 1
+        return f"{self._prefix}t{self._counter}_"
+
+
+class ConvRNNCell(BaseConvRNNCell):
+    """``activation(W * x + U * h + b)``, with convolutions."""
+
+    _gate_names = ("",)
+    _usual_prefix = "ConvRNN_"
+
+    def __call__(self, inputs, states):
+        name = self._step_name()
+        i2h, h2h = self._products(inputs, states[0], name)
+        output = self._get_activation(i2h + h2h, self._activation, name=f"{name}out")
+        return output, [output]
+
+
+class ConvLSTMCell(BaseConvRNNCell):
+    """Long short-term memory of convolutions (Shi et al., 2015)."""
+
+    _gate_names = ("_i", "_f", "_c", "_o")
+    _usual_prefix = "ConvLSTM_"
+    _states = 2
+
+    def __call__(self, inputs, states):
+        name = self._step_name()
+        i2h, h2h = self._products(inputs, states[0], name)
+        gates = self._gates(i2h + h2h, f"{name}slice")
+        write = sym.Activation(gates[0], act_type="sigmoid", name=f"{name}i")
+        forget = sym.Activation(gates[1], act_type="sigmoid", name=f"{name}f")
+        change = self._get_activation(gates[2], self._activation, name=f"{name}c")
+        read = sym.Activation(gates[3], act_type="sigmoid", name=f"{name}o")
+        state = sym._internal._plus(forget * states[1], write * change, name=f"{name}state")
+        output = sym._internal._mul(read, self._get_activation(state, self._activation), name=f"{name}out")
+        return output, [output, state]
+
+
+class ConvGRUCell(BaseConvRNNCell):
+    """Gated recurrent unit of convolutions."""
+
+    _gate_names = ("_r", "_z", "_o")
+    _usual_prefix = "ConvGRU_"
+
+    def __call__(self, inputs, states):
+        name = self._step_name()
+        i2h, h2h = self._products(inputs, states[0], name)
+        i2h_r, i2h_z, i2h = self._gates(i2h, f"{name}_i2h_slice")
+        h2h_r, h2h_z, h2h = self._gates(h2h, f"{name}_h2h_slice")
+        reset = sym.Activation(i2h_r + h2h_r, act_type="sigmoid", name=f"{name}_r_act")
+        update = sym.Activation(i2h_z + h2h_z, act_type="sigmoid", name=f"{name}_z_act")
+        fresh = self._get_activation(i2h + reset * h2h, self._activation, name=f"{name}_h_act")
+        output = sym._internal._plus((1.0 - update) * fresh, update * states[0], name=f"{name}out")
+        return output, [output]

@@ -1,0 +1,228 @@
+"""Batches of pictures from files, changed by augmenters."""
+
+import logging
+import os
+import random
+from numbers import Number
+from pathlib import Path
+
+import numpy as np
+
+from ... import ndarray as nd
+from ...errors import DataError, MXNetError, ParamError, ShapeError
+from ..io import DataBatch, DataIter
+from .augment import CreateAugmenter
+from .reading import imdecode
+
+__all__ = ["ImageIter"]
+
+
+class ImageIter(DataIter):
+    """Batches of images from files, changed by augmenters.
+
+    Parameters
+    ----------
+    batch_size : int
+        Images in a batch.
+    data_shape : (int, int, int)
+        Channels, which are 3, height and width.
+    label_width : int
+        Labels of an image.
+    path_imglist : str
+        A file with a line for each image: number, labels and file, parted by tabs.
+    imglist : list
+        In its place, a list of ``[label, ..., file]``.
+    path_root : str
+        The folder of the files.
+    shuffle : bool
+        Whether each epoch has an order of its own.
+    part_index, num_parts : int
+        Which part of how many is read.
+    aug_list : list of Augmenter, optional
+        What changes the images; :func:`CreateAugmenter` with the further keywords unless given.
+    last_batch_handle : str
+        ``"pad"`` fills the last batch up with the first images, ``"discard"`` leaves it out, ``"roll_over"``
+        keeps its images for the next epoch.
+    """
+
+    def __init__(
+        self,
+        batch_size,
+        data_shape,
+        label_width=1,
+        path_imgrec=None,
+        path_imglist=None,
+        path_root=None,
+        path_imgidx=None,
+        shuffle=False,
+        part_index=0,
+        num_parts=1,
+        aug_list=None,
+        imglist=None,
+        data_name="data",
+        label_name="softmax_label",
+        dtype="float32",
+        last_batch_handle="pad",
+        **kwargs,
+    ):
+        super().__init__(batch_size)
+        name = type(self).__name__
+        if path_imgrec is not None or path_imgidx is not None:
+            raise MXNetError(f"{name}: record files are not read; give path_imglist or imglist")
+        if path_imglist is None and not isinstance(imglist, list):
+            raise ParamError(f"{name}: path_imglist or imglist must be given")
+        if dtype not in ("int32", "float32", "int64", "float64"):
+            raise ParamError(f"{name}: dtype must be int32, float32, int64 or float64, got {dtype!r}")
+        if not 0 <= part_index < num_parts:
+            raise ParamError(f"{name}: part_index must be below num_parts, {num_parts}, got {part_index}")
+        self.check_data_shape(data_shape)
+        what = "image list" if path_imglist is None else f"image list {path_imglist}"
+        logging.info("%s: loading %s...", name, what)
+        listed = _read_list(path_imglist) if path_imglist is not None else _from_list(imglist)
+        self.imglist = {key: (nd.array(label, dtype=dtype), file) for key, (label, file) in listed.items()}
+        self.path_root, self.shuffle = path_root, shuffle
+        self.data_shape, self.label_width = tuple(data_shape), label_width
+        self.provide_data = [(data_name, (batch_size, *self.data_shape))]
+        self.provide_label = [(label_name, (batch_size, label_width) if label_width > 1 else (batch_size,))]
+        self.seq = list(self.imglist)
+        if num_parts > 1:
+            part = len(self.seq) // num_parts
+            self.seq = self.seq[part_index * part : (part_index + 1) * part]
+        self.num_image = len(self.seq)
+        self.auglist = CreateAugmenter(data_shape, **kwargs) if aug_list is None else aug_list
+        self.last_batch_handle = last_batch_handle
+        self.hard_reset()
+
+    def check_data_shape(self, data_shape) -> None:
+        """Raise unless the shape is one of 3 channels."""
+        if len(data_shape) != 3:
+            raise ValueError("data_shape should have length 3, with dimensions CxHxW")
+        if data_shape[0] != 3:
+            raise ValueError("This iterator expects inputs to have 3 channels.")
+
+    def check_valid_image(self, data) -> None:
+        """Raise unless the first of ``data`` is an image."""
+        if len(data[0].shape) == 0:
+            raise DataError("Data shape is wrong")
+
+    def reset(self) -> None:
+        if self.shuffle:
+            random.shuffle(self.seq)
+        if self._left_over is None:  # a new epoch goes on after the images that the last one left over
+            self.cur = 0
+            self._has_ended = False
+
+    def hard_reset(self) -> None:
+        """Start anew, without what an epoch left over."""
+        self._left_over = None
+        self.reset()
+
+    def next(self) -> DataBatch:
+        if self._left_over is not None:
+            (data, labels, filled), self._left_over = self._left_over, None
+            rolled = True
+        else:
+            data = np.zeros(self.provide_data[0][1], np.float32)
+            labels = self._no_labels()
+            filled, rolled = self._fill(data, labels, 0), False
+        if filled == 0:
+            raise StopIteration
+        pad = self.batch_size - filled  # after a batch that rolled over, what is read anew, as in MXNet
+        if pad:
+            if self.last_batch_handle == "discard":
+                raise StopIteration
+            if self.last_batch_handle == "roll_over" and not rolled:
+                self._left_over = data, labels, filled
+                raise StopIteration
+            while filled < self.batch_size:
+                filled = self._fill(data, labels, filled)
+            self._has_ended = self.last_batch_handle == "pad"
+        return DataBatch([nd.array(data)], [nd.array(labels)], pad=pad)
+
+    def _no_labels(self) -> np.ndarray:
+        return np.zeros(self.provide_label[0][1], np.float32)
+
+    def _fill(self, data, labels, row: int) -> int:
+        """Put samples into the rows from ``row`` on, until the images end; the first row that is free."""
+        while row < self.batch_size:
+            try:
+                label, raw = self.next_sample()
+            except StopIteration:
+                break
+            row += self._put(label, self.imdecode(raw), data[row], labels[row : row + 1])
+        return row
+
+    def _put(self, label, image, data, labels) -> bool:
+        """Write one changed image and its label into a batch; False where it is passed over."""
+        self._write(self.augmentation_transform(image), data)
+        label = label.asnumpy() if isinstance(label, nd.NDArray) else np.asarray(label)
+        labels[0] = label if self.label_width > 1 else label.ravel()[0]
+        return True
+
+    def _write(self, image, data) -> None:
+        image = self.postprocess_data(image).asnumpy()
+        if image.shape != data.shape:
+            raise ShapeError(
+                f"{type(self).__name__}: {self._file()} became {image.shape}, data_shape is {data.shape}"
+            )
+        data[:] = image
+
+    def next_sample(self):
+        """The next label, and the bytes of its image's file."""
+        if self._has_ended:
+            raise StopIteration
+        if self.cur >= self.num_image:
+            if self.last_batch_handle != "discard":
+                self.cur = 0
+            raise StopIteration
+        self.cur += 1
+        label, file = self.imglist[self.seq[self.cur - 1]]
+        return label, self.read_image(file)
+
+    def _file(self) -> str:
+        """The file that was read last."""
+        return self.imglist[self.seq[self.cur - 1]][1]
+
+    def imdecode(self, s) -> nd.NDArray:
+        """The image in the bytes of a file."""
+        try:
+            return imdecode(s)
+        except MXNetError as error:
+            raise DataError(f"{type(self).__name__}: {self._file()}: {error}") from None
+
+    def read_image(self, fname) -> bytes:
+        """The bytes of a file below ``path_root``."""
+        return Path(os.path.join(self.path_root or "", fname)).read_bytes()
+
+    def augmentation_transform(self, data):
+        """The image after all augmenters."""
+        for each in self.auglist:
+            data = each(data)
+        return data
+
+    def postprocess_data(self, datum):
+        """The image with its channels first."""
+        return nd.transpose(datum, axes=(2, 0, 1))
+
+
+def _read_list(path) -> dict:
+    """Labels and file by number, from a file of lines."""
+    found = {}
+    for number, line in enumerate(Path(path).read_text(encoding="utf-8").splitlines(), 1):
+        key, *labels, file = line.strip().split("\t")
+        try:
+            found[int(key)] = np.array(labels, np.float64), file
+        except ValueError:
+            raise DataError(
+                f"{path}, line {number}: not a number, labels and a file parted by tabs"
+            ) from None
+    return found
+
+
+def _from_list(items) -> dict:
+    """Labels and file by number, from a list; the numbers are text, as in MXNet."""
+    found = {}
+    for number, (*labels, file) in enumerate(items, 1):
+        labels = labels[0] if len(labels) == 1 and not isinstance(labels[0], Number) else labels
+        found[str(number)] = np.asarray(labels, np.float64), file
+    return found
