@@ -3,7 +3,8 @@
     python verify/dialects.py            # writes both tables
     python verify/dialects.py --check    # compares, and fails where the page is not what it would write
 
-The peers' numbers are the golden files; ``verify/golden/make.py`` records them. Nothing here is timed.
+The peers' numbers are the golden files; ``verify/golden/make.py`` records them. Rows without a peer that runs
+here are compared with the plain loops of ``tests/reference.py``. Nothing here is timed.
 """
 
 import argparse
@@ -18,7 +19,17 @@ for folder in (ROOT, ROOT / "tests", ROOT / "tests" / "operators"):
 
 import golden_files  # noqa: E402
 import peer_calls  # noqa: E402
-from roi_cases import call, gradient  # noqa: E402
+import reference  # noqa: E402
+from roi_cases import (  # noqa: E402
+    call,
+    expected_of,
+    gradient,
+    internal_name,
+    is_separable,
+    other_case,
+    random_rois,
+    separable_case,
+)
 
 from roiops.operators.roi.dialects import TABLE, words  # noqa: E402
 
@@ -79,6 +90,31 @@ def compared(row, file) -> tuple[set, int, dict]:
     return functions, len(cases), largest
 
 
+def _plain_case(row, seed):
+    """``(name, params, inputs, expected)`` of a row by the plain loops of ``tests/reference.py``."""
+    name = internal_name(row.operator)
+    if row.name in reference.DEFINITIONS and is_separable(row):
+        params, data, rois, expected = separable_case(row.name, name, row.parameters, seed, np.float32)
+        return name, params, [data, rois], expected.out
+    random = np.random.default_rng(seed)
+    rois = random_rois(random, 6, 2, 8, 7, 0.5)
+    if row.operator == "PrROIPooling":
+        data = random.normal(size=(2, 3, 8, 7)).astype(np.float32)
+        expected = reference.precise(data, rois, (2, 3), 0.5)
+        return name, {"pooled_size": (2, 3), "spatial_scale": 0.5}, [data, rois], expected
+    name, params, inputs = other_case(row, random, rois, ratio=seed % 2 * 2)
+    return name, params, inputs, expected_of(row, params, inputs)
+
+
+def by_definition(row, count=6) -> tuple[int, float]:
+    """How many cases of six boxes were compared, and the largest difference."""
+    largest = 0.0
+    for seed in range(count):
+        name, params, inputs, expected = _plain_case(row, seed)
+        largest = max(largest, _difference(call(name, *inputs, **params).outputs[0], expected))
+    return count, largest
+
+
 def comparison_table() -> str:
     """A line for every function of a peer that a row agrees with, by golden files or by its definition."""
     lines = [
@@ -97,9 +133,11 @@ def comparison_table() -> str:
                 called = call_of(row) + (f"; {row.remark}" if row.remark else "")
                 columns = f"{peer} `{function}`", version, called, count, f"{forward:.1e}", backward
                 lines.append("| " + " | ".join(map(str, columns)) + " |")
-        for whose in row.whose:
-            if not any(whose.startswith(each) for each in seen):
-                lines.append(f"| {whose} | | {call_of(row)} | by its definition | | |")
+        others = [whose for whose in row.whose if not any(whose.startswith(each) for each in seen)]
+        if others:
+            count, largest = by_definition(row)
+            found = f"{count} | {largest:.1e} | by differences"
+            lines += [f"| {whose} | by its definition | {call_of(row)} | {found} |" for whose in others]
     return "\n".join(lines)
 
 

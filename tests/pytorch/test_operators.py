@@ -21,10 +21,12 @@ def function(name):
 
 
 def tensors(case, dtype=torch.float32):
-    """The inputs as tensors, of which all but the boxes require a gradient."""
-    name, arrays, _ = case
+    """The inputs as tensors, which require a gradient where the operator has one of them."""
+    name, arrays, params = case
     found = [torch.tensor(each, dtype=dtype).requires_grad_() for each in arrays]
-    found[place_of_boxes(name)].requires_grad_(False)
+    # Of the nearest pixel, boxes get the gradient of the bilinear crop, which is not that of the output.
+    no_slope = "rois" in get(name).zero_grad or params.get("mode") == "nearest"
+    found[place_of_boxes(name)].requires_grad_(not no_slope)
     return found
 
 

@@ -6,7 +6,7 @@ from ..base import kernels
 from .base import SeparableOp, SeparableProp
 from .fields import DialectParam, Pair, mode_field, pooled_size_field
 
-__all__ = ["CropAndResizeOp", "CropAndResizeParam", "CropAndResizeProp"]
+__all__ = ["BoxGradientOp", "CropAndResizeOp", "CropAndResizeParam", "CropAndResizeProp"]
 
 
 class CropAndResizeParam(DialectParam):
@@ -19,25 +19,28 @@ class CropAndResizeParam(DialectParam):
     spatial_scale = 1.0
 
 
-class CropAndResizeOp(SeparableOp):
+class BoxGradientOp(SeparableOp):
+    """Means whose boxes have a gradient too."""
+
+    def backward(self, ctx, out_grad, in_data, out_data, req, in_grad, aux):
+        super().backward(ctx, out_grad, in_data, out_data, req, in_grad, aux)
+        if req[1] != "null":
+            kernels("roi.edges", ctx.device).backward(
+                out_grad[0], *in_data, self.params.spatial_scale, self.rules, req[1] == "add", in_grad[1]
+            )
+
+    def at_addresses(self, ctx, in_shapes, out_shape, dtype):
+        """None: the functions of addresses know the gradient of the map only."""
+        return None
+
+
+class CropAndResizeOp(BoxGradientOp):
     def compute(self, ctx, in_data, out_data):
         super().compute(ctx, in_data, out_data)
         if self.params.extrapolation_value:
             kernels("roi.edges", ctx.device).fill_outside(
                 self.params.extrapolation_value, in_data[0].shape, in_data[1], self.rules, out_data[0]
             )
-
-    def backward(self, ctx, out_grad, in_data, out_data, req, in_grad, aux):
-        super().backward(ctx, out_grad, in_data, out_data, req, in_grad, aux)
-        backward_of_boxes(self, ctx, out_grad, in_data, req, in_grad)
-
-
-def backward_of_boxes(op, ctx, out_grad, in_data, req, in_grad):
-    """The gradient of ``rois``."""
-    if req[1] != "null":
-        kernels("roi.edges", ctx.device).backward(
-            out_grad[0], *in_data, op.params.spatial_scale, op.rules, req[1] == "add", in_grad[1]
-        )
 
 
 @register("CropAndResize", "_contrib_CropAndResize")

@@ -208,21 +208,21 @@ _row(
     remark="unit steps from the edge of each bin",
 )
 _row(
-    "ROIAlign", "onnx", "avg", "", _ALIGN,
+    "ROIAlign", "onnx", "avg", "", _ALIGN._replace(single_scale=True),
     whose=("ONNX RoiAlign, output_half_pixel",),
     golden=("onnxruntime_RoiAlign_output_half_pixel", "onnxruntime_RoiAlign_opset10"),
 )
 _row(
-    "ROIAlign", "onnx", "avg", "aligned", _ALIGNED,
+    "ROIAlign", "onnx", "avg", "aligned", _ALIGNED._replace(single_scale=True),
     whose=("ONNX RoiAlign, half_pixel",), golden=("onnxruntime_RoiAlign_half_pixel",),
 )
 _row(
-    "ROIAlign", "onnx", "max", "", _ALIGN._replace(samples=r.CORNERS, **_MAX),
+    "ROIAlign", "onnx", "max", "", _ALIGN._replace(samples=r.CORNERS, single_scale=True, **_MAX),
     whose=("ONNX RoiAlign, output_half_pixel",), golden=("onnxruntime_RoiAlign_max_output_half_pixel",),
     remark="the greatest of the weighted pixels, which are not added up first",
 )
 _row(
-    "ROIAlign", "onnx", "max", "aligned", _ALIGNED._replace(samples=r.CORNERS, **_MAX),
+    "ROIAlign", "onnx", "max", "aligned", _ALIGNED._replace(samples=r.CORNERS, single_scale=True, **_MAX),
     whose=("ONNX RoiAlign, half_pixel",), golden=("onnxruntime_RoiAlign_max_half_pixel",),
 )
 _row(
@@ -250,7 +250,7 @@ _row(
     whose=("MXNet contrib.PSROIPooling", "R-FCN PSROIPooling"), golden=("mxnet_contrib_PSROIPooling",),
 )
 _row(
-    "PSROIPooling", "paddle", "avg", "", _MXNET_PS._replace(channels=r.ONE_PER_BIN, single_scale=False),
+    "PSROIPooling", "paddle", "avg", "", _MXNET_PS._replace(channels=r.ONE_PER_BIN),
     whose=("Paddle psroi_pool",), golden=("paddle_psroi_pool",),
 )
 _row(

@@ -2,8 +2,8 @@
 
 from ...params import shape
 from ...registry import register
-from .base import SeparableOp, SeparableProp
-from .crop import backward_of_boxes
+from .base import SeparableProp
+from .crop import BoxGradientOp
 from .fields import DialectParam, pooled_size_field, scale_field
 
 __all__ = ["PrROIPoolingOp", "PrROIPoolingParam", "PrROIPoolingProp"]
@@ -15,10 +15,8 @@ class PrROIPoolingParam(DialectParam):
     spatial_scale = scale_field(high=None)
 
 
-class PrROIPoolingOp(SeparableOp):
-    def backward(self, ctx, out_grad, in_data, out_data, req, in_grad, aux):
-        super().backward(ctx, out_grad, in_data, out_data, req, in_grad, aux)
-        backward_of_boxes(self, ctx, out_grad, in_data, req, in_grad)
+class PrROIPoolingOp(BoxGradientOp):
+    """The integrals are rules of the kernels; there is nothing more to choose."""
 
 
 @register("PrROIPooling", "_contrib_PrROIPooling")

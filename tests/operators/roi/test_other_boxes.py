@@ -8,7 +8,7 @@ import math
 import numpy as np
 import pytest
 import reference
-from roi_cases import OTHERS, SEPARABLE, call, gradient, other_case, random_rois
+from roi_cases import OTHERS, SEPARABLE, call, expected_of, gradient, other_case, random_rois
 from test_hostile import IGNORED, STRANGE
 
 from roiops.errors import ParamError, ShapeError
@@ -17,39 +17,6 @@ from roiops.registry import get
 
 IDS = [row.name for row in OTHERS]
 TOLERANCE = {np.float32: 3e-6, np.float64: 1e-12}
-
-
-def expected_of(row, params, inputs):
-    """The output by the plain loops of ``reference``."""
-    rules = row.rules
-    *maps, rois = inputs[: -1 if row.rules.displaced else None]
-    data, pooled, scale = maps[0], params["pooled_size"], params.get("spatial_scale")
-    ratio = (params.get("sampling_ratio", 0),) * 2
-    if row.operator == "MultiScaleROIAlign":
-        out = np.zeros((len(rois), data.shape[1], *pooled), data.dtype)
-        for r, roi in enumerate(rois):
-            if reference.is_ignored(roi):
-                continue
-            canonical = None if params["dialect"] == "mmdet" else params["canonical_level"]
-            level = reference.level_of(roi, len(maps), params["canonical_size"], canonical)
-            name = "ROIAlign/mmcv/aligned" if rules.shift else "ROIAlign/mmcv"
-            scale = params["spatial_scales"][level]
-            out[r] = reference.separable(name, maps[level], roi[None], pooled, scale, ratio).out[0]
-        return out
-    if row.operator == "CropAndResize":
-        return reference.crop_and_resize(data, rois, pooled, params["mode"], params["extrapolation_value"])
-    if row.operator == "DeformROIPooling":
-        return reference.separable(
-            row.name, data, rois, pooled, scale, ratio, 1, inputs[2], params["gamma"]
-        ).out
-    if row.operator == "contrib.DeformablePSROIPooling":
-        ratio = (params["sample_per_part"],) * 2
-        std = np.float32(params["trans_std"])
-        return reference.separable(row.name, data, rois, (3, 3), scale, ratio, 2, inputs[2], std).out
-    unit = {2: "degrees", 3: "radians", 4: "radians clockwise"}[rules.boxes]
-    least = None if rules.least < 0 else rules.least
-    out = reference.rotated(data, rois, pooled, scale, ratio, rules.shift, least, unit).out
-    return reference.orientations(out, rois, 4) if row.operator == "RiROIAlign" else out
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

@@ -3,17 +3,21 @@
 import numpy as np
 import pytest
 import reference
-from roi_cases import SEPARABLE, call, gradient, is_separable, random_rois, with_sizes
+from roi_cases import (
+    SEPARABLE,
+    call,
+    distinct,
+    gradient,
+    is_separable,
+    random_rois,
+    separable_case,
+    with_sizes,
+)
 
 from roiops.operators.roi.dialects import TABLE
 
 #: Sums are added up in another order than the reference's.
 TOLERANCE = {np.float32: 2e-6, np.float64: 1e-12}
-
-
-def distinct(random, shape, dtype):
-    """Numbers no two of which are equal, so that a maximum is at one place."""
-    return (random.permutation(np.prod(shape)).reshape(shape) / 8 - np.prod(shape) / 16).astype(dtype)
 
 
 def assert_close(found, expected, dtype, what):
@@ -22,17 +26,6 @@ def assert_close(found, expected, dtype, what):
     largest = max(1.0, np.abs(expected[finite]).max(initial=0))
     error = np.abs(found[finite].astype(np.float64) - expected[finite]).max(initial=0)
     assert error <= TOLERANCE[dtype] * largest, f"{what}: off by {error} of {largest}"
-
-
-def setting(seed):
-    """Sizes and channels, from one to more than the sixteen that the kernels take at a time."""
-    random = np.random.default_rng(seed)
-    height, width = [(1, 1), (2, 1), (3, 17), (9, 8), (21, 35), (5, 40)][seed % 6]
-    pooled = [(1, 1), (2, 2), (3, 2), (4, 5), (7, 7), (2, 3)][seed % 6]
-    channels = [1, 3, 16, 17, 2, 33][seed % 6]
-    scale = [1.0, 0.5, 0.25, 0.3, 1 / 16, 1.0][seed % 6]
-    ratio = [(2, 2), (0, 0), (3, 1), (0, 2), (1, 1), (12, 12)][seed % 6]
-    return random, height, width, pooled, channels, scale, ratio
 
 
 #: PrROIPooling has no samples to walk: its reference, an integral, is in test_other_boxes.py.
@@ -48,19 +41,11 @@ def test_a_dialect_without_a_definition_has_a_golden_file():
 @pytest.mark.parametrize(("row", "name", "params"), DEFINED, ids=[case[0] for case in DEFINED])
 def test_forward_and_gradient(row, name, params, dtype):
     for seed in range(6):
-        random, height, width, pooled, channels, scale, ratio = setting(seed)
-        groups = pooled[0] if pooled[0] == pooled[1] else min(pooled)
-        if row == "PSROIAlign/rfcn":
-            ratio = tuple(max(1, r) for r in ratio)
-        given, in_channels = with_sizes(name, params, pooled, scale, ratio, channels, groups)
-        data = distinct(random, (2, in_channels, height, width), dtype)
-        rois = random_rois(random, 6, 2, height, width, scale, dtype)
+        given, data, rois, expected = separable_case(row, name, params, seed, dtype)
         invocation = call(name, data, rois, **given)
-        used = np.float32(scale) if "mxnet" in row or "contrib" in row else scale
-        expected = reference.separable(row, data, rois, pooled, used, ratio, groups)
         what = f"{row}, setting {seed}"
         assert_close(invocation.outputs[0], expected.out, dtype, what)
-        grad_out = random.integers(-4, 5, expected.out.shape).astype(dtype)
+        grad_out = np.random.default_rng(seed).integers(-4, 5, expected.out.shape).astype(dtype)
         if row.endswith("as_released"):
             continue  # its gradient is that of the corrected form, as in torchvision
         if len(invocation.outputs) > 1:
