@@ -31,7 +31,7 @@ class BoxGradientOp(SeparableOp):
 
     def at_addresses(self, ctx, in_shapes, out_shape, dtype):
         """None: the functions of addresses know the gradient of the map only."""
-        return None
+        return
 
 
 class CropAndResizeOp(BoxGradientOp):
