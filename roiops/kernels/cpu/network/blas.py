@@ -26,9 +26,11 @@ __all__ = [
     "add_product_tile",
     "add_product_tile_of",
     "by_rows",
+    "copy_between_zeros",
     "finished_product_tile_of",
     "product_tile",
     "product_tile_of",
+    "skip_between_zeros",
     "store_finished",
 ]
 
@@ -61,15 +63,31 @@ class Finish(NamedTuple):
 PANELS = SECOND_CACHE * 11 // 16
 
 
-def _copy(step):
+@intrinsic
+def copy_vector(typing, source, source_at, target, target_at):
+    """Copy ``MACHINE_LANES`` floats of a flat array to another."""
+    signature = types.void(source, types.int64, target, types.int64)
+
+    def generate(context, builder, signature, args):
+        emit = Emitter(context, builder)
+        value = emit.load(emit.pointer(signature.args[0], args[0], args[1]))
+        emit.store(value, emit.pointer(signature.args[2], args[2], args[3]))
+        return context.get_dummy_value()
+
+    return signature, generate
+
+
+def _copy_between_zeros(step):
     @intrinsic
-    def copy(typing, source, source_at, target, target_at):
-        signature = types.void(source, types.int64, target, types.int64)
+    def copy(typing, source, source_at, target, target_at, first, last):
+        i = types.int64
+        signature = types.void(source, i, target, i, i, i)
 
         def generate(context, builder, signature, args):
             emit = Emitter(context, builder)
             vectors = emit.deinterleave(emit.pointer(signature.args[0], args[0], args[1]), step)
-            emit.store(vectors[0], emit.pointer(signature.args[2], args[2], args[3]))
+            value = emit.zero_outside(vectors[0], args[4], args[5])
+            emit.store(value, emit.pointer(signature.args[2], args[2], args[3]))
             return context.get_dummy_value()
 
         return signature, generate
@@ -77,8 +95,9 @@ def _copy(step):
     return copy
 
 
-#: ``(source, at, target, at)``: copy ``MACHINE_LANES`` floats of flat arrays, neighbours or every second one.
-copy_vector, copy_every_second = _copy(1), _copy(2)
+#: ``(source, at, target, at, first, last)``: write ``MACHINE_LANES`` floats: copies of neighbours, or
+#: of every second float, in ``[first, last)``, and 0 in the others.
+copy_between_zeros, skip_between_zeros = _copy_between_zeros(1), _copy_between_zeros(2)
 
 
 def _sum_tile(emit, left, term_step, panel, terms, out, vectors, ahead=None):

@@ -16,7 +16,16 @@ from numba.extending import intrinsic
 from ...jit import Calls, inner, num_threads, parallel, prange
 from ..scratch import Scratch
 from ..vector import MACHINE_LANES, prefetch_to_write
-from .blas import FEW, Finish, Rows, by_rows, copy_every_second, copy_vector, store_finished
+from .blas import (
+    FEW,
+    Finish,
+    Rows,
+    by_rows,
+    copy_between_zeros,
+    copy_vector,
+    skip_between_zeros,
+    store_finished,
+)
 from .caches import SECOND_CACHE
 from .emitter import COLUMNS, ROWS, VECTORS, Emitter
 
@@ -123,17 +132,17 @@ def _copy(source, source_at, target, target_at, count):
                 target[target_at + i] = source[source_at + i]
 
 
-@inner
-def _copy_steps(source, source_at, step, target, target_at, count):
-    """Copy ``count`` floats that lie ``step`` apart."""
-    i = 0
-    if step == 2:
-        while i + MACHINE_LANES <= count and source_at + 2 * (i + MACHINE_LANES) <= source.shape[0]:
-            copy_every_second(source, source_at + 2 * i, target, target_at + i)
-            i += MACHINE_LANES
-    while i < count:
-        target[target_at + i] = source[source_at + i * step]
-        i += 1
+@inner(forceinline=True)
+def _fill_row(flat, at, step, first, last, length, frame, to):
+    """A row of a frame: what lies from ``at`` on, ``step`` apart, with zeros outside ``[first, last)``.
+
+    Whole vectors are written; what follows the row is spoiled.
+    """
+    for i in range(0, length, MACHINE_LANES):
+        if step == 1:
+            copy_between_zeros(flat, at + i, frame, to + i, first - i, last - i)
+        else:
+            skip_between_zeros(flat, at + 2 * i, frame, to + i, first - i, last - i)
 
 
 @parallel
@@ -142,41 +151,44 @@ def fill_frame(data, kernel, stride, dilate, pad, rows, length, channel_step, wo
     batch, channels, height, width = data.shape
     flat = data.reshape(-1)
     plane = batch * rows * length
+    step = stride[1]
+    # Floats that vectors of a row cover, in the frame and in the image.
+    covered = -(-length // MACHINE_LANES) * MACHINE_LANES
+    reach = covered * step
     for worker in prange(workers):
         w = np.int64(worker)
         for c in range(w * channels // workers, (w + 1) * channels // workers):
-            for remainder in range(stride[0] * stride[1]):
-                ry, rx = divmod(remainder, stride[1])
-                # The first pixel of a row that is in this plane, its column there, and how many there are.
-                skip = -(-max(0, pad[1] - rx) // stride[1])
-                x = skip * stride[1] + rx - pad[1]
-                count = max(0, min(length - skip, (width - x + stride[1] - 1) // stride[1]))
-                plane_end = c * channel_step + (remainder + 1) * plane
-                vectors = -(-count // MACHINE_LANES) * MACHINE_LANES
-                for n in range(batch):
-                    for row in range(rows):
-                        to = c * channel_step + remainder * plane + (n * rows + row) * length
-                        y = row * stride[0] + ry - pad[0]
-                        if y < 0 or y >= height or count == 0:
-                            frame[to : to + length] = 0
-                            continue
-                        source = ((n * channels + c) * height + y) * width + x
-                        for i in range(skip):
-                            frame[to + i] = 0
-                        spare = min(flat.shape[0] - source, plane_end - to - skip)
-                        if stride[1] == 1 and vectors <= spare:
-                            # What follows in the plane is spoiled, and written after this.
-                            for i in range(0, count, MACHINE_LANES):
-                                copy_vector(flat, source + i, frame, to + skip + i)
-                        elif stride[1] == 1:
-                            _copy(flat, source, frame, to + skip, count)
-                        else:
-                            _copy_steps(flat, source, stride[1], frame, to + skip, count)
-                        for i in range(skip + count, length):
-                            frame[to + i] = 0
-            # The last row's window reaches beyond the planes.
             end = (c + 1) * channel_step if c + 1 < channels else frame.shape[0]
-            for i in range(c * channel_step + stride[0] * stride[1] * plane, end):
+            for remainder in range(stride[0] * step):
+                ry, rx = divmod(remainder, step)
+                # The first pixel of a row that is in this plane, its column there, and how many there are.
+                skip = -(-max(0, pad[1] - rx) // step)
+                x = skip * step + rx - pad[1]
+                count = max(0, min(length - skip, (width - x + step - 1) // step))
+                to = c * channel_step + remainder * plane
+                for n in range(batch):
+                    source = ((n * channels + c) * height + ry - pad[0]) * width + x - skip * step
+                    for row in range(rows):
+                        y = row * stride[0] + ry - pad[0]
+                        seen = y >= 0 and y < height and count > 0
+                        start = source if seen else np.int64(0)
+                        if (
+                            step <= 2
+                            and start >= 0
+                            and start + reach <= flat.shape[0]
+                            and to + covered <= end
+                        ):
+                            # What follows is written after this.
+                            _fill_row(flat, start, step, skip, skip + count * seen, length, frame, to)
+                        else:
+                            frame[to : to + length] = 0
+                            if seen:
+                                for i in range(skip, skip + count):
+                                    frame[to + i] = flat[source + i * step]
+                        source += stride[0] * width
+                        to += length
+            # The last row's window reaches beyond the planes.
+            for i in range(c * channel_step + stride[0] * step * plane, end):
                 frame[i] = 0
 
 
