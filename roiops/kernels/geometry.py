@@ -76,6 +76,7 @@ __all__ = [
     "group_of",
     "image_of",
     "level_of",
+    "moved_axes",
     "moved_axis",
     "moved_by",
     "orientation",
@@ -702,6 +703,18 @@ def moved_by(displacement, deviation, length):
 def moved_axis(axis, moved):
     """The axis for a bin that is moved."""
     return Axis(axis.start, axis.length, axis.bins, axis.ratio, axis.extent, moved)
+
+
+@inner
+def moved_axes(trans, r, k, i, j, deviation, y, x):
+    """The axes for bin ``(i, j)`` of ROI ``r`` as class ``k`` moves it; x comes first in ``trans``."""
+    if trans.shape[1] == 0:
+        return y, x
+    row, column = group_of(i, y.bins, trans.shape[2]), group_of(j, x.bins, trans.shape[3])
+    return (
+        moved_axis(y, moved_by(trans[r, 2 * k + 1, row, column], deviation, y.length)),
+        moved_axis(x, moved_by(trans[r, 2 * k, row, column], deviation, x.length)),
+    )
 
 
 # Boxes that turn: the local frame is centred on the box, so it starts at minus half its length.

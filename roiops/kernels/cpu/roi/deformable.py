@@ -12,65 +12,58 @@ import numpy as np
 
 from roiops.kernels import geometry
 from roiops.kernels.cpu.roi.chunks import as_rois, channel_chunks, is_dense
+from roiops.kernels.cpu.vector import pointer_to
 from roiops.kernels.jit import inner, num_threads, parallel, prange
 
 __all__ = ["backward_data", "backward_trans", "forward"]
 
 
 class _Taps(NamedTuple):
-    """What a bin, or its derivative, reads on one axis; the first ``count[0]`` pairs are filled."""
+    """What a bin, or its derivative, reads on one axis: ``count`` pixels and their weights."""
 
     pixel: np.ndarray
     weight: np.ndarray
-    count: np.ndarray
+    count: int
 
 
 @inner
-def _empty_taps(rules, axis, like):
-    """:class:`_Taps` for any bin of a box."""
+def _taps_memory(rules, axis, like):
+    """Memory for the :class:`_Taps` of any bin of a box."""
     most = 1 + geometry.taps_bound(rules, axis)
-    return _Taps(np.empty(most, np.int64), np.empty(most, like.dtype), np.empty(1, np.int64))
+    return np.empty(most, np.int64), np.empty(most, like.dtype)
 
 
-@inner
-def _moved(trans, r, k, i, j, deviation, y, x):
-    """The axes for bin ``(i, j)`` of ROI ``r`` as class ``k`` moves it; x comes first in ``trans``."""
-    if trans.shape[1] == 0:
-        return y, x
-    row, column = geometry.group_of(i, y.bins, trans.shape[2]), geometry.group_of(j, x.bins, trans.shape[3])
-    return (
-        geometry.moved_axis(y, geometry.moved_by(trans[r, 2 * k + 1, row, column], deviation, y.length)),
-        geometry.moved_axis(x, geometry.moved_by(trans[r, 2 * k, row, column], deviation, x.length)),
-    )
+# These take pointers, and are written out in their callers: to hand an array to a function is to count its
+# references, which for each bin took a fifth of the time.
 
 
-@inner
-def _fill(rules, axis, i, taps):
-    """The mean over bin ``i`` of an axis."""
-    taps.count[0] = geometry.bin_taps(rules, axis, i, taps.pixel, taps.weight, 0)
+@inner(forceinline=True)
+def _mean(rules, axis, i, memory):
+    """The mean over bin ``i`` of an axis, in ``memory``."""
+    pixel, weight = pointer_to(memory[0]), pointer_to(memory[1])
+    return _Taps(pixel, weight, geometry.bin_taps(rules, axis, i, pixel, weight, 0))
 
 
-@inner
-def _fill_slopes(rules, axis, i, taps):
+@inner(forceinline=True)
+def _slope(rules, axis, i, memory):
     """The derivative of that mean by the displacement."""
-    taps.count[0] = geometry.bin_slopes(rules, axis, i, taps.pixel, taps.weight, 0)
+    pixel, weight = pointer_to(memory[0]), pointer_to(memory[1])
+    return _Taps(pixel, weight, geometry.bin_slopes(rules, axis, i, pixel, weight, 0))
 
 
 @inner
-def _channel(c, i, j, setting, groups):
-    """The input channel that output channel ``c`` reads in bin ``(i, j)``."""
-    group_y = geometry.group_of(i, setting.pooled_h, groups)
-    group_x = geometry.group_of(j, setting.pooled_w, groups)
-    return geometry.channel_of(c, group_y, group_x, groups, groups)
+def _group(i, j, setting, groups):
+    """The group ``(y, x)`` of bin ``(i, j)``. It takes two divisions: not for each channel anew."""
+    return geometry.group_of(i, setting.pooled_h, groups), geometry.group_of(j, setting.pooled_w, groups)
 
 
 @inner
 def _contract(plane, y, x):
     """The mean of a channel over one bin, or a derivative of it."""
     total = type(y.weight[0])(0)
-    for a in range(y.count[0]):
+    for a in range(y.count):
         line = type(y.weight[0])(0)
-        for b in range(x.count[0]):
+        for b in range(x.count):
             line += x.weight[b] * plane[y.pixel[a], x.pixel[b]]
         total += y.weight[a] * line
     return total
@@ -85,15 +78,16 @@ def _forward_roi(rules, data, rois, r, trans, setting, deviation, groups, out):
     classes = max(1, trans.shape[1] // 2)
     of_class = out.shape[1] // classes
     box_y, box_x = geometry.y_axis(rules, rois, r, setting), geometry.x_axis(rules, rois, r, setting)
-    taps_y, taps_x = _empty_taps(rules, box_y, data), _empty_taps(rules, box_x, data)
+    for_taps_y, for_taps_x = _taps_memory(rules, box_y, data), _taps_memory(rules, box_x, data)
     for k in range(classes):
         for i in range(setting.pooled_h):
             for j in range(setting.pooled_w):
-                y, x = _moved(trans, r, k, i, j, deviation, box_y, box_x)
-                _fill(rules, y, i, taps_y)
-                _fill(rules, x, j, taps_x)
+                y, x = geometry.moved_axes(trans, r, k, i, j, deviation, box_y, box_x)
+                taps_y, taps_x = _mean(rules, y, i, for_taps_y), _mean(rules, x, j, for_taps_x)
+                group_y, group_x = _group(i, j, setting, groups)
                 for c in range(k * of_class, (k + 1) * of_class):
-                    out[r, c, i, j] = _contract(data[n, _channel(c, i, j, setting, groups)], taps_y, taps_x)
+                    plane = data[n, geometry.channel_of(c, group_y, group_x, groups, groups)]
+                    out[r, c, i, j] = _contract(plane, taps_y, taps_x)
 
 
 @parallel
@@ -112,19 +106,20 @@ def _scatter_roi(rules, grad_out, rois, r, trans, setting, deviation, groups, ch
     classes = max(1, trans.shape[1] // 2)
     of_class = grad_out.shape[1] // classes
     box_y, box_x = geometry.y_axis(rules, rois, r, setting), geometry.x_axis(rules, rois, r, setting)
-    taps_y, taps_x = _empty_taps(rules, box_y, grad_data), _empty_taps(rules, box_x, grad_data)
+    for_taps_y, for_taps_x = _taps_memory(rules, box_y, grad_data), _taps_memory(rules, box_x, grad_data)
     for k in range(first // of_class, (stop - 1) // of_class + 1):
         for i in range(setting.pooled_h):
             for j in range(setting.pooled_w):
-                y, x = _moved(trans, r, k, i, j, deviation, box_y, box_x)
-                _fill(rules, y, i, taps_y)
-                _fill(rules, x, j, taps_x)
+                y, x = geometry.moved_axes(trans, r, k, i, j, deviation, box_y, box_x)
+                taps_y, taps_x = _mean(rules, y, i, for_taps_y), _mean(rules, x, j, for_taps_x)
+                group_y, group_x = _group(i, j, setting, groups)
                 for c in range(max(first, k * of_class), min(stop, (k + 1) * of_class)):
-                    plane = grad_data[n, _channel(c, i, j, setting, groups)]
-                    for a in range(taps_y.count[0]):
-                        for b in range(taps_x.count[0]):
+                    plane = grad_data[n, geometry.channel_of(c, group_y, group_x, groups, groups)]
+                    head = grad_out[r, c, i, j]
+                    for a in range(taps_y.count):
+                        for b in range(taps_x.count):
                             weight = taps_y.weight[a] * taps_x.weight[b]
-                            plane[taps_y.pixel[a], taps_x.pixel[b]] += weight * grad_out[r, c, i, j]
+                            plane[taps_y.pixel[a], taps_x.pixel[b]] += weight * head
 
 
 @parallel
@@ -150,22 +145,21 @@ def _displace_roi(rules, grad_out, data, rois, r, trans, setting, deviation, gro
     classes = trans.shape[1] // 2
     of_class = grad_out.shape[1] // classes
     box_y, box_x = geometry.y_axis(rules, rois, r, setting), geometry.x_axis(rules, rois, r, setting)
-    taps_y, taps_x = _empty_taps(rules, box_y, data), _empty_taps(rules, box_x, data)
-    slopes_y, slopes_x = _empty_taps(rules, box_y, data), _empty_taps(rules, box_x, data)
+    for_taps_y, for_taps_x = _taps_memory(rules, box_y, data), _taps_memory(rules, box_x, data)
+    for_slopes_y, for_slopes_x = _taps_memory(rules, box_y, data), _taps_memory(rules, box_x, data)
     unit = data.dtype.type(1)
     for k in range(classes):
         for i in range(setting.pooled_h):
             part_y = geometry.group_of(i, setting.pooled_h, trans.shape[2])
             for j in range(setting.pooled_w):
                 part_x = geometry.group_of(j, setting.pooled_w, trans.shape[3])
-                y, x = _moved(trans, r, k, i, j, deviation, box_y, box_x)
-                _fill(rules, y, i, taps_y)
-                _fill(rules, x, j, taps_x)
-                _fill_slopes(rules, y, i, slopes_y)
-                _fill_slopes(rules, x, j, slopes_x)
+                y, x = geometry.moved_axes(trans, r, k, i, j, deviation, box_y, box_x)
+                taps_y, taps_x = _mean(rules, y, i, for_taps_y), _mean(rules, x, j, for_taps_x)
+                slopes_y, slopes_x = _slope(rules, y, i, for_slopes_y), _slope(rules, x, j, for_slopes_x)
+                group_y, group_x = _group(i, j, setting, groups)
                 grad_y = grad_x = data.dtype.type(0)
                 for c in range(k * of_class, (k + 1) * of_class):
-                    plane = data[n, _channel(c, i, j, setting, groups)]
+                    plane = data[n, geometry.channel_of(c, group_y, group_x, groups, groups)]
                     head = grad_out[r, c, i, j]
                     grad_y += head * _contract(plane, slopes_y, taps_x)
                     grad_x += head * _contract(plane, taps_y, slopes_x)

@@ -38,18 +38,6 @@ __all__ = ["backward_data", "backward_trans", "forward"]
 
 
 @njit
-def _moved(trans, r, k, i, j, deviation, y, x):
-    """The axes for bin ``(i, j)`` of ROI ``r`` as class ``k`` moves it; x comes first in ``trans``."""
-    if trans.shape[1] == 0:
-        return y, x
-    row, column = geometry.group_of(i, y.bins, trans.shape[2]), geometry.group_of(j, x.bins, trans.shape[3])
-    return (
-        geometry.moved_axis(y, geometry.moved_by(trans[r, 2 * k + 1, row, column], deviation, y.length)),
-        geometry.moved_axis(x, geometry.moved_by(trans[r, 2 * k, row, column], deviation, x.length)),
-    )
-
-
-@njit
 def _classes(trans):
     """How many classes have displacements of their own."""
     return trans.shape[1] // 2 if trans.shape[1] > 0 else 1
@@ -91,7 +79,7 @@ def forward_kernel(rules, name, layout):
             begin(strides, n, k * of_class, quad, quads, of_class, group, (groups, groups), base, total)
             if n >= 0:
                 y, x = axes(rules, rois, r, setting)
-                y, x = _moved(trans, r, k, i, j, deviation, y, x)
+                y, x = geometry.moved_axes(trans, r, k, i, j, deviation, y, x)
                 grid_y, grid_x = geometry.bin_grid(rules, y, i), geometry.bin_grid(rules, x, j)
                 for ky in range(grid_y.first, grid_y.stop):
                     on_y = geometry.sample(rules, y, i, ky, grid_y.count)
@@ -123,7 +111,7 @@ def _boxes_kernel(rules):
                 for bin_of_class in range(classes * pooled_h * pooled_w):
                     j, rest = bin_of_class % pooled_w, bin_of_class // pooled_w
                     i, k = rest % pooled_h, rest // pooled_h
-                    y, x = _moved(trans, r, k, i, j, deviation, box_y, box_x)
+                    y, x = geometry.moved_axes(trans, r, k, i, j, deviation, box_y, box_x)
                     y0, y1 = bin_pixels(rules, y, i)
                     x0, x1 = bin_pixels(rules, x, j)
                     if y1 > y0 and x1 > x0:
@@ -207,7 +195,7 @@ def data_kernel(rules, name, accumulate, sizes):
                             i, j = first_i + (begin + b) // wide % tall, first_j + (begin + b) % wide
                             k = first_class + (begin + b) // (tall * wide)
                             class_of[b], i_of[b], j_of[b] = k, i, j
-                            y, x = _moved(trans, r, k, i, j, deviation, box_y, box_x)
+                            y, x = geometry.moved_axes(trans, r, k, i, j, deviation, box_y, box_x)
                             moved_y[b], moved_x[b] = y.moved, x.moved
                         cuda.syncthreads()
                         for entry in range(thread, number * tile_h, threads):
@@ -307,7 +295,7 @@ def trans_kernel(rules, name, accumulate, sizes):
                     c, spot = k * of_class + unit // bins, unit % bins
                     i = first_i + spot // (stop_j - first_j)
                     j = first_j + spot % (stop_j - first_j)
-                    y, x = _moved(trans, r, k, i, j, deviation, box_y, box_x)
+                    y, x = geometry.moved_axes(trans, r, k, i, j, deviation, box_y, box_x)
                     group_y = geometry.group_of(i, pooled_h, groups)
                     group_x = geometry.group_of(j, pooled_w, groups)
                     channel = geometry.channel_of(c, group_y, group_x, groups, groups)
