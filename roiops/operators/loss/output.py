@@ -199,6 +199,12 @@ class SoftmaxCrossEntropyOp(Operator):
         arrays.evaluate(None, [work[:, :, 0]], in_grad[0], req[0])
 
 
+def _scores_and_labels(prop, shape, label):
+    """The shapes of scores ``(batch, classes)`` and of a class index for each row."""
+    prop.check_ndim("data", shape, 2)
+    return [shape, shape[:1] if label is None else prop.check_shape("label", label, shape[:1])]
+
+
 @register("softmax_cross_entropy")
 class SoftmaxCrossEntropyProp(OperatorProperty):
     """The cross-entropy of softmax(data) with class labels, summed over the batch."""
@@ -209,10 +215,8 @@ class SoftmaxCrossEntropyProp(OperatorProperty):
     argument_docs = {"data": "scores, of shape (batch, classes)", "label": "class indices, of shape (batch,)"}
 
     def infer_shape(self, in_shapes):
-        shape, label = in_shapes
-        self.check_ndim("data", shape, 2)
-        label = shape[:1] if label is None else self.check_shape("label", label, shape[:1])
-        return [shape, label], [(1,)]
+        known = _scores_and_labels(self, *in_shapes)
+        return known, [(1,)]
 
 
 # -- regression ------------------------------------------------------------------------------------------
@@ -324,10 +328,8 @@ class SVMOutputProp(LossProp):
     argument_docs = {"data": "scores, of shape (batch, classes)", "label": "class indices, of shape (batch,)"}
 
     def infer_shape(self, in_shapes):
-        shape, label = in_shapes
-        self.check_ndim("data", shape, 2)
-        label = shape[:1] if label is None else self.check_shape("label", label, shape[:1])
-        return [shape, label], [shape]
+        known = _scores_and_labels(self, *in_shapes)
+        return known, [known[0]]
 
 
 # -- losses made of other operators ----------------------------------------------------------------------

@@ -58,13 +58,17 @@ class PoolingParam(Window):
         super().validate(operator)
         if self.pool_type == "lp" and self.p_value not in (1, 2, 3):
             raise ParamError(f"{operator}: pool_type 'lp' needs p_value 1, 2 or 3, got {self.p_value}")
-        if not self.global_pool and (not self.kernel or 0 in self.kernel):
-            raise ParamError(
-                f"{operator}: kernel must be given, without zeros, unless global_pool is true, "
-                f"got {self.kernel}"
-            )
+        _check_kernel(self, operator)
         if self.pooling_convention == "same" and any(self.pad):
             raise ParamError(f"{operator}: pooling_convention 'same' takes no pad, got {self.pad}")
+
+
+def _check_kernel(params, operator):
+    if not params.global_pool and (not params.kernel or 0 in params.kernel):
+        raise ParamError(
+            f"{operator}: kernel must be given, without zeros, unless global_pool is true, "
+            f"got {params.kernel}"
+        )
 
 
 class PoolingOp(DenseOperator):
@@ -190,11 +194,7 @@ class PoolingV1Param(Window):
 
     def validate(self, operator):
         super().validate(operator)
-        if not self.global_pool and (not self.kernel or 0 in self.kernel):
-            raise ParamError(
-                f"{operator}: kernel must be given, without zeros, unless global_pool is true, "
-                f"got {self.kernel}"
-            )
+        _check_kernel(self, operator)
 
 
 class PoolingV1Op(PoolingOp):
