@@ -5,6 +5,7 @@ import itertools
 import math
 import threading
 from collections import Counter
+from typing import NamedTuple
 
 import numpy as np
 
@@ -21,6 +22,15 @@ from .plan import Step, plan
 from .program import build, grad_of, parse_grad_req
 
 __all__ = ["Executor", "bind", "simple_bind"]
+
+
+class Arrays(NamedTuple):
+    """What a graph is bound to, by name; ``requests`` say what is done with each gradient."""
+
+    args: dict
+    grads: dict
+    requests: dict
+    aux: dict
 
 
 class _Bound:
@@ -53,17 +63,7 @@ class Executor:
     """
 
     def __init__(
-        self,
-        heads,
-        device: Context,
-        args,
-        grads,
-        grad_req,
-        aux,
-        places=None,
-        order=None,
-        donor=None,
-        inferred=None,
+        self, heads, device: Context, arrays: Arrays, places=None, order=None, donor=None, inferred=None
     ):
         self._heads = list(heads)
         self._device = self._ctx = device
@@ -73,9 +73,9 @@ class Executor:
         #: The blocks of memory of each of the two programs, and those that a parent lends.
         self._blocks: dict[str, list] = {}
         self._lent_blocks = {} if donor is None else donor._blocks
-        self._grad_req = grad_req
-        self.arg_dict, self.aux_dict = args, aux
-        self.grad_dict = {name: grads.get(name) for name in args}
+        self._grad_req = arrays.requests
+        self.arg_dict, self.aux_dict = arrays.args, arrays.aux
+        self.grad_dict = {name: arrays.grads.get(name) for name in arrays.args}
         self._lock = threading.RLock()
         self._monitor = None
         self._monitor_all = False
@@ -523,17 +523,12 @@ class Executor:
             return NDArray(devices.zeros(shape, array.dtype, self._device), self._device)
 
         by_name = {node.name: node for node in self._order if node.is_variable}
-        made = Executor(
-            self._heads,
-            self._device,
-            {name: fit(by_name[name], array) for name, array in self.arg_dict.items()},
-            {name: fit(by_name[name], array) for name, array in self.grad_dict.items()},
-            self._grad_req,
-            {name: fit(by_name[name], array) for name, array in self.aux_dict.items()},
-            self._places,
-            self._order,
-            donor=self,
+        args, grads, aux = (
+            {name: fit(by_name[name], array) for name, array in arrays.items()}
+            for arrays in (self.arg_dict, self.grad_dict, self.aux_dict)
         )
+        arrays = Arrays(args, grads, self._grad_req, aux)
+        made = Executor(self._heads, self._device, arrays, self._places, self._order, donor=self)
         made.keep_monitor_of(self)
         return made
 
@@ -609,13 +604,13 @@ def bind(heads, ctx, args, args_grad=None, grad_req="write", aux_states=None, gr
     graph.check_unique_names(order)
     names = [node.name for node in graph.argument_nodes(order)]
     aux_names = [node.name for node in graph.auxiliary_nodes(order)]
-    arrays = _by_name("args", args, names, device, partial=False)
+    args = _by_name("args", args, names, device, partial=False)
     if isinstance(args_grad, list | tuple) and len(args_grad) < len(names):
         args_grad = [*args_grad, *[None] * (len(names) - len(args_grad))]
     grads = _by_name("args_grad", args_grad, names, device, partial=True)
     aux = _by_name("aux_states", aux_states, aux_names, device, partial=False)
-    places = place(order, device, group2ctx)
-    return Executor(heads, device, arrays, grads, parse_grad_req(grad_req, names), aux, places, order)
+    arrays = Arrays(args, grads, parse_grad_req(grad_req, names), aux)
+    return Executor(heads, device, arrays, place(order, device, group2ctx), order)
 
 
 def simple_bind(heads, ctx, grad_req, type_dict, given, explicit, shared=None, group2ctx=None) -> Executor:
@@ -668,4 +663,4 @@ def simple_bind(heads, ctx, grad_req, type_dict, given, explicit, shared=None, g
     everything = [shape for node in order for shape in shapes[id(node)]]
     # Where an operator's output follows from the arrays only, they are asked once more.
     inferred = (shapes, types) if all(map(graph.known, everything)) else None
-    return Executor(heads, device, args, grads, requests, aux, places, order, inferred=inferred)
+    return Executor(heads, device, Arrays(args, grads, requests, aux), places, order, inferred=inferred)
