@@ -73,7 +73,7 @@ def winograd(batch, channels, filters, groups, size, steady):
     terms, in_group = channels // groups, filters // groups
     products = 2 * 36 * groups * terms * _up(in_group, ROWS) * ROWS
     transforms = (2150 if wide <= NARROW else 1220) * channels + 1270 * filters
-    return vectors * (products + transforms) + (0 if steady else 90 * terms * filters)
+    return 1.08 * vectors * (products + transforms) + (0 if steady else 90 * terms * filters)
 
 
 def dilated(batch, channels, filters, groups, size, dilate, steady):
