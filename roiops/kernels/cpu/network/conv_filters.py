@@ -26,10 +26,11 @@ __all__ = ["PIXELS", "ByFilters"]
 PIXELS, VECTORS = {16: (7, 3), 8: (6, 2)}.get(MACHINE_LANES, (4, 2))
 #: Filters of a panel, at most.
 WIDTH = VECTORS * MACHINE_LANES
-#: Results of four neighbouring pixels are stored at once; of a tile, these are their first pixels.
+#: Results of four neighbouring pixels are stored at once.
 _QUARTET = 4
-_QUARTETS = (0,) if PIXELS == _QUARTET else (0, PIXELS - _QUARTET)
 _FOUR = ir.VectorType(ir.FloatType(), _QUARTET)
+#: Floats of the largest tile.
+_TILE = WIDTH * PIXELS
 
 
 def _shuffle(builder, one, other, indices):
@@ -70,7 +71,11 @@ def _load_quartets(builder, rows, j):
     return parts[0]
 
 
-def _tile(vectors):
+def _tile(vectors, count):
+    """A tile of so many vectors of filters by so many pixels."""
+    #: The first pixels of the quartets that are stored; the last two may overlap.
+    quartets = (*range(0, count - _QUARTET, _QUARTET), count - _QUARTET)
+
     @intrinsic
     def tile(typing, frame, starts, channels, offsets, panel, ahead, out, finish, row):
         """``frame`` has a row for each channel; ``starts`` are the pixels' places, and which is the first.
@@ -84,21 +89,21 @@ def _tile(vectors):
             emit, kinds = Emitter(context, builder), signature.args
             origin, channel_step = emit.rows(kinds[0], args[0])
             first = emit.pointer(kinds[1][0], *emit.members(args[1]))
-            pixels = [emit.move(origin, builder.load(emit.move(first, p))) for p in range(PIXELS)]
+            pixels = [emit.move(origin, builder.load(emit.move(first, p))) for p in range(count)]
             places = context.make_array(kinds[3])(context, builder, args[3])
             taps = builder.extract_value(places.shape, 0)
             weights = emit.pointer(kinds[4], args[4], emit.number(0))
             soon, ahead_step = emit.rows(kinds[5], args[5])
-            zeros = [emit.constant(0)] * (PIXELS * vectors)
+            zeros = [emit.constant(0)] * (count * vectors)
             with emit.loop(args[2], [emit.number(0), weights, soon, *zeros]) as channel:
                 base, factors, soon, *sums = channel.values
                 with emit.loop(taps, [factors, soon, places.data, *sums]) as tap:
                     factors, soon, place, *sums = tap.values
                     emit.prefetch(soon)
                     at = builder.add(base, builder.load(place))
-                    emit.prefetch(builder.gep(pixels[-1], [at]), PIXELS)  # the next tile's last pixel
+                    emit.prefetch(builder.gep(pixels[-1], [at]), count)  # the next tile's last pixel
                     right = [emit.load(factors, v * MACHINE_LANES) for v in range(vectors)]
-                    for p in range(PIXELS):
+                    for p in range(count):
                         number = emit.load_splat(pixels[p], at)
                         for v in range(vectors):
                             sums[p * vectors + v] = emit.fma(number, right[v], sums[p * vectors + v])
@@ -117,9 +122,9 @@ def _tile(vectors):
             for v in range(vectors):
                 at = v * MACHINE_LANES
                 a, b = emit.load(finish.scale, at), emit.load(finish.shift, at)
-                values = [emit.fma(sums[p * vectors + v], a, b) for p in range(PIXELS)]
+                values = [emit.fma(sums[p * vectors + v], a, b) for p in range(count)]
                 turned = []
-                for start in _QUARTETS:
+                for start in quartets:
                     turned += _transpose_quartets(builder, values[start : start + _QUARTET])
 
                 def rows(array, start, v=v):
@@ -131,7 +136,7 @@ def _tile(vectors):
                 def with_other(turned=turned, rows=rows):
                     near = [
                         _load_quartets(builder, rows(finish.other, start), j)
-                        for start in _QUARTETS
+                        for start in quartets
                         for j in range(4)
                     ]
                     return [builder.fadd(value, each) for value, each in zip(turned, near, strict=True)]
@@ -139,7 +144,7 @@ def _tile(vectors):
                 # All of what is added is read before anything is stored: it may be the same memory.
                 turned = emit.choose(finish.add_other, with_other, turned)
                 for i, value in enumerate(turned):
-                    far, j = rows(target, _QUARTETS[i // 4]), i % 4
+                    far, j = rows(target, quartets[i // 4]), i % 4
                     value = emit.activate(value, finish.act)
                     for k in range(MACHINE_LANES // 4):
                         part = _shuffle(builder, value, value, list(range(4 * k, 4 * k + 4)))
@@ -152,7 +157,8 @@ def _tile(vectors):
     return tile
 
 
-_tile_3, _tile_2, _tile_1 = (_tile(min(n, VECTORS)) for n in (3, 2, 1))
+#: A panel of one vector is multiplied by twice the pixels.
+_tile_3, _tile_2, _tile_1 = _tile(VECTORS, PIXELS), _tile(2, PIXELS), _tile(1, 2 * PIXELS)
 
 
 @inner
@@ -203,12 +209,12 @@ def _multiply(frame, steps, taps, groups, weight, finish, scratch, out):
     workers = scratch.shape[0]
     for worker in prange(workers):
         w = np.int64(worker)
-        aside, beside = scratch[w, : WIDTH * PIXELS], scratch[w, WIDTH * PIXELS : 2 * WIDTH * PIXELS]
-        panel = scratch[w, 2 * WIDTH * PIXELS :]
+        aside, beside, panel = scratch[w, :_TILE], scratch[w, _TILE : 2 * _TILE], scratch[w, 2 * _TILE :]
         packed = np.int64(-1)
         wide = row = rows = ahead = np.int64(0)
-        begin = _first_item(w, workers, groups, panels, vectors, tiles)
-        for item in range(begin, _first_item(w + 1, workers, groups, panels, vectors, tiles)):
+        item = _first_item(w, workers, groups, panels, vectors, tiles)
+        end = _first_item(w + 1, workers, groups, panels, vectors, tiles)
+        while item < end:
             gp, tile = divmod(item, tiles)
             g, p = divmod(gp, panels)
             if gp != packed:
@@ -223,20 +229,23 @@ def _multiply(frame, steps, taps, groups, weight, finish, scratch, out):
                 # The next panel's weights are fetched while this one is multiplied.
                 ahead = (min(WIDTH, filters - row - rows) + tiles - 1) // tiles
             n, t = divmod(tile, in_image)
+            # A tile of one vector takes the place of two, where the second is there.
+            pixels = 2 * PIXELS if wide == MACHINE_LANES else PIXELS
+            taken = min(pixels // PIXELS, in_image - t, end - item)
             first = t * PIXELS
-            count = min(PIXELS, positions - first)
-            whole = count == PIXELS and rows == wide
+            count = min(taken * PIXELS, positions - first)
+            whole = count == pixels and rows == wide
             at = (n * filters + row) * positions + first
             target, around = flat_out if whole else aside, flat_other if whole else beside
-            to, step = at if whole else np.int64(0), positions if whole else np.int64(PIXELS)
+            to, step = at if whole else np.int64(0), positions if whole else pixels
             for f in range(rows):  # the lines of this and the next tile's results come during the sums
-                prefetch_to_write(flat_out, at + f * positions + PIXELS, PIXELS)
+                prefetch_to_write(flat_out, at + f * positions + pixels, PIXELS)
                 if add_other:
-                    prefetch_to_read(flat_other, at + f * positions + PIXELS, PIXELS)
+                    prefetch_to_read(flat_other, at + f * positions + pixels, PIXELS)
             if add_other and not whole:
                 for f in range(rows):
                     for i in range(count):
-                        beside[f * PIXELS + i] = flat_other[at + f * positions + i]
+                        beside[f * pixels + i] = flat_other[at + f * positions + i]
             seen, here = Rows(frame, g * group_step, channel_step), (starts, tile * PIXELS)
             soon = Rows(flat_weight, (row + rows + tile * ahead) * terms, ahead)
             sums, into = Rows(target, to, step), Finish(scale, shift, act, around, add_other)
@@ -249,7 +258,8 @@ def _multiply(frame, steps, taps, groups, weight, finish, scratch, out):
             if not whole:
                 for f in range(rows):
                     for i in range(count):
-                        flat_out[at + f * positions + i] = aside[f * PIXELS + i]
+                        flat_out[at + f * positions + i] = aside[f * pixels + i]
+            item += taken
 
 
 class ByFilters:
@@ -302,20 +312,17 @@ class ByFilters:
             self._rows, self._length, frame = in_height, in_width, 0
             self._step, image_step = in_height * in_width, channels * in_height * in_width
         self._group_step = channels // self._groups * self._step
-        offsets = tap_places(kernel, (1, 1), dilate, self._length, 0)
-        self._channels = channels // self._groups
-        if kernel == (1, 1):  # a short loop within a loop is slow
-            several = max(n for n in range(1, 65) if self._channels % n == 0)
-            offsets = [k * self._step for k in range(several)]
-            self._channels //= several
-            self._steps = self._step * several
-        else:
-            self._steps = self._step
-        self._offsets = np.array(offsets, np.int64)
+        taps = tap_places(kernel, (1, 1), dilate, self._length, 0)
+        in_group = channels // self._groups
+        # The taps of several channels are one loop: a short loop within a loop is slow.
+        several = max(n for n in range(1, max(1, 64 // len(taps)) + 1) if in_group % n == 0)
+        self._channels, self._steps = in_group // several, self._step * several
+        self._offsets = np.array([k * self._step + tap for k in range(several) for tap in taps], np.int64)
         image, y, x = np.ogrid[:batch, :height, :width]
         starts = image * image_step + y * stride[0] * self._length + x * stride[1]
         starts = starts.reshape(batch, -1)
         surplus = -starts.shape[1] % PIXELS  # the last tile of an image computes its last pixel again
-        self._starts = np.pad(starts, ((0, 0), (0, surplus)), "edge").reshape(-1)
-        size = -(-(2 * WIDTH * PIXELS + WIDTH * terms) // MACHINE_LANES) * MACHINE_LANES
+        starts = np.pad(starts, ((0, 0), (0, surplus)), "edge").reshape(-1)
+        self._starts = np.pad(starts, (0, PIXELS), "edge")  # as does one of twice the pixels
+        size = -(-(2 * _TILE + WIDTH * terms) // MACHINE_LANES) * MACHINE_LANES
         self._scratch = Scratch((frame,), (workers, size))
