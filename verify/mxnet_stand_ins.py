@@ -7,6 +7,7 @@ so that nothing is checked by roiops' own tools.
 """
 
 import ast
+import functools
 import importlib.machinery
 import importlib.util
 import inspect
@@ -304,8 +305,9 @@ class _TestFiles:
 _arange = np.arange
 
 
+@functools.wraps(_arange)  # with its text, of which numpy.ma makes its own
 def _former_arange(*args, **kwargs):
-    """Unsigned numbers from a negative one, which went round until NumPy 2.0."""
+    # Unsigned numbers from a negative one, which went round until NumPy 2.0.
     try:
         return _arange(*args, **kwargs)
     except OverflowError:

@@ -166,6 +166,8 @@ class _Shapes:
     def __init__(self):
         self.of = {}
         self.changed = False
+        #: The inputs that a node's shapes were inferred from, where nothing is left to infer.
+        self.settled = {}
 
     def get(self, entry):
         node, index = entry
@@ -209,7 +211,7 @@ def infer_shapes(order, given: dict[str, tuple]) -> dict[int, list]:
         shapes.changed = False
         for node in operators:
             _infer_node(node, shapes)
-        if not shapes.changed or all(known(s) for each in shapes.of.values() for s in each):
+        if not shapes.changed:
             return shapes.of
         for node in reversed(operators):
             _infer_node_inputs(node, shapes)
@@ -219,6 +221,8 @@ def _infer_node(node: Node, shapes: _Shapes) -> None:
     prop = node.require_prop()
     count = len(prop.list_arguments())
     have = [shapes.get(entry) for entry in node.inputs[:count]]
+    if shapes.settled.get(id(node)) == have:
+        return
     if not prop.partial_shapes and not all(known(s) for s in (have if prop.variadic else have[:1])):
         return
     try:
@@ -235,6 +239,9 @@ def _infer_node(node: Node, shapes: _Shapes) -> None:
     for i, (name, shape) in enumerate(zip(prop.list_auxiliary_states(), aux, strict=False)):
         entry = node.inputs[count + i]
         shapes.put(entry, shape, _input_blame(node, name, shape, entry, have))
+    found = [shapes.get(entry) for entry in node.inputs[:count]]
+    if all(known(s) for s in (*found, *shapes.of[id(node)])):
+        shapes.settled[id(node)] = found
 
 
 def _infer_node_inputs(node: Node, shapes: _Shapes) -> None:

@@ -8,11 +8,11 @@ import glob
 import os
 from pathlib import Path
 
-from .. import ndarray as nd
 from ..errors import MissingFileError, nearest
 from ..graph import json_format
 from ..graph import nodes as graph
 from ..graph.symbol import Symbol, read_text
+from ..ndarray.files import load_model
 from ..ndarray.parameters import without_prefixes
 
 __all__ = ["Differences", "compare", "find_files", "read_params", "read_symbol"]
@@ -74,7 +74,7 @@ def read_symbol(path, problems: list[str] | None = None) -> tuple[Symbol, str | 
 
 def read_params(path) -> tuple[dict, dict]:
     """Arguments and auxiliary states in a .params file. Names without ``arg:`` or ``aux:`` are arguments."""
-    return without_prefixes(nd.load(str(path)), str(path))
+    return without_prefixes(load_model(str(path)), str(path))
 
 
 @dataclasses.dataclass

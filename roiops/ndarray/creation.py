@@ -98,7 +98,8 @@ def eye(N: int, M: int = 0, k: int = 0, ctx: Context | None = None, dtype=None) 
 def from_numpy(ndarray: np.ndarray, zero_copy: bool = True) -> NDArray:
     """An NDArray on the CPU over a NumPy array's memory, or over a copy of it.
 
-    Without copying, what is written to one shows in the other.
+    Without copying, what is written to the NDArray shows in the NumPy array, which can itself be written no
+    more, as in MXNet.
     """
     if not isinstance(ndarray, np.ndarray):
         raise TypeError(f"from_numpy: needs a numpy.ndarray, got {type(ndarray).__name__}")
@@ -106,4 +107,6 @@ def from_numpy(ndarray: np.ndarray, zero_copy: bool = True) -> NDArray:
         return NDArray(ndarray.copy(order="C"))
     if not (ndarray.flags.c_contiguous and ndarray.flags.aligned and ndarray.dtype.isnative):
         raise ValueError("from_numpy: zero_copy needs a C-contiguous, aligned array in native byte order")
-    return NDArray(ndarray)
+    shared = NDArray(ndarray.view())
+    ndarray.flags.writeable = False
+    return shared

@@ -25,6 +25,7 @@ import numpy as np
 
 from .. import dtypes
 from ..errors import DTypeError, FormatError, MissingFileError, nearest
+from ..shapes import is_np_shape
 from . import device
 from .ndarray import NDArray, from_any
 
@@ -71,9 +72,10 @@ class _Block:
 class _Entry:
     """One array of a file: its shape and the blocks that hold its elements and its sparse indices."""
 
-    __slots__ = ("blocks", "index", "name", "offset", "shape", "storage")
+    __slots__ = ("blocks", "index", "name", "numpy_shape", "offset", "shape", "storage")
 
     def __init__(self, index: int, offset: int):
+        self.numpy_shape = False  # whether () and 0 in its shape mean themselves
         self.index = index
         self.offset = offset
         self.name = None
@@ -179,6 +181,7 @@ def _scan(reader: _Reader, has_storage: bool) -> list[_Entry]:
 
 def _scan_entry(reader: _Reader, entry: _Entry, has_storage: bool) -> None:
     magic = reader.number("I", "the first word of the array")
+    entry.numpy_shape = magic == _V3
     storage_shape = None
     if magic == _V3 or (magic == _V2 and has_storage):
         entry.storage = reader.number("i", "the storage type")
@@ -299,7 +302,20 @@ def _check_indices(reader: _Reader, entry: _Entry, indices, bound: int) -> None:
         )
 
 
-def _load(stream, size: int, label: str):
+def _check_convention(reader: _Reader, entries: list[_Entry]) -> None:
+    """Refuse shapes that do not mean to the reader what they meant to the writer."""
+    for entry in entries:
+        if (not entry.shape or 0 in entry.shape) and entry.numpy_shape != is_np_shape():
+            reader.entry = entry
+            how = "saved under np_shape" if entry.numpy_shape else "not saved under np_shape"
+            raise reader.fail(
+                f"the shape is {entry.shape}, and was {how}: load it within "
+                f"`with np_shape({entry.numpy_shape})`",
+                entry.offset,
+            )
+
+
+def _load(stream, size: int, label: str, either_convention: bool = False):
     reader = _Reader(stream, size, label)
     try:
         entries = _scan(reader, has_storage=True)
@@ -308,6 +324,8 @@ def _load(stream, size: int, label: str):
             entries = _scan(reader, has_storage=False)
         except FormatError:
             raise error from None
+    if not either_convention:
+        _check_convention(reader, entries)
     arrays = [_read_entry(reader, entry) for entry in entries]
     if any(entry.name is not None for entry in entries):
         return {entry.name: array for entry, array in zip(entries, arrays, strict=True)}
@@ -318,7 +336,8 @@ def load(fname) -> dict[str, NDArray] | list[NDArray]:
     """The arrays of an NDArray file: a dict where it holds names, else a list.
 
     All of MXNet's layouts are read, and its sparse arrays become dense. Arrays are on the CPU, wherever they
-    were when saved. A damaged file raises :class:`roiops.errors.FormatError`, which says where.
+    were when saved. A damaged file raises :class:`roiops.errors.FormatError`, which says where; so does an
+    empty array or a single number that was saved in the other of MXNet's two conventions of shapes.
 
     Parameters
     ----------
@@ -327,6 +346,12 @@ def load(fname) -> dict[str, NDArray] | list[NDArray]:
     """
     with open_file(fname) as stream:
         return _load(stream, os.fstat(stream.fileno()).st_size, os.fspath(fname))
+
+
+def load_model(fname) -> dict[str, NDArray] | list[NDArray]:
+    """As :func:`load`, whichever convention of shapes the file is in."""
+    with open_file(fname) as stream:
+        return _load(stream, os.fstat(stream.fileno()).st_size, os.fspath(fname), either_convention=True)
 
 
 def open_file(fname):
@@ -352,7 +377,7 @@ def load_frombuffer(buf) -> dict[str, NDArray] | list[NDArray]:
 
 
 def save(fname, data) -> None:
-    """Write arrays to a file that MXNet 1.9 and this library read.
+    """Write arrays to a file that MXNet 1.9 and this library read, in the convention of shapes in force.
 
     Parameters
     ----------
@@ -372,15 +397,17 @@ def save(fname, data) -> None:
     hosts = []
     for i, array in enumerate(arrays):
         label = f"save: {names[i]!r}" if names else f"save: array {i}"
-        host = np.ascontiguousarray(device.to_host(from_any(array, label).data))
+        host = np.asarray(device.to_host(from_any(array, label).data), order="C")
+        host = host if host.ndim or is_np_shape() else host.reshape(1)  # () is the shape of nothing there
         if host.dtype not in _WRITTEN:
             raise DTypeError(f"{label} has dtype {host.dtype}, which MXNet 1.9 cannot read; convert it")
         hosts.append(host)
+    magic = _V3 if is_np_shape() else _V2
     with open(fname, "wb") as stream:
         stream.write(struct.pack("<QQQ", _FILE_MAGIC, 0, len(hosts)))
         for host in hosts:
             code = _WRITTEN[host.dtype]
-            stream.write(struct.pack("<Iii", _V2, _DENSE, host.ndim))
+            stream.write(struct.pack("<Iii", magic, _DENSE, host.ndim))
             stream.write(struct.pack(f"<{host.ndim}qiii", *host.shape, _CPU, 0, code))
             stream.write(
                 memoryview(host.astype(host.dtype.newbyteorder("<"), copy=False).reshape(-1)).cast("B")

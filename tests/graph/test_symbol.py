@@ -301,3 +301,14 @@ def test_variable_declares_any_dtype_that_arrays_have():
     assert mx.sym.Variable("x", dtype="int16").infer_type()[0] == [np.int16]
     with pytest.raises(DTypeError, match=r"^Variable\(x\): dtype must be one of float32, .*, got complex64$"):
         mx.sym.Variable("x", dtype=np.complex64)
+
+
+def test_shapes_found_late_are_checked_where_they_were_needed_early():
+    """The transposed variable's shape follows from the other sum, after the transposition was looked at."""
+    v, x = mx.sym.Variable("v"), mx.sym.Variable("x")
+    both = mx.sym.transpose(v) + (x + v)
+    with pytest.raises(
+        ShapeError, match=r"transpose\d+_output has shape \(3, 2\), but its users need \(2, 3\)"
+    ):
+        both.simple_bind(mx.cpu(), x=(2, 3))
+    assert both.infer_shape(x=(2, 2))[1] == [(2, 2)]

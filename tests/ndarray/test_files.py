@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from golden_files import GOLDEN
 
+import roiops as mx
 from roiops import nd
 from roiops.errors import DTypeError, FormatError
 
@@ -28,13 +29,18 @@ def float_file(*arrays, names=(), magic=b"\xc9\xfa\x93\xf9\x00\x00\x00\x00"):
     return data
 
 
+#: Files with numbers and empty arrays that MXNet saved under np_shape.
+NUMPY_SHAPES = ("layout_v3", "numpy_shapes")
+
+
 # -- what MXNet wrote and read ---------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("stem", PARAMS)
 def test_golden_file_loads_as_in_mxnet(stem):
     folder = GOLDEN / "params"
-    loaded = nd.load(folder / f"{stem}.params")
+    with mx.np_shape(stem in NUMPY_SHAPES):
+        loaded = nd.load(folder / f"{stem}.params")
     with np.load(folder / f"{stem}.npz") as file:
         meta = json.loads(str(file["meta"]))
         expected = [file[str(i)] for i in range(len(file.files) - 1)]
@@ -46,6 +52,24 @@ def test_golden_file_loads_as_in_mxnet(stem):
     for array, value in zip(loaded, expected, strict=True):
         assert array.dtype == value.dtype
         np.testing.assert_array_equal(array.asnumpy(), value)
+
+
+@pytest.mark.parametrize("stem", NUMPY_SHAPES)
+def test_shapes_of_the_other_convention_are_refused(stem, tmp_path):
+    """As in MXNet, but only where the shapes in a file mean something else in it."""
+    with pytest.raises(
+        FormatError, match=r"was saved under np_shape: load it within `with np_shape\(True\)`"
+    ):
+        nd.load(GOLDEN / "params" / f"{stem}.params")
+    nd.save(tmp_path / "a", [nd.array(np.zeros((2, 0)))])
+    assert nd.load(tmp_path / "a")[0].shape == (2, 0)
+    with mx.np_shape():
+        with pytest.raises(FormatError, match=r"was not saved under np_shape"):
+            nd.load(tmp_path / "a")
+        nd.save(tmp_path / "a", [nd.ones(()), nd.array(np.zeros((2, 0))), nd.ones((2,))])
+        assert [array.shape for array in nd.load(tmp_path / "a")] == [(), (2, 0), (2,)]
+        nd.save(tmp_path / "a", [nd.ones((2,))])
+    assert nd.load(tmp_path / "a")[0].shape == (2,)
 
 
 def test_golden_files_are_there():

@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 
+from ...errors import ShapeError
 from ...params import Field, Parameter, dtype, optional
 from ...params import shape as ints
 from ...registry import register
@@ -192,10 +193,24 @@ for _names, _op, _words, _needs in (
     ("nansum", NanSumOp, "Sum over axes, NaN counting as 0.", ("in_data",)),
     ("prod", ProdOp, "Product over axes.", ("in_data", "out_data")),
     ("nanprod", NanProdOp, "Product over axes, NaN counting as 1.", ("in_data", "out_data")),
-    ("max max_axis", ExtremeOp, "Largest entry over axes.", ("in_data", "out_data")),
-    ("min min_axis", MinOp, "Smallest entry over axes.", ("in_data", "out_data")),
 ):
     declare(_names, ReduceProp, _words, op=_op, backward_needs=("out_grad", *_needs))
+
+
+class ExtremeProp(ReduceProp):
+    """Base of max and min, of which nothing has none."""
+
+    backward_needs = ("out_grad", "in_data", "out_data")
+
+    def infer_shape(self, in_shapes):
+        (shape,) = in_shapes
+        if shape is not None and 0 in shape:
+            raise ShapeError(f"{self.label}: data has no entries, its shape is {shape}")
+        return super().infer_shape(in_shapes)
+
+
+declare("max max_axis", ExtremeProp, "Largest entry over axes.", op=ExtremeOp)
+declare("min min_axis", ExtremeProp, "Smallest entry over axes.", op=MinOp)
 
 
 @register("norm")

@@ -319,6 +319,12 @@ class BlockProp(OperatorProperty):
     backward_needs = ("out_grad",)
     argument_docs = {"data": "pictures, of shape (batch, channels, height, width)"}
 
+    def check_pictures(self, shape) -> None:
+        """Raise unless a shape is that of pictures with pixels."""
+        self.check_ndim("data", shape, 4)
+        if 0 in shape[1:]:
+            raise ShapeError(f"{self.label}: data has no channels or pixels, its shape is {shape}")
+
 
 @register("depth_to_space")
 class DepthToSpaceProp(BlockProp):
@@ -328,7 +334,7 @@ class DepthToSpaceProp(BlockProp):
 
     def infer_shape(self, in_shapes):
         (shape,) = in_shapes
-        self.check_ndim("data", shape, 4)
+        self.check_pictures(shape)
         n, c, h, w = shape
         b = self.params.block_size
         if c % (b * b):
@@ -351,7 +357,7 @@ class SpaceToDepthProp(BlockProp):
 
     def infer_shape(self, in_shapes):
         (shape,) = in_shapes
-        self.check_ndim("data", shape, 4)
+        self.check_pictures(shape)
         n, c, h, w = shape
         b = self.params.block_size
         if h % b or w % b:
