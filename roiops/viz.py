@@ -1,9 +1,8 @@
 """Look at a graph: a table of its layers, or a picture through graphviz."""
 
+import math
 import warnings
 from collections import Counter
-
-import numpy as np
 
 from .errors import MXNetError
 from .graph import nodes as graph
@@ -38,7 +37,10 @@ def _is_input(node, given) -> bool:
 
 
 def print_summary(symbol, shape=None, line_length: int = 120, positions=(0.44, 0.64, 0.74, 1.0)) -> None:
-    """Print a table of layers: name and operator, output shape, number of parameters, inputs.
+    """Print MXNet's table of layers: name and operator, shape without the batch, parameters, inputs.
+
+    Of the variables only the first has a row. Parameters are counted for every operator, where MXNet counts
+    those of convolutions, dense layers, embeddings and batch normalizations only.
 
     Parameters
     ----------
@@ -52,41 +54,38 @@ def print_summary(symbol, shape=None, line_length: int = 120, positions=(0.44, 0
         Where the columns end, as fractions of the width.
     """
     order, shapes = _shapes(symbol, shape)
-    ends = [int(line_length * p) for p in positions]
+    ends = [int(line_length * p) if positions[-1] <= 1 else int(p) for p in positions]
 
-    def row(fields):
+    def row(*fields):
         line = ""
         for field, end in zip(fields, ends, strict=True):
-            line = (line + str(field))[: end - 1].ljust(end)
-        print(line.rstrip())
+            line = (line + str(field))[:end].ljust(end)
+        print(line)
 
     print("_" * line_length)
-    row(("Layer (type)", "Output Shape", "Param #", "Previous Layer"))
+    row("Layer (type)", "Output Shape", "Param #", "Previous Layer")
     print("=" * line_length)
-    total = 0
-    counted = set()
+    total, counted = 0, set()
     for node in order:
-        out = [graph.format_shape(s) for s in shapes[id(node)][: node.num_visible]]
-        if node.is_variable:
-            if not _is_input(node, shape or {}):
-                continue
-            row((f"{node.name} (input)", out[0], 0, ""))
-            print("_" * line_length)
+        if node.is_variable and node is not order[0]:
             continue
         parameters, previous = 0, []
-        for child, _ in node.inputs:
-            if child.is_variable and not _is_input(child, shape or {}):
-                s = shapes[id(child)][0]
-                if graph.known(s) and id(child) not in counted:
-                    counted.add(id(child))
-                    parameters += int(np.prod(s, dtype=np.int64))
-            elif child.name not in previous:
+        arguments = len(node.prop.list_arguments()) if node.prop else 0
+        for child, _ in node.inputs[:arguments]:
+            if not child.is_variable or child is order[0]:
                 previous.append(child.name)
+            elif not _is_input(child, shape or {}) and id(child) not in counted:
+                counted.add(id(child))
+                size = shapes[id(child)][0]
+                parameters += math.prod(size) if graph.known(size) else 0
         total += parameters
-        row((f"{node.name} ({node.op})", ", ".join(out), parameters, previous[0] if previous else ""))
-        for extra in previous[1:]:
-            row(("", "", "", extra))
-        print("_" * line_length)
+        known = [s for s in shapes[id(node)][: node.num_visible] if graph.known(s)]
+        size = ", ".join("x".join(map(str, s[1:])) for s in known) if shape else ""
+        first, *others = previous or [""]
+        row(f"{node.name}({node.op or 'null'})", size, parameters, first)
+        for other in others:
+            row("", "", "", other)
+        print(("=" if node is order[-1] else "_") * line_length)
     print(f"Total params: {total}")
     print("_" * line_length)
 

@@ -318,12 +318,26 @@ class Symbol:
             file.write(self.tojson())
 
     def debug_str(self) -> str:
-        """One line a node: operator, name, inputs."""
-        lines = [f"Symbol outputs: {', '.join(self.list_outputs())}"]
-        for node in self._order():
-            inputs = ", ".join(child.output_name(i) for child, i in node.inputs)
-            lines.append(f"{node.op}: {node.name}({inputs})" if node.op else f"Variable: {node.name}")
-        return "\n".join(lines)
+        """The nodes, their inputs and attributes, in MXNet's words."""
+        order = self._order()
+        if len(self.heads) == 1 and not order[0].is_variable and len(order) == 1:
+            return f"AtomicFunctor  Op:{order[0].op}\n"
+        if len(order) == 1:
+            return f"Variable:{order[0].name}\n"
+        auxiliary = {id(node) for node in graph.auxiliary_nodes(order)}
+        lines = ["Symbol Outputs:"]
+        lines += [f"\toutput[{i}]={node.name}({index})" for i, (node, index) in enumerate(self.heads)]
+        for node in order:
+            if node.is_variable:
+                lines.append(f"Variable:{node.name}")
+                continue
+            lines += ["-" * 20, f"Op:{node.op}, Name={node.name}", "Inputs:"]
+            for i, (child, index) in enumerate(node.inputs):
+                version = f" version={int(id(child) in auxiliary)}" if child.is_variable else ""
+                lines.append(f"\targ[{i}]={child.name}({index}){version}")
+            if node.attrs:
+                lines += ["Attrs:", *(f"\t{key}={node.attrs[key]}" for key in sorted(node.attrs))]
+        return "\n".join(lines) + "\n"
 
     # -- running -------------------------------------------------------------------------------------
 

@@ -12,6 +12,7 @@ The script finds the names that NumPy had in MXNet's time, such as ``np.float`` 
 import importlib
 import importlib.abc
 import importlib.machinery
+import logging
 import runpy
 import sys
 import types
@@ -148,6 +149,8 @@ def main(argv: list[str] | None = None) -> None:
         print(f"as_mxnet: {argv[0]}: no such file", file=sys.stderr)
         raise SystemExit(1)
     install()
+    for name in ("numba", "PIL"):  # scripts turn on debugging to see MXNet's lines, not what these write
+        logging.getLogger(name).setLevel(logging.WARNING)
     for name, value in _FORMER_NUMPY_NAMES.items():
         vars(np).setdefault(name, value)
     if int(np.__version__.split(".")[0]) >= 2:

@@ -9,7 +9,6 @@ import numpy as np
 
 from ..errors import DataError, ParamError, ShapeError
 from ..ndarray import NDArray, array
-from ..random import generator
 
 __all__ = [
     "CSVIter",
@@ -161,7 +160,7 @@ class NDArrayIter(DataIter):
     batch_size : int
         Samples in a batch.
     shuffle : bool
-        Whether each epoch has another order, drawn from :mod:`roiops.random`.
+        Whether each epoch has another order, drawn from ``numpy.random`` as in MXNet: scripts seed that.
     last_batch_handle : str
         What becomes of samples that do not fill a batch: ``"pad"`` fills up with the first ones,
         ``"discard"`` drops them, ``"roll_over"`` starts the next epoch with them.
@@ -199,6 +198,7 @@ class NDArrayIter(DataIter):
             raise ParamError(f"NDArrayIter: batch_size must be 1 to {self.num_data}, got {batch_size}")
         self.shuffle, self.last_batch_handle = shuffle, last_batch_handle
         self.idx = np.arange(self.num_data)
+        self._order = self.idx.copy()  # what all shuffles so far make of the samples
         self._left_over = self.idx[:0]
         self.hard_reset()
 
@@ -227,8 +227,9 @@ class NDArrayIter(DataIter):
 
     def _start(self):
         if self.shuffle:
-            generator().shuffle(self.idx)
-        self._queue = np.concatenate([self._left_over, self.idx])
+            np.random.shuffle(self.idx)  # noqa: NPY002  (scripts seed it; MXNet shuffles so, too)
+            self._order = self._order[self.idx]
+        self._queue = np.concatenate([self._left_over, self._order])
         self._rolled = len(self._left_over)
         self._left_over = self._left_over[:0]
         self.cursor = -self.batch_size
@@ -245,7 +246,7 @@ class NDArrayIter(DataIter):
     def getindex(self):
         """Which samples are in the current batch."""
         chosen = self._queue[self.cursor : self.cursor + self.batch_size]
-        return np.concatenate([chosen, np.resize(self.idx, self._short())])
+        return np.concatenate([chosen, np.resize(self._order, self._short())])
 
     def _short(self) -> int:
         return max(0, self.cursor + self.batch_size - len(self._queue))

@@ -6,7 +6,7 @@ import re
 
 import numpy as np
 
-from ..ndarray import array
+from ..ndarray import NDArray, array
 
 __all__ = ["Monitor"]
 
@@ -72,9 +72,13 @@ class Monitor:
     def toc_print(self) -> None:
         """:meth:`toc`, logged."""
         for step, name, text in self.toc():
-            logging.info("Batch: %7d %30s %s", step, name, text)
+            logging.info("Batch: %7d %-30s %s", step, name, text)
 
 
 def _text(stat) -> str:
     each = stat if isinstance(stat, list | tuple) else [stat]
-    return "\t".join(str(x.asscalar()) if getattr(x, "size", 0) == 1 else str(x) for x in each)
+    return "".join(f"{_number(x) if isinstance(x, NDArray) else x}\t" for x in each)
+
+
+def _number(x) -> str:
+    return str(x.asnumpy().reshape(-1)[0] if x.shape in ((), (1,)) else x.asnumpy())

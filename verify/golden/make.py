@@ -33,6 +33,7 @@ SCRIPTS = {
     "ndarray": "mxnet",
     "image": "mxnet",
     "image_detection": "mxnet",
+    "training": "mxnet",
     "recurrent_convolutions": "mxnet",
     "ops": "mxnet",
     "optimizer": "mxnet",

@@ -128,10 +128,10 @@ class BaseModule:
             for name, value in eval_metric.get_global_name_value():
                 self.logger.info("Epoch[%d] Train-%s=%f", epoch, name, value)
             self.logger.info("Epoch[%d] Time cost=%.3f", epoch, time.perf_counter() - start)
-            if epoch_end_callback is not None:
-                arg_params, aux_params = self.get_params()
-                for callback in as_list(epoch_end_callback):
-                    callback(epoch, self.symbol, arg_params, aux_params)
+            arg_params, aux_params = self.get_params()
+            self.set_params(arg_params, aux_params)  # auxiliary states are from now on alike on all devices
+            for callback in as_list(epoch_end_callback):
+                callback(epoch, self.symbol, arg_params, aux_params)
             if eval_data is not None:
                 for name, value in self.score(
                     eval_data,

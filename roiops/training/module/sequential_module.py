@@ -1,0 +1,212 @@
+"""Modules one after the other: the outputs of each are the data of the next."""
+
+import copy
+import logging
+
+from ...errors import GraphError, ParamError
+from ..initializer import Uniform
+from .base_module import BaseModule
+
+__all__ = ["SequentialModule"]
+
+
+class SequentialModule(BaseModule):
+    """Modules one after the other: the outputs of each are the data of the next."""
+
+    META_TAKE_LABELS = "take_labels"
+    META_AUTO_WIRING = "auto_wiring"
+
+    def __init__(self, logger=logging):
+        super().__init__(logger)
+        self._modules: list[BaseModule] = []
+        self._metas: list[dict] = []
+        self._label_shapes = None
+
+    def add(self, module, **kwargs) -> "SequentialModule":
+        """Put a module at the end.
+
+        Parameters
+        ----------
+        take_labels : bool
+            Whether it gets the labels of a batch, and its outputs are measured.
+        auto_wiring : bool
+            Whether the outputs before it take the names of its data, in order.
+        """
+        known = self.META_TAKE_LABELS, self.META_AUTO_WIRING
+        for key in kwargs:
+            if key not in known:
+                raise ParamError(f'Unknown meta "{key}", a typo?')
+        self._modules.append(module)
+        self._metas.append(kwargs)
+        self.binded = self.params_initialized = self.optimizer_initialized = False
+        return self
+
+    def _takes_labels(self, meta) -> bool:
+        return bool(meta.get(self.META_TAKE_LABELS))
+
+    @property
+    def data_names(self) -> list[str]:
+        """The names of the first module's data."""
+        return self._modules[0].data_names if self._modules else []
+
+    @property
+    def output_names(self) -> list[str]:
+        """The names of the last module's outputs."""
+        return self._modules[-1].output_names if self._modules else []
+
+    @property
+    def data_shapes(self) -> list:
+        """What the first module was bound for."""
+        self._require("data_shapes", params=False)
+        return self._modules[0].data_shapes
+
+    @property
+    def label_shapes(self) -> list | None:
+        """The labels' shapes; None where no module takes them."""
+        self._require("label_shapes", params=False)
+        return self._label_shapes
+
+    @property
+    def output_shapes(self) -> list:
+        """The shapes of the last module's outputs."""
+        self._require("output_shapes", params=False)
+        return self._modules[-1].output_shapes
+
+    def bind(
+        self,
+        data_shapes,
+        label_shapes=None,
+        for_training=True,
+        inputs_need_grad=False,
+        force_rebind=False,
+        shared_module=None,
+        grad_req="write",
+    ) -> None:
+        """Bind every module; all but the first get the shapes of the outputs before them."""
+        if self.binded and not force_rebind:
+            self.logger.warning("Already bound, ignoring bind()")
+            return
+        if shared_module is not None:
+            raise ParamError("SequentialModule.bind: modules do not share memory with others; leave it None")
+        if not self._modules:
+            raise GraphError("SequentialModule.bind: there is no module yet; add() some")
+        for number, (module, meta) in enumerate(zip(self._modules, self._metas, strict=True)):
+            if meta.get(self.META_AUTO_WIRING):
+                shapes = [tuple(shape)[1] for shape in data_shapes]
+                if len(module.data_names) != len(shapes):
+                    raise GraphError(
+                        f"SequentialModule.bind: module {number} has {len(module.data_names)} data, "
+                        f"{len(shapes)} outputs stand before it"
+                    )
+                data_shapes = list(zip(module.data_names, shapes, strict=True))
+            module.bind(
+                data_shapes=data_shapes,
+                label_shapes=label_shapes if self._takes_labels(meta) else None,
+                for_training=for_training,
+                inputs_need_grad=inputs_need_grad or (for_training and number > 0),
+                force_rebind=force_rebind,
+                grad_req=grad_req,
+            )
+            data_shapes = module.output_shapes
+        self.binded, self.for_training, self.inputs_need_grad = True, for_training, inputs_need_grad
+        self._label_shapes = label_shapes if any(map(self._takes_labels, self._metas)) else None
+
+    def init_params(
+        self,
+        initializer=Uniform(0.01),  # noqa: B008  (an initializer does not change)
+        arg_params=None,
+        aux_params=None,
+        allow_missing=False,
+        force_init=False,
+        allow_extra=False,
+    ) -> None:
+        """Fill the parameters of every module; no two may have one of the same name."""
+        if self.params_initialized and not force_init:
+            return
+        self._require("init_params", params=False)
+        owners: dict[str, int] = {}
+        for number, module in enumerate(self._modules):
+            module.init_params(
+                initializer=initializer,
+                arg_params=arg_params,
+                aux_params=aux_params,
+                allow_missing=allow_missing,
+                force_init=force_init,
+                allow_extra=allow_extra,
+            )
+            for names in module.get_params():
+                for name in names:
+                    if owners.setdefault(name, number) != number:
+                        raise GraphError(
+                            f'Duplicated parameter names: name "{name}" in layer {number} is already used in '
+                            f"layer {owners[name]}."
+                        )
+        self.params_initialized = True
+
+    def get_params(self):
+        self._require("get_params")
+        arguments, states = {}, {}
+        for module in self._modules:
+            own_arguments, own_states = module.get_params()
+            arguments.update(own_arguments)
+            states.update(own_states)
+        return arguments, states
+
+    def init_optimizer(
+        self,
+        kvstore="local",
+        optimizer="sgd",
+        optimizer_params=(("learning_rate", 0.01),),
+        force_init=False,
+    ) -> None:
+        """Give every module an optimizer."""
+        self._require("init_optimizer")
+        if self.optimizer_initialized and not force_init:
+            self.logger.warning("optimizer already initialized, ignoring.")
+            return
+        for module in self._modules:
+            module.init_optimizer(
+                kvstore=kvstore, optimizer=optimizer, optimizer_params=optimizer_params, force_init=force_init
+            )
+        self.optimizer_initialized = True
+
+    def forward(self, data_batch, is_train=None) -> None:
+        self._require("forward")
+        batch = copy.copy(data_batch)
+        for module in self._modules:
+            module.forward(batch, is_train=is_train)
+            if module is not self._modules[-1]:
+                batch.data = module.get_outputs()
+                batch.provide_data = None  # the outputs come in the order of the data
+
+    def backward(self, out_grads=None) -> None:
+        self._require("backward")
+        for module in reversed(self._modules):
+            module.backward(out_grads=out_grads)
+            if module is not self._modules[0]:
+                out_grads = module.get_input_grads()
+
+    def update(self) -> None:
+        self._require("update", optimizer=True)
+        for module in self._modules:
+            module.update()
+
+    def get_outputs(self, merge_multi_context=True) -> list:
+        self._require("get_outputs")
+        return self._modules[-1].get_outputs(merge_multi_context)
+
+    def get_input_grads(self, merge_multi_context=True) -> list:
+        self._require("get_input_grads")
+        return self._modules[0].get_input_grads(merge_multi_context)
+
+    def update_metric(self, eval_metric, labels, pre_sliced=False) -> None:
+        """Let a metric look at the outputs of the modules that take labels."""
+        self._require("update_metric")
+        for module, meta in zip(self._modules, self._metas, strict=True):
+            if self._takes_labels(meta):
+                module.update_metric(eval_metric, labels, pre_sliced)
+
+    def install_monitor(self, mon) -> None:
+        self._require("install_monitor", params=False)
+        for module in self._modules:
+            module.install_monitor(mon)
