@@ -8,10 +8,10 @@ part, so that results are the same from run to run.
 
 import math
 
-from ..vector import MACHINE_LANES
-from .caches import LAST_CACHE
+from ..vector import LINE, MACHINE_LANES
+from .caches import LAST_CACHE, SECOND_CACHE
 from .conv_dilated import phase_sizes
-from .conv_filters import PIXELS
+from .conv_filters import PIXELS, VECTORS
 from .conv_shifted import frame_cost
 from .conv_taps import seen_by_tap
 from .conv_winograd import NARROW, OUT
@@ -50,15 +50,19 @@ def shifted(batch, channels, filters, groups, size, kernel, stride, dilate, pad)
 
 def by_filters(batch, channels, filters, groups, size, kernel, stride, pad):
     """Filters side by side in the vectors; infinite for maps that are too large."""
-    pixels = math.prod(size)
-    if 4 * batch * pixels * (channels * math.prod(stride) + filters) > LAST_CACHE // 4:
-        return math.inf  # the results' lines would come from memory one by one
-    terms, vectors = channels // groups * math.prod(kernel), groups * _up(filters // groups, MACHINE_LANES)
+    pixels, in_image = math.prod(size), batch * math.prod(size) * math.prod(stride)
+    if 4 * (channels * in_image + batch * filters * pixels) > LAST_CACHE:
+        return math.inf  # pixels and results would come from memory one by one
+    terms, vectors = channels // groups * math.prod(kernel), _up(filters // groups, MACHINE_LANES)
     tiles = batch * _up(pixels, PIXELS)
-    copied = _frame(batch, channels, size, stride) if max(pad) > 0 else 0
+    copied = frame_cost(batch * (size[0] * stride[0] + 1), channels) if max(pad) > 0 else 0
     # Planes a whole number of pages apart compete for the same few places of a cache.
     stored = 480 if 4 * pixels % 4096 == 0 else 80
-    return tiles * vectors * (PIXELS * terms + stored) + 0.7 * filters * terms + copied
+    # With steps, a tile's pixels lie in several lines, which each panel of filters reads again.
+    again = 0
+    if max(stride) > 1 and math.prod(kernel) > 1 and 4 * channels // groups * in_image > SECOND_CACHE // 2:
+        again = 20 * channels * in_image / LINE * _up(vectors, VECTORS)
+    return groups * tiles * vectors * (PIXELS * terms + stored) + 0.5 * filters * terms + copied + again
 
 
 def _frame(batch, channels, size, stride):

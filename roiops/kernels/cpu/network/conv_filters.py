@@ -14,7 +14,7 @@ from numba.extending import intrinsic
 
 from ...jit import Calls, inner, num_threads, parallel, prange
 from ..scratch import Scratch
-from ..vector import BLOCK, MACHINE_LANES, prefetch_to_read, prefetch_to_write, transpose_block
+from ..vector import BLOCK, LINE, MACHINE_LANES, prefetch_to_read, prefetch_to_write, transpose_block
 from .blas import Finish, Rows
 from .conv_shifted import channel_step, fill_frame, frame_cost, frame_reach, shared_zeros, tap_places
 from .emitter import Emitter
@@ -89,7 +89,11 @@ def _tile(vectors, count):
             emit, kinds = Emitter(context, builder), signature.args
             origin, channel_step = emit.rows(kinds[0], args[0])
             first = emit.pointer(kinds[1][0], *emit.members(args[1]))
-            pixels = [emit.move(origin, builder.load(emit.move(first, p))) for p in range(count)]
+            starts = [builder.load(emit.move(first, p)) for p in range(count)]
+            pixels = [emit.move(origin, start) for start in starts]
+            # Where the next tile's last pixel lies, if it is in the same row.
+            step = builder.sub(starts[1], starts[0])
+            next_pixel = emit.move(pixels[-1], emit.times(step, count))
             places = context.make_array(kinds[3])(context, builder, args[3])
             taps = builder.extract_value(places.shape, 0)
             weights = emit.pointer(kinds[4], args[4], emit.number(0))
@@ -101,7 +105,7 @@ def _tile(vectors, count):
                     factors, soon, place, *sums = tap.values
                     emit.prefetch(soon)
                     at = builder.add(base, builder.load(place))
-                    emit.prefetch(builder.gep(pixels[-1], [at]), count)  # the next tile's last pixel
+                    emit.prefetch(builder.gep(next_pixel, [at]))
                     right = [emit.load(factors, v * MACHINE_LANES) for v in range(vectors)]
                     for p in range(count):
                         number = emit.load_splat(pixels[p], at)
@@ -164,17 +168,20 @@ _tile_3, _tile_2, _tile_1 = _tile(VECTORS, PIXELS), _tile(2, PIXELS), _tile(1, 2
 @inner
 def _pack(weight, first, rows, terms, width, panel):
     """``rows`` filters from ``first`` on, ``width`` side by side for each term; what is too much repeats."""
-    whole = terms // BLOCK * BLOCK if width % BLOCK == 0 else 0
+    if width % BLOCK or terms < BLOCK:
+        for k in range(terms):
+            for column in range(width):
+                panel[k * width + column] = weight[(first + min(column, rows - 1)) * terms + k]
+        return
+    # Blocks begin at cache lines, where rows do: of two halves of a line, the second would find it evicted
+    # where rows lie a power of two apart. The first block and the last overlap with their neighbours.
+    lead = (-(weight.ctypes.data // 4 + first * terms)) % LINE
     for column in range(0, width, BLOCK):
-        for block in range(0, whole, BLOCK):
-            count = max(1, min(BLOCK, rows - column))
-            row = min(column, rows - 1)
-            transpose_block(
-                weight, (first + row) * terms + block, terms, count, panel, block * width + column, width
-            )
-    for k in range(whole, terms):
-        for column in range(width):
-            panel[k * width + column] = weight[(first + min(column, rows - 1)) * terms + k]
+        count = max(1, min(BLOCK, rows - column))
+        row = (first + min(column, rows - 1)) * terms
+        for block in range(lead - LINE, terms, BLOCK):
+            term = max(0, min(block, terms - BLOCK))
+            transpose_block(weight, row + term, terms, count, panel, term * width + column, width)
 
 
 @inner
