@@ -153,7 +153,8 @@ def draw_bars(rows, direction: str, threads: int, target: Path) -> None:
     rows = [r for r in rows if r["direction"] == direction and r["threads"] == threads and peers_of(r)]
     workloads = list(dict.fromkeys(row["workload"] for row in rows))
     shown = [ratio(row) for row in rows]
-    low, high = min(1 / 1.1, *(each / 1.3 for each in shown)), max(2, *shown) * 6
+    low, longest = min(1 / 1.1, *(each / 1.3 for each in shown)), max(2, *shown)
+    high = longest * (longest / low) ** 0.9  # the text beside the longest bar takes a little less than half
     heights = [sum(row["workload"] == w for row in rows) for w in workloads]
     figure = Figure(figsize=(9, 0.34 * sum(heights) + 0.75 * len(workloads) + 0.5), layout="constrained")
     panels = figure.subplots(len(workloads), 1, squeeze=False, height_ratios=[n + 1.2 for n in heights])
@@ -170,7 +171,7 @@ def draw_bars(rows, direction: str, threads: int, target: Path) -> None:
         panel.invert_yaxis()
         panel.set_xscale("log")
         panel.set_xlim(low, high)
-        ticks = [t for t in (0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500) if low <= t <= high / 2]
+        ticks = [t for t in (0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500) if low <= t <= 2 * longest]
         panel.set_xticks(ticks, [f"{t:g}x" for t in ticks])
         panel.set_xticks([], minor=True)
         panel.axvline(1, color="#333333", lw=1)
@@ -186,7 +187,7 @@ def draw_bars(rows, direction: str, threads: int, target: Path) -> None:
 
 
 def _ms(value: float) -> str:
-    return f"{value:.3g}"
+    return f"{value:.0f}" if value >= 100 else f"{value:.3g}"
 
 
 def _described(work) -> str:
