@@ -84,27 +84,45 @@ def make_trainer(options, store):
 
 
 def measure_speed(options) -> None:
-    """Pictures per second of all ranks together; printed by rank 0. Runs in every rank."""
+    """Pictures per second of one rank, of all side by side, and of all in step; printed by rank 0.
+
+    Runs in every rank. The three take turns, a few steps each, in the same processes, so that a processor
+    that is slower for a while is so for all three. Side by side, every rank trains for itself and nothing is
+    sent: more than that the machine does not give.
+    """
     import roiops as mx
 
     store = mx.kv.create("dist_sync")
-    trainer = make_trainer(options, store)
-    loader = trainer.loader
+    alone, in_step = make_trainer(options, None), make_trainer(options, store)
 
-    def run(steps):
-        for _ in range(steps):
-            if loader.position == len(loader):
-                loader.start(loader.epoch + 1)
-            trainer.train_step()
+    def all_here() -> None:
+        request = store.comm.Ibarrier()
+        while not request.Test():
+            time.sleep(0.0005)  # MPI's own wait takes the processor from the rank that works
 
-    run(options.warm)
-    store.barrier()
-    start = time.perf_counter()
-    run(options.steps)
-    store.barrier()
-    took = time.perf_counter() - start
+    def speed(trainer, ranks, steps) -> float:
+        all_here()
+        start = time.perf_counter()
+        if store.rank < ranks:
+            for _ in range(steps):
+                if trainer.loader.position == len(trainer.loader):
+                    trainer.loader.start(trainer.loader.epoch + 1)
+                trainer.train_step()
+        all_here()
+        return steps * trainer.loader.batch_size * ranks / (time.perf_counter() - start)
+
+    cases = {
+        "one": (alone, 1),
+        "side by side": (alone, store.num_workers),
+        "in step": (in_step, store.num_workers),
+    }
+    for case in cases.values():
+        speed(*case, options.warm)
+    rounds = [
+        {name: speed(*case, options.steps) for name, case in cases.items()} for _ in range(options.rounds)
+    ]
     if store.rank == 0:
-        print(json.dumps({"speed": options.steps * loader.batch_size * trainer.ranks / took}))
+        print(json.dumps(rounds))
 
 
 def measure_profile(options) -> None:
@@ -168,10 +186,10 @@ def measure_profile(options) -> None:
 # -- the command -----------------------------------------------------------------------------------------
 
 
-def launch(options, folder, kind: str, ranks: int = 1) -> dict:
+def launch(options, folder, kind: str, ranks: int = 1):
     """What a run of this script with so many ranks prints."""
     command = [sys.executable, __file__, options.config, "--role", kind, "--data", folder]
-    command += ["--steps", str(options.steps), "--warm", str(options.warm)]
+    command += ["--steps", str(options.steps), "--warm", str(options.warm), "--rounds", str(options.rounds)]
     command += [word for each in options.set for word in ("--set", each)]
     if kind == "speed":
         mpiexec = Path(sys.executable).parent / "mpiexec"
@@ -181,19 +199,34 @@ def launch(options, folder, kind: str, ranks: int = 1) -> dict:
     return json.loads(done.stdout.splitlines()[-1])
 
 
+def print_speeds(rounds: list[dict], ranks: int) -> None:
+    print(
+        f"\nmeasured here, {len(rounds)} rounds of all three in turns: pictures/s | of one rank, each round"
+    )
+    for name, words in {
+        "one": "one rank",
+        "side by side": f"{ranks} ranks, nothing sent",
+        "in step": f"{ranks} ranks in step",
+    }.items():
+        speeds = statistics.median(each[name] for each in rounds)
+        ratios = [each[name] / each["one"] for each in rounds]
+        each = ", ".join(f"{ratio:.2f}" for ratio in sorted(ratios))
+        print(f"{words:24}{speeds:8.4g} | {statistics.median(ratios):.2f} times ({each})")
+
+
 def main(arguments=None) -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("config", help="a configuration of examples/rcnn")
     parser.add_argument("--set", action="append", default=[], metavar="SECTION.KEY=VALUE")
-    parser.add_argument("--steps", type=int, default=20, help="timed steps (default: %(default)s)")
+    parser.add_argument("--steps", type=int, default=20, help="timed steps, each time (default: %(default)s)")
     parser.add_argument("--warm", type=int, default=3, help="steps before them (default: %(default)s)")
     parser.add_argument("--threads", type=int, default=1, help="of a rank (default: %(default)s)")
     parser.add_argument(
         "--latency", type=float, default=25, help="of a message, in us (default: %(default)s)"
     )
-    parser.add_argument("--measure", type=int, metavar="N", help="also time N ranks against one, here")
+    parser.add_argument("--measure", type=int, metavar="N", help="also time one rank and N, here")
     parser.add_argument("--rounds", type=int, default=3, help="of --measure (default: %(default)s)")
     parser.add_argument("--role", help=argparse.SUPPRESS)
     parser.add_argument("--data", help=argparse.SUPPRESS)
@@ -217,16 +250,7 @@ def main(arguments=None) -> int:
         )
         print_table(profile, profile["batch"], options.latency * 1e-6)
         if options.measure:
-            pairs = []
-            for _ in range(options.rounds):
-                pairs.append([launch(options, folder, "speed", n)["speed"] for n in (1, options.measure)])
-            one, many = (statistics.median(column) for column in zip(*pairs, strict=True))
-            ratio = statistics.median(b / a for a, b in pairs)
-            print(
-                f"\nmeasured here: one rank {one:.2f} pictures/s, {options.measure} ranks {many:.2f}: "
-                f"{ratio:.2f} times (median of {options.rounds} pairs: "
-                f"{', '.join(f'{b / a:.2f}' for a, b in pairs)})"
-            )
+            print_speeds(launch(options, folder, "speed", options.measure), options.measure)
     return 0
 
 

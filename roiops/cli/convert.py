@@ -116,7 +116,8 @@ def execute(args) -> int:
         note(line)
     for path in files:
         print(f"{path}: {path.stat().st_size / 2**20:.1f} MiB")
-    print(f"opset {conversion.graph.opset}, {len(made.graph.node)} nodes, {len(made.functions)} functions")
+    nodes, functions = len(made.graph.node), len(made.functions)
+    print(f"opset {conversion.graph.opset}, nodes: {nodes}, functions: {functions}")
     return _check(files[0], model, shapes, inputs) if args.check else 0
 
 

@@ -26,6 +26,8 @@ def without_prefixes(arrays, file: str, *, strict: bool = False) -> tuple[dict, 
         Whether every name must have a prefix; otherwise those without one are parameters.
     """
     if not isinstance(arrays, dict):
+        if not arrays:  # the file of a graph that has no parameters
+            return {}, {}
         raise FormatError(
             f"{file}: holds {len(arrays)} arrays without names, so they are not parameters of a model"
         )

@@ -306,6 +306,14 @@ def test_unnamed_arrays_are_not_parameters(tmp_path):
         archive.load(tmp_path / "list")
 
 
+def test_a_graph_without_parameters_loads_from_its_empty_file(tmp_path):
+    net = mx.sym.relu(mx.sym.Variable("data"), name="relu")
+    mx.model.save_checkpoint(str(tmp_path / "bare"), 0, net, {}, {})
+    model = archive.load(tmp_path / "bare", 0)
+    np.testing.assert_array_equal(model(data=np.array([[-1.0, 2]], np.float32))[0], [[0, 2]])
+    assert mx.model.load_checkpoint(str(tmp_path / "bare"), 0)[1:] == ({}, {})
+
+
 def test_custom_operators_of_the_user(tmp_path):
     @mx.operator.register("archived_negate")
     class NegateProp(mx.operator.CustomOpProp):

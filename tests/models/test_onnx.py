@@ -273,7 +273,7 @@ def test_fold_merges_batch_norm(bias):
     params = parameters(symbol, data=(1, 3, 8, 8))
     made = to_onnx(symbol, params, shapes={"data": (1, 3, 8, 8)}, fold=True)
     assert [node.op_type for node in made.graph.node] == ["Conv", "Relu", "BatchNormalization"]
-    assert "1 BatchNorm nodes were merged" in made.doc_string
+    assert "BatchNorm nodes merged into what stands before them: 1" in made.doc_string
     (found,) = check(made, ArchivedModel(symbol, params), {"data": noise(1, 3, 8, 8)})
     assert found.agrees
 

@@ -87,7 +87,7 @@ def prepare(model: ArchivedModel, shapes: dict, *, opset=None, dtype=None, fold=
     conversion = convert(model, shapes, opset, dtype or np.float32)
     if fold:
         count = fold_batch_norms(conversion)
-        conversion.notes.append(f"{count} BatchNorm nodes were merged into what stands before them")
+        conversion.notes.append(f"BatchNorm nodes merged into what stands before them: {count}")
     return conversion
 
 
