@@ -34,7 +34,7 @@ def execute(args) -> int:
         ("Threads", _threads()),
         ("BLAS of NumPy", _blas()),
         ("GPU", _gpu()),
-        ("Caches of compiled kernels", _caches(failures)),
+        ("Caches of compiled kernels", _caches()),
         ("Settings", _settings()),
     ]
     if not args.quick:
@@ -127,7 +127,7 @@ def _gpu():
         yield "driver", (asked.stderr or asked.stdout).strip()
 
 
-def _caches(failures):
+def _caches():
     import numba
 
     from ..kernels import jit

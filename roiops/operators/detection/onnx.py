@@ -201,10 +201,9 @@ def proposal(g, node, cls_prob, bbox_pred, im_info):
     count = len(base)
     height, width = g.dim(cls_prob, 2), g.dim(cls_prob, 3)
     scores = g.slice(scores, 1, count, 2 * count)
-    boxes, scores = proposal_boxes(
-        g, scores, g.reshape(deltas, 0, count, 4, height, width), info, base, height, width, p.feature_stride,
-        p.rpn_min_size, p.iou_loss,
-    )  # fmt: skip
+    deltas = g.reshape(deltas, 0, count, 4, height, width)
+    settings = p.feature_stride, p.rpn_min_size, p.iou_loss
+    boxes, scores = proposal_boxes(g, scores, deltas, info, base, height, width, *settings)
     flat = g.reshape(g.Transpose(scores, perm=[0, 2, 3, 1]), 0, -1)
     boxes = g.reshape(g.Transpose(boxes, perm=[0, 3, 4, 1, 2]), 0, -1, 4)
     total = height * width * count if isinstance(height, int) and isinstance(width, int) else None
@@ -327,10 +326,9 @@ def multi_box_detection(g, node, cls_prob, loc_pred, anchor):
     # In the order of the anchors, those that are no detections last.
     numbers = g.range(total)
     count = np.int64(total) if isinstance(total, int) else total
-    _, order = g.TopK(
-        g.Where(valid, numbers, numbers + count), g.ints(total) if isinstance(total, int) else total,
-        axis=1, largest=0, outputs=2,
-    )  # fmt: skip
+    places = g.Where(valid, numbers, numbers + count)
+    every = g.ints(total) if isinstance(total, int) else total
+    _, order = g.TopK(places, every, axis=1, largest=0, outputs=2)
     found = _rows(g, rows, order)
     if not 0 < p.nms_threshold <= 1:
         return g.cast(found, cls_prob.dtype)

@@ -288,10 +288,8 @@ class DeconvolutionOp(_ConvolutionBase):
         conv = kernels("network.conv", ctx.device)
         data, weight, target = map(_as_3d, (*in_data[:2], out))
         bias = np.zeros(target.shape[1], np.float32) if self.params.no_bias else in_data[2]
-        return functools.partial(
-            self._kernel(ctx, "BackwardData", in_data[0]), data, weight, target, bias,
-            steady=True, **_following_work(conv, work),
-        )  # fmt: skip
+        kernel, following = self._kernel(ctx, "BackwardData", in_data[0]), _following_work(conv, work)
+        return functools.partial(kernel, data, weight, target, bias, steady=True, **following)
 
     def gradient(self, ctx, out_grad, in_data, out_data, in_grad, aux):
         conv, groups = kernels("network.conv", ctx.device), self.params.num_group

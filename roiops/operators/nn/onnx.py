@@ -337,10 +337,8 @@ def up_sampling(g, node, *inputs):
         if len(factors) > 1:
             node.cannot(f"{x.name} is not enlarged by one whole factor")
         scales = np.array([1, 1, *(next(iter(factors)),) * 2], np.float32)
-        parts.append(
-            g.Resize(x, None, scales, mode="nearest", coordinate_transformation_mode="asymmetric",
-                     nearest_mode="floor")
-        )  # fmt: skip
+        nearest = {"coordinate_transformation_mode": "asymmetric", "nearest_mode": "floor"}
+        parts.append(g.Resize(x, None, scales, mode="nearest", **nearest))
     if len(parts) == 1:
         return parts[0]
     return g.Sum(*parts) if p.multi_input_mode == "sum" else g.Concat(*parts, axis=1)

@@ -187,7 +187,7 @@ def _pool(g, node, rules, data, rows, pooled, scale):
     if rules.samples == r.PIXELS:
         return _integer_bins(g, rules, maps, image, axes, pooled, maximum)
     if maximum or rules.samples != r.CENTRES:
-        return _sample_by_sample(g, rules, maps, image, axes, pooled, maximum)
+        return _sample_by_sample(g, rules, maps, image, axes, maximum)
     ends = []
     for axis in axes:
         low, _, size = _edges(g, rules, axis)
@@ -250,7 +250,7 @@ def positions_of_samples(g, rules, axis):
     return places, (places < high) & (high > low)
 
 
-def _sample_by_sample(g, rules, maps, image, axes, pooled, maximum):
+def _sample_by_sample(g, rules, maps, image, axes, maximum):
     """Every sample a box of its own; for what ``RoiAlign`` has no rule for."""
     if rules.border == r.ZERO_PADDED:
         maps = g.Pad(maps, g.ints(0, 0, 0, 0, 0, 0, 1, 1))
