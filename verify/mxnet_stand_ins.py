@@ -216,6 +216,8 @@ def _lend(module, **names) -> None:
 
 def install(checkout: Path) -> None:
     """Put roiops and all stand-ins in place of what the tests import."""
+    import mxnet_tape
+
     from roiops.mxnet import as_mxnet
 
     as_mxnet.install()
@@ -237,6 +239,8 @@ def install(checkout: Path) -> None:
     for name in ABSENT:
         if name == "test_utils" or not _has(name):
             _put(name, _AbsentModule(f"mxnet.{name}"))
+    for name in ("autograd", "contrib.autograd"):
+        mxnet_tape.install(sys.modules[f"mxnet.{name}"])
     codes = {"undefined": -1, "default": 0, "row_sparse": 1, "csr": 2}
     _lend(importlib.import_module("mxnet.ndarray.ndarray"), _STORAGE_TYPE_STR_TO_ID=codes, py_slice=slice)
     absent_base = ("NDArrayHandle", "_LIB", "c_str", "check_call", "_as_list")

@@ -107,6 +107,8 @@ def from_numpy(ndarray: np.ndarray, zero_copy: bool = True) -> NDArray:
         return NDArray(ndarray.copy(order="C"))
     if not (ndarray.flags.c_contiguous and ndarray.flags.aligned and ndarray.dtype.isnative):
         raise ValueError("from_numpy: zero_copy needs a C-contiguous, aligned array in native byte order")
+    if ndarray.flags.owndata:
+        ndarray.flags.writeable = True  # a second NDArray over it can be written, like the first
     shared = NDArray(ndarray.view())
     ndarray.flags.writeable = False
     return shared

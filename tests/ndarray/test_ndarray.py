@@ -90,6 +90,8 @@ def test_from_numpy_shares_memory_or_copies():
     assert values(shared) == source.tolist() == [[0, 0], [0, 8]]
     with pytest.raises(ValueError, match="read-only"):
         source[0, 0] = 7
+    nd.from_numpy(source)[0, 0] = 9
+    assert values(shared) == [[9, 0], [0, 8]]
     assert values(copied) == [[0, 0], [0, 0]]
     with pytest.raises(ValueError, match="zero_copy needs a C-contiguous"):
         nd.from_numpy(np.zeros((2, 3)).T)

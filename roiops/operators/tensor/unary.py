@@ -47,6 +47,11 @@ def sigmoid(x):
     return 1 / (1 + np.exp(-x))
 
 
+def relu_slope(y):
+    """Of the rectifier, from its value; that of NaN is NaN."""
+    return np.where(np.isnan(y), y, y > 0)
+
+
 def _round(x):
     # Halves go away from zero. Adding 0.5 could carry the largest number below a half over it.
     whole = np.trunc(x)
@@ -89,7 +94,7 @@ _ROWS = (
     Row("arctanh", "Inverse hyperbolic tangent.", np.arctanh, slope_in=lambda x: 1 / (1 - x * x)),
     Row("degrees", "Radians to degrees.", np.degrees, slope=180 / math.pi),
     Row("radians", "Degrees to radians.", np.radians, slope=math.pi / 180),
-    Row("relu", "max(data, 0).", np.maximum, constant=0, slope_out=lambda y: y > 0, act={"floor": 0}),
+    Row("relu", "max(data, 0).", np.maximum, constant=0, slope_out=relu_slope, act={"floor": 0}),
     Row("sigmoid", "1 / (1 + exp(-data)).", sigmoid, slope_out=lambda y: y * (1 - y)),
     Row(
         "softsign",

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 import roiops
-from roiops.errors import MXNetError
+import roiops as mx
+from roiops.errors import MXNetError, ShapeError
 from roiops.operators.imperative import Invocation
 from roiops.registry import get
 
@@ -402,3 +403,22 @@ def test_what_kind_of_number():
 )
 def test_shapes_known_in_part(name, params, shapes, out):
     assert get(name).create(params).infer_shape(shapes)[1] == [out]
+
+
+def test_the_gradient_of_relu_at_nan_is_nan():
+    """As in MXNet; that of ``Activation`` is 0 there."""
+    executor = mx.sym.relu(mx.sym.Variable("x")).simple_bind(mx.cpu(), x=(3,))
+    executor.forward(is_train=True, x=mx.nd.array([np.nan, 1, -1]))
+    executor.backward(mx.nd.ones((3,)) * 2)
+    np.testing.assert_array_equal(executor.grad_dict["x"].asnumpy(), [np.nan, 2, 0])
+
+
+@pytest.mark.parametrize("name", ["max", "min"])
+def test_nothing_has_no_largest_or_smallest_entry(name):
+    with pytest.raises(ShapeError, match=rf"{name}: data has no entries, its shape is \(5, 0\)"):
+        run(name, np.zeros((5, 0), np.float32))
+
+
+def test_pictures_without_pixels_are_not_rearranged():
+    with pytest.raises(ShapeError, match=r"data has no channels or pixels, its shape is \(1, 4, 0, 2\)"):
+        run("depth_to_space", np.zeros((1, 4, 0, 2), np.float32), block_size=2)
