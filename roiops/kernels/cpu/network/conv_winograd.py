@@ -299,9 +299,10 @@ def _multiply(filters, row_tiles, k, r, channels, panel, vectors, products, at):
 
 
 @parallel
-def _by_panel(data, filters, groups, pad, finish, panels, _, scratch, segment, places, out):
+def _by_panel(data, filters, groups, pad, finish, memory, out):
     """Each worker takes whole panels of tiles through all steps: for many tiles of few channels."""
     scale, shift, act, other, add_other = finish
+    panels, _, scratch, segment, places = memory
     batch, count_filters, height, width = out.shape
     channels, in_group = data.shape[1] // groups, count_filters // groups
     row_tiles = (in_group + ROWS - 1) // ROWS
@@ -317,9 +318,10 @@ def _by_panel(data, filters, groups, pad, finish, panels, _, scratch, segment, p
             g, p = divmod(item, in_image)
             first, stop, vectors = panel_range(p, tiles)
             count = segments(first, stop, tall, wide, segment[w])
-            tiles_of_panel = segment[w], count, vectors
+            tiles_of_panel = segment[w], count, vectors, wide
+            all_channels = np.int64(0), channels
             _transform_panel(
-                data, g, channels, 0, channels, pad, tiles_of_panel, wide, scratch[w], places[w], panels[w]
+                data, g, channels, all_channels, pad, tiles_of_panel, scratch[w], places[w], panels[w]
             )
             for r in range(row_tiles):
                 begin, end = g * in_group + r * ROWS, g * in_group + min((r + 1) * ROWS, in_group)
@@ -338,12 +340,13 @@ def _by_panel(data, filters, groups, pad, finish, panels, _, scratch, segment, p
 
 
 @inner
-def _transform_panel(data, group, channels, first, last, pad, tiles, wide, scratch, places, panel):
-    """Transform the channels ``[first, last)`` of the ``channels`` of a group, for a panel's tiles.
+def _transform_panel(data, group, channels, mine, pad, tiles, scratch, places, panel):
+    """Transform some of the ``channels`` of a group for a panel's tiles: ``mine``, the first and the end.
 
-    ``tiles``: their segments, how many these are, and how many vectors they fill.
+    ``tiles``: their segments, how many these are, how many vectors they fill, and how many a row has.
     """
-    found, count, vectors = tiles
+    first, last = mine
+    found, count, vectors, wide = tiles
     height, width = data.shape[2:]
     begin = group * channels
     rows_read = _divide(scratch)[4]
@@ -360,9 +363,10 @@ def _transform_panel(data, group, channels, first, last, pad, tiles, wide, scrat
 
 
 @parallel
-def _step_by_step(data, filters, groups, pad, finish, panels, shared, scratch, segment, places, out):
+def _step_by_step(data, filters, groups, pad, finish, memory, out):
     """Workers divide each step: for many channels, or few tiles. Filters are read once for several panels."""
     scale, shift, act, other, add_other = finish
+    panels, shared, scratch, segment, places = memory
     batch, count_filters, height, width = out.shape
     channels, in_group = data.shape[1] // groups, count_filters // groups
     row_tiles = (in_group + ROWS - 1) // ROWS
@@ -380,11 +384,9 @@ def _step_by_step(data, filters, groups, pad, finish, panels, shared, scratch, s
             for p in range(begin, end):
                 first, stop, vectors = panel_range(p, tiles)
                 count = segments(first, stop, tall, wide, segment[w])
-                low, high = w * channels // workers, (w + 1) * channels // workers
-                tiles_of_panel, panel = (segment[w], count, vectors), panels[p - begin]
-                _transform_panel(
-                    data, g, channels, low, high, pad, tiles_of_panel, wide, scratch[w], places[w], panel
-                )
+                mine = w * channels // workers, (w + 1) * channels // workers
+                tiles_of_panel, panel = (segment[w], count, vectors, wide), panels[p - begin]
+                _transform_panel(data, g, channels, mine, pad, tiles_of_panel, scratch[w], places[w], panel)
         for worker in prange(workers):
             w = np.int64(worker)
             work = IN * IN * row_tiles
@@ -392,19 +394,9 @@ def _step_by_step(data, filters, groups, pad, finish, panels, shared, scratch, s
                 k, r = divmod(item, row_tiles)
                 for p in range(begin, end):
                     first, stop, vectors = panel_range(p, tiles)
-                    at, panel = k * step + r * ROWS * COLUMNS, panels[p - begin]
-                    row_tile = g * row_tiles + r
-                    _multiply(
-                        filters,
-                        groups * row_tiles,
-                        k,
-                        row_tile,
-                        channels,
-                        panel,
-                        vectors,
-                        shared[p - begin],
-                        at,
-                    )
+                    at, panel, products = k * step + r * ROWS * COLUMNS, panels[p - begin], shared[p - begin]
+                    row_tile, all_tiles = g * row_tiles + r, groups * row_tiles
+                    _multiply(filters, all_tiles, k, row_tile, channels, panel, vectors, products, at)
         for worker in prange(workers):
             w = np.int64(worker)
             _, lines, _, _, _ = _divide(scratch[w])
@@ -455,9 +447,7 @@ class Winograd:
         self._prepare(data, weight, out)
         finish = scale, shift, act, out if other is None else other, int(other is not None)
         memory = *self._scratch(), self._segments, self._places
-        self._call(
-            self._run, self._key[2], data, self._filters, self._groups, self._pad, finish, *memory, out
-        )
+        self._call(self._run, self._key[2], data, self._filters, self._groups, self._pad, finish, memory, out)
 
     def _prepare(self, data, weight, out):
         workers = num_threads(out.size / MACHINE_LANES * 4 * weight.shape[1])
