@@ -22,14 +22,13 @@ import peer_calls  # noqa: E402
 import reference  # noqa: E402
 from roi_cases import (  # noqa: E402
     call,
-    expected_of,
     gradient,
     internal_name,
     is_separable,
     other_case,
     random_rois,
-    separable_case,
 )
+from roi_definitions import expected_of, separable_case  # noqa: E402
 
 from roiops.operators.roi.dialects import TABLE, words  # noqa: E402
 

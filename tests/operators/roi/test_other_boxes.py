@@ -8,7 +8,8 @@ import math
 import numpy as np
 import pytest
 import reference
-from roi_cases import OTHERS, SEPARABLE, call, expected_of, gradient, other_case, random_rois
+from roi_cases import OTHERS, SEPARABLE, call, gradient, other_case, random_rois
+from roi_definitions import expected_of
 from test_hostile import IGNORED, STRANGE
 
 from roiops.errors import ParamError, ShapeError

@@ -3,16 +3,8 @@
 import numpy as np
 import pytest
 import reference
-from roi_cases import (
-    SEPARABLE,
-    call,
-    distinct,
-    gradient,
-    is_separable,
-    random_rois,
-    separable_case,
-    with_sizes,
-)
+from roi_cases import SEPARABLE, call, gradient, is_separable, random_rois, with_sizes
+from roi_definitions import distinct, separable_case
 
 from roiops.operators.roi.dialects import TABLE
 
@@ -152,3 +144,20 @@ def test_numeric_gradient_of_rotated():
     rois = np.array([[0, 8, 7, 9, 6, 30], [1, 3, 12, 8, 14, -75], [1, 9, 9, 0.1, 40, 200]])
     params = {"pooled_size": (2, 3), "spatial_scale": 0.5, "sampling_ratio": 0}
     check_numeric("_contrib_RROIAlign", [data, rois], params, random.normal(size=(3, 2, 2, 3)), 0, 1e-3)
+
+
+@pytest.mark.parametrize("row", ["ROIAlign/mmcv", "ROIAlign/mmcv/max", "ROIPooling/mxnet"])
+def test_a_map_of_more_than_a_tile(row):
+    """Boxes as tall as the map, of which only some rows are kept at a time."""
+    name, params = next((name, params) for case, name, params in SEPARABLE if case == row)
+    random = np.random.default_rng(8)
+    data = distinct(random, (1, 2, 460, 40), np.float32)
+    rois = np.array(
+        [[0, 3, 2, 31, 455], [0, 0, 400, 39, 459], [0, 5, 0, 9, 300], [0, 1, 50, 38, 52]], np.float32
+    )
+    given, _ = with_sizes(name, params, (3, 2), 1.0, (2, 2), 2, 1)
+    invocation = call(name, data, rois, **given)
+    expected = reference.separable(row, data, rois, (3, 2), 1.0, (2, 2))
+    assert_close(invocation.outputs[0], expected.out, np.float32, row)
+    grad_out = random.integers(-4, 5, expected.out.shape).astype(np.float32)
+    assert_close(gradient(invocation, grad_out)[0], expected.gradient(grad_out), np.float32, row)
