@@ -58,12 +58,35 @@ def _axes(table):
 
 
 @inner
+def _bins_between(upper, lower, tile, y, a, x, column, wide, bins, to):
+    """A row of bins between two rows of the map, where each bin reads two pixels of either, or fewer.
+
+    What :func:`average_rows` would average beside these pixels is left alone; the sums are the same.
+    """
+    near, far = y.weight[a], y.weight[a + 1]
+    zero = splat(type(bins[0])(0))
+    k = x.at[column]
+    for j in range(wide):
+        stop = x.at[column + j + 1]
+        total = zero
+        while k < stop:
+            p = x.pixel[k] * FIXED_LANES
+            mean = multiply_add(far, load(tile.values, lower + p), scaled(near, load(tile.values, upper + p)))
+            total = multiply_add(x.weight[k], mean, total)
+            k += 1
+        store(bins, to, total)
+        to += FIXED_LANES
+
+
+@inner
 def _pool(r, item, planes, tile, y, x, line, bins):
     """The means of ROI ``r``, in ``bins``."""
     zero = splat(type(bins[0])(0))
     row, column = r * (item.pooled_h + 1), r * (item.pooled_w + 1) + item.first_column
     wide = item.stop_column - item.first_column
     low, high = tables.span(x, column, wide)
+    # Whether the bins read fewer pixels than there are from the first to the last, or not many more.
+    are_points = x.at[column + wide] - x.at[column] <= 2 * wide
     to = 0
     for i in range(item.first_row, item.stop_row):
         a, b = y.at[row + i], y.at[row + i + 1]
@@ -72,6 +95,12 @@ def _pool(r, item, planes, tile, y, x, line, bins):
         if a < b and low < high:
             if b == a + 1 and y.weight[a] == 1:  # a row as it is
                 source, start = tile.values, read_row(planes, y.pixel[a], low, high, tile)
+            elif are_points and b == a + 2 and slot_of(tile, y.pixel[a]) != slot_of(tile, y.pixel[a + 1]):
+                upper = read_row(planes, y.pixel[a], low, high, tile)
+                lower = read_row(planes, y.pixel[a + 1], low, high, tile)
+                _bins_between(upper, lower, tile, y, a, x, column, wide, bins, to)
+                to += wide * FIXED_LANES
+                continue
             else:
                 average_rows(planes, tile, y, a, b, low, high, line)
         for j in range(wide):

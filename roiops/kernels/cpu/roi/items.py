@@ -37,11 +37,11 @@ from roiops.kernels.jit import inner
 __all__ = ["backward_items", "forward_items"]
 
 
-def forward_items(view, pool, with_argmax=False):
+def forward_items(view, pool, with_argmax=False, in_any_order=False):
     """The forward loop of one thread.
 
     ``pool(r, item, planes, tile, y, x, line, bins[, where, limits])`` computes the bins of ROI ``r``, with
-    the channels last.
+    the channels last. ``in_any_order`` says that it does not read the rows of the map from top to bottom.
     """
 
     @inner
@@ -52,7 +52,7 @@ def forward_items(view, pool, with_argmax=False):
         out_channels = out.shape[1]
         pixels, results = data.reshape(-1), out.reshape(-1)
         plane, area = height * width, out.shape[2] * out.shape[3]
-        slots = tile_slots(height, width, out.itemsize)
+        slots = tile_slots(height, width, out.itemsize, in_any_order)
         tile_memory = aligned(slots * width * FIXED_LANES, out)
         marks = np.empty(slots * (width // FIXED_LANES + 1), np.int64)
         line = aligned(width * FIXED_LANES, out)

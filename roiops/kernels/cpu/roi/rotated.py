@@ -127,7 +127,7 @@ def _pool(r, item, planes, tile, taps, _, line, bins):
         store(bins, b * FIXED_LANES, total)
 
 
-_forward_part = forward_items(_bins_of, _pool)
+_forward_part = forward_items(_bins_of, _pool, in_any_order=True)
 
 
 @parallel

@@ -49,8 +49,13 @@ __all__ = [
     "write_rows",
 ]
 
-# Bytes of a tile that a whole map should not exceed: a larger map is kept in part.
-_TILE_BYTES = 1 << 24
+# Bytes of a tile, which each thread has one of: a larger map is kept in part. What stays in the second cache
+# is read as fast again as from a larger tile, and a call takes little memory beside its result.
+_TILE_BYTES = 1 << 20
+# Bytes of a tile whose rows are not read from top to bottom.
+_WHOLE_TILE_BYTES = 1 << 24
+# Bytes of a band of sums, as a thread adds them up.
+_BAND_BYTES = 1 << 19
 
 # Bytes of an output that caches may still hold when it is read next. Storing what is larger past them saves
 # reading each line before it is written.
@@ -277,9 +282,14 @@ def take_bins(source, at, item, bins):
 
 
 @inner
-def tile_slots(height, width, itemsize):
-    """How many rows of a map are kept in a tile."""
-    return max(1, min(height, _TILE_BYTES // max(1, width * FIXED_LANES * itemsize)))
+def tile_slots(height, width, itemsize, in_any_order=False):
+    """How many rows of a map are kept in a tile, from which they are read downwards or in any order."""
+    return _rows_within(_WHOLE_TILE_BYTES if in_any_order else _TILE_BYTES, height, width, itemsize)
+
+
+@inner
+def _rows_within(size, height, width, itemsize):
+    return max(1, min(height, size // max(1, width * FIXED_LANES * itemsize)))
 
 
 @inner
@@ -322,8 +332,8 @@ def read_row(planes, y, low, high, tile):
 @inner
 def tile_bands(height, width, itemsize, parts, items):
     """``(bands, rows)``: in how many bands of how many rows to write a map, so that each of ``parts`` threads
-    has one and each fits a tile. How many there are does not change what a row is the sum of."""
-    slots = tile_slots(height, width, itemsize)
+    has one and none is large. How many there are does not change what a row is the sum of."""
+    slots = _rows_within(_BAND_BYTES, height, width, itemsize)
     bands = min(height, max((height + slots - 1) // slots, (parts + items - 1) // max(1, items)))
     return bands, (height + bands - 1) // max(1, bands)
 
