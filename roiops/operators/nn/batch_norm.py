@@ -56,6 +56,10 @@ class BatchNormOp(DenseOperator):
     def _invstd(self, variance):
         return 1 / np.sqrt(variance + variance.dtype.type(self.params.eps))
 
+    def _kept_invstd(self, out_data):
+        """What forward left for backward."""
+        return out_data[2]
+
     def forward(self, ctx, in_data, req, out_data, aux):
         self._channels = in_data[1].shape[0]
         super().forward(ctx, in_data, req, out_data, aux)
@@ -83,7 +87,7 @@ class BatchNormOp(DenseOperator):
         if moving:
             mean, invstd = moving_mean.astype(gamma.dtype), self._invstd(moving_var).astype(gamma.dtype)
         else:
-            _, mean, invstd = out_data
+            mean, invstd = out_data[1], self._kept_invstd(out_data)
         grad_gamma = self.scratch("gamma", gamma.shape, gamma.dtype)
         grad_beta = self.scratch("beta", gamma.shape, gamma.dtype)
         view = row_view(data, self.params.axis)
@@ -165,12 +169,26 @@ class BatchNormProp(FloatProperty):
 
 
 class SyncBatchNormParam(BatchNormParam):
+    output_mean_var = Field(bool, False, doc="also return the mean and the variance")
     ndev = Field(int, 1, doc="accepted and ignored: statistics are those of the one device")
     key = Field(str, "", doc="accepted and ignored: it names a layer across devices")
+
+
+class SyncBatchNormOp(BatchNormOp):
+    """Its second hidden output is the variance itself, as in MXNet."""
+
+    def compute(self, ctx, in_data, out_data, aux):
+        super().compute(ctx, in_data, out_data, aux)
+        if out_data[2] is not None:
+            variance = 1 / np.square(out_data[2]) - self.params.eps
+            np.maximum(variance, 0, out=out_data[2])
+
+    def _kept_invstd(self, out_data):
+        return self._invstd(out_data[2])
 
 
 @register("_contrib_SyncBatchNorm")
 class SyncBatchNormProp(BatchNormProp):
     """BatchNorm under the name of its many-device form; here there is one device."""
 
-    param = SyncBatchNormParam
+    param, op = SyncBatchNormParam, SyncBatchNormOp

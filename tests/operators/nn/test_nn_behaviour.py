@@ -220,3 +220,23 @@ def test_upsampling_in_a_graph():
         mx.sym.Variable("data"), scale=2, sample_type="bilinear", num_filter=3, num_args=2, name="up"
     )
     assert bilinear.list_arguments() == ["data", "up_weight"]
+
+
+def test_sync_batch_norm_tells_the_variance_and_batch_norm_its_inverse_root():
+    """Both of MXNet's, whose output has the same name; the gradients are the same."""
+    data = np.random.default_rng(0).random((4, 2), np.float32)
+    found = []
+    for make in (mx.sym.BatchNorm, mx.sym.contrib.SyncBatchNorm):
+        net = make(mx.sym.Variable("data"), fix_gamma=False, output_mean_var=True, eps=1e-3, name="bn")
+        executor = net.simple_bind(mx.cpu(), data=data.shape)
+        executor.arg_dict["bn_gamma"][:] = 2
+        outputs = executor.forward(is_train=True, data=mx.nd.array(data))
+        found.append([output.asnumpy() for output in outputs])
+        executor.backward([mx.nd.array(data), *(mx.nd.zeros(each.shape) for each in outputs[1:])])
+        found[-1].append(executor.grad_dict["data"].asnumpy())
+    (plain, mean, inverse, gradient), (same, same_mean, variance, same_gradient) = found
+    np.testing.assert_array_equal(plain, same)
+    np.testing.assert_array_equal(mean, same_mean)
+    np.testing.assert_allclose(inverse, 1 / np.sqrt(data.var(0) + 1e-3), rtol=1e-5)
+    np.testing.assert_allclose(variance, data.var(0), rtol=1e-4)
+    np.testing.assert_allclose(gradient, same_gradient, rtol=1e-4, atol=1e-6)
