@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import roiops
+from roiops import registry
 
 PACKAGE = Path(roiops.__file__).parent
 
@@ -130,6 +131,38 @@ def test_imports_run_downwards():
 )
 def test_a_planted_import_is_found(path, line):
     assert violations(line, PACKAGE / path), f"{line!r} in {path} went unnoticed"
+
+
+def comparisons_with_operators(source: str) -> list[int]:
+    """The lines that compare something's ``op`` or ``name`` with the name of a registered operator."""
+    names = set(registry.list_operators(aliases=True))
+    found = []
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Compare):
+            sides = [node.left, *node.comparators]
+            asked = any(isinstance(side, ast.Attribute) and side.attr in ("op", "name") for side in sides)
+            texts = {
+                part.value for side in sides for part in ast.walk(side) if isinstance(part, ast.Constant)
+            }
+            if asked and texts & names:
+                found.append(node.lineno)
+    return found
+
+
+def test_nobody_asks_for_the_name_of_an_operator():
+    """What an operator can do, its Prop and its Op say."""
+    found = [
+        f"{path.relative_to(PACKAGE)}:{line}"
+        for path in files()
+        for line in comparisons_with_operators(path.read_text())
+    ]
+    assert not found, found
+
+
+def test_a_planted_comparison_is_found():
+    assert comparisons_with_operators('if node.op == "Convolution":\n    pass') == [1]
+    assert comparisons_with_operators('known = prop.name in ("Dropout", "Pad")') == [1]
+    assert not comparisons_with_operators('known = node.op == "null"')
 
 
 def test_only_one_module_imports_the_cuda_backend():

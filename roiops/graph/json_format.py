@@ -277,8 +277,8 @@ def unsupported(order) -> dict[str, int]:
     counts: dict[str, int] = {}
     for node in order:
         if not node.is_variable and node.prop is None:
-            custom = node.op == "Custom" and "op_type" in node.attrs
-            name = f"Custom(op_type={node.attrs['op_type']})" if custom else node.op
+            kind = node.attrs.get("op_type")
+            name = node.op if kind is None else f"{node.op}(op_type={kind})"
             counts[name] = counts.get(name, 0) + 1
     return counts
 

@@ -276,7 +276,7 @@ def free_variables(order) -> list[str]:
     auxiliary = {id(node) for node in graph.auxiliary_nodes(order)}
     roles: dict[int, set[str]] = {}
     for node in order:
-        names = node.input_names() if node.prop else [_role(node, child) for child, _ in node.inputs]
+        names = node.input_names() if node.prop else [_role(child) for child, _ in node.inputs]
         for role, (child, _) in zip(names, node.inputs, strict=False):
             roles.setdefault(id(child), set()).add(role)
     return [
@@ -288,10 +288,10 @@ def free_variables(order) -> list[str]:
     ]
 
 
-def _role(node, child) -> str:
+def _role(child) -> str:
     """What the input of an operator that is not there would be: the end of its name, ``weight``."""
     ends = (role for role in (*_PARAMETER_ROLES, "moving_mean", "moving_var") if child.name.endswith(role))
-    return next(ends, "") if node.op != "null" else ""
+    return next(ends, "")
 
 
 def _deduced_shapes(order, held) -> dict[str, tuple]:

@@ -96,7 +96,7 @@ def pooling(g, node, data):
     x = _channels_second(g, node, data)
     if p.global_pool:
         return _as_laid_out(g, node, _global(g, node, x, data.ndim))
-    first = node.prop.name == "Pooling_v1"
+    zeros_count = node.prop.op.pad_with_zero  # whether the padding takes part
     kernel, stride, pad = p.kernel, p.axes(p.stride, 1), p.axes(p.pad, 0)
     sizes, outs = _spatial(node, data.shape), _spatial(node, node.shapes[0])
     past_end = p.pooling_convention != "valid"  # whether windows may begin inside and end beyond the padding
@@ -121,13 +121,13 @@ def pooling(g, node, data):
         window["pads"] = pad * 2
     if p.pool_type == "max":
         y = g.MaxPool(x, **window)
-        if first and any(window["pads"]):  # zeros in the padding compete
+        if zeros_count and any(window["pads"]):
             if ends is None:
                 node.fixed(data)
             y = g.Max(y, _zeros_of_padding(kernel, stride, pad, sizes, outs).astype(x.dtype)[None, None])
         return _as_laid_out(g, node, y)
     if p.pool_type == "lp":
-        if first or not any(window["pads"]):
+        if zeros_count or not any(window["pads"]):
             y = g.LpPool(x, p=p.p_value, **window)
         elif ends is None:
             node.fixed(data)
@@ -135,8 +135,8 @@ def pooling(g, node, data):
             window["pads"] = (0,) * (2 * len(kernel))
             y = g.LpPool(_padded(g, x, pad, ends), p=p.p_value, **window)
         return _as_laid_out(g, node, y)
-    inside = not first and p.count_include_pad is False
-    if p.pool_type == "avg" and (inside or (ends is None and not first and not any(pad))):
+    inside = not zeros_count and p.count_include_pad is False
+    if p.pool_type == "avg" and (inside or (ends is None and not zeros_count and not any(pad))):
         return _as_laid_out(g, node, g.AveragePool(x, count_include_pad=0, **window))
     if ends is None:
         node.fixed(data)
@@ -144,7 +144,7 @@ def pooling(g, node, data):
     area = math.prod(kernel)
     if p.pool_type == "sum":
         y = y * float(area)
-    elif not first and ends != pad:
+    elif not zeros_count and ends != pad:
         factors = _divisors(kernel, stride, pad, sizes, outs)
         if not np.all(factors == 1):
             y = y * factors.astype(x.dtype)[None, None]
