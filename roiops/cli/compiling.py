@@ -3,14 +3,19 @@
 import os
 import subprocess
 import sys
+import tempfile
 import threading
+import time
+from pathlib import Path
 
 from ..warmup import compile_kinds, shares
 
-__all__ = ["Progress", "compile_in_processes", "compile_share", "shape_arguments"]
+__all__ = ["Claims", "Progress", "compile_in_processes", "compile_share", "shape_arguments"]
 
 #: Seconds after which somebody who waits is told what for.
 _PATIENCE = 1.0
+#: Seconds after which a process looks again whether another one has finished.
+_LOOK_AGAIN = 0.02
 
 
 def _cores() -> int:
@@ -76,6 +81,31 @@ class Progress:
                 self._stream.flush()
 
 
+class Claims:
+    """Who compiles which kind: an agreement of processes, by files in a folder.
+
+    What two processes compile at once is compiled twice, as only what is finished is on disk for all.
+    """
+
+    def __init__(self, folder):
+        self._folder = Path(folder)
+
+    def take(self, kind: int) -> bool:
+        """Whether this process is the first to ask for number ``kind``; if so, it is to compile it."""
+        try:
+            (self._folder / str(kind)).touch(exist_ok=False)
+        except FileExistsError:
+            return False
+        return True
+
+    def finish(self, kind: int) -> None:
+        """Say that a kind is on disk."""
+        (self._folder / f"{kind}.finished").touch()
+
+    def finished(self, kind: int) -> bool:
+        return (self._folder / f"{kind}.finished").exists()
+
+
 class _Helpers:
     """Processes of ``roiops warmup`` that compile a share each, while this one compiles its own.
 
@@ -83,14 +113,19 @@ class _Helpers:
     error of theirs comes up again where their share is needed.
     """
 
-    def __init__(self, arguments: list[str], count: int):
+    def __init__(self, arguments: list[str], count: int, folder: str):
         command = [sys.executable, "-W", "ignore", "-m", "roiops", "warmup", *arguments]
         self._processes = [
             subprocess.Popen(
-                [*command, "--share", f"{i}/{count}"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+                [*command, "--share", str(i), str(count), folder],
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
             )
             for i in range(1, count)
         ]
+
+    def running(self) -> bool:
+        return any(process.poll() is None for process in self._processes)
 
     def end(self) -> None:
         """Stop those that still run; a cache file is written whole or not at all."""
@@ -112,19 +147,34 @@ def compile_in_processes(kinds, arguments: list[str], jobs: int | None = None) -
         nonlocal helpers
         progress.begin()
         if jobs > 1:
-            helpers = _Helpers(arguments, jobs)
+            helpers = _Helpers(arguments, jobs, folder)
 
-    try:
-        compile_share(kinds, 0, jobs, progress, begin)
-    finally:
-        progress.close()
-        if helpers is not None:
-            helpers.end()
+    with tempfile.TemporaryDirectory() as folder:
+        claims = Claims(folder)
+        try:
+            theirs = compile_share(kinds, 0, jobs, claims, progress, begin)
+            for kind in theirs:
+                while not claims.finished(kind) and helpers is not None and helpers.running():
+                    time.sleep(_LOOK_AGAIN)
+                compile_kinds([kinds[kind]], progress)  # from the disk, or anew if a process came to grief
+        finally:
+            progress.close()
+            if helpers is not None:
+                helpers.end()
 
 
-def compile_share(kinds, part: int, count: int, report=None, on_compile=None) -> None:
-    """Compile the share of a process, then what the others have not come to: theirs from the end on."""
-    found = shares(kinds, count)
+def compile_share(kinds, part: int, count: int, claims: Claims, report=None, on_compile=None) -> list[int]:
+    """Compile the share of a process, then what the others have not come to: theirs from the end on.
+
+    The numbers of those that other processes compile are returned.
+    """
+    found = shares([(name, kind) for kind, (name, _) in enumerate(kinds)], count)
     others = found[part + 1 :] + found[:part]
-    order = found[part] + [kind for share in others for kind in share[::-1]]
-    compile_kinds(order, report, on_compile)
+    theirs = []
+    for _, kind in found[part] + [each for share in others for each in share[::-1]]:
+        if claims.take(kind):
+            compile_kinds([kinds[kind]], report, on_compile)
+            claims.finish(kind)
+        else:
+            theirs.append(kind)
+    return theirs

@@ -22,14 +22,9 @@ from ..registry import public_name
 from ..shapes import known
 from ..warmup import internal_name, kinds_of_steps, names, warmup
 from .common import add_import, dtype_name, import_modules, positive, shape_argument
-from .compiling import compile_in_processes, compile_share, shape_arguments
+from .compiling import Claims, compile_in_processes, compile_share, shape_arguments
 
 SUMMARY = "compile the kernels of ROI operators or of a saved model ahead of the first call"
-
-
-def _share(text: str) -> tuple[int, int]:
-    part, _, parts = text.partition("/")
-    return int(part), int(parts)
 
 
 def configure(parser) -> None:
@@ -45,9 +40,9 @@ def configure(parser) -> None:
     parser.add_argument("--jobs", type=positive(int), metavar="N", help="processes (default: one a core)")
     parser.add_argument(
         "--share",
-        type=_share,
-        metavar="I/N",
-        help="for helping processes: part I of N first",
+        nargs=3,
+        metavar=("I", "N", "FOLDER"),
+        help="for helping processes: part I of N first; the folder is where they agree",
     )
     add_import(parser)
 
@@ -57,7 +52,8 @@ def execute(args) -> None:
     model = len(args.names) == 1 and _is_model(args.names[0])
     kinds = _of_model(args) if model else _of_operators(args)
     if args.share:
-        compile_share(kinds, *args.share)
+        part, count, folder = args.share
+        compile_share(kinds, int(part), int(count), Claims(folder))
         return
     arguments = [*args.names, *shape_arguments(dict(args.shape))]
     arguments += [f"--dtype={dtype}" for dtype in args.dtype or ()]

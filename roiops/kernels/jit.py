@@ -196,7 +196,7 @@ class _Parallel:
     def __init__(self, function, options):
         functools.update_wrapper(self, function)
         self.serial = njit(function, **options)
-        self.threaded = njit(_copy(function), parallel=True, **options)
+        self.threaded = njit(_copy(function), parallel={"fusion": False}, **options)
 
     def __call__(self, *args):
         return self.by(num_threads())(*args)

@@ -273,6 +273,7 @@ class _KernelCompiler(Compiler):
 
         # numba's lock of the compiler is held. What it makes lives until it is done: looking for garbage
         # among it takes a sixth of the time, and finds little.
+        self.state.flags.no_cfunc_wrapper = True
         codegen.create_library, collects = create_library, gc.isenabled()
         gc.disable()
         try:

@@ -9,7 +9,7 @@ import pytest
 
 import roiops as mx
 from roiops import cli
-from roiops.cli.compiling import Progress, compile_in_processes, compile_share
+from roiops.cli.compiling import Claims, Progress, compile_in_processes, compile_share
 from roiops.warmup import compile_kinds, kinds_of_steps
 
 
@@ -31,7 +31,7 @@ def test_a_model_is_warmed_up_from_its_graph_alone(symbol, tmp_path, capsys):
     arguments = ["warmup", str(tmp_path / "net"), "--shape", "data=1,2,3,4"]
     assert cli.main([*arguments, "--jobs", "1"]) == 0
     assert capsys.readouterr().out == "2 kinds of operators are compiled\n"
-    assert cli.main([*arguments, "--share", "1/2"]) == 0
+    assert cli.main([*arguments, "--share", "1", "2", str(tmp_path)]) == 0
     assert capsys.readouterr().out == ""
     assert cli.main(arguments[:2]) == 1
     assert "warmup: --shape is needed for data" in capsys.readouterr().err
@@ -114,7 +114,7 @@ def test_other_processes_help_only_where_something_has_to_be_compiled(monkeypatc
     helpers = []
 
     class Recorded:
-        def __init__(self, arguments, count):
+        def __init__(self, arguments, count, folder):
             helpers.append((arguments, count))
 
         def end(self):
@@ -128,9 +128,48 @@ def test_other_processes_help_only_where_something_has_to_be_compiled(monkeypatc
     assert helpers == [(["net"], 2), "ended"]
 
 
-def test_each_process_begins_with_its_share_and_goes_on_with_the_others_from_their_ends():
+def test_each_process_begins_with_its_share_and_goes_on_with_the_others_from_their_ends(tmp_path):
     done = []
     kinds = [(name, [functools.partial(done.append, f"{name}{i}")]) for name in "ab" for i in range(3)]
-    compile_share(kinds, 0, 2)
-    compile_share(kinds, 1, 2)
+    for part in range(2):
+        alone = tmp_path / str(part)
+        alone.mkdir()
+        assert compile_share(kinds, part, 2, Claims(alone)) == []
     assert done == ["a0", "a1", "a2", "b2", "b1", "b0", "b0", "b1", "b2", "a2", "a1", "a0"]
+
+
+def test_no_two_processes_compile_the_same(tmp_path):
+    done = []
+
+    def other():  # comes to its turn while the first process compiles a0
+        if not done:
+            done.append("a0")
+            assert compile_share(kinds, 1, 2, Claims(tmp_path)) == [0]
+
+    kinds = [("a", [other]), ("a", [lambda: done.append("a1")]), ("b", [lambda: done.append("b0")])]
+    assert compile_share(kinds, 0, 2, Claims(tmp_path)) == [1, 2]
+    assert done == ["a0", "b0", "a1"]
+
+
+@pytest.mark.skipif(numba.config.DISABLE_JIT, reason="nothing is compiled")
+def test_what_another_process_claimed_and_did_not_finish_is_compiled_all_the_same(monkeypatch):
+    done = []
+
+    class Killed:
+        """A process that takes what it can and ends."""
+
+        def __init__(self, arguments, count, folder):
+            assert Claims(folder).take(1)
+
+        def running(self):
+            done.append("looked")
+            return len(done) < 3
+
+        def end(self):
+            done.append("ended")
+
+    monkeypatch.setattr("roiops.cli.compiling._Helpers", Killed)
+    kernel = numba.njit(lambda x: x + 1)
+    kinds = [("a", [lambda: kernel(1)]), ("b", [lambda: done.append("b")])]
+    compile_in_processes(kinds, [], jobs=2)
+    assert done == ["looked", "looked", "looked", "b", "ended"]
