@@ -141,10 +141,13 @@ def compile_in_processes(kinds, arguments: list[str], jobs: int | None = None) -
     ``roiops warmup`` for the same kinds.
     """
     jobs = max(1, min(jobs or _cores(), len(kinds)))
-    progress, helpers = Progress(len(kinds)), None
+    progress, helpers, begun = Progress(len(kinds)), None, False
 
     def begin():
-        nonlocal helpers
+        nonlocal helpers, begun
+        if begun:
+            return
+        begun = True
         progress.begin()
         if jobs > 1:
             helpers = _Helpers(arguments, jobs, folder)

@@ -124,8 +124,10 @@ def test_other_processes_help_only_where_something_has_to_be_compiled(monkeypatc
     compile_in_processes([("a", [lambda: None]), ("b", [lambda: None])], ["net"], jobs=2)
     assert helpers == []
     kernel = numba.njit(lambda x: x + 1)
-    compile_in_processes([("a", [lambda: None]), ("b", [lambda: kernel(1)])], ["net"], jobs=2)
+    twice = [("a", [lambda: kernel(1)]), ("b", [lambda: kernel(1.0)])]
+    compile_in_processes(twice, ["net"], jobs=2)
     assert helpers == [(["net"], 2), "ended"]
+    assert len(kernel.signatures) == 2
 
 
 def test_each_process_begins_with_its_share_and_goes_on_with_the_others_from_their_ends(tmp_path):
