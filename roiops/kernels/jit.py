@@ -196,6 +196,7 @@ class _Parallel:
     def __init__(self, function, options):
         functools.update_wrapper(self, function)
         self.serial = njit(function, **options)
+        # Loops are written as they are to run; looking for any to merge takes time.
         self.threaded = njit(_copy(function), parallel={"fusion": False}, **options)
 
     def __call__(self, *args):

@@ -271,9 +271,9 @@ class _KernelCompiler(Compiler):
         def create_library(name):
             return _PartLibrary(codegen, name) if _LOOP.search(name) else create(name)
 
+        self.state.flags.no_cfunc_wrapper = True  # nothing calls a kernel from C
         # numba's lock of the compiler is held. What it makes lives until it is done: looking for garbage
         # among it takes a sixth of the time, and finds little.
-        self.state.flags.no_cfunc_wrapper = True
         codegen.create_library, collects = create_library, gc.isenabled()
         gc.disable()
         try:

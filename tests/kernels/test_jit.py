@@ -29,7 +29,7 @@ def test_twins_have_cache_files_of_their_own():
     serial, threaded = total.serial, total.threaded
     assert serial.py_func.__qualname__ != threaded.py_func.__qualname__
     assert serial.targetoptions.get("parallel", False) is False
-    assert threaded.targetoptions["parallel"] is True
+    assert threaded.targetoptions["parallel"]
     if hasattr(serial._cache, "_cache_file"):
         assert serial._cache._cache_file._index_path != threaded._cache._cache_file._index_path
 
