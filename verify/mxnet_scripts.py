@@ -7,8 +7,9 @@
     git clone https://github.com/Seanlinx/mtcnn
     git clone https://github.com/1996scarlet/faster-mobile-retinaface
     git clone https://github.com/miraclewkf/mobilenet-MXNet
+    git clone https://github.com/yeyupiaoling/Age-Gender-MXNET
     python verify/mxnet_scripts.py mxnet-ssd mxnet_mtcnn_face_detection mtcnn faster-mobile-retinaface \\
-        mobilenet-MXNet --faces mxnet_mtcnn_face_detection/test2.jpg
+        mobilenet-MXNet Age-Gender-MXNET --faces mxnet_mtcnn_face_detection/test2.jpg
 
 The scripts are those of the checkouts, in a copy that a run may write to; roiops runs them by
 ``roiops.as_mxnet``. What is written in Python 2 goes through Python's own 2to3 first, for both sides alike,
@@ -79,6 +80,22 @@ class EasyDict(dict):
 
 sys.modules["easydict"] = types.ModuleType("easydict")
 sys.modules["easydict"].EasyDict = EasyDict
+
+
+class SimilarityTransform:  # scikit-image's, by Umeyama
+    def estimate(self, source, target):
+        centres = source.mean(0), target.mean(0)
+        a, b = source - centres[0], target - centres[1]
+        u, s, v = np.linalg.svd(b.T @ a / len(a))
+        signs = np.array([1, np.sign(np.linalg.det(u) * np.linalg.det(v))])
+        turn = u @ np.diag(signs) @ v * ((s * signs).sum() / a.var(0).sum())
+        self.params = np.eye(3)
+        self.params[:2, :2], self.params[:2, 2] = turn, centres[1] - turn @ centres[0]
+        return True
+
+
+sys.modules["skimage"] = types.ModuleType("skimage")
+sys.modules["skimage"].transform = types.SimpleNamespace(SimilarityTransform=SimilarityTransform)
 
 
 class Anything(types.ModuleType):
@@ -218,6 +235,13 @@ SCRIPTS = (
         prepare=_frames,
         standard_input="frames.raw",
         ends_when_shown=True,
+    ),
+    Script(
+        "Age-Gender-MXNET",
+        "infer.py --gpu -1 --image test01.jpg --model model/made,0",
+        "model/made|mx.sym.load('model/model-symbol.json').get_internals()['fc1_output']|1,3,112,112",
+        sorts_equal_scores=True,
+        prepare=_faces,
     ),
     Script(
         "mobilenet-MXNet",
