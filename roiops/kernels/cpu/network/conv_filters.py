@@ -89,11 +89,7 @@ def _tile(vectors, count):
             emit, kinds = Emitter(context, builder), signature.args
             origin, channel_step = emit.rows(kinds[0], args[0])
             first = emit.pointer(kinds[1][0], *emit.members(args[1]))
-            starts = [builder.load(emit.move(first, p)) for p in range(count)]
-            pixels = [emit.move(origin, start) for start in starts]
-            # Where the next tile's last pixel lies, if it is in the same row.
-            step = builder.sub(starts[1], starts[0])
-            next_pixel = emit.move(pixels[-1], emit.times(step, count))
+            pixels = [emit.move(origin, builder.load(emit.move(first, p))) for p in range(count)]
             places = context.make_array(kinds[3])(context, builder, args[3])
             taps = builder.extract_value(places.shape, 0)
             weights = emit.pointer(kinds[4], args[4], emit.number(0))
@@ -105,7 +101,7 @@ def _tile(vectors, count):
                     factors, soon, place, *sums = tap.values
                     emit.prefetch(soon)
                     at = builder.add(base, builder.load(place))
-                    emit.prefetch(builder.gep(next_pixel, [at]))
+                    emit.prefetch(builder.gep(pixels[-1], [at]), count)  # the next tile's last pixel
                     right = [emit.load(factors, v * MACHINE_LANES) for v in range(vectors)]
                     for p in range(count):
                         number = emit.load_splat(pixels[p], at)
