@@ -18,11 +18,11 @@ CONFIGS = ROOT / "examples" / "rcnn" / "configs"
 CASES = {
     "The example's detector, four pictures of 128 x 128 a rank": (
         CONFIGS / "shapes_faster_rcnn.yaml",
-        ["--steps", "30", "--rounds", "5"],
+        ["--steps", "10", "--rounds", "12"],
     ),
     "Faster R-CNN with ResNet-50, one picture of 600 x 600 a rank": (
         CONFIGS / "voc_vgg16.yaml",
-        ["--set", "network.backbone=resnet50", "--steps", "3", "--warm", "1", "--rounds", "3"],
+        ["--set", "network.backbone=resnet50", "--steps", "2", "--warm", "1", "--rounds", "5"],
     ),
 }
 

@@ -88,6 +88,19 @@ def best_detections(
     return list(best.values())
 
 
+def class_count(outputs: dict[str, np.ndarray]) -> int | None:
+    """How many classes a detector tells apart, background not counted, where its outputs show it.
+
+    Those of the R-CNN family do: they have a score for each class. Rows of the best classes do not.
+    """
+    arrays = [np.asarray(a, dtype=np.float64) for a in outputs.values()]
+    shapes = [a.shape for a in arrays]
+    if len(arrays) < 3 or _is_gluon(shapes):
+        return None
+    found = _rois_first(arrays)
+    return None if found is None else found[1].shape[1] - 1
+
+
 def _is_gluon(shapes) -> bool:
     ids, scores, boxes = shapes[:3]
     return len(boxes) == 3 and boxes[2] == 4 and ids == scores and ids in (boxes[:2], (*boxes[:2], 1))

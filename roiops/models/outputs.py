@@ -6,7 +6,7 @@ import html
 import numpy as np
 
 from ..errors import MXNetError
-from .detections import Detection, best_detections, find_detections
+from .detections import Detection, best_detections, class_count, find_detections
 from .labels import class_name, fitting, suggestion
 from .pictures import Placement
 
@@ -177,7 +177,7 @@ def read_outputs(
     how = {"box_stds": settings.box_stds}
     found = find_detections(outputs, height, width, threshold=settings.threshold, **how)
     if found is not None:
-        _check_classes(found, settings.classes)
+        _check_classes(outputs, found, settings.classes)
         readings = [Reading(detections=[], names=settings.classes) for _ in places]
         for each in found:
             if each.image < len(places):
@@ -199,7 +199,12 @@ def _placed(each: Detection, place: Placement) -> Detection:
     return dataclasses.replace(each, box=place.to_picture(each.box))
 
 
-def _check_classes(found, names) -> None:
+def _check_classes(outputs, found, names) -> None:
+    count = class_count(outputs)
+    if names and count is not None and count != len(names):
+        raise MXNetError(
+            f"classes: {len(names)} names do not fit the detector, which has {count} classes and the background"
+        )
     most = max((each.class_id for each in found), default=-1)
     if names and most >= len(names):
         raise MXNetError(f"classes: {len(names)} names do not fit the detections, which have class {most}")

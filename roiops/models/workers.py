@@ -267,11 +267,15 @@ def _work(shared: SharedModel, pipe, after, threads) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that hands out
     os.environ["NUMBA_NUM_THREADS"] = str(threads)  # numba is not loaded yet
     try:
-        model = shared.open()
+        model, problem = shared.open(), None
     except Exception as error:
-        pipe.send((None, f"{type(error).__name__}: {error}"))
+        model, problem = None, f"{type(error).__name__}: {error}"
+    try:
+        pipe.send((None, problem))
+    except OSError:  # all work was done before this worker had started
         return
-    pipe.send((None, None))
+    if problem:
+        return
     # Always being read, so that neither side waits for the other to take what it sends.
     arrived: queue.SimpleQueue = queue.SimpleQueue()
     threading.Thread(target=_receive_all, args=(pipe, arrived), daemon=True).start()

@@ -129,6 +129,12 @@ def test_names_that_do_not_fit_are_refused():
     rows = np.array([[[5, 0.9, 0, 0, 9, 9]]], float)
     with pytest.raises(mx.MXNetError, match="2 names do not fit the detections, which have class 5"):
         read_outputs({"rows": rows}, [Placement(20, 20)], Settings(classes=["cat", "dog"]))
+    two = {"rois": np.zeros((1, 5)), "prob": np.array([[0.8, 0.1, 0.1]]), "deltas": np.zeros((1, 12))}
+    for names in (["cat"], ["background", "cat", "dog"]):
+        words = f"{len(names)} names do not fit the detector, which has 2 classes and the background"
+        with pytest.raises(mx.MXNetError, match=words):
+            read_outputs(two, [Placement(20, 20)], Settings(classes=names))
+    read_outputs(two, [Placement(20, 20)], Settings(classes=["cat", "dog"]))
     (reading,) = read_outputs(
         {"p": np.array([[0.1, 0.2, 0.7]])}, [Placement(9, 9)], Settings(classes=["cat", "dog"])
     )

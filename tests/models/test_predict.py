@@ -169,6 +169,11 @@ def test_a_picture_that_ends_its_worker_is_one_error_and_nothing_else_is_lost(fo
     assert sorted((p for p in found if not p.error), key=lambda p: p.picture) == expected
 
 
+def test_workers_without_any_picture_end_in_silence(capfd):
+    assert list(predict_many(classifier(), [], 2, threads=1)) == []
+    assert capfd.readouterr().err == ""
+
+
 def test_a_model_that_no_worker_can_open_is_an_error():
     class Local(PictureModel):
         pass
