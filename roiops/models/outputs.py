@@ -203,7 +203,8 @@ def _check_classes(outputs, found, names) -> None:
     count = class_count(outputs)
     if names and count is not None and count != len(names):
         raise MXNetError(
-            f"classes: {len(names)} names do not fit the detector, which has {count} classes and the background"
+            f"classes: {len(names)} names do not fit the detector, "
+            f"which has {count} classes and the background"
         )
     most = max((each.class_id for each in found), default=-1)
     if names and most >= len(names):
