@@ -3,10 +3,12 @@
   python verify/ray_faults.py --pictures 20000 --nodes 3
 
 Every picture must have exactly one row, equal to what one process computes. Prints the throughput of one and
-of several actors, and that of ``predict_many`` with as many workers. Needs ``ray[data]`` and Pillow.
+of several actors, with roiops and with onnxruntime, and that of ``predict_many`` with as many workers. Needs
+``ray[data]`` and Pillow, and for the throughputs onnx and onnxruntime.
 """
 
 import argparse
+import importlib.util
 import json
 import os
 import shutil
@@ -142,6 +144,9 @@ def main() -> int:
     parser.add_argument("--folder", help="for the pictures; those that are there are taken as they are")
     parser.add_argument("--json", help="write what was found to this file")
     options = parser.parse_args()
+    missing = [name for name in ("onnx", "onnxruntime") if importlib.util.find_spec(name) is None]
+    if options.speed and missing:
+        parser.error(f"the throughputs need {' and '.join(missing)}; --speed 0 leaves them out")
     os.environ["RAY_DATA_DISABLE_PROGRESS_BARS"] = "1"
     import ray
     from ray.cluster_utils import Cluster
