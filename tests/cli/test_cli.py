@@ -124,7 +124,7 @@ def test_inspect_as_json(roiops, model):
 
 def test_inspect_lists_layers(roiops, model):
     out = roiops("inspect", model[0], "--shape", "data=1,3,2,2", "--layers")[1]
-    assert "fc (FullyConnected)" in out
+    assert "fc(FullyConnected)" in out
     assert "Total params: 24" in out
 
 
