@@ -49,7 +49,9 @@ def sigmoid(x):
 
 def relu_slope(y):
     """Of the rectifier, from its value; that of NaN is NaN."""
-    return np.where(np.isnan(y), y, y > 0)
+    positive = y > 0
+    # Looking for NaN first spares an array as large as y where there is none.
+    return np.where(np.isnan(y), y, positive) if y.size and np.isnan(y.max()) else positive
 
 
 def _round(x):
