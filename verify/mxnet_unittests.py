@@ -74,7 +74,7 @@ _TESTS = {
     "ndarray.test_ndarray_indexing": "needs autograd of slices and assignments",
     "random.test_sample_multinomial": "needs autograd of what was drawn",
     "operator.test_monitor_with_variable_input_shape": "makes an NDArray of a pointer of MXNet's C library",
-    "optimizer.test_multilamb": "updates 20 million weights 216 times; passes with small arrays",
+    "optimizer.test_multilamb": "updates 8.4 million weights 216 times; passes with small arrays",
     "operator.test_take": "expects errors when results are read, not at once",
     "module.test_module_initializer": "needs sparse storage",
     "exc_handling.test_exc_imperative": "expects errors when results are read, not at once",
@@ -184,7 +184,7 @@ which have left Python, indices and numbers that NumPy took then, and names for 
 those fail when they are used. roiops has no autograd; tests of operators that take gradients by it find a
 recorder in its place (`verify/mxnet_tape.py`) that goes back over the operators' own `backward`.
 `python verify/mxnet_unittests.py CHECKOUT` runs them and writes this page; a test skipped is one that its
-own decorator skips, or that misses a package such as OpenCV. `test_image.py` and MNIST's test download their
+own decorator skips, or that misses a locale of the system. `test_image.py` and MNIST's test download their
 pictures; they get made ones in their place. Results were recorded over several runs on a busy machine,
 with one thread.
 """
