@@ -78,7 +78,7 @@ class Mmcv:
         numbers = (work.pooled, work.pooled, work.scale, operator.sampling())
         if operator.name == "ROIAlign":
             places = [torch.zeros(head.shape) for _ in range(2)]
-            numbers = (*numbers, {"max": 0, "avg": 1}[operator.params["mode"]], operator.params["aligned"])
+            numbers = (*numbers, {"max": 0, "avg": 1}[operator.mode()], operator.params["aligned"])
             self.run_forward, run_backward = ext.roi_align_forward, ext.roi_align_backward
         else:
             places = []
@@ -141,7 +141,7 @@ class TensorFlow:
         import tensorflow as tf
 
         tf.config.threading.set_intra_op_parallelism_threads(THREADS)
-        self.tf, self.method, self.size = tf, operator.params["mode"], (work.pooled, work.pooled)
+        self.tf, self.method, self.size = tf, operator.mode(), (work.pooled, work.pooled)
         rois = inputs["rois"]
         self.data, self.head = (tf.constant(np.moveaxis(array, 1, -1)) for array in (inputs["data"], head))
         self.boxes, self.images = tf.constant(rois[:, 1:]), tf.constant(rois[:, 0].astype(np.int32))
@@ -237,7 +237,7 @@ class Onnxruntime:
             inputs = [value("data", TensorProto.FLOAT, data), value("rois", TensorProto.FLOAT, rois)]
         else:
             node = helper.make_node(
-                "RoiAlign", ["data", "rois", "index"], ["out"], mode=operator.params["mode"],
+                "RoiAlign", ["data", "rois", "index"], ["out"], mode=operator.mode(),
                 output_height=size, output_width=size, sampling_ratio=operator.sampling(),
                 spatial_scale=work.scale, coordinate_transformation_mode="output_half_pixel",
             )  # fmt: skip

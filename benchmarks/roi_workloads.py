@@ -115,6 +115,9 @@ class Operator:
     def sampling(self):
         return self.params.get("sampling_ratio", 0)
 
+    def mode(self):
+        return self.params.get("mode", "avg")
+
     def arguments(self, work):
         """The parameters, with those that the workload decides."""
         given = {"pooled_size": (work.pooled, work.pooled)}
