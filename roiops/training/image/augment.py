@@ -41,6 +41,9 @@ __all__ = [
     "random_size_crop",
 ]
 
+#: Mean and standard deviation of the colours of ImageNet's pictures.
+IMAGENET_MEAN, IMAGENET_STD = (123.68, 116.28, 103.53), (58.395, 57.12, 57.375)
+
 #: How much of grey each of red, green and blue is.
 _GREY = (0.299, 0.587, 0.114)
 
@@ -389,6 +392,22 @@ def CreateAugmenter(
     if rand_mirror:
         found.append(HorizontalFlipAug(0.5))
     found.append(CastAug())
+    mean = nd.array(IMAGENET_MEAN) if mean is True else mean
+    std = nd.array(IMAGENET_STD) if std is True else std
+    check_colours("CreateAugmenter", mean, std)
+    return found + colour_augmenters(brightness, contrast, saturation, hue, pca_noise, rand_gray, mean, std)
+
+
+def check_colours(caller, mean, std) -> None:
+    """Raise unless a mean and a standard deviation of colours are arrays of them, or None."""
+    for name, given in (("mean", mean), ("std", std)):
+        if given is not None and (not hasattr(given, "shape") or given.shape[0] not in (1, 3)):
+            raise ParamError(f"{caller}: {name} must be True or an array of 1 or 3 numbers, got {given!r}")
+
+
+def colour_augmenters(brightness, contrast, saturation, hue, pca_noise, rand_gray, mean, std) -> list:
+    """What changes the colours alone, in the usual order; parameters as :func:`CreateAugmenter` has them."""
+    found = []
     if brightness or contrast or saturation:
         found.append(ColorJitterAug(brightness, contrast, saturation))
     if hue:
@@ -398,13 +417,6 @@ def CreateAugmenter(
         found.append(LightingAug(pca_noise, np.array([55.46, 4.794, 1.148]), np.array(vectors)))
     if rand_gray > 0:
         found.append(RandomGrayAug(rand_gray))
-    mean = nd.array([123.68, 116.28, 103.53]) if mean is True else mean
-    std = nd.array([58.395, 57.12, 57.375]) if std is True else std
-    for name, given in (("mean", mean), ("std", std)):
-        if given is not None and (not hasattr(given, "shape") or given.shape[0] not in (1, 3)):
-            raise ParamError(
-                f"CreateAugmenter: {name} must be True or an array of 1 or 3 numbers, got {given!r}"
-            )
     if mean is not None or std is not None:
         found.append(ColorNormalizeAug(mean, std))
     return found

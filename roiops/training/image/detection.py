@@ -16,15 +16,14 @@ import numpy as np
 from ... import ndarray as nd
 from ...errors import DataError, MXNetError, ParamError
 from .augment import (
+    IMAGENET_MEAN,
+    IMAGENET_STD,
     Augmenter,
     CastAug,
-    ColorJitterAug,
-    ColorNormalizeAug,
     ForceResizeAug,
-    HueJitterAug,
-    LightingAug,
-    RandomGrayAug,
     ResizeAug,
+    check_colours,
+    colour_augmenters,
 )
 from .batches import ImageIter
 from .reading import copyMakeBorder, fixed_crop
@@ -41,8 +40,6 @@ __all__ = [
     "ImageDetIter",
 ]
 
-#: Mean and standard deviation of the colours of ImageNet's pictures.
-_MEAN, _STD = (123.68, 116.28, 103.53), (58.395, 57.12, 57.375)
 #: OpenCV's number for a constant border around the picture itself.
 _CONSTANT_BORDER = 16
 
@@ -354,27 +351,17 @@ def CreateDetAugmenter(
         pad = DetRandomPadAug(aspect_ratio_range, (1.0, area_range[1]), max_attempts, pad_val)
         found.append(DetRandomSelectAug([pad], 1 - rand_pad))
     borrowed = [ForceResizeAug((data_shape[2], data_shape[1]), inter_method), CastAug()]
-    if brightness or contrast or saturation:
-        borrowed.append(ColorJitterAug(brightness, contrast, saturation))
-    if hue:
-        borrowed.append(HueJitterAug(hue))
-    if pca_noise > 0:
-        vectors = [[-0.5675, 0.7192, 0.4009], [-0.5808, -0.0045, -0.8140], [-0.5836, -0.6948, 0.4203]]
-        borrowed.append(LightingAug(pca_noise, np.array([55.46, 4.794, 1.148]), np.array(vectors)))
-    if rand_gray > 0:
-        borrowed.append(RandomGrayAug(rand_gray))
-    mean, std = _colours("mean", mean, _MEAN), _colours("std", std, _STD)
-    if mean is not None or std is not None:
-        borrowed.append(ColorNormalizeAug(mean, std))
+    mean, std = _colours("CreateDetAugmenter", mean, std)
+    borrowed += colour_augmenters(brightness, contrast, saturation, hue, pca_noise, rand_gray, mean, std)
     return found + [DetBorrowAug(each) for each in borrowed]
 
 
-def _colours(name, given, of_imagenet):
-    if given is True:
-        return np.array(of_imagenet)
-    if given is not None and (not hasattr(given, "shape") or given.shape[0] not in (1, 3)):
-        raise ParamError(f"{name} must be True or an array of 1 or 3 numbers, got {given!r}")
-    return given
+def _colours(caller, mean, std):
+    """The mean and standard deviation that are given, as arrays or None; True stands for ImageNet's."""
+    mean = np.array(IMAGENET_MEAN) if mean is True else mean
+    std = np.array(IMAGENET_STD) if std is True else std
+    check_colours(caller, mean, std)
+    return mean, std
 
 
 # -- batches ---------------------------------------------------------------------------------------------
@@ -557,7 +544,7 @@ class ImageDetIter(ImageIter):
         id2labels : dict, optional
             The names of the classes, to be written into the boxes.
         """
-        mean, std = _colours("mean", mean, _MEAN), _colours("std", std, _STD)
+        mean, std = _colours("ImageDetIter.draw_next", mean, std)
         while True:
             try:
                 label, raw = self.next_sample()

@@ -54,6 +54,13 @@ class BaseModule:
             if not done:
                 raise GraphError(f"{type(self).__name__}.{what}: call {call}() first")
 
+    def _stays_bound(self, force_rebind) -> bool:
+        """Whether ``bind`` leaves things as they are, which is logged."""
+        stays = self.binded and not force_rebind
+        if stays:
+            self.logger.warning("Already bound, ignoring bind()")
+        return stays
+
     # -- whole jobs -----------------------------------------------------------------------------------
 
     def forward_backward(self, data_batch) -> None:

@@ -148,8 +148,7 @@ class BucketingModule(BaseModule):
         grad_req="write",
     ) -> None:
         """Bind the network of the default key; see :meth:`Module.bind`."""
-        if self.binded and not force_rebind:
-            self.logger.warning("Already bound, ignoring bind()")
+        if self._stays_bound(force_rebind):
             return
         if shared_module is not None:
             raise GraphError("BucketingModule.bind: shared_module is not supported")

@@ -231,8 +231,7 @@ class Module(BaseModule):
         grad_req : str, list or dict
             As for ``Symbol.bind``.
         """
-        if self.binded and not force_rebind:
-            self.logger.warning("Already bound, ignoring bind()")
+        if self._stays_bound(force_rebind):
             return
         if inputs_need_grad and not for_training:
             raise GraphError("Module.bind: inputs_need_grad needs for_training")

@@ -69,8 +69,7 @@ class PythonModule(BaseModule):
         grad_req="write",
     ) -> None:
         """Remember the shapes; there are no executors."""
-        if self.binded and not force_rebind:
-            self.logger.warning("Already bound, ignoring bind()")
+        if self._stays_bound(force_rebind):
             return
         if grad_req != "write":
             raise ParamError(f"Python module only support write gradient, got grad_req {grad_req!r}")

@@ -83,8 +83,7 @@ class SequentialModule(BaseModule):
         grad_req="write",
     ) -> None:
         """Bind every module; all but the first get the shapes of the outputs before them."""
-        if self.binded and not force_rebind:
-            self.logger.warning("Already bound, ignoring bind()")
+        if self._stays_bound(force_rebind):
             return
         if shared_module is not None:
             raise ParamError("SequentialModule.bind: modules do not share memory with others; leave it None")
