@@ -5,9 +5,22 @@ import re
 #: Links that leave the folder of the pages: in the site they are names of files in the checkout.
 _OUTSIDE = re.compile(r"\[([^\]]+)\]\(\.\./([^)]+)\)")
 
+#: What the search finds first: the operators, then their dialects; last the pages for who changes roiops itself.
+_BOOST = {
+    "reference/roi.md": 4,
+    "dialects.md": 2,
+    "gpu_kernels.md": 0.3,
+    "design.md": 0.3,
+    "mxnet_unittests.md": 0.3,
+    "onnx_zoo.md": 0.3,
+    "model_zoo.md": 0.3,
+    "benchmarks.md": 0.5,
+}
+
 
 def on_page_markdown(markdown, page, config, files):
-    """Turn links to the rest of the checkout, which the site does not have, into the names of the files."""
+    """Weigh the page in the search; links to the rest of the checkout become the names of the files."""
+    page.meta["search"] = {"boost": _BOOST.get(page.file.src_uri, 1)}
     if page.file.src_uri.startswith("reference/"):
         return markdown
     return _OUTSIDE.sub(lambda m: m[1] if m[1].strip("`") == m[2] else f"{m[1]} (`{m[2]}`)", markdown)
