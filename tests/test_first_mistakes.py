@@ -55,7 +55,8 @@ MISTAKES = {
     "a list in place of an array": (
         lambda: mx.nd.ROIPooling(DATA, ROIS.tolist(), **SIZE),
         "ROIPooling: rois must be an NDArray or a NumPy array, got list; it is one array of rows [image index, "
-        "x1, y1, x2, y2]; the boxes of each image in a list become one by np.concatenate(",
+        "x1, y1, x2, y2], which np.array(rois) makes of a list of such rows; the boxes of each image in a list "
+        "become one by np.concatenate(",
     ),
     "torchvision's list of boxes": (
         lambda: mx.nd.ROIAlign(DATA, [ROIS[:, 1:], ROIS[:, 1:]], 7, 1.0),
@@ -68,6 +69,14 @@ MISTAKES = {
     "a list in place of an array, by name": (
         lambda: mx.nd.ROIPooling(DATA, rois=ROIS.tolist(), **SIZE),
         "ROIPooling: rois must be an NDArray or a NumPy array, got list",
+    ),
+    "a library whose numbers another dialect gives": (
+        lambda: mx.nd.ROIAlign(DATA, ROIS, 7, 1.0, dialect="torchvision"),
+        "got 'torchvision'; torchvision roi_align is ROIAlign(..., aligned=False or True, dialect='mmcv', mode='avg')",
+    ),
+    "a library whose numbers another operator gives": (
+        lambda: mx.nd.ROIAlign(DATA, ROIS, 7, 1.0, dialect="tensorflow"),
+        "got 'tensorflow'; TensorFlow crop_and_resize is CropAndResize(..., mode='bilinear' or 'nearest')",
     ),
     "an array in place of a symbol": (
         lambda: mx.sym.ROIPooling(DATA, ROIS, **SIZE),

@@ -5,7 +5,7 @@ import re
 #: Links that leave the folder of the pages: in the site they are names of files in the checkout.
 _OUTSIDE = re.compile(r"\[([^\]]+)\]\(\.\./([^)]+)\)")
 
-#: What the search finds first: the operators, then their dialects; last the pages for who changes roiops itself.
+#: The search finds operators first, then their dialects; last the pages for those who change roiops.
 _BOOST = {
     "reference/roi.md": 4,
     "dialects.md": 2,

@@ -62,8 +62,9 @@ class ROIProperty(OperatorProperty):
         "index or a coordinate that is not finite is ignored: it gives zeros, and no gradient",
     }
     list_advice = {
-        "rois": "it is one array of rows [image index, x1, y1, x2, y2]; the boxes of each image in a list "
-        "become one by np.concatenate([np.insert(boxes, 0, i, axis=1) for i, boxes in enumerate(rois)])"
+        "rois": "it is one array of rows [image index, x1, y1, x2, y2], which np.array(rois) makes of a list "
+        "of such rows; the boxes of each image in a list become one by "
+        "np.concatenate([np.insert(boxes, 0, i, axis=1) for i, boxes in enumerate(rois)])"
     }
     roi_columns = 5
 

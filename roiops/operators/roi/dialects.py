@@ -204,7 +204,7 @@ _row(
     "ROIAlign", "mxnet", "max", "",
     Rules(end=r.PLUS_FEATURE_PIXEL, bins=r.REAL_CLIPPED, samples=r.UNIT_STEPS, border=r.ZERO_PADDED,
           reduction=r.MAX_OF_VALID, single_scale=True),
-    whose=("the early Caffe and MXNet ROIAlign",),
+    whose=("Caffe and MXNet ROIAlign, early",),
     remark="unit steps from the edge of each bin",
 )
 _row(

@@ -2,7 +2,7 @@
 
 from ...errors import ParamError
 from ...params import Field, Parameter, enum, optional, shape
-from .dialects import dialects_of, find, flags_of, modes_of, rows
+from .dialects import TABLE, dialects_of, find, flags_of, modes_of, rows
 
 # A bin of more samples than this is a mistake, and would take its time to find out.
 MOST_SAMPLES = 1024
@@ -92,15 +92,34 @@ def dialect_field(operator):
 
 
 def _elsewhere(operator, known) -> dict[str, str]:
-    """What to say for a library whose name is no dialect, though a dialect gives its numbers."""
-    calls: dict[str, list[str]] = {}
-    for row in rows(operator):
-        given = ", ".join(f"{name}={value!r}" for name, value in row.parameters.items())
+    """What to say for a library whose name is no dialect: the calls that give the numbers of its functions.
+
+    They are ``operator``'s, or those of other operators where it computes none of that library's.
+    """
+    libraries = {function.split()[0].lower() for row in TABLE.values() for function in row.whose}
+    told = {}
+    for library in libraries - set(known):
+        calls = _calls_for(library)
+        here = [call for name, call in calls if name == operator]
+        told[library] = "; ".join(here or (call for _, call in calls))
+    return told
+
+
+def _calls_for(library) -> list[tuple[str, str]]:
+    """Operators and calls such as ``TensorFlow crop_and_resize is CropAndResize(..., mode='bilinear')``."""
+    values: dict[tuple, dict[str, list]] = {}
+    for row in TABLE.values():
         for function in row.whose:
-            calls.setdefault(function.split()[0].lower(), []).append(
-                f"{function} is {operator}(..., {given})"
-            )
-    return {library: "; ".join(told) for library, told in calls.items() if library not in known}
+            if function.split()[0].lower() == library:
+                seen = values.setdefault((function, row.operator), {})
+                for name, value in row.parameters.items():
+                    if value not in seen.setdefault(name, []):
+                        seen[name].append(value)
+    calls = []
+    for (function, operator), seen in values.items():
+        given = "".join(f", {name}={' or '.join(map(repr, several))}" for name, several in seen.items())
+        calls.append((operator, f"{function} is {operator}(...{given})"))
+    return calls
 
 
 def mode_field(operator, doc="what a bin gives", aliases=()):
