@@ -61,7 +61,7 @@ soak: $(STAMP) ## hostile boxes, damaged files, threads, forks, Ctrl-C, memory: 
 bench: $(STAMP) ## every benchmark beside its peers (installs them), and the page of results; about an hour
 	$(BIN)/python benchmarks/run.py
 
-docs: $(STAMP) ## the static site in site/, with a page for each operator
+docs: $(STAMP) ## the static site in site/, with the reference of all operators
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[docs]'
 	$(BIN)/python tools/make_reference.py
 	$(BIN)/python tools/make_stubs.py
