@@ -5,9 +5,19 @@ import numpy as np
 __all__ = ["BFLOAT16", "DTYPES", "NAMES", "NUM_BEFORE_2", "name_of", "stored"]
 
 NAMES = (
-    "float32", "float64", "float16", "uint8", "int32", "int8", "int64",
-    "bool", "int16", "uint16", "uint32", "uint64",
-)  # fmt: skip
+    "float32",
+    "float64",
+    "float16",
+    "uint8",
+    "int32",
+    "int8",
+    "int64",
+    "bool",
+    "int16",
+    "uint16",
+    "uint32",
+    "uint64",
+)
 #: How many of them there were before MXNet 2.0.
 NUM_BEFORE_2 = 8
 

@@ -544,11 +544,12 @@ def _check_gradients(function, values, grad_reqs, eps, rtol, atol, seed=0) -> No
 
 
 def _grad_reqs(names, grad_nodes) -> list[dict[str, str]]:
-    """The choices of ``grad_req`` to check: the one given as a dict, or all three for the names given."""
+    """The choices of ``grad_req`` to check: a dict's, or all ``write``, all ``add``, and each ``null``."""
     if isinstance(grad_nodes, dict):
         return [dict(grad_nodes)]
-    chosen = list(names if grad_nodes is None else grad_nodes)
-    return [dict.fromkeys(chosen, req) for req in ("write", "add", "null")]
+    chosen = names if grad_nodes is None else grad_nodes
+    written, added = (dict.fromkeys(chosen, req) for req in ("write", "add"))
+    return [written, added, *({**written, name: "null"} for name in written)]
 
 
 def check_numeric_gradient(

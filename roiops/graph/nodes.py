@@ -225,6 +225,8 @@ def _infer_node(node: Node, shapes: _Shapes) -> None:
         return
     if not prop.partial_shapes and not all(known(s) for s in (have if prop.variadic else have[:1])):
         return
+    if have == [None]:
+        return
     try:
         inferred = prop.infer_shape(list(have))
     except MXNetError as error:

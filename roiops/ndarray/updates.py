@@ -92,9 +92,19 @@ def signum_update(
 
 @_on_arrays(2)
 def adam_update(
-    weight, grad, mean, var,
-    *, lr, beta1=0.9, beta2=0.999, epsilon=1e-8, wd=0.0, rescale_grad=1.0, clip_gradient=-1.0,
-):  # fmt: skip
+    weight,
+    grad,
+    mean,
+    var,
+    *,
+    lr,
+    beta1=0.9,
+    beta2=0.999,
+    epsilon=1e-8,
+    wd=0.0,
+    rescale_grad=1.0,
+    clip_gradient=-1.0,
+):
     """Adam, without its correction of the first steps, which is the learning rate's."""
     grad = _clipped(rescale_grad * grad + wd * weight, clip_gradient)
     mean, var = beta1 * mean + (1 - beta1) * grad, beta2 * var + (1 - beta2) * grad**2
@@ -103,9 +113,18 @@ def adam_update(
 
 @_on_arrays(1)
 def rmsprop_update(
-    weight, grad, n,
-    *, lr, gamma1=0.95, epsilon=1e-8, wd=0.0, rescale_grad=1.0, clip_gradient=-1.0, clip_weights=-1.0,
-):  # fmt: skip
+    weight,
+    grad,
+    n,
+    *,
+    lr,
+    gamma1=0.95,
+    epsilon=1e-8,
+    wd=0.0,
+    rescale_grad=1.0,
+    clip_gradient=-1.0,
+    clip_weights=-1.0,
+):
     """RMSProp as Tieleman and Hinton have it."""
     grad = _clipped(rescale_grad * grad + wd * weight, clip_gradient)
     n = (1 - gamma1) * grad**2 + gamma1 * n
@@ -114,10 +133,21 @@ def rmsprop_update(
 
 @_on_arrays(3)
 def rmspropalex_update(
-    weight, grad, n, g, delta,
-    *, lr, gamma1=0.95, gamma2=0.9, epsilon=1e-8, wd=0.0, rescale_grad=1.0, clip_gradient=-1.0,
+    weight,
+    grad,
+    n,
+    g,
+    delta,
+    *,
+    lr,
+    gamma1=0.95,
+    gamma2=0.9,
+    epsilon=1e-8,
+    wd=0.0,
+    rescale_grad=1.0,
+    clip_gradient=-1.0,
     clip_weights=-1.0,
-):  # fmt: skip
+):
     """RMSProp as Graves has it."""
     grad = _clipped(rescale_grad * grad + wd * weight, clip_gradient)
     n, g = (1 - gamma1) * grad**2 + gamma1 * n, (1 - gamma1) * grad + gamma1 * g
@@ -139,9 +169,21 @@ def ftrl_update(
 
 @_on_arrays(3)
 def ftml_update(
-    weight, grad, d, v, z,
-    *, lr, t, beta1=0.6, beta2=0.999, epsilon=1e-8, wd=0.0, rescale_grad=1.0, clip_grad=-1.0,
-):  # fmt: skip
+    weight,
+    grad,
+    d,
+    v,
+    z,
+    *,
+    lr,
+    t,
+    beta1=0.6,
+    beta2=0.999,
+    epsilon=1e-8,
+    wd=0.0,
+    rescale_grad=1.0,
+    clip_grad=-1.0,
+):
     """Follow the moving leader (Zheng and Kwok, 2017)."""
     grad = _clipped(rescale_grad * grad + wd * weight, clip_grad)
     v = beta2 * v + (1 - beta2) * grad**2

@@ -11,12 +11,11 @@ import numpy as np
 
 BLOCK = 32768
 
+_ARITHMETIC = np.add, np.subtract, np.multiply, np.maximum, np.minimum, np.absolute, np.negative, np.square
+_COMPARISONS = np.equal, np.not_equal, np.greater, np.greater_equal, np.less, np.less_equal
+_LOGIC = np.logical_and, np.logical_or, np.logical_xor, np.logical_not
 #: What NumPy computes on integers in their own dtype with MXNet's result.
-_INTEGER_LOOPS = {
-    np.add, np.subtract, np.multiply, np.maximum, np.minimum, np.absolute, np.negative, np.square,
-    np.equal, np.not_equal, np.greater, np.greater_equal, np.less, np.less_equal,
-    np.logical_and, np.logical_or, np.logical_xor, np.logical_not,
-}  # fmt: skip
+_INTEGER_LOOPS = {*_ARITHMETIC, *_COMPARISONS, *_LOGIC}
 
 _FLAGS = ["external_loop", "buffered", "zerosize_ok"]
 

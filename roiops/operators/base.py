@@ -77,8 +77,9 @@ class Operator:
     ``in_data``, ``out_data``, ``aux``, ``out_grad`` and ``in_grad`` are lists of arrays (NumPy on the CPU,
     device arrays on a GPU) in the order of the property's names; ``req`` says for each result whether to
     ``"write"``, write ``"inplace"``, ``"add"`` to what is there, or leave it (``"null"``; the array may
-    then be None). ``forward`` must write every element of every output that is not ``"null"``.
-    Both are called under ``numpy.errstate(all="ignore")``: NaN and infinity pass through without a warning.
+    then be None). ``forward`` must write every element of every output that is not ``"null"``. At least one
+    result is wanted in every call of either. Both are called under ``numpy.errstate(all="ignore")``: NaN and
+    infinity pass through without a warning.
 
     Attributes
     ----------
@@ -94,8 +95,10 @@ class Operator:
         self.params = params
 
     def forward(self, ctx: OpContext, in_data, req, out_data, aux) -> None:
-        """Compute the outputs into ``out_data``."""
-        raise NotImplementedError
+        """Compute the outputs into ``out_data``; override this or :meth:`bind_forward`."""
+        if type(self).bind_forward is Operator.bind_forward:
+            raise NotImplementedError
+        self.bind_forward(ctx, in_data, req, out_data, aux)()
 
     def backward(self, ctx: OpContext, out_grad, in_data, out_data, req, in_grad, aux) -> None:
         """Compute the gradients of the inputs into ``in_grad``, from those of the outputs."""
@@ -157,6 +160,7 @@ class OperatorProperty:
     partial_shapes : bool
         Whether :meth:`infer_shape` copes with inputs that are unknown (None) or hold unknown entries
         (-1). Without it, it is called only with the first input (all inputs, if variadic) known entirely.
+        With it, too, an operator is not asked about a single input of which nothing is known.
     variable_attributes : dict of str to dict
         Attributes of the variables that are made for inputs left out, by input name: how MXNet says
         that a moving average starts at zero.

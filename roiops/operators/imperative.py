@@ -74,7 +74,9 @@ class Plan:
     @np.errstate(all="ignore")  # 1 / 0 is inf here, as in MXNet, and no warning
     def forward(op: Operator, ctx: OpContext, in_data, out_data, aux) -> None:
         """Compute the outputs for which there is an array."""
-        op.forward(ctx, in_data, ["null" if out is None else "write" for out in out_data], out_data, aux)
+        req = ["null" if out is None else "write" for out in out_data]
+        if "write" in req:
+            op.forward(ctx, in_data, req, out_data, aux)
 
 
 class Invocation:
@@ -122,5 +124,6 @@ class Invocation:
                 inner[i] = "null"
                 if reqs[i] == "write":
                     in_grad[i][...] = 0
-        self.op.backward(self.ctx, out_grad, self.in_data, self.outputs, inner, in_grad, self.aux)
+        if set(inner) != {"null"}:
+            self.op.backward(self.ctx, out_grad, self.in_data, self.outputs, inner, in_grad, self.aux)
         return in_grad

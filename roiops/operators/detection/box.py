@@ -66,8 +66,6 @@ class BoxNMSOp(Operator):
         record.store()
 
     def backward(self, ctx, out_grad, in_data, out_data, req, in_grad, aux):
-        if req[0] == "null":
-            return
         grad = Result(in_grad[0], req[0], in_grad[0].shape, in_grad[0].dtype)
         rows, width = grad.array.shape[-2:]
         batches = math.prod(grad.array.shape[:-2])

@@ -88,8 +88,6 @@ class DeformableConvolutionOp(Operator):
         return flat, offset, mask, weight, bias
 
     def forward(self, ctx, in_data, req, out_data, aux):
-        if req[0] == "null":
-            return
         kernel = kernels("network.deform_conv", ctx.device)
         data, offset, mask, weight, bias = self._prepare(in_data)
         out = out_data[0]

@@ -33,8 +33,6 @@ class MultiBoxPriorParam(Parameter):
 
 class MultiBoxPriorOp(GradientFree):
     def forward(self, ctx, in_data, req, out_data, aux):
-        if req[0] == "null":
-            return
         p = self.params
         height, width = in_data[0].shape[2:4]
         out = Result(out_data[0], req[0], out_data[0].shape, computing(out_data[0].dtype))

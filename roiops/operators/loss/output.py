@@ -66,8 +66,6 @@ class SoftmaxOutputOp(Operator):
         arrays.fill(out_data[0], req[0], lambda out: loss.softmax(x, 1, False, self._split(out)))
 
     def backward(self, ctx, out_grad, in_data, out_data, req, in_grad, aux):
-        if req[0] == "null":
-            return
         p = self.params
         y, label = out_data[0], in_data[1]
         if label.shape == y.shape:
@@ -188,8 +186,6 @@ class SoftmaxCrossEntropyOp(Operator):
         arrays.evaluate(None, [np.reshape(total, (1,))], out_data[0], req[0])
 
     def backward(self, ctx, out_grad, in_data, out_data, req, in_grad, aux):
-        if req[0] == "null":
-            return
         loss = kernels("network.loss", ctx.device)
         data, label = in_data
         p = self._probabilities(ctx, data)[:, :, None]
@@ -235,8 +231,6 @@ class RegressionOp(Operator):
         arrays.evaluate(type(self).link, in_data[:1], out_data[0], req[0])
 
     def backward(self, ctx, out_grad, in_data, out_data, req, in_grad, aux):
-        if req[0] == "null":
-            return
         y, label = out_data[0], in_data[1].reshape(out_data[0].shape)
         each = math.prod(y.shape[1:])
         factor = self.params.grad_scale / max(each, 1)
@@ -308,8 +302,6 @@ class SVMOutputOp(Operator):
         arrays.evaluate(None, in_data[:1], out_data[0], req[0])
 
     def backward(self, ctx, out_grad, in_data, out_data, req, in_grad, aux):
-        if req[0] == "null":
-            return
         loss = kernels("network.loss", ctx.device)
         p = self.params
         x = np.ascontiguousarray(out_data[0], np.float32 if out_data[0].dtype == np.float16 else None)
@@ -360,9 +352,8 @@ class MakeLossOp(Operator):
         return p.grad_scale
 
     def backward(self, ctx, out_grad, in_data, out_data, req, in_grad, aux):
-        if req[0] != "null":
-            value = np.array(self.factor(in_data[0], in_grad[0].shape), in_grad[0].dtype)
-            arrays.evaluate(None, [value], in_grad[0], req[0])
+        value = np.array(self.factor(in_data[0], in_grad[0].shape), in_grad[0].dtype)
+        arrays.evaluate(None, [value], in_grad[0], req[0])
 
 
 class PlainMakeLossOp(MakeLossOp):

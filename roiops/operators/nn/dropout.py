@@ -72,7 +72,5 @@ class DropoutProp(FloatProperty):
 
     def infer_shape(self, in_shapes):
         data = in_shapes[0]
-        if data is None:
-            return in_shapes, [None, None]
         axes = {self.check_axis("axes", axis, len(data)) for axis in self.params.axes}
         return in_shapes, [data, tuple(1 if i in axes else n for i, n in enumerate(data))]

@@ -144,8 +144,6 @@ class PoolingProp(FloatProperty):
 
     def infer_shape(self, in_shapes):
         p, data = self.params, in_shapes[0]
-        if data is None:
-            return in_shapes, [None]
         if p.kernel and not p.global_pool:
             self.check_ndim("data", data, len(p.kernel) + 2)
         self.check_ndim("data", data, 3, 4, 5)
@@ -243,8 +241,6 @@ class AdaptiveAvgPooling2DProp(FloatProperty):
 
     def infer_shape(self, in_shapes):
         data, size = in_shapes[0], self.params.output_size or (1,)
-        if data is None:
-            return in_shapes, [None]
         self.check_ndim("data", data, 4)
         if 0 in data[2:]:
             raise ShapeError(f"{self.label}: data must have at least one pixel, got shape {data}")

@@ -345,8 +345,6 @@ class GridGeneratorProp(FloatProperty):
 
     def infer_shape(self, in_shapes):
         data, p = in_shapes[0], self.params
-        if data is None:
-            return in_shapes, [None]
         if p.transform_type == "affine":
             data = self.check_shape("data", data, ("batch", 6))
             return [data], [(data[0], 2, *p.target_shape)]

@@ -180,9 +180,6 @@ class BinaryOp(Operator):
     def bind_forward(self, ctx, in_data, req, out_data, aux):
         return arrays.bind(self.row.function, in_data, out_data[0], req[0])
 
-    def forward(self, ctx, in_data, req, out_data, aux):
-        self.bind_forward(ctx, in_data, req, out_data, aux)()
-
     def backward(self, ctx, out_grad, in_data, out_data, req, in_grad, aux):
         if self.row.function is _mod and out_grad[0].dtype.kind != "f":  # a step function to MXNet
             no_gradient(self, ctx, out_grad, in_data, out_data, req, in_grad, aux)
@@ -271,8 +268,6 @@ class ScalarOp(Operator):
         return self._scalar
 
     def bind_forward(self, ctx, in_data, req, out_data, aux):
-        if req[0] == "null":
-            return arrays.nothing
         operands = [in_data[0], self._operand(in_data[0])]
         if operands[0].dtype != out_data[0].dtype:  # integer data and a fraction: computed in float64
             return functools.partial(self._promote, operands, out_data[0], req[0])
@@ -284,9 +279,6 @@ class ScalarOp(Operator):
     def _promote(self, operands, out, req):
         operands = [operands[0].astype(out.dtype), operands[1]]
         arrays.evaluate(self.row.function, self._order(operands), out, req)
-
-    def forward(self, ctx, in_data, req, out_data, aux):
-        self.bind_forward(ctx, in_data, req, out_data, aux)()
 
     def backward(self, ctx, out_grad, in_data, out_data, req, in_grad, aux):
         function, sources = self.row.rhs if self.reflected else self.row.lhs

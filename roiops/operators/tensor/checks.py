@@ -19,8 +19,6 @@ class AllCloseParam(Parameter):
 
 class AllCloseOp(ConstantGradientOp):
     def forward(self, ctx, in_data, req, out_data, aux):
-        if req[0] == "null":
-            return
         p, (a, b) = self.params, in_data
         close = (a == b) | (np.abs(a - b) <= p.atol + p.rtol * np.abs(b)) & np.isfinite(b)
         if p.equal_nan:
@@ -54,8 +52,6 @@ class AllFiniteParam(Parameter):
 
 class AllFiniteOp(ConstantGradientOp):
     def forward(self, ctx, in_data, req, out_data, aux):
-        if req[0] == "null":
-            return
         finite = all(np.isfinite(array).all() for array in in_data)
         if self.params.init_output:
             arrays.evaluate(None, [np.array([finite])], out_data[0], req[0])

@@ -25,7 +25,7 @@ class FillOp(ConstantGradientOp):
     def forward(self, ctx, in_data, req, out_data, aux):
         if req[0] == "add":
             out_data[0] += as_scalar(self.number, out_data[0].dtype)
-        elif req[0] != "null":
+        else:
             out_data[0][...] = as_scalar(self.number, out_data[0].dtype)
 
 
@@ -85,13 +85,8 @@ class NumbersOp(ConstantGradientOp):
         raise NotImplementedError
 
     def bind_forward(self, ctx, in_data, req, out_data, aux):
-        if req[0] == "null":
-            return arrays.nothing
         numbers = self.numbers(out_data[0]).astype(out_data[0].dtype).reshape(out_data[0].shape)
         return functools.partial(arrays.evaluate, None, [numbers], out_data[0], req[0])
-
-    def forward(self, ctx, in_data, req, out_data, aux):
-        self.bind_forward(ctx, in_data, req, out_data, aux)()
 
 
 class ArangeParam(Parameter):
@@ -197,7 +192,7 @@ class CastOp(ReshapeOp):
         arrays.evaluate(None, [source], target, req)
 
     def bind_forward(self, ctx, in_data, req, out_data, aux):
-        if req[0] == "null" or in_data[0].dtype == out_data[0].dtype:
+        if in_data[0].dtype == out_data[0].dtype:
             return super().bind_forward(ctx, in_data, req, out_data, aux)
         return functools.partial(self._move, in_data[0], out_data[0], req[0])
 

@@ -61,8 +61,6 @@ class TakeOp(Operator):
 
     def backward(self, ctx, out_grad, in_data, out_data, req, in_grad, aux):
         target, how = in_grad[self.source], req[self.source]
-        if how == "null":
-            return
         axis = self.axis(target)
         index = self._index(ctx, in_data[self.chooser], target.shape[axis]).reshape(-1)
         if how != "add":
@@ -167,14 +165,11 @@ class PickOp(Operator):
         return whole.reshape(kept), axis
 
     def forward(self, ctx, in_data, req, out_data, aux):
-        if req[0] != "null":
-            index, axis = self._index(ctx, *in_data)
-            picked = kernels("tensor.index", ctx.device).pick(in_data[0], index, axis)
-            arrays.evaluate(None, [picked.reshape(out_data[0].shape)], out_data[0], req[0])
+        index, axis = self._index(ctx, *in_data)
+        picked = kernels("tensor.index", ctx.device).pick(in_data[0], index, axis)
+        arrays.evaluate(None, [picked.reshape(out_data[0].shape)], out_data[0], req[0])
 
     def backward(self, ctx, out_grad, in_data, out_data, req, in_grad, aux):
-        if req[0] == "null":
-            return
         index, axis = self._index(ctx, *in_data)
         target, value = in_grad[0], out_grad[0].reshape(index.shape)
         if req[0] == "add":
@@ -328,8 +323,6 @@ class GatherOp(IndexedOp):
         arrays.fill(out_data[0], req[0], lambda out: np.take(source, rows, 0, out=out.reshape(shape)))
 
     def backward(self, ctx, out_grad, in_data, out_data, req, in_grad, aux):
-        if req[0] == "null":
-            return
         target, count = in_grad[0], len(in_data[1])
         rows = self.rows(ctx, in_data[1], target.shape)
         if req[0] != "add":
@@ -384,10 +377,9 @@ class ScatterOp(IndexedOp):
         arrays.fill(out_data[0], req[0], compute)
 
     def backward(self, ctx, out_grad, in_data, out_data, req, in_grad, aux):
-        if req[0] != "null":
-            rows = self.rows(ctx, in_data[1], self.params.shape)
-            chosen = self.seen(out_grad[0], len(in_data[1]))[rows]
-            arrays.evaluate(None, [chosen.reshape(in_grad[0].shape)], in_grad[0], req[0])
+        rows = self.rows(ctx, in_data[1], self.params.shape)
+        chosen = self.seen(out_grad[0], len(in_data[1]))[rows]
+        arrays.evaluate(None, [chosen.reshape(in_grad[0].shape)], in_grad[0], req[0])
 
 
 @register("scatter_nd")
@@ -469,8 +461,6 @@ class IndexArrayParam(Parameter):
 
 class IndexArrayOp(ConstantGradientOp):
     def forward(self, ctx, in_data, req, out_data, aux):
-        if req[0] == "null":
-            return
         ndim = in_data[0].ndim
         axes = range(ndim) if self.params.axes is None else [a % ndim for a in self.params.axes]
         grid = np.indices(in_data[0].shape, np.int64, sparse=True)

@@ -40,8 +40,6 @@ class ConcatOp(Operator):
         return [array[(*lead, slice(begin, end))] for begin, end in self.bounds]
 
     def bind_forward(self, ctx, in_data, req, out_data, aux):
-        if req[0] == "null":
-            return arrays.nothing
         pairs = zip(in_data, self.sections(out_data[0]), strict=True)
         # Those that were computed in their place are there already.
         pairs = [(value, target) for value, target in pairs if not same_memory(value, target)]
@@ -56,8 +54,7 @@ class ConcatOp(Operator):
                 arrays.evaluate(None, [value], target, how)
 
     def forward(self, ctx, in_data, req, out_data, aux):
-        if req[0] != "null":
-            self._store(in_data, self.sections(out_data[0]), [req[0]] * len(in_data))
+        self._store(in_data, self.sections(out_data[0]), [req[0]] * len(in_data))
 
     def backward(self, ctx, out_grad, in_data, out_data, req, in_grad, aux):
         self._store(self.sections(out_grad[0]), in_grad, req)
@@ -174,9 +171,8 @@ class AddNParam(Parameter):
 
 class AddNOp(Operator):
     def forward(self, ctx, in_data, req, out_data, aux):
-        if req[0] != "null":
-            for i, value in enumerate(in_data):
-                arrays.evaluate(None, [value], out_data[0], "add" if i else req[0])
+        for i, value in enumerate(in_data):
+            arrays.evaluate(None, [value], out_data[0], "add" if i else req[0])
 
     def backward(self, ctx, out_grad, in_data, out_data, req, in_grad, aux):
         for target, how in zip(in_grad, req, strict=True):

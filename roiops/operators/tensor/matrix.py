@@ -27,8 +27,6 @@ class DotOp(Operator):
     shareable = True
 
     def forward(self, ctx, in_data, req, out_data, aux):
-        if req[0] == "null":
-            return
         lhs, rhs = self._matrices(*in_data)
         arrays.store_matmul(lhs, rhs, out_data[0], req[0])
 
@@ -152,8 +150,6 @@ class KhatriRaoOp(Operator):
     """Each column of the result is the Kronecker product of that column of all inputs."""
 
     def forward(self, ctx, in_data, req, out_data, aux):
-        if req[0] == "null":
-            return
         result = in_data[0]
         for factor in in_data[1:]:
             result = (result[:, None] * factor).reshape(-1, factor.shape[1])

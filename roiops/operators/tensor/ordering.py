@@ -38,12 +38,9 @@ class ChosenOp(Operator):
         order = self.order(data, axis)
         if len(out_data) > 1:
             arrays.evaluate(None, [order], out_data[1], req[1])
-        if req[0] != "null":
-            arrays.evaluate(None, [np.take_along_axis(data, order, axis)], out_data[0], req[0])
+        arrays.evaluate(None, [np.take_along_axis(data, order, axis)], out_data[0], req[0])
 
     def backward(self, ctx, out_grad, in_data, out_data, req, in_grad, aux):
-        if req[0] == "null":
-            return
         order, value = out_data[1].astype(np.int64), out_grad[0]
         target = in_grad[0]
         whole, axis = _along(target, self.params.axis)
@@ -147,8 +144,6 @@ class TopkIndexOp(TopkOp):
     """Indices, or a mask of the places: without gradient."""
 
     def forward(self, ctx, in_data, req, out_data, aux):
-        if req[0] == "null":
-            return
         data, axis = _along(in_data[0], self.params.axis)
         found = self.order(data, axis)
         if self.params.ret_typ == "mask":

@@ -49,8 +49,6 @@ class ReduceOp(Operator):
         raise NotImplementedError
 
     def forward(self, ctx, in_data, req, out_data, aux):
-        if req[0] == "null":
-            return
         if req[0] == "add":
             result = np.empty_like(out_data[0])
             self.reduce(in_data[0], result)
@@ -64,8 +62,7 @@ class SumOp(ReduceOp):
         arrays.reduce(np.add, data, self.axes, self.params.keepdims, out)
 
     def backward(self, ctx, out_grad, in_data, out_data, req, in_grad, aux):
-        if req[0] != "null":
-            arrays.evaluate(None, [self.kept(out_grad[0], in_grad[0])], in_grad[0], req[0])
+        arrays.evaluate(None, [self.kept(out_grad[0], in_grad[0])], in_grad[0], req[0])
 
 
 class MeanOp(ReduceOp):
@@ -73,9 +70,8 @@ class MeanOp(ReduceOp):
         arrays.mean(data, self.axes, self.params.keepdims, out)
 
     def backward(self, ctx, out_grad, in_data, out_data, req, in_grad, aux):
-        if req[0] != "null":
-            count = np.array(self.count(in_grad[0]), in_grad[0].dtype)
-            arrays.evaluate(np.true_divide, [self.kept(out_grad[0], in_grad[0]), count], in_grad[0], req[0])
+        count = np.array(self.count(in_grad[0]), in_grad[0].dtype)
+        arrays.evaluate(np.true_divide, [self.kept(out_grad[0], in_grad[0]), count], in_grad[0], req[0])
 
 
 class NanSumOp(ReduceOp):
@@ -83,9 +79,8 @@ class NanSumOp(ReduceOp):
         arrays.skip_nan(np.add, data, self.axes, self.params.keepdims, out)
 
     def backward(self, ctx, out_grad, in_data, out_data, req, in_grad, aux):
-        if req[0] != "null":
-            inputs = [self.kept(out_grad[0], in_data[0]), in_data[0]]
-            arrays.evaluate(lambda g, x: g * (x == x), inputs, in_grad[0], req[0])
+        inputs = [self.kept(out_grad[0], in_data[0]), in_data[0]]
+        arrays.evaluate(lambda g, x: g * (x == x), inputs, in_grad[0], req[0])
 
 
 class ProdOp(ReduceOp):
@@ -93,9 +88,8 @@ class ProdOp(ReduceOp):
         arrays.reduce(np.multiply, data, self.axes, self.params.keepdims, out)
 
     def backward(self, ctx, out_grad, in_data, out_data, req, in_grad, aux):
-        if req[0] != "null":
-            g, y = (self.kept(a, in_data[0]) for a in (out_grad[0], out_data[0]))
-            arrays.evaluate(lambda g, x, y: g * (y / x), [g, in_data[0], y], in_grad[0], req[0])
+        g, y = (self.kept(a, in_data[0]) for a in (out_grad[0], out_data[0]))
+        arrays.evaluate(lambda g, x, y: g * (y / x), [g, in_data[0], y], in_grad[0], req[0])
 
 
 class NanProdOp(ReduceOp):
@@ -103,11 +97,10 @@ class NanProdOp(ReduceOp):
         arrays.skip_nan(np.multiply, data, self.axes, self.params.keepdims, out)
 
     def backward(self, ctx, out_grad, in_data, out_data, req, in_grad, aux):
-        if req[0] != "null":
-            g, y = (self.kept(a, in_data[0]) for a in (out_grad[0], out_data[0]))
-            arrays.evaluate(
-                lambda g, x, y: np.where(x == x, g * (y / x), 0), [g, in_data[0], y], in_grad[0], req[0]
-            )
+        g, y = (self.kept(a, in_data[0]) for a in (out_grad[0], out_data[0]))
+        arrays.evaluate(
+            lambda g, x, y: np.where(x == x, g * (y / x), 0), [g, in_data[0], y], in_grad[0], req[0]
+        )
 
 
 class ExtremeOp(ReduceOp):
@@ -119,9 +112,8 @@ class ExtremeOp(ReduceOp):
         arrays.reduce(self.ufunc, data, self.axes, self.params.keepdims, out)
 
     def backward(self, ctx, out_grad, in_data, out_data, req, in_grad, aux):
-        if req[0] != "null":
-            g, y = (self.kept(a, in_data[0]) for a in (out_grad[0], out_data[0]))
-            arrays.evaluate(lambda g, x, y: g * (x == y), [g, in_data[0], y], in_grad[0], req[0])
+        g, y = (self.kept(a, in_data[0]) for a in (out_grad[0], out_data[0]))
+        arrays.evaluate(lambda g, x, y: g * (x == y), [g, in_data[0], y], in_grad[0], req[0])
 
 
 class MinOp(ExtremeOp):
@@ -149,8 +141,6 @@ class NormOp(ReduceOp):
         arrays.norm(data, self.params.ord, self.axes, self.params.keepdims, out, self._scratch)
 
     def backward(self, ctx, out_grad, in_data, out_data, req, in_grad, aux):
-        if req[0] == "null":
-            return
         g, y = (self.kept(a, in_data[0]) for a in (out_grad[0], out_data[0]))
         if self.params.ord == 1:
             arrays.evaluate(lambda g, x: g * np.sign(x), [g, in_data[0]], in_grad[0], req[0])
@@ -178,8 +168,6 @@ class ReduceProp(OperatorProperty):
 
     def infer_shape(self, in_shapes):
         (shape,) = in_shapes
-        if shape is None:
-            return in_shapes, [None]
         out = _reduced(shape, self.axes(len(shape)), self.params.keepdims)
         return in_shapes, [out]
 
@@ -204,7 +192,7 @@ class ExtremeProp(ReduceProp):
 
     def infer_shape(self, in_shapes):
         (shape,) = in_shapes
-        if shape is not None and 0 in shape:
+        if 0 in shape:
             raise ShapeError(f"{self.label}: data has no entries, its shape is {shape}")
         return super().infer_shape(in_shapes)
 
@@ -244,12 +232,9 @@ class MomentsOp(Operator):
         for target, how, value in zip(
             out_data, req, (mean, np.square(data - mean).mean(axis=self.axes, keepdims=True)), strict=True
         ):
-            if how != "null":
-                arrays.evaluate(None, [value.reshape(target.shape)], target, how)
+            arrays.evaluate(None, [value.reshape(target.shape)], target, how)
 
     def backward(self, ctx, out_grad, in_data, out_data, req, in_grad, aux):
-        if req[0] == "null":
-            return
         (data,) = in_data
         kept = _reduced(data.shape, self.axes, True)
         mean, of_mean, of_variance = (a.reshape(kept) for a in (out_data[0], *out_grad))
@@ -273,8 +258,6 @@ class MomentsProp(OperatorProperty):
 
     def infer_shape(self, in_shapes):
         (shape,) = in_shapes
-        if shape is None:
-            return in_shapes, [None, None]
         out = _reduced(shape, _axes(self, self.params.axes, len(shape)), self.params.keepdims)
         return in_shapes, [out, out]
 
@@ -294,10 +277,9 @@ class ArgReduceOp(ConstantGradientOp):
         return self.params.axis
 
     def forward(self, ctx, in_data, req, out_data, aux):
-        if req[0] != "null":
-            (data,), (out,) = in_data, out_data
-            found = self.search(data, axis=self.axis(data))
-            arrays.evaluate(None, [np.reshape(found, out.shape)], out, req[0])
+        (data,), (out,) = in_data, out_data
+        found = self.search(data, axis=self.axis(data))
+        arrays.evaluate(None, [np.reshape(found, out.shape)], out, req[0])
 
 
 class ArgMinOp(ArgReduceOp):
@@ -319,8 +301,6 @@ class ArgReduceProp(OperatorProperty):
 
     def infer_shape(self, in_shapes):
         (shape,) = in_shapes
-        if shape is None:
-            return in_shapes, [None]
         axis = self.params.axis
         axes = _axes(self, None if axis is None else (axis,), len(shape))
         return in_shapes, [_reduced(shape, axes, self.params.keepdims)]
@@ -346,4 +326,4 @@ class ArgMaxChannelProp(OperatorProperty):
 
     def infer_shape(self, in_shapes):
         (shape,) = in_shapes
-        return in_shapes, [None if shape is None else _reduced(shape, (min(1, len(shape) - 1),), False)]
+        return in_shapes, [_reduced(shape, (min(1, len(shape) - 1),), False)]

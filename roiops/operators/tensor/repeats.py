@@ -238,8 +238,6 @@ class PadOp(Operator):
                 along[outer] = along[inner]
 
     def backward(self, ctx, out_grad, in_data, out_data, req, in_grad, aux):
-        if req[0] == "null":
-            return
         grad = out_grad[0]
         if self.params.mode != "constant":
             if self._scratch is None:
@@ -398,8 +396,6 @@ class DiagOp(Operator):
             arrays.evaluate(None, [view[..., rows, columns]], out, req[0])
 
     def backward(self, ctx, out_grad, in_data, out_data, req, in_grad, aux):
-        if req[0] == "null":
-            return
         grad, target = out_grad[0], in_grad[0]
         if target.ndim == 1:
             arrays.evaluate(None, [np.diagonal(grad, self.params.k)], target, req[0])
@@ -444,15 +440,11 @@ class CumsumParam(Parameter):
 
 class CumsumOp(Operator):
     def forward(self, ctx, in_data, req, out_data, aux):
-        if req[0] == "null":
-            return
         out = out_data[0]
         total = np.cumsum(in_data[0], axis=self.params.axis, dtype=arrays.sum_dtype(out.dtype))
         arrays.evaluate(None, [total], out, req[0])
 
     def backward(self, ctx, out_grad, in_data, out_data, req, in_grad, aux):
-        if req[0] == "null":
-            return
         axis, grad = self.params.axis, out_grad[0]
         dtype = arrays.sum_dtype(grad.dtype)
         total = np.flip(np.cumsum(np.flip(grad, axis), axis=axis, dtype=dtype), axis)

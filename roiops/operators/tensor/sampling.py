@@ -116,9 +116,8 @@ class DrawOp(ConstantGradientOp):
         return [getattr(self.params, name) for name, _, _ in self.row.parameters]
 
     def forward(self, ctx, in_data, req, out_data, aux):
-        if req[0] != "null":
-            numbers = draw(self.row, ctx.label, self._parameters(in_data, out_data[0]), out_data[0].shape)
-            evaluate(None, [numbers.astype(out_data[0].dtype)], out_data[0], req[0])
+        numbers = draw(self.row, ctx.label, self._parameters(in_data, out_data[0]), out_data[0].shape)
+        evaluate(None, [numbers.astype(out_data[0].dtype)], out_data[0], req[0])
 
 
 class DrawForEachOp(DrawOp):
@@ -267,9 +266,8 @@ class MultinomialProp(OperatorProperty):
 
 class ShuffleOp(ConstantGradientOp):
     def forward(self, ctx, in_data, req, out_data, aux):
-        if req[0] != "null":
-            order = source.generator().permutation(len(in_data[0]))
-            evaluate(None, [in_data[0][order]], out_data[0], req[0])
+        order = source.generator().permutation(len(in_data[0]))
+        evaluate(None, [in_data[0][order]], out_data[0], req[0])
 
 
 @register("_shuffle", "shuffle")

@@ -40,13 +40,10 @@ class SequenceMaskOp(SequenceOp):
         return after.reshape(after.shape + (1,) * (data.ndim - 2))
 
     def forward(self, ctx, in_data, req, out_data, aux):
-        if req[0] == "null":
-            return
         self._store(self.lengths(ctx, in_data), in_data[0], self.params.value, out_data[0], req[0])
 
     def backward(self, ctx, out_grad, in_data, out_data, req, in_grad, aux):
-        if req[0] != "null":
-            self._store(self.lengths(ctx, in_data), out_grad[0], 0, in_grad[0], req[0])
+        self._store(self.lengths(ctx, in_data), out_grad[0], 0, in_grad[0], req[0])
 
     def _store(self, lengths, source, value, target, req):
         source, target = self.timed(source), self.timed(target)
@@ -66,15 +63,13 @@ class SequenceLastOp(SequenceOp):
         return lengths - 1, np.arange(data.shape[1])
 
     def forward(self, ctx, in_data, req, out_data, aux):
-        if req[0] != "null":
-            last = self.timed(in_data[0])[self._place(ctx, in_data)]
-            arrays.evaluate(None, [last], out_data[0], req[0])
+        last = self.timed(in_data[0])[self._place(ctx, in_data)]
+        arrays.evaluate(None, [last], out_data[0], req[0])
 
     def backward(self, ctx, out_grad, in_data, out_data, req, in_grad, aux):
-        if req[0] != "null":
-            if req[0] != "add":
-                in_grad[0][...] = 0
-            self.timed(in_grad[0])[self._place(ctx, in_data)] += out_grad[0]
+        if req[0] != "add":
+            in_grad[0][...] = 0
+        self.timed(in_grad[0])[self._place(ctx, in_data)] += out_grad[0]
 
 
 class SequenceReverseOp(SequenceOp):
@@ -87,12 +82,11 @@ class SequenceReverseOp(SequenceOp):
         return np.where(time < lengths, lengths - 1 - time, time), np.arange(data.shape[1])
 
     def forward(self, ctx, in_data, req, out_data, aux):
-        if req[0] != "null":
-            arrays.evaluate(None, [in_data[0][self._place(ctx, in_data)]], out_data[0], req[0])
+        arrays.evaluate(None, [in_data[0][self._place(ctx, in_data)]], out_data[0], req[0])
 
     def backward(self, ctx, out_grad, in_data, out_data, req, in_grad, aux):
-        if req[0] != "null":  # reversing twice gives the sequence back
-            arrays.evaluate(None, [out_grad[0][self._place(ctx, in_data)]], in_grad[0], req[0])
+        # Reversing twice gives the sequence back.
+        arrays.evaluate(None, [out_grad[0][self._place(ctx, in_data)]], in_grad[0], req[0])
 
 
 class SequenceParam(Parameter):

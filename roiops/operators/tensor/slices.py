@@ -62,8 +62,6 @@ class PartialSliceProp(SliceProp):
 
     def infer_shape(self, in_shapes):
         (shape,) = in_shapes
-        if shape is None:
-            return in_shapes, [None]
         # An axis of unknown length stays one; any length serves to work out the others.
         _, (lengths,) = super().infer_shape([tuple(1 << 30 if n == -1 else n for n in shape)])
         return in_shapes, [tuple(-1 if n == -1 else length for n, length in zip(shape, lengths, strict=True))]
@@ -130,13 +128,9 @@ class SplitOp(Operator):
 
         return run
 
-    def forward(self, ctx, in_data, req, out_data, aux):
-        self.bind_forward(ctx, in_data, req, out_data, aux)()
-
     def backward(self, ctx, out_grad, in_data, out_data, req, in_grad, aux):
-        if req[0] != "null":
-            for piece, grad in zip(self.sections(in_grad[0]), out_grad, strict=True):
-                arrays.evaluate(None, [grad], piece, req[0])
+        for piece, grad in zip(self.sections(in_grad[0]), out_grad, strict=True):
+            arrays.evaluate(None, [grad], piece, req[0])
 
 
 @register("SliceChannel", "split")
@@ -156,8 +150,6 @@ class SliceChannelProp(OperatorProperty):
     def infer_shape(self, in_shapes):
         (shape,) = in_shapes
         p = self.params
-        if shape is None:
-            return in_shapes, [None] * p.num_outputs
         axis = self.check_axis("axis", p.axis, len(shape))
         length = shape[axis]
         if length != -1 and (length % p.num_outputs or (p.squeeze_axis and length != p.num_outputs)):
@@ -389,7 +381,7 @@ class SliceAssignOp(Operator):
             value = in_data[0].copy()
             value[self.key] = self.value(in_data)
             out_data[0] += value
-        elif req[0] != "null":
+        else:
             arrays.evaluate(None, [in_data[0]], out_data[0])
             out_data[0][self.key] = self.value(in_data)
 

@@ -141,9 +141,6 @@ class UnaryOp(Operator):
             inputs.append(np.array(self.row.constant, in_data[0].dtype))
         return arrays.bind(self.row.function, inputs, out_data[0], req[0])
 
-    def forward(self, ctx, in_data, req, out_data, aux):
-        self.bind_forward(ctx, in_data, req, out_data, aux)()
-
     def backward(self, ctx, out_grad, in_data, out_data, req, in_grad, aux):
         row = self.row
         if row.slope is not None:

@@ -30,21 +30,17 @@ class ReshapeOp(Operator):
 
     def bind_forward(self, ctx, in_data, req, out_data, aux):
         source, target = in_data[0], out_data[0]
-        if req[0] == "null" or same_memory(source, target):
+        if same_memory(source, target):
             return arrays.nothing
         if req[0] == "add" or not source.flags.c_contiguous:
             return functools.partial(self._move, source, target, req[0])
         return functools.partial(np.copyto, target, source.reshape(target.shape))
 
     def _move(self, source, target, req):
-        if req != "null":
-            arrays.evaluate(None, [source.reshape(target.shape)], target, req)
-
-    def forward(self, ctx, in_data, req, out_data, aux):
-        self.bind_forward(ctx, in_data, req, out_data, aux)()
+        arrays.evaluate(None, [source.reshape(target.shape)], target, req)
 
     def backward(self, ctx, out_grad, in_data, out_data, req, in_grad, aux):
-        if req[0] != "null" and not (req[0] != "add" and same_memory(out_grad[0], in_grad[0])):
+        if req[0] == "add" or not same_memory(out_grad[0], in_grad[0]):
             self._move(out_grad[0], in_grad[0], req[0])
 
 
@@ -62,8 +58,7 @@ class ReshapeBase(OperatorProperty):
         raise NotImplementedError
 
     def infer_shape(self, in_shapes):
-        shape = in_shapes[0]
-        return in_shapes, [None if shape is None else self.new_shape(shape)]
+        return in_shapes, [self.new_shape(in_shapes[0])]
 
     def infer_shape_from_outputs(self, in_shapes, out_shapes):
         shape, out = in_shapes[0], out_shapes[0]
@@ -349,16 +344,9 @@ class ViewOp(Operator):
         raise NotImplementedError
 
     def bind_forward(self, ctx, in_data, req, out_data, aux):
-        if req[0] == "null":
-            return arrays.nothing
         return functools.partial(arrays.evaluate, None, [self.view(in_data[0])], out_data[0], req[0])
 
-    def forward(self, ctx, in_data, req, out_data, aux):
-        self.bind_forward(ctx, in_data, req, out_data, aux)()
-
     def backward(self, ctx, out_grad, in_data, out_data, req, in_grad, aux):
-        if req[0] == "null":
-            return
         target = in_grad[0]
         if not self.whole and req[0] != "add":
             target[...] = 0
@@ -387,7 +375,7 @@ class PermuteProp(OperatorProperty):
 
     def infer_shape(self, in_shapes):
         (shape,) = in_shapes
-        return in_shapes, [None if shape is None else tuple(shape[a] for a in self.axes(len(shape)))]
+        return in_shapes, [tuple(shape[a] for a in self.axes(len(shape)))]
 
     def infer_shape_from_outputs(self, in_shapes, out_shapes):
         (out,) = out_shapes
