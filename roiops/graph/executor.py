@@ -9,13 +9,15 @@ from typing import NamedTuple
 
 import numpy as np
 
+from .. import random
 from ..context import Context, current_context
 from ..errors import DTypeError, GraphError, MXNetError, ShapeError, nearest
 from ..ndarray import NDArray
 from ..ndarray import device as devices
-from ..operators.base import OpContext
+from ..operators.base import OpContext, assign
 from . import fuse, memory
 from . import nodes as graph
+from .common import without_repeats
 from .parts import find_parts, in_wholes
 from .placement import place
 from .plan import Step, plan
@@ -42,6 +44,11 @@ class _Bound:
         self.is_train = False
 
 
+def _in_another_dtype(call, target, req, gradient) -> None:
+    call()
+    assign(target, req, gradient)
+
+
 def _run_on_zeros(call, inputs) -> None:
     for array in inputs:
         if isinstance(array, np.ndarray):
@@ -62,10 +69,23 @@ class Executor:
         The results; the same arrays are written by every forward.
     """
 
+    #: The class of symbols, which stands above this one and tells it on the first bind.
+    symbol_type: type
+
     def __init__(
-        self, heads, device: Context, arrays: Arrays, places=None, order=None, donor=None, inferred=None
+        self,
+        heads,
+        device: Context,
+        arrays: Arrays,
+        output_names: list[str],
+        places=None,
+        order=None,
+        donor=None,
+        inferred=None,
     ):
         self._heads = list(heads)
+        #: As in the symbol, whose nodes may have become one here.
+        self._output_names = output_names
         self._device = self._ctx = device
         #: The devices of the nodes that are on another than the graph's.
         self._places = places or {}
@@ -81,6 +101,8 @@ class Executor:
         self._monitor_all = False
         #: What the last forward ran, and whether a backward has used its intermediate values up.
         self._ran, self._used_up = None, False
+        #: Where random numbers stood when the last forward began.
+        self._drew_from: dict = {}
         self._on_gradients = None
         #: Whether a forward keeps what backward reads even where is_train is False.
         self._keeps = False
@@ -114,14 +136,20 @@ class Executor:
                 raise ShapeError(
                     f"bind: args_grad of {name} must have shape {tuple(array.shape)}, got {tuple(grad.shape)}"
                 )
-            if grad.dtype != array.dtype:
+            if grad.dtype != array.dtype and not self._can_convert(grad, array):
                 raise DTypeError(f"bind: args_grad of {name} must have dtype {array.dtype}, got {grad.dtype}")
+
+    def _can_convert(self, *arrays) -> bool:
+        """Whether a gradient of the one dtype can go to memory of the other."""
+        return not self._device.is_gpu and all(np.issubdtype(each.dtype, np.floating) for each in arrays)
 
     def _build(self, shapes, types) -> None:
         req = {
             name: r if self.grad_dict.get(name) is not None else "null" for name, r in self._grad_req.items()
         }
         self._specs = {}
+        #: Gradients for memory of another dtype: that memory, the request, and where they are computed.
+        self._converted: dict[str, tuple] = {}
         for node in self._order:
             for i in range(node.num_outputs):
                 self._specs[id(node), i] = (shapes[id(node)][i], types[id(node)][i])
@@ -131,8 +159,14 @@ class Executor:
                 held = self.arg_dict.get(node.name)
                 arrays[id(node), 0] = (self.aux_dict[node.name] if held is None else held).data
                 grad = self.grad_dict.get(node.name)
-                if grad is not None:
+                if grad is not None and grad.dtype == held.dtype:
                     arrays[grad_of((id(node), 0))] = grad.data
+                elif grad is not None:
+                    gradient = devices.empty(held.shape, np.dtype(held.dtype), self._device)
+                    arrays[grad_of((id(node), 0))] = gradient
+                    self._converted[node.name] = (grad.data, req[node.name], gradient)
+                    req[node.name] = "write"
+        self._requests = req
         self._program = build(self._order, self._heads, req, self._device)
         #: Bytes of the buffers that the plan made, shared ones counted once.
         self.internal_bytes = 0
@@ -173,7 +207,7 @@ class Executor:
     def _head_req(self, value) -> str:
         for node in self._order:
             if node.is_variable and id(node) == value[0]:
-                return self._grad_req[node.name]
+                return self._requests[node.name]
         return "write"
 
     def _place(self, node) -> Context:
@@ -258,6 +292,16 @@ class Executor:
                     pick(step.forward.aux),
                 )
             )
+        converted = dict(self._converted)
+        for i, names in enumerate(bound.program.finished_gradients()):
+            for name in names:
+                if name in converted:
+                    bound.backward[i] = functools.partial(
+                        _in_another_dtype, bound.backward[i], *converted.pop(name)
+                    )
+        for name, (target, req, gradient) in converted.items():  # of arguments that are outputs themselves
+            if name not in bound.program.unreached:
+                bound.backward.append(functools.partial(assign, target, req, gradient))
         # Arguments that ask for a gradient and cannot get one receive zeros.
         for name in bound.program.unreached:
             if self._grad_req[name] == "write":
@@ -283,6 +327,8 @@ class Executor:
             watched = self._monitor is not None
             plain = is_train or watched or self._keeps
             bound = self._bind_plain() if plain else self._bind_inference()
+            if plain:
+                self._drew_from = random.get_state()
             if is_train != bound.is_train:
                 bound.is_train = is_train
                 for ctx in bound.contexts:
@@ -329,7 +375,8 @@ class Executor:
         """Compute the gradients of the arguments, into ``grad_arrays`` as ``grad_req`` asks.
 
         They are those of the last forward, whether that was for training or not; before any, of the
-        arguments as they are.
+        arguments as they are. A backward overwrites what a forward leaves, so a second one after the same
+        forward computes that again, with the same random numbers and from the arguments as they are then.
 
         Parameters
         ----------
@@ -341,10 +388,10 @@ class Executor:
         with self._lock:
             if not any(req != "null" for req in self._grad_req.values()):
                 return
-            if self._used_up:
-                raise GraphError("backward: needs another forward first; a backward uses up what one leaves")
             given = self._given_head_grads(out_grads)
-            if self._ran is not self._plain:
+            if self._used_up:
+                self._forward_again()
+            elif self._ran is not self._plain:
                 self._keeps = True  # once is enough: the next forward is followed by a backward too
                 self.forward()
             self._used_up = True
@@ -359,6 +406,18 @@ class Executor:
                         call()
                 else:
                     self._backward_reported()
+
+    def _forward_again(self) -> None:
+        """Compute once more what a backward has overwritten; random numbers and states go on as before."""
+        states = [array.copy() for array in self.aux_dict.values()]
+        drawn = random.get_state()
+        random.set_state(self._drew_from)
+        with np.errstate(all="ignore"):
+            for call in self._plain.forward:
+                call()
+        random.set_state(drawn)
+        for array, state in zip(self.aux_dict.values(), states, strict=True):
+            array[:] = state
 
     def _backward_reported(self) -> None:
         """Backward, telling after each step which gradients are final, and a monitor what it computed."""
@@ -397,7 +456,7 @@ class Executor:
 
     def _given_head_grads(self, out_grads) -> list:
         """The arrays for the heads that need a gradient, checked."""
-        names = [node.output_name(i) for node, i in self._heads]
+        names = self._output_names
         if out_grads is None:
             out_grads = [None] * len(names)
         elif isinstance(out_grads, dict):
@@ -458,7 +517,11 @@ class Executor:
     @property
     def output_dict(self) -> dict[str, NDArray]:
         """The outputs by name: ``fc1_output``."""
-        return {node.output_name(i): out for (node, i), out in zip(self._heads, self.outputs, strict=True)}
+        return dict(zip(self._output_names, self.outputs, strict=True))
+
+    def get_optimized_symbol(self):
+        """The graph that is computed, as a symbol: in it, nodes that compute the same have become one."""
+        return self.symbol_type(self._heads)
 
     def copy_params_from(self, arg_params, aux_params=None, allow_extra_params: bool = False) -> None:
         """Copy arrays by name into arguments and auxiliary states.
@@ -528,7 +591,9 @@ class Executor:
             for arrays in (self.arg_dict, self.grad_dict, self.aux_dict)
         )
         arrays = Arrays(args, grads, self._grad_req, aux)
-        made = Executor(self._heads, self._device, arrays, self._places, self._order, donor=self)
+        made = Executor(
+            self._heads, self._device, arrays, self._output_names, self._places, self._order, donor=self
+        )
         made.keep_monitor_of(self)
         return made
 
@@ -600,6 +665,7 @@ def _by_name(what: str, given, names: list[str], device, *, partial: bool) -> di
 def bind(heads, ctx, args, args_grad=None, grad_req="write", aux_states=None, group2ctx=None) -> Executor:
     """Bind a graph to the caller's arrays. ``Symbol.bind`` describes the parameters."""
     device = _check_device(ctx)
+    outputs, heads = [node.output_name(i) for node, i in heads], without_repeats(heads)
     order = graph.topological_order(heads)
     graph.check_unique_names(order)
     names = [node.name for node in graph.argument_nodes(order)]
@@ -610,7 +676,7 @@ def bind(heads, ctx, args, args_grad=None, grad_req="write", aux_states=None, gr
     grads = _by_name("args_grad", args_grad, names, device, partial=True)
     aux = _by_name("aux_states", aux_states, aux_names, device, partial=False)
     arrays = Arrays(args, grads, parse_grad_req(grad_req, names), aux)
-    return Executor(heads, device, arrays, place(order, device, group2ctx), order)
+    return Executor(heads, device, arrays, outputs, place(order, device, group2ctx), order)
 
 
 def simple_bind(heads, ctx, grad_req, type_dict, given, explicit, shared=None, group2ctx=None) -> Executor:
@@ -619,6 +685,7 @@ def simple_bind(heads, ctx, grad_req, type_dict, given, explicit, shared=None, g
     ``given`` has -1 for entries that are 0 in ``explicit``; those that nothing else decides are empty.
     """
     device = _check_device(ctx)
+    outputs, heads = [node.output_name(i) for node, i in heads], without_repeats(heads)
     order = graph.topological_order(heads)
     graph.check_unique_names(order)
     shapes = graph.infer_shapes(order, given)
@@ -663,4 +730,5 @@ def simple_bind(heads, ctx, grad_req, type_dict, given, explicit, shared=None, g
     everything = [shape for node in order for shape in shapes[id(node)]]
     # Where an operator's output follows from the arrays only, they are asked once more.
     inferred = (shapes, types) if all(map(graph.known, everything)) else None
-    return Executor(heads, device, Arrays(args, grads, requests, aux), places, order, inferred=inferred)
+    arrays = Arrays(args, grads, requests, aux)
+    return Executor(heads, device, arrays, outputs, places, order, inferred=inferred)

@@ -172,6 +172,11 @@ def _with_backward(forward, order, heads, grad_req) -> Program:
         received = [value in have for value in step.outputs[:visible]]
         if not any(received) and not step.prop.is_loss:
             continue
+        if not step.prop.differentiable:
+            raise GraphError(
+                f"bind: {step.prop.label} has no gradient; set grad_req to 'null' for what it reads, or put "
+                "BlockGrad after it"
+            )
         out_grads = [grad_of(value) for value in step.outputs[:visible]]
         if step.prop.is_loss:
             out_grads = [None] * visible

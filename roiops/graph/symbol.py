@@ -370,9 +370,7 @@ class Symbol:
         shared_exec : optional
             Accepted for MXNet's sake: the memory between the operators is the executor's own.
         """
-        from .executor import bind
-
-        return bind(self._heads, ctx, args, args_grad, grad_req, aux_states, group2ctx)
+        return _executors().bind(self._heads, ctx, args, args_grad, grad_req, aux_states, group2ctx)
 
     def simple_bind(
         self,
@@ -405,15 +403,15 @@ class Symbol:
         **kwargs : tuple of int
             Shapes of inputs by name.
         """
-        from .executor import simple_bind
-
         # Like MXNet, pass over what neither is an input nor could be a shape.
         inputs = self.list_inputs()
         kwargs = {k: v for k, v in kwargs.items() if k in inputs or isinstance(v, list | tuple)}
         _, given = self._given("simple_bind", (), kwargs, _shape_given)
         explicit = {name: tuple(int(d) for d in shape) for name, shape in kwargs.items()}
         given = {name: shape for name, shape in given.items() if shape is not None}
-        return simple_bind(self._heads, ctx, grad_req, type_dict, given, explicit, shared_exec, group2ctx)
+        return _executors().simple_bind(
+            self._heads, ctx, grad_req, type_dict, given, explicit, shared_exec, group2ctx
+        )
 
     def eval(self, ctx=None, **kwargs):
         """Bind to the given arrays without gradients, run forward, and return the outputs."""
@@ -506,6 +504,14 @@ class Symbol:
 
 #: Attributes of arrays and executors that users look for here.
 _OF_VALUES = ("asnumpy", "asscalar", "backward", "context", "dtype", "forward", "outputs", "shape", "size")
+
+
+def _executors():
+    """The module of executors, told what a symbol is; it is imported when the first graph is bound."""
+    from . import executor
+
+    executor.Executor.symbol_type = Symbol
+    return executor
 
 
 def _no_attribute(name: str) -> str:

@@ -166,6 +166,11 @@ class OperatorProperty:
         that a moving average starts at zero.
     reusable : bool
         Whether one property may serve all imperative calls of equal parameters, shapes and types.
+    repeatable : bool
+        Whether equal inputs give equal outputs in every call, so that a graph computes equal nodes once.
+        Never so for operators that draw random numbers or keep something from call to call.
+    differentiable : bool
+        Whether a gradient may be asked for; where not, binding a graph that needs one is an error.
     keeps_shape : bool
         Whether the first output has the shape of the first input, so that either tells the other.
     moves_data : bool
@@ -196,6 +201,8 @@ class OperatorProperty:
     inplace: dict[int, int] = {}
     inplace_grad: dict[int, int] = {}
     partial_shapes = False
+    repeatable = False
+    differentiable = True
     keeps_shape = False
     moves_data = False
     monitored_as_data = False

@@ -208,13 +208,147 @@ def test_backward_without_head_gradients_says_which_output():
 
 
 @pytest.mark.parametrize("is_train", [True, False])
-def test_each_backward_needs_a_forward(is_train):
-    executor = product()
+@pytest.mark.parametrize("grad_req", ["write", "add"])
+def test_backward_twice_after_one_forward(is_train, grad_req):
+    """The plan gives the memory of forward's values to gradients, so each backward would spoil the next."""
+    x = mx.sym.Variable("x")
+    net = x
+    for _ in range(4):
+        net = net * net  # x**16; each factor is read by backward
+    executor = net.simple_bind(mx.cpu(), x=(2,), grad_req=grad_req, type_dict={"x": "float64"})
+    numbers = np.array([0.5, -1.25])
     for _ in range(2):
-        executor.forward(is_train=is_train)
-        executor.backward([mx.nd.ones((2,))])
-        with pytest.raises(GraphError, match="backward: needs another forward first"):
-            executor.backward([mx.nd.ones((2,))])
+        executor.forward(is_train=is_train, x=numbers)
+        expected = 0
+        executor.grad_dict["x"][:] = 0
+        for head in (1, 3, -2):
+            executor.backward([mx.nd.full((2,), head, dtype="float64")])
+            slope = head * 16 * numbers**15
+            expected = expected + slope if grad_req == "add" else slope
+            np.testing.assert_allclose(executor.grad_dict["x"].asnumpy(), expected, rtol=1e-13)
+            np.testing.assert_allclose(executor.outputs[0].asnumpy(), numbers**16, rtol=1e-13)
+
+
+def test_a_second_backward_draws_and_counts_nothing_anew():
+    """Dropout keeps its mask and random numbers go on as after one; BatchNorm's averages move in backward."""
+    data = mx.sym.Variable("data")
+    net = mx.sym.Dropout(mx.sym.BatchNorm(data, name="bn", fix_gamma=False, momentum=0.5), p=0.5)
+    executor = net.simple_bind(mx.cpu(), data=(8, 3))
+    executor.arg_dict["bn_gamma"][:] = 1
+    executor.arg_dict["data"][:] = np.random.default_rng(1).standard_normal((8, 3))
+    mx.random.seed(5)
+    out = executor.forward(is_train=True)[0].asnumpy()
+    head = mx.nd.array(np.random.default_rng(2).standard_normal((8, 3)))
+    executor.backward([head])
+    once = {name: array.asnumpy() for name, array in executor.grad_dict.items()}
+    states = {name: array.asnumpy() for name, array in executor.aux_dict.items()}
+    stands = mx.random.get_state()
+    for array in executor.grad_arrays:
+        array[:] = 7
+    executor.backward([head])
+    np.testing.assert_array_equal(executor.outputs[0].asnumpy(), out)
+    for name, array in executor.grad_dict.items():
+        np.testing.assert_array_equal(array.asnumpy(), once[name])
+    mean = executor.arg_dict["data"].asnumpy().mean(axis=0)
+    np.testing.assert_allclose(states["bn_moving_mean"], mean / 2, rtol=1e-5)
+    np.testing.assert_allclose(executor.aux_dict["bn_moving_mean"].asnumpy(), mean * 3 / 4, rtol=1e-5)
+    assert mx.random.get_state() == stands
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float64"])
+def test_gradients_in_another_dtype_are_computed_in_that_of_the_arrays(dtype):
+    a, b, c = variables("abc")
+    net = mx.sym.Group([a * b * b, c])  # c is an output itself
+    values = {"a": 1.1, "b": 3, "c": 1}
+    args = {name: mx.nd.full((2,), value) for name, value in values.items()}
+    grads = {name: mx.nd.full((2,), 100, dtype=dtype) for name in "abc"}
+    executor = net.bind(mx.cpu(), args, grads, {"a": "write", "b": "add", "c": "add"})
+    executor.forward(is_train=True)
+    for times in (1, 2):
+        executor.backward([mx.nd.ones((2,)), mx.nd.full((2,), 5)])
+        slope = np.float32(1.1) * np.float32(3) + np.float32(1.1) * np.float32(3)
+        for name, value in {"a": 9, "b": 100 + times * float(slope), "c": 100 + times * 5}.items():
+            assert grads[name].dtype == np.dtype(dtype)
+            rounding = {"float16": 2e-3, "float64": 1e-7}[dtype]
+            np.testing.assert_allclose(grads[name].asnumpy(), value, rtol=rounding)
+
+
+def test_gradients_in_whole_numbers_are_refused():
+    (a,) = variables("a")
+    with pytest.raises(DTypeError, match=r"args_grad of a must have dtype .*float32.*, got .*int32"):
+        (a * a).bind(mx.cpu(), {"a": mx.nd.ones((2,))}, {"a": mx.nd.zeros((2,), dtype="int32")})
+
+
+# -- nodes that compute the same --------------------------------------------------------------------------
+
+
+def _repeated():
+    a, b = variables("ab")
+    return [
+        ((a + 1) + (a + 2), 0),
+        ((a + b) + (a + b), 1),
+        (mx.sym.relu(a * b) * mx.sym.relu(a * b), 2),
+        (mx.sym.Dropout(a) + mx.sym.Dropout(a), 0),  # each draws a mask of its own
+        (mx.sym.random_normal_like(a) + mx.sym.random_normal_like(a), 0),
+        (mx.sym.make_loss(a, name="one") + mx.sym.make_loss(a, name="two"), 0),
+    ]
+
+
+@pytest.mark.parametrize("case", range(len(_repeated())))
+def test_equal_nodes_are_computed_once(case, monkeypatch):
+    net, saved = _repeated()[case]
+    shapes = dict.fromkeys(net.list_arguments(), (3, 4))
+    monkeypatch.setenv("MXNET_ELIMINATE_COMMON_EXPR", "0")
+    every = net.simple_bind(mx.cpu(), **shapes)
+    monkeypatch.delenv("MXNET_ELIMINATE_COMMON_EXPR")
+    once = net.simple_bind(mx.cpu(), **shapes)
+    assert len(every.get_optimized_symbol().get_internals()) == len(net.get_internals())
+    assert len(once.get_optimized_symbol().get_internals()) == len(net.get_internals()) - saved
+    rng = np.random.default_rng(case)
+    values = {name: rng.standard_normal(shape) for name, shape in shapes.items()}
+    for executor in (every, once):
+        mx.random.seed(1)
+        executor.forward(is_train=True, **values)
+        executor.backward([mx.nd.ones((3, 4))])
+    np.testing.assert_array_equal(once.outputs[0].asnumpy(), every.outputs[0].asnumpy())
+    for name, array in every.grad_dict.items():
+        np.testing.assert_allclose(once.grad_dict[name].asnumpy(), array.asnumpy(), rtol=1e-6)
+
+
+def test_outputs_that_are_computed_once_are_arrays_of_their_own():
+    a, b = variables("ab")
+    net = mx.sym.Group([mx.sym.elemwise_mul(a, b, name="one"), mx.sym.elemwise_mul(a, b, name="two")])
+    executor = net.simple_bind(mx.cpu(), a=(2,), b=(2,))
+    executor.forward(is_train=True, a=np.array([2, 3]), b=np.array([5, 7]))
+    assert list(executor.output_dict) == ["one_output", "two_output"]
+    executor.backward({"one_output": mx.nd.ones((2,)), "two_output": mx.nd.full((2,), 10)})
+    assert executor.grad_dict["a"].asnumpy().tolist() == [55, 77]
+    executor.outputs[0][:] = 0
+    assert executor.outputs[1].asnumpy().tolist() == [10, 21]
+    assert executor.get_optimized_symbol().list_outputs() == ["one_output", "one_0_copy_output"]
+
+
+def test_no_operator_that_draws_or_keeps_something_is_computed_once():
+    draws = [name for name in mx.registry.list_operators() if name.startswith(("_random", "_sample"))]
+    assert len(draws) > 20
+    for name in (*draws, "_shuffle", "Dropout", "LeakyReLU", "RNN", "BatchNorm", "Custom"):
+        assert not get(name).repeatable, name
+    for name in mx.registry.list_operators():
+        assert not (get(name).repeatable and get(name).aux), name
+
+
+def test_batch_take_has_no_gradient():
+    """MXNet 1.9.1: binding fails where a gradient would go through it, and only there."""
+    x, index = variables(["x", "index"])
+    taken = mx.sym.batch_take(x, index, name="taken")
+    shapes = {"x": (3, 4), "index": (3,), "type_dict": {"index": "int32"}}
+    with pytest.raises(GraphError, match=r"bind: batch_take\(taken\) has no gradient.*grad_req.*BlockGrad"):
+        taken.simple_bind(mx.cpu(), **shapes)
+    executor = mx.sym.BlockGrad(taken).simple_bind(mx.cpu(), **shapes)
+    executor.forward(is_train=True)
+    executor.backward()
+    assert not executor.grad_dict["x"].asnumpy().any()
+    taken.simple_bind(mx.cpu(), grad_req="null", **shapes).forward()
 
 
 def test_backward_before_any_forward():

@@ -102,7 +102,7 @@ class SoftmaxProp(OperatorProperty):
         "data": "the array",
         "length": "with use_length: how many entries count, an integer for each row along the axis",
     }
-    partial_shapes = keeps_shape = True
+    partial_shapes = keeps_shape = repeatable = True
     inplace, inplace_grad = {0: 0}, {0: 0}
 
     def list_arguments(self):

@@ -36,6 +36,7 @@ class ActivationProp(FloatProperty):
     """Apply a function to each element."""
 
     param, op = ActivationParam, ActivationOp
+    repeatable = True
     keeps_shape = True
     argument_docs = {"data": "any shape"}
     backward_needs = ("out_grad", "out_data")

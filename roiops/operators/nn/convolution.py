@@ -148,6 +148,7 @@ class _ConvolutionBaseProp(FloatProperty):
     """Both directions. What differs are the weight's shape, its channels and the sizes of the output."""
 
     arguments = ("data", "weight", "bias")
+    repeatable = True
     backward_needs = ("out_grad", "in_data")
 
     def list_arguments(self):

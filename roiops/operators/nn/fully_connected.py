@@ -53,6 +53,7 @@ class FullyConnectedProp(FloatProperty):
     """A linear map of the features: ``data @ weight.T + bias``."""
 
     param, op = FullyConnectedParam, FullyConnectedOp
+    repeatable = True
     arguments = ("data", "weight", "bias")
     argument_docs = {
         "data": "features, (batch, ...)",

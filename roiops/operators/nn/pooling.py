@@ -128,6 +128,7 @@ class PoolingProp(FloatProperty):
     """Reduce a window that slides over one to three spatial axes to its maximum, mean, sum or p-norm."""
 
     param, op = PoolingParam, PoolingOp
+    repeatable = True
     argument_docs = {"data": "images, (batch, channels, *spatial)"}
     monitored_as_data = True
 

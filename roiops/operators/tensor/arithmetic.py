@@ -223,7 +223,7 @@ class BroadcastProp(OperatorProperty):
 
     arguments = ("lhs", "rhs")
     argument_docs = {"lhs": "left operand", "rhs": "right operand; an axis of length 1 is repeated"}
-    partial_shapes = True
+    partial_shapes = repeatable = True
 
     def infer_shape(self, in_shapes):
         return in_shapes, [broadcast_shape(self, *in_shapes)]

@@ -72,7 +72,7 @@ class ConstantGradientOp(Operator):
 class ElementwiseProp(OperatorProperty):
     """Inputs and output have one shape and one dtype."""
 
-    partial_shapes = True
+    partial_shapes = repeatable = True
     inplace = {0: 0}
 
     def infer_shape(self, in_shapes):

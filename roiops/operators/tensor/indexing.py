@@ -99,6 +99,7 @@ class TakeProp(OperatorProperty):
     """The slices along an axis that the indices tell."""
 
     param, op = TakeParam, TakeAxisOp
+    repeatable = True
     arguments = ("a", "indices")
     zero_grad = own_types = ("indices",)
     backward_needs = ("out_grad", "in_data")
@@ -187,7 +188,7 @@ class PickProp(OperatorProperty):
     arguments = ("data", "index")
     zero_grad = own_types = ("index",)
     backward_needs = ("out_grad", "in_data")
-    partial_shapes = True
+    partial_shapes = repeatable = True
     argument_docs = {"data": "the array", "index": "which entry; of the shape of data without the axis"}
 
     def infer_shape(self, in_shapes):
@@ -211,12 +212,12 @@ def _agree(one, other) -> bool:
 
 @register("batch_take")
 class BatchTakeProp(PickProp):
-    """One entry of each row of a matrix."""
+    """One entry of each row of a matrix. As in MXNet it has no gradient; pick has one."""
 
     param, op = PickParam, PickOp
     arguments = ("a", "indices")
-    zero_grad = own_types = ("indices",)
-    partial_shapes = False
+    own_types, zero_grad = ("indices",), ()
+    partial_shapes = differentiable = False
     argument_docs = {"a": "the matrix", "indices": "which entry of each row"}
 
     def infer_shape(self, in_shapes):

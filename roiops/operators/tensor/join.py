@@ -68,7 +68,7 @@ class ConcatProp(OperatorProperty):
     param, op = ConcatParam, ConcatOp
     variadic = "num_args"
     backward_needs = ("out_grad",)
-    partial_shapes = True
+    partial_shapes = repeatable = True
 
     def infer_shape(self, in_shapes):
         known = next((s for s in in_shapes if s is not None), None)

@@ -65,7 +65,7 @@ class DotProp(OperatorProperty):
     arguments = ("lhs", "rhs")
     backward_needs = ("out_grad", "in_data")
     argument_docs = {"lhs": "left factor", "rhs": "right factor"}
-    partial_shapes = True
+    partial_shapes = repeatable = True
 
     def count_operations(self, in_shapes, out_shapes):
         return 2 * math.prod(out_shapes[0]) * in_shapes[0][0 if self.params.transpose_a else -1]
@@ -113,7 +113,7 @@ class BatchDotProp(OperatorProperty):
     arguments = ("lhs", "rhs")
     backward_needs = ("out_grad", "in_data")
     argument_docs = {"lhs": "left factors", "rhs": "right factors, as many"}
-    partial_shapes = True
+    partial_shapes = repeatable = True
 
     def count_operations(self, in_shapes, out_shapes):
         return 2 * math.prod(out_shapes[0]) * in_shapes[0][-2 if self.params.transpose_a else -1]

@@ -160,7 +160,7 @@ class ReduceProp(OperatorProperty):
     """Base of the reductions."""
 
     param = ReduceParam
-    partial_shapes = True
+    partial_shapes = repeatable = True
     argument_docs = {"data": "what is reduced"}
 
     def axes(self, ndim):

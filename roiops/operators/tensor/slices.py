@@ -41,6 +41,7 @@ class SliceProp(OperatorProperty):
     """Base of operators whose output is a basic slice of their first input."""
 
     op = SliceOp
+    repeatable = True
     backward_needs = ("out_grad",)
     argument_docs = {"data": "the array"}
 

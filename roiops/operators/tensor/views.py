@@ -48,7 +48,7 @@ class ReshapeBase(OperatorProperty):
     """Base of operators on a :class:`ReshapeOp`."""
 
     op = ReshapeOp
-    partial_shapes = True
+    partial_shapes = repeatable = True
     backward_needs = ("out_grad",)
     inplace, inplace_grad = {0: 0}, {0: 0}
     argument_docs = {"data": "the array"}
@@ -366,7 +366,7 @@ class PermuteProp(OperatorProperty):
     """Base of operators that reorder axes."""
 
     op = PermuteOp
-    partial_shapes = True
+    partial_shapes = repeatable = True
     backward_needs = ("out_grad",)
     argument_docs = {"data": "the array"}
 

@@ -154,7 +154,6 @@ INDEX = np.array([[0, 2], [1, 2]])
         ("take", {"axis": 0, "mode": "wrap"}, [uniform(2, 3), INDEX - 4]),
         ("Embedding", {"input_dim": 3, "output_dim": 2}, [INDEX, uniform(3, 2)]),
         ("pick", {"axis": 1}, [uniform(2, 3), np.array([2, 0])]),
-        ("batch_take", {}, [uniform(2, 3), np.array([2, 0])]),
         ("gather_nd", {}, [uniform(3, 3, 2), INDEX]),
         ("scatter_nd", {"shape": (3, 3)}, [uniform(2), INDEX]),
         ("_contrib_index_copy", {}, [uniform(4, 2), np.array([3, 1]), uniform(2, 2)]),
