@@ -2731,7 +2731,7 @@ def batch_take(
     name: str | None = ...,
     attr: dict[str, Any] | None = ...,
 ) -> Symbol:
-    """One entry of each row of a matrix."""
+    """One entry of each row of a matrix. As in MXNet it has no gradient; pick has one."""
 
 def broadcast_add(
     lhs: Symbol | None = ...,

@@ -2605,7 +2605,7 @@ def batch_take(
     out: Any = ...,
     name: str | None = ...,
 ) -> NDArray:
-    """One entry of each row of a matrix."""
+    """One entry of each row of a matrix. As in MXNet it has no gradient; pick has one."""
 
 def broadcast_add(
     lhs: Array | None = ..., rhs: Array | None = ..., *, out: Any = ..., name: str | None = ...
