@@ -143,6 +143,11 @@ class Plan:
             return None
         return self._op.at_addresses(self._context, self._shapes, self._out_shape, dtype)
 
+    @property
+    def is_small(self) -> bool:
+        """Whether :meth:`gradient_of_map` can be asked for. Not asked for while shapes are symbols."""
+        return self._at_addresses is not None
+
     @functools.cached_property
     def _makers(self):
         """What makes memory for each output and each gradient. Not asked for while shapes are symbols."""
@@ -174,11 +179,9 @@ class Plan:
 
         ``inputs`` are those of the forward pass, with None for those that backward does not read.
         """
-        grads = [make() if wants else None for make, wants in zip(self._makers[1], wanted, strict=True)]
         if self._at_addresses and wanted[0] and _are_in_order(grad_out, inputs[1]):
-            places = [each.data_ptr() for each in (grads[0], inputs[1], grad_out, *hidden)]
-            self._at_addresses[1](*places)
-            return grads
+            return [self.gradient_of_map(grad_out, inputs[1], hidden), None]
+        grads = [make() if wants else None for make, wants in zip(self._makers[1], wanted, strict=True)]
         heads = [*self._arrays([grad_out]), *(None for _ in hidden)]
         outputs = [None, *self._arrays(hidden)]
         inputs = [other if each is None else each for each, other in zip(inputs, self._unread, strict=True)]
@@ -188,6 +191,15 @@ class Plan:
         if self._widens:
             grads = [g if g is None else g.to(dtype) for g, dtype in zip(grads, self._dtypes, strict=True)]
         return grads
+
+    def gradient_of_map(self, grad_out, rois, hidden):
+        """The first of the gradients, in a small call that has no others."""
+        if not _are_in_order(grad_out, rois):
+            return self.backward(grad_out, [None, rois], hidden, [True, False])[0]
+        grad = self._makers[1][0]()
+        places = [each.data_ptr() for each in hidden]
+        self._at_addresses[1](grad.data_ptr(), rois.data_ptr(), grad_out.data_ptr(), *places)
+        return grad
 
     def empty_outputs(self) -> list:
         """Tensors like the output and those that only :meth:`backward` reads."""
