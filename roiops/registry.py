@@ -19,13 +19,13 @@ __all__ = [
     "FrontEnd",
     "alias",
     "aliases_of",
-    "bare_name",
     "bind_inputs",
     "docstring",
     "find",
     "get",
     "list_operators",
     "make_function",
+    "name_in_namespace",
     "node_label",
     "public_name",
     "register",
@@ -95,7 +95,7 @@ def public_name(name: str) -> str:
     return _PREFIX.sub(r"\1.", name)
 
 
-def bare_name(name: str) -> str:
+def name_in_namespace(name: str) -> str:
     """The name of an operator within its namespace: ``ROIAlign`` for ``_contrib_ROIAlign``."""
     return _PREFIX.sub("", name)
 
@@ -191,7 +191,7 @@ def make_function(name: str, invoke, module: str, front: FrontEnd):
     def function(*args, **kwargs):
         return invoke(prop, args, kwargs)
 
-    function.__name__ = function.__qualname__ = bare_name(name)
+    function.__name__ = function.__qualname__ = name_in_namespace(name)
     function.__module__ = module
     function.__doc__ = docstring(prop, front)
     function.__signature__ = signature(prop, front)

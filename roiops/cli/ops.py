@@ -31,7 +31,7 @@ def execute(args) -> None:
         prop = registry.get(_registered_name(args.name, registry))
         print(json.dumps(_describe(prop, registry), indent=2) if args.json else _page(prop, registry))
         return
-    wanted = _bare(args.match or "")
+    wanted = _letters_and_digits(args.match or "")
     aliases: dict[str, list[str]] = {}
     for name in registry.list_operators(aliases=True):
         aliases.setdefault(registry.get(name).name, []).append(name)
@@ -39,11 +39,11 @@ def execute(args) -> None:
     for name, names in aliases.items():
         prop = registry.get(name)
         public = [registry.public_name(n) for n in names]
-        if any(_bare(n.rpartition(".")[2]).startswith(wanted) for n in public):
+        if any(_letters_and_digits(n.rpartition(".")[2]).startswith(wanted) for n in public):
             ranked.append((0, name, prop))
-        elif any(wanted in _bare(n) for n in public):
+        elif any(wanted in _letters_and_digits(n) for n in public):
             ranked.append((1, name, prop))
-        elif wanted in _bare(_summary(prop, registry)):
+        elif wanted in _letters_and_digits(_summary(prop, registry)):
             ranked.append((2, name, prop))
     found = [prop for _, _, prop in sorted(ranked, key=lambda entry: entry[:2])]
     if args.json:
@@ -54,14 +54,14 @@ def execute(args) -> None:
         print(table((registry.public_name(prop.name), _summary(prop, registry)) for prop in found))
 
 
-def _bare(text: str) -> str:
+def _letters_and_digits(text: str) -> str:
     """Letters and digits only, so that ``multi-scale``, ``multi scale`` and ``MultiScale`` are one."""
     return "".join(filter(str.isalnum, text.lower()))
 
 
 def _registered_name(name: str, registry) -> str:
-    space, _, bare = name.partition(".")
-    return f"_{space}_{bare}" if space in registry.NAMESPACES else name
+    space, _, own = name.partition(".")
+    return f"_{space}_{own}" if space in registry.NAMESPACES else name
 
 
 def _summary(prop, registry) -> str:

@@ -4,10 +4,9 @@ Parameters are numbers, or all symbols: then each of their entries gets ``shape`
 (``ctx``) has no effect: a graph draws where it is bound.
 """
 
-import math
-
 from .. import registry
 from ..errors import GraphError
+from ..ndarray.random import draw_zipfian
 from .symbol import Symbol, invoke
 
 __all__ = [
@@ -104,13 +103,7 @@ def rand_zipfian(true_classes, num_sampled: int, range_max: int) -> list[Symbol]
     list of Symbol
         The drawn classes; how often each of ``true_classes`` is expected among them; the same for the drawn.
     """
-    logs = math.log(range_max + 1)
-    drawn = uniform(0, logs, (num_sampled,), "float64")
-    sampled = (drawn.exp() - 1).astype("int64") % range_max
-    counts = []
-    for classes in (true_classes.astype("float64"), sampled.astype("float64")):
-        counts.append(((classes + 2) / (classes + 1)).log() / logs * num_sampled)
-    return [sampled, *counts]
+    return draw_zipfian(uniform, true_classes, num_sampled, range_max)
 
 
 def __getattr__(name):

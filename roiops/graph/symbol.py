@@ -583,7 +583,7 @@ def _is_symbol(value) -> bool:
 
 
 def _hint(name: str) -> str:
-    return registry.bare_name(name).lower()
+    return registry.name_in_namespace(name).lower()
 
 
 def _checked_attributes(attributes, label):

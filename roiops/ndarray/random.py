@@ -1,12 +1,14 @@
 """``nd.random``: arrays of random numbers, from the generator that ``roiops.random.seed`` seeds."""
 
+import math
+from dataclasses import replace
+
 import numpy as np
 
-from .. import random as source
 from .. import registry
 from ..context import Context
-from ..errors import DataError, ShapeError
-from ..operators.tensor.sampling import DISTRIBUTIONS
+from ..errors import ShapeError
+from ..operators.tensor.sampling import DISTRIBUTIONS, draw
 from .creation import array
 from .functions import call, function_for
 from .ndarray import NDArray
@@ -26,7 +28,11 @@ __all__ = [
 ]
 
 
-def _draw(draw, parameters, shape, dtype, ctx, out, default="float32") -> NDArray:
+#: Exponential numbers by their mean, without the detour over its inverse.
+_EXPONENTIAL = replace(DISTRIBUTIONS["exponential"], draw=lambda g, scale, n: g.exponential(scale, n))
+
+
+def _draw(row, parameters, shape, dtype, ctx, out) -> NDArray:
     """Draw with numbers as parameters, or ``shape`` numbers for each element of array parameters."""
     hosts = [p.asnumpy() if isinstance(p, NDArray) else np.asarray(p) for p in parameters]
     extent = () if shape is None else tuple(np.atleast_1d(shape).tolist())
@@ -41,29 +47,26 @@ def _draw(draw, parameters, shape, dtype, ctx, out, default="float32") -> NDArra
         extent = arrays[0].shape + extent
     elif out is not None and shape is None:
         extent = out.shape
-    try:
-        values = draw(source.generator(), *hosts, extent or (1,))
-    except ValueError as error:
-        raise DataError(f"random: {error}") from None
+    values = draw(row, "random", hosts, extent or (1,))
     if out is not None:
         if out.shape != values.shape:
             raise ShapeError(f"random: out must have shape {values.shape}, got {out.shape}")
         out[:] = values
         return out
     if dtype in (None, "None"):
-        dtype = default
+        dtype = row.dtype
     ctx = ctx or next((p.context for p in parameters if isinstance(p, NDArray)), None)
     return array(values, ctx, dtype)
 
 
 def uniform(low=0, high=1, shape=None, dtype=None, ctx: Context | None = None, out=None) -> NDArray:
     """Numbers spread evenly over [low, high)."""
-    return _draw(lambda g, a, b, n: a + (b - a) * g.random(n), (low, high), shape, dtype, ctx, out)
+    return _draw(DISTRIBUTIONS["uniform"], (low, high), shape, dtype, ctx, out)
 
 
 def normal(loc=0, scale=1, shape=None, dtype=None, ctx: Context | None = None, out=None) -> NDArray:
     """Normal numbers of mean ``loc`` and standard deviation ``scale``."""
-    return _draw(lambda g, a, b, n: g.normal(a, b, n), (loc, scale), shape, dtype, ctx, out)
+    return _draw(DISTRIBUTIONS["normal"], (loc, scale), shape, dtype, ctx, out)
 
 
 def randn(*shape, loc=0, scale=1, dtype=None, ctx: Context | None = None, out=None) -> NDArray:
@@ -73,35 +76,34 @@ def randn(*shape, loc=0, scale=1, dtype=None, ctx: Context | None = None, out=No
 
 def poisson(lam=1, shape=None, dtype=None, ctx: Context | None = None, out=None) -> NDArray:
     """Poisson numbers of rate ``lam``."""
-    return _draw(lambda g, a, n: g.poisson(a, n), (lam,), shape, dtype, ctx, out)
+    return _draw(DISTRIBUTIONS["poisson"], (lam,), shape, dtype, ctx, out)
 
 
 def exponential(scale=1, shape=None, dtype=None, ctx: Context | None = None, out=None) -> NDArray:
     """Exponential numbers of mean ``scale``."""
-    return _draw(lambda g, a, n: g.exponential(a, n), (scale,), shape, dtype, ctx, out)
+    return _draw(_EXPONENTIAL, (scale,), shape, dtype, ctx, out)
 
 
 def gamma(alpha=1, beta=1, shape=None, dtype=None, ctx: Context | None = None, out=None) -> NDArray:
     """Gamma numbers of shape ``alpha`` and scale ``beta``."""
-    return _draw(lambda g, a, b, n: g.gamma(a, b, n), (alpha, beta), shape, dtype, ctx, out)
+    return _draw(DISTRIBUTIONS["gamma"], (alpha, beta), shape, dtype, ctx, out)
 
 
 def negative_binomial(k=1, p=1, shape=None, dtype=None, ctx: Context | None = None, out=None) -> NDArray:
     """How many failures come before ``k`` successes of probability ``p``."""
-    return _draw(lambda g, a, b, n: g.negative_binomial(a, b, n), (k, p), shape, dtype, ctx, out)
+    return _draw(DISTRIBUTIONS["negative_binomial"], (k, p), shape, dtype, ctx, out)
 
 
 def generalized_negative_binomial(
     mu=1, alpha=1, shape=None, dtype=None, ctx: Context | None = None, out=None
 ) -> NDArray:
     """Poisson numbers whose rate is a gamma number of mean ``mu`` and variance ``alpha * mu**2``."""
-    row = DISTRIBUTIONS["generalized_negative_binomial"]
-    return _draw(row.draw, (mu, alpha), shape, dtype, ctx, out)
+    return _draw(DISTRIBUTIONS["generalized_negative_binomial"], (mu, alpha), shape, dtype, ctx, out)
 
 
 def randint(low, high, shape=None, dtype=None, ctx: Context | None = None, out=None) -> NDArray:
     """Whole numbers in [low, high)."""
-    return _draw(lambda g, a, b, n: g.integers(a, b, n), (low, high), shape, dtype, ctx, out, "int32")
+    return _draw(DISTRIBUTIONS["randint"], (low, high), shape, dtype, ctx, out)
 
 
 def multinomial(data: NDArray, shape=None, get_prob: bool = False, out=None, dtype="int32"):
@@ -118,6 +120,17 @@ def multinomial(data: NDArray, shape=None, get_prob: bool = False, out=None, dty
 def shuffle(data: NDArray, out=None) -> NDArray:
     """The rows of ``data`` in a random order."""
     return call(registry.get("_shuffle"), (data,), {"out": out})
+
+
+def draw_zipfian(uniform, true_classes, num_sampled: int, range_max: int) -> list:
+    """What ``nd.contrib.rand_zipfian`` and ``sym.random.rand_zipfian`` do, with their own ``uniform``."""
+    logs = math.log(range_max + 1)
+    drawn = uniform(0, logs, (num_sampled,), "float64")
+    sampled = (drawn.exp() - 1).astype("int64") % range_max
+    counts = []
+    for classes in (true_classes.astype("float64"), sampled.astype("float64")):
+        counts.append(((classes + 2) / (classes + 1)).log() / logs * num_sampled)
+    return [sampled, *counts]
 
 
 def __getattr__(name):

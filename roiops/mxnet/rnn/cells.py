@@ -278,14 +278,14 @@ class FusedRNN(init.Initializer):
         own = dict(self._kwargs)
         own.pop("initializer")
         cell = FusedRNNCell(**own, prefix="")
-        pieces = cell.unpack_weights({"parameters": arr})
+        parts = cell.unpack_weights({"parameters": arr})
         fill = self._fill or getattr(desc, "global_init", None) or init.Uniform()
-        for name, piece in pieces.items():
+        for name, part in parts.items():
             if own["mode"] == "lstm" and name.endswith("_f_bias"):
-                piece[:] = own["forget_bias"]
+                part[:] = own["forget_bias"]
             else:
-                fill(init.InitDesc(name, global_init=fill), piece)
-        arr[:] = cell.pack_weights(pieces)["parameters"]
+                fill(init.InitDesc(name, global_init=fill), part)
+        arr[:] = cell.pack_weights(parts)["parameters"]
 
 
 class FusedRNNCell(BaseRNNCell):
@@ -327,15 +327,15 @@ class FusedRNNCell(BaseRNNCell):
         return [{"shape": shape, "__layout__": "LNC"}] * (2 if self._mode == "lstm" else 1)
 
     def _slice_weights(self, whole, num_input) -> dict:
-        """The pieces of the one array of parameters, by the names of the cells' weights."""
+        """The parts of the one array of parameters, by the names of the cells' weights."""
         hidden, directions = self._num_hidden, len(self._directions)
         layers = [(n, d) for n in range(self._num_layers) for d in self._directions]
-        pieces, start = {}, 0
+        parts, start = {}, 0
 
         def take(name, shape):
             nonlocal start
             size = int(np.prod(shape))
-            pieces[name] = whole[start : start + size].reshape(shape)
+            parts[name] = whole[start : start + size].reshape(shape)
             start += size
 
         for layer, direction in layers:
@@ -349,7 +349,7 @@ class FusedRNNCell(BaseRNNCell):
                     take(f"{self._prefix}{direction}{layer}_{group}{gate}_bias", (hidden,))
         if start != whole.size:
             raise MXNetError(f"FusedRNNCell: the parameters have {whole.size} numbers, {start} are needed")
-        return pieces
+        return parts
 
     def unpack_weights(self, args):
         args = dict(args)
@@ -357,7 +357,7 @@ class FusedRNNCell(BaseRNNCell):
         hidden, count, gates = self._num_hidden, len(self._directions), len(self._gate_names)
         further = (self._num_layers - 1) * (hidden + count * hidden + 2)
         num_input = whole.size // count // hidden // gates - further - hidden - 2
-        args.update((name, piece.copy()) for name, piece in self._slice_weights(whole, num_input).items())
+        args.update((name, part.copy()) for name, part in self._slice_weights(whole, num_input).items())
         return args
 
     def pack_weights(self, args):
@@ -367,8 +367,8 @@ class FusedRNNCell(BaseRNNCell):
         further = (self._num_layers - 1) * (hidden + count * hidden + 2)
         total = (first.shape[1] + hidden + 2 + further) * hidden * gates * count
         whole = zeros((total,), first.context, first.dtype)
-        for name, piece in self._slice_weights(whole, first.shape[1]).items():
-            piece[:] = args.pop(name)
+        for name, part in self._slice_weights(whole, first.shape[1]).items():
+            part[:] = args.pop(name)
         args[self._parameter.name] = whole
         return args
 
@@ -419,7 +419,7 @@ class FusedRNNCell(BaseRNNCell):
 class _CellOfCells(BaseRNNCell):
     """Base of cells that hold others."""
 
-    def _adopt(self, cell) -> None:
+    def _share_params(self, cell) -> None:
         if self._shares:
             if not cell._own_params:
                 raise GraphError(f"{type(self).__name__}: give params to it or to its cells, not to both")
@@ -455,7 +455,7 @@ class SequentialRNNCell(_CellOfCells):
 
     def add(self, cell) -> None:
         """Put a cell on top."""
-        self._adopt(cell)
+        self._share_params(cell)
         self._cells.append(cell)
 
     def __call__(self, inputs, states):
@@ -489,7 +489,7 @@ class BidirectionalCell(_CellOfCells):
         self._shares, self._output_prefix = params is not None, output_prefix
         self._cells = [l_cell, r_cell]
         for cell in self._cells:
-            self._adopt(cell)
+            self._share_params(cell)
 
     def unroll(self, length, inputs, begin_state=None, layout="NTC", merge_outputs=None):
         self.reset()

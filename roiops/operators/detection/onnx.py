@@ -147,10 +147,10 @@ def box_decode(g, node, data, anchors):
             size = size - centre
             centre = centre + size * 0.5
         middle = codes[axis] * (p.std0, p.std1)[axis] * size + centre
-        stretch = codes[2 + axis] * (p.std2, p.std3)[axis]
+        log_ratio = codes[2 + axis] * (p.std2, p.std3)[axis]
         if p.clip > 0:
-            stretch = g.Min(stretch, p.clip)
-        reach = g.Exp(stretch) * size * 0.5
+            log_ratio = g.Min(log_ratio, p.clip)
+        reach = g.Exp(log_ratio) * size * 0.5
         ends.append((middle - reach, middle + reach))
     (x1, x2), (y1, y2) = ends
     return g.cast(_stacked(g, x1, y1, x2, y2), data.dtype)
@@ -161,12 +161,12 @@ def box_encode(g, node, samples, matches, anchors, refs, means, stds):
     positive = g.unsqueeze(samples > 0.5, 2)
     index = g.Max(g.cast(matches, np.int64), np.int64(0))
     ref, anchor = _columns(g, _rows(g, refs, index)), _columns(g, anchors)
-    shifts, stretches = [], []
+    shifts, log_ratios = [], []
     for axis in range(2):
         ref_size, size = ref[2 + axis] - ref[axis], anchor[2 + axis] - anchor[axis]
         shifts.append((ref[axis] + ref_size * 0.5 - (anchor[axis] + size * 0.5)) / size)
-        stretches.append(g.Log(ref_size / size))
-    targets = (_stacked(g, *shifts, *stretches) - means) / stds
+        log_ratios.append(g.Log(ref_size / size))
+    targets = (_stacked(g, *shifts, *log_ratios) - means) / stds
     zero = np.array(0, anchors.dtype)
     mask = g.Expand(g.cast(positive, anchors.dtype), g.Shape(anchors))
     return g.Where(positive, targets, zero), mask
@@ -436,15 +436,15 @@ def multi_box_target(g, node, anchor, label, cls_pred):
     classes = g.Expand(classes, g.Shape(match))
 
     ref, anchor_columns = _columns(g, mine, 5)[1:], _columns(g, anchor)
-    shifts, stretches = [], []
+    shifts, log_ratios = [], []
     for axis in range(2):
         low, high = anchor_columns[axis], anchor_columns[2 + axis]
         size, ref_size = high - low, ref[2 + axis] - ref[axis]
         centre, ref_centre = (low + high) * 0.5, (ref[axis] + ref[2 + axis]) * 0.5
         shifts.append((ref_centre - centre) / size / float(np.float32(p.variances[axis])))
-        stretches.append(g.Log(ref_size / size) / float(np.float32(p.variances[2 + axis])))
+        log_ratios.append(g.Log(ref_size / size) / float(np.float32(p.variances[2 + axis])))
     chosen = g.unsqueeze(positive, 2)
-    location = g.Where(chosen, _stacked(g, *shifts, *stretches), zero)
+    location = g.Where(chosen, _stacked(g, *shifts, *log_ratios), zero)
     mask = g.Expand(g.cast(chosen, kind), g.Shape(location))
     return g.Flatten(location, axis=1), g.Flatten(mask, axis=1), classes
 

@@ -369,12 +369,6 @@ def resize_bilinear(g, data, lengths, corners, single):
     return g.Resize(data, None, None, sizes, mode="linear", coordinate_transformation_mode=mode)
 
 
-def _sample(g, data, x, y):
-    """Bilinear samples at x and y from -1 to 1, (batch, height, width); outside there is 0."""
-    grid = g.Concat(g.unsqueeze(x, 3), g.unsqueeze(y, 3), axis=3)
-    return g.GridSample(data, grid, align_corners=1, padding_mode="zeros")
-
-
 @lowers("BilinearSampler")
 def bilinear_sampler(g, node, data, grid):
     return g.GridSample(data, g.Transpose(grid, perm=[0, 2, 3, 1]), align_corners=1, padding_mode="zeros")
@@ -403,8 +397,7 @@ def grid_generator(g, node, data):
 @lowers("SpatialTransformer")
 def spatial_transformer(g, node, data, loc):
     height, width = node.params.target_shape
-    grid = g.reshape(_affine(g, loc, height, width), -1, 2, height, width)
-    return g.GridSample(data, g.Transpose(grid, perm=[0, 2, 3, 1]), align_corners=1, padding_mode="zeros")
+    return bilinear_sampler(g, node, data, g.reshape(_affine(g, loc, height, width), -1, 2, height, width))
 
 
 # -- recurrent layers ------------------------------------------------------------------------------------

@@ -281,7 +281,7 @@ class Module(BaseModule):
         watched = self._group
         if key not in self._groups:
             lenders = lenders or self._arrays
-            self._make_room()
+            self._drop_oldest_groups()
             group = DataParallelExecutorGroup(
                 self._symbol,
                 self._contexts,
@@ -311,7 +311,7 @@ class Module(BaseModule):
         self._arrays = self._group.arrays
         self._data_shapes, self._label_shapes = data_shapes, label_shapes
 
-    def _make_room(self) -> None:
+    def _drop_oldest_groups(self) -> None:
         """Forget executors, those in use longest ago first, before others take memory."""
         self._group = None
         held = self._groups

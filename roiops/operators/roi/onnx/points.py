@@ -192,8 +192,8 @@ def precise_pooling(g, node, data, rois):
     p, rules, pooled = node.params, node.params.row.rules, node.prop.pooled_size
     padded = g.Pad(data, g.ints(0, 0, 1, 1, 0, 0, 1, 1))
 
-    def pieces(rows, number):
-        """Where the middles of the pieces of the bins are, and their shares, (rois, bins, pieces)."""
+    def segments(rows, number):
+        """Where the middles of the segments of the bins are, and their shares, (rois, bins, segments)."""
         axis = axis_of_boxes(g, rules, rows, number, data, pooled[number], 0, p.spatial_scale)
         size = axis.length / np.float32(axis.bins)
         i = np.arange(axis.bins, dtype=np.float32)[None]
@@ -209,7 +209,7 @@ def precise_pooling(g, node, data, rois):
         return (near + far) * np.float32(0.5), g.Max(far - near, np.float32(0)) / whole
 
     def pool(rows, places):
-        (y, share_y), (x, share_x) = pieces(rows, 0), pieces(rows, 1)
+        (y, share_y), (x, share_x) = segments(rows, 0), segments(rows, 1)
         (y, x), (share_y, share_x) = _crossed(g, y, x), _crossed(g, share_y, share_x)
         one = np.float32(1)
         return _sum_of_points(g, padded, _image(g, rows), y + one, x + one, share_y * share_x)
