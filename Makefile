@@ -8,7 +8,7 @@ ARCHIVED := examples/archived/shapes-symbol.json
 PYTEST := $(BIN)/python -m pytest
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint types format test-torch test-slow soak bench docs pictures package ptx golden clean
+.PHONY: help demo test lint types format test-torch test-slow soak bench pages docs pictures package ptx golden clean
 
 help: ## list these targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -60,6 +60,11 @@ soak: $(STAMP) ## hostile boxes, damaged files, threads, forks, Ctrl-C, memory: 
 
 bench: $(STAMP) ## every benchmark beside its peers (installs them), and the page of results; about an hour
 	$(BIN)/python benchmarks/run.py
+
+pages: $(STAMP) ## write what follows from the code: reference pages, stubs, tables of dialects
+	$(BIN)/python tools/make_reference.py
+	$(BIN)/python tools/make_stubs.py
+	$(BIN)/python verify/dialects.py
 
 docs: $(STAMP) ## the static site in site/, with the reference of all operators
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[docs]'

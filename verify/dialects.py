@@ -75,7 +75,7 @@ def compared(row, file) -> tuple[set, int, dict]:
     functions, largest = set(), {}
     cases = golden_files.load("roi/" + file)
     for case in cases:
-        functions.add((NAMES[case.peer], case.version, case.op.rpartition(".")[2]))
+        functions.add((NAMES.get(case.peer, case.peer), case.version, case.op.rpartition(".")[2]))
         name, given, inputs = peer_calls.translate(row, case)
         invocation = call(name, *inputs, **given)
         results = {"out": invocation.outputs[0]}
