@@ -14,8 +14,6 @@ import traceback
 from .._version import __version__
 from ..errors import MXNetError
 
-__all__ = ["main"]
-
 COMMANDS = ("inspect", "run", "convert", "ops", "bench", "doctor", "explain", "warmup")
 
 _DESCRIPTION = """\

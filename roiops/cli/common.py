@@ -11,19 +11,6 @@ import numpy as np
 from ..context import Context
 from ..errors import MXNetError
 
-__all__ = [
-    "add_device",
-    "add_import",
-    "device",
-    "dtype_name",
-    "import_modules",
-    "note",
-    "positive",
-    "shape_argument",
-    "size",
-    "table",
-]
-
 _NAMED = re.compile(r"^([^=]+)=(.+)$", re.DOTALL)
 
 

@@ -10,8 +10,6 @@ from pathlib import Path
 
 from ..warmup import compile_kinds, shares
 
-__all__ = ["Claims", "Progress", "compile_in_processes", "compile_share", "shape_arguments"]
-
 #: Seconds after which somebody who waits is told what for.
 _PATIENCE = 1.0
 #: Seconds after which a process looks again whether another one has finished.

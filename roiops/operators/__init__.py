@@ -1,5 +1,3 @@
 """The built-in operators. Importing a family registers its operators; nothing is compiled by that."""
 
 from . import custom, detection, loss, nn, roi, tensor
-
-__all__ = ["custom", "detection", "loss", "nn", "roi", "tensor"]

@@ -1,5 +1,3 @@
 """Operators of detectors: proposals, suppression, box codes, SSD, deformable convolution."""
 
 from . import box, deform_conv, mask_target, multibox, proposal
-
-__all__ = ["box", "deform_conv", "mask_target", "multibox", "proposal"]

@@ -7,8 +7,6 @@ from ...params import Field, Parameter, enum
 from ...registry import register
 from ..dense import DenseOperator, FloatProperty
 
-__all__ = []
-
 
 class CTCLossParam(Parameter):
     use_data_lengths = Field(bool, False, doc="whether data_lengths is an input")

@@ -12,8 +12,6 @@ from ..base import Operator, OperatorProperty, kernels, known, merge_shapes
 from ..tensor.common import ElementwiseProp, declare
 from ..tensor.unary import sigmoid
 
-__all__ = []
-
 
 class LossProp(OperatorProperty):
     """Base of losses on ``data`` and ``label``."""

@@ -9,8 +9,6 @@ from .. import arrays
 from ..base import Operator, OperatorProperty, kernels, merge_shapes
 from ..tensor.common import declare
 
-__all__ = []
-
 
 class SoftmaxOp(Operator):
     """Softmax along an axis; the subclasses change the sign or take the logarithm."""

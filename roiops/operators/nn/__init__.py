@@ -1,6 +1,6 @@
 """Network operators: convolution, pooling, normalisation, activation, dropout, recurrence, resizing."""
 
-from . import (  # noqa: F401
+from . import (
     activation,
     attention,
     batch_norm,

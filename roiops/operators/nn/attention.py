@@ -9,8 +9,6 @@ from ...params import Field, Parameter
 from ...registry import register
 from ..dense import FloatProperty, FormulaOperator
 
-__all__ = []
-
 
 class AttentionParam(Parameter):
     heads = Field(int, range=(1, None), doc="number of heads")

@@ -9,8 +9,6 @@ from ...params import Field, Parameter
 from ...registry import register
 from ..dense import FloatProperty, FormulaOperator
 
-__all__ = []
-
 
 class CorrelationParam(Parameter):
     kernel_size = Field(int, 1, range=(1, None), doc="size of the patches that are compared; odd")

@@ -1,5 +1,3 @@
 """Operators on regions of interest; ``dialects`` says which there are."""
 
 from . import align, crop, deformable, pooling, position_sensitive, precise, pyramid, rotated
-
-__all__ = ["align", "crop", "deformable", "pooling", "position_sensitive", "precise", "pyramid", "rotated"]

@@ -22,26 +22,3 @@ from . import (
     unary,
     views,
 )
-
-__all__ = [
-    "arithmetic",
-    "checks",
-    "columns",
-    "create",
-    "density",
-    "histogram",
-    "image",
-    "indexing",
-    "join",
-    "linalg",
-    "matrix",
-    "ordering",
-    "quantize",
-    "reduce",
-    "repeats",
-    "sampling",
-    "sequence",
-    "slices",
-    "unary",
-    "views",
-]

@@ -8,8 +8,6 @@ from .. import arrays
 from ..base import OperatorProperty
 from .common import ConstantGradientOp, merge_all
 
-__all__ = []
-
 
 class AllCloseParam(Parameter):
     rtol = Field(float, 1e-5, doc="tolerance relative to b")

@@ -11,8 +11,6 @@ from ...registry import register
 from ..base import OperatorProperty
 from ..dense import FormulaOperator
 
-__all__ = []
-
 
 class WindowsParam(Parameter):
     kernel = Field(shape((1, 2, 3)), range=(1, None), doc="size of the window")

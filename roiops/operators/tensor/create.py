@@ -14,8 +14,6 @@ from ..base import Operator, OperatorProperty
 from .common import ConstantGradientOp, ElementwiseProp, as_scalar, declare
 from .views import ReshapeOp
 
-__all__ = []
-
 
 class FillOp(ConstantGradientOp):
     """Fills the output with one number."""

@@ -10,8 +10,6 @@ from ...registry import register
 from ..dense import FloatProperty, FormulaOperator
 from .unary import digamma, gammaln
 
-__all__ = []
-
 
 class DensityParam(Parameter):
     is_log = Field(bool, False, doc="whether the logarithm of the density is wanted")

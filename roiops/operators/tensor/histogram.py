@@ -8,8 +8,6 @@ from ...registry import register
 from ..base import OperatorProperty, assign
 from ..dense import GradientFree
 
-__all__ = []
-
 
 class HistogramParam(Parameter):
     bin_cnt = Field(optional(int), None, range=(1, None), doc="number of equal bins; else bins is an input")

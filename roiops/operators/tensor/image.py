@@ -9,8 +9,6 @@ from ..base import OperatorProperty
 from ..dense import FloatProperty, FormulaOperator
 from .common import declare
 
-__all__ = []
-
 
 class ToTensorOp(FormulaOperator):
     def values(self, data):

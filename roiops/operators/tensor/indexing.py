@@ -12,8 +12,6 @@ from .. import arrays
 from ..base import Operator, OperatorProperty, kernels, known, merge_shapes
 from .common import ConstantGradientOp, as_scalar
 
-__all__ = []
-
 
 def _check_inside(ctx, name, indices, lengths, negative=True):
     """Raise where a row of ``indices`` leaves its axis."""

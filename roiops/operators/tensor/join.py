@@ -11,8 +11,6 @@ from .. import arrays
 from ..base import Operator, OperatorProperty, merge_shapes
 from .common import ElementwiseProp, merge_all, same_memory
 
-__all__ = []
-
 
 def _places(in_shapes, axis) -> list[int]:
     """Where each input begins in the output, if nothing of another lies between its own."""

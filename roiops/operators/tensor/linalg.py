@@ -13,8 +13,6 @@ from ...registry import register
 from ..base import OperatorProperty
 from ..dense import FormulaOperator
 
-__all__ = []
-
 
 class LinearAlgebraOp(FormulaOperator):
     """Base: matrices that LAPACK cannot work on are an error that names the operator."""

@@ -10,8 +10,6 @@ from ...registry import register
 from .. import arrays
 from ..base import Operator, OperatorProperty
 
-__all__ = []
-
 
 class DotParam(Parameter):
     transpose_a = Field(bool, False, doc="whether lhs is transposed first")

@@ -11,8 +11,6 @@ from .. import arrays
 from ..base import Operator, OperatorProperty
 from .common import ConstantGradientOp, no_gradient
 
-__all__ = []
-
 
 def _along(array, axis):
     """``(array, axis)``, flattened where the axis is None."""

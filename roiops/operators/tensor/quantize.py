@@ -9,8 +9,6 @@ from .. import arrays
 from ..base import OperatorProperty
 from .common import ConstantGradientOp
 
-__all__ = []
-
 _RANGE_DOCS = {"min_range": "the least number that is told apart, shape (1,)"}
 _RANGE_DOCS["max_range"] = "the largest number that is told apart, shape (1,)"
 

@@ -12,8 +12,6 @@ from .. import arrays
 from ..base import Operator, OperatorProperty
 from .common import ConstantGradientOp, declare
 
-__all__ = []
-
 
 def _axes(prop, axis, ndim, exclude=False) -> tuple:
     axes = range(ndim) if not axis else {prop.check_axis("axis", a, ndim) for a in axis}

@@ -11,9 +11,6 @@ from ...registry import register
 from .. import arrays
 from ..base import Operator, OperatorProperty, known
 
-__all__ = []
-
-
 # -- repeats along axes ----------------------------------------------------------------------------------
 
 

@@ -8,8 +8,6 @@ from ...registry import register
 from .. import arrays
 from ..base import Operator, OperatorProperty, kernels
 
-__all__ = []
-
 
 class SequenceOp(Operator):
     """Base: works on views with time first."""

@@ -21,8 +21,6 @@ from .pooling import (
     the_geometry,
 )
 
-__all__ = []
-
 
 def _image(g, rows):
     """The image of each row."""
