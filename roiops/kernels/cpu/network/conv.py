@@ -84,10 +84,8 @@ class Forward:
             shift[:filters] = 0 if bias is None else bias
         if self._taps is not None:
             weight = np.ascontiguousarray(weight[self._taps])
-        self._way(
-            data[:, :, 0], weight[:, :, 0], scale, shift, act, None if other is None else other[:, :, 0],
-            out[:, :, 0],
-        )  # fmt: skip
+        other = None if other is None else other[:, :, 0]
+        self._way(data[:, :, 0], weight[:, :, 0], scale, shift, act, other, out[:, :, 0])
 
     def _taps_in_use(self, data_shape, out_shape):
         """Where the taps that see a pixel anywhere lie in a weight, or None where all do, and their window.
@@ -99,10 +97,8 @@ class Forward:
         for kernel, stride, dilate, pad, size, count in zip(
             *(values[1:] for values in self._window), data_shape[3:], out_shape[3:], strict=True
         ):
-            sees = [
-                k for k in range(kernel)
-                if any(0 <= place * stride + k * dilate - pad < size for place in range(count))
-            ]  # fmt: skip
+            starts = [place * stride - pad for place in range(count)]
+            sees = [k for k in range(kernel) if any(0 <= s + k * dilate < size for s in starts)]
             if self._groups > 1 or not sees:
                 sees = range(kernel)
             slices.append(slice(sees[0], sees[-1] + 1))

@@ -91,9 +91,8 @@ class Dilated:
         images = np.empty((batch, *dilate, channels, tall + kernel[0] - 1, wide + kernel[1] - 1), np.float32)
         results = np.empty((batch, *dilate, len(weight), tall, wide), np.float32)
         self._call(_gather, num_threads(images.size), data, dilate, self._pad, images)
-        self._winograd(
-            images.reshape(-1, *images.shape[3:]), weight, scale, shift, act if other is None else _IDENTITY,
-            None, results.reshape(-1, *results.shape[3:]),
-        )  # fmt: skip
+        first_act = act if other is None else _IDENTITY
+        small_images, small_results = (a.reshape(-1, *a.shape[3:]) for a in (images, results))
+        self._winograd(small_images, weight, scale, shift, first_act, None, small_results)
         other = (out, 0) if other is None else (other, 1)
         self._call(_spread, num_threads(out.size), results, dilate, act, *other, out)

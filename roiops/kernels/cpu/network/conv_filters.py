@@ -291,10 +291,8 @@ class ByFilters:
             frame = data.reshape(-1)
         else:
             copiers = num_threads(frame_cost(len(data) * self._rows, data.shape[1]))
-            self._call(
-                fill_frame, copiers,
-                data, kernel, (1, 1), dilate, pad, self._rows, self._length, self._step, copiers, frame,
-            )  # fmt: skip
+            window, layout = (kernel, (1, 1), dilate, pad), (self._rows, self._length, self._step)
+            self._call(fill_frame, copiers, data, *window, *layout, copiers, frame)
         steps, taps = (self._steps, self._group_step), (self._starts, self._channels, self._offsets)
         finish = scale, shift, act, out if other is None else other, int(other is not None)
         self._call(_multiply, workers, frame, steps, taps, self._groups, matrix, finish, scratch, out)

@@ -313,10 +313,8 @@ class Shifted:
         layout = self._step, self._rows * self._length, self._length, self._places
         finish = scale, shift, act, out if other is None else other, int(other is not None)
         weights = matrix, self._last
-        self._call(
-            _sum_shifted, workers,
-            frame, layout, self._offsets, self._groups, self._by_filters, weights, finish, tiles, out,
-        )  # fmt: skip
+        taps = self._offsets, self._groups, self._by_filters
+        self._call(_sum_shifted, workers, frame, layout, *taps, weights, finish, tiles, out)
 
     def _plan(self, data_shape, matrix_shape, out_shape, workers):
         kernel, stride, dilate, pad = self._window

@@ -42,10 +42,10 @@ def _pack(right, term_step, column_step, start, stop, first, last, panel):
         length = min(LINE, stop - block)
         if length == BLOCK and term_step == 1 and COLUMNS % BLOCK == 0:
             for column in range(0, count, BLOCK):
+                source, target = (first + column) * column_step + block, (block - start) * COLUMNS + column
                 transpose_block(
-                    right, (first + column) * column_step + block, column_step, min(BLOCK, count - column),
-                    panel, (block - start) * COLUMNS + column, COLUMNS,
-                )  # fmt: skip
+                    right, source, column_step, min(BLOCK, count - column), panel, target, COLUMNS
+                )
             continue
         for column in range(count):
             source = (first + column) * column_step + block * term_step
