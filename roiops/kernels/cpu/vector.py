@@ -35,6 +35,7 @@ __all__ = [
     "load",
     "multiply_add",
     "pointer_to",
+    "prefetch_far_ahead",
     "prefetch_to_read",
     "prefetch_to_write",
     "scaled",
@@ -92,13 +93,13 @@ def fused_multiply_add(builder, a, b, c):
     return builder.call(cgutils.get_or_insert_function(builder.module, kind, name), [a, b, c])
 
 
-def prefetch_line(builder, pointer, *, write: bool):
-    """Ask for the cache line at ``pointer``; any address will do."""
+def prefetch_line(builder, pointer, *, write: bool, into: int = 1):
+    """Ask for the cache line at ``pointer``, ``into`` the first cache or the second; any address will do."""
     word, byte = ir.IntType(32), ir.IntType(8).as_pointer()
     kind = ir.FunctionType(ir.VoidType(), [byte, word, word, word])
     call = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
-    keep, is_data = word(3), word(1)
-    builder.call(call, [builder.bitcast(pointer, byte), word(int(write)), keep, is_data])
+    locality, is_data = word(4 - into), word(1)
+    builder.call(call, [builder.bitcast(pointer, byte), word(int(write)), locality, is_data])
 
 
 # -- vectors of FIXED_LANES numbers ------------------------------------------------------------------------
@@ -244,19 +245,24 @@ def _prefetch_to_read(typing_context, array, at, count):
     return types.void(array, types.intp, types.intp), _prefetcher(array, write=False)
 
 
+def _prefetch_far_ahead(typing_context, array, at, count):
+    """The same for what is needed after thousands of other numbers: into the second cache only."""
+    return types.void(array, types.intp, types.intp), _prefetcher(array, write=False, into=2)
+
+
 def _prefetch_to_write(typing_context, array, at, count):
     """The same for lines that will be written to, which must come from memory as well."""
     return types.void(array, types.intp, types.intp), _prefetcher(array, write=True)
 
 
-def _prefetcher(array, write):
+def _prefetcher(array, write, into=1):
     line = LINE * 4 * 8 // array.dtype.bitwidth
 
     def generate(context, builder, signature, args):
         data, at, count = args
         start = builder.gep(data_of(context, builder, array, data), [at])
         with cgutils.for_range_slice(builder, count.type(0), count, count.type(line)) as (index, _):
-            prefetch_line(builder, builder.gep(start, [index]), write=write)
+            prefetch_line(builder, builder.gep(start, [index]), write=write, into=into)
 
     return generate
 
@@ -338,6 +344,9 @@ if numba.config.DISABLE_JIT:
     def prefetch_to_write(array, at, count):
         pass
 
+    def prefetch_far_ahead(array, at, count):
+        pass
+
     def transpose_block(source, at, stride, rows, target, to, target_stride):
         for i in range(BLOCK):
             row = at + min(i, rows - 1) * stride
@@ -347,6 +356,7 @@ else:
     splat, scaled, multiply_add = intrinsic(_splat), intrinsic(_scaled), intrinsic(_multiply_add)
     equal, greater, select = intrinsic(_equal), intrinsic(_greater), intrinsic(_select)
     prefetch_to_read, prefetch_to_write = intrinsic(_prefetch_to_read), intrinsic(_prefetch_to_write)
+    prefetch_far_ahead = intrinsic(_prefetch_far_ahead)
     pointer_to = intrinsic(_pointer_to)
     load, store, transpose_block = intrinsic(_load), intrinsic(_store), intrinsic(_transpose_block)
     stream = intrinsic(_stream)

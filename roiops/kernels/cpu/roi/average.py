@@ -58,24 +58,30 @@ def _axes(table):
 
 
 @inner
-def _bins_between(upper, lower, tile, y, a, x, column, wide, bins, to):
-    """A row of bins between two rows of the map, where each bin reads two pixels of either, or fewer.
+def _have_two_pixels(axis, first, bins):
+    """Whether each of ``bins`` bins, from entry ``first`` of the table on, reads two pixels."""
+    found = 0
+    for j in range(first, first + bins):
+        found += axis.at[j + 1] == axis.at[j] + 2
+    return found == bins
+
+
+@inner
+def _bins_between(upper, lower, tile, y, a, x, k, wide, bins, to):
+    """A row of bins between two rows of the map, where each bin reads two pixels of either, from ``k`` on.
 
     What :func:`average_rows` would average beside these pixels is left alone; the sums are the same.
     """
     near, far = y.weight[a], y.weight[a + 1]
     zero = splat(type(bins[0])(0))
-    k = x.at[column]
-    for j in range(wide):
-        stop = x.at[column + j + 1]
-        total = zero
-        while k < stop:
-            p = x.pixel[k] * FIXED_LANES
-            mean = multiply_add(far, load(tile.values, lower + p), scaled(near, load(tile.values, upper + p)))
-            total = multiply_add(x.weight[k], mean, total)
-            k += 1
-        store(bins, to, total)
+    for _ in range(wide):
+        p, q = x.pixel[k] * FIXED_LANES, x.pixel[k + 1] * FIXED_LANES
+        left = multiply_add(far, load(tile.values, lower + p), scaled(near, load(tile.values, upper + p)))
+        right = multiply_add(far, load(tile.values, lower + q), scaled(near, load(tile.values, upper + q)))
+        total = multiply_add(x.weight[k], left, zero)
+        store(bins, to, multiply_add(x.weight[k + 1], right, total))
         to += FIXED_LANES
+        k += 2
 
 
 @inner
@@ -85,8 +91,7 @@ def _pool(r, item, planes, tile, y, x, line, bins):
     row, column = r * (item.pooled_h + 1), r * (item.pooled_w + 1) + item.first_column
     wide = item.stop_column - item.first_column
     low, high = tables.span(x, column, wide)
-    # Whether the bins read fewer pixels than there are from the first to the last, or not many more.
-    are_points = x.at[column + wide] - x.at[column] <= 2 * wide
+    are_points = _have_two_pixels(x, column, wide)
     to = 0
     for i in range(item.first_row, item.stop_row):
         a, b = y.at[row + i], y.at[row + i + 1]
@@ -98,7 +103,7 @@ def _pool(r, item, planes, tile, y, x, line, bins):
             elif are_points and b == a + 2 and slot_of(tile, y.pixel[a]) != slot_of(tile, y.pixel[a + 1]):
                 upper = read_row(planes, y.pixel[a], low, high, tile)
                 lower = read_row(planes, y.pixel[a + 1], low, high, tile)
-                _bins_between(upper, lower, tile, y, a, x, column, wide, bins, to)
+                _bins_between(upper, lower, tile, y, a, x, x.at[column], wide, bins, to)
                 to += wide * FIXED_LANES
                 continue
             else:
@@ -233,34 +238,37 @@ def _rows_of(r, item, y, x):
 
 
 @inner
+def _rows_and_columns(table):
+    return tables.axis_of(table[:3]), tables.columns_of(table[3:])
+
+
+@inner
 def _spread(r, item, tile, band, y, x, line, bins):
     """Add the gradient of ROI ``r``, whose head gradient is ``bins``, to a band of rows."""
     top, bottom = band
     zero = splat(type(bins[0])(0))
-    row, column = r * (item.pooled_h + 1), r * (item.pooled_w + 1) + item.first_column
+    row, columns = r * (item.pooled_h + 1), r * item.pooled_w + item.first_column
     wide = item.stop_column - item.first_column
-    low, high = tables.span(x, column, wide)
-    size = (high - low) * FIXED_LANES
+    low, high, first = x.low[columns], x.high[columns], x.pixel_at[columns]
     for i in range(item.first_row, item.stop_row):
         a, b = y.at[row + i], y.at[row + i + 1]
         while a < b and y.pixel[a] < top:
             a += 1
         while a < b and y.pixel[b - 1] >= bottom:
             b -= 1
-        if a == b:
+        if a == b or low == high:
             continue
-        for p in range(0, size, FIXED_LANES):
-            store(line, p, zero)
-        for j in range(wide):
-            gradient = load(bins, ((i - item.first_row) * wide + j) * FIXED_LANES)
-            for k in range(x.at[column + j], x.at[column + j + 1]):
-                p = (x.pixel[k] - low) * FIXED_LANES
-                store(line, p, multiply_add(x.weight[k], gradient, load(line, p)))
+        bins_of_row = (i - item.first_row) * wide
+        for p in range(high - low):
+            total = zero
+            for k in range(x.at[first + p], x.at[first + p + 1]):
+                total = multiply_add(x.weight[k], load(bins, (bins_of_row + x.bin[k]) * FIXED_LANES), total)
+            store(line, p * FIXED_LANES, total)
         for k in range(a, b):
             add_row(tile, y.pixel[k] - top, low, high, y.weight[k], line)
 
 
-_backward_part = backward_items(_axes, _rows_of, _spread)
+_backward_part = backward_items(_rows_and_columns, _rows_of, _spread)
 
 
 @parallel
@@ -275,6 +283,7 @@ def _backward_alone(rules, rois, setting, grad_out, groups, accumulate, grad_dat
         _backward_few(rules, rois, setting, grad_out, groups, accumulate, grad_data)
         return
     order, image_at, y, x = tables.build_alone(rules, rois, setting)
+    x = tables.turned(x, rois.shape[0], setting.pooled_w, groups[1])
     _backward_part(0, 1, grad_out, None, (order, image_at), y + x, groups, accumulate, grad_data)
 
 
@@ -316,6 +325,7 @@ def backward(grad_out, rois, scale, ratio, groups, rules, accumulate, grad_data)
     threads = 1 if is_few(grad_out.shape) else threads_for(grad_out.size + grad_data.size)
     if threads > 1:
         plan, table = _tables(rules, rois, setting)
+        table = (*table[:3], *tables.turned(table[3:], len(rois), setting.pooled_w, groups[1]))
     for heads, grad, add in channel_chunks([grad_out], [grad_data], accumulate):
         if threads == 1:
             _run_backward(rois.dtype, rules, rois, setting, heads, groups, add, grad)

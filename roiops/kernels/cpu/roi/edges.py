@@ -25,7 +25,16 @@ from roiops.kernels.cpu.roi.tiles import (
     take_bins,
     tile_slots,
 )
-from roiops.kernels.cpu.vector import FIXED_LANES, aligned, load, multiply_add, pointer_to, splat, store
+from roiops.kernels.cpu.vector import (
+    FIXED_LANES,
+    aligned,
+    load,
+    multiply_add,
+    pointer_to,
+    scaled,
+    splat,
+    store,
+)
 from roiops.kernels.jit import inner, njit, parallel, prange
 from roiops.kernels.rules import CORNERS_YX_NORMALISED
 
@@ -112,13 +121,46 @@ def _lines_of(planes, tile, y, entry, low, high, lines):
 
 
 @inner
+def _add_row_of_points(tile, rows, y, entry, x, column, wide, bins, at, sums):
+    """What :func:`_add_roi` adds for a row of bins that read two pixels of two rows each: points."""
+    upper, lower = rows
+    e, k = y.at[entry], x.at[column]
+    nothing = splat(type(sums[0])(0))
+    above = below = nothing
+    near_x, far_x = load(sums, 2 * FIXED_LANES), load(sums, 3 * FIXED_LANES)
+    for j in range(column, column + wide):
+        p, q = x.first[j] * FIXED_LANES, (x.first[j] + 1) * FIXED_LANES
+        upper_left, upper_right = load(tile.values, upper + p), load(tile.values, upper + q)
+        lower_left, lower_right = load(tile.values, lower + p), load(tile.values, lower + q)
+        head = load(bins, at)
+        at += FIXED_LANES
+        mean = multiply_add(x.mean[k + 1], upper_right, scaled(x.mean[k], upper_left))
+        above = multiply_add(head, mean, above)
+        mean = multiply_add(x.mean[k + 1], lower_right, scaled(x.mean[k], lower_left))
+        below = multiply_add(head, mean, below)
+        left = multiply_add(y.mean[e + 1], lower_left, scaled(y.mean[e], upper_left))
+        right = multiply_add(y.mean[e + 1], lower_right, scaled(y.mean[e], upper_right))
+        near_x = multiply_add(head, multiply_add(x.near[k + 1], right, scaled(x.near[k], left)), near_x)
+        far_x = multiply_add(head, multiply_add(x.far[k + 1], right, scaled(x.far[k], left)), far_x)
+        k += 2
+    near_y = multiply_add(y.near[e], above, load(sums, 0))
+    far_y = multiply_add(y.far[e], above, load(sums, FIXED_LANES))
+    store(sums, 0, multiply_add(y.near[e + 1], below, near_y))
+    store(sums, FIXED_LANES, multiply_add(y.far[e + 1], below, far_y))
+    store(sums, 2 * FIXED_LANES, near_x)
+    store(sums, 3 * FIXED_LANES, far_x)
+
+
+@inner
 def _add_roi(r, item, planes, tile, y, x, lines, bins, sums):
     """Add the derivatives by the near and far y and x of ROI ``r``, whose head gradient is ``bins``."""
     pooled_h, pooled_w, step = item.pooled_h, item.pooled_w, tile.width * FIXED_LANES
     nothing = splat(type(sums[0])(0))
     low, high = tile.width, 0
+    are_points = tile.slots > 1
     for column in range(r * pooled_w, (r + 1) * pooled_w):
         count = x.at[column + 1] - x.at[column]
+        are_points = are_points and count == 2
         if count > 0:
             low, high = min(low, x.first[column]), max(high, x.first[column] + count)
     if low >= high:
@@ -126,6 +168,12 @@ def _add_roi(r, item, planes, tile, y, x, lines, bins, sums):
     for i in range(pooled_h):
         entry = r * pooled_h + i
         if y.at[entry] == y.at[entry + 1]:
+            continue
+        if are_points and y.at[entry + 1] - y.at[entry] == 2:
+            first = y.first[entry]
+            rows = read_row(planes, first, low, high, tile), read_row(planes, first + 1, low, high, tile)
+            at = i * pooled_w * FIXED_LANES
+            _add_row_of_points(tile, rows, y, entry, x, r * pooled_w, pooled_w, bins, at, sums)
             continue
         _lines_of(planes, tile, y, entry, low, high, lines)
         for j in range(pooled_w):

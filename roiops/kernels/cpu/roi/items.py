@@ -20,6 +20,7 @@ from roiops.kernels.cpu.roi.tiles import (
     channel_blocks,
     empty_tile,
     item_of,
+    prefetch_planes,
     prefetch_put,
     prefetch_take,
     put_bins,
@@ -37,6 +38,14 @@ from roiops.kernels.jit import inner
 __all__ = ["backward_items", "forward_items"]
 
 
+@inner
+def planes_of(item, data, pixels):
+    """The channels of ``data`` that an item reads; ``pixels`` are its elements."""
+    _, channels, height, width = data.shape
+    at = (item.image * channels + item.in_channel) * height * width
+    return Planes(pointer_to(pixels), at, item.step * height * width, item.channels, height, width)
+
+
 def forward_items(view, pool, with_argmax=False, in_any_order=False):
     """The forward loop of one thread.
 
@@ -48,10 +57,10 @@ def forward_items(view, pool, with_argmax=False, in_any_order=False):
     def items_of_a_thread(part, parts, data, plan, table, groups, limits, out, argmax):
         """``plan`` is ``(order, image_at)``, ``limits`` what bins of nothing give."""
         order, image_at = plan
-        images, in_channels, height, width = data.shape
+        images, _, height, width = data.shape
         out_channels = out.shape[1]
         pixels, results = data.reshape(-1), out.reshape(-1)
-        plane, area = height * width, out.shape[2] * out.shape[3]
+        area = out.shape[2] * out.shape[3]
         slots = tile_slots(height, width, out.itemsize, in_any_order)
         tile_memory = aligned(slots * width * FIXED_LANES, out)
         marks = np.empty(slots * (width // FIXED_LANES + 1), np.int64)
@@ -64,19 +73,22 @@ def forward_items(view, pool, with_argmax=False, in_any_order=False):
             where_scratch = aligned(area * FIXED_LANES, argmax)
             where_address = argmax.ctypes.data // argmax.itemsize
         items = images * channel_blocks(out_channels) * groups[0] * groups[1]
-        for number in range(part * items // parts, (part + 1) * items // parts):
+        last = (part + 1) * items // parts - 1
+        for number in range(part * items // parts, last + 1):
             item = item_of(number, out.shape, groups)
-            at = (item.image * in_channels + item.in_channel) * plane
-            planes = Planes(pointer_to(pixels), at, item.step * plane, item.channels, height, width)
+            planes = planes_of(item, data, pixels)
+            ahead = planes_of(item_of(min(number + 1, last), out.shape, groups), data, pixels)
             tile = Tile(pointer_to(tile_memory), pointer_to(marks), slots, width)
             y, x = view(table)
             empty_tile(tile)
             past_caches = streams(out, item)
             if with_argmax:
                 places_past_caches = streams(argmax, item)
-            for place in range(image_at[item.image], image_at[item.image + 1]):
+            first, stop = image_at[item.image], image_at[item.image + 1]
+            for place in range(first, stop):
                 r = order[place]
                 to = (r * out_channels + item.out_channel) * area
+                prefetch_planes(ahead, place - first, stop - first, (stop - first) * area)
                 if not past_caches:
                     prefetch_put(item, pointer_to(results), to)
                 if with_argmax:

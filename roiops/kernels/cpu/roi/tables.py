@@ -11,6 +11,7 @@ from roiops.kernels.rules import MAX_INVALID_IS_ZERO
 
 __all__ = [
     "Axis",
+    "Columns",
     "Samples",
     "Spans",
     "axis_of",
@@ -21,9 +22,11 @@ __all__ = [
     "build_spans",
     "build_unsorted",
     "by_image",
+    "columns_of",
     "samples_of",
     "span",
     "spans_of",
+    "turned",
 ]
 
 
@@ -36,6 +39,23 @@ class Axis(NamedTuple):
 
     at: np.ndarray
     pixel: np.ndarray
+    weight: np.ndarray
+
+
+class Columns(NamedTuple):
+    """The table of the x axis turned around: what every pixel gets from a row of bins of a ROI.
+
+    Of the bins of ROI ``r`` from ``first`` to the end of their group, entry ``r * bins + first`` of ``low``
+    and ``high`` has the pixels that they read, and that of ``pixel_at`` says where these begin in ``at``. A
+    pixel gets ``bin[a:b]``, counted from ``first``, times the weights beside them: ``a`` and ``b`` are its
+    entry of ``at`` and the next.
+    """
+
+    low: np.ndarray
+    high: np.ndarray
+    pixel_at: np.ndarray
+    at: np.ndarray
+    bin: np.ndarray
     weight: np.ndarray
 
 
@@ -72,6 +92,19 @@ class Samples(NamedTuple):
 def axis_of(table):
     at, pixel, weight = table
     return Axis(pointer_to(at), pointer_to(pixel), pointer_to(weight))
+
+
+@inner
+def columns_of(table):
+    low, high, pixel_at, at, bins, weight = table
+    return Columns(
+        pointer_to(low),
+        pointer_to(high),
+        pointer_to(pixel_at),
+        pointer_to(at),
+        pointer_to(bins),
+        pointer_to(weight),
+    )
 
 
 @inner
@@ -147,6 +180,44 @@ def span(axis, row, bins):
         if b > a:
             low, high = min(low, axis.pixel[a]), max(high, axis.pixel[b - 1] + 1)
     return min(low, high), high
+
+
+@njit
+def turned(table, rois, bins, groups):
+    """The arrays of :class:`Columns` for the table of an axis of ``rois`` ROIs."""
+    bin_at, pixel, weight = table
+    low, high = np.zeros(rois * bins, np.int64), np.zeros(rois * bins, np.int64)
+    pixel_at = np.zeros(rois * bins, np.int64)
+    size = 0
+    for r in range(rois):
+        for group in range(groups):
+            first, stop = geometry.bins_of(group, bins, groups)
+            here = r * bins + first
+            low[here], high[here] = span(axis_of(table), r * (bins + 1) + first, stop - first)
+            pixel_at[here] = size
+            size += high[here] - low[here] + 1
+    at, bin_of, weight_of = np.zeros(size, np.int64), np.empty_like(pixel), np.empty_like(weight)
+    for r in range(rois):
+        for group in range(groups):
+            first, stop = geometry.bins_of(group, bins, groups)
+            row, here = r * (bins + 1), pixel_at[r * bins + first]
+            lowest, count = low[r * bins + first], high[r * bins + first] - low[r * bins + first]
+            # A counting sort by pixel, in which bins stay in order.
+            for k in range(bin_at[row + first], bin_at[row + stop]):
+                at[here + pixel[k] - lowest + 1] += 1
+            at[here] = bin_at[row + first]
+            for p in range(here, here + count):
+                at[p + 1] += at[p]
+            for j in range(first, stop):
+                for k in range(bin_at[row + j], bin_at[row + j + 1]):
+                    place = at[here + pixel[k] - lowest]
+                    bin_of[place], weight_of[place] = j - first, weight[k]
+                    at[here + pixel[k] - lowest] += 1
+            # Each pixel's entry is where it ends now.
+            for p in range(here + count, here, -1):
+                at[p] = at[p - 1]
+            at[here] = bin_at[row + first]
+    return low, high, pixel_at, at, bin_of, weight_of
 
 
 @inner

@@ -13,7 +13,7 @@ from roiops.kernels.cpu.vector import (
     FIXED_LANES,
     load,
     multiply_add,
-    prefetch_to_read,
+    prefetch_far_ahead,
     prefetch_to_write,
     splat,
     store,
@@ -33,6 +33,7 @@ __all__ = [
     "empty_tile",
     "from_lanes",
     "item_of",
+    "prefetch_planes",
     "prefetch_put",
     "prefetch_take",
     "put_bins",
@@ -192,6 +193,23 @@ def from_lanes(source, at, count, target, to, step, channels):
         p = min(p + BLOCK, count - BLOCK) if p + BLOCK < count else count
 
 
+# Numbers of the planes that the second cache has room for beside the tile.
+_AHEAD = 1 << 17
+
+
+@inner
+def prefetch_planes(planes, part, parts, bins):
+    """Have one of ``parts`` parts of some planes come while others are worked on.
+
+    Only where ROIs of ``bins`` bins promise that most of them are needed, and the cache has room.
+    """
+    plane = planes.height * planes.width
+    size = planes.channels * plane
+    if planes.step == plane and bins >= plane and size <= _AHEAD:
+        first, stop = part * size // parts, (part + 1) * size // parts
+        prefetch_far_ahead(planes.values, planes.at + first, stop - first)
+
+
 # Bins of one ROI, row-major within the item's group
 
 
@@ -210,7 +228,7 @@ def prefetch_take(item, source, at):
     area = item.pooled_h * item.pooled_w
     first, step = _lines(item)
     for line in range(at + first, at + item.channels * area, step):
-        prefetch_to_read(source, line, 1)
+        prefetch_far_ahead(source, line, 1)
 
 
 @inner
