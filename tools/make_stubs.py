@@ -170,14 +170,14 @@ def stubs() -> dict[str, str]:
     sym, nd = roiops.sym, roiops.nd
     made = {}
 
-    names = [n for n in sym.__all__ if n not in registry.NAMESPACES]
+    names = [n for n in sym.__all__ if n not in (*registry.NAMESPACES, "sparse")]
     lines, left = imported(sym, names)
     made["graph/functions.pyi"] = [
         *_TYPES, "", *lines, "", exported(lines), "",
         *dynamic(sym, left),
         *functions("", {*sym.__all__}, "Symbol", _OF_SYM),
         *(line for space in registry.NAMESPACES for line in _class_of(space)),
-        "op: Any", "_internal: Any",
+        "op: Any", "_internal: Any", "sparse: Any",
     ]  # fmt: skip
 
     lines, left = imported(nd, nd.__all__)

@@ -8,14 +8,19 @@
     git clone https://github.com/1996scarlet/faster-mobile-retinaface
     git clone https://github.com/miraclewkf/mobilenet-MXNet
     git clone https://github.com/yeyupiaoling/Age-Gender-MXNET
+    git clone https://github.com/tornadomeet/mxnet-face
+    git clone https://github.com/YonghaoHe/LFFD-A-Light-and-Fast-Face-Detector-for-Edge-Devices
+    git clone https://github.com/chinakook/hr101_mxnet
     python verify/mxnet_scripts.py mxnet-ssd mxnet_mtcnn_face_detection mtcnn faster-mobile-retinaface \\
-        mobilenet-MXNet Age-Gender-MXNET --faces mxnet_mtcnn_face_detection/test2.jpg
+        mobilenet-MXNet Age-Gender-MXNET mxnet-face hr101_mxnet \\
+        LFFD-A-Light-and-Fast-Face-Detector-for-Edge-Devices --faces mxnet_mtcnn_face_detection/test2.jpg
 
 The scripts are those of the checkouts, in a copy that a run may write to; roiops runs them by
 ``roiops.as_mxnet``. What is written in Python 2 goes through Python's own 2to3 first, for both sides alike,
 and divides and finds its modules as Python 2 did.
-One sorts equal scores, which each version of NumPy orders in its own way: both sides sort them stably.
+Some sort equal scores, which each version of NumPy orders in its own way: both sides sort them stably.
 Weights are the repository's own where it has them, else random; pictures are its own, else made here.
+A GPU that a script asks for is the CPU, on both sides.
 Windows are not opened: the coordinates of what is drawn are printed in their place, and compared.
 """
 
@@ -40,16 +45,49 @@ sys.path.insert(0, str(ROOT))
 #: By how much weights may differ that both sides trained, relative to the largest of their array.
 WEIGHTS = 1e-3
 
+#: What scripts of the time import and is not installed, or has changed.
+_STAND_INS = """
+import sys, types
+
+
+class EasyDict(dict):
+    def __init__(self, items=()):
+        for name, value in dict(items).items():
+            self[name] = value
+
+    def __setitem__(self, name, value):
+        dict.__setitem__(self, name, EasyDict(value) if type(value) is dict else value)
+
+    __getattr__, __setattr__ = dict.__getitem__, __setitem__
+
+
+sys.modules["easydict"] = types.ModuleType("easydict")
+sys.modules["easydict"].EasyDict = EasyDict
+try:
+    import distutils.util
+except ImportError:
+    sys.modules.update((name, types.ModuleType(name)) for name in ("distutils", "distutils.util"))
+    sys.modules["distutils.util"].strtobool = lambda text: text.lower() in ("yes", "true", "on", "1")
+try:
+    import yaml
+    yaml.load = lambda text, Loader=yaml.SafeLoader, load=yaml.load: load(text, Loader)
+except ImportError:
+    pass
+"""
+
 #: Runs in either interpreter before the script: the same seeds, and prints in the place of windows.
-_LAUNCH = """
-import os, random, runpy, sys, types
+_LAUNCH = (
+    _STAND_INS
+    + """
+import os, random, runpy
 import numpy as np
 
 kind, *sys.argv = sys.argv[1:]
 folder = os.path.dirname(os.path.abspath(sys.argv[0]))
 sys.path.insert(0, folder)
-if "implicit_imports" in os.environ:  # Python 2 looked in the importing file's folder first
-    sys.path += [place for place, _, names in os.walk(folder) if "__init__.py" in names and place != folder]
+# Python 2 looked in the importing file's folder first.
+for top in os.environ.get("implicit_imports", "").split():
+    sys.path += [place for place, _, names in os.walk(top) if "__init__.py" in names and place != folder]
 sys.modules.pop("symbol", None)  # Python 3.9 has a module of this name
 random.seed(7)
 np.random.seed(7)
@@ -68,18 +106,11 @@ try:
     import cv2
     cv2.rectangle, cv2.circle = told("rectangle"), told("circle")
     cv2.putText = lambda picture, text, *args: print("DRAWN", text)
+    cv2.namedWindow = lambda *args: None
     cv2.imshow = lambda name, picture: print("SHOWN", name, picture.shape)
     cv2.waitKey = lambda *args: os._exit(sys.stdout.flush() or 0) if "ends" in os.environ else -1
 except ImportError:
     pass
-
-
-class EasyDict(dict):
-    __getattr__, __setattr__ = dict.__getitem__, dict.__setitem__
-
-
-sys.modules["easydict"] = types.ModuleType("easydict")
-sys.modules["easydict"].EasyDict = EasyDict
 
 
 class SimilarityTransform:  # scikit-image's, by Umeyama
@@ -108,6 +139,7 @@ if kind == "roiops":
     from roiops.mxnet import as_mxnet
 else:
     import mxnet as mx
+    mx.gpu = mx.cpu
 
 
 class EqualWeights(mx.init.Initializer):  # what is random otherwise, and each library's own
@@ -126,42 +158,73 @@ plots.gca = lambda: types.SimpleNamespace(
     add_patch=lambda patch: None, text=lambda x, y, text, **kw: print("DRAWN", x, y, text)
 )
 if kind == "roiops":
-    as_mxnet.main(sys.argv)
+    as_mxnet.main(["--cpu", *sys.argv])
 else:
     runpy.run_path(sys.argv[0], run_name="__main__")
 """
+)
 
 #: Makes random weights of a graph that the repository's own code builds, or that it has saved.
-_WEIGHTS = """
+_WEIGHTS = (
+    _STAND_INS
+    + """
 import os
-import sys
 import numpy as np
 import roiops as mx
 from roiops.mxnet import as_mxnet
 
 as_mxnet.install()
+as_mxnet.restore_former_names()
 sys.path.insert(0, ".")
 sys.path += [place for place, _, names in os.walk(".") if "__init__.py" in names and place != "."]
-prefix, build, *shape = sys.argv[1:]
-symbol = eval(build, {"mx": mx, "load": __import__})
-shapes, _, aux_shapes = symbol.infer_shape(data=tuple(map(int, shape)))
+graph, file, build, gamma, heads, *shapes = sys.argv[1:]
+found = {"mx": mx, "sys": sys}
+exec(build, found)
+symbol = found["symbol"]
+shapes = {name: tuple(map(int, shape.split(","))) for name, shape in (each.split("=") for each in shapes)}
+sizes, _, aux_sizes = symbol.infer_shape(**shapes)
 rng = np.random.default_rng(1)
 params = {}
-for name, size in zip(symbol.list_arguments(), shapes):
-    if name == "data" or name.endswith("label"):
+for name, size in zip(symbol.list_arguments(), sizes):
+    if name in shapes or name.endswith("label"):
         continue
     if name.endswith(("_gamma", "_scale")):
-        value = np.ones(size)
+        value = np.full(size, float(gamma))
     elif name.endswith(("_bias", "_beta")):
         value = rng.standard_normal(size) * 0.1
     else:
         value = rng.standard_normal(size) * np.sqrt(2 / max(np.prod(size[1:]), 1))
+    for head, scale in (each.split("=") for each in heads.split()):
+        if name.startswith(head) or name.endswith(head):
+            value = value * float(scale)
     params["arg:" + name] = mx.nd.array(value)
-for name, size in zip(symbol.list_auxiliary_states(), aux_shapes):
+for name, size in zip(symbol.list_auxiliary_states(), aux_sizes):
     params["aux:" + name] = mx.nd.array(np.ones(size) if name.endswith("var") else np.zeros(size))
-symbol.save(prefix + "-symbol.json")
-mx.nd.save(prefix + "-0000.params", params)
+for path in (graph, file):
+    os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
+symbol.save(graph)
+mx.nd.save(file, params)
 """
+)
+
+
+@dataclass
+class Weights:
+    """Random weights of a graph, and the files that they go to."""
+
+    prefix: str
+    build: str  # Python that assigns the graph to ``symbol``
+    shapes: str  # of the inputs: ``data=1,3,224,224 im_info=1,3``
+    gamma: float = 1.0  # of every batch norm: less than 1 keeps deep residual networks within bounds
+    heads: str = ""  # what arrays whose names begin or end so are multiplied with: ``cls_score=3 bbox_pred=0.1``
+    file: str = ""  # of the parameters, if not that of epoch 0
+
+    def make(self, folder: Path) -> None:
+        graph, file = self.prefix + "-symbol.json", self.file or self.prefix + "-0000.params"
+        arguments = [graph, file, self.build, str(self.gamma), self.heads, *self.shapes.split()]
+        subprocess.run(
+            [sys.executable, "-c", _WEIGHTS, *arguments], cwd=folder, env=_environment(str(ROOT)), check=True
+        )
 
 
 @dataclass
@@ -170,7 +233,9 @@ class Script:
 
     repository: str
     arguments: str  # the script's path first
-    weights: str = ""  # prefix, expression that builds the symbol, and a shape, divided by "|"
+    weights: Weights | None = None
+    folder: str = "."  # in which it is started
+    packages: str = ""  # folders whose modules import each other by bare names, if not that of the script
     python2: bool = False
     sorts_equal_scores: bool = False  # which NumPy's versions put in different orders: here as they come
     prepare: object = None  # makes what else is needed, in the copy
@@ -196,6 +261,29 @@ def _faces(folder: Path) -> None:
         shutil.copy(os.environ["FACES"], folder / "test01.jpg")
 
 
+def _one_face(folder: Path) -> None:
+    """A folder with one picture to look for faces in, for a script that goes through folders."""
+    (folder / "face_detection/demo/data").mkdir()
+    shutil.copy(
+        folder / "face_detection/deploy_tensorrt/debug_image/test1.jpg", folder / "face_detection/demo/data"
+    )
+
+
+def _clusters(folder: Path) -> None:
+    """Sizes of faces, and the mean of pictures, as hr101's converter writes them."""
+    import pickle
+
+    import cv2
+
+    sides = np.geomspace(8, 400, 25)
+    clusters = np.stack([-sides / 2, -sides / 2, sides / 2, sides / 2, np.ones(25)], 1)
+    mean = np.array([119.0, 111.0, 104.0]).reshape(3, 1, 1)
+    # Protocol 2 holds the names of modules as text, and NumPy 1 does not know its module numpy._core.
+    pickles = [pickle.dumps(each, 2).replace(b"numpy._core", b"numpy.core") for each in (clusters, mean)]
+    (folder / "meta.pkl").write_bytes(b"".join(pickles))
+    cv2.imwrite(str(folder / "selfie.jpg"), cv2.resize(cv2.imread(str(folder / "selfie.jpg")), (240, 160)))
+
+
 def _pictures(folder: Path) -> None:
     """Eight pictures of two colours, and the lists that name them."""
     import cv2
@@ -212,13 +300,16 @@ def _pictures(folder: Path) -> None:
         (folder / name).write_text("".join(lines))
 
 
-_SSD = "load('symbol.symbol_factory', fromlist=['x']).get_symbol('{0}', {1}, num_classes=20)"
+_SSD = """
+from symbol.symbol_factory import get_symbol
+symbol = get_symbol('{0}', {1}, num_classes=20)
+"""
 SCRIPTS = (
     *(
         Script(
             "mxnet-ssd",
             f"{script} --network {network} --data-shape {size} --prefix model/ssd_ {more}",
-            f"model/ssd_{network}_{size}|{_SSD.format(network, size)}|1,3,{size},{size}",
+            Weights(f"model/ssd_{network}_{size}", _SSD.format(network, size), f"data=1,3,{size},{size}"),
             python2=True,
         )
         for network, size in (("vgg16_reduced", 300), ("resnet50", 512))
@@ -239,7 +330,11 @@ SCRIPTS = (
     Script(
         "Age-Gender-MXNET",
         "infer.py --gpu -1 --image test01.jpg --model model/made,0",
-        "model/made|mx.sym.load('model/model-symbol.json').get_internals()['fc1_output']|1,3,112,112",
+        Weights(
+            "model/made",
+            "symbol = mx.sym.load('model/model-symbol.json').get_internals()['fc1_output']",
+            "data=1,3,112,112",
+        ),
         sorts_equal_scores=True,
         prepare=_faces,
     ),
@@ -248,8 +343,52 @@ SCRIPTS = (
         "train_lst.py --model model/made --epoch 0 --save-result out/ --save-name m --num-classes 2 --gpus= "
         "--data-train train.lst --image-train . --data-val val.lst --image-val . --num-epoch 2 "
         "--num-examples 8 --batch-size 4 --lr 0.00001 --kv-store local",
-        "model/made|mx.sym.load('model/mobilenet-symbol.json')|1,3,224,224",
+        Weights("model/made", "symbol = mx.sym.load('model/mobilenet-symbol.json')", "data=1,3,224,224"),
         prepare=_pictures,
+    ),
+    Script(
+        "mxnet-face",
+        "detection/detection.py --img test01.jpg --prefix model/made --scale 320 --max-scale 480 "
+        "--thresh 0.6",
+        Weights(
+            "model/made",
+            "sys.path.insert(0, 'detection')\nfrom symbol.resnet import *\nsymbol = resnet_50(num_class=2)",
+            "data=1,3,320,480 im_info=1,3",
+            gamma=0.5,
+            heads="rpn_bbox_pred=0.1 bbox_pred=0.1 cls_score=-3",
+        ),
+        python2=True,
+        sorts_equal_scores=True,
+        prepare=_faces,
+    ),
+    Script(
+        "LFFD-A-Light-and-Fast-Face-Detector-for-Edge-Devices",
+        "demo.py",
+        Weights(
+            "face_detection/made",
+            "symbol = mx.sym.load('face_detection/symbol_farm/symbol_10_320_20L_5scales_v2_deploy.json')",
+            "data=1,3,480,640",
+            heads="conv=0.6 score_weight=20",
+            file="face_detection/saved_model/configuration_10_320_20L_5scales_v2/"
+            "train_10_320_20L_5scales_v2_iter_1800000.params",
+        ),
+        folder="face_detection/demo",
+        sorts_equal_scores=True,
+        prepare=_one_face,
+    ),
+    Script(
+        "hr101_mxnet",
+        "tiny_detection_mxnet.py",
+        Weights(
+            "hr101",
+            "exec('\\n'.join(line for line in open('matconvnet_hr101_to_mxnet.py') if 'mx.symbol.' in line "
+            "and line[0].isalpha() and not line.startswith('symbol_string')))\nsymbol = fusex",
+            "data=1,3,224,224",
+            gamma=0.5,
+            heads="score=0.03",
+        ),
+        sorts_equal_scores=True,
+        prepare=_clusters,
     ),
 )
 
@@ -269,11 +408,7 @@ def copy_of(checkout: Path, script: Script, folder: Path, peer: str) -> None:
     if script.prepare:
         script.prepare(folder)
     if script.weights:
-        prefix, build, shape = script.weights.split("|")
-        subprocess.run(
-            [sys.executable, "-c", _WEIGHTS, prefix, build, *shape.split(",")],
-            cwd=folder, env=_environment(str(ROOT)), check=True,
-        )  # fmt: skip
+        script.weights.make(folder)
 
 
 class _Divisions(ast.NodeTransformer):
@@ -285,11 +420,13 @@ class _Divisions(ast.NodeTransformer):
 
 
 class _StableOrder(ast.NodeTransformer):
-    """``scores.argsort()`` leaves equal numbers in the order in which they stand."""
+    """``scores.argsort()`` and ``np.argsort(scores)`` leave equal numbers in their order."""
 
     def visit_Call(self, node):
         self.generic_visit(node)
-        if isinstance(node.func, ast.Attribute) and node.func.attr == "argsort" and not node.args:
+        sorts = isinstance(node.func, ast.Attribute) and node.func.attr == "argsort"
+        by_numpy = sorts and isinstance(node.func.value, ast.Name) and node.func.value.id in ("np", "numpy")
+        if sorts and len(node.args) == by_numpy:
             node.keywords = [ast.keyword("kind", ast.Constant("stable"))]
         return node
 
@@ -318,14 +455,15 @@ def run(kind: str, python: str, path: str, script: Script, folder: Path) -> tupl
     """The lines that a script printed, or the error that it ended with."""
     environment = _environment(path)
     if script.python2:
-        environment["implicit_imports"] = "1"
+        packages = script.packages.split() or [str(Path(script.arguments.split()[0]).parent)]
+        environment["implicit_imports"] = " ".join(str(folder / package) for package in packages)
     if script.ends_when_shown:
         environment["ends"] = "1"
     name, *arguments = script.arguments.split()
     given = (folder / script.standard_input).read_bytes() if script.standard_input else b""
     done = subprocess.run(
         [python, "-c", _LAUNCH, kind, name, *arguments],
-        cwd=folder, env=environment, input=given, capture_output=True, check=False,
+        cwd=folder / script.folder, env=environment, input=given, capture_output=True, check=False,
     )  # fmt: skip
     if done.returncode:
         return [], (done.stderr.decode().strip().splitlines() or ["no message"])[-1]

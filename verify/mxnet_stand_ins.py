@@ -40,8 +40,6 @@ ABSENT = (
     "rtc",
     "subgraph",
     "symbol.numpy",
-    "symbol.sparse",
-    "ndarray.sparse",
     "contrib.amp",
     "contrib.autograd",
     "contrib.quantization",

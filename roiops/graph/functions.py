@@ -56,6 +56,7 @@ __all__ = [
     "pow",
     "power",
     "random",
+    "sparse",
     "split_v2",
     "var",
     "zeros",
@@ -98,6 +99,8 @@ class _Namespace:
 
 
 contrib = _Namespace("_contrib_", _PUBLIC_NAME + ".contrib")
+#: MXNet's operators for sparse arrays, by the same names as those for dense ones, which they are here.
+sparse = _Namespace("", _PUBLIC_NAME + ".sparse")
 image = _Namespace("_image_", _PUBLIC_NAME + ".image")
 linalg = _Namespace("_linalg_", _PUBLIC_NAME + ".linalg")
 contrib.rand_zipfian = random.rand_zipfian

@@ -2964,12 +2964,12 @@ def cast(
 
 def cast_storage(
     data: Symbol | None = ...,
-    stype: Literal["default"] = ...,
+    stype: Literal["default", "row_sparse", "csr"] = ...,
     *,
     name: str | None = ...,
     attr: dict[str, Any] | None = ...,
 ) -> Symbol:
-    """The data as it is: MXNet's change of storage, where there is one storage only."""
+    """The data as it is: MXNet's change of storage. Graphs compute with dense arrays."""
 
 def cbrt(data: Symbol | None = ..., *, name: str | None = ..., attr: dict[str, Any] | None = ...) -> Symbol:
     """Cube root."""
@@ -5156,3 +5156,4 @@ class _Linalg:
 linalg: _Linalg
 op: Any
 _internal: Any
+sparse: Any

@@ -4,11 +4,14 @@
     python -m roiops.as_mxnet -m package.module arguments...
     python -m roiops.as_mxnet --cpu script.py arguments...      # mx.gpu(0) is the CPU, too
 
-The script finds the names that NumPy had in MXNet's time, such as ``np.float`` and ``np.int``, in place.
+The script finds the names that NumPy and Python had in MXNet's time, such as ``np.float`` and
+``collections.Iterable``, in place.
 
 ``roiops.as_mxnet.install()`` gives a running program the mxnet, and leaves its NumPy as it is.
 """
 
+import collections
+import collections.abc
 import importlib
 import importlib.abc
 import importlib.machinery
@@ -121,6 +124,14 @@ _FORMER_NUMPY_NAMES = {
 }
 
 
+def restore_former_names() -> None:
+    """Give NumPy and ``collections`` the names that they had in MXNet's time."""
+    for name, value in _FORMER_NUMPY_NAMES.items():
+        vars(np).setdefault(name, value)
+    for name in collections.abc.__all__:  # until Python 3.10 they were here, too
+        vars(collections).setdefault(name, getattr(collections.abc, name))
+
+
 def _run(argv, as_module: bool) -> None:
     """Run a script or module as ``__main__`` with its arguments."""
     sys.argv = argv
@@ -151,8 +162,7 @@ def main(argv: list[str] | None = None) -> None:
     install()
     for name in ("numba", "PIL"):  # scripts turn on debugging to see MXNet's lines, not what these write
         logging.getLogger(name).setLevel(logging.WARNING)
-    for name, value in _FORMER_NUMPY_NAMES.items():
-        vars(np).setdefault(name, value)
+    restore_former_names()
     if int(np.__version__.split(".")[0]) >= 2:
         np.set_printoptions(legacy="1.25")  # a number prints as 0.5, not as np.float64(0.5)
     if on_cpu:

@@ -4,13 +4,14 @@
 NumPy arrays are taken wherever NDArrays are. Operators that are registered later appear here too.
 """
 
-from . import _internal, contrib, image, linalg, op, random
+from . import _internal, contrib, image, linalg, op, random, sparse
 from .arithmetic import FUNCTIONS as _FUNCTIONS
 from .creation import arange, array, empty, eye, from_numpy, full, linspace, ones, zeros
 from .files import load, load_frombuffer, save
 from .functions import namespace as _namespace
 from .ndarray import NDArray, from_dlpack, waitall
 from .shaping import concatenate, histogram, moveaxis, onehot_encode, split_v2
+from .sparse import cast_storage
 from .updates import (
     adam_update,
     ftml_update,
@@ -49,6 +50,7 @@ __all__ = [
     "adam_update",
     "arange",
     "array",
+    "cast_storage",
     "concatenate",
     "contrib",
     "empty",
@@ -77,6 +79,7 @@ __all__ = [
     "sgd_update",
     "signsgd_update",
     "signum_update",
+    "sparse",
     "split_v2",
     "to_dlpack_for_read",
     "to_dlpack_for_write",

@@ -13,6 +13,7 @@ from roiops.ndarray import image as image
 from roiops.ndarray import linalg as linalg
 from roiops.ndarray import op as op
 from roiops.ndarray import random as random
+from roiops.ndarray import sparse as sparse
 from roiops.ndarray.creation import arange as arange
 from roiops.ndarray.creation import array as array
 from roiops.ndarray.creation import empty as empty
@@ -42,6 +43,7 @@ from roiops.ndarray.shaping import histogram as histogram
 from roiops.ndarray.shaping import moveaxis as moveaxis
 from roiops.ndarray.shaping import onehot_encode as onehot_encode
 from roiops.ndarray.shaping import split_v2 as split_v2
+from roiops.ndarray.sparse import cast_storage as cast_storage
 from roiops.ndarray.updates import adam_update as adam_update
 from roiops.ndarray.updates import ftml_update as ftml_update
 from roiops.ndarray.updates import ftrl_update as ftrl_update
@@ -59,6 +61,7 @@ __all__ = [
     "adam_update",
     "arange",
     "array",
+    "cast_storage",
     "concatenate",
     "contrib",
     "empty",
@@ -96,6 +99,7 @@ __all__ = [
     "sgd_update",
     "signsgd_update",
     "signum_update",
+    "sparse",
     "split_v2",
     "uniform",
     "waitall",
@@ -2747,11 +2751,6 @@ def cast(
     data: Array | None = ..., dtype: DTypeLike = ..., *, out: Any = ..., name: str | None = ...
 ) -> NDArray:
     """The data in another dtype."""
-
-def cast_storage(
-    data: Array | None = ..., stype: Literal["default"] = ..., *, out: Any = ..., name: str | None = ...
-) -> NDArray:
-    """The data as it is: MXNet's change of storage, where there is one storage only."""
 
 def cbrt(data: Array | None = ..., *, out: Any = ..., name: str | None = ...) -> NDArray:
     """Cube root."""

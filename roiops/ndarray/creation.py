@@ -47,8 +47,10 @@ def array(source_array, ctx: Context | None = None, dtype=None) -> NDArray:
     return _place(host, ctx)
 
 
-def empty(shape, ctx: Context | None = None, dtype=None) -> NDArray:
-    """An array with no particular contents."""
+def empty(shape, ctx: Context | None = None, dtype=None, stype: str | None = None) -> NDArray:
+    """An array with no particular contents, or of zeros where it has another storage type."""
+    if stype not in (None, "default"):
+        return zeros(shape, ctx, dtype, stype=stype)
     ctx = ctx or current_context()
     return NDArray(device.empty(_shape(shape), _dtype(dtype), ctx), ctx)
 
@@ -61,11 +63,12 @@ def full(shape, val, ctx: Context | None = None, dtype=None, out: NDArray | None
     return _place(np.full(_shape(shape), val, _dtype(dtype)), ctx)
 
 
-def zeros(shape, ctx: Context | None = None, dtype=None, **kwargs) -> NDArray:
-    """An array of zeros."""
+def zeros(shape, ctx: Context | None = None, dtype=None, stype: str | None = None, **kwargs) -> NDArray:
+    """An array of zeros, of the storage type ``stype`` if that is given."""
     if kwargs.get("out") is not None:
         return full(shape, 0, out=kwargs["out"])
-    return _place(np.zeros(_shape(shape), _dtype(dtype)), ctx)
+    dense = _place(np.zeros(_shape(shape), _dtype(dtype)), ctx)
+    return dense.tostype(stype or "default")
 
 
 def ones(shape, ctx: Context | None = None, dtype=None, **kwargs) -> NDArray:

@@ -9,7 +9,7 @@ import numpy as np
 from .. import registry
 from ..context import Context, cpu
 from ..dtypes import BFLOAT16
-from ..errors import DeviceError, DTypeError, InputError, MXNetError, ShapeError
+from ..errors import DeviceError, DTypeError, InputError, ShapeError
 from . import device
 from .invoke import run
 
@@ -88,7 +88,7 @@ class NDArray:
 
     @property
     def stype(self) -> str:
-        """The storage type. Only dense arrays exist here, so it is always ``"default"``."""
+        """The storage type: ``"default"``, or that of an array of :mod:`roiops.nd.sparse`."""
         return "default"
 
     @property
@@ -183,14 +183,12 @@ class NDArray:
         result = NDArray(device.empty(self.shape, dtype, self._context), self._context)
         return self.copyto(result)
 
-    def tostype(self, stype: str) -> "NDArray":
-        """This array; ``stype`` must be ``"default"``."""
-        if stype != "default":
-            raise MXNetError(f"NDArray.tostype: stype must be 'default' (only dense arrays), got {stype!r}")
-        return self
+    if TYPE_CHECKING:  # ``sparse`` puts it here
+
+        def tostype(self, stype: str) -> "NDArray": ...
 
     def as_nd_ndarray(self) -> "NDArray":
-        """This array, which is of the one kind there is."""
+        """This array."""
         return self
 
     def detach(self) -> "NDArray":

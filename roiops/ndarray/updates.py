@@ -11,6 +11,7 @@ import functools
 import numpy as np
 
 from .ndarray import NDArray
+from .sparse import rows_of
 
 __all__ = [
     "adam_update",
@@ -30,8 +31,11 @@ def _clipped(array, bound):
     return array if bound is None or bound < 0 else np.clip(array, -bound, bound)
 
 
-def _on_arrays(states: int):
-    """Decorator: the function gets NumPy arrays, and gives the new weight and the new states."""
+def _on_arrays(states: int, by_rows: bool = False):
+    """Decorator: the function gets NumPy arrays, and gives the new weight and the new states.
+
+    With ``by_rows`` and ``lazy_update`` a row-sparse gradient changes only the rows that it has.
+    """
 
     def decorate(function):
         @functools.wraps(function)
@@ -40,7 +44,14 @@ def _on_arrays(states: int):
             if rest or len(arrays) < states:
                 raise TypeError(f"{function.__name__} takes a weight, a gradient and {states} states")
             hosts = [each.asnumpy() for each in (weight, grad, *arrays)]
-            new, *new_states = function(*hosts, **settings)
+            rows = rows_of(grad) if by_rows and lazy_update else None
+            if rows is None:
+                new, *new_states = function(*hosts, **settings)
+            else:
+                results = function(*(each[rows] for each in hosts), **settings)
+                new, *new_states = (hosts[0], *hosts[2:])
+                for each, changed in zip((new, *new_states), results, strict=True):
+                    each[rows] = changed
             for target, value in zip(arrays, new_states, strict=True):
                 target[:] = value
             if out is None:
@@ -53,13 +64,13 @@ def _on_arrays(states: int):
     return decorate
 
 
-@_on_arrays(0)
+@_on_arrays(0, by_rows=True)
 def sgd_update(weight, grad, *, lr, wd=0.0, rescale_grad=1.0, clip_gradient=-1.0):
     """Stochastic gradient descent."""
     return ((1 - lr * wd) * weight - lr * _clipped(rescale_grad * grad, clip_gradient),)
 
 
-@_on_arrays(1)
+@_on_arrays(1, by_rows=True)
 def sgd_mom_update(weight, grad, mom, *, lr, momentum=0.0, wd=0.0, rescale_grad=1.0, clip_gradient=-1.0):
     """Stochastic gradient descent with momentum."""
     mom = momentum * mom - lr * wd * weight - lr * _clipped(rescale_grad * grad, clip_gradient)
@@ -90,7 +101,7 @@ def signum_update(
     return (1 - lr * wd_lh) * weight + lr * np.sign(mom), mom
 
 
-@_on_arrays(2)
+@_on_arrays(2, by_rows=True)
 def adam_update(
     weight,
     grad,

@@ -8,7 +8,7 @@ from collections import namedtuple
 import numpy as np
 
 from ..errors import DataError, ParamError, ShapeError
-from ..ndarray import NDArray, array
+from ..ndarray import NDArray, array, sparse
 
 __all__ = [
     "CSVIter",
@@ -134,10 +134,10 @@ class DataIter:
 
 
 def _named_arrays(data, default_name: str) -> list:
-    """``data`` as pairs (name, NumPy array): an array, a list of arrays, or a dict of them."""
+    """``data`` as pairs (name, NDArray): an array, a list of arrays, or a dict of them."""
     if data is None:
         return []
-    if isinstance(data, np.ndarray | NDArray):
+    if isinstance(data, np.ndarray | NDArray) or _is_csr(data):
         data = [data]
     if isinstance(data, list | tuple):
         many = len(data) > 1
@@ -147,7 +147,12 @@ def _named_arrays(data, default_name: str) -> list:
             f"NDArrayIter: {default_name} must be an array, a list or a dict, got {type(data).__name__}"
         )
     # As everywhere in MXNet, NumPy arrays become float32 unless they are NDArrays already.
-    return [(name, array(each).asnumpy()) for name, each in data.items()]
+    return [(name, (sparse.csr_matrix if _is_csr(each) else array)(each)) for name, each in data.items()]
+
+
+def _is_csr(value) -> bool:
+    """Whether this is a CSR matrix, or any of SciPy's sparse ones."""
+    return getattr(value, "stype", "") == "csr" or hasattr(value, "tocsr")
 
 
 class NDArrayIter(DataIter):
@@ -182,7 +187,14 @@ class NDArrayIter(DataIter):
         layout="NCHW",
     ):
         super().__init__(batch_size)
-        self.data, self.label = _named_arrays(data, data_name), _named_arrays(label, label_name)
+        named = _named_arrays(data, data_name), _named_arrays(label, label_name)
+        self._csr = {name for pairs in named for name, each in pairs if each.stype == "csr"}
+        if self._csr and last_batch_handle != "discard":
+            raise NotImplementedError(
+                "NDArrayIter: last_batch_handle must be 'discard' with CSR matrices, "
+                f"got {last_batch_handle!r}"
+            )
+        self.data, self.label = ([(name, each.asnumpy()) for name, each in pairs] for pairs in named)
         self.layout, self._axis = layout, layout.find("N")
         if not self.data:
             raise DataError("NDArrayIter: data must hold at least one array")
@@ -259,7 +271,8 @@ class NDArrayIter(DataIter):
 
     def _gather(self, named):
         index = self.getindex()
-        return [array(each.take(index, self._axis), dtype=each.dtype) for _, each in named]
+        batch = [(name, array(each.take(index, self._axis), dtype=each.dtype)) for name, each in named]
+        return [each.tostype("csr") if name in self._csr else each for name, each in batch]
 
     def getpad(self):
         if self.cursor == 0 and self._rolled:  # MXNet counts the samples that rolled over as padding

@@ -232,8 +232,10 @@ class KVStore(KVStoreBase):
             The keys.
         out : NDArray, list of NDArray, or list of lists of NDArray
             For each key an array, or one a device.
-        priority, ignore_sparse
+        priority : int
             Accepted for MXNet's sake.
+        ignore_sparse : bool
+            Whether sparse arrays in ``out`` stay as they are; :meth:`row_sparse_pull` reads into those.
         """
         if out is None:
             raise MXNetError("KVStore.pull: out must be given")
@@ -245,7 +247,8 @@ class KVStore(KVStoreBase):
                         f"KVStore.pull: out of key {each!r} must have shape {stored.shape}, "
                         f"got {target.shape}"
                     )
-                stored.copyto(target)
+                if target.stype == "default" or not ignore_sparse:
+                    stored.copyto(target)
 
     def pushpull(self, key, value, out=None, priority: int = 0) -> None:
         """:meth:`push`, then :meth:`pull` into ``out``, or into ``value`` where that is None."""
@@ -258,8 +261,37 @@ class KVStore(KVStoreBase):
         self.pull(key, out, priority)
 
     def row_sparse_pull(self, key, out=None, priority: int = 0, row_ids=None) -> None:
-        """Refused: there are no sparse arrays."""
-        raise MXNetError("KVStore.row_sparse_pull: arrays are dense here; pull() reads the whole array")
+        """Read rows of row-sparse arrays of the store into ``out``.
+
+        Parameters
+        ----------
+        key : int, str or list of these
+            The keys.
+        out : RowSparseNDArray, list of these, or list of lists
+            For each key an array, or one a device.
+        priority : int
+            Accepted for MXNet's sake.
+        row_ids : NDArray, list of NDArray, or list of lists
+            The numbers of the rows, for each array of ``out``; one array holds for all.
+        """
+        if out is None or row_ids is None:
+            raise MXNetError("KVStore.row_sparse_pull: out and row_ids must be given")
+        wanted = dict(self._grouped("row_sparse_pull", key, row_ids))
+        for each, targets in self._grouped("row_sparse_pull", key, out):
+            stored = self._known("row_sparse_pull", each)
+            ids = wanted[each] * (len(targets) if len(wanted[each]) == 1 else 1)
+            if len(ids) != len(targets):
+                raise MXNetError(
+                    f"KVStore.row_sparse_pull: {len(targets)} arrays of key {each!r}, row_ids for {len(ids)}"
+                )
+            for target, rows in zip(targets, ids, strict=True):
+                for what, array in (("the stored array", stored), ("out", target)):
+                    if array.stype != "row_sparse":
+                        raise MXNetError(
+                            f"KVStore.row_sparse_pull: {what} of key {each!r} must be row_sparse, "
+                            f"got {array.stype}"
+                        )
+                target[:] = stored.retain(rows)
 
     # -- optimizer ------------------------------------------------------------------------------------
 

@@ -74,6 +74,13 @@ class DistributedKVStore(KVStore):
     def num_workers(self) -> int:
         return self.comm.Get_size()
 
+    def row_sparse_pull(self, key, out=None, priority: int = 0, row_ids=None) -> None:
+        """Refused: processes exchange whole arrays."""
+        raise MXNetError(
+            f"KVStore.row_sparse_pull: a {self.type!r} store exchanges whole arrays; use pull(), or a "
+            "'local' store"
+        )
+
     def barrier(self) -> None:
         self.comm.Barrier()
 

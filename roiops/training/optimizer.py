@@ -9,7 +9,7 @@ import zipfile
 import numpy as np
 
 from ..errors import FormatError, ParamError
-from ..ndarray import NDArray, array, random, zeros
+from ..ndarray import NDArray, array, random, sparse, zeros
 from .factory import Factory
 
 __all__ = [
@@ -177,7 +177,19 @@ class Optimizer:
     def update(self, index, weight: NDArray, grad: NDArray, state) -> None:
         """Change ``weight`` and ``state`` in place."""
         self._update_count(index)
-        self._update_raw(index, weight.data, grad.data, _raw(state))
+        arrays = [weight.data, grad.data, *_raw(state)]
+        rows = sparse.rows_of(grad) if self._changes_only_rows(weight) else None
+        if rows is None:
+            self._update_raw(index, *arrays[:2], arrays[2:])
+            return
+        parts = [each[rows] for each in arrays]
+        self._update_raw(index, *parts[:2], parts[2:])
+        for i in (0, *range(2, len(arrays))):
+            arrays[i][rows] = parts[i]
+
+    def _changes_only_rows(self, weight: NDArray) -> bool:
+        """Whether a row-sparse gradient changes only the rows that it has."""
+        return getattr(self, "lazy_update", False)
 
     def _update_raw(self, index, weight, grad, state) -> None:
         """Update arrays block by block, so that a formula's temporaries stay in the processor's cache."""
@@ -270,7 +282,7 @@ class SGD(_MomentumRule):
     momentum : float
         How much of the last step the next one keeps.
     lazy_update : bool
-        Accepted for MXNet's sake; all gradients are dense here.
+        Whether a row-sparse gradient changes only the rows that it has.
     **kwargs
         Those of :class:`Optimizer`.
     """
@@ -353,6 +365,8 @@ class Adam(Optimizer):
         How slowly the two means change.
     epsilon : float
         Added to the root.
+    lazy_update : bool
+        Whether a row-sparse gradient changes only the rows that it has.
     """
 
     def __init__(self, learning_rate=0.001, beta1=0.9, beta2=0.999, epsilon=1e-8, lazy_update=True, **kwargs):
@@ -379,6 +393,8 @@ class Adam(Optimizer):
 class AdaGrad(Optimizer):
     """Steps divided by the root of the sum of all squared gradients so far.
 
+    A row-sparse gradient changes only the rows that it has, without weight decay.
+
     Parameters
     ----------
     eps : float
@@ -391,6 +407,14 @@ class AdaGrad(Optimizer):
 
     def create_state(self, index, weight):
         return _zeros(weight)
+
+    def update(self, index, weight, grad, state):
+        if grad.stype == "row_sparse" and self._get_wd(index):
+            raise ParamError("AdaGrad: wd must be 0 with row-sparse gradients, as in MXNet")
+        super().update(index, weight, grad, state)
+
+    def _changes_only_rows(self, weight):
+        return True
 
     def _step(self, rates, weight, grad, history):
         lr, wd = rates
@@ -595,6 +619,8 @@ class FTML(Optimizer):
 class Ftrl(Optimizer):
     """Follow the regularized leader: weights that the gradients do not call for become exactly zero.
 
+    Of a row-sparse weight, a row-sparse gradient changes only the rows that it has.
+
     Parameters
     ----------
     lamda1 : float
@@ -609,6 +635,9 @@ class Ftrl(Optimizer):
 
     def create_state(self, index, weight):
         return _zeros(weight), _zeros(weight)
+
+    def _changes_only_rows(self, weight):
+        return weight.stype == "row_sparse"
 
     def _step(self, rates, weight, grad, leader, square):
         lr, wd = rates

@@ -177,7 +177,7 @@ def test_mxnets_test_store():
             lambda s: s.pull(3, mx.nd.ones((4,))),
             r"pull: out of key 3 must have shape \(4, 4\), got \(4,\)",
         ),
-        (lambda s: s.row_sparse_pull(3), r"KVStore.row_sparse_pull: arrays are dense here"),
+        (lambda s: s.row_sparse_pull(3), r"KVStore.row_sparse_pull: out and row_ids must be given"),
         (lambda s: s.set_gradient_compression({"type": "2bit"}), r"gradients are not compressed here"),
         (lambda s: s.save_optimizer_states("x"), r"save_optimizer_states: call set_optimizer\(\) first"),
         (lambda s: s.is_capable("sparse"), r"unknown capability 'sparse'"),

@@ -35,6 +35,7 @@ SCRIPTS = {
     "image_detection": "mxnet",
     "training": "mxnet",
     "recurrent_convolutions": "mxnet",
+    "sparse": "mxnet",
     "ops": "mxnet",
     "optimizer": "mxnet",
     "update_operators": "mxnet",

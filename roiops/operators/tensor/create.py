@@ -218,14 +218,14 @@ declare(
 
 class CastStorageParam(Parameter):
     stype = Field(
-        enum("default"), doc="storage of the result; there are only dense arrays, the default of MXNet"
+        enum("default", "row_sparse", "csr"), doc="storage of the result in MXNet; graphs have dense arrays"
     )
 
 
 declare(
     "cast_storage",
     CastProp,
-    "The data as it is: MXNet's change of storage, where there is one storage only.",
+    "The data as it is: MXNet's change of storage. Graphs compute with dense arrays.",
     param=CastStorageParam,
     infer_type=lambda self, in_types: (in_types, in_types),
 )
