@@ -216,7 +216,7 @@ class Weights:
     build: str  # Python that assigns the graph to ``symbol``
     shapes: str  # of the inputs: ``data=1,3,224,224 im_info=1,3``
     gamma: float = 1.0  # of every batch norm: less than 1 keeps deep residual networks within bounds
-    heads: str = ""  # what arrays whose names begin or end so are multiplied with: ``cls_score=3 bbox_pred=0.1``
+    heads: str = ""  # factors on arrays whose names begin or end so: ``cls_score=3 bbox_pred=0.1``
     file: str = ""  # of the parameters, if not that of epoch 0
 
     def make(self, folder: Path) -> None:
@@ -368,7 +368,7 @@ SCRIPTS = (
             "face_detection/made",
             "symbol = mx.sym.load('face_detection/symbol_farm/symbol_10_320_20L_5scales_v2_deploy.json')",
             "data=1,3,480,640",
-            heads="conv=0.6 score_weight=20",
+            heads="conv=0.6 score_weight=1.4",
             file="face_detection/saved_model/configuration_10_320_20L_5scales_v2/"
             "train_10_320_20L_5scales_v2_iter_1800000.params",
         ),

@@ -672,11 +672,13 @@ def as_mxnet(*arguments):
     )
 
 
-def test_a_script_with_the_names_of_an_older_numpy(tmp_path):
+def test_a_script_with_the_names_of_an_older_numpy_and_python(tmp_path):
     script = tmp_path / "script.py"
     script.write_text(
+        "from collections import Iterable, OrderedDict\n"
         "import numpy as np\n"
         "import mxnet as mx\n"
+        "assert issubclass(OrderedDict, Iterable)\n"
         "a = np.zeros(2, np.float) + np.product([2, 3])\n"
         "print(a, a.astype(np.int), np.float_, np.sometrue(a), np.bool(1), np.NaN, np.array(['x'], np.object))\n"
     )
