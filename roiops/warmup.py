@@ -21,9 +21,16 @@ _FEW_AND_MANY = 1, 1 << 15
 
 # What an example is made of, for the parameters that an operator requires.
 _SMALLEST = {
-    "pooled_size": (1, 1), "spatial_scale": 1.0, "output_dim": 1, "group_size": 1, "trans_std": 0.1,
-    "num_args": 2, "spatial_scales": (1.0,), "num_orientations": 1, "extrapolation_value": 1.0,
-}  # fmt: skip
+    "pooled_size": (1, 1),
+    "spatial_scale": 1.0,
+    "output_dim": 1,
+    "group_size": 1,
+    "trans_std": 0.1,
+    "num_args": 2,
+    "spatial_scales": (1.0,),
+    "num_orientations": 1,
+    "extrapolation_value": 1.0,
+}
 
 
 def _examples() -> dict[str, list]:
