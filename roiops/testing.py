@@ -631,7 +631,7 @@ def check_operator_gradient(
     values = dict(zip(names, (np.array(value) for value in location), strict=True))
     states = dict(zip(prop.list_auxiliary_states(), (np.array(value) for value in aux_states), strict=True))
     if grad_nodes is None:
-        grad_nodes = [n for n in names if n not in prop.zero_grad and values[n].dtype.kind == "f"]
+        grad_nodes = [n for n in names if n not in prop.list_zero_gradients() and values[n].dtype.kind == "f"]
     function = _Single(prop, values, states, use_forward_train)
     _check_gradients(function, values, _grad_reqs(names, grad_nodes), numeric_eps, rtol, atol)
 

@@ -107,7 +107,7 @@ class OnDevice:
             prop, arrays, ctx=OpContext(roiops.gpu(0), prop.label), empty=runtime.empty
         )
         self.grads = [runtime.empty(a.shape, a.dtype) for a in arrays]
-        self.reqs = ["null" if n in prop.zero_grad else "write" for n in prop.list_arguments()]
+        self.reqs = ["null" if n in prop.list_zero_gradients() else "write" for n in prop.list_arguments()]
 
     def forward(self):
         self.invocation.forward()

@@ -148,11 +148,8 @@ def _with_backward(forward, order, heads, grad_req) -> Program:
     needs = set(wanted)
     differentiable = []  # for each step, the inputs to which a gradient goes
     for step in forward:
-        names = step.prop.list_arguments()
-        into = [
-            value in needs and name not in step.prop.zero_grad
-            for name, value in zip(names, step.inputs, strict=True)
-        ]
+        names, zero = step.prop.list_arguments(), step.prop.list_zero_gradients()
+        into = [value in needs and name not in zero for name, value in zip(names, step.inputs, strict=True)]
         differentiable.append(into)
         if any(into):
             visible = step.prop.num_visible_outputs

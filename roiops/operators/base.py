@@ -18,6 +18,7 @@ from ..shapes import known, merge_shapes
 
 __all__ = [
     "Following",
+    "GradientFree",
     "OpContext",
     "Operator",
     "OperatorProperty",
@@ -121,6 +122,13 @@ class Operator:
         raise NotImplementedError
 
 
+class GradientFree(Operator):
+    """An operator whose inputs all have a gradient of zero, which the caller fills in."""
+
+    def backward(self, ctx, out_grad, in_data, out_data, req, in_grad, aux):
+        """Nothing to do."""
+
+
 class OperatorProperty:
     """Describes an operator: parameters, names, shapes, types. A subclass is registered under its name.
 
@@ -145,7 +153,8 @@ class OperatorProperty:
         The name of the parameter that counts the inputs (``"num_args"``) of an operator that takes any
         number of them.
     zero_grad : tuple of str
-        Arguments whose gradient is always zero. The executor fills zeros; backward gets ``"null"``.
+        Arguments whose gradient is always zero; of a :class:`GradientFree` Op it is that of all. The executor
+        fills zeros; backward gets ``"null"``.
     own_types : tuple of str
         Arguments whose dtype is their own, such as labels and indices. Unknown, it is that of the others.
     is_loss : bool
@@ -230,6 +239,10 @@ class OperatorProperty:
     def list_outputs(self) -> tuple[str, ...]:
         """Names of the outputs, hidden ones last."""
         return self.outputs
+
+    def list_zero_gradients(self) -> tuple[str, ...]:
+        """Names of the inputs whose gradient is always zero."""
+        return self.list_arguments() if issubclass(self.op, GradientFree) else self.zero_grad
 
     def list_auxiliary_states(self) -> tuple[str, ...]:
         """Names of the auxiliary states: arrays that an operator keeps from call to call."""

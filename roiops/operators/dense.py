@@ -16,7 +16,6 @@ __all__ = [
     "DenseOperator",
     "FloatProperty",
     "FormulaOperator",
-    "GradientFree",
     "Result",
     "computing",
     "dense",
@@ -156,13 +155,6 @@ class Result:
         """Hand the result over, as the request asks."""
         if self.req != "null":
             assign(self.target, self.req, self.array)
-
-
-class GradientFree(Operator):
-    """An operator whose inputs all have a gradient of zero, which the caller fills in."""
-
-    def backward(self, ctx, out_grad, in_data, out_data, req, in_grad, aux):
-        pass
 
 
 def row_view(array, axis: int):

@@ -119,8 +119,9 @@ class Invocation:
         hidden = self.outputs[self.prop.num_visible_outputs :]
         out_grad = [*out_grad, *[None] * len(hidden)]
         inner = list(reqs)
+        zero = self.prop.list_zero_gradients()
         for i, name in enumerate(self.prop.list_arguments()):
-            if name in self.prop.zero_grad:
+            if name in zero:
                 inner[i] = "null"
                 if reqs[i] == "write":
                     in_grad[i][...] = 0

@@ -63,7 +63,7 @@ class BoundOperator:
     def __init__(self, prop: ROIProperty):
         self.prop = prop
         self.names = prop.list_arguments()
-        self.has_gradient = tuple(name not in prop.zero_grad for name in self.names)
+        self.has_gradient = tuple(name not in prop.list_zero_gradients() for name in self.names)
         self.has_hidden = len(prop.list_outputs()) > 1
         is_map = [name.startswith("data") for name in self.names]
         # The gradient of a map follows from the boxes; that of anything else is a slope of the map.

@@ -39,7 +39,9 @@ def results(invocation, head=None):
         invocation.backward([head], in_grad=grads)
         names = invocation.prop.list_arguments()
         found |= {
-            f"grad_{n}": g for n, g in zip(names, grads, strict=True) if n not in invocation.prop.zero_grad
+            f"grad_{n}": g
+            for n, g in zip(names, grads, strict=True)
+            if n not in invocation.prop.list_zero_gradients()
         }
     return found
 

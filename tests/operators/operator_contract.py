@@ -52,7 +52,9 @@ def strided_arrays(case):
             buffers = [_strided(np.ones_like(a)) for a in plain.in_data]
             strided.backward([_strided(h) for h in heads], req, buffers)
             start = 0 if req == "write" else 1
-            zero = [req == "add" and n in plain.prop.zero_grad for n in plain.prop.list_arguments()]
+            zero = [
+                req == "add" and n in plain.prop.list_zero_gradients() for n in plain.prop.list_arguments()
+            ]
             wanted = [g + g.dtype.type(start) * (not z) for g, z in zip(expected, zero, strict=True)]
             ours = [b - b.dtype.type(1) * z for b, z in zip(buffers, zero, strict=True)]
             _close(ours, wanted, f"gradient ({req})")

@@ -7,8 +7,8 @@ import numpy as np
 from ...errors import DataError, ParamError, ShapeError
 from ...params import Field, Parameter, enum
 from ...registry import register
-from ..base import Operator, OperatorProperty, kernels
-from ..dense import GradientFree, Result, dense
+from ..base import GradientFree, Operator, OperatorProperty, kernels
+from ..dense import Result, dense
 
 __all__ = ["BipartiteMatchingProp", "BoxDecodeProp", "BoxEncodeProp", "BoxIoUProp", "BoxNMSProp"]
 
@@ -150,8 +150,6 @@ class BoxIoUProp(OperatorProperty):
     param, op = BoxIoUParam, BoxIoUOp
     arguments = ("lhs", "rhs")
     argument_docs = {"lhs": "boxes (..., 4)", "rhs": "boxes (..., 4)"}
-    zero_grad = arguments
-    backward_needs = ()
     partial_shapes = True
 
     def infer_shape(self, in_shapes):
@@ -198,8 +196,6 @@ class BipartiteMatchingProp(OperatorProperty):
     param, op = BipartiteMatchingParam, BipartiteMatchingOp
     argument_docs = {"data": "score matrices (..., rows, columns)"}
     outputs = ("output0", "output1")
-    zero_grad = ("data",)
-    backward_needs = ()
 
     def infer_shape(self, in_shapes):
         data = in_shapes[0]
@@ -239,8 +235,6 @@ class BoxEncodeProp(OperatorProperty):
         "stds": "(4,): what the targets are then divided by",
     }
     outputs = ("output0", "output1")
-    zero_grad = arguments
-    backward_needs = ()
     partial_shapes = True
 
     def infer_shape(self, in_shapes):
@@ -285,8 +279,6 @@ class BoxDecodeProp(OperatorProperty):
     param, op = BoxDecodeParam, BoxDecodeOp
     arguments = ("data", "anchors")
     argument_docs = {"data": "predictions (batches, anchors, 4)", "anchors": "boxes (1, anchors, 4)"}
-    zero_grad = arguments
-    backward_needs = ()
     partial_shapes = True
 
     def infer_shape(self, in_shapes):

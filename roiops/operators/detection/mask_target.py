@@ -5,8 +5,8 @@ import numpy as np
 from ...errors import DataError, DTypeError
 from ...params import Field, Parameter, shape
 from ...registry import register
-from ..base import OperatorProperty, assign, kernels
-from ..dense import GradientFree, dense
+from ..base import GradientFree, OperatorProperty, assign, kernels
+from ..dense import dense
 from ..roi.dialects import find
 
 __all__ = ["MRCNNMaskTargetProp"]
@@ -67,8 +67,6 @@ class MRCNNMaskTargetProp(OperatorProperty):
         "cls_targets": "(images, rois): the class of each box, the background not counted",
     }
     outputs = ("output0", "output1")
-    zero_grad = arguments
-    backward_needs = ()
     partial_shapes = True
 
     def infer_shape(self, in_shapes):

@@ -5,8 +5,8 @@ import numpy as np
 from ...errors import ParamError, ShapeError
 from ...params import Field, Parameter, floats
 from ...registry import register
-from ..base import OperatorProperty, kernels
-from ..dense import GradientFree, Result, computing, dense
+from ..base import GradientFree, OperatorProperty, kernels
+from ..dense import Result, computing, dense
 
 __all__ = ["MultiBoxDetectionProp", "MultiBoxPriorProp", "MultiBoxTargetProp"]
 
@@ -52,8 +52,6 @@ class MultiBoxPriorProp(OperatorProperty):
 
     param, op = MultiBoxPriorParam, MultiBoxPriorOp
     argument_docs = {"data": "the feature map (images, channels, height, width)"}
-    zero_grad = ("data",)
-    backward_needs = ()
     monitored_as_data = True
 
     def infer_shape(self, in_shapes):
@@ -129,8 +127,6 @@ class MultiBoxTargetProp(OperatorProperty):
         "cls_pred": "class scores (images, classes, anchors), the background first",
     }
     outputs = ("loc_target", "loc_mask", "cls_target")
-    zero_grad = arguments
-    backward_needs = ()
     partial_shapes = True
 
     def infer_shape(self, in_shapes):
@@ -191,8 +187,6 @@ class MultiBoxDetectionProp(OperatorProperty):
         "loc_pred": "box predictions (images, 4 * anchors)",
         "anchor": "corners (1, anchors, 4)",
     }
-    zero_grad = arguments
-    backward_needs = ()
     partial_shapes = True
 
     def infer_shape(self, in_shapes):

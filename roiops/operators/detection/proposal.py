@@ -5,8 +5,8 @@ import numpy as np
 from ...errors import DataError, DTypeError, ParamError, ShapeError
 from ...params import Field, Parameter, floats
 from ...registry import register
-from ..base import OperatorProperty, kernels
-from ..dense import GradientFree, Result, dense
+from ..base import GradientFree, OperatorProperty, kernels
+from ..dense import Result, dense
 
 __all__ = ["MultiProposalProp", "ProposalProp"]
 
@@ -79,8 +79,6 @@ class MultiProposalProp(OperatorProperty):
         "im_info": "a row (height, width, scale) for each image",
     }
     outputs = ("output", "score")
-    zero_grad = arguments
-    backward_needs = ()
 
     @property
     def num_visible_outputs(self):

@@ -13,8 +13,8 @@ import numpy as np
 from ...errors import ShapeError
 from ...params import Field, Parameter
 from .. import arrays
-from ..base import Following, Operator, OperatorProperty
-from .common import ElementwiseProp, as_scalar, declare, no_gradient
+from ..base import Following, GradientFree, Operator, OperatorProperty
+from .common import ElementwiseProp, as_scalar, declare
 
 __all__ = ["broadcast_shape"]
 
@@ -182,7 +182,6 @@ class BinaryOp(Operator):
 
     def backward(self, ctx, out_grad, in_data, out_data, req, in_grad, aux):
         if self.row.function is _mod and out_grad[0].dtype.kind != "f":  # a step function to MXNet
-            no_gradient(self, ctx, out_grad, in_data, out_data, req, in_grad, aux)
             return
         by_letter = {"g": out_grad[0], "l": in_data[0], "r": in_data[1], "o": out_data[0]}
         for (function, sources), target, how in zip((self.row.lhs, self.row.rhs), in_grad, req, strict=True):
@@ -205,10 +204,8 @@ class BinaryOp(Operator):
         return self._scratch
 
 
-class CompareOp(BinaryOp):
+class CompareOp(GradientFree, BinaryOp):
     """A comparison: piecewise constant, so without a gradient."""
-
-    backward = no_gradient
 
 
 class BinaryProp(ElementwiseProp):
@@ -289,10 +286,8 @@ class ScalarOp(Operator):
         arrays.evaluate(function, [by_letter[letter] for letter in sources], in_grad[0], req[0])
 
 
-class CompareScalarOp(ScalarOp):
+class CompareScalarOp(GradientFree, ScalarOp):
     """A comparison with a scalar."""
-
-    backward = no_gradient
 
 
 class ScalarParam(Parameter):
@@ -330,14 +325,13 @@ def _adds(prop, in_shapes):
 
 def _declare(row):
     op = type("RowOp", (BinaryOp if row.lhs else CompareOp,), {"row": row, "__module__": __name__})
+    shared = {}
     if row.lhs:
         # A left gradient that is the head gradient itself may stay in its memory.
         shared = {
             "backward_needs": _needs(row.lhs, row.rhs),
             "inplace_grad": {0: 0} if row.lhs == (None, "g") and row.rhs[1] == "g" else {},
         }
-    else:
-        shared = {"backward_needs": (), "zero_grad": ("lhs", "rhs")}
     if row.function is np.add:
         shared["follows"] = _adds
     declare(row.elemwise, BinaryProp, _sentence(row, "lhs", "rhs"), op=op, **shared)
@@ -352,11 +346,7 @@ def _declare(row):
         base = ScalarOp if row.lhs else CompareScalarOp
         attributes = {"row": row, "reflected": reflected, "__module__": __name__}
         gradient = row.rhs if reflected else row.lhs
-        shared = (
-            {"backward_needs": _needs(gradient), "inplace_grad": {0: 0}}
-            if gradient
-            else {"backward_needs": (), "zero_grad": ("data",)}
-        )
+        shared = {"backward_needs": _needs(gradient), "inplace_grad": {0: 0}} if gradient else {}
         scalar_op = type("RowScalarOp", (base,), attributes)
         declare(names, ScalarProp, _sentence(row, *operands), op=scalar_op, **shared)
 

@@ -5,8 +5,8 @@ import numpy as np
 from ...params import MOST_ARRAYS, Field, Parameter
 from ...registry import register
 from .. import arrays
-from ..base import OperatorProperty
-from .common import ConstantGradientOp, merge_all
+from ..base import GradientFree, OperatorProperty
+from .common import merge_all
 
 
 class AllCloseParam(Parameter):
@@ -15,7 +15,7 @@ class AllCloseParam(Parameter):
     equal_nan = Field(bool, True, doc="whether NaN agrees with NaN")
 
 
-class AllCloseOp(ConstantGradientOp):
+class AllCloseOp(GradientFree):
     def forward(self, ctx, in_data, req, out_data, aux):
         p, (a, b) = self.params, in_data
         close = (a == b) | (np.abs(a - b) <= p.atol + p.rtol * np.abs(b)) & np.isfinite(b)
@@ -33,7 +33,6 @@ class AllCloseProp(OperatorProperty):
 
     param, op = AllCloseParam, AllCloseOp
     arguments = ("a", "b")
-    zero_grad, backward_needs = ("a", "b"), ()
     argument_docs = {"a": "one array", "b": "another of the same shape and dtype"}
 
     def infer_shape(self, in_shapes):
@@ -48,7 +47,7 @@ class AllFiniteParam(Parameter):
     init_output = Field(bool, True, doc="whether the output starts at 1; if not, a 0 that it holds stays")
 
 
-class AllFiniteOp(ConstantGradientOp):
+class AllFiniteOp(GradientFree):
     def forward(self, ctx, in_data, req, out_data, aux):
         finite = all(np.isfinite(array).all() for array in in_data)
         if self.params.init_output:
@@ -61,13 +60,8 @@ class AllFiniteProp(OperatorProperty):
     """1 where every number is finite, else 0."""
 
     param, op = AllFiniteParam, AllFiniteOp
-    backward_needs = ()
     argument_docs = {"data": "the numbers"}
     monitored_as_data = True
-
-    @property
-    def zero_grad(self):
-        return self.list_arguments()
 
     def infer_shape(self, in_shapes):
         return in_shapes, [(1,)]

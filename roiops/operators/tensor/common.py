@@ -4,15 +4,13 @@ import numpy as np
 
 from ...errors import ShapeError
 from ...registry import register
-from ..base import Operator, OperatorProperty, merge_shapes
+from ..base import OperatorProperty, merge_shapes
 
 __all__ = [
-    "ConstantGradientOp",
     "ElementwiseProp",
     "as_scalar",
     "declare",
     "merge_all",
-    "no_gradient",
     "same_memory",
 ]
 
@@ -57,16 +55,6 @@ def same_memory(one, other) -> bool:
         and other.flags.c_contiguous
         and one.ctypes.data == other.ctypes.data
     )
-
-
-def no_gradient(self, ctx, out_grad, in_data, out_data, req, in_grad, aux):
-    """The backward of operators whose properties name every input in ``zero_grad``: nothing to do."""
-
-
-class ConstantGradientOp(Operator):
-    """Base of operators that have no gradient to hand back."""
-
-    backward = no_gradient
 
 
 class ElementwiseProp(OperatorProperty):

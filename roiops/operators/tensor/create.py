@@ -10,12 +10,12 @@ from ...params import MOST_ARRAYS, Field, Parameter, dtype, enum, optional
 from ...params import shape as ints
 from ...registry import register
 from .. import arrays
-from ..base import Operator, OperatorProperty
-from .common import ConstantGradientOp, ElementwiseProp, as_scalar, declare
+from ..base import GradientFree, Operator, OperatorProperty
+from .common import ElementwiseProp, as_scalar, declare
 from .views import ReshapeOp
 
 
-class FillOp(ConstantGradientOp):
+class FillOp(GradientFree):
     """Fills the output with one number."""
 
     number = 0
@@ -47,7 +47,7 @@ class CreateProp(OperatorProperty):
     """Base of operators without inputs."""
 
     param = CreateParam
-    arguments, backward_needs = (), ()
+    arguments = ()
 
     def infer_shape(self, in_shapes):
         # In a graph 0 is for the reader of the array to decide: the batch of a recurrent layer's first state.
@@ -67,16 +67,12 @@ class FullParam(CreateParam):
 
 declare("_full", CreateProp, "An array of one number.", op=FullOp, param=FullParam)
 
-_LIKE = {
-    "zero_grad": ("data",),
-    "backward_needs": (),
-    "argument_docs": {"data": "only its shape and dtype are used"},
-}
+_LIKE = {"argument_docs": {"data": "only its shape and dtype are used"}}
 declare("zeros_like", ElementwiseProp, "Zeros of the shape and dtype of the data.", op=FillOp, **_LIKE)
 declare("ones_like", ElementwiseProp, "Ones of the shape and dtype of the data.", op=OnesOp, **_LIKE)
 
 
-class NumbersOp(ConstantGradientOp):
+class NumbersOp(GradientFree):
     """An array that the parameters and the output's size fix; worked out once, when bound."""
 
     def numbers(self, out):
@@ -168,7 +164,6 @@ class ArangeLikeProp(OperatorProperty):
     """Numbers at equal distances, as many as the data has entries, or as an axis of it is long."""
 
     param, op = ArangeLikeParam, ArangeLikeOp
-    zero_grad, backward_needs = ("data",), ()
     argument_docs = {"data": "only its shape is used"}
 
     def infer_shape(self, in_shapes):

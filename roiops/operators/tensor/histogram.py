@@ -5,8 +5,7 @@ import numpy as np
 from ...errors import DataError, DTypeError, ParamError, ShapeError
 from ...params import Field, Parameter, floats, optional
 from ...registry import register
-from ..base import OperatorProperty, assign
-from ..dense import GradientFree
+from ..base import GradientFree, OperatorProperty, assign
 
 
 class HistogramParam(Parameter):
@@ -45,7 +44,6 @@ class HistogramProp(OperatorProperty):
     arguments = ("data", "bins")
     argument_docs = {"data": "any array", "bins": "the edges of the bins, ascending; without bin_cnt"}
     outputs = ("output0", "output1")
-    zero_grad, backward_needs = ("data", "bins"), ()
     monitored_as_data = True
 
     def list_arguments(self):

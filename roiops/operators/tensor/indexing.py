@@ -9,8 +9,8 @@ from ...params import Field, Parameter, dtype, enum, optional
 from ...params import shape as ints
 from ...registry import register
 from .. import arrays
-from ..base import Operator, OperatorProperty, kernels, known, merge_shapes
-from .common import ConstantGradientOp, as_scalar
+from ..base import GradientFree, Operator, OperatorProperty, kernels, known, merge_shapes
+from .common import as_scalar
 
 
 def _check_inside(ctx, name, indices, lengths, negative=True):
@@ -226,7 +226,7 @@ class BatchTakeProp(PickProp):
         return [in_types[0], in_types[1] or np.dtype(np.int32)], [in_types[0]]
 
 
-class FillElementOp(ConstantGradientOp):
+class FillElementOp(GradientFree):
     def forward(self, ctx, in_data, req, out_data, aux):
         lhs, values, index = in_data
         columns = kernels("tensor.index", ctx.device).whole_numbers(index)
@@ -244,9 +244,8 @@ class FillElementProp(OperatorProperty):
     """lhs with one entry of each row replaced: that of column rhs by mhs."""
 
     op = FillElementOp
-    arguments = zero_grad = ("lhs", "mhs", "rhs")
+    arguments = ("lhs", "mhs", "rhs")
     own_types = ("mhs", "rhs")
-    backward_needs = ()
     argument_docs = {"lhs": "the matrix", "mhs": "new entries, one a row", "rhs": "their columns"}
 
     def infer_shape(self, in_shapes):
@@ -263,7 +262,7 @@ class OneHotParam(Parameter):
     dtype = Field(dtype, "float32", doc="dtype of the result")
 
 
-class OneHotOp(ConstantGradientOp):
+class OneHotOp(GradientFree):
     def forward(self, ctx, in_data, req, out_data, aux):
         p = self.params
         index = kernels("tensor.index", ctx.device).whole_numbers(in_data[0]).reshape(-1)
@@ -281,8 +280,7 @@ class OneHotProp(OperatorProperty):
     """A new last axis, with one number at the index and another elsewhere."""
 
     param, op = OneHotParam, OneHotOp
-    arguments = zero_grad = ("indices",)
-    backward_needs = ()
+    arguments = ("indices",)
     argument_docs = {"indices": "indices; one outside gives a row without the on_value"}
 
     def infer_shape(self, in_shapes):
@@ -458,7 +456,7 @@ class IndexArrayParam(Parameter):
     axes = Field(optional(ints()), None, doc="axes whose index is given; none means all")
 
 
-class IndexArrayOp(ConstantGradientOp):
+class IndexArrayOp(GradientFree):
     def forward(self, ctx, in_data, req, out_data, aux):
         ndim = in_data[0].ndim
         axes = range(ndim) if self.params.axes is None else [a % ndim for a in self.params.axes]
@@ -472,7 +470,6 @@ class IndexArrayProp(OperatorProperty):
     """For each entry its own index: int64, with a new last axis that holds the coordinates."""
 
     param, op = IndexArrayParam, IndexArrayOp
-    zero_grad, backward_needs = ("data",), ()
     argument_docs = {"data": "only its shape is used"}
     monitored_as_data = True
 
@@ -486,7 +483,7 @@ class IndexArrayProp(OperatorProperty):
         return in_types, [np.dtype(np.int64)]
 
 
-class UnravelOp(ConstantGradientOp):
+class UnravelOp(GradientFree):
     def forward(self, ctx, in_data, req, out_data, aux):
         shape = self.params.shape
         flat = kernels("tensor.index", ctx.device).whole_numbers(in_data[0])
@@ -498,7 +495,7 @@ class UnravelOp(ConstantGradientOp):
             arrays.evaluate(None, [row], target, req[0])
 
 
-class RavelOp(ConstantGradientOp):
+class RavelOp(GradientFree):
     def forward(self, ctx, in_data, req, out_data, aux):
         index = kernels("tensor.index", ctx.device)
         whole = index.whole_numbers(in_data[0])
@@ -514,7 +511,6 @@ class RavelParam(Parameter):
 
 class RavelBase(OperatorProperty):
     param = RavelParam
-    zero_grad, backward_needs = ("data",), ()
 
     def __init__(self, params, label=None):
         super().__init__(params, label)

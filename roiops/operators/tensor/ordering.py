@@ -8,8 +8,7 @@ from ...errors import ShapeError
 from ...params import Field, Parameter, dtype, enum, optional
 from ...registry import register
 from .. import arrays
-from ..base import Operator, OperatorProperty
-from .common import ConstantGradientOp, no_gradient
+from ..base import GradientFree, Operator, OperatorProperty
 
 
 def _along(array, axis):
@@ -93,7 +92,7 @@ class ArgsortParam(SortParam):
     dtype = Field(dtype, "float32", doc="dtype of the indices")
 
 
-class ArgsortOp(ConstantGradientOp):
+class ArgsortOp(GradientFree):
     def forward(self, ctx, in_data, req, out_data, aux):
         order = _order(*_along(in_data[0], self.params.axis), self.params.is_ascend)
         arrays.evaluate(None, [order], out_data[0], req[0])
@@ -107,7 +106,6 @@ class ArgsortProp(SortedProp):
     """
 
     param, op = ArgsortParam, ArgsortOp
-    zero_grad, backward_needs = ("data",), ()
 
     def infer_shape(self, in_shapes):
         return in_shapes, [self.sorted_shape(in_shapes[0])]
@@ -138,7 +136,7 @@ class TopkOp(ChosenOp):
         return whole[(slice(None),) * axis + (slice(self.k),)]
 
 
-class TopkIndexOp(TopkOp):
+class TopkIndexOp(GradientFree, TopkOp):
     """Indices, or a mask of the places: without gradient."""
 
     def forward(self, ctx, in_data, req, out_data, aux):
@@ -150,8 +148,6 @@ class TopkIndexOp(TopkOp):
             found = mask.reshape(out_data[0].shape)
         arrays.evaluate(None, [found], out_data[0], req[0])
 
-    backward = no_gradient
-
 
 @register("topk")
 class TopkProp(SortedProp):
@@ -161,6 +157,7 @@ class TopkProp(SortedProp):
     """
 
     param = TopkParam
+    backward_needs = ("out_grad", "out_data")
 
     @property
     def op(self):
@@ -173,14 +170,6 @@ class TopkProp(SortedProp):
     @property
     def num_visible_outputs(self):
         return 2 if self.params.ret_typ == "both" else 1
-
-    @property
-    def zero_grad(self):
-        return () if self._values else ("data",)
-
-    @property
-    def backward_needs(self):
-        return ("out_grad", "out_data") if self._values else ()
 
     def list_outputs(self):
         return ("output0", "output1") if self._values else ("output",)

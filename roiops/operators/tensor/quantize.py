@@ -6,8 +6,7 @@ from ...errors import DTypeError
 from ...params import Field, Parameter, enum
 from ...registry import register
 from .. import arrays
-from ..base import OperatorProperty
-from .common import ConstantGradientOp
+from ..base import GradientFree, OperatorProperty
 
 _RANGE_DOCS = {"min_range": "the least number that is told apart, shape (1,)"}
 _RANGE_DOCS["max_range"] = "the largest number that is told apart, shape (1,)"
@@ -22,7 +21,7 @@ class QuantizeParam(Parameter):
     out_type = Field(enum("int8", "uint8"), "uint8", doc="what the numbers become")
 
 
-class QuantizeOp(ConstantGradientOp):
+class QuantizeOp(GradientFree):
     def forward(self, ctx, in_data, req, out_data, aux):
         data, (low,), (high,) = in_data
         limits = np.iinfo(self.params.out_type)
@@ -40,7 +39,6 @@ class _RangedProp(OperatorProperty):
     """An operator on numbers and the range that their eight bits stand for."""
 
     arguments = ("data", "min_range", "max_range")
-    zero_grad, backward_needs = arguments, ()
 
 
 @register("_contrib_quantize")
@@ -67,7 +65,7 @@ class DequantizeParam(Parameter):
     out_type = Field(enum("float32"), "float32", doc="what the numbers become")
 
 
-class DequantizeOp(ConstantGradientOp):
+class DequantizeOp(GradientFree):
     def forward(self, ctx, in_data, req, out_data, aux):
         data, (low,), (high,) = in_data
         # MXNet divides by half a step more than quantizing multiplies by.

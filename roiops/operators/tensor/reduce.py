@@ -9,8 +9,8 @@ from ...params import Field, Parameter, dtype, optional
 from ...params import shape as ints
 from ...registry import register
 from .. import arrays
-from ..base import Operator, OperatorProperty
-from .common import ConstantGradientOp, declare
+from ..base import GradientFree, Operator, OperatorProperty
+from .common import declare
 
 
 def _axes(prop, axis, ndim, exclude=False) -> tuple:
@@ -266,7 +266,7 @@ class MomentsProp(OperatorProperty):
 # -- where the extreme is --------------------------------------------------------------------------------
 
 
-class ArgReduceOp(ConstantGradientOp):
+class ArgReduceOp(GradientFree):
     """Index of the first extreme entry, in the dtype of the data, as MXNet gives it."""
 
     search = staticmethod(np.argmax)
@@ -293,7 +293,6 @@ class ArgReduceProp(OperatorProperty):
     """Base of argmax and argmin."""
 
     param = ArgReduceParam
-    zero_grad, backward_needs = ("data",), ()
     partial_shapes = True
     argument_docs = {"data": "what is searched"}
 
@@ -318,7 +317,6 @@ class ArgMaxChannelProp(OperatorProperty):
     """Index of the largest entry along axis 1."""
 
     op = ArgMaxChannelOp
-    zero_grad, backward_needs = ("data",), ()
     partial_shapes = True
     argument_docs = {"data": "what is searched, of shape (batch, channels, ...)"}
 

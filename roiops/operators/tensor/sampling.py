@@ -15,8 +15,8 @@ from ...params import Field, Parameter, dtype, optional
 from ...params import shape as ints
 from ...registry import register
 from ..arrays import evaluate
-from ..base import OperatorProperty
-from .common import ConstantGradientOp, declare
+from ..base import GradientFree, OperatorProperty
+from .common import declare
 
 __all__ = ["DISTRIBUTIONS", "Distribution", "draw"]
 
@@ -109,7 +109,7 @@ def draw(row: Distribution, label: str, parameters, shape) -> np.ndarray:
         raise DataError(f"{label}: {error}") from None
 
 
-class DrawOp(ConstantGradientOp):
+class DrawOp(GradientFree):
     row: Distribution
 
     def _parameters(self, in_data, out):
@@ -129,7 +129,7 @@ class DrawForEachOp(DrawOp):
 class DrawProp(OperatorProperty):
     """Numbers of one distribution."""
 
-    arguments, backward_needs = (), ()
+    arguments = ()
     partial_shapes = True
 
     def infer_shape(self, in_shapes):
@@ -141,12 +141,6 @@ class DrawProp(OperatorProperty):
 
 class DrawForEachProp(OperatorProperty):
     """``shape`` numbers for each entry of the arrays of parameters."""
-
-    backward_needs = ()
-
-    @property
-    def zero_grad(self):
-        return self.arguments
 
     def infer_shape(self, in_shapes):
         first = in_shapes[0]
@@ -163,7 +157,6 @@ class DrawForEachProp(OperatorProperty):
 class DrawLikeProp(OperatorProperty):
     """Numbers in an array of the shape and dtype of another."""
 
-    zero_grad, backward_needs = ("data",), ()
     argument_docs = {"data": "only its shape and dtype are used"}
 
 
@@ -226,7 +219,7 @@ class MultinomialParam(Parameter):
     dtype = Field(dtype, "int32", doc="dtype of the indices")
 
 
-class MultinomialOp(ConstantGradientOp):
+class MultinomialOp(GradientFree):
     def forward(self, ctx, in_data, req, out_data, aux):
         chances = in_data[0].astype(np.float64).reshape(-1, in_data[0].shape[-1])
         totals = chances.sum(axis=1, keepdims=True)
@@ -249,7 +242,6 @@ class MultinomialProp(OperatorProperty):
     """Indices drawn by the probabilities in the last axis, which need not add up to 1."""
 
     param, op = MultinomialParam, MultinomialOp
-    zero_grad, backward_needs = ("data",), ()
     argument_docs = {"data": "probabilities, along the last axis"}
 
     def list_outputs(self):
@@ -264,7 +256,7 @@ class MultinomialProp(OperatorProperty):
         return in_types, [self.params.dtype, in_types[0]][: len(self.list_outputs())]
 
 
-class ShuffleOp(ConstantGradientOp):
+class ShuffleOp(GradientFree):
     def forward(self, ctx, in_data, req, out_data, aux):
         order = source.generator().permutation(len(in_data[0]))
         evaluate(None, [in_data[0][order]], out_data[0], req[0])
@@ -275,7 +267,6 @@ class ShuffleProp(OperatorProperty):
     """The rows of the data, which are its entries along the first axis, in a random order."""
 
     op = ShuffleOp
-    zero_grad, backward_needs = ("data",), ()
     argument_docs = {"data": "the rows"}
 
     def infer_shape(self, in_shapes):
@@ -288,7 +279,7 @@ class ZipfianParam(Parameter):
     shape = Field(ints(2), doc="how many batches, and how many classes in each")
 
 
-class ZipfianOp(ConstantGradientOp):
+class ZipfianOp(GradientFree):
     def forward(self, ctx, in_data, req, out_data, aux):
         (batches, count), limit = self.params.shape, self.params.range_max
         generator, logs = source.generator(), math.log(limit + 1)
@@ -314,7 +305,7 @@ class ZipfianProp(OperatorProperty):
     """Classes drawn without repetition by the log-uniform distribution, and how many draws that took."""
 
     param, op = ZipfianParam, ZipfianOp
-    arguments, backward_needs = (), ()
+    arguments = ()
     outputs = ("output0", "output1")
 
     def infer_shape(self, in_shapes):

@@ -8,8 +8,8 @@ import numpy as np
 
 from ...params import Field, Parameter
 from .. import arrays
-from ..base import Following, Operator
-from .common import ElementwiseProp, declare, no_gradient
+from ..base import Following, GradientFree, Operator
+from .common import ElementwiseProp, declare
 
 __all__ = ["digamma", "gammaln", "sigmoid"]
 
@@ -154,10 +154,8 @@ class UnaryOp(Operator):
             arrays.evaluate(lambda g, y: g * slope(y), [out_grad[0], out_data[0]], in_grad[0], req[0])
 
 
-class StepOp(UnaryOp):
+class StepOp(GradientFree, UnaryOp):
     """A piecewise constant function, without a gradient."""
-
-    backward = no_gradient
 
 
 class UnaryProp(ElementwiseProp):
@@ -174,12 +172,11 @@ def _act(prop, in_shapes):
 def _declare(row):
     smooth = not (row.slope is None and row.slope_in is None and row.slope_out is None)
     op = type("RowOp", (UnaryOp if smooth else StepOp,), {"row": row, "__module__": __name__})
-    needs = () if not smooth else ("out_grad",)
-    needs += ("in_data",) if row.slope_in else ("out_data",) if row.slope_out else ()
+    needs = ("out_grad", *(("in_data",) if row.slope_in else ("out_data",) if row.slope_out else ()))
     base = UnaryProp
     if row.act:
         base = type("ActivatingProp", (UnaryProp,), {"act": row.act, "follows": _act, "__module__": __name__})
-    declare(row.names, base, row.words, op=op, backward_needs=needs, zero_grad=() if smooth else ("data",))
+    declare(row.names, base, row.words, op=op, backward_needs=needs)
 
 
 for _row in _ROWS:

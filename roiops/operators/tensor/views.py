@@ -14,8 +14,8 @@ from ...params import Field, Parameter, optional
 from ...params import shape as ints
 from ...registry import register
 from .. import arrays
-from ..base import Operator, OperatorProperty, known, merge_shapes
-from .common import ConstantGradientOp, ElementwiseProp, declare, no_gradient, same_memory
+from ..base import GradientFree, Operator, OperatorProperty, known, merge_shapes
+from .common import ElementwiseProp, declare, same_memory
 
 __all__ = ["ReshapeBase", "ReshapeOp", "ViewOp", "reshaped"]
 
@@ -299,8 +299,8 @@ declare(
 )
 
 
-class BlockGradOp(ReshapeOp):
-    backward = no_gradient
+class BlockGradOp(GradientFree, ReshapeOp):
+    """The same, without a gradient."""
 
 
 declare(
@@ -308,8 +308,6 @@ declare(
     ElementwiseProp,
     "The data as it is; no gradient passes.",
     op=BlockGradOp,
-    backward_needs=(),
-    zero_grad=("data",),
     argument_docs={"data": "the array"},
     moves_data=True,
 )
@@ -428,7 +426,7 @@ class SwapAxisProp(PermuteProp):
         return tuple(axes)
 
 
-class ShapeArrayOp(ConstantGradientOp):
+class ShapeArrayOp(GradientFree):
     def numbers(self, array):
         return array.shape
 
@@ -447,7 +445,6 @@ class ShapeArrayProp(OperatorProperty):
 
     moves_data = True
     op = ShapeArrayOp
-    zero_grad, backward_needs = ("data",), ()
     argument_docs = {"data": "only its shape is used"}
 
     def infer_shape(self, in_shapes):

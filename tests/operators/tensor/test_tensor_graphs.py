@@ -74,7 +74,7 @@ def apart(nodes, variables, heads, head):
             continue
         names = run.prop.list_arguments()
         for source, name, part in zip(nodes[number][2], names, run.backward([grad.copy()]), strict=True):
-            if name not in run.prop.zero_grad:
+            if name not in run.prop.list_zero_gradients():
                 add(source, part)
     return [values[h] for h in heads], [0 if g is None else g for g in grads[:2]]
 
