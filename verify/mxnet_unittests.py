@@ -61,16 +61,12 @@ _TEXTS = {
     "cpu_shared": "shared memory between processes is Gluon's",
     "_basic_indexing_slice_is_contiguous": "calls a private function of MXNet's NDArray",
     "__setstate__": "calls a private method of MXNet's NDArray",
-    "get_optimized_symbol": "asks for the graph that MXNet's optimizer left",
-    "contrib.boolean_mask": "the shape of boolean_mask's result depends on numbers; it is not offered",
 }
 
 #: Why single tests fail, where the above does not say it.
 _TESTS = {
-    "symbol.test_zero_prop2": "expects that batch_take has no gradient; here it has one",
     "operator.test_scalar_tensor_creation": "expects an error of shape (), which is a shape here",
     "operator.test_zero_size_tensor_creation": "expects an error of empty arrays, which are arrays here",
-    "operator.test_softmax_with_length": "binds float64 memory for gradients of float16, which is refused",
     "ndarray.test_ndarray_indexing": "needs autograd of slices and assignments",
     "random.test_sample_multinomial": "needs autograd of what was drawn",
     "operator.test_monitor_with_variable_input_shape": "makes an NDArray of a pointer of MXNet's C library",

@@ -4687,6 +4687,17 @@ class _Contrib:
         """Match rows and columns of a score matrix one to one, taking the best remaining pair each time."""
 
     @staticmethod
+    def boolean_mask(
+        data: Symbol | None = ...,
+        index: Symbol | None = ...,
+        axis: int = ...,
+        *,
+        name: str | None = ...,
+        attr: dict[str, Any] | None = ...,
+    ) -> Symbol:
+        """The rows of data whose entry of index is not 0. Not for graphs: its shape depends on numbers."""
+
+    @staticmethod
     def box_decode(
         data: Symbol | None = ...,
         anchors: Symbol | None = ...,

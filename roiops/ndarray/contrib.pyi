@@ -386,6 +386,16 @@ def bipartite_matching(
 ) -> list[NDArray]:
     """Match rows and columns of a score matrix one to one, taking the best remaining pair each time."""
 
+def boolean_mask(
+    data: Array | None = ...,
+    index: Array | None = ...,
+    axis: int = ...,
+    *,
+    out: Any = ...,
+    name: str | None = ...,
+) -> NDArray:
+    """The rows of data whose entry of index is not 0. Not for graphs: its shape depends on numbers."""
+
 def box_decode(
     data: Array | None = ...,
     anchors: Array | None = ...,

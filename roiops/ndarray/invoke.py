@@ -17,7 +17,7 @@ def _plan(prop: OperatorProperty, arrays, types, given_names) -> Plan:
         _check_names(prop, given_names)
     inputs, aux = arrays[: len(names)], arrays[len(names) :]
     types = (types or [a.dtype for a in arrays])[: len(names)]
-    plan = Plan(prop, [tuple(a.shape) for a in inputs], types)
+    plan = Plan(prop, [tuple(a.shape) for a in inputs], types, inputs)
     for name, need, array in zip(prop.list_auxiliary_states(), plan.aux_shapes, aux, strict=True):
         if need is not None and tuple(need) != tuple(array.shape):
             raise ShapeError(f"{prop.label}: {name} must have shape {tuple(need)}, got {array.shape}")

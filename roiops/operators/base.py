@@ -277,6 +277,10 @@ class OperatorProperty:
         """
         return in_shapes, [in_shapes[0]] * len(self.list_outputs())
 
+    def output_shapes(self, in_data: list) -> list | None:
+        """The shapes of the outputs where they follow from the numbers only, for calls without a graph."""
+        return None
+
     def infer_shape_from_outputs(self, in_shapes: list, out_shapes: list) -> list:
         """Input shapes, completed from the outputs' where that is possible."""
         if not self.keeps_shape:

@@ -9,9 +9,10 @@ from .base import OpContext, Operator, OperatorProperty, known
 __all__ = ["Invocation", "Plan", "infer"]
 
 
-def infer(prop: OperatorProperty, in_shapes, in_types):
+def infer(prop: OperatorProperty, in_shapes, in_types, in_data=None):
     """Shapes and dtypes of all outputs (hidden ones too) and auxiliary states, from complete inputs.
 
+    ``in_data`` are the inputs themselves, for an operator whose shapes depend on their numbers.
     Returns ``(out_shapes, out_types, aux_shapes, aux_types)``.
     """
     names = prop.list_arguments()
@@ -28,6 +29,8 @@ def infer(prop: OperatorProperty, in_shapes, in_types):
         if need is not None and need != given:
             raise DTypeError(f"{prop.label}: {name} must have dtype {need}, got {given}")
     out_shapes, out_types = list(shaped[1]), list(typed[1])
+    if in_data is not None and not all(map(known, out_shapes)):
+        out_shapes = prop.output_shapes(in_data) or out_shapes
     for name, shape, dtype in zip(prop.list_outputs(), out_shapes, out_types, strict=True):
         if not known(shape) or dtype is None:
             raise ShapeError(f"{prop.label}: the shape or dtype of {name} does not follow from the inputs")
@@ -45,9 +48,9 @@ class Plan:
 
     __slots__ = ("_op", "aux_shapes", "in_shapes", "in_types", "outputs", "prop")
 
-    def __init__(self, prop: OperatorProperty, in_shapes, in_types):
+    def __init__(self, prop: OperatorProperty, in_shapes, in_types, in_data=None):
         self.prop, self.in_shapes, self.in_types = prop, in_shapes, in_types
-        shapes, types, self.aux_shapes, _ = infer(prop, in_shapes, in_types)
+        shapes, types, self.aux_shapes, _ = infer(prop, in_shapes, in_types, in_data)
         #: Shapes and dtypes of all outputs, the hidden ones too.
         self.outputs = [(tuple(s), stored(t)) for s, t in zip(shapes, types, strict=True)]
         self._op = None
@@ -99,7 +102,9 @@ class Invocation:
         self.ctx = ctx or OpContext(label=prop.label)
         self.in_data = list(in_data)
         self.aux = list(aux)
-        plan = Plan(prop, [tuple(a.shape) for a in self.in_data], [np.dtype(a.dtype) for a in self.in_data])
+        shapes = [tuple(a.shape) for a in self.in_data]
+        types = [np.dtype(a.dtype) for a in self.in_data]
+        plan = Plan(prop, shapes, types, self.in_data)
         self.outputs = list(out or [])
         plan.check_targets(self.outputs)
         self.outputs += [empty(*each) for each in plan.outputs[len(self.outputs) :]]

@@ -96,6 +96,8 @@ def record(file, entry, draw):
     symbol = compose(entry)
     shapes = {key: value.shape for key, value in entry.inputs.items()}
     arg_shapes, _, aux_shapes = symbol.infer_shape(**shapes)
+    if arg_shapes is None:  # the output's depends on numbers
+        arg_shapes, _, aux_shapes = symbol.infer_shape_partial(**shapes)
     arg_types, _, aux_types = symbol.infer_type(**{key: value.dtype for key, value in entry.inputs.items()})
     arguments = fill(symbol.list_arguments(), arg_shapes, arg_types, entry.inputs, draw)
     states = fill(symbol.list_auxiliary_states(), aux_shapes, aux_types, entry.aux, draw)

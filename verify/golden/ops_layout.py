@@ -215,6 +215,22 @@ def pick(draw):
 
 
 @golden
+def boolean_mask(draw):
+    chosen = np.array([0, 1, 0, 2, -1, np.nan], np.float32)
+    for name, data in (
+        ("rows", draw.normal(6, 3)),
+        ("numbers", draw.normal(6)),
+        ("4d", draw.normal(6, 2, 1, 3)),
+    ):
+        yield call("_contrib_boolean_mask", {"data": data, "index": chosen}, hold=("index",), label=name)
+    index = np.array([1, 0, 1], np.int32)
+    data = draw.normal(3, 2).astype(np.float64)
+    yield call(
+        "_contrib_boolean_mask", {"data": data, "index": index}, hold=("index",), label="whole numbers"
+    )
+
+
+@golden
 def one_hot(draw):
     some = {"indices": draw.integers(4, 2, 3)}
     yield call("one_hot", some, depth=4, backward=False)

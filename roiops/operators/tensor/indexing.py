@@ -483,6 +483,47 @@ class IndexArrayProp(OperatorProperty):
         return in_types, [np.dtype(np.int64)]
 
 
+class BooleanMaskParam(Parameter):
+    axis = Field(int, 0, range=(0, 0), doc="axis that index chooses from; only the first")
+
+
+class BooleanMaskOp(Operator):
+    """The rows whose entry of another array is not 0."""
+
+    def forward(self, ctx, in_data, req, out_data, aux):
+        data, index = in_data
+        arrays.fill(out_data[0], req[0], lambda out: np.compress(index != 0, data, axis=0, out=out))
+
+    def backward(self, ctx, out_grad, in_data, out_data, req, in_grad, aux):
+        if req[0] == "null":
+            return
+        if req[0] != "add":
+            in_grad[0][...] = 0
+        in_grad[0][in_data[1] != 0] += out_grad[0]
+
+
+@register("_contrib_boolean_mask")
+class BooleanMaskProp(OperatorProperty):
+    """The rows of data whose entry of index is not 0. Not for graphs: its shape depends on numbers."""
+
+    param, op = BooleanMaskParam, BooleanMaskOp
+    arguments = ("data", "index")
+    zero_grad = own_types = ("index",)
+    backward_needs = ("out_grad", "in_data")
+    reusable = False
+    argument_docs = {"data": "the rows", "index": "one number for each row"}
+
+    def infer_shape(self, in_shapes):
+        data, index = in_shapes
+        self.check_ndim("data", data, least=1)
+        index = self.check_shape("index", index, (data[0],))
+        return [data, index], [(-1, *data[1:])]
+
+    def output_shapes(self, in_data):
+        data, index = in_data
+        return [(np.count_nonzero(index), *data.shape[1:])]
+
+
 class UnravelOp(GradientFree):
     def forward(self, ctx, in_data, req, out_data, aux):
         shape = self.params.shape

@@ -433,6 +433,9 @@ REFUSED = [
         {},
         "index_vector must be in [0, 1] for an axis of length 2, got 2 at (0,)",
     ),
+    (ShapeError, "_contrib_boolean_mask", [(3, 2), (2,)], {}, "index must have shape (3,), got (2,)"),
+    (ShapeError, "_contrib_boolean_mask", [(), ()], {}, "data must have 1 or more dimensions, got shape ()"),
+    (ParamError, "_contrib_boolean_mask", [(3, 2), (2,)], {"axis": 1}, "axis must be int in [0, 0], got 1"),
     (ParamError, "exp", [(2,)], {"foo": 1}, "unknown parameter 'foo' (it takes: none)"),
 ]
 
