@@ -6,7 +6,7 @@ from .errors import DeviceError
 
 __all__ = ["Context", "cpu", "cpu_pinned", "current_context", "gpu", "num_gpus"]
 
-_TYPE_IDS = {"cpu": 1, "gpu": 2, "cpu_pinned": 3}
+_TYPE_IDS = {"cpu": 1, "gpu": 2, "cpu_pinned": 3, "cpu_shared": 5}
 
 
 class _Entered(threading.local):
@@ -29,7 +29,7 @@ class Context:
     Parameters
     ----------
     device_type : str or Context
-        ``"cpu"`` or ``"gpu"``; ``"cpu_pinned"`` is accepted and is the CPU.
+        ``"cpu"`` or ``"gpu"``; ``"cpu_pinned"`` and ``"cpu_shared"`` are accepted and are the CPU.
     device_id : int
         Which of the devices of that type.
     """

@@ -112,7 +112,7 @@ MISTAKES = {
     ),
     "a device of another library": (
         lambda: mx.nd.zeros((2,), ctx=mx.Context("cuda")),
-        "Context: device_type must be one of ['cpu', 'cpu_pinned', 'gpu'], got 'cuda'",
+        "Context: device_type must be one of ['cpu', 'cpu_pinned', 'cpu_shared', 'gpu'], got 'cuda'",
     ),
     "a misspelt method": (
         lambda: net().list_argument(),

@@ -7,6 +7,7 @@ so that nothing is checked by roiops' own tools.
 """
 
 import ast
+import ctypes
 import functools
 import importlib.machinery
 import importlib.util
@@ -243,12 +244,18 @@ def install(checkout: Path) -> None:
     _lend(importlib.import_module("mxnet.ndarray.ndarray"), _STORAGE_TYPE_STR_TO_ID=codes, py_slice=slice)
     absent_base = ("NDArrayHandle", "_LIB", "c_str", "check_call", "_as_list")
     _lend(mxnet.base, **{name: _absent(f"base.{name}") for name in absent_base})
+    # MXNet's guess of what NumPy says itself: whether a slice lies in one piece.
+    _lend(mxnet.nd.NDArray, _basic_indexing_slice_is_contiguous=_is_contiguous)
     _relax_chisquare()
     path = checkout / "python" / "mxnet" / "test_utils.py"
     spec = importlib.util.spec_from_file_location("mxnet.test_utils", path)
     module = importlib.util.module_from_spec(spec)
     _put("test_utils", module)
     spec.loader.exec_module(module)
+
+
+def _is_contiguous(key, shape) -> bool:
+    return np.empty(shape, bool)[key].flags.contiguous
 
 
 def _relax_chisquare() -> None:
@@ -290,6 +297,11 @@ class _TestFile(importlib.machinery.SourceFileLoader):
 
     def exec_module(self, module):
         module._former_index = _former_index
+        # What `from mxnet.operator import *` gives, too: that module imports them for itself.
+        import mxnet
+
+        module.ctypes, module.NDArray = ctypes, mxnet.nd.NDArray
+        module.NDArrayHandle = mxnet.base.NDArrayHandle
         super().exec_module(module)
 
 

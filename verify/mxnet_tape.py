@@ -2,18 +2,20 @@
 
 roiops has no autograd. Many of MXNet's tests of operators take their gradients through it, and this lets
 them: forward and backward are those of roiops' operators, and nothing is computed here but sums of gradients.
-Slices and copies are not recorded; tests that differentiate those do not pass.
+Slices are recorded, too; copies are not.
 """
 
 import contextlib
 
 import numpy as np
 
+from roiops.errors import MXNetError
 from roiops.ndarray import functions, invoke, ndarray
 from roiops.operators.base import OpContext
 from roiops.operators.imperative import Invocation
 
 _compute = invoke.run
+_slice, _assign = ndarray.NDArray.__getitem__, ndarray.NDArray.__setitem__
 _calls: list[Invocation] = []
 #: By the identity of an array's memory: the memory, the NDArray of its gradient, and what is done with it.
 _marked: dict[int, tuple] = {}
@@ -32,6 +34,39 @@ def _run(prop_class, given, arrays, ctx, out=None, names=None, types=None):
     if _mode["recording"]:
         _calls.append(call)
     return outputs
+
+
+class _Slice:
+    """A slice in the place of an operator's call: its gradient goes to where its entries come from."""
+
+    class prop:
+        num_visible_outputs = 1
+
+    def __init__(self, source, key, part):
+        self.in_data, self.key, self.outputs = [source], key, [part]
+
+    def backward(self, gradients):
+        (source,), (gradient,) = self.in_data, gradients
+        numbers = _slice(ndarray.NDArray(np.arange(source.size).reshape(source.shape)), self.key).asnumpy()
+        result = np.zeros_like(source)
+        np.add.at(result.reshape(-1), numbers.reshape(-1), gradient.reshape(-1))
+        return [result]
+
+
+def _getitem(self, key):
+    part = _slice(self, key)
+    if _mode["recording"]:
+        _calls.append(_Slice(self.data, key, part.data))
+    return part
+
+
+def _setitem(self, key, value) -> None:
+    everything = key is Ellipsis or (isinstance(key, slice) and key == slice(None)) or key is None
+    if _mode["recording"] and not everything:
+        raise MXNetError(
+            "Inplace operations (+=, -=, x[:]=, etc) are not supported when recording with autograd."
+        )
+    _assign(self, key, value)
 
 
 @contextlib.contextmanager
@@ -145,6 +180,7 @@ def install(module) -> None:
     ):
         setattr(module, each.__name__, each)
     array = ndarray.NDArray
+    array.__getitem__, array.__setitem__ = _getitem, _setitem
     array.attach_grad, array.backward, array.detach, array.grad = (
         _attach_grad,
         _backward,

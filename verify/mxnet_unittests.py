@@ -58,18 +58,10 @@ _TEXTS = {
     "contrib.SparseEmbedding": "needs sparse storage",
     "'mxnet.gluon.nn'": "needs Gluon",
     "'CachedOp'": "CachedOp, which Gluon is made of, is not offered",
-    "cpu_shared": "shared memory between processes is Gluon's",
-    "_basic_indexing_slice_is_contiguous": "calls a private function of MXNet's NDArray",
-    "__setstate__": "calls a private method of MXNet's NDArray",
 }
 
 #: Why single tests fail, where the above does not say it.
 _TESTS = {
-    "operator.test_scalar_tensor_creation": "expects an error of shape (), which is a shape here",
-    "operator.test_zero_size_tensor_creation": "expects an error of empty arrays, which are arrays here",
-    "ndarray.test_ndarray_indexing": "needs autograd of slices and assignments",
-    "random.test_sample_multinomial": "needs autograd of what was drawn",
-    "operator.test_monitor_with_variable_input_shape": "makes an NDArray of a pointer of MXNet's C library",
     "optimizer.test_multilamb": "updates 8.4 million weights 216 times; passes with small arrays",
     "operator.test_take": "expects errors when results are read, not at once",
     "module.test_module_initializer": "needs sparse storage",

@@ -27,6 +27,7 @@ import roiops
 from roiops import context
 from roiops.errors import DeviceError
 from roiops.mxnet.absent import advice_for
+from roiops.ndarray import creation
 
 __all__ = ["install", "main"]
 
@@ -94,6 +95,7 @@ def install() -> None:
     if present is not None:
         raise ImportError("as_mxnet: mxnet itself is already imported")
     sys.meta_path.insert(0, _Finder())
+    creation.refuses_unknown_shapes = True
 
 
 #: What NumPy called these until 1.24 and 2.0.

@@ -1,5 +1,6 @@
 """``mxnet.base``: the names that scripts import from there."""
 
+import ctypes
 import os
 
 import numpy as np
@@ -8,6 +9,7 @@ from ..errors import GraphError, MXNetError
 
 __all__ = [
     "MXNetError",
+    "NDArrayHandle",
     "NotImplementedForSymbol",
     "data_dir",
     "integer_types",
@@ -22,6 +24,9 @@ mx_real_t = np.float32
 string_types = (str,)
 integer_types = (int, np.int32, np.int64)
 numeric_types = (float, int, np.generic)
+
+#: What ``ctypes.cast(array, NDArrayHandle)`` gives, as monitors have it; NDArray makes an array of it again.
+NDArrayHandle = ctypes.c_void_p
 
 #: What asking a symbol for a value raises.
 NotImplementedForSymbol = GraphError

@@ -5,6 +5,7 @@ import numpy as np
 from ..context import Context, current_context
 from ..dtypes import DTYPES
 from ..errors import DTypeError, ShapeError
+from ..shapes import is_np_shape
 from . import device
 from .ndarray import NDArray
 
@@ -27,6 +28,20 @@ def _shape(shape) -> tuple[int, ...]:
     shape = (shape,) if isinstance(shape, int | np.integer) else tuple(shape)
     if any(n < 0 for n in shape):
         raise ShapeError(f"NDArray: every entry of shape must be 0 or more, got {shape}")
+    return shape
+
+
+#: Whether zeros and ones refuse empty arrays and those without dimensions, unless under ``np_shape``: to
+#: MXNet these are unknown shapes. Its other functions take them, and here all do unless it is imitated.
+refuses_unknown_shapes = False
+
+
+def _shape_to_fill(shape) -> tuple[int, ...]:
+    shape = _shape(shape)
+    if refuses_unknown_shapes and not is_np_shape() and (not shape or 0 in shape):
+        raise ShapeError(
+            f"NDArray: shape {shape} has unknown lengths, as MXNet has it outside of np_shape; use nd.empty"
+        )
     return shape
 
 
@@ -67,13 +82,13 @@ def zeros(shape, ctx: Context | None = None, dtype=None, stype: str | None = Non
     """An array of zeros, of the storage type ``stype`` if that is given."""
     if kwargs.get("out") is not None:
         return full(shape, 0, out=kwargs["out"])
-    dense = _place(np.zeros(_shape(shape), _dtype(dtype)), ctx)
+    dense = _place(np.zeros(_shape_to_fill(shape), _dtype(dtype)), ctx)
     return dense.tostype(stype or "default")
 
 
 def ones(shape, ctx: Context | None = None, dtype=None, **kwargs) -> NDArray:
     """An array of ones."""
-    return full(shape, 1, ctx, dtype, **kwargs)
+    return full(_shape_to_fill(shape), 1, ctx, dtype, **kwargs)
 
 
 def arange(

@@ -373,6 +373,18 @@ def load_frombuffer(buf) -> dict[str, NDArray] | list[NDArray]:
     return _load(io.BytesIO(buf), len(buf), "buffer")
 
 
+def _set_state(array: NDArray, state: dict) -> None:
+    """Fill an array from what MXNet pickles of one: the bytes that it has in a file. It is on the CPU."""
+    head = struct.pack("<QQQ", _FILE_MAGIC, 0, 1)
+    data = head + bytes(state["handle"]) + struct.pack("<Q", 0)
+    (loaded,) = _load(io.BytesIO(data), len(data), "a pickled NDArray", either_convention=True)
+    array.data, array._context = loaded.data, loaded._context
+
+
+# It is put there from here, so that an array need not know of files.
+NDArray.__setstate__ = _set_state
+
+
 # -- writing ---------------------------------------------------------------------------------------------
 
 

@@ -1,7 +1,9 @@
 """NDArray: an array on a device, with MXNet's names and behaviour."""
 
+import ctypes
 import types
 import warnings
+import weakref
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -46,6 +48,8 @@ class NDArray:
         The memory to lie over.
     ctx : Context, optional
         Where that memory is; the CPU unless given.
+    writable : bool
+        Accepted for MXNet's sake: monitors there make arrays of handles with ``writable=False``.
     """
 
     __slots__ = ("__weakref__", "_context", "data")
@@ -53,7 +57,9 @@ class NDArray:
     # NumPy leaves ``numpy_array + x`` to NDArray.__radd__.
     __array_priority__ = 1000.0
 
-    def __init__(self, array, ctx: Context | None = None):
+    def __init__(self, array, ctx: Context | None = None, writable: bool = True):
+        if isinstance(array, ctypes.c_void_p):
+            array, ctx = _of_handle(array)
         self.data = device.readable(array) if isinstance(array, np.ndarray) else array
         self._context = ctx or cpu()
 
@@ -133,6 +139,12 @@ class NDArray:
     __hash__ = object.__hash__
 
     # -- to and from other things --------------------------------------------------------------------
+
+    @property
+    def _as_parameter_(self):
+        """What ``ctypes.cast(array, NDArrayHandle)`` makes a handle of, good as long as this array lives."""
+        _handles[id(self)] = self
+        return ctypes.c_void_p(id(self))
 
     def asnumpy(self) -> np.ndarray:
         """A NumPy copy."""
@@ -308,6 +320,18 @@ class NDArray:
     if TYPE_CHECKING:  # every other operator is a method, too: ``functions`` puts them here
 
         def __getattr__(self, name: str) -> Any: ...
+
+
+#: The arrays that handles were made of, while they live.
+_handles: weakref.WeakValueDictionary = weakref.WeakValueDictionary()
+
+
+def _of_handle(handle: ctypes.c_void_p):
+    """The memory and the device of the array that a handle was made of."""
+    array = _handles.get(handle.value)
+    if array is None:
+        raise InputError("NDArray: the handle is that of no NDArray that is still there")
+    return array.data, array._context
 
 
 def _rebuild(array, ctx):

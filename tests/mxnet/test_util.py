@@ -6,6 +6,9 @@ import threading
 import pytest
 
 import roiops as mx
+from roiops import nd
+from roiops.errors import ShapeError
+from roiops.ndarray import creation
 
 
 def test_unknown_entries_in_both_conventions():
@@ -77,3 +80,17 @@ def test_environment(monkeypatch):
 @pytest.mark.parametrize("name", ["np_shape", "use_np_shape", "is_np_shape", "getenv"])
 def test_names(name):
     assert name in mx.util.__all__
+
+
+def test_zeros_and_ones_of_unknown_shapes_are_refused_where_mxnet_is_imitated(monkeypatch):
+    """MXNet 1.9.1: zeros and ones refuse them, full, empty and array do not."""
+    assert nd.zeros((0, 5)).shape == (0, 5)
+    monkeypatch.setattr(creation, "refuses_unknown_shapes", True)
+    for shape in ((0, 5), ()):
+        for make in (nd.zeros, nd.ones):
+            with pytest.raises(ShapeError, match=r"shape \(.*\) has unknown lengths.*use nd.empty"):
+                make(shape)
+            with mx.util.np_shape():
+                assert make(shape).shape == shape
+        assert nd.empty(shape).shape == shape
+        assert nd.full(shape, 2).shape == shape

@@ -66,7 +66,7 @@ def test_shapes_of_the_other_convention_are_refused(stem, tmp_path):
     with mx.np_shape():
         with pytest.raises(FormatError, match=r"was not saved under np_shape"):
             nd.load(tmp_path / "a")
-        nd.save(tmp_path / "a", [nd.ones(()), nd.array(np.zeros((2, 0))), nd.ones((2,))])
+        nd.save(tmp_path / "a", [nd.full((), 1), nd.array(np.zeros((2, 0))), nd.ones((2,))])
         assert [array.shape for array in nd.load(tmp_path / "a")] == [(), (2, 0), (2,)]
         nd.save(tmp_path / "a", [nd.ones((2,))])
     assert nd.load(tmp_path / "a")[0].shape == (2,)

@@ -1,6 +1,7 @@
 """NDArray against the behaviour of MXNet 1.9.1; expected values were read off MXNet or worked by hand."""
 
 import copy
+import ctypes
 import json
 import pickle
 
@@ -207,6 +208,42 @@ def test_copy_deepcopy_and_pickle(x):
         assert other.context == x.context
         other[:] = 0
     assert values(x) == [[0, 1, 2], [3, 4, 5]]
+
+
+@pytest.mark.parametrize(
+    ("state", "dtype", "expected"),
+    [  # what pickle.dumps of MXNet 1.9.1 holds
+        (
+            b"\xc9\xfa\x93\xf9\0\0\0\0\2\0\0\0\2\0\0\0\0\0\0\0\2\0\0\0\0\0\0\0\1\0\0\0\0\0\0\0\2\0\0\0"
+            b"\0<\0A\0B\0D",
+            np.float16,
+            [[1, 2.5], [3, 4]],
+        ),
+        (
+            b"\xca\xfa\x93\xf9\0\0\0\0\2\0\0\0\0\0\0\0\0\0\0\0\2\0\0\0\0\0\0\0\1\0\0\0\0\0\0\0\0\0\0\0",
+            np.float32,
+            np.zeros((0, 2)),
+        ),
+    ],
+)
+def test_arrays_that_mxnet_pickled(state, dtype, expected):
+    pickled = b"croiops.ndarray\nNDArray\n(NtR(dS'handle'\nc__builtin__\nbytearray\n(c_codecs\nencode\n(V"
+    pickled += state.decode("latin-1").encode("raw_unicode_escape").replace(b"\0", b"\\u0000")
+    array = pickle.loads(pickled + b"\nVlatin1\ntRtRsb.")
+    assert array.dtype is dtype
+    assert array.context == mx.cpu()
+    np.testing.assert_array_equal(array.asnumpy(), expected)
+    with pytest.raises(MXNetError, match="a pickled NDArray.*the file ends within"):
+        array.__setstate__({"handle": state[:-3]})
+
+
+def test_a_handle_as_monitors_have_it_gives_the_array(x):
+    handle = ctypes.cast(x, mx.base.NDArrayHandle)
+    assert values(nd.NDArray(handle, writable=False)) == values(x)
+    del x
+    unknown = mx.base.NDArrayHandle(12)
+    with pytest.raises(MXNetError, match="the handle is that of no NDArray"):
+        nd.NDArray(unknown)
 
 
 def test_detach_shares_memory(x):

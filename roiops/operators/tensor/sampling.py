@@ -15,7 +15,7 @@ from ...params import Field, Parameter, dtype, optional
 from ...params import shape as ints
 from ...registry import register
 from ..arrays import evaluate
-from ..base import GradientFree, OperatorProperty
+from ..base import GradientFree, Operator, OperatorProperty, assign
 from .common import declare
 
 __all__ = ["DISTRIBUTIONS", "Distribution", "draw"]
@@ -219,7 +219,20 @@ class MultinomialParam(Parameter):
     dtype = Field(dtype, "int32", doc="dtype of the indices")
 
 
-class MultinomialOp(GradientFree):
+class MultinomialOp(Operator):
+    """Only the logarithms have a gradient; as in MXNet it is that of probabilities that add up to 1."""
+
+    def backward(self, ctx, out_grad, in_data, out_data, req, in_grad, aux):
+        if req[0] == "null":
+            return
+        chances = in_data[0].reshape(-1, in_data[0].shape[-1])
+        picked = out_data[0].reshape(len(chances), -1).astype(np.int64)
+        heads = out_grad[1].reshape(picked.shape)
+        gradient = np.zeros(chances.shape, np.float64)
+        rows = np.arange(len(chances))[:, None]
+        np.add.at(gradient, (rows, picked), heads / np.take_along_axis(chances, picked, axis=1))
+        assign(in_grad[0], req[0], gradient.reshape(in_grad[0].shape).astype(in_grad[0].dtype))
+
     def forward(self, ctx, in_data, req, out_data, aux):
         chances = in_data[0].astype(np.float64).reshape(-1, in_data[0].shape[-1])
         totals = chances.sum(axis=1, keepdims=True)
@@ -237,6 +250,11 @@ class MultinomialOp(GradientFree):
             evaluate(None, [logs.reshape(out_data[1].shape)], out_data[1], req[1])
 
 
+def _largest_index(dtype: np.dtype) -> int:
+    """Up to where a dtype holds every whole number."""
+    return np.iinfo(dtype).max if dtype.kind in "iu" else 2 ** (np.finfo(dtype).nmant + 1)
+
+
 @register("_sample_multinomial", "sample_multinomial")
 class MultinomialProp(OperatorProperty):
     """Indices drawn by the probabilities in the last axis, which need not add up to 1."""
@@ -244,11 +262,25 @@ class MultinomialProp(OperatorProperty):
     param, op = MultinomialParam, MultinomialOp
     argument_docs = {"data": "probabilities, along the last axis"}
 
+    @property
+    def zero_grad(self):
+        return () if self.params.get_prob else ("data",)
+
+    @property
+    def backward_needs(self):
+        return ("out_grad", "in_data", "out_data") if self.params.get_prob else ()
+
     def list_outputs(self):
         return ("output0", "output1") if self.params.get_prob else ("output",)
 
     def infer_shape(self, in_shapes):
         self.check_ndim("data", in_shapes[0], least=1)
+        most = _largest_index(self.params.dtype)
+        if in_shapes[0][-1] > most + 1:
+            raise ShapeError(
+                f"{self.label}: {self.params.dtype} holds indices up to {most}, "
+                f"the last axis of data is {in_shapes[0][-1]} long"
+            )
         shape = (*in_shapes[0][:-1], *self.params.shape) or (1,)
         return in_shapes, [shape] * len(self.list_outputs())
 

@@ -83,6 +83,28 @@ def test_multinomial_draws_by_weights():
         mx.nd.random.multinomial(mx.nd.zeros((3,)))
 
 
+def test_gradient_of_the_logarithms_of_what_was_drawn():
+    """As MXNet's: each draw gives its entry the head gradient over its probability."""
+    net = mx.sym.random.multinomial(mx.sym.Variable("data"), shape=50, get_prob=True)
+    executor = net.simple_bind(mx.cpu(), data=(2, 3), grad_req="add", type_dict={"data": "float64"})
+    chances = np.array([[0.2, 0.3, 0.5], [0.6, 0.4, 0]])
+    drawn = executor.forward(is_train=True, data=chances)[0].asnumpy()
+    heads = np.random.default_rng(0).standard_normal((2, 50))
+    executor.grad_dict["data"][:] = 1
+    executor.backward([mx.nd.zeros((2, 50), dtype="int32"), mx.nd.array(heads, dtype="float64")])
+    expected = np.ones((2, 3))
+    for row in range(2):
+        for index, head in zip(drawn[row], heads[row], strict=True):
+            expected[row, index] += head / chances[row, index]
+    np.testing.assert_allclose(executor.grad_dict["data"].asnumpy(), expected, rtol=1e-12)
+
+
+def test_multinomial_refuses_indices_that_its_dtype_cannot_hold():
+    with pytest.raises(ShapeError, match="uint8 holds indices up to 255, the last axis of data is 257 long"):
+        mx.nd.random.multinomial(mx.nd.ones((257,)), dtype="uint8")
+    assert mx.nd.random.multinomial(mx.nd.ones((256,)), dtype="uint8").dtype is np.uint8
+
+
 def test_shuffle_keeps_rows_together():
     mx.random.seed(3)
     rows = mx.nd.arange(0, 30).reshape((10, 3))
