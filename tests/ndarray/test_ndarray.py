@@ -233,7 +233,7 @@ def test_arrays_that_mxnet_pickled(state, dtype, expected):
     assert array.dtype is dtype
     assert array.context == mx.cpu()
     np.testing.assert_array_equal(array.asnumpy(), expected)
-    with pytest.raises(MXNetError, match="a pickled NDArray.*the file ends within"):
+    with pytest.raises(MXNetError, match=r"a pickled NDArray.*the file ends within"):
         array.__setstate__({"handle": state[:-3]})
 
 
