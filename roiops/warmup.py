@@ -1,6 +1,7 @@
 """Compile operators ahead of their first use."""
 
 import contextlib
+import gc
 import time
 
 import numpy as np
@@ -83,10 +84,11 @@ def names() -> list[str]:
 def kinds_of_steps(executor) -> list[tuple[str, list]]:
     """The steps of an inference that are likely to share kernels, together: a name and their calls.
 
-    Steps of one operator with the same window, stride and grouping take the same kernels, by and large.
+    Steps of one operator with the same window, stride and grouping take the same kernels, by and large. What
+    takes longest to compile comes first, so that processes end at about the same time.
     """
     kinds: dict = {}
-    for prop, call in executor.ready_steps():
+    for prop, call in sorted(executor.ready_steps(), key=lambda step: -step[0].compile_weight):
         params = prop.params
         window = [
             getattr(params, name, None) for name in ("kernel", "stride", "pool_type", "act_type", "mode")
@@ -129,13 +131,19 @@ def compile_kinds(kinds, report=None, on_compile=None) -> None:
         def on_end(self, event):
             pass
 
-    with event.install_listener("numba:compile", FirstCompile()):
-        for name, calls in kinds:
-            with np.errstate(all="ignore"), contextlib.suppress(Exception):
-                for call in calls:
-                    call()
-            if report:
-                report(name)
+    collects = gc.isenabled()
+    gc.disable()  # the compiler makes much that lives until it is done
+    try:
+        with event.install_listener("numba:compile", FirstCompile()):
+            for name, calls in kinds:
+                with np.errstate(all="ignore"), contextlib.suppress(Exception):
+                    for call in calls:
+                        call()
+                if report:
+                    report(name)
+    finally:
+        if collects:
+            gc.enable()
 
 
 def internal_name(name: str) -> str:

@@ -2,8 +2,9 @@
 
 Kernels are compiled on first use, cached on disk, and fall back to no cache where the folder cannot be
 written (``ROIOPS_CACHE=0`` asks for no cache). A function that only kernels call is decorated with
-:func:`inner`. One that holds ``prange`` is decorated with :func:`parallel`; with one thread its serial twin
-runs, which touches no threading layer.
+:func:`inner`. One whose loop threads share is decorated with :func:`parallel`; on one thread it touches no
+threading layer. One with several such loops, each after the other, holds ``prange`` and is decorated with
+:func:`parallel_loops`.
 
 Threads that were running when a process forked are not there in the child, and GNU OpenMP ends a child that
 asks for them; so a child whose parent had threads runs everything on one. numba's workqueue layer ends the
@@ -15,15 +16,36 @@ import math
 import os
 import threading
 import types
+from concurrent.futures import ThreadPoolExecutor
 
 import numba
 import numpy as np
 from numba import prange
 
-from .numba_insides import KERNEL, entry_of, make_inner, watch_cache
+from .numba_insides import (
+    DIVIDED,
+    KERNEL,
+    entry_of,
+    launcher_of,
+    make_inner,
+    threads_launcher,
+    watch_cache,
+)
 from .threads_apart import keep_apart
 
-__all__ = ["Calls", "Direct", "inner", "njit", "num_threads", "parallel", "prange", "split", "use_threads"]
+__all__ = [
+    "Calls",
+    "Direct",
+    "inner",
+    "njit",
+    "num_threads",
+    "parallel",
+    "parallel_loops",
+    "prange",
+    "split",
+    "use_threads",
+    "within",
+]
 
 
 def _cache_wanted() -> bool:
@@ -92,13 +114,15 @@ class Calls:
         self._entries = {}
 
     def __call__(self, kernel, threads: int, *args):
-        entry = self._entries.get((kernel, threads > 1))
+        function = kernel.function(threads)
+        entry = self._entries.get(function)
         if entry is None:
-            entry = self._entries[kernel, threads > 1] = entry_of(kernel.by(threads), args)
-        return entry(*args)
+            entry = self._entries[function] = entry_of(function, kernel.arguments(1, args))
+        return kernel.run(entry, threads, args)
 
 
 _layer = None  # numba's threading layer, once it runs
+_launcher = 0  # how its threads are made to run a function
 _forked = False  # whether it ran in the parent when this process was forked
 _turn = threading.Lock()
 
@@ -122,11 +146,12 @@ _LITTLE = 30_000
 
 def num_threads(work: float = math.inf) -> int:
     """How many threads a parallel kernel would use now for so many vector operations."""
-    global _layer
+    global _layer, _launcher
     if _forked or work < _LITTLE or numba.config.NUMBA_NUM_THREADS == 1 or _asked.threads == 1:
         return 1
     if _layer is None:
         _layer = _start_threads()
+        _launcher = threads_launcher()
     count = numba.get_num_threads()
     if _layer == "omp":
         keep_apart(count)
@@ -190,7 +215,79 @@ class use_threads:
             numba.set_num_threads(self._mask)
 
 
-class _Parallel:
+class _Kernel:
+    """What is called with a number of threads."""
+
+    def __call__(self, *args):
+        return self.by(num_threads())(*args)
+
+    def by(self, threads: int):
+        """The kernel on one thread or on more, as :func:`num_threads` says for the work at hand."""
+        return lambda *args: self.run(self.function(threads), threads, args)
+
+    def run(self, entry, threads, args):
+        """Call ``entry``, the :meth:`function` or an entry of it."""
+        if threads > 1 and _layer == "workqueue":
+            with _turn:
+                return entry(*self.arguments(threads, args))
+        return entry(*self.arguments(threads, args))
+
+
+class _Parallel(_Kernel):
+    """A kernel whose loop is divided into a part for each thread: ``function(share, *args)``."""
+
+    def __init__(self, function, options):
+        functools.update_wrapper(self, function)
+        self.body = inner(function, **options)
+        self.compiled = njit(_with_launcher(function, launcher_of(self.body)), **options)
+
+    def function(self, threads):
+        return self.compiled
+
+    def arguments(self, threads, args):
+        return (_launcher if threads > 1 else 0), threads, *args
+
+
+class _PlainParallel(_Kernel):
+    """:class:`_Parallel` by threads of Python."""
+
+    def __init__(self, function, options):
+        functools.update_wrapper(self, function)
+        self.compiled = njit(function, **options)
+
+    def function(self, threads):
+        return self._in_parts if threads > 1 else self.compiled
+
+    def arguments(self, threads, args):
+        return (threads if threads > 1 else (0, 1)), *args
+
+    def _in_parts(self, threads, *args):
+        with ThreadPoolExecutor(threads) as pool:
+            done = [pool.submit(self.compiled, (i, threads), *args) for i in range(threads)]
+        for each in done:
+            each.result()
+
+
+def _with_launcher(function, launch):
+    """``function`` without its first argument; how threads are launched, and how many, instead.
+
+    It stands where ``function`` does, in numba's cache too.
+    """
+    code = function.__code__
+    names = ", ".join(code.co_varnames[1 : code.co_argcount])
+    source = "\n" * (code.co_firstlineno - 1) + (
+        f"def {function.__name__}(_launcher, _parts, {names}):\n"
+        f"    if _launch(_launcher, _parts, ({names},)):\n"
+        f"        raise MemoryError('a thread had no memory')\n"
+    )
+    names = {"_launch": launch, "__name__": function.__module__}
+    exec(compile(source, code.co_filename, "exec"), names)
+    made = names[function.__name__]
+    made.__qualname__ = function.__qualname__
+    return made
+
+
+class _ParallelLoops(_Kernel):
     """A kernel compiled twice from one source: with ``prange`` as threads, and as a plain loop."""
 
     def __init__(self, function, options):
@@ -199,18 +296,11 @@ class _Parallel:
         # Loops are written as they are to run; looking for any to merge takes time.
         self.threaded = njit(_copy(function), parallel={"fusion": False}, **options)
 
-    def __call__(self, *args):
-        return self.by(num_threads())(*args)
+    def function(self, threads):
+        return self.serial if threads == 1 else self.threaded
 
-    def by(self, threads: int):
-        """The function for one thread or for more, as :func:`num_threads` says for the work at hand."""
-        if threads == 1:
-            return self.serial
-        return self.threaded if _layer != "workqueue" else self._in_turn
-
-    def _in_turn(self, *args):
-        with _turn:
-            return self.threaded(*args)
+    def arguments(self, threads, args):
+        return args
 
 
 def _copy(function):
@@ -224,10 +314,29 @@ def _copy(function):
 
 
 def parallel(function=None, **options):
-    """Compile ``function`` with and without threads; calling it picks by the thread count."""
+    """Compile ``function`` for calls that divide its loop among threads.
+
+    Its first argument, which calls leave out, says which share of its loop to run. ``for i in within(share,
+    count)`` is the one loop of the function, at its end; what stands before it is done for each share.
+    """
     if function is None:
         return functools.partial(parallel, **options)
-    return _Parallel(function, options)
+    compiles = DIVIDED and not numba.config.DISABLE_JIT
+    return (_Parallel if compiles else _PlainParallel)(function, options)
+
+
+def parallel_loops(function=None, **options):
+    """Compile ``function``, which holds several loops over ``prange``, with and without threads."""
+    if function is None:
+        return functools.partial(parallel_loops, **options)
+    return _ParallelLoops(function, options)
+
+
+@inner
+def within(share, count):
+    """The numbers below ``count`` that belong to a share, the pair ``(part, parts)``."""
+    index, parts = share
+    return range(index * count // parts, (index + 1) * count // parts)
 
 
 @inner

@@ -1,6 +1,6 @@
 """What is asked of numba's insides, all of it; numba may change them in any release.
 
-Four things rest on them. Each has a plain form that needs nothing but ``numba.njit``, for where an inside
+Five things rest on them. Each has a plain form that needs nothing but ``numba.njit``, for where an inside
 that it needs is not there:
 
 - a disk cache that notices changes in what a kernel calls into, and outlives damaged files; the plain one is
@@ -9,10 +9,12 @@ that it needs is not there:
   compile first, and reads the kernel's bitcode beside its machine code;
 - functions and parallel loops that are compiled as parts of kernels only; plain ones are compiled by
   themselves as well, some of them three times, which takes longer and computes the same;
+- kernels whose loop is divided among threads, compiled once for one thread and for several; plain ones are
+  run by threads of Python, which start more slowly;
 - calls of a compiled function that do not look at the types of the arguments again; plain ones do.
 
-That is decided here, once, by what is there and not by numba's version; ``CACHE``, ``LIGHT``, ``INNER`` and
-``ENTRY`` say how.
+That is decided here, once, by what is there and not by numba's version; ``CACHE``, ``LIGHT``, ``INNER``,
+``DIVIDED`` and ``ENTRY`` say how.
 """
 
 import contextlib
@@ -24,24 +26,40 @@ import re
 import sys
 
 import llvmlite.binding as llvm
+import llvmlite.ir
 import numba
 
-__all__ = ["CACHE", "ENTRY", "INNER", "KERNEL", "LIGHT", "entry_of", "make_inner", "watch_cache"]
+__all__ = [
+    "CACHE",
+    "DIVIDED",
+    "ENTRY",
+    "INNER",
+    "KERNEL",
+    "LIGHT",
+    "entry_of",
+    "launcher_of",
+    "make_inner",
+    "threads_launcher",
+    "watch_cache",
+]
 
 try:
     from numba.core.caching import FunctionCache
 except ImportError:
     FunctionCache = object
 try:
+    from numba.core import cgutils, types
+    from numba.core.base import BaseContext
     from numba.core.codegen import JITCodeLibrary
     from numba.core.compiler import Compiler
     from numba.core.compiler_machinery import FunctionPass, register_pass
     from numba.core.registry import CPUDispatcher
-    from numba.core.typed_passes import ParforPreLoweringPass
+    from numba.core.typed_passes import ParforFusionPass, ParforPreLoweringPass
     from numba.core.types import unliteral
+    from numba.extending import intrinsic
     from numba.parfors.parfor import Parfor
 except ImportError:
-    JITCodeLibrary = Compiler = CPUDispatcher = FunctionPass = object
+    BaseContext = JITCodeLibrary = Compiler = CPUDispatcher = FunctionPass = object
 
     def register_pass(**_):
         return lambda cls: cls
@@ -62,6 +80,7 @@ _HAS = {
     runtime: ("c_helpers",),
     Compiler: ("compile_extra", "define_pipelines"),
     CPUDispatcher: ("get_call_template", "add_overload"),
+    BaseContext: ("call_internal", "call_internal_no_propagate", "add_linking_libs", "make_tuple"),
 }
 
 
@@ -77,6 +96,8 @@ LIGHT = (
     and hasattr(FunctionCache, "_load_overload")
     and all(hasattr(JITCodeLibrary, name) for name in ("_unserialize", "_get_module_for_linking"))
 )
+#: Whether numba's threads can be made to run parts of a compiled function.
+DIVIDED = INNER and _there(BaseContext)
 #: Whether a compiled function's entry for certain types can be had.
 ENTRY = all(hasattr(CPUDispatcher, name) for name in ("compile", "typeof_pyval"))
 
@@ -260,6 +281,7 @@ class _KernelCompiler(Compiler):
         pipelines = super().define_pipelines()
         if self.state.flags.auto_parallel.enabled:
             for pipeline in pipelines:
+                pipeline.passes = [each for each in pipeline.passes if each[0] is not ParforFusionPass]
                 pipeline.add_pass_after(_LoopsAreParts, ParforPreLoweringPass)
                 pipeline.finalize()
         return pipelines
@@ -325,3 +347,86 @@ def entry_of(compiled, args):
     compiled.compile(types)
     entry = getattr(compiled.overloads.get(types), "entry_point", None)
     return entry if callable(entry) else compiled
+
+
+def threads_launcher() -> int:
+    """The address of the function by which numba's threads, which have been started, share a loop."""
+    return llvm.address_of_symbol("numba_parallel_for") or 0
+
+
+def launcher_of(body):
+    """What calls ``body``, made by :func:`make_inner`, once for each part of its loop.
+
+    In a compiled function, ``launch(launcher, parts, arguments)`` calls ``body((part, parts), *arguments)``
+    for each part, on a thread each. It returns whether one of them failed. If ``launcher``, which is what
+    :func:`threads_launcher` returns, is 0, it calls ``body((0, 1), *arguments)`` itself.
+    """
+
+    @intrinsic
+    def launch(typing, launcher, parts, arguments):
+        pair = types.UniTuple(types.int64, 2)
+        kinds = (pair, *arguments.types)
+        types.Dispatcher(body).get_call_type(typing, kinds, {})
+        part = body.overloads[kinds]
+
+        def generate(context, builder, signature, values):
+            launcher, parts, packed = values
+            context.add_linking_libs([part.library])
+
+            number = parts.type
+            alone = builder.icmp_unsigned("==", launcher, launcher.type(0))
+            failed = cgutils.alloca_once_value(builder, number(0))
+            with builder.if_else(alone) as (by_itself, by_threads):
+                with by_itself:
+                    whole = context.make_tuple(builder, pair, (number(0), number(1)))
+                    given = [whole, *cgutils.unpack_tuple(builder, packed)]
+                    context.call_internal(builder, part.fndesc, part.signature, given)
+                with by_threads:
+                    _launch(context, builder, part, pair, launcher, parts, packed, failed)
+            return builder.load(failed)
+
+        return types.int64(types.int64, types.int64, arguments), generate
+
+    return launch
+
+
+def _launch(context, builder, part, pair, launcher, parts, packed, failed):
+    """Have numba's threads call ``part`` for each of its parts; each gets the same ``packed`` arguments."""
+    number, pointer = parts.type, llvmlite.ir.IntType(8).as_pointer()
+    shared_type = llvmlite.ir.LiteralStructType([number, number.as_pointer(), packed.type])
+    shared = cgutils.alloca_once(builder, shared_type)
+    for i, value in enumerate((parts, failed, packed)):
+        builder.store(value, cgutils.gep_inbounds(builder, shared, 0, i))
+
+    # What a thread calls: void(arrays, counts, steps, shared) for some of the numbers in the first array.
+    kind = llvmlite.ir.FunctionType(
+        llvmlite.ir.VoidType(),
+        [pointer.as_pointer(), number.as_pointer(), number.as_pointer(), pointer],
+    )
+    function = llvmlite.ir.Function(
+        builder.module, kind, builder.module.get_unique_name(f"{part.fndesc.mangled_name}.part")
+    )
+    function.linkage = "internal"
+    inside = llvmlite.ir.IRBuilder(function.append_basic_block("entry"))
+    arrays, counts, _, theirs = function.args
+    theirs = inside.bitcast(theirs, shared_type.as_pointer())
+    count, to_failed, arguments = (inside.load(cgutils.gep_inbounds(inside, theirs, 0, i)) for i in range(3))
+    numbers = inside.bitcast(inside.load(arrays), number.as_pointer())
+    with cgutils.for_range(inside, inside.load(counts)) as loop:
+        index = inside.load(inside.gep(numbers, [loop.index]))
+        values = [context.make_tuple(inside, pair, (index, count)), *cgutils.unpack_tuple(inside, arguments)]
+        status, _ = context.call_internal_no_propagate(inside, part.fndesc, part.signature, values)
+        with inside.if_then(status.is_error, likely=False):
+            inside.store(number(1), to_failed)
+    inside.ret_void()
+
+    numbers = builder.alloca(number, size=parts)
+    with cgutils.for_range(builder, parts) as loop:
+        builder.store(loop.index, builder.gep(numbers, [loop.index]))
+    array = cgutils.alloca_once_value(builder, builder.bitcast(numbers, pointer))
+    count, step = cgutils.alloca_once_value(builder, parts), cgutils.alloca_once_value(builder, number(8))
+    # Arrays, counts, steps, and what all share; dimensions of an item; how many arrays; how many threads.
+    target = llvmlite.ir.FunctionType(llvmlite.ir.VoidType(), [pointer] * 5 + [number] * 3)
+    threads = builder.inttoptr(launcher, target.as_pointer())
+    given = [builder.bitcast(each, pointer) for each in (function, array, count, step, shared)]
+    builder.call(threads, [*given, number(0), number(1), parts])

@@ -189,6 +189,8 @@ class OperatorProperty:
         ``input0`` there.
     devices : tuple of str
         Where it runs: ``("cpu",)`` or ``("cpu", "gpu")``.
+    compile_weight : int
+        About how long its kernels take to compile beside those of others; the longest are compiled first.
     """
 
     name = ""
@@ -218,6 +220,7 @@ class OperatorProperty:
     reusable = True
     variable_attributes: dict[str, dict[str, str]] = {}
     devices: tuple[str, ...] = ("cpu",)
+    compile_weight = 1
 
     def __init__(self, params: Parameter, label: str | None = None):
         self.params = params

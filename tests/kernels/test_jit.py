@@ -10,10 +10,10 @@ import numba
 import numpy as np
 import pytest
 
-from roiops.kernels.jit import inner, njit, parallel, prange
+from roiops.kernels.jit import Calls, inner, njit, parallel, parallel_loops, prange, within
 
 
-@parallel
+@parallel_loops
 def total(values, out):
     for i in prange(values.size):
         out[i] = 2 * values[i]
@@ -32,6 +32,31 @@ def test_twins_have_cache_files_of_their_own():
     assert threaded.targetoptions["parallel"]
     if hasattr(serial._cache, "_cache_file"):
         assert serial._cache._cache_file._index_path != threaded._cache._cache_file._index_path
+
+
+@parallel
+def add_place(share, values, out):
+    for i in within(share, values.size):
+        out[i] = values[i] + i
+
+
+def test_a_divided_loop_is_compiled_once_for_any_number_of_threads():
+    values, call = np.arange(7.0), Calls()
+    for threads in 1, 2:
+        for run_it in add_place.by(threads), lambda *args, n=threads: call(add_place, n, *args):
+            out = np.zeros(7)
+            run_it(values, out)
+            assert out.tolist() == [0, 2, 4, 6, 8, 10, 12]
+    if not numba.config.DISABLE_JIT:
+        assert len(add_place.compiled.overloads) == 1
+
+
+def test_the_shares_of_a_loop_are_all_of_it():
+    plainly = getattr(within, "py_func", within)
+    for count in (0, 1, 5, 16):
+        for parts in (1, 2, 7):
+            found = [i for part in range(parts) for i in plainly((part, parts), count)]
+            assert found == [*range(count)]
 
 
 @inner
@@ -87,7 +112,7 @@ def test_a_parallel_kernel_is_turned_into_machine_code_once(monkeypatch):
     monkeypatch.setattr(JITCodeLibrary, "_finalize_final_module", recorded)
     monkeypatch.setenv("ROIOPS_CACHE", "0")
 
-    @parallel
+    @parallel_loops
     def add_one_then_double(values):
         for i in prange(values.size):
             values[i] += 1
@@ -262,10 +287,23 @@ def test_kernels_run_without_the_insides_of_numba(tmp_path):
     from roiops.kernels import numba_insides
 
     caching.FunctionCache, codegen.JITCodeLibrary = cache, library  # numba itself imports them later on
-    assert not (numba_insides.INNER or numba_insides.CACHE or numba_insides.LIGHT)
+    assert not any([numba_insides.INNER, numba_insides.CACHE, numba_insides.LIGHT, numba_insides.DIVIDED])
+    """
+    in_parts = """
+    import numba
+    from roiops.kernels.jit import parallel, within
+
+    @parallel
+    def double(share, values):
+        for i in within(share, values.size):
+            values[i] *= 2
+
+    values = np.arange(5.0)
+    double.by(2)(values)
+    assert values.tolist() == [0, 2, 4, 6, 8]
     """
     plain = run(
-        textwrap.dedent(elsewhere) + textwrap.dedent(POOL),
+        textwrap.dedent(elsewhere) + textwrap.dedent(POOL) + textwrap.dedent(in_parts),
         NUMBA_CACHE_DIR=str(tmp_path),
         NUMBA_NUM_THREADS="1",
     )
@@ -301,3 +339,4 @@ def test_the_insides_are_those_of_this_numba():
     assert numba_insides.INNER
     assert numba_insides.CACHE
     assert numba_insides.LIGHT
+    assert numba_insides.DIVIDED

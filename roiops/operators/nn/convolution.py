@@ -150,6 +150,7 @@ class _ConvolutionBaseProp(FloatProperty):
     arguments = ("data", "weight", "bias")
     repeatable = True
     backward_needs = ("out_grad", "in_data")
+    compile_weight = 2
 
     def list_arguments(self):
         return self.arguments[:2] if self.params.no_bias else self.arguments

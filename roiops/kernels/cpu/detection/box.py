@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...jit import njit, parallel, prange
+from ...jit import njit, parallel, within
 from .nms import best_first, suppress
 
 __all__ = [
@@ -43,8 +43,8 @@ def _areas(boxes, centre):
 
 
 @parallel
-def _iou(lhs, lhs_area, rhs, rhs_area, out):
-    for i in prange(lhs.shape[0]):
+def _iou(share, lhs, lhs_area, rhs, rhs_area, out):
+    for i in within(share, lhs.shape[0]):
         for j in range(rhs.shape[0]):
             left = lhs[i, 0] if lhs[i, 0] > rhs[j, 0] else rhs[j, 0]
             top = lhs[i, 1] if lhs[i, 1] > rhs[j, 1] else rhs[j, 1]

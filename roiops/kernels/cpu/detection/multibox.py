@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...jit import inner, njit, parallel, prange
+from ...jit import inner, njit, parallel, within
 from .nms import best_first, suppress
 
 __all__ = ["Assignment", "detection", "prior", "target"]
@@ -195,10 +195,10 @@ def target(anchors, labels, scores, assignment: Assignment, location, mask, clas
 
 
 @parallel
-def _decode(scores, codes, anchors, threshold, clip, variances, out):
+def _decode(share, scores, codes, anchors, threshold, clip, variances, out):
     """Rows (class, probability, corners) of one image, class -1 for the background."""
     zero, one, two = scores.dtype.type(0), scores.dtype.type(1), scores.dtype.type(2)
-    for i in prange(anchors.shape[0]):
+    for i in within(share, anchors.shape[0]):
         score, best = -one, 0
         for c in range(1, scores.shape[0]):
             if scores[c, i] > score:

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from ...jit import parallel, prange
+from ...jit import parallel, within
 
 __all__ = ["backward", "forward", "gelu", "gelu_backward", "leaky", "leaky_backward"]
 
@@ -48,9 +48,9 @@ def backward(kind, grad_out, out, grad_data):
 
 
 @parallel
-def leaky(data, slope, out):
+def leaky(share, data, slope, out):
     """``slope * x`` below 0; ``slope`` is an array with one entry for each row of ``data`` (rows, items)."""
-    for row in prange(data.shape[0]):
+    for row in within(share, data.shape[0]):
         s = slope[row]
         for i in range(data.shape[1]):
             x = data[row, i]
@@ -58,9 +58,9 @@ def leaky(data, slope, out):
 
 
 @parallel
-def leaky_backward(grad_out, data, slope, grad_data, grad_slope):
+def leaky_backward(share, grad_out, data, slope, grad_data, grad_slope):
     """Gradients of :func:`leaky`, that of the slope one sum a row."""
-    for row in prange(data.shape[0]):
+    for row in within(share, data.shape[0]):
         s = slope[row]
         total = 0.0
         for i in range(data.shape[1]):
@@ -71,16 +71,16 @@ def leaky_backward(grad_out, data, slope, grad_data, grad_slope):
 
 
 @parallel
-def gelu(data, out):
+def gelu(share, data, out):
     """``x * Phi(x)``, on flat arrays."""
-    for i in prange(data.size):
+    for i in within(share, data.size):
         x = data[i]
         out[i] = 0.5 * x * (1 + math.erf(x * math.sqrt(0.5)))
 
 
 @parallel
-def gelu_backward(grad_out, data, grad_data):
-    for i in prange(data.size):
+def gelu_backward(share, grad_out, data, grad_data):
+    for i in within(share, data.size):
         x = data[i]
         slope = 0.5 * (1 + math.erf(x * math.sqrt(0.5))) + x * math.exp(-0.5 * x * x) / math.sqrt(2 * math.pi)
         grad_data[i] = grad_out[i] * slope

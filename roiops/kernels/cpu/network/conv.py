@@ -12,7 +12,7 @@ held: output rows are taken in blocks of about ``AT_ONCE`` bytes.
 
 import numpy as np
 
-from ...jit import inner, njit, num_threads, parallel, prange, split
+from ...jit import inner, njit, num_threads, parallel, split, within
 from ..vector import BLOCK, MACHINE_LANES, transpose_block
 from . import conv_cost, conv_depthwise, conv_weight
 from .conv_dilated import Dilated
@@ -230,12 +230,12 @@ def _span(offset, stride, size, length):
 
 
 @parallel
-def unroll(image, kernel, stride, dilate, pad, height, width, first, columns):
+def unroll(share, image, kernel, stride, dilate, pad, height, width, first, columns):
     """Columns of the output rows from ``first`` on, as many as ``columns`` holds (im2col)."""
     _, in_depth, in_height, in_width = image.shape
     area = kernel[1] * kernel[2]
     count = columns.shape[1] // max(width, 1)
-    for tap in prange(columns.shape[0]):
+    for tap in within(share, columns.shape[0]):
         c, rest = split(tap, kernel[0] * area)
         kd, rest = divmod(rest, area)
         kh, kw = divmod(rest, kernel[2])
@@ -260,13 +260,13 @@ def unroll(image, kernel, stride, dilate, pad, height, width, first, columns):
 
 
 @parallel
-def roll(columns, kernel, stride, dilate, pad, height, width, first, image):
+def roll(share, columns, kernel, stride, dilate, pad, height, width, first, image):
     """Add columns back to the pixels that :func:`unroll` takes them from (col2im)."""
     channels, in_depth, in_height, in_width = image.shape
     taps = kernel[0] * kernel[1] * kernel[2]
     area = kernel[1] * kernel[2]
     count = columns.shape[1] // max(width, 1)
-    for channel in prange(channels):
+    for channel in within(share, channels):
         c = np.int64(channel)
         for tap in range(taps):
             kd, rest = divmod(tap, area)
@@ -331,10 +331,10 @@ def _turn(weight):
 
 
 @parallel
-def _transpose(matrix, out):
+def _transpose(share, matrix, out):
     rows, columns = matrix.shape
     flat = matrix.reshape(-1)
-    for block in prange(columns // BLOCK):
+    for block in within(share, columns // BLOCK):
         column = np.int64(block) * BLOCK
         for row in range(0, rows, BLOCK):
             transpose_block(flat, row * columns + column, columns, BLOCK, out, column * rows + row, rows)

@@ -10,7 +10,7 @@ import math
 
 import numpy as np
 
-from ...jit import inner, num_threads, parallel, prange
+from ...jit import inner, num_threads, parallel, within
 from ..vector import FIXED_LANES, greater, load, multiply_add, pointer_to, scaled, select, splat, store
 from . import masked
 from .emitter import activation
@@ -131,7 +131,7 @@ def _three(taps, first, frame, x, at, total):
 
 
 @parallel
-def _forward(data, weight, window, finish, workers, out):
+def _forward(share, data, weight, window, finish, workers, out):
     """``finish`` is ``(scale, shift, act)``."""
     kernel, stride, dilate, pad = window
     scale, shift, act = finish
@@ -140,7 +140,7 @@ def _forward(data, weight, window, finish, workers, out):
     multiplier = filters // channels
     planes = batch * filters
     rows, length, part, at = _layout(kernel, stride, dilate, (height, width))
-    for worker in prange(workers):
+    for worker in within(share, workers):
         w = np.int64(worker)
         frame = np.zeros(kernel[0] * rows * length + FIXED_LANES, out.dtype)
         lanes = np.empty(FIXED_LANES, out.dtype)
@@ -178,12 +178,12 @@ def _forward(data, weight, window, finish, workers, out):
 
 
 @parallel
-def _backward_weight(grad_out, data, kernel, stride, dilate, pad, workers, grad_weight):
+def _backward_weight(share, grad_out, data, kernel, stride, dilate, pad, workers, grad_weight):
     batch, filters, depth, height, width = grad_out.shape
     multiplier = filters // data.shape[1]
     rows, length, part, at = _layout(kernel, stride, dilate, (height, width))
     wide = -(-width // FIXED_LANES) * FIXED_LANES
-    for worker in prange(workers):
+    for worker in within(share, workers):
         w = np.int64(worker)
         frame = np.zeros(kernel[0] * rows * length + FIXED_LANES, data.dtype)
         # The gradient's rows, with zeros up to whole vectors.
@@ -213,13 +213,13 @@ def _backward_weight(grad_out, data, kernel, stride, dilate, pad, workers, grad_
 
 
 @parallel
-def _backward_data(grad_out, weight, kernel, stride, dilate, pad, workers, grad_data):
+def _backward_data(share, grad_out, weight, kernel, stride, dilate, pad, workers, grad_data):
     batch, filters, depth, height, width = grad_out.shape
     channels, in_depth, in_height, in_width = grad_data.shape[1:]
     multiplier = filters // channels
     planes = batch * channels
     rows, length, part, at = _layout(kernel, stride, dilate, (height, width))
-    for worker in prange(workers):
+    for worker in within(share, workers):
         w = np.int64(worker)
         frame = np.zeros(kernel[0] * rows * length, grad_data.dtype)
         for plane in range(w * planes // workers, (w + 1) * planes // workers):

@@ -9,7 +9,7 @@ batch, to which Winograd's way can be applied. Zeros are copied along where the 
 
 import numpy as np
 
-from ...jit import Calls, inner, num_threads, parallel, prange, split
+from ...jit import Calls, inner, num_threads, parallel, split, within
 from .conv_winograd import Winograd
 from .emitter import activated, activation
 
@@ -33,11 +33,11 @@ def _seen(first, step, size, count):
 
 
 @parallel
-def _gather(data, dilate, pad, phases):
+def _gather(share, data, dilate, pad, phases):
     """``phases[n, ry, rx, c, i, j] = data[n, c, ry - pad + i * dilate, ...]``, and 0 outside the image."""
     batch, channels, height, width = data.shape
     tall, wide = phases.shape[4:]
-    for plane in prange(batch * channels):
+    for plane in within(share, batch * channels):
         n, c = split(plane, channels)
         for ry in range(dilate[0]):
             for rx in range(dilate[1]):
@@ -57,10 +57,10 @@ def _gather(data, dilate, pad, phases):
 
 
 @parallel
-def _spread(phases, dilate, act, other, add_other, out):
+def _spread(share, phases, dilate, act, other, add_other, out):
     """The inverse of :func:`_gather`, for results; with ``add_other``, ``act(phases + other)``."""
     batch, filters, height, width = out.shape
-    for plane in prange(batch * filters):
+    for plane in within(share, batch * filters):
         n, f = split(plane, filters)
         for y in range(height):
             i, ry = y // dilate[0], y % dilate[0]

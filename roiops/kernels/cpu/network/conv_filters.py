@@ -12,7 +12,7 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-from ...jit import Calls, inner, num_threads, parallel, prange
+from ...jit import Calls, inner, num_threads, parallel, within
 from ..scratch import Scratch
 from ..vector import BLOCK, LINE, MACHINE_LANES, prefetch_to_read, prefetch_to_write, transpose_block
 from .blas import Finish, Rows
@@ -192,7 +192,7 @@ def _first_item(worker, workers, groups, panels, vectors, tiles):
 
 
 @parallel
-def _multiply(frame, steps, taps, groups, weight, finish, scratch, out):
+def _multiply(share, frame, steps, taps, groups, weight, finish, scratch, out):
     """``steps``: from channel to channel of the frame, and from group to group; ``finish``: :class:`Finish`.
 
     ``taps``: where the first tap of each result lies, how many channels are gone through one by one, and
@@ -210,7 +210,7 @@ def _multiply(frame, steps, taps, groups, weight, finish, scratch, out):
     in_image = (positions + PIXELS - 1) // PIXELS
     tiles = batch * in_image
     workers = scratch.shape[0]
-    for worker in prange(workers):
+    for worker in within(share, workers):
         w = np.int64(worker)
         aside, beside, panel = scratch[w, :_TILE], scratch[w, _TILE : 2 * _TILE], scratch[w, 2 * _TILE :]
         packed = np.int64(-1)

@@ -12,17 +12,17 @@ import math
 
 import numpy as np
 
-from ...jit import num_threads, parallel, prange, split
+from ...jit import num_threads, parallel, split, within
 from .fingerprint import fingerprint
 
 __all__ = ["Phases"]
 
 
 @parallel
-def _part_filters(weight, firsts, counts, gaps, places, parts):
+def _part_filters(share, weight, firsts, counts, gaps, places, parts):
     """The part of each phase's kernel, channels first and taps in reverse order, one after the other."""
     filters, channels, _, _ = weight.shape
-    for channel in prange(channels):
+    for channel in within(share, channels):
         c = np.int64(channel)
         for f in range(filters):
             for phase in range(firsts.shape[0]):
@@ -36,11 +36,11 @@ def _part_filters(weight, firsts, counts, gaps, places, parts):
 
 
 @parallel
-def _spread(results, first, step, out):
+def _spread(share, results, first, step, out):
     """Put the phases of the rows ``first``, ``first + step[0]``, ... to their places, one phase a column."""
     batch, channels, height, width = out.shape
     rows = (height - first + step[0] - 1) // step[0]
-    for plane in prange(batch * channels):
+    for plane in within(share, batch * channels):
         n, c = split(plane, channels)
         for i in range(rows):
             target = out[n, c, first + i * step[0]]

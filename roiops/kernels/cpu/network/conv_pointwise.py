@@ -5,7 +5,7 @@
 
 import numpy as np
 
-from ...jit import Calls, inner, num_threads, parallel, prange, split
+from ...jit import Calls, inner, num_threads, parallel, split, within
 from ..scratch import Scratch
 from ..vector import MACHINE_LANES, prefetch_to_read
 from .blas import FEW, Finish, Rows, copy_vector, finished_product_tile_of
@@ -31,10 +31,10 @@ def _fill_plain(flat, start, image_step, step, channels, found, count, panel):
 
 
 @parallel
-def _thin_out(data, stride, out):
+def _thin_out(share, data, stride, out):
     """The pixels that a kernel of one pixel sees with these strides."""
     batch, channels, height, width = out.shape
-    for plane in prange(batch * channels):
+    for plane in within(share, batch * channels):
         n, c = split(plane, channels)
         for y in range(height):
             for x in range(width):
@@ -62,7 +62,7 @@ def _fetch_tile(tile, found, count, rows, filters, positions, first_row, out):
 
 
 @parallel
-def _multiply(data, weight, last_rows, groups, finish, scratch, found, out):
+def _multiply(share, data, weight, last_rows, groups, finish, scratch, found, out):
     """``finish`` holds what :class:`Finish` does."""
     scale, shift, act, other, add_other = finish
     batch, filters, height, width = out.shape
@@ -76,7 +76,7 @@ def _multiply(data, weight, last_rows, groups, finish, scratch, found, out):
     workers = scratch.shape[0]
     # Of each panel's tiles one after the other, so that workers share the last panel they cannot divide.
     items = groups * panels * row_tiles
-    for worker in prange(workers):
+    for worker in within(share, workers):
         w = np.int64(worker)
         tile, beside = scratch[w, : ROWS * COLUMNS], scratch[w, ROWS * COLUMNS : 2 * ROWS * COLUMNS]
         panel, parts = scratch[w, 2 * ROWS * COLUMNS :], found[w]

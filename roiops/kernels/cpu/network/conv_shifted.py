@@ -13,7 +13,7 @@ import numpy as np
 from numba import types
 from numba.extending import intrinsic
 
-from ...jit import Calls, inner, num_threads, parallel, prange
+from ...jit import Calls, inner, num_threads, parallel, within
 from ..scratch import Scratch
 from ..vector import MACHINE_LANES, prefetch_to_write
 from .blas import (
@@ -146,7 +146,7 @@ def _fill_row(flat, at, step, first, last, length, frame, to):
 
 
 @parallel
-def fill_frame(data, kernel, stride, dilate, pad, rows, length, channel_step, workers, frame):
+def fill_frame(share, data, kernel, stride, dilate, pad, rows, length, channel_step, workers, frame):
     """Copy the images to the frame: ``[channel][remainder of y][remainder of x][image][row][column]``."""
     batch, channels, height, width = data.shape
     flat = data.reshape(-1)
@@ -155,7 +155,7 @@ def fill_frame(data, kernel, stride, dilate, pad, rows, length, channel_step, wo
     # Floats that vectors of a row cover, in the frame and in the image.
     covered = -(-length // MACHINE_LANES) * MACHINE_LANES
     reach = covered * step
-    for worker in prange(workers):
+    for worker in within(share, workers):
         w = np.int64(worker)
         for c in range(w * channels // workers, (w + 1) * channels // workers):
             end = (c + 1) * channel_step if c + 1 < channels else frame.shape[0]
@@ -221,7 +221,7 @@ def _move(tile, first, stop, rows, block, length, results, row, fetch):
 
 
 @parallel
-def _sum_shifted(frame, layout, offsets, groups, by_filters, weights, finish, tiles, out):
+def _sum_shifted(share, frame, layout, offsets, groups, by_filters, weights, finish, tiles, out):
     """``layout``: the step from channel to channel, the places of an image, of a row, and of all results.
 
     ``weights`` are the whole weight and what follows its last whole tile; ``finish`` holds what
@@ -241,7 +241,7 @@ def _sum_shifted(frame, layout, offsets, groups, by_filters, weights, finish, ti
     image_shape = filters, height, width
     workers = tiles.shape[0]
     items = groups * panels * row_tiles
-    for worker in prange(workers):
+    for worker in within(share, workers):
         w = np.int64(worker)
         aside, beside = tiles[w, 0], tiles[w, 1]
         for item in range(w * items // workers, (w + 1) * items // workers):

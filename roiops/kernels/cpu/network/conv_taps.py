@@ -8,7 +8,7 @@ part. The others would be products by the zeros around the image.
 
 import numpy as np
 
-from ...jit import num_threads, parallel, prange
+from ...jit import num_threads, parallel, within
 from .product import multiply
 
 __all__ = ["ByTaps", "seen_by_tap"]
@@ -31,10 +31,10 @@ def seen_by_tap(kernel, dilate, pad, in_size, out_size):
 
 
 @parallel
-def _take_apart(weight, parts):
+def _take_apart(share, weight, parts):
     """``parts[tap, f, c] = weight[f, c, tap]``, for a weight whose taps are one axis."""
     filters, channels, taps = weight.shape
-    for f in prange(filters):
+    for f in within(share, filters):
         for c in range(channels):
             for tap in range(taps):
                 parts[tap, f, c] = weight[f, c, tap]

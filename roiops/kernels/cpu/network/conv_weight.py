@@ -6,7 +6,7 @@ results, summed over the pixels. With zeros between the rows of the latter, a ta
 
 import numpy as np
 
-from ...jit import inner, num_threads, parallel, prange
+from ...jit import inner, num_threads, parallel, within
 from ..vector import MACHINE_LANES, aligned_zeros
 from .blas import Rows, add_product_tile_of
 from .emitter import COLUMNS, ROWS
@@ -59,7 +59,7 @@ def _pack(grad_out, first, stop, columns, top, rows, step, panel):
 
 
 @parallel
-def _sum_up(grad_out, data, window, layout, scratch, grad_weight):
+def _sum_up(share, grad_out, data, window, layout, scratch, grad_weight):
     """``layout``: the rows summed at once, and a frame's steps from row to row and channel to channel."""
     kernel, dilate, pad = window
     at_once, step, size = layout
@@ -70,7 +70,7 @@ def _sum_up(grad_out, data, window, layout, scratch, grad_weight):
     items = tiles * count_panels(filters)
     taps = kernel[0] * kernel[1]
     workers = frames.shape[0]
-    for worker in prange(workers):
+    for worker in within(share, workers):
         w = np.int64(worker)
         begin, end = w * items // workers, (w + 1) * items // workers
         frame, panel = frames[w], panels[w]

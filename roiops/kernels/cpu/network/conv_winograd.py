@@ -14,7 +14,7 @@ import numpy as np
 from numba import types
 from numba.extending import intrinsic
 
-from ...jit import Calls, inner, num_threads, parallel, prange
+from ...jit import Calls, inner, num_threads, parallel, parallel_loops, prange, within
 from ..scratch import Scratch
 from ..vector import MACHINE_LANES, aligned_zeros, prefetch_to_read, prefetch_to_write
 from .blas import Finish, Rows, copy_vector, product_tile_of
@@ -299,7 +299,7 @@ def _multiply(filters, row_tiles, k, r, channels, panel, vectors, products, at):
 
 
 @parallel
-def _by_panel(data, filters, groups, pad, finish, memory, out):
+def _by_panel(share, data, filters, groups, pad, finish, memory, out):
     """Each worker takes whole panels of tiles through all steps: for many tiles of few channels."""
     scale, shift, act, other, add_other = finish
     panels, _, scratch, segment, places = memory
@@ -311,7 +311,7 @@ def _by_panel(data, filters, groups, pad, finish, memory, out):
     workers = panels.shape[0]
     in_image = count_panels(tiles)
     items = groups * in_image
-    for worker in prange(workers):
+    for worker in within(share, workers):
         w = np.int64(worker)
         products, lines, _, _, _ = _divide(scratch[w])
         for item in range(w * items // workers, (w + 1) * items // workers):
@@ -362,7 +362,7 @@ def _transform_panel(data, group, channels, mine, pad, tiles, scratch, places, p
             _transform_row(data, begin + c, pad, found, count, ahead, scratch, panel, c, part)
 
 
-@parallel
+@parallel_loops
 def _step_by_step(data, filters, groups, pad, finish, memory, out):
     """Workers divide each step: for many channels, or few tiles. Filters are read once for several panels."""
     scale, shift, act, other, add_other = finish
@@ -412,7 +412,7 @@ def _step_by_step(data, filters, groups, pad, finish, memory, out):
 
 
 @parallel
-def _transform_filters(weight, matrix, groups, filters):
+def _transform_filters(share, weight, matrix, groups, filters):
     """``filters[i, j, f // ROWS, c, f % ROWS] = (G g G^T)[i, j]`` for each filter f and channel c.
 
     Each group's filters begin with a tile of their own.
@@ -420,7 +420,7 @@ def _transform_filters(weight, matrix, groups, filters):
     count, channels, _, _ = weight.shape
     in_group = count // groups
     row_tiles = (in_group + ROWS - 1) // ROWS
-    for filter in prange(count):
+    for filter in within(share, count):
         f = np.int64(filter)
         group, i = divmod(f, in_group)
         target = filters[:, :, group * row_tiles + i // ROWS, :, i % ROWS]

@@ -9,7 +9,7 @@ made once and then used for every channel of the group.
 
 import math
 
-from ...jit import inner, parallel, prange
+from ...jit import inner, parallel, within
 
 __all__ = ["gather", "scatter_data", "scatter_offset", "table"]
 
@@ -47,7 +47,7 @@ def _taps(p, extent, padded):
 
 
 @parallel
-def table(offset, first, count, sizes, window, padded, pixels, tables):
+def table(share, offset, first, count, sizes, window, padded, pixels, tables):
     """Tables of positions ``first : first + count``. A first pixel of -1 says that nothing is read.
 
     ``sizes`` is ``(height, width, width of the output)``, ``window`` ``(kernel, stride, dilate, pad)``, and
@@ -57,7 +57,7 @@ def table(offset, first, count, sizes, window, padded, pixels, tables):
     (kernel_h, kernel_w), stride, dilate, pad = window
     weights, slopes_y, slopes_x = tables
     taps = kernel_h * kernel_w
-    for q in prange(offset.shape[0] // 2):
+    for q in within(share, offset.shape[0] // 2):
         tap = q % taps
         for k in range(count):
             oy, ox = (first + k) // out_width, (first + k) % out_width
@@ -90,11 +90,11 @@ def _read(plane, pixels, weights):
 
 
 @parallel
-def gather(data, mask, first, count, groups, pixels, weights, columns):
+def gather(share, data, mask, first, count, groups, pixels, weights, columns):
     """``columns[c * taps + tap]``: what the taps read of each channel. ``mask`` has no rows, or scales it."""
     taps = pixels.shape[0] // groups
     per_group = data.shape[0] // groups
-    for c in prange(data.shape[0]):
+    for c in within(share, data.shape[0]):
         for tap in range(taps):
             q = c // per_group * taps + tap
             row = c * taps + tap
@@ -109,12 +109,12 @@ def gather(data, mask, first, count, groups, pixels, weights, columns):
 
 
 @parallel
-def scatter_data(column_grad, mask, first, count, groups, pixels, weights, data_grad):
+def scatter_data(share, column_grad, mask, first, count, groups, pixels, weights, data_grad):
     """Add the gradient of the columns to the pixels they were read from."""
     taps = pixels.shape[0] // groups
     per_group = data_grad.shape[0] // groups
     # A thread has whole channels to itself: nothing is added to twice at once, and always in one order.
-    for c in prange(data_grad.shape[0]):
+    for c in within(share, data_grad.shape[0]):
         for tap in range(taps):
             q = c // per_group * taps + tap
             for k in range(count):
@@ -128,12 +128,14 @@ def scatter_data(column_grad, mask, first, count, groups, pixels, weights, data_
 
 
 @parallel
-def scatter_offset(column_grad, data, mask, first, count, groups, pixels, tables, offset_grad, mask_grad):
+def scatter_offset(
+    share, column_grad, data, mask, first, count, groups, pixels, tables, offset_grad, mask_grad
+):
     """The gradients of the displacements, and of the mask where there is one."""
     weights, slopes_y, slopes_x = tables
     taps = pixels.shape[0] // groups
     per_group = data.shape[0] // groups
-    for q in prange(pixels.shape[0]):
+    for q in within(share, pixels.shape[0]):
         for k in range(count):
             if pixels[q, k, 0] < 0:
                 continue

@@ -5,7 +5,7 @@ Whoever holds a weight may write to it at any time, so that nothing less than a 
 
 import numpy as np
 
-from ...jit import inner, num_threads, parallel, prange
+from ...jit import inner, num_threads, parallel, within
 
 __all__ = ["fingerprint"]
 
@@ -22,9 +22,9 @@ def _mixed(total, value):
 
 
 @parallel
-def _hash_stretches(values, sums):
+def _hash_stretches(share, values, sums):
     """A hash of each stretch. Any single change alters it, any others with a chance of 1 - 2 ** -64."""
-    for stretch in prange(sums.shape[0]):
+    for stretch in within(share, sums.shape[0]):
         begin = np.int64(stretch) * _STRETCH
         end = min(begin + _STRETCH, values.shape[0])
         lanes = np.empty(_PARTS, np.uint64)

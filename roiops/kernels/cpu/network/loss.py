@@ -10,7 +10,7 @@ import math
 
 import numpy as np
 
-from ...jit import inner, njit, num_threads, parallel, prange
+from ...jit import inner, njit, num_threads, parallel, within
 from ..vector import FIXED_LANES, greater, load, pointer_to, scaled, select, splat, store
 from .exponential import exp_below_zero
 
@@ -140,9 +140,9 @@ def _shifted(values, scale, top, rest, out):
 
 
 @parallel
-def _softmax_rows(x, scale, log, workers, out):
+def _softmax_rows(share, x, scale, log, workers, out):
     rows, classes = x.shape
-    for worker in prange(workers):
+    for worker in within(share, workers):
         w = np.int64(worker)
         buffer = np.empty(_CHUNK, np.float32)
         for r in range(w * rows // workers, (w + 1) * rows // workers):
@@ -210,9 +210,9 @@ def _log_gradient(grad, y, total, scale, out):
 
 
 @parallel
-def _gradient_rows(grad, y, scale, log, add, workers, out):
+def _gradient_rows(share, grad, y, scale, log, add, workers, out):
     rows, classes = y.shape
-    for worker in prange(workers):
+    for worker in within(share, workers):
         w = np.int64(worker)
         buffer = np.empty(_CHUNK, np.float32)
         for r in range(w * rows // workers, (w + 1) * rows // workers):

@@ -15,7 +15,7 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from ...jit import num_threads, parallel, prange
+from ...jit import num_threads, parallel, within
 from ..vector import MACHINE_LANES
 from .blas import Rows
 from .emitter import Emitter
@@ -191,14 +191,14 @@ _five_by_one, _five_by_two = _convolution(5, 1), _convolution(5, 2)
 
 
 @parallel
-def _convolve(data, weight, size, step, pad, finish, workers, out):
+def _convolve(share, data, weight, size, step, pad, finish, workers, out):
     scale, shift, act = finish
     batch, filters, height, width = out.shape
     channels, in_height, in_width = data.shape[1:]
     multiplier, planes = filters // channels, batch * filters
     flat, flat_weight, flat_out = data.reshape(-1), weight.reshape(-1), out.reshape(-1)
     way = 2 * (size == 5) + (step == 2)
-    for worker in prange(workers):
+    for worker in within(share, workers):
         w = np.int64(worker)
         for plane in range(w * planes // workers, (w + 1) * planes // workers):
             n, f = divmod(plane, filters)
@@ -235,12 +235,12 @@ _sum_3_1, _sum_3_2, _sum_2_1, _sum_2_2 = (_pooling(size, step, False) for size i
 
 
 @parallel
-def _pool(data, size, step, pad, maximum, workers, out):
+def _pool(share, data, size, step, pad, maximum, workers, out):
     planes, in_height, in_width = data.shape
     _, height, width = out.shape
     flat, results = data.reshape(-1), out.reshape(-1)
     way = 4 * maximum + 2 * (size == 2) + (step == 2)
-    for worker in prange(workers):
+    for worker in within(share, workers):
         w = np.int64(worker)
         for plane in range(w * planes // workers, (w + 1) * planes // workers):
             seen, top = Plane(flat, plane * in_height * in_width, in_height, in_width), -pad[0]

@@ -7,7 +7,7 @@ Statistics are summed in float64.
 
 import numpy as np
 
-from ...jit import inner, num_threads, parallel, prange, split
+from ...jit import inner, num_threads, parallel, split, within
 
 __all__ = [
     "batch_backward",
@@ -24,11 +24,11 @@ _SUMS = {"reassoc", "contract"}
 
 
 @parallel(fastmath=_SUMS)
-def batch_statistics(data, eps, mean, invstd):
+def batch_statistics(share, data, eps, mean, invstd):
     """Mean and ``1 / sqrt(variance + eps)`` of each channel."""
     outer, channels, inner = data.shape
     count = outer * inner
-    for c in prange(channels):
+    for c in within(share, channels):
         total = 0.0
         for n in range(outer):
             for i in range(inner):
@@ -50,10 +50,10 @@ def scale_channels(data, mean, scale, shift, floor, out):
 
 
 @parallel
-def _scale_channels(data, mean, scale, shift, floor, out):
+def _scale_channels(share, data, mean, scale, shift, floor, out):
     outer, channels, inner = data.shape
     limit = data.dtype.type(floor)
-    for plane in prange(outer * channels):
+    for plane in within(share, outer * channels):
         n, c = split(plane, channels)
         m, a, b = mean[c], scale[c], shift[c]
         source, target = data[n, c], out[n, c]
@@ -63,14 +63,16 @@ def _scale_channels(data, mean, scale, shift, floor, out):
 
 
 @parallel(fastmath=_SUMS)
-def batch_backward(grad_out, data, mean, invstd, gamma, moving, grad_data, want_data, grad_gamma, grad_beta):
+def batch_backward(
+    share, grad_out, data, mean, invstd, gamma, moving, grad_data, want_data, grad_gamma, grad_beta
+):
     """Gradients of ``scale_channels`` after ``batch_statistics``.
 
     ``moving``: the statistics were given, and have no gradient.
     """
     outer, channels, inner = data.shape
     count = outer * inner
-    for c in prange(channels):
+    for c in within(share, channels):
         m = mean[c]
         total, product = 0.0, 0.0
         for n in range(outer):
@@ -94,10 +96,10 @@ def batch_backward(grad_out, data, mean, invstd, gamma, moving, grad_data, want_
 
 
 @parallel(fastmath=_SUMS)
-def row_forward(data, eps, mean, std, out):
+def row_forward(share, data, eps, mean, std, out):
     """Normalise over the middle axis: ``out = (data - mean) / std``, ``std = sqrt(variance + eps)``."""
     outer, length, inner = data.shape
-    for row in prange(outer * inner):
+    for row in within(share, outer * inner):
         n, i = split(row, inner)
         total = 0.0
         for k in range(length):
@@ -115,10 +117,10 @@ def row_forward(data, eps, mean, std, out):
 
 
 @parallel(fastmath=_SUMS)
-def row_backward(grad_norm, norm, std, grad_data):
+def row_backward(share, grad_norm, norm, std, grad_data):
     """Gradient of :func:`row_forward`, from the gradient of its output and that output."""
     outer, length, inner = norm.shape
-    for row in prange(outer * inner):
+    for row in within(share, outer * inner):
         n, i = split(row, inner)
         total, product = 0.0, 0.0
         for k in range(length):
@@ -142,9 +144,9 @@ def _window_sums(values, half, sums):
 
 
 @parallel
-def lrn_forward(data, size, alpha, beta, knorm, norm, out):
+def lrn_forward(share, data, size, alpha, beta, knorm, norm, out):
     """``out = data * norm ** -beta``, ``norm = knorm + alpha / size * sum of size squares``."""
-    for n in prange(data.shape[0]):
+    for n in within(share, data.shape[0]):
         _window_sums(data[n] * data[n], size // 2, norm[n])
         for c in range(data.shape[1]):
             for i in range(data.shape[2]):
@@ -153,8 +155,8 @@ def lrn_forward(data, size, alpha, beta, knorm, norm, out):
 
 
 @parallel
-def lrn_backward(grad_out, data, norm, size, alpha, beta, grad_data):
-    for n in prange(data.shape[0]):
+def lrn_backward(share, grad_out, data, norm, size, alpha, beta, grad_data):
+    for n in within(share, data.shape[0]):
         inner = grad_out[n] * data[n] * norm[n] ** (-beta - 1)
         _window_sums(inner, size // 2, grad_data[n])
         for c in range(data.shape[1]):

@@ -8,7 +8,7 @@ takes no part, except in the divisor of a mean that counts padding.
 
 import numpy as np
 
-from ...jit import inner, num_threads, parallel, prange
+from ...jit import inner, num_threads, parallel, within
 from ...pooling_modes import INSIDE, MAXIMUM, MEAN, NORM, PADDED, SUM
 from ..vector import FIXED_LANES, greater, load, multiply_add, pointer_to, select, splat, store
 from . import masked
@@ -115,12 +115,12 @@ def _divide(shape, kernel, stride, pad, divisor, sums):
 
 
 @parallel
-def _whole_planes(data, mode, workers, out):
+def _whole_planes(share, data, mode, workers, out):
     """The maximum, mean or sum of each row."""
     planes, size = data.shape
     whole = size // FIXED_LANES * FIXED_LANES
     lowest = np.finfo(data.dtype).min if mode == MAXIMUM else data.dtype.type(0)
-    for worker in prange(workers):
+    for worker in within(share, workers):
         w = np.int64(worker)
         lanes = np.empty(FIXED_LANES, data.dtype)
         for plane in range(w * planes // workers, (w + 1) * planes // workers):
@@ -149,7 +149,7 @@ def _whole_planes(data, mode, workers, out):
 
 
 @parallel
-def _windows(data, kernel, stride, pad, mode, p, divisor, pad_with_zero, workers, out):
+def _windows(share, data, kernel, stride, pad, mode, p, divisor, pad_with_zero, workers, out):
     """Rows are combined first, pixel by pixel, then the pixels of that one row."""
     planes, in_depth, in_height, in_width = data.shape
     _, depth, height, width = out.shape
@@ -159,7 +159,7 @@ def _windows(data, kernel, stride, pad, mode, p, divisor, pad_with_zero, workers
     # The windows that lie inside a row.
     begin = (pad[2] + stride[2] - 1) // stride[2]
     end = min(width, (in_width - kernel[2] + pad[2]) // stride[2] + 1)
-    for worker in prange(workers):
+    for worker in within(share, workers):
         w = np.int64(worker)
         # The row with its padding, and what each place and its right neighbours make together.
         line = np.empty(length + 2 * FIXED_LANES, data.dtype)
@@ -207,7 +207,7 @@ def _windows(data, kernel, stride, pad, mode, p, divisor, pad_with_zero, workers
 
 
 @parallel
-def backward(grad_out, data, out, window, mode, p, divisor, all_maxima, grad_data):
+def backward(share, grad_out, data, out, window, mode, p, divisor, all_maxima, grad_data):
     """Write the gradient of the data; ``window`` is ``(kernel, stride, pad)``.
 
     A maximum's goes to the first pixel that has it, or with ``all_maxima`` to each one.
@@ -216,7 +216,7 @@ def backward(grad_out, data, out, window, mode, p, divisor, all_maxima, grad_dat
     planes, in_depth, in_height, in_width = data.shape
     _, depth, height, width = out.shape
     lowest = np.finfo(data.dtype).min
-    for plane in prange(planes):
+    for plane in within(share, planes):
         pixels, target = data[plane], grad_data[plane]
         target[:] = 0
         for od in range(depth):
@@ -255,11 +255,11 @@ def backward(grad_out, data, out, window, mode, p, divisor, all_maxima, grad_dat
 
 
 @parallel
-def adaptive_forward(data, out):
+def adaptive_forward(share, data, out):
     """Mean over a grid of windows: cell i of n covers ``[floor(i * size / n), ceil((i + 1) * size / n))``."""
     planes, in_height, in_width = data.shape
     _, height, width = out.shape
-    for plane in prange(planes):
+    for plane in within(share, planes):
         for oh in range(height):
             y0, y1 = oh * in_height // height, -((oh + 1) * in_height // -height)
             for ow in range(width):
@@ -272,10 +272,10 @@ def adaptive_forward(data, out):
 
 
 @parallel
-def adaptive_backward(grad_out, grad_data):
+def adaptive_backward(share, grad_out, grad_data):
     planes, in_height, in_width = grad_data.shape
     _, height, width = grad_out.shape
-    for plane in prange(planes):
+    for plane in within(share, planes):
         target = grad_data[plane]
         target[:] = 0
         for oh in range(height):

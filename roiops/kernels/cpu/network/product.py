@@ -11,7 +11,7 @@ import numpy as np
 from numba import types
 from numba.extending import intrinsic
 
-from ...jit import inner, num_threads, parallel, prange
+from ...jit import inner, num_threads, parallel, within
 from ..vector import BLOCK, LINE, MACHINE_LANES, aligned_zeros, transpose_block
 from .blas import PANELS, Rows, add_product_tile_of
 from .emitter import COLUMNS, ROWS, Emitter
@@ -55,7 +55,7 @@ def _pack(right, term_step, column_step, start, stop, first, last, panel):
 
 
 @parallel
-def _multiply(left, last, right, sizes, at_once, scratch, out):
+def _multiply(share, left, last, right, sizes, at_once, scratch, out):
     """Matrices come as :func:`_flat` gives them; ``sizes`` are ``(rows, terms, columns)``."""
     left, left_step, term_step = left
     right, right_term, right_column = right
@@ -64,7 +64,7 @@ def _multiply(left, last, right, sizes, at_once, scratch, out):
     row_tiles = (rows + ROWS - 1) // ROWS
     workers = scratch.shape[0]
     items = count_panels(columns) * row_tiles
-    for worker in prange(workers):
+    for worker in within(share, workers):
         w = np.int64(worker)
         aside, panel = scratch[w, : ROWS * COLUMNS], scratch[w, ROWS * COLUMNS :]
         begin, end = w * items // workers, (w + 1) * items // workers
@@ -184,14 +184,14 @@ _dot_one, _dot_more = _dot(1), _dot(_DATA)
 
 
 @parallel
-def _few_rows(data, weight, bias, workers, out):
+def _few_rows(share, data, weight, bias, workers, out):
     """A row's products are summed lane by lane, the lanes one after the other, what is left over last."""
     batch, terms = data.shape
     features = weight.shape[0]
     whole = terms // MACHINE_LANES * MACHINE_LANES
     flat_data, flat_weight = data.reshape(-1), weight.reshape(-1)
     groups = (features + _WEIGHTS - 1) // _WEIGHTS
-    for worker in prange(workers):
+    for worker in within(share, workers):
         w = np.int64(worker)
         sums = np.empty(_WEIGHTS * _DATA * MACHINE_LANES, np.float32)
         for group in range(w * groups // workers, (w + 1) * groups // workers):

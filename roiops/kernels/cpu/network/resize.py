@@ -5,7 +5,7 @@
 
 import numpy as np
 
-from ...jit import inner, parallel, prange, split
+from ...jit import inner, parallel, split, within
 
 __all__ = [
     "resize_backward",
@@ -33,11 +33,11 @@ def resize_table(size, out_size, align_corners, dtype):
 
 
 @parallel
-def resize_forward(data, y_low, y_high, y_weight, x_low, x_high, x_weight, out):
+def resize_forward(share, data, y_low, y_high, y_weight, x_low, x_high, x_weight, out):
     """Interpolate planes (planes, height, width) at the positions of two axis tables."""
     planes, height, width = out.shape
     one = data.dtype.type(1)
-    for plane in prange(planes):
+    for plane in within(share, planes):
         for y in range(height):
             upper, lower, b = data[plane, y_low[y]], data[plane, y_high[y]], y_weight[y]
             for x in range(width):
@@ -48,10 +48,10 @@ def resize_forward(data, y_low, y_high, y_weight, x_low, x_high, x_weight, out):
 
 
 @parallel
-def resize_backward(grad_out, y_low, y_high, y_weight, x_low, x_high, x_weight, grad_data):
+def resize_backward(share, grad_out, y_low, y_high, y_weight, x_low, x_high, x_weight, grad_data):
     planes, height, width = grad_out.shape
     one = grad_out.dtype.type(1)
-    for plane in prange(planes):
+    for plane in within(share, planes):
         target = grad_data[plane]
         target[:] = 0
         for y in range(height):
@@ -76,11 +76,11 @@ def _locate(coordinate, size):
 
 
 @parallel
-def sample_forward(data, grid, out):
+def sample_forward(share, data, grid, out):
     """Sample images at the positions of ``grid`` (batch, 2, height, width): x and y in [-1, 1], 0 outside."""
     batch, channels, height, width = out.shape
     _, _, in_height, in_width = data.shape
-    for row in prange(batch * height):
+    for row in within(share, batch * height):
         n, y = split(row, height)
         for x in range(width):
             i, a = _locate(grid[n, 0, y, x], in_width)
@@ -96,11 +96,11 @@ def sample_forward(data, grid, out):
 
 
 @parallel
-def sample_backward(grad_out, data, grid, grad_data, grad_grid):
+def sample_backward(share, grad_out, data, grid, grad_data, grad_grid):
     """Gradients of :func:`sample_forward`, of the images and of the positions."""
     batch, channels, height, width = grad_out.shape
     _, _, in_height, in_width = data.shape
-    for n in prange(batch):
+    for n in within(share, batch):
         grad_data[n] = 0
         for y in range(height):
             for x in range(width):

@@ -15,7 +15,7 @@ from roiops.kernels.cpu.roi.images import first_stray
 from roiops.kernels.cpu.roi.items import backward_items, forward_items
 from roiops.kernels.cpu.roi.tiles import add_row, clear_all_ignored, clear_ignored, read_row, slot_of
 from roiops.kernels.cpu.vector import FIXED_LANES, load, multiply_add, pointer_to, scaled, splat, store
-from roiops.kernels.jit import Direct, inner, parallel, prange
+from roiops.kernels.jit import Direct, inner, parallel, within
 
 __all__ = ["at_addresses", "average_rows", "backward", "forward"]
 
@@ -121,8 +121,8 @@ _forward_part = forward_items(_axes, _pool)
 
 
 @parallel
-def _forward(parts, data, plan, table, groups, out):
-    for part in prange(parts):
+def _forward(share, parts, data, plan, table, groups, out):
+    for part in within(share, parts):
         _forward_part(np.int64(part), parts, data, plan, table, groups, None, out, None)
 
 
@@ -272,8 +272,8 @@ _backward_part = backward_items(_rows_and_columns, _rows_of, _spread)
 
 
 @parallel
-def _backward(parts, grad_out, plan, table, groups, accumulate, grad_data):
-    for part in prange(parts):
+def _backward(share, parts, grad_out, plan, table, groups, accumulate, grad_data):
+    for part in within(share, parts):
         _backward_part(np.int64(part), parts, grad_out, None, plan, table, groups, accumulate, grad_data)
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from roiops.kernels import geometry
 from roiops.kernels.cpu.roi.chunks import as_rois, channel_chunks, is_dense
 from roiops.kernels.cpu.vector import pointer_to
-from roiops.kernels.jit import inner, num_threads, parallel, prange
+from roiops.kernels.jit import inner, num_threads, parallel, within
 
 __all__ = ["backward_data", "backward_trans", "forward"]
 
@@ -91,8 +91,8 @@ def _forward_roi(rules, data, rois, r, trans, setting, deviation, groups, out):
 
 
 @parallel
-def _forward(rules, data, rois, trans, setting, deviation, groups, out):
-    for r in prange(out.shape[0]):
+def _forward(share, rules, data, rois, trans, setting, deviation, groups, out):
+    for r in within(share, out.shape[0]):
         _forward_roi(rules, data, rois, np.int64(r), trans, setting, deviation, groups, out)
 
 
@@ -123,12 +123,10 @@ def _scatter_roi(rules, grad_out, rois, r, trans, setting, deviation, groups, ch
 
 
 @parallel
-def _backward_data(rules, grad_out, rois, trans, setting, deviation, groups, accumulate, threads, grad_data):
+def _backward_data(share, rules, grad_out, rois, trans, setting, deviation, groups, threads, grad_data):
     """Each thread has output channels of its own, which read input channels of their own."""
-    if not accumulate:
-        grad_data[:] = 0
     channels = grad_out.shape[1]
-    for thread in prange(threads):
+    for thread in within(share, threads):
         part = np.int64(thread)
         mine = part * channels // threads, (part + 1) * channels // threads
         if mine[0] < mine[1]:
@@ -170,8 +168,8 @@ def _displace_roi(rules, grad_out, data, rois, r, trans, setting, deviation, gro
 
 
 @parallel
-def _backward_trans(rules, grad_out, data, rois, trans, setting, deviation, groups, grad_trans):
-    for r in prange(grad_out.shape[0]):
+def _backward_trans(share, rules, grad_out, data, rois, trans, setting, deviation, groups, grad_trans):
+    for r in within(share, grad_out.shape[0]):
         _displace_roi(rules, grad_out, data, rois, np.int64(r), trans, setting, deviation, groups, grad_trans)
 
 
@@ -220,8 +218,10 @@ def backward_data(grad_out, rois, trans, displaced, accumulate, grad_data):
     call = _call(rois, trans, displaced, grad_data, grad_out)
     for _, moved, images, results in _by_class(call.trans, grad_data, grad_out):
         for head, grad, add in channel_chunks([results], [images], accumulate):
+            if not add:
+                grad[:] = 0
             _backward_data(
-                rules, head, call.rois, moved, call.setting, call.deviation, groups, add, num_threads(), grad
+                rules, head, call.rois, moved, call.setting, call.deviation, groups, num_threads(), grad
             )
 
 

@@ -35,7 +35,7 @@ from roiops.kernels.cpu.vector import (
     splat,
     store,
 )
-from roiops.kernels.jit import inner, njit, parallel, prange
+from roiops.kernels.jit import inner, njit, parallel, within
 from roiops.kernels.rules import CORNERS_YX_NORMALISED
 
 __all__ = ["backward", "fill_outside"]
@@ -231,8 +231,8 @@ def _edges_part(part, parts, grad_out, data, plan, table_y, table_x, totals):
 
 
 @parallel
-def _edges(parts, grad_out, data, plan, table_y, table_x, totals):
-    for part in prange(parts):
+def _edges(share, parts, grad_out, data, plan, table_y, table_x, totals):
+    for part in within(share, parts):
         _edges_part(np.int64(part), parts, grad_out, data, plan, table_y, table_x, totals)
 
 

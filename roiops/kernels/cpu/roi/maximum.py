@@ -38,7 +38,7 @@ from roiops.kernels.cpu.vector import (
     splat,
     store,
 )
-from roiops.kernels.jit import Direct, inner, parallel, prange
+from roiops.kernels.jit import Direct, inner, parallel, within
 from roiops.kernels.rules import PIXELS
 
 __all__ = ["at_addresses", "backward", "forward"]
@@ -172,8 +172,8 @@ def _forward_part(part, parts, data, plan, table, groups, limits, out, argmax):
 
 
 @parallel
-def _forward(parts, data, plan, table, groups, limits, out, argmax):
-    for part in prange(parts):
+def _forward(share, parts, data, plan, table, groups, limits, out, argmax):
+    for part in within(share, parts):
         _forward_part(np.int64(part), parts, data, plan, table, groups, limits, out, argmax)
 
 
@@ -375,8 +375,8 @@ def _backward_part(part, parts, grad_out, argmax, plan, table, groups, accumulat
 
 
 @parallel
-def _backward(parts, grad_out, argmax, plan, table, groups, accumulate, grad_data):
-    for part in prange(parts):
+def _backward(share, parts, grad_out, argmax, plan, table, groups, accumulate, grad_data):
+    for part in within(share, parts):
         _backward_part(np.int64(part), parts, grad_out, argmax, plan, table, groups, accumulate, grad_data)
 
 

@@ -16,7 +16,7 @@ from roiops.kernels.cpu.roi.chunks import as_rois, channel_chunks, launch
 from roiops.kernels.cpu.roi.items import backward_items, forward_items
 from roiops.kernels.cpu.roi.tiles import read_row, touch_row
 from roiops.kernels.cpu.vector import FIXED_LANES, load, multiply_add, pointer_to, splat, store
-from roiops.kernels.jit import inner, njit, parallel, prange
+from roiops.kernels.jit import inner, njit, parallel, within
 
 __all__ = ["backward", "forward"]
 
@@ -91,9 +91,9 @@ def _build_roi(rules, rois, r, setting, reach, at, pixel, weight):
 
 
 @parallel
-def _build(parts, rules, rois, setting, start, image, box, at, pixel, weight):
+def _build(share, parts, rules, rois, setting, start, image, box, at, pixel, weight):
     """Fill the arrays of :class:`_Bins`; the entries of ROI ``r`` begin at ``start[r]``."""
-    for part in prange(parts):
+    for part in within(share, parts):
         count = image.size
         for r in range(np.int64(part) * count // parts, (np.int64(part) + 1) * count // parts):
             at[r, 0] = start[r]
@@ -131,8 +131,8 @@ _forward_part = forward_items(_bins_of, _pool, in_any_order=True)
 
 
 @parallel
-def _forward(parts, data, plan, table, out):
-    for part in prange(parts):
+def _forward(share, parts, data, plan, table, out):
+    for part in within(share, parts):
         _forward_part(np.int64(part), parts, data, plan, table, (1, 1), None, out, None)
 
 
@@ -161,8 +161,8 @@ _backward_part = backward_items(_bins_of, _rows_of, _spread)
 
 
 @parallel
-def _backward(parts, grad_out, plan, table, accumulate, grad_data):
-    for part in prange(parts):
+def _backward(share, parts, grad_out, plan, table, accumulate, grad_data):
+    for part in within(share, parts):
         _backward_part(np.int64(part), parts, grad_out, None, plan, table, (1, 1), accumulate, grad_data)
 
 

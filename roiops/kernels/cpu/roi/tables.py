@@ -6,7 +6,7 @@ import numpy as np
 
 from roiops.kernels import geometry
 from roiops.kernels.cpu.vector import pointer_to
-from roiops.kernels.jit import inner, njit, num_threads, parallel, prange
+from roiops.kernels.jit import inner, njit, num_threads, parallel, within
 from roiops.kernels.rules import MAX_INVALID_IS_ZERO
 
 __all__ = [
@@ -276,8 +276,8 @@ def _fill_part(part, parts, rules, rois, setting, image, start_y, start_x, y, x)
 
 
 @parallel
-def _fill(parts, rules, rois, setting, image, start_y, start_x, y, x):
-    for part in prange(parts):
+def _fill(share, parts, rules, rois, setting, image, start_y, start_x, y, x):
+    for part in within(share, parts):
         _fill_part(np.int64(part), parts, rules, rois, setting, image, start_y, start_x, y, x)
 
 
