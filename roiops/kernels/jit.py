@@ -2,9 +2,8 @@
 
 Kernels are compiled on first use, cached on disk, and fall back to no cache where the folder cannot be
 written (``ROIOPS_CACHE=0`` asks for no cache). A function that only kernels call is decorated with
-:func:`inner`. One whose loop threads share is decorated with :func:`parallel`; on one thread it touches no
-threading layer. One with several such loops, each after the other, holds ``prange`` and is decorated with
-:func:`parallel_loops`.
+:func:`inner`. One with loops that threads share is decorated with :func:`parallel`; on one thread it touches
+no threading layer.
 
 Threads that were running when a process forked are not there in the child, and GNU OpenMP ends a child that
 asks for them; so a child whose parent had threads runs everything on one. numba's workqueue layer ends the
@@ -40,7 +39,6 @@ __all__ = [
     "njit",
     "num_threads",
     "parallel",
-    "parallel_loops",
     "prange",
     "split",
     "use_threads",
@@ -314,22 +312,18 @@ def _copy(function):
 
 
 def parallel(function=None, **options):
-    """Compile ``function`` for calls that divide its loop among threads.
+    """Compile ``function`` for one thread and for several.
 
-    Its first argument, which calls leave out, says which share of its loop to run. ``for i in within(share,
-    count)`` is the one loop of the function, at its end; what stands before it is done for each share.
+    One with a single loop that threads share, at its end, says so by its first argument, which calls leave
+    out: ``def f(share, ...)`` holds ``for i in within(share, count)``. It is compiled once. What stands
+    before the loop is done for each share. One with other loops, over ``prange``, is compiled twice.
     """
     if function is None:
         return functools.partial(parallel, **options)
+    if function.__code__.co_varnames[:1] != ("share",):
+        return _ParallelLoops(function, options)
     compiles = DIVIDED and not numba.config.DISABLE_JIT
     return (_Parallel if compiles else _PlainParallel)(function, options)
-
-
-def parallel_loops(function=None, **options):
-    """Compile ``function``, which holds several loops over ``prange``, with and without threads."""
-    if function is None:
-        return functools.partial(parallel_loops, **options)
-    return _ParallelLoops(function, options)
 
 
 @inner

@@ -10,10 +10,10 @@ import numba
 import numpy as np
 import pytest
 
-from roiops.kernels.jit import Calls, inner, njit, parallel, parallel_loops, prange, within
+from roiops.kernels.jit import Calls, inner, njit, parallel, prange, within
 
 
-@parallel_loops
+@parallel
 def total(values, out):
     for i in prange(values.size):
         out[i] = 2 * values[i]
@@ -112,7 +112,7 @@ def test_a_parallel_kernel_is_turned_into_machine_code_once(monkeypatch):
     monkeypatch.setattr(JITCodeLibrary, "_finalize_final_module", recorded)
     monkeypatch.setenv("ROIOPS_CACHE", "0")
 
-    @parallel_loops
+    @parallel
     def add_one_then_double(values):
         for i in prange(values.size):
             values[i] += 1

@@ -12,7 +12,7 @@ import numpy as np
 from numba import types
 from numba.extending import intrinsic
 
-from ...jit import inner, num_threads, parallel_loops, prange, split
+from ...jit import inner, num_threads, parallel, prange, split
 from ..scratch import Scratch
 from ..vector import LINE, MACHINE_LANES, prefetch_to_read
 from .caches import SECOND_CACHE
@@ -274,7 +274,7 @@ def _pack_transposed(data, first, start, stop, panel):
                 rows[k * COLUMNS + column] = source[k]
 
 
-@parallel_loops
+@parallel
 def _times_transposed(data, weight, last_rows, bias, terms_at_once, panels, tiles, workers, out):
     """``out = data @ weight.T + bias``; ``last_rows``: what follows the last whole tile of weight's rows."""
     batch, terms = data.shape

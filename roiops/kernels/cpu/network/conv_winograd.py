@@ -14,7 +14,7 @@ import numpy as np
 from numba import types
 from numba.extending import intrinsic
 
-from ...jit import Calls, inner, num_threads, parallel, parallel_loops, prange, within
+from ...jit import Calls, inner, num_threads, parallel, prange, within
 from ..scratch import Scratch
 from ..vector import MACHINE_LANES, aligned_zeros, prefetch_to_read, prefetch_to_write
 from .blas import Finish, Rows, copy_vector, product_tile_of
@@ -362,7 +362,7 @@ def _transform_panel(data, group, channels, mine, pad, tiles, scratch, places, p
             _transform_row(data, begin + c, pad, found, count, ahead, scratch, panel, c, part)
 
 
-@parallel_loops
+@parallel
 def _step_by_step(data, filters, groups, pad, finish, memory, out):
     """Workers divide each step: for many channels, or few tiles. Filters are read once for several panels."""
     scale, shift, act, other, add_other = finish
