@@ -239,6 +239,11 @@ class _Parallel(_Kernel):
         self.body = inner(function, **options)
         self.compiled = njit(_with_launcher(function, launcher_of(self.body)), **options)
 
+    def by(self, threads):
+        if threads > 1 and _layer == "workqueue":
+            return super().by(threads)
+        return functools.partial(self.compiled, _launcher if threads > 1 else 0, threads)
+
     def function(self, threads):
         return self.compiled
 
