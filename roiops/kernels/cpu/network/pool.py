@@ -282,7 +282,7 @@ def adaptive_backward(share, grad_out, grad_data):
             y0, y1 = oh * in_height // height, -((oh + 1) * in_height // -height)
             for ow in range(width):
                 x0, x1 = ow * in_width // width, -((ow + 1) * in_width // -width)
-                share = grad_out[plane, oh, ow] / grad_out.dtype.type((y1 - y0) * (x1 - x0))
+                of_each = grad_out[plane, oh, ow] / grad_out.dtype.type((y1 - y0) * (x1 - x0))
                 for y in range(y0, y1):
                     for x in range(x0, x1):
-                        target[y, x] += share
+                        target[y, x] += of_each
