@@ -25,7 +25,7 @@ from .graph import functions as symbol
 from .graph import naming as name
 from .graph.executor import Executor
 from .graph.symbol import AttrScope, Symbol
-from .mxnet import base, contrib, engine, model, operator, rnn, util
+from .mxnet import base, contrib, engine, executor_manager, model, operator, rnn, util
 from .ndarray import NDArray
 from .shapes import is_np_shape, np_shape, set_np_shape, use_np_shape
 from .training import (
@@ -61,6 +61,7 @@ _MXNET_MODULES = (
     "contrib",
     "engine",
     "executor",
+    "executor_manager",
     "image",
     "img",
     "init",
@@ -107,6 +108,7 @@ __all__ = [
     "engine",
     "errors",
     "executor",
+    "executor_manager",
     "gpu",
     "graph",
     "image",

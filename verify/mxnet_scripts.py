@@ -11,8 +11,9 @@
     git clone https://github.com/tornadomeet/mxnet-face
     git clone https://github.com/YonghaoHe/LFFD-A-Light-and-Fast-Face-Detector-for-Edge-Devices
     git clone https://github.com/chinakook/hr101_mxnet
+    git clone https://github.com/msracver/Deformable-ConvNets
     python verify/mxnet_scripts.py mxnet-ssd mxnet_mtcnn_face_detection mtcnn faster-mobile-retinaface \\
-        mobilenet-MXNet Age-Gender-MXNET mxnet-face hr101_mxnet \\
+        mobilenet-MXNet Age-Gender-MXNET mxnet-face hr101_mxnet Deformable-ConvNets \\
         LFFD-A-Light-and-Fast-Face-Detector-for-Edge-Devices --faces mxnet_mtcnn_face_detection/test2.jpg
 
 The scripts are those of the checkouts, in a copy that a run may write to; roiops runs them by
@@ -20,7 +21,8 @@ The scripts are those of the checkouts, in a copy that a run may write to; roiop
 and divides and finds its modules as Python 2 did.
 Some sort equal scores, which each version of NumPy orders in its own way: both sides sort them stably.
 Weights are the repository's own where it has them, else random; pictures are its own, else made here.
-A GPU that a script asks for is the CPU, on both sides.
+A GPU that a script asks for is the CPU, on both sides. What a repository compiles with Cython or CUDA
+(overlaps and suppression of boxes) is a few lines of Python in its place.
 Windows are not opened: the coordinates of what is drawn are printed in their place, and compared.
 """
 
@@ -86,8 +88,9 @@ kind, *sys.argv = sys.argv[1:]
 folder = os.path.dirname(os.path.abspath(sys.argv[0]))
 sys.path.insert(0, folder)
 # Python 2 looked in the importing file's folder first.
-for top in os.environ.get("implicit_imports", "").split():
-    sys.path += [place for place, _, names in os.walk(top) if "__init__.py" in names and place != folder]
+for place, _, names in os.walk(os.environ.get("implicit_imports", "")):
+    if "__init__.py" in names and place != folder:
+        sys.path.append(place)
 sys.modules.pop("symbol", None)  # Python 3.9 has a module of this name
 random.seed(7)
 np.random.seed(7)
@@ -235,7 +238,7 @@ class Script:
     arguments: str  # the script's path first
     weights: Weights | None = None
     folder: str = "."  # in which it is started
-    packages: str = ""  # folders whose modules import each other by bare names, if not that of the script
+    relative: bool = False  # modules of its packages import each other by bare names, and relative ones
     python2: bool = False
     sorts_equal_scores: bool = False  # which NumPy's versions put in different orders: here as they come
     prepare: object = None  # makes what else is needed, in the copy
@@ -282,6 +285,42 @@ def _clusters(folder: Path) -> None:
     pickles = [pickle.dumps(each, 2).replace(b"numpy._core", b"numpy.core") for each in (clusters, mean)]
     (folder / "meta.pkl").write_bytes(b"".join(pickles))
     cv2.imwrite(str(folder / "selfie.jpg"), cv2.resize(cv2.imread(str(folder / "selfie.jpg")), (240, 160)))
+
+
+#: What Cython and CUDA compile in repositories of the R-CNN family.
+_COMPILED = """
+import numpy as np
+
+
+def cpu_nms(dets, thresh, device_id=0):
+    x1, y1, x2, y2, scores = dets.T
+    areas = (x2 - x1 + 1) * (y2 - y1 + 1)
+    order, keep = np.argsort(-scores, kind="stable"), []
+    while len(order):
+        i, order = order[0], order[1:]
+        keep.append(i)
+        w = np.maximum(np.minimum(x2[i], x2[order]) - np.maximum(x1[i], x1[order]) + 1, 0)
+        h = np.maximum(np.minimum(y2[i], y2[order]) - np.maximum(y1[i], y1[order]) + 1, 0)
+        order = order[w * h / (areas[i] + areas[order] - w * h) <= thresh]
+    return keep
+
+
+gpu_nms = cpu_nms
+bbox_overlaps_cython = None  # of training only
+"""
+
+
+def _compiled(folder: Path) -> None:
+    """Python for what the Deformable-ConvNets compile, and its pictures in the size that it makes room for.
+
+    For others it has MXNet reshape an array into a smaller one, which MXNet 1.9.1 refuses.
+    """
+    import cv2
+
+    for path in (*folder.glob("demo/COCO*.jpg"), *folder.glob("demo/deform_psroi/*.jpg")):
+        cv2.imwrite(str(path), cv2.resize(cv2.imread(str(path)), (1000, 600)))
+    for name in ("nms/cpu_nms.py", "nms/gpu_nms.py", "bbox/__init__.py"):
+        (folder / "lib" / name).write_text(_COMPILED, encoding="utf-8")
 
 
 def _pictures(folder: Path) -> None:
@@ -390,23 +429,77 @@ SCRIPTS = (
         sorts_equal_scores=True,
         prepare=_clusters,
     ),
+    *(
+        Script(
+            "Deformable-ConvNets",
+            f"{script} {option}".strip(),
+            Weights(
+                f"model/{prefix}",
+                f"sys.path[:0] = ['{task}', 'lib']\nfrom config.config import config, update_config\n"
+                f"update_config('experiments/{task}/cfgs/{settings}.yaml')\nfrom symbols import {network}\n"
+                f"symbol = {network}.{network}().{method}(config, is_train=False)",
+                shapes,
+                gamma=0.5,
+                heads="rpn_bbox_pred=0.1 rfcn_bbox=0.1 offset=0.1",
+            ),
+            python2=True,
+            relative=True,
+            prepare=_compiled,
+        )
+        for script, option, prefix, task, settings, network, method, shapes in (
+            (
+                "rfcn/demo.py",
+                "--rfcn_only",
+                "rfcn_coco",
+                "rfcn",
+                "rfcn_coco_demo",
+                "resnet_v1_101_rfcn",
+                "get_symbol",
+                "data=1,3,600,1000 im_info=1,3",
+            ),
+            (
+                "rfcn/demo.py",
+                "",
+                "rfcn_dcn_coco",
+                "rfcn",
+                "rfcn_coco_demo",
+                "resnet_v1_101_rfcn_dcn",
+                "get_symbol",
+                "data=1,3,600,1000 im_info=1,3",
+            ),
+            (
+                "rfcn/deform_psroi_demo.py",
+                "",
+                "deform_psroi",
+                "rfcn",
+                "deform_psroi_demo",
+                "deform_psroi_demo",
+                "get_symbol_rfcn",
+                "data=1,3,600,1000 rois=1,5",
+            ),
+        )
+    ),
 )
 
 
 def copy_of(checkout: Path, script: Script, folder: Path, peer: str) -> None:
     """What the checkout has, made ready to run."""
     shutil.copytree(checkout, folder, ignore=shutil.ignore_patterns(".git"))
+    if script.prepare:
+        script.prepare(folder)
     if script.python2:
-        files = [str(path) for path in folder.rglob("*.py")]
-        command = [peer, "-m", "lib2to3", "--no-diffs", "-w", "-n", "-x", "import", *files]
-        subprocess.run(command, check=True, capture_output=True)
+        files = list(folder.rglob("*.py"))
+        beside = {path for path in files if path.parent == (folder / script.arguments.split()[0]).parent}
+        command = [peer, "-m", "lib2to3", "--no-diffs", "-w", "-n"]
+        for chosen, options in ((beside, ["-x", "import"]), (set(files) - beside, [])):
+            if chosen:
+                options = options if script.relative else ["-x", "import"]
+                subprocess.run([*command, *options, *map(str, chosen)], check=True, capture_output=True)
         for path in files:
-            _divide_as_python2(Path(path))
+            _divide_as_python2(path)
     if script.sorts_equal_scores:
         for path in folder.rglob("*.py"):
             _rewrite(path, _StableOrder())
-    if script.prepare:
-        script.prepare(folder)
     if script.weights:
         script.weights.make(folder)
 
@@ -455,8 +548,7 @@ def run(kind: str, python: str, path: str, script: Script, folder: Path) -> tupl
     """The lines that a script printed, or the error that it ended with."""
     environment = _environment(path)
     if script.python2:
-        packages = script.packages.split() or [str(Path(script.arguments.split()[0]).parent)]
-        environment["implicit_imports"] = " ".join(str(folder / package) for package in packages)
+        environment["implicit_imports"] = str((folder / script.arguments.split()[0]).parent)
     if script.ends_when_shown:
         environment["ends"] = "1"
     name, *arguments = script.arguments.split()

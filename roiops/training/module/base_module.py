@@ -2,15 +2,16 @@
 
 import logging
 import time
+import warnings
 
 import numpy as np
 
 from ... import ndarray
-from ...errors import DataError, GraphError
+from ...errors import DataError, GraphError, nearest
 from .. import checkpoint
 from .. import metric as metrics
 from ..initializer import Uniform
-from ..io import DataBatch, DataIter
+from ..io import DataBatch, DataDesc, DataIter
 
 __all__ = ["BaseModule"]
 
@@ -20,6 +21,39 @@ def as_list(value) -> list:
     if value is None:
         return []
     return list(value) if isinstance(value, list | tuple) else [value]
+
+
+# By these names of MXNet's own, modules that scripts derive from BaseModule import what they need.
+_as_list = as_list
+
+
+def _check_input_names(symbol, names, typename: str, throw: bool) -> None:
+    """Raise, or warn, where an input that is named is not among those of ``symbol``."""
+    arguments = symbol.list_arguments()
+    parameters = ("_weight", "_bias", "_gamma", "_beta")
+    for name in names:
+        if name in arguments:
+            continue
+        others = [each for each in arguments if not each.endswith(parameters)] or arguments
+        text = f"Module: {name!r} of {typename}_names is not an argument of the symbol ({', '.join(others)})"
+        if throw:
+            raise GraphError(text + nearest(name, arguments))
+        warnings.warn(text, stacklevel=3)
+
+
+def _parse_data_desc(data_names, label_names, data_shapes, label_shapes) -> tuple:
+    """Shapes of inputs and labels as descriptions, whose names must be those that are given."""
+    described = []
+    for what, names, shapes in (("data", data_names, data_shapes), ("label", label_names, label_shapes)):
+        each = [desc if isinstance(desc, DataDesc) else DataDesc(*desc) for desc in shapes or ()]
+        given = sorted(desc.name for desc in each)
+        if given != sorted(names):
+            problem = f"Module: {what}_shapes are of {given}, {what}_names are {sorted(names)}"
+            if what == "data":
+                raise GraphError(problem)
+            warnings.warn(problem, stacklevel=3)
+        described.append(each if what == "data" or shapes is not None else None)
+    return tuple(described)
 
 
 class BaseModule:

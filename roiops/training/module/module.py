@@ -14,7 +14,7 @@ from .. import kvstore as kvstores
 from .. import optimizer as optimizers
 from ..initializer import InitDesc, Uniform
 from ..io import DataDesc
-from .base_module import BaseModule, as_list
+from .base_module import BaseModule, _check_input_names, as_list
 from .executor_group import DataParallelExecutorGroup, mean_of_devices
 
 __all__ = ["Module"]
@@ -80,12 +80,12 @@ class Module(BaseModule):
         self._state_names, self._fixed = list(state_names or ()), set(fixed_param_names or ())
         arguments = symbol.list_arguments()
         for kind, names, needed in (
-            ("data_names", self._data_names, True),
-            ("label_names", self._label_names, False),
-            ("state_names", self._state_names, True),
-            ("fixed_param_names", self._fixed, True),
+            ("data", self._data_names, True),
+            ("label", self._label_names, False),
+            ("state", self._state_names, True),
+            ("fixed_param", self._fixed, True),
         ):
-            _check_names(kind, names, arguments, needed)
+            _check_input_names(symbol, names, kind, needed)
         self._label_names = [name for name in self._label_names if name in arguments]
         inputs = {*self._data_names, *self._label_names, *self._state_names}
         self._param_names = [name for name in arguments if name not in inputs]
@@ -425,7 +425,7 @@ class Module(BaseModule):
         if self.optimizer_initialized and not force_init:
             self.logger.warning("optimizer already initialized, ignoring...")
             return
-        store = self._store(kvstore)
+        store = store_for(kvstore, len(self._contexts))
         ranked = isinstance(store, kvstores.KVStore) and store.type.startswith("dist")
         if ranked and len(self._contexts) > 1:
             raise DeviceError(f"Module.init_optimizer: with {store.type!r} each process has one device")
@@ -439,7 +439,9 @@ class Module(BaseModule):
         if store is not None:
             batch_size *= store.num_workers
         rescale_grad = 1.0 / batch_size
-        self._update_on_kvstore = store is not None and not ranked and self._updates_in(store, kvstore)
+        largest = max((self._arrays[0].arg_dict[name].size for name in self._param_names), default=0)
+        in_store = store is not None and not ranked and updates_in(store, kvstore, largest)
+        self._update_on_kvstore = in_store
         count = 1 if self._update_on_kvstore else len(self._contexts)
         names = {i * count + k: name for i, name in enumerate(self._param_names) for k in range(count)}
         if isinstance(optimizer, str):
@@ -464,23 +466,6 @@ class Module(BaseModule):
         if self._preload_opt_states is not None:
             self.load_optimizer_states(self._preload_opt_states)
             self._preload_opt_states = None
-
-    def _store(self, kvstore):
-        """The store that ``init_optimizer`` was asked for; None where there is nothing for one to do."""
-        if isinstance(kvstore, str):
-            alone = len(self._contexts) == 1 and "dist" not in kvstore
-            return None if alone else kvstores.create(kvstore)
-        if kvstore is not None and not isinstance(kvstore, kvstores.KVStoreBase):
-            raise TypeError(f"kvstore must be KVStore, str or None, got {type(kvstore).__name__}")
-        return kvstore
-
-    def _updates_in(self, store, asked) -> bool:
-        """Whether the store runs the optimizer, rather than each device."""
-        largest = max((self._arrays[0].arg_dict[name].size for name in self._param_names), default=0)
-        if asked == "local" and largest > _MOST_UPDATED_IN_STORE:
-            return False
-        wanted = os.environ.get("MXNET_UPDATE_ON_KVSTORE", "1") != "0"
-        return wanted and store.is_capable(kvstores.KVStoreBase.OPTIMIZER)
 
     def _fill(self, store) -> None:
         """Give a store the parameters, and the optimizer where it is to run there."""
@@ -656,16 +641,22 @@ def _repeated(array, count: int) -> np.ndarray:
     return np.broadcast_to(np.float32(0), (count * shape[0], *shape[1:]))
 
 
-def _check_names(kind, names, arguments, needed) -> None:
-    parameters = ("_weight", "_bias", "_gamma", "_beta")
-    for name in names:
-        if name in arguments:
-            continue
-        others = [each for each in arguments if not each.endswith(parameters)] or arguments
-        text = f"Module: {name!r} of {kind} is not an argument of the symbol ({', '.join(others)})"
-        if needed:
-            raise GraphError(text + nearest(name, arguments))
-        warnings.warn(text, stacklevel=3)
+def store_for(kvstore, devices: int):
+    """The store that ``init_optimizer`` was asked for; None where there is nothing for one to do."""
+    if isinstance(kvstore, str):
+        alone = devices == 1 and "dist" not in kvstore
+        return None if alone else kvstores.create(kvstore)
+    if kvstore is not None and not isinstance(kvstore, kvstores.KVStoreBase):
+        raise TypeError(f"kvstore must be KVStore, str or None, got {type(kvstore).__name__}")
+    return kvstore
+
+
+def updates_in(store, asked, largest: int) -> bool:
+    """Whether the store runs the optimizer, rather than each device; ``largest`` is that parameter's size."""
+    if asked == "local" and largest > _MOST_UPDATED_IN_STORE:
+        return False
+    wanted = os.environ.get("MXNET_UPDATE_ON_KVSTORE", "1") != "0"
+    return wanted and store.is_capable(kvstores.KVStoreBase.OPTIMIZER)
 
 
 def check_given(caller, what, given, names, allow_missing, surplus_is_wrong) -> None:
