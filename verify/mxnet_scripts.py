@@ -568,6 +568,8 @@ def _untimed(line: str) -> str:
     line = re.sub(r"^\d{4}-\d\d-\d\d [\d:,]+ - ", "", line)
     if line.startswith("<module 'mxnet'"):  # mxnet-ssd says where it found it
         return ""
+    if re.search(r"\.cc:\d+: ", line):  # MXNet's engine, also where two processes write into one line
+        return ""
     if re.match(r"Using \d+ threads for decoding|Set enviroment variable MXNET_CPU_WORKER_NTHREADS", line):
         return ""  # a setting of MXNet's own
     return "" if "time" in line.lower() and "Time cost" not in line else line
