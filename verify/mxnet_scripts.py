@@ -429,55 +429,22 @@ SCRIPTS = (
         sorts_equal_scores=True,
         prepare=_clusters,
     ),
-    *(
-        Script(
-            "Deformable-ConvNets",
-            f"{script} {option}".strip(),
-            Weights(
-                f"model/{prefix}",
-                f"sys.path[:0] = ['{task}', 'lib']\nfrom config.config import config, update_config\n"
-                f"update_config('experiments/{task}/cfgs/{settings}.yaml')\nfrom symbols import {network}\n"
-                f"symbol = {network}.{network}().{method}(config, is_train=False)",
-                shapes,
-                gamma=0.5,
-                heads="rpn_bbox_pred=0.1 rfcn_bbox=0.1 offset=0.1",
-            ),
-            python2=True,
-            relative=True,
-            prepare=_compiled,
-        )
-        for script, option, prefix, task, settings, network, method, shapes in (
-            (
-                "rfcn/demo.py",
-                "--rfcn_only",
-                "rfcn_coco",
-                "rfcn",
-                "rfcn_coco_demo",
-                "resnet_v1_101_rfcn",
-                "get_symbol",
-                "data=1,3,600,1000 im_info=1,3",
-            ),
-            (
-                "rfcn/demo.py",
-                "",
-                "rfcn_dcn_coco",
-                "rfcn",
-                "rfcn_coco_demo",
-                "resnet_v1_101_rfcn_dcn",
-                "get_symbol",
-                "data=1,3,600,1000 im_info=1,3",
-            ),
-            (
-                "rfcn/deform_psroi_demo.py",
-                "",
-                "deform_psroi",
-                "rfcn",
-                "deform_psroi_demo",
-                "deform_psroi_demo",
-                "get_symbol_rfcn",
-                "data=1,3,600,1000 rois=1,5",
-            ),
-        )
+    Script(
+        "Deformable-ConvNets",
+        "rfcn/deform_psroi_demo.py",
+        Weights(
+            "model/deform_psroi",
+            "sys.path[:0] = ['rfcn', 'lib']\nfrom config.config import config, update_config\n"
+            "update_config('experiments/rfcn/cfgs/deform_psroi_demo.yaml')\n"
+            "from symbols import deform_psroi_demo as file\n"
+            "symbol = file.deform_psroi_demo().get_symbol_rfcn(config, is_train=False)",
+            "data=1,3,600,1000 rois=1,5",
+            gamma=0.5,
+            heads="rpn_bbox_pred=0.1 rfcn_bbox=0.1 offset=0.1",
+        ),
+        python2=True,
+        relative=True,
+        prepare=_compiled,
     ),
 )
 
