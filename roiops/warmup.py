@@ -102,10 +102,13 @@ def kinds_of_steps(executor) -> list[tuple[str, list]]:
 
 
 def shares(parts: list, count: int) -> list[list]:
-    """``parts``, pairs that begin with a name, for ``count`` processes. Those of one name share kernels."""
+    """``parts``, pairs that begin with a name, for ``count`` processes. Those of one operator share kernels.
+
+    A name's first word is the operator. What two processes compile at once is compiled twice.
+    """
     by_name: dict = {}
     for part in parts:
-        by_name.setdefault(part[0], []).append(part)
+        by_name.setdefault(part[0].split()[0], []).append(part)
     found = [[] for _ in range(count)]
     for same in sorted(by_name.values(), key=len, reverse=True):
         min(found, key=len).extend(same)
