@@ -185,7 +185,7 @@ def cast_storage(data: NDArray, stype: str) -> NDArray:
     return _with_storage(NDArray(data.data, data.context).copy(), stype, rows)
 
 
-def _tostype(self, stype: str) -> NDArray:
+def tostype(self, stype: str) -> NDArray:
     """This array where it has the storage type ``stype``, else :func:`nd.sparse.cast_storage` of it."""
     return self if stype == self.stype else cast_storage(self, stype)
 
@@ -300,4 +300,4 @@ def __getattr__(name):
 
 
 # An array need not know of its kinds: they put this there.
-NDArray.tostype = _tostype
+NDArray.tostype = tostype
