@@ -186,9 +186,10 @@ class Trainer:
                 epoch, position = divmod(self.step, len(self.loader))
                 if position == 0 or position != self.loader.position or epoch != self.loader.epoch:
                     self.loader.start(epoch, position)
-                self.train_step()
+                stopping = self.train_step(lambda: stop.wanted)
                 report(self)
-                stopping = any(self._from_all(stop.wanted))
+                if self.ranks == 1:  # nobody else has to hear of it first
+                    stopping = stop.wanted
                 if self.step % (save_every * len(self.loader)) == 0 or stopping:
                     self.save_checkpoint()
                 if stopping and self.step < self.total_steps:
@@ -197,15 +198,18 @@ class Trainer:
         self.save_model()
         return True
 
-    def train_step(self) -> None:
-        """Learn from the loader's next batch."""
+    def train_step(self, stop_wanted=lambda: False) -> bool:
+        """Learn from the loader's next batch. True if ``stop_wanted`` is so in any process."""
         start, cpu_start = time.perf_counter(), time.process_time()
         batch = self.loader.next()
         self.module.forward_backward(batch)
-        self.module.update()
         outputs = [each.asnumpy() for each in self.module.get_outputs()]
         parts = losses(self.config, dict(zip(OUTPUTS, outputs, strict=True)), batch.label[0])
-        parts = [sum(column) / self.ranks for column in zip(*self._from_all(parts), strict=True)]
+        # These numbers travel beside the gradients, for which `update` waits: nobody waits twice in a step.
+        every = self._numbers_from_all([*parts, stop_wanted()])
+        self.module.update()
+        *columns, stops = zip(*every(), strict=True)
+        parts = [sum(column) / self.ranks for column in columns]
         if not np.all(np.isfinite(parts)):
             raise FloatingPointError(
                 f"step {self.step}: the loss is {dict(zip(LOSSES, parts, strict=True))}; "
@@ -215,12 +219,27 @@ class Trainer:
         self.step += 1
         self.seconds += time.perf_counter() - start
         self.cpu_seconds += time.process_time() - cpu_start
+        return any(stops)
 
     # -- other processes ------------------------------------------------------------------------------
 
     def _from_all(self, value) -> list:
         """What each process gives here, by rank."""
         return self.store.comm.allgather(value) if self.ranks > 1 else [value]
+
+    def _numbers_from_all(self, numbers: list):
+        """Send numbers to all processes. Returns at once, with a function that gives those of each rank."""
+        if self.ranks == 1:
+            return lambda: [numbers]
+        own = np.array(numbers, np.float64)
+        found = np.empty((self.ranks, len(own)))
+        request = self.store.comm.Iallgather(own, found)
+
+        def wait():
+            request.Wait()
+            return found.tolist()
+
+        return wait
 
     def _on_first(self, work) -> None:
         """Let the first process do this; if it fails there, all end."""

@@ -11,6 +11,7 @@ placed differently; this one cannot, so that the numbers depend on nothing but t
 """
 
 import hashlib
+import os
 import sys
 import time
 from collections import deque
@@ -23,6 +24,12 @@ from ..ndarray import device as devices
 from .kvstore import KVStore, _total
 
 __all__ = ["DistributedKVStore", "GradientExchange", "RankedModule", "load_mpi"]
+
+# A rank that waits asks MPI again and again for the first of these seconds, and lets other processes go first
+# each time. After that it sleeps in between, for the second. Ranks that sleep answer each other late: what is
+# left of a round once all have come to it takes 0.9 ms then, and 0.15 ms otherwise.
+_ASKING, _SLEEP = 20e-3, 1e-4
+_let_others_go_first = getattr(os, "sched_yield", lambda: time.sleep(0))
 
 
 def bucket_bytes_for(nbytes: int) -> int:
@@ -286,12 +293,14 @@ class GradientExchange:
             bucket.request = self._first_part.Ialltoall([bucket.values, byte], [bucket.received, byte])
             self._scattering.append(bucket)
 
-    def poll(self) -> None:
-        """Let MPI do what it can now. It moves no data while nobody calls it."""
+    def poll(self) -> bool:
+        """Let MPI do what it can now, which moves no data while nobody calls it. True if data arrived."""
+        before = len(self._scattering), len(self._gathering)
         while self._scattering and self._scattering[0].request.Test():
             self._add_up(self._scattering.popleft())
         while self._gathering and self._gathering[0].request.Test():
             self._gathering.popleft()
+        return before != (len(self._scattering), len(self._gathering))
 
     def _add_up(self, bucket) -> None:
         """Sum this rank's share in the order of the ranks, and start to hand it round."""
@@ -308,14 +317,16 @@ class GradientExchange:
 
     def finish(self) -> None:
         """Send what has not been sent, and wait until every array is the sum over all ranks."""
-        begin = time.perf_counter()
+        begin = last = time.perf_counter()
         self.ready(self._numbers)
-        pause = 0.0
         while self._scattering or self._gathering:
-            # MPI's own wait takes the whole processor, which another rank may need to catch up.
-            time.sleep(pause)
-            pause = min(pause + 5e-6, 200e-6)
-            self.poll()
+            # MPI's own wait keeps the processor, which another rank may need to catch up.
+            if self.poll():
+                last = time.perf_counter()
+            elif time.perf_counter() - last < _ASKING:
+                _let_others_go_first()
+            else:
+                time.sleep(_SLEEP)
         self._reset()
         self.waited += time.perf_counter() - begin
 
