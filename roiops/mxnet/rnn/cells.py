@@ -137,6 +137,10 @@ class BaseRNNCell:
                 args[f"{self._prefix}{group}_{kind}"] = concatenate(parts)
         return args
 
+    def _step_name(self) -> str:
+        self._counter += 1
+        return f"{self._prefix}t{self._counter}_"
+
     def _get_activation(self, inputs, activation, **kwargs):
         """An activation given by its name, or by a function; cells of users call it, too."""
         if isinstance(activation, str):
@@ -185,10 +189,6 @@ class _GatedCell(BaseRNNCell):
             sym.FullyConnected(data=inputs, **self._i2h, num_hidden=count, name=f"{name}i2h"),
             sym.FullyConnected(data=state, **self._h2h, num_hidden=count, name=f"{name}h2h"),
         )
-
-    def _step_name(self) -> str:
-        self._counter += 1
-        return f"{self._prefix}t{self._counter}_"
 
 
 class RNNCell(_GatedCell):

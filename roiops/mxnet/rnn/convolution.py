@@ -4,7 +4,7 @@ import functools
 
 from ...errors import ParamError
 from ...graph import functions as sym
-from .cells import BaseRNNCell
+from .cells import BaseRNNCell, RNNCell
 
 __all__ = ["BaseConvRNNCell", "ConvGRUCell", "ConvLSTMCell", "ConvRNNCell"]
 
@@ -106,10 +106,6 @@ class BaseConvRNNCell(BaseRNNCell):
         axis, count = self._conv_layout.find("C"), len(self._gate_names)
         return sym.SliceChannel(product, num_outputs=count, axis=axis, name=name)
 
-    def _step_name(self) -> str:
-        self._counter += 1
-        return f"{self._prefix}t{self._counter}_"
-
 
 class ConvRNNCell(BaseConvRNNCell):
     """``activation(W * x + U * h + b)``, with convolutions."""
@@ -117,11 +113,7 @@ class ConvRNNCell(BaseConvRNNCell):
     _gate_names = ("",)
     _usual_prefix = "ConvRNN_"
 
-    def __call__(self, inputs, states):
-        name = self._step_name()
-        i2h, h2h = self._products(inputs, states[0], name)
-        output = self._get_activation(i2h + h2h, self._activation, name=f"{name}out")
-        return output, [output]
+    __call__ = RNNCell.__call__
 
 
 class ConvLSTMCell(BaseConvRNNCell):
