@@ -35,6 +35,7 @@ from .threads_apart import keep_apart
 __all__ = [
     "Calls",
     "Direct",
+    "call",
     "inner",
     "njit",
     "num_threads",
@@ -105,18 +106,38 @@ class Direct:
 class Calls:
     """Calls of parallel kernels by one object, each kernel with arguments of the same types every time.
 
-    As with :class:`Direct`, the types are looked at in the first call only.
+    As with :class:`Direct`, the types are looked at in the first call only; ``call`` does so in each.
     """
 
     def __init__(self):
         self._entries = {}
 
     def __call__(self, kernel, threads: int, *args):
+        return kernel.run(self.entry(kernel, threads, args), threads, args)
+
+    def entry(self, kernel, threads, args):
+        """The kernel's function for so many threads, compiled for arguments like these."""
         function = kernel.function(threads)
-        entry = self._entries.get(function)
-        if entry is None:
-            entry = self._entries[function] = entry_of(function, kernel.arguments(1, args))
-        return kernel.run(entry, threads, args)
+        found = self._entries.get(function)
+        if found is None:
+            found = self._entries[function] = entry_of(function, kernel.arguments(1, args))
+        return found
+
+    def repeated(self, kernel, threads: int, *args):
+        """A call of the kernel with these arguments."""
+        entry = self.entry(kernel, threads, args)
+        if threads > 1 and _layer == "workqueue":
+            return functools.partial(kernel.run, entry, threads, args)
+        return functools.partial(entry, *kernel.arguments(threads, args))
+
+
+class _AnyCalls(Calls):
+    def entry(self, kernel, threads, args):
+        return kernel.function(threads)
+
+
+#: Calls of parallel kernels with arguments of any types.
+call = _AnyCalls()
 
 
 _layer = None  # numba's threading layer, once it runs

@@ -63,6 +63,12 @@ class DenseOperator(Operator):
         )
         _deliver(in_grad, req, grads)
 
+    @staticmethod
+    def as_they_are(in_data, req, out_data) -> bool:
+        """Whether :meth:`compute` can have these arrays, and write its results into them."""
+        arrays = [array for array in (*in_data, *out_data) if array is not None]
+        return set(req) <= {"write", "inplace"} and all(map(_is_dense, arrays))
+
     def scratch(self, role: str, shape, dtype):
         """An uninitialised array that stays the same one from call to call."""
         array = self._scratch.get(role)

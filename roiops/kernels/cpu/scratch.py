@@ -7,9 +7,10 @@ layer would find its own piece out of the cache.
 import math
 import threading
 
+from ..jit import Calls, num_threads
 from .vector import LINE, aligned_zeros
 
-__all__ = ["Scratch"]
+__all__ = ["Repeated", "Scratch"]
 
 #: Floats of the first block. What nobody has written to takes no memory.
 _FIRST = 4 << 20
@@ -46,3 +47,26 @@ class Scratch:
             self._block = block
             self._arrays = [block[start:stop].reshape(shape) for start, stop, shape in self._places]
         return self._arrays
+
+
+class Repeated:
+    """Kernels that are called with the same arguments again and again; calling this calls them.
+
+    ``prepare(threads)`` says which kernels these are: each with its number of threads and its arguments. It
+    is asked anew where the threads or the memory of :class:`Scratch` are others than before. A layer of a
+    small network takes as long as some hundred lines of Python.
+    """
+
+    __slots__ = ("_block", "_calls", "_entries", "_prepare", "_threads", "_work")
+
+    def __init__(self, calls: Calls, work: float, prepare):
+        self._entries, self._work, self._prepare = calls, work, prepare
+        self._threads = self._block = None
+
+    def __call__(self):
+        threads = num_threads(self._work)
+        if threads != self._threads or _held.block is not self._block:
+            self._calls = [self._entries.repeated(*kernel) for kernel in self._prepare(threads)]
+            self._threads, self._block = threads, _held.block
+        for call in self._calls:
+            call()

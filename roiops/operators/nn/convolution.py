@@ -113,7 +113,7 @@ class ConvolutionOp(_ConvolutionBase):
         conv = kernels("network.conv", ctx.device)
         data, weight, target = map(_as_3d, (*in_data[:2], out))
         bias = np.zeros(len(weight), np.float32) if self.params.no_bias else in_data[2]
-        return functools.partial(self._kernel(ctx), data, weight, bias, target, **_following_work(conv, work))
+        return self._kernel(ctx).bind(data, weight, bias, target, **_following_work(conv, work))
 
     def gradient(self, ctx, out_grad, in_data, out_data, in_grad, aux):
         conv, groups = kernels("network.conv", ctx.device), self.params.num_group

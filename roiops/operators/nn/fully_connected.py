@@ -1,5 +1,6 @@
 """Fully connected layers."""
 
+import functools
 import math
 
 from ...params import Field, Parameter
@@ -26,10 +27,19 @@ class FullyConnectedOp(DenseOperator):
         self._forward = None
 
     def compute(self, ctx, in_data, out_data, aux):
+        self._bind(ctx, in_data, out_data)()
+
+    def bind_forward(self, ctx, in_data, req, out_data, aux):
+        if self.as_they_are(in_data, req, out_data):
+            return self._bind(ctx, in_data, out_data)
+        return super().bind_forward(ctx, in_data, req, out_data, aux)
+
+    def _bind(self, ctx, in_data, out_data):
         if self._forward is None:
             self._forward = kernels("network.fc", ctx.device).Forward()
         bias = None if self.params.no_bias else in_data[2]
-        self._forward(self._matrix(in_data[0]), in_data[1], bias, self._matrix(out_data[0]))
+        data, out = self._matrix(in_data[0]), self._matrix(out_data[0])
+        return functools.partial(self._forward, data, in_data[1], bias, out)
 
     def gradient(self, ctx, out_grad, in_data, out_data, in_grad, aux):
         grad_data, grad_weight, *grad_bias = in_grad

@@ -1,5 +1,6 @@
 """Pooling."""
 
+import functools
 import math
 
 import numpy as np
@@ -74,8 +75,19 @@ def _check_kernel(params, operator):
 class PoolingOp(DenseOperator):
     pad_with_zero = all_maxima = False
 
+    def __init__(self, params):
+        super().__init__(params)
+        self._forward = None
+
     def forward(self, ctx, in_data, req, out_data, aux):
         super().forward(ctx, self._channels_second(in_data), req, self._channels_second(out_data), aux)
+
+    def bind_forward(self, ctx, in_data, req, out_data, aux):
+        if self.params.channels_last or not self.as_they_are(in_data, req, out_data):
+            return super().bind_forward(ctx, in_data, req, out_data, aux)
+        data = _planes(in_data[0])
+        how = *self._window(data), self.pad_with_zero
+        return functools.partial(self._kernel(ctx), data, *how, _planes(out_data[0]))
 
     def backward(self, ctx, out_grad, in_data, out_data, req, in_grad, aux):
         arrays = map(self._channels_second, (out_grad, in_data, out_data))
@@ -88,9 +100,12 @@ class PoolingOp(DenseOperator):
 
     def compute(self, ctx, in_data, out_data, aux):
         data = _planes(in_data[0])
-        kernels("network.pool", ctx.device).forward(
-            data, *self._window(data), self.pad_with_zero, _planes(out_data[0])
-        )
+        self._kernel(ctx)(data, *self._window(data), self.pad_with_zero, _planes(out_data[0]))
+
+    def _kernel(self, ctx):
+        if self._forward is None:
+            self._forward = kernels("network.pool", ctx.device).Forward()
+        return self._forward
 
     def gradient(self, ctx, out_grad, in_data, out_data, in_grad, aux):
         if in_grad[0] is None:

@@ -10,9 +10,11 @@ held: output rows are taken in blocks of about ``AT_ONCE`` bytes.
 ``tests/reference.py`` has the same in plain loops: ``convolution``.
 """
 
+import functools
+
 import numpy as np
 
-from ...jit import inner, njit, num_threads, parallel, split, within
+from ...jit import Calls, Direct, inner, num_threads, parallel, split, within
 from ..vector import BLOCK, MACHINE_LANES, transpose_block
 from . import conv_cost, conv_depthwise, conv_weight
 from .conv_dilated import Dilated
@@ -56,18 +58,21 @@ class Forward:
         """Whether ``data`` takes a fast way, and so ``scale``, ``other`` and ``act`` may be given."""
         return data.dtype == np.float32 and data.shape[2] == 1
 
-    def __call__(self, data, weight, bias, out, *, finish=None, other=None, act=_IDENTITY, steady=True):
-        """Compute into ``out``. ``bias`` may be None.
+    def __call__(self, data, weight, bias, out, **how):
+        """Compute once what :meth:`bind` describes."""
+        self.bind(data, weight, bias, out, **how)()
+
+    def bind(self, data, weight, bias, out, *, finish=None, other=None, act=_IDENTITY, steady=True):
+        """A call that computes into ``out``, again and again. ``bias`` may be None.
 
         ``finish(bias, scale, shift)`` writes the scale and shift of each filter; without it they are 1 and
         the bias. ``other`` may be ``out``. ``steady``: the weight is likely to be the same in the next call.
         """
         if out.size == 0:
-            return
+            return lambda: None
         flat = weight.shape[2] == 1 and self._window[3][0] == 0
         if not (flat and self.finishes(data)):
-            forward(data, weight, bias, self._window, self._groups, out)
-            return
+            return functools.partial(forward, data, weight, bias, self._window, self._groups, out)
         key = data.shape, weight.shape, steady
         if key != self._key:
             self._key = key
@@ -76,16 +81,23 @@ class Forward:
             self._way = Forward(window, self._groups)._choose(data.shape, used.shape, out.shape, steady)
             filters = len(weight)
             self._scale, self._shift = np.ones((2, filters + max(ROWS, MACHINE_LANES)), np.float32)
-        scale, shift = self._scale, self._shift
+        way, taps, scale, shift = self._way, self._taps, self._scale, self._shift
+        images = data[:, :, 0], None if other is None else other[:, :, 0], out[:, :, 0]
+
+        def bind_way(weight):
+            weight = weight if taps is None else np.ascontiguousarray(weight[taps])
+            arrays = images[0], weight[:, :, 0], scale, shift, act, *images[1:]
+            return way.bind(*arrays) if hasattr(way, "bind") else functools.partial(way, *arrays)
+
         filters = len(weight)
+        results = scale[:filters], shift[:filters]
         if finish is not None:
-            finish(bias, scale[:filters], shift[:filters])
+            before = functools.partial(finish, bias, *results)
         else:
-            shift[:filters] = 0 if bias is None else bias
-        if self._taps is not None:
-            weight = np.ascontiguousarray(weight[self._taps])
-        other = None if other is None else other[:, :, 0]
-        self._way(data[:, :, 0], weight[:, :, 0], scale, shift, act, other, out[:, :, 0])
+            before = functools.partial(np.copyto, results[1], 0 if bias is None else bias)
+        if taps is not None:  # they are copied anew in each call
+            return _Sequence(before, lambda: bind_way(weight)())
+        return _Sequence(before, bind_way(weight))
 
     def _taps_in_use(self, data_shape, out_shape):
         """Where the taps that see a pixel anywhere lie in a weight, or None where all do, and their window.
@@ -131,30 +143,56 @@ class Forward:
         return min(costs, key=costs.get)
 
 
+class _Sequence:
+    """Two calls, one after the other."""
+
+    __slots__ = ("first", "second")
+
+    def __init__(self, first, second):
+        self.first, self.second = first, second
+
+    def __call__(self):
+        self.first()
+        self.second()
+
+
 class _Depthwise:
     def __init__(self, *window):
         self._window = window
+        self._call = Calls()
 
-    def __call__(self, data, weight, scale, shift, act, other, out):
-        if other is not None and np.shares_memory(other, out):
-            other = other.copy()
+    def __call__(self, *arrays):
+        self.bind(*arrays)()
+
+    def bind(self, data, weight, scale, shift, act, other, out):
         now = act if other is None else _IDENTITY
-        conv_depthwise.forward(
-            data[:, :, None], weight[:, :, None], self._window, scale, shift, now, out[:, :, None]
+        run = conv_depthwise.bind(
+            self._call, data[:, :, None], weight[:, :, None], self._window, scale, shift, now, out[:, :, None]
         )
-        if other is not None:
-            out += other
+        if other is None:
+            return run
+
+        def run_and_add():
+            added = other.copy() if np.shares_memory(other, out) else other
+            run()
+            np.add(out, added, out=out)
             _activate(out, act)
+
+        return run_and_add
 
 
 class _OnePixel:
     """A window as large as the image: each image's result is one pixel, and the weight is read once."""
 
+    def __init__(self):
+        self._call = Calls()
+
     def __call__(self, data, weight, scale, shift, act, other, out):
         filters = len(weight)
         other = None if other is None else other.reshape(-1, filters).copy()
         results = out.reshape(-1, filters)
-        few_rows(data.reshape(len(data), -1), weight.reshape(filters, -1), np.zeros_like(shift), results)
+        data, weight = data.reshape(len(data), -1), weight.reshape(filters, -1)
+        few_rows(data, weight, np.zeros_like(shift), results, self._call)
         results *= scale[:filters]
         results += shift[:filters]
         if other is not None:
@@ -169,12 +207,18 @@ def _activate(values, act):
     np.minimum(np.maximum(values, floor, out=values), ceiling, out=values)
 
 
-@njit
-def fold_batch_norm(gamma, beta, mean, var, eps, bias, scale, shift):
-    """The scale and shift that a convolution's results with ``bias`` take in batch normalisation."""
+def _fold(gamma, beta, mean, var, eps, bias, scale, shift):
     for f in range(scale.shape[0]):
         scale[f] = gamma[f] / np.sqrt(var[f] + eps)
         shift[f] = beta[f] + (bias[f] - mean[f]) * scale[f]
+
+
+_folds = Direct(_fold)
+
+
+def fold_batch_norm(gamma, beta, mean, var, eps, bias, scale, shift):
+    """The scale and shift of a convolution with ``bias`` and batch normalisation, all of them float32."""
+    _folds(scale.dtype, gamma, beta, mean, var, eps, bias, scale, shift)
 
 
 def forward(data, weight, bias, window, groups, out):

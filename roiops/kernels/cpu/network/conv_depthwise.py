@@ -10,12 +10,13 @@ import math
 
 import numpy as np
 
-from ...jit import inner, num_threads, parallel, within
+from ...jit import call, inner, num_threads, parallel, within
+from ..scratch import Repeated
 from ..vector import FIXED_LANES, greater, load, multiply_add, pointer_to, scaled, select, splat, store
 from . import masked
 from .emitter import activation
 
-__all__ = ["backward_data", "backward_weight", "forward", "is_depthwise"]
+__all__ = ["backward_data", "backward_weight", "bind", "forward", "is_depthwise"]
 
 
 def is_depthwise(data, groups) -> bool:
@@ -24,12 +25,23 @@ def is_depthwise(data, groups) -> bool:
 
 def forward(data, weight, window, scale, shift, act, out):
     """``out = act(scale * convolution + shift)``; scale and shift hold a number for each filter."""
+    bind(call, data, weight, window, scale, shift, act, out)()
+
+
+def bind(calls, data, weight, window, scale, shift, act, out):
+    """A call that does what :func:`forward` does, again and again."""
+    finish = scale, shift, act
     if masked.convolves(data, window):
-        masked.convolve(data, weight, window, scale, shift, act, out)
-        return
-    taps = math.prod(window[0])
-    workers = max(1, min(num_threads(out.size * (taps + 8) / FIXED_LANES), out.shape[0] * out.shape[1]))
-    _forward.by(workers)(data, weight, tuple(window), (scale, shift, act), workers, out)
+        kernel, arguments, results = masked.convolution(data, weight, window, finish, out)
+    else:
+        kernel, arguments, results = _forward, (data, weight, tuple(window), finish), out
+    planes = max(1, out.shape[0] * out.shape[1])
+
+    def prepare(threads):
+        workers = min(threads, planes)
+        return [(kernel, workers, *arguments, workers, results)]
+
+    return Repeated(calls, out.size * (math.prod(window[0]) + 8) / FIXED_LANES, prepare)
 
 
 def backward_data(grad_out, weight, window, grad_data):

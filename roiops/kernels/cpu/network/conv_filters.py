@@ -12,11 +12,20 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-from ...jit import Calls, inner, num_threads, parallel, within
-from ..scratch import Scratch
+from ...jit import Calls, inner, parallel, within
+from ..scratch import Repeated, Scratch
 from ..vector import BLOCK, LINE, MACHINE_LANES, prefetch_to_read, prefetch_to_write, transpose_block
 from .blas import Finish, Rows
-from .conv_shifted import channel_step, fill_frame, frame_cost, frame_reach, shared_zeros, tap_places
+from .conv_shifted import (
+    OWN_FRAME,
+    channel_step,
+    fill_channels,
+    fill_frame,
+    frame_cost,
+    frame_reach,
+    shared_zeros,
+    tap_places,
+)
 from .emitter import Emitter
 
 __all__ = ["PIXELS", "ByFilters"]
@@ -192,13 +201,17 @@ def _first_item(worker, workers, groups, panels, vectors, tiles):
 
 
 @parallel
-def _multiply(share, frame, steps, taps, groups, weight, finish, scratch, out):
-    """``steps``: from channel to channel of the frame, and from group to group; ``finish``: :class:`Finish`.
+def _multiply(share, data, frames, layout, steps, taps, groups, weight, finish, scratch, out):
+    """``frames``: one for each worker, which it fills itself, or one for several that is filled.
+
+    ``layout`` is that of :func:`fill_frame`, without rows where the images themselves are the frame.
+    ``steps``: from channel to channel of the frame, and from group to group; ``finish``: :class:`Finish`.
 
     ``taps``: where the first tap of each result lies, how many channels are gone through one by one, and
     how far the other taps lie from the first.
     """
     channel_step, group_step = steps
+    stride, pad, sizes = layout
     starts, channels, offsets = taps
     scale, shift, act, other, add_other = finish
     batch, filters, height, width = out.shape
@@ -217,6 +230,11 @@ def _multiply(share, frame, steps, taps, groups, weight, finish, scratch, out):
         wide = row = rows = ahead = np.int64(0)
         item = _first_item(w, workers, groups, panels, vectors, tiles)
         end = _first_item(w + 1, workers, groups, panels, vectors, tiles)
+        frame = frames[w if frames.shape[0] > 1 else 0]
+        if frames.shape[0] == workers and sizes[0] > 0 and item < end:
+            per_group, in_one = data.shape[1] // groups, panels * tiles
+            g, after = item // in_one, (end - 1) // in_one + 1
+            fill_channels(data, stride, pad, sizes, g * per_group, after * per_group, frame)
         while item < end:
             gp, tile = divmod(item, tiles)
             g, p = divmod(gp, panels)
@@ -274,56 +292,62 @@ class ByFilters:
         self._key = None
         self._call = Calls()
 
-    def __call__(self, data, weight, scale, shift, act, other, out):
-        """``out = act(scale * convolution + shift + other)``; ``other`` may be None.
+    def __call__(self, *arrays):
+        """Compute once what :meth:`bind` describes."""
+        self.bind(*arrays)()
+
+    def bind(self, data, weight, scale, shift, act, other, out):
+        """A call of ``out = act(scale * convolution + shift + other)``; ``other`` may be None.
 
         ``scale`` and ``shift`` are longer than the filters by ``MACHINE_LANES``.
         """
         matrix = weight.reshape(len(weight), -1)
-        workers = num_threads(out.size * matrix.shape[1] / MACHINE_LANES)
-        key = data.shape, matrix.shape, workers
+        key = data.shape, matrix.shape
         if key != self._key:
             self._key = key
-            self._plan(data.shape, matrix.shape[1], out.shape[2:], workers)
-        frame, scratch = self._scratch()
-        kernel, _, dilate, pad = self._window
-        if not self._framed:
-            frame = data.reshape(-1)
-        else:
-            copiers = num_threads(frame_cost(len(data) * self._rows, data.shape[1]))
-            window, layout = (kernel, (1, 1), dilate, pad), (self._rows, self._length, self._step)
-            self._call(fill_frame, copiers, data, *window, *layout, copiers, frame)
-        steps, taps = (self._steps, self._group_step), (self._starts, self._channels, self._offsets)
+            self._plan(data.shape, out.shape[2:])
         finish = scale, shift, act, out if other is None else other, int(other is not None)
-        self._call(_multiply, workers, frame, steps, taps, self._groups, matrix, finish, scratch, out)
+        steps, taps = (self._steps, self._group_step), (self._starts, self._channels, self._offsets)
+        size = -(-(2 * _TILE + WIDTH * matrix.shape[1]) // MACHINE_LANES) * MACHINE_LANES
 
-    def _plan(self, data_shape, terms, out_shape, workers):
+        def prepare(workers):
+            own = workers == 1 or self._copying <= OWN_FRAME
+            frames, scratch = Scratch((workers if own else 1, self._frame), (workers, size))()
+            if not self._frame:
+                frames = data.reshape(1, -1)
+            images = data, frames, self._layout
+            kernels = [] if own else [(fill_frame, workers, data, self._layout, workers, frames[0])]
+            multiply = _multiply, workers, *images, steps, taps, self._groups, matrix, finish, scratch, out
+            return [*kernels, multiply]
+
+        return Repeated(self._call, out.size * matrix.shape[1] / MACHINE_LANES, prepare)
+
+    def _plan(self, data_shape, out_shape):
         kernel, stride, dilate, pad = self._window
         batch, channels, in_height, in_width = data_shape
         height, width = out_shape
         reach = frame_reach(out_shape, kernel, stride, dilate)
-        self._framed = pad != (0, 0) or reach[0] > in_height or reach[1] > in_width
-        if self._framed:
+        if pad != (0, 0) or reach[0] > in_height or reach[1] > in_width:
             shared = shared_zeros(reach[1], in_width, pad[1])
-            self._rows, self._length = reach[0], reach[1] - shared
-            image_step = self._rows * self._length
-            self._step = channel_step(batch * image_step)
-            frame = channels * self._step + shared
+            rows, length = reach[0], reach[1] - shared
+            image_step = rows * length
+            step = channel_step(batch * image_step)
+            self._frame = -(-(channels * step + shared) // LINE) * LINE
         else:
-            self._rows, self._length, frame = in_height, in_width, 0
-            self._step, image_step = in_height * in_width, channels * in_height * in_width
-        self._group_step = channels // self._groups * self._step
-        taps = tap_places(kernel, (1, 1), dilate, self._length, 0)
+            rows, length, self._frame = 0, in_width, 0
+            step, image_step = in_height * in_width, channels * in_height * in_width
+        self._layout = (1, 1), pad, (rows, length, step)
+        self._copying = frame_cost(batch * rows, channels)
+        self._group_step = channels // self._groups * step
+        taps = tap_places(kernel, (1, 1), dilate, length, 0)
         in_group = channels // self._groups
         # The taps of several channels are one loop: a short loop within a loop is slow.
         several = max(n for n in range(1, max(1, 64 // len(taps)) + 1) if in_group % n == 0)
-        self._channels, self._steps = in_group // several, self._step * several
-        self._offsets = np.array([k * self._step + tap for k in range(several) for tap in taps], np.int64)
+        self._channels, self._steps = in_group // several, step * several
+        self._offsets = np.array([k * step + tap for k in range(several) for tap in taps], np.int64)
         image, y, x = np.ogrid[:batch, :height, :width]
-        starts = image * image_step + y * stride[0] * self._length + x * stride[1]
+        starts = image * image_step + y * stride[0] * length + x * stride[1]
         starts = starts.reshape(batch, -1)
         surplus = -starts.shape[1] % PIXELS  # the last tile of an image computes its last pixel again
         starts = np.pad(starts, ((0, 0), (0, surplus)), "edge").reshape(-1)
         self._starts = np.pad(starts, (0, PIXELS), "edge")  # as does one of twice the pixels
-        size = -(-(2 * _TILE + WIDTH * terms) // MACHINE_LANES) * MACHINE_LANES
-        self._scratch = Scratch((frame,), (workers, size))

@@ -6,9 +6,10 @@
 import numpy as np
 
 from ...jit import Calls, inner, num_threads, parallel, split, within
-from ..scratch import Scratch
+from ..scratch import Repeated, Scratch
 from ..vector import MACHINE_LANES, prefetch_to_read
 from .blas import FEW, Finish, Rows, copy_vector, finished_product_tile_of
+from .conv_shifted import with_last_rows
 from .emitter import COLUMNS, ROWS
 from .panels import MOST_SEGMENTS, SEGMENT, copy_run, count_panels, panel_range, segments
 
@@ -124,37 +125,41 @@ def _multiply(share, data, weight, last_rows, groups, finish, scratch, found, ou
 
 
 class Pointwise:
-    """Convolution by matrix products, with scratch that is kept from call to call."""
+    """Convolution by matrix products."""
 
     def __init__(self, stride, groups):
         self._stride, self._groups = stride, groups
-        self._key = None
         self._call = Calls()
 
-    def __call__(self, data, weight, scale, shift, act, other, out):
-        """``out = act(scale * convolution + shift + other)``; ``other`` may be None.
+    def __call__(self, *arrays):
+        """Compute once what :meth:`bind` describes."""
+        self.bind(*arrays)()
+
+    def bind(self, data, weight, scale, shift, act, other, out):
+        """A call of ``out = act(scale * convolution + shift + other)``; ``other`` may be None.
 
         ``scale`` and ``shift`` are longer than the filters by ``ROWS``.
         """
         matrix = weight.reshape(len(weight), -1)
         filters, terms = len(matrix) // self._groups, matrix.shape[1]
-        workers = num_threads(out.size * terms / MACHINE_LANES)
-        key = data.shape, matrix.shape, workers
-        if key != self._key:
-            self._key = key
-            size = (2 * ROWS + terms + 1) * COLUMNS
-            self._found = np.zeros((workers, MOST_SEGMENTS), SEGMENT)
-            self._last = np.zeros((self._groups, ROWS, terms), np.float32)
-            seen = (*data.shape[:2], *out.shape[2:])
-            self._scratch = Scratch((workers, size), seen if self._stride != (1, 1) else (0,))
-        scratch, thinned = self._scratch()
-        if self._stride != (1, 1):
-            self._call(_thin_out, num_threads(thinned.size), data, self._stride, thinned)
-            data = thinned
-        rest = filters % ROWS
-        if rest:
-            self._last[:, :rest] = matrix.reshape(self._groups, filters, terms)[:, filters - rest :]
         finish = scale, shift, act, out if other is None else other, int(other is not None)
-        self._call(
-            _multiply, workers, data, matrix, self._last, self._groups, finish, scratch, self._found, out
-        )
+        rest = filters % ROWS
+        last = np.zeros((self._groups, ROWS, terms), np.float32)
+        size = (2 * ROWS + terms + 1) * COLUMNS
+        thin = self._stride != (1, 1)
+        seen = (*data.shape[:2], *out.shape[2:]) if thin else (0,)
+
+        def prepare(workers):
+            scratch, thinned = Scratch((workers, size), seen)()
+            found = np.zeros((workers, MOST_SEGMENTS), SEGMENT)
+            kernels = []
+            if thin:
+                kernels.append(
+                    (_thin_out, min(workers, num_threads(thinned.size)), data, self._stride, thinned)
+                )
+            pixels = thinned if thin else data
+            multiply = pixels, matrix, last, self._groups, finish, scratch, found, out
+            return [*kernels, (_multiply, workers, *multiply)]
+
+        run = Repeated(self._call, out.size * terms / MACHINE_LANES, prepare)
+        return with_last_rows(run, matrix, last, rest)

@@ -13,9 +13,9 @@ import numpy as np
 from numba import types
 from numba.extending import intrinsic
 
-from ...jit import Calls, inner, num_threads, parallel, within
-from ..scratch import Scratch
-from ..vector import MACHINE_LANES, prefetch_to_write
+from ...jit import Calls, inner, parallel, within
+from ..scratch import Repeated, Scratch
+from ..vector import LINE, MACHINE_LANES, prefetch_to_write
 from .blas import (
     FEW,
     Finish,
@@ -30,13 +30,16 @@ from .caches import SECOND_CACHE
 from .emitter import COLUMNS, ROWS, VECTORS, Emitter
 
 __all__ = [
+    "OWN_FRAME",
     "Shifted",
     "channel_step",
+    "fill_channels",
     "fill_frame",
     "frame_cost",
     "frame_reach",
     "shared_zeros",
     "tap_places",
+    "with_last_rows",
 ]
 
 
@@ -70,6 +73,11 @@ def tap_places(kernel, stride, dilate, length: int, plane: int) -> list[int]:
         for y in range(0, kernel[0] * dilate[0], dilate[0])
         for x in range(0, kernel[1] * dilate[1], dilate[1])
     ]
+
+
+#: A frame that takes no more cycles than this to fill, each worker fills for itself, while it computes: one
+#: that another has filled comes from the other's cache.
+OWN_FRAME = 60_000
 
 
 def frame_cost(rows: int, planes: int) -> int:
@@ -145,9 +153,14 @@ def _fill_row(flat, at, step, first, last, length, frame, to):
             skip_between_zeros(flat, at + 2 * i, frame, to + i, first - i, last - i)
 
 
-@parallel
-def fill_frame(share, data, kernel, stride, dilate, pad, rows, length, channel_step, workers, frame):
-    """Copy the images to the frame: ``[channel][remainder of y][remainder of x][image][row][column]``."""
+@inner
+def fill_channels(data, stride, pad, sizes, first, last, frame):
+    """Copy channels ``[first, last)`` of the images to the frame.
+
+    It is ``[channel][remainder of y][remainder of x][image][row][column]``; ``sizes`` are its rows, their
+    length and the step from channel to channel.
+    """
+    rows, length, channel_step = sizes
     batch, channels, height, width = data.shape
     flat = data.reshape(-1)
     plane = batch * rows * length
@@ -155,41 +168,45 @@ def fill_frame(share, data, kernel, stride, dilate, pad, rows, length, channel_s
     # Floats that vectors of a row cover, in the frame and in the image.
     covered = -(-length // MACHINE_LANES) * MACHINE_LANES
     reach = covered * step
+    for c in range(first, last):
+        end = (c + 1) * channel_step if c + 1 < channels else frame.shape[0]
+        for remainder in range(stride[0] * step):
+            ry, rx = divmod(remainder, step)
+            # The first pixel of a row that is in this plane, its column there, and how many there are.
+            skip = -(-max(0, pad[1] - rx) // step)
+            x = skip * step + rx - pad[1]
+            count = max(0, min(length - skip, (width - x + step - 1) // step))
+            to = c * channel_step + remainder * plane
+            for n in range(batch):
+                source = ((n * channels + c) * height + ry - pad[0]) * width + x - skip * step
+                for row in range(rows):
+                    y = row * stride[0] + ry - pad[0]
+                    seen = y >= 0 and y < height and count > 0
+                    start = source if seen else np.int64(0)
+                    if step <= 2 and start >= 0 and start + reach <= flat.shape[0] and to + covered <= end:
+                        # What follows is written after this.
+                        _fill_row(flat, start, step, skip, skip + count * seen, length, frame, to)
+                    else:
+                        frame[to : to + length] = 0
+                        if seen:
+                            for i in range(skip, skip + count):
+                                frame[to + i] = flat[source + i * step]
+                    source += stride[0] * width
+                    to += length
+        # The last row's window reaches beyond the planes.
+        for i in range(c * channel_step + stride[0] * step * plane, end):
+            frame[i] = 0
+
+
+@parallel
+def fill_frame(share, data, layout, workers, frame):
+    """Copy the images to a frame that all workers read; ``layout``: stride, pad and sizes of the frame."""
+    stride, pad, sizes = layout
+    channels = data.shape[1]
     for worker in within(share, workers):
         w = np.int64(worker)
-        for c in range(w * channels // workers, (w + 1) * channels // workers):
-            end = (c + 1) * channel_step if c + 1 < channels else frame.shape[0]
-            for remainder in range(stride[0] * step):
-                ry, rx = divmod(remainder, step)
-                # The first pixel of a row that is in this plane, its column there, and how many there are.
-                skip = -(-max(0, pad[1] - rx) // step)
-                x = skip * step + rx - pad[1]
-                count = max(0, min(length - skip, (width - x + step - 1) // step))
-                to = c * channel_step + remainder * plane
-                for n in range(batch):
-                    source = ((n * channels + c) * height + ry - pad[0]) * width + x - skip * step
-                    for row in range(rows):
-                        y = row * stride[0] + ry - pad[0]
-                        seen = y >= 0 and y < height and count > 0
-                        start = source if seen else np.int64(0)
-                        if (
-                            step <= 2
-                            and start >= 0
-                            and start + reach <= flat.shape[0]
-                            and to + covered <= end
-                        ):
-                            # What follows is written after this.
-                            _fill_row(flat, start, step, skip, skip + count * seen, length, frame, to)
-                        else:
-                            frame[to : to + length] = 0
-                            if seen:
-                                for i in range(skip, skip + count):
-                                    frame[to + i] = flat[source + i * step]
-                        source += stride[0] * width
-                        to += length
-            # The last row's window reaches beyond the planes.
-            for i in range(c * channel_step + stride[0] * step * plane, end):
-                frame[i] = 0
+        first, last = w * channels // workers, (w + 1) * channels // workers
+        fill_channels(data, stride, pad, sizes, first, last, frame)
 
 
 @inner
@@ -221,13 +238,18 @@ def _move(tile, first, stop, rows, block, length, results, row, fetch):
 
 
 @parallel
-def _sum_shifted(share, frame, layout, offsets, groups, by_filters, weights, finish, tiles, out):
-    """``layout``: the step from channel to channel, the places of an image, of a row, and of all results.
+def _sum_shifted(
+    share, data, frames, layout, places, offsets, groups, by_filters, weights, finish, tiles, out
+):
+    """``frames``: one for each worker, which it fills itself, or one for several that is filled.
 
-    ``weights`` are the whole weight and what follows its last whole tile; ``finish`` holds what
+    ``layout`` is that of :func:`fill_frame`; ``places`` are the frame's from the first result's to the
+    last's. ``weights`` are the whole weight and what follows its last whole tile; ``finish`` holds what
     :class:`~.blas.Finish` does.
     """
-    channel_step, block, length, places = layout
+    stride, pad, sizes = layout
+    frame_rows, length, channel_step = sizes
+    block = frame_rows * length
     weight, last_rows = weights
     scale, shift, act, other, add_other = finish
     _, filters, height, width = out.shape
@@ -244,7 +266,13 @@ def _sum_shifted(share, frame, layout, offsets, groups, by_filters, weights, fin
     for worker in within(share, workers):
         w = np.int64(worker)
         aside, beside = tiles[w, 0], tiles[w, 1]
-        for item in range(w * items // workers, (w + 1) * items // workers):
+        begin, finished = w * items // workers, (w + 1) * items // workers
+        frame = frames[w if frames.shape[0] > 1 else 0]
+        if frames.shape[0] == workers and begin < finished:
+            in_one = panels * row_tiles
+            g, after = begin // in_one, (finished - 1) // in_one + 1
+            fill_channels(data, stride, pad, sizes, g * channels, after * channels, frame)
+        for item in range(begin, finished):
             if by_filters:
                 gr, p = divmod(item, panels)
                 g, r = divmod(gr, row_tiles)
@@ -282,6 +310,19 @@ def _sum_shifted(share, frame, layout, offsets, groups, by_filters, weights, fin
                 _move(aside, start, stop, rows, block, length, (flat_out, image_shape), row, False)
 
 
+def with_last_rows(run, matrix, last, rest):
+    """``run``, which finds the last ``rest`` filters of each group in ``last``, with their tile filled up."""
+    if not rest:
+        return run
+    rows = matrix.reshape(len(last), -1, matrix.shape[1])[:, -rest:]
+
+    def copy_and_run():
+        last[:, :rest] = rows
+        run()
+
+    return copy_and_run
+
+
 class Shifted:
     """Convolution with any kernel, stride, dilation and padding, on one or two axes."""
 
@@ -291,32 +332,39 @@ class Shifted:
         self._key = None
         self._call = Calls()
 
-    def __call__(self, data, weight, scale, shift, act, other, out):
-        """``out = act(scale * convolution + shift + other)``; ``other`` may be None.
+    def __call__(self, *arrays):
+        """Compute once what :meth:`bind` describes."""
+        self.bind(*arrays)()
+
+    def bind(self, data, weight, scale, shift, act, other, out):
+        """A call of ``out = act(scale * convolution + shift + other)``; ``other`` may be None.
 
         ``scale`` and ``shift`` are longer than the filters by ``ROWS``.
         """
         matrix = weight.reshape(len(weight), -1)
-        workers = num_threads(out.size * matrix.shape[1] / MACHINE_LANES)
-        key = data.shape, matrix.shape, workers
+        key = data.shape, matrix.shape
         if key != self._key:
             self._key = key
-            self._plan(data.shape, matrix.shape, out.shape, workers)
+            self._plan(data.shape, matrix.shape, out.shape)
         rest = (len(matrix) // self._groups) % ROWS
-        if rest:
-            grouped = matrix.reshape(self._groups, -1, matrix.shape[1])
-            self._last[:, :rest] = grouped[:, -rest:]
-        frame, tiles = self._scratch()
-        copiers = num_threads(self._copying)
-        frame_layout = self._rows, self._length, self._step
-        self._call(fill_frame, copiers, data, *self._window, *frame_layout, copiers, frame)
-        layout = self._step, self._rows * self._length, self._length, self._places
+        last = np.zeros((self._groups, ROWS, matrix.shape[1]), np.float32)
         finish = scale, shift, act, out if other is None else other, int(other is not None)
-        weights = matrix, self._last
-        taps = self._offsets, self._groups, self._by_filters
-        self._call(_sum_shifted, workers, frame, layout, *taps, weights, finish, tiles, out)
 
-    def _plan(self, data_shape, matrix_shape, out_shape, workers):
+        def prepare(workers):
+            own = workers == 1 or self._copying <= OWN_FRAME
+            shapes = (workers if own else 1, self._frame), (workers, 2, ROWS * COLUMNS)
+            frames, tiles = Scratch(*shapes)()
+            sums = (
+                data, frames, self._layout, self._places, self._offsets, self._groups, self._by_filters,
+                (matrix, last), finish, tiles, out,
+            )  # fmt: skip
+            kernels = [] if own else [(fill_frame, workers, data, self._layout, workers, frames[0])]
+            return [*kernels, (_sum_shifted, workers, *sums)]
+
+        run = Repeated(self._call, out.size * matrix.shape[1] / MACHINE_LANES, prepare)
+        return with_last_rows(run, matrix, last, rest)
+
+    def _plan(self, data_shape, matrix_shape, out_shape):
         kernel, stride, dilate, pad = self._window
         batch, channels, in_height, in_width = data_shape
         height, width = out_shape[2:]
@@ -325,17 +373,17 @@ class Shifted:
         for need, size, s, p in zip(reach, (in_height, in_width), stride, pad, strict=True):
             shared = shared_zeros(need, size, p) if s == 1 else 0
             sides.append(-(-(need - shared) // s))
-        self._rows, self._length = max(sides[0], height), max(sides[1], width)
-        plane = batch * self._rows * self._length
-        self._copying = frame_cost(batch * self._rows, channels * stride[0] * stride[1])
-        self._step = channel_step(plane * stride[0] * stride[1])
-        taps = tap_places(kernel, stride, dilate, self._length, plane)
+        rows, length = max(sides[0], height), max(sides[1], width)
+        plane = batch * rows * length
+        self._copying = frame_cost(batch * rows, channels * stride[0] * stride[1])
+        step = channel_step(plane * stride[0] * stride[1])
+        self._layout = stride, pad, (rows, length, step)
+        taps = tap_places(kernel, stride, dilate, length, plane)
         self._offsets = np.array(taps, np.int64)
-        self._places = ((batch - 1) * self._rows + height - 1) * self._length + width
-        self._scratch = Scratch((channels * self._step + max(taps) + COLUMNS,), (workers, 2, ROWS * COLUMNS))
-        self._last = np.zeros((self._groups, ROWS, matrix_shape[1]), np.float32)
+        self._places = ((batch - 1) * rows + height - 1) * length + width
+        self._frame = -(-(channels * step + max(taps) + COLUMNS) // LINE) * LINE
         # What is read again for each tile of filters is the frame; for each panel of places, the weight.
         panels, tiles = self._places / COLUMNS, matrix_shape[0] / self._groups / ROWS
         weights = matrix_shape[0] * matrix_shape[1]
         by_panel = panels * weights * (4 * weights > SECOND_CACHE // 2)
-        self._by_filters = int(by_panel > tiles * channels * self._step)
+        self._by_filters = int(by_panel > tiles * channels * step)

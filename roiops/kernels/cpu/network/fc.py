@@ -5,6 +5,7 @@
 
 import numpy as np
 
+from ...jit import Calls
 from .blas import TimesTransposed
 from .emitter import COLUMNS
 from .product import few_rows, matmul
@@ -16,7 +17,7 @@ class Forward:
     """``out = data @ weight.T + bias`` for matrices, with scratch that is kept from call to call."""
 
     def __init__(self):
-        self._tiled = TimesTransposed()
+        self._tiled, self._call = TimesTransposed(), Calls()
 
     def __call__(self, data, weight, bias, out):
         """Compute into ``out``; ``bias`` may be None."""
@@ -24,7 +25,10 @@ class Forward:
             if bias is None:
                 bias = np.zeros(len(weight), np.float32)
             # Few rows leave tiles half empty, and are bound by reading the weight anyhow.
-            (few_rows if len(data) < COLUMNS // 2 else self._tiled)(data, weight, bias, out)
+            if len(data) < COLUMNS // 2:
+                few_rows(data, weight, bias, out, self._call)
+            else:
+                self._tiled(data, weight, bias, out)
             return
         np.matmul(data, weight.T, out=out)
         if bias is not None:

@@ -20,7 +20,7 @@ from ..vector import MACHINE_LANES
 from .blas import Rows
 from .emitter import Emitter
 
-__all__ = ["convolve", "convolves", "pool", "pools"]
+__all__ = ["convolution", "convolves", "pool", "pools"]
 
 
 def _takes(data, sizes, kernel, stride, pad):
@@ -30,7 +30,7 @@ def _takes(data, sizes, kernel, stride, pad):
 
 
 def convolves(data, window) -> bool:
-    """Whether :func:`convolve` computes this."""
+    """Whether :func:`convolution` computes this."""
     kernel, stride, dilate, pad = window
     return dilate == (1, 1, 1) and _takes(data, ((1, 3, 3), (1, 5, 5)), kernel, stride, pad)
 
@@ -217,15 +217,13 @@ def _convolve(share, data, weight, size, step, pad, finish, workers, out):
                     _five_by_two(seen, top, x, flat_weight, f, last, into, height, left)
 
 
-def convolve(data, weight, window, scale, shift, act, out):
-    """Depthwise ``out = act(scale * convolution + shift)``, where :func:`convolves` says so."""
+def convolution(data, weight, window, finish, out):
+    """The kernel of a depthwise convolution where :func:`convolves` says so, and its arguments.
+
+    ``finish`` is ``(scale, shift, act)``. Between the arguments and the results comes the number of workers.
+    """
     kernel, stride, _, pad = window
-    workers = min(
-        num_threads(out.size * (kernel[1] * kernel[2] + 8) / MACHINE_LANES), max(1, len(out) * len(weight))
-    )
-    _convolve.by(workers)(
-        data[:, :, 0], weight, kernel[1], stride[1], pad[1:], (scale, shift, act), workers, out[:, :, 0]
-    )
+    return _convolve, (data[:, :, 0], weight, kernel[1], stride[1], pad[1:], finish), out[:, :, 0]
 
 
 _largest_3_1, _largest_3_2, _largest_2_1, _largest_2_2 = (
@@ -265,7 +263,7 @@ def _pool(share, data, size, step, pad, maximum, workers, out):
                     _largest_2_2(seen, top, x, into, height, left)
 
 
-def pool(data, kernel, stride, pad, maximum, out):
+def pool(data, kernel, stride, pad, maximum, out, call):
     """The maximum or the sum of each window, where :func:`pools` says so; of none, the least number or 0."""
     workers = max(1, min(num_threads(out.size * (kernel[1] * kernel[2] + 4) / MACHINE_LANES), len(data)))
-    _pool.by(workers)(data[:, 0], kernel[1], stride[1], pad[1:], int(maximum), workers, out[:, 0])
+    call(_pool, workers, data[:, 0], kernel[1], stride[1], pad[1:], int(maximum), workers, out[:, 0])

@@ -8,12 +8,12 @@ takes no part, except in the divisor of a mean that counts padding.
 
 import numpy as np
 
-from ...jit import inner, num_threads, parallel, within
+from ...jit import Calls, inner, num_threads, parallel, within
 from ...pooling_modes import INSIDE, MAXIMUM, MEAN, NORM, PADDED, SUM
 from ..vector import FIXED_LANES, greater, load, multiply_add, pointer_to, select, splat, store
 from . import masked
 
-__all__ = ["adaptive_backward", "adaptive_forward", "backward", "forward"]
+__all__ = ["Forward", "adaptive_backward", "adaptive_forward", "backward"]
 
 
 @inner
@@ -80,23 +80,35 @@ def _pick(line, stride, target):
             target[i] = line[i * stride]
 
 
-def forward(data, kernel, stride, pad, mode, p, divisor, pad_with_zero, out):
-    """Maximum, mean, sum or p-norm of each window.
+class Forward:
+    """Pooling of arrays that are C-contiguous, so that their types follow from their dtype."""
 
-    ``pad_with_zero``: padding competes in a maximum as 0.
-    """
+    def __init__(self):
+        self._calls = {}
+
+    def __call__(self, data, kernel, stride, pad, mode, p, divisor, pad_with_zero, out):
+        """Maximum, mean, sum or p-norm of each window.
+
+        ``pad_with_zero``: padding competes in a maximum as 0.
+        """
+        if data.dtype not in self._calls:
+            self._calls[data.dtype] = Calls()
+        _forward(data, (kernel, stride, pad), mode, p, divisor, pad_with_zero, out, self._calls[data.dtype])
+
+
+def _forward(data, window, mode, p, divisor, pad_with_zero, out, call):
+    kernel, stride, pad = window
     if out.shape[1:] == (1, 1, 1) and kernel == data.shape[1:] and pad == (0, 0, 0) and mode != NORM:
         workers = num_threads(data.size / 4)
-        flat = data.reshape(len(data), -1)
-        _whole_planes.by(workers)(flat, mode, workers, out.reshape(-1))
+        call(_whole_planes, workers, data.reshape(-1), mode, workers, out.reshape(-1))
         return
     if mode != NORM and not pad_with_zero and masked.pools(data, kernel, stride, pad):
-        masked.pool(data, kernel, stride, pad, mode == MAXIMUM, out)
+        masked.pool(data, kernel, stride, pad, mode == MAXIMUM, out, call)
         if mode == MEAN:
             _divide(data.shape, kernel, stride, pad, divisor, out)
         return
     workers = num_threads(data.size * (kernel[1] + kernel[2]) / 4)
-    _windows.by(workers)(data, kernel, stride, pad, mode, p, divisor, pad_with_zero, workers, out)
+    call(_windows, workers, data, kernel, stride, pad, mode, p, divisor, pad_with_zero, workers, out)
 
 
 def _divide(shape, kernel, stride, pad, divisor, sums):
@@ -116,35 +128,37 @@ def _divide(shape, kernel, stride, pad, divisor, sums):
 
 @parallel
 def _whole_planes(share, data, mode, workers, out):
-    """The maximum, mean or sum of each row."""
-    planes, size = data.shape
+    """The maximum, mean or sum of each plane; ``data`` and ``out`` are flat."""
+    planes = out.shape[0]
+    size = data.shape[0] // max(1, planes)
     whole = size // FIXED_LANES * FIXED_LANES
     lowest = np.finfo(data.dtype).min if mode == MAXIMUM else data.dtype.type(0)
     for worker in within(share, workers):
         w = np.int64(worker)
         lanes = np.empty(FIXED_LANES, data.dtype)
         for plane in range(w * planes // workers, (w + 1) * planes // workers):
-            row = data[plane]
             best = splat(data.dtype.type(lowest))
-            for i in range(0, whole, FIXED_LANES):
-                some = load(pointer_to(row), i)
+            end = (plane + 1) * size
+            for i in range(plane * size, plane * size + whole, FIXED_LANES):
+                some = load(pointer_to(data), i)
                 if mode == MAXIMUM:
                     best = select(greater(some, best), some, best)
                 else:
                     best = multiply_add(data.dtype.type(1), some, best)
             store(pointer_to(lanes), 0, best)
-            for i in range(size - whole):
-                v = row[whole + i]
-                if mode == MAXIMUM:
-                    lanes[i] = v if v > lanes[i] else lanes[i]
-                else:
-                    lanes[i] += v
-            total = lanes[0]
-            for i in range(1, FIXED_LANES):
-                if mode == MAXIMUM:
+            rest, total = data.dtype.type(lowest), data.dtype.type(lowest)
+            if mode == MAXIMUM:
+                for i in range(plane * size + whole, end):
+                    rest = data[i] if data[i] > rest else rest
+                for i in range(FIXED_LANES):
                     total = lanes[i] if lanes[i] > total else total
-                else:
-                    total += lanes[i]
+                total = rest if rest > total else total
+            else:
+                for i in range(plane * size + whole, end):
+                    rest += data[i]
+                for i in range(4):  # four sums that do not wait for each other
+                    lanes[i] += lanes[i + 4] + (lanes[i + 8] + lanes[i + 12])
+                total = (lanes[0] + lanes[1]) + (lanes[2] + lanes[3]) + rest
             out[plane] = total / data.dtype.type(size) if mode == MEAN else total
 
 

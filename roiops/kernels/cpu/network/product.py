@@ -11,6 +11,7 @@ import numpy as np
 from numba import types
 from numba.extending import intrinsic
 
+from ...jit import call as call_once
 from ...jit import inner, num_threads, parallel, within
 from ..vector import BLOCK, LINE, MACHINE_LANES, aligned_zeros, transpose_block
 from .blas import PANELS, Rows, add_product_tile_of
@@ -149,6 +150,8 @@ def matmul(a, b, out, *, add=False):
 
 #: Rows of the weight, and of the data, whose products are summed side by side.
 _WEIGHTS, _DATA = 4, 4
+#: What it costs to fetch a vector of the weight, in products of vectors.
+_FETCH = 3
 
 
 def _dot(count):
@@ -217,7 +220,11 @@ def _few_rows(share, data, weight, bias, workers, out):
                 n += count
 
 
-def few_rows(data, weight, bias, out):
-    """``out = data @ weight.T + bias`` for C-contiguous float32 matrices, ``data`` of a few rows."""
-    workers = num_threads(data.size * len(weight) / MACHINE_LANES)
-    _few_rows.by(workers)(data, weight, bias, workers, out)
+def few_rows(data, weight, bias, out, call=call_once):
+    """``out = data @ weight.T + bias`` for C-contiguous float32 matrices, ``data`` of a few rows.
+
+    ``call`` runs the kernel; :class:`~...jit.Calls` where all arguments are of the same types each time.
+    """
+    # Each vector of the weight comes from a distant cache, which takes longer than the products.
+    workers = num_threads((len(data) + _FETCH) * weight.size / MACHINE_LANES)
+    call(_few_rows, workers, data, weight, bias, workers, out)
