@@ -4,7 +4,8 @@ import threading
 
 import numpy as np
 
-from roiops.kernels.cpu.scratch import Scratch
+from roiops.kernels.cpu.scratch import Repeated, Scratch
+from roiops.kernels.jit import Calls, num_threads, parallel, use_threads, within
 
 
 def test_all_get_the_same_memory_and_a_larger_piece_when_they_need_it():
@@ -25,3 +26,37 @@ def test_python_threads_have_memory_of_their_own():
     thread.start()
     thread.join()
     assert not np.shares_memory(mine, found[0])
+
+
+@parallel
+def _fill(share, workers, block, number, out):
+    for worker in within(share, workers):
+        block[worker] = number
+        out[worker] = block[worker] + workers
+
+
+def test_a_repeated_call_is_prepared_again_for_other_threads_and_other_memory():
+    scratch, out, asked = Scratch((4,)), np.zeros(4, np.float32), []
+
+    def prepare(threads):
+        asked.append(threads)
+        return [(_fill, threads, threads, scratch()[0], np.float32(10), out)]
+
+    call = Repeated(Calls(), np.inf, prepare)
+    with use_threads(1):
+        call()
+        call()
+        assert asked == [1]
+        Scratch((3 * scratch()[0].base.size,))()  # a larger piece of memory in place of the one before
+        call()
+        assert asked == [1, 1]
+        assert out[0] == 11
+    with use_threads(2):
+        call()
+        assert out[0] == 10 + num_threads()  # 11 on a machine with one processor
+        assert asked[-1] == num_threads()
+    before = len(asked)
+    thread = threading.Thread(target=call)
+    thread.start()
+    thread.join()
+    assert len(asked) == before + 1
