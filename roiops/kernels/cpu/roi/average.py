@@ -147,11 +147,21 @@ def _few_axes(rules, rois, setting):
 
 
 @inner
-def _plane(setting, groups, c, i, j):
-    """Where in an image the plane begins that bin ``(i, j)`` of output channel ``c`` reads."""
-    group_y = geometry.group_of(i, setting.pooled_h, groups[0])
-    group_x = geometry.group_of(j, setting.pooled_w, groups[1])
-    return geometry.channel_of(c, group_y, group_x, *groups) * setting.height * setting.width
+def _planes_of_bins(setting, groups):
+    """Where in an image the plane begins that each bin of the first output channel reads, and how far it is
+    to that of the next channel.
+
+    Divisions take longer than the few pixels of a bin, so they are done once.
+    """
+    plane = setting.height * setting.width
+    starts = np.empty(setting.pooled_h * setting.pooled_w, np.int64)
+    for i in range(setting.pooled_h):
+        group_y = geometry.group_of(i, setting.pooled_h, groups[0])
+        for j in range(setting.pooled_w):
+            group_x = geometry.group_of(j, setting.pooled_w, groups[1])
+            channel = geometry.channel_of(0, group_y, group_x, *groups)
+            starts[i * setting.pooled_w + j] = channel * plane
+    return starts, groups[0] * groups[1] * plane
 
 
 @inner
@@ -161,6 +171,7 @@ def _forward_few(rules, rois, setting, data, groups, clear, out):
     image_size = data.shape[1] * setting.height * setting.width
     rows, columns = setting.pooled_h + 1, setting.pooled_w + 1
     channels, area = out.shape[1], setting.pooled_h * setting.pooled_w
+    starts, step = _planes_of_bins(setting, groups)
     for r in range(out.shape[0]):
         if image[r] < 0 and not clear:
             continue
@@ -168,8 +179,10 @@ def _forward_few(rules, rois, setting, data, groups, clear, out):
             top, bottom = y.at[r * rows + i], y.at[r * rows + i + 1]
             for j in range(setting.pooled_w):
                 left, right = x.at[r * columns + j], x.at[r * columns + j + 1]
+                bin_at = i * setting.pooled_w + j
+                first = starts[bin_at] + image[r] * image_size
                 for c in range(channels):
-                    at = _plane(setting, groups, c, i, j) + image[r] * image_size
+                    at = first + c * step
                     total = data.dtype.type(0)
                     for m in range(left, right):
                         column = at + x.pixel[m]
@@ -178,7 +191,7 @@ def _forward_few(rules, rois, setting, data, groups, clear, out):
                             value = pixels[column + y.pixel[k] * setting.width]
                             mean = multiply_add(y.weight[k], value, mean)
                         total = multiply_add(x.weight[m], mean, total)
-                    bins[(r * channels + c) * area + i * setting.pooled_w + j] = total
+                    bins[(r * channels + c) * area + bin_at] = total
 
 
 @inner
@@ -188,6 +201,7 @@ def _backward_few(rules, rois, setting, grad_out, groups, accumulate, grad_data)
     image_size = grad_data.shape[1] * setting.height * setting.width
     rows, columns = setting.pooled_h + 1, setting.pooled_w + 1
     channels, area = grad_out.shape[1], setting.pooled_h * setting.pooled_w
+    starts, step = _planes_of_bins(setting, groups)
     if not accumulate:
         for p in range(grad_data.size):
             pixels[p] = 0
@@ -198,9 +212,11 @@ def _backward_few(rules, rois, setting, grad_out, groups, accumulate, grad_data)
             top, bottom = y.at[r * rows + i], y.at[r * rows + i + 1]
             for j in range(setting.pooled_w):
                 left, right = x.at[r * columns + j], x.at[r * columns + j + 1]
+                bin_at = i * setting.pooled_w + j
+                first = starts[bin_at] + image[r] * image_size
                 for c in range(channels):
-                    at = _plane(setting, groups, c, i, j) + image[r] * image_size
-                    head = bins[(r * channels + c) * area + i * setting.pooled_w + j]
+                    at = first + c * step
+                    head = bins[(r * channels + c) * area + bin_at]
                     for k in range(top, bottom):
                         row = at + y.pixel[k] * setting.width
                         of_row = y.weight[k] * head
