@@ -141,12 +141,6 @@ _is_few = inner(is_few)
 
 
 @inner
-def _few_axes(rules, rois, setting):
-    image, y, x = tables.build_unsorted(rules, rois, setting)
-    return image, tables.axis_of(y), tables.axis_of(x)
-
-
-@inner
 def _planes_of_bins(setting, groups):
     """Where in an image the plane begins that each bin of the first output channel reads, and how far it is
     to that of the next channel.
@@ -166,7 +160,7 @@ def _planes_of_bins(setting, groups):
 
 @inner
 def _forward_few(rules, rois, setting, data, groups, clear, out):
-    image, y, x = _few_axes(rules, rois, setting)
+    image, table_y, table_x = tables.build_unsorted(rules, rois, setting)
     pixels, bins = pointer_to(data.reshape(-1)), pointer_to(out.reshape(-1))
     image_size = data.shape[1] * setting.height * setting.width
     rows, columns = setting.pooled_h + 1, setting.pooled_w + 1
@@ -175,6 +169,7 @@ def _forward_few(rules, rois, setting, data, groups, clear, out):
     for r in range(out.shape[0]):
         if image[r] < 0 and not clear:
             continue
+        y, x = _axes(table_y + table_x)
         for i in range(setting.pooled_h):
             top, bottom = y.at[r * rows + i], y.at[r * rows + i + 1]
             for j in range(setting.pooled_w):
@@ -196,7 +191,7 @@ def _forward_few(rules, rois, setting, data, groups, clear, out):
 
 @inner
 def _backward_few(rules, rois, setting, grad_out, groups, accumulate, grad_data):
-    image, y, x = _few_axes(rules, rois, setting)
+    image, table_y, table_x = tables.build_unsorted(rules, rois, setting)
     pixels, bins = pointer_to(grad_data.reshape(-1)), pointer_to(grad_out.reshape(-1))
     image_size = grad_data.shape[1] * setting.height * setting.width
     rows, columns = setting.pooled_h + 1, setting.pooled_w + 1
@@ -208,6 +203,7 @@ def _backward_few(rules, rois, setting, grad_out, groups, accumulate, grad_data)
     for r in range(grad_out.shape[0]):
         if image[r] < 0:
             continue
+        y, x = _axes(table_y + table_x)
         for i in range(setting.pooled_h):
             top, bottom = y.at[r * rows + i], y.at[r * rows + i + 1]
             for j in range(setting.pooled_w):
