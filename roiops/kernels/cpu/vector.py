@@ -135,7 +135,8 @@ def _pointer_to(typing_context, array):
     """The elements of a contiguous array, without a count of its users
 
     Counting costs more than the arithmetic of an inner loop. But numba frees an array after its last use:
-    call this where the elements are used, within any loop, not before it.
+    call this where the elements are used, within any loop, not before it, and never in a function that makes
+    the array and returns the pointer.
     """
 
     def generate(context, builder, signature, args):
