@@ -94,6 +94,8 @@ def case_store(store, save):
     assert (out.asnumpy() == ranks * (ranks + 1) - 0.5 * ranks).all()
     with pytest.raises(mx.MXNetError, match=r"not initialize the same array: rank 0: \('b', \(2, 3\)"):
         store.init("b", mx.nd.ones((2,) if rank else (2, 3)))
+    with pytest.raises(mx.MXNetError, match="row_sparse_pull: a 'dist_"):
+        store.row_sparse_pull("a", out, row_ids=mx.nd.array([0]))
 
 
 def case_exchange(store, save):
