@@ -28,8 +28,8 @@ __all__ = [
     "by_rows",
     "copy_between_zeros",
     "finished_product_tile_of",
+    "packed_product_tile_of",
     "product_tile",
-    "product_tile_of",
     "skip_between_zeros",
     "store_finished",
 ]
@@ -185,18 +185,47 @@ def _product_tile(vectors, add=False):
 #: ``COLUMNS`` columns. ``left`` and ``out`` are :class:`Rows`; ``term_step`` is the distance from term to
 #: term in the left factor, ``panel_at`` a position in the flat array of the panel.
 product_tile = _product_tile(VECTORS)
-_product_tile_1, _product_tile_2 = _product_tile(1), _product_tile(2)
+
+
+def _packed_product_tile(vectors):
+    @intrinsic
+    def packed_product_tile(typing, left, left_at, ahead, panel, panel_at, terms, out):
+        i = types.int64
+        signature = types.void(left, i, i, panel, i, i, out)
+
+        def generate(context, builder, signature, args):
+            emit, kinds = Emitter(context, builder), signature.args
+            factor = emit.pointer(kinds[0], args[0], args[1]), emit.number(1)
+            soon = emit.pointer(kinds[0], args[0], args[2])
+            panel = emit.pointer(kinds[3], args[3], args[4])
+            out = emit.rows(kinds[6], args[6])
+            sums = _sum_tile(emit, factor, emit.number(ROWS), panel, args[5], out, vectors, soon)
+            for row, values in zip(_rows_of(emit, out), sums, strict=True):
+                for v, value in enumerate(values):
+                    emit.store(value, row, v * MACHINE_LANES)
+            return context.get_dummy_value()
+
+        return signature, generate
+
+    return packed_product_tile
+
+
+_packed_tile_1, _packed_tile_2, _packed_tile = map(_packed_product_tile, (1, 2, VECTORS))
 
 
 @inner(forceinline=True)
-def product_tile_of(vectors, left, term_step, panel, panel_at, terms, out):
-    """:func:`product_tile` of the first so many vectors of the columns."""
+def packed_product_tile_of(vectors, left, left_at, ahead, panel, panel_at, terms, out):
+    """:func:`product_tile` of the first so many vectors of the columns, with a packed left factor.
+
+    The flat ``left`` holds the ``ROWS`` numbers of each term side by side, from ``left_at`` on; as many from
+    ``ahead`` on are fetched meanwhile.
+    """
     if vectors == VECTORS:
-        product_tile(left, term_step, panel, panel_at, terms, out)
+        _packed_tile(left, left_at, ahead, panel, panel_at, terms, out)
     elif vectors == 1:
-        _product_tile_1(left, term_step, panel, panel_at, terms, out)
+        _packed_tile_1(left, left_at, ahead, panel, panel_at, terms, out)
     else:
-        _product_tile_2(left, term_step, panel, panel_at, terms, out)
+        _packed_tile_2(left, left_at, ahead, panel, panel_at, terms, out)
 
 
 #: Adds ``left @ panel`` to ``out``, as :func:`product_tile` otherwise. The terms are summed by themselves and

@@ -10,6 +10,8 @@ weights so evenly that results are within about 2e-6 of the largest one (0, +-1,
 ``tests/reference.py`` has the same in plain loops: ``convolution``.
 """
 
+import itertools
+
 import numpy as np
 from numba import types
 from numba.extending import intrinsic
@@ -17,9 +19,9 @@ from numba.extending import intrinsic
 from ...jit import Calls, inner, num_threads, parallel, prange, within
 from ..scratch import Scratch
 from ..vector import MACHINE_LANES, aligned_zeros, prefetch_to_read, prefetch_to_write
-from .blas import Finish, Rows, copy_vector, product_tile_of
+from .blas import Finish, Rows, copy_vector, packed_product_tile_of
 from .caches import LAST_CACHE, SECOND_CACHE
-from .emitter import COLUMNS, ROWS, Emitter, activated, activation
+from .emitter import COLUMNS, ROWS, VECTORS, Emitter, activated, activation
 from .fingerprint import fingerprint
 from .panels import (
     MOST_SEGMENTS,
@@ -29,6 +31,7 @@ from .panels import (
     find_places,
     gather,
     load_line,
+    panel_of_many,
     panel_range,
     segments,
 )
@@ -61,8 +64,8 @@ _APART = 1
 _IDENTITY = activation()
 #: Bytes of transformed tiles and products that workers share at once: in the last cache.
 SHARED = min(24 << 20, LAST_CACHE * 3 // 4)
-#: Most bytes of a panel that a worker keeps for itself: in its second-level cache.
-ALONE = SECOND_CACHE
+#: Most bytes of a panel that a worker keeps for itself: in its second-level cache, beside filters.
+ALONE = SECOND_CACHE * 7 // 8
 #: Rows of so few tiles are gathered pixel by pixel: of vectors across one row, most lanes would be empty.
 NARROW = MACHINE_LANES // 2
 
@@ -291,16 +294,24 @@ def _prefetch_results(found, count, f, out):
 
 
 @inner
-def _multiply(filters, row_tiles, k, r, channels, panel, vectors, products, at):
-    """``ROWS`` filters times the tiles of a panel, for one of the 36 numbers."""
-    factor = Rows(filters, (k * row_tiles + r) * ROWS * channels, 1)
+def _multiply(filters, row_tiles, k, r, step, channels, panel, vectors, products, at):
+    """``ROWS`` filters times the tiles of a panel, for one of the 36 numbers.
+
+    ``step``: how many row tiles further the filters lie that come next.
+    """
+    begin = (k * row_tiles + r) * ROWS * channels
     first = k * (channels + _APART) * COLUMNS
-    product_tile_of(vectors, factor, ROWS, panel, first, channels, Rows(products, at, COLUMNS))
+    results = Rows(products, at, COLUMNS)
+    ahead = begin + step * ROWS * channels
+    packed_product_tile_of(vectors, filters, begin, ahead, panel, first, channels, results)
 
 
 @parallel
-def _by_panel(share, data, filters, groups, pad, finish, memory, out):
-    """Each worker takes whole panels of tiles through all steps: for many tiles of few channels."""
+def _by_panel(share, data, filters, groups, in_image, pad, finish, memory, out):
+    """Each worker takes whole panels of tiles, of which there are ``in_image``, through all steps.
+
+    A panel stays in a worker's own cache; the filters are read once for each panel.
+    """
     scale, shift, act, other, add_other = finish
     panels, _, scratch, segment, places = memory
     batch, count_filters, height, width = out.shape
@@ -309,14 +320,13 @@ def _by_panel(share, data, filters, groups, pad, finish, memory, out):
     wide, tall = (width + OUT - 1) // OUT, (height + OUT - 1) // OUT
     tiles = batch * wide * tall
     workers = panels.shape[0]
-    in_image = count_panels(tiles)
     items = groups * in_image
     for worker in within(share, workers):
         w = np.int64(worker)
         products, lines, _, _, _ = _divide(scratch[w])
         for item in range(w * items // workers, (w + 1) * items // workers):
             g, p = divmod(item, in_image)
-            first, stop, vectors = panel_range(p, tiles)
+            first, stop, vectors = panel_of_many(p, in_image, tiles)
             count = segments(first, stop, tall, wide, segment[w])
             tiles_of_panel = segment[w], count, vectors, wide
             all_channels = np.int64(0), channels
@@ -329,9 +339,10 @@ def _by_panel(share, data, filters, groups, pad, finish, memory, out):
                     _prefetch_results(segment[w], count, f, out)
                 for k in range(IN * IN):
                     at = k * ROWS * COLUMNS
-                    row_tile = g * row_tiles + r
+                    row_tile, all_tiles = g * row_tiles + r, groups * row_tiles
+                    step = all_tiles
                     _multiply(
-                        filters, groups * row_tiles, k, row_tile, channels, panels[w], vectors, products, at
+                        filters, all_tiles, k, row_tile, step, channels, panels[w], vectors, products, at
                     )
                 for f in range(begin, end):
                     of_filter = Rows(products, (f - begin) * COLUMNS, ROWS * COLUMNS)
@@ -363,8 +374,8 @@ def _transform_panel(data, group, channels, mine, pad, tiles, scratch, places, p
 
 
 @parallel
-def _step_by_step(data, filters, groups, pad, finish, memory, out):
-    """Workers divide each step: for many channels, or few tiles. Filters are read once for several panels."""
+def _step_by_step(data, filters, groups, in_image, pad, finish, memory, out):
+    """Workers divide each step of ``in_image`` panels. Filters are read once for several of these."""
     scale, shift, act, other, add_other = finish
     panels, shared, scratch, segment, places = memory
     batch, count_filters, height, width = out.shape
@@ -372,7 +383,6 @@ def _step_by_step(data, filters, groups, pad, finish, memory, out):
     row_tiles = (in_group + ROWS - 1) // ROWS
     wide, tall = (width + OUT - 1) // OUT, (height + OUT - 1) // OUT
     tiles = batch * wide * tall
-    in_image = count_panels(tiles)
     workers, together = scratch.shape[0], panels.shape[0]
     step = (row_tiles * ROWS + _APART) * COLUMNS
     rounds = (in_image + together - 1) // together
@@ -396,7 +406,7 @@ def _step_by_step(data, filters, groups, pad, finish, memory, out):
                     first, stop, vectors = panel_range(p, tiles)
                     at, panel, products = k * step + r * ROWS * COLUMNS, panels[p - begin], shared[p - begin]
                     row_tile, all_tiles = g * row_tiles + r, groups * row_tiles
-                    _multiply(filters, all_tiles, k, row_tile, channels, panel, vectors, products, at)
+                    _multiply(filters, all_tiles, k, row_tile, 1, channels, panel, vectors, products, at)
         for worker in prange(workers):
             w = np.int64(worker)
             _, lines, _, _, _ = _divide(scratch[w])
@@ -434,6 +444,29 @@ def _transform_filters(share, weight, matrix, groups, filters):
                     target[i, j, c] = matrix[j, 0] * a + matrix[j, 1] * b + matrix[j, 2] * d
 
 
+def _panels_alone(tiles, channels, filters, groups, workers) -> int:
+    """How many panels workers take by themselves, each through all steps; 0 where they share each step.
+
+    Shared panels and products pass through the last cache, which is 3 times their size: they are fetched,
+    written and read. With panels of their own, workers read the filters once for each.
+    """
+    vectors = -(-tiles // MACHINE_LANES)
+    at_once = min(VECTORS, ALONE // (4 * IN * IN * (channels + _APART) * MACHINE_LANES))
+    if at_once == 0:
+        return 0
+    panels = -(-vectors // at_once)
+    if groups < workers:  # all take as many
+        panels = min(vectors, -(-panels // workers) * workers)
+    ends = [worker * groups * panels // workers for worker in range(workers + 1)]
+    # The vectors before each worker's first panel.
+    before = [end // panels * vectors + end % panels * vectors // panels for end in ends]
+    most = max(stop - start for start, stop in itertools.pairwise(before))
+    shared = channels * filters + 3 * MACHINE_LANES * vectors * (channels + filters)
+    if most * workers > 1.04 * vectors * groups or panels * channels * filters > shared:
+        return 0
+    return panels
+
+
 class Winograd:
     """A 3x3 convolution of stride 1. Transformed filters are kept while the weight's bits stay the same."""
 
@@ -447,7 +480,10 @@ class Winograd:
         self._prepare(data, weight, out)
         finish = scale, shift, act, out if other is None else other, int(other is not None)
         memory = *self._scratch(), self._segments, self._places
-        self._call(self._run, self._key[2], data, self._filters, self._groups, self._pad, finish, memory, out)
+        self._call(
+            self._run, self._key[2],
+            data, self._filters, self._groups, self._panels, self._pad, finish, memory, out,
+        )  # fmt: skip
 
     def _prepare(self, data, weight, out):
         workers = num_threads(out.size / MACHINE_LANES * 4 * weight.shape[1])
@@ -463,12 +499,11 @@ class Winograd:
 
     def _allocate(self, channels, filters, out_shape, workers):
         tiles = out_shape[0] * -(-out_shape[2] // OUT) * -(-out_shape[3] // OUT)
-        count = count_panels(tiles)
         panel = IN * IN * (channels + _APART) * COLUMNS
         product = IN * IN * (-(-filters // ROWS) * ROWS + _APART) * COLUMNS
-        alone = self._groups * count >= 8 * workers and panel * 4 <= ALONE
-        self._run = _by_panel if alone else _step_by_step
-        together = workers if alone else min(count, max(1, SHARED // (4 * (panel + product))))
+        alone = _panels_alone(tiles, channels, filters, self._groups, workers)
+        self._run, self._panels = (_by_panel, alone) if alone else (_step_by_step, count_panels(tiles))
+        together = workers if alone else min(self._panels, max(1, SHARED // (4 * (panel + product))))
         rows_read = max(IN * _FRAME_STEP, IN * IN * COLUMNS) + MACHINE_LANES
         size = (
             IN * IN * (ROWS * COLUMNS + COLUMNS + 2 * MACHINE_LANES) + OUT * OUT * MACHINE_LANES + rows_read

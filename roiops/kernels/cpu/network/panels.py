@@ -19,6 +19,7 @@ __all__ = [
     "find_places",
     "gather",
     "load_line",
+    "panel_of_many",
     "panel_range",
     "segments",
 ]
@@ -36,11 +37,16 @@ def count_panels(positions):
 
 @inner
 def panel_range(index, positions):
-    """The positions ``[first, stop)`` of a panel, and the vectors that hold them.
+    """The positions ``[first, stop)`` of a panel, and the vectors that hold them."""
+    return panel_of_many(index, count_panels(positions), positions)
+
+
+@inner
+def panel_of_many(index, panels, positions):
+    """:func:`panel_range` where there are ``panels`` of them.
 
     All panels have nearly as many vectors: a last one of few columns would take as long as a full one.
     """
-    panels = count_panels(positions)
     total = (positions + MACHINE_LANES - 1) // MACHINE_LANES
     start, stop = index * total // panels, (index + 1) * total // panels
     return start * MACHINE_LANES, min(stop * MACHINE_LANES, positions), stop - start
