@@ -76,10 +76,10 @@ def winograd(batch, channels, filters, groups, size, steady):
     vectors = _up(batch * _up(height, OUT) * wide, MACHINE_LANES)
     terms, in_group = channels // groups, filters // groups
     products = 1.2 * 36 * groups * terms * _up(in_group, ROWS) * ROWS
-    transforms = (1250 if wide <= NARROW else 1600) * channels + 750 * filters
+    transforms = (1400 if wide <= NARROW else 1800) * channels + 900 * filters
     # The transformed filters come from memory: in a network, other layers have used the caches since.
-    read = 6 * 36 * terms * filters / LINE
-    return vectors * (products + transforms) + read + 50_000 + (0 if steady else 90 * terms * filters)
+    read = 20 * 36 * terms * filters / LINE
+    return vectors * (products + transforms) + read + 15_000 + (0 if steady else 90 * terms * filters)
 
 
 def dilated(batch, channels, filters, groups, size, dilate, steady):
