@@ -7,13 +7,14 @@ The layers are those of networks for pictures of 224 by 224, one picture at a ti
 dilated networks and of groups, and the last ones those of small networks. Figures are GFLOP/s of the fastest
 of several runs, of the convolution as defined: Winograd's way does a quarter of the products, and taps that
 see only zeros are left out, so that both may pass the processor's peak. The peak is that of a product of
-matrices in the first cache. Weights are others in each run, as in a network that is larger than the caches;
-MXNet keeps one, which is packed already. Its process waits while a layer is timed here, and the other way
-round; verify/peers.py sets it up.
+matrices in the first cache. Weights, and what a way keeps of them, are others in each run as far as the
+caches hold them, as in a network that is larger than these; MXNet keeps one, which is packed already. Its
+process waits while a layer is timed here, and the other way round; verify/peers.py sets it up.
 """
 
 import argparse
 import json
+import math
 import os
 import subprocess
 import sys
@@ -97,29 +98,29 @@ def speeds(channels, size, filters, kernel, stride, dilate=1, groups=1) -> tuple
     out_size = (size + 2 * pad - dilate * (kernel - 1) - 1) // stride + 1
     shape = filters, channels // groups, kernel, kernel
     data = rng.standard_normal((1, channels, size, size), dtype=np.float32)
-    weights = [rng.standard_normal(shape, dtype=np.float32) for _ in range(ROUNDS)]
+    # Winograd's way keeps 4 numbers for each weight.
+    count = min(ROUNDS, 2 + 2 * cost.LAST_CACHE // (16 * math.prod(shape)))
+    weights = [rng.standard_normal(shape, dtype=np.float32) for _ in range(count)]
     out = np.empty((1, filters, out_size, out_size), np.float32)
     window = (kernel,) * 2, (stride,) * 2, (dilate,) * 2, (pad,) * 2
-    ways = [conv.ByFilters(*window, groups)]
-    ways.append(conv.Pointwise(window[1], groups) if kernel == 1 else conv.Shifted(*window, groups))
+    ways = [(conv.ByFilters, *window, groups)]
+    ways.append((conv.Pointwise, window[1], groups) if kernel == 1 else (conv.Shifted, *window, groups))
     if (kernel, stride, dilate) == (3, 1, 1):
-        ways.append(conv.Winograd(window[3], groups))
+        ways.append((conv.Winograd, window[3], groups))
     elif (kernel, stride) == (3, 1):
-        ways.append(conv.Dilated(*window[2:], groups))
+        ways.append((conv.Dilated, *window[2:], groups))
         if groups == 1:
-            ways.append(conv.ByTaps(window[0], *window[2:]))
+            ways.append((conv.ByTaps, window[0], *window[2:]))
     scale, shift = np.ones((2, filters + 2 * COLUMNS), np.float32)
     found = {}
-    for way in ways:
-        # Of a steady weight the transformed filters are kept.
-        some = weights[:1] if isinstance(way, conv.Winograd | conv.Dilated) else weights
-        for weight in some[:2]:
-            way(data, weight, scale, shift, conv.activation(), None, out)
-        seconds = [
-            timed(way, data, weight, scale, shift, conv.activation(), None, out)
-            for weight in some * (ROUNDS // len(some))
-        ]
-        found[type(way).__name__] = 2 * out.size * weights[0][0].size / min(seconds) / 1e9
+    for make, *layout in ways:
+        pairs = [(make(*layout), weight) for weight in weights]
+        seconds = []
+        for turn in range(1 + -(-ROUNDS // count)):
+            for way, weight in pairs:
+                took = timed(way, data, weight, scale, shift, conv.activation(), None, out)
+                seconds += [took] if turn else []
+        found[make.__name__] = 2 * out.size * weights[0][0].size / min(seconds) / 1e9
     whole = tuple((0 if i == 3 else 1, *values) for i, values in enumerate(window))
     chosen = conv.Forward(whole, groups)._choose(
         (1, channels, 1, size, size),

@@ -44,7 +44,7 @@ def shifted(batch, channels, filters, groups, size, kernel, stride, dilate, pad)
     vectors = _up(batch * rows * length, MACHINE_LANES)
     terms, in_group = channels // groups * math.prod(kernel), filters // groups
     low = ROWS // 2 if in_group <= ROWS // 2 else ROWS
-    products = (1.04 if max(stride) == 1 else 1.1) * vectors * groups * terms * _up(in_group, low) * low
+    products = (1.0 if max(stride) == 1 else 1.1) * vectors * groups * terms * _up(in_group, low) * low
     return products + _frame(batch, channels, size, stride) + 58 * batch * size[0] * filters
 
 
@@ -76,10 +76,10 @@ def winograd(batch, channels, filters, groups, size, steady):
     vectors = _up(batch * _up(height, OUT) * wide, MACHINE_LANES)
     terms, in_group = channels // groups, filters // groups
     products = 1.2 * 36 * groups * terms * _up(in_group, ROWS) * ROWS
-    transforms = (1400 if wide <= NARROW else 1800) * channels + 900 * filters
+    transforms = (1300 if wide <= NARROW else 1800) * channels + 850 * filters
     # The transformed filters come from memory: in a network, other layers have used the caches since.
     read = 20 * 36 * terms * filters / LINE
-    return vectors * (products + transforms) + read + 15_000 + (0 if steady else 90 * terms * filters)
+    return vectors * (products + transforms) + read + 20_000 + (0 if steady else 90 * terms * filters)
 
 
 def dilated(batch, channels, filters, groups, size, dilate, steady):

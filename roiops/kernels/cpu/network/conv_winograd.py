@@ -480,10 +480,8 @@ class Winograd:
         self._prepare(data, weight, out)
         finish = scale, shift, act, out if other is None else other, int(other is not None)
         memory = *self._scratch(), self._segments, self._places
-        self._call(
-            self._run, self._key[2],
-            data, self._filters, self._groups, self._panels, self._pad, finish, memory, out,
-        )  # fmt: skip
+        filters, groups, pad, workers = self._filters, self._groups, self._pad, self._key[2]
+        self._call(self._run, workers, data, filters, groups, self._panels, pad, finish, memory, out)
 
     def _prepare(self, data, weight, out):
         workers = num_threads(out.size / MACHINE_LANES * 4 * weight.shape[1])
