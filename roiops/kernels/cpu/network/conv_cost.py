@@ -79,7 +79,7 @@ def winograd(batch, channels, filters, groups, size, steady):
     transforms = (1300 if wide <= NARROW else 1800) * channels + 850 * filters
     # The transformed filters come from memory: in a network, other layers have used the caches since.
     read = 20 * 36 * terms * filters / LINE
-    return vectors * (products + transforms) + read + 20_000 + (0 if steady else 90 * terms * filters)
+    return vectors * (products + transforms) + read + 20_000 + (0 if steady else 14 * terms * filters)
 
 
 def dilated(batch, channels, filters, groups, size, dilate, steady):

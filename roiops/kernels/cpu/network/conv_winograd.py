@@ -18,7 +18,15 @@ from numba.extending import intrinsic
 
 from ...jit import Calls, inner, num_threads, parallel, prange, within
 from ..scratch import Scratch
-from ..vector import MACHINE_LANES, aligned_zeros, prefetch_to_read, prefetch_to_write
+from ..vector import (
+    BLOCK,
+    LINE,
+    MACHINE_LANES,
+    aligned_zeros,
+    prefetch_to_read,
+    prefetch_to_write,
+    transpose_block,
+)
 from .blas import Finish, Rows, copy_vector, packed_product_tile_of
 from .caches import LAST_CACHE, SECOND_CACHE
 from .emitter import COLUMNS, ROWS, VECTORS, Emitter, activated, activation
@@ -62,6 +70,8 @@ _RESULTS, _FILTERS, _TILES = _matrices()
 #: Rows that a panel's 36 parts are set apart, so that they do not compete for the same places in a cache.
 _APART = 1
 _IDENTITY = activation()
+#: Numbers of a filter's channel before the transform.
+_TAPS = 9
 #: Bytes of transformed tiles and products that workers share at once: in the last cache.
 SHARED = min(24 << 20, LAST_CACHE * 3 // 4)
 #: Most bytes of a panel that a worker keeps for itself: in its second-level cache, beside filters.
@@ -299,7 +309,7 @@ def _multiply(filters, row_tiles, k, r, step, channels, panel, vectors, products
 
     ``step``: how many row tiles further the filters lie that come next.
     """
-    begin = (k * row_tiles + r) * ROWS * channels
+    begin = k * _part_size(row_tiles, channels) + r * ROWS * channels
     first = k * (channels + _APART) * COLUMNS
     results = Rows(products, at, COLUMNS)
     ahead = begin + step * ROWS * channels
@@ -421,27 +431,63 @@ def _step_by_step(data, filters, groups, in_image, pad, finish, memory, out):
                     _store_results(of_filter, segment[w], count, vectors, lines, into, f, out)
 
 
-@parallel
-def _transform_filters(share, weight, matrix, groups, filters):
-    """``filters[i, j, f // ROWS, c, f % ROWS] = (G g G^T)[i, j]`` for each filter f and channel c.
+@inner
+def _part_size(row_tiles, channels):
+    """Floats of one of the 36 parts of transformed filters, which a line sets apart as ``_APART`` does."""
+    return row_tiles * ROWS * channels + LINE
 
-    Each group's filters begin with a tile of their own.
+
+@intrinsic
+def _transform_taps(typing, taps, taps_at, out, out_at, out_step):
+    """Transform a channel of ``ROWS`` filters: 9 rows of taps, ``BLOCK`` apart, become 36 rows."""
+    signature = types.void(taps, types.int64, out, types.int64, types.int64)
+
+    def generate(context, builder, signature, args):
+        emit = Emitter(context, builder, ROWS)
+        source = emit.pointer(signature.args[0], args[0], args[1])
+        target = emit.pointer(signature.args[2], args[2], args[3])
+        columns = []
+        for x in range(3):
+            column = [emit.load(source, (y * 3 + x) * BLOCK) for y in range(3)]
+            columns.append(emit.transform(_FILTERS.tolist(), column))
+        for y in range(IN):
+            row = [column[y] for column in columns]
+            for x, value in enumerate(emit.transform(_FILTERS.tolist(), row)):
+                emit.store(value, target, emit.times(args[4], y * IN + x))
+        return context.get_dummy_value()
+
+    return signature, generate
+
+
+@parallel
+def _transform_filters(share, weight, groups, turned, out):
+    """Number (t, c, i) of each of the 36 parts of ``out`` is of filter ``t * ROWS + i`` and channel c.
+
+    Each group's filters begin with a tile of their own. ``turned`` is memory for each worker.
     """
-    count, channels, _, _ = weight.shape
-    in_group = count // groups
-    row_tiles = (in_group + ROWS - 1) // ROWS
-    for filter in within(share, count):
-        f = np.int64(filter)
-        group, i = divmod(f, in_group)
-        target = filters[:, :, group * row_tiles + i // ROWS, :, i % ROWS]
-        for c in range(channels):
-            g = weight[f, c]
-            for i in range(IN):
-                a = matrix[i, 0] * g[0, 0] + matrix[i, 1] * g[1, 0] + matrix[i, 2] * g[2, 0]
-                b = matrix[i, 0] * g[0, 1] + matrix[i, 1] * g[1, 1] + matrix[i, 2] * g[2, 1]
-                d = matrix[i, 0] * g[0, 2] + matrix[i, 1] * g[1, 2] + matrix[i, 2] * g[2, 2]
-                for j in range(IN):
-                    target[i, j, c] = matrix[j, 0] * a + matrix[j, 1] * b + matrix[j, 2] * d
+    count, channels = weight.shape[:2]
+    flat, numbers, in_group = weight.reshape(-1), channels * _TAPS, count // groups
+    row_tiles, blocks = (in_group + ROWS - 1) // ROWS, (in_group + BLOCK - 1) // BLOCK
+    part = _part_size(groups * row_tiles, channels)
+    mine = turned[share[0]]
+    for item in within(share, groups * blocks):
+        group, block = divmod(item, blocks)
+        f, some = group * in_group + block * BLOCK, min(BLOCK, in_group - block * BLOCK)
+        tile = group * row_tiles + block * BLOCK // ROWS
+        for first in range(0, channels, BLOCK):
+            begin, end = first * _TAPS, min(first + BLOCK, channels) * _TAPS
+            for tap in range(begin, end, BLOCK):
+                to = (tap - begin) * BLOCK
+                if tap + BLOCK <= numbers:
+                    transpose_block(flat, f * numbers + tap, numbers, some, mine, to, BLOCK)
+                    continue
+                for i in range(some):
+                    for j in range(end - tap):
+                        mine[to + j * BLOCK + i] = flat[(f + i) * numbers + tap + j]
+            for t in range((some + ROWS - 1) // ROWS):
+                for c in range(first, min(first + BLOCK, channels)):
+                    at = ((tile + t) * channels + c) * ROWS
+                    _transform_taps(mine, (c - first) * _TAPS * BLOCK + t * ROWS, out, at, part)
 
 
 def _panels_alone(tiles, channels, filters, groups, workers) -> int:
@@ -492,8 +538,8 @@ class Winograd:
         seen = fingerprint(weight)
         if seen != self._print:
             self._print = seen
-            filters = self._filters.reshape(IN, IN, -1, weight.shape[1], ROWS)
-            _transform_filters(weight, _FILTERS, self._groups, filters)
+            turned = np.empty((workers, _TAPS * BLOCK * BLOCK), np.float32)
+            _transform_filters.by(workers)(weight, self._groups, turned, self._filters)
 
     def _allocate(self, channels, filters, out_shape, workers):
         tiles = out_shape[0] * -(-out_shape[2] // OUT) * -(-out_shape[3] // OUT)
@@ -509,5 +555,6 @@ class Winograd:
         self._scratch = Scratch((together, panel), (together, 0 if alone else product), (workers, size))
         self._segments = np.zeros((workers, MOST_SEGMENTS), SEGMENT)
         self._places = np.empty((workers, IN * IN * COLUMNS), np.int64)
-        self._filters = aligned_zeros(IN * IN * self._groups * -(-filters // ROWS) * ROWS * channels)
+        row_tiles = self._groups * -(-filters // ROWS)
+        self._filters = aligned_zeros(IN * IN * (row_tiles * ROWS * channels + LINE))
         self._print = None

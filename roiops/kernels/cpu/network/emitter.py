@@ -24,7 +24,6 @@ else:
 COLUMNS = MACHINE_LANES * VECTORS
 
 _F32, _I64, _I32 = ir.FloatType(), ir.IntType(64), ir.IntType(32)
-_VECTOR = ir.VectorType(_F32, MACHINE_LANES)
 
 
 def activation(floor=-np.inf, ceiling=np.inf, slope=1.0, dtype=np.float32) -> tuple:
@@ -52,10 +51,11 @@ class FinishAt(NamedTuple):
 
 
 class Emitter:
-    """Instructions on float32 vectors. Positions are counted in floats."""
+    """Instructions on float32 vectors of ``lanes``. Positions are counted in floats."""
 
-    def __init__(self, context, builder):
+    def __init__(self, context, builder, lanes=MACHINE_LANES):
         self.context, self.builder = context, builder
+        self.lanes, self.vector = lanes, ir.VectorType(_F32, lanes)
 
     def pointer(self, array_type, array, position):
         """Where ``array[position]`` lies, for a contiguous array."""
@@ -97,16 +97,16 @@ class Emitter:
         return chosen
 
     def constant(self, value: float):
-        return ir.Constant(_VECTOR, [float(value)] * MACHINE_LANES)
+        return ir.Constant(self.vector, [float(value)] * self.lanes)
 
     def load(self, pointer, by=0):
-        address = self.builder.bitcast(self.move(pointer, by), _VECTOR.as_pointer())
+        address = self.builder.bitcast(self.move(pointer, by), self.vector.as_pointer())
         value = self.builder.load(address)
         value.align = 4
         return value
 
     def store(self, value, pointer, by=0):
-        address = self.builder.bitcast(self.move(pointer, by), _VECTOR.as_pointer())
+        address = self.builder.bitcast(self.move(pointer, by), self.vector.as_pointer())
         self.builder.store(value, address).align = 4
 
     def prefetch(self, pointer, by=0, *, write=False):
