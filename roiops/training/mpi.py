@@ -26,8 +26,7 @@ from .kvstore import KVStore, _total
 __all__ = ["DistributedKVStore", "GradientExchange", "RankedModule", "load_mpi"]
 
 # A rank that waits asks MPI again and again for the first of these seconds, and lets other processes go first
-# each time. After that it sleeps in between, for the second. Ranks that sleep answer each other late: what is
-# left of a round once all have come to it takes 0.9 ms then, and 0.15 ms otherwise.
+# each time. After that it sleeps in between, for the second. Ranks that sleep answer each other late.
 _ASKING, _SLEEP = 20e-3, 1e-4
 _let_others_go_first = getattr(os, "sched_yield", lambda: time.sleep(0))
 

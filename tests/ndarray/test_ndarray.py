@@ -251,10 +251,13 @@ def test_detach_shares_memory(x):
     assert values(x)[0][0] == 9
 
 
-def test_tostype_knows_dense_only(x):
+def test_tostype(x):
     assert x.tostype("default") is x
-    with pytest.raises(MXNetError, match="stype must be 'default' \\(only dense arrays\\), got 'csr'"):
-        x.tostype("csr")
+    sparse = x.tostype("csr")
+    assert sparse.stype == "csr"
+    np.testing.assert_array_equal(sparse.asnumpy(), x.asnumpy())
+    with pytest.raises(MXNetError, match="stype must be default, row_sparse or csr, got 'coo'"):
+        x.tostype("coo")
 
 
 def test_waiting_is_nothing_on_the_cpu(x):
