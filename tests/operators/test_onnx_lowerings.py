@@ -853,6 +853,7 @@ NONE = {
     "Custom",  # the user's own
     "erfinv", "gamma", "gammaln",  # ONNX has no such function
     "_contrib_bipartite_matching", "_contrib_mrcnn_mask_target",  # training only
+    "_contrib_boolean_mask",  # no graph holds it: the number of its rows is known when they are counted
     "all_finite", "multi_all_finite", "_contrib_allclose",  # training and tests only
     "CTCLoss", "im2col", "col2im", "_histogram", "_contrib_quantize", "_contrib_dequantize",
     "_linalg_extractdiag", "_linalg_extracttrian", "_linalg_gelqf", "_linalg_inverse", "_linalg_makediag",
