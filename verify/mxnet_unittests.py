@@ -63,7 +63,6 @@ _TESTS = {
         ("io.test_Cifar10Rec", "io.test_image_iter_exception", "io.test_ImageRecordIter_seed_augmentation"),
         "downloads a RecordIO file; that format is not read here",
     ),
-    "operator.test_dropout": "expects NaN where everything is dropped (p=1); here that gives 0",
     "module.test_module_initializer": "reads a private attribute of MXNet's Module, for its storage type",
     "exc_handling.test_np_random_incorrect_named_arguments": "needs MXNet's NumPy interface",
 }

@@ -37,6 +37,8 @@ class DropoutOp(DenseOperator):
         if mask is None:
             mask = self.scratch("mask", self.mask_shape(data.shape), data.dtype)
         draw_mask(mask, self.params.p)
+        if self.params.p == 1:
+            mask.fill(np.nan)  # as in MXNet: nothing is kept, and nothing can make up for it
         np.multiply(data, mask, out=out)
 
     def gradient(self, ctx, out_grad, in_data, out_data, in_grad, aux):
