@@ -248,7 +248,7 @@ class Side:
 
 
 _NUMBER = re.compile(r"(?<![\w.])-?\d+(?:\.\d+)?(?:e[+-]?\d+)?(?![\w])")
-_MEASURED = re.compile(r"Speed: [\d.]+ samples/sec|Time cost=[\d.]+|\d+%.*it/s\]|\d+/\d+ \[.*\]")
+_MEASURED = re.compile(r"Speed: [\d.]+ samples/sec|Time cost=[\d.]+|\d+%.*(?:it/s|s/it)\]|\d+/\d+ \[.*\]")
 
 
 def comparable(lines: list[str]) -> list[str]:
