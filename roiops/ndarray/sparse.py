@@ -278,7 +278,7 @@ def array(source_array, ctx: Context | None = None, dtype=None) -> NDArray:
 
 
 def zeros(stype: str, shape, ctx: Context | None = None, dtype=None) -> NDArray:
-    """An array of zeros, which no row of counts."""
+    """An array of zeros, of which no row counts."""
     return cast_storage(creation.zeros(shape, ctx, dtype), stype)
 
 

@@ -495,8 +495,6 @@ class BooleanMaskOp(Operator):
         arrays.fill(out_data[0], req[0], lambda out: np.compress(index != 0, data, axis=0, out=out))
 
     def backward(self, ctx, out_grad, in_data, out_data, req, in_grad, aux):
-        if req[0] == "null":
-            return
         if req[0] != "add":
             in_grad[0][...] = 0
         in_grad[0][in_data[1] != 0] += out_grad[0]

@@ -160,6 +160,13 @@ def store_finished(emit, sums, out, finish):
             emit.store(emit.activate(value, finish.act), line, v * MACHINE_LANES)
 
 
+def _store_tile(emit, sums, out, add=False):
+    """Store a tile of sums to the rows of ``out``, or add it to them."""
+    for row, values in zip(_rows_of(emit, out), sums, strict=True):
+        for v, value in enumerate(emit.plus(values, row) if add else values):
+            emit.store(value, row, v * MACHINE_LANES)
+
+
 def _product_tile(vectors, add=False):
     @intrinsic
     def product_tile(typing, left, term_step, panel, panel_at, terms, out):
@@ -171,9 +178,7 @@ def _product_tile(vectors, add=False):
             panel = emit.pointer(kinds[2], args[2], args[3])
             out = emit.rows(kinds[5], args[5])
             sums = _sum_tile(emit, emit.rows(kinds[0], args[0]), args[1], panel, args[4], out, vectors)
-            for row, values in zip(_rows_of(emit, out), sums, strict=True):
-                for v, value in enumerate(emit.plus(values, row) if add else values):
-                    emit.store(value, row, v * MACHINE_LANES)
+            _store_tile(emit, sums, out, add)
             return context.get_dummy_value()
 
         return signature, generate
@@ -200,9 +205,7 @@ def _packed_product_tile(vectors):
             panel = emit.pointer(kinds[3], args[3], args[4])
             out = emit.rows(kinds[6], args[6])
             sums = _sum_tile(emit, factor, emit.number(ROWS), panel, args[5], out, vectors, soon)
-            for row, values in zip(_rows_of(emit, out), sums, strict=True):
-                for v, value in enumerate(values):
-                    emit.store(value, row, v * MACHINE_LANES)
+            _store_tile(emit, sums, out)
             return context.get_dummy_value()
 
         return signature, generate

@@ -304,12 +304,12 @@ def _prefetch_results(found, count, f, out):
 
 
 @inner
-def _multiply(filters, row_tiles, k, r, step, channels, panel, vectors, products, at):
+def _multiply(filters, k, r, step, channels, panel, vectors, products, at):
     """``ROWS`` filters times the tiles of a panel, for one of the 36 numbers.
 
     ``step``: how many row tiles further the filters lie that come next.
     """
-    begin = k * _part_size(row_tiles, channels) + r * ROWS * channels
+    begin = k * (filters.shape[0] // (IN * IN)) + r * ROWS * channels
     first = k * (channels + _APART) * COLUMNS
     results = Rows(products, at, COLUMNS)
     ahead = begin + step * ROWS * channels
@@ -348,12 +348,8 @@ def _by_panel(share, data, filters, groups, in_image, pad, finish, memory, out):
                 for f in range(begin, end):
                     _prefetch_results(segment[w], count, f, out)
                 for k in range(IN * IN):
-                    at = k * ROWS * COLUMNS
-                    row_tile, all_tiles = g * row_tiles + r, groups * row_tiles
-                    step = all_tiles
-                    _multiply(
-                        filters, all_tiles, k, row_tile, step, channels, panels[w], vectors, products, at
-                    )
+                    at, row_tile, step = k * ROWS * COLUMNS, g * row_tiles + r, groups * row_tiles
+                    _multiply(filters, k, row_tile, step, channels, panels[w], vectors, products, at)
                 for f in range(begin, end):
                     of_filter = Rows(products, (f - begin) * COLUMNS, ROWS * COLUMNS)
                     into = Finish(scale, shift, act, other, add_other)
@@ -415,8 +411,7 @@ def _step_by_step(data, filters, groups, in_image, pad, finish, memory, out):
                 for p in range(begin, end):
                     first, stop, vectors = panel_range(p, tiles)
                     at, panel, products = k * step + r * ROWS * COLUMNS, panels[p - begin], shared[p - begin]
-                    row_tile, all_tiles = g * row_tiles + r, groups * row_tiles
-                    _multiply(filters, all_tiles, k, row_tile, 1, channels, panel, vectors, products, at)
+                    _multiply(filters, k, g * row_tiles + r, 1, channels, panel, vectors, products, at)
         for worker in prange(workers):
             w = np.int64(worker)
             _, lines, _, _, _ = _divide(scratch[w])
@@ -429,12 +424,6 @@ def _step_by_step(data, filters, groups, in_image, pad, finish, memory, out):
                     of_filter = Rows(shared[p - begin], i * COLUMNS, step)
                     into = Finish(scale, shift, act, other, add_other)
                     _store_results(of_filter, segment[w], count, vectors, lines, into, f, out)
-
-
-@inner
-def _part_size(row_tiles, channels):
-    """Floats of one of the 36 parts of transformed filters, which a line sets apart as ``_APART`` does."""
-    return row_tiles * ROWS * channels + LINE
 
 
 @intrinsic
@@ -468,7 +457,7 @@ def _transform_filters(share, weight, groups, turned, out):
     count, channels = weight.shape[:2]
     flat, numbers, in_group = weight.reshape(-1), channels * _TAPS, count // groups
     row_tiles, blocks = (in_group + ROWS - 1) // ROWS, (in_group + BLOCK - 1) // BLOCK
-    part = _part_size(groups * row_tiles, channels)
+    part = out.shape[0] // (IN * IN)
     mine = turned[share[0]]
     for item in within(share, groups * blocks):
         group, block = divmod(item, blocks)
@@ -556,5 +545,6 @@ class Winograd:
         self._segments = np.zeros((workers, MOST_SEGMENTS), SEGMENT)
         self._places = np.empty((workers, IN * IN * COLUMNS), np.int64)
         row_tiles = self._groups * -(-filters // ROWS)
+        # A line sets the 36 parts apart, as ``_APART`` does those of panels.
         self._filters = aligned_zeros(IN * IN * (row_tiles * ROWS * channels + LINE))
         self._print = None
