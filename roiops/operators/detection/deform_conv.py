@@ -140,7 +140,7 @@ class DeformableConvolutionOp(Operator):
             if need[1] or need[2]:
                 grads = sums[1][image], sums[2][image]
                 kernel.scatter_offset(
-                    column_grad, data[image], mask[image], first, count, groups, pixels, tables, *grads
+                    column_grad, data[image], mask[image], first, count, groups, pixels, tables, grads
                 )
         results = [*sums, None if bias is None else grad.sum(axis=(0, 2))]
         for target, r, value in zip(self._split(in_grad), self._split(req), results, strict=True):

@@ -128,11 +128,10 @@ def scatter_data(share, column_grad, mask, first, count, groups, pixels, weights
 
 
 @parallel
-def scatter_offset(
-    share, column_grad, data, mask, first, count, groups, pixels, tables, offset_grad, mask_grad
-):
-    """The gradients of the displacements, and of the mask where there is one."""
+def scatter_offset(share, column_grad, data, mask, first, count, groups, pixels, tables, grads):
+    """Add to ``grads``: the gradients of the displacements, and of the mask where there is one."""
     weights, slopes_y, slopes_x = tables
+    offset_grad, mask_grad = grads
     taps = pixels.shape[0] // groups
     per_group = data.shape[0] // groups
     for q in within(share, pixels.shape[0]):

@@ -108,7 +108,7 @@ def _forward(data, window, mode, p, divisor, pad_with_zero, out, call):
             _divide(data.shape, kernel, stride, pad, divisor, out)
         return
     workers = num_threads(data.size * (kernel[1] + kernel[2]) / 4)
-    call(_windows, workers, data, kernel, stride, pad, mode, p, divisor, pad_with_zero, workers, out)
+    call(_windows, workers, data, window, mode, p, divisor, pad_with_zero, workers, out)
 
 
 def _divide(shape, kernel, stride, pad, divisor, sums):
@@ -163,8 +163,9 @@ def _whole_planes(share, data, mode, workers, out):
 
 
 @parallel
-def _windows(share, data, kernel, stride, pad, mode, p, divisor, pad_with_zero, workers, out):
+def _windows(share, data, window, mode, p, divisor, pad_with_zero, workers, out):
     """Rows are combined first, pixel by pixel, then the pixels of that one row."""
+    kernel, stride, pad = window
     planes, in_depth, in_height, in_width = data.shape
     _, depth, height, width = out.shape
     nothing = np.finfo(data.dtype).min if mode == MAXIMUM else data.dtype.type(0)

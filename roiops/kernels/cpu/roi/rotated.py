@@ -91,8 +91,9 @@ def _build_roi(rules, rois, r, setting, reach, at, pixel, weight):
 
 
 @parallel
-def _build(share, parts, rules, rois, setting, start, image, box, at, pixel, weight):
-    """Fill the arrays of :class:`_Bins`; the entries of ROI ``r`` begin at ``start[r]``."""
+def _build(share, parts, rules, rois, setting, start, image, table):
+    """Fill ``table``, the arrays of :class:`_Bins`; the entries of ROI ``r`` begin at ``start[r]``."""
+    box, at, pixel, weight = table
     for part in within(share, parts):
         count = image.size
         for r in range(np.int64(part) * count // parts, (np.int64(part) + 1) * count // parts):
@@ -179,7 +180,7 @@ def _tables(rules, rois, setting):
         taps = int(most[part].sum())
         box, at = np.zeros((len(boxes), 4), np.int64), np.zeros((len(boxes), area + 1), np.int64)
         table = box, at, np.empty(taps, np.int64), np.empty(taps, rois.dtype)
-        launch(_build, taps, rules, boxes, setting, start, images, *table)
+        launch(_build, taps, rules, boxes, setting, start, images, table)
         yield part, images, tables.by_image(images, setting.images), table
         first = part.stop
 
