@@ -157,7 +157,10 @@ def compile_in_processes(kinds, arguments: list[str], jobs: int | None = None) -
             for kind in theirs:
                 while not claims.finished(kind) and helpers is not None and helpers.running():
                     time.sleep(_LOOK_AGAIN)
-                compile_kinds([kinds[kind]], progress)  # from the disk, or anew if a process came to grief
+                if claims.finished(kind):
+                    progress(kinds[kind][0])
+                else:  # a process came to grief
+                    compile_kinds([kinds[kind]], progress)
         finally:
             progress.close()
             if helpers is not None:

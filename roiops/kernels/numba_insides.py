@@ -105,22 +105,34 @@ _IMPORT = re.compile(rb"^from (\S+) import (\([^)]*|.*)", re.MULTILINE)
 
 
 @functools.cache
+def _source(name: str) -> bytes:
+    """The source of module ``name``."""
+    with open(sys.modules[name].__file__, "rb") as source:
+        return source.read()
+
+
+@functools.cache
+def _imported_by(name: str) -> list[str]:
+    """What module ``name`` imports, and each name that it takes from there, as if all were modules."""
+    package, found = sys.modules[name].__package__, []
+    for base, names in _IMPORT.findall(_source(name)):
+        whole = importlib.util.resolve_name(base.decode(), package)
+        found += [whole, *(f"{whole}.{each}" for each in re.findall(r"\w+", names.decode()))]
+    return found
+
+
+@functools.cache
 def _used_by(name: str) -> tuple[str, ...]:
     """The kernel modules that module ``name`` imports, directly or not, and itself if it is one."""
     found, waiting = set(), [name]
     while waiting:
-        module = sys.modules.get(waiting.pop())
-        file = getattr(module, "__file__", None)
-        if file is None or module.__name__ in found:
+        each = waiting.pop()
+        if each in found or getattr(sys.modules.get(each), "__file__", None) is None:
             continue
-        if module.__name__.startswith("roiops.kernels."):
-            found.add(module.__name__)
-        elif module.__name__ != name:
-            continue
-        with open(file, "rb") as source:
-            for base, names in _IMPORT.findall(source.read()):
-                whole = importlib.util.resolve_name(base.decode(), module.__package__)
-                waiting += [whole, *(f"{whole}.{each}" for each in re.findall(r"\w+", names.decode()))]
+        if each.startswith("roiops.kernels."):
+            found.add(each)
+        if each == name or each in found:
+            waiting += _imported_by(each)
     return tuple(sorted(found))
 
 
@@ -129,8 +141,7 @@ def _stamp(name: str) -> bytes:
     """A digest of the sources of the kernel modules that module ``name`` uses."""
     digest = hashlib.sha256()
     for each in _used_by(name):
-        with open(sys.modules[each].__file__, "rb") as source:
-            digest.update(source.read())
+        digest.update(_source(each))
     return digest.digest()
 
 
