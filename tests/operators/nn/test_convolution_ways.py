@@ -104,7 +104,17 @@ FILTERS = [
 ]
 
 
-@pytest.mark.parametrize("shape", SHAPES + FILTERS, ids=str)
+#: Rows of results that are whole vectors on every machine, in tiles that span rows, or images.
+WHOLE_ROWS = [
+    (1, 5, 7, 16, 16, (3, 3), (1, 1), (1, 1), (1, 1), 1),
+    (2, 4, 3, 32, 13, (3, 3), (1, 1), (1, 1), (1, 1), 1),
+    (3, 6, 2, 32, 16, (3, 3), (2, 2), (1, 1), (1, 1), 2),
+    (1, 3, 1, 16, 16, (1, 3), (1, 1), (1, 1), (0, 1), 1),
+    (1, 2, 9, 52, 8, (3, 3), (1, 1), (2, 2), (0, 0), 1),
+]
+
+
+@pytest.mark.parametrize("shape", SHAPES + FILTERS + WHOLE_ROWS, ids=str)
 @pytest.mark.parametrize("way", [conv_shifted.Shifted, conv_filters.ByFilters])
 def test_any_window(way, shape):
     batch, channels, height, width, filters, kernel, stride, dilate, pad, groups = shape

@@ -87,24 +87,30 @@ def frame_cost(rows: int, planes: int) -> int:
 
 def _tile(height, vectors):
     @intrinsic
-    def tile(typing, weight, frame, channels, offsets, out, finish, row):
-        """``frame`` has a row for each channel, and ``offsets`` the places of the taps in it."""
+    def tile(typing, weight, frame, starts, channels, offsets, out, finish, row):
+        """``frame`` has a row for each channel, and ``offsets`` the places of the taps in it.
+
+        ``starts``: where the vectors of results begin in the frame, and which of them is the first.
+        """
         i = types.int64
-        signature = types.void(weight, frame, i, offsets, out, finish, i)
+        signature = types.void(weight, frame, starts, i, offsets, out, finish, i)
 
         def generate(context, builder, signature, args):
             emit, kinds = Emitter(context, builder), signature.args
             factors, weight_step = emit.rows(kinds[0], args[0])
-            start, channel_step = emit.rows(kinds[1], args[1])
-            places = context.make_array(kinds[3])(context, builder, args[3])
+            origin, channel_step = emit.rows(kinds[1], args[1])
+            first_start = emit.pointer(kinds[2][0], *emit.members(args[2]))
+            begin, *others = [builder.load(emit.move(first_start, v)) for v in range(vectors)]
+            start, beside = emit.move(origin, begin), [builder.sub(other, begin) for other in others]
+            places = context.make_array(kinds[4])(context, builder, args[4])
             taps = builder.extract_value(places.shape, 0)
             zeros = [emit.constant(0)] * (height * vectors)
-            with emit.loop(args[2], [start, factors, *zeros]) as channel:
+            with emit.loop(args[3], [start, factors, *zeros]) as channel:
                 image, first, *sums = channel.values
                 with emit.loop(taps, [first, places.data, *sums]) as tap:
                     factor, place, *sums = tap.values
                     columns = builder.gep(image, [builder.load(place)])
-                    right = [emit.load(columns, v * MACHINE_LANES) for v in range(vectors)]
+                    right = [emit.load(columns, by) for by in (0, *beside)]
                     for r in range(height):
                         number = emit.load_splat(factor, emit.times(weight_step, r))
                         for v in range(vectors):
@@ -112,8 +118,8 @@ def _tile(height, vectors):
                     tap.advance([emit.move(factor, 1), emit.move(place, 1), *sums])
                 channel.advance([emit.move(image, channel_step), tap.results[0], *tap.results[2:]])
             sums = channel.results[2:]
-            finish = emit.finish(kinds[5], args[5], args[6], emit.members(args[4])[1])
-            store_finished(emit, by_rows(sums, vectors), emit.rows(kinds[4], args[4]), finish)
+            finish = emit.finish(kinds[6], args[6], args[7], emit.members(args[5])[1])
+            store_finished(emit, by_rows(sums, vectors), emit.rows(kinds[5], args[5]), finish)
             return context.get_dummy_value()
 
         return signature, generate
@@ -211,9 +217,10 @@ def fill_frame(share, data, layout, workers, frame):
 
 @inner
 def _move(tile, first, stop, rows, block, length, results, row, fetch):
-    """Copy the results at the frame's places ``[first, stop)`` from a tile to ``results``, or fetch them.
+    """Copy the results at the places ``[first, stop)`` from a tile to ``results``, or fetch them.
 
-    They are of filters from ``row`` on. ``results`` are a flat array of images, and the shape of one.
+    They are of filters from ``row`` on. ``results`` are a flat array of images, and the shape of one; there
+    are ``block`` places to an image, and ``length`` to a row.
     """
     out, (filters, height, width) = results
     position = first
@@ -239,17 +246,18 @@ def _move(tile, first, stop, rows, block, length, results, row, fetch):
 
 @parallel
 def _sum_shifted(
-    share, data, frames, layout, places, offsets, groups, by_filters, weights, finish, tiles, out
+    share, data, frames, layout, computed, offsets, groups, by_filters, weights, finish, tiles, out
 ):
     """``frames``: one for each worker, which it fills itself, or one for several that is filled.
 
-    ``layout`` is that of :func:`fill_frame`; ``places`` are the frame's from the first result's to the
-    last's. ``weights`` are the whole weight and what follows its last whole tile; ``finish`` holds what
+    ``layout`` is that of :func:`fill_frame`; ``computed`` says what is: where each vector of results starts
+    in the frame, and how many places for results there are in all, in an image and in a row.
+    ``weights`` are the whole weight and what follows its last whole tile; ``finish`` holds what
     :class:`~.blas.Finish` does.
     """
     stride, pad, sizes = layout
-    frame_rows, length, channel_step = sizes
-    block = frame_rows * length
+    channel_step = sizes[2]
+    starts, places, block, length = computed
     weight, last_rows = weights
     scale, shift, act, other, add_other = finish
     _, filters, height, width = out.shape
@@ -279,7 +287,8 @@ def _sum_shifted(
             else:
                 gp, r = divmod(item, row_tiles)
                 g, p = divmod(gp, panels)
-            start, end = p * total // panels * MACHINE_LANES, (p + 1) * total // panels * MACHINE_LANES
+            first = p * total // panels
+            start, end = first * MACHINE_LANES, (p + 1) * total // panels * MACHINE_LANES
             stop = min(end, places)
             row = g * in_group + r * ROWS
             rows = min(ROWS, in_group - r * ROWS)
@@ -288,7 +297,8 @@ def _sum_shifted(
                 left, left_at = flat_last, g * ROWS * terms
             image, place = divmod(start, block)
             y, x = divmod(place, length)
-            whole = rows == ROWS and stop == end and y < height and x + end - start <= width
+            fits = total >= FEW and stop == end and y < height and x + end - start <= width
+            whole = rows == ROWS and fits
             at = ((image * filters + row) * height + y) * width + x
             for i in range(rows):  # the lines that the results go to come during the sums
                 prefetch_to_write(flat_out, at + i * height * width, COLUMNS)
@@ -298,14 +308,14 @@ def _sum_shifted(
             if add_other and not whole:
                 _move(beside, start, stop, rows, block, length, (flat_other, image_shape), row, True)
             factors, sums = Rows(left, left_at, terms), Rows(target, at, step)
-            seen = Rows(frame, g * channels * channel_step + start, channel_step)
+            seen, here = Rows(frame, g * channels * channel_step, channel_step), (starts, first)
             into = Finish(scale, shift, act, around, add_other)
             if rows <= HALF:
-                _low_tile(factors, seen, channels, offsets, sums, into, row)
+                _low_tile(factors, seen, here, channels, offsets, sums, into, row)
             elif end - start == COLUMNS:
-                _full_tile(factors, seen, channels, offsets, sums, into, row)
+                _full_tile(factors, seen, here, channels, offsets, sums, into, row)
             else:
-                _narrow_tile(factors, seen, channels, offsets, sums, into, row)
+                _narrow_tile(factors, seen, here, channels, offsets, sums, into, row)
             if not whole:
                 _move(aside, start, stop, rows, block, length, (flat_out, image_shape), row, False)
 
@@ -348,15 +358,17 @@ class Shifted:
             self._plan(data.shape, matrix.shape, out.shape)
         rest = (len(matrix) // self._groups) % ROWS
         last = np.zeros((self._groups, ROWS, matrix.shape[1]), np.float32)
-        finish = scale, shift, act, out if other is None else other, int(other is not None)
+        results = out.reshape(*out.shape[:2], *self._result_shape)
+        added = results if other is None else other.reshape(results.shape)
+        finish = scale, shift, act, added, int(other is not None)
 
         def prepare(workers):
             own = workers == 1 or self._copying <= OWN_FRAME
             shapes = (workers if own else 1, self._frame), (workers, 2, ROWS * COLUMNS)
             frames, tiles = Scratch(*shapes)()
             sums = (
-                data, frames, self._layout, self._places, self._offsets, self._groups, self._by_filters,
-                (matrix, last), finish, tiles, out,
+                data, frames, self._layout, self._computed, self._offsets, self._groups, self._by_filters,
+                (matrix, last), finish, tiles, results,
             )  # fmt: skip
             kernels = [] if own else [(fill_frame, workers, data, self._layout, workers, frames[0])]
             return [*kernels, (_sum_shifted, workers, *sums)]
@@ -380,10 +392,21 @@ class Shifted:
         self._layout = stride, pad, (rows, length, step)
         taps = tap_places(kernel, stride, dilate, length, plane)
         self._offsets = np.array(taps, np.int64)
-        self._places = ((batch - 1) * rows + height - 1) * length + width
         self._frame = -(-(channels * step + max(taps) + COLUMNS) // LINE) * LINE
+        if width % MACHINE_LANES == 0:
+            # Rows are whole vectors: no place between them is computed, and an image is like one long row.
+            self._result_shape = 1, height * width
+            image, y, x = np.ogrid[:batch, :height, :width:MACHINE_LANES]
+            starts = ((image * rows + y) * length + x).reshape(-1)
+            places, block, row = batch * height * width, height * width, height * width
+        else:
+            self._result_shape = height, width
+            places, block, row = ((batch - 1) * rows + height - 1) * length + width, rows * length, length
+            starts = np.arange(0, places, MACHINE_LANES)
+        # A tile may be wider than what there is.
+        self._computed = np.pad(starts, (0, VECTORS), "edge"), places, block, row
         # What is read again for each tile of filters is the frame; for each panel of places, the weight.
-        panels, tiles = self._places / COLUMNS, matrix_shape[0] / self._groups / ROWS
+        panels, tiles = places / COLUMNS, matrix_shape[0] / self._groups / ROWS
         weights = matrix_shape[0] * matrix_shape[1]
         by_panel = panels * weights * (4 * weights > SECOND_CACHE // 2)
         self._by_filters = int(by_panel > tiles * channels * step)
