@@ -266,7 +266,7 @@ class Executor:
             op = step.prop.create_operator(ctx, [s for s, _ in in_specs], [t for _, t in in_specs])
             ops[id(step)] = (op, ctx)
             bound.contexts.append(ctx)
-            if step.fused:
+            if step.fused or step.before:
                 bound.forward.append(fuse.bind(op, ctx, step, arrays))
                 continue
             outputs = [None if value is None else arrays[value] for value in step.outputs]

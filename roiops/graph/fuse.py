@@ -1,5 +1,6 @@
 """Inference does several operators at once: a convolution with what follows, batch norm to activation.
 
+A convolution of one pixel does batch norm and activation of its input, too, while it reads it.
 ``fuse`` rewrites the forward program; ``bind`` turns a rewritten step into a call. A value that nothing but
 the next operator reads is then never stored. Results agree with the single operators' to rounding.
 """
@@ -35,6 +36,7 @@ def fuse(program: Program, specs: dict, arrays: dict, keep: set) -> Program:
             for i, v in enumerate(step.outputs)
         ]
         fusing.take(ForwardStep(step.prop, step.name, step.inputs, step.aux, outputs))
+    fusing.give_to_readers(keep)
     return Program([step for step in fusing.steps if step is not None], [], [], set(), [])
 
 
@@ -55,7 +57,7 @@ class _Fusion:
 
     def _merge(self, step):
         """``step`` as further work of the step that made one of its inputs, or None."""
-        work = step.prop.follows([self.specs[value][0] for value in step.inputs])
+        work = step.prop.follows(self._shapes(step))
         if work is None or any(value is not None for value in step.outputs[1:]):
             return None
         # Of two makers the later one takes it: then fewer values are alive at once.
@@ -82,6 +84,36 @@ class _Fusion:
         fused = [*maker.fused, (work, others)]
         return ForwardStep(maker.prop, maker.name, maker.inputs, maker.aux, outputs, fused)
 
+    def give_to_readers(self, keep) -> None:
+        """Let operators do work of others to their input where all who read that work's result can."""
+        readers: dict = {}
+        for step in self.steps:
+            for value in step.reads if step else []:
+                readers.setdefault(value, []).append(step)
+        for at, step in enumerate(self.steps):
+            work = step and step.prop.follows(self._shapes(step))
+            if not work or work.inputs != (0,) or any(value is not None for value in step.outputs[1:]):
+                continue
+            value, values = step.outputs[0], [*step.inputs[1:], *step.aux]
+            before = [(work, values), *step.fused]
+            takers = readers.get(value, [])
+            if value in keep or not takers or not all(map(self._dense, (value, *step.reads))):
+                continue
+            if all(self._takes_before(taker, before, value) for taker in takers):
+                self.steps[at] = None
+                for taker in takers:
+                    taker.inputs, taker.before = [step.inputs[0], *taker.inputs[1:]], before
+
+    def _takes_before(self, step, before, value) -> bool:
+        if step.before or step.inputs[0] != value or step.reads.count(value) > 1:
+            return False
+        return step.prop.takes_before([work for work, _ in before], self._shapes(step)) and all(
+            map(self._dense, step.reads)
+        )
+
+    def _shapes(self, step):
+        return [self.specs[value][0] for value in step.inputs]
+
     def _dense(self, value):
         array = self.arrays.get(value)
         return self.specs[value][1] == np.float32 and (array is None or array.flags.c_contiguous)
@@ -90,5 +122,8 @@ class _Fusion:
 def bind(op, ctx, step: ForwardStep, arrays: dict):
     """The call of a step that :func:`fuse` made, on these arrays."""
     inputs, aux = [arrays[value] for value in step.inputs], [arrays[value] for value in step.aux]
-    work = [(each, [arrays[value] for value in values]) for each, values in step.fused]
-    return op.bind_followed(ctx, inputs, aux, arrays[step.outputs[0]], work)
+    work, before = (
+        [(each, [arrays[value] for value in values]) for each, values in some]
+        for some in (step.fused, step.before)
+    )
+    return op.bind_followed(ctx, inputs, aux, arrays[step.outputs[0]], work, before)

@@ -25,7 +25,7 @@ def find_parts(forward, specs: dict, bound, keep) -> dict:
     made = {value for step in forward for value in step.outputs}
     reads = Counter()
     for step in forward:
-        reads.update((*step.inputs, *step.aux, *(v for _, values in step.fused for v in values)))
+        reads.update(step.reads)
     parts: dict = {}
     overwritten = set()  # values in whose memory a later operator works in place
 

@@ -28,6 +28,14 @@ class ForwardStep:
     outputs: list
     #: Work of following operators that this step does as well: ``(Following, further input values)``.
     fused: list = field(default_factory=list)
+    #: Work of earlier operators that this step does to its first input, in the same form.
+    before: list = field(default_factory=list)
+
+    @property
+    def reads(self) -> list:
+        """All values that the step reads."""
+        others = [value for _, values in (*self.before, *self.fused) for value in values]
+        return [*self.inputs, *self.aux, *others]
 
 
 @dataclass
@@ -67,7 +75,6 @@ class Program:
         steps = []
         for step in self.forward:
             prop = step.prop
-            fused = [value for _, values in step.fused for value in values]
             takeover = {
                 step.outputs[o]: step.inputs[i]
                 for o, i in prop.inplace.items()
@@ -75,7 +82,7 @@ class Program:
             }
             takeover.update((step.outputs[0], values[0]) for work, values in step.fused if work.kind == "add")
             writes = [value for value in step.outputs if value is not None]
-            steps.append(Step([*step.inputs, *step.aux, *fused], writes, takeover))
+            steps.append(Step(step.reads, writes, takeover))
         for step in self.backward:
             needs, reads = step.forward.prop.backward_needs, [*step.forward.aux]
             if "out_grad" in needs:

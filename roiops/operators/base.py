@@ -113,11 +113,12 @@ class Operator:
         """
         return functools.partial(self.forward, ctx, in_data, req, out_data, aux)
 
-    def bind_followed(self, ctx: OpContext, in_data, aux, out, work: list):
+    def bind_followed(self, ctx: OpContext, in_data, aux, out, work: list, before: list):
         """A call without arguments for this and the ``work`` that :meth:`OperatorProperty.takes_over` took.
 
-        ``work`` holds pairs of a :class:`Following` and its further arrays. All arrays are dense and float32,
-        and stay the same ones from call to call.
+        ``work`` holds pairs of a :class:`Following` and its further arrays, and so does ``before``, which
+        :meth:`OperatorProperty.takes_before` took. All arrays are dense and float32, and stay the same ones
+        from call to call.
         """
         raise NotImplementedError
 
@@ -378,6 +379,10 @@ class OperatorProperty:
 
     def takes_over(self, work: Following, done: list[str]) -> bool:
         """Whether this operator's Op can do ``work`` after itself and after the kinds of work in ``done``."""
+        return False
+
+    def takes_before(self, before: list[Following], in_shapes: list) -> bool:
+        """Whether this operator's Op does what earlier ones did to its first input better as it reads it."""
         return False
 
     # -- making the operator -------------------------------------------------------------------------

@@ -64,7 +64,7 @@ class BatchNormOp(DenseOperator):
         self._channels = in_data[1].shape[0]
         super().forward(ctx, in_data, req, out_data, aux)
 
-    def bind_followed(self, ctx, in_data, aux, out, work):
+    def bind_followed(self, ctx, in_data, aux, out, work, before):
         """A call that computes ``relu(batch_norm)`` by the moving statistics into ``out``."""
         axis, norm = self.params.axis, kernels("network.norm", ctx.device)
         data, gamma, beta = in_data
@@ -73,9 +73,7 @@ class BatchNormOp(DenseOperator):
         view, target = row_view(data, axis), row_view(out, axis)
 
         def call():
-            np.add(aux[1], eps, out=scale)
-            np.sqrt(scale, out=scale)
-            np.divide(gamma, scale, out=scale)
+            norm.scale_by_deviation(gamma, aux[1], eps, scale)
             norm.scale_channels(view, aux[0], scale, beta, 0.0, target)
 
         return call

@@ -9,7 +9,7 @@ from ...errors import ParamError, ShapeError
 from ...params import Field, enum, optional
 from ...params import shape as ints
 from ...registry import register
-from ..base import kernels, merge_shapes
+from ..base import OpContext, kernels, merge_shapes
 from ..dense import DenseOperator, FloatProperty
 from .fields import IGNORED, Window
 
@@ -105,15 +105,31 @@ class ConvolutionOp(_ConvolutionBase):
             self._forward = kernels("network.conv", ctx.device).Forward(self._window, self.params.num_group)
         return self._forward
 
-    def bind_followed(self, ctx, in_data, aux, out, work):
+    def bind_followed(self, ctx, in_data, aux, out, work, before):
         """A call that computes ``act(batch_norm(convolution) + other)`` into ``out``, or less of it.
 
-        The arrays are read anew in each call; what is added may be ``out`` itself.
+        The convolution may be that of ``relu(batch_norm(data))``. The arrays are read anew in each call; what
+        is added may be ``out`` itself.
         """
         conv = kernels("network.conv", ctx.device)
         data, weight, target = map(_as_3d, (*in_data[:2], out))
         bias = np.zeros(len(weight), np.float32) if self.params.no_bias else in_data[2]
-        return self._kernel(ctx).bind(data, weight, bias, target, **_following_work(conv, work))
+        following = _following_work(conv, work)
+        if not before:
+            return self._kernel(ctx).bind(data, weight, bias, target, **following)
+        set_scale, following["entry"] = _entry(kernels("network.norm", ctx.device), before)
+        run = self._kernel(ctx).bind(data, weight, bias, target, **following)
+
+        def call():
+            set_scale()
+            run()
+
+        return call
+
+    def takes_entry(self, ctx, data_shape, weight_shape, out_shape) -> bool:
+        """Whether the kernel for these shapes can normalise the data while it reads them."""
+        shapes = (shape[:2] + _three(shape[2:], 1) for shape in (data_shape, weight_shape, out_shape))
+        return self._kernel(ctx).enters(*shapes)
 
     def gradient(self, ctx, out_grad, in_data, out_data, in_grad, aux):
         conv, groups = kernels("network.conv", ctx.device), self.params.num_group
@@ -126,6 +142,15 @@ class ConvolutionOp(_ConvolutionBase):
             conv.backward_weight(head, data, self._window, groups, _as_3d(in_grad[1]))
         if not self.params.no_bias and in_grad[2] is not None:
             np.sum(head, axis=(0, 2, 3, 4), out=in_grad[2])
+
+
+def _entry(norm, before):
+    """Batch norm, and activation, of the data: a call that computes its scale, and the kernel's argument."""
+    (batch_norm, (gamma, beta, mean, var)), *activation = before
+    gamma = np.ones_like(gamma) if batch_norm.details["fix_gamma"] else gamma
+    scale, eps = np.empty_like(gamma), np.float32(batch_norm.details["eps"])
+    floor = np.float32(0 if activation else -np.inf)
+    return functools.partial(norm.scale_by_deviation, gamma, var, eps, scale), (mean, scale, beta, floor, 1)
 
 
 def _following_work(conv, work) -> dict:
@@ -216,6 +241,16 @@ class ConvolutionProp(_ConvolutionBaseProp):
         plain = len(self.params.kernel) < 3 and not self.params.channels_last
         return plain and all(kind in before[work.kind] for kind in done)
 
+    def takes_before(self, before, in_shapes):
+        first, *rest = before
+        if first.kind != "batch_norm" or [work.details for work in rest] not in ([], [{"floor": 0}]):
+            return False
+        if len(self.params.kernel) > 2 or self.params.channels_last:
+            return False
+        return self.op(self.params).takes_entry(
+            OpContext(), *in_shapes[:2], self.infer_shape(in_shapes)[1][0]
+        )
+
     def weight_shape(self, channels):
         p = self.params
         return (p.num_filter, -1 if channels == -1 else channels // p.num_group, *p.kernel)
@@ -285,7 +320,7 @@ class DeconvolutionOp(_ConvolutionBase):
         bias = None if self.params.no_bias else in_data[2]
         self._kernel(ctx, "BackwardData", in_data[0])(data, weight, out, bias, steady=not ctx.is_train)
 
-    def bind_followed(self, ctx, in_data, aux, out, work):
+    def bind_followed(self, ctx, in_data, aux, out, work, before):
         """A call that computes ``act(batch_norm(deconvolution))`` into ``out``, or less of it."""
         conv = kernels("network.conv", ctx.device)
         data, weight, target = map(_as_3d, (*in_data[:2], out))

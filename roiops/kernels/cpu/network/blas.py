@@ -20,6 +20,7 @@ from .emitter import COLUMNS, ROWS, VECTORS, Emitter
 
 __all__ = [
     "FEW",
+    "Entry",
     "Finish",
     "Rows",
     "TimesTransposed",
@@ -30,6 +31,7 @@ __all__ = [
     "finished_product_tile_of",
     "packed_product_tile_of",
     "product_tile",
+    "scale_vector",
     "skip_between_zeros",
     "store_finished",
 ]
@@ -59,6 +61,20 @@ class Finish(NamedTuple):
     add_other: int
 
 
+class Entry(NamedTuple):
+    """What data become on their way into a sum: ``max((data - mean) * scale + shift, floor)``.
+
+    ``mean``, ``scale`` and ``shift`` hold a number for each channel. Where ``used`` is 0, data stay as they
+    are. Kernels get it as they get :class:`Finish`.
+    """
+
+    mean: np.ndarray
+    scale: np.ndarray
+    shift: np.ndarray
+    floor: float
+    used: int
+
+
 #: Bytes of panels that are used again and again at once: they stay in the second-level cache.
 PANELS = SECOND_CACHE * 11 // 16
 
@@ -71,6 +87,24 @@ def copy_vector(typing, source, source_at, target, target_at):
     def generate(context, builder, signature, args):
         emit = Emitter(context, builder)
         value = emit.load(emit.pointer(signature.args[0], args[0], args[1]))
+        emit.store(value, emit.pointer(signature.args[2], args[2], args[3]))
+        return context.get_dummy_value()
+
+    return signature, generate
+
+
+@intrinsic
+def scale_vector(typing, source, source_at, target, target_at, mean, scale, shift, floor):
+    """Copy ``MACHINE_LANES`` floats as ``max((float - mean) * scale + shift, floor)``; NaN stays NaN."""
+    i, f = types.int64, types.float32
+    signature = types.void(source, i, target, i, f, f, f, f)
+
+    def generate(context, builder, signature, args):
+        emit = Emitter(context, builder)
+        mean, scale, shift, floor = map(emit.splat, args[4:])
+        value = emit.load(emit.pointer(signature.args[0], args[0], args[1]))
+        value = builder.fadd(builder.fmul(builder.fsub(value, mean), scale), shift)
+        value = builder.select(builder.fcmp_ordered("<", value, floor), floor, value)
         emit.store(value, emit.pointer(signature.args[2], args[2], args[3]))
         return context.get_dummy_value()
 

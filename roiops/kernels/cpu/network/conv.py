@@ -43,7 +43,7 @@ AT_ONCE = 4 << 20
 
 
 class Forward:
-    """``out = act(scale * convolution(data) + shift + other)``.
+    """``out = act(scale * convolution(entry(data)) + shift + other)``.
 
     One is kept for each convolution, with the scratch and the transformed filters of its way. Single
     precision on one or two axes takes the fast ways, which finish the results while they are at hand.
@@ -62,23 +62,26 @@ class Forward:
         """Compute once what :meth:`bind` describes."""
         self.bind(data, weight, bias, out, **how)()
 
-    def bind(self, data, weight, bias, out, *, finish=None, other=None, act=_IDENTITY, steady=True):
+    def bind(
+        self, data, weight, bias, out, *, finish=None, other=None, act=_IDENTITY, entry=None, steady=True
+    ):
         """A call that computes into ``out``, again and again. ``bias`` may be None.
 
         ``finish(bias, scale, shift)`` writes the scale and shift of each filter; without it they are 1 and
-        the bias. ``other`` may be ``out``. ``steady``: the weight is likely to be the same in the next call.
+        the bias. ``other`` may be ``out``. ``entry`` is an :class:`~.blas.Entry` as a plain tuple, where
+        :meth:`enters` says that it may be given. ``steady``: the weight is likely to be the same in the next call.
         """
         if out.size == 0:
             return lambda: None
         flat = weight.shape[2] == 1 and self._window[3][0] == 0
         if not (flat and self.finishes(data)):
             return functools.partial(forward, data, weight, bias, self._window, self._groups, out)
-        key = data.shape, weight.shape, steady
+        key = data.shape, weight.shape, steady, entry is not None
         if key != self._key:
             self._key = key
             self._taps, window = self._taps_in_use(data.shape, out.shape)
             used = weight if self._taps is None else weight[self._taps]
-            self._way = Forward(window, self._groups)._choose(data.shape, used.shape, out.shape, steady)
+            self._way = Forward(window, self._groups)._choose(data.shape, used.shape, out.shape, *key[2:])
             filters = len(weight)
             self._scale, self._shift = np.ones((2, filters + max(ROWS, MACHINE_LANES)), np.float32)
         way, taps, scale, shift = self._way, self._taps, self._scale, self._shift
@@ -87,6 +90,8 @@ class Forward:
         def bind_way(weight):
             weight = weight if taps is None else np.ascontiguousarray(weight[taps])
             arrays = images[0], weight[:, :, 0], scale, shift, act, *images[1:]
+            if entry is not None:
+                return way.bind(*arrays, entry)
             return way.bind(*arrays) if hasattr(way, "bind") else functools.partial(way, *arrays)
 
         filters = len(weight)
@@ -98,6 +103,12 @@ class Forward:
         if taps is not None:  # they are copied anew in each call
             return _Sequence(before, lambda: bind_way(weight)())
         return _Sequence(before, bind_way(weight))
+
+    def enters(self, data_shape, weight_shape, out_shape) -> bool:
+        """Whether the way for steady weights of these shapes takes an ``entry``."""
+        if 0 in out_shape or self._window[0] != (1, 1, 1) or self._window[3] != (0, 0, 0):
+            return False
+        return getattr(self._choose(data_shape, weight_shape, out_shape, True, True), "enters", False)
 
     def _taps_in_use(self, data_shape, out_shape):
         """Where the taps that see a pixel anywhere lie in a weight, or None where all do, and their window.
@@ -118,7 +129,8 @@ class Forward:
         window = tuple(zip(*axes, strict=True))
         return None if window == self._window else tuple(slices), window
 
-    def _choose(self, data_shape, weight_shape, out_shape, steady):
+    def _choose(self, data_shape, weight_shape, out_shape, steady, entered=False):
+        """The cheapest way. With ``entered`` the data are to be normalised before, or on the way."""
         kernel, stride, dilate, pad = (values[1:] for values in self._window)
         if self._groups == data_shape[1] > 1:
             return _Depthwise(*self._window)
@@ -140,6 +152,11 @@ class Forward:
         if stride == (1, 1) and dilate != (1, 1) and groups == 1:
             way = ByTaps(kernel, dilate, pad)
             costs[way] = conv_cost.by_taps(*layer, size, kernel, dilate, pad, data_shape[3:])
+        if entered:
+            apart = conv_cost.normalised(*data_shape[:2], data_shape[3:])
+            costs = {
+                way: cost + (0 if getattr(way, "enters", False) else apart) for way, cost in costs.items()
+            }
         return min(costs, key=costs.get)
 
 

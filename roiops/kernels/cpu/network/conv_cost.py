@@ -17,7 +17,7 @@ from .conv_taps import seen_by_tap
 from .conv_winograd import NARROW, OUT
 from .emitter import ROWS
 
-__all__ = ["by_filters", "by_taps", "dilated", "pointwise", "shifted", "winograd"]
+__all__ = ["by_filters", "by_taps", "dilated", "normalised", "pointwise", "shifted", "winograd"]
 
 
 def _up(count: int, step: int) -> int:
@@ -90,6 +90,11 @@ def dilated(batch, channels, filters, groups, size, dilate, steady):
     images = batch * math.prod(dilate)
     copied = channels * (tall + 2) * (wide + 2) + filters * tall * wide
     return winograd(images, channels, filters, groups, (tall, wide), steady) + 2 * images * copied
+
+
+def normalised(batch, channels, size):
+    """Batch norm of the data in a pass of its own; from a cache that is not the nearest, and back to it."""
+    return 12 * _up(batch * math.prod(size), MACHINE_LANES) * channels
 
 
 def by_taps(batch, channels, filters, size, kernel, dilate, pad, in_size):

@@ -8,17 +8,21 @@ import numpy as np
 from ...jit import Calls, inner, num_threads, parallel, split, within
 from ..scratch import Repeated, Scratch
 from ..vector import MACHINE_LANES, prefetch_to_read
-from .blas import FEW, Finish, Rows, copy_vector, finished_product_tile_of
+from .blas import FEW, Entry, Finish, Rows, copy_vector, finished_product_tile_of, scale_vector
 from .conv_shifted import with_last_rows
 from .emitter import COLUMNS, ROWS
-from .panels import MOST_SEGMENTS, SEGMENT, copy_run, count_panels, panel_range, segments
+from .panels import MOST_SEGMENTS, SEGMENT, copy_run, count_panels, panel_range, scale_run, segments
 
 __all__ = ["Pointwise"]
 
 
 @inner
-def _fill_plain(flat, start, image_step, step, channels, found, count, panel):
-    """A panel of pixels that lie as they are wanted: from ``start`` on, channels ``step`` apart."""
+def _fill_plain(pixels, channels, found, count, panel):
+    """A panel of pixels that lie as they are wanted.
+
+    ``pixels``: a flat array, where the first one is, and the steps from image to image and channel to channel.
+    """
+    flat, start, image_step, step = pixels
     for s in range(count):
         segment = found[s]
         first, run = start + segment.image * image_step + segment.x, segment.run
@@ -29,6 +33,24 @@ def _fill_plain(flat, start, image_step, step, channels, found, count, panel):
             continue
         for c in range(channels):
             copy_run(flat, first + c * step, panel, c * COLUMNS + segment.column, run)
+
+
+@inner
+def _fill_scaled(pixels, channels, found, count, panel, entry, first_channel):
+    """:func:`_fill_plain` of pixels as the :class:`Entry` makes them, channels from ``first_channel`` on."""
+    flat, start, image_step, step = pixels
+    mean, scale, shift, floor, _ = entry
+    for s in range(count):
+        segment = found[s]
+        first, run, column = start + segment.image * image_step + segment.x, segment.run, segment.column
+        for c in range(channels):
+            k = first_channel + c
+            m, a, b, source, target = mean[k], scale[k], shift[k], first + c * step, c * COLUMNS + column
+            if run == COLUMNS:
+                for i in range(0, COLUMNS, MACHINE_LANES):
+                    scale_vector(flat, source + i, panel, target + i, m, a, b, floor)
+            else:
+                scale_run(flat, source, panel, target, run, m, a, b, floor)
 
 
 @parallel
@@ -63,8 +85,9 @@ def _fetch_tile(tile, found, count, rows, filters, positions, first_row, out):
 
 
 @parallel
-def _multiply(share, data, weight, last_rows, groups, finish, scratch, found, out):
-    """``finish`` holds what :class:`Finish` does."""
+def _multiply(share, data, weight, last_rows, groups, entry, finish, scratch, found, out):
+    """``entry`` and ``finish`` hold what :class:`Entry` and :class:`Finish` do."""
+    mean, in_scale, in_shift, floor, enters = entry
     scale, shift, act, other, add_other = finish
     batch, filters, height, width = out.shape
     positions = height * width
@@ -93,7 +116,12 @@ def _multiply(share, data, weight, last_rows, groups, finish, scratch, found, ou
                 count = segments(first, stop, 1, positions, parts)
                 start = g * terms * positions
                 image_step = groups * terms * positions
-                _fill_plain(flat_data, start, image_step, positions, terms, parts, count, panel)
+                pixels = flat_data, start, image_step, positions
+                if enters:
+                    before = Entry(mean, in_scale, in_shift, floor, enters)
+                    _fill_scaled(pixels, terms, parts, count, panel, before, g * terms)
+                else:
+                    _fill_plain(pixels, terms, parts, count, panel)
                 # Where the next panel's first segment of pixels is.
                 n, x = divmod(stop, positions)
                 ahead = min(positions - x, COLUMNS) if n < batch else 0
@@ -118,14 +146,17 @@ def _multiply(share, data, weight, last_rows, groups, finish, scratch, found, ou
             elif add_other:
                 _fetch_tile(beside, parts, count, rows, groups * filters, positions, row, flat_other)
             factors, results = Rows(left, left_at, terms), Rows(target, at, step)
-            into = Finish(scale, shift, act, around, add_other)
-            finished_product_tile_of(vectors, factors, panel, terms, results, into, row)
+            after = Finish(scale, shift, act, around, add_other)
+            finished_product_tile_of(vectors, factors, panel, terms, results, after, row)
             if not whole:
                 _put_tile(tile, parts, count, rows, groups * filters, positions, row, flat_out)
 
 
 class Pointwise:
     """Convolution by matrix products."""
+
+    #: Whether :meth:`bind` takes an ``entry``.
+    enters = True
 
     def __init__(self, stride, groups):
         self._stride, self._groups = stride, groups
@@ -135,11 +166,13 @@ class Pointwise:
         """Compute once what :meth:`bind` describes."""
         self.bind(*arrays)()
 
-    def bind(self, data, weight, scale, shift, act, other, out):
+    def bind(self, data, weight, scale, shift, act, other, out, entry=None):
         """A call of ``out = act(scale * convolution + shift + other)``; ``other`` may be None.
 
-        ``scale`` and ``shift`` are longer than the filters by ``ROWS``.
+        ``scale`` and ``shift`` are longer than the filters by ``ROWS``. ``entry`` is what an
+        :class:`Entry` does to the data on the way.
         """
+        entry = (shift, shift, shift, np.float32(0), 0) if entry is None else entry
         matrix = weight.reshape(len(weight), -1)
         filters, terms = len(matrix) // self._groups, matrix.shape[1]
         finish = scale, shift, act, out if other is None else other, int(other is not None)
@@ -158,7 +191,7 @@ class Pointwise:
                     (_thin_out, min(workers, num_threads(thinned.size)), data, self._stride, thinned)
                 )
             pixels = thinned if thin else data
-            multiply = pixels, matrix, last, self._groups, finish, scratch, found, out
+            multiply = pixels, matrix, last, self._groups, entry, finish, scratch, found, out
             return [*kernels, (_multiply, workers, *multiply)]
 
         run = Repeated(self._call, out.size * terms / MACHINE_LANES, prepare)

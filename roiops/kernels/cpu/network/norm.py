@@ -7,7 +7,9 @@ Statistics are summed in float64.
 
 import numpy as np
 
-from ...jit import inner, num_threads, parallel, split, within
+from ...jit import Direct, inner, num_threads, parallel, split, within
+from ..vector import MACHINE_LANES
+from .blas import scale_vector
 
 __all__ = [
     "batch_backward",
@@ -16,6 +18,7 @@ __all__ = [
     "lrn_forward",
     "row_backward",
     "row_forward",
+    "scale_by_deviation",
     "scale_channels",
 ]
 
@@ -44,22 +47,51 @@ def batch_statistics(share, data, eps, mean, invstd):
         invstd[c] = 0.0 if variance + eps == 0 else 1.0 / np.sqrt(variance + eps)
 
 
+def _scale(gamma, var, eps, scale):
+    for c in range(scale.shape[0]):
+        scale[c] = gamma[c] / np.sqrt(var[c] + eps)
+
+
+_scales = Direct(_scale)
+
+
+def scale_by_deviation(gamma, var, eps, scale):
+    """``scale = gamma / sqrt(var + eps)``, all of one dtype."""
+    _scales(scale.dtype, gamma, var, eps, scale)
+
+
 def scale_channels(data, mean, scale, shift, floor, out):
     """``max((data - mean) * scale + shift, floor)`` for each channel; ``out`` may be ``data``."""
-    _scale_channels.by(num_threads(data.size / 4))(data, mean, scale, shift, floor, out)
+    kernel = _scale_vectors if data.dtype == np.float32 else _scale_channels
+    kernel.by(num_threads(data.size / 4))(data, mean, scale, shift, data.dtype.type(floor), out)
 
 
 @parallel
 def _scale_channels(share, data, mean, scale, shift, floor, out):
     outer, channels, inner = data.shape
-    limit = data.dtype.type(floor)
     for plane in within(share, outer * channels):
         n, c = split(plane, channels)
         m, a, b = mean[c], scale[c], shift[c]
         source, target = data[n, c], out[n, c]
         for i in range(inner):
             value = (source[i] - m) * a + b
-            target[i] = limit if value < limit else value
+            target[i] = floor if value < floor else value
+
+
+@parallel
+def _scale_vectors(share, data, mean, scale, shift, floor, out):
+    """:func:`_scale_channels` of float32: in a loop of numba's, a small map is mostly remainder."""
+    outer, channels, inner = data.shape
+    source, target = data.reshape(-1), out.reshape(-1)
+    whole = inner // MACHINE_LANES * MACHINE_LANES
+    for plane in within(share, outer * channels):
+        n, c = split(plane, channels)
+        m, a, b, at = mean[c], scale[c], shift[c], (n * channels + c) * inner
+        for i in range(at, at + whole, MACHINE_LANES):
+            scale_vector(source, i, target, i, m, a, b, floor)
+        for i in range(at + whole, at + inner):
+            value = (source[i] - m) * a + b
+            target[i] = floor if value < floor else value
 
 
 @parallel(fastmath=_SUMS)

@@ -8,7 +8,7 @@ import numpy as np
 
 from ...jit import inner, njit
 from ..vector import MACHINE_LANES
-from .blas import copy_vector
+from .blas import copy_vector, scale_vector
 from .emitter import COLUMNS
 
 __all__ = [
@@ -21,6 +21,7 @@ __all__ = [
     "load_line",
     "panel_of_many",
     "panel_range",
+    "scale_run",
     "segments",
 ]
 
@@ -78,6 +79,20 @@ def copy_run(source, source_at, target, target_at, count):
     for i in range(0, count - MACHINE_LANES, MACHINE_LANES):
         copy_vector(source, source_at + i, target, target_at + i)
     copy_vector(source, source_at + count - MACHINE_LANES, target, target_at + count - MACHINE_LANES)
+
+
+@inner
+def scale_run(source, source_at, target, target_at, count, mean, scale, shift, floor):
+    """:func:`copy_run` of floats as ``max((float - mean) * scale + shift, floor)``."""
+    if count < MACHINE_LANES:
+        for i in range(count):
+            value = (source[source_at + i] - mean) * scale + shift
+            target[target_at + i] = floor if value < floor else value
+        return
+    for i in range(0, count - MACHINE_LANES, MACHINE_LANES):
+        scale_vector(source, source_at + i, target, target_at + i, mean, scale, shift, floor)
+    last = count - MACHINE_LANES
+    scale_vector(source, source_at + last, target, target_at + last, mean, scale, shift, floor)
 
 
 @inner
