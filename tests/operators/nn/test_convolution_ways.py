@@ -325,6 +325,51 @@ def test_merged_operators_see_new_parameters():
     np.testing.assert_array_equal(out, fresh.forward(is_train=False)[0].asnumpy())
 
 
+def pre_activation_net(after):
+    """Batch norm before convolutions of one pixel, with and without ReLU, and shortcuts from before it.
+
+    ``after``: an operator that reads what the ReLU gives, too, or None.
+    """
+
+    def pointwise(data, name, **how):
+        return mx.sym.Convolution(data, kernel=(1, 1), num_filter=24, name=name, **how)
+
+    x = mx.sym.Convolution(mx.sym.Variable("data"), kernel=(3, 3), pad=(1, 1), num_filter=24, name="first")
+    y = mx.sym.Activation(mx.sym.BatchNorm(x, fix_gamma=False, name="bn"), act_type="relu", name="relu")
+    total = pointwise(y, "one") + x
+    normal = mx.sym.BatchNorm(total, name="other_bn")
+    outputs = [total, pointwise(y, "two", stride=(2, 2), num_group=3), pointwise(normal, "three")]
+    return mx.sym.Group([*outputs, *([after(y)] if after else [])])
+
+
+@pytest.mark.parametrize("batch", [1, 3])
+@pytest.mark.parametrize(("after", "steps"), [(None, 4), (mx.sym.tanh, 6)], ids=["alone", "with a reader"])
+def test_batch_norm_is_merged_into_what_reads_it(after, steps, batch):
+    """Where all that read it are convolutions of one pixel; NaN stays NaN."""
+    net, size = pre_activation_net(after), (batch, 5, 51, 53)
+    merged, watched = bound(net, "null", data=size), bound(net, "null", data=size)
+    watched.set_monitor_callback(lambda name, array: None)
+    for executor in (merged, watched):
+        executor.arg_dict["data"][0, 0, 20, 30] = np.nan
+    plain = [out.asnumpy() for out in watched.forward(is_train=False)]
+    for out, single in zip(merged.forward(is_train=False), plain, strict=True):
+        assert np.isnan(single).any()
+        np.testing.assert_allclose(out.asnumpy(), single, rtol=1e-5, atol=1e-5)
+    assert len(merged._inference.program.forward) == steps
+
+
+def test_a_batch_norm_that_is_merged_sees_new_parameters():
+    merged, fresh = (bound(pre_activation_net(None), "null", data=(1, 5, 51, 53)) for _ in range(2))
+    merged.forward(is_train=False)
+    for executor in (merged, fresh):
+        executor.aux_dict["bn_moving_mean"][:] = 0.5
+        executor.aux_dict["bn_moving_var"][:] = 2
+        executor.arg_dict["bn_gamma"][:] = -1
+    outs = [[out.asnumpy() for out in executor.forward(is_train=False)] for executor in (merged, fresh)]
+    for out, expected in zip(*outs, strict=True):
+        np.testing.assert_array_equal(out, expected)
+
+
 #: Activations that a convolution does itself, and two that it does not.
 ACTIVATIONS = {
     "relu": lambda x: mx.sym.relu(x),

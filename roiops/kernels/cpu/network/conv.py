@@ -69,7 +69,8 @@ class Forward:
 
         ``finish(bias, scale, shift)`` writes the scale and shift of each filter; without it they are 1 and
         the bias. ``other`` may be ``out``. ``entry`` is an :class:`~.blas.Entry` as a plain tuple, where
-        :meth:`enters` says that it may be given. ``steady``: the weight is likely to be the same in the next call.
+        :meth:`enters` says that it may be given. ``steady``: the weight is likely to be the same in the next
+        call.
         """
         if out.size == 0:
             return lambda: None

@@ -94,7 +94,7 @@ def dilated(batch, channels, filters, groups, size, dilate, steady):
 
 def normalised(batch, channels, size):
     """Batch norm of the data in a pass of its own; from a cache that is not the nearest, and back to it."""
-    return 12 * _up(batch * math.prod(size), MACHINE_LANES) * channels
+    return 20 * _up(batch * math.prod(size), MACHINE_LANES) * channels
 
 
 def by_taps(batch, channels, filters, size, kernel, dilate, pad, in_size):

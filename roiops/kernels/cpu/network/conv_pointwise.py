@@ -20,7 +20,8 @@ __all__ = ["Pointwise"]
 def _fill_plain(pixels, channels, found, count, panel):
     """A panel of pixels that lie as they are wanted.
 
-    ``pixels``: a flat array, where the first one is, and the steps from image to image and channel to channel.
+    ``pixels``: a flat array, where the first one is, and the steps from image to image and from channel to
+    channel.
     """
     flat, start, image_step, step = pixels
     for s in range(count):
