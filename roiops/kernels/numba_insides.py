@@ -382,6 +382,7 @@ def launcher_of(body):
 
         def generate(context, builder, signature, values):
             launcher, parts, packed = values
+            packed = _borrowed(context, builder, arguments, packed)
             context.add_linking_libs([part.library])
 
             number = parts.type
@@ -399,6 +400,22 @@ def launcher_of(body):
         return types.int64(types.int64, types.int64, arguments), generate
 
     return launch
+
+
+def _borrowed(context, builder, kind, value):
+    """``value`` with its arrays, and those in its tuples, as arrays whose users nobody counts.
+
+    The caller holds them until all parts are done. numba counts the users of an array even in inner loops,
+    and threads that add to the same count wait for each other each time.
+    """
+    if isinstance(kind, types.Array):
+        array = context.make_array(kind)(context, builder, value)
+        array.meminfo = array.meminfo.type(None)
+        return array._getvalue()
+    if isinstance(kind, types.BaseTuple):
+        members = zip(kind.types, cgutils.unpack_tuple(builder, value), strict=True)
+        return context.make_tuple(builder, kind, [_borrowed(context, builder, *each) for each in members])
+    return value
 
 
 def _launch(context, builder, part, pair, launcher, parts, packed, failed):
