@@ -148,8 +148,9 @@ def _limited(x):
 
 @inner
 def _floor(x):
-    """The floor of a limited ``x`` in the type of ``x``."""
-    return type(x)(math.floor(x))
+    """The floor of a limited ``x`` in the type of ``x``. (``math.floor`` calls a function of the C library.)"""
+    whole = type(x)(int(x))
+    return whole - type(x)(1) if whole > x else whole
 
 
 @inner

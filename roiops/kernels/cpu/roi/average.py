@@ -160,22 +160,27 @@ def _planes_of_bins(setting, groups):
 
 @inner
 def _forward_few(rules, rois, setting, data, groups, clear, out):
-    image, table_y, table_x = tables.build_unsorted(rules, rois, setting)
     pixels, bins = pointer_to(data.reshape(-1)), pointer_to(out.reshape(-1))
     image_size = data.shape[1] * setting.height * setting.width
-    rows, columns = setting.pooled_h + 1, setting.pooled_w + 1
     channels, area = out.shape[1], setting.pooled_h * setting.pooled_w
     starts, step = _planes_of_bins(setting, groups)
+    table_y, table_x = tables.room_for_one(rois, setting)
+    y, x = _axes(table_y + table_x)
     for r in range(out.shape[0]):
-        if image[r] < 0 and not clear:
+        image = geometry.image_of(rois, r, setting.images)
+        to = r * channels * area
+        if image < 0:
+            if clear:
+                for p in range(to, to + channels * area):
+                    bins[p] = 0
             continue
-        y, x = _axes(table_y + table_x)
+        tables.fill_for_one(rules, rois, r, setting, table_y, table_x)
         for i in range(setting.pooled_h):
-            top, bottom = y.at[r * rows + i], y.at[r * rows + i + 1]
+            top, bottom = y.at[i], y.at[i + 1]
             for j in range(setting.pooled_w):
-                left, right = x.at[r * columns + j], x.at[r * columns + j + 1]
+                left, right = x.at[j], x.at[j + 1]
                 bin_at = i * setting.pooled_w + j
-                first = starts[bin_at] + image[r] * image_size
+                first = starts[bin_at] + image * image_size
                 for c in range(channels):
                     at = first + c * step
                     total = data.dtype.type(0)
@@ -186,30 +191,31 @@ def _forward_few(rules, rois, setting, data, groups, clear, out):
                             value = pixels[column + y.pixel[k] * setting.width]
                             mean = multiply_add(y.weight[k], value, mean)
                         total = multiply_add(x.weight[m], mean, total)
-                    bins[(r * channels + c) * area + bin_at] = total
+                    bins[to + c * area + bin_at] = total
 
 
 @inner
 def _backward_few(rules, rois, setting, grad_out, groups, accumulate, grad_data):
-    image, table_y, table_x = tables.build_unsorted(rules, rois, setting)
     pixels, bins = pointer_to(grad_data.reshape(-1)), pointer_to(grad_out.reshape(-1))
     image_size = grad_data.shape[1] * setting.height * setting.width
-    rows, columns = setting.pooled_h + 1, setting.pooled_w + 1
     channels, area = grad_out.shape[1], setting.pooled_h * setting.pooled_w
     starts, step = _planes_of_bins(setting, groups)
+    table_y, table_x = tables.room_for_one(rois, setting)
+    y, x = _axes(table_y + table_x)
     if not accumulate:
         for p in range(grad_data.size):
             pixels[p] = 0
     for r in range(grad_out.shape[0]):
-        if image[r] < 0:
+        image = geometry.image_of(rois, r, setting.images)
+        if image < 0:
             continue
-        y, x = _axes(table_y + table_x)
+        tables.fill_for_one(rules, rois, r, setting, table_y, table_x)
         for i in range(setting.pooled_h):
-            top, bottom = y.at[r * rows + i], y.at[r * rows + i + 1]
+            top, bottom = y.at[i], y.at[i + 1]
             for j in range(setting.pooled_w):
-                left, right = x.at[r * columns + j], x.at[r * columns + j + 1]
+                left, right = x.at[j], x.at[j + 1]
                 bin_at = i * setting.pooled_w + j
-                first = starts[bin_at] + image[r] * image_size
+                first = starts[bin_at] + image * image_size
                 for c in range(channels):
                     at = first + c * step
                     head = bins[(r * channels + c) * area + bin_at]

@@ -20,9 +20,10 @@ __all__ = [
     "build_alone",
     "build_samples",
     "build_spans",
-    "build_unsorted",
     "by_image",
     "columns_of",
+    "fill_for_one",
+    "room_for_one",
     "samples_of",
     "span",
     "spans_of",
@@ -155,20 +156,20 @@ def _starts(rules, rois, image, setting, across):
 
 
 @inner
-def _fill_axis(rules, rois, r, setting, across, valid, here, table):
-    """Row ``r`` of the table of one axis, whose pixels begin at ``here``."""
+def _fill_axis(rules, axis, row, here, table):
+    """The row of the table of one axis that begins with entry ``row``; its pixels begin at ``here``."""
     at, pixel, weight = table
-    bins = setting.pooled_w if across else setting.pooled_h
-    row = r * (bins + 1)
     at[row] = here
-    if not valid:
-        for i in range(bins):
-            at[row + i + 1] = here
-        return
-    axis = box_on_axis(rules, rois, r, setting, across)
-    for i in range(bins):
+    for i in range(axis.bins):
         here += geometry.bin_taps(rules, axis, i, pixel, weight, here)
         at[row + i + 1] = here
+
+
+@inner
+def _leave_empty(bins, row, here, at):
+    """:func:`_fill_axis` for a ROI that is to be ignored."""
+    for i in range(row, row + bins + 1):
+        at[i] = here
 
 
 @inner
@@ -269,10 +270,15 @@ def _empty_tables(rules, rois, setting):
 
 @inner
 def _fill_part(part, parts, rules, rois, setting, image, start_y, start_x, y, x):
+    pooled_h, pooled_w = setting.pooled_h, setting.pooled_w
     for r in range(part * image.size // parts, (part + 1) * image.size // parts):
-        valid = image[r] >= 0
-        _fill_axis(rules, rois, r, setting, False, valid, start_y[r], y)
-        _fill_axis(rules, rois, r, setting, True, valid, start_x[r], x)
+        row_y, row_x = r * (pooled_h + 1), r * (pooled_w + 1)
+        if image[r] >= 0:
+            _fill_axis(rules, geometry.y_axis(rules, rois, r, setting), row_y, start_y[r], y)
+            _fill_axis(rules, geometry.x_axis(rules, rois, r, setting), row_x, start_x[r], x)
+        else:
+            _leave_empty(pooled_h, row_y, start_y[r], y[0])
+            _leave_empty(pooled_w, row_x, start_x[r], x[0])
 
 
 @parallel
@@ -291,19 +297,28 @@ def _order(image, images, height, bins, y):
 
 
 @inner
-def build_unsorted(rules, rois, setting):
-    """The image of each ROI, and the tables of both axes."""
+def build_alone(rules, rois, setting):
+    """``(order, image_at, y, x)`` for averages. ``rois`` have the computing type, as ``setting`` has."""
     image, start_y, start_x, y, x = _empty_tables(rules, rois, setting)
     _fill_part(0, 1, rules, rois, setting, image, start_y, start_x, y, x)
-    return image, y, x
+    order, image_at = _order(image, setting.images, setting.height, setting.pooled_h, y)
+    return order, image_at, y, x
 
 
 @inner
-def build_alone(rules, rois, setting):
-    """``(order, image_at, y, x)`` for averages. ``rois`` have the computing type, as ``setting`` has."""
-    image, y, x = build_unsorted(rules, rois, setting)
-    order, image_at = _order(image, setting.images, setting.height, setting.pooled_h, y)
-    return order, image_at, y, x
+def room_for_one(rois, setting):
+    """Tables of both axes for any one ROI."""
+    most_y, most_x = setting.pooled_h * setting.height, setting.pooled_w * setting.width
+    y = np.empty(setting.pooled_h + 1, np.int64), np.empty(most_y, np.int64), np.empty(most_y, rois.dtype)
+    x = np.empty(setting.pooled_w + 1, np.int64), np.empty(most_x, np.int64), np.empty(most_x, rois.dtype)
+    return y, x
+
+
+@inner
+def fill_for_one(rules, rois, r, setting, y, x):
+    """Fill the tables of :func:`room_for_one` for ROI ``r``, which is not one to be ignored."""
+    _fill_axis(rules, geometry.y_axis(rules, rois, r, setting), 0, 0, y)
+    _fill_axis(rules, geometry.x_axis(rules, rois, r, setting), 0, 0, x)
 
 
 def build(rules, rois, setting):
