@@ -300,7 +300,7 @@ def grid_of(length, bins, ratio):
     return int(-_floor(-(length / type(length)(bins))))
 
 
-@inner
+@inner(forceinline=True)
 def bin_grid(rules, axis, i):
     """The :class:`Grid` of bin ``i``."""
     start, extent = axis.start, axis.extent
@@ -369,7 +369,7 @@ def position(rules, axis, i, k, count):
     return _position(rules, axis, i, k, count)
 
 
-@inner
+@inner(forceinline=True)
 def _position(rules, axis, i, k, count):
     start = axis.start
     size = _bin_size(axis)
@@ -396,7 +396,7 @@ def _position(rules, axis, i, k, count):
     return p if p < high else type(start)(math.nan)
 
 
-@inner
+@inner(forceinline=True)
 def sample(rules, axis, i, k, count):
     """What sample ``k`` of the ``count`` of bin ``i`` reads: ``(valid, pixel0, weight0, pixel1, weight1)``.
 
@@ -550,7 +550,7 @@ def bin_slopes(rules, axis, i, pixel, weight, at):
     return _bin_taps(rules, axis, i, True, pixel, weight, at)
 
 
-@inner
+@inner(forceinline=True)
 def _bin_taps(rules, axis, i, slopes, pixel, weight, at):
     one = type(axis.start)(1)
     if rules.samples == PIXELS:  # each once, all with one weight, and none changes as the bin moves a little

@@ -42,17 +42,20 @@ def _run(plan, tensors):
     return plan.forward(tensors)[0]
 
 
+# To look these up in PyTorch's modules would take half as long again as to call them.
+_Tensor, _Parameter = torch.Tensor, torch.nn.Parameter
+_dispatch_modes, _transform = torch._C._len_torch_dispatch_stack, torch._C._functorch.peek_interpreter_stack
+_tracing_state, _profiling = torch._C._get_tracing_state, torch.autograd._profiler_enabled
+
+
 def is_plain(tensors) -> bool:
     """Whether the numbers of these tensors are all that is asked for."""
     for tensor in tensors:
         kind = type(tensor)
-        if not (kind is torch.Tensor or kind is torch.nn.Parameter) or not (tensor.is_cpu or tensor.is_cuda):
+        if not (kind is _Tensor or kind is _Parameter) or not (tensor.is_cpu or tensor.is_cuda):
             return False
     return not (
-        torch._C._len_torch_dispatch_stack()
-        or torch._C._functorch.peek_interpreter_stack() is not None
-        or torch._C._get_tracing_state() is not None
-        or torch.autograd._profiler_enabled()
+        _dispatch_modes() or _transform() is not None or _tracing_state() is not None or _profiling()
     )
 
 
