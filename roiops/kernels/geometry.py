@@ -148,7 +148,7 @@ def _limited(x):
 
 @inner
 def _floor(x):
-    """The floor of a limited ``x`` in the type of ``x``. (``math.floor`` calls a function of the C library.)"""
+    """The floor of a limited ``x`` in the type of ``x``; ``math.floor`` would call the C library."""
     whole = type(x)(int(x))
     return whole - type(x)(1) if whole > x else whole
 
@@ -467,7 +467,8 @@ def unflat_sample(flat, grid_y, grid_x):
 
 
 # Inlined: as a function, its five results go through memory, and by where the stack of a process happened to
-# lie, tables of turned boxes took two and a half times as long.
+# lie, tables of turned boxes took two and a half times as long. What is inlined above it: a bin's functions
+# divide the same numbers, and are given all the rules, so that a table took up to 1.7 times as long.
 @inner(forceinline=True)
 def taps(rules, p, extent):
     """What a position reads on one axis: ``(valid, pixel0, weight0, pixel1, weight1)``."""

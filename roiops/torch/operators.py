@@ -54,9 +54,7 @@ def is_plain(tensors) -> bool:
         kind = type(tensor)
         if not (kind is _Tensor or kind is _Parameter) or not (tensor.is_cpu or tensor.is_cuda):
             return False
-    return not (
-        _dispatch_modes() or _transform() is not None or _tracing_state() is not None or _profiling()
-    )
+    return not (_dispatch_modes() or _transform() is not None or _tracing_state() is not None or _profiling())
 
 
 class _Differentiable(torch.autograd.Function):
