@@ -6,13 +6,22 @@ what ``FIXED_LANES`` neighbouring results need of one tap lies side by side, wha
 ``tests/reference.py`` has the same in plain loops: ``convolution``.
 """
 
-import math
-
 import numpy as np
 
 from ...jit import call, inner, num_threads, parallel, within
 from ..scratch import Repeated
-from ..vector import FIXED_LANES, greater, load, multiply_add, pointer_to, scaled, select, splat, store
+from ..vector import (
+    FIXED_LANES,
+    MACHINE_LANES,
+    greater,
+    load,
+    multiply_add,
+    pointer_to,
+    scaled,
+    select,
+    splat,
+    store,
+)
 from . import masked
 from .emitter import activation
 
@@ -41,7 +50,15 @@ def bind(calls, data, weight, window, scale, shift, act, out):
         workers = min(threads, planes)
         return [(kernel, workers, *arguments, workers, results)]
 
-    return Repeated(calls, out.size * (math.prod(window[0]) + 8) / FIXED_LANES, prepare)
+    return Repeated(calls, _work(window, out.shape), prepare)
+
+
+def _work(window, out_shape) -> int:
+    """Cycles, about: each row of pixels is loaded once, and goes into the results of all its windows."""
+    kernel, stride = window[:2]
+    batch, filters, depth, height, width = out_shape
+    rows = depth * kernel[0] * (height * stride[1] + kernel[1])
+    return batch * filters * rows * -(-width // MACHINE_LANES) * (kernel[1] * kernel[2] + 8)
 
 
 def backward_data(grad_out, weight, window, grad_data):

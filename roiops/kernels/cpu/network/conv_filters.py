@@ -234,7 +234,8 @@ def _multiply(share, data, frames, layout, steps, taps, groups, weight, finish, 
         if frames.shape[0] == workers and sizes[0] > 0 and item < end:
             per_group, in_one = data.shape[1] // groups, panels * tiles
             g, after = item // in_one, (end - 1) // in_one + 1
-            fill_channels(data, stride, pad, sizes, g * per_group, after * per_group, frame)
+            lines = np.int64(0), batch * sizes[0]
+            fill_channels(data, stride, pad, sizes, g * per_group, after * per_group, lines, frame)
         while item < end:
             gp, tile = divmod(item, tiles)
             g, p = divmod(gp, panels)

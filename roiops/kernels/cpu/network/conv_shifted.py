@@ -26,7 +26,7 @@ from .blas import (
     skip_between_zeros,
     store_finished,
 )
-from .caches import SECOND_CACHE
+from .caches import LAST_CACHE, SECOND_CACHE
 from .emitter import COLUMNS, ROWS, VECTORS, Emitter
 
 __all__ = [
@@ -160,11 +160,12 @@ def _fill_row(flat, at, step, first, last, length, frame, to):
 
 
 @inner
-def fill_channels(data, stride, pad, sizes, first, last, frame):
+def fill_channels(data, stride, pad, sizes, first, last, lines, frame):
     """Copy channels ``[first, last)`` of the images to the frame.
 
     It is ``[channel][remainder of y][remainder of x][image][row][column]``; ``sizes`` are its rows, their
-    length and the step from channel to channel.
+    length and the step from channel to channel. ``lines``: the first and the end of what is wanted of each
+    plane's rows, counted from image to image.
     """
     rows, length, channel_step = sizes
     batch, channels, height, width = data.shape
@@ -182,10 +183,12 @@ def fill_channels(data, stride, pad, sizes, first, last, frame):
             skip = -(-max(0, pad[1] - rx) // step)
             x = skip * step + rx - pad[1]
             count = max(0, min(length - skip, (width - x + step - 1) // step))
-            to = c * channel_step + remainder * plane
-            for n in range(batch):
-                source = ((n * channels + c) * height + ry - pad[0]) * width + x - skip * step
-                for row in range(rows):
+            to = c * channel_step + remainder * plane + lines[0] * length
+            for n in range(lines[0] // rows, (lines[1] + rows - 1) // rows):
+                begin, stop = max(0, lines[0] - n * rows), min(rows, lines[1] - n * rows)
+                source = (n * channels + c) * height + begin * stride[0] + ry - pad[0]
+                source = source * width + x - skip * step
+                for row in range(begin, stop):
                     y = row * stride[0] + ry - pad[0]
                     seen = y >= 0 and y < height and count > 0
                     start = source if seen else np.int64(0)
@@ -199,8 +202,11 @@ def fill_channels(data, stride, pad, sizes, first, last, frame):
                                 frame[to + i] = flat[source + i * step]
                     source += stride[0] * width
                     to += length
-        # The last row's window reaches beyond the planes.
-        for i in range(c * channel_step + stride[0] * step * plane, end):
+        # The last row's window reaches beyond the planes, into the next channel's first rows: the zeros above
+        # an image serve as those below the one before.
+        after = c * channel_step + stride[0] * step * plane
+        end = max(end, min(after + pad[0] * length + pad[1], end + lines[0] * length, frame.shape[0]))
+        for i in range(after, end):
             frame[i] = 0
 
 
@@ -212,7 +218,7 @@ def fill_frame(share, data, layout, workers, frame):
     for worker in within(share, workers):
         w = np.int64(worker)
         first, last = w * channels // workers, (w + 1) * channels // workers
-        fill_channels(data, stride, pad, sizes, first, last, frame)
+        fill_channels(data, stride, pad, sizes, first, last, (0, data.shape[0] * sizes[0]), frame)
 
 
 @inner
@@ -279,7 +285,16 @@ def _sum_shifted(
         if frames.shape[0] == workers and begin < finished:
             in_one = panels * row_tiles
             g, after = begin // in_one, (finished - 1) // in_one + 1
-            fill_channels(data, stride, pad, sizes, g * channels, after * channels, frame)
+            lines = np.int64(0), data.shape[0] * sizes[0]
+            if groups == 1 and not by_filters:  # only the rows that this worker's panels see
+                begun = begin // row_tiles * total // panels
+                ended = ((finished - 1) // row_tiles + 1) * total // panels
+                reach = np.int64(MACHINE_LANES - 1)
+                for tap in range(offsets.shape[0]):
+                    reach = max(reach, offsets[tap] % (lines[1] * sizes[1]) + MACHINE_LANES - 1)
+                last = (starts[ended - 1] + reach) // sizes[1]
+                lines = starts[begun] // sizes[1], min(lines[1], last + 1)
+            fill_channels(data, stride, pad, sizes, g * channels, after * channels, lines, frame)
         for item in range(begin, finished):
             if by_filters:
                 gr, p = divmod(item, panels)
@@ -364,6 +379,8 @@ class Shifted:
 
         def prepare(workers):
             own = workers == 1 or self._copying <= OWN_FRAME
+            if self._groups == 1 and not self._by_filters:  # each fills what it needs alone
+                own = own or 4 * workers * self._frame <= LAST_CACHE
             shapes = (workers if own else 1, self._frame), (workers, 2, ROWS * COLUMNS)
             frames, tiles = Scratch(*shapes)()
             sums = (
