@@ -6,6 +6,7 @@ from ... import random
 from ...params import Field, Parameter, enum, optional, shape
 from ...registry import register
 from ..dense import DenseOperator, FloatProperty
+from ..tensor.common import same_memory
 from .fields import IGNORED
 
 __all__ = ["DropoutOp", "DropoutProp", "draw_mask"]
@@ -28,11 +29,21 @@ class DropoutParam(Parameter):
 
 
 class DropoutOp(DenseOperator):
+    def bind_forward(self, ctx, in_data, req, out_data, aux):
+        run = super().bind_forward(ctx, in_data, req, out_data, aux)
+        if req[0] == "add" or not same_memory(in_data[0], out_data[0]):
+            return run
+
+        def run_where_it_drops():  # else the data are there already
+            if self._drops(ctx):
+                run()
+
+        return run_where_it_drops
+
     def compute(self, ctx, in_data, out_data, aux):
         data, (out, mask) = in_data[0], out_data
         if not self._drops(ctx):
-            if out is not data:
-                np.copyto(out, data)
+            np.copyto(out, data)
             return
         if mask is None:
             mask = self.scratch("mask", self.mask_shape(data.shape), data.dtype)

@@ -102,6 +102,17 @@ def test_dropout_always():
     assert (run("Dropout", np.ones((50, 50), np.float32), mode="always") == 0).any()
 
 
+@pytest.mark.parametrize("mode", ["training", "always"])
+def test_dropout_in_the_memory_of_its_input(mode):
+    graph = mx.sym.exp(mx.sym.Dropout(mx.sym.exp(mx.sym.Variable("data")), p=0.5, mode=mode))
+    executor = graph.simple_bind(mx.cpu(), data=(30, 30))
+    for is_train in (False, True, False):
+        out = executor.forward(is_train=is_train)[0].asnumpy()
+        drops = is_train or mode == "always"
+        right = np.exp([0.0, 2.0]) if drops else np.exp([1.0])
+        np.testing.assert_allclose(np.unique(out), right, rtol=1e-6)
+
+
 def test_rrelu_draws_slopes_within_its_bounds():
     random.seed(5)
     call = invoke("LeakyReLU", -np.ones((40, 40), np.float32), is_train=True, act_type="rrelu")
