@@ -21,6 +21,12 @@ from roiops.kernels.cpu.scratch import Scratch
 
 RNG = np.random.default_rng(5)
 
+
+@pytest.fixture(autouse=True)
+def same_numbers_whichever_tests_ran_before(monkeypatch):
+    monkeypatch.setitem(globals(), "RNG", np.random.default_rng(5))
+
+
 #: batch, channels, height, width, filters, kernel, stride, dilate, pad, groups
 SHAPES = [
     (2, 5, 9, 11, 7, (3, 3), (1, 1), (1, 1), (1, 1), 1),
