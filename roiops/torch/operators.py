@@ -101,6 +101,8 @@ class _DifferentiableSmall(torch.autograd.Function):
 # PyTorch's own looks for them in each input, which takes as long as all that stands above.
 _apply = super(torch.autograd.Function, _Differentiable).apply
 _apply_small = super(torch.autograd.Function, _DifferentiableSmall).apply
+# Nor is there anything to choose from when PyTorch comes to the gradient.
+_DifferentiableSmall._backward_cls.apply = _DifferentiableSmall.backward
 
 
 def differentiable_once(label: str, grad_out, grads):

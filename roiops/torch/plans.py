@@ -156,16 +156,24 @@ class Plan:
     def _maker(self, shape, dtype):
         if not self._on_gpu and math.prod(shape) * dtype.itemsize >= _LARGE:
             return lambda: torch.from_numpy(np.empty(shape, _NUMPY[dtype]))
-        return functools.partial(torch.empty, shape, dtype=dtype, device=self.device)
+        # Sooner done than `torch.empty`, which is told a dtype and a device each time.
+        return functools.partial(torch.empty(0, dtype=dtype, device=self.device).new_empty, shape)
 
     def forward(self, tensors, keep_hidden: bool = False) -> list:
         """The output, then those that only :meth:`backward` reads, or None for each of these."""
-        makers = self._makers[0]
-        outputs = [make() if keep_hidden or make is makers[0] else None for make in makers]
+        make, *others = self._makers[0]
+        outputs = [make()]
+        if others:
+            outputs += [make_other() if keep_hidden else None for make_other in others]
         if self._at_addresses and _are_in_order(*tensors):
             data, rois = tensors
-            places = [0 if each is None else each.data_ptr() for each in outputs]
-            if self._at_addresses[0](data.data_ptr(), rois.data_ptr(), *places):
+            run, output = self._at_addresses[0], outputs[0]
+            if not others:
+                done = run(data.data_ptr(), rois.data_ptr(), output.data_ptr())
+            else:
+                argmax = outputs[1].data_ptr() if keep_hidden else 0
+                done = run(data.data_ptr(), rois.data_ptr(), output.data_ptr(), argmax)
+            if done:
                 return outputs
         inputs, arrays = self._arrays(tensors), self._arrays(outputs)
         with self._stream_or_threads(tensors[0]), np.errstate(all="ignore"):
@@ -197,8 +205,11 @@ class Plan:
         if not _are_in_order(grad_out, rois):
             return self.backward(grad_out, [None, rois], hidden, [True, False])[0]
         grad = self._makers[1][0]()
-        places = [each.data_ptr() for each in hidden]
-        self._at_addresses[1](grad.data_ptr(), rois.data_ptr(), grad_out.data_ptr(), *places)
+        run = self._at_addresses[1]
+        if hidden:
+            run(grad.data_ptr(), rois.data_ptr(), grad_out.data_ptr(), hidden[0].data_ptr())
+        else:
+            run(grad.data_ptr(), rois.data_ptr(), grad_out.data_ptr())
         return grad
 
     def empty_outputs(self) -> list:
