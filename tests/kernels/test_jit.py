@@ -10,7 +10,7 @@ import numba
 import numpy as np
 import pytest
 
-from roiops.kernels.jit import Calls, inner, njit, parallel, prange, within
+from roiops.kernels.jit import Calls, inner, njit, num_threads, parallel, prange, within
 
 
 @parallel
@@ -49,6 +49,31 @@ def test_a_divided_loop_is_compiled_once_for_any_number_of_threads():
             assert out.tolist() == [0, 2, 4, 6, 8, 10, 12]
     if not numba.config.DISABLE_JIT:
         assert len(add_place.compiled.overloads) == 1
+
+
+@parallel
+def copy_by_views(share, sources, out):
+    """Each part takes views of arrays that lie in tuples, and keeps one until its end."""
+    (first, (second,)), kept = sources, out
+    for i in within(share, out.shape[0]):
+        kept = first[i] if i % 2 else second[i]
+        for j in range(kept.size):
+            out[i, j] = kept[j]
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_parts_of_a_kernel_borrow_its_arrays(threads):
+    """What they do with them leaves the callers' counts alone; arrays that nobody else holds last long enough."""
+    first, second = np.arange(24.0).reshape(4, 6), -np.arange(24.0).reshape(4, 6)
+    out = np.zeros((4, 6))
+    before = [sys.getrefcount(array) for array in (first, second, out)]
+    num_threads()  # starts them
+    for _ in range(100):
+        copy_by_views.by(threads)((first, (second,)), out)
+    assert [sys.getrefcount(array) for array in (first, second, out)] == before
+    np.testing.assert_array_equal(out, np.where(np.arange(4)[:, None] % 2, first, second))
+    copy_by_views.by(threads)((first + 1, (second.copy(),)), out)
+    np.testing.assert_array_equal(out, np.where(np.arange(4)[:, None] % 2, first + 1, second))
 
 
 def test_the_shares_of_a_loop_are_all_of_it():
