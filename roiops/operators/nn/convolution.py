@@ -95,10 +95,29 @@ class ConvolutionOp(_ConvolutionBase):
         self._window = self.window(params.axes(params.pad, 0))
         self._forward = self._backward = None
 
+    def bind_forward(self, ctx, in_data, req, out_data, aux):
+        each_time, prepared = super().bind_forward(ctx, in_data, req, out_data, aux), None
+        if self.params.channels_last or not self.as_they_are(in_data, req, out_data):
+            return each_time
+
+        def call():
+            nonlocal prepared
+            if ctx.is_train:
+                each_time()
+                return
+            if prepared is None:
+                prepared = self._bind(ctx, in_data, out_data[0])
+            prepared()
+
+        return call
+
     def compute(self, ctx, in_data, out_data, aux):
+        self._bind(ctx, in_data, out_data[0])()
+
+    def _bind(self, ctx, in_data, out):
         data, weight = map(_as_3d, in_data[:2])
         bias = None if self.params.no_bias else in_data[2]
-        self._kernel(ctx)(data, weight, bias, _as_3d(out_data[0]), steady=not ctx.is_train)
+        return self._kernel(ctx).bind(data, weight, bias, _as_3d(out), steady=not ctx.is_train)
 
     def _kernel(self, ctx):
         if self._forward is None:
