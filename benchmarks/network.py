@@ -1,12 +1,12 @@
-"""Networks at 1x3x600x800 against real MXNet 1.9.1 (oneDNN): inference, and training at half the size.
+"""Networks at 1x3x600x800, and steps of training at half that size, against real MXNet 1.9.1 (oneDNN).
 
     python benchmarks/network.py                          # all networks, with 1 and with 2 threads
     python benchmarks/network.py --networks vgg16 --threads 1
 
 Both sides run the same symbol code in processes of their own, with the same weights and as many threads, and
-take turns, one pass each: forward, or forward and backward to the gradients of all weights. Their results
-must agree before anything is timed. verify/peers.py sets up MXNet. The result is written to
-benchmarks/results/network.{json,md}.
+take turns, one pass each: forward, or a step of training, which is forward, backward to the gradients of all
+weights that are trained, and their update with momentum. Results and gradients must agree before anything is
+timed. verify/peers.py sets up MXNet. The result is written to benchmarks/results/network.{json,md}.
 """
 
 import argparse
@@ -15,16 +15,19 @@ import importlib
 import json
 import os
 import platform
+import re
 import statistics
 import subprocess
 import sys
 import time
+import types
 from pathlib import Path
 
 import numpy as np
 from machine import processor
 
 ROOT = Path(__file__).resolve().parent.parent
+ZOO = ROOT / "verify" / "zoo"
 PEER = ROOT / ".peers" / "mxnet" / "bin" / "python"
 HEIGHT, WIDTH = 600, 800
 ROUNDS = 15
@@ -163,6 +166,24 @@ def resnet50_training(mx):
     return resnet50(mx, fixed=True)
 
 
+def mobilenet_training(mx):
+    return mobilenet(mx)
+
+
+def ssd_vgg16_training(mx):
+    """The training graph of MXNet's example/ssd, with its targets, losses and detections."""
+    return importlib.import_module("ssd").ssd(mx, "vgg16", 300, train=True)
+
+
+def faster_rcnn_vgg16_training(mx):
+    """The end-to-end training graph of MXNet's example/rcnn; a Custom operator chooses its 128 regions."""
+    return importlib.import_module("rcnn").faster_rcnn(mx, "vgg16", "1.x", train=True)
+
+
+def faster_rcnn_resnet50_training(mx):
+    return importlib.import_module("rcnn").faster_rcnn(mx, "resnet50", "1.x", train=True)
+
+
 NETWORKS = {
     f.__name__: f
     for f in (
@@ -173,63 +194,136 @@ NETWORKS = {
         faster_rcnn_resnet50,
         vgg16_training,
         resnet50_training,
+        mobilenet_training,
+        ssd_vgg16_training,
+        faster_rcnn_vgg16_training,
+        faster_rcnn_resnet50_training,
     )
 }
-#: Outputs before any sorting; what comes after may differ where two scores are within rounding. Of training,
-#: the output and the gradient of the last convolution's weight: earlier ones depend on which of two entries
-#: within rounding a pooling window takes, and on which side of 0 one is.
+#: The weights that the examples do not train, by the beginnings of their names; of detectors with losses.
+FROZEN = {
+    "ssd_vgg16_training": "conv[12]_",
+    "faster_rcnn_vgg16_training": "conv[12]_",
+    "faster_rcnn_resnet50_training": "conv0|stage1|.*gamma|.*beta",
+}
+#: Outputs before any sorting; what comes after may differ where two scores are within rounding.
 COMPARED = {
-    "vgg16": 1,
-    "resnet50": 1,
-    "mobilenet": 1,
     "faster_rcnn_vgg16": 2,
     "faster_rcnn_resnet50": 2,
-    "vgg16_training": 2,
-    "resnet50_training": 2,
+    "ssd_vgg16_training": 3,
+    "faster_rcnn_vgg16_training": 2,
+    "faster_rcnn_resnet50_training": 2,
+}
+#: Of training, gradients are compared as well: of the last convolution's weight, as earlier ones depend on
+#: which of two entries within rounding a pooling window takes, and on which side of 0 one is; of detectors,
+#: where the gradients of several losses come together, and in the layers behind the regions.
+GRADIENTS = {
+    "vgg16_training": ["conv5_3_weight"],
+    "resnet50_training": ["stage4_2_c_weight"],
+    "mobilenet_training": ["pointwise12_weight"],
+    "ssd_vgg16_training": ["fc7_weight"],
+    "faster_rcnn_vgg16_training": ["rpn_conv_3x3_weight", "cls_score_weight", "bbox_pred_weight"],
+    "faster_rcnn_resnet50_training": ["rpn_conv_3x3_weight", "cls_score_weight"],
 }
 
 
 # -- one side, in a process of its own -----------------------------------------------------------------------
 
 
-def work(library, name, folder):
-    """Bind, write the results to ``folder``, then time one pass for each line of input."""
-    mx = importlib.import_module(library)
-    net = NETWORKS[name](mx)
+def bind(mx, net, name):
+    """The network on arrays of its own, with weights and inputs that follow from their names' order."""
     training = name.endswith("_training")
     part = 2 if training else 1
-    shapes = {"data": (1, 3, HEIGHT // part, WIDTH // part)}
-    if "im_info" in net.list_arguments():
+    image = (300, 300) if name.startswith("ssd") else (HEIGHT // part, WIDTH // part)
+    shapes = {"data": (1, 3, *image)}
+    arguments = net.list_arguments()
+    if "im_info" in arguments:
         shapes["im_info"] = (1, 3)
-    trained = [each for each in net.list_arguments() if training and each not in shapes]
-    requests = {each: "write" if each in trained else "null" for each in net.list_arguments()}
+    if "gt_boxes" in arguments:
+        shapes["gt_boxes"] = (1, 4, 5)
+    if name.startswith("ssd"):
+        shapes["label"] = (1, 5, 6)
+    inputs = [*shapes, "label", "bbox_target", "bbox_weight"]
+    frozen = FROZEN.get(name, "$")
+    trained = [each for each in arguments if each not in inputs and not re.match(frozen, each)]
+    requests = {each: "write" if training and each in trained else "null" for each in arguments}
     executor = net.simple_bind(mx.cpu(), grad_req=requests, **shapes)
+    arrays = {**executor.arg_dict, **executor.aux_dict}
+    all_shapes = {each: array.shape for each, array in arrays.items()}
+    for array_name, value in values_of(net, name, all_shapes, inputs, set(executor.aux_dict), image).items():
+        arrays[array_name][:] = value
+    return executor
+
+
+def values_of(net, name, shapes, inputs, aux, image):
+    """A value for each array.
+
+    Detectors that are trained have those of verify/zoo, where scores spread, and so has MobileNet: by the
+    batch's own statistics, a deep network whose rectifiers are half off multiplies rounding errors.
+    """
+    if name in FROZEN or name == "mobilenet_training":
+        zoo = importlib.import_module("inputs")
+        picture = types.SimpleNamespace(name=name, image=image, family="")
+        values = zoo.make_weights(net.tojson(), {k: v for k, v in shapes.items() if k not in inputs}, name)
+        given = {each: shapes[each] for each in inputs if each in shapes}
+        return {**values, **zoo.make_inputs(picture, given)}
     rng = np.random.RandomState(0)
-    for array_name in sorted(executor.arg_dict):
-        array = executor.arg_dict[array_name]
-        value = rng.standard_normal(array.shape).astype(np.float32)
+    values = {}
+    for array_name in sorted(set(shapes) - aux):
+        value = rng.standard_normal(shapes[array_name]).astype(np.float32)
         if array_name.endswith("weight"):
-            value *= np.sqrt(2 / np.prod(array.shape[1:])).astype(np.float32)
+            value *= np.sqrt(2 / np.prod(shapes[array_name][1:])).astype(np.float32)
         elif array_name != "data":
             value *= np.float32(0.1)
         if array_name.endswith("gamma"):
             value += np.float32(0.5)
-        array[:] = np.float32([[HEIGHT, WIDTH, 1]]) if array_name == "im_info" else value
-    for array_name in sorted(executor.aux_dict):
-        value = rng.uniform(0.5, 1.5, executor.aux_dict[array_name].shape).astype(np.float32)
-        executor.aux_dict[array_name][:] = value
+        values[array_name] = np.float32([[*image, 1]]) if array_name == "im_info" else value
+    for array_name in sorted(aux):
+        values[array_name] = rng.uniform(0.5, 1.5, shapes[array_name]).astype(np.float32)
+    return values
 
-    last = [each for each in trained if each.endswith("weight")][-1:]
 
-    def run():
-        executor.forward(is_train=training)
-        if training:
+class Pass:
+    """A forward of a network, or a step of its training. The results are what is compared."""
+
+    def __init__(self, mx, net, name):
+        self.mx, self.executor = mx, bind(mx, net, name)
+        self.outputs = COMPARED.get(name, 1)
+        self.training, self.has_losses = name.endswith("_training"), name in FROZEN
+        self.trained = [each for each, array in self.executor.grad_dict.items() if array is not None]
+        self.compared = [self.executor.grad_dict[each] for each in GRADIENTS.get(name, [])]
+        # A rate so small that the steps do not change what they compute.
+        rule = mx.optimizer.SGD(learning_rate=1e-9, momentum=0.9, wd=5e-4, clip_gradient=5)
+        self.update = mx.optimizer.get_updater(rule)
+
+    def __call__(self):
+        executor = self.executor
+        executor.forward(is_train=self.training)
+        if self.training:
             # The gradient of half the sum of squares: it is 0 where rounding decides whether ReLU passes it.
-            executor.backward([executor.outputs[0].copy()])
-        mx.nd.waitall()
-        return [each.asnumpy() for each in (*executor.outputs, *(executor.grad_dict[each] for each in last))]
+            executor.backward(None if self.has_losses else [executor.outputs[0].copy()])
+            gradients = [executor.grad_dict[each] for each in self.trained]
+            weights = [executor.arg_dict[each] for each in self.trained]
+            self.update(list(range(len(weights))), gradients, weights)
+        self.mx.nd.waitall()
+        return [each.asnumpy() for each in (*executor.outputs[: self.outputs], *self.compared)]
 
-    np.savez(Path(folder) / (library + ".npz"), *run())
+
+def work(library, name, folder):
+    """Bind, write the results to ``folder``, then time one pass for each line of input."""
+    sys.path.append(str(ZOO))
+    mx = importlib.import_module(library)
+    if name.startswith("faster_rcnn") and name.endswith("_training"):
+        importlib.import_module("custom_ops").register(mx)
+    net = NETWORKS[name](mx)
+    if '"op": "Dropout"' in net.tojson():  # each library draws other numbers; what is compared is without it
+        certain = re.sub(r'"p": "[0-9.]+"', '"p": "0"', net.tojson())
+        results = Pass(mx, mx.sym.load_json(certain), name)()
+        run = Pass(mx, net, name)
+    else:
+        run = Pass(mx, net, name)
+        results = run()
+    np.savez(Path(folder) / (library + ".npz"), *results)
     for _ in range(2):
         run()
     print("ready", flush=True)
@@ -274,7 +368,7 @@ def disagreement(folder, name):
     """The worst relative difference of the outputs that are compared."""
     with np.load(folder / "roiops.npz") as ours, np.load(folder / "mxnet.npz") as theirs:
         worst = 0.0
-        for key in theirs.files[: COMPARED[name]]:
+        for key in theirs.files:
             a, b = ours[key], theirs[key]
             assert a.shape == b.shape, (name, key, a.shape, b.shape)
             worst = max(worst, float(np.abs(a - b).max() / np.abs(b).max()))
@@ -320,13 +414,12 @@ def markdown(result):
     lines = [
         f"# Networks at 1x3x{HEIGHT}x{WIDTH} against MXNet 1.9.1 with oneDNN",
         "",
-        "`python benchmarks/network.py`, {date}, {machine}, {versions}; forward, and for training forward "
-        "and backward at half the height and width; median of {rounds} rounds that take turns. The ratio is "
-        "the median over rounds of MXNet's time by ours; CPU time is that of "
-        "all threads, waiting ones included. The difference is the worst of the outputs before any sorting, "
-        "relative to the largest entry. Load average of the machine during the run: {load:.1f}.".format(
-            **result
-        ),
+        "`python benchmarks/network.py`, {date}, {machine}, {versions}; forward, and for training a step "
+        "(forward, backward, the update with momentum) at half the height and width, SSD at 300x300; median "
+        "of {rounds} rounds that take turns. The ratio is the median over rounds of MXNet's time by ours; "
+        "CPU time is that of all threads, waiting ones included. The difference is the worst of the outputs "
+        "before any sorting, and of gradients of weights, relative to the largest entry. Load average of the "
+        "machine during the run: {load:.1f}.".format(**result),
         "",
         "| network | threads | roiops | MXNet | ratio | roiops CPU | MXNet CPU | ratio | difference |",
         "|---|---|---|---|---|---|---|---|---|",
