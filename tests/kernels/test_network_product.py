@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from roiops.kernels.cpu.network.conv import _turn
 from roiops.kernels.cpu.network.product import matmul
+from roiops.kernels.cpu.network.turn import turn
 
 RNG = np.random.default_rng(3)
 
@@ -29,6 +29,6 @@ def test_matmul(sizes, turned, added):
 @pytest.mark.parametrize("shape", [(32, 48, 1, 1, 1), (5, 7, 1, 1, 1), (16, 16, 1, 3, 2)], ids=str)
 def test_filters_turned_round(shape):
     weight = RNG.normal(size=shape).astype(np.float32)
-    turned = _turn(weight)
+    turned = turn(weight)
     assert turned.flags.c_contiguous
     np.testing.assert_array_equal(turned, weight.swapaxes(0, 1)[:, :, ::-1, ::-1, ::-1])

@@ -14,8 +14,8 @@ import functools
 
 import numpy as np
 
-from ...jit import Calls, Direct, inner, num_threads, parallel, split, within
-from ..vector import BLOCK, MACHINE_LANES, transpose_block
+from ...jit import Calls, Direct, inner, parallel, split, within
+from ..vector import MACHINE_LANES
 from . import conv_cost, conv_depthwise, conv_weight
 from .conv_dilated import Dilated
 from .conv_filters import ByFilters
@@ -26,6 +26,7 @@ from .conv_taps import ByTaps
 from .conv_winograd import Winograd
 from .emitter import ROWS, activation
 from .product import few_rows, matmul
+from .turn import turn
 
 __all__ = [
     "BackwardData",
@@ -372,7 +373,7 @@ class BackwardData:
         """``steady`` as in :class:`Forward`; ``finish`` and ``act`` for float32 without groups."""
         if Forward.finishes(grad_out) and grad_out.size and grad_data.size:
             if self._again is not None:
-                self._again(grad_out, _turn(weight), bias, grad_data, steady=steady, **finish)
+                self._again(grad_out, turn(weight), bias, grad_data, steady=steady, **finish)
                 return
             if self._phases is not None:
                 self._phases(grad_out, weight, bias, grad_data, steady=steady, **finish)
@@ -380,26 +381,6 @@ class BackwardData:
         backward_data(grad_out, weight, self._window, self._groups, grad_data)
         if bias is not None:
             grad_data += bias.reshape(-1, 1, 1, 1)
-
-
-def _turn(weight):
-    """Filters and channels change places, and the taps of a filter their order."""
-    filters, channels = weight.shape[:2]
-    if weight.size != filters * channels or filters % BLOCK or channels % BLOCK:
-        return np.ascontiguousarray(weight.swapaxes(0, 1)[:, :, ::-1, ::-1, ::-1])
-    turned = np.empty((channels, filters, 1, 1, 1), weight.dtype)
-    _transpose.by(num_threads(weight.size / 4))(weight.reshape(filters, channels), turned.reshape(-1))
-    return turned
-
-
-@parallel
-def _transpose(share, matrix, out):
-    rows, columns = matrix.shape
-    flat = matrix.reshape(-1)
-    for block in within(share, columns // BLOCK):
-        column = np.int64(block) * BLOCK
-        for row in range(0, rows, BLOCK):
-            transpose_block(flat, row * columns + column, columns, BLOCK, out, column * rows + row, rows)
 
 
 def backward_data(grad_out, weight, window, groups, grad_data):

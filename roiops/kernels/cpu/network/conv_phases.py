@@ -13,26 +13,33 @@ import math
 import numpy as np
 
 from ...jit import num_threads, parallel, split, within
+from ..vector import LINE
 from .fingerprint import fingerprint
+from .turn import turn
 
 __all__ = ["Phases"]
 
 
 @parallel
 def _part_filters(share, weight, firsts, counts, gaps, places, parts):
-    """The part of each phase's kernel, channels first and taps in reverse order, one after the other."""
+    """The part of each phase's kernel, channels first and taps in reverse order, one after the other.
+
+    Channels are taken some at a time, whose taps lie in the same cache lines.
+    """
     filters, channels, _, _ = weight.shape
-    for channel in within(share, channels):
-        c = np.int64(channel)
-        for f in range(filters):
-            for phase in range(firsts.shape[0]):
-                tall, wide = counts[phase]
-                to = places[phase] + (c * filters + f) * tall * wide
+    for block in within(share, (channels + LINE - 1) // LINE):
+        first = np.int64(block) * LINE
+        last = min(first + LINE, channels)
+        for phase in range(firsts.shape[0]):
+            tall, wide = counts[phase]
+            for f in range(filters):
                 for i in range(tall):
                     ky = firsts[phase, 0] + (tall - 1 - i) * gaps[0]
                     for j in range(wide):
                         kx = firsts[phase, 1] + (wide - 1 - j) * gaps[1]
-                        parts[to + i * wide + j] = weight[f, c, ky, kx]
+                        to = places[phase] + (f * tall + i) * wide + j
+                        for c in range(first, last):
+                            parts[to + c * filters * tall * wide] = weight[f, c, ky, kx]
 
 
 @parallel
@@ -129,6 +136,9 @@ class Phases:
         seen = fingerprint(weight) if steady else None
         if seen is None or seen != self._print:
             self._print = seen
+            if self._parts.size == len(weight) * weight.shape[1]:
+                turn(weight, self._parts)
+                return
             _part_filters.by(num_threads(weight.size))(
                 weight[:, :, 0], self._firsts, self._counts, self._gaps, self._places, self._parts
             )

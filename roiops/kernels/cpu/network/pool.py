@@ -221,16 +221,74 @@ def _windows(share, data, window, mode, p, divisor, pad_with_zero, workers, out)
                         ow += 1
 
 
-@parallel
-def backward(share, grad_out, data, out, window, mode, p, divisor, all_maxima, grad_data):
+def backward(grad_out, data, out, window, mode, p, divisor, all_maxima, grad_data):
     """Write the gradient of the data; ``window`` is ``(kernel, stride, pad)``.
 
     A maximum's goes to the first pixel that has it, or with ``all_maxima`` to each one.
     """
+    if mode == MAXIMUM and not all_maxima:
+        _backward_of_first(grad_out, data, *window, grad_data)
+    else:
+        _backward(grad_out, data, out, window, mode, p, divisor, grad_data)
+
+
+@parallel
+def _backward_of_first(share, grad_out, data, kernel, stride, pad, grad_data):
+    """That of a maximum, to the first pixel that has it: the windows of a row are searched side by side."""
+    planes, in_depth, in_height, in_width = data.shape
+    _, depth, height, width = grad_out.shape
+    lowest = np.finfo(data.dtype).min
+    best, place = np.empty(width, data.dtype), np.empty(width, np.int64)
+    for plane in within(share, planes):
+        pixels, target = data[plane].reshape(-1), grad_data[plane].reshape(-1)
+        target[:] = 0
+        for od in range(depth):
+            z0, z1, _ = _clip(od, stride[0], pad[0], kernel[0], in_depth)
+            for oh in range(height):
+                y0, y1, _ = _clip(oh, stride[1], pad[1], kernel[1], in_height)
+                best[:] = lowest
+                place[:] = -1
+                for z in range(z0, z1):
+                    for y in range(y0, y1):
+                        for tap in range(kernel[2]):
+                            left = tap - pad[2]
+                            # The windows that have this tap inside the image.
+                            begin = max(0, -(left // stride[2]))
+                            end = min(width, (in_width - 1 - left) // stride[2] + 1)
+                            at = (z * in_height + y) * in_width + left
+                            _search(pixels, at, stride[2], begin, end, best, place)
+                for ow in range(width):
+                    if place[ow] >= 0:
+                        target[place[ow]] += grad_out[plane, od, oh, ow]
+
+
+@inner(forceinline=True)
+def _search(pixels, at, stride, begin, end, best, place):
+    """Keep ``pixels[at + i * stride]``, and where it lies, if it is more than ``best[i]``."""
+    if stride == 1:  # a known step becomes vector loads
+        for i in range(begin, end):
+            x = pixels[at + i]
+            more = x > best[i]
+            best[i] = x if more else best[i]
+            place[i] = at + i if more else place[i]
+    elif stride == 2:
+        for i in range(begin, end):
+            x = pixels[at + 2 * i]
+            more = x > best[i]
+            best[i] = x if more else best[i]
+            place[i] = at + 2 * i if more else place[i]
+    else:
+        for i in range(begin, end):
+            x = pixels[at + i * stride]
+            if x > best[i]:
+                best[i], place[i] = x, at + i * stride
+
+
+@parallel
+def _backward(share, grad_out, data, out, window, mode, p, divisor, grad_data):
     kernel, stride, pad = window
     planes, in_depth, in_height, in_width = data.shape
     _, depth, height, width = out.shape
-    lowest = np.finfo(data.dtype).min
     for plane in within(share, planes):
         pixels, target = data[plane], grad_data[plane]
         target[:] = 0
@@ -241,18 +299,6 @@ def backward(share, grad_out, data, out, window, mode, p, divisor, all_maxima, g
                 for ow in range(width):
                     x0, x1, pad_x = _clip(ow, stride[2], pad[2], kernel[2], in_width)
                     g, result = grad_out[plane, od, oh, ow], out[plane, od, oh, ow]
-                    if mode == MAXIMUM and not all_maxima:
-                        best = lowest
-                        bz, by, bx = -1, -1, -1
-                        for z in range(z0, z1):
-                            for y in range(y0, y1):
-                                for x in range(x0, x1):
-                                    if pixels[z, y, x] > best:
-                                        best = pixels[z, y, x]
-                                        bz, by, bx = z, y, x
-                        if bz >= 0:
-                            target[bz, by, bx] += g
-                        continue
                     if mode == MEAN:
                         inside = max(z1 - z0, 0) * max(y1 - y0, 0) * max(x1 - x0, 0)
                         g /= grad_out.dtype.type(_count(divisor, inside, pad_z * pad_y * pad_x, kernel))
