@@ -175,3 +175,26 @@ def test_what_another_process_claimed_and_did_not_finish_is_compiled_all_the_sam
     kinds = [("a", [lambda: kernel(1)]), ("b", [lambda: done.append("b")])]
     compile_in_processes(kinds, [], jobs=2)
     assert done == ["looked", "looked", "looked", "b", "ended"]
+
+
+@pytest.mark.skipif(numba.config.DISABLE_JIT, reason="nothing is compiled")
+def test_what_another_process_compiled_is_not_run_here_as_well(monkeypatch):
+    done = []
+
+    class Other:
+        """A process that compiles the second kind."""
+
+        def __init__(self, arguments, count, folder):
+            claims = Claims(folder)
+            assert claims.take(1)
+            claims.finish(1)
+
+        def end(self):
+            done.append("ended")
+
+    monkeypatch.setattr("roiops.cli.compiling._Helpers", Other)
+    kernel = numba.njit(lambda x: x + 1)
+    kinds = [("a", [lambda: kernel(1)]), ("b", [lambda: done.append("b")])]
+    compile_in_processes(kinds, [], jobs=2)
+    assert done == ["ended"]
+    assert len(kernel.signatures) == 1
