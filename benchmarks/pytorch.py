@@ -5,11 +5,11 @@
     python benchmarks/pytorch.py --memory       # the peaks of it anew
 
 Both get the same tensors and the same number of PyTorch's threads. Results and gradients are compared before
-they are timed. A row's peak is how far the memory of a process of its own, with two threads, rises in a
-forward and backward pass, as Linux tells it; small calls have been made before, so that libraries are loaded
-and kernels compiled. ``--processor-time`` is for a machine that does other work too: it counts the time of
-the processor, which is that of a call only on one thread. ``--layer`` instead prints what a call costs above
-the kernels that it runs.
+they are timed. In each round a library makes one call that is not counted, before those that are. A row's
+peak is how far the memory of a process of its own, with two threads, rises in a forward and backward pass, as
+Linux tells it; small calls have been made before, so that libraries are loaded and kernels compiled.
+``--processor-time`` is for a machine that does other work too: it counts the time of the processor, which is
+that of a call only on one thread. ``--layer`` instead prints what a call costs above the kernels it runs.
 """
 
 import argparse

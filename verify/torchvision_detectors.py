@@ -2,6 +2,7 @@
 
     python verify/torchvision_detectors.py              # compares, then times; needs torch and torchvision
     python verify/torchvision_detectors.py --no-timing
+    python verify/torchvision_detectors.py --times-only 2       # a step of each with two threads
 
 Each detector (ResNet-18 with a feature pyramid, random weights) is built twice alike, and one of the two is
 given to ``roiops.torch.replace_poolers``. Losses and the gradients of all parameters are compared, then the
