@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from ...jit import num_threads, parallel, within
+from ...jit import parallel, within
 
 __all__ = ["backward", "forward", "gelu", "gelu_backward", "leaky", "leaky_backward"]
 
@@ -12,7 +12,7 @@ __all__ = ["backward", "forward", "gelu", "gelu_backward", "leaky", "leaky_backw
 def forward(kind, data, out):
     """``out = kind(data)``; ``out`` may be ``data``."""
     if kind == "relu":
-        _relu.by(num_threads(data.size / 4))(data.reshape(-1), out.reshape(-1))
+        np.maximum(data, 0, out=out)
     elif kind == "tanh":
         np.tanh(data, out=out)
     elif kind == "sigmoid":
@@ -34,8 +34,7 @@ def _sigmoid(data, out):
 def backward(kind, grad_out, out, grad_data):
     """Write the gradient, which follows from the output alone; ``grad_data`` may be ``grad_out``."""
     if kind == "relu":
-        flat = grad_out.reshape(-1), out.reshape(-1), grad_data.reshape(-1)
-        _relu_backward.by(num_threads(out.size / 4))(*flat)
+        np.multiply(grad_out, out > 0, out=grad_data)
         return
     if kind == "tanh":
         slope = 1 - np.square(out)
@@ -46,21 +45,6 @@ def backward(kind, grad_out, out, grad_data):
     else:
         slope = np.square(1 - np.abs(out))
     np.multiply(grad_out, slope, out=grad_data)
-
-
-@parallel
-def _relu(share, data, out):
-    zero = data.dtype.type(0)
-    for i in within(share, data.size):
-        x = data[i]
-        out[i] = zero if x < zero else x  # NaN stays NaN
-
-
-@parallel
-def _relu_backward(share, grad_out, out, grad_data):
-    zero, one = out.dtype.type(0), out.dtype.type(1)
-    for i in within(share, out.size):
-        grad_data[i] = grad_out[i] * (one if out[i] > zero else zero)
 
 
 @parallel
