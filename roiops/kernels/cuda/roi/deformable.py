@@ -27,7 +27,6 @@ from roiops.kernels.cuda.runtime import (
     empty,
     flat_output,
     flat_view,
-    kernel,
     launch,
     quad_at,
 )
@@ -151,7 +150,7 @@ def data_kernel(rules, name, accumulate, sizes):
         counted = _counted(rules, axis, i)
         return weight / real(counted) if counted > 0 else weight
 
-    @kernel(real)
+    @cuda.jit  # held to 128 registers, as by ``kernel``, it spills some of the 136 it needs
     def deformable_data(heads, rois, trans, lists, setting, deviation, groups, items, channels, grad):
         # Its own loop over tiles, not ``tiles.gathering``: with that one it spills registers in float32.
         running = cuda.shared.array(running_size, numba.int32)
