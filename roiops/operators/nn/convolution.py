@@ -117,7 +117,7 @@ class ConvolutionOp(_ConvolutionBase):
     def _bind(self, ctx, in_data, out):
         data, weight = map(_as_3d, in_data[:2])
         bias = None if self.params.no_bias else in_data[2]
-        return self._kernel(ctx).bind(data, weight, bias, _as_3d(out), steady=not ctx.is_train)
+        return self._kernel(ctx).bind(data, weight, bias, _as_3d(out))
 
     def _kernel(self, ctx):
         if self._forward is None:
@@ -351,7 +351,7 @@ class DeconvolutionOp(_ConvolutionBase):
         conv, groups = kernels("network.conv", ctx.device), self.params.num_group
         head, data, weight = _as_3d(out_grad[0]), _as_3d(in_data[0]), _as_3d(in_data[1])
         if in_grad[0] is not None:
-            self._kernel(ctx, "Forward", in_data[0])(head, weight, None, _as_3d(in_grad[0]), steady=False)
+            self._kernel(ctx, "Forward", in_data[0])(head, weight, None, _as_3d(in_grad[0]))
         if in_grad[1] is not None:
             window = self._window(in_data[0])
             conv.backward_weight(data, head, window, groups, _as_3d(in_grad[1]))

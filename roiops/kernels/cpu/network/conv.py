@@ -46,8 +46,8 @@ AT_ONCE = 4 << 20
 class Forward:
     """``out = act(scale * convolution(entry(data)) + shift + other)``.
 
-    One is kept for each convolution, with the scratch and the transformed filters of its way. Single
-    precision on one or two axes takes the fast ways, which finish the results while they are at hand.
+    One is kept for each convolution, with the workspace of its way. Single precision on one or two
+    axes takes the fast ways, which finish the results while they are at hand.
     """
 
     def __init__(self, window, groups: int):
@@ -63,22 +63,19 @@ class Forward:
         """Compute once what :meth:`bind` describes."""
         self.bind(data, weight, bias, out, **how)()
 
-    def bind(
-        self, data, weight, bias, out, *, finish=None, other=None, act=_IDENTITY, entry=None, steady=True
-    ):
+    def bind(self, data, weight, bias, out, *, finish=None, other=None, act=_IDENTITY, entry=None):
         """A call that computes into ``out``, again and again. ``bias`` may be None.
 
         ``finish(bias, scale, shift)`` writes the scale and shift of each filter; without it they are 1 and
         the bias. ``other`` may be ``out``. ``entry`` is an :class:`~.blas.Entry` as a plain tuple, where
-        :meth:`enters` says that it may be given. ``steady``: the weight is likely to be the same in the next
-        call.
+        :meth:`enters` says that it may be given.
         """
         if out.size == 0:
             return lambda: None
         flat = weight.shape[2] == 1 and self._window[3][0] == 0
         if not (flat and self.finishes(data)):
             return functools.partial(forward, data, weight, bias, self._window, self._groups, out)
-        key = data.shape, weight.shape, steady, entry is not None
+        key = data.shape, weight.shape, entry is not None
         if key != self._key:
             self._key = key
             self._taps, window = self._taps_in_use(data.shape, out.shape)
@@ -107,10 +104,10 @@ class Forward:
         return _Sequence(before, bind_way(weight))
 
     def enters(self, data_shape, weight_shape, out_shape) -> bool:
-        """Whether the way for steady weights of these shapes takes an ``entry``."""
+        """Whether the way for weights of these shapes takes an ``entry``."""
         if 0 in out_shape or self._window[0] != (1, 1, 1) or self._window[3] != (0, 0, 0):
             return False
-        return getattr(self._choose(data_shape, weight_shape, out_shape, True, True), "enters", False)
+        return getattr(self._choose(data_shape, weight_shape, out_shape, True), "enters", False)
 
     def _taps_in_use(self, data_shape, out_shape):
         """Where the taps that see a pixel anywhere lie in a weight, or None where all do, and their window.
@@ -131,7 +128,7 @@ class Forward:
         window = tuple(zip(*axes, strict=True))
         return None if window == self._window else tuple(slices), window
 
-    def _choose(self, data_shape, weight_shape, out_shape, steady, entered=False):
+    def _choose(self, data_shape, weight_shape, out_shape, entered=False):
         """The cheapest way. With ``entered`` the data are to be normalised before, or on the way."""
         kernel, stride, dilate, pad = (values[1:] for values in self._window)
         if self._groups == data_shape[1] > 1:
@@ -148,9 +145,9 @@ class Forward:
         else:
             costs[Shifted(*window, groups)] = conv_cost.shifted(*layer, groups, size, *window)
         if (kernel, stride, dilate) == ((3, 3), (1, 1), (1, 1)) and min(pad) >= 0 and max(pad) <= 3:
-            costs[Winograd(pad, groups)] = conv_cost.winograd(*layer, groups, size, steady)
+            costs[Winograd(pad, groups)] = conv_cost.winograd(*layer, groups, size)
         elif (kernel, stride) == ((3, 3), (1, 1)):
-            costs[Dilated(dilate, pad, groups)] = conv_cost.dilated(*layer, groups, size, dilate, steady)
+            costs[Dilated(dilate, pad, groups)] = conv_cost.dilated(*layer, groups, size, dilate)
         if stride == (1, 1) and dilate != (1, 1) and groups == 1:
             way = ByTaps(kernel, dilate, pad)
             costs[way] = conv_cost.by_taps(*layer, size, kernel, dilate, pad, data_shape[3:])
@@ -370,10 +367,13 @@ class BackwardData:
             self._phases = Phases(window, lambda part: Forward(part, 1))
 
     def __call__(self, grad_out, weight, grad_data, bias=None, *, steady=False, **finish):
-        """``steady`` as in :class:`Forward`; ``finish`` and ``act`` for float32 without groups."""
+        """``steady``: the weight is likely to be the same in the next call.
+
+        ``finish`` and ``act`` are for float32 without groups.
+        """
         if Forward.finishes(grad_out) and grad_out.size and grad_data.size:
             if self._again is not None:
-                self._again(grad_out, turn(weight), bias, grad_data, steady=steady, **finish)
+                self._again(grad_out, turn(weight), bias, grad_data, **finish)
                 return
             if self._phases is not None:
                 self._phases(grad_out, weight, bias, grad_data, steady=steady, **finish)

@@ -71,25 +71,25 @@ def _frame(batch, channels, size, stride):
     return frame_cost(batch * (size[0] + 1), channels * math.prod(stride))
 
 
-def winograd(batch, channels, filters, groups, size, steady):
-    """A quarter of the products, and the transforms; without ``steady`` that of the filters as well."""
+def winograd(batch, channels, filters, groups, size):
+    """A quarter of the products, and the transforms."""
     height, width = size
     wide = _up(width, OUT)
     vectors = _up(batch * _up(height, OUT) * wide, MACHINE_LANES)
     terms, in_group = channels // groups, filters // groups
     products = 1.2 * 36 * groups * terms * _up(in_group, ROWS) * ROWS
     transforms = (1300 if wide <= NARROW else 1800) * channels + 850 * filters
-    # The transformed filters come from memory: in a network, other layers have used the caches since.
-    read = 20 * 36 * terms * filters / LINE
-    return vectors * (products + transforms) + read + 20_000 + (0 if steady else 14 * terms * filters)
+    # The weight comes from memory: in a network, other layers have used the caches since.
+    weight = (14 + 20 * 9 / LINE) * terms * filters
+    return vectors * (products + transforms) + weight + 20_000
 
 
-def dilated(batch, channels, filters, groups, size, dilate, steady):
+def dilated(batch, channels, filters, groups, size, dilate):
     """:func:`winograd` for a batch of smaller images, which are copied."""
     tall, wide = phase_sizes(size, dilate)
     images = batch * math.prod(dilate)
     copied = channels * (tall + 2) * (wide + 2) + filters * tall * wide
-    return winograd(images, channels, filters, groups, (tall, wide), steady) + 2 * images * copied
+    return winograd(images, channels, filters, groups, (tall, wide)) + 2 * images * copied
 
 
 def normalised(batch, channels, size):

@@ -103,7 +103,7 @@ class Phases:
                     results[column] = 0
                     continue
                 part = self._nothing if part is None else part
-                forward(data, part, bias, results[column], finish=finish, steady=steady, **more)
+                forward(data, part, bias, results[column], finish=finish, **more)
             _spread.by(num_threads(out.size / step[0]))(results[:, :, :, 0], first, step, out[:, :, 0])
 
     def _plan(self, data_shape, weight_shape, out_shape):

@@ -13,6 +13,7 @@ weights so evenly that results are within about 2e-6 of the largest one (0, +-1,
 import itertools
 
 import numpy as np
+from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
@@ -72,8 +73,14 @@ _APART = 1
 _IDENTITY = activation()
 #: Numbers of a filter's channel before the transform.
 _TAPS = 9
-#: Bytes of transformed tiles and products that workers share at once: in the last cache.
+#: Bytes of transformed tiles that workers share at once: in the last cache.
 SHARED = min(24 << 20, LAST_CACHE * 3 // 4)
+#: Most panels of these. So many are enough for the filters that are transformed for them.
+TOGETHER = 6
+#: Most blocks of filters that a worker transforms at a time.
+MOST_BLOCKS = 4
+#: Most blocks of kept filters that a worker takes through all steps at a time.
+MOST_KEPT = 16
 #: Most bytes of a panel that a worker keeps for itself: in its second-level cache, beside filters.
 ALONE = SECOND_CACHE * 7 // 8
 #: Rows of so few tiles are gathered pixel by pixel: of vectors across one row, most lanes would be empty.
@@ -195,7 +202,7 @@ def _transform_row(data, channel, pad, found, count, ahead, scratch, panel, c, p
 
     ``ahead``: the channel that comes next. ``scratch`` is a worker's.
     """
-    _, _, buffer, made, frame = _divide(scratch)
+    _, buffer, made, frame = _divide(scratch)
     width = data.shape[3]
     for k in range(IN * IN):
         prefetch_to_write(panel, k * part + c * COLUMNS, COLUMNS)
@@ -272,11 +279,11 @@ _FRAME_STEP = (COLUMNS + 2 * MACHINE_LANES) * OUT
 
 @inner
 def _divide(scratch):
-    """A worker's scratch: products of a panel, lines of results, the inside of a transform, its outcome."""
-    a, b = IN * IN * ROWS * COLUMNS, OUT * OUT * MACHINE_LANES
-    c = a + b + IN * IN * MACHINE_LANES
-    d = c + IN * IN * (COLUMNS + MACHINE_LANES)
-    return scratch[:a], scratch[a : a + b], scratch[a + b : c], scratch[c:d], scratch[d:]
+    """A worker's scratch: lines of results, the inside of a transform, its outcome, pixels."""
+    a = OUT * OUT * MACHINE_LANES
+    b = a + IN * IN * MACHINE_LANES
+    c = b + IN * IN * (COLUMNS + MACHINE_LANES)
+    return scratch[:a], scratch[a:b], scratch[b:c], scratch[c:]
 
 
 @inner
@@ -304,16 +311,113 @@ def _prefetch_results(found, count, f, out):
 
 
 @inner
-def _multiply(filters, k, r, step, channels, panel, vectors, products, at):
+def _multiply(filters, k, r, step, channels, panel, vectors, results):
     """``ROWS`` filters times the tiles of a panel, for one of the 36 numbers.
 
     ``step``: how many row tiles further the filters lie that come next.
     """
     begin = k * (filters.shape[0] // (IN * IN)) + r * ROWS * channels
-    first = k * (channels + _APART) * COLUMNS
-    results = Rows(products, at, COLUMNS)
-    ahead = begin + step * ROWS * channels
+    first, ahead = k * (channels + _APART) * COLUMNS, begin + step * ROWS * channels
     packed_product_tile_of(vectors, filters, begin, ahead, panel, first, channels, results)
+
+
+@inner
+def _transform_panel(data, group, channels, mine, pad, tiles, scratch, places, panel):
+    """Transform some of the ``channels`` of a group for a panel's tiles: ``mine``, the first and the end.
+
+    ``tiles``: their segments, how many these are, how many vectors they fill, and how many a row has.
+    """
+    first, last = mine
+    found, count, vectors, wide = tiles
+    height, width = data.shape[2:]
+    begin = group * channels
+    rows_read = _divide(scratch)[3]
+    part = (channels + _APART) * COLUMNS
+    if wide <= NARROW:
+        find_places(data.shape, (IN, IN), (OUT, OUT), (1, 1), pad, found, count, places)
+        flat = data.reshape(-1)
+        for c in range(first, last):
+            _gather_row(flat, (begin + c) * height * width, c, places, vectors, rows_read, panel, part)
+    else:
+        for c in range(first, last):
+            ahead = begin + min(c + 1, channels - 1)
+            _transform_row(data, begin + c, pad, found, count, ahead, scratch, panel, c, part)
+
+
+@intrinsic
+def _transform_taps(typing, taps, one, two, out, out_at, out_step):
+    """Transform two neighbouring channels of ``ROWS`` filters: 9 rows of taps each become 36 rows of both.
+
+    The taps begin at ``one`` and at ``two``, ``BLOCK`` apart.
+    """
+    integer = types.int64
+    signature = types.void(taps, integer, integer, out, integer, integer)
+
+    def generate(context, builder, signature, args):
+        emit, both = Emitter(context, builder, ROWS), Emitter(context, builder, 2 * ROWS)
+        channels = [emit.pointer(signature.args[0], args[0], at) for at in args[1:3]]
+        target = emit.pointer(signature.args[3], args[3], args[4])
+        lanes = ir.Constant(ir.VectorType(ir.IntType(32), 2 * ROWS), list(range(2 * ROWS)))
+        columns = []
+        for x in range(3):
+            column = []
+            for y in range(3):
+                pair = [emit.load(channel, (y * 3 + x) * BLOCK) for channel in channels]
+                column.append(builder.shuffle_vector(*pair, lanes))
+            columns.append(both.transform(_FILTERS.tolist(), column))
+        for y in range(IN):
+            row = [column[y] for column in columns]
+            for x, value in enumerate(both.transform(_FILTERS.tolist(), row)):
+                place = both.move(target, both.times(args[5], y * IN + x))
+                both.store(value, place)
+        return context.get_dummy_value()
+
+    return signature, generate
+
+
+@inner
+def _transform_filters(weight, first, count, turned, out, tile):
+    """Transform the filters from ``first`` on, ``count`` of them and at most ``BLOCK``, to ``out``.
+
+    Number (t, c, i) of each of the 36 parts of ``out`` is of filter ``first + (t - tile) * ROWS + i`` and
+    channel c. ``turned`` is a worker's memory.
+    """
+    channels = weight.shape[1]
+    flat, numbers = weight.reshape(-1), channels * _TAPS
+    part = out.shape[0] // (IN * IN)
+    for start in range(0, channels, BLOCK):
+        stop = min(start + BLOCK, channels)
+        begin, end = start * _TAPS, stop * _TAPS
+        for tap in range(begin, end, BLOCK):
+            to = (tap - begin) * BLOCK
+            for i in range(count):
+                prefetch_to_read(flat, (first + i) * numbers + tap + BLOCK * _TAPS, BLOCK)
+            if tap + BLOCK <= numbers:
+                transpose_block(flat, first * numbers + tap, numbers, count, turned, to, BLOCK)
+                continue
+            for i in range(count):
+                for j in range(end - tap):
+                    turned[to + j * BLOCK + i] = flat[(first + i) * numbers + tap + j]
+        for t in range((count + ROWS - 1) // ROWS):
+            for c in range(start, stop, 2):
+                # A last channel that is left over goes with the one before, once more; a single one twice:
+                # what is written beyond it is overwritten, or lies between two parts.
+                c = max(0, min(c, channels - 2))
+                one = ((c - start) % BLOCK) * _TAPS * BLOCK + t * ROWS
+                two = (min(c + 1, channels - 1) - start) * _TAPS * BLOCK + t * ROWS
+                _transform_taps(turned, one, two, out, ((tile + t) * channels + c) * ROWS, part)
+
+
+@parallel
+def _transform_all(share, weight, groups, turned, out):
+    """Transform all filters, each group's to row tiles of its own. ``turned`` is memory for each worker."""
+    in_group = weight.shape[0] // groups
+    row_tiles, blocks = (in_group + ROWS - 1) // ROWS, (in_group + BLOCK - 1) // BLOCK
+    mine = turned[share[0]]
+    for item in within(share, groups * blocks):
+        group, block = divmod(item, blocks)
+        first, count = group * in_group + block * BLOCK, min(BLOCK, in_group - block * BLOCK)
+        _transform_filters(weight, first, count, mine, out, group * row_tiles + block * BLOCK // ROWS)
 
 
 @parallel
@@ -323,17 +427,18 @@ def _by_panel(share, data, filters, groups, in_image, pad, finish, memory, out):
     A panel stays in a worker's own cache; the filters are read once for each panel.
     """
     scale, shift, act, other, add_other = finish
-    panels, _, scratch, segment, places = memory
+    panels, products, scratch, _, _, segment, places = memory
+    kept, _ = filters
     batch, count_filters, height, width = out.shape
     channels, in_group = data.shape[1] // groups, count_filters // groups
     row_tiles = (in_group + ROWS - 1) // ROWS
     wide, tall = (width + OUT - 1) // OUT, (height + OUT - 1) // OUT
     tiles = batch * wide * tall
-    workers = panels.shape[0]
+    workers, step = panels.shape[0], products.shape[1] // (IN * IN)
     items = groups * in_image
     for worker in within(share, workers):
         w = np.int64(worker)
-        products, lines, _, _, _ = _divide(scratch[w])
+        lines = _divide(scratch[w])[0]
         for item in range(w * items // workers, (w + 1) * items // workers):
             g, p = divmod(item, in_image)
             first, stop, vectors = panel_of_many(p, in_image, tiles)
@@ -348,49 +453,34 @@ def _by_panel(share, data, filters, groups, in_image, pad, finish, memory, out):
                 for f in range(begin, end):
                     _prefetch_results(segment[w], count, f, out)
                 for k in range(IN * IN):
-                    at, row_tile, step = k * ROWS * COLUMNS, g * row_tiles + r, groups * row_tiles
-                    _multiply(filters, k, row_tile, step, channels, panels[w], vectors, products, at)
+                    results = Rows(products[w], k * step, COLUMNS)
+                    _multiply(
+                        kept, k, g * row_tiles + r, groups * row_tiles, channels, panels[w], vectors, results
+                    )
                 for f in range(begin, end):
-                    of_filter = Rows(products, (f - begin) * COLUMNS, ROWS * COLUMNS)
+                    of_filter = Rows(products[w], (f - begin) * COLUMNS, step)
                     into = Finish(scale, shift, act, other, add_other)
                     _store_results(of_filter, segment[w], count, vectors, lines, into, f, out)
 
 
-@inner
-def _transform_panel(data, group, channels, mine, pad, tiles, scratch, places, panel):
-    """Transform some of the ``channels`` of a group for a panel's tiles: ``mine``, the first and the end.
-
-    ``tiles``: their segments, how many these are, how many vectors they fill, and how many a row has.
-    """
-    first, last = mine
-    found, count, vectors, wide = tiles
-    height, width = data.shape[2:]
-    begin = group * channels
-    rows_read = _divide(scratch)[4]
-    part = (channels + _APART) * COLUMNS
-    if wide <= NARROW:
-        find_places(data.shape, (IN, IN), (OUT, OUT), (1, 1), pad, found, count, places)
-        flat = data.reshape(-1)
-        for c in range(first, last):
-            _gather_row(flat, (begin + c) * height * width, c, places, vectors, rows_read, panel, part)
-    else:
-        for c in range(first, last):
-            ahead = begin + min(c + 1, channels - 1)
-            _transform_row(data, begin + c, pad, found, count, ahead, scratch, panel, c, part)
-
-
 @parallel
-def _step_by_step(data, filters, groups, in_image, pad, finish, memory, out):
-    """Workers divide each step of ``in_image`` panels. Filters are read once for several of these."""
+def _convolve(data, filters, groups, in_image, pad, finish, memory, out):
+    """Workers make some of the ``in_image`` panels together; each multiplies them with filters of its own.
+
+    ``filters``: those that were transformed before, or an empty array, and the weight. In the latter case
+    a worker transforms some at a time, for all the panels that are there.
+    """
+    kept, weight = filters
     scale, shift, act, other, add_other = finish
-    panels, shared, scratch, segment, places = memory
+    panels, products, scratch, made, turned, segment, places = memory
     batch, count_filters, height, width = out.shape
     channels, in_group = data.shape[1] // groups, count_filters // groups
     row_tiles = (in_group + ROWS - 1) // ROWS
     wide, tall = (width + OUT - 1) // OUT, (height + OUT - 1) // OUT
     tiles = batch * wide * tall
     workers, together = scratch.shape[0], panels.shape[0]
-    step = (row_tiles * ROWS + _APART) * COLUMNS
+    step = products.shape[1] // (IN * IN)
+    at_once = step // (ROWS * COLUMNS)
     rounds = (in_image + together - 1) // together
     for turn in range(groups * rounds):
         g, begin = turn // rounds, turn % rounds * together
@@ -405,78 +495,32 @@ def _step_by_step(data, filters, groups, in_image, pad, finish, memory, out):
                 _transform_panel(data, g, channels, mine, pad, tiles_of_panel, scratch[w], places[w], panel)
         for worker in prange(workers):
             w = np.int64(worker)
-            work = IN * IN * row_tiles
-            for item in range(w * work // workers, (w + 1) * work // workers):
-                k, r = divmod(item, row_tiles)
+            lines = _divide(scratch[w])[0]
+            last_tile = (w + 1) * row_tiles // workers
+            for tile in range(w * row_tiles // workers, last_tile, at_once):
+                some = min(at_once, last_tile - tile)
+                from_filter, to_filter = tile * ROWS, min((tile + some) * ROWS, in_group)
+                left, left_tile = kept, g * row_tiles + tile
+                if kept.size == 0:
+                    left, left_tile = made[w], np.int64(0)
+                    # Those of the panels before are still there where a worker has all of its own at once.
+                    there = begin > 0 and last_tile - w * row_tiles // workers <= at_once
+                    for i in range(to_filter if there else from_filter, to_filter, BLOCK):
+                        count, to = min(BLOCK, to_filter - i), (i - from_filter) // ROWS
+                        _transform_filters(weight, g * in_group + i, count, turned[w], left, to)
                 for p in range(begin, end):
                     first, stop, vectors = panel_range(p, tiles)
-                    at, panel, products = k * step + r * ROWS * COLUMNS, panels[p - begin], shared[p - begin]
-                    _multiply(filters, k, g * row_tiles + r, 1, channels, panel, vectors, products, at)
-        for worker in prange(workers):
-            w = np.int64(worker)
-            _, lines, _, _, _ = _divide(scratch[w])
-            for p in range(begin, end):
-                first, stop, vectors = panel_range(p, tiles)
-                count = segments(first, stop, tall, wide, segment[w])
-                for i in range(w * in_group // workers, (w + 1) * in_group // workers):
-                    f = g * in_group + i
-                    _prefetch_results(segment[w], count, min(f + 1, count_filters - 1), out)
-                    of_filter = Rows(shared[p - begin], i * COLUMNS, step)
-                    into = Finish(scale, shift, act, other, add_other)
-                    _store_results(of_filter, segment[w], count, vectors, lines, into, f, out)
-
-
-@intrinsic
-def _transform_taps(typing, taps, taps_at, out, out_at, out_step):
-    """Transform a channel of ``ROWS`` filters: 9 rows of taps, ``BLOCK`` apart, become 36 rows."""
-    signature = types.void(taps, types.int64, out, types.int64, types.int64)
-
-    def generate(context, builder, signature, args):
-        emit = Emitter(context, builder, ROWS)
-        source = emit.pointer(signature.args[0], args[0], args[1])
-        target = emit.pointer(signature.args[2], args[2], args[3])
-        columns = []
-        for x in range(3):
-            column = [emit.load(source, (y * 3 + x) * BLOCK) for y in range(3)]
-            columns.append(emit.transform(_FILTERS.tolist(), column))
-        for y in range(IN):
-            row = [column[y] for column in columns]
-            for x, value in enumerate(emit.transform(_FILTERS.tolist(), row)):
-                emit.store(value, target, emit.times(args[4], y * IN + x))
-        return context.get_dummy_value()
-
-    return signature, generate
-
-
-@parallel
-def _transform_filters(share, weight, groups, turned, out):
-    """Number (t, c, i) of each of the 36 parts of ``out`` is of filter ``t * ROWS + i`` and channel c.
-
-    Each group's filters begin with a tile of their own. ``turned`` is memory for each worker.
-    """
-    count, channels = weight.shape[:2]
-    flat, numbers, in_group = weight.reshape(-1), channels * _TAPS, count // groups
-    row_tiles, blocks = (in_group + ROWS - 1) // ROWS, (in_group + BLOCK - 1) // BLOCK
-    part = out.shape[0] // (IN * IN)
-    mine = turned[share[0]]
-    for item in within(share, groups * blocks):
-        group, block = divmod(item, blocks)
-        f, some = group * in_group + block * BLOCK, min(BLOCK, in_group - block * BLOCK)
-        tile = group * row_tiles + block * BLOCK // ROWS
-        for first in range(0, channels, BLOCK):
-            begin, end = first * _TAPS, min(first + BLOCK, channels) * _TAPS
-            for tap in range(begin, end, BLOCK):
-                to = (tap - begin) * BLOCK
-                if tap + BLOCK <= numbers:
-                    transpose_block(flat, f * numbers + tap, numbers, some, mine, to, BLOCK)
-                    continue
-                for i in range(some):
-                    for j in range(end - tap):
-                        mine[to + j * BLOCK + i] = flat[(f + i) * numbers + tap + j]
-            for t in range((some + ROWS - 1) // ROWS):
-                for c in range(first, min(first + BLOCK, channels)):
-                    at = ((tile + t) * channels + c) * ROWS
-                    _transform_taps(mine, (c - first) * _TAPS * BLOCK + t * ROWS, out, at, part)
+                    count = segments(first, stop, tall, wide, segment[w])
+                    for item in range(IN * IN * some):
+                        k, r = divmod(item, some)
+                        results = Rows(products[w], k * step + r * ROWS * COLUMNS, COLUMNS)
+                        _multiply(left, k, left_tile + r, 1, channels, panels[p - begin], vectors, results)
+                    for i in range(from_filter, to_filter):
+                        f = g * in_group + i
+                        _prefetch_results(segment[w], count, min(f + 1, count_filters - 1), out)
+                        of_filter = Rows(products[w], (i - from_filter) * COLUMNS, step)
+                        into = Finish(scale, shift, act, other, add_other)
+                        _store_results(of_filter, segment[w], count, vectors, lines, into, f, out)
 
 
 def _panels_alone(tiles, channels, filters, groups, workers) -> int:
@@ -503,7 +547,12 @@ def _panels_alone(tiles, channels, filters, groups, workers) -> int:
 
 
 class Winograd:
-    """A 3x3 convolution of stride 1. Transformed filters are kept while the weight's bits stay the same."""
+    """A 3x3 convolution of stride 1.
+
+    Transformed filters are four times as large as the weight, and cheap to make for many tiles, so that each
+    call makes them anew. Layers keep them that have so many channels that few panels fit the cache, while the
+    weight's bits stay the same.
+    """
 
     def __init__(self, pad, groups=1):
         self._pad, self._groups = pad, groups
@@ -512,39 +561,50 @@ class Winograd:
 
     def __call__(self, data, weight, scale, shift, act, other, out):
         """``out = act(scale * convolution + shift + other)``; ``other`` may be None."""
-        self._prepare(data, weight, out)
-        finish = scale, shift, act, out if other is None else other, int(other is not None)
-        memory = *self._scratch(), self._segments, self._places
-        filters, groups, pad, workers = self._filters, self._groups, self._pad, self._key[2]
-        self._call(self._run, workers, data, filters, groups, self._panels, pad, finish, memory, out)
-
-    def _prepare(self, data, weight, out):
         workers = num_threads(out.size / MACHINE_LANES * 4 * weight.shape[1])
         key = data.shape, weight.shape, workers
         if key != self._key:
             self._key = key
             self._allocate(weight.shape[1], len(weight) // self._groups, out.shape, workers)
+        finish = scale, shift, act, out if other is None else other, int(other is not None)
+        memory = *self._scratch(), self._segments, self._places
+        if self._kept.size:
+            self._renew(weight, workers)
+        filters, groups, panels = (self._kept, weight), self._groups, self._panels
+        self._call(self._run, workers, data, filters, groups, panels, self._pad, finish, memory, out)
+
+    def _renew(self, weight, workers):
         seen = fingerprint(weight)
         if seen != self._print:
             self._print = seen
             turned = np.empty((workers, _TAPS * BLOCK * BLOCK), np.float32)
-            _transform_filters.by(workers)(weight, self._groups, turned, self._filters)
+            _transform_all.by(workers)(weight, self._groups, turned, self._kept)
 
     def _allocate(self, channels, filters, out_shape, workers):
         tiles = out_shape[0] * -(-out_shape[2] // OUT) * -(-out_shape[3] // OUT)
         panel = IN * IN * (channels + _APART) * COLUMNS
-        product = IN * IN * (-(-filters // ROWS) * ROWS + _APART) * COLUMNS
+        fit = max(1, SHARED // (4 * panel))
         alone = _panels_alone(tiles, channels, filters, self._groups, workers)
-        self._run, self._panels = (_by_panel, alone) if alone else (_step_by_step, count_panels(tiles))
-        together = workers if alone else min(self._panels, max(1, SHARED // (4 * (panel + product))))
+        if self._groups * alone > workers:
+            self._run, self._panels, together, keep = _by_panel, alone, workers, True
+            blocks = 1
+        else:
+            self._run, self._panels = _convolve, count_panels(tiles)
+            keep = fit < TOGETHER and self._panels > 1
+            together = min(self._panels, fit, TOGETHER)
+            blocks = MOST_KEPT if keep else min(together, MOST_BLOCKS)
+        # Row tiles of filters that a worker transforms at a time. The more panels these are multiplied with,
+        # the more panels come from the last cache for each of them.
+        row_tiles = min(BLOCK * blocks // ROWS, -(-filters // ROWS))
+        # A line sets the 36 parts apart, as ``_APART`` does those of panels.
+        made = 0 if keep else IN * IN * (row_tiles * ROWS * channels + LINE)
+        rows = self._groups * -(-filters // ROWS) * ROWS
+        self._kept = aligned_zeros(IN * IN * (rows * channels + LINE) if keep else 0)
+        self._print = None
+        product = IN * IN * (row_tiles * ROWS + _APART) * COLUMNS
         rows_read = max(IN * _FRAME_STEP, IN * IN * COLUMNS) + MACHINE_LANES
-        size = (
-            IN * IN * (ROWS * COLUMNS + COLUMNS + 2 * MACHINE_LANES) + OUT * OUT * MACHINE_LANES + rows_read
-        )
-        self._scratch = Scratch((together, panel), (together, 0 if alone else product), (workers, size))
+        size = IN * IN * (COLUMNS + 2 * MACHINE_LANES) + OUT * OUT * MACHINE_LANES + rows_read
+        for_each = product, size, made, _TAPS * BLOCK * BLOCK
+        self._scratch = Scratch((together, panel), *((workers, count) for count in for_each))
         self._segments = np.zeros((workers, MOST_SEGMENTS), SEGMENT)
         self._places = np.empty((workers, IN * IN * COLUMNS), np.int64)
-        row_tiles = self._groups * -(-filters // ROWS)
-        # A line sets the 36 parts apart, as ``_APART`` does those of panels.
-        self._filters = aligned_zeros(IN * IN * (row_tiles * ROWS * channels + LINE))
-        self._print = None
