@@ -79,6 +79,8 @@ SHARED = min(24 << 20, LAST_CACHE * 3 // 4)
 TOGETHER = 6
 #: Most blocks of filters that a worker transforms at a time.
 MOST_BLOCKS = 4
+#: Most channels of filters that are made anew: a block of them is read back from the caches.
+MOST_CHANNELS = 2 * SECOND_CACHE // (4 * IN * IN * BLOCK)
 #: Most blocks of kept filters that a worker takes through all steps at a time.
 MOST_KEPT = 16
 #: Most bytes of a panel that a worker keeps for itself: in its second-level cache, beside filters.
@@ -550,8 +552,8 @@ class Winograd:
     """A 3x3 convolution of stride 1.
 
     Transformed filters are four times as large as the weight, and cheap to make for many tiles, so that each
-    call makes them anew. Layers keep them that have so many channels that few panels fit the cache, while the
-    weight's bits stay the same.
+    call makes them anew. Layers keep them, while the weight's bits stay the same, where workers take whole
+    panels, and where there are so many channels that few panels or filters fit the caches.
     """
 
     def __init__(self, pad, groups=1):
@@ -590,7 +592,7 @@ class Winograd:
             blocks = 1
         else:
             self._run, self._panels = _convolve, count_panels(tiles)
-            keep = fit < TOGETHER and self._panels > 1
+            keep = (fit < TOGETHER and self._panels > 1) or channels > MOST_CHANNELS
             together = min(self._panels, fit, TOGETHER)
             blocks = MOST_KEPT if keep else min(together, MOST_BLOCKS)
         # Row tiles of filters that a worker transforms at a time. The more panels these are multiplied with,
