@@ -109,8 +109,8 @@ cuda = _Simulated() if SIMULATOR else _backend()
 def kernel(real):
     """Decorator of a kernel of 256 threads that computes with ``real`` numbers.
 
-    float32 kernels are held to 128 registers a thread, so that a multiprocessor has room for two blocks. That
-    makes nothing spill, which verify/ptx_check.py sees to; in float64 it would.
+    float32 kernels are held to 128 registers a thread, so that a multiprocessor has room for two blocks. What
+    would spill registers then is not declared by this; verify/ptx_check.py sees to it.
     """
     return cuda.jit if SIMULATOR or real is np.float64 else cuda.jit(max_registers=128)
 
