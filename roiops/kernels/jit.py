@@ -19,7 +19,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numba
 import numpy as np
-from numba import prange
+from numba import prange as prange
 
 from .numba_insides import (
     DIVIDED,
@@ -31,20 +31,6 @@ from .numba_insides import (
     watch_cache,
 )
 from .threads_apart import keep_apart
-
-__all__ = [
-    "Calls",
-    "Direct",
-    "call",
-    "inner",
-    "njit",
-    "num_threads",
-    "parallel",
-    "prange",
-    "split",
-    "use_threads",
-    "within",
-]
 
 
 def _cache_wanted() -> bool:

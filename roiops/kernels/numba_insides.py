@@ -29,20 +29,6 @@ import llvmlite.binding as llvm
 import llvmlite.ir
 import numba
 
-__all__ = [
-    "CACHE",
-    "DIVIDED",
-    "ENTRY",
-    "INNER",
-    "KERNEL",
-    "LIGHT",
-    "entry_of",
-    "launcher_of",
-    "make_inner",
-    "threads_launcher",
-    "watch_cache",
-]
-
 try:
     from numba.core.caching import FunctionCache
 except ImportError:

@@ -7,8 +7,6 @@ means.
 import math
 from typing import NamedTuple
 
-__all__ = ["Displaced", "Rules", "is_maximum"]
-
 # boxes: what the columns after the image index are
 CORNERS_XY = 0  # x1, y1, x2, y2 in image pixels
 CORNERS_YX_NORMALISED = 1  # y1, x1, y2, x2, where 0 and 1 are the centres of the first and the last pixel

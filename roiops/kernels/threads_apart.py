@@ -14,8 +14,6 @@ import os
 import threading
 import time
 
-__all__ = ["keep_apart"]
-
 #: A thread changes its processor when it wakes: seldom while kernels follow each other.
 _SECONDS = 1e-3
 

@@ -14,19 +14,8 @@ import numpy as np
 from ..context import Context, cpu
 from ..errors import DeviceError, DTypeError, ShapeError
 from ..params import Parameter
-from ..shapes import known, merge_shapes
-
-__all__ = [
-    "Following",
-    "GradientFree",
-    "OpContext",
-    "Operator",
-    "OperatorProperty",
-    "assign",
-    "kernels",
-    "known",
-    "merge_shapes",
-]
+from ..shapes import known as known
+from ..shapes import merge_shapes
 
 
 class Following(NamedTuple):

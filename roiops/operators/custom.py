@@ -14,8 +14,6 @@ from ..params import Field, Parameter
 from ..registry import register
 from .base import OpContext, Operator, OperatorProperty
 
-__all__ = ["CustomProp", "properties", "set_front_end"]
-
 #: op_type to the user's property class.
 properties: dict[str, type] = {}
 

@@ -12,16 +12,6 @@ import numpy as np
 from ..errors import DTypeError
 from .base import Operator, OperatorProperty, assign
 
-__all__ = [
-    "DenseOperator",
-    "FloatProperty",
-    "FormulaOperator",
-    "Result",
-    "computing",
-    "dense",
-    "row_view",
-]
-
 
 class DenseOperator(Operator):
     """An operator that computes on dense arrays only, and never sees a request.

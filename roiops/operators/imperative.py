@@ -6,8 +6,6 @@ from ..dtypes import stored
 from ..errors import DTypeError, MXNetError, ShapeError
 from .base import OpContext, Operator, OperatorProperty, known
 
-__all__ = ["Invocation", "Plan", "infer"]
-
 
 def infer(prop: OperatorProperty, in_shapes, in_types, in_data=None):
     """Shapes and dtypes of all outputs (hidden ones too) and auxiliary states, from complete inputs.

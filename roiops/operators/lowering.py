@@ -14,8 +14,6 @@ from typing import NamedTuple
 
 from ..errors import MXNetError, RegistryError
 
-__all__ = ["CannotLower", "Lowering", "find", "lowers"]
-
 
 class CannotLower(MXNetError):
     """Why a node cannot be written as ONNX."""

@@ -10,8 +10,6 @@ import threading
 from ..jit import Calls, num_threads
 from .vector import LINE, aligned_zeros
 
-__all__ = ["Repeated", "Scratch"]
-
 #: Floats of the first block. What nobody has written to takes no memory.
 _FIRST = 4 << 20
 

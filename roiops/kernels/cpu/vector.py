@@ -23,29 +23,6 @@ from numba.extending import intrinsic, models, register_model
 
 from roiops.kernels.jit import inner
 
-__all__ = [
-    "BLOCK",
-    "FIXED_LANES",
-    "LINE",
-    "MACHINE_LANES",
-    "aligned",
-    "aligned_zeros",
-    "equal",
-    "greater",
-    "load",
-    "multiply_add",
-    "pointer_to",
-    "prefetch_far_ahead",
-    "prefetch_to_read",
-    "prefetch_to_write",
-    "scaled",
-    "select",
-    "splat",
-    "store",
-    "stream",
-    "transpose_block",
-]
-
 
 def _machine_lanes() -> int:
     told = numba.config.CPU_FEATURES  # what NUMBA_CPU_NAME and NUMBA_CPU_FEATURES ask for, or None

@@ -13,8 +13,6 @@ import numpy as np
 from roiops.dtypes import BFLOAT16, stored
 from roiops.errors import DTypeError
 
-__all__ = ["Memory", "label_bfloat16", "read"]
-
 _KINDS = {0: "i", 1: "u", 2: "f", 6: "b"}
 _BFLOAT = 4
 _READ_ONLY = 1  # of a versioned tensor's flags

@@ -14,8 +14,6 @@ from roiops.kernels import geometry
 from roiops.kernels.cuda.number import computing
 from roiops.kernels.cuda.runtime import QUAD, address_of, device, quad_alignment, quad_at
 
-__all__ = ["THREAD_LANES", "Lanes", "Layout", "lanes_for", "layout_of", "quads_of"]
-
 #: Channels that a thread takes together.
 THREAD_LANES = QUAD
 

@@ -13,8 +13,6 @@ from roiops.dtypes import BFLOAT16, name_of
 from roiops.errors import DTypeError
 from roiops.kernels.cuda.runtime import device
 
-__all__ = ["Kind", "computing", "kind_of"]
-
 
 @device
 def _single(x):

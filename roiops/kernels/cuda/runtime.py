@@ -24,32 +24,6 @@ from roiops.dtypes import BFLOAT16, stored
 from roiops.errors import DeviceError
 from roiops.kernels.cuda import dlpack
 
-__all__ = [
-    "MOST_BLOCKS",
-    "QUAD",
-    "address_of",
-    "checking",
-    "contiguous",
-    "copy_from_host",
-    "cuda",
-    "device",
-    "empty",
-    "exporter",
-    "flat_output",
-    "flat_view",
-    "kernel",
-    "launch",
-    "on_stream_of",
-    "quad_alignment",
-    "quad_at",
-    "shared",
-    "stream_pointer",
-    "synchronize",
-    "to_device",
-    "to_host",
-    "zeros",
-]
-
 #: No launch has more blocks. Kernels stride over what is left, so any number is right.
 MOST_BLOCKS = 1 << 16
 #: Threads of a block that copies. Any number is right; the simulator's is smaller.

@@ -10,9 +10,6 @@ from ...registry import register
 from ..base import GradientFree, Operator, OperatorProperty, kernels
 from ..dense import Result, dense
 
-__all__ = ["BipartiteMatchingProp", "BoxDecodeProp", "BoxEncodeProp", "BoxIoUProp", "BoxNMSProp"]
-
-
 _BOX_FORMAT = enum("corner", "center", codes={0: "corner", "0": "corner", 1: "center", "1": "center"})
 
 

@@ -10,8 +10,6 @@ from ...registry import register
 from ..base import Operator, OperatorProperty, assign, kernels
 from ..dense import dense
 
-__all__ = ["DeformableConvolutionProp", "ModulatedDeformableConvolutionProp"]
-
 # Bytes of gathered columns that are held at a time, and the least positions they are for.
 _TILE_BYTES = 4 << 20
 _LEAST_TILE = 64

@@ -9,8 +9,6 @@ from ..base import GradientFree, OperatorProperty, assign, kernels
 from ..dense import dense
 from ..roi.dialects import find
 
-__all__ = ["MRCNNMaskTargetProp"]
-
 
 class MRCNNMaskTargetParam(Parameter):
     num_rois = Field(int, range=(0, None), doc="boxes an image has")

@@ -8,8 +8,6 @@ from ...registry import register
 from ..base import GradientFree, OperatorProperty, kernels
 from ..dense import Result, computing, dense
 
-__all__ = ["MultiBoxDetectionProp", "MultiBoxPriorProp", "MultiBoxTargetProp"]
-
 
 class MultiBoxPriorParam(Parameter):
     sizes = Field(floats(), (1.0,), doc="box sizes, as fractions of the image height")

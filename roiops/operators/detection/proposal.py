@@ -8,8 +8,6 @@ from ...registry import register
 from ..base import GradientFree, OperatorProperty, kernels
 from ..dense import Result, dense
 
-__all__ = ["MultiProposalProp", "ProposalProp"]
-
 
 class ProposalParam(Parameter):
     rpn_pre_nms_top_n = Field(

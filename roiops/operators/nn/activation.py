@@ -11,8 +11,6 @@ from ...registry import register
 from ..base import Following, kernels, merge_shapes
 from ..dense import DenseOperator, FloatProperty
 
-__all__ = ["ActivationOp", "ActivationProp", "LeakyReLUOp", "LeakyReLUProp"]
-
 
 class ActivationParam(Parameter):
     act_type = Field(

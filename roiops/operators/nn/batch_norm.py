@@ -10,9 +10,6 @@ from ..base import Following, kernels
 from ..dense import DenseOperator, FloatProperty, row_view
 from .fields import IGNORED
 
-__all__ = ["BatchNormOp", "BatchNormProp", "SyncBatchNormProp"]
-
-
 _EPS = 0.0010000000474974513  # 1e-3 in float32: MXNet's own default
 
 

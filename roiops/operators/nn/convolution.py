@@ -13,8 +13,6 @@ from ..base import OpContext, kernels, merge_shapes
 from ..dense import DenseOperator, FloatProperty
 from .fields import IGNORED, Window
 
-__all__ = ["ConvolutionOp", "ConvolutionProp", "DeconvolutionOp", "DeconvolutionProp"]
-
 
 def _three(values: tuple, fill: int) -> tuple:
     """Per-axis values for depth, height and width, ``fill`` for the axes that are not there."""

@@ -9,8 +9,6 @@ from ..dense import DenseOperator, FloatProperty
 from ..tensor.common import same_memory
 from .fields import IGNORED
 
-__all__ = ["DropoutOp", "DropoutProp", "draw_mask"]
-
 
 def draw_mask(mask, p) -> None:
     """Fill ``mask`` with factors: 0 for a fraction ``p`` of them, for the others what makes up for those."""

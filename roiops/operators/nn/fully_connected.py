@@ -8,8 +8,6 @@ from ...registry import register
 from ..base import kernels
 from ..dense import DenseOperator, FloatProperty
 
-__all__ = ["FullyConnectedOp", "FullyConnectedProp"]
-
 
 class FullyConnectedParam(Parameter):
     num_hidden = Field(int, range=(1, None), doc="number of output features")

@@ -10,8 +10,6 @@ from ...registry import register
 from ..base import kernels
 from ..dense import DenseOperator, FloatProperty, row_view
 
-__all__ = ["GroupNormProp", "InstanceNormProp", "L2NormalizationProp", "LRNProp", "LayerNormProp"]
-
 
 class _AffineNormOp(DenseOperator):
     """``gamma * (data - mean) / std + beta`` with the statistics of rows that a subclass lays out.

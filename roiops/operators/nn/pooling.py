@@ -13,8 +13,6 @@ from ..base import kernels, merge_shapes
 from ..dense import DenseOperator, FloatProperty
 from .fields import IGNORED, Window
 
-__all__ = ["AdaptiveAvgPooling2DProp", "PoolingOp", "PoolingProp", "PoolingV1Prop"]
-
 _MODES = {"max": modes.MAXIMUM, "avg": modes.MEAN, "sum": modes.SUM, "lp": modes.NORM}
 
 

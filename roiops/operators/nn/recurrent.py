@@ -9,9 +9,6 @@ from ...registry import register
 from ..dense import DenseOperator, FloatProperty
 from .dropout import draw_mask
 
-__all__ = ["RNNOp", "RNNProp"]
-
-
 _NOT_ON_CPU = "must be left out: MXNet has it on GPUs only"
 
 

@@ -10,14 +10,6 @@ from ..base import kernels
 from ..dense import DenseOperator, FloatProperty
 from .fields import IGNORED
 
-__all__ = [
-    "BilinearResize2DProp",
-    "BilinearSamplerProp",
-    "GridGeneratorProp",
-    "SpatialTransformerProp",
-    "UpSamplingProp",
-]
-
 
 class UpSamplingParam(Parameter):
     scale = Field(int, range=(1, 1000), doc="factor on height and width")

@@ -6,15 +6,6 @@ from ...registry import register
 from .base import SeparableOp, SeparableProp
 from .fields import DialectParam, dialect_field, mode_field, pooled_size_field, samples_field, scale_field
 
-__all__ = [
-    "ContribROIAlignOp",
-    "ContribROIAlignParam",
-    "ContribROIAlignProp",
-    "ROIAlignOp",
-    "ROIAlignParam",
-    "ROIAlignProp",
-]
-
 
 class ROIAlignParam(DialectParam):
     table = "ROIAlign"

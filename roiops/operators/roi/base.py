@@ -8,8 +8,6 @@ from ...errors import DataError, DTypeError, ShapeError
 from ...kernels.rules import is_maximum
 from ..base import Operator, OperatorProperty, assign, kernels
 
-__all__ = ["ROIOperator", "ROIProperty", "SeparableOp", "SeparableProp"]
-
 
 class ROIOperator(Operator):
     """Takes care of the requests of the forward pass; subclasses override :meth:`compute`."""

@@ -6,8 +6,6 @@ from ..base import kernels
 from .base import SeparableOp, SeparableProp
 from .fields import DialectParam, Pair, mode_field, pooled_size_field
 
-__all__ = ["BoxGradientOp", "CropAndResizeOp", "CropAndResizeParam", "CropAndResizeProp"]
-
 
 class CropAndResizeParam(DialectParam):
     table = "CropAndResize"

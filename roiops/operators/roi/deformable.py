@@ -17,15 +17,6 @@ from .fields import (
     scale_field,
 )
 
-__all__ = [
-    "DeformROIPoolingOp",
-    "DeformROIPoolingParam",
-    "DeformROIPoolingProp",
-    "DeformablePSROIPoolingOp",
-    "DeformablePSROIPoolingParam",
-    "DeformablePSROIPoolingProp",
-]
-
 
 class DeformablePSROIPoolingParam(DialectParam):
     table = "contrib.DeformablePSROIPooling"

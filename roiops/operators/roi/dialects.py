@@ -12,8 +12,6 @@ from ...errors import ParamError
 from ...kernels import rules as r
 from ...kernels.rules import Rules
 
-__all__ = ["TABLE", "Dialect", "dialects_of", "find", "flags_of", "modes_of", "named", "rows", "words"]
-
 _INF = float("inf")
 
 

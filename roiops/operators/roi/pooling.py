@@ -12,8 +12,6 @@ from .fields import (
     scale_field,
 )
 
-__all__ = ["ROIPoolingOp", "ROIPoolingParam", "ROIPoolingProp"]
-
 
 class ROIPoolingParam(DialectParam):
     table = "ROIPooling"

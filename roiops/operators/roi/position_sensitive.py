@@ -17,15 +17,6 @@ from .fields import (
     scale_field,
 )
 
-__all__ = [
-    "PSROIAlignOp",
-    "PSROIAlignParam",
-    "PSROIAlignProp",
-    "PSROIPoolingOp",
-    "PSROIPoolingParam",
-    "PSROIPoolingProp",
-]
-
 
 class _Param(DialectParam):
     @classmethod

@@ -6,8 +6,6 @@ from .base import SeparableProp
 from .crop import BoxGradientOp
 from .fields import DialectParam, pooled_size_field, scale_field
 
-__all__ = ["PrROIPoolingOp", "PrROIPoolingParam", "PrROIPoolingProp"]
-
 
 class PrROIPoolingParam(DialectParam):
     table = "PrROIPooling"

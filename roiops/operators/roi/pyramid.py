@@ -9,8 +9,6 @@ from ..base import kernels
 from .base import ROIOperator, ROIProperty
 from .fields import DialectParam, dialect_field, pooled_size_field, samples_field
 
-__all__ = ["MultiScaleROIAlignOp", "MultiScaleROIAlignParam", "MultiScaleROIAlignProp"]
-
 
 class MultiScaleROIAlignParam(DialectParam):
     table = "MultiScaleROIAlign"

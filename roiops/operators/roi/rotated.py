@@ -7,18 +7,6 @@ from ..base import kernels
 from .base import ROIOperator, ROIProperty
 from .fields import DialectParam, dialect_field, pooled_size_field, samples_field, scale_field
 
-__all__ = [
-    "ROIAlignRotatedOp",
-    "ROIAlignRotatedParam",
-    "ROIAlignRotatedProp",
-    "RROIAlignOp",
-    "RROIAlignParam",
-    "RROIAlignProp",
-    "RiROIAlignOp",
-    "RiROIAlignParam",
-    "RiROIAlignProp",
-]
-
 
 def _boxes(angle):
     return (

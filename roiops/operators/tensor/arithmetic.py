@@ -16,8 +16,6 @@ from .. import arrays
 from ..base import Following, GradientFree, Operator, OperatorProperty
 from .common import ElementwiseProp, as_scalar, declare
 
-__all__ = ["broadcast_shape"]
-
 
 def _mod(l, r):
     # The remainder has the sign of the divisor, and a zero divisor gives 0.

@@ -6,14 +6,6 @@ from ...errors import ShapeError
 from ...registry import register
 from ..base import OperatorProperty, merge_shapes
 
-__all__ = [
-    "ElementwiseProp",
-    "as_scalar",
-    "declare",
-    "merge_all",
-    "same_memory",
-]
-
 
 def declare(names, base, doc, **attributes):
     """Register a property made from ``base``: ``names`` is its name, then its aliases."""

@@ -18,8 +18,6 @@ from ..arrays import evaluate
 from ..base import GradientFree, Operator, OperatorProperty, assign
 from .common import declare
 
-__all__ = ["DISTRIBUTIONS", "Distribution", "draw"]
-
 _FLOAT = np.dtype(np.float32)
 
 

@@ -11,8 +11,6 @@ from .. import arrays
 from ..base import Operator, OperatorProperty, merge_shapes
 from .views import ViewOp
 
-__all__ = ["SliceOp", "SliceProp"]
-
 
 class SliceOp(ViewOp):
     """The output is ``data[key]``."""

@@ -11,8 +11,6 @@ from .. import arrays
 from ..base import Following, GradientFree, Operator
 from .common import ElementwiseProp, declare
 
-__all__ = ["digamma", "gammaln", "sigmoid"]
-
 
 @dataclass(frozen=True)
 class Row:

@@ -17,9 +17,6 @@ from .. import arrays
 from ..base import GradientFree, Operator, OperatorProperty, known, merge_shapes
 from .common import ElementwiseProp, declare, same_memory
 
-__all__ = ["ReshapeBase", "ReshapeOp", "ViewOp", "reshaped"]
-
-
 # -- the same entries in the same order ------------------------------------------------------------------
 
 

@@ -11,18 +11,6 @@ import numpy as np
 from ...jit import njit, parallel, within
 from .nms import best_first, suppress
 
-__all__ = [
-    "Suppression",
-    "bipartite_matching",
-    "decode",
-    "encode",
-    "iou",
-    "nms",
-    "nms_backward",
-    "to_center",
-    "to_corner",
-]
-
 
 def to_corner(boxes):
     """``x y width height`` in the last axis -> ``xmin ymin xmax ymax``."""

@@ -11,8 +11,6 @@ import numpy as np
 from ...jit import inner, njit, parallel, within
 from .nms import best_first, suppress
 
-__all__ = ["Assignment", "detection", "prior", "target"]
-
 
 def prior(height, width, sizes, ratios, steps, offsets, clip, out):
     """Default boxes of a ``height`` x ``width`` feature map, in fractions of the image."""

@@ -7,8 +7,6 @@ import numpy as np
 
 from ...jit import njit
 
-__all__ = ["best_first", "suppress"]
-
 # Kept boxes are compared in runs of this many: long enough for vector instructions, short enough to stop
 # soon after the first that suppresses.
 _RUN = 32

@@ -11,8 +11,6 @@ import numpy as np
 from ...jit import inner, njit
 from .nms import best_first, suppress
 
-__all__ = ["Selection", "base_anchors", "cells_of", "forward"]
-
 
 def base_anchors(scales, ratios, stride):
     """The anchors of one cell, ``(len(ratios) * len(scales), 4)``, ratio by ratio.

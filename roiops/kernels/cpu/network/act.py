@@ -6,8 +6,6 @@ import numpy as np
 
 from ...jit import parallel, within
 
-__all__ = ["backward", "forward", "gelu", "gelu_backward", "leaky", "leaky_backward"]
-
 
 def forward(kind, data, out):
     """``out = kind(data)``; ``out`` may be ``data``."""

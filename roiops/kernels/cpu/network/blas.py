@@ -18,24 +18,6 @@ from ..vector import LINE, MACHINE_LANES, prefetch_to_read
 from .caches import SECOND_CACHE
 from .emitter import COLUMNS, ROWS, VECTORS, Emitter
 
-__all__ = [
-    "FEW",
-    "Entry",
-    "Finish",
-    "Rows",
-    "TimesTransposed",
-    "add_product_tile",
-    "add_product_tile_of",
-    "by_rows",
-    "copy_between_zeros",
-    "finished_product_tile_of",
-    "packed_product_tile_of",
-    "product_tile",
-    "scale_vector",
-    "skip_between_zeros",
-    "store_finished",
-]
-
 
 class Rows(NamedTuple):
     """Rows of a flat float32 array: they begin at ``at``, ``step`` floats apart."""

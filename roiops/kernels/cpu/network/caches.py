@@ -2,8 +2,6 @@
 
 from pathlib import Path
 
-__all__ = ["LAST_CACHE", "SECOND_CACHE"]
-
 
 def _sizes() -> dict:
     """Bytes by level, of caches that hold data."""

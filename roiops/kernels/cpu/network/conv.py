@@ -28,16 +28,6 @@ from .emitter import ROWS, activation
 from .product import few_rows, matmul
 from .turn import turn
 
-__all__ = [
-    "BackwardData",
-    "Forward",
-    "activation",
-    "backward_data",
-    "backward_weight",
-    "fold_batch_norm",
-    "unroll",
-]
-
 _IDENTITY = activation()
 #: Bytes of unrolled columns held at once.
 AT_ONCE = 4 << 20

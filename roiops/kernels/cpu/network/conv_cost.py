@@ -17,8 +17,6 @@ from .conv_taps import seen_by_tap
 from .conv_winograd import NARROW, OUT
 from .emitter import ROWS
 
-__all__ = ["by_filters", "by_taps", "dilated", "normalised", "pointwise", "shifted", "winograd"]
-
 
 def _up(count: int, step: int) -> int:
     """How many times ``step`` covers ``count``."""

@@ -25,8 +25,6 @@ from ..vector import (
 from . import masked
 from .emitter import activation
 
-__all__ = ["backward_data", "backward_weight", "bind", "forward", "is_depthwise"]
-
 
 def is_depthwise(data, groups) -> bool:
     return groups == data.shape[1] and groups > 1

@@ -13,8 +13,6 @@ from ...jit import Calls, inner, num_threads, parallel, split, within
 from .conv_winograd import Winograd
 from .emitter import activated, activation
 
-__all__ = ["Dilated", "phase_sizes"]
-
 _IDENTITY = activation()
 
 

@@ -28,8 +28,6 @@ from .conv_shifted import (
 )
 from .emitter import Emitter
 
-__all__ = ["PIXELS", "ByFilters"]
-
 #: Pixels and vectors of a tile: its sums, a row of weights and a pixel, all in registers. Seven, because the
 #: maps of networks for pictures of 224 by 224 are 7, 14, 28 and 56 pixels wide.
 PIXELS, VECTORS = {16: (7, 3), 8: (6, 2)}.get(MACHINE_LANES, (4, 2))

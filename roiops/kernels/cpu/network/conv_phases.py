@@ -17,8 +17,6 @@ from ..vector import LINE
 from .fingerprint import fingerprint
 from .turn import turn
 
-__all__ = ["Phases"]
-
 
 @parallel
 def _part_filters(share, weight, firsts, counts, gaps, places, parts):

@@ -13,8 +13,6 @@ from .conv_shifted import with_last_rows
 from .emitter import COLUMNS, ROWS
 from .panels import MOST_SEGMENTS, SEGMENT, copy_run, count_panels, panel_range, scale_run, segments
 
-__all__ = ["Pointwise"]
-
 
 @inner
 def _fill_plain(pixels, channels, found, count, panel):

@@ -29,19 +29,6 @@ from .blas import (
 from .caches import LAST_CACHE, SECOND_CACHE
 from .emitter import COLUMNS, ROWS, VECTORS, Emitter
 
-__all__ = [
-    "OWN_FRAME",
-    "Shifted",
-    "channel_step",
-    "fill_channels",
-    "fill_frame",
-    "frame_cost",
-    "frame_reach",
-    "shared_zeros",
-    "tap_places",
-    "with_last_rows",
-]
-
 
 def frame_reach(out_size, kernel, stride, dilate) -> list[int]:
     """How many rows and columns the taps reach over."""

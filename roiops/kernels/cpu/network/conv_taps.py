@@ -11,8 +11,6 @@ import numpy as np
 from ...jit import num_threads, parallel, within
 from .product import multiply
 
-__all__ = ["ByTaps", "seen_by_tap"]
-
 
 def seen_by_tap(kernel, dilate, pad, in_size, out_size):
     """For each tap its place in the kernel, and the slices of the results and of the pixels that it joins."""

@@ -12,8 +12,6 @@ from .blas import Rows, add_product_tile_of
 from .emitter import COLUMNS, ROWS
 from .panels import count_panels, load_line, panel_range
 
-__all__ = ["steps_of_one"]
-
 #: About how many pixels are summed at once: their panel stays in the second-level cache.
 PIXELS = 1024
 

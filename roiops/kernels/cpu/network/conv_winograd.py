@@ -45,8 +45,6 @@ from .panels import (
     segments,
 )
 
-__all__ = ["Winograd"]
-
 #: Results, and pixels, of a tile in each direction.
 OUT, IN = 4, 6
 _POINTS = (0.0, 5 / 8, -5 / 8, 3 / 2, -3 / 2)

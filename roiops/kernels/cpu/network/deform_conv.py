@@ -11,8 +11,6 @@ import math
 
 from ...jit import inner, parallel, within
 
-__all__ = ["gather", "scatter_data", "scatter_offset", "table"]
-
 
 @inner
 def _taps(p, extent, padded):

@@ -13,8 +13,6 @@ from numba.core import cgutils
 from ...jit import inner
 from ..vector import IS_ARM, MACHINE_LANES, data_of, fused_multiply_add, prefetch_line, repeat
 
-__all__ = ["COLUMNS", "ROWS", "VECTORS", "Emitter"]
-
 # Accumulators, one row of vectors and a factor, all in registers: 24 of 32 accumulate with AVX-512, 12 of 16
 # with AVX2.
 if MACHINE_LANES == 4:

@@ -12,8 +12,6 @@ from numba.extending import intrinsic
 
 from ...jit import njit
 
-__all__ = ["exp_below_zero"]
-
 
 def _reinterpret(source, target):
     """A function that takes the bits of a ``source`` for a ``target``."""

@@ -10,8 +10,6 @@ from .blas import TimesTransposed
 from .emitter import COLUMNS
 from .product import few_rows, matmul
 
-__all__ = ["Forward", "backward"]
-
 
 class Forward:
     """``out = data @ weight.T + bias`` for matrices, with scratch that is kept from call to call."""

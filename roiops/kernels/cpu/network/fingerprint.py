@@ -7,8 +7,6 @@ import numpy as np
 
 from ...jit import inner, num_threads, parallel, within
 
-__all__ = ["fingerprint"]
-
 #: Parts that are hashed side by side, and numbers of a stretch that one thread hashes at a time.
 _PARTS, _STRETCH = 64, 1 << 14
 _SEED, _ODD = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xD6E8FEB86659FD93)

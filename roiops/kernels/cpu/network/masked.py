@@ -20,8 +20,6 @@ from ..vector import MACHINE_LANES
 from .blas import Rows
 from .emitter import Emitter
 
-__all__ = ["convolution", "convolves", "pool", "pools"]
-
 
 def _takes(data, sizes, kernel, stride, pad):
     # Masked loads want a machine that has them.

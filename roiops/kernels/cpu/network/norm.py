@@ -11,17 +11,6 @@ from ...jit import Direct, inner, num_threads, parallel, split, within
 from ..vector import MACHINE_LANES
 from .blas import scale_vector
 
-__all__ = [
-    "batch_backward",
-    "batch_statistics",
-    "lrn_backward",
-    "lrn_forward",
-    "row_backward",
-    "row_forward",
-    "scale_by_deviation",
-    "scale_channels",
-]
-
 # Sums may be reassociated, so that they vectorise. NaN and infinity keep their meaning.
 _SUMS = {"reassoc", "contract"}
 

@@ -11,20 +11,6 @@ from ..vector import MACHINE_LANES
 from .blas import copy_vector, scale_vector
 from .emitter import COLUMNS
 
-__all__ = [
-    "MOST_SEGMENTS",
-    "SEGMENT",
-    "copy_run",
-    "count_panels",
-    "find_places",
-    "gather",
-    "load_line",
-    "panel_of_many",
-    "panel_range",
-    "scale_run",
-    "segments",
-]
-
 #: Neighbouring positions in one row of one image: in a panel, ``run`` columns from ``column`` on.
 SEGMENT = np.dtype([(name, np.int64) for name in ("column", "run", "image", "y", "x")])
 #: How many a panel may have.

@@ -13,8 +13,6 @@ from ...pooling_modes import INSIDE, MAXIMUM, MEAN, NORM, PADDED, SUM
 from ..vector import FIXED_LANES, greater, load, multiply_add, pointer_to, select, splat, store
 from . import masked
 
-__all__ = ["Forward", "adaptive_backward", "adaptive_forward", "backward"]
-
 
 @inner
 def _clip(position, stride, pad, kernel, size):

@@ -18,8 +18,6 @@ from .blas import PANELS, Rows, add_product_tile_of
 from .emitter import COLUMNS, ROWS, Emitter
 from .panels import copy_run, count_panels, panel_range
 
-__all__ = ["few_rows", "matmul", "multiply"]
-
 #: Products of fewer multiplications are left to NumPy: OpenBLAS does not ask for threads for them.
 SMALL = 1 << 18
 

@@ -12,8 +12,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-__all__ = ["Network", "num_parameters"]
-
 
 class Weights(NamedTuple):
     """Matrices and biases for input and state, or their gradients; the rows are gate by gate."""

@@ -7,14 +7,6 @@ import numpy as np
 
 from ...jit import inner, parallel, split, within
 
-__all__ = [
-    "resize_backward",
-    "resize_forward",
-    "resize_table",
-    "sample_backward",
-    "sample_forward",
-]
-
 
 def resize_table(size, out_size, align_corners, dtype):
     """For each output pixel of an axis: its two input pixels and the weight of the second."""

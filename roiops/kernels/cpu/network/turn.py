@@ -8,8 +8,6 @@ import numpy as np
 from ...jit import num_threads, parallel, within
 from ..vector import BLOCK, transpose_block
 
-__all__ = ["turn"]
-
 
 def turn(weight, turned=None):
     """Filters and channels change places, and the taps of a filter their order.

@@ -11,8 +11,6 @@ from roiops.kernels import geometry
 from roiops.kernels.cpu.roi.chunks import is_small
 from roiops.kernels.jit import inner
 
-__all__ = ["array_at", "arrays_at", "prepared"]
-
 
 @intrinsic
 def _pointer(typing_context, address, number):

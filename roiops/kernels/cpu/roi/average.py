@@ -17,8 +17,6 @@ from roiops.kernels.cpu.roi.tiles import add_row, clear_all_ignored, clear_ignor
 from roiops.kernels.cpu.vector import FIXED_LANES, load, multiply_add, pointer_to, scaled, splat, store
 from roiops.kernels.jit import Direct, inner, parallel, within
 
-__all__ = ["at_addresses", "average_rows", "backward", "forward"]
-
 
 @inner
 def average_rows(planes, tile, y, a, b, low, high, line):

@@ -5,8 +5,6 @@ import numpy as np
 from roiops.kernels.cpu.vector import FIXED_LANES
 from roiops.kernels.jit import num_threads
 
-__all__ = ["as_rois", "channel_chunks", "is_dense", "is_small", "launch", "threads_for"]
-
 # Elements that one thread is done with before others have woken up.
 _SMALL = 1 << 15
 

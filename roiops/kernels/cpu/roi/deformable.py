@@ -15,8 +15,6 @@ from roiops.kernels.cpu.roi.chunks import as_rois, channel_chunks, is_dense
 from roiops.kernels.cpu.vector import pointer_to
 from roiops.kernels.jit import inner, num_threads, parallel, within
 
-__all__ = ["backward_data", "backward_trans", "forward"]
-
 
 class _Taps(NamedTuple):
     """What a bin, or its derivative, reads on one axis: ``count`` pixels and their weights."""

@@ -38,8 +38,6 @@ from roiops.kernels.cpu.vector import (
 from roiops.kernels.jit import inner, njit, parallel, within
 from roiops.kernels.rules import CORNERS_YX_NORMALISED
 
-__all__ = ["backward", "fill_outside"]
-
 
 class _Slopes(NamedTuple):
     """Bin ``i`` of ROI ``r`` reads, on one axis, the pixels from ``first`` of entry ``r * bins + i`` on.

@@ -6,8 +6,6 @@ import numpy as np
 
 from roiops.kernels.jit import Direct, inner
 
-__all__ = ["find_stray", "first_stray"]
-
 
 @inner
 def first_stray(rois, images):

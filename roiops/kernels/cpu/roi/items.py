@@ -35,8 +35,6 @@ from roiops.kernels.cpu.roi.tiles import (
 from roiops.kernels.cpu.vector import FIXED_LANES, aligned, pointer_to
 from roiops.kernels.jit import inner
 
-__all__ = ["backward_items", "forward_items"]
-
 
 @inner
 def planes_of(item, data, pixels):

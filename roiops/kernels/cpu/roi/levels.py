@@ -9,8 +9,6 @@ from roiops.kernels import geometry
 from roiops.kernels.cpu.roi.chunks import as_rois
 from roiops.kernels.jit import njit
 
-__all__ = ["rows_of_levels"]
-
 
 @njit
 def _rows_of_levels(rois, levels, rows):

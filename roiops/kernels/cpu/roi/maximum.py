@@ -41,8 +41,6 @@ from roiops.kernels.cpu.vector import (
 from roiops.kernels.jit import Direct, inner, parallel, within
 from roiops.kernels.rules import PIXELS
 
-__all__ = ["at_addresses", "backward", "forward"]
-
 # Bytes of the planes that are scattered to at a time: what a core's cache holds, yet enough channels to
 # read what they get in runs.
 _SCATTER_BYTES = 1 << 19

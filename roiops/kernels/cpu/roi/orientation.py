@@ -8,8 +8,6 @@ import numpy as np
 from roiops.kernels import geometry
 from roiops.kernels.jit import njit
 
-__all__ = ["turn"]
-
 
 @njit
 def _turn(rois, count, back, bins):

@@ -18,8 +18,6 @@ from roiops.kernels.cpu.roi.tiles import read_row, touch_row
 from roiops.kernels.cpu.vector import FIXED_LANES, load, multiply_add, pointer_to, splat, store
 from roiops.kernels.jit import inner, njit, parallel, within
 
-__all__ = ["backward", "forward"]
-
 # Pairs of a pixel and a weight that are kept at a time, unless a single ROI has more.
 _MOST_TAPS = 1 << 20
 

@@ -9,27 +9,6 @@ from roiops.kernels.cpu.vector import pointer_to
 from roiops.kernels.jit import inner, njit, num_threads, parallel, within
 from roiops.kernels.rules import MAX_INVALID_IS_ZERO
 
-__all__ = [
-    "Axis",
-    "Columns",
-    "Samples",
-    "Spans",
-    "axis_of",
-    "box_on_axis",
-    "build",
-    "build_alone",
-    "build_samples",
-    "build_spans",
-    "by_image",
-    "columns_of",
-    "fill_for_one",
-    "room_for_one",
-    "samples_of",
-    "span",
-    "spans_of",
-    "turned",
-]
-
 
 class Axis(NamedTuple):
     """Bin ``i`` of ROI ``r`` averages ``pixel[a:b]`` with the weights beside them.

@@ -22,34 +22,6 @@ from roiops.kernels.cpu.vector import (
 )
 from roiops.kernels.jit import inner
 
-__all__ = [
-    "Item",
-    "Planes",
-    "Tile",
-    "add_row",
-    "channel_blocks",
-    "clear_all_ignored",
-    "clear_ignored",
-    "empty_tile",
-    "from_lanes",
-    "item_of",
-    "prefetch_planes",
-    "prefetch_put",
-    "prefetch_take",
-    "put_bins",
-    "read_row",
-    "slot_of",
-    "stream_bins",
-    "streams",
-    "take_bins",
-    "tile_bands",
-    "tile_slots",
-    "to_lanes",
-    "touch_nothing",
-    "touch_row",
-    "write_rows",
-]
-
 # Bytes of a tile, which each thread has one of: a larger map is kept in part. What stays in the second cache
 # is read as fast again as from a larger tile, and a call takes little memory beside its result.
 _TILE_BYTES = 1 << 20

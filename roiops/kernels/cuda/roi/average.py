@@ -36,8 +36,6 @@ from roiops.kernels.cuda.runtime import (
 )
 from roiops.kernels.jit import njit
 
-__all__ = ["backward", "forward"]
-
 
 class _Table(NamedTuple):
     """An axis table in shared memory: bin ``i`` averages ``count[i]`` places from ``i * slot`` on."""

@@ -33,8 +33,6 @@ from roiops.kernels.cuda.runtime import (
 from roiops.kernels.jit import njit
 from roiops.kernels.rules import MEAN_OF_VALID
 
-__all__ = ["backward_data", "backward_trans", "forward"]
-
 
 @njit
 def _classes(trans):

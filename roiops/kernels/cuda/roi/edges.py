@@ -18,8 +18,6 @@ from roiops.kernels.cuda.roi.tiles import axes
 from roiops.kernels.cuda.runtime import contiguous, cuda, device, flat_output, flat_view, launch
 from roiops.kernels.rules import CORNERS_YX_NORMALISED
 
-__all__ = ["backward", "fill_outside"]
-
 
 @functools.cache
 def edges_kernel(rules, name, accumulate, sizes):

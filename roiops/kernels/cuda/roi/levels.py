@@ -8,8 +8,6 @@ from roiops.kernels.cuda.roi import tiles
 from roiops.kernels.cuda.roi.average import rois_of
 from roiops.kernels.cuda.runtime import cuda, device_of, empty, launch
 
-__all__ = ["rows_of_levels"]
-
 
 @functools.cache
 def levels_kernel():

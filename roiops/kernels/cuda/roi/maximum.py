@@ -35,8 +35,6 @@ from roiops.kernels.cuda.runtime import (
 )
 from roiops.kernels.rules import MAX_INVALID_IS_ZERO, PIXELS
 
-__all__ = ["backward", "forward"]
-
 
 @functools.cache
 def forward_kernel(rules, name, layout, keep_argmax):

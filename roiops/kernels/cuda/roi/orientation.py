@@ -11,8 +11,6 @@ from roiops.kernels.cuda.roi import tiles
 from roiops.kernels.cuda.roi.average import rois_of
 from roiops.kernels.cuda.runtime import contiguous, copy, cuda, device_of, empty, flat_output, launch
 
-__all__ = ["turn"]
-
 
 @functools.cache
 def turn_kernel(name, back):

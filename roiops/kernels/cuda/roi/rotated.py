@@ -21,8 +21,6 @@ from roiops.kernels.cuda.roi.tiles import smaller
 from roiops.kernels.cuda.runtime import contiguous, cuda, device, device_of, flat_output, flat_view, launch
 from roiops.kernels.jit import njit
 
-__all__ = ["backward", "forward"]
-
 
 @functools.cache
 def forward_kernel(rules, name, layout):

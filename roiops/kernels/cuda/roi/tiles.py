@@ -16,28 +16,6 @@ from roiops.kernels.cuda.number import computing
 from roiops.kernels.cuda.runtime import QUAD, cuda, device, empty, launch, quad_at
 from roiops.kernels.jit import njit
 
-__all__ = [
-    "SIZES",
-    "Boxes",
-    "Lists",
-    "Place",
-    "Sizes",
-    "axes",
-    "bin_pixels",
-    "build_lists",
-    "empty_boxes",
-    "gathering",
-    "items_of",
-    "list_by_image",
-    "placing",
-    "put_box",
-    "quads_up_to",
-    "rank",
-    "selecting",
-    "smaller",
-    "storing",
-]
-
 
 class Sizes(NamedTuple):
     """How work is cut. Any numbers are right; these suit a large GPU, and the simulator's are smaller."""

@@ -13,17 +13,6 @@ from ....kernels import rules as r
 from ...lowering import lowers
 from ..dialects import find
 
-__all__ = [
-    "BoxAxis",
-    "axis_of_boxes",
-    "mean_of_boxes",
-    "on_sound_rows",
-    "plain_align",
-    "positions_of_samples",
-    "rounded",
-    "the_geometry",
-]
-
 #: Operators that never give a row that is to be ignored.
 _SOUND = {"_contrib_Proposal", "_contrib_MultiProposal"}
 _INF = np.float32(np.inf)
