@@ -108,6 +108,13 @@ def _floor(x):
 
 
 @inner
+def _whole(x):
+    """:func:`_floor` as an int."""
+    whole = int(x)
+    return whole - 1 if type(x)(whole) > x else whole
+
+
+@inner
 def _round(x):
     """C's ``round``: halves go away from zero. (Adding a half first would round 0.49999997 to 1.)"""
     size = -x if x < 0 else x
@@ -254,7 +261,7 @@ def grid_of(length, bins, ratio):
     return int(-_floor(-(length / type(length)(bins))))
 
 
-@inner(forceinline=True)
+@inner
 def bin_grid(rules, axis, i):
     """The :class:`Grid` of bin ``i``."""
     start, extent = axis.start, axis.extent
@@ -269,7 +276,7 @@ def bin_grid(rules, axis, i):
         zero, end = type(start)(-1), type(start)(extent)
         if not high > low or high <= zero or low >= end:
             return Grid(0, 0, 1)
-        first = int(_floor(low if low > zero else zero))
+        first = _whole(low if low > zero else zero)
         stop = int(-_floor(-(high if high < end else end))) + 1
         return Grid(first if first > 0 else 0, stop if stop < extent else extent, 1)
     if rules.samples == INNER:
@@ -304,10 +311,10 @@ def _visited(origin, step, grid, lowest, highest):
         return 0, 0
     if grid <= 8 or not step > 0:  # few, or mirrored and so few: not worth a search
         return 0, grid
-    first = int(_floor(_limited((lowest - origin) / step))) - 4
+    first = _whole(_limited((lowest - origin) / step)) - 4
     first = 0 if first < 0 else (grid if first > grid else first)
-    stop = int(_floor(_limited((highest - origin) / step))) + 6
-    most = first + int(_floor(_limited((highest - lowest) / step))) + 12
+    stop = _whole(_limited((highest - origin) / step)) + 6
+    most = first + _whole(_limited((highest - lowest) / step)) + 12
     stop = most if stop > most else stop
     return first, (first if stop < first else (grid if stop > grid else stop))
 
@@ -433,7 +440,7 @@ def taps(rules, p, extent):
     if rules.border == ZERO_PADDED:
         if not (p > -one and p < last + one):
             return p == p, 0, zero, 0, zero
-        low = int(_floor(p))
+        low = _whole(p)
         upper = p - type(p)(low)
         lower = one - upper if low >= 0 else zero
         return True, (low if low >= 0 else 0), lower, low + 1, (upper if low + 1 < extent else zero)
@@ -450,7 +457,7 @@ def taps(rules, p, extent):
         return True, extent - 1, one, 0, zero
     if rules.border == INSIDE_NEAREST:
         return True, int(_round(p)), one, 0, zero
-    low = int(_floor(p))
+    low = _whole(p)
     upper = p - type(p)(low)
     return True, low, one - upper, low + 1, upper
 
@@ -549,7 +556,7 @@ def edge_pixels(rules, axis, i):
     p = _position(rules, axis, i, 0, 1)
     if not (p >= type(p)(0) and p <= type(p)(axis.extent - 1)):
         return 0, 0
-    below = int(_floor(p))
+    below = _whole(p)
     return below, (below + 2 if below + 2 < axis.extent else axis.extent)
 
 
