@@ -457,7 +457,7 @@ def taps(rules, p, extent):
         return True, extent - 1, one, 0, zero
     if rules.border == INSIDE_NEAREST:
         return True, int(_round(p)), one, 0, zero
-    low = _whole(p)
+    low = int(p)  # p is above 0
     upper = p - type(p)(low)
     return True, low, one - upper, low + 1, upper
 
@@ -556,7 +556,7 @@ def edge_pixels(rules, axis, i):
     p = _position(rules, axis, i, 0, 1)
     if not (p >= type(p)(0) and p <= type(p)(axis.extent - 1)):
         return 0, 0
-    below = _whole(p)
+    below = int(p)
     return below, (below + 2 if below + 2 < axis.extent else axis.extent)
 
 
