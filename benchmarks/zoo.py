@@ -243,20 +243,6 @@ def bars(result):
             f"{len(ratios)} models at 1.0 or above, least {min(ratios):.2f}; peak memory at most MXNet's in "
             f"{lean:.0%}."
         )
-    by_threads = dict(every)
-    if {1, 2} <= by_threads.keys():
-        gains = {
-            name: row["roiops_s"] / by_threads[2][name]["roiops_s"]
-            for name, row in by_threads[1].items()
-            if name in by_threads[2] and row["roiops_s"] > 0.02
-        }
-        if gains:
-            enough = sum(gain >= 1.7 for gain in gains.values())
-            lines.append(
-                f"- Two threads are {mean(gains.values()):.2f} times as fast as one where one takes over "
-                f"20 ms (geometric mean of {len(gains)} models; {enough} reach 1.7, least "
-                f"{min(gains.values()):.2f}: {min(gains, key=gains.get)})."
-            )
     return lines
 
 
