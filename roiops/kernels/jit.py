@@ -24,6 +24,7 @@ from numba import prange as prange
 from .numba_insides import (
     DIVIDED,
     KERNEL,
+    UNCOUNTED,
     entry_of,
     launcher_of,
     make_inner,
@@ -323,13 +324,18 @@ def _copy(function):
     return twin
 
 
-def parallel(function=None, **options):
+def parallel(function=None, *, makes_arrays=True, **options):
     """Compile ``function`` for one thread and for several.
 
     One with a single loop that threads share, at its end, says so by its first argument, which calls leave
     out: ``def f(share, ...)`` holds ``for i in within(share, count)``. It is compiled once. What stands
     before the loop is done for each share. One with other loops, over ``prange``, is compiled twice.
+
+    ``makes_arrays=False`` is for a function that makes no arrays, only parts of those that it is given. Then
+    nobody counts who uses them, which numba does in inner loops, too.
     """
+    if not makes_arrays:
+        options = {**UNCOUNTED, **options}
     if function is None:
         return functools.partial(parallel, **options)
     if function.__code__.co_varnames[:1] != ("share",):

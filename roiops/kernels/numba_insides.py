@@ -39,13 +39,14 @@ try:
     from numba.core.codegen import JITCodeLibrary
     from numba.core.compiler import Compiler
     from numba.core.compiler_machinery import FunctionPass, register_pass
+    from numba.core.options import DefaultOptions
     from numba.core.registry import CPUDispatcher
     from numba.core.typed_passes import ParforFusionPass, ParforPreLoweringPass
     from numba.core.types import unliteral
     from numba.extending import intrinsic
     from numba.parfors.parfor import Parfor
 except ImportError:
-    BaseContext = JITCodeLibrary = Compiler = CPUDispatcher = FunctionPass = object
+    BaseContext = JITCodeLibrary = Compiler = CPUDispatcher = FunctionPass = DefaultOptions = object
 
     def register_pass(**_):
         return lambda cls: cls
@@ -305,6 +306,8 @@ class _KernelCompiler(Compiler):
 
 #: The options of ``numba.njit`` that kernels are compiled with.
 KERNEL = {"pipeline_class": _KernelCompiler} if INNER else {}
+#: What is added to them for a kernel that makes no arrays, so that the users of arrays are not counted.
+UNCOUNTED = {"_nrt": False} if hasattr(DefaultOptions, "_nrt") else {}
 
 
 class _Inner(CPUDispatcher):

@@ -290,7 +290,7 @@ FEW = max(1, VECTORS - 1)
 _finished_tile, _narrow_finished_tile = _finished_product_tile(VECTORS), _finished_product_tile(FEW)
 
 
-@inner
+@inner(forceinline=True)
 def finished_product_tile_of(vectors, left, panel, terms, out, finish, row):
     """``out`` becomes what :class:`Finish` makes of ``left @ panel``; the terms of a row are neighbours.
 

@@ -83,7 +83,7 @@ def _fetch_tile(tile, found, count, rows, filters, positions, first_row, out):
             copy_run(out, at + i * positions, tile, i * COLUMNS + segment.column, segment.run)
 
 
-@parallel
+@parallel(makes_arrays=False)
 def _multiply(share, data, weight, last_rows, groups, entry, finish, scratch, found, out):
     """``entry`` and ``finish`` hold what :class:`Entry` and :class:`Finish` do."""
     mean, in_scale, in_shift, floor, enters = entry

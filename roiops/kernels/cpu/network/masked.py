@@ -188,7 +188,7 @@ _three_by_one, _three_by_two = _convolution(3, 1), _convolution(3, 2)
 _five_by_one, _five_by_two = _convolution(5, 1), _convolution(5, 2)
 
 
-@parallel
+@parallel(makes_arrays=False)
 def _convolve(share, data, weight, size, step, pad, finish, workers, out):
     scale, shift, act = finish
     batch, filters, height, width = out.shape
@@ -230,7 +230,7 @@ _largest_3_1, _largest_3_2, _largest_2_1, _largest_2_2 = (
 _sum_3_1, _sum_3_2, _sum_2_1, _sum_2_2 = (_pooling(size, step, False) for size in (3, 2) for step in (1, 2))
 
 
-@parallel
+@parallel(makes_arrays=False)
 def _pool(share, data, size, step, pad, maximum, workers, out):
     planes, in_height, in_width = data.shape
     _, height, width = out.shape
