@@ -28,9 +28,9 @@ def pointwise(batch, channels, filters, groups, size):
     height, width = size
     vectors = _up(batch * height * width, MACHINE_LANES)
     terms, in_group = channels // groups, filters // groups
-    products = 1.04 * vectors * groups * terms * _up(in_group, ROWS) * ROWS
-    edges = 100 * batch * filters * (height * width % MACHINE_LANES > 0)
-    return products + vectors * (8 * filters + 4 * channels) + edges
+    products = 0.98 * vectors * groups * terms * _up(in_group, ROWS) * ROWS
+    edges = 30 * batch * filters * (height * width % MACHINE_LANES > 0)
+    return products + vectors * (5 * filters + 7 * channels) + edges
 
 
 def shifted(batch, channels, filters, groups, size, kernel, stride, dilate, pad):
