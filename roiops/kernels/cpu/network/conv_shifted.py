@@ -193,8 +193,7 @@ def fill_channels(data, stride, pad, sizes, first, last, lines, frame):
         # an image serve as those below the one before.
         after = c * channel_step + stride[0] * step * plane
         end = max(end, min(after + pad[0] * length + pad[1], end + lines[0] * length, frame.shape[0]))
-        for i in range(after, end):
-            frame[i] = 0
+        frame[after:end] = 0
 
 
 @parallel
@@ -396,7 +395,9 @@ class Shifted:
         self._layout = stride, pad, (rows, length, step)
         taps = tap_places(kernel, stride, dilate, length, plane)
         self._offsets = np.array(taps, np.int64)
-        self._frame = -(-(channels * step + max(taps) + COLUMNS) // LINE) * LINE
+        # The last channel's taps see so far; a tile may be wider than what there is.
+        last = max(step, plane + max(taps) + COLUMNS)
+        self._frame = -(-((channels - 1) * step + last) // LINE) * LINE
         if width % MACHINE_LANES == 0:
             # Rows are whole vectors: no place between them is computed, and an image is like one long row.
             self._result_shape = 1, height * width
