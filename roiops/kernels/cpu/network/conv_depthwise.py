@@ -227,60 +227,115 @@ def _backward_weight(share, grad_out, data, kernel, stride, dilate, pad, workers
                     )
                     for oh in range(height):
                         _copy(flat, (od * height + oh) * width, 1, width, heads, oh * wide)
-                    for tap in range(at.size):
-                        total = splat(data.dtype.type(0))
-                        for oh in range(height):
-                            base = oh * stride[1] * length + at[tap]
-                            for x in range(0, width, FIXED_LANES):
-                                head = load(pointer_to(heads), oh * wide + x)
-                                total = multiply_add(head, load(pointer_to(frame), base + x), total)
-                        store(pointer_to(lanes), 0, total)
-                        for i in range(FIXED_LANES):
-                            sums[tap] += lanes[i]
+                    if at.size == 9:
+                        _nine_sums(heads, frame, at, height, wide, stride[1] * length, sums)
+                    else:
+                        for tap in range(at.size):
+                            total = splat(data.dtype.type(0))
+                            for oh in range(height):
+                                base = oh * stride[1] * length + at[tap]
+                                for x in range(0, wide, FIXED_LANES):
+                                    head = load(pointer_to(heads), oh * wide + x)
+                                    total = multiply_add(head, load(pointer_to(frame), base + x), total)
+                            sums[tap] += _sum_lanes(total, lanes)
+
+
+@inner
+def _sum_lanes(total, lanes):
+    store(pointer_to(lanes), 0, total)
+    for i in range(4):  # four sums that do not wait for each other
+        lanes[i] += lanes[i + 4] + (lanes[i + 8] + lanes[i + 12])
+    return (lanes[0] + lanes[1]) + (lanes[2] + lanes[3])
+
+
+@inner
+def _nine_sums(heads, frame, at, height, wide, step, sums):
+    """The sums of nine taps side by side: none waits for itself, and the gradient is read once."""
+    lanes = np.empty(FIXED_LANES, frame.dtype)
+    a = b = c = d = e = f = g = h = i = splat(frame.dtype.type(0))
+    for row in range(height):
+        for x in range(0, wide, FIXED_LANES):
+            head, base = load(pointer_to(heads), row * wide + x), row * step + x
+            a = multiply_add(head, load(pointer_to(frame), base + at[0]), a)
+            b = multiply_add(head, load(pointer_to(frame), base + at[1]), b)
+            c = multiply_add(head, load(pointer_to(frame), base + at[2]), c)
+            d = multiply_add(head, load(pointer_to(frame), base + at[3]), d)
+            e = multiply_add(head, load(pointer_to(frame), base + at[4]), e)
+            f = multiply_add(head, load(pointer_to(frame), base + at[5]), f)
+            g = multiply_add(head, load(pointer_to(frame), base + at[6]), g)
+            h = multiply_add(head, load(pointer_to(frame), base + at[7]), h)
+            i = multiply_add(head, load(pointer_to(frame), base + at[8]), i)
+    for tap, total in enumerate((a, b, c, d, e, f, g, h, i)):
+        sums[tap] += _sum_lanes(total, lanes)
+
+
+@inner
+def _window_at(place, tap, stride, dilate, pad, count):
+    """The window whose ``tap`` sees the pixel ``place`` of an axis, or -1."""
+    start = place + pad - tap * dilate
+    return start // stride if start % stride == 0 and 0 <= start // stride < count else -1
 
 
 @parallel
 def _backward_data(share, grad_out, weight, kernel, stride, dilate, pad, workers, grad_data):
+    """Row by row. A row's pixels are summed apart for each remainder to the stride, then put side by side."""
     batch, filters, depth, height, width = grad_out.shape
     channels, in_depth, in_height, in_width = grad_data.shape[1:]
     multiplier = filters // channels
     planes = batch * channels
-    rows, length, part, at = _layout(kernel, stride, dilate, (height, width))
+    wide = -(-width // FIXED_LANES) * FIXED_LANES
+    reach = (kernel[2] - 1) * dilate[2] // stride[2] + wide
+    part = max(reach, (in_width - 1 + pad[2]) // stride[2]) + 1
     for worker in within(share, workers):
         w = np.int64(worker)
-        frame = np.zeros(kernel[0] * rows * length, grad_data.dtype)
+        # The gradient's rows, with zeros up to whole vectors.
+        rows = depth * height
+        heads = np.zeros(multiplier * rows * wide + FIXED_LANES, grad_data.dtype)
+        sums = np.empty(stride[2] * part, grad_data.dtype)
         for plane in range(w * planes // workers, (w + 1) * planes // workers):
             n, c = divmod(plane, channels)
-            target = grad_data[n, c].reshape(-1)
-            target[:] = 0
-            for f in range(c * multiplier, (c + 1) * multiplier):
-                taps, head = weight[f].reshape(-1), grad_out[n, f].reshape(-1)
-                for od in range(depth):
-                    frame[:] = 0
-                    for oh in range(height):
-                        for tap in range(at.size):
-                            source, to = (od * height + oh) * width, oh * stride[1] * length + at[tap]
-                            _add_scaled(taps[tap], head, source, width, frame, to)
-                    for kd in range(kernel[0]):
-                        z = od * stride[0] + kd * dilate[0] - pad[0]
-                        if z < 0 or z >= in_depth:
+            first = c * multiplier
+            for m in range(multiplier):
+                flat = grad_out[n, first + m].reshape(-1)
+                for row in range(rows):
+                    _copy(flat, row * width, 1, width, heads, (m * rows + row) * wide)
+            for line in range(in_depth * in_height):
+                z, y = divmod(line, in_height)
+                sums[:] = 0
+                for kd in range(kernel[0]):
+                    od = _window_at(z, kd, stride[0], dilate[0], pad[0], depth)
+                    for kh in range(kernel[1]):
+                        oh = _window_at(y, kh, stride[1], dilate[1], pad[1], height)
+                        if od < 0 or oh < 0:
                             continue
-                        for row in range(max(0, pad[1]), min(rows, in_height + pad[1])):
-                            to = (z * in_height + row - pad[1]) * in_width
-                            source = (kd * rows + row) * length
-                            for phase in range(stride[2]):
-                                start, stop = _reach(phase, stride[2], pad[2], in_width, part)
-                                for j in range(start, stop):
-                                    x = j * stride[2] + phase - pad[2]
-                                    target[to + x] += frame[source + phase * part + j]
+                        for m in range(multiplier):
+                            head = (m * rows + od * height + oh) * wide
+                            for kw in range(kernel[2]):
+                                shift, remainder = divmod(kw * dilate[2], stride[2])
+                                factor, to = weight[first + m, 0, kd, kh, kw], remainder * part + shift
+                                _add_scaled(factor, heads, head, wide, sums, to)
+                _side_by_side(sums, part, stride[2], pad[2], grad_data[n, c, z, y])
+
+
+@inner
+def _side_by_side(sums, part, stride, pad, target):
+    """``target[x]`` from the sums for the remainder of ``x + pad``, ``part`` apart for each remainder."""
+    width = target.shape[0]
+    if stride == 2:  # pairs, which become vectors
+        even, odd = sums[pad % 2 * part + pad // 2 :], sums[(pad + 1) % 2 * part + (pad + 1) // 2 :]
+        for x in range(width // 2):
+            target[2 * x] = even[x]
+            target[2 * x + 1] = odd[x]
+        if width % 2:
+            target[width - 1] = even[width // 2]
+        return
+    for x in range(width):
+        target[x] = sums[(x + pad) % stride * part + (x + pad) // stride]
 
 
 @inner
 def _add_scaled(factor, source, start, count, target, at):
-    """``target[at + i] += factor * source[start + i]``, both flat."""
-    whole = count // FIXED_LANES * FIXED_LANES
-    for i in range(0, whole, FIXED_LANES):
+    """``target[at + i] += factor * source[start + i]``, both flat, for whole vectors."""
+    for i in range(0, count, FIXED_LANES):
         total = multiply_add(factor, load(pointer_to(source), start + i), load(pointer_to(target), at + i))
         store(pointer_to(target), at + i, total)
-    for i in range(whole, count):
-        target[at + i] += factor * source[start + i]
