@@ -10,6 +10,8 @@ import functools
 
 import numpy as np
 
+from ..context import cpu
+from ..operators.base import kernels
 from .ndarray import NDArray
 from .sparse import rows_of
 
@@ -25,6 +27,21 @@ __all__ = [
     "signsgd_update",
     "signum_update",
 ]
+
+
+def takes_one_pass(*arrays) -> bool:
+    """Whether :func:`momentum_step` can have these arrays."""
+    first = arrays[0]
+    return first.dtype.char in "fd" and all(
+        isinstance(each, np.ndarray) and each.dtype == first.dtype and each.flags.c_contiguous
+        for each in arrays
+    )
+
+
+def momentum_step(weight, grad, momentum, lr, wd, keep, rescale, limit):
+    """Stochastic gradient descent with momentum, in place and on the kernels' threads."""
+    flat = (each.reshape(-1) for each in (weight, grad, momentum))
+    kernels("network.update", cpu()).momentum_step(*flat, lr, wd, keep, rescale, limit)
 
 
 def _clipped(array, bound):

@@ -9,7 +9,7 @@ import zipfile
 import numpy as np
 
 from ..errors import FormatError, ParamError
-from ..ndarray import NDArray, array, random, sparse, zeros
+from ..ndarray import NDArray, array, random, sparse, updates, zeros
 from .factory import Factory
 
 __all__ = [
@@ -292,6 +292,14 @@ class SGD(_MomentumRule):
     def __init__(self, momentum=0.0, lazy_update=True, **kwargs):
         super().__init__(**kwargs)
         self.momentum, self.lazy_update = momentum, lazy_update
+
+    def _update_raw(self, index, weight, grad, state):
+        # One pass is worth its compiling where the arrays do not stay in a cache.
+        if state and weight.size > _BLOCK and updates.takes_one_pass(weight, grad, *state):
+            rates, limit = self._rates(index), self.clip_gradient or None
+            updates.momentum_step(weight, grad, *state, *rates, self.momentum, self.rescale_grad, limit)
+        else:
+            super()._update_raw(index, weight, grad, state)
 
     def _step(self, rates, weight, grad, momentum=None):
         lr, wd = rates

@@ -41,6 +41,24 @@ def test_two_weights_are_mxnets_after_every_update(case):
             np.testing.assert_allclose(weight.asnumpy(), after[i], rtol=tolerance, atol=tolerance)
 
 
+@pytest.mark.parametrize("settings", [{"clip_gradient": 0.5, "wd": 0.01}, {"rescale_grad": 0.3}], ids=str)
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_a_large_weight_is_updated_as_its_parts_are(settings, dtype):
+    """One that does not stay in a cache is updated in one pass: the bits are those of NumPy's formulas."""
+    rng = np.random.default_rng(0)
+    weight, *gradients = rng.standard_normal((3, 7, 30_000)).astype(dtype)
+    gradients[0][0, :3] = np.nan, np.inf, -np.inf
+    whole, parts = mx.nd.array(weight, dtype=dtype), [mx.nd.array(row, dtype=dtype) for row in weight]
+    rule = {"learning_rate": 0.1, "momentum": 0.9, **settings}
+    of_whole, of_parts = (mx.optimizer.get_updater(mx.optimizer.SGD(**rule)) for _ in range(2))
+    for gradient in gradients:
+        of_whole(0, mx.nd.array(gradient, dtype=dtype), whole)
+        with np.errstate(invalid="ignore"):
+            for i, part in enumerate(parts):
+                of_parts(i, mx.nd.array(gradient[i], dtype=dtype), part)
+    np.testing.assert_array_equal(whole.asnumpy(), [part.asnumpy() for part in parts])
+
+
 EVERY_RULE = [
     ("sgd", {"momentum": 0.9}),
     ("nag", {"momentum": 0.9}),
