@@ -11,7 +11,8 @@ _BLOCK = 16384
 def momentum_step(weight, grad, momentum, lr, wd, keep, rescale, limit):
     """``momentum = keep * momentum - lr * g; weight += momentum``.
 
-    ``g`` is the gradient times ``rescale``, within ``limit`` of 0, plus ``wd * weight``; ``limit`` is None where nothing is clipped.
+    ``g`` is the gradient times ``rescale``, within ``limit`` of 0, plus ``wd * weight``; ``limit`` is None
+    where nothing is clipped.
     """
     limit = np.inf if limit is None else limit
     numbers = (weight.dtype.type(each) for each in (lr, wd, keep, rescale, limit))
