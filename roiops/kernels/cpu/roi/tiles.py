@@ -24,15 +24,15 @@ from roiops.kernels.jit import inner
 
 # Bytes of a tile, which each thread has one of: a larger map is kept in part. What stays in the second cache
 # is read as fast again as from a larger tile, and a call takes little memory beside its result.
-_TILE_BYTES = 1 << 20
+_TILE_BYTES = 1 << 19
 # Bytes of a tile whose rows are not read from top to bottom.
 _WHOLE_TILE_BYTES = 1 << 24
 # Bytes of a band of sums, as a thread adds them up.
 _BAND_BYTES = 1 << 19
 
-# Bytes of an output that caches may still hold when it is read next. Storing what is larger past them saves
-# reading each line before it is written.
-_CACHED_BYTES = 1 << 25
+# Bytes of an output of which caches still hold most when it is read next, beside the map and other outputs.
+# Storing what is larger past them saves reading each line before it is written.
+_CACHED_BYTES = 1 << 24
 
 # Pixels that are not worth another block.
 _FEW = 3
