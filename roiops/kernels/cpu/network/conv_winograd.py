@@ -230,7 +230,7 @@ def _gather_row(flat, start, c, places, vectors, pixels, panel, part):
         _transform_pixels(pixels, v * MACHINE_LANES, panel, c * COLUMNS + v * MACHINE_LANES, part)
 
 
-@inner
+@inner(forceinline=True)
 def _store_results(products, found, count, vectors, lines, finish, f, out):
     """Transform the products of filter ``f`` with a panel's tiles, 36 :class:`Rows`, to pixels of ``out``."""
     scale, shift, act, other, add_other = finish
@@ -310,7 +310,7 @@ def _prefetch_results(found, count, f, out):
                 prefetch_to_write(flat, plane + y * width + tiles.x * OUT, tiles.run * OUT)
 
 
-@inner
+@inner(forceinline=True)
 def _multiply(filters, k, r, step, channels, panel, vectors, results):
     """``ROWS`` filters times the tiles of a panel, for one of the 36 numbers.
 
