@@ -306,8 +306,12 @@ class _KernelCompiler(Compiler):
 
 #: The options of ``numba.njit`` that kernels are compiled with.
 KERNEL = {"pipeline_class": _KernelCompiler} if INNER else {}
+_COUNTS = hasattr(DefaultOptions, "_nrt")
 #: What is added to them for a kernel that makes no arrays, so that the users of arrays are not counted.
-UNCOUNTED = {"_nrt": False} if hasattr(DefaultOptions, "_nrt") else {}
+UNCOUNTED = {"_nrt": False} if _COUNTS else {}
+#: What parts of kernels are compiled with, if nothing else is said: otherwise a part that returns an array
+#: would count or not as the first kernel does that calls it, and the others would free the array too early.
+_COUNTED = {"_nrt": True} if _COUNTS else {}
 
 
 class _Inner(CPUDispatcher):
@@ -332,7 +336,7 @@ def make_inner(function, make_entry, **options):
     """``function``, compiled as a part of those that call it; ``make_entry`` compiles it for other calls."""
     if not INNER:
         return make_entry(function)
-    compiled = numba.njit(pipeline_class=_InnerCompiler, **options)(function)
+    compiled = numba.njit(pipeline_class=_InnerCompiler, **{**_COUNTED, **options})(function)
     if type(compiled) is CPUDispatcher:  # not without the JIT
         compiled.__class__ = _Inner
         compiled.make_entry = make_entry
