@@ -93,27 +93,31 @@ def scale_vector(typing, source, source_at, target, target_at, mean, scale, shif
     return signature, generate
 
 
-def _copy_between_zeros(step):
-    @intrinsic
-    def copy(typing, source, source_at, target, target_at, first, last):
-        i = types.int64
-        signature = types.void(source, i, target, i, i, i)
+@intrinsic
+def copy_every_second(typing, source, source_at, target, target_at):
+    """Copy every second of the floats from ``source_at`` on, ``MACHINE_LANES`` of them."""
+    signature = types.void(source, types.int64, target, types.int64)
 
-        def generate(context, builder, signature, args):
-            emit = Emitter(context, builder)
-            vectors = emit.deinterleave(emit.pointer(signature.args[0], args[0], args[1]), step)
-            value = emit.zero_outside(vectors[0], args[4], args[5])
-            emit.store(value, emit.pointer(signature.args[2], args[2], args[3]))
-            return context.get_dummy_value()
+    def generate(context, builder, signature, args):
+        emit = Emitter(context, builder)
+        value = emit.deinterleave(emit.pointer(signature.args[0], args[0], args[1]), 2)[0]
+        emit.store(value, emit.pointer(signature.args[2], args[2], args[3]))
+        return context.get_dummy_value()
 
-        return signature, generate
-
-    return copy
+    return signature, generate
 
 
-#: ``(source, at, target, at, first, last)``: write ``MACHINE_LANES`` floats: copies of neighbours, or
-#: of every second float, in ``[first, last)``, and 0 in the others.
-copy_between_zeros, skip_between_zeros = _copy_between_zeros(1), _copy_between_zeros(2)
+@intrinsic
+def clear_vector(typing, target, target_at):
+    """Set ``MACHINE_LANES`` floats of a flat array to 0."""
+    signature = types.void(target, types.int64)
+
+    def generate(context, builder, signature, args):
+        emit = Emitter(context, builder)
+        emit.store(emit.constant(0), emit.pointer(signature.args[0], args[0], args[1]))
+        return context.get_dummy_value()
+
+    return signature, generate
 
 
 def _sum_tile(emit, left, term_step, panel, terms, out, vectors, ahead=None):

@@ -12,7 +12,7 @@ from ..vector import LINE, MACHINE_LANES
 from .caches import LAST_CACHE, SECOND_CACHE
 from .conv_dilated import phase_sizes
 from .conv_filters import PIXELS, VECTORS
-from .conv_shifted import frame_cost
+from .conv_shifted import frame_cost, joins_rows
 from .conv_taps import seen_by_tap
 from .conv_winograd import NARROW, OUT
 from .emitter import ROWS
@@ -40,12 +40,20 @@ def shifted(batch, channels, filters, groups, size, kernel, stride, dilate, pad)
         n + max(0, r - (p if s == 1 else 0)) // s for n, r, p, s in zip(size, reach, pad, stride, strict=True)
     )
     aligned = size[1] % MACHINE_LANES == 0  # then nothing between the rows is computed, nothing moved
-    vectors = _up(batch * (math.prod(size) if aligned else rows * length), MACHINE_LANES)
+    joined = joins_rows(batch, channels, size, kernel, stride)  # nor then
+    if aligned:
+        places = batch * math.prod(size)
+    elif joined:
+        places = ((batch - 1) * rows + size[0]) * size[1]
+    else:
+        places = batch * rows * length
+    vectors = _up(places, MACHINE_LANES)
     terms, in_group = channels // groups * math.prod(kernel), filters // groups
-    stored = 10 * vectors * filters if aligned else 58 * batch * size[0] * filters
+    stored = 10 * vectors * filters if aligned or joined else 58 * batch * size[0] * filters
     low = ROWS // 2 if in_group <= ROWS // 2 else ROWS
     products = (1.0 if max(stride) == 1 else 1.1) * vectors * groups * terms * _up(in_group, low) * low
-    return products + _frame(batch, channels, size, stride) + stored
+    planes = stride[0] * (kernel[1] if joined else stride[1])
+    return products + frame_cost(batch * (size[0] + 1), channels * planes) + stored
 
 
 def by_filters(batch, channels, filters, groups, size, kernel, stride, pad):
@@ -63,10 +71,6 @@ def by_filters(batch, channels, filters, groups, size, kernel, stride, pad):
     if max(stride) > 1 and math.prod(kernel) > 1 and 4 * channels // groups * in_image > SECOND_CACHE // 2:
         again = 20 * channels * in_image / LINE * _up(vectors, VECTORS)
     return groups * tiles * vectors * (PIXELS * terms + stored) + 0.5 * filters * terms + copied + again
-
-
-def _frame(batch, channels, size, stride):
-    return frame_cost(batch * (size[0] + 1), channels * math.prod(stride))
 
 
 def winograd(batch, channels, filters, groups, size):

@@ -202,14 +202,14 @@ def _first_item(worker, workers, groups, panels, vectors, tiles):
 def _multiply(share, data, frames, layout, steps, taps, groups, weight, finish, scratch, out):
     """``frames``: one for each worker, which it fills itself, or one for several that is filled.
 
-    ``layout`` is that of :func:`fill_frame`, without rows where the images themselves are the frame.
+    ``layout`` is that of :func:`fill_channels`, without rows where the images themselves are the frame.
     ``steps``: from channel to channel of the frame, and from group to group; ``finish``: :class:`Finish`.
 
     ``taps``: where the first tap of each result lies, how many channels are gone through one by one, and
     how far the other taps lie from the first.
     """
     channel_step, group_step = steps
-    stride, pad, sizes = layout
+    stride, pad, sizes, columns = layout
     starts, channels, offsets = taps
     scale, shift, act, other, add_other = finish
     batch, filters, height, width = out.shape
@@ -233,7 +233,9 @@ def _multiply(share, data, frames, layout, steps, taps, groups, weight, finish, 
             per_group, in_one = data.shape[1] // groups, panels * tiles
             g, after = item // in_one, (end - 1) // in_one + 1
             lines = np.int64(0), batch * sizes[0]
-            fill_channels(data, stride, pad, sizes, g * per_group, after * per_group, lines, frame)
+            fill_channels(
+                data, (stride, pad, sizes, columns), g * per_group, after * per_group, lines, frame
+            )
         while item < end:
             gp, tile = divmod(item, tiles)
             g, p = divmod(gp, panels)
@@ -335,7 +337,7 @@ class ByFilters:
         else:
             rows, length, self._frame = 0, in_width, 0
             step, image_step = in_height * in_width, channels * in_height * in_width
-        self._layout = (1, 1), pad, (rows, length, step)
+        self._layout = (1, 1), pad, (rows, length, step), (1, 1)
         self._copying = frame_cost(batch * rows, channels)
         self._group_step = channels // self._groups * step
         taps = tap_places(kernel, (1, 1), dilate, length, 0)

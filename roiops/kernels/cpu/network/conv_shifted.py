@@ -21,9 +21,9 @@ from .blas import (
     Finish,
     Rows,
     by_rows,
-    copy_between_zeros,
+    clear_vector,
+    copy_every_second,
     copy_vector,
-    skip_between_zeros,
     store_finished,
 )
 from .caches import LAST_CACHE, SECOND_CACHE
@@ -50,16 +50,32 @@ def channel_step(places: int) -> int:
     return (-(-places // MACHINE_LANES) | 1) * MACHINE_LANES
 
 
-def tap_places(kernel, stride, dilate, length: int, plane: int) -> list[int]:
+def tap_places(kernel, stride, dilate, length: int, plane: int, joined=False) -> list[int]:
     """How far each tap's pixels lie from the first tap's, in a frame of rows of ``length``.
 
-    With strides, each remainder of the rows and of the columns is a ``plane`` of its own.
+    With strides, each remainder of the rows and of the columns is a ``plane`` of its own; where rows are
+    ``joined``, each column of taps is.
     """
+    columns = range(0, kernel[1] * dilate[1], dilate[1])
+    if joined:
+        planes, in_rows = kernel[1], [k * plane for k in range(kernel[1])]
+    else:
+        planes, in_rows = stride[1], [x % stride[1] * plane + x // stride[1] for x in columns]
     return [
-        (y % stride[0] * stride[1] + x % stride[1]) * plane + y // stride[0] * length + x // stride[1]
+        y % stride[0] * planes * plane + y // stride[0] * length + place
         for y in range(0, kernel[0] * dilate[0], dilate[0])
-        for x in range(0, kernel[1] * dilate[1], dilate[1])
+        for place in in_rows
     ]
+
+
+def joins_rows(batch, channels, size, kernel, stride) -> bool:
+    """Whether a frame holds the pixels of each column of taps by themselves, in rows like the results'.
+
+    Rows then follow each other as the results do: nothing between them is computed, or moved. Rows of whole
+    vectors do so anyway. It is not worth frames that leave the nearer caches.
+    """
+    floats = batch * channels * kernel[1] * size[1] * (size[0] * stride[0] + kernel[0])
+    return size[1] % MACHINE_LANES > 0 and 4 * floats <= SECOND_CACHE // 2
 
 
 #: A frame that takes no more cycles than this to fill, each worker fills for itself, while it computes: one
@@ -69,7 +85,7 @@ OWN_FRAME = 60_000
 
 def frame_cost(rows: int, planes: int) -> int:
     """Cycles, about, of filling a frame of so many rows a plane."""
-    return 45 * rows * planes
+    return 25 * rows * planes
 
 
 def _tile(height, vectors):
@@ -133,78 +149,107 @@ def _copy(source, source_at, target, target_at, count):
                 target[target_at + i] = source[source_at + i]
 
 
-@inner(forceinline=True)
-def _fill_row(flat, at, step, first, last, length, frame, to):
-    """A row of a frame: what lies from ``at`` on, ``step`` apart, with zeros outside ``[first, last)``.
-
-    Whole vectors are written; what follows the row is spoiled.
-    """
-    for i in range(0, length, MACHINE_LANES):
-        if step == 1:
-            copy_between_zeros(flat, at + i, frame, to + i, first - i, last - i)
-        else:
-            skip_between_zeros(flat, at + 2 * i, frame, to + i, first - i, last - i)
+@inner
+def _clear(frame, first, stop):
+    """Zeros from ``first`` to before ``stop``, and nothing beyond them."""
+    if stop - first < MACHINE_LANES:
+        for i in range(first, stop):
+            frame[i] = 0
+        return
+    for i in range(first, stop - MACHINE_LANES, MACHINE_LANES):
+        clear_vector(frame, i)
+    clear_vector(frame, stop - MACHINE_LANES)
 
 
 @inner
-def fill_channels(data, stride, pad, sizes, first, last, lines, frame):
+def _fill_rows(flat, at, at_step, step, count, frame, to, length, rows, end):
+    """Rows of ``count`` pixels, ``step`` apart, each with zeros up to where the next one begins.
+
+    Nothing from ``end`` on is written. What follows the zeros is spoiled, where there is room: the next row
+    is written after it.
+    """
+    vectors = (count + MACHINE_LANES - 1) // MACHINE_LANES * MACHINE_LANES
+    reach = vectors * step if step <= 2 else flat.shape[0] + 1
+    room = max(vectors, length + MACHINE_LANES - 1)
+    done = 0
+    if step == 1 and at_step == length and rows > 0:  # of joined rows: as far apart as in the image
+        _copy(flat, at, frame, to, (rows - 1) * length + count)
+        for row in range(rows - 1):
+            for i in range(to + row * length + count, to + (row + 1) * length):
+                frame[i] = 0
+        done, to = rows, to + rows * length
+        _clear(frame, to - length + count, min(to, end))
+    while done < rows and at + reach <= flat.shape[0] and to + room <= end:
+        for i in range(0, count, MACHINE_LANES):
+            if step == 1:
+                copy_vector(flat, at + i, frame, to + i)
+            else:
+                copy_every_second(flat, at + 2 * i, frame, to + i)
+        for i in range(to + count, to + length, MACHINE_LANES):
+            clear_vector(frame, i)
+        done, at, to = done + 1, at + at_step, to + length
+    for _ in range(done, rows):  # the last ones, number by number
+        for i in range(count):
+            frame[to + i] = flat[at + i * step]
+        _clear(frame, to + count, min(to + length, end))
+        at, to = at + at_step, to + length
+
+
+@inner
+def fill_channels(data, layout, first, last, lines, frame):
     """Copy channels ``[first, last)`` of the images to the frame.
 
-    It is ``[channel][remainder of y][remainder of x][image][row][column]``; ``sizes`` are its rows, their
-    length and the step from channel to channel. ``lines``: the first and the end of what is wanted of each
-    plane's rows, counted from image to image.
+    It is ``[channel][remainder of y][plane of columns][image][row][column]``. ``layout``: stride and pad; the
+    rows of a plane, their length and the step from channel to channel; how many planes of columns there are,
+    and how many pixels further each begins than the one before. ``lines``: the first and the end of what is
+    wanted of each plane's rows, counted from image to image.
     """
-    rows, length, channel_step = sizes
+    stride, pad, (rows, length, channel_step), (planes, apart) = layout
     batch, channels, height, width = data.shape
     flat = data.reshape(-1)
     plane = batch * rows * length
     step = stride[1]
-    # Floats that vectors of a row cover, in the frame and in the image.
-    covered = -(-length // MACHINE_LANES) * MACHINE_LANES
-    reach = covered * step
+    for number in range(stride[0] * planes):
+        ry, q = divmod(number, planes)
+        # The first pixel of a row that is in this plane, its column there, and how many there are.
+        skip = min(length, -(-max(0, pad[1] - q * apart) // step))
+        x = skip * step + q * apart - pad[1]
+        count = max(0, min(length - skip, (width - x + step - 1) // step))
+        # The rows that are in the image.
+        top = -(-max(0, pad[0] - ry) // stride[0])
+        bottom = (height + pad[0] - ry + stride[0] - 1) // stride[0] if count > 0 else 0
+        for n in range(lines[0] // rows, (lines[1] + rows - 1) // rows):
+            begin, stop = max(0, lines[0] - n * rows), min(rows, lines[1] - n * rows)
+            seen = min(max(begin, top), stop)
+            unseen = max(seen, min(stop, bottom))
+            y = seen * stride[0] + ry - pad[0]
+            for c in range(first, last):
+                end = (c + 1) * channel_step if c + 1 < channels else frame.shape[0]
+                to = c * channel_step + number * plane + n * rows * length
+                into = to + seen * length + skip
+                _clear(frame, to + begin * length, min(into, end))
+                at = ((n * channels + c) * height + y) * width + x
+                _fill_rows(flat, at, stride[0] * width, step, count, frame, into, length, unseen - seen, end)
+                _clear(frame, to + unseen * length, to + stop * length)
     for c in range(first, last):
+        # The last row's window may reach beyond the planes, into the next channel's first rows: the zeros
+        # above an image serve as those below the one before.
+        after = c * channel_step + stride[0] * planes * plane
         end = (c + 1) * channel_step if c + 1 < channels else frame.shape[0]
-        for remainder in range(stride[0] * step):
-            ry, rx = divmod(remainder, step)
-            # The first pixel of a row that is in this plane, its column there, and how many there are.
-            skip = -(-max(0, pad[1] - rx) // step)
-            x = skip * step + rx - pad[1]
-            count = max(0, min(length - skip, (width - x + step - 1) // step))
-            to = c * channel_step + remainder * plane + lines[0] * length
-            for n in range(lines[0] // rows, (lines[1] + rows - 1) // rows):
-                begin, stop = max(0, lines[0] - n * rows), min(rows, lines[1] - n * rows)
-                source = (n * channels + c) * height + begin * stride[0] + ry - pad[0]
-                source = source * width + x - skip * step
-                for row in range(begin, stop):
-                    y = row * stride[0] + ry - pad[0]
-                    seen = y >= 0 and y < height and count > 0
-                    start = source if seen else np.int64(0)
-                    if step <= 2 and start >= 0 and start + reach <= flat.shape[0] and to + covered <= end:
-                        # What follows is written after this.
-                        _fill_row(flat, start, step, skip, skip + count * seen, length, frame, to)
-                    else:
-                        frame[to : to + length] = 0
-                        if seen:
-                            for i in range(skip, skip + count):
-                                frame[to + i] = flat[source + i * step]
-                    source += stride[0] * width
-                    to += length
-        # The last row's window reaches beyond the planes, into the next channel's first rows: the zeros above
-        # an image serve as those below the one before.
-        after = c * channel_step + stride[0] * step * plane
         end = max(end, min(after + pad[0] * length + pad[1], end + lines[0] * length, frame.shape[0]))
-        frame[after:end] = 0
+        _clear(frame, after, end)
 
 
 @parallel
 def fill_frame(share, data, layout, workers, frame):
-    """Copy the images to a frame that all workers read; ``layout``: stride, pad and sizes of the frame."""
-    stride, pad, sizes = layout
+    """Copy the images to a frame that all workers read; ``layout`` is that of :func:`fill_channels`."""
+    stride, pad, sizes, columns = layout
     channels = data.shape[1]
     for worker in within(share, workers):
         w = np.int64(worker)
         first, last = w * channels // workers, (w + 1) * channels // workers
-        fill_channels(data, stride, pad, sizes, first, last, (0, data.shape[0] * sizes[0]), frame)
+        lines = np.int64(0), data.shape[0] * sizes[0]
+        fill_channels(data, (stride, pad, sizes, columns), first, last, lines, frame)
 
 
 @inner
@@ -242,12 +287,12 @@ def _sum_shifted(
 ):
     """``frames``: one for each worker, which it fills itself, or one for several that is filled.
 
-    ``layout`` is that of :func:`fill_frame`; ``computed`` says what is: where each vector of results starts
+    ``layout`` is that of :func:`fill_channels`; ``computed`` says what is: where each vector of results starts
     in the frame, and how many places for results there are in all, in an image and in a row.
     ``weights`` are the whole weight and what follows its last whole tile; ``finish`` holds what
     :class:`~.blas.Finish` does.
     """
-    stride, pad, sizes = layout
+    stride, pad, sizes, columns = layout
     channel_step = sizes[2]
     starts, places, block, length = computed
     weight, last_rows = weights
@@ -280,7 +325,9 @@ def _sum_shifted(
                     reach = max(reach, offsets[tap] % (lines[1] * sizes[1]) + MACHINE_LANES - 1)
                 last = (starts[ended - 1] + reach) // sizes[1]
                 lines = starts[begun] // sizes[1], min(lines[1], last + 1)
-            fill_channels(data, stride, pad, sizes, g * channels, after * channels, lines, frame)
+            fill_channels(
+                data, (stride, pad, sizes, columns), g * channels, after * channels, lines, frame
+            )
         for item in range(begin, finished):
             if by_filters:
                 gr, p = divmod(item, panels)
@@ -383,17 +430,20 @@ class Shifted:
         kernel, stride, dilate, pad = self._window
         batch, channels, in_height, in_width = data_shape
         height, width = out_shape[2:]
+        joined = joins_rows(batch, channels, (height, width), kernel, stride)
         sides = []
         reach = frame_reach((height, width), kernel, stride, dilate)
         for need, size, s, p in zip(reach, (in_height, in_width), stride, pad, strict=True):
-            shared = shared_zeros(need, size, p) if s == 1 else 0
+            shared = shared_zeros(need, size, p) if s == 1 and not joined else 0
             sides.append(-(-(need - shared) // s))
-        rows, length = max(sides[0], height), max(sides[1], width)
+        rows, length = max(sides[0], height), width if joined else max(sides[1], width)
         plane = batch * rows * length
-        self._copying = frame_cost(batch * rows, channels * stride[0] * stride[1])
-        step = channel_step(plane * stride[0] * stride[1])
-        self._layout = stride, pad, (rows, length, step)
-        taps = tap_places(kernel, stride, dilate, length, plane)
+        columns = (kernel[1], dilate[1]) if joined else (stride[1], 1)
+        planes = stride[0] * columns[0]
+        self._copying = frame_cost(batch * rows, channels * planes)
+        step = channel_step(plane * planes)
+        self._layout = stride, pad, (rows, length, step), columns
+        taps = tap_places(kernel, stride, dilate, length, plane, joined)
         self._offsets = np.array(taps, np.int64)
         # The last channel's taps see so far; a tile may be wider than what there is.
         last = max(step, plane + max(taps) + COLUMNS)
@@ -405,9 +455,9 @@ class Shifted:
             starts = ((image * rows + y) * length + x).reshape(-1)
             places, block, row = batch * height * width, height * width, height * width
         else:
-            self._result_shape = height, width
-            places, block, row = ((batch - 1) * rows + height - 1) * length + width, rows * length, length
-            starts = np.arange(0, places, MACHINE_LANES)
+            self._result_shape = (1, height * width) if joined else (height, width)
+            places, block = ((batch - 1) * rows + height - 1) * length + width, rows * length
+            row, starts = block if joined else length, np.arange(0, places, MACHINE_LANES)
         # A tile may be wider than what there is.
         self._computed = np.pad(starts, (0, VECTORS), "edge"), places, block, row
         # What is read again for each tile of filters is the frame; for each panel of places, the weight.

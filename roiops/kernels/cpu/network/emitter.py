@@ -118,14 +118,6 @@ class Emitter:
     def load_splat(self, pointer, by=0):
         return self.splat(self.builder.load(self.move(pointer, by)))
 
-    def zero_outside(self, value, first, last):
-        """``value`` in the lanes ``[first, last)``, and 0 in the others."""
-        builder = self.builder
-        lanes = self._lanes(list(range(MACHINE_LANES)))
-        first, last = (self.splat(builder.trunc(number, _I32)) for number in (first, last))
-        inside = builder.and_(builder.icmp_signed(">=", lanes, first), builder.icmp_signed("<", lanes, last))
-        return builder.select(inside, value, self.constant(0))
-
     @staticmethod
     def _lanes(indices):
         return ir.Constant(ir.VectorType(_I32, len(indices)), indices)
