@@ -1,8 +1,8 @@
 """Inference does several operators at once: a convolution with what follows, batch norm to activation.
 
 ``fuse`` rewrites the forward program; ``bind`` turns a rewritten step into a call. A value that nothing but
-the next operator reads is then never stored, nor is a batch norm whose readers all do it as they read: a
-convolution of one pixel, while it packs its pixels. Results agree with the single operators' to rounding.
+the next operator reads is then never stored, nor is a batch norm whose readers all do it as they read:
+convolutions, while they copy their pixels. Results agree with the single operators' to rounding.
 """
 
 import numpy as np

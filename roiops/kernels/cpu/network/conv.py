@@ -95,7 +95,9 @@ class Forward:
 
     def enters(self, data_shape, weight_shape, out_shape) -> bool:
         """Whether the way for weights of these shapes takes an ``entry``."""
-        if 0 in out_shape or self._window[0] != (1, 1, 1) or self._window[3] != (0, 0, 0):
+        if 0 in out_shape or weight_shape[2] > 1 or self._window[3][0] > 0:
+            return False
+        if self._taps_in_use(data_shape, out_shape)[0] is not None:
             return False
         return getattr(self._choose(data_shape, weight_shape, out_shape, True), "enters", False)
 

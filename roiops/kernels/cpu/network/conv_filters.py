@@ -15,7 +15,7 @@ from numba.extending import intrinsic
 from ...jit import Calls, inner, parallel, within
 from ..scratch import Repeated, Scratch
 from ..vector import BLOCK, LINE, MACHINE_LANES, prefetch_to_read, prefetch_to_write, transpose_block
-from .blas import Finish, Rows
+from .blas import Entry, Finish, Rows
 from .conv_shifted import (
     OWN_FRAME,
     channel_step,
@@ -199,17 +199,19 @@ def _first_item(worker, workers, groups, panels, vectors, tiles):
 
 
 @parallel
-def _multiply(share, data, frames, layout, steps, taps, groups, weight, finish, scratch, out):
+def _multiply(share, data, frames, layout, entry, steps, taps, groups, weight, finish, scratch, out):
     """``frames``: one for each worker, which it fills itself, or one for several that is filled.
 
     ``layout`` is that of :func:`fill_channels`, without rows where the images themselves are the frame.
-    ``steps``: from channel to channel of the frame, and from group to group; ``finish``: :class:`Finish`.
+    ``entry``: :class:`Entry`; ``steps``: from channel to channel of the frame, and from group to group;
+    ``finish``: :class:`Finish`.
 
     ``taps``: where the first tap of each result lies, how many channels are gone through one by one, and
     how far the other taps lie from the first.
     """
     channel_step, group_step = steps
     stride, pad, sizes, columns = layout
+    mean, in_scale, in_shift, floor, enters = entry
     starts, channels, offsets = taps
     scale, shift, act, other, add_other = finish
     batch, filters, height, width = out.shape
@@ -233,9 +235,8 @@ def _multiply(share, data, frames, layout, steps, taps, groups, weight, finish, 
             per_group, in_one = data.shape[1] // groups, panels * tiles
             g, after = item // in_one, (end - 1) // in_one + 1
             lines = np.int64(0), batch * sizes[0]
-            fill_channels(
-                data, (stride, pad, sizes, columns), g * per_group, after * per_group, lines, frame
-            )
+            planes, before = (stride, pad, sizes, columns), Entry(mean, in_scale, in_shift, floor, enters)
+            fill_channels(data, planes, before, g * per_group, after * per_group, lines, frame)
         while item < end:
             gp, tile = divmod(item, tiles)
             g, p = divmod(gp, panels)
@@ -292,16 +293,20 @@ class ByFilters:
         self._groups = groups
         self._key = None
         self._call = Calls()
+        #: Whether :meth:`bind` takes an ``entry``: images that are their own frame are read as they are.
+        self.enters = pad != (0, 0)
 
     def __call__(self, *arrays):
         """Compute once what :meth:`bind` describes."""
         self.bind(*arrays)()
 
-    def bind(self, data, weight, scale, shift, act, other, out):
+    def bind(self, data, weight, scale, shift, act, other, out, entry=None):
         """A call of ``out = act(scale * convolution + shift + other)``; ``other`` may be None.
 
-        ``scale`` and ``shift`` are longer than the filters by ``MACHINE_LANES``.
+        ``scale`` and ``shift`` are longer than the filters by ``MACHINE_LANES``. ``entry`` is what an
+        :class:`Entry` does to the data on the way.
         """
+        entry = (shift, shift, shift, np.float32(0), 0) if entry is None else entry
         matrix = weight.reshape(len(weight), -1)
         key = data.shape, matrix.shape
         if key != self._key:
@@ -316,10 +321,10 @@ class ByFilters:
             frames, scratch = Scratch((workers if own else 1, self._frame), (workers, size))()
             if not self._frame:
                 frames = data.reshape(1, -1)
-            images = data, frames, self._layout
-            kernels = [] if own else [(fill_frame, workers, data, self._layout, workers, frames[0])]
+            images = data, frames, self._layout, entry
+            filling = fill_frame, workers, data, self._layout, entry, workers, frames[0]
             multiply = _multiply, workers, *images, steps, taps, self._groups, matrix, finish, scratch, out
-            return [*kernels, multiply]
+            return [*([] if own else [filling]), multiply]
 
         return Repeated(self._call, out.size * matrix.shape[1] / MACHINE_LANES, prepare)
 

@@ -18,16 +18,19 @@ from ..scratch import Repeated, Scratch
 from ..vector import LINE, MACHINE_LANES, prefetch_to_write
 from .blas import (
     FEW,
+    Entry,
     Finish,
     Rows,
     by_rows,
     clear_vector,
     copy_every_second,
     copy_vector,
+    scale_vector,
     store_finished,
 )
 from .caches import LAST_CACHE, SECOND_CACHE
 from .emitter import COLUMNS, ROWS, VECTORS, Emitter
+from .panels import copy_run, scale_run
 
 
 def frame_reach(out_size, kernel, stride, dilate) -> list[int]:
@@ -136,20 +139,6 @@ _full_tile, _narrow_tile, _low_tile = _tile(ROWS, VECTORS), _tile(ROWS, FEW), _t
 
 
 @inner
-def _copy(source, source_at, target, target_at, count):
-    """Copy ``count`` floats, and nothing beyond them."""
-    whole = count // MACHINE_LANES * MACHINE_LANES
-    for i in range(0, whole, MACHINE_LANES):
-        copy_vector(source, source_at + i, target, target_at + i)
-    if whole < count:
-        if whole > 0:
-            copy_vector(source, source_at + count - MACHINE_LANES, target, target_at + count - MACHINE_LANES)
-        else:
-            for i in range(count):
-                target[target_at + i] = source[source_at + i]
-
-
-@inner
 def _clear(frame, first, stop):
     """Zeros from ``first`` to before ``stop``, and nothing beyond them."""
     if stop - first < MACHINE_LANES:
@@ -162,18 +151,23 @@ def _clear(frame, first, stop):
 
 
 @inner
-def _fill_rows(flat, at, at_step, step, count, frame, to, length, rows, end):
+def _fill_rows(flat, at, at_step, step, count, entry, frame, to, length, rows, end):
     """Rows of ``count`` pixels, ``step`` apart, each with zeros up to where the next one begins.
 
-    Nothing from ``end`` on is written. What follows the zeros is spoiled, where there is room: the next row
-    is written after it.
+    ``entry`` is an :class:`Entry` of one channel; where it is used, the step is 1. Nothing from ``end`` on is
+    written. What follows the zeros is spoiled, where there is room: the next row is written after it.
     """
+    mean, scale, shift, floor, enters = entry
     vectors = (count + MACHINE_LANES - 1) // MACHINE_LANES * MACHINE_LANES
     reach = vectors * step if step <= 2 else flat.shape[0] + 1
     room = max(vectors, length + MACHINE_LANES - 1)
     done = 0
     if step == 1 and at_step == length and rows > 0:  # of joined rows: as far apart as in the image
-        _copy(flat, at, frame, to, (rows - 1) * length + count)
+        run = (rows - 1) * length + count
+        if enters:
+            scale_run(flat, at, frame, to, run, mean, scale, shift, floor)
+        else:
+            copy_run(flat, at, frame, to, run)
         for row in range(rows - 1):
             for i in range(to + row * length + count, to + (row + 1) * length):
                 frame[i] = 0
@@ -181,23 +175,28 @@ def _fill_rows(flat, at, at_step, step, count, frame, to, length, rows, end):
         _clear(frame, to - length + count, min(to, end))
     while done < rows and at + reach <= flat.shape[0] and to + room <= end:
         for i in range(0, count, MACHINE_LANES):
-            if step == 1:
+            if enters:
+                scale_vector(flat, at + i, frame, to + i, mean, scale, shift, floor)
+            elif step == 1:
                 copy_vector(flat, at + i, frame, to + i)
             else:
                 copy_every_second(flat, at + 2 * i, frame, to + i)
         for i in range(to + count, to + length, MACHINE_LANES):
             clear_vector(frame, i)
         done, at, to = done + 1, at + at_step, to + length
-    for _ in range(done, rows):  # the last ones, number by number
-        for i in range(count):
-            frame[to + i] = flat[at + i * step]
+    for _ in range(done, rows):  # the last ones, with nothing beyond them
+        if enters:
+            scale_run(flat, at, frame, to, count, mean, scale, shift, floor)
+        else:
+            for i in range(count):
+                frame[to + i] = flat[at + i * step]
         _clear(frame, to + count, min(to + length, end))
         at, to = at + at_step, to + length
 
 
 @inner
-def fill_channels(data, layout, first, last, lines, frame):
-    """Copy channels ``[first, last)`` of the images to the frame.
+def fill_channels(data, layout, entry, first, last, lines, frame):
+    """Copy channels ``[first, last)`` of the images, as the :class:`Entry` makes them, to the frame.
 
     It is ``[channel][remainder of y][plane of columns][image][row][column]``. ``layout``: stride and pad; the
     rows of a plane, their length and the step from channel to channel; how many planes of columns there are,
@@ -206,6 +205,7 @@ def fill_channels(data, layout, first, last, lines, frame):
     """
     stride, pad, (rows, length, channel_step), (planes, apart) = layout
     batch, channels, height, width = data.shape
+    mean, scale, shift, floor, enters = entry
     flat = data.reshape(-1)
     plane = batch * rows * length
     step = stride[1]
@@ -229,7 +229,11 @@ def fill_channels(data, layout, first, last, lines, frame):
                 into = to + seen * length + skip
                 _clear(frame, to + begin * length, min(into, end))
                 at = ((n * channels + c) * height + y) * width + x
-                _fill_rows(flat, at, stride[0] * width, step, count, frame, into, length, unseen - seen, end)
+                seen_rows, at_step = unseen - seen, stride[0] * width
+                of_channel = flat[0], flat[0], flat[0], floor, enters
+                if enters:
+                    of_channel = mean[c], scale[c], shift[c], floor, enters
+                _fill_rows(flat, at, at_step, step, count, of_channel, frame, into, length, seen_rows, end)
                 _clear(frame, to + unseen * length, to + stop * length)
     for c in range(first, last):
         # The last row's window may reach beyond the planes, into the next channel's first rows: the zeros
@@ -241,15 +245,17 @@ def fill_channels(data, layout, first, last, lines, frame):
 
 
 @parallel
-def fill_frame(share, data, layout, workers, frame):
-    """Copy the images to a frame that all workers read; ``layout`` is that of :func:`fill_channels`."""
+def fill_frame(share, data, layout, entry, workers, frame):
+    """:func:`fill_channels` of all channels, for a frame that all workers read."""
     stride, pad, sizes, columns = layout
+    mean, scale, shift, floor, enters = entry
     channels = data.shape[1]
     for worker in within(share, workers):
         w = np.int64(worker)
         first, last = w * channels // workers, (w + 1) * channels // workers
         lines = np.int64(0), data.shape[0] * sizes[0]
-        fill_channels(data, (stride, pad, sizes, columns), first, last, lines, frame)
+        before = Entry(mean, scale, shift, floor, enters)
+        fill_channels(data, (stride, pad, sizes, columns), before, first, last, lines, frame)
 
 
 @inner
@@ -275,24 +281,25 @@ def _move(tile, first, stop, rows, block, length, results, row, fetch):
         for r in range(rows):
             beside = r * COLUMNS + position - first
             if fetch:
-                _copy(out, at + r * height * width, tile, beside, count)
+                copy_run(out, at + r * height * width, tile, beside, count)
             else:
-                _copy(tile, beside, out, at + r * height * width, count)
+                copy_run(tile, beside, out, at + r * height * width, count)
         position += count
 
 
 @parallel
 def _sum_shifted(
-    share, data, frames, layout, computed, offsets, groups, by_filters, weights, finish, tiles, out
+    share, data, frames, layout, entry, computed, offsets, groups, by_filters, weights, finish, tiles, out
 ):
     """``frames``: one for each worker, which it fills itself, or one for several that is filled.
 
-    ``layout`` is that of :func:`fill_channels`; ``computed`` says what is: where each vector of results starts
-    in the frame, and how many places for results there are in all, in an image and in a row.
-    ``weights`` are the whole weight and what follows its last whole tile; ``finish`` holds what
-    :class:`~.blas.Finish` does.
+    ``layout`` is that of :func:`fill_channels`; ``computed`` says what is: where each vector of results
+    starts in the frame, and how many places for results there are in all, in an image and in a row.
+    ``weights`` are the whole weight and what follows its last whole tile; ``entry`` and ``finish`` hold what
+    :class:`Entry` and :class:`Finish` do.
     """
     stride, pad, sizes, columns = layout
+    mean, in_scale, in_shift, floor, enters = entry
     channel_step = sizes[2]
     starts, places, block, length = computed
     weight, last_rows = weights
@@ -325,9 +332,8 @@ def _sum_shifted(
                     reach = max(reach, offsets[tap] % (lines[1] * sizes[1]) + MACHINE_LANES - 1)
                 last = (starts[ended - 1] + reach) // sizes[1]
                 lines = starts[begun] // sizes[1], min(lines[1], last + 1)
-            fill_channels(
-                data, (stride, pad, sizes, columns), g * channels, after * channels, lines, frame
-            )
+            planes, before = (stride, pad, sizes, columns), Entry(mean, in_scale, in_shift, floor, enters)
+            fill_channels(data, planes, before, g * channels, after * channels, lines, frame)
         for item in range(begin, finished):
             if by_filters:
                 gr, p = divmod(item, panels)
@@ -389,16 +395,20 @@ class Shifted:
         self._groups = groups
         self._key = None
         self._call = Calls()
+        #: Whether :meth:`bind` takes an ``entry``.
+        self.enters = stride[1] == 1
 
     def __call__(self, *arrays):
         """Compute once what :meth:`bind` describes."""
         self.bind(*arrays)()
 
-    def bind(self, data, weight, scale, shift, act, other, out):
+    def bind(self, data, weight, scale, shift, act, other, out, entry=None):
         """A call of ``out = act(scale * convolution + shift + other)``; ``other`` may be None.
 
-        ``scale`` and ``shift`` are longer than the filters by ``ROWS``.
+        ``scale`` and ``shift`` are longer than the filters by ``ROWS``. ``entry`` is what an :class:`Entry`
+        does to the data on the way.
         """
+        entry = (shift, shift, shift, np.float32(0), 0) if entry is None else entry
         matrix = weight.reshape(len(weight), -1)
         key = data.shape, matrix.shape
         if key != self._key:
@@ -417,11 +427,11 @@ class Shifted:
             shapes = (workers if own else 1, self._frame), (workers, 2, ROWS * COLUMNS)
             frames, tiles = Scratch(*shapes)()
             sums = (
-                data, frames, self._layout, self._computed, self._offsets, self._groups, self._by_filters,
-                (matrix, last), finish, tiles, results,
+                data, frames, self._layout, entry, self._computed, self._offsets, self._groups,
+                self._by_filters, (matrix, last), finish, tiles, results,
             )  # fmt: skip
-            kernels = [] if own else [(fill_frame, workers, data, self._layout, workers, frames[0])]
-            return [*kernels, (_sum_shifted, workers, *sums)]
+            filling = fill_frame, workers, data, self._layout, entry, workers, frames[0]
+            return [*([] if own else [filling]), (_sum_shifted, workers, *sums)]
 
         run = Repeated(self._call, out.size * matrix.shape[1] / MACHINE_LANES, prepare)
         return with_last_rows(run, matrix, last, rest)
