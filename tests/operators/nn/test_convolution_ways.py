@@ -129,6 +129,32 @@ def test_any_window(way, shape):
     check_finished(way(*window, groups), data, weight, expected(data, weight, window, groups), 1e-6)
 
 
+ENTERED = [
+    (way, shape)
+    for way in (conv_shifted.Shifted, conv_filters.ByFilters)
+    for shape in SHAPES + FILTERS + WHOLE_ROWS
+    if way(*shape[5:]).enters
+]
+
+
+@pytest.mark.parametrize(("way", "shape"), ENTERED, ids=str)
+def test_data_are_normalised_on_the_way(way, shape):
+    """The zeros around an image stay zeros, and NaN stays NaN."""
+    batch, channels, height, width, filters, kernel, *_, groups = shape
+    data, weight = arrays(batch, channels, height, width, filters, kernel, groups)
+    mean, scale, shift = np.float32(RNG.normal(size=(3, channels)))
+    data[0, 0, 0, -1] = np.nan
+    columns = [numbers[:, None, None] for numbers in (mean, scale, shift)]
+    normal = np.maximum((data - columns[0]) * columns[1] + columns[2], np.float32(0))
+    right = expected(normal, weight, shape[5:9], groups)
+    ones, zeros = np.ones(filters + 16, np.float32), np.zeros(filters + 16, np.float32)
+    out = np.empty(right.shape, np.float32)
+    entry = mean, scale, shift, np.float32(0), 1
+    way(*shape[5:]).bind(data, weight, ones, zeros, conv.activation(), None, out, entry)()
+    limit = 1e-5 * np.abs(right[np.isfinite(right)]).max(initial=1)
+    np.testing.assert_allclose(out, right, rtol=0, atol=limit)
+
+
 POINTWISE = [
     (1, 16, 13, 50, 16, (1, 1), 1),
     (2, 64, 20, 21, 24, (2, 2), 1),
@@ -332,7 +358,7 @@ def test_merged_operators_see_new_parameters():
 
 
 def pre_activation_net(after):
-    """Batch norm before convolutions of one pixel, with and without ReLU, and shortcuts from before it.
+    """Batch norm before convolutions, with and without ReLU, and shortcuts from before it.
 
     ``after``: an operator that reads what the ReLU gives, too, or None.
     """
@@ -345,13 +371,14 @@ def pre_activation_net(after):
     total = pointwise(y, "one") + x
     normal = mx.sym.BatchNorm(total, name="other_bn")
     outputs = [total, pointwise(y, "two", stride=(2, 2), num_group=3), pointwise(normal, "three")]
+    outputs.append(mx.sym.Convolution(y, kernel=(3, 3), stride=(2, 2), pad=(1, 1), num_filter=9, name="four"))
     return mx.sym.Group([*outputs, *([after(y)] if after else [])])
 
 
 @pytest.mark.parametrize("batch", [1, 3])
-@pytest.mark.parametrize(("after", "steps"), [(None, 4), (mx.sym.tanh, 6)], ids=["alone", "with a reader"])
+@pytest.mark.parametrize(("after", "steps"), [(None, 5), (mx.sym.tanh, 7)], ids=["alone", "with a reader"])
 def test_batch_norm_is_merged_into_what_reads_it(after, steps, batch):
-    """Where all that read it are convolutions of one pixel; NaN stays NaN."""
+    """Where all that read it are convolutions; NaN stays NaN."""
     net, size = pre_activation_net(after), (batch, 5, 51, 53)
     merged, watched = bound(net, "null", data=size), bound(net, "null", data=size)
     watched.set_monitor_callback(lambda name, array: None)
