@@ -18,6 +18,7 @@ from roiops.kernels.cpu.network import (
 )
 from roiops.kernels.cpu.network.blas import TimesTransposed
 from roiops.kernels.cpu.scratch import Scratch
+from roiops.kernels.jit import use_threads
 
 RNG = np.random.default_rng(5)
 
@@ -153,6 +154,22 @@ def test_data_are_normalised_on_the_way(way, shape):
     way(*shape[5:]).bind(data, weight, ones, zeros, conv.activation(), None, out, entry)()
     limit = 1e-5 * np.abs(right[np.isfinite(right)]).max(initial=1)
     np.testing.assert_allclose(out, right, rtol=0, atol=limit)
+
+
+#: The zeros that end a plane or a channel of the frame are those in front of the next one.
+SHARED_ZEROS = [
+    (2, 8, 23, 68, 9, (2, 3), (2, 1), (1, 2), (2, 3), 1),
+    (3, 8, 28, 33, 18, (4, 4), (1, 3), (1, 1), (2, 2), 1),
+    (3, 56, 8, 59, 64, (3, 4), (1, 1), (2, 1), (1, 0), 8),
+    (3, 14, 39, 28, 28, (4, 4), (2, 3), (1, 2), (0, 3), 2),
+]
+
+
+@pytest.mark.parametrize("shape", SHARED_ZEROS, ids=str)
+@pytest.mark.parametrize("way", [conv_shifted.Shifted, conv_filters.ByFilters])
+def test_workers_that_copy_a_part_of_the_images(way, shape):
+    with use_threads(min(2, numba.config.NUMBA_NUM_THREADS)):
+        test_any_window(way, shape)
 
 
 POINTWISE = [

@@ -218,6 +218,10 @@ def fill_channels(data, layout, entry, first, last, lines, frame):
         # The rows that are in the image.
         top = -(-max(0, pad[0] - ry) // stride[0])
         bottom = (height + pad[0] - ry + stride[0] - 1) // stride[0] if count > 0 else 0
+        if lines[0] > 0:  # the zeros in front of a plane, which also end the one before it
+            for c in range(first, last):
+                begin = c * channel_step + number * plane
+                _clear(frame, begin, min(begin + top * length + skip, frame.shape[0]))
         for n in range(lines[0] // rows, (lines[1] + rows - 1) // rows):
             begin, stop = max(0, lines[0] - n * rows), min(rows, lines[1] - n * rows)
             seen = min(max(begin, top), stop)
@@ -242,6 +246,9 @@ def fill_channels(data, layout, entry, first, last, lines, frame):
         end = (c + 1) * channel_step if c + 1 < channels else frame.shape[0]
         end = max(end, min(after + pad[0] * length + pad[1], end + lines[0] * length, frame.shape[0]))
         _clear(frame, after, end)
+    # The channel that comes next may be another worker's; there are zeros in front of it in any case.
+    zeros = -(-pad[0] // stride[0]) * length + min(length, -(-pad[1] // step))
+    _clear(frame, last * channel_step, min(last * channel_step + zeros, frame.shape[0]))
 
 
 @parallel
