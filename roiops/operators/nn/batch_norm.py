@@ -90,10 +90,8 @@ class BatchNormOp(DenseOperator):
         kernels("network.norm", ctx.device).batch_backward(
             row_view(out_grad[0], self.params.axis),
             view,
-            mean,
-            invstd,
+            (mean, invstd, moving),
             np.ones_like(gamma) if self.params.fix_gamma else gamma,
-            moving,
             view if grad_data is None else row_view(grad_data, self.params.axis),
             grad_data is not None,
             grad_gamma,

@@ -199,16 +199,18 @@ def _first_item(worker, workers, groups, panels, vectors, tiles):
 
 
 @parallel
-def _multiply(share, data, frames, layout, entry, steps, taps, groups, weight, finish, scratch, out):
-    """``frames``: one for each worker, which it fills itself, or one for several that is filled.
+def _multiply(share, images, steps, taps, groups, weight, finish, scratch, out):
+    """``images``: the data, its frames, their layout, and what becomes of the data on the way.
 
-    ``layout`` is that of :func:`fill_channels`, without rows where the images themselves are the frame.
-    ``entry``: :class:`Entry`; ``steps``: from channel to channel of the frame, and from group to group;
-    ``finish``: :class:`Finish`.
+    There is a frame for each worker, which it fills itself, or one for several that is filled. The layout is
+    that of :func:`fill_channels`, without rows where the images themselves are the frame; the way is an
+    :class:`Entry`. ``steps``: from channel to channel of the frame, and from group to group; ``finish``:
+    :class:`Finish`.
 
     ``taps``: where the first tap of each result lies, how many channels are gone through one by one, and
     how far the other taps lie from the first.
     """
+    data, frames, layout, entry = images
     channel_step, group_step = steps
     stride, pad, sizes, columns = layout
     mean, in_scale, in_shift, floor, enters = entry
@@ -323,7 +325,7 @@ class ByFilters:
                 frames = data.reshape(1, -1)
             images = data, frames, self._layout, entry
             filling = fill_frame, workers, data, self._layout, entry, workers, frames[0]
-            multiply = _multiply, workers, *images, steps, taps, self._groups, matrix, finish, scratch, out
+            multiply = _multiply, workers, images, steps, taps, self._groups, matrix, finish, scratch, out
             return [*([] if own else [filling]), multiply]
 
         return Repeated(self._call, out.size * matrix.shape[1] / MACHINE_LANES, prepare)

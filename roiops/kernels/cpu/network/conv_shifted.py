@@ -295,16 +295,16 @@ def _move(tile, first, stop, rows, block, length, results, row, fetch):
 
 
 @parallel
-def _sum_shifted(
-    share, data, frames, layout, entry, computed, offsets, groups, by_filters, weights, finish, tiles, out
-):
-    """``frames``: one for each worker, which it fills itself, or one for several that is filled.
+def _sum_shifted(share, images, computed, offsets, groups, by_filters, weights, finish, tiles, out):
+    """``images``: the data, its frames, their layout, and what becomes of the data on the way.
 
-    ``layout`` is that of :func:`fill_channels`; ``computed`` says what is: where each vector of results
-    starts in the frame, and how many places for results there are in all, in an image and in a row.
-    ``weights`` are the whole weight and what follows its last whole tile; ``entry`` and ``finish`` hold what
-    :class:`Entry` and :class:`Finish` do.
+    There is a frame for each worker, which it fills itself, or one for several that is filled. The layout is
+    that of :func:`fill_channels`; ``computed`` says what is: where each vector of results starts in the
+    frame, and how many places for results there are in all, in an image and in a row. ``weights`` are the
+    whole weight and what follows its last whole tile; the way and ``finish`` hold what :class:`Entry` and
+    :class:`Finish` do.
     """
+    data, frames, layout, entry = images
     stride, pad, sizes, columns = layout
     mean, in_scale, in_shift, floor, enters = entry
     channel_step = sizes[2]
@@ -433,12 +433,11 @@ class Shifted:
                 own = own or 4 * workers * self._frame <= LAST_CACHE
             shapes = (workers if own else 1, self._frame), (workers, 2, ROWS * COLUMNS)
             frames, tiles = Scratch(*shapes)()
-            sums = (
-                data, frames, self._layout, entry, self._computed, self._offsets, self._groups,
-                self._by_filters, (matrix, last), finish, tiles, results,
-            )  # fmt: skip
+            images, weights = (data, frames, self._layout, entry), (matrix, last)
+            places = self._computed, self._offsets, self._groups, self._by_filters
             filling = fill_frame, workers, data, self._layout, entry, workers, frames[0]
-            return [*([] if own else [filling]), (_sum_shifted, workers, *sums)]
+            sums = _sum_shifted, workers, images, *places, weights, finish, tiles, results
+            return [*([] if own else [filling]), sums]
 
         run = Repeated(self._call, out.size * matrix.shape[1] / MACHINE_LANES, prepare)
         return with_last_rows(run, matrix, last, rest)

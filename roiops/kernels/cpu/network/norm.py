@@ -84,13 +84,12 @@ def _scale_vectors(share, data, mean, scale, shift, floor, out):
 
 
 @parallel(fastmath=_SUMS)
-def batch_backward(
-    share, grad_out, data, mean, invstd, gamma, moving, grad_data, want_data, grad_gamma, grad_beta
-):
+def batch_backward(share, grad_out, data, statistics, gamma, grad_data, want_data, grad_gamma, grad_beta):
     """Gradients of ``scale_channels`` after ``batch_statistics``.
 
-    ``moving``: the statistics were given, and have no gradient.
+    ``statistics``: the mean, the inverse deviation, and whether both were given and so have no gradient.
     """
+    mean, invstd, given = statistics
     outer, channels, inner = data.shape
     count = outer * inner
     for c in within(share, channels):
@@ -108,7 +107,7 @@ def batch_backward(
         scale = gamma[c] * invstd[c]
         shift = total / count
         slope = product * invstd[c] * invstd[c] / count
-        if moving:
+        if given:
             shift, slope = 0.0, 0.0
         a, b, k = mean.dtype.type(scale), mean.dtype.type(shift), mean.dtype.type(slope)
         for n in range(outer):
