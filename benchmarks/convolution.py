@@ -128,7 +128,6 @@ def speeds(channels, size, filters, kernel, stride, dilate=1, groups=1) -> tuple
         (1, channels, 1, size, size),
         (*shape[:2], 1, kernel, kernel),
         (1, filters, 1, out_size, out_size),
-        True,
     )
     return type(chosen).__name__, found
 
