@@ -157,6 +157,73 @@ def _stream(typing_context, array, at, lanes):
     return signature, generate
 
 
+def _first_lanes(builder, count):
+    """A mask that is true in the first ``count`` lanes."""
+    numbers = ir.Constant(ir.VectorType(count.type, FIXED_LANES), list(range(FIXED_LANES)))
+    return builder.icmp_signed("<", numbers, repeat(builder, count, FIXED_LANES))
+
+
+def _masked(builder, action, result, arguments, vector):
+    """Call LLVM's ``masked.load`` or ``masked.store`` of a vector type."""
+    bits = 32 if isinstance(vector.element, ir.FloatType) else 64
+    name = f"llvm.masked.{action}.v{vector.count}f{bits}.p0"
+    declared = ir.FunctionType(result, [argument.type for argument in arguments])
+    return builder.call(cgutils.get_or_insert_function(builder.module, declared, name), arguments)
+
+
+def _load_some(typing_context, array, at, count):
+    """``array[at : at + count]``, at most ``FIXED_LANES``; the lanes beyond are zero"""
+    signature = Lanes(array.dtype)(array, types.intp, types.intp)
+
+    def generate(context, builder, signature, args):
+        vector = _vector(context, array.dtype)
+        pointer = _pointer(context, builder, array, *args[:2], vector)
+        align = ir.IntType(32)(array.dtype.bitwidth // 8)
+        zeros = ir.Constant(vector, [0] * FIXED_LANES)
+        return _masked(
+            builder, "load", vector, [pointer, align, _first_lanes(builder, args[2]), zeros], vector
+        )
+
+    return signature, generate
+
+
+def _store_some(typing_context, array, at, lanes, count):
+    """``array[at : at + count] = lanes[:count]``"""
+    signature = types.void(array, types.intp, lanes, types.intp)
+
+    def generate(context, builder, signature, args):
+        data, at, lanes, count = args
+        pointer = _pointer(context, builder, array, data, at, lanes.type)
+        align = ir.IntType(32)(array.dtype.bitwidth // 8)
+        arguments = [lanes, pointer, align, _first_lanes(builder, count)]
+        _masked(builder, "store", ir.VoidType(), arguments, lanes.type)
+
+    return signature, generate
+
+
+def _pick(typing_context, low, high, index):
+    """Lane by lane, element ``index`` of ``low`` and ``high`` one after the other"""
+
+    def generate(context, builder, signature, args):
+        one, other, index = args
+        if low.dtype == types.float32 and MACHINE_LANES == FIXED_LANES:
+            kind = ir.FunctionType(one.type, [one.type, index.type, one.type])
+            name = "llvm.x86.avx512.vpermi2var.ps.512"
+            function = cgutils.get_or_insert_function(builder.module, kind, name)
+            return builder.call(function, [one, index, other])
+        memory = cgutils.alloca_once(builder, ir.ArrayType(one.type, 2))
+        for half, lanes in enumerate((one, other)):
+            builder.store(lanes, cgutils.gep_inbounds(builder, memory, 0, half))
+        memory = builder.bitcast(memory, one.type.element.as_pointer())
+        picked = ir.Constant(one.type, ir.Undefined)
+        for lane in map(ir.IntType(32), range(FIXED_LANES)):
+            number = builder.load(builder.gep(memory, [builder.extract_element(index, lane)]))
+            picked = builder.insert_element(picked, number, lane)
+        return picked
+
+    return low(low, high, index), generate
+
+
 def _splat(typing_context, number):
     """``number`` in every lane"""
 
@@ -298,6 +365,17 @@ if numba.config.DISABLE_JIT:
 
     stream = store
 
+    def load_some(array, at, count):
+        lanes = np.zeros(FIXED_LANES, array.dtype)
+        lanes[: max(0, count)] = array[at : at + min(max(0, count), FIXED_LANES)]
+        return lanes
+
+    def store_some(array, at, lanes, count):
+        array[at : at + count] = lanes[:count]
+
+    def pick(low, high, index):
+        return np.concatenate((low, high))[index]
+
     def splat(number):
         return np.full(FIXED_LANES, number)
 
@@ -338,9 +416,11 @@ else:
     pointer_to = intrinsic(_pointer_to)
     load, store, transpose_block = intrinsic(_load), intrinsic(_store), intrinsic(_transpose_block)
     stream = intrinsic(_stream)
+    load_some, store_some, pick = intrinsic(_load_some), intrinsic(_store_some), intrinsic(_pick)
 
 if numba.config.BOUNDSCHECK and not numba.config.DISABLE_JIT:
     _unchecked_load, _unchecked_store, _unchecked_transpose_block = load, store, transpose_block
+    _unchecked_load_some, _unchecked_store_some = load_some, store_some
 
     @inner
     def pointer_to(array):
@@ -359,6 +439,18 @@ if numba.config.BOUNDSCHECK and not numba.config.DISABLE_JIT:
         _unchecked_store(array, at, lanes)
 
     stream = store
+
+    @inner
+    def load_some(array, at, count):
+        if at < 0 or at + count > array.size:
+            raise IndexError("load_some outside the array")
+        return _unchecked_load_some(array, at, count)
+
+    @inner
+    def store_some(array, at, lanes, count):
+        if at < 0 or at + count > array.size:
+            raise IndexError("store_some outside the array")
+        _unchecked_store_some(array, at, lanes, count)
 
     @inner
     def transpose_block(source, at, stride, rows, target, to, target_stride):

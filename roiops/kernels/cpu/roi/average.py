@@ -115,7 +115,7 @@ def _pool(r, item, planes, tile, y, x, line, bins):
             to += FIXED_LANES
 
 
-_forward_part = forward_items(_axes, _pool)
+_forward_part = forward_items(_axes, _pool, with_points=True)
 
 
 @parallel

@@ -14,10 +14,12 @@ then keeps nothing on disk.)
 
 import numpy as np
 
+from roiops.kernels.cpu.roi.points import pool_points, room_for_runs
 from roiops.kernels.cpu.roi.tiles import (
     Planes,
     Tile,
     channel_blocks,
+    copy_bins,
     empty_tile,
     item_of,
     prefetch_planes,
@@ -44,11 +46,12 @@ def planes_of(item, data, pixels):
     return Planes(pointer_to(pixels), at, item.step * height * width, item.channels, height, width)
 
 
-def forward_items(view, pool, with_argmax=False, in_any_order=False):
+def forward_items(view, pool, with_argmax=False, in_any_order=False, with_points=False):
     """The forward loop of one thread.
 
     ``pool(r, item, planes, tile, y, x, line, bins[, where, limits])`` computes the bins of ROI ``r``, with
-    the channels last. ``in_any_order`` says that it does not read the rows of the map from top to bottom.
+    the channels last. ``in_any_order`` says that it does not read the rows of the map from top to bottom,
+    ``with_points`` that bins of at most two pixels on either axis are means of them.
     """
 
     @inner
@@ -65,6 +68,8 @@ def forward_items(view, pool, with_argmax=False, in_any_order=False):
         line = aligned(width * FIXED_LANES, out)
         bins = aligned(area * FIXED_LANES, out)
         scratch, address = aligned(area * FIXED_LANES, out), out.ctypes.data // out.itemsize
+        if with_points:
+            runs = room_for_runs(out.shape[3], out)
         if with_argmax:
             places, keep = argmax.reshape(-1), argmax.size > 0
             where = aligned(area * FIXED_LANES, argmax)
@@ -115,6 +120,10 @@ def forward_items(view, pool, with_argmax=False, in_any_order=False):
                         )
                     elif keep:
                         put_bins(pointer_to(where), item, pointer_to(places), to)
+                elif with_points and pool_points(r, item, planes, y, x, runs, scratch):
+                    count = item.channels * area
+                    copy_bins(count, pointer_to(scratch), pointer_to(results), address, to, past_caches)
+                    continue
                 else:
                     pool(r, item, planes, tile, y, x, pointer_to(line), pointer_to(bins))
                 if past_caches:

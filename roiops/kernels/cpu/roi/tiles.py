@@ -240,7 +240,16 @@ def streams(out, item):
 def stream_bins(bins, item, scratch, out, address, to):
     """:func:`put_bins` past the caches by way of ``scratch``; ``address`` is that of ``out`` in elements."""
     put_bins(bins, item, scratch, 0)
-    count = item.channels * item.pooled_h * item.pooled_w
+    copy_bins(item.channels * item.pooled_h * item.pooled_w, scratch, out, address, to, True)
+
+
+@inner
+def copy_bins(count, scratch, out, address, to, past_caches):
+    """Copy ``count`` numbers from ``scratch`` to ``out``, whose ``address`` counts elements."""
+    if not past_caches:
+        for k in range(count):
+            out[to + k] = scratch[k]
+        return
     head = min(count, -(address + to) % FIXED_LANES)
     for k in range(head):
         out[to + k] = scratch[k]
