@@ -55,8 +55,9 @@ def test_a_channel_alone_and_among_many(name, width):
     if operator == "ROIAlign":
         corner = random.uniform(-10, [width, 30], (60, 2))
         sides = random.uniform(0, [1.5 * width, 40], (60, 2))
-        # Whole positions, of which some samples read one pixel each, far from the next.
-        corner[:20], sides[:20] = corner[:20].round(), 12 * (sides[:20] // 4)
+        # Samples at whole positions, each of which reads one pixel, far from the next.
+        corner[:20], sides[:20] = corner[:20].round() + 0.5, 24 * (sides[:20] // 24)
+        corner[:10] -= 0.5
     else:
         corner, sides = random.uniform(-0.3, 1, (60, 2)), random.uniform(-0.2, 1, (60, 2))
         corner[:10], sides[:10] = 0, 1
