@@ -168,23 +168,29 @@ class Executor:
                     req[node.name] = "write"
         self._requests = req
         self._program = build(self._order, self._heads, req, self._device)
+        #: That of training, where nobody watches each operator.
+        self._merged = self._program
+        trains = any(r != "null" for r in req.values())
+        if trains and not self._device.is_gpu:
+            self._merged = build(self._order, self._heads, req, self._device, merged=True)
         #: Bytes of the buffers that the plan made, shared ones counted once.
         self.internal_bytes = 0
         # What the caller sees is the same in both programs; the other one is bound when it is first needed.
         self._seen = arrays
         self._plain = self._inference = None
-        trains = any(r != "null" for r in req.values())
         first = self._bind_plain() if trains else self._bind_inference()
         self._seen.update(((id(node), i), first.arrays[id(node), i]) for node, i in self._heads)
         self.outputs = [NDArray(self._seen[id(node), i], self._place(node)) for node, i in self._heads]
         self._head_grads = [
             (value, first.arrays[grad_of(value)], self._head_req(value)) for value in self._program.head_grads
         ]
+        self._seen.update((grad_of(value), array) for value, array, _ in self._head_grads)
 
     def _bind_plain(self):
-        """Every operator by itself: for training, and for a monitor to watch."""
-        if self._plain is None:
-            self._plain = self._bind_program(self._program, "plain")
+        """For training, and every operator by itself for a monitor to watch."""
+        program = self._merged if self._monitor is None else self._program
+        if self._plain is None or self._plain.program is not program:
+            self._plain = self._bind_program(program, "plain")
         return self._plain
 
     def _bind_inference(self):
@@ -264,6 +270,8 @@ class Executor:
             ctx = OpContext(self._device, step.prop.label)
             in_specs = [self._specs[value] for value in step.inputs]
             op = step.prop.create_operator(ctx, [s for s, _ in in_specs], [t for _, t in in_specs])
+            if step.with_relu:
+                op.with_relu = True
             ops[id(step)] = (op, ctx)
             bound.contexts.append(ctx)
             if step.fused or step.before:
@@ -421,8 +429,8 @@ class Executor:
 
     def _backward_reported(self) -> None:
         """Backward, telling after each step which gradients are final, and a monitor what it computed."""
-        calls, finished = self._plain.backward, self._program.finished_gradients()
-        steps = self._program.backward
+        program = self._plain.program
+        calls, finished, steps = self._plain.backward, program.finished_gradients(), program.backward
         for call, names, step in itertools.zip_longest(calls, finished, steps):
             call()
             if self._on_gradients is not None:

@@ -4,6 +4,7 @@ A value is named by ``(id(node), output)``; the gradient of a value by ``("grad"
 decided here from names, shapes and types; no array is touched.
 """
 
+from collections import Counter
 from dataclasses import dataclass, field
 
 from ..errors import GraphError
@@ -30,6 +31,8 @@ class ForwardStep:
     fused: list = field(default_factory=list)
     #: Work of earlier operators that this step does to its first input, in the same form.
     before: list = field(default_factory=list)
+    #: Whether this step does the ReLU after it as well, forward and backward.
+    with_relu: bool = False
 
     @property
     def reads(self) -> list:
@@ -106,7 +109,7 @@ class Program:
         return steps
 
 
-def build(order, heads, grad_req: dict[str, str], device) -> Program:
+def build(order, heads, grad_req: dict[str, str], device, merged: bool = False) -> Program:
     """The program of a graph.
 
     Parameters
@@ -119,8 +122,12 @@ def build(order, heads, grad_req: dict[str, str], device) -> Program:
         ``write``, ``add`` or ``null`` for each argument.
     device : Context
         Where it will run; an operator that cannot is an error here.
+    merged : bool
+        Whether operators that can do the ReLU after them as well, forward and backward.
     """
     forward = _forward(order, heads, device)
+    if merged:
+        forward = _with_relus(forward, {(id(node), index) for node, index in heads})
     return _with_backward(forward, order, heads, grad_req)
 
 
@@ -144,6 +151,25 @@ def _forward(order, heads, device) -> list[ForwardStep]:
     return steps
 
 
+def _with_relus(forward, heads) -> list[ForwardStep]:
+    """The steps, each ReLU a part of the one that makes what it alone reads, where that one can do it."""
+    readers = Counter(value for step in forward for value in step.reads)
+    makers, steps = {}, []
+    for step in forward:
+        maker = makers.get(step.inputs[0]) if len(step.inputs) == 1 else None
+        work = maker and step.prop.follows([])
+        if work and (work.kind, work.details) == ("act", {"floor": 0}):
+            maker.outputs[0], maker.with_relu = step.outputs[0], True
+            continue
+        steps.append(step)
+        value = step.outputs[0] if step.outputs else None
+        if step.prop.trains_with_relu and readers[value] == 1 and value not in heads:
+            makers[value] = step
+            # Outputs are named by their operator: those that backward reads besides, too.
+            step.outputs[1:] = [(value[0], i) for i in range(1, len(step.outputs))]
+    return steps
+
+
 def _with_backward(forward, order, heads, grad_req) -> Program:
     wanted = {
         (id(node), 0): node.name
@@ -164,7 +190,8 @@ def _with_backward(forward, order, heads, grad_req) -> Program:
                 needs.update(step.outputs[:visible])
             # Backward may read what it hid in forward.
             node_id = next(value for value in step.outputs if value is not None)[0]
-            step.outputs[visible:] = [(node_id, visible + i) for i in range(len(step.outputs) - visible)]
+            for i in range(visible, len(step.outputs)):
+                step.outputs[i] = step.outputs[i] or (node_id, i)
     head_values = [(id(node), index) for node, index in heads]
     head_grads = [v for v in dict.fromkeys(head_values) if v in needs]
     have = set(head_grads)

@@ -362,6 +362,9 @@ class OperatorProperty:
 
     # -- doing what follows, in inference ------------------------------------------------------------
 
+    #: Whether this operator's Op can do the ReLU after it as well, in training: its ``with_relu`` says so.
+    trains_with_relu = False
+
     def follows(self, in_shapes: list) -> Following | None:
         """What this does, where that is something that the operator before may do as well."""
         return None

@@ -746,3 +746,37 @@ def test_graphs_of_many_joins_agree_with_their_operators_one_by_one():
         _, results, alone = inference(net, x=x)
         for result, other in zip(results, alone, strict=True):
             np.testing.assert_array_equal(result, other)
+
+
+def test_batch_norm_and_relu_train_as_one_step_with_the_same_bits():
+    """A monitor sees each operator by itself; without one a batch norm does the ReLU after it as well."""
+    net = mx.sym.Variable("data")
+    for i, given in enumerate([False, True]):
+        net = mx.sym.BatchNorm(net, use_global_stats=given, fix_gamma=given, name=f"norm{i}")
+        net = mx.sym.Activation(net, act_type="relu", name=f"relu{i}")
+    rng = np.random.default_rng(0)
+    data, heads = (mx.nd.array(rng.standard_normal((2, 5, 7, 9))) for _ in range(2))
+    seen = []
+
+    def two_steps(monitors):
+        executor = net.simple_bind(mx.cpu(), data=data.shape)
+        executor.copy_params_from({"norm0_gamma": mx.nd.array(np.arange(5.0)), "norm1_gamma": mx.nd.ones(5)})
+        executor.arg_dict["norm0_beta"][:] = 0.5
+        for name in ("norm0_moving_var", "norm1_moving_var"):
+            executor.aux_dict[name][:] = 2
+        executor.arg_dict["data"][:] = data
+        for monitor in monitors:
+            executor.set_monitor_callback(monitor)
+            executor.forward(is_train=True)
+            executor.backward(heads)
+        return [each.asnumpy() for each in (*executor.outputs, *executor.grad_arrays, *executor.aux_arrays)]
+
+    def watch(name, array):
+        seen.append((name, array.asnumpy()))
+
+    alone = two_steps([watch, watch])
+    assert [name for name, _ in seen[:4]] == ["norm0_output", "relu0_output", "norm1_output", "relu1_output"]
+    assert seen[0][1].min() < 0
+    for monitors in ([None, None], [None, watch], [watch, None]):
+        for one, other in zip(alone, two_steps(monitors), strict=True):
+            np.testing.assert_array_equal(one, other)

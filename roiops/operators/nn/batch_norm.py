@@ -28,6 +28,9 @@ class BatchNormParam(Parameter):
 class BatchNormOp(DenseOperator):
     """As in MXNet, backward is what moves the moving statistics, and the second hidden output is 1 / std."""
 
+    #: Whether the ReLU that follows is part of this, forward and backward.
+    with_relu = False
+
     def compute(self, ctx, in_data, out_data, aux):
         data, gamma, beta = in_data
         norm = kernels("network.norm", ctx.device)
@@ -41,7 +44,8 @@ class BatchNormOp(DenseOperator):
             np.copyto(invstd, self._invstd(moving_var))
         if out_data[0] is not None:
             scale = invstd if self.params.fix_gamma else invstd * gamma
-            norm.scale_channels(view, mean, scale, beta, -np.inf, row_view(out_data[0], self.params.axis))
+            floor = 0.0 if self.with_relu else -np.inf
+            norm.scale_channels(view, mean, scale, beta, floor, row_view(out_data[0], self.params.axis))
 
     def _statistics(self, out_data, dtype):
         """Where mean and invstd go: the hidden outputs, or scratch where nobody wants those."""
@@ -90,7 +94,8 @@ class BatchNormOp(DenseOperator):
         kernels("network.norm", ctx.device).batch_backward(
             row_view(out_grad[0], self.params.axis),
             view,
-            (mean, invstd, moving),
+            row_view(out_data[0], self.params.axis) if self.with_relu else view,
+            (mean, invstd, moving, self.with_relu),
             np.ones_like(gamma) if self.params.fix_gamma else gamma,
             view if grad_data is None else row_view(grad_data, self.params.axis),
             grad_data is not None,
@@ -113,6 +118,7 @@ class BatchNormProp(FloatProperty):
 
     param, op = BatchNormParam, BatchNormOp
     keeps_shape = True
+    trains_with_relu = True
     arguments = ("data", "gamma", "beta")
     aux = ("moving_mean", "moving_var")
     outputs = ("output", "mean", "var")

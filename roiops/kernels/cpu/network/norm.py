@@ -84,12 +84,16 @@ def _scale_vectors(share, data, mean, scale, shift, floor, out):
 
 
 @parallel(fastmath=_SUMS)
-def batch_backward(share, grad_out, data, statistics, gamma, grad_data, want_data, grad_gamma, grad_beta):
+def batch_backward(
+    share, grad_out, data, out, statistics, gamma, grad_data, want_data, grad_gamma, grad_beta
+):
     """Gradients of ``scale_channels`` after ``batch_statistics``.
 
-    ``statistics``: the mean, the inverse deviation, and whether both were given and so have no gradient.
+    ``statistics``: the mean, the inverse deviation, whether both were given and so have no gradient, and
+    whether results ``out`` of 0 came of the floor and so pass no gradient on.
     """
-    mean, invstd, given = statistics
+    mean, invstd, given, floored = statistics
+    one, zero = grad_out.dtype.type(1), grad_out.dtype.type(0)
     outer, channels, inner = data.shape
     count = outer * inner
     for c in within(share, channels):
@@ -97,7 +101,7 @@ def batch_backward(share, grad_out, data, statistics, gamma, grad_data, want_dat
         total, product = 0.0, 0.0
         for n in range(outer):
             for i in range(inner):
-                g = grad_out[n, c, i]
+                g = grad_out[n, c, i] * (one if not floored or out[n, c, i] > 0 else zero)
                 total += g
                 product += g * (data[n, c, i] - m)
         grad_beta[c] = total
@@ -112,7 +116,8 @@ def batch_backward(share, grad_out, data, statistics, gamma, grad_data, want_dat
         a, b, k = mean.dtype.type(scale), mean.dtype.type(shift), mean.dtype.type(slope)
         for n in range(outer):
             for i in range(inner):
-                grad_data[n, c, i] = (grad_out[n, c, i] - b - (data[n, c, i] - m) * k) * a
+                g = grad_out[n, c, i] * (one if not floored or out[n, c, i] > 0 else zero)
+                grad_data[n, c, i] = (g - b - (data[n, c, i] - m) * k) * a
 
 
 @parallel(fastmath=_SUMS)
