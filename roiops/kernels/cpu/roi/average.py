@@ -254,12 +254,12 @@ def _rows_of(r, item, y, x):
 
 
 @inner
-def _rows_and_columns(table):
+def rows_and_columns(table):
     return tables.axis_of(table[:3]), tables.columns_of(table[3:])
 
 
 @inner
-def _spread(r, item, tile, band, y, x, line, bins):
+def spread(r, item, tile, band, y, x, line, bins):
     """Add the gradient of ROI ``r``, whose head gradient is ``bins``, to a band of rows."""
     top, bottom = band
     zero = splat(type(bins[0])(0))
@@ -284,7 +284,7 @@ def _spread(r, item, tile, band, y, x, line, bins):
             add_row(tile, y.pixel[k] - top, low, high, y.weight[k], line)
 
 
-_backward_part = backward_items(_rows_and_columns, _rows_of, _spread)
+_backward_part = backward_items(rows_and_columns, _rows_of, spread)
 
 
 @parallel
@@ -340,8 +340,7 @@ def backward(grad_out, rois, scale, ratio, groups, rules, accumulate, grad_data)
     setting = geometry.setting_of(rules, scale, ratio, rois.dtype, grad_data.shape, grad_out.shape)
     threads = 1 if is_few(grad_out.shape) else threads_for(grad_out.size + grad_data.size)
     if threads > 1:
-        plan, table = _tables(rules, rois, setting)
-        table = (*table[:3], *tables.turned(table[3:], len(rois), setting.pooled_w, groups[1]))
+        plan, table = backward_tables(rules, rois, setting, groups)
     for heads, grad, add in channel_chunks([grad_out], [grad_data], accumulate):
         if threads == 1:
             _run_backward(rois.dtype, rules, rois, setting, heads, groups, add, grad)
@@ -353,6 +352,12 @@ def _tables(rules, rois, setting):
     """``(order, image_at)`` and the tables of both axes."""
     order, image_at, y, x = tables.build(rules, rois, setting)
     return (order, image_at), (*y, *x)
+
+
+def backward_tables(rules, rois, setting, groups):
+    """``(order, image_at)`` and the tables that :func:`spread` reads."""
+    plan, table = _tables(rules, rois, setting)
+    return plan, (*table[:3], *tables.turned(table[3:], len(rois), setting.pooled_w, groups[1]))
 
 
 def at_addresses(data_shape, rois_shape, out_shape, dtype, scale, ratio, groups, rules, backward_rules):

@@ -12,10 +12,10 @@ from typing import NamedTuple
 import numpy as np
 
 from roiops.kernels import geometry
-from roiops.kernels.cpu.roi import tables
-from roiops.kernels.cpu.roi.chunks import as_rois, channel_chunks, launch
+from roiops.kernels.cpu.roi import average, tables
+from roiops.kernels.cpu.roi.chunks import as_rois, channel_chunks, launch, threads_for
+from roiops.kernels.cpu.roi.items import planes_of
 from roiops.kernels.cpu.roi.tiles import (
-    Planes,
     Tile,
     channel_blocks,
     empty_tile,
@@ -23,7 +23,10 @@ from roiops.kernels.cpu.roi.tiles import (
     prefetch_take,
     read_row,
     take_bins,
+    tile_bands,
     tile_slots,
+    touch_nothing,
+    write_rows,
 )
 from roiops.kernels.cpu.vector import (
     FIXED_LANES,
@@ -31,7 +34,6 @@ from roiops.kernels.cpu.vector import (
     load,
     multiply_add,
     pointer_to,
-    scaled,
     splat,
     store,
 )
@@ -89,14 +91,14 @@ def _axis_table(rules, rois, image, setting, across):
 
 @njit
 def _tables(rules, rois, setting):
-    """``(order, image_at, y, x)``: the order of work, and the table of each axis."""
+    """``(order, image_at)``, the order of work, and the arrays of the tables of y and x."""
     image = np.empty(rois.shape[0], np.int64)
     for r in range(image.size):
         image[r] = geometry.image_of(rois, r, setting.images)
     order, image_at = tables.by_image(image, setting.images)
     y = _axis_table(rules, rois, image, setting, False)
     x = _axis_table(rules, rois, image, setting, True)
-    return order, image_at, y, x
+    return (order, image_at), y + x
 
 
 @inner
@@ -119,32 +121,50 @@ def _lines_of(planes, tile, y, entry, low, high, lines):
 
 
 @inner
+def _are_points(axis, first, bins):
+    """Whether each of ``bins`` bins, from entry ``first`` of the table on, is a point between two pixels.
+
+    Where an edge moves it, one pixel then loses the weight that the other gets.
+    """
+    found = 0
+    for j in range(first, first + bins):
+        k = axis.at[j]
+        if axis.at[j + 1] == k + 2:
+            found += axis.near[k] == -axis.near[k + 1] and axis.far[k] == -axis.far[k + 1]
+    return found == bins
+
+
+@inner
 def _add_row_of_points(tile, rows, y, entry, x, column, wide, bins, at, sums):
-    """What :func:`_add_roi` adds for a row of bins that read two pixels of two rows each: points."""
+    """What :func:`_add_roi` adds for a row of bins that are points (:func:`_are_points`) on both axes.
+
+    The surface between four pixels, at ``v`` below and ``u`` right of the first, has there the slopes
+    ``down + u * twist`` and ``right + v * twist``; neighbours often lie between the same four.
+    """
     upper, lower = rows
-    e, k = y.at[entry], x.at[column]
-    nothing = splat(type(sums[0])(0))
-    above = below = nothing
+    below, right_of, cell = y.at[entry] + 1, x.at[column] + 1, np.int64(-1)
+    v, nothing = y.mean[below], splat(type(sums[0])(0))
+    sum_y = down = right = twist = nothing
     near_x, far_x = load(sums, 2 * FIXED_LANES), load(sums, 3 * FIXED_LANES)
+    minus = type(sums[0])(-1)
     for j in range(column, column + wide):
-        p, q = x.first[j] * FIXED_LANES, (x.first[j] + 1) * FIXED_LANES
-        upper_left, upper_right = load(tile.values, upper + p), load(tile.values, upper + q)
-        lower_left, lower_right = load(tile.values, lower + p), load(tile.values, lower + q)
+        if x.first[j] != cell:
+            cell = x.first[j]
+            p, q = cell * FIXED_LANES, (cell + 1) * FIXED_LANES
+            upper_left, lower_left = load(tile.values, upper + p), load(tile.values, lower + p)
+            right = multiply_add(minus, upper_left, load(tile.values, upper + q))
+            down = multiply_add(minus, upper_left, lower_left)
+            twist = multiply_add(minus, lower_left, load(tile.values, lower + q))
+            twist = multiply_add(minus, right, twist)
         head = load(bins, at)
         at += FIXED_LANES
-        mean = multiply_add(x.mean[k + 1], upper_right, scaled(x.mean[k], upper_left))
-        above = multiply_add(head, mean, above)
-        mean = multiply_add(x.mean[k + 1], lower_right, scaled(x.mean[k], lower_left))
-        below = multiply_add(head, mean, below)
-        left = multiply_add(y.mean[e + 1], lower_left, scaled(y.mean[e], upper_left))
-        right = multiply_add(y.mean[e + 1], lower_right, scaled(y.mean[e], upper_right))
-        near_x = multiply_add(head, multiply_add(x.near[k + 1], right, scaled(x.near[k], left)), near_x)
-        far_x = multiply_add(head, multiply_add(x.far[k + 1], right, scaled(x.far[k], left)), far_x)
-        k += 2
-    near_y = multiply_add(y.near[e], above, load(sums, 0))
-    far_y = multiply_add(y.far[e], above, load(sums, FIXED_LANES))
-    store(sums, 0, multiply_add(y.near[e + 1], below, near_y))
-    store(sums, FIXED_LANES, multiply_add(y.far[e + 1], below, far_y))
+        sum_y = multiply_add(head, multiply_add(x.mean[right_of], twist, down), sum_y)
+        slope_x = multiply_add(head, multiply_add(v, twist, right), nothing)
+        near_x = multiply_add(x.near[right_of], slope_x, near_x)
+        far_x = multiply_add(x.far[right_of], slope_x, far_x)
+        right_of += 2
+    store(sums, 0, multiply_add(y.near[below], sum_y, load(sums, 0)))
+    store(sums, FIXED_LANES, multiply_add(y.far[below], sum_y, load(sums, FIXED_LANES)))
     store(sums, 2 * FIXED_LANES, near_x)
     store(sums, 3 * FIXED_LANES, far_x)
 
@@ -155,10 +175,9 @@ def _add_roi(r, item, planes, tile, y, x, lines, bins, sums):
     pooled_h, pooled_w, step = item.pooled_h, item.pooled_w, tile.width * FIXED_LANES
     nothing = splat(type(sums[0])(0))
     low, high = tile.width, 0
-    are_points = tile.slots > 1
+    are_points = tile.slots > 1 and _are_points(x, r * pooled_w, pooled_w)
     for column in range(r * pooled_w, (r + 1) * pooled_w):
         count = x.at[column + 1] - x.at[column]
-        are_points = are_points and count == 2
         if count > 0:
             low, high = min(low, x.first[column]), max(high, x.first[column] + count)
     if low >= high:
@@ -167,7 +186,7 @@ def _add_roi(r, item, planes, tile, y, x, lines, bins, sums):
         entry = r * pooled_h + i
         if y.at[entry] == y.at[entry + 1]:
             continue
-        if are_points and y.at[entry + 1] - y.at[entry] == 2:
+        if are_points and _are_points(y, entry, 1):
             first = y.first[entry]
             rows = read_row(planes, first, low, high, tile), read_row(planes, first + 1, low, high, tile)
             at = i * pooled_w * FIXED_LANES
@@ -192,62 +211,141 @@ def _add_roi(r, item, planes, tile, y, x, lines, bins, sums):
             store(sums, 3 * FIXED_LANES, multiply_add(head, far_x, load(sums, 3 * FIXED_LANES)))
 
 
-@inner
-def _edges_part(part, parts, grad_out, data, plan, table_y, table_x, totals):
-    """The items of one of ``parts`` threads; ``totals`` are (blocks of channels, ROIs, edges)."""
-    order, image_at = plan
-    images, channels, height, width = data.shape
-    pixels, heads = data.reshape(-1), grad_out.reshape(-1)
-    plane, area = height * width, grad_out.shape[2] * grad_out.shape[3]
-    slots = tile_slots(height, width, data.itemsize)
-    tile_memory = aligned(slots * width * FIXED_LANES, data)
-    marks = np.empty(slots * (width // FIXED_LANES + 1), np.int64)
-    lines = aligned(3 * width * FIXED_LANES, data)
-    bins = aligned(area * FIXED_LANES, data)
-    sums = aligned(4 * FIXED_LANES, data)
-    blocks = channel_blocks(channels)
-    items = images * blocks
-    for number in range(part * items // parts, (part + 1) * items // parts):
-        item = item_of(number, grad_out.shape, (1, 1))
-        at = (item.image * channels + item.in_channel) * plane
-        planes = Planes(pointer_to(pixels), at, item.step * plane, item.channels, height, width)
-        tile = Tile(pointer_to(tile_memory), pointer_to(marks), slots, width)
-        y, x = _slopes_of(table_y), _slopes_of(table_x)
-        empty_tile(tile)
-        for place in range(image_at[item.image], image_at[item.image + 1]):
-            r = order[place]
-            if place + 1 < image_at[item.image + 1]:
-                ahead = (order[place + 1] * channels + item.out_channel) * area
-                prefetch_take(item, pointer_to(heads), ahead)
-            take_bins(pointer_to(heads), (r * channels + item.out_channel) * area, item, pointer_to(bins))
-            for k in range(4 * FIXED_LANES):
-                sums[k] = 0
-            _add_roi(r, item, planes, tile, y, x, pointer_to(lines), pointer_to(bins), pointer_to(sums))
-            for edge in range(4):
-                for c in range(item.channels):
-                    totals[number % blocks, r, edge] += sums[edge * FIXED_LANES + c]
+def _items(with_data):
+    """The items of one thread; ``with_data`` says whether they also give the gradient of the data.
+
+    Reading the head gradients and turning them into rows of lanes takes as long as either of the two.
+    """
+
+    @inner
+    def items_of_a_thread(part, parts, grad_out, data, plan, slopes, totals, table, accumulate, grad_data):
+        """``slopes`` are the tables of both axes, ``totals`` are (blocks of channels, ROIs, edges)."""
+        order, image_at = plan
+        images, channels, height, width = data.shape
+        pixels, heads = data.reshape(-1), grad_out.reshape(-1)
+        area = grad_out.shape[2] * grad_out.shape[3]
+        slots = tile_slots(height, width, data.itemsize)
+        tile_memory = aligned(slots * width * FIXED_LANES, data)
+        marks = np.empty(slots * (width // FIXED_LANES + 1), np.int64)
+        lines = aligned(3 * width * FIXED_LANES, data)
+        bins = aligned(area * FIXED_LANES, data)
+        sums = aligned(4 * FIXED_LANES, data)
+        if with_data:
+            targets = grad_data.reshape(-1)
+            grad_memory = aligned(height * width * FIXED_LANES, data)
+            grad_marks = np.empty(height * 2, np.int64)
+        blocks = channel_blocks(channels)
+        items = images * blocks
+        for number in range(part * items // parts, (part + 1) * items // parts):
+            item = item_of(number, grad_out.shape, (1, 1))
+            planes = planes_of(item, data, pixels)
+            tile = Tile(pointer_to(tile_memory), pointer_to(marks), slots, width)
+            slopes_y, slopes_x = _slopes_of(slopes[:5]), _slopes_of(slopes[5:])
+            empty_tile(tile)
+            if with_data:
+                grad_tile = Tile(pointer_to(grad_memory), pointer_to(grad_marks), height, width)
+                y, x = average.rows_and_columns(table)
+                touch_nothing(grad_tile)
+            for place in range(image_at[item.image], image_at[item.image + 1]):
+                r = order[place]
+                if place + 1 < image_at[item.image + 1]:
+                    ahead = (order[place + 1] * channels + item.out_channel) * area
+                    prefetch_take(item, pointer_to(heads), ahead)
+                take_bins(pointer_to(heads), (r * channels + item.out_channel) * area, item, pointer_to(bins))
+                if with_data:
+                    line, every_row = pointer_to(lines), (0, height)
+                    average.spread(r, item, grad_tile, every_row, y, x, line, pointer_to(bins))
+                for k in range(4 * FIXED_LANES):
+                    sums[k] = 0
+                _add_roi(
+                    r,
+                    item,
+                    planes,
+                    tile,
+                    slopes_y,
+                    slopes_x,
+                    pointer_to(lines),
+                    pointer_to(bins),
+                    pointer_to(sums),
+                )
+                for edge in range(4):
+                    for c in range(item.channels):
+                        totals[number % blocks, r, edge] += sums[edge * FIXED_LANES + c]
+            if with_data:
+                grad_planes = planes_of(item, grad_data, targets)
+                write_rows(grad_tile, 0, height, grad_planes, accumulate, pointer_to(lines))
+
+    return items_of_a_thread
+
+
+_edges_part, _edges_and_data_part = _items(with_data=False), _items(with_data=True)
 
 
 @parallel
-def _edges(share, parts, grad_out, data, plan, table_y, table_x, totals):
+def _edges(share, parts, grad_out, data, plan, slopes, totals):
     for part in within(share, parts):
-        _edges_part(np.int64(part), parts, grad_out, data, plan, table_y, table_x, totals)
+        _edges_part(np.int64(part), parts, grad_out, data, plan, slopes, totals, None, None, None)
+
+
+@parallel
+def _edges_and_data(share, parts, grad_out, data, plan, slopes, totals, table, accumulate, grad_data):
+    for part in within(share, parts):
+        _edges_and_data_part(
+            np.int64(part), parts, grad_out, data, plan, slopes, totals, table, accumulate, grad_data
+        )
 
 
 def backward(grad_out, data, rois, scale, rules, accumulate, grad_rois):
     """Write, or add, the gradient of the boxes; the image index has none."""
     boxes = as_rois(rois, data.dtype)
     setting = geometry.setting_of(rules, scale, (0, 0), boxes.dtype, data.shape, grad_out.shape)
-    order, image_at, y, x = _tables(rules, boxes, setting)
+    plan, slopes = _tables(rules, boxes, setting)
+    chunks = []
+    for head, chunk, _ in channel_chunks([grad_out, data], []):
+        sums = _room_for_sums(chunk, boxes)
+        if sums.size and chunk.size:
+            launch(_edges, head.size + chunk.size, head, chunk, plan, slopes, sums)
+        chunks.append(sums)
+    _put_gradient(rules, setting, chunks, accumulate, grad_rois)
+
+
+def backward_with_data(grad_out, data, rois, scale, rules, accumulate, grad_data, grad_rois):
+    """Write, or add (a pair of truths), the gradients of the map and of the boxes in one pass.
+
+    They are those of :func:`average.backward` and :func:`backward`. False, and nothing is done, where the
+    sums of a map would not stay in a cache or there is little to do.
+    """
+    items = data.shape[0] * channel_blocks(data.shape[1])
+    threads = threads_for(grad_out.size + grad_data.size)
+    bands, _ = tile_bands(*data.shape[2:], data.itemsize, threads, items)
+    if bands != 1 or not grad_data.size or average.is_few(grad_out.shape):
+        return False
+    boxes = as_rois(rois, data.dtype)
+    setting = geometry.setting_of(rules, scale, (0, 0), boxes.dtype, data.shape, grad_out.shape)
+    _, slopes = _tables(rules, boxes, setting)
+    plan, table = average.backward_tables(rules, boxes, setting, (1, 1))
+    add_data, add_rois = accumulate
+    chunks = []
+    for head, chunk, grad, add in channel_chunks([grad_out, data], [grad_data], add_data):
+        sums = _room_for_sums(chunk, boxes)
+        launch(_edges_and_data, head.size + grad.size, head, chunk, plan, slopes, sums, table, add, grad)
+        chunks.append(sums)
+    _put_gradient(rules, setting, chunks, add_rois, grad_rois)
+    return True
+
+
+def _room_for_sums(data, rois):
+    return np.zeros((channel_blocks(data.shape[1]), len(rois), 4), rois.dtype)
+
+
+def _put_gradient(rules, setting, chunks, accumulate, grad_rois):
+    """Write, or add, what the blocks of channels of each chunk have added up."""
     near_y = 1 if rules.boxes == CORNERS_YX_NORMALISED else 2
     columns = [near_y, near_y + 2, 3 - near_y, 5 - near_y]
     scales = [geometry.edge_scale(rules, setting.scale, n) for n in (setting.height, setting.width)]
-    total = np.zeros(boxes.shape, boxes.dtype)
-    for head, chunk, _ in channel_chunks([grad_out, data], []):
-        sums = np.zeros((channel_blocks(chunk.shape[1]), len(boxes), 4), boxes.dtype)
-        if sums.size and chunk.size:
-            launch(_edges, head.size + chunk.size, head, chunk, (order, image_at), y, x, sums)
-        total[:, columns] += sums.sum(axis=0) * np.repeat(scales, 2).astype(boxes.dtype)
+    total = np.zeros(grad_rois.shape, setting.scale.dtype)
+    for sums in chunks:
+        total[:, columns] += sums.sum(axis=0) * np.repeat(scales, 2).astype(total.dtype)
     if accumulate:
         grad_rois += total
     else:
