@@ -13,7 +13,14 @@ from roiops.kernels.cpu.roi.addresses import arrays_at, prepared
 from roiops.kernels.cpu.roi.chunks import as_rois, channel_chunks, threads_for
 from roiops.kernels.cpu.roi.images import first_stray
 from roiops.kernels.cpu.roi.items import backward_items, forward_items
-from roiops.kernels.cpu.roi.tiles import add_row, clear_all_ignored, clear_ignored, read_row, slot_of
+from roiops.kernels.cpu.roi.tiles import (
+    add_row,
+    clear_all_ignored,
+    clear_ignored,
+    prefetch_row,
+    read_row,
+    slot_of,
+)
 from roiops.kernels.cpu.vector import FIXED_LANES, load, multiply_add, pointer_to, scaled, splat, store
 from roiops.kernels.jit import Direct, inner, parallel, within
 
@@ -259,7 +266,7 @@ def rows_and_columns(table):
 
 
 @inner
-def spread(r, item, tile, band, y, x, line, bins):
+def spread(r, item, tile, band, y, x, line, bins, ahead):
     """Add the gradient of ROI ``r``, whose head gradient is ``bins``, to a band of rows."""
     top, bottom = band
     zero = splat(type(bins[0])(0))
@@ -267,6 +274,7 @@ def spread(r, item, tile, band, y, x, line, bins):
     wide = item.stop_column - item.first_column
     low, high, first = x.low[columns], x.high[columns], x.pixel_at[columns]
     for i in range(item.first_row, item.stop_row):
+        prefetch_row(item, i, ahead)
         a, b = y.at[row + i], y.at[row + i + 1]
         while a < b and y.pixel[a] < top:
             a += 1
@@ -284,7 +292,7 @@ def spread(r, item, tile, band, y, x, line, bins):
             add_row(tile, y.pixel[k] - top, low, high, y.weight[k], line)
 
 
-_backward_part = backward_items(rows_and_columns, _rows_of, spread)
+_backward_part = backward_items(rows_and_columns, _rows_of, spread, by_rows=True)
 
 
 @parallel

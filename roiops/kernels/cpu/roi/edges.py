@@ -16,10 +16,13 @@ from roiops.kernels.cpu.roi import average, tables
 from roiops.kernels.cpu.roi.chunks import as_rois, channel_chunks, launch, threads_for
 from roiops.kernels.cpu.roi.items import planes_of
 from roiops.kernels.cpu.roi.tiles import (
+    Ahead,
     Tile,
     channel_blocks,
+    comes_by_rows,
     empty_tile,
     item_of,
+    prefetch_row,
     prefetch_take,
     read_row,
     take_bins,
@@ -170,7 +173,7 @@ def _add_row_of_points(tile, rows, y, entry, x, column, wide, bins, at, sums):
 
 
 @inner
-def _add_roi(r, item, planes, tile, y, x, lines, bins, sums):
+def _add_roi(r, item, planes, tile, y, x, lines, bins, ahead, sums):
     """Add the derivatives by the near and far y and x of ROI ``r``, whose head gradient is ``bins``."""
     pooled_h, pooled_w, step = item.pooled_h, item.pooled_w, tile.width * FIXED_LANES
     nothing = splat(type(sums[0])(0))
@@ -183,6 +186,7 @@ def _add_roi(r, item, planes, tile, y, x, lines, bins, sums):
     if low >= high:
         return
     for i in range(pooled_h):
+        prefetch_row(item, i, ahead)
         entry = r * pooled_h + i
         if y.at[entry] == y.at[entry + 1]:
             continue
@@ -248,13 +252,23 @@ def _items(with_data):
                 touch_nothing(grad_tile)
             for place in range(image_at[item.image], image_at[item.image + 1]):
                 r = order[place]
-                if place + 1 < image_at[item.image + 1]:
-                    ahead = (order[place + 1] * channels + item.out_channel) * area
+                following = order[min(place + 1, image_at[item.image + 1] - 1)]
+                ahead = (following * channels + item.out_channel) * area
+                if not comes_by_rows(item):
                     prefetch_take(item, pointer_to(heads), ahead)
                 take_bins(pointer_to(heads), (r * channels + item.out_channel) * area, item, pointer_to(bins))
                 if with_data:
-                    line, every_row = pointer_to(lines), (0, height)
-                    average.spread(r, item, grad_tile, every_row, y, x, line, pointer_to(bins))
+                    average.spread(
+                        r,
+                        item,
+                        grad_tile,
+                        (0, height),
+                        y,
+                        x,
+                        pointer_to(lines),
+                        pointer_to(bins),
+                        Ahead(pointer_to(heads), ahead),
+                    )
                 for k in range(4 * FIXED_LANES):
                     sums[k] = 0
                 _add_roi(
@@ -266,6 +280,7 @@ def _items(with_data):
                     slopes_x,
                     pointer_to(lines),
                     pointer_to(bins),
+                    Ahead(pointer_to(heads), ahead),
                     pointer_to(sums),
                 )
                 for edge in range(4):

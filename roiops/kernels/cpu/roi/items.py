@@ -16,9 +16,11 @@ import numpy as np
 
 from roiops.kernels.cpu.roi.points import pool_points, room_for_runs
 from roiops.kernels.cpu.roi.tiles import (
+    Ahead,
     Planes,
     Tile,
     channel_blocks,
+    comes_by_rows,
     copy_bins,
     empty_tile,
     item_of,
@@ -134,11 +136,12 @@ def forward_items(view, pool, with_argmax=False, in_any_order=False, with_points
     return items_of_a_thread
 
 
-def backward_items(view, rows_of, spread, with_argmax=False):
+def backward_items(view, rows_of, spread, with_argmax=False, by_rows=False):
     """The backward loop of one thread; an item is a band of rows of an item of the forward pass.
 
     ``rows_of(r, item, y, x)`` are the rows that ROI ``r`` touches. ``spread(r, item, tile, band, y, x, line,
-    bins[, where])`` adds its gradient, whose head gradient is ``bins``, to the band's rows.
+    bins[, where])`` adds its gradient, whose head gradient is ``bins``, to the band's rows. With ``by_rows``
+    its last argument is what the next ROI will need (:class:`tiles.Ahead`), to be prefetched row by row.
     """
 
     @inner
@@ -167,11 +170,12 @@ def backward_items(view, rows_of, spread, with_argmax=False):
             touch_nothing(tile)
             for place in range(image_at[item.image], image_at[item.image + 1]):
                 r = order[place]
-                if place + 1 < image_at[item.image + 1]:
-                    ahead = (order[place + 1] * out_channels + item.out_channel) * area
+                following = order[min(place + 1, image_at[item.image + 1] - 1)]
+                ahead = (following * out_channels + item.out_channel) * area
+                if not (by_rows and comes_by_rows(item)):
                     prefetch_take(item, pointer_to(heads), ahead)
-                    if with_argmax:
-                        prefetch_take(item, pointer_to(places), ahead)
+                if with_argmax:
+                    prefetch_take(item, pointer_to(places), ahead)
                 low, high = rows_of(r, item, y, x)
                 if low < bottom and high > top:
                     at = (r * out_channels + item.out_channel) * area
@@ -188,6 +192,11 @@ def backward_items(view, rows_of, spread, with_argmax=False):
                             pointer_to(line),
                             pointer_to(bins),
                             pointer_to(where),
+                        )
+                    elif by_rows:
+                        next_bins = Ahead(pointer_to(heads), ahead)
+                        spread(
+                            r, item, tile, (top, bottom), y, x, pointer_to(line), pointer_to(bins), next_bins
                         )
                     else:
                         spread(r, item, tile, (top, bottom), y, x, pointer_to(line), pointer_to(bins))

@@ -203,6 +203,32 @@ def prefetch_take(item, source, at):
         prefetch_far_ahead(source, line, 1)
 
 
+class Ahead(NamedTuple):
+    """Where :func:`take_bins` will read for the ROI after this one."""
+
+    values: np.ndarray
+    at: int
+
+
+# Numbers that are asked for at once. Asked for more lines than it can wait for, a processor stops its work.
+_AT_ONCE = 1 << 10
+
+
+@inner
+def comes_by_rows(item):
+    """Whether :func:`prefetch_row` is better than :func:`prefetch_take`: for one run of many numbers."""
+    area = (item.stop_row - item.first_row) * (item.stop_column - item.first_column)
+    return area == item.pooled_h * item.pooled_w and item.channels * area > _AT_ONCE
+
+
+@inner
+def prefetch_row(item, i, ahead):
+    """Have a part of what is ahead come while row ``i`` of the bins is worked on."""
+    if comes_by_rows(item):
+        count = item.channels * item.pooled_w
+        prefetch_far_ahead(ahead.values, ahead.at + i * count, count)
+
+
 @inner
 def _lines(item):
     """Where the lines of an item's bins are: all of them, or one a channel if there are groups."""
