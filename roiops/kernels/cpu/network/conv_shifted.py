@@ -9,6 +9,8 @@ the rows or between the images are computed and not stored.
 ``tests/reference.py`` has the same in plain loops: ``convolution``.
 """
 
+from typing import NamedTuple
+
 import numpy as np
 from numba import types
 from numba.extending import intrinsic
@@ -150,13 +152,23 @@ def _clear(frame, first, stop):
     clear_vector(frame, stop - MACHINE_LANES)
 
 
-@inner
-def _fill_rows(flat, at, at_step, step, count, entry, frame, to, length, rows, end):
-    """Rows of ``count`` pixels, ``step`` apart, each with zeros up to where the next one begins.
+class _Source(NamedTuple):
+    """Where rows are read: the first pixel, and the steps to the next row and to the next pixel."""
 
-    ``entry`` is an :class:`Entry` of one channel; where it is used, the step is 1. Nothing from ``end`` on is
-    written. What follows the zeros is spoiled, where there is room: the next row is written after it.
+    at: int
+    at_step: int
+    step: int
+
+
+@inner
+def _fill_rows(flat, source, count, entry, frame, to, length, rows, end):
+    """Rows of ``count`` pixels, each with zeros up to where the next one begins.
+
+    ``source`` is a :class:`_Source`, ``entry`` an :class:`Entry` of one channel; where that is used, the step
+    from pixel to pixel is 1. Nothing from ``end`` on is written. What follows the zeros is spoiled, where
+    there is room: the next row is written after it.
     """
+    at, at_step, step = source
     mean, scale, shift, floor, enters = entry
     vectors = (count + MACHINE_LANES - 1) // MACHINE_LANES * MACHINE_LANES
     reach = vectors * step if step <= 2 else flat.shape[0] + 1
@@ -233,11 +245,11 @@ def fill_channels(data, layout, entry, first, last, lines, frame):
                 into = to + seen * length + skip
                 _clear(frame, to + begin * length, min(into, end))
                 at = ((n * channels + c) * height + y) * width + x
-                seen_rows, at_step = unseen - seen, stride[0] * width
+                source = _Source(at, stride[0] * width, step)
                 of_channel = flat[0], flat[0], flat[0], floor, enters
                 if enters:
                     of_channel = mean[c], scale[c], shift[c], floor, enters
-                _fill_rows(flat, at, at_step, step, count, of_channel, frame, into, length, seen_rows, end)
+                _fill_rows(flat, source, count, of_channel, frame, into, length, unseen - seen, end)
                 _clear(frame, to + unseen * length, to + stop * length)
     for c in range(first, last):
         # The last row's window may reach beyond the planes, into the next channel's first rows: the zeros
