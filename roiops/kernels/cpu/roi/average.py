@@ -20,6 +20,7 @@ from roiops.kernels.cpu.roi.tiles import (
     prefetch_row,
     read_row,
     slot_of,
+    stream_row,
 )
 from roiops.kernels.cpu.vector import FIXED_LANES, load, multiply_add, pointer_to, scaled, splat, store
 from roiops.kernels.jit import Direct, inner, parallel, within
@@ -63,12 +64,39 @@ def _axes(table):
 
 
 @inner
-def _have_two_pixels(axis, first, bins):
-    """Whether each of ``bins`` bins, from entry ``first`` of the table on, reads two pixels."""
-    found = 0
-    for j in range(first, first + bins):
-        found += axis.at[j + 1] == axis.at[j] + 2
-    return found == bins
+def _pixels_of_each(axis, first, bins):
+    """How many pixels each of ``bins`` bins reads, from entry ``first`` of the table on; 0 if they differ."""
+    count = axis.at[first + 1] - axis.at[first]
+    for j in range(first + 1, first + bins):
+        if axis.at[j + 1] - axis.at[j] != count:
+            return np.int64(0)
+    return count
+
+
+@inner
+def _bins_of_line(source, start, x, column, wide, each, bins, to):
+    """A row of bins, which are sums of what ``source`` has: pixel p is at ``start + p * FIXED_LANES``.
+
+    ``each`` is what :func:`_pixels_of_each` says.
+    """
+    zero = splat(type(bins[0])(0))
+    if each == 1 or each == 2:
+        k = x.at[column]
+        for _ in range(wide):
+            total = multiply_add(x.weight[k], load(source, start + x.pixel[k] * FIXED_LANES), zero)
+            if each == 2:
+                right = load(source, start + x.pixel[k + 1] * FIXED_LANES)
+                total = multiply_add(x.weight[k + 1], right, total)
+            store(bins, to, total)
+            to += FIXED_LANES
+            k += each
+        return
+    for j in range(column, column + wide):
+        total = zero
+        for k in range(x.at[j], x.at[j + 1]):
+            total = multiply_add(x.weight[k], load(source, start + x.pixel[k] * FIXED_LANES), total)
+        store(bins, to, total)
+        to += FIXED_LANES
 
 
 @inner
@@ -90,36 +118,31 @@ def _bins_between(upper, lower, tile, y, a, x, k, wide, bins, to):
 
 
 @inner
-def _pool(r, item, planes, tile, y, x, line, bins):
+def _pool(r, item, planes, tile, y, x, line, bins, behind):
     """The means of ROI ``r``, in ``bins``."""
     zero = splat(type(bins[0])(0))
     row, column = r * (item.pooled_h + 1), r * (item.pooled_w + 1) + item.first_column
     wide = item.stop_column - item.first_column
     low, high = tables.span(x, column, wide)
-    are_points = _have_two_pixels(x, column, wide)
+    each = _pixels_of_each(x, column, wide)
     to = 0
     for i in range(item.first_row, item.stop_row):
+        stream_row(item, i, behind)
         a, b = y.at[row + i], y.at[row + i + 1]
-        # Pixel p of what the bins are sums of is at p * FIXED_LANES from ``start`` on.
-        source, start = line, -low * FIXED_LANES
-        if a < b and low < high:
-            if b == a + 1 and y.weight[a] == 1:  # a row as it is
-                source, start = tile.values, read_row(planes, y.pixel[a], low, high, tile)
-            elif are_points and b == a + 2 and slot_of(tile, y.pixel[a]) != slot_of(tile, y.pixel[a + 1]):
-                upper = read_row(planes, y.pixel[a], low, high, tile)
-                lower = read_row(planes, y.pixel[a + 1], low, high, tile)
-                _bins_between(upper, lower, tile, y, a, x, x.at[column], wide, bins, to)
-                to += wide * FIXED_LANES
-                continue
-            else:
-                average_rows(planes, tile, y, a, b, low, high, line)
-        for j in range(wide):
-            total = zero
-            if a < b:
-                for k in range(x.at[column + j], x.at[column + j + 1]):
-                    total = multiply_add(x.weight[k], load(source, start + x.pixel[k] * FIXED_LANES), total)
-            store(bins, to, total)
-            to += FIXED_LANES
+        if a == b or low == high:
+            for p in range(to, to + wide * FIXED_LANES, FIXED_LANES):
+                store(bins, p, zero)
+        elif each == 2 and b == a + 2 and slot_of(tile, y.pixel[a]) != slot_of(tile, y.pixel[a + 1]):
+            upper = read_row(planes, y.pixel[a], low, high, tile)
+            lower = read_row(planes, y.pixel[a + 1], low, high, tile)
+            _bins_between(upper, lower, tile, y, a, x, x.at[column], wide, bins, to)
+        elif b == a + 1 and y.weight[a] == 1:  # a row as it is
+            start = read_row(planes, y.pixel[a], low, high, tile)
+            _bins_of_line(tile.values, start, x, column, wide, each, bins, to)
+        else:
+            average_rows(planes, tile, y, a, b, low, high, line)
+            _bins_of_line(line, -low * FIXED_LANES, x, column, wide, each, bins, to)
+        to += wide * FIXED_LANES
 
 
 _forward_part = forward_items(_axes, _pool, with_points=True)

@@ -17,8 +17,10 @@ import numpy as np
 from roiops.kernels.cpu.roi.points import pool_points, room_for_runs
 from roiops.kernels.cpu.roi.tiles import (
     Ahead,
+    Behind,
     Planes,
     Tile,
+    behind_of,
     channel_blocks,
     comes_by_rows,
     copy_bins,
@@ -29,6 +31,7 @@ from roiops.kernels.cpu.roi.tiles import (
     prefetch_take,
     put_bins,
     stream_bins,
+    stream_row,
     streams,
     take_bins,
     tile_bands,
@@ -36,7 +39,7 @@ from roiops.kernels.cpu.roi.tiles import (
     touch_nothing,
     write_rows,
 )
-from roiops.kernels.cpu.vector import FIXED_LANES, aligned, pointer_to
+from roiops.kernels.cpu.vector import FIXED_LANES, aligned, pointer_to, prefetch_to_write
 from roiops.kernels.jit import inner
 
 
@@ -69,7 +72,7 @@ def forward_items(view, pool, with_argmax=False, in_any_order=False, with_points
         marks = np.empty(slots * (width // FIXED_LANES + 1), np.int64)
         line = aligned(width * FIXED_LANES, out)
         bins = aligned(area * FIXED_LANES, out)
-        scratch, address = aligned(area * FIXED_LANES, out), out.ctypes.data // out.itemsize
+        scratch, address = aligned((area + 1) * FIXED_LANES, out), out.ctypes.data // out.itemsize
         if with_points:
             runs = room_for_runs(out.shape[3], out)
         if with_argmax:
@@ -90,11 +93,15 @@ def forward_items(view, pool, with_argmax=False, in_any_order=False, with_points
             if with_argmax:
                 places_past_caches = streams(argmax, item)
             first, stop = image_at[item.image], image_at[item.image + 1]
+            behind = Behind(pointer_to(scratch), 0, pointer_to(results), 0, 0)
             for place in range(first, stop):
                 r = order[place]
                 to = (r * out_channels + item.out_channel) * area
                 prefetch_planes(ahead, place - first, stop - first, (stop - first) * area)
-                if not past_caches:
+                if past_caches:
+                    prefetch_to_write(pointer_to(results), to, 1)
+                    prefetch_to_write(pointer_to(results), to + item.channels * area - 1, 1)
+                else:
                     prefetch_put(item, pointer_to(results), to)
                 if with_argmax:
                     if keep and not places_past_caches:
@@ -122,16 +129,26 @@ def forward_items(view, pool, with_argmax=False, in_any_order=False, with_points
                         )
                     elif keep:
                         put_bins(pointer_to(where), item, pointer_to(places), to)
-                elif with_points and pool_points(r, item, planes, y, x, runs, scratch):
+                elif with_points and item.channels <= item.pooled_w and pool_points(r, item, planes, y, x, runs, scratch):
                     count = item.channels * area
                     copy_bins(count, pointer_to(scratch), pointer_to(results), address, to, past_caches)
                     continue
+                elif with_points:
+                    pool(r, item, planes, tile, y, x, pointer_to(line), pointer_to(bins), behind)
+                    if past_caches:
+                        lead = (address + to) % FIXED_LANES
+                        put_bins(pointer_to(bins), item, pointer_to(scratch), lead)
+                        behind = behind_of(item.channels * area, pointer_to(scratch), lead, pointer_to(results), to)
+                        continue
                 else:
                     pool(r, item, planes, tile, y, x, pointer_to(line), pointer_to(bins))
                 if past_caches:
                     stream_bins(pointer_to(bins), item, pointer_to(scratch), pointer_to(results), address, to)
                 else:
                     put_bins(pointer_to(bins), item, pointer_to(results), to)
+            if with_points:
+                for i in range(out.shape[2]):
+                    stream_row(item, i, behind)
 
     return items_of_a_thread
 

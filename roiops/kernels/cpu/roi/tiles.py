@@ -286,6 +286,36 @@ def copy_bins(count, scratch, out, address, to, past_caches):
         out[to + k] = scratch[k]
 
 
+class Behind(NamedTuple):
+    """Bins of the ROI before this one, which are still to be written: whole cache lines of ``out``."""
+
+    values: np.ndarray
+    at: int  # of the first line, in ``values``
+    out: np.ndarray
+    to: int  # and in ``out``
+    lines: int
+
+
+@inner
+def stream_row(item, i, behind):
+    """Write a part of what is behind, past the caches, while row ``i`` of the bins is worked on."""
+    each = (behind.lines + item.pooled_h - 1) // item.pooled_h
+    for k in range(i * each, min((i + 1) * each, behind.lines)):
+        stream(behind.out, behind.to + k * FIXED_LANES, load(behind.values, behind.at + k * FIXED_LANES))
+
+
+@inner
+def behind_of(count, scratch, lead, out, to):
+    """What :func:`stream_row` is to write of ``count`` numbers; what no whole line holds is written here."""
+    head = min(count, -lead % FIXED_LANES)
+    for k in range(head):
+        out[to + k] = scratch[lead + k]
+    lines = (count - head) // FIXED_LANES
+    for k in range(head + lines * FIXED_LANES, count):
+        out[to + k] = scratch[lead + k]
+    return Behind(scratch, lead + head, out, to + head, lines)
+
+
 @inner
 def take_bins(source, at, item, bins):
     """The inverse of :func:`put_bins`; lanes without a channel hold any of the item's numbers."""
