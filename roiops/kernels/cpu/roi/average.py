@@ -145,7 +145,7 @@ def _pool(r, item, planes, tile, y, x, line, bins, behind):
         to += wide * FIXED_LANES
 
 
-_forward_part = forward_items(_axes, _pool, with_points=True)
+_forward_part = forward_items(_axes, _pool, with_points=True, by_rows=True)
 
 
 @parallel

@@ -14,24 +14,24 @@ then keeps nothing on disk.)
 
 import numpy as np
 
-from roiops.kernels.cpu.roi.points import pool_points, room_for_runs
+from roiops.kernels.cpu.roi.points import has_few_channels, pool_points, room_for_runs
 from roiops.kernels.cpu.roi.tiles import (
     Ahead,
-    Behind,
     Planes,
     Tile,
-    behind_of,
     channel_blocks,
     comes_by_rows,
     copy_bins,
     empty_tile,
     item_of,
+    nothing_behind,
+    prefetch_ends,
     prefetch_planes,
     prefetch_put,
     prefetch_take,
+    put_behind,
     put_bins,
-    stream_bins,
-    stream_row,
+    stream_behind,
     streams,
     take_bins,
     tile_bands,
@@ -39,7 +39,7 @@ from roiops.kernels.cpu.roi.tiles import (
     touch_nothing,
     write_rows,
 )
-from roiops.kernels.cpu.vector import FIXED_LANES, aligned, pointer_to, prefetch_to_write
+from roiops.kernels.cpu.vector import FIXED_LANES, aligned, pointer_to
 from roiops.kernels.jit import inner
 
 
@@ -51,12 +51,13 @@ def planes_of(item, data, pixels):
     return Planes(pointer_to(pixels), at, item.step * height * width, item.channels, height, width)
 
 
-def forward_items(view, pool, with_argmax=False, in_any_order=False, with_points=False):
+def forward_items(view, pool, with_argmax=False, in_any_order=False, with_points=False, by_rows=False):
     """The forward loop of one thread.
 
     ``pool(r, item, planes, tile, y, x, line, bins[, where, limits])`` computes the bins of ROI ``r``, with
     the channels last. ``in_any_order`` says that it does not read the rows of the map from top to bottom,
-    ``with_points`` that bins of at most two pixels on either axis are means of them.
+    ``with_points`` that bins of at most two pixels on either axis are means of them. With ``by_rows`` its
+    last argument is what the ROI before has left (:class:`tiles.Behind`), to be written row by row.
     """
 
     @inner
@@ -78,7 +79,7 @@ def forward_items(view, pool, with_argmax=False, in_any_order=False, with_points
         if with_argmax:
             places, keep = argmax.reshape(-1), argmax.size > 0
             where = aligned(area * FIXED_LANES, argmax)
-            where_scratch = aligned(area * FIXED_LANES, argmax)
+            where_scratch = aligned((area + 1) * FIXED_LANES, argmax)
             where_address = argmax.ctypes.data // argmax.itemsize
         items = images * channel_blocks(out_channels) * groups[0] * groups[1]
         last = (part + 1) * items // parts - 1
@@ -93,14 +94,13 @@ def forward_items(view, pool, with_argmax=False, in_any_order=False, with_points
             if with_argmax:
                 places_past_caches = streams(argmax, item)
             first, stop = image_at[item.image], image_at[item.image + 1]
-            behind = Behind(pointer_to(scratch), 0, pointer_to(results), 0, 0)
+            behind = nothing_behind(pointer_to(scratch), pointer_to(results))
             for place in range(first, stop):
                 r = order[place]
                 to = (r * out_channels + item.out_channel) * area
                 prefetch_planes(ahead, place - first, stop - first, (stop - first) * area)
                 if past_caches:
-                    prefetch_to_write(pointer_to(results), to, 1)
-                    prefetch_to_write(pointer_to(results), to + item.channels * area - 1, 1)
+                    prefetch_ends(item, pointer_to(results), to)
                 else:
                     prefetch_put(item, pointer_to(results), to)
                 if with_argmax:
@@ -119,36 +119,43 @@ def forward_items(view, pool, with_argmax=False, in_any_order=False, with_points
                         limits,
                     )
                     if places_past_caches:
-                        stream_bins(
-                            pointer_to(where),
-                            item,
-                            pointer_to(where_scratch),
-                            pointer_to(places),
-                            where_address,
-                            to,
+                        stream_behind(
+                            put_behind(
+                                pointer_to(where),
+                                item,
+                                pointer_to(where_scratch),
+                                pointer_to(places),
+                                where_address,
+                                to,
+                            )
                         )
                     elif keep:
                         put_bins(pointer_to(where), item, pointer_to(places), to)
-                elif with_points and item.channels <= item.pooled_w and pool_points(r, item, planes, y, x, runs, scratch):
+                elif (
+                    with_points
+                    and has_few_channels(item)
+                    and pool_points(r, item, planes, y, x, runs, scratch)
+                ):
                     count = item.channels * area
                     copy_bins(count, pointer_to(scratch), pointer_to(results), address, to, past_caches)
                     continue
-                elif with_points:
+                elif by_rows:
                     pool(r, item, planes, tile, y, x, pointer_to(line), pointer_to(bins), behind)
-                    if past_caches:
-                        lead = (address + to) % FIXED_LANES
-                        put_bins(pointer_to(bins), item, pointer_to(scratch), lead)
-                        behind = behind_of(item.channels * area, pointer_to(scratch), lead, pointer_to(results), to)
-                        continue
                 else:
                     pool(r, item, planes, tile, y, x, pointer_to(line), pointer_to(bins))
-                if past_caches:
-                    stream_bins(pointer_to(bins), item, pointer_to(scratch), pointer_to(results), address, to)
-                else:
+                if not past_caches:
                     put_bins(pointer_to(bins), item, pointer_to(results), to)
-            if with_points:
-                for i in range(out.shape[2]):
-                    stream_row(item, i, behind)
+                    continue
+                to_write = put_behind(
+                    pointer_to(bins), item, pointer_to(scratch), pointer_to(results), address, to
+                )
+                # What is behind stays in the scratch, which pool_points uses as well.
+                if by_rows and not has_few_channels(item):
+                    behind = to_write
+                else:
+                    stream_behind(to_write)
+            if by_rows:
+                stream_behind(behind)
 
     return items_of_a_thread
 

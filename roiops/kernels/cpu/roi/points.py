@@ -148,14 +148,22 @@ def _fill_run(runs, v, planes, at, y, row, item, bins, to):
 
 
 @inner
+def has_few_channels(item):
+    """Whether :func:`pool_points` may be the way. It is asked before a call that hands over many numbers.
+
+    A run of bins of one channel takes as long as a bin of ``FIXED_LANES`` channels, turned there and back.
+    """
+    return item.channels <= item.pooled_w
+
+
+@inner
 def pool_points(r, item, planes, y, x, runs, bins):
     """Write the means of ROI ``r`` to ``bins``, channel by channel, if this is the way to compute them."""
     wide, high = item.stop_column - item.first_column, item.stop_row - item.first_row
     if MACHINE_LANES < FIXED_LANES or bins.itemsize != 4 or wide < item.pooled_w or high < item.pooled_h:
         return False
     row, column = r * (high + 1), r * (wide + 1)
-    # A run of bins of one channel takes as long as a bin of FIXED_LANES channels, turned there and back.
-    if item.channels > wide or _most_pixels(y, row, high) > 2 or _most_pixels(x, column, wide) > 2:
+    if _most_pixels(y, row, high) > 2 or _most_pixels(x, column, wide) > 2:
         return False
     runs = runs_of(runs)
     found = _divide(x, column, wide, runs)

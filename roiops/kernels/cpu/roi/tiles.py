@@ -256,17 +256,10 @@ def put_bins(bins, item, out, to):
 
 @inner
 def streams(out, item):
-    """Whether :func:`stream_bins` may write an item's bins: one run of an array that no cache holds."""
+    """Whether an item's bins may be written past the caches: one run of an array that no cache holds."""
     area = (item.stop_row - item.first_row) * (item.stop_column - item.first_column)
     one_run = area == item.pooled_h * item.pooled_w
     return one_run and out.size * out.itemsize > _CACHED_BYTES and out.ctypes.data % out.itemsize == 0
-
-
-@inner
-def stream_bins(bins, item, scratch, out, address, to):
-    """:func:`put_bins` past the caches by way of ``scratch``; ``address`` is that of ``out`` in elements."""
-    put_bins(bins, item, scratch, 0)
-    copy_bins(item.channels * item.pooled_h * item.pooled_w, scratch, out, address, to, True)
 
 
 @inner
@@ -287,7 +280,10 @@ def copy_bins(count, scratch, out, address, to, past_caches):
 
 
 class Behind(NamedTuple):
-    """Bins of the ROI before this one, which are still to be written: whole cache lines of ``out``."""
+    """Bins of the ROI before this one, in whole cache lines, which are still to be written past the caches.
+
+    While they are on their way to memory, the processor computes: it waits only if many are written at once.
+    """
 
     values: np.ndarray
     at: int  # of the first line, in ``values``
@@ -297,23 +293,52 @@ class Behind(NamedTuple):
 
 
 @inner
-def stream_row(item, i, behind):
-    """Write a part of what is behind, past the caches, while row ``i`` of the bins is worked on."""
-    each = (behind.lines + item.pooled_h - 1) // item.pooled_h
-    for k in range(i * each, min((i + 1) * each, behind.lines)):
-        stream(behind.out, behind.to + k * FIXED_LANES, load(behind.values, behind.at + k * FIXED_LANES))
+def nothing_behind(values, out):
+    return Behind(values, 0, out, 0, 0)
 
 
 @inner
-def behind_of(count, scratch, lead, out, to):
-    """What :func:`stream_row` is to write of ``count`` numbers; what no whole line holds is written here."""
-    head = min(count, -lead % FIXED_LANES)
+def put_behind(bins, item, scratch, out, address, to):
+    """Put an item's bins in ``scratch``, as far from the start of a cache line as they will be in ``out``.
+
+    ``address`` is that of ``out`` in elements. What does not fill a line is written to ``out`` here.
+    """
+    count = item.channels * item.pooled_h * item.pooled_w
+    start = (address + to) % FIXED_LANES
+    put_bins(bins, item, scratch, start)
+    head = min(count, -start % FIXED_LANES)
     for k in range(head):
-        out[to + k] = scratch[lead + k]
+        out[to + k] = scratch[start + k]
     lines = (count - head) // FIXED_LANES
     for k in range(head + lines * FIXED_LANES, count):
-        out[to + k] = scratch[lead + k]
-    return Behind(scratch, lead + head, out, to + head, lines)
+        out[to + k] = scratch[start + k]
+    return Behind(scratch, start + head, out, to + head, lines)
+
+
+@inner
+def _stream_lines(behind, first, stop):
+    for k in range(first * FIXED_LANES, stop * FIXED_LANES, FIXED_LANES):
+        stream(behind.out, behind.to + k, load(behind.values, behind.at + k))
+
+
+@inner
+def stream_row(item, i, behind):
+    """Write a part of what is behind while row ``i`` of the bins is worked on."""
+    each = (behind.lines + item.pooled_h - 1) // item.pooled_h
+    _stream_lines(behind, i * each, min((i + 1) * each, behind.lines))
+
+
+@inner
+def stream_behind(behind):
+    """Write all of what is behind."""
+    _stream_lines(behind, 0, behind.lines)
+
+
+@inner
+def prefetch_ends(item, out, to):
+    """Have the lines come that an item's bins fill only in part."""
+    prefetch_to_write(out, to, 1)
+    prefetch_to_write(out, to + item.channels * item.pooled_h * item.pooled_w - 1, 1)
 
 
 @inner
