@@ -156,28 +156,29 @@ def by_rows(sums, vectors):
     return [sums[i : i + vectors] for i in range(0, len(sums), vectors)]
 
 
-def store_finished(emit, sums, out, finish):
+def store_finished(emit, sums, out, finish, places=None):
     """Store the ``sums`` of some filters, a list of vectors each, as ``finish`` makes them.
 
-    ``out`` is what :meth:`Emitter.rows` gives, ``finish`` what :meth:`Emitter.finish` does.
+    ``out`` is what :meth:`Emitter.rows` gives, ``finish`` what :meth:`Emitter.finish` does. ``places``: where
+    in a row each vector goes; one after the other if not given.
     """
+    places = places or [v * MACHINE_LANES for v in range(len(sums[0]))]
     values = []
     for i, row in enumerate(sums):
         a, b = emit.load_splat(finish.scale, i), emit.load_splat(finish.shift, i)
         values += [emit.fma(a, value, b) for value in row]
-    rows, vectors = len(sums), len(sums[0])
+    rows = len(sums)
 
     def with_other():
-        total = []
-        for i, beside in enumerate(_rows_of(emit, (finish.other, out[1]), rows)):
-            total += emit.plus(values[i * vectors : (i + 1) * vectors], beside)
-        return total
+        lines = _rows_of(emit, (finish.other, out[1]), rows)
+        beside = [emit.load(line, place) for line in lines for place in places]
+        return [emit.builder.fadd(value, each) for value, each in zip(values, beside, strict=True)]
 
     # All of what is added is read before anything is stored: it may be the same memory.
     chosen = emit.choose(finish.add_other, with_other, values)
-    for row, line in zip(by_rows(chosen, vectors), _rows_of(emit, out, rows), strict=True):
-        for v, value in enumerate(row):
-            emit.store(emit.activate(value, finish.act), line, v * MACHINE_LANES)
+    for row, line in zip(by_rows(chosen, len(places)), _rows_of(emit, out, rows), strict=True):
+        for place, value in zip(places, row, strict=True):
+            emit.store(emit.activate(value, finish.act), line, place)
 
 
 def _store_tile(emit, sums, out, add=False):

@@ -12,7 +12,7 @@ from ..vector import LINE, MACHINE_LANES
 from .caches import LAST_CACHE, SECOND_CACHE
 from .conv_dilated import phase_sizes
 from .conv_filters import PIXELS, VECTORS
-from .conv_shifted import frame_cost, joins_rows
+from .conv_shifted import ROW_MOVED, VECTOR_STORED, ends_with_rows, frame_cost, joins_rows
 from .conv_taps import seen_by_tap
 from .conv_winograd import NARROW, OUT
 from .emitter import ROWS
@@ -39,17 +39,17 @@ def shifted(batch, channels, filters, groups, size, kernel, stride, dilate, pad)
     rows, length = (
         n + max(0, r - (p if s == 1 else 0)) // s for n, r, p, s in zip(size, reach, pad, stride, strict=True)
     )
-    aligned = size[1] % MACHINE_LANES == 0  # then nothing between the rows is computed, nothing moved
-    joined = joins_rows(batch, channels, size, kernel, stride)  # nor then
-    if aligned:
-        places = batch * math.prod(size)
-    elif joined:
-        places = ((batch - 1) * rows + size[0]) * size[1]
-    else:
-        places = batch * rows * length
-    vectors = _up(places, MACHINE_LANES)
     terms, in_group = channels // groups * math.prod(kernel), filters // groups
-    stored = 10 * vectors * filters if aligned or joined else 58 * batch * size[0] * filters
+    # Of joined rows, nothing between them is computed, or moved.
+    joined = joins_rows(batch, channels, size, kernel, stride)
+    by_row = not joined and ends_with_rows(size[1], length, terms, False)
+    if joined:
+        vectors = _up(((batch - 1) * rows + size[0]) * size[1], MACHINE_LANES)
+    elif by_row:
+        vectors = batch * size[0] * _up(size[1], MACHINE_LANES)
+    else:
+        vectors = _up(batch * rows * length, MACHINE_LANES)
+    stored = VECTOR_STORED * vectors * filters if joined or by_row else ROW_MOVED * batch * size[0] * filters
     low = ROWS // 2 if in_group <= ROWS // 2 else ROWS
     products = (1.0 if max(stride) == 1 else 1.1) * vectors * groups * terms * _up(in_group, low) * low
     planes = stride[0] * (kernel[1] if joined else stride[1])

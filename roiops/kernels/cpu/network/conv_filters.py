@@ -17,10 +17,10 @@ from ..scratch import Repeated, Scratch
 from ..vector import BLOCK, LINE, MACHINE_LANES, prefetch_to_read, prefetch_to_write, transpose_block
 from .blas import Entry, Finish, Rows
 from .conv_shifted import (
-    OWN_FRAME,
     channel_step,
     fill_channels,
     fill_frame,
+    fills_itself,
     frame_cost,
     frame_reach,
     shared_zeros,
@@ -202,10 +202,10 @@ def _first_item(worker, workers, groups, panels, vectors, tiles):
 def _multiply(share, images, steps, taps, groups, weight, finish, scratch, out):
     """``images``: the data, its frames, their layout, and what becomes of the data on the way.
 
-    There is a frame for each worker, which it fills itself, or one for several that is filled. The layout is
-    that of :func:`fill_channels`, without rows where the images themselves are the frame; the way is an
-    :class:`Entry`. ``steps``: from channel to channel of the frame, and from group to group; ``finish``:
-    :class:`Finish`.
+    There is a frame for each worker, which it fills with a group's channels, or one for all that is filled.
+    The layout is that of :func:`fill_channels`, without rows where the images themselves are the frame; the
+    way is an :class:`Entry`. ``steps``: from channel to channel of the frame, and from group to group;
+    ``finish``: :class:`Finish`.
 
     ``taps``: where the first tap of each result lies, how many channels are gone through one by one, and
     how far the other taps lie from the first.
@@ -233,15 +233,15 @@ def _multiply(share, images, steps, taps, groups, weight, finish, scratch, out):
         item = _first_item(w, workers, groups, panels, vectors, tiles)
         end = _first_item(w + 1, workers, groups, panels, vectors, tiles)
         frame = frames[w if frames.shape[0] > 1 else 0]
-        if frames.shape[0] == workers and sizes[0] > 0 and item < end:
-            per_group, in_one = data.shape[1] // groups, panels * tiles
-            g, after = item // in_one, (end - 1) // in_one + 1
-            lines = np.int64(0), batch * sizes[0]
-            planes, before = (stride, pad, sizes, columns), Entry(mean, in_scale, in_shift, floor, enters)
-            fill_channels(data, planes, before, g * per_group, after * per_group, lines, frame)
+        own, filled = frames.shape[0] == workers and sizes[0] > 0, np.int64(-1)
+        per_group, lines = data.shape[1] // groups, (np.int64(0), batch * sizes[0])
         while item < end:
             gp, tile = divmod(item, tiles)
             g, p = divmod(gp, panels)
+            if own and g != filled:
+                filled, held = g, (g * per_group, (g + 1) * per_group)
+                planes, before = (stride, pad, sizes, columns), Entry(mean, in_scale, in_shift, floor, enters)
+                fill_channels(data, planes, before, held, held[0], held[1], lines, frame)
             if gp != packed:
                 packed = gp
                 start, stop = p * vectors // panels, (p + 1) * vectors // panels
@@ -271,7 +271,7 @@ def _multiply(share, images, steps, taps, groups, weight, finish, scratch, out):
                 for f in range(rows):
                     for i in range(count):
                         beside[f * pixels + i] = flat_other[at + f * positions + i]
-            seen, here = Rows(frame, g * group_step, channel_step), (starts, tile * PIXELS)
+            seen, here = Rows(frame, 0 if own else g * group_step, channel_step), (starts, tile * PIXELS)
             soon = Rows(flat_weight, (row + rows + tile * ahead) * terms, ahead)
             sums, into = Rows(target, to, step), Finish(scale, shift, act, around, add_other)
             if wide == 3 * MACHINE_LANES:
@@ -319,8 +319,9 @@ class ByFilters:
         size = -(-(2 * _TILE + WIDTH * matrix.shape[1]) // MACHINE_LANES) * MACHINE_LANES
 
         def prepare(workers):
-            own = workers == 1 or self._copying <= OWN_FRAME
-            frames, scratch = Scratch((workers if own else 1, self._frame), (workers, size))()
+            own = fills_itself(workers, self._groups, self._copying)
+            shape = (workers, self._group_frame) if own else (1, self._frame)
+            frames, scratch = Scratch(shape, (workers, size))()
             if not self._frame:
                 frames = data.reshape(1, -1)
             images = data, frames, self._layout, entry
@@ -340,9 +341,11 @@ class ByFilters:
             rows, length = reach[0], reach[1] - shared
             image_step = rows * length
             step = channel_step(batch * image_step)
-            self._frame = -(-(channels * step + shared) // LINE) * LINE
+            self._frame, self._group_frame = (
+                -(-(count * step + shared) // LINE) * LINE for count in (channels, channels // self._groups)
+            )
         else:
-            rows, length, self._frame = 0, in_width, 0
+            rows, length, self._frame, self._group_frame = 0, in_width, 0, 0
             step, image_step = in_height * in_width, channels * in_height * in_width
         self._layout = (1, 1), pad, (rows, length, step), (1, 1)
         self._copying = frame_cost(batch * rows, channels)

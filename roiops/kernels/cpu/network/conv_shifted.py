@@ -83,9 +83,30 @@ def joins_rows(batch, channels, size, kernel, stride) -> bool:
     return size[1] % MACHINE_LANES > 0 and 4 * floats <= SECOND_CACHE // 2
 
 
+def ends_with_rows(width: int, length: int, terms: int, added: bool) -> bool:
+    """Whether each vector of results lies in one row of the output, of ``length`` places in the frame.
+
+    Otherwise vectors go on from row to row: then less is computed, and results are moved afterwards. Vectors
+    that overlap would add twice what is added to the results.
+    """
+    if width % MACHINE_LANES == 0:
+        return True
+    if width < MACHINE_LANES or added:
+        return False
+    vectors = -(-width // MACHINE_LANES)
+    return vectors * (terms + VECTOR_STORED) < length / MACHINE_LANES * terms + ROW_MOVED
+
+
+#: Cycles, about, of storing a vector of results, and of moving a row of them.
+VECTOR_STORED, ROW_MOVED = 10, 58
 #: A frame that takes no more cycles than this to fill, each worker fills for itself, while it computes: one
 #: that another has filled comes from the other's cache.
 OWN_FRAME = 60_000
+
+
+def fills_itself(workers: int, groups: int, copying: int) -> bool:
+    """Whether each worker fills a frame of its own; ``copying`` is what the whole frame takes."""
+    return workers == 1 or copying <= OWN_FRAME or 1 < workers <= groups
 
 
 def frame_cost(rows: int, planes: int) -> int:
@@ -95,20 +116,25 @@ def frame_cost(rows: int, planes: int) -> int:
 
 def _tile(height, vectors):
     @intrinsic
-    def tile(typing, weight, frame, starts, channels, offsets, out, finish, row):
+    def tile(typing, weight, frame, starts, channels, offsets, out, targets, finish, row):
         """``frame`` has a row for each channel, and ``offsets`` the places of the taps in it.
 
-        ``starts``: where the vectors of results begin in the frame, and which of them is the first.
+        ``starts``: where the vectors of results begin in the frame, and which of them is the first;
+        ``targets`` are their places in the rows of ``out`` in the same way.
         """
         i = types.int64
-        signature = types.void(weight, frame, starts, i, offsets, out, finish, i)
+        signature = types.void(weight, frame, starts, i, offsets, out, targets, finish, i)
 
         def generate(context, builder, signature, args):
             emit, kinds = Emitter(context, builder), signature.args
             factors, weight_step = emit.rows(kinds[0], args[0])
             origin, channel_step = emit.rows(kinds[1], args[1])
-            first_start = emit.pointer(kinds[2][0], *emit.members(args[2]))
-            begin, *others = [builder.load(emit.move(first_start, v)) for v in range(vectors)]
+
+            def numbers(k):
+                first = emit.pointer(kinds[k][0], *emit.members(args[k]))
+                return [builder.load(emit.move(first, v)) for v in range(vectors)]
+
+            begin, *others = numbers(2)
             start, beside = emit.move(origin, begin), [builder.sub(other, begin) for other in others]
             places = context.make_array(kinds[4])(context, builder, args[4])
             taps = builder.extract_value(places.shape, 0)
@@ -126,8 +152,8 @@ def _tile(height, vectors):
                     tap.advance([emit.move(factor, 1), emit.move(place, 1), *sums])
                 channel.advance([emit.move(image, channel_step), tap.results[0], *tap.results[2:]])
             sums = channel.results[2:]
-            finish = emit.finish(kinds[6], args[6], args[7], emit.members(args[5])[1])
-            store_finished(emit, by_rows(sums, vectors), emit.rows(kinds[5], args[5]), finish)
+            finish = emit.finish(kinds[7], args[7], args[8], emit.members(args[5])[1])
+            store_finished(emit, by_rows(sums, vectors), emit.rows(kinds[5], args[5]), finish, numbers(6))
             return context.get_dummy_value()
 
         return signature, generate
@@ -207,8 +233,10 @@ def _fill_rows(flat, source, count, entry, frame, to, length, rows, end):
 
 
 @inner
-def fill_channels(data, layout, entry, first, last, lines, frame):
-    """Copy channels ``[first, last)`` of the images, as the :class:`Entry` makes them, to the frame.
+def fill_channels(data, layout, entry, held, first, last, lines, frame):
+    """Copy channels ``[first, last)`` of the images, as the :class:`Entry` makes them, to a frame.
+
+    The frame is for the channels ``held[0]`` to ``held[1]``.
 
     It is ``[channel][remainder of y][plane of columns][image][row][column]``. ``layout``: stride and pad; the
     rows of a plane, their length and the step from channel to channel; how many planes of columns there are,
@@ -232,7 +260,7 @@ def fill_channels(data, layout, entry, first, last, lines, frame):
         bottom = (height + pad[0] - ry + stride[0] - 1) // stride[0] if count > 0 else 0
         if lines[0] > 0:  # the zeros in front of a plane, which also end the one before it
             for c in range(first, last):
-                begin = c * channel_step + number * plane
+                begin = (c - held[0]) * channel_step + number * plane
                 _clear(frame, begin, min(begin + top * length + skip, frame.shape[0]))
         for n in range(lines[0] // rows, (lines[1] + rows - 1) // rows):
             begin, stop = max(0, lines[0] - n * rows), min(rows, lines[1] - n * rows)
@@ -240,8 +268,9 @@ def fill_channels(data, layout, entry, first, last, lines, frame):
             unseen = max(seen, min(stop, bottom))
             y = seen * stride[0] + ry - pad[0]
             for c in range(first, last):
-                end = (c + 1) * channel_step if c + 1 < channels else frame.shape[0]
-                to = c * channel_step + number * plane + n * rows * length
+                begun = (c - held[0]) * channel_step
+                end = begun + channel_step if c + 1 < held[1] else frame.shape[0]
+                to = begun + number * plane + n * rows * length
                 into = to + seen * length + skip
                 _clear(frame, to + begin * length, min(into, end))
                 at = ((n * channels + c) * height + y) * width + x
@@ -254,13 +283,15 @@ def fill_channels(data, layout, entry, first, last, lines, frame):
     for c in range(first, last):
         # The last row's window may reach beyond the planes, into the next channel's first rows: the zeros
         # above an image serve as those below the one before.
-        after = c * channel_step + stride[0] * planes * plane
-        end = (c + 1) * channel_step if c + 1 < channels else frame.shape[0]
+        begun = (c - held[0]) * channel_step
+        after = begun + stride[0] * planes * plane
+        end = begun + channel_step if c + 1 < held[1] else frame.shape[0]
         end = max(end, min(after + pad[0] * length + pad[1], end + lines[0] * length, frame.shape[0]))
         _clear(frame, after, end)
     # The channel that comes next may be another worker's; there are zeros in front of it in any case.
     zeros = -(-pad[0] // stride[0]) * length + min(length, -(-pad[1] // step))
-    _clear(frame, last * channel_step, min(last * channel_step + zeros, frame.shape[0]))
+    stop = (last - held[0]) * channel_step
+    _clear(frame, stop, min(stop + zeros, frame.shape[0]))
 
 
 @parallel
@@ -274,7 +305,8 @@ def fill_frame(share, data, layout, entry, workers, frame):
         first, last = w * channels // workers, (w + 1) * channels // workers
         lines = np.int64(0), data.shape[0] * sizes[0]
         before = Entry(mean, scale, shift, floor, enters)
-        fill_channels(data, (stride, pad, sizes, columns), before, first, last, lines, frame)
+        held = np.int64(0), channels
+        fill_channels(data, (stride, pad, sizes, columns), before, held, first, last, lines, frame)
 
 
 @inner
@@ -306,21 +338,35 @@ def _move(tile, first, stop, rows, block, length, results, row, fetch):
         position += count
 
 
+@inner
+def _move_vectors(tile, vectors, rows, targets, first, flat, at, step, fetch):
+    """:func:`_move` for vectors that lie in one row each, from ``targets[first]`` on."""
+    for v in range(vectors):
+        for r in range(rows):
+            beside, place = r * COLUMNS + v * MACHINE_LANES, at + r * step + targets[first + v]
+            if fetch:
+                copy_vector(flat, place, tile, beside)
+            else:
+                copy_vector(tile, beside, flat, place)
+
+
 @parallel
 def _sum_shifted(share, images, computed, offsets, groups, by_filters, weights, finish, tiles, out):
     """``images``: the data, its frames, their layout, and what becomes of the data on the way.
 
-    There is a frame for each worker, which it fills itself, or one for several that is filled. The layout is
-    that of :func:`fill_channels`; ``computed`` says what is: where each vector of results starts in the
-    frame, and how many places for results there are in all, in an image and in a row. ``weights`` are the
-    whole weight and what follows its last whole tile; the way and ``finish`` hold what :class:`Entry` and
+    There is a frame for each worker, which it fills with a group's channels, or one for all that is filled.
+    The layout is that of :func:`fill_channels`. ``computed`` says what is: where each vector of results
+    starts in the frame; where in ``out`` it goes, if each lies in one row; where in a tile its vectors lie;
+    and how many places for results there are in all, in an image and in a row. ``weights`` are the whole
+    weight and what follows its last whole tile; the way and ``finish`` hold what :class:`Entry` and
     :class:`Finish` do.
     """
     data, frames, layout, entry = images
     stride, pad, sizes, columns = layout
     mean, in_scale, in_shift, floor, enters = entry
     channel_step = sizes[2]
-    starts, places, block, length = computed
+    starts, targets, side_by_side, places, block, length = computed
+    by_row = targets.shape[0] > 0
     weight, last_rows = weights
     scale, shift, act, other, add_other = finish
     _, filters, height, width = out.shape
@@ -331,7 +377,7 @@ def _sum_shifted(share, images, computed, offsets, groups, by_filters, weights, 
     panels = (total + VECTORS - 1) // VECTORS
     flat_weight, flat_last = weight.reshape(-1), last_rows.reshape(-1)
     flat_out, flat_other = out.reshape(-1), other.reshape(-1)
-    image_shape = filters, height, width
+    image_shape, plane = (filters, height, width), height * width
     workers = tiles.shape[0]
     items = groups * panels * row_tiles
     for worker in within(share, workers):
@@ -339,20 +385,16 @@ def _sum_shifted(share, images, computed, offsets, groups, by_filters, weights, 
         aside, beside = tiles[w, 0], tiles[w, 1]
         begin, finished = w * items // workers, (w + 1) * items // workers
         frame = frames[w if frames.shape[0] > 1 else 0]
-        if frames.shape[0] == workers and begin < finished:
-            in_one = panels * row_tiles
-            g, after = begin // in_one, (finished - 1) // in_one + 1
-            lines = np.int64(0), data.shape[0] * sizes[0]
-            if groups == 1 and not by_filters:  # only the rows that this worker's panels see
-                begun = begin // row_tiles * total // panels
-                ended = ((finished - 1) // row_tiles + 1) * total // panels
-                reach = np.int64(MACHINE_LANES - 1)
-                for tap in range(offsets.shape[0]):
-                    reach = max(reach, offsets[tap] % (lines[1] * sizes[1]) + MACHINE_LANES - 1)
-                last = (starts[ended - 1] + reach) // sizes[1]
-                lines = starts[begun] // sizes[1], min(lines[1], last + 1)
-            planes, before = (stride, pad, sizes, columns), Entry(mean, in_scale, in_shift, floor, enters)
-            fill_channels(data, planes, before, g * channels, after * channels, lines, frame)
+        own, filled = frames.shape[0] == workers, np.int64(-1)
+        lines = np.int64(0), data.shape[0] * sizes[0]
+        if groups == 1 and not by_filters and begin < finished:  # only the rows that this worker's panels see
+            begun = begin // row_tiles * total // panels
+            ended = ((finished - 1) // row_tiles + 1) * total // panels
+            reach = np.int64(MACHINE_LANES - 1)
+            for tap in range(offsets.shape[0]):
+                reach = max(reach, offsets[tap] % (lines[1] * sizes[1]) + MACHINE_LANES - 1)
+            last = (starts[ended - 1] + reach) // sizes[1]
+            lines = starts[begun] // sizes[1], min(lines[1], last + 1)
         for item in range(begin, finished):
             if by_filters:
                 gr, p = divmod(item, panels)
@@ -360,37 +402,54 @@ def _sum_shifted(share, images, computed, offsets, groups, by_filters, weights, 
             else:
                 gp, r = divmod(item, row_tiles)
                 g, p = divmod(gp, panels)
+            if own and g != filled:
+                filled, held = g, (g * channels, (g + 1) * channels)
+                planes, before = (stride, pad, sizes, columns), Entry(mean, in_scale, in_shift, floor, enters)
+                fill_channels(data, planes, before, held, held[0], held[1], lines, frame)
             first = p * total // panels
-            start, end = first * MACHINE_LANES, (p + 1) * total // panels * MACHINE_LANES
+            vectors = (p + 1) * total // panels - first
+            start, end = first * MACHINE_LANES, (first + vectors) * MACHINE_LANES
             stop = min(end, places)
             row = g * in_group + r * ROWS
             rows = min(ROWS, in_group - r * ROWS)
             left, left_at = flat_weight, row * terms
-            if rows < ROWS:
+            if rows not in (ROWS, HALF):
                 left, left_at = flat_last, g * ROWS * terms
             image, place = divmod(start, block)
             y, x = divmod(place, length)
-            fits = total >= FEW and stop == end and y < height and x + end - start <= width
-            whole = rows == ROWS and fits
-            at = ((image * filters + row) * height + y) * width + x
+            if by_row:
+                # A low tile takes a vector of the next panel along, which must not be added to twice.
+                whole = rows == ROWS or (rows == HALF and not add_other)
+                at = row * plane
+            else:
+                fits = total >= FEW and stop == end and y < height and x + end - start <= width
+                whole = rows == ROWS and fits
+                at = ((image * filters + row) * height + y) * width + x
             for i in range(rows):  # the lines that the results go to come during the sums
-                prefetch_to_write(flat_out, at + i * height * width, COLUMNS)
-            at = at if whole else 0
+                ahead = at + targets[first] if by_row else at
+                prefetch_to_write(flat_out, ahead + i * plane, COLUMNS)
             target, around = flat_out if whole else aside, flat_other if whole else beside
-            step = height * width if whole else COLUMNS
+            step = plane if whole else COLUMNS
             if add_other and not whole:
-                _move(beside, start, stop, rows, block, length, (flat_other, image_shape), row, True)
-            factors, sums = Rows(left, left_at, terms), Rows(target, at, step)
-            seen, here = Rows(frame, g * channels * channel_step, channel_step), (starts, first)
+                if by_row:
+                    _move_vectors(beside, vectors, rows, targets, first, flat_other, at, plane, True)
+                else:
+                    _move(beside, start, stop, rows, block, length, (flat_other, image_shape), row, True)
+            factors, sums = Rows(left, left_at, terms), Rows(target, at if whole else 0, step)
+            seen, here = Rows(frame, 0 if own else g * channels * channel_step, channel_step), (starts, first)
+            onto = (targets, first) if by_row and whole else (side_by_side, 0)
             into = Finish(scale, shift, act, around, add_other)
             if rows <= HALF:
-                _low_tile(factors, seen, here, channels, offsets, sums, into, row)
-            elif end - start == COLUMNS:
-                _full_tile(factors, seen, here, channels, offsets, sums, into, row)
+                _low_tile(factors, seen, here, channels, offsets, sums, onto, into, row)
+            elif vectors == VECTORS:
+                _full_tile(factors, seen, here, channels, offsets, sums, onto, into, row)
             else:
-                _narrow_tile(factors, seen, here, channels, offsets, sums, into, row)
+                _narrow_tile(factors, seen, here, channels, offsets, sums, onto, into, row)
             if not whole:
-                _move(aside, start, stop, rows, block, length, (flat_out, image_shape), row, False)
+                if by_row:
+                    _move_vectors(aside, vectors, rows, targets, first, flat_out, at, plane, False)
+                else:
+                    _move(aside, start, stop, rows, block, length, (flat_out, image_shape), row, False)
 
 
 def with_last_rows(run, matrix, last, rest):
@@ -429,22 +488,24 @@ class Shifted:
         """
         entry = (shift, shift, shift, np.float32(0), 0) if entry is None else entry
         matrix = weight.reshape(len(weight), -1)
-        key = data.shape, matrix.shape
+        key = data.shape, matrix.shape, other is not None
         if key != self._key:
             self._key = key
-            self._plan(data.shape, matrix.shape, out.shape)
-        rest = (len(matrix) // self._groups) % ROWS
+            self._plan(data.shape, matrix.shape, out.shape, other is not None)
+        rest = len(matrix) // self._groups % ROWS
+        if rest == HALF:  # a low tile, which is whole
+            rest = 0
         last = np.zeros((self._groups, ROWS, matrix.shape[1]), np.float32)
         results = out.reshape(*out.shape[:2], *self._result_shape)
         added = results if other is None else other.reshape(results.shape)
         finish = scale, shift, act, added, int(other is not None)
 
         def prepare(workers):
-            own = workers == 1 or self._copying <= OWN_FRAME
+            own = fills_itself(workers, self._groups, self._copying)
             if self._groups == 1 and not self._by_filters:  # each fills what it needs alone
                 own = own or 4 * workers * self._frame <= LAST_CACHE
-            shapes = (workers if own else 1, self._frame), (workers, 2, ROWS * COLUMNS)
-            frames, tiles = Scratch(*shapes)()
+            shape = (workers, self._group_frame) if own else (1, self._frame)
+            frames, tiles = Scratch(shape, (workers, 2, ROWS * COLUMNS))()
             images, weights = (data, frames, self._layout, entry), (matrix, last)
             places = self._computed, self._offsets, self._groups, self._by_filters
             filling = fill_frame, workers, data, self._layout, entry, workers, frames[0]
@@ -454,7 +515,7 @@ class Shifted:
         run = Repeated(self._call, out.size * matrix.shape[1] / MACHINE_LANES, prepare)
         return with_last_rows(run, matrix, last, rest)
 
-    def _plan(self, data_shape, matrix_shape, out_shape):
+    def _plan(self, data_shape, matrix_shape, out_shape, added):
         kernel, stride, dilate, pad = self._window
         batch, channels, in_height, in_width = data_shape
         height, width = out_shape[2:]
@@ -475,19 +536,25 @@ class Shifted:
         self._offsets = np.array(taps, np.int64)
         # The last channel's taps see so far; a tile may be wider than what there is.
         last = max(step, plane + max(taps) + COLUMNS)
-        self._frame = -(-((channels - 1) * step + last) // LINE) * LINE
-        if width % MACHINE_LANES == 0:
-            # Rows are whole vectors: no place between them is computed, and an image is like one long row.
-            self._result_shape = 1, height * width
-            image, y, x = np.ogrid[:batch, :height, :width:MACHINE_LANES]
+        self._frame, self._group_frame = (
+            -(-((count - 1) * step + last) // LINE) * LINE for count in (channels, channels // self._groups)
+        )
+        self._result_shape = (1, height * width) if joined else (height, width)
+        image, y, _ = np.ogrid[:batch, :height, :1]
+        if not joined and ends_with_rows(width, length, matrix_shape[1], added):
+            # The last vector of a row overlaps with the one before, where rows are not whole vectors.
+            x = np.minimum(np.arange(0, width, MACHINE_LANES), width - MACHINE_LANES)
             starts = ((image * rows + y) * length + x).reshape(-1)
-            places, block, row = batch * height * width, height * width, height * width
+            targets = ((image * out_shape[1] * height + y) * width + x).reshape(-1)
+            places = starts.size * MACHINE_LANES
         else:
-            self._result_shape = (1, height * width) if joined else (height, width)
-            places, block = ((batch - 1) * rows + height - 1) * length + width, rows * length
-            row, starts = block if joined else length, np.arange(0, places, MACHINE_LANES)
+            places, targets = ((batch - 1) * rows + height - 1) * length + width, np.empty(0, np.int64)
+            starts = np.arange(0, places, MACHINE_LANES)
         # A tile may be wider than what there is.
-        self._computed = np.pad(starts, (0, VECTORS), "edge"), places, block, row
+        starts, targets = (np.pad(a, (0, VECTORS * (a.size > 0)), "edge") for a in (starts, targets))
+        side_by_side = np.arange(0, COLUMNS, MACHINE_LANES)
+        block = rows * length
+        self._computed = starts, targets, side_by_side, places, block, block if joined else length
         # What is read again for each tile of filters is the frame; for each panel of places, the weight.
         panels, tiles = places / COLUMNS, matrix_shape[0] / self._groups / ROWS
         weights = matrix_shape[0] * matrix_shape[1]
