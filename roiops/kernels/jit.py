@@ -28,6 +28,7 @@ from .numba_insides import (
     entry_of,
     launcher_of,
     make_inner,
+    threads_counter,
     threads_launcher,
     watch_cache,
 )
@@ -129,6 +130,7 @@ call = _AnyCalls()
 
 _layer = None  # numba's threading layer, once it runs
 _launcher = 0  # how its threads are made to run a function
+_count_threads = numba.get_num_threads
 _forked = False  # whether it ran in the parent when this process was forked
 _turn = threading.Lock()
 
@@ -152,13 +154,13 @@ _LITTLE = 30_000
 
 def num_threads(work: float = math.inf) -> int:
     """How many threads a parallel kernel would use now for so many vector operations."""
-    global _layer, _launcher
+    global _layer, _launcher, _count_threads
     if _forked or work < _LITTLE or numba.config.NUMBA_NUM_THREADS == 1 or _asked.threads == 1:
         return 1
     if _layer is None:
         _layer = _start_threads()
-        _launcher = threads_launcher()
-    count = numba.get_num_threads()
+        _launcher, _count_threads = threads_launcher(), threads_counter()
+    count = _count_threads()
     if _layer == "omp":
         keep_apart(count)
     return count

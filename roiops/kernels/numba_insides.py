@@ -1,6 +1,6 @@
 """What is asked of numba's insides, all of it; numba may change them in any release.
 
-Five things rest on them. Each has a plain form that needs nothing but ``numba.njit``, for where an inside
+Six things rest on them. Each has a plain form that needs nothing but ``numba.njit``, for where an inside
 that it needs is not there:
 
 - a disk cache that notices changes in what a kernel calls into, and outlives damaged files; the plain one is
@@ -11,7 +11,8 @@ that it needs is not there:
   themselves as well, some of them three times, which takes longer and computes the same;
 - kernels whose loop is divided among threads, compiled once for one thread and for several; plain ones are
   run by threads of Python, which start more slowly;
-- calls of a compiled function that do not look at the types of the arguments again; plain ones do.
+- calls of a compiled function that do not look at the types of the arguments again; plain ones do;
+- the number of threads, asked for without starting them first; the plain form is ``numba.get_num_threads``.
 
 That is decided here, once, by what is there and not by numba's version; ``CACHE``, ``LIGHT``, ``INNER``,
 ``DIVIDED`` and ``ENTRY`` say how.
@@ -356,6 +357,18 @@ def entry_of(compiled, args):
 def threads_launcher() -> int:
     """The address of the function by which numba's threads, which have been started, share a loop."""
     return llvm.address_of_symbol("numba_parallel_for") or 0
+
+
+def threads_counter():
+    """A function that tells how many of numba's threads, which have been started, a loop is shared among.
+
+    numba's own sees to it first, each time, that they have been started, which takes most of a microsecond.
+    """
+    try:
+        from numba.np.ufunc.parallel import _get_num_threads as count
+    except ImportError:
+        return numba.get_num_threads
+    return count if callable(count) else numba.get_num_threads
 
 
 def launcher_of(body):

@@ -175,10 +175,10 @@ def store_finished(emit, sums, out, finish, places=None):
         return [emit.builder.fadd(value, each) for value, each in zip(values, beside, strict=True)]
 
     # All of what is added is read before anything is stored: it may be the same memory.
-    chosen = emit.choose(finish.add_other, with_other, values)
+    chosen = emit.activate(emit.choose(finish.add_other, with_other, values), finish.act)
     for row, line in zip(by_rows(chosen, len(places)), _rows_of(emit, out, rows), strict=True):
         for place, value in zip(places, row, strict=True):
-            emit.store(emit.activate(value, finish.act), line, place)
+            emit.store(value, line, place)
 
 
 def _store_tile(emit, sums, out, add=False):

@@ -150,9 +150,8 @@ def _tile(vectors, count):
 
                 # All of what is added is read before anything is stored: it may be the same memory.
                 turned = emit.choose(finish.add_other, with_other, turned)
-                for i, value in enumerate(turned):
+                for i, value in enumerate(emit.activate(turned, finish.act)):
                     far, j = rows(target, quartets[i // 4]), i % 4
-                    value = emit.activate(value, finish.act)
                     for k in range(MACHINE_LANES // 4):
                         part = _shuffle(builder, value, value, list(range(4 * k, 4 * k + 4)))
                         address = builder.bitcast(far[4 * k + j], _FOUR.as_pointer())

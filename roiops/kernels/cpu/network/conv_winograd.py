@@ -30,11 +30,12 @@ from ..vector import (
 )
 from .blas import Finish, Rows, copy_vector, packed_product_tile_of
 from .caches import LAST_CACHE, SECOND_CACHE
-from .emitter import COLUMNS, ROWS, VECTORS, Emitter, activated, activation
+from .emitter import COLUMNS, ROWS, VECTORS, Emitter, activation
 from .fingerprint import fingerprint
 from .panels import (
     MOST_SEGMENTS,
     SEGMENT,
+    add_run,
     copy_run,
     count_panels,
     find_places,
@@ -161,8 +162,8 @@ def _transform_results(typing, products, out, finish):
             line = emit.times(out_step, y)
             beside = emit.move(other, line)
             row = emit.choose(add_other, lambda row=row, beside=beside: emit.plus(row, beside), row)
-            for k, value in enumerate(row):
-                emit.store(emit.activate(value, act), emit.move(target, line), k * MACHINE_LANES)
+            for k, value in enumerate(emit.activate(row, act)):
+                emit.store(value, emit.move(target, line), k * MACHINE_LANES)
         return context.get_dummy_value()
 
     return signature, generate
@@ -265,9 +266,7 @@ def _store_results(products, found, count, vectors, lines, finish, f, out):
             for y in range(min(OUT, height - tiles.y * OUT)):
                 source = (y * MACHINE_LANES + first - begin) * OUT
                 if add_other:
-                    for i in range(length):
-                        total = lines[source + i] + flat_other[to + y * width + i]
-                        flat[to + y * width + i] = activated(total, act)
+                    add_run(lines, source, flat_other, act, flat, to + y * width, length)
                 else:
                     copy_run(lines, source, flat, to + y * width, length)
             k += 1

@@ -38,12 +38,22 @@ def activated(value, activation):
     return ceiling if value > ceiling else value
 
 
+class ActivationIn(NamedTuple):
+    """An :func:`activation` in a body: its numbers as vectors, and which of them change anything."""
+
+    floor: Any
+    ceiling: Any
+    slope: Any
+    limited: Any
+    sloped: Any
+
+
 class FinishAt(NamedTuple):
     """A :class:`~.blas.Finish` in a body: pointers to what the first result takes, and the activation."""
 
     scale: Any
     shift: Any
-    act: list
+    act: ActivationIn
     other: Any
     add_other: Any
 
@@ -82,7 +92,7 @@ class Emitter:
         builder = self.builder
         before = builder.block
         yes, after = builder.append_basic_block("yes"), builder.append_basic_block("after")
-        builder.cbranch(builder.icmp_signed("!=", condition, self.number(0)), yes, after)
+        builder.cbranch(builder.icmp_signed("!=", condition, condition.type(0)), yes, after)
         builder.position_at_end(yes)
         made = make()
         end = builder.block
@@ -125,17 +135,28 @@ class Emitter:
     def fma(self, a, b, c):
         return fused_multiply_add(self.builder, a, b, c)
 
-    def activation(self, scalars):
-        """The three vectors of an :func:`activation`, from a tuple of scalars."""
-        return [self.splat(scalar) for scalar in self.members(scalars)]
+    def activation(self, scalars) -> ActivationIn:
+        """An :func:`activation`, from a tuple of scalars."""
+        floor, ceiling, slope = self.members(scalars)
+        differs = self.builder.fcmp_unordered
+        limited, sloped = differs("!=", ceiling, _F32(np.inf)), differs("!=", slope, _F32(1))
+        return ActivationIn(self.splat(floor), self.splat(ceiling), self.splat(slope), limited, sloped)
 
-    def activate(self, value, activation):
-        """``value`` through an :meth:`activation`; NaN stays NaN."""
-        floor, ceiling, slope = activation
+    def activate(self, values, activation: ActivationIn) -> list:
+        """``values`` through an :meth:`activation`; NaN stays NaN."""
         compare, select = self.builder.fcmp_ordered, self.builder.select
-        value = select(compare("<", value, self.constant(0)), self.builder.fmul(value, slope), value)
-        value = select(compare("<", value, floor), floor, value)
-        return select(compare(">", value, ceiling), ceiling, value)
+
+        def sloped():
+            slope = activation.slope
+            return [select(compare("<", v, self.constant(0)), self.builder.fmul(v, slope), v) for v in values]
+
+        def limited():
+            return [select(compare(">", v, activation.ceiling), activation.ceiling, v) for v in raised]
+
+        # Most activations are a floor alone: the rest is jumped over.
+        values = self.choose(activation.sloped, sloped, values)
+        raised = [select(compare("<", v, activation.floor), activation.floor, v) for v in values]
+        return self.choose(activation.limited, limited, raised)
 
     def finish(self, kind, finish, row, at) -> FinishAt:
         """A :class:`~.blas.Finish` for results from filter ``row`` on; ``other`` is read from ``at`` on."""

@@ -47,14 +47,14 @@ class Plane(NamedTuple):
     width: int
 
 
-def _generator(size, step, empty, combine, finish):
+def _generator(size, step, empty, begin):
     """The code of an intrinsic: ``MACHINE_LANES`` columns of results, row after row.
 
     Its arguments begin with a :class:`Plane` of pixels and the first window's y and x. They end with where
     the results go (:class:`~.blas.Rows`), their rows, and how many columns are left. Each row of pixels is
     loaded once and taken into the results of all windows that it belongs to.
-    ``empty`` is what nothing makes, ``combine(emit, ky, pixels, total, args)`` takes in what row ky of a
-    window sees, ``finish(emit, total, args)`` is last.
+    ``empty`` is what nothing makes. ``begin(emit, args)`` stands before the loop and returns two functions:
+    ``combine(ky, pixels, total)`` takes in what row ky of a window sees, ``finish(total)`` is last.
     """
     #: Windows that a row belongs to, at most.
     windows = -(-size // step)
@@ -115,6 +115,7 @@ def _generator(size, step, empty, combine, finish):
                     seen.append(parts[0] if step == 1 else builder.shuffle_vector(*parts, order))
             return seen
 
+        combine, finish = begin(emit, args)
         begun = windows - 1
         # Totals of the windows that lack rows, the one that began first in front.
         start = [y, builder.neg(emit.number(begun)), *[nothing] * begun]
@@ -126,11 +127,11 @@ def _generator(size, step, empty, combine, finish):
                 for k in range(windows):
                     ky = (begun - k) * step + i
                     if ky < size:
-                        totals[k] = combine(emit, ky, pixels, totals[k], args)
+                        totals[k] = combine(ky, pixels, totals[k])
             there = builder.icmp_signed(">=", row, emit.number(0))
             to = emit.move(target, builder.mul(builder.select(there, row, emit.number(0)), out_width))
             pointer = builder.bitcast(to, vector.as_pointer())
-            result = finish(emit, totals[0], args)
+            result = finish(totals[0])
             builder.call(masked_store, [result, pointer, four, builder.select(there, stored, none)])
             loop.advance(
                 [builder.add(line, emit.number(step)), builder.add(row, emit.number(1)), *totals[1:]]
@@ -145,36 +146,43 @@ def _convolution(size, step):
     def columns(typing, plane, y, x, weight, f, last, out, rows, left):
         """``last`` is the filter's ``(scale, shift, act)``."""
 
-        def combine(emit, ky, pixels, total, args):
-            weights = emit.pointer(weight, args[3], emit.times(args[4], size * size))
-            for kx, value in enumerate(pixels):
-                total = emit.fma(emit.load_splat(weights, ky * size + kx), value, total)
-            return total
-
-        def finish(emit, total, args):
+        def begin(emit, args):
+            # All weights are loaded here: in the loop it would be done for each row.
+            first = emit.pointer(weight, args[3], emit.times(args[4], size * size))
+            weights = [emit.load_splat(first, tap) for tap in range(size * size)]
             scale, shift, act = emit.members(args[5])
-            total = emit.fma(emit.splat(scale), total, emit.splat(shift))
-            return emit.activate(total, emit.activation(act))
+            scale, shift, act = emit.splat(scale), emit.splat(shift), emit.activation(act)
+
+            def combine(ky, pixels, total):
+                for kx, value in enumerate(pixels):
+                    total = emit.fma(weights[ky * size + kx], value, total)
+                return total
+
+            return combine, lambda total: emit.activate([emit.fma(scale, total, shift)], act)[0]
 
         i = types.int64
         signature = types.void(plane, i, i, weight, i, last, out, i, i)
-        return signature, _generator(size, step, 0.0, combine, finish)
+        return signature, _generator(size, step, 0.0, begin)
 
     return columns
 
 
 def _pooling(size, step, maximum):
-    def combine(emit, ky, pixels, total, args):
+    def begin(emit, args):
         builder = emit.builder
-        for value in pixels:
-            if maximum:  # a NaN is passed over
-                total = builder.select(builder.fcmp_ordered(">", value, total), value, total)
-            else:
-                total = builder.fadd(total, value)
-        return total
+
+        def combine(ky, pixels, total):
+            for value in pixels:
+                if maximum:  # a NaN is passed over
+                    total = builder.select(builder.fcmp_ordered(">", value, total), value, total)
+                else:
+                    total = builder.fadd(total, value)
+            return total
+
+        return combine, lambda total: total
 
     empty = float(np.finfo(np.float32).min) if maximum else 0.0
-    generate = _generator(size, step, empty, combine, lambda emit, total, args: total)
+    generate = _generator(size, step, empty, begin)
 
     @intrinsic
     def columns(typing, plane, y, x, out, rows, left):

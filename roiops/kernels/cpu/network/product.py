@@ -13,7 +13,7 @@ from numba.extending import intrinsic
 
 from ...jit import call as call_once
 from ...jit import inner, num_threads, parallel, within
-from ..vector import BLOCK, LINE, MACHINE_LANES, aligned_zeros, transpose_block
+from ..vector import BLOCK, LINE, MACHINE_LANES, aligned_zeros, prefetch_line, transpose_block
 from .blas import PANELS, Rows, add_product_tile_of
 from .emitter import COLUMNS, ROWS, Emitter
 from .panels import copy_run, count_panels, panel_range
@@ -167,7 +167,11 @@ def _dot(count):
                 rows, columns, *totals = loop.values
                 right = [emit.load(columns, emit.times(args[5], n)) for n in range(count)]
                 for f in range(_WEIGHTS):
-                    left = emit.load(rows, emit.times(args[2], f))
+                    row = emit.move(rows, emit.times(args[2], f))
+                    # The rows that come next: into the second cache, the first may have few places for them.
+                    soon = emit.move(row, emit.times(args[2], _WEIGHTS))
+                    prefetch_line(builder, soon, write=False, into=2)
+                    left = emit.load(row)
                     for n in range(count):
                         totals[f * count + n] = emit.fma(left, right[n], totals[f * count + n])
                 loop.advance([emit.move(rows, MACHINE_LANES), emit.move(columns, MACHINE_LANES), *totals])
