@@ -427,7 +427,7 @@ def _sum_shifted(share, images, computed, offsets, groups, by_filters, weights, 
                 at = ((image * filters + row) * height + y) * width + x
             for i in range(rows):  # the lines that the results go to come during the sums
                 ahead = at + targets[first] if by_row else at
-                prefetch_to_write(flat_out, ahead + i * plane, COLUMNS if by_row else stop - start)
+                prefetch_to_write(flat_out, ahead + i * plane, stop - start)
             target, around = flat_out if whole else aside, flat_other if whole else beside
             step = plane if whole else COLUMNS
             if add_other and not whole:
