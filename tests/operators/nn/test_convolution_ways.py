@@ -14,6 +14,7 @@ from roiops.kernels.cpu.network import (
     conv_pointwise,
     conv_shifted,
     conv_taps,
+    conv_weight_winograd,
     conv_winograd,
 )
 from roiops.kernels.cpu.network.blas import TimesTransposed
@@ -244,6 +245,9 @@ WEIGHT_GRADIENTS = [
     (3, 17, 12, 11, 16, (4, 3), (2, 3), (3, 5)),
     (2, 8, 3, 2000, 8, (2, 2), (1, 1), (0, 1)),
     (40, 24, 7, 7, 100, (3, 3), (1, 1), (1, 1)),
+    (1, 130, 11, 70, 33, (3, 3), (1, 1), (2, 0)),
+    (3, 8, 1, 3, 1, (3, 3), (1, 1), (1, 2)),
+    (5, 60, 6, 5, 17, (3, 3), (1, 1), (0, 0)),
 ]
 
 
@@ -257,6 +261,32 @@ def test_the_gradient_of_the_weight(shape):
     conv.backward_weight(head[:, :, None], data[:, :, None], window, 1, out)
     conv.backward_weight(np.float64(head)[:, :, None], np.float64(data)[:, :, None], window, 1, right)
     np.testing.assert_allclose(out, right, rtol=0, atol=1e-6 * np.abs(right).max())
+
+
+def three_by_three(head, data):
+    out = np.full((head.shape[1], data.shape[1], 3, 3), np.nan, np.float32)
+    conv_weight_winograd.three_by_three(head, data, (1, 1), out)
+    return out
+
+
+def test_the_gradient_of_the_weight_is_the_same_however_channels_and_threads_are_divided(monkeypatch):
+    head = np.float32(RNG.normal(size=(2, 21, 45, 39)))
+    data = np.float32(RNG.normal(size=(2, 170, 45, 39)))
+    right = three_by_three(head, data)
+    for threads in (1, 2, numba.get_num_threads()):
+        with use_threads(threads):
+            np.testing.assert_array_equal(three_by_three(head, data), right)
+    monkeypatch.setattr(conv_weight_winograd, "SUMS", 0)  # one panel of channels at a time
+    np.testing.assert_array_equal(three_by_three(head, data), right)
+
+
+def test_the_gradient_of_the_weight_passes_nan_on():
+    head, data = np.float32(RNG.normal(size=(1, 20, 16, 16))), np.float32(RNG.normal(size=(1, 30, 16, 16)))
+    right = three_by_three(head, data)
+    data[0, 7, 5, 9] = np.nan
+    out = three_by_three(head, data)
+    assert np.isnan(out[:, 7]).all()
+    np.testing.assert_array_equal(np.delete(out, 7, 1), np.delete(right, 7, 1))
 
 
 @pytest.mark.parametrize("images", [(3, 64, 7, 7), (2, 260, 20, 45), (30, 16, 19, 40)], ids=str)

@@ -211,6 +211,18 @@ def _product_tile(vectors, add=False):
 #: ``COLUMNS`` columns. ``left`` and ``out`` are :class:`Rows`; ``term_step`` is the distance from term to
 #: term in the left factor, ``panel_at`` a position in the flat array of the panel.
 product_tile = _product_tile(VECTORS)
+_product_tile_1, _product_tile_2 = _product_tile(1), _product_tile(2)
+
+
+@inner(forceinline=True)
+def product_tile_of(vectors, left, term_step, panel, panel_at, terms, out):
+    """:func:`product_tile` of the first so many vectors of the columns."""
+    if vectors == VECTORS:
+        product_tile(left, term_step, panel, panel_at, terms, out)
+    elif vectors == 1:
+        _product_tile_1(left, term_step, panel, panel_at, terms, out)
+    else:
+        _product_tile_2(left, term_step, panel, panel_at, terms, out)
 
 
 def _packed_product_tile(vectors):

@@ -11,12 +11,13 @@ held: output rows are taken in blocks of about ``AT_ONCE`` bytes.
 """
 
 import functools
+import math
 
 import numpy as np
 
 from ...jit import Calls, Direct, inner, parallel, split, within
 from ..vector import MACHINE_LANES
-from . import conv_cost, conv_depthwise, conv_weight
+from . import conv_cost, conv_depthwise, conv_weight, conv_weight_winograd
 from .conv_dilated import Dilated
 from .conv_filters import ByFilters
 from .conv_phases import Phases
@@ -31,6 +32,8 @@ from .turn import turn
 _IDENTITY = activation()
 #: Bytes of unrolled columns held at once.
 AT_ONCE = 4 << 20
+#: Of fewer tiles or pixels, the gradient of a weight is a product of matrices.
+FEW_TILES, FEW_PIXELS = 4, 400
 
 
 class Forward:
@@ -404,14 +407,17 @@ def backward_weight(grad_out, data, window, groups, grad_weight):
         return
     kernel, stride, dilate, pad = window
     flat = kernel[0] == 1 and pad[0] == 0 and Forward.finishes(data)
-    # Matrices are faster where nothing is to be unrolled, tiles would be half empty, or pixels are few.
+    # Products of matrices are faster where nothing is to be unrolled, or tiles would be half empty.
     unrolled = kernel != (1, 1, 1) and stride == (1, 1, 1) and groups == 1
-    pixels = len(grad_out) * int(np.prod(grad_out.shape[2:]))
-    if flat and unrolled and data.shape[1] >= ROWS and pixels >= 400:
-        conv_weight.steps_of_one(
-            grad_out[:, :, 0], data[:, :, 0], kernel[1:], dilate[1:], pad[1:], grad_weight[:, :, 0]
-        )
-        return
+    if flat and unrolled and data.shape[1] >= ROWS:
+        arrays = grad_out[:, :, 0], data[:, :, 0]
+        square = kernel[1:] == (3, 3) and dilate[1:] == (1, 1)
+        if square and conv_weight_winograd.count_tiles(grad_out.shape) >= FEW_TILES:
+            conv_weight_winograd.three_by_three(*arrays, pad[1:], grad_weight[:, :, 0])
+            return
+        if len(grad_out) * math.prod(grad_out.shape[2:]) >= FEW_PIXELS:
+            conv_weight.steps_of_one(*arrays, kernel[1:], dilate[1:], pad[1:], grad_weight[:, :, 0])
+            return
     filters, per_group = len(grad_weight) // groups, grad_weight.shape[1]
     matrix = grad_weight.reshape(groups, filters, -1)
     for g in range(groups):

@@ -66,9 +66,10 @@ def _matrices():
     return results, filters, tiles
 
 
-_RESULTS, _FILTERS, _TILES = _matrices()
+#: The three matrices.
+RESULTS, FILTERS, TILES = _matrices()
 #: Rows that a panel's 36 parts are set apart, so that they do not compete for the same places in a cache.
-_APART = 1
+APART = 1
 _IDENTITY = activation()
 #: Numbers of a filter's channel before the transform.
 _TAPS = 9
@@ -103,11 +104,11 @@ def _transform_tiles(typing, lines, lines_at, lines_step, buffer, out, out_at, o
             row = emit.move(line, emit.times(args[2], y))
             pixels = emit.deinterleave(row, OUT)
             pixels += emit.deinterleave(emit.move(row, OUT), OUT)[: IN - OUT]
-            for x, value in enumerate(emit.transform(_TILES.tolist(), pixels)):
+            for x, value in enumerate(emit.transform(TILES.tolist(), pixels)):
                 emit.store(value, buffer, (x * IN + y) * MACHINE_LANES)
         for x in range(IN):
             column = [emit.load(buffer, (x * IN + y) * MACHINE_LANES) for y in range(IN)]
-            for y, value in enumerate(emit.transform(_TILES.tolist(), column)):
+            for y, value in enumerate(emit.transform(TILES.tolist(), column)):
                 emit.store(value, target, emit.times(args[6], y * IN + x))
         return context.get_dummy_value()
 
@@ -125,11 +126,11 @@ def _transform_pixels(typing, pixels, pixels_at, out, out_at, out_step):
         target = emit.pointer(signature.args[2], args[2], args[3])
         for x in range(IN):  # in place of the pixels, which nobody needs again
             column = [emit.load(source, (y * IN + x) * COLUMNS) for y in range(IN)]
-            for y, value in enumerate(emit.transform(_TILES.tolist(), column)):
+            for y, value in enumerate(emit.transform(TILES.tolist(), column)):
                 emit.store(value, source, (y * IN + x) * COLUMNS)
         for y in range(IN):
             row = [emit.load(source, (y * IN + x) * COLUMNS) for x in range(IN)]
-            for x, value in enumerate(emit.transform(_TILES.tolist(), row)):
+            for x, value in enumerate(emit.transform(TILES.tolist(), row)):
                 emit.store(value, target, emit.times(args[4], y * IN + x))
         return context.get_dummy_value()
 
@@ -155,9 +156,9 @@ def _transform_results(typing, products, out, finish):
         columns = []
         for x in range(IN):
             column = [emit.load(source, emit.times(step, y * IN + x)) for y in range(IN)]
-            columns.append(emit.transform(_RESULTS.tolist(), column))
+            columns.append(emit.transform(RESULTS.tolist(), column))
         for y in range(OUT):
-            row = emit.transform(_RESULTS.tolist(), [column[y] for column in columns])
+            row = emit.transform(RESULTS.tolist(), [column[y] for column in columns])
             row = emit.interleave([emit.fma(scale, value, shift) for value in row])
             line = emit.times(out_step, y)
             beside = emit.move(other, line)
@@ -316,7 +317,7 @@ def _multiply(filters, k, r, step, channels, panel, vectors, results):
     ``step``: how many row tiles further the filters lie that come next.
     """
     begin = k * (filters.shape[0] // (IN * IN)) + r * ROWS * channels
-    first, ahead = k * (channels + _APART) * COLUMNS, begin + step * ROWS * channels
+    first, ahead = k * (channels + APART) * COLUMNS, begin + step * ROWS * channels
     packed_product_tile_of(vectors, filters, begin, ahead, panel, first, channels, results)
 
 
@@ -331,7 +332,7 @@ def _transform_panel(data, group, channels, mine, pad, tiles, scratch, places, p
     height, width = data.shape[2:]
     begin = group * channels
     rows_read = _divide(scratch)[3]
-    part = (channels + _APART) * COLUMNS
+    part = (channels + APART) * COLUMNS
     if wide <= NARROW:
         find_places(data.shape, (IN, IN), (OUT, OUT), (1, 1), pad, found, count, places)
         flat = data.reshape(-1)
@@ -363,10 +364,10 @@ def _transform_taps(typing, taps, one, two, out, out_at, out_step):
             for y in range(3):
                 pair = [emit.load(channel, (y * 3 + x) * BLOCK) for channel in channels]
                 column.append(builder.shuffle_vector(*pair, lanes))
-            columns.append(both.transform(_FILTERS.tolist(), column))
+            columns.append(both.transform(FILTERS.tolist(), column))
         for y in range(IN):
             row = [column[y] for column in columns]
-            for x, value in enumerate(both.transform(_FILTERS.tolist(), row)):
+            for x, value in enumerate(both.transform(FILTERS.tolist(), row)):
                 place = both.move(target, both.times(args[5], y * IN + x))
                 both.store(value, place)
         return context.get_dummy_value()
@@ -529,7 +530,7 @@ def _panels_alone(tiles, channels, filters, groups, workers) -> int:
     written and read. With panels of their own, workers read the filters once for each.
     """
     vectors = -(-tiles // MACHINE_LANES)
-    at_once = min(VECTORS, ALONE // (4 * IN * IN * (channels + _APART) * MACHINE_LANES))
+    at_once = min(VECTORS, ALONE // (4 * IN * IN * (channels + APART) * MACHINE_LANES))
     if at_once == 0:
         return 0
     panels = -(-vectors // at_once)
@@ -581,7 +582,7 @@ class Winograd:
 
     def _allocate(self, channels, filters, out_shape, workers):
         tiles = out_shape[0] * -(-out_shape[2] // OUT) * -(-out_shape[3] // OUT)
-        panel = IN * IN * (channels + _APART) * COLUMNS
+        panel = IN * IN * (channels + APART) * COLUMNS
         fit = max(1, SHARED // (4 * panel))
         alone = _panels_alone(tiles, channels, filters, self._groups, workers)
         if self._groups * alone > workers:
@@ -595,12 +596,12 @@ class Winograd:
         # Row tiles of filters that a worker transforms at a time. The more panels these are multiplied with,
         # the more panels come from the last cache for each of them.
         row_tiles = min(BLOCK * blocks // ROWS, -(-filters // ROWS))
-        # A line sets the 36 parts apart, as ``_APART`` does those of panels.
+        # A line sets the 36 parts apart, as ``APART`` does those of panels.
         made = 0 if keep else IN * IN * (row_tiles * ROWS * channels + LINE)
         rows = self._groups * -(-filters // ROWS) * ROWS
         self._kept = aligned_zeros(IN * IN * (rows * channels + LINE) if keep else 0)
         self._print = None
-        product = IN * IN * (row_tiles * ROWS + _APART) * COLUMNS
+        product = IN * IN * (row_tiles * ROWS + APART) * COLUMNS
         rows_read = max(IN * _FRAME_STEP, IN * IN * COLUMNS) + MACHINE_LANES
         size = IN * IN * (COLUMNS + 2 * MACHINE_LANES) + OUT * OUT * MACHINE_LANES + rows_read
         for_each = product, size, made, _TAPS * BLOCK * BLOCK

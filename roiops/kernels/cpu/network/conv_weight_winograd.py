@@ -1,0 +1,223 @@
+"""The gradient of the weight of a 3x3 convolution with steps of 1, with a quarter of the products.
+
+It is the gradient of :mod:`.conv_winograd` by its filters. Tiles of 6x6 pixels of the data, and the 4x4
+pixels of the output's gradient that belong to them, are transformed to 36 numbers each. For each of the 36, a
+matrix product over the tiles follows. The 36 sums of a filter and a channel are transformed to 9 taps.
+
+The number of threads has no part in how the sums are divided.
+"""
+
+import numpy as np
+from numba import types
+from numba.extending import intrinsic
+
+from ...jit import inner, num_threads, parallel, within
+from ..scratch import Scratch
+from ..vector import BLOCK, MACHINE_LANES, transpose_block
+from .blas import Rows, add_product_tile_of, product_tile_of
+from .caches import SECOND_CACHE
+from .conv_winograd import APART, FILTERS, IN, OUT, RESULTS, TILES
+from .emitter import COLUMNS, ROWS, Emitter
+from .panels import SEGMENT, copy_run, count_panels, panel_range, segments
+
+#: Taps in each direction.
+TAPS = 3
+#: The parts of a transformed tile.
+PARTS = IN * IN
+#: Most tiles that are summed at once: a panel of them stays in the second-level cache.
+AT_ONCE = max(1, SECOND_CACHE // 2 // (4 * PARTS * COLUMNS))
+#: Most terms that are added one after the other. Longer sums are those of such sums, which loses less.
+TERMS = 16
+#: Most bytes of sums held at once.
+SUMS = 16 << 20
+#: Tiles of a row that are taken together, and the pixels that hold them: whole blocks of ``BLOCK``.
+RUN, LINE_PIXELS = 7, 2 * BLOCK
+
+
+def _two_way(matrix):
+    """An intrinsic that takes a square of vectors to ``matrix @ square @ matrix.T``.
+
+    ``(source, source_at, row_step, column_step, out, out_at, out_step)``: the results, row by row, are
+    ``out_step`` apart.
+    """
+    count = matrix.shape[1]
+    rows = matrix.tolist()
+
+    @intrinsic
+    def transform(typing, source, source_at, row_step, column_step, out, out_at, out_step):
+        i = types.int64
+        signature = types.void(source, i, i, i, out, i, i)
+
+        def generate(context, builder, signature, args):
+            emit = Emitter(context, builder)
+            first = emit.pointer(signature.args[0], args[0], args[1])
+            target = emit.pointer(signature.args[4], args[4], args[5])
+            columns = []
+            for x in range(count):
+                column = emit.move(first, emit.times(args[3], x))
+                values = [emit.load(column, emit.times(args[2], y)) for y in range(count)]
+                columns.append(emit.transform(rows, values))
+            for y in range(len(rows)):
+                for x, value in enumerate(emit.transform(rows, [column[y] for column in columns])):
+                    emit.store(value, target, emit.times(args[6], y * len(rows) + x))
+            return context.get_dummy_value()
+
+        return signature, generate
+
+    return transform
+
+
+_transform_tile, _transform_results, _transform_sums = map(_two_way, (TILES, RESULTS.T, FILTERS.T))
+
+
+def count_tiles(shape) -> int:
+    """How many tiles results of this shape are cut into."""
+    return shape[0] * -(-shape[-2] // OUT) * -(-shape[-1] // OUT)
+
+
+def three_by_three(grad_out, data, pad, grad_weight):
+    """Write the gradient of the weight ``(F, C, 3, 3)``; all are float32 and C-contiguous."""
+    filters, channels = grad_weight.shape[:2]
+    tiles = count_tiles(grad_out.shape)
+    rounds = -(-tiles // AT_ONCE)
+    at_once = -(-tiles // rounds)
+    panels, row_tiles = count_panels(channels), -(-filters // ROWS)
+    work = tiles * PARTS * filters * channels / MACHINE_LANES
+    together, workers = panels, num_threads(work)
+    if rounds > 1:
+        together = max(1, min(panels, SUMS // (4 * PARTS * row_tiles * ROWS * COLUMNS)))
+    step = at_once + APART
+    memory = Scratch(
+        (-(-filters // BLOCK), PARTS * step * BLOCK),
+        (together, PARTS * step * COLUMNS),
+        (together * row_tiles if rounds > 1 else workers, PARTS * ROWS * COLUMNS),
+        (workers, (IN + 1) * LINE_PIXELS * BLOCK),
+    )
+    heads, planes, sums, pixels = memory()
+    found = np.zeros((workers, at_once), SEGMENT)
+    for begin in range(0, panels, together):
+        some = begin, min(begin + together, panels)
+        for first in range(0, tiles, at_once):
+            stop = min(first + at_once, tiles)
+            _transform.by(workers)(grad_out, data, pad, some, (first, stop), pixels, found, heads, planes)
+            steps = first == 0, stop == tiles
+            _sum_up.by(workers)(heads, planes, some, stop - first, steps, sums, pixels, grad_weight)
+
+
+@inner
+def _load_pixels(images, n, first, count, y, x, rows, columns, pixels):
+    """``rows`` rows of ``columns`` pixels from (y, x) on, 0 outside the image, of channels from ``first`` on.
+
+    The ``count`` channels of a pixel lie side by side, pixels ``BLOCK`` apart, rows ``LINE_PIXELS`` pixels.
+    What follows is spoiled.
+    """
+    _, channels, height, width = images.shape
+    flat, plane = images.reshape(-1), height * width
+    left, right = min(max(0, -x), columns), max(0, min(columns, width - x))
+    for row in range(rows):
+        to = row * LINE_PIXELS * BLOCK
+        if y + row < 0 or y + row >= height or left >= right:
+            pixels[to : to + columns * BLOCK] = 0
+            continue
+        start = ((n * channels + first) * height + y + row) * width + x
+        for k in range(left, right, BLOCK):
+            if start + (count - 1) * plane + k + BLOCK <= flat.shape[0]:
+                transpose_block(flat, start + k, plane, count, pixels, to + k * BLOCK, BLOCK)
+                continue
+            for i in range(min(BLOCK, right - k)):
+                for c in range(count):
+                    pixels[to + (k + i) * BLOCK + c] = flat[start + c * plane + k + i]
+        pixels[to : to + left * BLOCK] = 0
+        pixels[to + right * BLOCK : to + columns * BLOCK] = 0
+
+
+@inner
+def _transform_run(pixels, run, count, of_data, out, at, step, part):
+    """Transform ``run`` neighbouring tiles of ``count`` channels to ``out``, ``step`` from tile to tile."""
+    for t in range(run):
+        for lane in range(0, count, MACHINE_LANES):
+            start, to = t * OUT * BLOCK + lane, at + t * step + lane
+            if of_data:
+                _transform_tile(pixels, start, LINE_PIXELS * BLOCK, BLOCK, out, to, part)
+            else:
+                _transform_results(pixels, start, LINE_PIXELS * BLOCK, BLOCK, out, to, part)
+
+
+@parallel
+def _transform(share, grad_out, data, pad, panels, tiles, pixels, found, heads, planes):
+    """Transform the tiles ``[first, stop)``: all filters to ``heads``, the panels' channels to ``planes``."""
+    filters, height, width = grad_out.shape[1:]
+    channels = data.shape[1]
+    tall, wide = (height + OUT - 1) // OUT, (width + OUT - 1) // OUT
+    first, stop = tiles
+    workers = pixels.shape[0]
+    head_part, part = heads.shape[1] // PARTS, planes.shape[1] // PARTS
+    for worker in within(share, workers):
+        w = np.int64(worker)
+        begin = first + w * (stop - first) // workers
+        end = first + (w + 1) * (stop - first) // workers
+        square = pixels[w]
+        for s in range(segments(begin, end, tall, wide, found[w])):
+            segment = found[w, s]
+            for start in range(0, segment.run, RUN):
+                run, tile = min(RUN, segment.run - start), begin - first + segment.column + start
+                n, y, x = segment.image, segment.y * OUT, (segment.x + start) * OUT
+                for f in range(0, filters, BLOCK):
+                    count, at = min(BLOCK, filters - f), tile * BLOCK
+                    _load_pixels(grad_out, n, f, count, y, x, OUT, run * OUT, square)
+                    _transform_run(square, run, count, False, heads[f // BLOCK], at, BLOCK, head_part)
+                y, x, columns = y - pad[0], x - pad[1], run * OUT + IN - OUT
+                for p in range(panels[0], panels[1]):
+                    from_channel, to_channel, _ = panel_range(p, channels)
+                    for c in range(from_channel, to_channel, BLOCK):
+                        count, at = min(BLOCK, to_channel - c), tile * COLUMNS + c - from_channel
+                        _load_pixels(data, n, c, count, y, x, IN, columns, square)
+                        _transform_run(square, run, count, True, planes[p - panels[0]], at, COLUMNS, part)
+
+
+@parallel
+def _sum_up(share, heads, planes, panels, tiles, steps, sums, pixels, grad_weight):
+    """Multiply the parts of filters and channels over so many tiles, and add them to the sums of before.
+
+    ``steps``: whether these are the first tiles, and the last, after which the sums become taps. Where they
+    are both, a worker needs memory for the sums of one product only.
+    """
+    filters, channels = grad_weight.shape[:2]
+    row_tiles = (filters + ROWS - 1) // ROWS
+    head_part, part = heads.shape[1] // PARTS, planes.shape[1] // PARTS
+    begins, ends = steps
+    mine = pixels[share[0]]
+    for item in within(share, (panels[1] - panels[0]) * row_tiles):
+        i = np.int64(item)
+        p, r = divmod(i, row_tiles)
+        first, stop, vectors = panel_range(panels[0] + p, channels)
+        total = sums[share[0] if begins and ends else i]
+        block, row = divmod(r * ROWS, BLOCK)
+        for k in range(PARTS):
+            at = k * ROWS * COLUMNS
+            to = Rows(total, at, COLUMNS) if begins else Rows(mine, 0, COLUMNS)
+            for start in range(0, tiles, TERMS):
+                terms, from_tile = min(TERMS, tiles - start), k * part + start * COLUMNS
+                left = Rows(heads[block], k * head_part + start * BLOCK + row, 1)
+                if start == 0:
+                    product_tile_of(vectors, left, BLOCK, planes[p], from_tile, terms, to)
+                else:
+                    add_product_tile_of(vectors, left, BLOCK, planes[p], from_tile, terms, to)
+            if not begins:
+                for n in range(ROWS * COLUMNS):
+                    total[at + n] += mine[n]
+        if ends:
+            for f in range(r * ROWS, min((r + 1) * ROWS, filters)):
+                _put_taps(total, (f - r * ROWS) * COLUMNS, first, stop, mine, grad_weight[f])
+
+
+@inner
+def _put_taps(sums, at, first, stop, taps, grad_weight):
+    """Transform the sums of one filter and the channels ``[first, stop)``."""
+    part, target = ROWS * COLUMNS, grad_weight.reshape(-1)
+    for c in range(first, stop, MACHINE_LANES):
+        _transform_sums(sums, at + c - first, IN * part, part, taps, 0, BLOCK)
+        # A channel's taps side by side; what comes after them is overwritten by the next.
+        transpose_block(taps, 0, BLOCK, TAPS * TAPS, taps, BLOCK * BLOCK, TAPS * TAPS)
+        to, count = c * TAPS * TAPS, min(MACHINE_LANES, stop - c) * TAPS * TAPS
+        copy_run(taps, BLOCK * BLOCK, target, to, count)
