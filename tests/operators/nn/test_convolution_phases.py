@@ -1,4 +1,4 @@
-"""Transposed convolutions with steps, as one convolution a phase, against the general way in float64."""
+"""Transposed convolutions with steps, as one convolution a phase or one product, against float64."""
 
 import numpy as np
 import pytest
@@ -18,6 +18,10 @@ SHAPES = [
     (1, 4, 3, 8, 6, (3, 4), (1, 3), (1, 2), (2, 3), (0, 2)),
     (1, 3, 9, 12, 8, (3, 3), (1, 1), (1, 1), (3, 4), (0, 0)),
     (2, 3, 4, 4, 2, (2, 2), (4, 4), (3, 2), (0, 1), (3, 0)),
+    # few pixels, many filters
+    (1, 300, 4, 3, 24, (4, 4), (2, 2), (1, 1), (1, 1), (0, 0)),
+    (2, 390, 3, 5, 16, (3, 3), (2, 2), (1, 1), (1, 1), (1, 1)),
+    (1, 2200, 2, 30, 8, (5, 3), (1, 3), (2, 1), (2, 1), (0, 2)),
 ]
 
 

@@ -24,6 +24,7 @@ from .conv_phases import Phases
 from .conv_pointwise import Pointwise
 from .conv_shifted import Shifted
 from .conv_taps import ByTaps
+from .conv_transposed import Transposed
 from .conv_winograd import Winograd
 from .emitter import ROWS, activation
 from .product import few_rows, matmul
@@ -354,12 +355,13 @@ class BackwardData:
         self._window, self._groups = window, groups
         kernel, stride, dilate, pad = window
         rest = tuple(d * (k - 1) - p for k, d, p in zip(kernel, dilate, pad, strict=True))
-        self._again = self._phases = None
+        self._again = self._phases = self._transposed = None
         if groups == 1 and stride == (1, 1, 1) and min(rest) >= 0:
             # With steps of 1 it is a convolution again, by the filters turned round.
             self._again = Forward((kernel, stride, dilate, rest), 1)
         elif groups == 1 and kernel[0] == stride[0] == 1 and pad[0] == 0:
             self._phases = Phases(window, lambda part: Forward(part, 1))
+            self._transposed = Transposed(window)
 
     def __call__(self, grad_out, weight, grad_data, bias=None, *, steady=False, **finish):
         """``steady``: the weight is likely to be the same in the next call.
@@ -369,6 +371,9 @@ class BackwardData:
         if Forward.finishes(grad_out) and grad_out.size and grad_data.size:
             if self._again is not None:
                 self._again(grad_out, turn(weight), bias, grad_data, **finish)
+                return
+            if self._transposed is not None and Transposed.suits(grad_out.shape, weight.shape):
+                self._transposed(grad_out, weight, bias, grad_data, **finish)
                 return
             if self._phases is not None:
                 self._phases(grad_out, weight, bias, grad_data, steady=steady, **finish)
