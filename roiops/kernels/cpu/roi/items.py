@@ -160,12 +160,22 @@ def forward_items(view, pool, with_argmax=False, in_any_order=False, with_points
     return items_of_a_thread
 
 
+@inner
+def _next_in_band(place, stop, band, lowest, reach, first):
+    """The first place from ``place`` on whose ROI touches the band's rows, or ``stop``."""
+    top, bottom = band
+    while place < stop and not (lowest[place - first] < bottom and reach[place - first] > top):
+        place += 1
+    return place
+
+
 def backward_items(view, rows_of, spread, with_argmax=False, by_rows=False):
     """The backward loop of one thread; an item is a band of rows of an item of the forward pass.
 
     ``rows_of(r, item, y, x)`` are the rows that ROI ``r`` touches. ``spread(r, item, tile, band, y, x, line,
     bins[, where])`` adds its gradient, whose head gradient is ``bins``, to the band's rows. With ``by_rows``
-    its last argument is what the next ROI will need (:class:`tiles.Ahead`), to be prefetched row by row.
+    it goes through the rows of bins, and its last argument is what the next ROI will need
+    (:class:`tiles.Ahead`), to be prefetched row by row.
     """
 
     @inner
@@ -176,7 +186,7 @@ def backward_items(view, rows_of, spread, with_argmax=False, by_rows=False):
         pixels, heads = grad_data.reshape(-1), grad_out.reshape(-1)
         plane, area = height * width, grad_out.shape[2] * grad_out.shape[3]
         items = images * channel_blocks(out_channels) * groups[0] * groups[1]
-        bands, rows = tile_bands(height, width, grad_data.itemsize, parts, items)
+        bands, rows = tile_bands(height, width, grad_data.itemsize, parts, items, by_rows)
         tile_memory = aligned(rows * width * FIXED_LANES, grad_data)
         marks = np.empty(rows * 2, np.int64)
         line = aligned(width * FIXED_LANES, grad_data)
@@ -184,7 +194,10 @@ def backward_items(view, rows_of, spread, with_argmax=False, by_rows=False):
         if with_argmax:
             places = argmax.reshape(-1)
             where = aligned(area * FIXED_LANES, argmax)
-        for number in range(part * items * bands // parts, (part + 1) * items * bands // parts):
+        # The rows [lowest, reach) that each ROI of an image touches: all its bands ask for them.
+        lowest, reach = np.empty(order.size, np.int32), np.empty(order.size, np.int32)
+        begin = part * items * bands // parts
+        for number in range(begin, (part + 1) * items * bands // parts):
             item = item_of(number // bands, grad_out.shape, groups)
             top, bottom = number % bands * height // bands, (number % bands + 1) * height // bands
             at = (item.image * in_channels + item.in_channel) * plane
@@ -192,38 +205,29 @@ def backward_items(view, rows_of, spread, with_argmax=False, by_rows=False):
             tile = Tile(pointer_to(tile_memory), pointer_to(marks), rows, width)
             y, x = view(table)
             touch_nothing(tile)
-            for place in range(image_at[item.image], image_at[item.image + 1]):
+            first, stop = image_at[item.image], image_at[item.image + 1]
+            if number == begin or number % bands == 0:
+                for place in range(first, stop):
+                    lowest[place - first], reach[place - first] = rows_of(order[place], item, y, x)
+            band = top, bottom
+            place = _next_in_band(first, stop, band, pointer_to(lowest), pointer_to(reach), first)
+            while place < stop:
                 r = order[place]
-                following = order[min(place + 1, image_at[item.image + 1] - 1)]
-                ahead = (following * out_channels + item.out_channel) * area
+                at = (r * out_channels + item.out_channel) * area
+                place = _next_in_band(place + 1, stop, band, pointer_to(lowest), pointer_to(reach), first)
+                ahead = at if place == stop else (order[place] * out_channels + item.out_channel) * area
                 if not (by_rows and comes_by_rows(item)):
                     prefetch_take(item, pointer_to(heads), ahead)
+                take_bins(pointer_to(heads), at, item, pointer_to(bins))
                 if with_argmax:
                     prefetch_take(item, pointer_to(places), ahead)
-                low, high = rows_of(r, item, y, x)
-                if low < bottom and high > top:
-                    at = (r * out_channels + item.out_channel) * area
-                    take_bins(pointer_to(heads), at, item, pointer_to(bins))
-                    if with_argmax:
-                        take_bins(pointer_to(places), at, item, pointer_to(where))
-                        spread(
-                            r,
-                            item,
-                            tile,
-                            (top, bottom),
-                            y,
-                            x,
-                            pointer_to(line),
-                            pointer_to(bins),
-                            pointer_to(where),
-                        )
-                    elif by_rows:
-                        next_bins = Ahead(pointer_to(heads), ahead)
-                        spread(
-                            r, item, tile, (top, bottom), y, x, pointer_to(line), pointer_to(bins), next_bins
-                        )
-                    else:
-                        spread(r, item, tile, (top, bottom), y, x, pointer_to(line), pointer_to(bins))
+                    take_bins(pointer_to(places), at, item, pointer_to(where))
+                    spread(r, item, tile, band, y, x, pointer_to(line), pointer_to(bins), pointer_to(where))
+                elif by_rows:
+                    next_bins = Ahead(pointer_to(heads), ahead)
+                    spread(r, item, tile, band, y, x, pointer_to(line), pointer_to(bins), next_bins)
+                else:
+                    spread(r, item, tile, band, y, x, pointer_to(line), pointer_to(bins))
             write_rows(tile, top, bottom - top, planes, accumulate, pointer_to(line))
 
     return items_of_a_thread

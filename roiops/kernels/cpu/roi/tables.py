@@ -175,7 +175,7 @@ def span(axis, row, bins):
 def turned(table, rois, bins, groups):
     """The arrays of :class:`Columns` for the table of an axis of ``rois`` ROIs."""
     bin_at, pixel, weight = table
-    low, high = np.zeros(rois * bins, np.int64), np.zeros(rois * bins, np.int64)
+    low, high = np.zeros(rois * bins, np.int32), np.zeros(rois * bins, np.int32)
     pixel_at = np.zeros(rois * bins, np.int64)
     size = 0
     for r in range(rois):
@@ -251,8 +251,8 @@ def _empty_tables(rules, rois, setting):
     start_x = _starts(rules, rois, image, setting, True)
     at_y = np.empty(image.size * (setting.pooled_h + 1), np.int64)
     at_x = np.empty(image.size * (setting.pooled_w + 1), np.int64)
-    y = at_y, np.empty(start_y[-1], np.int64), np.empty(start_y[-1], rois.dtype)
-    x = at_x, np.empty(start_x[-1], np.int64), np.empty(start_x[-1], rois.dtype)
+    y = at_y, np.empty(start_y[-1], np.int32), np.empty(start_y[-1], rois.dtype)
+    x = at_x, np.empty(start_x[-1], np.int32), np.empty(start_x[-1], rois.dtype)
     return image, start_y, start_x, y, x
 
 
@@ -297,8 +297,8 @@ def build_alone(rules, rois, setting):
 def room_for_one(rois, setting):
     """Tables of both axes for any one ROI."""
     most_y, most_x = setting.pooled_h * setting.height, setting.pooled_w * setting.width
-    y = np.empty(setting.pooled_h + 1, np.int64), np.empty(most_y, np.int64), np.empty(most_y, rois.dtype)
-    x = np.empty(setting.pooled_w + 1, np.int64), np.empty(most_x, np.int64), np.empty(most_x, rois.dtype)
+    y = np.empty(setting.pooled_h + 1, np.int64), np.empty(most_y, np.int32), np.empty(most_y, rois.dtype)
+    x = np.empty(setting.pooled_w + 1, np.int64), np.empty(most_x, np.int32), np.empty(most_x, rois.dtype)
     return y, x
 
 
