@@ -10,6 +10,7 @@ import numba
 import numpy as np
 import pytest
 
+from roiops.kernels import numba_insides
 from roiops.kernels.jit import Calls, inner, njit, num_threads, parallel, prange, within
 
 
@@ -300,6 +301,18 @@ POOL = """
     rois = np.array([[0, 1, 0, 5, 4], [0, 2, 2, 3, 5]], np.float32)
     print(mx.nd.ROIPooling(data, rois, pooled_size=(2, 2), spatial_scale=1.0).asnumpy().tolist())
 """
+
+
+def test_threads_are_counted_as_numba_counts_them(monkeypatch):
+    before = numba.get_num_threads()
+    try:
+        for threads in {1, before}:
+            numba.set_num_threads(threads)
+            assert numba_insides.threads_counter()() == threads
+    finally:
+        numba.set_num_threads(before)
+    monkeypatch.delattr("numba.np.ufunc.parallel._get_num_threads")
+    assert numba_insides.threads_counter() is numba.get_num_threads
 
 
 def test_kernels_run_without_the_insides_of_numba(tmp_path):

@@ -28,7 +28,7 @@ from ..vector import (
     prefetch_to_write,
     transpose_block,
 )
-from .blas import Finish, Rows, copy_vector, packed_product_tile_of
+from .blas import Finish, Rows, by_rows, copy_vector, packed_product_tile_of
 from .caches import LAST_CACHE, SECOND_CACHE
 from .emitter import COLUMNS, ROWS, VECTORS, Emitter, activation
 from .fingerprint import fingerprint
@@ -157,13 +157,19 @@ def _transform_results(typing, products, out, finish):
         for x in range(IN):
             column = [emit.load(source, emit.times(step, y * IN + x)) for y in range(IN)]
             columns.append(emit.transform(RESULTS.tolist(), column))
+        lines = [emit.times(out_step, y) for y in range(OUT)]
+        values = []
         for y in range(OUT):
             row = emit.transform(RESULTS.tolist(), [column[y] for column in columns])
-            row = emit.interleave([emit.fma(scale, value, shift) for value in row])
-            line = emit.times(out_step, y)
-            beside = emit.move(other, line)
-            row = emit.choose(add_other, lambda row=row, beside=beside: emit.plus(row, beside), row)
-            for k, value in enumerate(emit.activate(row, act)):
+            values += emit.interleave([emit.fma(scale, value, shift) for value in row])
+
+        def with_other():
+            beside = zip(by_rows(values, OUT), lines, strict=True)
+            return [value for row, line in beside for value in emit.plus(row, emit.move(other, line))]
+
+        values = emit.activate(emit.choose(add_other, with_other, values), act)
+        for row, line in zip(by_rows(values, OUT), lines, strict=True):
+            for k, value in enumerate(row):
                 emit.store(value, emit.move(target, line), k * MACHINE_LANES)
         return context.get_dummy_value()
 
