@@ -34,17 +34,22 @@ _SMALLEST = {
 }
 
 
+def example(name, params) -> dict:
+    """``params`` and those that an operator requires, for a small call."""
+    fields = get(name).param.fields
+    given = {field: value for field, value in _SMALLEST.items() if field in fields}
+    if name == "_contrib_DeformablePSROIPooling":
+        given["pooled_size"] = 1  # its grid is square
+    return {**given, **params}
+
+
 def _examples() -> dict[str, list]:
     """For every ROI operator the parameters that between them reach each of its kernels."""
     examples: dict[str, dict] = {}
     for row in TABLE.values():
         name = row.operator.replace("contrib.", "_contrib_")
-        fields = get(name).param.fields
-        given = {field: value for field, value in _SMALLEST.items() if field in fields}
-        if name == "_contrib_DeformablePSROIPooling":
-            given["pooled_size"] = 1  # its grid is square
         kernel = is_maximum(row.rules), row.rules.samples == PIXELS
-        examples.setdefault(name, {}).setdefault(kernel, {**given, **row.parameters})
+        examples.setdefault(name, {}).setdefault(kernel, example(name, row.parameters))
     return {name: list(of_kernel.values()) for name, of_kernel in examples.items()}
 
 
@@ -71,7 +76,7 @@ def warmup(*operators: str, dtypes=("float32",), ctx: Context | None = None) -> 
         for dtype in dtypes:
             for params in _examples()[name]:
                 for boxes in _FEW_AND_MANY:
-                    _run(name, params, boxes, np.dtype(dtype), ctx)
+                    run_example(name, params, boxes, np.dtype(dtype), ctx)
         took[public_name(name)] = time.perf_counter() - start
     return took
 
@@ -161,16 +166,19 @@ def internal_name(name: str) -> str:
     )
 
 
-def _run(name, params, boxes, dtype, ctx):
+def run_example(name, params, boxes, dtype, ctx, request="write"):
+    """Run an ROI operator on zeros, forward and backward."""
     prop = get(name).create(params)
     shapes = [(1, 1, 2, 2), (boxes, prop.roi_columns), *[None] * (len(prop.list_arguments()) - 2)]
     shapes = [tuple(2 if size == -1 else size for size in shape) for shape in prop.infer_shape(shapes)[0]]
+    dtypes = prop.infer_type([dtype, *[None] * (len(shapes) - 1)])[0]
+    inputs = list(zip(shapes, dtypes, strict=True))
     invocation = Invocation(
         prop,
-        [device.zeros(shape, dtype, ctx) for shape in shapes],
+        [device.zeros(*each, ctx) for each in inputs],
         ctx=OpContext(ctx, prop.label),
         empty=lambda shape, dtype: device.empty(shape, dtype, ctx),
     )
     invocation.forward()
-    gradients = [device.zeros(shape, dtype, ctx) for shape in shapes]
-    invocation.backward([invocation.outputs[0]], in_grad=gradients)
+    gradients = [device.zeros(*each, ctx) for each in inputs]
+    invocation.backward([invocation.outputs[0]], request, gradients)

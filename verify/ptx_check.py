@@ -11,6 +11,9 @@ checked elsewhere, under the simulator; whether they run is for ``verify/gpu_che
 """
 
 import argparse
+import contextlib
+import functools
+import itertools
 import os
 import re
 import subprocess
@@ -37,156 +40,88 @@ MOST_STACK = 40
 DOUBLES = {"0d400921FB54442D18": 4, "0d3BF921FB54442D19": 3}
 
 
-def in_layouts(kernel):
-    """A forward kernel for each layout of the features; for planes under its own name."""
-    return kernel, f"{kernel} CHANNELS_LAST", f"{kernel} QUADS"
+def without_driver(note) -> None:
+    """Have the CUDA runtime take NumPy's arrays for device memory, and a launch call ``note``."""
+    import numpy as np
+
+    from roiops.kernels.cuda import runtime
+
+    runtime.on = lambda device_id: contextlib.nullcontext()
+    runtime._cupy = lambda: np
+    runtime.device_of = lambda array: 0
+    runtime.launch = lambda kernel, items, threads, *arguments: note(kernel, arguments)
+
+
+def examples():
+    """``(dialect, operator, parameters)``: small calls of each operator that has kernels for a GPU."""
+    from roiops.operators.roi.dialects import named
+    from roiops.registry import get, list_operators
+    from roiops.warmup import example
+
+    for name in list_operators():
+        if "gpu" in get(name).devices and name != "Custom":  # which runs anybody's Python
+            rows = {
+                dialect: row.parameters
+                for dialect, row in named().items()
+                if get(row.operator.replace("contrib.", "_contrib_")) is get(name)
+            }
+            for dialect, params in (rows or {name: {}}).items():
+                yield dialect, name, example(name, params)
+
+
+@functools.cache
+def launches() -> dict:
+    """``{(kernel, dialect, dtype): (dispatcher, types of its arguments)}`` of all that the operators launch.
+
+    Each operator with kernels for a GPU runs forward and backward on small arrays: in each of its dialects
+    and each dtype, and as if the features lay in each ``Layout``. No kernel runs, and nothing is read of what
+    it would write.
+    """
+    import numba
+    import numpy as np
+
+    found, known = {}, set()
+
+    def note(kernel, arguments):
+        layout, (dialect, *_), dtype = running
+        types = tuple(map(numba.typeof, arguments))
+        if (kernel, types) not in known:  # dialects that differ in nothing have one kernel
+            known.add((kernel, types))
+            where = "" if layout is lanes.Layout.PLANES else f" {layout.name}"
+            found[f"{kernel.py_func.__name__}{where}", dialect, dtype] = kernel, types
+
+    without_driver(note)
+    from roiops import gpu
+    from roiops.dtypes import BFLOAT16
+    from roiops.kernels.cuda import lanes, runtime
+    from roiops.warmup import run_example
+
+    lanes.layout_of = lambda *features: running[0]
+    for running in itertools.product(lanes.Layout, examples(), DTYPES):
+        _, (_, operator, params), dtype = running
+        kind = BFLOAT16 if dtype == "bfloat16" else np.dtype(dtype)
+        run_example(operator, params, 1, kind, gpu(0), "add")
+    for dtype in ("float32", "float16"):  # any strides to C order, the most dimensions that there are
+        running = lanes.Layout.PLANES, ("",), dtype
+        runtime.contiguous(np.zeros((2, 2, 2, 2), dtype).T)
+    return found
 
 
 def variants():
-    """``(kernel, dialect, dtype)`` of everything that is compiled, and whether for all GPUs."""
-    from roiops.kernels.rules import CORNERS_XY, CORNERS_YX_NORMALISED, PIXELS, is_maximum
+    """The keys of :func:`launches` that are compiled, and whether for all GPUs."""
+    from roiops.kernels.rules import PIXELS
     from roiops.operators.roi.dialects import named
 
-    families = {}
-    for dialect, row in named().items():
-        rules = row.rules
-        family = "max" if is_maximum(rules) else "average"
-        if rules.displaced:
-            family = "deformable"
-        elif rules.boxes not in (CORNERS_XY, CORNERS_YX_NORMALISED):
-            family = "rotated"
-        elif is_maximum(rules) and rules.samples == PIXELS:
-            family = "max_pixels"
-        # Dialects that differ in nothing are one kernel.
-        families.setdefault(family, {}).setdefault(rules, dialect)
-    kernels = {
-        "average": (*in_layouts("average_forward"), "average_tables", "boxes"),
-        "max": (*in_layouts("max_forward"), "max_backward"),
-        "max_pixels": (*in_layouts("max_forward"), "max_backward"),
-        "deformable": (
-            *in_layouts("deformable_forward"), "deformable_boxes", "deformable_data", "deformable_trans"
-        ),
-        "rotated": (*in_layouts("rotated_forward"), "rotated_boxes", "rotated_backward"),
-    }  # fmt: skip
-    for family, dialects in families.items():
-        for kernel in kernels[family]:
-            for at, dialect in enumerate(dialects.values()):
-                if at == 0:
-                    # CHANNELS_LAST differs from planes in which thread takes what, and in nothing else.
-                    for dtype in DTYPES[:1] if kernel.endswith("CHANNELS_LAST") else DTYPES:
-                        yield (kernel, dialect, dtype), True
-                elif " " not in kernel or kernel.endswith("QUADS"):
-                    yield (kernel, dialect, "float32"), False
-    for dtype in DTYPES:
-        yield ("average_backward", "", dtype), True
-    yield ("order", "", ""), True
-    yield ("levels", "", "float32"), True
-    for dialect in ("CropAndResize", "PrROIPooling"):
-        yield ("box_edges", dialect, "float32"), True
-    yield ("outside", "CropAndResize", "float32"), True
-    # The angle becomes orientations in double, as in mmcv, whatever the data.
-    yield ("orientations", "", "float64"), True
-    for dtype in ("float32", "float16"):
-        yield ("copy", "", dtype), True
-
-
-def kernel_and_types(kernel, dialect, dtype):
-    """A dispatcher and the types of its arguments, as a launch would pass them."""
-    from numba import types as t
-
-    from roiops.kernels import geometry
-    from roiops.kernels.cuda import runtime
-    from roiops.kernels.cuda.lanes import Layout
-    from roiops.kernels.cuda.roi import average as roi_average
-    from roiops.kernels.cuda.roi import deformable as roi_deformable
-    from roiops.kernels.cuda.roi import edges as roi_edges
-    from roiops.kernels.cuda.roi import levels as roi_levels
-    from roiops.kernels.cuda.roi import maximum as roi_max
-    from roiops.kernels.cuda.roi import orientation as roi_orientation
-    from roiops.kernels.cuda.roi import rotated as roi_rotated
-    from roiops.kernels.cuda.roi import tiles
-    from roiops.operators.roi.dialects import named
-
-    size, ints, sizes = t.int64, t.int32[::1], tiles.SIZES
-    if kernel == "copy":  # any strides to C order, the most dimensions that there are
-        element = getattr(t, dtype)
-        return runtime._copy_kernel(), (t.Array(element, 4, "A"), t.Array(element, 4, "C"))
-    if kernel == "order":
-        return tiles._order_kernel(sizes), (ints, size, ints, ints)
-    rules = named()[dialect].rules if dialect else None
-    real = t.float64 if dtype == "float64" else t.float32
-    flat = {"bfloat16": t.uint16}.get(dtype, getattr(t, dtype, None))[::1]
-    strides, groups = t.UniTuple(size, 4), t.UniTuple(size, 2)
-    setting = t.NamedTuple([real, *[size] * 7], geometry.Setting)
-    rois, trans = t.Array(real, 2, "C"), t.Array(real, 4, "C")
-    boxes, lists = (ints, ints), t.NamedTuple([ints] * 3, tiles.Lists)
-    kernel, _, layout = kernel.partition(" ")
-    layout = Layout[layout or "PLANES"]
-    table = {
-        "average_forward": lambda: (
-            roi_average.forward_kernel(rules, dtype, layout, sizes),
-            (flat, strides, rois, setting, groups, size, size, flat),
-        ),
-        "average_tables": lambda: (
-            roi_average.tables_kernel(rules),
-            (rois, setting, t.int32[:, ::1], real[::1]),
-        ),
-        "average_backward": lambda: (
-            roi_average.backward_kernel(dtype, True, sizes),
-            (flat, t.int32[:, ::1], real[::1], lists, setting, groups, size, size, flat),
-        ),
-        "boxes": lambda: (tiles._boxes_kernel(rules), (rois, setting, *boxes)),
-        "levels": lambda: (
-            roi_levels.levels_kernel(),
-            (rois, t.NamedTuple([real] * 4 + [size], geometry.Levels), t.Array(real, 3, "C")),
-        ),
-        "box_edges": lambda: (
-            roi_edges.edges_kernel(rules, dtype, True, sizes),
-            (flat, flat, strides, rois, setting, size, flat),
-        ),
-        "outside": lambda: (
-            roi_edges.outside_kernel(rules, dtype),
-            (rois, setting, size, real, flat),
-        ),
-        "orientations": lambda: (
-            roi_orientation.turn_kernel(dtype, True),
-            (flat, rois, size, size, size, flat),
-        ),
-        "max_forward": lambda: (
-            roi_max.forward_kernel(rules, dtype, layout, True),
-            (flat, strides, rois, setting, groups, size, real, flat, ints),
-        ),
-        "max_backward": lambda: (
-            roi_max.backward_kernel(rules, dtype, True, sizes),
-            (flat, ints, rois, lists, setting, groups, size, size, flat),
-        ),
-        "deformable_forward": lambda: (
-            roi_deformable.forward_kernel(rules, dtype, layout),
-            (flat, strides, rois, trans, setting, real, size, size, flat),
-        ),
-        "deformable_boxes": lambda: (
-            roi_deformable._boxes_kernel(rules),
-            (rois, trans, setting, real, *boxes),
-        ),
-        "deformable_data": lambda: (
-            roi_deformable.data_kernel(rules, dtype, True, sizes),
-            (flat, rois, trans, lists, setting, real, size, size, size, flat),
-        ),
-        "deformable_trans": lambda: (
-            roi_deformable.trans_kernel(rules, dtype, True, sizes),
-            (flat, flat, strides, rois, trans, setting, real, size, size, flat),
-        ),
-        "rotated_forward": lambda: (
-            roi_rotated.forward_kernel(rules, dtype, layout),
-            (flat, strides, rois, setting, size, flat),
-        ),
-        "rotated_boxes": lambda: (roi_rotated._boxes_kernel(rules, dtype), (rois, setting, *boxes)),
-        "rotated_backward": lambda: (
-            roi_rotated.backward_kernel(rules, dtype, True, sizes),
-            (flat, rois, lists, setting, size, size, flat),
-        ),
-    }
-    return table[kernel]()
+    of_pixels = {dialect for dialect, row in named().items() if row.rules.samples == PIXELS}
+    first = {}
+    for kernel, dialect, dtype in launches():
+        like = kernel, dialect in of_pixels, dtype  # what reads pixels differs most from what reads samples
+        if first.setdefault(like, dialect) == dialect:
+            # CHANNELS_LAST differs from planes in which thread takes what, and in nothing else.
+            if dtype == "float32" or not kernel.endswith("CHANNELS_LAST"):
+                yield (kernel, dialect, dtype), True
+        elif dtype == "float32" and not kernel.endswith("CHANNELS_LAST"):
+            yield (kernel, dialect, dtype), False
 
 
 def ptxas() -> str:
@@ -221,7 +156,7 @@ def compile_one(job):
     # Without a driver there is no current device to ask; the compiler wants no more than this of it.
     for module in (numba.cuda.api, numba.cuda.compiler, numba.cuda.dispatcher):
         module.get_current_device = Device
-    kernel, types = kernel_and_types(*variant)
+    kernel, types = launches()[variant]
     capabilities = CAPABILITIES if first else CAPABILITIES[-1:]
     # As ``cuda.compile_ptx`` does, but with one lowering for all GPUs, to which it makes no difference, since
     # it takes the longest.
@@ -250,7 +185,9 @@ def compile_one(job):
         registers = int(re.search(r"Used (\d+) registers", told.stderr)[1])
         shared = re.search(r"(\d+) bytes smem", told.stderr)
         # TensorFlow takes the middle of a box in double where a crop has one row or column.
+        # The angle of a box becomes orientations in double, as in mmcv, whatever the data.
         exempt = variant[2] == "float64" or variant[1].startswith("CropAndResize")
+        exempt = exempt or variant[0] == "orientations"
         doubles = 0 if exempt else doubles_in(ptx)
         result[capability] = (
             registers, int(shared[1]) if shared else 0, stack, stores + loads, doubles, vectors_in(ptx)
