@@ -285,6 +285,21 @@ def _select(typing_context, mask, one, other):
     return one(mask, one, other), generate
 
 
+def _sum_lanes(typing_context, lanes):
+    """The sum of the lanes: of two halves, of the halves of those, and so on."""
+
+    def generate(context, builder, signature, args):
+        value, half = args[0], FIXED_LANES // 2
+        while half:
+            order = ir.Constant(ir.VectorType(ir.IntType(32), half), list(range(half)))
+            rest = ir.Constant(order.type, list(range(half, 2 * half)))
+            one, other = (builder.shuffle_vector(value, value, part) for part in (order, rest))
+            value, half = builder.fadd(one, other), half // 2
+        return builder.extract_element(value, ir.IntType(32)(0))
+
+    return lanes.dtype(lanes), generate
+
+
 def _prefetch_to_read(typing_context, array, at, count):
     """Have the cache lines of ``array[at : at + count]`` come from memory while other work is done."""
     return types.void(array, types.intp, types.intp), _prefetcher(array, write=False)
@@ -394,6 +409,11 @@ if numba.config.DISABLE_JIT:
     def select(mask, one, other):
         return np.where(mask, one, other)
 
+    def sum_lanes(lanes):
+        while lanes.size > 1:
+            lanes = lanes[: lanes.size // 2] + lanes[lanes.size // 2 :]
+        return lanes[0]
+
     def prefetch_to_read(array, at, count):
         pass
 
@@ -411,6 +431,7 @@ if numba.config.DISABLE_JIT:
 else:
     splat, scaled, multiply_add = intrinsic(_splat), intrinsic(_scaled), intrinsic(_multiply_add)
     equal, greater, select = intrinsic(_equal), intrinsic(_greater), intrinsic(_select)
+    sum_lanes = intrinsic(_sum_lanes)
     prefetch_to_read, prefetch_to_write = intrinsic(_prefetch_to_read), intrinsic(_prefetch_to_write)
     prefetch_far_ahead = intrinsic(_prefetch_far_ahead)
     pointer_to = intrinsic(_pointer_to)

@@ -21,6 +21,7 @@ from ..vector import (
     select,
     splat,
     store,
+    sum_lanes,
 )
 from . import masked
 from .emitter import activation
@@ -215,7 +216,6 @@ def _backward_weight(share, grad_out, data, kernel, stride, dilate, pad, workers
         frame = np.zeros(kernel[0] * rows * length + FIXED_LANES, data.dtype)
         # The gradient's rows, with zeros up to whole vectors.
         heads = np.zeros(height * wide + FIXED_LANES, data.dtype)
-        lanes = np.empty(FIXED_LANES, data.dtype)
         for f in range(w * filters // workers, (w + 1) * filters // workers):
             sums = grad_weight[f].reshape(-1)
             sums[:] = 0
@@ -237,21 +237,12 @@ def _backward_weight(share, grad_out, data, kernel, stride, dilate, pad, workers
                                 for x in range(0, wide, FIXED_LANES):
                                     head = load(pointer_to(heads), oh * wide + x)
                                     total = multiply_add(head, load(pointer_to(frame), base + x), total)
-                            sums[tap] += _sum_lanes(total, lanes)
-
-
-@inner
-def _sum_lanes(total, lanes):
-    store(pointer_to(lanes), 0, total)
-    for i in range(4):  # four sums that do not wait for each other
-        lanes[i] += lanes[i + 4] + (lanes[i + 8] + lanes[i + 12])
-    return (lanes[0] + lanes[1]) + (lanes[2] + lanes[3])
+                            sums[tap] += sum_lanes(total)
 
 
 @inner
 def _nine_sums(heads, frame, at, height, wide, step, sums):
     """The sums of nine taps side by side: none waits for itself, and the gradient is read once."""
-    lanes = np.empty(FIXED_LANES, frame.dtype)
     a = b = c = d = e = f = g = h = i = splat(frame.dtype.type(0))
     for row in range(height):
         for x in range(0, wide, FIXED_LANES):
@@ -266,7 +257,7 @@ def _nine_sums(heads, frame, at, height, wide, step, sums):
             h = multiply_add(head, load(pointer_to(frame), base + at[7]), h)
             i = multiply_add(head, load(pointer_to(frame), base + at[8]), i)
     for tap, total in enumerate((a, b, c, d, e, f, g, h, i)):
-        sums[tap] += _sum_lanes(total, lanes)
+        sums[tap] += sum_lanes(total)
 
 
 @inner

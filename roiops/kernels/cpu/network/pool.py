@@ -236,7 +236,12 @@ def _backward_of_first(share, grad_out, data, kernel, stride, pad, grad_data):
     planes, in_depth, in_height, in_width = data.shape
     _, depth, height, width = grad_out.shape
     lowest = np.finfo(data.dtype).min
-    best, place = np.empty(width, data.dtype), np.empty(width, np.int64)
+    best, chosen = np.empty(width, data.dtype), np.empty(width, np.int32)
+    away = np.empty(kernel[0] * kernel[1] * kernel[2], np.int64)
+    for k in range(away.size):  # how far each tap lies from a window's first
+        rest, kx = divmod(k, kernel[2])
+        kz, ky = divmod(rest, kernel[1])
+        away[k] = (kz * in_height + ky) * in_width + kx
     for plane in within(share, planes):
         pixels, target = data[plane].reshape(-1), grad_data[plane].reshape(-1)
         target[:] = 0
@@ -245,41 +250,41 @@ def _backward_of_first(share, grad_out, data, kernel, stride, pad, grad_data):
             for oh in range(height):
                 y0, y1, _ = _clip(oh, stride[1], pad[1], kernel[1], in_height)
                 best[:] = lowest
-                place[:] = -1
-                for z in range(z0, z1):
-                    for y in range(y0, y1):
-                        for tap in range(kernel[2]):
-                            left = tap - pad[2]
+                chosen[:] = -1
+                z, y = od * stride[0] - pad[0], oh * stride[1] - pad[1]
+                first = (z * in_height + y) * in_width - pad[2]
+                for kz in range(z0 - z, z1 - z):
+                    for ky in range(y0 - y, y1 - y):
+                        for kx in range(kernel[2]):
+                            left = kx - pad[2]
                             # The windows that have this tap inside the image.
                             begin = max(0, -(left // stride[2]))
-                            end = min(width, (in_width - 1 - left) // stride[2] + 1)
-                            at = (z * in_height + y) * in_width + left
-                            _search(pixels, at, stride[2], begin, end, best, place)
+                            end = max(begin, min(width, (in_width - 1 - left) // stride[2] + 1))
+                            k = (kz * kernel[1] + ky) * kernel[2] + kx
+                            at = first + away[k] + begin * stride[2]
+                            _search(pixels[at:], stride[2], np.int32(k), best[begin:end], chosen[begin:end])
                 for ow in range(width):
-                    if place[ow] >= 0:
-                        target[place[ow]] += grad_out[plane, od, oh, ow]
+                    if chosen[ow] >= 0:
+                        target[first + away[chosen[ow]] + ow * stride[2]] += grad_out[plane, od, oh, ow]
 
 
 @inner(forceinline=True)
-def _search(pixels, at, stride, begin, end, best, place):
-    """Keep ``pixels[at + i * stride]``, and where it lies, if it is more than ``best[i]``."""
+def _search(pixels, stride, tap, best, chosen):
+    """Keep every ``stride``-th of the pixels, and its ``tap``, if it is more than ``best``."""
     if stride == 1:  # a known step becomes vector loads
-        for i in range(begin, end):
-            x = pixels[at + i]
-            more = x > best[i]
-            best[i] = x if more else best[i]
-            place[i] = at + i if more else place[i]
+        for i in range(best.size):
+            more = pixels[i] > best[i]
+            best[i] = pixels[i] if more else best[i]
+            chosen[i] = tap if more else chosen[i]
     elif stride == 2:
-        for i in range(begin, end):
-            x = pixels[at + 2 * i]
-            more = x > best[i]
-            best[i] = x if more else best[i]
-            place[i] = at + 2 * i if more else place[i]
+        for i in range(best.size):
+            more = pixels[2 * i] > best[i]
+            best[i] = pixels[2 * i] if more else best[i]
+            chosen[i] = tap if more else chosen[i]
     else:
-        for i in range(begin, end):
-            x = pixels[at + i * stride]
-            if x > best[i]:
-                best[i], place[i] = x, at + i * stride
+        for i in range(best.size):
+            if pixels[i * stride] > best[i]:
+                best[i], chosen[i] = pixels[i * stride], tap
 
 
 @parallel
