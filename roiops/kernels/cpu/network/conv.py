@@ -16,7 +16,7 @@ import math
 import numpy as np
 
 from ...jit import Calls, Direct, inner, parallel, split, within
-from ..vector import MACHINE_LANES
+from ..vector import BLOCK, MACHINE_LANES
 from . import conv_cost, conv_depthwise, conv_weight, conv_weight_winograd
 from .conv_dilated import Dilated
 from .conv_filters import ByFilters
@@ -416,7 +416,8 @@ def backward_weight(grad_out, data, window, groups, grad_weight):
     unrolled = kernel != (1, 1, 1) and stride == (1, 1, 1) and groups == 1
     if flat and unrolled and data.shape[1] >= ROWS:
         arrays = grad_out[:, :, 0], data[:, :, 0]
-        square = kernel[1:] == (3, 3) and dilate[1:] == (1, 1)
+        # Tiles of BLOCK channels are transformed at a time, and lose some of the last digits.
+        square = kernel[1:] == (3, 3) and dilate[1:] == (1, 1) and data.shape[1] >= BLOCK
         if square and conv_weight_winograd.count_tiles(grad_out.shape) >= FEW_TILES:
             conv_weight_winograd.three_by_three(*arrays, pad[1:], grad_weight[:, :, 0])
             return
