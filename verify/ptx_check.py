@@ -82,9 +82,13 @@ def launches() -> dict:
 
     found, known = {}, set()
 
+    def is_bfloat16(argument):
+        return isinstance(argument, np.ndarray) and argument.dtype == BFLOAT16
+
     def note(kernel, arguments):
         layout, (dialect, *_), dtype = running
-        types = tuple(map(numba.typeof, arguments))
+        bits = [each.view(np.uint16) if is_bfloat16(each) else each for each in arguments]
+        types = tuple(map(numba.typeof, bits))
         if (kernel, types) not in known:  # dialects that differ in nothing have one kernel
             known.add((kernel, types))
             where = "" if layout is lanes.Layout.PLANES else f" {layout.name}"
