@@ -7,11 +7,11 @@ import time
 import numpy as np
 
 from .context import Context, current_context
-from .errors import ParamError, nearest
+from .errors import MXNetError, ParamError, nearest
 from .kernels.rules import PIXELS, is_maximum
 from .ndarray import device
 from .operators.base import OpContext
-from .operators.imperative import Invocation
+from .operators.imperative import Invocation, infer
 from .operators.roi.dialects import TABLE
 from .registry import get, public_name
 
@@ -20,27 +20,12 @@ __all__ = ["compile_kinds", "internal_name", "kinds_of_steps", "names", "shares"
 # One box is one thread's work; so many are shared by all threads, in kernels compiled for that.
 _FEW_AND_MANY = 1, 1 << 15
 
-# What an example is made of, for the parameters that an operator requires.
-_SMALLEST = {
-    "pooled_size": (1, 1),
-    "spatial_scale": 1.0,
-    "output_dim": 1,
-    "group_size": 1,
-    "trans_std": 0.1,
-    "num_args": 2,
-    "spatial_scales": (1.0,),
-    "num_orientations": 1,
-    "extrapolation_value": 1.0,
-}
-
 
 def example(name, params) -> dict:
-    """``params`` and those that an operator requires, for a small call."""
-    fields = get(name).param.fields
-    given = {field: value for field, value in _SMALLEST.items() if field in fields}
-    if name == "_contrib_DeformablePSROIPooling":
-        given["pooled_size"] = 1  # its grid is square
-    return {**given, **params}
+    """``params``, and others that an operator needs for a small call."""
+    prop = get(name)
+    required = {field: each.example for field, each in prop.param.fields.items() if each.required}
+    return {**required, **prop.example_params, **params}
 
 
 def _examples() -> dict[str, list]:
@@ -166,19 +151,41 @@ def internal_name(name: str) -> str:
     )
 
 
-def run_example(name, params, boxes, dtype, ctx, request="write"):
-    """Run an ROI operator on zeros, forward and backward."""
+def small_inputs(prop, count: int, dtype) -> tuple[list, list]:
+    """Shapes and dtypes of small inputs that an operator takes; ``count`` boxes where it takes any.
+
+    Inputs of which the operator says nothing are like the first.
+    """
+    problem: Exception | None = None
+    for data in (1, 1, 2, 2), (1, 2, 2), (2, 2), (2,):
+        try:
+            shapes = prop.infer_shape(prop.example_shapes(data, count))[0]
+            shapes = [tuple(2 if size == -1 else size for size in shape or data) for shape in shapes]
+            types = prop.infer_type([dtype, *[None] * (len(shapes) - 1)][: len(shapes)])[0]
+            types = [each or dtype for each in types]
+            infer(prop, shapes, types)
+            return shapes, types
+        except MXNetError as error:
+            problem = problem or error
+    raise MXNetError(f"{prop.label}: its example_shapes() are of no call that it takes: {problem}")
+
+
+def run_example(name, params, count, dtype, ctx, request="write"):
+    """Run an operator on zeros, forward, and backward where it has a gradient."""
     prop = get(name).create(params)
-    shapes = [(1, 1, 2, 2), (boxes, prop.roi_columns), *[None] * (len(prop.list_arguments()) - 2)]
-    shapes = [tuple(2 if size == -1 else size for size in shape) for shape in prop.infer_shape(shapes)[0]]
-    dtypes = prop.infer_type([dtype, *[None] * (len(shapes) - 1)])[0]
-    inputs = list(zip(shapes, dtypes, strict=True))
+    inputs = small_inputs(prop, count, dtype)
+    states = infer(prop, *inputs)[2:]
+
+    def zeros(shapes, types):
+        return [device.zeros(*each, ctx) for each in zip(shapes, types, strict=True)]
+
     invocation = Invocation(
         prop,
-        [device.zeros(*each, ctx) for each in inputs],
+        zeros(*inputs),
+        zeros(*states),
         ctx=OpContext(ctx, prop.label),
         empty=lambda shape, dtype: device.empty(shape, dtype, ctx),
     )
-    invocation.forward()
-    gradients = [device.zeros(*each, ctx) for each in inputs]
-    invocation.backward([invocation.outputs[0]], request, gradients)
+    results = invocation.forward()
+    if prop.differentiable:
+        invocation.backward(results, request, zeros(*inputs))

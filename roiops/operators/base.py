@@ -181,6 +181,9 @@ class OperatorProperty:
         Where it runs: ``("cpu",)`` or ``("cpu", "gpu")``.
     compile_weight : int
         About how long its kernels take to compile beside those of others; the longest are compiled first.
+    example_params : dict
+        Parameters of a small call that reaches all its kernels, beside the required ones, for which any value
+        will do.
     """
 
     name = ""
@@ -211,6 +214,7 @@ class OperatorProperty:
     variable_attributes: dict[str, dict[str, str]] = {}
     devices: tuple[str, ...] = ("cpu",)
     compile_weight = 1
+    example_params: dict[str, object] = {}
 
     def __init__(self, params: Parameter, label: str | None = None):
         self.params = params
@@ -304,6 +308,14 @@ class OperatorProperty:
                     f"{self.label}: {name} must have the dtype of {found[0][0]}, {found[0][1]}, got {dtype}"
                 )
         return found[0][1] if found else None
+
+    def example_shapes(self, data: tuple, count: int) -> list:
+        """Shapes of inputs for a small call, None for those that :meth:`infer_shape` finds from the others.
+
+        ``data`` is a shape for the first one, and ``count`` a number of boxes, for operators that take any.
+        """
+        inputs = len(self.list_arguments())
+        return [data] * inputs if self.variadic else [data, *[None] * (inputs - 1)][:inputs]
 
     # -- checks for subclasses -----------------------------------------------------------------------
 

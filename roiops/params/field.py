@@ -31,6 +31,8 @@ MOST_ARRAYS = 1 << 16
 
 class _Kind:
     text = ""
+    #: A small value, for calls that are only to run; None where there is none.
+    example: object = None
 
     def parse(self, value):
         """The canonical value, or ``ValueError`` where ``value`` is not of this kind."""
@@ -47,6 +49,7 @@ class _Kind:
 
 class _Int(_Kind):
     text = "int"
+    example = 1
 
     def parse(self, value):
         number = self._read(value)
@@ -69,6 +72,7 @@ class _Int(_Kind):
 
 class _Float(_Kind):
     text = "float"
+    example = 1.0
 
     def parse(self, value):
         if isinstance(value, str):
@@ -83,6 +87,7 @@ class _Float(_Kind):
 
 class _Bool(_Kind):
     text = "bool"
+    example = False
 
     def parse(self, value):
         if isinstance(value, str):
@@ -99,6 +104,7 @@ class _Bool(_Kind):
 
 class _Str(_Kind):
     text = "str"
+    example = ""
 
     def parse(self, value):
         if isinstance(value, str):
@@ -115,6 +121,7 @@ class enum(_Kind):
 
     def __init__(self, *words: str, codes: dict | None = None, elsewhere: dict[str, str] | None = None):
         self.words = words
+        self.example = words[0]
         self.elsewhere = elsewhere or {}
         self.codes = codes or {}
         self.text = "{" + ", ".join(repr(w) for w in words) + "}"
@@ -158,6 +165,7 @@ class shape(_Kind):
 
     def __init__(self, ndim=None, *, repeat: bool = False, none_items: bool = False):
         self.ndims = (ndim,) if isinstance(ndim, int) else ndim
+        self.example = (self.item.example,) * (self.ndims or (1,))[0]
         self.repeat = repeat
         self.none_items = none_items
         self.text = f"tuple of {self.noun}"
@@ -196,6 +204,7 @@ class floats(shape):
 
 class _DType(_Kind):
     text = "dtype"
+    example = "float32"
 
     def parse(self, value):
         if isinstance(value, str):
@@ -307,6 +316,16 @@ class Field:
         if self.nonzero:
             words += ", not 0"
         return words
+
+    @property
+    def example(self):
+        """A small value that it takes: that of its kind, or its lower bound."""
+        small = self.kind.example
+        try:
+            return self.parse(small)
+        except ValueError:
+            low = (self.range or (None,))[0]
+            return self.parse((low,) * len(small) if isinstance(small, tuple) else low)
 
     def parse(self, value):
         """The checked canonical value; ``ValueError`` where ``value`` cannot be one."""

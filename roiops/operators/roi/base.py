@@ -88,6 +88,10 @@ class ROIProperty(OperatorProperty):
     #: How many feature maps come first among the inputs.
     maps = 1
 
+    def example_shapes(self, data, count):
+        others = len(self.list_arguments()) - self.maps - 1
+        return [*[data] * self.maps, (count, self.roi_columns), *[None] * others]
+
     def infer_type(self, in_types):
         maps, rest = in_types[: self.maps], in_types[self.maps :]
         data = next((given for given in maps if given is not None), None)

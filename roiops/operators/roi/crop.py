@@ -50,6 +50,7 @@ class CropAndResizeProp(SeparableProp):
     """Crop boxes out of an image and resize them (TensorFlow's crop_and_resize), with a gradient of both."""
 
     param, op = CropAndResizeParam, CropAndResizeOp
+    example_params = {"extrapolation_value": 1.0}
     zero_grad = ()
     argument_docs = {
         **SeparableProp.argument_docs,

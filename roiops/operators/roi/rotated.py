@@ -113,6 +113,7 @@ class RiROIAlignProp(ROIProperty):
     """Rotation-equivariant ROIAlign: orientation channels turn with the rotated box (ReDet, 2021)."""
 
     param, op = RiROIAlignParam, RiROIAlignOp
+    example_params = {"num_orientations": 1}
     roi_columns = 6
     argument_docs = {**ROIProperty.argument_docs, "rois": _boxes("in radians")}
 
