@@ -94,6 +94,43 @@ def add_import(parser) -> None:
     )
 
 
+def add_outputs(parser) -> None:
+    parser.add_argument(
+        "--outputs", type=_names, metavar="NAMES", help="outputs to compute instead, with commas between"
+    )
+
+
+def _names(text: str) -> list[str]:
+    found = [name.strip() for name in text.split(",") if name.strip()]
+    if not found:
+        raise argparse.ArgumentTypeError(f"must name outputs, with commas between, got {text!r}")
+    return found
+
+
+def add_inputs(parser, text: str) -> None:
+    parser.add_argument(
+        "--input",
+        dest="inputs",
+        action="append",
+        default=[],
+        type=named,
+        metavar="NAME=FILE",
+        help=text,
+    )
+
+
+def find_model(args, params) -> tuple[str, str]:
+    """The files of the graph and of its parameters; which ones these are is told where ``params`` is None."""
+    from ..models.files import find_files
+
+    symbol, file = find_files(args.symbol, params)
+    if file is None:
+        args.parser.error(f"PARAMS is needed: no parameters lie beside {symbol}")
+    if params is None:
+        note(f"the parameters are those of {file}")
+    return symbol, file
+
+
 def import_modules(names) -> None:
     """Import the user's modules, the current folder included in the search."""
     if names and os.getcwd() not in sys.path:

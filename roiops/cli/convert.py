@@ -21,9 +21,18 @@ from pathlib import Path
 
 import numpy as np
 
-from ..models.files import find_files
 from ..models.pictures import PRESETS, Preprocessing, read_image
-from .common import add_import, dtype_name, import_modules, named, note, table
+from .common import (
+    add_import,
+    add_inputs,
+    add_outputs,
+    dtype_name,
+    find_model,
+    import_modules,
+    named,
+    note,
+    table,
+)
 
 SUMMARY = "write a saved model as ONNX; compare the two in onnxruntime"
 
@@ -46,7 +55,7 @@ def configure(parser) -> None:
         "symbol", metavar="SYMBOL.json", help="the graph, or what the names of both begin with"
     )
     parser.add_argument(
-        "params", nargs="?", metavar="FILE.params", help="its parameters, or their epoch; the last by default"
+        "params", nargs="?", metavar="PARAMS", help="its parameters, or their epoch; the last by default"
     )
     parser.add_argument("target", metavar="MODEL.onnx", help="the file to write")
     parser.add_argument(
@@ -57,7 +66,7 @@ def configure(parser) -> None:
         metavar="NAME=N,...",
         help="shape of an input, such as data=1,3,600,800 or data=N,3,H,W; repeat for each input",
     )
-    parser.add_argument("--outputs", metavar="NAMES", help="outputs to compute instead, with commas between")
+    add_outputs(parser)
     parser.add_argument(
         "--opset", type=int, metavar="N", help="version of ONNX's operators, 17 to 22 (default: the least)"
     )
@@ -73,15 +82,7 @@ def configure(parser) -> None:
     checks.add_argument(
         "--check", action="store_true", help="run the result in onnxruntime beside the original"
     )
-    checks.add_argument(
-        "--input",
-        dest="inputs",
-        action="append",
-        default=[],
-        type=named,
-        metavar="NAME=FILE",
-        help="an input of the check: a picture, a .npy file, or JSON values; noise by default",
-    )
+    add_inputs(checks, "an input of the check: a picture, a .npy file, or JSON values; noise by default")
     checks.add_argument("--preset", choices=PRESETS, default="raw", help="how pictures become arrays")
     add_import(parser)
 
@@ -91,17 +92,8 @@ def execute(args) -> int:
 
     import_modules(args.imports)
     onnx.write.import_onnx()
-    symbol, params = find_files(args.symbol, args.params)
-    if params is None:
-        args.parser.error(f"FILE.params is needed: none lies beside {symbol}")
-    if args.params is None:
-        note(f"the parameters are those of {params}")
-    outputs = None
-    if args.outputs is not None:
-        outputs = [name.strip() for name in args.outputs.split(",") if name.strip()]
-        if not outputs:
-            args.parser.error(f"--outputs must name outputs, with commas between, got {args.outputs!r}")
-    model = archive.load(symbol, params, outputs=outputs)
+    symbol, params = find_model(args, args.params)
+    model = archive.load(symbol, params, outputs=args.outputs)
     inputs = {name: _read(args, model, name, value) for name, value in args.inputs}
     if "im_info" in model.input_names and "data" in inputs:
         size = (*inputs["data"].shape[2:4], 1.0)

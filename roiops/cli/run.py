@@ -44,16 +44,17 @@ import numpy as np
 
 from ..errors import FormatError, MXNetError
 from ..models.drawing import draw, save
-from ..models.files import find_files
 from ..models.labels import class_name
 from ..models.pictures import ENDINGS, PRESETS, find_pictures, read_image
 from ..warmup import kinds_of_steps
 from .common import (
     add_device,
     add_import,
+    add_inputs,
+    add_outputs,
     dtype_name,
+    find_model,
     import_modules,
-    named,
     note,
     numbers,
     positive,
@@ -97,16 +98,8 @@ def configure(parser) -> None:
         metavar="[PARAMS] PICTURES",
         help="parameters or their epoch, then pictures, or .npy or .npz files of the inputs",
     )
-    parser.add_argument(
-        "--input",
-        dest="inputs",
-        action="append",
-        default=[],
-        type=named,
-        metavar="NAME=FILE",
-        help="an input by name: a picture, a .npy or .npz file, or JSON values",
-    )
-    parser.add_argument("--outputs", metavar="NAMES", help="outputs to compute instead, with commas between")
+    add_inputs(parser, "an input by name: a picture, a .npy or .npz file, or JSON values")
+    add_outputs(parser)
     images = parser.add_argument_group("pictures")
     images.add_argument("--preset", choices=PRESETS, default="raw", help="values for the flags below")
     images.add_argument("--resize", type=size, metavar="HxW", help="resize to exactly this")
@@ -185,15 +178,11 @@ def execute(args) -> int:
         args.parser.error("--resume needs --output FILE.jsonl, the results to go on with")
     params, names, array_files = _params_pictures_and_arrays(args.rest)
     inputs, named_pictures = _named_inputs(args, names)
-    symbol, file = find_files(args.symbol, params)
-    if file is None:
-        args.parser.error(f"PARAMS is needed: no parameters lie beside {symbol}")
-    if params is None:
-        note(f"the parameters are those of {file}")
+    symbol, file = find_model(args, params)
     model = models.load(
         symbol,
         file,
-        outputs=[name.strip() for name in args.outputs.split(",") if name.strip()] if args.outputs else None,
+        outputs=args.outputs,
         dtype=args.dtype,
         input=named_pictures,
         preset=args.preset,

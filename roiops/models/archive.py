@@ -26,24 +26,7 @@ __all__ = ["ArchivedModel", "load", "read_params"]
 
 
 def load(symbol, params=None, *, outputs=None, dtype=None, allow_missing: bool = False) -> "ArchivedModel":
-    """A saved model for inference.
-
-    Parameters
-    ----------
-    symbol : str or path or Symbol
-        The symbol's file, or the prefix from which MXNet's names are made: ``"vgg"`` for
-        ``vgg-symbol.json`` and ``vgg-0012.params``.
-    params : int, str, path or dict of arrays
-        The epoch, the parameters' file, or the parameters. Unless given, the last epoch that lies beside
-        the graph's file.
-    outputs : str or list of str, optional
-        Outputs to compute instead of the graph's own, by the names in ``symbol.get_internals()``. What they
-        do not depend on, such as the losses of a training graph, is left out.
-    dtype : optional
-        Convert the parameters to this: a file in half precision computes faster in ``"float32"``.
-    allow_missing : bool
-        Whether parameters that the file lacks may be given later, as inputs are.
-    """
+    """A saved model for inference. The arguments are those of :func:`roiops.models.load`."""
     source = str(symbol)
     if isinstance(symbol, str | Path):
         source, file = find_files(symbol, None if isinstance(params, dict) else params)

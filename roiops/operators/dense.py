@@ -134,9 +134,9 @@ def computing(dtype):
     return np.dtype(np.float64 if dtype == np.float64 else np.float32)
 
 
-def dense(array, dtype=None):
+def dense(array):
     """``array`` itself if a kernel can read it, else a copy that it can."""
-    return np.ascontiguousarray(array, dtype or computing(array.dtype))
+    return np.ascontiguousarray(array, computing(array.dtype))
 
 
 class Result:
@@ -171,7 +171,7 @@ class FloatProperty(OperatorProperty):
         self.check_float(typed[1][0])
         return typed
 
-    def check_float(self, dtype, name: str = "data") -> None:
+    def check_float(self, dtype) -> None:
         """Raise unless a dtype is unknown or one of the floating-point ones."""
         if dtype is not None and dtype not in self.float_dtypes:
-            raise DTypeError(f"{self.label}: {name} must be float16, float32 or float64, got {dtype}")
+            raise DTypeError(f"{self.label}: data must be float16, float32 or float64, got {dtype}")

@@ -57,6 +57,11 @@ class DataDesc(namedtuple("DataDesc", ["name", "shape"])):
         return [DataDesc(name, shape, types.get(name, np.float32)) for name, shape in shapes]
 
 
+def descriptions(shapes) -> list[DataDesc]:
+    """``shapes``, descriptions or tuples of what describes one, as descriptions; none for None."""
+    return [each if isinstance(each, DataDesc) else DataDesc(*each) for each in shapes or ()]
+
+
 class DataBatch:
     """One batch: lists of arrays.
 

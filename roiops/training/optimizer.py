@@ -153,9 +153,12 @@ class Optimizer:
 
     # -- updating -------------------------------------------------------------------------------------
 
+    #: How many arrays, zeros at first, the rule keeps for each weight.
+    _zero_states = 0
+
     def create_state(self, index, weight: NDArray):
-        """What the rule remembers of one weight: None, an array, or a tuple of these."""
-        return
+        """What the rule keeps for one weight: None, an array, or a tuple of these."""
+        return tuple(_zeros(weight) for _ in range(self._zero_states)) or None
 
     #: Whether the float32 copy comes after the rule's own state, as MXNet has it for some rules.
     _master_last = False
@@ -377,12 +380,11 @@ class Adam(Optimizer):
         Whether a row-sparse gradient changes only the rows that it has.
     """
 
+    _zero_states = 2
+
     def __init__(self, learning_rate=0.001, beta1=0.9, beta2=0.999, epsilon=1e-8, lazy_update=True, **kwargs):
         super().__init__(learning_rate=learning_rate, **kwargs)
         self.beta1, self.beta2, self.epsilon, self.lazy_update = beta1, beta2, epsilon, lazy_update
-
-    def create_state(self, index, weight):
-        return _zeros(weight), _zeros(weight)
 
     def _rates(self, index):
         lr, wd = super()._rates(index)
@@ -463,8 +465,9 @@ class RMSProp(Optimizer):
         self.gamma1, self.gamma2, self.epsilon = gamma1, gamma2, epsilon
         self.centered, self.clip_weights = centered, clip_weights
 
-    def create_state(self, index, weight):
-        return tuple(_zeros(weight) for _ in range(3 if self.centered else 1))
+    @property
+    def _zero_states(self) -> int:
+        return 3 if self.centered else 1
 
     def _step(self, rates, weight, grad, square, mean=None, delta=None):
         lr, wd = rates
@@ -492,12 +495,11 @@ class AdaDelta(Optimizer):
         Added under both roots.
     """
 
+    _zero_states = 2
+
     def __init__(self, rho=0.90, epsilon=1e-5, **kwargs):
         super().__init__(**kwargs)
         self.rho, self.epsilon = rho, epsilon
-
-    def create_state(self, index, weight):
-        return _zeros(weight), _zeros(weight)
 
     def _step(self, rates, weight, grad, square, step_square):
         _, wd = rates
@@ -520,12 +522,11 @@ class Adamax(Optimizer):
         How slowly the mean changes and the largest gradient is forgotten.
     """
 
+    _zero_states = 2
+
     def __init__(self, learning_rate=0.002, beta1=0.9, beta2=0.999, **kwargs):
         super().__init__(learning_rate=learning_rate, **kwargs)
         self.beta1, self.beta2 = beta1, beta2
-
-    def create_state(self, index, weight):
-        return _zeros(weight), _zeros(weight)
 
     def _rates(self, index):
         lr, wd = super()._rates(index)
@@ -557,6 +558,7 @@ class Nadam(Optimizer):
     """
 
     _running = ("m_schedule",)
+    _zero_states = 2
 
     def __init__(
         self, learning_rate=0.001, beta1=0.9, beta2=0.999, epsilon=1e-8, schedule_decay=0.004, **kwargs
@@ -564,9 +566,6 @@ class Nadam(Optimizer):
         super().__init__(learning_rate=learning_rate, **kwargs)
         self.beta1, self.beta2, self.epsilon = beta1, beta2, epsilon
         self.schedule_decay, self.m_schedule = schedule_decay, 1.0
-
-    def create_state(self, index, weight):
-        return _zeros(weight), _zeros(weight)
 
     def _rates(self, index):
         """Learning rate, decay, and the factors of the gradient, of its mean and of the mean square."""
@@ -600,12 +599,11 @@ class FTML(Optimizer):
         Added to the root.
     """
 
+    _zero_states = 3
+
     def __init__(self, beta1=0.6, beta2=0.999, epsilon=1e-8, **kwargs):
         super().__init__(**kwargs)
         self.beta1, self.beta2, self.epsilon = beta1, beta2, epsilon
-
-    def create_state(self, index, weight):
-        return _zeros(weight), _zeros(weight), _zeros(weight)
 
     def _rates(self, index):
         lr, wd = super()._rates(index)
@@ -637,12 +635,11 @@ class Ftrl(Optimizer):
         Added to the root of the sum of squared gradients.
     """
 
+    _zero_states = 2
+
     def __init__(self, lamda1=0.01, learning_rate=0.1, beta=1, **kwargs):
         super().__init__(**kwargs)
         self.lamda1, self.beta, self.lr = lamda1, beta, learning_rate
-
-    def create_state(self, index, weight):
-        return _zeros(weight), _zeros(weight)
 
     def _changes_only_rows(self, weight):
         return weight.stype == "row_sparse"
@@ -676,6 +673,8 @@ class LAMB(Optimizer):
         Whether the means' start at zero is made up for.
     """
 
+    _zero_states = 2
+
     def __init__(
         self,
         learning_rate=0.001,
@@ -691,9 +690,6 @@ class LAMB(Optimizer):
         self.beta1, self.beta2, self.epsilon = beta1, beta2, epsilon
         self.lower_bound, self.upper_bound = lower_bound, upper_bound
         self.bias_correction = bias_correction
-
-    def create_state(self, index, weight):
-        return _zeros(weight), _zeros(weight)
 
     def _rates(self, index):
         """Weight decay, and what is left of the means' start at zero."""

@@ -61,13 +61,11 @@ _KINDS = {
 }
 
 
-def kind_of(dtype, operator: str = "roiops") -> str:
+def kind_of(dtype) -> str:
     """The name under which :func:`computing` knows a dtype; uint16 is taken for the bits of bfloat16."""
     name = name_of(BFLOAT16 if dtype == np.uint16 else dtype)
     if name not in _KINDS:
-        raise DTypeError(
-            f"{operator}: data on a GPU must be float16, bfloat16, float32 or float64, got {name}"
-        )
+        raise DTypeError(f"roiops: data on a GPU must be float16, bfloat16, float32 or float64, got {name}")
     return name
 
 

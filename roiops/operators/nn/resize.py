@@ -268,7 +268,7 @@ class BilinearSamplerProp(FloatProperty):
 class _AffineOperator(DenseOperator):
     """An operator that applies affine matrices to the positions of the output's pixels."""
 
-    def pixels(self, height, width, dtype):
+    def _pixels(self, height, width, dtype):
         """x, y and 1 of every pixel, (3, height * width), x and y from -1 to 1."""
         key = "pixels", height, width, dtype
         if key not in self._scratch:
@@ -277,15 +277,19 @@ class _AffineOperator(DenseOperator):
             grid[1] = np.linspace(-1, 1, height)[:, None] if height > 1 else -1
         return self._scratch[key].reshape(3, -1)
 
+    # NumPy's own loops, instead of BLAS's threads.
 
-def _moved(matrices, pixels, out=None):
-    """Pixels through affine matrices (batch, 6), in NumPy's own loops instead of on BLAS's threads."""
-    return np.einsum("nik,kp->nip", matrices.reshape(-1, 2, 3), pixels, out=out)
+    def positions(self, matrices, height, width, out=None):
+        """Where matrices (batch, 6) put the pixels: (batch, 2, height, width)."""
+        pixels = self._pixels(height, width, matrices.dtype)
+        flat = None if out is None else out.reshape(len(out), 2, -1)
+        found = np.einsum("nik,kp->nip", matrices.reshape(-1, 2, 3), pixels, out=flat)
+        return found.reshape(len(matrices), 2, height, width)
 
-
-def _gathered(head, pixels, out):
-    """The gradient of the matrices of :func:`_moved`."""
-    np.einsum("nip,kp->nik", head.reshape(len(head), 2, -1), pixels, out=out)
+    def gradient_of_matrices(self, head, out):
+        """The gradient of the matrices, from that of the positions."""
+        pixels = self._pixels(*head.shape[2:], head.dtype)
+        np.einsum("nip,kp->nik", head.reshape(len(head), 2, -1), pixels, out=out.reshape(-1, 2, 3))
 
 
 class GridGeneratorParam(Parameter):
@@ -307,8 +311,7 @@ class GridGeneratorOp(_AffineOperator):
         data, out = in_data[0], out_data[0]
         height, width = out.shape[2:]
         if self.params.transform_type == "affine":
-            pixels = self.pixels(height, width, data.dtype)
-            _moved(data, pixels, out=out.reshape(len(out), 2, -1))
+            self.positions(data, height, width, out)
             return
         out[:, 0] = (data[:, 0] + np.arange(width)) / (max(width - 1, 1) / 2) - 1
         out[:, 1] = (data[:, 1] + np.arange(height)[:, None]) / (max(height - 1, 1) / 2) - 1
@@ -319,8 +322,7 @@ class GridGeneratorOp(_AffineOperator):
         head = out_grad[0]
         height, width = head.shape[2:]
         if self.params.transform_type == "affine":
-            pixels = self.pixels(height, width, head.dtype)
-            _gathered(head, pixels, out=in_grad[0].reshape(-1, 2, 3))
+            self.gradient_of_matrices(head, in_grad[0])
             return
         np.divide(head[:, 0], max(width - 1, 1) / 2, out=in_grad[0][:, 0])
         np.divide(head[:, 1], max(height - 1, 1) / 2, out=in_grad[0][:, 1])
@@ -354,24 +356,17 @@ class SpatialTransformerParam(Parameter):
 class SpatialTransformerOp(_AffineOperator):
     def compute(self, ctx, in_data, out_data, aux):
         data, loc = in_data
-        kernels("network.resize", ctx.device).sample_forward(
-            data, self._grid(loc, out_data[0].shape), out_data[0]
-        )
-
-    def _grid(self, loc, shape):
-        batch, _, height, width = shape
-        pixels = self.pixels(height, width, loc.dtype)
-        return _moved(loc, pixels).reshape(batch, 2, height, width)
+        grid = self.positions(loc, *out_data[0].shape[2:])
+        kernels("network.resize", ctx.device).sample_forward(data, grid, out_data[0])
 
     def gradient(self, ctx, out_grad, in_data, out_data, in_grad, aux):
         data, loc = in_data
-        grid = self._grid(loc, out_grad[0].shape)
+        grid = self.positions(loc, *out_grad[0].shape[2:])
         grad_data = np.empty_like(data) if in_grad[0] is None else in_grad[0]
         grad_grid = np.empty_like(grid)
         kernels("network.resize", ctx.device).sample_backward(out_grad[0], data, grid, grad_data, grad_grid)
         if in_grad[1] is not None:
-            pixels = self.pixels(*grid.shape[2:], grid.dtype)
-            _gathered(grad_grid, pixels, out=in_grad[1].reshape(-1, 2, 3))
+            self.gradient_of_matrices(grad_grid, in_grad[1])
 
 
 @register("SpatialTransformer")

@@ -14,11 +14,10 @@ def declare(names, base, doc, **attributes):
     return register(name, *aliases)(type(f"{name.lstrip('_')}Prop", (base,), attributes))
 
 
-def merge_all(prop: OperatorProperty, shapes, names=None):
+def merge_all(prop: OperatorProperty, shapes):
     """What shapes that must be equal say together; an error names the first two that disagree."""
-    names = names or prop.list_arguments()
     merged, first = None, None
-    for name, shape in zip(names, shapes, strict=True):
+    for name, shape in zip(prop.list_arguments(), shapes, strict=True):
         if shape is None:
             continue
         together = merge_shapes(merged, shape)

@@ -392,17 +392,18 @@ def CreateAugmenter(
     if rand_mirror:
         found.append(HorizontalFlipAug(0.5))
     found.append(CastAug())
-    mean = nd.array(IMAGENET_MEAN) if mean is True else mean
-    std = nd.array(IMAGENET_STD) if std is True else std
-    check_colours("CreateAugmenter", mean, std)
+    mean, std = mean_and_std("CreateAugmenter", mean, std, nd.array)
     return found + colour_augmenters(brightness, contrast, saturation, hue, pca_noise, rand_gray, mean, std)
 
 
-def check_colours(caller, mean, std) -> None:
-    """Raise unless a mean and a standard deviation of colours are arrays of them, or None."""
+def mean_and_std(caller, mean, std, array) -> tuple:
+    """Those of the colours, checked, each an array or None; for True those of ImageNet, made by ``array``."""
+    mean = array(IMAGENET_MEAN) if mean is True else mean
+    std = array(IMAGENET_STD) if std is True else std
     for name, given in (("mean", mean), ("std", std)):
         if given is not None and (not hasattr(given, "shape") or given.shape[0] not in (1, 3)):
             raise ParamError(f"{caller}: {name} must be True or an array of 1 or 3 numbers, got {given!r}")
+    return mean, std
 
 
 def colour_augmenters(brightness, contrast, saturation, hue, pca_noise, rand_gray, mean, std) -> list:

@@ -15,16 +15,7 @@ import numpy as np
 
 from ... import ndarray as nd
 from ...errors import DataError, MXNetError, ParamError
-from .augment import (
-    IMAGENET_MEAN,
-    IMAGENET_STD,
-    Augmenter,
-    CastAug,
-    ForceResizeAug,
-    ResizeAug,
-    check_colours,
-    colour_augmenters,
-)
+from .augment import Augmenter, CastAug, ForceResizeAug, ResizeAug, colour_augmenters, mean_and_std
 from .batches import ImageIter
 from .reading import copyMakeBorder, fixed_crop
 
@@ -351,17 +342,9 @@ def CreateDetAugmenter(
         pad = DetRandomPadAug(aspect_ratio_range, (1.0, area_range[1]), max_attempts, pad_val)
         found.append(DetRandomSelectAug([pad], 1 - rand_pad))
     borrowed = [ForceResizeAug((data_shape[2], data_shape[1]), inter_method), CastAug()]
-    mean, std = _colours("CreateDetAugmenter", mean, std)
+    mean, std = mean_and_std("CreateDetAugmenter", mean, std, np.array)
     borrowed += colour_augmenters(brightness, contrast, saturation, hue, pca_noise, rand_gray, mean, std)
     return found + [DetBorrowAug(each) for each in borrowed]
-
-
-def _colours(caller, mean, std):
-    """The mean and standard deviation that are given, as arrays or None; True stands for ImageNet's."""
-    mean = np.array(IMAGENET_MEAN) if mean is True else mean
-    std = np.array(IMAGENET_STD) if std is True else std
-    check_colours(caller, mean, std)
-    return mean, std
 
 
 # -- batches ---------------------------------------------------------------------------------------------
@@ -544,7 +527,7 @@ class ImageDetIter(ImageIter):
         id2labels : dict, optional
             The names of the classes, to be written into the boxes.
         """
-        mean, std = _colours("ImageDetIter.draw_next", mean, std)
+        mean, std = mean_and_std("ImageDetIter.draw_next", mean, std, np.array)
         while True:
             try:
                 label, raw = self.next_sample()

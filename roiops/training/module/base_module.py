@@ -11,7 +11,7 @@ from ...errors import DataError, GraphError, nearest
 from .. import checkpoint
 from .. import metric as metrics
 from ..initializer import Uniform
-from ..io import DataBatch, DataDesc, DataIter
+from ..io import DataBatch, DataIter, descriptions
 
 __all__ = ["BaseModule"]
 
@@ -43,17 +43,15 @@ def _check_input_names(symbol, names, typename: str, throw: bool) -> None:
 
 def _parse_data_desc(data_names, label_names, data_shapes, label_shapes) -> tuple:
     """Shapes of inputs and labels as descriptions, whose names must be those that are given."""
-    described = []
-    for what, names, shapes in (("data", data_names, data_shapes), ("label", label_names, label_shapes)):
-        each = [desc if isinstance(desc, DataDesc) else DataDesc(*desc) for desc in shapes or ()]
-        given = sorted(desc.name for desc in each)
+    described = descriptions(data_shapes), descriptions(label_shapes)
+    for what, names, descs in zip(("data", "label"), (data_names, label_names), described, strict=True):
+        given = sorted(desc.name for desc in descs)
         if given != sorted(names):
             problem = f"Module: {what}_shapes are of {given}, {what}_names are {sorted(names)}"
             if what == "data":
                 raise GraphError(problem)
-            warnings.warn(problem, stacklevel=3)
-        described.append(each if what == "data" or shapes is not None else None)
-    return tuple(described)
+            warnings.warn(problem, stacklevel=4)
+    return described[0], None if label_shapes is None else described[1]
 
 
 class BaseModule:
@@ -136,8 +134,8 @@ class BaseModule:
             What is measured in training, and with ``eval_data`` (the same unless given).
         epoch_end_callback, batch_end_callback, eval_end_callback, eval_batch_end_callback : callable or list
             Called as their names say; see :mod:`roiops.callback`.
-        kvstore : str or None
-            Accepted for MXNet's sake: there is one device and nothing to keep in step.
+        kvstore : str, KVStore or None
+            As for :meth:`init_optimizer`.
         optimizer, optimizer_params
             See :meth:`init_optimizer`.
         initializer, arg_params, aux_params, allow_missing, force_init

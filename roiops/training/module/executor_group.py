@@ -8,7 +8,7 @@ import numpy as np
 from ... import ndarray
 from ...context import Context
 from ...errors import DataError, GraphError, ShapeError
-from ..io import DataDesc
+from ..io import DataDesc, descriptions
 
 __all__ = ["Arrays", "DataParallelExecutorGroup", "gradient_requests", "mean_of_devices", "split_batch"]
 
@@ -54,10 +54,6 @@ def gradient_requests(symbol, grad_req, trained, inputs, for_training=True) -> d
     if not isinstance(grad_req, str):
         requests.update(grad_req)
     return requests
-
-
-def _described(shapes) -> list[DataDesc]:
-    return [each if isinstance(each, DataDesc) else DataDesc(*each) for each in shapes]
 
 
 def _groups_of_devices(group2ctxs, count: int) -> list:
@@ -139,7 +135,7 @@ class DataParallelExecutorGroup:
             )
         self.group2ctxs = _groups_of_devices(group2ctxs, len(self.contexts))
         trained = set(self.param_names) - set(self.fixed_param_names)
-        inputs = {each.name for each in _described(data_shapes)} if inputs_need_grad else ()
+        inputs = {each.name for each in descriptions(data_shapes)} if inputs_need_grad else ()
         self.grad_req = gradient_requests(symbol, grad_req, trained, inputs, for_training)
         self.output_layouts = [
             DataDesc.get_batch_axis(symbol[i].attr("__layout__")) for i in range(len(self.output_names))
@@ -149,7 +145,7 @@ class DataParallelExecutorGroup:
         self.shared_data_arrays = (
             [{} for _ in self.contexts] if shared_group is None else shared_group.shared_data_arrays
         )
-        self._bind(_described(data_shapes), label_shapes and _described(label_shapes), lenders)
+        self._bind(descriptions(data_shapes), label_shapes and descriptions(label_shapes), lenders)
 
     # -- binding --------------------------------------------------------------------------------------
 
@@ -157,11 +153,11 @@ class DataParallelExecutorGroup:
         self.data_shapes, self.label_shapes = data_shapes, label_shapes
         self.data_names = [each.name for each in data_shapes]
         self.label_names = [each.name for each in label_shapes] if label_shapes else None
-        descriptions = [*data_shapes, *(label_shapes or ())]
-        self._axes = {each.name: DataDesc.get_batch_axis(each.layout) for each in descriptions}
-        self._decide_slices(descriptions)
+        inputs = [*data_shapes, *(label_shapes or ())]
+        self._axes = {each.name: DataDesc.get_batch_axis(each.layout) for each in inputs}
+        self._decide_slices(inputs)
         self.execs = [
-            self._bind_one(i, descriptions, None if lenders is None else lenders[i])
+            self._bind_one(i, inputs, None if lenders is None else lenders[i])
             for i in range(len(self.contexts))
         ]
         for held, executor in zip(self.shared_data_arrays, self.execs, strict=False):
@@ -222,7 +218,7 @@ class DataParallelExecutorGroup:
     def reshape(self, data_shapes, label_shapes=None) -> None:
         """Bind anew for inputs of other shapes, with the same parameters."""
         before = self.execs
-        self._bind(_described(data_shapes), label_shapes and _described(label_shapes), self.arrays)
+        self._bind(descriptions(data_shapes), label_shapes and descriptions(label_shapes), self.arrays)
         for old, new in zip(before, self.execs, strict=True):
             new.keep_monitor_of(old)
 

@@ -13,8 +13,8 @@ from .. import checkpoint
 from .. import kvstore as kvstores
 from .. import optimizer as optimizers
 from ..initializer import InitDesc, Uniform
-from ..io import DataDesc
-from .base_module import BaseModule, _check_input_names, as_list
+from ..io import DataDesc, descriptions
+from .base_module import BaseModule, _check_input_names, _parse_data_desc, as_list
 from .executor_group import DataParallelExecutorGroup, mean_of_devices
 
 __all__ = ["Module"]
@@ -257,23 +257,10 @@ class Module(BaseModule):
             self._join(ranked.store)
 
     def _described(self, data_shapes, label_shapes):
-        """Both lists as descriptions, checked against the names."""
-
-        def describe(shapes, names, what):
-            descs = [each if isinstance(each, DataDesc) else DataDesc(*each) for each in shapes or ()]
-            given = sorted(desc.name for desc in descs)
-            if given != sorted(names) and (what == "data" or descs):
-                problem = f"Module: {what}_shapes are of {given}, {what}_names are {sorted(names)}"
-                if what == "data":
-                    raise GraphError(problem)
-                warnings.warn(problem, stacklevel=4)
-                descs = [desc for desc in descs if desc.name in names]
-            return descs
-
-        return (
-            describe(data_shapes, self._data_names, "data"),
-            describe(label_shapes, self._label_names, "label") or None,
-        )
+        """Both lists as descriptions, checked against the names; labels may be left out."""
+        names = self._label_names if label_shapes else ()
+        data, labels = _parse_data_desc(self._data_names, names, data_shapes, label_shapes)
+        return data, [desc for desc in labels or () if desc.name in names] or None
 
     def _use_shapes(self, data_shapes, label_shapes, lenders=None) -> None:
         """Switch to executors for these shapes, made now or before."""
@@ -548,7 +535,7 @@ class Module(BaseModule):
     def _batch_shapes(bound, arrays, provided):
         """The descriptions for a batch: those bound, or new ones where a shape differs."""
         if provided:
-            bound_now = [each if isinstance(each, DataDesc) else DataDesc(*each) for each in provided]
+            bound_now = descriptions(provided)
             if [(d.name, tuple(d.shape)) for d in bound_now] != [(d.name, tuple(d.shape)) for d in bound]:
                 return bound_now
             return bound
