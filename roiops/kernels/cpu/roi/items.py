@@ -14,7 +14,7 @@ then keeps nothing on disk.)
 
 import numpy as np
 
-from roiops.kernels.cpu.roi.points import has_few_channels, pool_points, room_for_runs
+from roiops.kernels.cpu.roi.points import has_few_channels, pool_points, room_for_runs, runs_in
 from roiops.kernels.cpu.roi.tiles import (
     Ahead,
     Planes,
@@ -75,7 +75,7 @@ def forward_items(view, pool, with_argmax=False, in_any_order=False, with_points
         bins = aligned(area * FIXED_LANES, out)
         scratch, address = aligned((area + 1) * FIXED_LANES, out), out.ctypes.data // out.itemsize
         if with_points:
-            runs = room_for_runs(out.shape[3], out)
+            run_memory = room_for_runs(out.shape[3], out)
         if with_argmax:
             places, keep = argmax.reshape(-1), argmax.size > 0
             where = aligned(area * FIXED_LANES, argmax)
@@ -91,6 +91,10 @@ def forward_items(view, pool, with_argmax=False, in_any_order=False, with_points
             y, x = view(table)
             empty_tile(tile)
             past_caches = streams(out, item)
+            along_rows = False
+            if with_points:
+                along_rows = has_few_channels(item, out.itemsize)
+                runs = runs_in(run_memory)
             if with_argmax:
                 places_past_caches = streams(argmax, item)
             first, stop = image_at[item.image], image_at[item.image + 1]
@@ -133,8 +137,8 @@ def forward_items(view, pool, with_argmax=False, in_any_order=False, with_points
                         put_bins(pointer_to(where), item, pointer_to(places), to)
                 elif (
                     with_points
-                    and has_few_channels(item)
-                    and pool_points(r, item, planes, y, x, runs, scratch)
+                    and along_rows
+                    and pool_points(r, item, planes, y, x, runs, pointer_to(scratch))
                 ):
                     count = item.channels * area
                     copy_bins(count, pointer_to(scratch), pointer_to(results), address, to, past_caches)
@@ -150,7 +154,7 @@ def forward_items(view, pool, with_argmax=False, in_any_order=False, with_points
                     pointer_to(bins), item, pointer_to(scratch), pointer_to(results), address, to
                 )
                 # What is behind stays in the scratch, which pool_points uses as well.
-                if by_rows and not has_few_channels(item):
+                if by_rows and not along_rows:
                     behind = to_write
                 else:
                     stream_behind(to_write)

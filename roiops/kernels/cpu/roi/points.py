@@ -58,7 +58,8 @@ def room_for_runs(bins, like):
 
 
 @inner
-def runs_of(arrays):
+def runs_in(arrays):
+    """:class:`Runs` in what :func:`room_for_runs` has made, which the caller keeps."""
     first, low, wide, left, right, left_weight, right_weight, count = arrays
     return Runs(
         pointer_to(first),
@@ -148,29 +149,28 @@ def _fill_run(runs, v, planes, at, y, row, item, bins, to):
 
 
 @inner
-def has_few_channels(item):
-    """Whether :func:`pool_points` may be the way. It is asked before a call that hands over many numbers.
+def has_few_channels(item, itemsize):
+    """Whether :func:`pool_points` may be the way.
 
     A run of bins of one channel takes as long as a bin of ``FIXED_LANES`` channels, turned there and back.
     """
-    return item.channels <= item.pooled_w
+    whole = item.stop_column - item.first_column == item.pooled_w
+    whole = whole and item.stop_row - item.first_row == item.pooled_h
+    return MACHINE_LANES >= FIXED_LANES and itemsize == 4 and whole and item.channels <= item.pooled_w
 
 
 @inner
 def pool_points(r, item, planes, y, x, runs, bins):
     """Write the means of ROI ``r`` to ``bins``, channel by channel, if this is the way to compute them."""
-    wide, high = item.stop_column - item.first_column, item.stop_row - item.first_row
-    if MACHINE_LANES < FIXED_LANES or bins.itemsize != 4 or wide < item.pooled_w or high < item.pooled_h:
-        return False
+    high, wide = item.pooled_h, item.pooled_w
     row, column = r * (high + 1), r * (wide + 1)
     if _most_pixels(y, row, high) > 2 or _most_pixels(x, column, wide) > 2:
         return False
-    runs = runs_of(runs)
     found = _divide(x, column, wide, runs)
     if found * item.channels > wide:
         return False
     for c in range(item.channels):
         at = planes.at + c * planes.step
         for v in range(found):
-            _fill_run(runs, v, planes, at, y, row, item, pointer_to(bins), c * high * wide)
+            _fill_run(runs, v, planes, at, y, row, item, bins, c * high * wide)
     return True
