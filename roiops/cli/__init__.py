@@ -59,7 +59,7 @@ def make_parser() -> argparse.ArgumentParser:
 
 def main(argv: list[str] | None = None) -> int:
     """Run one command; returns the exit code."""
-    _look_for_garbage_seldom()
+    _collect_garbage_rarely()
     parser = make_parser()
     argv = sys.argv[1:] if argv is None else argv
     if not argv:
@@ -91,8 +91,8 @@ def main(argv: list[str] | None = None) -> int:
         return 1
 
 
-def _look_for_garbage_seldom() -> None:
-    """A quarter of a short command's time went into that: in modules as they load, and at the end in all."""
+def _collect_garbage_rarely() -> None:
+    """Garbage collection took a quarter of a short command's time, while modules load and at the end."""
     gc.set_threshold(20_000, *gc.get_threshold()[1:])
     atexit.register(gc.freeze)
 

@@ -1,6 +1,5 @@
 """Kernels that are compiled before a model runs, in several processes, with word of it on standard error."""
 
-import os
 import subprocess
 import sys
 import tempfile
@@ -8,17 +7,13 @@ import threading
 import time
 from pathlib import Path
 
+from ..models.workers import processors
 from ..warmup import compile_kinds, shares
 
 #: Seconds after which somebody who waits is told what for.
 _PATIENCE = 1.0
 #: Seconds after which a process looks again whether another one has finished.
 _LOOK_AGAIN = 0.02
-
-
-def _cores() -> int:
-    """How many processors this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def shape_arguments(shapes: dict) -> list[str]:
@@ -138,7 +133,7 @@ def compile_in_processes(kinds, arguments: list[str], jobs: int | None = None) -
     Other processes help as soon as the first kernel turns out not to be on disk. ``arguments`` are those of
     ``roiops warmup`` for the same kinds.
     """
-    jobs = max(1, min(jobs or _cores(), len(kinds)))
+    jobs = max(1, min(jobs or len(processors()), len(kinds)))
     progress, helpers, begun = Progress(len(kinds)), None, False
 
     def begin():

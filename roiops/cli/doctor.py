@@ -74,9 +74,10 @@ def _processor():
                     flags = set(value.split())
     except OSError:  # not Linux
         pass
-    usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    from ..models.workers import processors
+
     yield "model", model
-    yield "cores", f"{os.cpu_count()}, of which this process may use {usable}"
+    yield "cores", f"{os.cpu_count()}, of which this process may use {len(processors())}"
     vectors = [flag for flag in ("avx", "avx2", "fma", "avx512f") if flag in flags]
     if vectors:
         yield "vectors", ", ".join(vectors)

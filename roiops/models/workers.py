@@ -134,7 +134,7 @@ def predict_many(model: PictureModel, pictures, workers: int = 2, *, after=None,
     """
     if workers < 1:
         raise MXNetError(f"predict_many: workers must be at least 1, got {workers}")
-    threads = threads or max(1, len(_processors()) // workers)
+    threads = threads or max(1, len(processors()) // workers)
     with SharedModel(model) as shared:
         pool = _Pool(shared, iter(pictures), workers, 4 * model.batch + 8, (after, threads))
         try:
@@ -143,7 +143,8 @@ def predict_many(model: PictureModel, pictures, workers: int = 2, *, after=None,
             pool.stop()
 
 
-def _processors():
+def processors():
+    """Those that this process may use."""
     return os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else range(os.cpu_count() or 1)
 
 

@@ -160,6 +160,9 @@ class OperatorProperty:
         Whether :meth:`infer_shape` copes with inputs that are unknown (None) or hold unknown entries
         (-1). Without it, it is called only with the first input (all inputs, if variadic) known entirely.
         With it, too, an operator is not asked about a single input of which nothing is known.
+    needed_shapes : int
+        With ``partial_shapes``: of so many inputs, the first ones, something is known whenever
+        :meth:`infer_shape` is called.
     variable_attributes : dict of str to dict
         Attributes of the variables that are made for inputs left out, by input name: how MXNet says
         that a moving average starts at zero.
@@ -205,6 +208,7 @@ class OperatorProperty:
     inplace: dict[int, int] = {}
     inplace_grad: dict[int, int] = {}
     partial_shapes = False
+    needed_shapes = 0
     repeatable = False
     differentiable = True
     keeps_shape = False
@@ -315,7 +319,8 @@ class OperatorProperty:
         ``data`` is a shape for the first one, and ``count`` a number of boxes, for operators that take any.
         """
         inputs = len(self.list_arguments())
-        return [data] * inputs if self.variadic else [data, *[None] * (inputs - 1)][:inputs]
+        given = inputs if self.variadic else min(inputs, max(1, self.needed_shapes))
+        return [data] * given + [None] * (inputs - given)
 
     # -- checks for subclasses -----------------------------------------------------------------------
 

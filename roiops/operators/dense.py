@@ -161,9 +161,10 @@ def row_view(array, axis: int):
 
 
 class FloatProperty(OperatorProperty):
-    """A property whose inputs are all of one floating-point dtype."""
+    """A property whose inputs are all of one floating-point dtype, and whose shapes follow from the first."""
 
     partial_shapes = True
+    needed_shapes = 1
     float_dtypes = (np.float16, np.float32, np.float64)
 
     def infer_type(self, in_types):

@@ -120,6 +120,7 @@ class SoftmaxOutputProp(LossProp):
         "label": "index of the right class, or probabilities of the shape of data",
     }
     partial_shapes = keeps_shape = True
+    needed_shapes = 1
 
     @property
     def backward_needs(self):
@@ -131,8 +132,6 @@ class SoftmaxOutputProp(LossProp):
 
     def infer_shape(self, in_shapes):
         shape, label = in_shapes
-        if shape is None:
-            return in_shapes, [None]
         self.check_ndim("data", shape, least=2)
         same = None if label is None else merge_shapes(tuple(shape), tuple(label))
         if same is not None:  # probabilities

@@ -101,6 +101,7 @@ class SoftmaxProp(OperatorProperty):
         "length": "with use_length: how many entries count, an integer for each row along the axis",
     }
     partial_shapes = keeps_shape = repeatable = True
+    needed_shapes = 1
     inplace, inplace_grad = {0: 0}, {0: 0}
 
     def list_arguments(self):
@@ -112,8 +113,6 @@ class SoftmaxProp(OperatorProperty):
 
     def infer_shape(self, in_shapes):
         shape = in_shapes[0]
-        if shape is None:
-            return in_shapes, [None]
         axis = self.check_axis("axis", self.params.axis, len(shape))
         if self.params.use_length:
             rows = (*shape[:axis], *shape[axis + 1 :])

@@ -151,8 +151,6 @@ class BatchNormProp(FloatProperty):
 
     def infer_shape(self, in_shapes):
         data = in_shapes[0]
-        if data is None:
-            return in_shapes, [None] * 3, [None] * 2
         channels = data[self.check_axis("axis", self.params.axis, len(data))]
         gamma = self.check_shape("gamma", in_shapes[1], (channels,))
         beta = self.check_shape("beta", in_shapes[2], gamma)

@@ -216,8 +216,6 @@ class _ConvolutionBaseProp(FloatProperty):
 
     def infer_shape(self, in_shapes):
         p, last = self.params, self.params.channels_last
-        if in_shapes[0] is None:
-            return in_shapes, [None]
         for name, shape in zip(("data", "weight"), in_shapes, strict=False):
             if shape is not None:
                 self.check_ndim(name, shape, len(p.kernel) + 2)

@@ -78,8 +78,6 @@ class FullyConnectedProp(FloatProperty):
 
     def infer_shape(self, in_shapes):
         p, data = self.params, in_shapes[0]
-        if data is None:
-            return in_shapes, [None]
         if not data:
             self.check_ndim("data", data, 1)
         if p.flatten:

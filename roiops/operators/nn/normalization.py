@@ -121,8 +121,6 @@ class LayerNormProp(_AffineNormProp):
 
     def infer_shape(self, in_shapes):
         data = in_shapes[0]
-        if data is None:
-            return in_shapes, [None] * 3
         axis = self.check_axis("axis", self.params.axis, len(data))
         gamma = self.check_shape("gamma", in_shapes[1], (data[axis],))
         beta = self.check_shape("beta", in_shapes[2], gamma)
@@ -147,8 +145,6 @@ class InstanceNormProp(_AffineNormProp):
 
     def infer_shape(self, in_shapes):
         data = in_shapes[0]
-        if data is None:
-            return in_shapes, [None]
         self.check_ndim("data", data, least=3)
         gamma = self.check_shape("gamma", in_shapes[1], (data[1],))
         beta = self.check_shape("beta", in_shapes[2], gamma)
@@ -179,8 +175,6 @@ class GroupNormProp(_AffineNormProp):
 
     def infer_shape(self, in_shapes):
         data, groups = in_shapes[0], self.params.num_groups
-        if data is None:
-            return in_shapes, [None] * 3
         self.check_ndim("data", data, least=3)
         if data[1] != -1 and data[1] % groups:
             raise ShapeError(

@@ -119,8 +119,6 @@ class RNNProp(FloatProperty):
 
     def infer_shape(self, in_shapes):
         p, data = self.params, in_shapes[0]
-        if data is None:
-            return in_shapes, [None] * len(self.list_outputs())
         self.check_ndim("data", data, 3)
         steps, batch, features = data
         sizes = (p.state_size, p.num_layers, p.directions)

@@ -92,8 +92,6 @@ class UpSamplingProp(FloatProperty):
 
     def infer_shape(self, in_shapes):
         p, data = self.params, in_shapes[0]
-        if data is None:
-            return in_shapes, [None]
         for name, shape in zip(self.list_arguments(), in_shapes, strict=True):
             if shape is not None:
                 self.check_ndim(name, shape, 4)
@@ -196,8 +194,6 @@ class BilinearResize2DProp(FloatProperty):
 
     def infer_shape(self, in_shapes):
         data = in_shapes[0]
-        if data is None:
-            return in_shapes, [None]
         for name, shape in zip(self.list_arguments(), in_shapes, strict=True):
             if shape is not None:
                 self.check_ndim(name, shape, 4)
@@ -254,12 +250,11 @@ class BilinearSamplerProp(FloatProperty):
         "data": "images, (batch, channels, height, width)",
         "grid": "positions, (batch, 2, height, width): x and y, from -1 (first pixel) to 1 (last)",
     }
+    needed_shapes = 2
     backward_needs = ("out_grad", "in_data")
 
     def infer_shape(self, in_shapes):
         data, grid = in_shapes
-        if data is None or grid is None:
-            return in_shapes, [None]
         self.check_ndim("data", data, 4)
         grid = self.check_shape("grid", grid, (data[0] if data[0] != -1 else "batch", 2, "height", "width"))
         return [data, grid], [(*data[:2], *grid[2:])]
@@ -383,8 +378,6 @@ class SpatialTransformerProp(FloatProperty):
 
     def infer_shape(self, in_shapes):
         data = in_shapes[0]
-        if data is None:
-            return in_shapes, [None]
         self.check_ndim("data", data, 4)
         loc = self.check_shape("loc", in_shapes[1], (data[0], 6))
         return [data, loc], [(*data[:2], *self.params.target_shape)]

@@ -187,12 +187,11 @@ class PickProp(OperatorProperty):
     zero_grad = own_types = ("index",)
     backward_needs = ("out_grad", "in_data")
     partial_shapes = repeatable = True
+    needed_shapes = 1
     argument_docs = {"data": "the array", "index": "which entry; of the shape of data without the axis"}
 
     def infer_shape(self, in_shapes):
         shape, index = in_shapes
-        if shape is None:
-            return in_shapes, [None]
         axis = self.check_axis("axis", self.params.axis, len(shape))
         kept = (*shape[:axis], 1, *shape[axis + 1 :])
         without = (*shape[:axis], *shape[axis + 1 :])

@@ -64,14 +64,13 @@ class DotProp(OperatorProperty):
     backward_needs = ("out_grad", "in_data")
     argument_docs = {"lhs": "left factor", "rhs": "right factor"}
     partial_shapes = repeatable = True
+    needed_shapes = 2
 
     def count_operations(self, in_shapes, out_shapes):
         return 2 * math.prod(out_shapes[0]) * in_shapes[0][0 if self.params.transpose_a else -1]
 
     def infer_shape(self, in_shapes):
         lhs, rhs = in_shapes
-        if lhs is None or rhs is None:
-            return in_shapes, [None]
         p = self.params
         # A transposed vector is that vector.
         inner_l, outer_l = (lhs[0], lhs[1:]) if p.transpose_a else (lhs[-1], lhs[:-1])
@@ -112,14 +111,13 @@ class BatchDotProp(OperatorProperty):
     backward_needs = ("out_grad", "in_data")
     argument_docs = {"lhs": "left factors", "rhs": "right factors, as many"}
     partial_shapes = repeatable = True
+    needed_shapes = 2
 
     def count_operations(self, in_shapes, out_shapes):
         return 2 * math.prod(out_shapes[0]) * in_shapes[0][-2 if self.params.transpose_a else -1]
 
     def infer_shape(self, in_shapes):
         lhs, rhs = in_shapes
-        if lhs is None or rhs is None:
-            return in_shapes, [None]
         p = self.params
         fits = len(lhs) == len(rhs) >= 3
         if fits:

@@ -257,11 +257,10 @@ class ReshapeLikeProp(ReshapeBase):
     param = ReshapeLikeParam
     arguments, zero_grad = ("lhs", "rhs"), ("rhs",)
     argument_docs = {"lhs": "the array", "rhs": "only its shape is used"}
+    needed_shapes = 2
 
     def infer_shape(self, in_shapes):
         lhs, rhs = in_shapes
-        if lhs is None or rhs is None:
-            return in_shapes, [None]
         p = self.params
         lhs_part = self._range("lhs", lhs, p.lhs_begin, p.lhs_end)
         rhs_part = self._range("rhs", rhs, p.rhs_begin, p.rhs_end)

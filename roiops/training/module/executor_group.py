@@ -119,7 +119,7 @@ class DataParallelExecutorGroup:
         grad_req="write",
         state_names=None,
         group2ctxs=None,
-        lenders=None,
+        shared=None,
     ):
         self.symbol, self.contexts = symbol, [Context(each) for each in contexts]
         self.param_names, self.state_names = list(param_names), list(state_names or ())
@@ -141,15 +141,15 @@ class DataParallelExecutorGroup:
             DataDesc.get_batch_axis(symbol[i].attr("__layout__")) for i in range(len(self.output_names))
         ]
         if shared_group is not None:
-            lenders = shared_group.arrays
+            shared = shared_group.arrays
         self.shared_data_arrays = (
             [{} for _ in self.contexts] if shared_group is None else shared_group.shared_data_arrays
         )
-        self._bind(descriptions(data_shapes), label_shapes and descriptions(label_shapes), lenders)
+        self._bind(descriptions(data_shapes), label_shapes and descriptions(label_shapes), shared)
 
     # -- binding --------------------------------------------------------------------------------------
 
-    def _bind(self, data_shapes, label_shapes, lenders) -> None:
+    def _bind(self, data_shapes, label_shapes, shared) -> None:
         self.data_shapes, self.label_shapes = data_shapes, label_shapes
         self.data_names = [each.name for each in data_shapes]
         self.label_names = [each.name for each in label_shapes] if label_shapes else None
@@ -157,7 +157,7 @@ class DataParallelExecutorGroup:
         self._axes = {each.name: DataDesc.get_batch_axis(each.layout) for each in inputs}
         self._decide_slices(inputs)
         self.execs = [
-            self._bind_one(i, inputs, None if lenders is None else lenders[i])
+            self._bind_one(i, inputs, None if shared is None else shared[i])
             for i in range(len(self.contexts))
         ]
         for held, executor in zip(self.shared_data_arrays, self.execs, strict=False):
@@ -182,8 +182,8 @@ class DataParallelExecutorGroup:
                 )
         self.slices = split_batch(self.batch_size, self.workload)
 
-    def _bind_one(self, i: int, descriptions, lender):
-        """The executor of a device, which borrows what it can from ``lender``."""
+    def _bind_one(self, i: int, descriptions, shared):
+        """The executor of a device, which borrows what arrays it can from the executor ``shared``."""
         shapes = {}
         for each in descriptions:
             shape = list(each.shape)
@@ -195,18 +195,18 @@ class DataParallelExecutorGroup:
             grad_req=self.grad_req,
             type_dict={each.name: each.dtype for each in descriptions},
             group2ctx=self.group2ctxs[i],
-            shared_exec=lender,
+            shared_exec=shared,
             **shapes,
         )
-        if lender is not None:
-            self._check_shared(executor, lender)
+        if shared is not None:
+            self._check_shared(executor, shared)
         return executor
 
-    def _check_shared(self, executor, lender) -> None:
+    def _check_shared(self, executor, shared) -> None:
         """A parameter must not depend on the inputs' shapes, or it would be lost."""
         for names, ours, theirs in (
-            (self.param_names, executor.arg_dict, lender.arg_dict),
-            (self.aux_names, executor.aux_dict, lender.aux_dict),
+            (self.param_names, executor.arg_dict, shared.arg_dict),
+            (self.aux_names, executor.aux_dict, shared.aux_dict),
         ):
             for name in names:
                 if name in theirs and ours[name] is not theirs[name]:

@@ -240,11 +240,11 @@ class Module(BaseModule):
         self._reset_bind()
         self.for_training, self.inputs_need_grad = for_training, inputs_need_grad
         self._grad_req = grad_req
-        lenders = None
+        shared = None
         if shared_module is not None:
             shared_module._require("bind(shared_module)")
-            lenders = shared_module._arrays
-        self._use_shapes(*self._described(data_shapes, label_shapes), lenders)
+            shared = shared_module._arrays
+        self._use_shapes(*self._described(data_shapes, label_shapes), shared)
         self.binded = True
         if shared_module is not None:
             self.params_initialized = True
@@ -262,12 +262,12 @@ class Module(BaseModule):
         data, labels = _parse_data_desc(self._data_names, names, data_shapes, label_shapes)
         return data, [desc for desc in labels or () if desc.name in names] or None
 
-    def _use_shapes(self, data_shapes, label_shapes, lenders=None) -> None:
+    def _use_shapes(self, data_shapes, label_shapes, shared=None) -> None:
         """Switch to executors for these shapes, made now or before."""
         key = tuple((desc.name, tuple(desc.shape)) for desc in [*data_shapes, *(label_shapes or ())])
         watched = self._group
         if key not in self._groups:
-            lenders = lenders or self._arrays
+            shared = shared or self._arrays
             self._drop_oldest_groups()
             group = DataParallelExecutorGroup(
                 self._symbol,
@@ -283,7 +283,7 @@ class Module(BaseModule):
                 grad_req=self._grad_req,
                 state_names=self._state_names,
                 group2ctxs=self._group2ctxs,
-                lenders=lenders,
+                shared=shared,
             )
             if self._monitor is not None:
                 group.install_monitor(self._monitor)
