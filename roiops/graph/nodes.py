@@ -223,11 +223,7 @@ def _infer_node(node: Node, shapes: _Shapes) -> None:
     have = [shapes.get(entry) for entry in node.inputs[:count]]
     if shapes.settled.get(id(node)) == have:
         return
-    if prop.partial_shapes:
-        told = have != [None] and None not in have[: prop.needed_shapes]
-    else:
-        told = all(known(s) for s in (have if prop.variadic else have[:1]))
-    if not told:
+    if not prop.may_infer(have):
         return
     try:
         inferred = prop.infer_shape(list(have))

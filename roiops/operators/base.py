@@ -270,6 +270,12 @@ class OperatorProperty:
         """The shape of the first input as far as that of the second, a weight, tells it, or None."""
         return None
 
+    def may_infer(self, in_shapes: list) -> bool:
+        """Whether enough is known for :meth:`infer_shape`."""
+        if self.partial_shapes:
+            return in_shapes != [None] and None not in in_shapes[: self.needed_shapes]
+        return all(map(known, in_shapes if self.variadic else in_shapes[:1]))
+
     def infer_shape(self, in_shapes: list):
         """``(in_shapes, out_shapes)`` or ``(in_shapes, out_shapes, aux_shapes)``.
 
