@@ -313,34 +313,31 @@ class BlockProp(OperatorProperty):
     param, op = BlockParam, RearrangeOp
     backward_needs = ("out_grad",)
     argument_docs = {"data": "pictures, of shape (batch, channels, height, width)"}
+    monitored_as_data = True
 
-    def check_pictures(self, shape) -> None:
-        """Raise unless a shape is that of pictures with pixels."""
+    def sizes(self, in_shapes) -> tuple:
+        """Batch, channels, height and width of the pictures, which must have pixels, and the block's side."""
+        (shape,) = in_shapes
         self.check_ndim("data", shape, 4)
         if 0 in shape[1:]:
             raise ShapeError(f"{self.label}: data has no channels or pixels, its shape is {shape}")
+        return *shape, self.params.block_size
 
 
 @register("depth_to_space")
 class DepthToSpaceProp(BlockProp):
     """Channels to square blocks of pixels."""
 
-    monitored_as_data = True
-
     def infer_shape(self, in_shapes):
-        (shape,) = in_shapes
-        self.check_pictures(shape)
-        n, c, h, w = shape
-        b = self.params.block_size
+        n, c, h, w, b = self.sizes(in_shapes)
         if c % (b * b):
             raise ShapeError(
-                f"{self.label}: channels of data must be a multiple of {b * b}, got shape {shape}"
+                f"{self.label}: channels of data must be a multiple of {b * b}, got shape {in_shapes[0]}"
             )
         return in_shapes, [(n, c // (b * b), h * b, w * b)]
 
     def create_operator(self, ctx, in_shapes, in_types):
-        n, c, h, w = in_shapes[0]
-        b = self.params.block_size
+        n, c, h, w, b = self.sizes(in_shapes)
         return self.op(self.params, (n, b, b, c // (b * b), h, w), (0, 3, 4, 1, 5, 2))
 
 
@@ -348,22 +345,16 @@ class DepthToSpaceProp(BlockProp):
 class SpaceToDepthProp(BlockProp):
     """Square blocks of pixels to channels."""
 
-    monitored_as_data = True
-
     def infer_shape(self, in_shapes):
-        (shape,) = in_shapes
-        self.check_pictures(shape)
-        n, c, h, w = shape
-        b = self.params.block_size
+        n, c, h, w, b = self.sizes(in_shapes)
         if h % b or w % b:
             raise ShapeError(
-                f"{self.label}: height and width of data must be multiples of {b}, got shape {shape}"
+                f"{self.label}: height and width of data must be multiples of {b}, got shape {in_shapes[0]}"
             )
         return in_shapes, [(n, c * b * b, h // b, w // b)]
 
     def create_operator(self, ctx, in_shapes, in_types):
-        n, c, h, w = in_shapes[0]
-        b = self.params.block_size
+        n, c, h, w, b = self.sizes(in_shapes)
         return self.op(self.params, (n, c, h // b, b, w // b, b), (0, 3, 5, 1, 2, 4))
 
 
