@@ -17,8 +17,8 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-from ...jit import Calls, inner, num_threads, parallel, prange, within
-from ..scratch import Scratch
+from ...jit import Calls, inner, num_threads, parallel, within
+from ..scratch import Repeated, Scratch
 from ..vector import (
     BLOCK,
     LINE,
@@ -470,63 +470,74 @@ def _by_panel(share, data, filters, groups, in_image, pad, finish, memory, out):
 
 
 @parallel
-def _convolve(data, filters, groups, in_image, pad, finish, memory, out):
-    """Workers make some of the ``in_image`` panels together; each multiplies them with filters of its own.
+def _transform_panels(share, data, turn, groups, pad, memory, out):
+    """Workers make panels of a group together: each transforms some of the channels.
+
+    ``turn``: the group, the first panel and the end.
+    """
+    g, begin, end = turn
+    panels, _, scratch, _, _, segment, places = memory
+    batch, _, height, width = out.shape
+    channels = data.shape[1] // groups
+    wide, tall = (width + OUT - 1) // OUT, (height + OUT - 1) // OUT
+    tiles = batch * wide * tall
+    workers = scratch.shape[0]
+    for worker in within(share, workers):
+        w = np.int64(worker)
+        for p in range(begin, end):
+            first, stop, vectors = panel_range(p, tiles)
+            count = segments(first, stop, tall, wide, segment[w])
+            mine = w * channels // workers, (w + 1) * channels // workers
+            tiles_of_panel, panel = (segment[w], count, vectors, wide), panels[p - begin]
+            _transform_panel(data, g, channels, mine, pad, tiles_of_panel, scratch[w], places[w], panel)
+
+
+@parallel
+def _multiply_panels(share, filters, turn, groups, finish, memory, out):
+    """Each worker multiplies the panels of a :func:`_transform_panels` with filters of its own.
 
     ``filters``: those that were transformed before, or an empty array, and the weight. In the latter case
     a worker transforms some at a time, for all the panels that are there.
     """
+    g, begin, end = turn
     kept, weight = filters
     scale, shift, act, other, add_other = finish
-    panels, products, scratch, made, turned, segment, places = memory
+    panels, products, scratch, made, turned, segment, _ = memory
     batch, count_filters, height, width = out.shape
-    channels, in_group = data.shape[1] // groups, count_filters // groups
+    channels, in_group = weight.shape[1], count_filters // groups
     row_tiles = (in_group + ROWS - 1) // ROWS
     wide, tall = (width + OUT - 1) // OUT, (height + OUT - 1) // OUT
     tiles = batch * wide * tall
-    workers, together = scratch.shape[0], panels.shape[0]
-    step = products.shape[1] // (IN * IN)
+    workers, step = scratch.shape[0], products.shape[1] // (IN * IN)
     at_once = step // (ROWS * COLUMNS)
-    rounds = (in_image + together - 1) // together
-    for turn in range(groups * rounds):
-        g, begin = turn // rounds, turn % rounds * together
-        end = min(begin + together, in_image)
-        for worker in prange(workers):
-            w = np.int64(worker)
+    for worker in within(share, workers):
+        w = np.int64(worker)
+        lines = _divide(scratch[w])[0]
+        last_tile = (w + 1) * row_tiles // workers
+        for tile in range(w * row_tiles // workers, last_tile, at_once):
+            some = min(at_once, last_tile - tile)
+            from_filter, to_filter = tile * ROWS, min((tile + some) * ROWS, in_group)
+            left, left_tile = kept, g * row_tiles + tile
+            if kept.size == 0:
+                left, left_tile = made[w], np.int64(0)
+                # Those of the panels before are still there where a worker has all of its own at once.
+                there = begin > 0 and last_tile - w * row_tiles // workers <= at_once
+                for i in range(to_filter if there else from_filter, to_filter, BLOCK):
+                    count, to = min(BLOCK, to_filter - i), (i - from_filter) // ROWS
+                    _transform_filters(weight, g * in_group + i, count, turned[w], left, to)
             for p in range(begin, end):
                 first, stop, vectors = panel_range(p, tiles)
                 count = segments(first, stop, tall, wide, segment[w])
-                mine = w * channels // workers, (w + 1) * channels // workers
-                tiles_of_panel, panel = (segment[w], count, vectors, wide), panels[p - begin]
-                _transform_panel(data, g, channels, mine, pad, tiles_of_panel, scratch[w], places[w], panel)
-        for worker in prange(workers):
-            w = np.int64(worker)
-            lines = _divide(scratch[w])[0]
-            last_tile = (w + 1) * row_tiles // workers
-            for tile in range(w * row_tiles // workers, last_tile, at_once):
-                some = min(at_once, last_tile - tile)
-                from_filter, to_filter = tile * ROWS, min((tile + some) * ROWS, in_group)
-                left, left_tile = kept, g * row_tiles + tile
-                if kept.size == 0:
-                    left, left_tile = made[w], np.int64(0)
-                    # Those of the panels before are still there where a worker has all of its own at once.
-                    there = begin > 0 and last_tile - w * row_tiles // workers <= at_once
-                    for i in range(to_filter if there else from_filter, to_filter, BLOCK):
-                        count, to = min(BLOCK, to_filter - i), (i - from_filter) // ROWS
-                        _transform_filters(weight, g * in_group + i, count, turned[w], left, to)
-                for p in range(begin, end):
-                    first, stop, vectors = panel_range(p, tiles)
-                    count = segments(first, stop, tall, wide, segment[w])
-                    for item in range(IN * IN * some):
-                        k, r = divmod(item, some)
-                        results = Rows(products[w], k * step + r * ROWS * COLUMNS, COLUMNS)
-                        _multiply(left, k, left_tile + r, 1, channels, panels[p - begin], vectors, results)
-                    for i in range(from_filter, to_filter):
-                        f = g * in_group + i
-                        _prefetch_results(segment[w], count, min(f + 1, count_filters - 1), out)
-                        of_filter = Rows(products[w], (i - from_filter) * COLUMNS, step)
-                        into = Finish(scale, shift, act, other, add_other)
-                        _store_results(of_filter, segment[w], count, vectors, lines, into, f, out)
+                for item in range(IN * IN * some):
+                    k, r = divmod(item, some)
+                    results = Rows(products[w], k * step + r * ROWS * COLUMNS, COLUMNS)
+                    _multiply(left, k, left_tile + r, 1, channels, panels[p - begin], vectors, results)
+                for i in range(from_filter, to_filter):
+                    f = g * in_group + i
+                    _prefetch_results(segment[w], count, min(f + 1, count_filters - 1), out)
+                    of_filter = Rows(products[w], (i - from_filter) * COLUMNS, step)
+                    into = Finish(scale, shift, act, other, add_other)
+                    _store_results(of_filter, segment[w], count, vectors, lines, into, f, out)
 
 
 def _panels_alone(tiles, channels, filters, groups, workers) -> int:
@@ -565,19 +576,42 @@ class Winograd:
         self._key = self._print = None
         self._call = Calls()
 
-    def __call__(self, data, weight, scale, shift, act, other, out):
-        """``out = act(scale * convolution + shift + other)``; ``other`` may be None."""
-        workers = num_threads(out.size / MACHINE_LANES * 4 * weight.shape[1])
-        key = data.shape, weight.shape, workers
-        if key != self._key:
-            self._key = key
-            self._allocate(weight.shape[1], len(weight) // self._groups, out.shape, workers)
+    def __call__(self, *arrays):
+        """Compute once what :meth:`bind` describes."""
+        self.bind(*arrays)()
+
+    def bind(self, data, weight, scale, shift, act, other, out):
+        """A call of ``out = act(scale * convolution + shift + other)``; ``other`` may be None."""
+        work = out.size / MACHINE_LANES * 4 * weight.shape[1]
         finish = scale, shift, act, out if other is None else other, int(other is not None)
-        memory = *self._scratch(), self._segments, self._places
-        if self._kept.size:
-            self._renew(weight, workers)
-        filters, groups, panels = (self._kept, weight), self._groups, self._panels
-        self._call(self._run, workers, data, filters, groups, panels, self._pad, finish, memory, out)
+        planned = run = None
+
+        def prepare(workers):
+            memory, groups = (*self._scratch(), self._segments, self._places), self._groups
+            filters, pad = (self._kept, weight), self._pad
+            if self._alone:
+                return [(_by_panel, workers, data, filters, groups, self._panels, pad, finish, memory, out)]
+            kernels = []
+            for g, begin in itertools.product(range(groups), range(0, self._panels, self._together)):
+                turn = g, begin, min(begin + self._together, self._panels)
+                kernels.append((_transform_panels, workers, data, turn, groups, pad, memory, out))
+                kernels.append((_multiply_panels, workers, filters, turn, groups, finish, memory, out))
+            return kernels
+
+        def call():
+            nonlocal planned, run
+            workers = num_threads(work)
+            key = data.shape, weight.shape, workers
+            if key != self._key:
+                self._key = key
+                self._allocate(weight.shape[1], len(weight) // self._groups, out.shape, workers)
+            if planned is not self._key:
+                planned, run = self._key, Repeated(self._call, work, prepare)
+            if self._kept.size:
+                self._renew(weight, workers)
+            run()
+
+        return call
 
     def _renew(self, weight, workers):
         seen = fingerprint(weight)
@@ -591,14 +625,15 @@ class Winograd:
         panel = IN * IN * (channels + APART) * COLUMNS
         fit = max(1, SHARED // (4 * panel))
         alone = _panels_alone(tiles, channels, filters, self._groups, workers)
-        if self._groups * alone > workers:
-            self._run, self._panels, together, keep = _by_panel, alone, workers, True
-            blocks = 1
+        self._alone = self._groups * alone > workers
+        if self._alone:
+            self._panels, together, keep, blocks = alone, workers, True, 1
         else:
-            self._run, self._panels = _convolve, count_panels(tiles)
+            self._panels = count_panels(tiles)
             keep = (fit < TOGETHER and self._panels > 1) or channels > MOST_CHANNELS
             together = min(self._panels, fit, TOGETHER)
             blocks = MOST_KEPT if keep else min(together, MOST_BLOCKS)
+        self._together = together
         # Row tiles of filters that a worker transforms at a time. The more panels these are multiplied with,
         # the more panels come from the last cache for each of them.
         row_tiles = min(BLOCK * blocks // ROWS, -(-filters // ROWS))
