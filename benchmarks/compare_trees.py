@@ -53,7 +53,7 @@ def bind_boxes(workload, operator):
     from roiops.registry import get
 
     work, operator = WORKLOADS[workload], operators(workload)[operator]
-    inputs = operator.inputs(work)
+    inputs = operator.our_inputs(work)
     call = Invocation(get(operator.name).create(operator.arguments(work)), list(inputs.values()))
     head = np.random.default_rng(1).standard_normal(call.outputs[0].shape, dtype=np.float32)
     grads = [np.zeros_like(array) for array in inputs.values()]

@@ -24,7 +24,7 @@ from pathlib import Path
 import numba
 import numpy as np
 from machine import processor
-from roi_workloads import WORKLOADS, operators
+from roi_workloads import WORKLOADS, head_of, operators
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "verify")]
@@ -101,12 +101,10 @@ class Ours:
     """An operator of roiops bound to arrays, as an executor binds it."""
 
     def __init__(self, work, operator):
-        self.inputs = operator.inputs(work)
+        self.operator, self.inputs = operator, operator.our_inputs(work)
         prop = get(operator.name).create(operator.arguments(work))
         self.invocation = Invocation(prop, list(self.inputs.values()))
-        self.head = np.random.default_rng(1).standard_normal(
-            self.invocation.outputs[0].shape, dtype=np.float32
-        )
+        self.head = operator.laid_out(head_of(work))
         self.grads = {name: np.zeros_like(array) for name, array in self.inputs.items()}
         still = () if operator.boxes_have_gradient else ("rois",)
         self.requests = ["null" if name in still else "write" for name in self.grads]
@@ -158,6 +156,7 @@ class Disagreement(Exception):
 def agree(ours, theirs, what) -> None:
     for name, expected in theirs.items():
         found = ours.invocation.outputs[0] if name == "out" else ours.grads[name]
+        expected = ours.operator.laid_out(expected)
         error = np.abs(found - expected).max()
         if not error <= 2e-5 * max(1, np.abs(expected).max()):
             raise Disagreement(f"{what}: {name} differs by {error}")

@@ -17,7 +17,7 @@ for variable in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
     os.environ[variable] = str(THREADS)
 
 import numpy as np  # noqa: E402  (the thread count must be known first)
-from roi_workloads import WORKLOADS, operators  # noqa: E402
+from roi_workloads import WORKLOADS, head_of, operators  # noqa: E402
 
 sys.path.append(str(Path(__file__).resolve().parent.parent / "verify"))
 
@@ -289,11 +289,7 @@ def main():
             current = None  # frees the last before the next is made
             work = WORKLOADS[request["workload"]]
             operator = operators(request["workload"])[request["operator"]]
-            channels = work.output_dim or work.shape[1]
-            head = np.random.default_rng(1).standard_normal(
-                (work.rois, channels, work.pooled, work.pooled), dtype=np.float32
-            )
-            current = peer(work, operator, operator.inputs(work), head)
+            current = peer(work, operator, operator.inputs(work), head_of(work))
         print(json.dumps(answer), flush=True)
 
 

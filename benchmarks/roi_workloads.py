@@ -46,6 +46,12 @@ WORKLOADS = {
 }
 
 
+def head_of(work):
+    """The gradient of the output."""
+    shape = (work.rois, work.output_dim or work.shape[1], work.pooled, work.pooled)
+    return np.random.default_rng(1).standard_normal(shape, dtype=np.float32)
+
+
 # -- the inputs of an operator, by their names here ----------------------------------------------------------
 
 
@@ -112,6 +118,15 @@ class Operator:
         """The passes that a peer has."""
         return ("forward",) if peer in self.forward_only else ("forward", "backward")
 
+    def laid_out(self, array):
+        """A map or an output (N, C, H, W) in the layout that roiops gets; peers have theirs."""
+        channels_last = self.params.get("layout") == "NHWC" and array.ndim == 4
+        return np.ascontiguousarray(np.moveaxis(array, 1, -1)) if channels_last else array
+
+    def our_inputs(self, work):
+        """The inputs as roiops gets them."""
+        return {name: self.laid_out(array) for name, array in self.inputs(work).items()}
+
     def sampling(self):
         return self.params.get("sampling_ratio", 0)
 
@@ -156,10 +171,17 @@ MORE_DIALECTS = {
     ),
 }
 CROPS = {
-    f"CropAndResize, {mode}": Operator(
-        "align", "CropAndResize", {"mode": mode}, ("tensorflow",), (), _normalised, boxes_have_gradient=True
+    f"CropAndResize, {mode}{words}": Operator(
+        "align",
+        "CropAndResize",
+        {"mode": mode, **layout},
+        ("tensorflow",),
+        (),
+        _normalised,
+        boxes_have_gradient=True,
     )
     for mode in ("bilinear", "nearest")
+    for words, layout in (("", {}), (", NHWC", {"layout": "NHWC"}))
 }
 PYRAMID = _sampled(
     "MultiScaleROIAlign",

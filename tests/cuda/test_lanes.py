@@ -84,3 +84,21 @@ def test_the_simulator_refuses_what_a_gpu_would(dtype, bytes):
     last = array.size - runtime.QUAD + bytes // size
     with pytest.raises(IndexError, match=f"the quad at {last} reaches out of an array of {array.size}"):
         runtime.quad_at(array, last)
+
+
+def test_crops_in_either_layout():
+    random = np.random.default_rng(5)
+    data = random.standard_normal((2, 6, 7, 9)).astype(np.float32)
+    edges = random.uniform(-0.2, 1.2, (5, 4))
+    rois = np.column_stack([[0, 1, -1, 1, 0], edges]).astype(np.float32)
+    params = {"pooled_size": (3, 2), "extrapolation_value": 2.0}
+    head = random.standard_normal((5, 6, 3, 2)).astype(np.float32)
+
+    def last(array):
+        return np.ascontiguousarray(np.moveaxis(array, 1, -1))
+
+    expected = results(invoke("CropAndResize", params, [data, rois]), head)
+    found = results(invoke("CropAndResize", {**params, "layout": "NHWC"}, [last(data), rois]), last(head))
+    np.testing.assert_array_equal(found["out0"], last(expected["out0"]))
+    np.testing.assert_array_equal(found["grad_data"], last(expected["grad_data"]))
+    np.testing.assert_allclose(found["grad_rois"], expected["grad_rois"], rtol=1e-4, atol=1e-5)

@@ -739,6 +739,8 @@ def test_crop_and_resize(mode, size):
     rows[5, 1:] = (0, 0, 1, 1)  # whose points lie on the border
     made = sym.CropAndResize(v("x"), v("r"), pooled_size=size, mode=mode, extrapolation_value=-2.0)
     run(made, {"x": noise(2, 5, 11, 12), "r": rows})
+    run(sym.CropAndResize(v("x"), v("r"), pooled_size=size, mode=mode, layout="NHWC"),
+        {"x": noise(2, 11, 12, 5), "r": rows})  # fmt: skip
 
 
 @pytest.mark.parametrize("ratio", [0, 2])

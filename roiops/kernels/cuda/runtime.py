@@ -379,9 +379,19 @@ def flat_view(array):
     if any(stride < 0 or stride % array.dtype.itemsize for stride in array.strides):
         return flat_view(contiguous(array))
     extent = 1 + sum((n - 1) * stride for n, stride in zip(array.shape, strides, strict=True))
+    return Flat(_seen_as(array, (extent,), None), strides)
+
+
+def transposed(array, order):
+    """The elements of a device array with its axes in another order."""
+    shape, strides = (tuple(given[axis] for axis in order) for given in (array.shape, array.strides))
+    return array.reshape(shape) if array.size == 0 else _seen_as(array, shape, strides)
+
+
+def _seen_as(array, shape, strides):
     interface = dict(array.__array_interface__ if SIMULATOR else array.__cuda_array_interface__)
     interface.pop("stream", None)  # it is the caller's
-    return Flat(_over({**interface, "shape": (extent,), "strides": None}, array), strides)
+    return _over({**interface, "shape": shape, "strides": strides}, array)
 
 
 @contextlib.contextmanager

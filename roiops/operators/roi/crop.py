@@ -1,6 +1,6 @@
 """TensorFlow's crop_and_resize: one point a bin, from one end of the box to the other."""
 
-from ...params import Field
+from ...params import Field, enum
 from ...registry import register
 from ..base import kernels
 from .base import SeparableOp, SeparableProp
@@ -12,9 +12,14 @@ class CropAndResizeParam(DialectParam):
     pooled_size = pooled_size_field(Pair(), aliases=("crop_size",))
     mode = mode_field(table, doc="how a point between pixels is read", aliases=("method",))
     extrapolation_value = Field(float, 0.0, doc="what a point outside the map gives")
+    layout = Field(enum("NCHW", "NHWC"), "NCHW", doc="order of the axes of data and output")
 
     #: Normalised boxes have no scale.
     spatial_scale = 1.0
+
+    @property
+    def channels_last(self) -> bool:
+        return self.layout == "NHWC"
 
 
 class BoxGradientOp(SeparableOp):
@@ -37,6 +42,24 @@ class BoxGradientOp(SeparableOp):
 
 
 class CropAndResizeOp(BoxGradientOp):
+    def forward(self, ctx, in_data, req, out_data, aux):
+        (data, rois), (out,) = in_data, out_data
+        super().forward(ctx, [self._planes(ctx, data), rois], req, [self._planes(ctx, out)], aux)
+
+    def backward(self, ctx, out_grad, in_data, out_data, req, in_grad, aux):
+        (data, rois), (head,), (grad_data, grad_rois) = in_data, out_grad, in_grad
+        data, head, grad_data = (self._planes(ctx, array) for array in (data, head, grad_data))
+        super().backward(ctx, [head], [data, rois], out_data, req, [grad_data, grad_rois], aux)
+
+    def _planes(self, ctx, array):
+        """An array of the given layout as (N, C, H, W); the kernels take any strides."""
+        if not self.params.channels_last or array is None:
+            return array
+        order = 0, 3, 1, 2
+        if ctx.device.is_gpu:
+            return kernels("runtime", ctx.device).transposed(array, order)
+        return array.transpose(order)
+
     def compute(self, ctx, in_data, out_data):
         super().compute(ctx, in_data, out_data)
         if self.params.extrapolation_value:
@@ -54,6 +77,17 @@ class CropAndResizeProp(SeparableProp):
     zero_grad = ()
     argument_docs = {
         **SeparableProp.argument_docs,
+        "data": "image or feature map, (N, C, H, W) or (N, H, W, C) as layout says",
         "rois": "boxes (num_rois, 5): image index, y1, x1, y2, x2, where 0 and 1 are the centres of the "
         "first and the last pixel. A row with a negative index or a number that is not finite gives zeros",
     }
+
+    def infer_shape(self, in_shapes):
+        if not self.params.channels_last or in_shapes[0] is None:
+            return super().infer_shape(in_shapes)
+        self.check_ndim("data", in_shapes[0], 4)
+        images, height, width, channels = in_shapes[0]
+        (_, rois), [(count, _, *bins)] = super().infer_shape(
+            [(images, channels, height, width), *in_shapes[1:]]
+        )
+        return [in_shapes[0], rois], [(count, *bins, channels)]

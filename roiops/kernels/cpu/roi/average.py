@@ -8,9 +8,9 @@
 import numpy as np
 
 from roiops.kernels import geometry
-from roiops.kernels.cpu.roi import tables
+from roiops.kernels.cpu.roi import channels_last, tables
 from roiops.kernels.cpu.roi.addresses import arrays_at, prepared
-from roiops.kernels.cpu.roi.chunks import as_rois, channel_chunks, threads_for
+from roiops.kernels.cpu.roi.chunks import as_rois, channel_chunks, is_dense, threads_for, with_channels_last
 from roiops.kernels.cpu.roi.images import first_stray
 from roiops.kernels.cpu.roi.items import backward_items, forward_items
 from roiops.kernels.cpu.roi.tiles import (
@@ -350,6 +350,11 @@ def forward(data, rois, scale, ratio, groups, rules, out, clear=True):
     groups = geometry.channel_groups(rules, groups, *out.shape[2:])
     rois = as_rois(rois, data.dtype)
     setting = geometry.setting_of(rules, scale, ratio, rois.dtype, data.shape, out.shape)
+    if groups == (1, 1) and not is_dense(out):
+        data_last, out_last = with_channels_last(data), with_channels_last(out)
+        if data_last is not None and out_last is not None:
+            channels_last.forward(data_last, rois, setting, rules, out_last, clear)
+            return
     threads = 1 if is_few(out.shape) else threads_for(out.size)
     if threads > 1:
         plan, table = _tables(rules, rois, setting)

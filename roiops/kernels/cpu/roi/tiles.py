@@ -33,7 +33,7 @@ _BAND_BYTES, _BAND_OF_ROWS_BYTES = 1 << 19, 1 << 18
 
 # Bytes of an output of which caches still hold most when it is read next, beside the map and other outputs.
 # Storing what is larger past them saves reading each line before it is written.
-_CACHED_BYTES = 1 << 24
+CACHED_BYTES = 1 << 24
 
 # Pixels that are not worth another block.
 _FEW = 3
@@ -260,7 +260,7 @@ def streams(out, item):
     """Whether an item's bins may be written past the caches: one run of an array that no cache holds."""
     area = (item.stop_row - item.first_row) * (item.stop_column - item.first_column)
     one_run = area == item.pooled_h * item.pooled_w
-    return one_run and out.size * out.itemsize > _CACHED_BYTES and out.ctypes.data % out.itemsize == 0
+    return one_run and out.size * out.itemsize > CACHED_BYTES and out.ctypes.data % out.itemsize == 0
 
 
 @inner

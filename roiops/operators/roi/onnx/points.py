@@ -126,7 +126,14 @@ def turned_align_with_orientations(g, node, data, rois):
 
 @lowers("CropAndResize", as_function=True)
 def crop_and_resize(g, node, data, rois):
-    (channels,) = node.fixed(data, 1)
+    if not node.params.channels_last:
+        return _crop_planes(g, node, data, rois, *node.fixed(data, 1))
+    planes = g.Transpose(data, perm=[0, 3, 1, 2])
+    planes.shape = tuple(data.shape[axis] for axis in (0, 3, 1, 2))
+    return g.Transpose(_crop_planes(g, node, planes, rois, *node.fixed(data, 3)), perm=[0, 2, 3, 1])
+
+
+def _crop_planes(g, node, data, rois, channels):
     pooled, rules = node.prop.pooled_size, node.params.row.rules
 
     def axis(rows, number):

@@ -1,0 +1,186 @@
+"""Means over the bins of ROIs where the channels come last, in the map and in the output.
+
+A bin is computed for all its channels before the next: they lie side by side wherever they are read and
+written, so that nothing is turned. The sums are those of :mod:`average`, to the last bit.
+
+``tests/reference.py`` has the same in plain loops: ``separable``.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from roiops.kernels.cpu.roi import tables
+from roiops.kernels.cpu.roi.chunks import threads_for
+from roiops.kernels.cpu.roi.tiles import CACHED_BYTES, clear_all_ignored
+from roiops.kernels.cpu.vector import (
+    FIXED_LANES,
+    load,
+    load_some,
+    multiply_add,
+    pointer_to,
+    scaled,
+    splat,
+    store,
+    store_some,
+    stream,
+)
+from roiops.kernels.jit import Direct, inner, parallel, within
+
+
+class _Bin(NamedTuple):
+    """What a bin reads: of the tables, entries ``top`` to ``bottom`` of y and ``left`` to ``right`` of x."""
+
+    image: int  # where the image begins
+    row: int  # from a row of the map to the next
+    pixel: int  # from a pixel to the next
+    top: int
+    bottom: int
+    left: int
+    right: int
+
+
+@inner
+def _load_all(values, at, count):
+    return load(values, at)
+
+
+def _mean_by(read):
+    @inner
+    def mean(values, bin_, y, x, channel, count):
+        """The mean of ``count`` channels."""
+        total = splat(type(values[0])(0))
+        for m in range(bin_.left, bin_.right):
+            at = bin_.image + x.pixel[m] * bin_.pixel + channel
+            first = read(values, at + y.pixel[bin_.top] * bin_.row, count)
+            line = scaled(y.weight[bin_.top], first)
+            for k in range(bin_.top + 1, bin_.bottom):
+                line = multiply_add(y.weight[k], read(values, at + y.pixel[k] * bin_.row, count), line)
+            total = multiply_add(x.weight[m], line, total)
+        return total
+
+    return mean
+
+
+_mean, _mean_of_some = _mean_by(_load_all), _mean_by(load_some)
+
+
+@inner
+def _write(out, to, lanes, past_caches):
+    if past_caches:
+        stream(out, to, lanes)
+    else:
+        store(out, to, lanes)
+
+
+@inner
+def _put_between_four(values, bin_, y, x, out, to, first, stop, past_caches):
+    """The channels ``first`` to ``stop`` of a bin that is a point between four pixels."""
+    upper = bin_.image + y.pixel[bin_.top] * bin_.row
+    lower = bin_.image + y.pixel[bin_.top + 1] * bin_.row
+    left, right = x.pixel[bin_.left] * bin_.pixel, x.pixel[bin_.left + 1] * bin_.pixel
+    near, far = y.weight[bin_.top], y.weight[bin_.top + 1]
+    weight_left, weight_right = x.weight[bin_.left], x.weight[bin_.left + 1]
+    zero = splat(type(values[0])(0))
+    for c in range(first, stop, FIXED_LANES):
+        one = scaled(near, load(values, upper + left + c))
+        one = multiply_add(far, load(values, lower + left + c), one)
+        other = scaled(near, load(values, upper + right + c))
+        other = multiply_add(far, load(values, lower + right + c), other)
+        total = multiply_add(weight_right, other, multiply_add(weight_left, one, zero))
+        _write(out, to + c, total, past_caches)
+
+
+@inner
+def _put_pixel(values, bin_, y, x, out, to, first, stop, past_caches):
+    """The channels ``first`` to ``stop`` of a bin that is one pixel."""
+    at = bin_.image + y.pixel[bin_.top] * bin_.row + x.pixel[bin_.left] * bin_.pixel
+    weight_y, weight_x = y.weight[bin_.top], x.weight[bin_.left]
+    zero = splat(type(values[0])(0))
+    for c in range(first, stop, FIXED_LANES):
+        total = multiply_add(weight_x, scaled(weight_y, load(values, at + c)), zero)
+        _write(out, to + c, total, past_caches)
+
+
+@inner
+def _put_bin(values, bin_, y, x, out, to, channels, head, past_caches):
+    """The means of all channels; the first ``head`` of them do not fill a cache line of the output."""
+    whole = head + (channels - head) // FIXED_LANES * FIXED_LANES
+    if bin_.top == bin_.bottom or bin_.left == bin_.right:
+        for c in range(channels):
+            out[to + c] = 0
+        return
+    if head:
+        store_some(out, to, _mean_of_some(values, bin_, y, x, 0, head), head)
+    if bin_.bottom == bin_.top + 1 and bin_.right == bin_.left + 1:
+        _put_pixel(values, bin_, y, x, out, to, head, whole, past_caches)
+    elif bin_.bottom == bin_.top + 2 and bin_.right == bin_.left + 2:
+        _put_between_four(values, bin_, y, x, out, to, head, whole, past_caches)
+    else:
+        for c in range(head, whole, FIXED_LANES):
+            _write(out, to + c, _mean(values, bin_, y, x, c, FIXED_LANES), past_caches)
+    if whole < channels:
+        rest = channels - whole
+        store_some(out, to + whole, _mean_of_some(values, bin_, y, x, whole, rest), rest)
+
+
+@inner
+def _forward_part(part, parts, data, plan, table, out):
+    order, image_at = plan
+    _, height, width, channels = data.shape
+    pooled_h, pooled_w = out.shape[1], out.shape[2]
+    pixels, results = data.reshape(-1), out.reshape(-1)
+    past_caches = out.size * out.itemsize > CACHED_BYTES and out.ctypes.data % out.itemsize == 0
+    address = out.ctypes.data // out.itemsize
+    y, x = tables.axis_of(table[:3]), tables.axis_of(table[3:])
+    count = order.size - image_at[0]
+    image = 0
+    for place in range(image_at[0] + part * count // parts, image_at[0] + (part + 1) * count // parts):
+        while place >= image_at[image + 1]:
+            image += 1
+        r = order[place]
+        for i in range(pooled_h):
+            row = r * (pooled_h + 1) + i
+            for j in range(pooled_w):
+                column = r * (pooled_w + 1) + j
+                bin_ = _Bin(
+                    image * height * width * channels,
+                    width * channels,
+                    channels,
+                    y.at[row],
+                    y.at[row + 1],
+                    x.at[column],
+                    x.at[column + 1],
+                )
+                to = ((r * pooled_h + i) * pooled_w + j) * channels
+                head = min(channels, -(address + to) % FIXED_LANES) if past_caches else np.int64(0)
+                _put_bin(pointer_to(pixels), bin_, y, x, pointer_to(results), to, channels, head, past_caches)
+
+
+@parallel
+def _forward(share, parts, data, plan, table, out):
+    for part in within(share, parts):
+        _forward_part(np.int64(part), parts, data, plan, table, out)
+
+
+@inner
+def _forward_alone(rules, rois, setting, data, clear, out):
+    order, image_at, y, x = tables.build_alone(rules, rois, setting)
+    if clear:
+        clear_all_ignored(order, image_at, out, 0)
+    _forward_part(0, 1, data, (order, image_at), y + x, out)
+
+
+_run = Direct(_forward_alone)
+
+
+def forward(data, rois, setting, rules, out, clear):
+    """:func:`average.forward` for a map (N, H, W, C) and an output (R, H, W, C)."""
+    threads = threads_for(out.size)
+    if threads == 1:
+        _run(rois.dtype, rules, rois, setting, data, clear, out)
+        return
+    order, image_at, y, x = tables.build(rules, rois, setting)
+    if clear and image_at[0]:
+        out[order[: image_at[0]]] = 0
+    _forward.by(threads)(threads, data, (order, image_at), (*y, *x), out)
