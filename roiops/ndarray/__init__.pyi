@@ -338,6 +338,7 @@ def CropAndResize(
     pooled_size: int | Sequence[int | None] = ...,
     mode: Literal["bilinear", "nearest"] = ...,
     extrapolation_value: float = ...,
+    layout: Literal["NCHW", "NHWC"] = ...,
     *,
     crop_size: int | Sequence[int | None] = ...,
     method: Literal["bilinear", "nearest"] = ...,

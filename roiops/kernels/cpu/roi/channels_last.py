@@ -19,6 +19,7 @@ from roiops.kernels.cpu.vector import (
     load_some,
     multiply_add,
     pointer_to,
+    prefetch_to_write,
     scaled,
     splat,
     store,
@@ -153,7 +154,11 @@ def _forward_part(part, parts, data, plan, table, out):
                     x.at[column + 1],
                 )
                 to = ((r * pooled_h + i) * pooled_w + j) * channels
-                head = min(channels, -(address + to) % FIXED_LANES) if past_caches else np.int64(0)
+                head = np.int64(0)
+                if past_caches:
+                    # What does not fill a line shares it with the next bin.
+                    prefetch_to_write(pointer_to(results), to + channels, 1)
+                    head = min(channels, -(address + to) % FIXED_LANES)
                 _put_bin(pointer_to(pixels), bin_, y, x, pointer_to(results), to, channels, head, past_caches)
 
 
