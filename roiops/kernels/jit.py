@@ -23,11 +23,14 @@ from numba import prange as prange
 
 from .numba_insides import (
     DIVIDED,
+    KEEP,
     KERNEL,
     UNCOUNTED,
     entry_of,
+    kept_size,
     launcher_of,
     make_inner,
+    make_run_kept,
     threads_counter,
     threads_launcher,
     watch_cache,
@@ -111,12 +114,55 @@ class Calls:
             found = self._entries[function] = entry_of(function, kernel.arguments(1, args))
         return found
 
-    def repeated(self, kernel, threads: int, *args):
-        """A call of the kernel with these arguments."""
-        entry = self.entry(kernel, threads, args)
-        if threads > 1 and _layer == "workqueue":
-            return functools.partial(kernel.run, entry, threads, args)
-        return functools.partial(entry, *kernel.arguments(threads, args))
+    def repeated(self, kernels):
+        """A call of kernels, each with its number of threads and its arguments, one after the other."""
+        if all(isinstance(kernel, _Parallel) for kernel, *_ in kernels) and _layer != "workqueue":
+            return self._kept(kernels)
+        calls = [
+            functools.partial(kernel.run, self.entry(kernel, threads, args), threads, args)
+            for kernel, threads, *args in kernels
+        ]
+
+        def run():
+            for call in calls:
+                call()
+
+        return run
+
+    def _kept(self, kernels):
+        """:meth:`repeated` with all arguments as the kernels want them, in memory of the call's own."""
+        sizes = [kept_size(tuple(args)) for _, _, *args in kernels]
+        ends = np.cumsum(sizes)
+        memory = np.zeros(sum(sizes) + len(kernels), np.int64)
+        places = memory[sum(sizes) :]
+        for i, (kernel, threads, *args) in enumerate(kernels):
+            start = ends[i] - sizes[i]
+            places[i] = memory[start:].ctypes.data
+            memory[start], memory[start + 2] = 8 * sizes[i], threads
+            self.entry(kernel, threads, args)(KEEP, int(places[i]), *args)
+        run = functools.partial(_run_all(), _launcher, _NUMBERS.ctypes.data, places)
+        run.holds = memory, kernels
+        return run
+
+
+#: The numbers of the parts of a kernel.
+_NUMBERS = np.arange(numba.config.NUMBA_NUM_THREADS)
+
+
+@functools.cache
+def _run_all():
+    """A function that runs kept calls, given their addresses."""
+    run_kept = make_run_kept()
+
+    @njit
+    def run_all(launcher, numbers, places):
+        failed = 0
+        for at in places:
+            failed += run_kept(launcher, numbers, at)
+        if failed:
+            raise MemoryError("a thread had no memory")
+
+    return entry_of(run_all, (0, 0, _NUMBERS))
 
 
 class _AnyCalls(Calls):

@@ -9,8 +9,8 @@ that it needs is not there:
   compile first, and reads the kernel's bitcode beside its machine code;
 - functions and parallel loops that are compiled as parts of kernels only; plain ones are compiled by
   themselves as well, some of them three times, which takes longer and computes the same;
-- kernels whose loop is divided among threads, compiled once for one thread and for several; plain ones are
-  run by threads of Python, which start more slowly;
+- kernels whose loop is divided among threads, compiled once for one thread and for several, and calls of
+  them that are kept with their arguments; plain ones are run by threads of Python, which start more slowly;
 - calls of a compiled function that do not look at the types of the arguments again; plain ones do;
 - the number of threads, asked for without starting them first; the plain form is ``numba.get_num_threads``.
 
@@ -371,12 +371,32 @@ def threads_counter():
     return count if callable(count) else numba.get_num_threads
 
 
+#: As a launcher: nothing runs; the call is kept in memory, for :func:`run_kept`.
+KEEP = 1
+#: 64-bit numbers of a kept call before its arguments: its code, whether a part failed, the number of parts,
+#: and where the second of these is.
+_BEFORE = 4
+
+
+def kept_size(arguments) -> int:
+    """How many 64-bit numbers a kept call with these arguments takes at most."""
+
+    def size(value):
+        if isinstance(value, tuple):
+            return sum(map(size, value))
+        return 5 + 2 * getattr(value, "ndim", 0)
+
+    return _BEFORE + size(arguments)
+
+
 def launcher_of(body):
     """What calls ``body``, made by :func:`make_inner`, once for each part of its loop.
 
     In a compiled function, ``launch(launcher, parts, arguments)`` calls ``body((part, parts), *arguments)``
     for each part, on a thread each. It returns whether one of them failed. If ``launcher``, which is what
-    :func:`threads_launcher` returns, is 0, it calls ``body((0, 1), *arguments)`` itself.
+    :func:`threads_launcher` returns, is 0, it calls ``body((0, 1), *arguments)`` itself. If it is ``KEEP``,
+    ``parts`` is the address of memory to keep the call in, which holds its size in bytes and, in the third
+    place, the number of parts.
     """
 
     @intrinsic
@@ -392,20 +412,81 @@ def launcher_of(body):
             context.add_linking_libs([part.library])
 
             number = parts.type
-            alone = builder.icmp_unsigned("==", launcher, launcher.type(0))
+            function, shared_type = _part(context, builder, part, pair, packed.type)
             failed = cgutils.alloca_once_value(builder, number(0))
-            with builder.if_else(alone) as (by_itself, by_threads):
+            keeps = builder.icmp_unsigned("==", launcher, number(KEEP))
+            alone = builder.icmp_unsigned("==", launcher, number(0))
+            with builder.if_else(alone) as (by_itself, otherwise):
                 with by_itself:
                     whole = context.make_tuple(builder, pair, (number(0), number(1)))
                     given = [whole, *cgutils.unpack_tuple(builder, packed)]
                     context.call_internal(builder, part.fndesc, part.signature, given)
-                with by_threads:
-                    _launch(context, builder, part, pair, launcher, parts, packed, failed)
+                with otherwise, builder.if_else(keeps) as (kept, by_threads):
+                    with kept:
+                        size = context.get_abi_sizeof(shared_type) + 16
+                        _keep(builder, function, shared_type, size, parts, packed, failed)
+                    with by_threads:
+                        shared = cgutils.alloca_once(builder, shared_type)
+                        for i, value in enumerate((parts, failed, packed)):
+                            builder.store(value, cgutils.gep_inbounds(builder, shared, 0, i))
+                        numbers = builder.alloca(number, size=parts)
+                        with cgutils.for_range(builder, parts) as loop:
+                            builder.store(loop.index, builder.gep(numbers, [loop.index]))
+                        _launch(builder, launcher, function, parts, numbers, shared)
             return builder.load(failed)
 
         return types.int64(types.int64, types.int64, arguments), generate
 
     return launch
+
+
+def _keep(builder, function, shared_type, size, at, packed, failed):
+    """Keep a call in the memory at the address ``at``; it has failed if that is too small."""
+    number = at.type
+    memory = builder.inttoptr(at, number.as_pointer())
+    fits = builder.icmp_unsigned(">=", builder.load(memory), number(size))
+    with builder.if_else(fits) as (yes, no):
+        with yes:
+            builder.store(builder.ptrtoint(function, number), memory)
+            to_failed = builder.gep(memory, [number(1)])
+            shared = builder.bitcast(builder.gep(memory, [number(2)]), shared_type.as_pointer())
+            builder.store(to_failed, cgutils.gep_inbounds(builder, shared, 0, 1))
+            builder.store(packed, cgutils.gep_inbounds(builder, shared, 0, 2))
+        with no:
+            builder.store(number(1), failed)
+
+
+def make_run_kept():
+    """``run_kept(launcher, numbers, at)`` for compiled functions: the kept call at the address ``at``.
+
+    ``numbers`` is the address of the numbers from 0 on, one for each part. It returns whether a part failed.
+    """
+
+    @intrinsic
+    def run_kept(typing, launcher, numbers, at):
+        def generate(context, builder, signature, values):
+            launcher, numbers, at = values
+            number = at.type
+            pointer = number.as_pointer()
+            memory, numbers = builder.inttoptr(at, pointer), builder.inttoptr(numbers, pointer)
+            function = builder.inttoptr(builder.load(memory), _kind_of_part(number).as_pointer())
+            to_failed, shared = (builder.gep(memory, [number(i)]) for i in (1, 2))
+            parts = builder.load(shared)
+            builder.store(number(0), to_failed)
+            alone = builder.icmp_unsigned("==", parts, number(1))
+            with builder.if_else(alone) as (by_itself, by_threads):
+                with by_itself:
+                    bytes_ = llvmlite.ir.IntType(8).as_pointer()
+                    arrays = cgutils.alloca_once_value(builder, builder.bitcast(numbers, bytes_))
+                    count = cgutils.alloca_once_value(builder, parts)
+                    builder.call(function, [arrays, count, count, builder.bitcast(shared, bytes_)])
+                with by_threads:
+                    _launch(builder, launcher, function, parts, numbers, shared)
+            return builder.load(to_failed)
+
+        return types.int64(types.int64, types.int64, types.int64), generate
+
+    return run_kept
 
 
 def _borrowed(context, builder, kind, value):
@@ -424,27 +505,27 @@ def _borrowed(context, builder, kind, value):
     return value
 
 
-def _launch(context, builder, part, pair, launcher, parts, packed, failed):
-    """Have numba's threads call ``part`` for each of its parts; each gets the same ``packed`` arguments."""
-    number, pointer = parts.type, llvmlite.ir.IntType(8).as_pointer()
-    shared_type = llvmlite.ir.LiteralStructType([number, number.as_pointer(), packed.type])
-    shared = cgutils.alloca_once(builder, shared_type)
-    for i, value in enumerate((parts, failed, packed)):
-        builder.store(value, cgutils.gep_inbounds(builder, shared, 0, i))
+def _kind_of_part(number):
+    """What a thread calls for some numbers of the first array: ``void(arrays, counts, steps, shared)``."""
+    pointer = llvmlite.ir.IntType(8).as_pointer()
+    given = [pointer.as_pointer(), number.as_pointer(), number.as_pointer(), pointer]
+    return llvmlite.ir.FunctionType(llvmlite.ir.VoidType(), given)
 
-    # What a thread calls: void(arrays, counts, steps, shared) for some of the numbers in the first array.
-    kind = llvmlite.ir.FunctionType(
-        llvmlite.ir.VoidType(),
-        [pointer.as_pointer(), number.as_pointer(), number.as_pointer(), pointer],
-    )
+
+def _part(context, builder, part, pair, packed_type):
+    """What a thread calls to have ``part`` called for its parts, and the type of what all threads share."""
+    number = llvmlite.ir.IntType(64)
+    shared_type = llvmlite.ir.LiteralStructType([number, number.as_pointer(), packed_type])
     function = llvmlite.ir.Function(
-        builder.module, kind, builder.module.get_unique_name(f"{part.fndesc.mangled_name}.part")
+        builder.module,
+        _kind_of_part(number),
+        builder.module.get_unique_name(f"{part.fndesc.mangled_name}.part"),
     )
     function.linkage = "internal"
     inside = llvmlite.ir.IRBuilder(function.append_basic_block("entry"))
-    arrays, counts, _, theirs = function.args
-    theirs = inside.bitcast(theirs, shared_type.as_pointer())
-    count, to_failed, arguments = (inside.load(cgutils.gep_inbounds(inside, theirs, 0, i)) for i in range(3))
+    arrays, counts, _, shared = function.args
+    shared = inside.bitcast(shared, shared_type.as_pointer())
+    count, to_failed, arguments = (inside.load(cgutils.gep_inbounds(inside, shared, 0, i)) for i in range(3))
     numbers = inside.bitcast(inside.load(arrays), number.as_pointer())
     with cgutils.for_range(inside, inside.load(counts)) as loop:
         index = inside.load(inside.gep(numbers, [loop.index]))
@@ -453,10 +534,12 @@ def _launch(context, builder, part, pair, launcher, parts, packed, failed):
         with inside.if_then(status.is_error, likely=False):
             inside.store(number(1), to_failed)
     inside.ret_void()
+    return function, shared_type
 
-    numbers = builder.alloca(number, size=parts)
-    with cgutils.for_range(builder, parts) as loop:
-        builder.store(loop.index, builder.gep(numbers, [loop.index]))
+
+def _launch(builder, launcher, function, parts, numbers, shared):
+    """Have numba's threads call ``function`` for each of its parts; each gets the same ``shared``."""
+    number, pointer = parts.type, llvmlite.ir.IntType(8).as_pointer()
     array = cgutils.alloca_once_value(builder, builder.bitcast(numbers, pointer))
     count, step = cgutils.alloca_once_value(builder, parts), cgutils.alloca_once_value(builder, number(8))
     # Arrays, counts, steps, and what all share; dimensions of an item; how many arrays; how many threads.

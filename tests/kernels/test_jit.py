@@ -52,6 +52,44 @@ def test_a_divided_loop_is_compiled_once_for_any_number_of_threads():
         assert len(add_place.compiled.overloads) == 1
 
 
+@pytest.mark.parametrize("threads", [1, 2])
+def test_a_repeated_call_runs_its_kernels_one_after_the_other(threads):
+    """It holds their arguments, and sees what has become of the arrays meanwhile."""
+    num_threads()  # starts the threads
+    values, middle, out = np.arange(7.0), np.zeros(7), np.zeros(7)
+    copies = np.zeros((4, 6))
+    sources = np.ones((4, 6)), (np.full((4, 6), 2.0),)
+    kernels = [
+        (add_place, threads, values, middle),
+        (add_place, 1, middle, out),
+        (copy_by_views, threads, sources, copies),
+    ]
+    call = Calls().repeated(kernels)
+    del sources, kernels, middle
+    for first in (0, 5):
+        values[:], out[:], copies[:] = first, 0, 0
+        call()
+        assert out.tolist() == [first + 2 * i for i in range(7)]
+        np.testing.assert_array_equal(copies, np.where(np.arange(4)[:, None] % 2, np.ones(6), 2))
+
+
+@parallel
+def make_array(share, size, out):
+    for i in within(share, out.size):
+        out[i] = np.ones(size)[-1]
+
+
+@pytest.mark.skipif(numba.config.DISABLE_JIT, reason="threads are Python's")
+@pytest.mark.parametrize("threads", [1, 2])
+def test_a_repeated_call_raises_if_a_part_has_no_memory(threads):
+    num_threads()
+    out = np.zeros(2)
+    with pytest.raises(MemoryError):
+        Calls().repeated([(make_array, threads, 1 << 55, out)])()
+    Calls().repeated([(make_array, threads, 3, out)])()
+    assert out.tolist() == [1, 1]
+
+
 @parallel
 def copy_by_views(share, sources, out):
     """Each part takes views of arrays that lie in tuples, and keeps one until its end."""

@@ -55,16 +55,17 @@ class Repeated:
     small network takes as long as some hundred lines of Python.
     """
 
-    __slots__ = ("_block", "_calls", "_entries", "_prepare", "_threads", "_work")
+    __slots__ = ("_block", "_entries", "_prepare", "_run", "_threads", "_work", "first")
 
     def __init__(self, calls: Calls, work: float, prepare):
         self._entries, self._work, self._prepare = calls, work, prepare
-        self._threads = self._block = None
+        self._threads = self._block = self._run = None
+        #: Kernels that come before those, each with the number of its threads and its arguments.
+        self.first = []
 
     def __call__(self):
         threads = num_threads(self._work)
         if threads != self._threads or _held.block is not self._block:
-            self._calls = [self._entries.repeated(*kernel) for kernel in self._prepare(threads)]
+            self._run = self._entries.repeated([*self.first, *self._prepare(threads)])
             self._threads, self._block = threads, _held.block
-        for call in self._calls:
-            call()
+        self._run()

@@ -178,7 +178,7 @@ def _following_work(conv, work) -> dict:
             gamma, *statistics = arrays
             gamma = np.ones_like(gamma) if following.details["fix_gamma"] else gamma
             eps = np.float32(following.details["eps"])
-            found["finish"] = functools.partial(conv.fold_batch_norm, gamma, *statistics, eps)
+            found["finish"] = gamma, *statistics, eps
         elif following.kind == "add":
             found["other"] = _as_3d(arrays[0])
         else:

@@ -15,9 +15,10 @@ import math
 
 import numpy as np
 
-from ...jit import Calls, Direct, inner, parallel, split, within
+from ...jit import Calls, inner, parallel, split, within
+from ..scratch import Repeated
 from ..vector import BLOCK, MACHINE_LANES
-from . import conv_cost, conv_depthwise, conv_weight, conv_weight_winograd
+from . import conv_cost, conv_depthwise, conv_weight, conv_weight_winograd, norm
 from .conv_dilated import Dilated
 from .conv_filters import ByFilters
 from .conv_phases import Phases
@@ -60,8 +61,8 @@ class Forward:
     def bind(self, data, weight, bias, out, *, finish=None, other=None, act=_IDENTITY, entry=None):
         """A call that computes into ``out``, again and again. ``bias`` may be None.
 
-        ``finish(bias, scale, shift)`` writes the scale and shift of each filter; without it they are 1 and
-        the bias. ``other`` may be ``out``. ``entry`` is an :class:`~.blas.Entry` as a plain tuple, where
+        ``finish``: gamma, beta, mean, variance and eps of a batch normalisation of the results. ``other`` may
+        be ``out``. ``entry`` is an :class:`~.blas.Entry` as a plain tuple, where
         :meth:`enters` says that it may be given.
         """
         if out.size == 0:
@@ -75,9 +76,8 @@ class Forward:
             self._taps, window = self._taps_in_use(data.shape, out.shape)
             used = weight if self._taps is None else weight[self._taps]
             self._way = Forward(window, self._groups)._choose(data.shape, used.shape, out.shape, *key[2:])
-            filters = len(weight)
-            self._scale, self._shift = np.ones((2, filters + max(ROWS, MACHINE_LANES)), np.float32)
-        way, taps, scale, shift = self._way, self._taps, self._scale, self._shift
+        way, taps = self._way, self._taps
+        scale, shift = np.ones((2, len(weight) + max(ROWS, MACHINE_LANES)), np.float32)
         images = data[:, :, 0], None if other is None else other[:, :, 0], out[:, :, 0]
 
         def bind_way(weight):
@@ -87,15 +87,19 @@ class Forward:
                 return way.bind(*arrays, entry)
             return way.bind(*arrays) if hasattr(way, "bind") else functools.partial(way, *arrays)
 
-        filters = len(weight)
-        results = scale[:filters], shift[:filters]
-        if finish is not None:
-            before = functools.partial(finish, bias, *results)
-        else:
-            before = functools.partial(np.copyto, results[1], 0 if bias is None else bias)
         if taps is not None:  # they are copied anew in each call
-            return _Sequence(before, lambda: bind_way(weight)())
-        return _Sequence(before, bind_way(weight))
+
+            def run():
+                bind_way(weight)()
+        else:
+            run = bind_way(weight)
+        results = scale[: len(weight)], shift[: len(weight)]
+        if finish is not None:
+            return _fold_before(run, (*finish, bias, *results))
+        if bias is None:
+            results[1][:] = 0
+            return run
+        return _Sequence(functools.partial(np.copyto, results[1], bias), run)
 
     def enters(self, data_shape, weight_shape, out_shape) -> bool:
         """Whether the way for weights of these shapes takes an ``entry``."""
@@ -219,18 +223,13 @@ def _activate(values, act):
     np.minimum(np.maximum(values, floor, out=values), ceiling, out=values)
 
 
-def _fold(gamma, beta, mean, var, eps, bias, scale, shift):
-    for f in range(scale.shape[0]):
-        scale[f] = gamma[f] / np.sqrt(var[f] + eps)
-        shift[f] = beta[f] + (bias[f] - mean[f]) * scale[f]
-
-
-_folds = Direct(_fold)
-
-
-def fold_batch_norm(gamma, beta, mean, var, eps, bias, scale, shift):
-    """The scale and shift of a convolution with ``bias`` and batch normalisation, all of them float32."""
-    _folds(scale.dtype, gamma, beta, mean, var, eps, bias, scale, shift)
+def _fold_before(run, arrays):
+    """``run`` after :func:`~.norm.fold`."""
+    fold = norm.fold, 1, *arrays
+    if isinstance(run, Repeated):
+        run.first.append(fold)
+        return run
+    return _Sequence(Repeated(Calls(), 0, lambda _: [fold]), run)
 
 
 def forward(data, weight, bias, window, groups, out):

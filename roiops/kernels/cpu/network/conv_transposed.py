@@ -17,6 +17,7 @@ from ..scratch import Scratch
 from ..vector import LINE, MACHINE_LANES
 from .blas import PANELS, Rows, add_product_tile_of
 from .emitter import COLUMNS, ROWS, activated, activation
+from .norm import fold
 from .panels import copy_run, count_panels, panel_range
 
 
@@ -142,7 +143,7 @@ class Transposed:
             self._plan(pixels, filters, channels, taps, out.shape[4], workers)
         scale, shift = self._finish
         if finish is not None:
-            finish(bias, scale, shift)
+            self._call(fold, 1, *finish, bias, scale, shift)
         else:
             np.copyto(shift, 0 if bias is None else bias)
         arrays = data[:, :, 0], weight[:, :, 0], self._window, self._begins, self._at_once

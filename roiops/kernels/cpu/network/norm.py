@@ -49,6 +49,14 @@ def scale_by_deviation(gamma, var, eps, scale):
     _scales(scale.dtype, gamma, var, eps, scale)
 
 
+@parallel(makes_arrays=False)
+def fold(share, gamma, beta, mean, var, eps, bias, scale, shift):
+    """The scale and shift of a convolution with ``bias`` and batch normalisation, all of them float32."""
+    for f in within(share, scale.shape[0]):
+        scale[f] = gamma[f] / np.sqrt(var[f] + eps)
+        shift[f] = beta[f] + (bias[f] - mean[f]) * scale[f]
+
+
 def scale_channels(data, mean, scale, shift, floor, out):
     """``max((data - mean) * scale + shift, floor)`` for each channel; ``out`` may be ``data``."""
     kernel = _scale_vectors if data.dtype == np.float32 else _scale_channels
