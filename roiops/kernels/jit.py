@@ -75,7 +75,7 @@ def inner(function=None, **options):
 
 
 class Direct:
-    """A compiled function whose argument types all follow from one dtype, which calls give first.
+    """A compiled function whose argument types all follow from one dtype, or a few, which calls give first.
 
     numba looks at the type of each argument in each call, which takes microseconds where some are tuples.
     Here it does so once for each dtype. The caller sees to it that arrays are contiguous.

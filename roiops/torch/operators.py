@@ -62,7 +62,7 @@ class _Differentiable(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx, plan, *inputs):
-        outputs = plan.forward(inputs, keep_hidden=True)
+        outputs = plan.forward(inputs, keep_hidden=True, short=True)
         ctx.plan = plan
         ctx.save_for_backward(*plan.operator.read_by_backward(inputs), *outputs[1:])
         return outputs[0]

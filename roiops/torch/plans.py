@@ -28,7 +28,9 @@ _NUMPY = {
     torch.int32: np.dtype(np.int32),
     torch.int64: np.dtype(np.int64),
 }
-_TORCH = {array: tensor for tensor, array in _NUMPY.items()}
+#: The dtypes of memory: those of what callers give, and of an argmax of few bits.
+_MEMORY = {**_NUMPY, torch.uint16: np.dtype(np.uint16)}
+_TORCH = {array: tensor for tensor, array in _MEMORY.items()}
 
 # How many combinations of shapes and dtypes an operator with its parameters remembers.
 _MOST_PLANS = 1024
@@ -153,17 +155,32 @@ class Plan:
         """What makes memory for each output and each gradient. Not asked for while shapes are symbols."""
         return [[self._maker(*each) for each in every] for every in (self._outputs, self._gradients)]
 
+    @functools.cached_property
+    def _make_short(self):
+        """What makes memory for an argmax that only :meth:`backward` reads, or None for an ordinary one.
+
+        It is of the fewest bits that will do: to write it and to read it again takes a good part of the time.
+        """
+        if self._on_gpu or self.is_small or len(self._outputs) == 1 or not isinstance(self._op, SeparableOp):
+            return None
+        return self._maker(self._outputs[1][0], _TORCH[self._op.argmax_dtype(self._context, self._shapes[0])])
+
     def _maker(self, shape, dtype):
         if not self._on_gpu and math.prod(shape) * dtype.itemsize >= _LARGE:
-            return lambda: torch.from_numpy(np.empty(shape, _NUMPY[dtype]))
+            return lambda: torch.from_numpy(np.empty(shape, _MEMORY[dtype]))
         # Sooner done than `torch.empty`, which is told a dtype and a device each time.
         return functools.partial(torch.empty(0, dtype=dtype, device=self.device).new_empty, shape)
 
-    def forward(self, tensors, keep_hidden: bool = False) -> list:
-        """The output, then those that only :meth:`backward` reads, or None for each of these."""
+    def forward(self, tensors, keep_hidden: bool = False, short: bool = False) -> list:
+        """The output, then those that only :meth:`backward` reads, or None for each of these.
+
+        If they may be ``short``, these can have fewer bits than the operator's own.
+        """
         make, *others = self._makers[0]
         outputs = [make()]
         if others:
+            if short and self._make_short:
+                others = [self._make_short]
             outputs += [make_other() if keep_hidden else None for make_other in others]
         if self._at_addresses and _are_in_order(*tensors):
             data, rois = tensors

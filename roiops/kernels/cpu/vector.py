@@ -146,12 +146,15 @@ def _store(typing_context, array, at, lanes):
 
 
 def _stream(typing_context, array, at, lanes):
-    """``array[at : at + FIXED_LANES] = lanes`` past the caches, where ``array[at]`` begins a cache line"""
+    """``array[at : at + FIXED_LANES] = lanes`` past the caches
+
+    ``array[at]`` begins a cache line, or half of one where a number has two bytes.
+    """
     signature = types.void(array, types.intp, lanes)
 
     def generate(context, builder, signature, args):
         pointer = _pointer(context, builder, array, *args[:2], args[2].type)
-        stored = builder.store(args[2], pointer, align=64)
+        stored = builder.store(args[2], pointer, align=min(64, FIXED_LANES * array.dtype.bitwidth // 8))
         stored.set_metadata("nontemporal", builder.module.add_metadata([ir.Constant(ir.IntType(32), 1)]))
 
     return signature, generate

@@ -165,6 +165,10 @@ class SeparableOp(ROIOperator):
             *in_shapes, out_shape, dtype, *self.numbers, self.rules, self.backward_rules, *self._lowest(dtype)
         )
 
+    def argmax_dtype(self, ctx, data_shape) -> np.dtype:
+        """The dtype of the fewest bits in which the CPU's kernels take the second output."""
+        return self.kernels(ctx).argmax_dtype(self.rules, data_shape)
+
     def backward(self, ctx, out_grad, in_data, out_data, req, in_grad, aux):
         if req[0] == "null":
             return

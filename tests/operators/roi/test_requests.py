@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from roi_cases import SEPARABLE, call, gradient, random_rois, with_sizes
 
-from roiops.kernels.cpu.roi import chunks
+from roiops.kernels.cpu.roi import chunks, maximum
 from roiops.operators.base import OpContext
 from roiops.registry import get
 
@@ -274,3 +274,41 @@ def test_outputs_that_no_cache_holds():
         assert (room[at.stop :] == 0xFF).all()
         room[:] = 0xFF
         whole.outputs[0] = expected
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize(
+    ("shape", "count", "pooled"),
+    [((2, 18, 20, 23), 9, (4, 3)), ((1, 20, 257, 254), 60, (7, 7)), ((1, 64, 9, 9), 700, (14, 14))],
+)
+def test_an_argmax_of_few_bits(shape, count, pooled, threads):
+    """What PyTorch's backward pass reads: of 16 bits where a plane has fewer than 65535 pixels."""
+    random = np.random.default_rng(0)
+    rules = get("ROIPooling").create({"pooled_size": pooled, "spatial_scale": 1.0}).params.row.rules
+    assert maximum.argmax_dtype(rules, (1, 1, 255, 257)) == np.int32  # 65535 pixels
+    assert maximum.argmax_dtype(rules, shape) == np.uint16
+    data = random.standard_normal(shape, dtype=np.float32)
+    data[0, 1] = np.nan  # whose bins find nothing
+    rois = random_rois(random, count, shape[0], *shape[2:], 1.0)
+    rois[::5, 0] = -1
+    rois[-1] = 0, shape[3] - 2, shape[2] - 2, shape[3], shape[2]  # the last pixel of a plane
+    head = random.standard_normal((count, shape[1], *pooled), dtype=np.float32)
+    told = rois, 1.0, (0, 0), 1, rules
+    found = []
+    before = numba.get_num_threads()
+    numba.set_num_threads(threads)
+    try:
+        for dtype in (np.int32, np.uint16):
+            out, argmax = np.full_like(head, 7), np.full(head.shape, 7, dtype)
+            grad = np.full_like(data, 7)
+            maximum.forward(data, *told, float(np.finfo(np.float32).min), out, argmax)
+            maximum.backward(head, argmax, *told, False, grad)
+            found.append((out, argmax, grad))
+    finally:
+        numba.set_num_threads(before)
+    (out, argmax, grad), (short_out, short_argmax, short_grad) = found
+    assert argmax.min() == -1
+    assert argmax.max() == shape[2] * shape[3] - 1
+    np.testing.assert_array_equal(short_out, out)
+    np.testing.assert_array_equal(short_argmax, argmax.astype(np.uint16))
+    np.testing.assert_array_equal(short_grad, grad)

@@ -2,9 +2,10 @@
 
 :mod:`items` goes through the work. A sampled maximum interpolates by rows first: a line for each row of
 samples, which all its bins then read. ``argmax`` is, for pixels, the index in the channel's plane; for
-samples, the place in the bin's grid, row-major; -1 where nothing gets a gradient. The backward pass gives
-each channel, or part of its rows, to one thread, which adds ROI after ROI: pixels straight to where they
-are, samples as :mod:`average` does.
+samples, the place in the bin's grid, row-major; -1 where nothing gets a gradient. It is int32, or, for pixels
+of planes that have fewer than :data:`FEW_PIXELS`, uint16, whose largest number stands for -1. The backward
+pass gives each channel, or part of its rows, to one thread, which adds ROI after ROI: pixels straight to where
+they are, samples as :mod:`average` does.
 
 ``tests/reference.py`` has the same in plain loops: ``separable``.
 """
@@ -46,13 +47,18 @@ from roiops.kernels.rules import PIXELS
 _SCATTER_BYTES = 1 << 19
 _LEAST_BLOCK = 8
 
+#: Pixels of a plane from which on 16 bits do not hold the index of each and a number for none.
+FEW_PIXELS = (1 << 16) - 1
+
 
 @inner
 def _start_bins(values, value, where, first, count):
     """Set ``count`` bins to ``value``, found nowhere."""
+    place = type(where[0])
+    nowhere = splat(place(~place(0)))
     for at in range(first * FIXED_LANES, (first + count) * FIXED_LANES, FIXED_LANES):
         store(values, at, splat(value))
-        store(where, at, splat(np.int32(-1)))
+        store(where, at, nowhere)
 
 
 @inner
@@ -94,7 +100,7 @@ def _max_of_pixels(r, item, planes, tile, y, x, line, values, where, limits):
                     value = load(tile.values, at + p * FIXED_LANES)
                     better = greater(value, best)
                     best = select(better, value, best)
-                    place = select(better, splat(np.int32(row * tile.width + p)), place)
+                    place = select(better, splat(type(where[0])(row * tile.width + p)), place)
                 store(values, to, best)
                 store(where, to, place)
 
@@ -415,7 +421,7 @@ _NOWHERE = np.empty((0, 0, 0, 0), np.int32)
 
 
 def forward(data, rois, scale, ratio, groups, rules, lowest, out, argmax=None):
-    """Write the maxima to ``out``, and where they are to ``argmax`` (int32) if it is given.
+    """Write the maxima to ``out``, and where they are to ``argmax`` (int32 or uint16) if it is given.
 
     A bin that holds samples, but none greater than ``lowest``, gets ``lowest``.
     """
@@ -432,12 +438,19 @@ def forward(data, rois, scale, ratio, groups, rules, lowest, out, argmax=None):
         limits = maxima.dtype.type(rules.empty), maxima.dtype.type(lowest)
         if threads == 1:
             run = _RUN_FORWARD[pixels]
-            run(rois.dtype, rules, rois, setting, chunk, groups, limits, maxima, where)
+            types = rois.dtype, where.dtype
+            run(types, rules, rois, setting, chunk, groups, limits, maxima, where)
             continue
         clear_ignored(*plan, maxima, 0)
         if keep:
-            clear_ignored(*plan, where, -1)
+            clear_ignored(*plan, where, ~where.dtype.type(0))
         _forward.by(threads)(threads, chunk, plan, table, groups, limits, maxima, where)
+
+
+def argmax_dtype(rules, data_shape) -> np.dtype:
+    """The dtype of the fewest bits for the argmax of a map of this shape."""
+    few = rules.samples == PIXELS and data_shape[2] * data_shape[3] < FEW_PIXELS
+    return np.dtype(np.uint16 if few else np.int32)
 
 
 def backward(grad_out, argmax, rois, scale, ratio, groups, rules, accumulate, grad_data):
@@ -454,7 +467,8 @@ def backward(grad_out, argmax, rois, scale, ratio, groups, rules, accumulate, gr
     for heads, where, grad, add in channel_chunks([grad_out, argmax], [grad_data], accumulate):
         if threads == 1:
             run = _RUN_BACKWARD[pixels]
-            run(rois.dtype, rules, rois, setting, heads, where, groups, add, grad)
+            types = rois.dtype, where.dtype
+            run(types, rules, rois, setting, heads, where, groups, add, grad)
         else:
             _backward.by(threads)(threads, heads, where, plan, table, groups, add, grad)
 
