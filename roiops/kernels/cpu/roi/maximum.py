@@ -4,8 +4,8 @@
 samples, which all its bins then read. ``argmax`` is, for pixels, the index in the channel's plane; for
 samples, the place in the bin's grid, row-major; -1 where nothing gets a gradient. It is int32, or, for pixels
 of planes that have fewer than :data:`FEW_PIXELS`, uint16, whose largest number stands for -1. The backward
-pass gives each channel, or part of its rows, to one thread, which adds ROI after ROI: pixels straight to where
-they are, samples as :mod:`average` does.
+pass gives each channel, or part of its rows, to one thread, which adds ROI after ROI: pixels straight to
+where they are, samples as :mod:`average` does.
 
 ``tests/reference.py`` has the same in plain loops: ``separable``.
 """
