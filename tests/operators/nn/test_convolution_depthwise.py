@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from roiops.kernels.cpu.network import conv, conv_depthwise
+from roiops.kernels.jit import use_threads
 
 #: batch, channels, size, filters of a channel, kernel, stride, dilate, pad; sizes about those of vectors
 CASES = [
@@ -91,3 +92,22 @@ def test_nan_stays_where_it_is():
     bad = np.zeros((1, 2, 1, 4, 17), bool)
     bad[0, 0, 0, :3, 15:] = True
     np.testing.assert_array_equal(np.isnan(out), bad)
+
+
+@pytest.mark.parametrize("size", [3, 5])
+@pytest.mark.parametrize("stride", [1, 2])
+def test_threads_that_divide_the_rows_of_a_large_map(size, stride):
+    rng = np.random.default_rng(2)
+    data = np.float32(rng.normal(size=(1, 30, 1, 71, 69)))
+    weight = np.float32(rng.normal(size=(30, 1, 1, size, size)))
+    window = (1, size, size), (1, stride, stride), (1, 1, 1), (0, size // 2, size // 2)
+    sizes = [(n - 1) // stride + 1 for n in (71, 69)]
+    results = np.full((2, 1, 30, 1, *sizes), np.nan, np.float32)
+    for threads, out in zip((1, 2), results, strict=True):
+        with use_threads(threads):
+            conv.forward(data, weight, None, window, 30, out)
+    np.testing.assert_array_equal(*results)
+    expected = single_channels(
+        data.astype(float), weight.astype(float), window, results[0].shape, np.zeros(results[0].shape)
+    )[0]
+    np.testing.assert_allclose(results[0], expected, rtol=0, atol=1e-5 * np.abs(expected).max())

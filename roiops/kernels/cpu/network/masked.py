@@ -196,6 +196,10 @@ _three_by_one, _three_by_two = _convolution(3, 1), _convolution(3, 2)
 _five_by_one, _five_by_two = _convolution(5, 1), _convolution(5, 2)
 
 
+#: Rows of results that are enough for a worker: what lies between two workers' rows, both read.
+_ROWS = 16
+
+
 @parallel(makes_arrays=False)
 def _convolve(share, data, weight, size, step, pad, finish, workers, out):
     scale, shift, act = finish
@@ -206,21 +210,26 @@ def _convolve(share, data, weight, size, step, pad, finish, workers, out):
     way = 2 * (size == 5) + (step == 2)
     for worker in within(share, workers):
         w = np.int64(worker)
-        for plane in range(w * planes // workers, (w + 1) * planes // workers):
+        first, stop, begin, end = w * planes // workers, (w + 1) * planes // workers, np.int64(0), height
+        if batch < workers and height >= _ROWS * workers:  # rows, as 1x1 layers are divided
+            first, stop, begin, end = np.int64(0), planes, w * height // workers, (w + 1) * height // workers
+        rows = end - begin
+        for plane in range(first, stop):
             n, f = divmod(plane, filters)
             at = (n * channels + f // multiplier) * in_height * in_width
-            seen, top, last = Plane(flat, at, in_height, in_width), -pad[0], (scale[f], shift[f], act)
+            seen, last = Plane(flat, at, in_height, in_width), (scale[f], shift[f], act)
+            top = begin * step - pad[0]
             for ow in range(0, width, MACHINE_LANES):
                 x, left = ow * step - pad[1], width - ow
-                into = Rows(flat_out, plane * height * width + ow, width)
+                into = Rows(flat_out, (plane * height + begin) * width + ow, width)
                 if way == 0:
-                    _three_by_one(seen, top, x, flat_weight, f, last, into, height, left)
+                    _three_by_one(seen, top, x, flat_weight, f, last, into, rows, left)
                 elif way == 1:
-                    _three_by_two(seen, top, x, flat_weight, f, last, into, height, left)
+                    _three_by_two(seen, top, x, flat_weight, f, last, into, rows, left)
                 elif way == 2:
-                    _five_by_one(seen, top, x, flat_weight, f, last, into, height, left)
+                    _five_by_one(seen, top, x, flat_weight, f, last, into, rows, left)
                 else:
-                    _five_by_two(seen, top, x, flat_weight, f, last, into, height, left)
+                    _five_by_two(seen, top, x, flat_weight, f, last, into, rows, left)
 
 
 def convolution(data, weight, window, finish, out):
