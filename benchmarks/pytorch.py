@@ -346,8 +346,8 @@ def write_into_page(report) -> None:
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--threads", type=int, nargs="+", default=[1, 2])
-    parser.add_argument("--rounds", type=int, default=7, help="at most")
-    parser.add_argument("--budget", type=float, default=1.5, help="seconds of a row, after its first round")
+    parser.add_argument("--rounds", type=int, default=15, help="at most")
+    parser.add_argument("--budget", type=float, default=8, help="seconds of a row, after its first round")
     names = [*EVERY, "pyramid"]
     parser.add_argument("--workloads", nargs="+", default=names, choices=names)
     parser.add_argument("--layer", action="store_true", help="what a call costs above its kernels")
