@@ -94,3 +94,16 @@ def test_absolute_error_of_equal_entries_pulls_as_mxnet_pulls():
     executor.forward(is_train=True)
     executor.backward()
     np.testing.assert_allclose(executor.grad_dict["data"].asnumpy(), np.array([[-1, -1, 1]]) / 3, rtol=1e-6)
+
+
+def test_the_sign_of_nan_is_zero():
+    x = np.array([np.nan, -0.0, 0, -3, np.inf], np.float32)
+    np.testing.assert_array_equal(mx.nd.sign(x), [0, 0, 0, -1, 1])
+    np.testing.assert_array_equal(mx.nd.contrib.sign_ste(x), [0, 0, 0, -1, 1])
+    np.testing.assert_array_equal(mx.nd.sign(np.array([0, 3], np.uint8)), [0, 1])
+
+
+def test_the_names_of_a_recurrent_layers_states():
+    inputs = (mx.sym.Variable(name) for name in ("x", "w", "s", "c"))
+    made = mx.sym.RNN(*inputs, state_size=2, num_layers=1, mode="lstm", state_outputs=True, name="rnn")
+    assert made.list_outputs() == ["rnn_output", "rnn_state_output", "rnn_statecell_output"]

@@ -110,7 +110,7 @@ class RNNProp(FloatProperty):
         return self.arguments if self.params.mode == "lstm" else self.arguments[:3]
 
     def list_outputs(self):
-        visible = ("output", "state", "state_cell")[: self.params.num_visible]
+        visible = ("output", "state_output", "statecell_output")[: self.params.num_visible]
         return (*visible, "masks") if self.params.drops else visible
 
     @property

@@ -52,6 +52,11 @@ def relu_slope(y):
     return np.where(np.isnan(y), y, positive) if y.size and np.isnan(y.max()) else positive
 
 
+def sign(x):
+    """-1, 0 or 1; that of NaN is 0."""
+    return (x > 0).astype(x.dtype) - (x < 0).astype(x.dtype)
+
+
 def _round(x):
     # Halves go away from zero. Adding 0.5 could carry the largest number below a half over it.
     whole = np.trunc(x)
@@ -65,9 +70,9 @@ def _rint(x):
 
 
 _ROWS = (
-    Row("abs", "Absolute value.", np.absolute, slope_in=np.sign),
+    Row("abs", "Absolute value.", np.absolute, slope_in=sign),
     Row("negative", "The entry with its sign changed.", np.negative, slope=-1),
-    Row("sign", "-1, 0 or 1, by the sign.", np.sign),
+    Row("sign", "-1, 0 or 1, by the sign; that of NaN is 0.", sign),
     Row("reciprocal", "1 / data.", np.reciprocal, slope_out=lambda y: -y * y),
     Row("square", "data * data.", np.square, slope_in=lambda x: 2 * x),
     Row("sqrt", "Square root.", np.sqrt, slope_out=lambda y: 0.5 / y),
@@ -121,7 +126,7 @@ _ROWS = (
     Row("_contrib_isinf", "1 where the entry is infinite, else 0.", np.isinf),
     Row("_contrib_isfinite", "1 where the entry is a finite number, else 0.", np.isfinite),
     Row("logical_not", "1 where the entry is 0, else 0.", np.logical_not),
-    Row("_contrib_sign_ste", "Sign, with a gradient that passes through.", np.sign, slope=1),
+    Row("_contrib_sign_ste", "Sign, with a gradient that passes through.", sign, slope=1),
     Row("_contrib_round_ste", "Rounding, with a gradient that passes through.", _round, slope=1),
 )
 
