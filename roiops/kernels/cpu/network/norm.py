@@ -51,8 +51,11 @@ def scale_by_deviation(gamma, var, eps, scale):
 
 @parallel(makes_arrays=False)
 def fold(share, gamma, beta, mean, var, eps, bias, scale, shift):
-    """The scale and shift of a convolution with ``bias`` and batch normalisation, all of them float32."""
-    for f in within(share, scale.shape[0]):
+    """The scale and shift of a convolution with ``bias`` and batch normalisation, all of them float32.
+
+    It is for one thread. A loop over the numbers of a share would not become one over vectors.
+    """
+    for f in range(scale.shape[0]):
         scale[f] = gamma[f] / np.sqrt(var[f] + eps)
         shift[f] = beta[f] + (bias[f] - mean[f]) * scale[f]
 
