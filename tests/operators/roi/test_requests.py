@@ -312,3 +312,30 @@ def test_an_argmax_of_few_bits(shape, count, pooled, threads):
     np.testing.assert_array_equal(short_out, out)
     np.testing.assert_array_equal(short_argmax, argmax.astype(np.uint16))
     np.testing.assert_array_equal(short_grad, grad)
+
+
+@pytest.mark.parametrize(("height", "width"), [(129, 129), (100, 168), (64, 1000)])
+@pytest.mark.parametrize(("name", "params"), CASES)
+def test_boxes_of_a_large_map_do_not_disturb_each_other(name, params, height, width):
+    """A thread keeps some rows of a large map at hand: what a box gives is the same with others as alone."""
+    given, (data, rois, *others) = inputs_of(name, params, np.float32, height, width, 6, 90)
+    random = np.random.default_rng(0)
+    # High and narrow boxes, many at the right edge, beside small ones all over.
+    sides = np.column_stack([random.uniform(2, 40, 90), random.uniform(20, 2 * height, 90)])
+    sides[::3] /= 4
+    centre = random.uniform(0, 1, (90, 2)) * (2 * width, 2 * height)
+    centre[::2, 0] = 2 * width - random.uniform(0, 30, 45)
+    if name == "_contrib_RROIAlign":
+        rois[:, 1:3], rois[:, 3:5] = centre, sides
+    else:
+        rois[:, 1:3], rois[:, 3:5] = centre - sides / 2, centre + sides / 2
+    rois[:, 0] = 0
+    together = call(name, data, rois, *others, **given)
+    head = random.standard_normal(together.outputs[0].shape, dtype=np.float32)
+    total = np.zeros(data.shape)
+    for r in range(len(rois)):
+        alone = call(name, data, rois[r : r + 1], *(each[r : r + 1] for each in others), **given)
+        np.testing.assert_array_equal(together.outputs[0][r], alone.outputs[0][0], err_msg=f"box {r}")
+        total += gradient(alone, head[r : r + 1], "write", [np.empty_like(a) for a in alone.in_data])[0]
+    grad = gradient(together, head, "write", [np.empty_like(a) for a in together.in_data])[0]
+    np.testing.assert_allclose(grad, total, atol=2e-6 * max(1, np.abs(total).max()), rtol=0)

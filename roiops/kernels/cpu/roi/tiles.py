@@ -395,6 +395,8 @@ def read_row(planes, y, low, high, tile):
         if tile.marks[marks + chunk] != y:
             tile.marks[marks + chunk] = y
             first = max(0, min(chunk * BLOCK, tile.width - BLOCK))
+            if first < chunk * BLOCK and tile.marks[marks + chunk - 1] != y:
+                tile.marks[marks + chunk - 1] = -1  # this copy begins within it
             to_lanes(
                 planes.values,
                 planes.at + y * tile.width + first,
