@@ -36,8 +36,9 @@ _TORCH = {array: tensor for tensor, array in _MEMORY.items()}
 _MOST_PLANS = 1024
 
 # Bytes from which on memory is NumPy's, which asks Linux for huge pages. PyTorch does not, and to get the
-# memory of a large gradient page by page takes longer than to compute the gradient.
-_LARGE = 1 << 22
+# memory of a large gradient page by page takes longer than to compute the gradient. Smaller tensors mostly
+# get memory that was freed before, and rounding them up to huge pages of 2 MiB would add to the peak.
+_LARGE = 1 << 23
 
 
 def bind(prop_class, params: dict) -> "BoundOperator":
