@@ -4009,7 +4009,7 @@ def sigmoid(
     """1 / (1 + exp(-data))."""
 
 def sign(data: Symbol | None = ..., *, name: str | None = ..., attr: dict[str, Any] | None = ...) -> Symbol:
-    """-1, 0 or 1, by the sign."""
+    """-1, 0 or 1, by the sign; that of NaN is 0."""
 
 def sin(data: Symbol | None = ..., *, name: str | None = ..., attr: dict[str, Any] | None = ...) -> Symbol:
     """Sine."""

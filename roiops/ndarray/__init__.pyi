@@ -3579,7 +3579,7 @@ def sigmoid(data: Array | None = ..., *, out: Any = ..., name: str | None = ...)
     """1 / (1 + exp(-data))."""
 
 def sign(data: Array | None = ..., *, out: Any = ..., name: str | None = ...) -> NDArray:
-    """-1, 0 or 1, by the sign."""
+    """-1, 0 or 1, by the sign; that of NaN is 0."""
 
 def sin(data: Array | None = ..., *, out: Any = ..., name: str | None = ...) -> NDArray:
     """Sine."""
