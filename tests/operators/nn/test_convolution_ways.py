@@ -76,13 +76,18 @@ def expected(data, weight, window, groups):
     return out[:, :, 0]
 
 
+def spoil_scratch():
+    """What other kernels left there does not matter."""
+    Scratch((1 << 20,))()[0][:] = np.nan
+
+
 def check_finished(way, data, weight, plain, relative):
     """``plain`` by itself, and with scale, shift, addition and ReLU, in place of what is added."""
     filters = len(weight)
     room = 16  # ways may read this many numbers beyond the filters
     ones, zeros = np.ones(filters + room, np.float32), np.zeros(filters + room, np.float32)
     out = np.full(plain.shape, np.nan, np.float32)
-    Scratch((1 << 20,))()[0][:] = np.nan  # what other kernels left there does not matter
+    spoil_scratch()
     way(data, weight, ones, zeros, conv.activation(), None, out)
     limit = relative * max(np.abs(plain).max(), 1)
     np.testing.assert_allclose(out, plain, rtol=0, atol=limit)
@@ -90,9 +95,11 @@ def check_finished(way, data, weight, plain, relative):
     both = np.float32(RNG.normal(size=plain.shape))
     affine = plain * scale[:filters, None, None] + shift[:filters, None, None] + both
     beside = both.copy()
+    spoil_scratch()
     way(data, weight, scale, shift, conv.activation(floor=0), both, both)
     np.testing.assert_allclose(both, np.maximum(affine, 0), rtol=0, atol=4 * limit)
     for other, before in ((None, affine - beside), (beside, affine)):
+        spoil_scratch()
         way(data, weight, scale, shift, conv.activation(-1, 2, 0.25), other, out)
         right = np.clip(np.where(before < 0, 0.25 * before, before), -1, 2)
         np.testing.assert_allclose(out, right, rtol=0, atol=4 * limit)
@@ -175,6 +182,20 @@ SHARED_ZEROS = [
 def test_workers_that_copy_a_part_of_the_images(way, shape):
     with use_threads(min(2, numba.config.NUMBA_NUM_THREADS)):
         test_any_window(way, shape)
+
+
+def test_a_low_tile_at_the_end_of_what_a_worker_copies():
+    """It takes a vector more, which is another worker's: both write the same."""
+    batch, channels, height, width, filters, window = 1, 512, 4, 22, 4, ((1, 7), (1, 1), (1, 1), (0, 0))
+    data, weight = arrays(batch, channels, height, width, filters, window[0], 1)
+    right = expected(data, weight, window, 1)
+    ones, zeros, out = np.ones(20, np.float32), np.zeros(20, np.float32), np.empty(right.shape, np.float32)
+    with use_threads(min(2, numba.config.NUMBA_NUM_THREADS)):
+        run = conv_shifted.Shifted(*window, 1).bind(data, weight, ones, zeros, conv.activation(), None, out)
+        for _ in range(50):  # the last to write differs from time to time
+            spoil_scratch()
+            run()
+            np.testing.assert_allclose(out, right, rtol=0, atol=1e-5 * np.abs(right).max())
 
 
 POINTWISE = [
@@ -260,7 +281,7 @@ def test_the_gradient_of_the_weight(shape):
     out, right = np.full(weight[:, :, None].shape, np.nan, np.float32), np.empty(weight[:, :, None].shape)
     conv.backward_weight(head[:, :, None], data[:, :, None], window, 1, out)
     conv.backward_weight(np.float64(head)[:, :, None], np.float64(data)[:, :, None], window, 1, right)
-    np.testing.assert_allclose(out, right, rtol=0, atol=1e-6 * np.abs(right).max())
+    np.testing.assert_allclose(out, right, rtol=0, atol=1e-5 * np.abs(right).max())
 
 
 def three_by_three(head, data):
@@ -515,7 +536,12 @@ def test_training_and_inference_alternate_on_one_executor():
 
 @pytest.mark.parametrize(
     ("size", "dilate", "kernel", "stride"),
-    [((6, 7), (6, 7), (3, 3), (1, 1)), ((5, 9), (7, 2), (3, 3), (1, 1)), ((9, 4), (4, 9), (3, 5), (2, 1))],
+    [
+        ((6, 7), (6, 7), (3, 3), (1, 1)),
+        ((5, 9), (7, 2), (3, 3), (1, 1)),
+        ((9, 4), (4, 9), (3, 5), (2, 1)),
+        ((1, 23), (3, 1), (2, 1), (2, 3)),  # one tap is left, and some results see nothing at all
+    ],
 )
 def test_taps_that_see_no_pixel_are_left_out(size, dilate, kernel, stride):
     pad = tuple(d * (k // 2) for d, k in zip(dilate, kernel, strict=True))

@@ -140,7 +140,9 @@ class Forward:
         layer = out_shape[0], data_shape[1], weight_shape[0]
         groups, size = self._groups, out_shape[3:]
         costs = {ByFilters(*window, groups): conv_cost.by_filters(*layer, groups, size, kernel, stride, pad)}
-        if (kernel, pad) == ((1, 1), (0, 0)) and (stride != (1, 1) or size == data_shape[3:]):
+        # Of a window without the taps that see nothing, results may lie beyond the image, where all is zero.
+        inside = all((n - 1) * s < d for n, s, d in zip(size, stride, data_shape[3:], strict=True))
+        if (kernel, pad) == ((1, 1), (0, 0)) and inside and (stride != (1, 1) or size == data_shape[3:]):
             costs[Pointwise(stride, groups)] = conv_cost.pointwise(*layer, groups, size)
         else:
             costs[Shifted(*window, groups)] = conv_cost.shifted(*layer, groups, size, *window)

@@ -389,7 +389,8 @@ def _sum_shifted(share, images, computed, offsets, groups, by_filters, weights, 
         lines = np.int64(0), data.shape[0] * sizes[0]
         if groups == 1 and not by_filters and begin < finished:  # only the rows that this worker's panels see
             begun = begin // row_tiles * total // panels
-            ended = ((finished - 1) // row_tiles + 1) * total // panels
+            # A low tile takes all vectors of a full panel, also the first of another worker's panel.
+            ended = (finished - 1) // row_tiles * total // panels + VECTORS
             reach = np.int64(MACHINE_LANES - 1)
             for tap in range(offsets.shape[0]):
                 reach = max(reach, offsets[tap] % (lines[1] * sizes[1]) + MACHINE_LANES - 1)
