@@ -6,7 +6,8 @@ import reference
 from roi_cases import SEPARABLE, call, gradient, is_separable, random_rois, with_sizes
 from roi_definitions import distinct, separable_case
 
-from roiops.operators.roi.dialects import TABLE
+from roiops.kernels.rules import GROUPED
+from roiops.operators.roi.dialects import TABLE, named
 
 #: Sums are added up in another order than the reference's.
 TOLERANCE = {np.float32: 2e-6, np.float64: 1e-12}
@@ -49,6 +50,26 @@ def test_forward_and_gradient(row, name, params, dtype):
                 continue
         found = gradient(invocation, grad_out)[0]
         assert_close(found, expected.gradient(grad_out), dtype, what + ", gradient")
+
+
+GROUPED_ROWS = [case for case in DEFINED if named()[case[0]].rules.channels == GROUPED]
+
+
+@pytest.mark.parametrize(("pooled", "groups"), [(1, 3), (2, 3), (4, 3), (3, 7)])
+@pytest.mark.parametrize(("row", "name", "params"), GROUPED_ROWS, ids=[case[0] for case in GROUPED_ROWS])
+def test_groups_that_are_not_one_for_each_bin(row, name, params, pooled, groups):
+    """Of more groups than bins some are read by none; their gradient is zero."""
+    random = np.random.default_rng(pooled)
+    given, channels = with_sizes(name, params, (pooled, pooled), 0.5, (2, 2), 3, groups)
+    data = distinct(random, (2, channels, 9, 17), np.float32)
+    for count in (6, 30):  # few boxes, and more
+        rois = random_rois(random, count, 2, 9, 17, 0.5)
+        expected = reference.separable(row, data, rois, (pooled, pooled), 0.5, (2, 2), groups)
+        invocation = call(name, data, rois, **given)
+        assert_close(invocation.outputs[0], expected.out, np.float32, row)
+        grad_out = random.integers(-4, 5, expected.out.shape).astype(np.float32)
+        found = gradient(invocation, grad_out, "write", [np.full_like(a, 7) for a in (data, rois)])[0]
+        assert_close(found, expected.gradient(grad_out), np.float32, f"{row}, gradient")
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

@@ -25,6 +25,7 @@ from roiops.kernels.cpu.roi.tiles import (
     empty_tile,
     item_of,
     nothing_behind,
+    places_of,
     prefetch_ends,
     prefetch_planes,
     prefetch_put,
@@ -97,7 +98,7 @@ def forward_items(view, pool, with_argmax=False, in_any_order=False, with_points
                 runs = runs_in(run_memory)
             if with_argmax:
                 places_past_caches = streams(argmax, item)
-            first, stop = image_at[item.image], image_at[item.image + 1]
+            first, stop = places_of(item, image_at)
             behind = nothing_behind(pointer_to(scratch), pointer_to(results))
             for place in range(first, stop):
                 r = order[place]
@@ -209,7 +210,7 @@ def backward_items(view, rows_of, spread, with_argmax=False, by_rows=False):
             tile = Tile(pointer_to(tile_memory), pointer_to(marks), rows, width)
             y, x = view(table)
             touch_nothing(tile)
-            first, stop = image_at[item.image], image_at[item.image + 1]
+            first, stop = places_of(item, image_at)
             if number == begin or number % bands == 0:
                 for place in range(first, stop):
                     lowest[place - first], reach[place - first] = rows_of(order[place], item, y, x)

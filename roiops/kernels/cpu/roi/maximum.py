@@ -25,6 +25,7 @@ from roiops.kernels.cpu.roi.tiles import (
     clear_all_ignored,
     clear_ignored,
     item_of,
+    places_of,
     read_row,
 )
 from roiops.kernels.cpu.vector import (
@@ -299,9 +300,10 @@ def _backward_pixels_part(part, parts, grad_out, argmax, plan, groups, accumulat
         if not accumulate:
             for c in range(item.channels):
                 pixels[planes + c * step + first : planes + c * step + stop] = 0
-        for place in range(image_at[item.image], image_at[item.image + 1]):
+        begin, end = places_of(item, image_at)
+        for place in range(begin, end):
             at = (order[place] * out_channels + item.out_channel) * area
-            last = place + 1 == image_at[item.image + 1]
+            last = place + 1 == end
             next_at = at if last else (order[place + 1] * out_channels + item.out_channel) * area
             band = first, stop
             _scatter_pixels(

@@ -181,6 +181,8 @@ def turned(table, rois, bins, groups):
     for r in range(rois):
         for group in range(groups):
             first, stop = geometry.bins_of(group, bins, groups)
+            if first == stop:  # there are more groups than bins
+                continue
             here = r * bins + first
             low[here], high[here] = span(axis_of(table), r * (bins + 1) + first, stop - first)
             pixel_at[here] = size
@@ -189,6 +191,8 @@ def turned(table, rois, bins, groups):
     for r in range(rois):
         for group in range(groups):
             first, stop = geometry.bins_of(group, bins, groups)
+            if first == stop:
+                continue
             row, here = r * (bins + 1), pixel_at[r * bins + first]
             lowest, count = low[r * bins + first], high[r * bins + first] - low[r * bins + first]
             # A counting sort by pixel, in which bins stay in order.

@@ -121,6 +121,14 @@ def item_of(number, out_shape, groups, block=FIXED_LANES):
 
 
 @inner
+def places_of(item, image_at):
+    """The places ``[first, stop)`` of an item's ROIs in their order: none for a group without bins."""
+    first, stop = image_at[item.image], image_at[item.image + 1]
+    has_bins = item.first_row < item.stop_row and item.first_column < item.stop_column
+    return first, (stop if has_bins else first)
+
+
+@inner
 def to_lanes(source, at, step, channels, count, target, to):
     """``target[to + p * FIXED_LANES + c] = source[at + c * step + p]`` for p < ``count``.
 
