@@ -29,7 +29,12 @@ class BoxNMSParam(Parameter):
     in_format = Field(
         _BOX_FORMAT, "corner", doc="coordinates of the input: xmin ymin xmax ymax, or x y width height"
     )
-    out_format = Field(_BOX_FORMAT, "corner", doc="coordinates of the output, likewise")
+    out_format = Field(
+        _BOX_FORMAT,
+        "corner",
+        doc="coordinates of the output, likewise; where they are others than the input's, boxes whose first "
+        "coordinate is below 0 are left as they are, as in MXNet",
+    )
 
 
 class BoxNMSOp(Operator):

@@ -74,9 +74,7 @@ class MultiBoxTargetParam(Parameter):
         doc="how many negatives there are to one positive; 0 or less: no mining, all are negatives",
     )
     negative_mining_thresh = Field(float, 0.5, doc="only anchors of a lower IoU can be mined as negatives")
-    minimum_negative_samples = Field(
-        int, 0, doc="how many negatives are mined at least (MXNet 1.9.1 takes the number, and ignores it)"
-    )
+    minimum_negative_samples = Field(int, 0, doc="without effect: MXNet takes the number, and ignores it")
     variances = Field(floats(4), (0.1, 0.1, 0.2, 0.2), doc="divisors of the four regression targets")
 
     def validate(self, operator):
@@ -100,7 +98,6 @@ class MultiBoxTargetOp(GradientFree):
             ignore=p.ignore_label,
             mining_ratio=p.negative_mining_ratio,
             mining_below=np.float32(p.negative_mining_thresh),
-            least_negatives=p.minimum_negative_samples,
             variances=np.asarray(p.variances, np.float32),
         )
         kernel.target(anchors[0], labels, scores, assignment, *(result.array for result in results))

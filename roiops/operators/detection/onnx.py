@@ -111,7 +111,9 @@ def box_nms(g, node, data):
             g.slice(chosen, 2, *bounds)
             for bounds in ((0, p.coord_start), (p.coord_start, p.coord_start + 4), (p.coord_start + 4, width))
         )
-        chosen = g.Concat(before, convert(g, boxes), after, axis=2)
+        # As in MXNet, boxes whose first coordinate is below 0 are left as they are.
+        left_out = g.slice(boxes, 2, 0, 1) < np.array(0, flat.dtype)
+        chosen = g.Concat(before, g.Where(left_out, boxes, convert(g, boxes)), after, axis=2)
     kept = g.Where(g.unsqueeze(best > none, 2), chosen, np.array(-1, flat.dtype))
     if p.topk > 0 and not (isinstance(rows, int) and rows == count):
         rest = (
@@ -421,8 +423,7 @@ def multi_box_target(g, node, anchor, label, cls_pred):
         chance = g.column(g.Softmax(cls_pred, axis=1), 0, axis=1)
         open_ = ~positive & (best < np.float32(p.negative_mining_thresh).astype(kind))
         count = g.reduce("Sum", g.cast(positive, np.float32), [1], keepdims=True)
-        wanted = g.Floor(count * np.float32(p.negative_mining_ratio))
-        wanted = g.Max(g.cast(wanted, np.int64), np.int64(max(p.minimum_negative_samples, 0)))
+        wanted = g.cast(g.Floor(count * np.float32(p.negative_mining_ratio)), np.int64)
         doubt = g.Where(open_, -chance, np.array(-np.inf, chance.dtype))
         doubt, order = _top(g, doubt, total)
         taken = (g.unsqueeze(g.range(total), 0) < wanted) & (doubt > np.array(-np.inf, doubt.dtype))

@@ -150,12 +150,13 @@ def test_nms_keeps_boxes_without_area():
     assert nms(rows)[1].tolist() == rows.tolist()
 
 
-def test_nms_converts_every_kept_row():
-    rows = np.float32([[0.9, -4, 0, 2, 2], [0.8, 5, 5, 4, 2]])
+def test_nms_converts_boxes_except_those_that_begin_below_0():
+    """MXNet takes a first coordinate below 0 for the mark of an empty row."""
+    rows = np.float32([[0.9, -4, 0, 2, 2], [0.8, 5, 5, 4, 2], [0.7, 0, 9, 4, 2]])
     _, out = nms(rows, in_format="center", out_format="corner")
-    np.testing.assert_array_equal(out[:, 1:], [[-5, -1, -3, 1], [3, 4, 7, 6]])
-    _, back = nms(out, in_format="corner", out_format="center")
-    np.testing.assert_array_equal(back, rows)
+    np.testing.assert_array_equal(out[:, 1:], [[-4, 0, 2, 2], [3, 4, 7, 6], [-2, 8, 2, 10]])
+    _, back = nms(np.float32([[0.8, 3, 4, 7, 6], [0.7, -2, 8, 2, 10]]), out_format="center")
+    np.testing.assert_array_equal(back[:, 1:], [[5, 5, 4, 2], [-2, 8, 2, 10]])
 
 
 def test_nms_of_nothing():

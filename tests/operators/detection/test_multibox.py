@@ -62,7 +62,7 @@ def test_prior_errors():
 # MultiBoxTarget
 
 
-def reference_target(anchors, labels, scores, threshold, ratio, below, least, ignore):
+def reference_target(anchors, labels, scores, threshold, ratio, below, ignore):
     """The definition for one image: (location, mask, classes)."""
     objects = labels[: next((i for i, row in enumerate(labels) if row[0] == -1), len(labels))]
     count = len(anchors)
@@ -84,7 +84,7 @@ def reference_target(anchors, labels, scores, threshold, ratio, below, least, ig
         exp = np.exp(scores - scores.max(axis=0))
         background = exp[0] / exp.sum(axis=0)
         others = sorted((i for i in others if overlaps[i].max() < below), key=lambda i: background[i])
-        others = others[: max(int(len(owner) * ratio), least)]
+        others = others[: int(len(owner) * ratio)]
     classes[others] = 0
     for anchor, chosen in owner.items():
         label, box = objects[chosen], anchors[anchor]
@@ -111,9 +111,9 @@ def test_target_agrees_with_the_definition(threshold, mining):
         ignore_label=-2,
         **mining,
     )
-    ratio, least = mining.get("negative_mining_ratio", -1), mining.get("minimum_negative_samples", 0)
+    ratio = mining.get("negative_mining_ratio", -1)  # the least number has no effect, as in MXNet
     for image in range(3):
-        expected = reference_target(anchors, labels[image], scores[image], threshold, ratio, 0.5, least, -2)
+        expected = reference_target(anchors, labels[image], scores[image], threshold, ratio, 0.5, -2)
         for out, value in zip(outputs, expected, strict=True):
             np.testing.assert_allclose(out[image], value.ravel(), rtol=1e-12, atol=1e-12)
 

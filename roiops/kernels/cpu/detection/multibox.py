@@ -156,7 +156,6 @@ class Assignment(NamedTuple):
     ignore: float  # class of anchors that are not trained
     mining_ratio: float  # negatives for each positive; 0 or less for all
     mining_below: float  # overlap below which an anchor may be a negative
-    least_negatives: int
     variances: np.ndarray
 
 
@@ -165,7 +164,7 @@ def target(anchors, labels, scores, assignment: Assignment, location, mask, clas
 
     Objects are rows (class, corners) up to the first of class -1. An image without any is ignored whole.
     """
-    threshold, ignore, mining_ratio, mining_below, least_negatives, variances = assignment
+    threshold, ignore, mining_ratio, mining_below, variances = assignment
     kind = anchors.dtype.type
     anchors_of = anchors.shape[0]
     location[...], mask[...], classes[...] = 0, 0, kind(ignore)
@@ -180,12 +179,12 @@ def target(anchors, labels, scores, assignment: Assignment, location, mask, clas
             continue
         positive = _assign(anchors, labels[image], count, kind(threshold), overlaps, matches)
         if mining_ratio > 0:
-            wanted = max(int(np.float32(positive) * np.float32(mining_ratio)), least_negatives)
+            wanted = int(np.float32(positive) * np.float32(mining_ratio))
             found = _candidates(
                 scores[image], overlaps, count, matches, kind(mining_below), probability, where
             )
             # The least sure of being background come first.
-            order = best_first(-probability[:found])[: max(wanted, 0)]
+            order = best_first(-probability[:found])[:wanted]
             classes[image, where[order]] = 0
         else:
             classes[image] = 0
