@@ -196,7 +196,7 @@ class PickProp(OperatorProperty):
         kept = (*shape[:axis], 1, *shape[axis + 1 :])
         without = (*shape[:axis], *shape[axis + 1 :])
         if index is None:
-            index = kept if self.params.keepdims else without
+            index = without or kept
         if not (_agree(index, kept) or _agree(index, without)):
             raise ShapeError(f"{self.label}: index must have shape {without} or {kept}, got {tuple(index)}")
         return [shape, index], [kept if self.params.keepdims else without or (1,)]

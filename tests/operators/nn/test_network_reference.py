@@ -84,9 +84,10 @@ def test_resize(size, align_corners):
 
 
 @pytest.mark.parametrize("directions", [1, 2])
+@pytest.mark.parametrize("hidden", [1, 3])
 @pytest.mark.parametrize(("mode", "gates"), [("rnn_relu", 1), ("rnn_tanh", 1), ("lstm", 4), ("gru", 3)])
-def test_recurrent(mode, gates, directions):
-    features, hidden, rows = 5, 3, gates * 3
+def test_recurrent(mode, gates, hidden, directions):
+    features, rows = 5, gates * hidden
     data = random(4, 2, features)
     shapes = [(rows, features), (rows, hidden), (rows,), (rows,)]
     every = [[random(*shape) * np.float32(0.5 + d) for shape in shapes] for d in range(directions)]
