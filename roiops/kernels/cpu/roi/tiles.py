@@ -399,12 +399,12 @@ def read_row(planes, y, low, high, tile):
     """See that pixels ``low`` to ``high`` of row ``y`` are in the tile; returns where its slot begins."""
     slot = slot_of(tile, y)
     marks = slot * ((tile.width + BLOCK - 1) // BLOCK)
-    for chunk in range(low // BLOCK, (high - 1) // BLOCK + 1):
+    # The copy of the last chunk begins within the one before, which then has to be of the same row.
+    first_chunk = min(low, max(0, tile.width - BLOCK)) // BLOCK
+    for chunk in range(first_chunk, (high - 1) // BLOCK + 1):
         if tile.marks[marks + chunk] != y:
             tile.marks[marks + chunk] = y
             first = max(0, min(chunk * BLOCK, tile.width - BLOCK))
-            if first < chunk * BLOCK and tile.marks[marks + chunk - 1] != y:
-                tile.marks[marks + chunk - 1] = -1  # this copy begins within it
             to_lanes(
                 planes.values,
                 planes.at + y * tile.width + first,
