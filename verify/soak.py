@@ -76,6 +76,14 @@ PARTS = [
         environment={"NUMBA_ENABLE_CUDASIM": "1", "NUMBA_DISABLE_JIT": "1"},
     ),
     Part(
+        "convolutions",
+        "random convolutions on 1 to 4 threads, beside float64",
+        "soak.layers:convolutions",
+        10_000,
+        3,
+        environment=layer("default"),
+    ),
+    Part(
         "threads",
         "8 Python threads, OpenMP",
         "soak.concurrency:threads",

@@ -108,7 +108,7 @@ def _case(rng, number: int, device, dtypes):
     dtype = np.dtype(dtypes[(number // len(OPERATORS)) % len(dtypes)])
     pooled = tuple(rng.integers(1, 5, 2).tolist())
     channels = int(rng.choice([1, 2, 3, 9]))
-    groups = 2
+    groups = int(rng.integers(1, 5))
     if "Deformable" in name or params.get("dialect") in ("mxnet", "rfcn"):
         pooled = (pooled[0], pooled[0])
     ratio = int(rng.choice([0, 0, 1, 2, 5]))
@@ -123,11 +123,11 @@ def _case(rng, number: int, device, dtypes):
         params, inputs = with_sizes(name, params, pooled, scale, ratio, channels, groups)
     images, height, width = (
         int(rng.choice([0, 1, 1, 2, 2, 3])),
-        *rng.choice([0, 1, 1, 2, 5, 13, 38], 2).tolist(),
+        *rng.choice([0, 1, 1, 2, 5, 13, 38, 130], 2).tolist(),
     )
     prop = registry.get(name).create(params)
     columns = type(prop).roi_columns
-    count = int(rng.choice([0, 1, 2, 7]))
+    count = int(rng.choice([0, 1, 2, 7, 30]))
     rois = hostile_rois(rng, count, images, height, width, scale, columns)
     data = rng.standard_normal((images, inputs, height, width))
     unclean = rng.random() < 0.1 and data.size

@@ -35,6 +35,11 @@ def test_hostile_boxes():
     assert report.endings["accepted"] > 40
 
 
+def test_random_convolutions():
+    report = short("soak.layers:convolutions", 60, case_seconds=100, environment={"NUMBA_NUM_THREADS": "4"})
+    assert report.endings["right"] > 20
+
+
 @pytest.mark.parametrize("layer", ["default", "workqueue"])
 def test_python_threads(layer):
     environment = {"NUMBA_THREADING_LAYER": layer, "NUMBA_NUM_THREADS": "4"}
