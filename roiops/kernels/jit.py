@@ -30,7 +30,7 @@ from .numba_insides import (
     kept_size,
     launcher_of,
     make_inner,
-    make_run_kept,
+    run_kept,
     threads_counter,
     threads_launcher,
     watch_cache,
@@ -140,7 +140,7 @@ class Calls:
             places[i] = memory[start:].ctypes.data
             memory[start], memory[start + 2] = 8 * sizes[i], threads
             self.entry(kernel, threads, args)(KEEP, int(places[i]), *args)
-        run = functools.partial(_run_all(), _launcher, _NUMBERS.ctypes.data, places)
+        run = functools.partial(_entry_of_run_all(), _launcher, _NUMBERS.ctypes.data, places)
         run.holds = memory, kernels
         return run
 
@@ -149,20 +149,19 @@ class Calls:
 _NUMBERS = np.arange(numba.config.NUMBA_NUM_THREADS)
 
 
+@njit
+def _run_all(launcher, numbers, places):
+    """Run kept calls, given their addresses."""
+    failed = 0
+    for at in places:
+        failed += run_kept(launcher, numbers, at)
+    if failed:
+        raise MemoryError("a thread had no memory")
+
+
 @functools.cache
-def _run_all():
-    """A function that runs kept calls, given their addresses."""
-    run_kept = make_run_kept()
-
-    @njit
-    def run_all(launcher, numbers, places):
-        failed = 0
-        for at in places:
-            failed += run_kept(launcher, numbers, at)
-        if failed:
-            raise MemoryError("a thread had no memory")
-
-    return entry_of(run_all, (0, 0, _NUMBERS))
+def _entry_of_run_all():
+    return entry_of(_run_all, (0, 0, _NUMBERS))
 
 
 class _AnyCalls(Calls):

@@ -456,37 +456,36 @@ def _keep(builder, function, shared_type, size, at, packed, failed):
             builder.store(number(1), failed)
 
 
-def make_run_kept():
+def _run_kept(typing, launcher, numbers, at):
     """``run_kept(launcher, numbers, at)`` for compiled functions: the kept call at the address ``at``.
 
     ``numbers`` is the address of the numbers from 0 on, one for each part. It returns whether a part failed.
     """
 
-    @intrinsic
-    def run_kept(typing, launcher, numbers, at):
-        def generate(context, builder, signature, values):
-            launcher, numbers, at = values
-            number = at.type
-            pointer = number.as_pointer()
-            memory, numbers = builder.inttoptr(at, pointer), builder.inttoptr(numbers, pointer)
-            function = builder.inttoptr(builder.load(memory), _kind_of_part(number).as_pointer())
-            to_failed, shared = (builder.gep(memory, [number(i)]) for i in (1, 2))
-            parts = builder.load(shared)
-            builder.store(number(0), to_failed)
-            alone = builder.icmp_unsigned("==", parts, number(1))
-            with builder.if_else(alone) as (by_itself, by_threads):
-                with by_itself:
-                    bytes_ = llvmlite.ir.IntType(8).as_pointer()
-                    arrays = cgutils.alloca_once_value(builder, builder.bitcast(numbers, bytes_))
-                    count = cgutils.alloca_once_value(builder, parts)
-                    builder.call(function, [arrays, count, count, builder.bitcast(shared, bytes_)])
-                with by_threads:
-                    _launch(builder, launcher, function, parts, numbers, shared)
-            return builder.load(to_failed)
+    def generate(context, builder, signature, values):
+        launcher, numbers, at = values
+        number = at.type
+        pointer = number.as_pointer()
+        memory, numbers = builder.inttoptr(at, pointer), builder.inttoptr(numbers, pointer)
+        function = builder.inttoptr(builder.load(memory), _kind_of_part(number).as_pointer())
+        to_failed, shared = (builder.gep(memory, [number(i)]) for i in (1, 2))
+        parts = builder.load(shared)
+        builder.store(number(0), to_failed)
+        alone = builder.icmp_unsigned("==", parts, number(1))
+        with builder.if_else(alone) as (by_itself, by_threads):
+            with by_itself:
+                bytes_ = llvmlite.ir.IntType(8).as_pointer()
+                arrays = cgutils.alloca_once_value(builder, builder.bitcast(numbers, bytes_))
+                count = cgutils.alloca_once_value(builder, parts)
+                builder.call(function, [arrays, count, count, builder.bitcast(shared, bytes_)])
+            with by_threads:
+                _launch(builder, launcher, function, parts, numbers, shared)
+        return builder.load(to_failed)
 
-        return types.int64(types.int64, types.int64, types.int64), generate
+    return types.int64(types.int64, types.int64, types.int64), generate
 
-    return run_kept
+
+run_kept = intrinsic(_run_kept) if DIVIDED else None
 
 
 def _borrowed(context, builder, kind, value):

@@ -409,6 +409,41 @@ def test_a_kernel_from_the_cache_runs_before_numba_is_ready_to_compile_and_is_a_
     assert run(both, NUMBA_CACHE_DIR=cache).split() == ["10", "1", "False", "30", "1"]
 
 
+NETWORK = """
+    import numpy as np
+    import roiops as mx
+    from numba.core import event
+    from numba.core.runtime import rtsys
+
+    class Heard(event.Listener):
+        count = 0
+
+        def on_start(self, event):
+            self.count += 1
+
+        def on_end(self, event):
+            pass
+
+    net = mx.sym.Convolution(mx.sym.Variable("data"), kernel=(3, 3), num_filter=8, name="layer")
+    net = mx.sym.FullyConnected(mx.sym.Pooling(net, kernel=(2, 2), pool_type="max"), num_hidden=3, name="last")
+    executor = net.simple_bind(mx.cpu(), data=(1, 4, 40, 40), grad_req="null")
+    heard = Heard()
+    with event.install_listener("numba:compile", heard):
+        executor.forward()[0].asnumpy()
+    print(heard.count > 0, rtsys._init)
+"""
+
+
+def test_a_network_whose_kernels_are_on_disk_compiles_nothing(tmp_path):
+    """What differs from process to process must not be in a cached function: it would be compiled each time."""
+    found = []
+    for _ in range(2):
+        ends = run(NETWORK, NUMBA_CACHE_DIR=str(tmp_path)).split()
+        found.append((ends, sorted(path.name for path in tmp_path.rglob("*") if path.is_file())))
+    assert found[0][0] == ["True", "True"]
+    assert found[1] == (["False", "False"], found[0][1])
+
+
 def test_the_insides_are_those_of_this_numba():
     from roiops.kernels import numba_insides
 
