@@ -32,6 +32,7 @@ from roi_workloads import WORKLOADS, operators
 HERE = Path(__file__).resolve().parent
 #: Height and width of the pictures that networks get.
 PICTURE = (300, 400)
+#: Networks that are left out: they want objects to train on. benchmarks/network.py has them.
 DETECTORS_IN_TRAINING = {"ssd_vgg16_training", "faster_rcnn_vgg16_training", "faster_rcnn_resnet50_training"}
 #: Operators that both trees know, with the name of what decides the samples of a bin.
 RATIOS = {
@@ -254,7 +255,6 @@ def rows(only):
                 yield workload, operator
     if only != "boxes":
         for name in NETWORKS:
-            # Training graphs of whole detectors want objects; benchmarks/network.py has them.
             if name not in DETECTORS_IN_TRAINING:
                 yield (name,)
 

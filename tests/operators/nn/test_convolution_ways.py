@@ -5,6 +5,7 @@ import itertools
 import numba
 import numpy as np
 import pytest
+from soak.layers import spoil_scratch
 
 import roiops as mx
 from roiops.kernels.cpu.network import (
@@ -18,7 +19,6 @@ from roiops.kernels.cpu.network import (
     conv_winograd,
 )
 from roiops.kernels.cpu.network.blas import TimesTransposed
-from roiops.kernels.cpu.scratch import Scratch
 from roiops.kernels.jit import use_threads
 
 RNG = np.random.default_rng(5)
@@ -74,11 +74,6 @@ def expected(data, weight, window, groups):
     wide = [np.float64(a)[:, :, None] for a in (data, weight)]
     conv.forward(*wide, None, (kernel, stride, dilate, pad), groups, out)
     return out[:, :, 0]
-
-
-def spoil_scratch():
-    """What other kernels left there does not matter."""
-    Scratch((1 << 20,))()[0][:] = np.nan
 
 
 def check_finished(way, data, weight, plain, relative):

@@ -177,7 +177,8 @@ def nms(data, suppression: Suppression, out, record):
         record[batch, :count] = chosen + batch * per_batch
         record[batch, count:] = -1
         if centre != out_centre:
-            convert, kept = to_center if out_centre else to_corner, out[batch, :count, coord : coord + 4]
+            kept = out[batch, :count, coord : coord + 4]
+            convert = to_center if out_centre else to_corner
             # As in MXNet, boxes whose first coordinate is below 0 are left as they are.
             kept[...] = np.where(kept[:, :1] < 0, kept, convert(kept))
 
