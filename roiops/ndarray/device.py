@@ -9,6 +9,7 @@ from .. import context
 from ..context import Context
 from ..dtypes import BFLOAT16, DTYPES
 from ..errors import DeviceError, DTypeError
+from ..kernels import memory
 
 __all__ = [
     "contiguous",
@@ -50,7 +51,7 @@ def empty(shape, dtype, ctx: Context):
     """Uninitialised memory on ``ctx``."""
     if ctx.is_gpu:
         return _runtime().empty(shape, dtype, ctx.device_id)
-    return np.empty(shape, dtype)
+    return memory.empty(shape, dtype)
 
 
 def zeros(shape, dtype, ctx: Context):

@@ -4,6 +4,7 @@ import numpy as np
 
 from ..dtypes import stored
 from ..errors import DTypeError, MXNetError, ShapeError
+from ..kernels.memory import empty
 from .base import OpContext, Operator, OperatorProperty, known
 
 
@@ -94,7 +95,7 @@ class Invocation:
         *,
         ctx: OpContext | None = None,
         out=None,
-        empty=np.empty,
+        empty=empty,
     ):
         self.prop = prop
         self.ctx = ctx or OpContext(label=prop.label)

@@ -10,6 +10,7 @@ from ..context import Context, cpu
 from ..dtypes import BFLOAT16
 from ..errors import DeviceError, DTypeError, MXNetError
 from ..kernels.jit import use_threads
+from ..kernels.memory import empty
 from ..ndarray import device as memory
 from ..operators.base import OpContext
 from ..operators.imperative import infer
@@ -168,7 +169,7 @@ class Plan:
 
     def _maker(self, shape, dtype):
         if not self._on_gpu and math.prod(shape) * dtype.itemsize >= _LARGE:
-            return lambda: torch.from_numpy(np.empty(shape, _MEMORY[dtype]))
+            return lambda: torch.from_numpy(empty(shape, _MEMORY[dtype]))
         # Sooner done than `torch.empty`, which is told a dtype and a device each time.
         return functools.partial(torch.empty(0, dtype=dtype, device=self.device).new_empty, shape)
 

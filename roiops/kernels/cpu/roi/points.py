@@ -156,7 +156,9 @@ def has_few_channels(item, itemsize):
     """
     whole = item.stop_column - item.first_column == item.pooled_w
     whole = whole and item.stop_row - item.first_row == item.pooled_h
-    return MACHINE_LANES >= FIXED_LANES and itemsize == 4 and whole and item.channels <= item.pooled_w
+    runs = (item.pooled_w + FIXED_LANES - 1) // FIXED_LANES  # or more
+    few = runs * item.channels <= item.pooled_w
+    return MACHINE_LANES >= FIXED_LANES and itemsize == 4 and whole and few
 
 
 @inner
