@@ -490,11 +490,11 @@ if numba.config.BOUNDSCHECK and not numba.config.DISABLE_JIT:
 
 
 @inner
-def aligned(size, like):
-    """``size`` uninitialised numbers of the type of array ``like``, at the start of a cache line."""
-    line = 64 // like.itemsize
+def aligned(size, like, to=64):
+    """``size`` uninitialised numbers of the type of ``like``, at a multiple of ``to`` bytes: a cache line."""
+    line = to // like.itemsize
     memory = np.empty(size + line, like.dtype)
-    start = (line - (memory.ctypes.data % 64) // like.itemsize) % line
+    start = (line - (memory.ctypes.data % to) // like.itemsize) % line
     return memory[start : start + size]
 
 

@@ -254,15 +254,35 @@ def test_temporary_memory(name, dtype, strided):
     assert backward <= size + 2**25
 
 
-def test_outputs_that_no_cache_holds():
+@pytest.mark.parametrize(
+    ("name", "params", "width"),
+    [
+        ("ROIAlign", {"pooled_size": (14, 14), "spatial_scale": 1.0, "sampling_ratio": 1}, 7),
+        ("CropAndResize", {"crop_size": (14, 14)}, 60),
+        ("CropAndResize", {"crop_size": (13, 16)}, 33),
+        ("CropAndResize", {"crop_size": (14, 15), "mode": "nearest"}, 60),
+        ("CropAndResize", {"crop_size": (32, 32), "mode": "nearest"}, 60),
+    ],
+)
+def test_outputs_that_no_cache_holds(name, params, width):
     """They are stored past the caches, wherever in memory they begin; in parts they are not."""
     random = np.random.default_rng(4)
-    data = random.standard_normal((1, 19, 6, 7)).astype(np.float32)
-    rois = random_rois(random, 2300, 1, 6, 7, 1.0)
-    params = {"pooled_size": (14, 14), "spatial_scale": 1.0, "sampling_ratio": 1}
-    whole = call("ROIAlign", data, rois, **params)
-    assert whole.outputs[0].nbytes > 1 << 25
-    parts = [call("ROIAlign", data, rois[k : k + 575], **params).outputs[0] for k in range(0, 2300, 575)]
+    high, wide = next(size for key, size in params.items() if key.endswith("_size"))
+    data = random.standard_normal((1, 19, 6, width)).astype(np.float32)
+    data[0, 3, 2, 4], data[0, 7, 4, 5] = np.inf, np.nan
+    count = 4 * ((1 << 23) // (19 * high * wide * 4))
+    rois = random_rois(random, count, 1, 6, width, 1.0)
+    if name == "CropAndResize":
+        # Boxes of a few pixels and of the whole map, some beyond it, some turned round, and one point each.
+        rois[:, 1:] = rois[:, [2, 1, 4, 3]] / (6, width, 6, width)
+        rois[::9, 3:] = rois[::9, 1:3]
+        rois[::5, 2], rois[::5, 4] = rois[::5, 4], rois[::5, 2].copy()
+        rois[::7, 1:] = (
+            np.round(rois[::7, 1:] * (5, width - 1, 5, width - 1) * 2) / (5, width - 1, 5, width - 1) / 2
+        )
+    whole = call(name, data, rois, **params)
+    assert whole.outputs[0].nbytes > 1 << 24
+    parts = [call(name, data, part, **params).outputs[0] for part in np.split(rois, 4)]
     np.testing.assert_array_equal(whole.outputs[0], np.concatenate(parts))
     room = np.full(whole.outputs[0].nbytes + 16, 0xFF, np.uint8)
     for offset in (0, 2, 4):  # at numbers, and between them

@@ -14,7 +14,16 @@ then keeps nothing on disk.)
 
 import numpy as np
 
-from roiops.kernels.cpu.roi.points import has_few_channels, pool_points, room_for_runs, runs_in
+from roiops.kernels.cpu.roi.points import (
+    has_few_channels,
+    may_be_narrow,
+    narrow_in,
+    pool_narrow,
+    pool_points,
+    room_for_narrow,
+    room_for_runs,
+    runs_in,
+)
 from roiops.kernels.cpu.roi.tiles import (
     Ahead,
     Planes,
@@ -77,6 +86,7 @@ def forward_items(view, pool, with_argmax=False, in_any_order=False, with_points
         scratch, address = aligned((area + 1) * FIXED_LANES, out), out.ctypes.data // out.itemsize
         if with_points:
             run_memory = room_for_runs(out.shape[3], out)
+            narrow_memory = room_for_narrow(out.shape[2], out.shape[3], out)
         if with_argmax:
             places, keep = argmax.reshape(-1), argmax.size > 0
             where = aligned(area * FIXED_LANES, argmax)
@@ -96,6 +106,8 @@ def forward_items(view, pool, with_argmax=False, in_any_order=False, with_points
             if with_points:
                 along_rows = has_few_channels(item, out.itemsize)
                 runs = runs_in(run_memory)
+                narrow = narrow_in(runs, narrow_memory)
+                may_skip_lanes = past_caches and may_be_narrow(item, out.itemsize)
             if with_argmax:
                 places_past_caches = streams(argmax, item)
             first, stop = places_of(item, image_at)
@@ -143,6 +155,12 @@ def forward_items(view, pool, with_argmax=False, in_any_order=False, with_points
                 ):
                     count = item.channels * area
                     copy_bins(count, pointer_to(scratch), pointer_to(results), address, to, past_caches)
+                    continue
+                elif (
+                    with_points
+                    and may_skip_lanes
+                    and pool_narrow(r, item, planes, y, x, narrow, pointer_to(results), address, to)
+                ):
                     continue
                 elif by_rows:
                     pool(r, item, planes, tile, y, x, pointer_to(line), pointer_to(bins), behind)
