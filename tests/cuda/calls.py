@@ -114,7 +114,7 @@ def random_cases():
             shapes = [array.shape for array in arrays]
             head = random.standard_normal(prop.infer_shape(shapes)[1][0]).astype(np.float32)
             cases[f"{row.name} {label}"] = (name, params, arrays, head)
-    return cases | _moved_and_turned(random)
+    return cases | _moved_and_turned(random) | _more_groups_than_bins(random)
 
 
 def _hostile():
@@ -167,6 +167,21 @@ def _moved_and_turned(random):
         head = random.standard_normal((len(rois), 3, 2, 2)).astype(np.float32)
         params = {"pooled_size": (2, 2), "spatial_scale": 1.0, "sampling_ratio": ratio}
         cases[f"rotated {ratio}"] = ("_contrib_RROIAlign", params, [data, rois], head)
+    return cases
+
+
+def _more_groups_than_bins(random):
+    """Some groups have no bin."""
+    cases = {}
+    for label, name, more in (
+        ("pooled", "_contrib_PSROIPooling", {}),
+        ("aligned", "PSROIAlign", {"sampling_ratio": 2}),
+    ):
+        rois = np.concatenate([random_rois(random, 4, 2, 8, 7, 0.5), _hostile()])
+        data = random.standard_normal((2, 2 * 9, 8, 7)).astype(np.float32)
+        params = {"spatial_scale": 0.5, "output_dim": 2, "group_size": 3, "pooled_size": 2, **more}
+        head = random.standard_normal((len(rois), 2, 2, 2)).astype(np.float32)
+        cases[f"more groups than bins, {label}"] = (name, params, [data, rois], head)
     return cases
 
 

@@ -343,7 +343,7 @@ def pool_narrow(r, item, planes, y, x, narrow, out, address, to):
     begin = (address + to) % FIXED_LANES
     stop, base = begin, to - begin
     for c in range(item.channels):
-        if stop + high * wide + FIXED_LANES > _PAGE:
+        if c > 0 and stop + high * wide + FIXED_LANES > _PAGE:
             sent = _send(narrow.bins, begin, stop, out, base)
             begin, stop, base = 0, stop - sent, base + sent
         at = planes.at + c * planes.step
