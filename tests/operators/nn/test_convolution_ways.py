@@ -228,6 +228,24 @@ def test_winograd_of_groups(shape):
     check_finished(conv_winograd.Winograd((1, 1), groups), data, weight, plain, 1e-5)
 
 
+@pytest.mark.parametrize("most", [1, 5, 16])
+@pytest.mark.parametrize(
+    "shape", [(1, 17, 60, 61, 40, 1), (2, 36, 40, 31, 27, 3), (3, 20, 41, 70, 34, 2)], ids=str
+)
+def test_winograd_of_many_channels(shape, most, monkeypatch):
+    """They are summed up part by part, with filters made anew for each."""
+    monkeypatch.setattr(conv_winograd, "MOST_CHANNELS", most)
+    monkeypatch.setattr(conv_winograd, "MOST_KEPT_BYTES", 0)
+    monkeypatch.setattr(conv_winograd, "_panels_alone", lambda *_: 0)
+    batch, channels, height, width, filters, groups = shape
+    data, weight = arrays(batch, channels, height, width, filters, (3, 3), groups)
+    plain = expected(data, weight, ((3, 3), (1, 1), (1, 1), (1, 1)), groups)
+    way = conv_winograd.Winograd((1, 1), groups)
+    check_finished(way, data, weight, plain, 1e-5)
+    assert len(way._parts) == -(-channels // groups // most)
+    assert way._kept.size == 0
+
+
 #: batch, channels, height, width, filters, dilate, pad, groups
 DILATED = [
     (1, 16, 30, 30, 24, (2, 2), (2, 2), 1),

@@ -79,8 +79,11 @@ SHARED = min(24 << 20, LAST_CACHE * 3 // 4)
 TOGETHER = 6
 #: Most blocks of filters that a worker transforms at a time.
 MOST_BLOCKS = 4
-#: Most channels of filters that are made anew: a block of them is read back from the caches.
-MOST_CHANNELS = 2 * SECOND_CACHE // (4 * IN * IN * BLOCK)
+#: Most channels of filters that are made anew: a block of them is read back from the second-level cache. More
+#: channels are summed up part by part.
+MOST_CHANNELS = SECOND_CACHE // (4 * IN * IN * BLOCK)
+#: Most bytes of kept filters, but where one panel is all: to make them for it would take long.
+MOST_KEPT_BYTES = 1 << 27
 #: Most blocks of kept filters that a worker takes through all steps at a time.
 MOST_KEPT = 16
 #: Most bytes of a panel that a worker keeps for itself: in its second-level cache, beside filters.
@@ -328,15 +331,15 @@ def _multiply(filters, k, r, step, channels, panel, vectors, results):
 
 
 @inner
-def _transform_panel(data, group, channels, mine, pad, tiles, scratch, places, panel):
-    """Transform some of the ``channels`` of a group for a panel's tiles: ``mine``, the first and the end.
+def _transform_panel(data, begin, channels, mine, pad, tiles, scratch, places, panel):
+    """Transform some of ``channels`` channels from ``begin`` on for a panel's tiles: ``mine``, the first and
+    the end of them.
 
     ``tiles``: their segments, how many these are, how many vectors they fill, and how many a row has.
     """
     first, last = mine
     found, count, vectors, wide = tiles
     height, width = data.shape[2:]
-    begin = group * channels
     rows_read = _divide(scratch)[3]
     part = (channels + APART) * COLUMNS
     if wide <= NARROW:
@@ -382,14 +385,16 @@ def _transform_taps(typing, taps, one, two, out, out_at, out_step):
 
 
 @inner
-def _transform_filters(weight, first, count, turned, out, tile):
+def _transform_filters(weight, first, count, part_of, turned, out, tile):
     """Transform the filters from ``first`` on, ``count`` of them and at most ``BLOCK``, to ``out``.
+
+    Of their channels, those that ``part_of`` says: the first and the end.
 
     Number (t, c, i) of each of the 36 parts of ``out`` is of filter ``first + (t - tile) * ROWS + i`` and
     channel c. ``turned`` is a worker's memory.
     """
-    channels = weight.shape[1]
-    flat, numbers = weight.reshape(-1), channels * _TAPS
+    flat, numbers = weight.reshape(-1), weight.shape[1] * _TAPS
+    before, channels = part_of[0] * _TAPS, part_of[1] - part_of[0]
     part = out.shape[0] // (IN * IN)
     for start in range(0, channels, BLOCK):
         stop = min(start + BLOCK, channels)
@@ -397,13 +402,13 @@ def _transform_filters(weight, first, count, turned, out, tile):
         for tap in range(begin, end, BLOCK):
             to = (tap - begin) * BLOCK
             for i in range(count):
-                prefetch_to_read(flat, (first + i) * numbers + tap + BLOCK * _TAPS, BLOCK)
-            if tap + BLOCK <= numbers:
-                transpose_block(flat, first * numbers + tap, numbers, count, turned, to, BLOCK)
+                prefetch_to_read(flat, (first + i) * numbers + before + tap + BLOCK * _TAPS, BLOCK)
+            if before + tap + BLOCK <= numbers:
+                transpose_block(flat, first * numbers + before + tap, numbers, count, turned, to, BLOCK)
                 continue
             for i in range(count):
                 for j in range(end - tap):
-                    turned[to + j * BLOCK + i] = flat[(first + i) * numbers + tap + j]
+                    turned[to + j * BLOCK + i] = flat[(first + i) * numbers + before + tap + j]
         for t in range((count + ROWS - 1) // ROWS):
             for c in range(start, stop, 2):
                 # A last channel that is left over goes with the one before, once more; a single one twice:
@@ -423,7 +428,8 @@ def _transform_all(share, weight, groups, turned, out):
     for item in within(share, groups * blocks):
         group, block = divmod(item, blocks)
         first, count = group * in_group + block * BLOCK, min(BLOCK, in_group - block * BLOCK)
-        _transform_filters(weight, first, count, mine, out, group * row_tiles + block * BLOCK // ROWS)
+        tile = group * row_tiles + block * BLOCK // ROWS
+        _transform_filters(weight, first, count, (np.int64(0), weight.shape[1]), mine, out, tile)
 
 
 @parallel
@@ -452,7 +458,15 @@ def _by_panel(share, data, filters, groups, in_image, pad, finish, memory, out):
             tiles_of_panel = segment[w], count, vectors, wide
             all_channels = np.int64(0), channels
             _transform_panel(
-                data, g, channels, all_channels, pad, tiles_of_panel, scratch[w], places[w], panels[w]
+                data,
+                g * channels,
+                channels,
+                all_channels,
+                pad,
+                tiles_of_panel,
+                scratch[w],
+                places[w],
+                panels[w],
             )
             for r in range(row_tiles):
                 begin, end = g * in_group + r * ROWS, g * in_group + min((r + 1) * ROWS, in_group)
@@ -473,12 +487,12 @@ def _by_panel(share, data, filters, groups, in_image, pad, finish, memory, out):
 def _transform_panels(share, data, turn, groups, pad, memory, out):
     """Workers make panels of a group together: each transforms some of the channels.
 
-    ``turn``: the group, the first panel and the end.
+    ``turn``: the group, the first of its channels and the end, the first panel and the end.
     """
-    g, begin, end = turn
+    g, from_channel, to_channel, begin, end = turn
     panels, _, scratch, _, _, segment, places = memory
     batch, _, height, width = out.shape
-    channels = data.shape[1] // groups
+    channels, first_channel = to_channel - from_channel, g * (data.shape[1] // groups) + from_channel
     wide, tall = (width + OUT - 1) // OUT, (height + OUT - 1) // OUT
     tiles = batch * wide * tall
     workers = scratch.shape[0]
@@ -489,7 +503,9 @@ def _transform_panels(share, data, turn, groups, pad, memory, out):
             count = segments(first, stop, tall, wide, segment[w])
             mine = w * channels // workers, (w + 1) * channels // workers
             tiles_of_panel, panel = (segment[w], count, vectors, wide), panels[p - begin]
-            _transform_panel(data, g, channels, mine, pad, tiles_of_panel, scratch[w], places[w], panel)
+            _transform_panel(
+                data, first_channel, channels, mine, pad, tiles_of_panel, scratch[w], places[w], panel
+            )
 
 
 @parallel
@@ -499,12 +515,12 @@ def _multiply_panels(share, filters, turn, groups, finish, memory, out):
     ``filters``: those that were transformed before, or an empty array, and the weight. In the latter case
     a worker transforms some at a time, for all the panels that are there.
     """
-    g, begin, end = turn
+    g, from_channel, to_channel, begin, end = turn
     kept, weight = filters
     scale, shift, act, other, add_other = finish
     panels, products, scratch, made, turned, segment, _ = memory
     batch, count_filters, height, width = out.shape
-    channels, in_group = weight.shape[1], count_filters // groups
+    channels, in_group = to_channel - from_channel, count_filters // groups
     row_tiles = (in_group + ROWS - 1) // ROWS
     wide, tall = (width + OUT - 1) // OUT, (height + OUT - 1) // OUT
     tiles = batch * wide * tall
@@ -524,7 +540,8 @@ def _multiply_panels(share, filters, turn, groups, finish, memory, out):
                 there = begin > 0 and last_tile - w * row_tiles // workers <= at_once
                 for i in range(to_filter if there else from_filter, to_filter, BLOCK):
                     count, to = min(BLOCK, to_filter - i), (i - from_filter) // ROWS
-                    _transform_filters(weight, g * in_group + i, count, turned[w], left, to)
+                    first = g * in_group + i
+                    _transform_filters(weight, first, count, (from_channel, to_channel), turned[w], left, to)
             for p in range(begin, end):
                 first, stop, vectors = panel_range(p, tiles)
                 count = segments(first, stop, tall, wide, segment[w])
@@ -567,8 +584,8 @@ class Winograd:
     """A 3x3 convolution of stride 1.
 
     Transformed filters are four times as large as the weight, and cheap to make for many tiles, so that each
-    call makes them anew. Layers keep them, while the weight's bits stay the same, where workers take whole
-    panels, and where there are so many channels that few panels or filters fit the caches.
+    call makes them anew, of many channels part by part. Layers keep them, while the weight's bits stay the
+    same, where workers take whole panels, and where there are many channels: up to a size, or for few tiles.
     """
 
     def __init__(self, pad, groups=1):
@@ -591,11 +608,12 @@ class Winograd:
             filters, pad = (self._kept, weight), self._pad
             if self._alone:
                 return [(_by_panel, workers, data, filters, groups, self._panels, pad, finish, memory, out)]
-            kernels = []
-            for g, begin in itertools.product(range(groups), range(0, self._panels, self._together)):
-                turn = g, begin, min(begin + self._together, self._panels)
+            kernels, starts = [], range(0, self._panels, self._together)
+            for g, part, begin in itertools.product(range(groups), self._parts, starts):
+                turn = g, *part, begin, min(begin + self._together, self._panels)
+                into = self._finish_of(part, finish, out)
                 kernels.append((_transform_panels, workers, data, turn, groups, pad, memory, out))
-                kernels.append((_multiply_panels, workers, filters, turn, groups, finish, memory, out))
+                kernels.append((_multiply_panels, workers, filters, turn, groups, into, memory, out))
             return kernels
 
         def call():
@@ -613,6 +631,14 @@ class Winograd:
 
         return call
 
+    def _finish_of(self, part, finish, out):
+        """What becomes of the sums of a part of the channels: the output has those of the parts before."""
+        scale, shift, act, other, add_other = finish
+        act = act if part == self._parts[-1] else _IDENTITY
+        if part == self._parts[0]:
+            return scale, shift, act, other, add_other
+        return scale, np.zeros_like(shift), act, out, 1
+
     def _renew(self, weight, workers):
         seen = fingerprint(weight)
         if seen != self._print:
@@ -622,17 +648,24 @@ class Winograd:
 
     def _allocate(self, channels, filters, out_shape, workers):
         tiles = out_shape[0] * -(-out_shape[2] // OUT) * -(-out_shape[3] // OUT)
-        panel = IN * IN * (channels + APART) * COLUMNS
-        fit = max(1, SHARED // (4 * panel))
         alone = _panels_alone(tiles, channels, filters, self._groups, workers)
         self._alone = self._groups * alone > workers
+        self._parts = [(0, channels)]
         if self._alone:
             self._panels, together, keep, blocks = alone, workers, True, 1
         else:
             self._panels = count_panels(tiles)
-            keep = (fit < TOGETHER and self._panels > 1) or channels > MOST_CHANNELS
+            parts = -(-channels // MOST_CHANNELS)
+            small = 4 * IN * IN * channels * filters * self._groups <= MOST_KEPT_BYTES
+            keep = parts > 2 and (small or self._panels == 1)
+            if not keep:
+                ends = [part * channels // parts for part in range(parts + 1)]
+                self._parts = list(itertools.pairwise(ends))
+                channels = -(-channels // parts)
+            fit = max(1, SHARED // (4 * IN * IN * (channels + APART) * COLUMNS))
             together = min(self._panels, fit, TOGETHER)
             blocks = MOST_KEPT if keep else min(together, MOST_BLOCKS)
+        panel = IN * IN * (channels + APART) * COLUMNS
         self._together = together
         # Row tiles of filters that a worker transforms at a time. The more panels these are multiplied with,
         # the more panels come from the last cache for each of them.
