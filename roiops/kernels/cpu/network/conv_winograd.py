@@ -609,9 +609,9 @@ class Winograd:
             if self._alone:
                 return [(_by_panel, workers, data, filters, groups, self._panels, pad, finish, memory, out)]
             kernels, starts = [], range(0, self._panels, self._together)
-            for g, part, begin in itertools.product(range(groups), self._parts, starts):
+            parts = [(part, self._finish_of(part, finish, out)) for part in self._parts]
+            for g, (part, into), begin in itertools.product(range(groups), parts, starts):
                 turn = g, *part, begin, min(begin + self._together, self._panels)
-                into = self._finish_of(part, finish, out)
                 kernels.append((_transform_panels, workers, data, turn, groups, pad, memory, out))
                 kernels.append((_multiply_panels, workers, filters, turn, groups, into, memory, out))
             return kernels
