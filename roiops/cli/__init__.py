@@ -33,8 +33,8 @@ ROIOPS_TRACEBACK=1, or --traceback, shows where in the program an error arose.
 """
 
 
-def make_parser() -> argparse.ArgumentParser:
-    """The parser of the whole command line."""
+def make_parser(commands=COMMANDS) -> argparse.ArgumentParser:
+    """The parser of a command line that may name these commands. Their modules take time to load."""
     shared = argparse.ArgumentParser(add_help=False)
     shared.add_argument("--traceback", action="store_true", help="show the Python traceback of an error")
     formatter = argparse.RawDescriptionHelpFormatter  # keeps the examples' lines
@@ -43,7 +43,7 @@ def make_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"roiops {__version__}")
     subparsers = parser.add_subparsers(dest="command", metavar="COMMAND", required=True, title="commands")
-    for name in COMMANDS:
+    for name in commands:
         module = importlib.import_module(f"{__package__}.{name}")
         sub = subparsers.add_parser(
             name,
@@ -60,8 +60,8 @@ def make_parser() -> argparse.ArgumentParser:
 def main(argv: list[str] | None = None) -> int:
     """Run one command; returns the exit code."""
     _collect_garbage_rarely()
-    parser = make_parser()
     argv = sys.argv[1:] if argv is None else argv
+    parser = make_parser([word for word in argv[:1] if word in COMMANDS] or COMMANDS)
     if not argv:
         parser.print_help(sys.stderr)
         return 2

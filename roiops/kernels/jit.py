@@ -30,6 +30,7 @@ from .numba_insides import (
     kept_size,
     launcher_of,
     make_inner,
+    remember_source,
     run_kept,
     threads_counter,
     threads_launcher,
@@ -82,7 +83,12 @@ class Direct:
     """
 
     def __init__(self, function):
-        self._compiled, self._entries = njit(getattr(function, "py_func", function)), {}
+        self._function, self._entries = getattr(function, "py_func", function), {}
+        remember_source(self._function)
+
+    @functools.cached_property
+    def _compiled(self):
+        return njit(self._function)
 
     def __call__(self, dtype, *args):
         return (self._entries.get(dtype) or self.entry(dtype, *args))(*args)
@@ -291,8 +297,13 @@ class _Parallel(_Kernel):
 
     def __init__(self, function, options):
         functools.update_wrapper(self, function)
-        self.body = inner(function, **options)
-        self.compiled = njit(_with_launcher(function, launcher_of(self.body)), **options)
+        self._options = options
+        remember_source(function)
+
+    @functools.cached_property
+    def compiled(self):
+        body = inner(self.__wrapped__, **self._options)
+        return njit(_with_launcher(self.__wrapped__, launcher_of(body)), **self._options)
 
     def by(self, threads):
         if threads > 1 and _layer == "workqueue":

@@ -220,6 +220,13 @@ def _light(codegen):
         del codegen.unserialize_library
 
 
+def remember_source(function) -> None:
+    """Look at the source of a function that is compiled later; what is kept of it is of the source of now."""
+    if CACHE:
+        with contextlib.suppress(OSError, ImportError, AttributeError):
+            _stamp(function.__module__)
+
+
 def watch_cache(compiled, module: str) -> None:
     """Let the disk cache of a compiled function survive damage and notice changes in what it calls into."""
     if CACHE and type(getattr(compiled, "_cache", None)) is FunctionCache:
@@ -315,9 +322,7 @@ UNCOUNTED = {"_nrt": False} if _COUNTS else {}
 _COUNTED = {"_nrt": True} if _COUNTS else {}
 
 
-class _Inner(CPUDispatcher):
-    """What :func:`inner` makes. A call from Python compiles an ordinary function for that."""
-
+class _InnerDispatcher(CPUDispatcher):
     def get_call_template(self, args, kws):
         # Once for a type, not again for each literal number that it is called with.
         return super().get_call_template([*map(unliteral, args)], kws)
@@ -325,23 +330,41 @@ class _Inner(CPUDispatcher):
     def add_overload(self, cres):
         self.overloads[tuple(cres.signature.args)] = cres
 
+
+class _Inner:
+    """What :func:`inner` makes. A call from Python compiles an ordinary function for that.
+
+    numba's own form of it is made when a kernel is compiled that has it as a part: kernels that are read from
+    the cache need none, and making one for each takes longer than reading them.
+    """
+
+    def __init__(self, function, make_entry, options):
+        functools.update_wrapper(self, function)
+        self.py_func, self._make_entry, self._options = function, make_entry, options
+
+    @functools.cached_property
+    def dispatcher(self):
+        compiled = numba.njit(pipeline_class=_InnerCompiler, **{**_COUNTED, **self._options})(self.py_func)
+        compiled.__class__ = _InnerDispatcher
+        return compiled
+
+    @property
+    def _numba_type_(self):
+        return self.dispatcher._numba_type_
+
     def __call__(self, *args, **kwargs):
         return self._entry(*args, **kwargs)
 
     @functools.cached_property
     def _entry(self):
-        return self.make_entry(self.py_func)
+        return self._make_entry(self.py_func)
 
 
 def make_inner(function, make_entry, **options):
     """``function``, compiled as a part of those that call it; ``make_entry`` compiles it for other calls."""
-    if not INNER:
+    if not INNER or numba.config.DISABLE_JIT:
         return make_entry(function)
-    compiled = numba.njit(pipeline_class=_InnerCompiler, **{**_COUNTED, **options})(function)
-    if type(compiled) is CPUDispatcher:  # not without the JIT
-        compiled.__class__ = _Inner
-        compiled.make_entry = make_entry
-    return compiled
+    return _Inner(function, make_entry, options)
 
 
 def entry_of(compiled, args):
@@ -403,8 +426,8 @@ def launcher_of(body):
     def launch(typing, launcher, parts, arguments):
         pair = types.UniTuple(types.int64, 2)
         kinds = (pair, *arguments.types)
-        types.Dispatcher(body).get_call_type(typing, kinds, {})
-        part = body.overloads[kinds]
+        body.dispatcher._numba_type_.get_call_type(typing, kinds, {})
+        part = body.dispatcher.overloads[kinds]
 
         def generate(context, builder, signature, values):
             launcher, parts, packed = values
