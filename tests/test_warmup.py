@@ -116,7 +116,7 @@ for kernel in rotated._build, rotated._forward, rotated._backward:
     assert done.stdout.split() == [b"1"] * 3
 
 
-def test_importing_compiles_nothing():
+def test_importing_compiles_nothing_and_makes_no_function_of_numba_for_parts_of_kernels():
     script = """
 import roiops
 from roiops.kernels.cpu.roi import average, deformable, maximum, rotated, tables
@@ -125,5 +125,6 @@ modules = average, deformable, maximum, rotated, tables
 for module in modules:
     for name, value in vars(module).items():
         assert not (isinstance(value, CPUDispatcher) and value.overloads), name
+        assert not {"dispatcher", "compiled"} & set(getattr(value, "__dict__", ())), name
 """
     subprocess.run([sys.executable, "-c", script], check=True)

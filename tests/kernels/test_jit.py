@@ -149,9 +149,10 @@ def test_an_inner_function_is_compiled_into_its_callers():
         assert quarters(np.array([4, 8], dtype)) == 3
     with pytest.raises(ValueError, match="below zero"):
         quarters(np.array([4.0, -8.0]))
-    assert len(half.overloads) == len(quarter.overloads) == 2
-    assert not any(callable(compiled.entry_point) for compiled in half.overloads.values())
-    assert half._cache.cache_path is None
+    made = half.dispatcher
+    assert len(made.overloads) == len(quarter.dispatcher.overloads) == 2
+    assert not any(callable(compiled.entry_point) for compiled in made.overloads.values())
+    assert made._cache.cache_path is None
 
 
 def test_an_inner_function_is_an_ordinary_one_when_called_from_python():
@@ -329,6 +330,36 @@ def test_kernels_compile_anew_when_a_file_they_call_into_changes(tmp_path):
     assert run(call, NUMBA_CACHE_DIR=cache).split() == ["6", "1"]
     inner.write_text("WIDTH = 50\n")
     assert run(call, NUMBA_CACHE_DIR=cache).split() == ["100", "0"]
+
+
+EDITED = """
+    import pathlib, sys
+    import numpy as np
+    import roiops.kernels
+    roiops.kernels.__path__.append({folder!r})
+    from roiops.kernels.made_parallel import fill
+    source = pathlib.Path({folder!r}, "made_parallel.py")
+    source.write_text(source.read_text().replace("= 1", "= 2"))
+    out = np.zeros(1)
+    fill.by(1)(out)
+    print(out[0])
+"""
+PARALLEL = """
+from roiops.kernels.jit import parallel, within
+
+@parallel
+def fill(share, out):
+    for i in within(share, len(out)):
+        out[i] = 1
+"""
+
+
+def test_what_is_compiled_after_an_edit_is_kept_as_of_the_source_before_it(tmp_path):
+    """A kernel's function is made on its first call, from code that was read when its module was imported."""
+    cache, code = str(tmp_path / "cache"), EDITED.format(folder=str(tmp_path))
+    (tmp_path / "made_parallel.py").write_text(PARALLEL)
+    assert run(code, NUMBA_CACHE_DIR=cache).split() == ["1.0"]
+    assert run(code, NUMBA_CACHE_DIR=cache).split() == ["2.0"]
 
 
 POOL = """
