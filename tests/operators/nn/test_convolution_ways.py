@@ -19,6 +19,7 @@ from roiops.kernels.cpu.network import (
     conv_winograd,
 )
 from roiops.kernels.cpu.network.blas import TimesTransposed
+from roiops.kernels.cpu.network.panels import first_item
 from roiops.kernels.jit import use_threads
 
 RNG = np.random.default_rng(5)
@@ -572,10 +573,7 @@ def test_taps_that_see_no_pixel_are_left_out(size, dilate, kernel, stride):
 def test_each_worker_multiplies_as_many_vectors(groups, panels, vectors):
     tiles, widths = 28, [(p + 1) * vectors // panels - p * vectors // panels for p in range(panels)]
     for workers in (1, 2, 3, 5):
-        first = [
-            conv_filters._first_item.py_func(w, workers, groups, panels, vectors, tiles)
-            for w in range(workers + 1)
-        ]
+        first = [first_item.py_func(w, workers, groups, panels, vectors, tiles) for w in range(workers + 1)]
         assert first[0] == 0
         assert first[-1] == groups * panels * tiles
         taken = [

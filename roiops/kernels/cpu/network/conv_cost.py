@@ -15,7 +15,7 @@ from .conv_filters import PIXELS, VECTORS
 from .conv_shifted import ROW_MOVED, VECTOR_STORED, ends_with_rows, frame_cost, joins_rows
 from .conv_taps import seen_by_tap
 from .conv_winograd import NARROW, OUT
-from .emitter import ROWS
+from .emitter import COLUMNS, ROWS
 
 
 def _up(count: int, step: int) -> int:
@@ -28,7 +28,9 @@ def pointwise(batch, channels, filters, groups, size):
     height, width = size
     vectors = _up(batch * height * width, MACHINE_LANES)
     terms, in_group = channels // groups, filters // groups
-    products = 0.98 * vectors * groups * terms * _up(in_group, ROWS) * ROWS
+    # The more of the second cache a panel takes, the longer its pixels are on their way.
+    fetched = 0.2 * 4 * terms * COLUMNS / SECOND_CACHE
+    products = (0.94 + fetched) * vectors * groups * terms * _up(in_group, ROWS) * ROWS
     edges = 30 * batch * filters * (height * width % MACHINE_LANES > 0)
     return products + vectors * (5 * filters + 7 * channels) + edges
 

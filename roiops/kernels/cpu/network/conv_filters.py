@@ -27,6 +27,7 @@ from .conv_shifted import (
     tap_places,
 )
 from .emitter import Emitter
+from .panels import first_item
 
 #: Pixels and vectors of a tile: its sums, a row of weights and a pixel, all in registers. Seven, because the
 #: maps of networks for pictures of 224 by 224 are 7, 14, 28 and 56 pixels wide.
@@ -186,17 +187,6 @@ def _pack(weight, first, rows, terms, width, panel):
             transpose_block(weight, row + term, terms, count, panel, term * width + column, width)
 
 
-@inner
-def _first_item(worker, workers, groups, panels, vectors, tiles):
-    """The first tile of a worker, so that all multiply as many vectors: some panels have more than others."""
-    g, rest = divmod(worker * groups * vectors * tiles // workers, vectors * tiles)
-    p = rest // tiles * panels // vectors
-    while (p + 1) * vectors // panels * tiles <= rest:
-        p += 1
-    start, stop = p * vectors // panels, (p + 1) * vectors // panels
-    return (g * panels + p) * tiles + (rest - start * tiles) // max(1, stop - start)
-
-
 @parallel
 def _multiply(share, images, steps, taps, groups, weight, finish, scratch, out):
     """``images``: the data, its frames, their layout, and what becomes of the data on the way.
@@ -229,8 +219,8 @@ def _multiply(share, images, steps, taps, groups, weight, finish, scratch, out):
         aside, beside, panel = scratch[w, :_TILE], scratch[w, _TILE : 2 * _TILE], scratch[w, 2 * _TILE :]
         packed = np.int64(-1)
         wide = row = rows = ahead = np.int64(0)
-        item = _first_item(w, workers, groups, panels, vectors, tiles)
-        end = _first_item(w + 1, workers, groups, panels, vectors, tiles)
+        item = first_item(w, workers, groups, panels, vectors, tiles)
+        end = first_item(w + 1, workers, groups, panels, vectors, tiles)
         frame = frames[w if frames.shape[0] > 1 else 0]
         own, filled = frames.shape[0] == workers and sizes[0] > 0, np.int64(-1)
         per_group, lines = data.shape[1] // groups, (np.int64(0), batch * sizes[0])

@@ -11,7 +11,16 @@ from ..vector import MACHINE_LANES, prefetch_to_read
 from .blas import FEW, Entry, Finish, Rows, copy_vector, finished_product_tile_of, scale_vector
 from .conv_shifted import with_last_rows
 from .emitter import COLUMNS, ROWS
-from .panels import MOST_SEGMENTS, SEGMENT, copy_run, count_panels, panel_range, scale_run, segments
+from .panels import (
+    MOST_SEGMENTS,
+    SEGMENT,
+    copy_run,
+    count_panels,
+    first_item,
+    panel_range,
+    scale_run,
+    segments,
+)
 
 
 @inner
@@ -97,15 +106,17 @@ def _multiply(share, data, weight, last_rows, groups, entry, finish, scratch, fo
     flat_weight, flat_out, flat_other = weight.reshape(-1), out.reshape(-1), other.reshape(-1)
     flat_last, flat_data = last_rows.reshape(-1), data.reshape(-1)
     workers = scratch.shape[0]
-    # Of each panel's tiles one after the other, so that workers share the last panel they cannot divide.
-    items = groups * panels * row_tiles
+    vectors_in_all = (batch * positions + MACHINE_LANES - 1) // MACHINE_LANES
     for worker in within(share, workers):
         w = np.int64(worker)
         tile, beside = scratch[w, : ROWS * COLUMNS], scratch[w, ROWS * COLUMNS : 2 * ROWS * COLUMNS]
         panel, parts = scratch[w, 2 * ROWS * COLUMNS :], found[w]
         filled = np.int64(-1)
         first = stop = vectors = count = g = start = ahead = np.int64(0)
-        for item in range(w * items // workers, (w + 1) * items // workers):
+        # Of each panel's tiles one after the other, so that workers share a panel they cannot divide.
+        begin = first_item(w, workers, groups, panels, vectors_in_all, row_tiles)
+        end = first_item(w + 1, workers, groups, panels, vectors_in_all, row_tiles)
+        for item in range(begin, end):
             index, r = divmod(item, row_tiles)
             if index != filled:
                 filled = index

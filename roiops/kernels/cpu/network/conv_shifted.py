@@ -32,7 +32,7 @@ from .blas import (
 )
 from .caches import LAST_CACHE, SECOND_CACHE
 from .emitter import COLUMNS, ROWS, VECTORS, Emitter
-from .panels import copy_run, scale_run
+from .panels import copy_run, first_item, scale_run
 
 
 def frame_reach(out_size, kernel, stride, dilate) -> list[int]:
@@ -379,11 +379,13 @@ def _sum_shifted(share, images, computed, offsets, groups, by_filters, weights, 
     flat_out, flat_other = out.reshape(-1), other.reshape(-1)
     image_shape, plane = (filters, height, width), height * width
     workers = tiles.shape[0]
-    items = groups * panels * row_tiles
+    # Tiles that follow one another: of all panels, or of all rows of filters.
+    blocks, in_block = (groups * row_tiles, np.int64(1)) if by_filters else (groups, row_tiles)
     for worker in within(share, workers):
         w = np.int64(worker)
         aside, beside = tiles[w, 0], tiles[w, 1]
-        begin, finished = w * items // workers, (w + 1) * items // workers
+        begin = first_item(w, workers, blocks, panels, total, in_block)
+        finished = first_item(w + 1, workers, blocks, panels, total, in_block)
         frame = frames[w if frames.shape[0] > 1 else 0]
         own, filled = frames.shape[0] == workers, np.int64(-1)
         lines = np.int64(0), data.shape[0] * sizes[0]

@@ -10,7 +10,7 @@ from ...jit import inner, num_threads, parallel, within
 from ..vector import MACHINE_LANES, aligned_zeros
 from .blas import Rows, add_product_tile_of
 from .emitter import COLUMNS, ROWS
-from .panels import count_panels, load_line, panel_range
+from .panels import count_panels, first_item, load_line, panel_range
 
 #: About how many pixels are summed at once: their panel stays in the second-level cache.
 PIXELS = 1024
@@ -65,12 +65,13 @@ def _sum_up(share, grad_out, data, window, layout, scratch, grad_weight):
     batch, filters, height, _ = grad_out.shape
     channels = data.shape[1]
     tiles = (channels + ROWS - 1) // ROWS
-    items = tiles * count_panels(filters)
+    in_all, vectors_in_all = count_panels(filters), (filters + MACHINE_LANES - 1) // MACHINE_LANES
     taps = kernel[0] * kernel[1]
     workers = frames.shape[0]
     for worker in within(share, workers):
         w = np.int64(worker)
-        begin, end = w * items // workers, (w + 1) * items // workers
+        begin = first_item(w, workers, 1, in_all, vectors_in_all, tiles)
+        end = first_item(w + 1, workers, 1, in_all, vectors_in_all, tiles)
         frame, panel = frames[w], panels[w]
         for n in range(batch):
             for top in range(0, height, at_once):

@@ -50,6 +50,17 @@ def panel_of_many(index, panels, positions):
 
 
 @inner
+def first_item(worker, workers, groups, panels, vectors, tiles):
+    """The first tile of a worker, so that all multiply as many vectors: some panels have more than others."""
+    g, rest = divmod(worker * groups * vectors * tiles // workers, vectors * tiles)
+    p = rest // tiles * panels // vectors
+    while (p + 1) * vectors // panels * tiles <= rest:
+        p += 1
+    start, stop = p * vectors // panels, (p + 1) * vectors // panels
+    return (g * panels + p) * tiles + (rest - start * tiles) // max(1, stop - start)
+
+
+@inner
 def segments(first, stop, height, width, out):
     """Write the segments of the positions ``[first, stop)`` to ``out``; their number."""
     count = 0

@@ -16,7 +16,7 @@ from ...jit import inner, num_threads, parallel, within
 from ..vector import BLOCK, LINE, MACHINE_LANES, aligned_zeros, prefetch_line, transpose_block
 from .blas import PANELS, Rows, add_product_tile_of
 from .emitter import COLUMNS, ROWS, Emitter
-from .panels import copy_run, count_panels, panel_range
+from .panels import copy_run, count_panels, first_item, panel_range
 
 #: Products of fewer multiplications are left to NumPy: OpenBLAS does not ask for threads for them.
 SMALL = 1 << 18
@@ -62,11 +62,12 @@ def _multiply(share, left, last, right, sizes, at_once, scratch, out):
     rows, terms, columns = sizes
     row_tiles = (rows + ROWS - 1) // ROWS
     workers = scratch.shape[0]
-    items = count_panels(columns) * row_tiles
+    panels, vectors_in_all = count_panels(columns), (columns + MACHINE_LANES - 1) // MACHINE_LANES
     for worker in within(share, workers):
         w = np.int64(worker)
         aside, panel = scratch[w, : ROWS * COLUMNS], scratch[w, ROWS * COLUMNS :]
-        begin, end = w * items // workers, (w + 1) * items // workers
+        begin = first_item(w, workers, 1, panels, vectors_in_all, row_tiles)
+        end = first_item(w + 1, workers, 1, panels, vectors_in_all, row_tiles)
         for start in range(0, terms, at_once):
             stop = min(start + at_once, terms)
             packed = np.int64(-1)
