@@ -14,12 +14,10 @@ import functools
 import math
 import os
 import threading
-import types
 from concurrent.futures import ThreadPoolExecutor
 
 import numba
 import numpy as np
-from numba import prange as prange
 
 from .numba_insides import (
     DIVIDED,
@@ -356,38 +354,11 @@ def _with_launcher(function, launch):
     return made
 
 
-class _ParallelLoops(_Kernel):
-    """A kernel compiled twice from one source: with ``prange`` as threads, and as a plain loop."""
-
-    def __init__(self, function, options):
-        functools.update_wrapper(self, function)
-        self.serial = njit(function, **options)
-        # Loops are written as they are to run; looking for any to merge takes time.
-        self.threaded = njit(_copy(function), parallel={"fusion": False}, **options)
-
-    def function(self, threads):
-        return self.serial if threads == 1 else self.threaded
-
-    def arguments(self, threads, args):
-        return args
-
-
-def _copy(function):
-    """A second function of the same code, under a name by which numba's cache tells them apart."""
-    name = function.__name__ + "_threaded"
-    code = function.__code__.replace(co_name=name)
-    twin = types.FunctionType(code, function.__globals__, name, function.__defaults__, function.__closure__)
-    twin.__qualname__ = name
-    twin.__module__ = function.__module__
-    return twin
-
-
 def parallel(function=None, *, makes_arrays=True, **options):
-    """Compile ``function`` for one thread and for several.
+    """Compile ``function``, which has a loop that threads share, for any number of threads.
 
-    One with a single loop that threads share, at its end, says so by its first argument, which calls leave
-    out: ``def f(share, ...)`` holds ``for i in within(share, count)``. It is compiled once. What stands
-    before the loop is done for each share. One with other loops, over ``prange``, is compiled twice.
+    The first argument stands for a thread's share, and calls leave it out: ``def f(share, ...)`` holds
+    ``for i in within(share, count)``, at its end. What stands before the loop is done for each share.
 
     ``makes_arrays=False`` is for a function that makes no arrays, only parts of those that it is given. Then
     nobody counts who uses them, which numba does in inner loops, too.
@@ -396,8 +367,6 @@ def parallel(function=None, *, makes_arrays=True, **options):
         options = {**UNCOUNTED, **options}
     if function is None:
         return functools.partial(parallel, **options)
-    if function.__code__.co_varnames[:1] != ("share",):
-        return _ParallelLoops(function, options)
     compiles = DIVIDED and not numba.config.DISABLE_JIT
     return (_Parallel if compiles else _PlainParallel)(function, options)
 
@@ -407,10 +376,3 @@ def within(share, count):
     """The numbers below ``count`` that belong to a share, the pair ``(part, parts)``."""
     index, parts = share
     return range(index * count // parts, (index + 1) * count // parts)
-
-
-@inner
-def split(index, count):
-    """``divmod(index, count)`` in int64; prange counts in uint64, which mixed with int64 makes floats."""
-    signed = np.int64(index)
-    return signed // count, signed % count

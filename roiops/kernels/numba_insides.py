@@ -7,8 +7,8 @@ that it needs is not there:
   numba's own, which looks at the kernel's file alone;
 - kernels read back from that cache without what only compiling needs; the plain form gets numba ready to
   compile first, and reads the kernel's bitcode beside its machine code;
-- functions and parallel loops that are compiled as parts of kernels only; plain ones are compiled by
-  themselves as well, some of them three times, which takes longer and computes the same;
+- functions that are compiled as parts of kernels only; plain ones are compiled by themselves as well, which
+  takes longer and computes the same;
 - kernels whose loop is divided among threads, compiled once for one thread and for several, and calls of
   them that are kept with their arguments; plain ones are run by threads of Python, which start more slowly;
 - calls of a compiled function that do not look at the types of the arguments again; plain ones do;
@@ -39,20 +39,12 @@ try:
     from numba.core.base import BaseContext
     from numba.core.codegen import JITCodeLibrary
     from numba.core.compiler import Compiler
-    from numba.core.compiler_machinery import FunctionPass, register_pass
     from numba.core.options import DefaultOptions
     from numba.core.registry import CPUDispatcher
-    from numba.core.typed_passes import ParforFusionPass, ParforPreLoweringPass
     from numba.core.types import unliteral
     from numba.extending import intrinsic
-    from numba.parfors.parfor import Parfor
 except ImportError:
-    BaseContext = JITCodeLibrary = Compiler = CPUDispatcher = FunctionPass = DefaultOptions = object
-
-    def register_pass(**_):
-        return lambda cls: cls
-
-
+    BaseContext = JITCodeLibrary = Compiler = CPUDispatcher = DefaultOptions = object
 try:
     from numba.core.caching import CompileResultCacheImpl
     from numba.core.compiler import CompileResult
@@ -66,7 +58,7 @@ _HAS = {
     CompileResult: ("_rebuild", "_find_referenced_environments"),
     CompileResultCacheImpl: ("reduce",),
     runtime: ("c_helpers",),
-    Compiler: ("compile_extra", "define_pipelines"),
+    Compiler: ("compile_extra",),
     CPUDispatcher: ("get_call_template", "add_overload"),
     BaseContext: ("call_internal", "call_internal_no_propagate", "add_linking_libs", "make_tuple"),
 }
@@ -258,56 +250,16 @@ class _InnerCompiler(Compiler):
         return result._replace(entry_point=name)
 
 
-@register_pass(mutates_CFG=False, analysis_only=False)
-class _LoopsAreParts(FunctionPass):
-    """numba makes a function of each parallel loop. It is only called from the kernel."""
-
-    _name = "roiops_loops_are_parts"
-
-    def __init__(self):
-        super().__init__()
-
-    def run_pass(self, state):
-        flags = state.flags.copy()
-        flags.no_compile = flags.no_cpython_wrapper = flags.no_cfunc_wrapper = True
-        for block in state.func_ir.blocks.values():
-            for loop in block.find_insts(Parfor):
-                loop.flags = flags
-        return False
-
-
-#: What numba calls the code of a parallel loop, of its wrapper, and of the wrapper's wrapper.
-_LOOP = re.compile("__numba_parfor_gufunc|GufuncWrapper|parallelgufuncwrapper")
-
-
 class _KernelCompiler(Compiler):
-    """Optimises a kernel once, as a whole: not its parallel loops and their wrappers first, by themselves."""
-
-    def define_pipelines(self):
-        pipelines = super().define_pipelines()
-        if self.state.flags.auto_parallel.enabled:
-            for pipeline in pipelines:
-                pipeline.passes = [each for each in pipeline.passes if each[0] is not ParforFusionPass]
-                pipeline.add_pass_after(_LoopsAreParts, ParforPreLoweringPass)
-                pipeline.finalize()
-        return pipelines
-
     def compile_extra(self, func):
-        codegen = self.state.targetctx.codegen()
-        create = codegen.create_library
-
-        def create_library(name):
-            return _PartLibrary(codegen, name) if _LOOP.search(name) else create(name)
-
         self.state.flags.no_cfunc_wrapper = True  # nothing calls a kernel from C
         # numba's lock of the compiler is held. What it makes lives until it is done: looking for garbage
         # among it takes a sixth of the time, and finds little.
-        codegen.create_library, collects = create_library, gc.isenabled()
+        collects = gc.isenabled()
         gc.disable()
         try:
             return super().compile_extra(func)
         finally:
-            codegen.create_library = create
             if collects:
                 gc.enable()
 

@@ -1,4 +1,4 @@
-"""How kernels are compiled: two twins of one source, their cache files, threads after a fork."""
+"""How kernels are compiled: once for any number of threads, their cache files, threads after a fork."""
 
 import gc
 import os
@@ -11,28 +11,12 @@ import numpy as np
 import pytest
 
 from roiops.kernels import numba_insides
-from roiops.kernels.jit import Calls, inner, njit, num_threads, parallel, prange, within
-
-
-@parallel
-def total(values, out):
-    for i in prange(values.size):
-        out[i] = 2 * values[i]
+from roiops.kernels.jit import Calls, inner, njit, num_threads, parallel, within
 
 
 @njit
 def plain(x):
     return x + 1
-
-
-def test_twins_have_cache_files_of_their_own():
-    """numba files compiled code by name and line, not by options: twins of one name would mix."""
-    serial, threaded = total.serial, total.threaded
-    assert serial.py_func.__qualname__ != threaded.py_func.__qualname__
-    assert serial.targetoptions.get("parallel", False) is False
-    assert threaded.targetoptions["parallel"]
-    if hasattr(serial._cache, "_cache_file"):
-        assert serial._cache._cache_file._index_path != threaded._cache._cache_file._index_path
 
 
 @parallel
@@ -164,7 +148,7 @@ def test_an_inner_function_is_an_ordinary_one_when_called_from_python():
 
 @pytest.mark.skipif(numba.config.DISABLE_JIT, reason="nothing is compiled")
 def test_a_parallel_kernel_is_turned_into_machine_code_once(monkeypatch):
-    """Not its loops and their wrappers first, by themselves; Python collects garbage again afterwards."""
+    """Not its loop first, by itself; Python collects garbage again afterwards."""
     from numba.core.codegen import JITCodeLibrary
 
     finished = []
@@ -178,17 +162,14 @@ def test_a_parallel_kernel_is_turned_into_machine_code_once(monkeypatch):
     monkeypatch.setenv("ROIOPS_CACHE", "0")
 
     @parallel
-    def add_one_then_double(values):
-        for i in prange(values.size):
+    def add_one(share, values):
+        for i in within(share, values.size):
             values[i] += 1
-        for i in prange(values.size):
-            values[i] *= 2
 
     values = np.arange(4.0)
-    add_one_then_double.threaded(values)
-    assert values.tolist() == [2, 4, 6, 8]
-    assert [name for name in finished if "gufunc" in name.lower()] == []
-    assert any("add_one_then_double" in name for name in finished)
+    add_one(values)
+    assert values.tolist() == [1, 2, 3, 4]
+    assert len([name for name in finished if "add_one" in name]) == 1
     assert gc.isenabled()
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from numba import types
 from numba.extending import intrinsic
 
-from ...jit import inner, num_threads, parallel, prange, split
+from ...jit import call, inner, num_threads, parallel, within
 from ..scratch import Scratch
 from ..vector import LINE, MACHINE_LANES, prefetch_to_read
 from .caches import SECOND_CACHE
@@ -340,40 +340,42 @@ def _pack_transposed(data, first, start, stop, panel):
 
 
 @parallel
-def _times_transposed(data, weight, last_rows, bias, terms_at_once, panels, tiles, workers, out):
-    """``out = data @ weight.T + bias``; ``last_rows``: what follows the last whole tile of weight's rows."""
-    batch, terms = data.shape
-    features = weight.shape[0]
+def _pack_panels(share, data, start, stop, panels):
+    """The terms ``[start, stop)`` of all rows of ``data`` as the columns of panels."""
+    for p in within(share, panels.shape[0]):
+        _pack_transposed(data, p * COLUMNS, start, stop, panels[p])
+
+
+@parallel
+def _multiply_packed(share, weight, last_rows, bias, start, stop, panels, tiles, out):
+    """Add the products of these terms to ``tiles``, and with the last of them write ``out``.
+
+    ``last_rows``: what follows the last whole tile of the weight's rows.
+    """
+    batch, features = out.shape
+    terms = weight.shape[1]
     count, size = panels.shape[0], ROWS * COLUMNS
     flat, flat_last = weight.reshape(-1), last_rows.reshape(-1)
-    whole = (features + ROWS - 1) // ROWS
-    for start in range(0, terms, terms_at_once):
-        stop = min(start + terms_at_once, terms)
-        for p in prange(count):
-            index = np.int64(p)
-            _pack_transposed(data, index * COLUMNS, start, stop, panels[index])
-        for worker in prange(workers):
-            w = np.int64(worker)
-            for r in range(w * whole // workers, (w + 1) * whole // workers):
-                left, left_at = (
-                    (flat, r * ROWS * terms + start) if (r + 1) * ROWS <= features else (flat_last, start)
-                )
-                ahead = (stop - start + count - 1) // count if (r + 2) * ROWS <= features else 0
-                for p in range(count):
-                    for i in range(ROWS):  # the next rows come meanwhile
-                        row = (r + 1) * ROWS + i
-                        if ahead > 0:
-                            prefetch_to_read(flat, row * terms + start + p * ahead, ahead)
-                    tile = (r * count + p) * size
-                    rows, results = Rows(left, left_at, terms), Rows(tiles, tile, COLUMNS)
-                    if start == 0:
-                        product_tile(rows, 1, panels[p], 0, stop - start, results)
-                    else:
-                        add_product_tile(rows, 1, panels[p], 0, stop - start, results)
-    for row in prange(batch):
-        p, column = split(row, COLUMNS)
-        for f in range(features):
-            out[row, f] = bias[f] + tiles[((f // ROWS) * count + p) * size + f % ROWS * COLUMNS + column]
+    for r in within(share, (features + ROWS - 1) // ROWS):
+        first, rows = r * ROWS, min(ROWS, features - r * ROWS)
+        left, left_at = (flat, first * terms + start) if rows == ROWS else (flat_last, start)
+        ahead = (stop - start + count - 1) // count if first + 2 * ROWS <= features else 0
+        for p in range(count):
+            for i in range(ROWS):  # the next rows come meanwhile
+                row = first + ROWS + i
+                if ahead > 0:
+                    prefetch_to_read(flat, row * terms + start + p * ahead, ahead)
+            tile = (r * count + p) * size
+            factors, sums = Rows(left, left_at, terms), Rows(tiles, tile, COLUMNS)
+            if start == 0:
+                product_tile(factors, 1, panels[p], 0, stop - start, sums)
+            else:
+                add_product_tile(factors, 1, panels[p], 0, stop - start, sums)
+            if stop == terms:
+                for column in range(min(COLUMNS, batch - p * COLUMNS)):
+                    for i in range(rows):
+                        total = tiles[tile + i * COLUMNS + column]
+                        out[p * COLUMNS + column, first + i] = bias[first + i] + total
 
 
 class TimesTransposed:
@@ -397,4 +399,9 @@ class TimesTransposed:
         if rest:
             self._last[:rest] = weight[features - rest :]
         bias = self._zeros if bias is None else bias
-        _times_transposed(data, weight, self._last, bias, self._terms, *self._scratch(), num_threads(), out)
+        panels, tiles = self._scratch()
+        threads = num_threads()
+        for start in range(0, terms, self._terms):
+            stop = min(start + self._terms, terms)
+            call(_pack_panels, threads, data, start, stop, panels)
+            call(_multiply_packed, threads, weight, self._last, bias, start, stop, panels, tiles, out)

@@ -15,7 +15,7 @@ import math
 
 import numpy as np
 
-from ...jit import Calls, inner, parallel, split, within
+from ...jit import Calls, inner, parallel, within
 from ..scratch import Repeated
 from ..vector import BLOCK, MACHINE_LANES
 from . import conv_cost, conv_depthwise, conv_weight, conv_weight_winograd, norm
@@ -293,7 +293,7 @@ def unroll(share, image, kernel, stride, dilate, pad, height, width, first, colu
     area = kernel[1] * kernel[2]
     count = columns.shape[1] // max(width, 1)
     for tap in within(share, columns.shape[0]):
-        c, rest = split(tap, kernel[0] * area)
+        c, rest = divmod(tap, kernel[0] * area)
         kd, rest = divmod(rest, area)
         kh, kw = divmod(rest, kernel[2])
         left = kw * dilate[2] - pad[2]

@@ -168,8 +168,7 @@ def _forward(share, data, weight, window, finish, workers, out):
     multiplier = filters // channels
     planes = batch * filters
     rows, length, part, at = _layout(kernel, stride, dilate, (height, width))
-    for worker in within(share, workers):
-        w = np.int64(worker)
+    for w in within(share, workers):
         frame = np.zeros(kernel[0] * rows * length + FIXED_LANES, out.dtype)
         lanes = np.empty(FIXED_LANES, out.dtype)
         zero, low, high, slope = splat(out.dtype.type(0)), splat(act[0]), splat(act[1]), act[2]
@@ -211,8 +210,7 @@ def _backward_weight(share, grad_out, data, kernel, stride, dilate, pad, workers
     multiplier = filters // data.shape[1]
     rows, length, part, at = _layout(kernel, stride, dilate, (height, width))
     wide = -(-width // FIXED_LANES) * FIXED_LANES
-    for worker in within(share, workers):
-        w = np.int64(worker)
+    for w in within(share, workers):
         frame = np.zeros(kernel[0] * rows * length + FIXED_LANES, data.dtype)
         # The gradient's rows, with zeros up to whole vectors.
         heads = np.zeros(height * wide + FIXED_LANES, data.dtype)
@@ -277,8 +275,7 @@ def _backward_data(share, grad_out, weight, kernel, stride, dilate, pad, workers
     wide = -(-width // FIXED_LANES) * FIXED_LANES
     reach = (kernel[2] - 1) * dilate[2] // stride[2] + wide
     part = max(reach, (in_width - 1 + pad[2]) // stride[2]) + 1
-    for worker in within(share, workers):
-        w = np.int64(worker)
+    for w in within(share, workers):
         # The gradient's rows, with zeros up to whole vectors.
         rows = depth * height
         heads = np.zeros(multiplier * rows * wide + FIXED_LANES, grad_data.dtype)

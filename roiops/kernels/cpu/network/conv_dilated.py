@@ -9,7 +9,7 @@ batch, to which Winograd's way can be applied. Zeros are copied along where the 
 
 import numpy as np
 
-from ...jit import Calls, inner, num_threads, parallel, split, within
+from ...jit import Calls, inner, num_threads, parallel, within
 from .conv_winograd import Winograd
 from .emitter import activated, activation
 
@@ -36,7 +36,7 @@ def _gather(share, data, dilate, pad, phases):
     batch, channels, height, width = data.shape
     tall, wide = phases.shape[4:]
     for plane in within(share, batch * channels):
-        n, c = split(plane, channels)
+        n, c = divmod(plane, channels)
         for ry in range(dilate[0]):
             for rx in range(dilate[1]):
                 target = phases[n, ry, rx, c]
@@ -59,7 +59,7 @@ def _spread(share, phases, dilate, act, other, add_other, out):
     """The inverse of :func:`_gather`, for results; with ``add_other``, ``act(phases + other)``."""
     batch, filters, height, width = out.shape
     for plane in within(share, batch * filters):
-        n, f = split(plane, filters)
+        n, f = divmod(plane, filters)
         for y in range(height):
             i, ry = y // dilate[0], y % dilate[0]
             target = out[n, f, y]

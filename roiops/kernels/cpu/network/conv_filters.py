@@ -214,8 +214,7 @@ def _multiply(share, images, steps, taps, groups, weight, finish, scratch, out):
     in_image = (positions + PIXELS - 1) // PIXELS
     tiles = batch * in_image
     workers = scratch.shape[0]
-    for worker in within(share, workers):
-        w = np.int64(worker)
+    for w in within(share, workers):
         aside, beside, panel = scratch[w, :_TILE], scratch[w, _TILE : 2 * _TILE], scratch[w, 2 * _TILE :]
         packed = np.int64(-1)
         wide = row = rows = ahead = np.int64(0)

@@ -12,7 +12,7 @@ import math
 
 import numpy as np
 
-from ...jit import num_threads, parallel, split, within
+from ...jit import num_threads, parallel, within
 from ..vector import LINE
 from .fingerprint import fingerprint
 from .turn import turn
@@ -46,7 +46,7 @@ def _spread(share, results, first, step, out):
     batch, channels, height, width = out.shape
     rows = (height - first + step[0] - 1) // step[0]
     for plane in within(share, batch * channels):
-        n, c = split(plane, channels)
+        n, c = divmod(plane, channels)
         for i in range(rows):
             target = out[n, c, first + i * step[0]]
             if step[1] == 2:  # pairs, which become vectors

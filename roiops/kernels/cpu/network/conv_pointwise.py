@@ -5,7 +5,7 @@
 
 import numpy as np
 
-from ...jit import Calls, inner, num_threads, parallel, split, within
+from ...jit import Calls, inner, num_threads, parallel, within
 from ..scratch import Repeated, Scratch
 from ..vector import MACHINE_LANES, prefetch_to_read
 from .blas import FEW, Entry, Finish, Rows, copy_vector, finished_product_tile_of, scale_vector
@@ -66,7 +66,7 @@ def _thin_out(share, data, stride, out):
     """The pixels that a kernel of one pixel sees with these strides."""
     batch, channels, height, width = out.shape
     for plane in within(share, batch * channels):
-        n, c = split(plane, channels)
+        n, c = divmod(plane, channels)
         for y in range(height):
             for x in range(width):
                 out[n, c, y, x] = data[n, c, y * stride[0], x * stride[1]]
@@ -107,8 +107,7 @@ def _multiply(share, data, weight, last_rows, groups, entry, finish, scratch, fo
     flat_last, flat_data = last_rows.reshape(-1), data.reshape(-1)
     workers = scratch.shape[0]
     vectors_in_all = (batch * positions + MACHINE_LANES - 1) // MACHINE_LANES
-    for worker in within(share, workers):
-        w = np.int64(worker)
+    for w in within(share, workers):
         tile, beside = scratch[w, : ROWS * COLUMNS], scratch[w, ROWS * COLUMNS : 2 * ROWS * COLUMNS]
         panel, parts = scratch[w, 2 * ROWS * COLUMNS :], found[w]
         filled = np.int64(-1)

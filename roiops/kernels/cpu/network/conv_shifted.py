@@ -300,8 +300,7 @@ def fill_frame(share, data, layout, entry, workers, frame):
     stride, pad, sizes, columns = layout
     mean, scale, shift, floor, enters = entry
     channels = data.shape[1]
-    for worker in within(share, workers):
-        w = np.int64(worker)
+    for w in within(share, workers):
         first, last = w * channels // workers, (w + 1) * channels // workers
         lines = np.int64(0), data.shape[0] * sizes[0]
         before = Entry(mean, scale, shift, floor, enters)
@@ -381,8 +380,7 @@ def _sum_shifted(share, images, computed, offsets, groups, by_filters, weights, 
     workers = tiles.shape[0]
     # Tiles that follow one another: of all panels, or of all rows of filters.
     blocks, in_block = (groups * row_tiles, np.int64(1)) if by_filters else (groups, row_tiles)
-    for worker in within(share, workers):
-        w = np.int64(worker)
+    for w in within(share, workers):
         aside, beside = tiles[w, 0], tiles[w, 1]
         begin = first_item(w, workers, blocks, panels, total, in_block)
         finished = first_item(w + 1, workers, blocks, panels, total, in_block)

@@ -76,8 +76,7 @@ def _transpose(share, data, weight, window, begins, at_once, finish, scratch, ou
     term_step, step = channels * taps, (pixels + LINE - 1) // LINE * LINE
     flat = weight.reshape(-1)
     workers, blocks = products.shape[0], begins.shape[0] - 1
-    for worker in within(share, workers):
-        w = np.int64(worker)
+    for w in within(share, workers):
         sums, panel, line = products[w], panels[w], lines[w]
         room = line.shape[0] // stride[1]
         for block in range(w * blocks // workers, (w + 1) * blocks // workers):

@@ -4,8 +4,6 @@ For each tap it is a matrix product: the channels of the image, moved by the tap
 results, summed over the pixels. With zeros between the rows of the latter, a tap is but a place to start at.
 """
 
-import numpy as np
-
 from ...jit import inner, num_threads, parallel, within
 from ..vector import MACHINE_LANES, aligned_zeros
 from .blas import Rows, add_product_tile_of
@@ -68,8 +66,7 @@ def _sum_up(share, grad_out, data, window, layout, scratch, grad_weight):
     in_all, vectors_in_all = count_panels(filters), (filters + MACHINE_LANES - 1) // MACHINE_LANES
     taps = kernel[0] * kernel[1]
     workers = frames.shape[0]
-    for worker in within(share, workers):
-        w = np.int64(worker)
+    for w in within(share, workers):
         begin = first_item(w, workers, 1, in_all, vectors_in_all, tiles)
         end = first_item(w + 1, workers, 1, in_all, vectors_in_all, tiles)
         frame, panel = frames[w], panels[w]

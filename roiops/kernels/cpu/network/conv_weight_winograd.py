@@ -152,8 +152,7 @@ def _transform(share, grad_out, data, pad, panels, tiles, pixels, found, heads, 
     first, stop = tiles
     workers = pixels.shape[0]
     head_part, part = heads.shape[1] // PARTS, planes.shape[1] // PARTS
-    for worker in within(share, workers):
-        w = np.int64(worker)
+    for w in within(share, workers):
         begin = first + w * (stop - first) // workers
         end = first + (w + 1) * (stop - first) // workers
         square = pixels[w]

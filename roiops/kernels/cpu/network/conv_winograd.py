@@ -448,8 +448,7 @@ def _by_panel(share, data, filters, groups, in_image, pad, finish, memory, out):
     tiles = batch * wide * tall
     workers, step = panels.shape[0], products.shape[1] // (IN * IN)
     items = groups * in_image
-    for worker in within(share, workers):
-        w = np.int64(worker)
+    for w in within(share, workers):
         lines = _divide(scratch[w])[0]
         for item in range(w * items // workers, (w + 1) * items // workers):
             g, p = divmod(item, in_image)
@@ -496,8 +495,7 @@ def _transform_panels(share, data, turn, groups, pad, memory, out):
     wide, tall = (width + OUT - 1) // OUT, (height + OUT - 1) // OUT
     tiles = batch * wide * tall
     workers = scratch.shape[0]
-    for worker in within(share, workers):
-        w = np.int64(worker)
+    for w in within(share, workers):
         for p in range(begin, end):
             first, stop, vectors = panel_range(p, tiles)
             count = segments(first, stop, tall, wide, segment[w])
@@ -526,8 +524,7 @@ def _multiply_panels(share, filters, turn, groups, finish, memory, out):
     tiles = batch * wide * tall
     workers, step = scratch.shape[0], products.shape[1] // (IN * IN)
     at_once = step // (ROWS * COLUMNS)
-    for worker in within(share, workers):
-        w = np.int64(worker)
+    for w in within(share, workers):
         lines = _divide(scratch[w])[0]
         last_tile = (w + 1) * row_tiles // workers
         for tile in range(w * row_tiles // workers, last_tile, at_once):

@@ -142,8 +142,7 @@ def _shifted(values, scale, top, rest, out):
 @parallel
 def _softmax_rows(share, x, scale, log, workers, out):
     rows, classes = x.shape
-    for worker in within(share, workers):
-        w = np.int64(worker)
+    for w in within(share, workers):
         buffer = np.empty(_CHUNK, np.float32)
         for r in range(w * rows // workers, (w + 1) * rows // workers):
             source, target = x[r], out[r]
@@ -212,8 +211,7 @@ def _log_gradient(grad, y, total, scale, out):
 @parallel
 def _gradient_rows(share, grad, y, scale, log, add, workers, out):
     rows, classes = y.shape
-    for worker in within(share, workers):
-        w = np.int64(worker)
+    for w in within(share, workers):
         buffer = np.empty(_CHUNK, np.float32)
         for r in range(w * rows // workers, (w + 1) * rows // workers):
             total = 0.0

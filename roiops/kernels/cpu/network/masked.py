@@ -208,8 +208,7 @@ def _convolve(share, data, weight, size, step, pad, finish, workers, out):
     multiplier, planes = filters // channels, batch * filters
     flat, flat_weight, flat_out = data.reshape(-1), weight.reshape(-1), out.reshape(-1)
     way = 2 * (size == 5) + (step == 2)
-    for worker in within(share, workers):
-        w = np.int64(worker)
+    for w in within(share, workers):
         first, stop, begin, end = w * planes // workers, (w + 1) * planes // workers, np.int64(0), height
         if batch < workers and height >= _ROWS * workers:  # rows, as 1x1 layers are divided
             first, stop, begin, end = np.int64(0), planes, w * height // workers, (w + 1) * height // workers
@@ -253,8 +252,7 @@ def _pool(share, data, size, step, pad, maximum, workers, out):
     _, height, width = out.shape
     flat, results = data.reshape(-1), out.reshape(-1)
     way = 4 * maximum + 2 * (size == 2) + (step == 2)
-    for worker in within(share, workers):
-        w = np.int64(worker)
+    for w in within(share, workers):
         for plane in range(w * planes // workers, (w + 1) * planes // workers):
             seen, top = Plane(flat, plane * in_height * in_width, in_height, in_width), -pad[0]
             for ow in range(0, width, MACHINE_LANES):

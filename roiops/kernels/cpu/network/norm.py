@@ -7,7 +7,7 @@ Statistics are summed in float64.
 
 import numpy as np
 
-from ...jit import Direct, inner, num_threads, parallel, split, within
+from ...jit import Direct, inner, num_threads, parallel, within
 from ..vector import MACHINE_LANES
 from .blas import scale_vector
 
@@ -70,7 +70,7 @@ def scale_channels(data, mean, scale, shift, floor, out):
 def _scale_channels(share, data, mean, scale, shift, floor, out):
     outer, channels, inner = data.shape
     for plane in within(share, outer * channels):
-        n, c = split(plane, channels)
+        n, c = divmod(plane, channels)
         m, a, b = mean[c], scale[c], shift[c]
         source, target = data[n, c], out[n, c]
         for i in range(inner):
@@ -85,7 +85,7 @@ def _scale_vectors(share, data, mean, scale, shift, floor, out):
     source, target = data.reshape(-1), out.reshape(-1)
     whole = inner // MACHINE_LANES * MACHINE_LANES
     for plane in within(share, outer * channels):
-        n, c = split(plane, channels)
+        n, c = divmod(plane, channels)
         m, a, b, at = mean[c], scale[c], shift[c], (n * channels + c) * inner
         for i in range(at, at + whole, MACHINE_LANES):
             scale_vector(source, i, target, i, m, a, b, floor)
@@ -136,7 +136,7 @@ def row_forward(share, data, eps, mean, std, out):
     """Normalise over the middle axis: ``out = (data - mean) / std``, ``std = sqrt(variance + eps)``."""
     outer, length, inner = data.shape
     for row in within(share, outer * inner):
-        n, i = split(row, inner)
+        n, i = divmod(row, inner)
         total = 0.0
         for k in range(length):
             total += data[n, k, i]
@@ -157,7 +157,7 @@ def row_backward(share, grad_norm, norm, std, grad_data):
     """Gradient of :func:`row_forward`, from the gradient of its output and that output."""
     outer, length, inner = norm.shape
     for row in within(share, outer * inner):
-        n, i = split(row, inner)
+        n, i = divmod(row, inner)
         total, product = 0.0, 0.0
         for k in range(length):
             total += grad_norm[n, k, i]

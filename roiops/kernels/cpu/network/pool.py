@@ -132,8 +132,7 @@ def _whole_planes(share, data, mode, workers, out):
     size = data.shape[0] // max(1, planes)
     whole = size // FIXED_LANES * FIXED_LANES
     lowest = np.finfo(data.dtype).min if mode == MAXIMUM else data.dtype.type(0)
-    for worker in within(share, workers):
-        w = np.int64(worker)
+    for w in within(share, workers):
         lanes = np.empty(FIXED_LANES, data.dtype)
         for plane in range(w * planes // workers, (w + 1) * planes // workers):
             best = splat(data.dtype.type(lowest))
@@ -173,8 +172,7 @@ def _windows(share, data, window, mode, p, divisor, pad_with_zero, workers, out)
     # The windows that lie inside a row.
     begin = (pad[2] + stride[2] - 1) // stride[2]
     end = min(width, (in_width - kernel[2] + pad[2]) // stride[2] + 1)
-    for worker in within(share, workers):
-        w = np.int64(worker)
+    for w in within(share, workers):
         # The row with its padding, and what each place and its right neighbours make together.
         line = np.empty(length + 2 * FIXED_LANES, data.dtype)
         sums = np.empty(steps + FIXED_LANES, data.dtype)

@@ -63,8 +63,7 @@ def _multiply(share, left, last, right, sizes, at_once, scratch, out):
     row_tiles = (rows + ROWS - 1) // ROWS
     workers = scratch.shape[0]
     panels, vectors_in_all = count_panels(columns), (columns + MACHINE_LANES - 1) // MACHINE_LANES
-    for worker in within(share, workers):
-        w = np.int64(worker)
+    for w in within(share, workers):
         aside, panel = scratch[w, : ROWS * COLUMNS], scratch[w, ROWS * COLUMNS :]
         begin = first_item(w, workers, 1, panels, vectors_in_all, row_tiles)
         end = first_item(w + 1, workers, 1, panels, vectors_in_all, row_tiles)
@@ -197,8 +196,7 @@ def _few_rows(share, data, weight, bias, workers, out):
     whole = terms // MACHINE_LANES * MACHINE_LANES
     flat_data, flat_weight = data.reshape(-1), weight.reshape(-1)
     groups = (features + _WEIGHTS - 1) // _WEIGHTS
-    for worker in within(share, workers):
-        w = np.int64(worker)
+    for w in within(share, workers):
         sums = np.empty(_WEIGHTS * _DATA * MACHINE_LANES, np.float32)
         for group in range(w * groups // workers, (w + 1) * groups // workers):
             # The last rows are computed again rather than fewer of them.

@@ -5,7 +5,7 @@
 
 import numpy as np
 
-from ...jit import inner, parallel, split, within
+from ...jit import inner, parallel, within
 
 
 def resize_table(size, out_size, align_corners, dtype):
@@ -73,7 +73,7 @@ def sample_forward(share, data, grid, out):
     batch, channels, height, width = out.shape
     _, _, in_height, in_width = data.shape
     for row in within(share, batch * height):
-        n, y = split(row, height)
+        n, y = divmod(row, height)
         for x in range(width):
             i, a = _locate(grid[n, 0, y, x], in_width)
             j, b = _locate(grid[n, 1, y, x], in_height)

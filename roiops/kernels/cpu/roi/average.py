@@ -151,7 +151,7 @@ _forward_part = forward_items(_axes, _pool, with_points=True, by_rows=True)
 @parallel
 def _forward(share, parts, data, plan, table, groups, out):
     for part in within(share, parts):
-        _forward_part(np.int64(part), parts, data, plan, table, groups, None, out, None)
+        _forward_part(part, parts, data, plan, table, groups, None, out, None)
 
 
 # A few channels of a few ROIs, straight from the map: turned into rows of lanes they would take longer.
@@ -321,7 +321,7 @@ _backward_part = backward_items(rows_and_columns, _rows_of, spread, by_rows=True
 @parallel
 def _backward(share, parts, grad_out, plan, table, groups, accumulate, grad_data):
     for part in within(share, parts):
-        _backward_part(np.int64(part), parts, grad_out, None, plan, table, groups, accumulate, grad_data)
+        _backward_part(part, parts, grad_out, None, plan, table, groups, accumulate, grad_data)
 
 
 @inner

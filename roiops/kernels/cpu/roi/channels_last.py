@@ -165,7 +165,7 @@ def _forward_part(part, parts, data, plan, table, out):
 @parallel
 def _forward(share, parts, data, plan, table, out):
     for part in within(share, parts):
-        _forward_part(np.int64(part), parts, data, plan, table, out)
+        _forward_part(part, parts, data, plan, table, out)
 
 
 @inner

@@ -299,15 +299,13 @@ _edges_part, _edges_and_data_part = _items(with_data=False), _items(with_data=Tr
 @parallel
 def _edges(share, parts, grad_out, data, plan, slopes, totals):
     for part in within(share, parts):
-        _edges_part(np.int64(part), parts, grad_out, data, plan, slopes, totals, None, None, None)
+        _edges_part(part, parts, grad_out, data, plan, slopes, totals, None, None, None)
 
 
 @parallel
 def _edges_and_data(share, parts, grad_out, data, plan, slopes, totals, table, accumulate, grad_data):
     for part in within(share, parts):
-        _edges_and_data_part(
-            np.int64(part), parts, grad_out, data, plan, slopes, totals, table, accumulate, grad_data
-        )
+        _edges_and_data_part(part, parts, grad_out, data, plan, slopes, totals, table, accumulate, grad_data)
 
 
 def backward(grad_out, data, rois, scale, rules, accumulate, grad_rois):

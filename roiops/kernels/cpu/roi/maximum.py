@@ -179,7 +179,7 @@ def _forward_part(part, parts, data, plan, table, groups, limits, out, argmax):
 @parallel
 def _forward(share, parts, data, plan, table, groups, limits, out, argmax):
     for part in within(share, parts):
-        _forward_part(np.int64(part), parts, data, plan, table, groups, limits, out, argmax)
+        _forward_part(part, parts, data, plan, table, groups, limits, out, argmax)
 
 
 # All of a pass on one thread: what a small call costs is going in and out of Python. There is one for pixels
@@ -383,7 +383,7 @@ def _backward_part(part, parts, grad_out, argmax, plan, table, groups, accumulat
 @parallel
 def _backward(share, parts, grad_out, argmax, plan, table, groups, accumulate, grad_data):
     for part in within(share, parts):
-        _backward_part(np.int64(part), parts, grad_out, argmax, plan, table, groups, accumulate, grad_data)
+        _backward_part(part, parts, grad_out, argmax, plan, table, groups, accumulate, grad_data)
 
 
 @inner

@@ -94,7 +94,7 @@ def _build(share, parts, rules, rois, setting, start, image, table):
     box, at, pixel, weight = table
     for part in within(share, parts):
         count = image.size
-        for r in range(np.int64(part) * count // parts, (np.int64(part) + 1) * count // parts):
+        for r in range(part * count // parts, (part + 1) * count // parts):
             at[r, 0] = start[r]
             if image[r] >= 0:
                 _build_roi(rules, rois, r, setting, box[r], at[r], pixel, weight)
@@ -132,7 +132,7 @@ _forward_part = forward_items(_bins_of, _pool, in_any_order=True)
 @parallel
 def _forward(share, parts, data, plan, table, out):
     for part in within(share, parts):
-        _forward_part(np.int64(part), parts, data, plan, table, (1, 1), None, out, None)
+        _forward_part(part, parts, data, plan, table, (1, 1), None, out, None)
 
 
 @inner
@@ -162,7 +162,7 @@ _backward_part = backward_items(_bins_of, _rows_of, _spread)
 @parallel
 def _backward(share, parts, grad_out, plan, table, accumulate, grad_data):
     for part in within(share, parts):
-        _backward_part(np.int64(part), parts, grad_out, None, plan, table, (1, 1), accumulate, grad_data)
+        _backward_part(part, parts, grad_out, None, plan, table, (1, 1), accumulate, grad_data)
 
 
 def _tables(rules, rois, setting):

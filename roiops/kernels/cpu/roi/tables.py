@@ -276,7 +276,7 @@ def _fill_part(part, parts, rules, rois, setting, image, start_y, start_x, y, x)
 @parallel
 def _fill(share, parts, rules, rois, setting, image, start_y, start_x, y, x):
     for part in within(share, parts):
-        _fill_part(np.int64(part), parts, rules, rois, setting, image, start_y, start_x, y, x)
+        _fill_part(part, parts, rules, rois, setting, image, start_y, start_x, y, x)
 
 
 @inner
