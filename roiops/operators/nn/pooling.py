@@ -1,6 +1,5 @@
 """Pooling."""
 
-import functools
 import math
 
 import numpy as np
@@ -85,7 +84,7 @@ class PoolingOp(DenseOperator):
             return super().bind_forward(ctx, in_data, req, out_data, aux)
         data = _planes(in_data[0])
         how = *self._window(data), self.pad_with_zero
-        return functools.partial(self._kernel(ctx), data, *how, _planes(out_data[0]))
+        return self._kernel(ctx).bind(data, *how, _planes(out_data[0]))
 
     def backward(self, ctx, out_grad, in_data, out_data, req, in_grad, aux):
         arrays = map(self._channels_second, (out_grad, in_data, out_data))

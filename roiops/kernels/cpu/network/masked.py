@@ -15,7 +15,7 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from ...jit import num_threads, parallel, within
+from ...jit import parallel, within
 from ..vector import MACHINE_LANES
 from .blas import Rows
 from .emitter import Emitter
@@ -276,7 +276,11 @@ def _pool(share, data, size, step, pad, maximum, workers, out):
                     _largest_2_2(seen, top, x, into, height, left)
 
 
-def pool(data, kernel, stride, pad, maximum, out, call):
-    """The maximum or the sum of each window, where :func:`pools` says so; of none, the least number or 0."""
-    workers = max(1, min(num_threads(out.size * (kernel[1] * kernel[2] + 4) / MACHINE_LANES), len(data)))
-    call(_pool, workers, data[:, 0], kernel[1], stride[1], pad[1:], int(maximum), workers, out[:, 0])
+def pooling(data, kernel, stride, pad, maximum, out):
+    """The work and the kernel of :func:`pools`'s case: the maximum or the sum of each window; of none, the
+    least number or 0.
+
+    The kernel comes with its arguments, apart from its results; the number of workers goes between.
+    """
+    work = out.size * (kernel[1] * kernel[2] + 4) / MACHINE_LANES
+    return work, ((_pool, data[:, 0], kernel[1], stride[1], pad[1:], int(maximum)), out[:, 0])

@@ -8,8 +8,9 @@ takes no part, except in the divisor of a mean that counts padding.
 
 import numpy as np
 
-from ...jit import Calls, inner, num_threads, parallel, within
+from ...jit import Calls, inner, parallel, within
 from ...pooling_modes import INSIDE, MAXIMUM, MEAN, NORM, PADDED, SUM
+from ..scratch import Repeated
 from ..vector import FIXED_LANES, greater, load, multiply_add, pointer_to, select, splat, store
 from . import masked
 
@@ -84,37 +85,48 @@ class Forward:
     def __init__(self):
         self._calls = {}
 
-    def __call__(self, data, kernel, stride, pad, mode, p, divisor, pad_with_zero, out):
-        """Maximum, mean, sum or p-norm of each window.
+    def __call__(self, *arguments):
+        """Compute once what :meth:`bind` describes."""
+        self.bind(*arguments)()
+
+    def bind(self, data, kernel, stride, pad, mode, p, divisor, pad_with_zero, out):
+        """A call of the maximum, mean, sum or p-norm of each window.
 
         ``pad_with_zero``: padding competes in a maximum as 0.
         """
-        if data.dtype not in self._calls:
-            self._calls[data.dtype] = Calls()
-        _forward(data, (kernel, stride, pad), mode, p, divisor, pad_with_zero, out, self._calls[data.dtype])
+        window, planes = (kernel, stride, pad), max(1, len(data))
+        inside = mode != NORM and not pad_with_zero and masked.pools(data, kernel, stride, pad)
+        if out.shape[1:] == (1, 1, 1) and kernel == data.shape[1:] and pad == (0, 0, 0) and mode != NORM:
+            # Each pixel is read once: what takes time is that others than its reader may have written it.
+            work, pool = data.size, ((_whole_planes, data.reshape(-1), mode), out.reshape(-1))
+        elif inside:
+            work, pool = masked.pooling(data, kernel, stride, pad, mode == MAXIMUM, out)
+        else:
+            work = data.size * (kernel[1] + kernel[2]) / 4
+            pool = (_windows, data, window, mode, p, divisor, pad_with_zero), out
+
+        def prepare(threads):
+            (function, *arguments), results = pool
+            workers = min(threads, planes)
+            return [(function, workers, *arguments, workers, results)]
+
+        run = Repeated(self._calls.setdefault(data.dtype, Calls()), work, prepare)
+        if not inside or mode != MEAN:
+            return run
+        counts = _counts(data.shape, kernel, stride, pad, divisor, out)
+
+        def run_and_divide():
+            run()
+            np.divide(out, counts, out=out)
+
+        return run_and_divide
 
 
-def _forward(data, window, mode, p, divisor, pad_with_zero, out, call):
-    kernel, stride, pad = window
-    if out.shape[1:] == (1, 1, 1) and kernel == data.shape[1:] and pad == (0, 0, 0) and mode != NORM:
-        # Each pixel is read once: what takes time is that others than its reader may have written it.
-        workers = num_threads(data.size)
-        call(_whole_planes, workers, data.reshape(-1), mode, workers, out.reshape(-1))
-        return
-    if mode != NORM and not pad_with_zero and masked.pools(data, kernel, stride, pad):
-        masked.pool(data, kernel, stride, pad, mode == MAXIMUM, out, call)
-        if mode == MEAN:
-            _divide(data.shape, kernel, stride, pad, divisor, out)
-        return
-    workers = num_threads(data.size * (kernel[1] + kernel[2]) / 4)
-    call(_windows, workers, data, window, mode, p, divisor, pad_with_zero, workers, out)
-
-
-def _divide(shape, kernel, stride, pad, divisor, sums):
-    """Make means of sums."""
+def _counts(shape, kernel, stride, pad, divisor, out):
+    """What the sum of each window is divided by for its mean."""
     counts = []
     for axis in (1, 2, 3):
-        start = np.arange(sums.shape[axis]) * stride[axis - 1] - pad[axis - 1]
+        start = np.arange(out.shape[axis]) * stride[axis - 1] - pad[axis - 1]
         stop = np.minimum(start + kernel[axis - 1], shape[axis] + pad[axis - 1])
         inside = np.maximum(np.minimum(stop, shape[axis]) - np.maximum(start, 0), 0)
         counts.append(
@@ -122,7 +134,7 @@ def _divide(shape, kernel, stride, pad, divisor, sums):
         )
     depth, height, width = np.ix_(*map(np.atleast_1d, counts))
     # The last window of the 'full' convention may be past the image: its sum stays 0.
-    np.divide(sums, np.maximum(depth * height * width, 1).astype(sums.dtype), out=sums)
+    return np.maximum(depth * height * width, 1).astype(out.dtype)
 
 
 @parallel
