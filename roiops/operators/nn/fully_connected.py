@@ -1,6 +1,5 @@
 """Fully connected layers."""
 
-import functools
 import math
 
 from ...params import Field, Parameter
@@ -37,7 +36,7 @@ class FullyConnectedOp(DenseOperator):
             self._forward = kernels("network.fc", ctx.device).Forward()
         bias = None if self.params.no_bias else in_data[2]
         data, out = self._matrix(in_data[0]), self._matrix(out_data[0])
-        return functools.partial(self._forward, data, in_data[1], bias, out)
+        return self._forward.bind(data, in_data[1], bias, out)
 
     def gradient(self, ctx, out_grad, in_data, out_data, in_grad, aux):
         grad_data, grad_weight, *grad_bias = in_grad

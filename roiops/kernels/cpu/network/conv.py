@@ -28,7 +28,7 @@ from .conv_taps import ByTaps
 from .conv_transposed import Transposed
 from .conv_winograd import Winograd
 from .emitter import ROWS, activation
-from .product import few_rows, matmul
+from .product import bind_few_rows, matmul
 from .turn import turn
 
 _IDENTITY = activation()
@@ -205,17 +205,26 @@ class _OnePixel:
     def __init__(self):
         self._call = Calls()
 
-    def __call__(self, data, weight, scale, shift, act, other, out):
+    def __call__(self, *arrays):
+        self.bind(*arrays)()
+
+    def bind(self, data, weight, scale, shift, act, other, out):
         filters = len(weight)
-        other = None if other is None else other.reshape(-1, filters).copy()
-        results = out.reshape(-1, filters)
-        data, weight = data.reshape(len(data), -1), weight.reshape(filters, -1)
-        few_rows(data, weight, np.zeros_like(shift), results, self._call)
-        results *= scale[:filters]
-        results += shift[:filters]
-        if other is not None:
-            results += other
-        _activate(results, act)
+        other, results = (None if each is None else each.reshape(-1, filters) for each in (other, out))
+        data, weight, zeros = data.reshape(len(data), -1), weight.reshape(filters, -1), np.zeros_like(shift)
+        scale, shift = scale[:filters], shift[:filters]
+        multiply = bind_few_rows(data, weight, zeros, results, self._call)
+
+        def run():
+            added = None if other is None else other.copy()  # it may be the memory of the results
+            multiply()
+            np.multiply(results, scale, results)
+            np.add(results, shift, results)
+            if added is not None:
+                np.add(results, added, results)
+            _activate(results, act)
+
+        return run
 
 
 def _activate(values, act):

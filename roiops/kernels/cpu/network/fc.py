@@ -3,12 +3,14 @@
 ``tests/reference.py`` has the same in plain loops: ``product``.
 """
 
+import functools
+
 import numpy as np
 
 from ...jit import Calls
 from .blas import TimesTransposed
 from .emitter import COLUMNS
-from .product import few_rows, matmul
+from .product import bind_few_rows, few_rows, matmul
 
 
 class Forward:
@@ -19,18 +21,34 @@ class Forward:
 
     def __call__(self, data, weight, bias, out):
         """Compute into ``out``; ``bias`` may be None."""
-        if data.dtype == np.float32 and out.size:
-            if bias is None:
-                bias = np.zeros(len(weight), np.float32)
-            # Few rows leave tiles half empty, and are bound by reading the weight anyhow.
-            if len(data) < COLUMNS // 2:
-                few_rows(data, weight, bias, out, self._call)
-            else:
-                self._tiled(data, weight, bias, out)
-            return
-        np.matmul(data, weight.T, out=out)
-        if bias is not None:
-            out += bias
+        if not _few(data, out):
+            self.bind(data, weight, bias, out)()
+        else:
+            few_rows(data, weight, _bias(bias, weight), out, self._call)
+
+    def bind(self, data, weight, bias, out):
+        """A call of the same, again and again."""
+        if data.dtype != np.float32 or not out.size:
+            return functools.partial(_by_numpy, data, weight, bias, out)
+        bias = _bias(bias, weight)
+        if _few(data, out):
+            return bind_few_rows(data, weight, bias, out, self._call)
+        return functools.partial(self._tiled, data, weight, bias, out)
+
+
+def _few(data, out) -> bool:
+    # Few rows leave tiles half empty, and are bound by reading the weight anyhow.
+    return data.dtype == np.float32 and out.size > 0 and len(data) < COLUMNS // 2
+
+
+def _bias(bias, weight):
+    return np.zeros(len(weight), np.float32) if bias is None else bias
+
+
+def _by_numpy(data, weight, bias, out):
+    np.matmul(data, weight.T, out=out)
+    if bias is not None:
+        out += bias
 
 
 def backward(grad_out, data, weight, grad_data, grad_weight, grad_bias):

@@ -277,10 +277,10 @@ def _pool(share, data, size, step, pad, maximum, workers, out):
 
 
 def pooling(data, kernel, stride, pad, maximum, out):
-    """The work and the kernel of :func:`pools`'s case: the maximum or the sum of each window; of none, the
-    least number or 0.
+    """Where :func:`pools` says so, the work, the kernel with its arguments, and its results.
 
-    The kernel comes with its arguments, apart from its results; the number of workers goes between.
+    It computes the maximum or the sum of each window; of none, the least number or 0. Between the arguments
+    and the results comes the number of workers.
     """
     work = out.size * (kernel[1] * kernel[2] + 4) / MACHINE_LANES
-    return work, ((_pool, data[:, 0], kernel[1], stride[1], pad[1:], int(maximum)), out[:, 0])
+    return work, (_pool, data[:, 0], kernel[1], stride[1], pad[1:], int(maximum)), out[:, 0]

@@ -6,9 +6,11 @@ takes no part, except in the divisor of a mean that counts padding.
 ``tests/reference.py`` has the same in plain loops: ``pooling``.
 """
 
+import functools
+
 import numpy as np
 
-from ...jit import Calls, inner, parallel, within
+from ...jit import Calls, inner, num_threads, parallel, within
 from ...pooling_modes import INSIDE, MAXIMUM, MEAN, NORM, PADDED, SUM
 from ..scratch import Repeated
 from ..vector import FIXED_LANES, greater, load, multiply_add, pointer_to, select, splat, store
@@ -85,41 +87,60 @@ class Forward:
     def __init__(self):
         self._calls = {}
 
-    def __call__(self, *arguments):
+    def __call__(self, data, *how_and_out):
         """Compute once what :meth:`bind` describes."""
-        self.bind(*arguments)()
+        work, (function, *arguments), results, divide = _plan(data, *how_and_out)
+        workers = max(1, min(num_threads(work), len(data)))
+        self._of(data)(function, workers, *arguments, workers, results)
+        divide()
 
-    def bind(self, data, kernel, stride, pad, mode, p, divisor, pad_with_zero, out):
+    def bind(self, data, *how_and_out):
         """A call of the maximum, mean, sum or p-norm of each window.
 
-        ``pad_with_zero``: padding competes in a maximum as 0.
+        After the data come the kernel, the stride and the padding, the mode, the norm's p, the divisor of
+        means, whether padding competes in a maximum as 0, and the results.
         """
-        window, planes = (kernel, stride, pad), max(1, len(data))
-        inside = mode != NORM and not pad_with_zero and masked.pools(data, kernel, stride, pad)
-        if out.shape[1:] == (1, 1, 1) and kernel == data.shape[1:] and pad == (0, 0, 0) and mode != NORM:
-            # Each pixel is read once: what takes time is that others than its reader may have written it.
-            work, pool = data.size, ((_whole_planes, data.reshape(-1), mode), out.reshape(-1))
-        elif inside:
-            work, pool = masked.pooling(data, kernel, stride, pad, mode == MAXIMUM, out)
-        else:
-            work = data.size * (kernel[1] + kernel[2]) / 4
-            pool = (_windows, data, window, mode, p, divisor, pad_with_zero), out
+        work, (function, *arguments), results, divide = _plan(data, *how_and_out)
 
         def prepare(threads):
-            (function, *arguments), results = pool
-            workers = min(threads, planes)
+            workers = max(1, min(threads, len(data)))
             return [(function, workers, *arguments, workers, results)]
 
-        run = Repeated(self._calls.setdefault(data.dtype, Calls()), work, prepare)
-        if not inside or mode != MEAN:
+        run = Repeated(self._of(data), work, prepare)
+        if divide is _nothing:
             return run
-        counts = _counts(data.shape, kernel, stride, pad, divisor, out)
 
         def run_and_divide():
             run()
-            np.divide(out, counts, out=out)
+            divide()
 
         return run_and_divide
+
+    def _of(self, data):
+        """The calls of arrays of one dtype."""
+        return self._calls.setdefault(data.dtype, Calls())
+
+
+def _nothing():
+    pass
+
+
+def _plan(data, kernel, stride, pad, mode, p, divisor, pad_with_zero, out):
+    """The work, the kernel with its arguments, its results, and what makes means of sums after it.
+
+    The number of workers goes between the arguments and the results.
+    """
+    window = kernel, stride, pad
+    if out.shape[1:] == (1, 1, 1) and kernel == data.shape[1:] and pad == (0, 0, 0) and mode != NORM:
+        # Each pixel is read once: what takes time is that others than its reader may have written it.
+        return data.size, (_whole_planes, data.reshape(-1), mode), out.reshape(-1), _nothing
+    if mode != NORM and not pad_with_zero and masked.pools(data, kernel, stride, pad):
+        divide = _nothing
+        if mode == MEAN:
+            divide = functools.partial(np.divide, out, _counts(data.shape, *window, divisor, out), out)
+        return *masked.pooling(data, *window, mode == MAXIMUM, out), divide
+    work = data.size * (kernel[1] + kernel[2]) / 4
+    return work, (_windows, data, window, mode, p, divisor, pad_with_zero), out, _nothing
 
 
 def _counts(shape, kernel, stride, pad, divisor, out):

@@ -13,6 +13,7 @@ from numba.extending import intrinsic
 
 from ...jit import call as call_once
 from ...jit import inner, num_threads, parallel, within
+from ..scratch import Repeated
 from ..vector import BLOCK, LINE, MACHINE_LANES, aligned_zeros, prefetch_line, transpose_block
 from .blas import PANELS, Rows, add_product_tile_of
 from .emitter import COLUMNS, ROWS, Emitter
@@ -226,6 +227,19 @@ def few_rows(data, weight, bias, out, call=call_once):
 
     ``call`` runs the kernel; :class:`~...jit.Calls` where all arguments are of the same types each time.
     """
-    # Each vector of the weight comes from a distant cache, which takes longer than the products.
-    workers = num_threads((len(data) + _FETCH) * weight.size / MACHINE_LANES)
+    workers = num_threads(_work_of_few(data, weight))
     call(_few_rows, workers, data, weight, bias, workers, out)
+
+
+def bind_few_rows(data, weight, bias, out, calls):
+    """A call of :func:`few_rows`, again and again."""
+
+    def prepare(threads):
+        return [(_few_rows, threads, data, weight, bias, threads, out)]
+
+    return Repeated(calls, _work_of_few(data, weight), prepare)
+
+
+def _work_of_few(data, weight) -> float:
+    # Each vector of the weight comes from a distant cache, which takes longer than the products.
+    return (len(data) + _FETCH) * weight.size / MACHINE_LANES
