@@ -27,7 +27,7 @@ class Lowering(NamedTuple):
     unused: tuple[str, ...]
     #: Inputs of which only the shape is read.
     shape_only: tuple[str, ...]
-    #: Whether the nodes are put into a local function of the model, under the operator's name.
+    #: Whether it is put into a function of the model, under the operator's name, where functions are wanted.
     as_function: bool
     #: The first opset that has what it writes; a graph with it is written in that or a later one.
     opset: int
@@ -60,7 +60,8 @@ def lowers(
     shape_only : tuple of str
         Inputs of which only the shape matters.
     as_function : bool
-        Put what is written into a function of the model, so that a reader sees one node.
+        Where functions are asked for, put what is written into a function of the model, so that a reader
+        sees one node.
     opset : int
         The first of ONNX's opsets that has the operators it writes.
     oldest : int, optional

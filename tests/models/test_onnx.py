@@ -336,17 +336,18 @@ def test_float16_of_detectors_and_a_text_recogniser(name):
         assert relative_difference(wanted.asnumpy(), found) <= depth(symbol) * 2.0**-11
 
 
-def test_compositions_are_functions_or_written_out():
+def test_compositions_are_written_out_or_functions():
     symbol = detector()
     params = parameters(symbol, **SIZES)
-    made = to_onnx(symbol, params, shapes=SIZES)
-    assert {f.name for f in made.functions} == {"MultiProposal", "PSROIPooling"}
-    plain = to_onnx(symbol, params, shapes=SIZES, inline=True)
+    plain = to_onnx(symbol, params, shapes=SIZES)
     assert not plain.functions
     assert {domain.domain for domain in plain.opset_import} == {""}
-    info = np.array([[64, 64, 1]], np.float32)
-    for each in check(plain, ArchivedModel(symbol, params), {"data": noise(1, 3, 64, 64), "im_info": info}):
-        assert each.agrees
+    made = to_onnx(symbol, params, shapes=SIZES, functions=True)
+    assert {f.name for f in made.functions} == {"MultiProposal", "PSROIPooling"}
+    feeds = {"data": noise(1, 3, 64, 64), "im_info": np.array([[64, 64, 1]], np.float32)}
+    for proto in (plain, made):
+        onnx.checker.check_model(proto, full_check=True)
+        assert all(each.agrees for each in check(proto, ArchivedModel(symbol, params), feeds))
 
 
 def test_recurrent_text_recogniser():

@@ -163,7 +163,8 @@ def compositions(rounds):
         if event.get("cat") == "Node" and event["name"].endswith("_kernel_time"):
             taken[event["name"]].append(event["dur"] / 1e3)
     inside = {name: statistics.median(all_[1:] or all_) for name, all_ in taken.items()}
-    of_onnx = sum(ms for name, ms in inside.items() if name.startswith("_inlfunc_"))
+    heads = tuple(f"{node.name}/" for node in _composed(_bound["model"]))
+    of_onnx = sum(ms for name, ms in inside.items() if name.startswith(heads))
     return {
         "onnxruntime": of_onnx,
         "rest": sum(inside.values()) - of_onnx,
@@ -171,14 +172,18 @@ def compositions(rounds):
     }
 
 
-def _in_roiops(model, data, rounds):
-    """Milliseconds that roiops takes for the operators that are compositions in ONNX, one by one."""
-    nodes = []
+def _composed(model):
+    """The nodes that are compositions in ONNX."""
+    found = {}
     for node in topological_order(model.symbol.heads):
         if not node.is_variable:
-            found = lowering.find(*node.prop.lowered_as)
-            if found and found.as_function:
-                nodes.append(node)
+            found[node] = lowering.find(*node.prop.lowered_as)
+    return [node for node, how in found.items() if how and how.as_function]
+
+
+def _in_roiops(model, data, rounds):
+    """Milliseconds that roiops takes for the operators that are compositions in ONNX, one by one."""
+    nodes = _composed(model)
     # One pass over the graph leaves what all of them read.
     entries = [roiops.sym.Symbol([entry]) for node in nodes for entry in node.inputs]
     part = archive.ArchivedModel(roiops.sym.Group(entries), model.params)

@@ -33,7 +33,7 @@ def to_onnx(
     opset: int | None = None,
     dtype=None,
     fold: bool = False,
-    inline: bool = False,
+    functions: bool = False,
 ):
     """A symbol and its parameters as an ``onnx.ModelProto``, for inference.
 
@@ -61,9 +61,9 @@ def to_onnx(
         Convert parameters and inputs to this, such as ``"float16"``.
     fold : bool
         Whether to merge BatchNorm into the convolution or product before it.
-    inline : bool
-        Whether to write compositions out in place of calls of the model's own functions, for runtimes that
-        know no functions.
+    functions : bool
+        Whether compositions are functions of the model, each under its operator's name, instead of being
+        written out. A viewer shows one node for each then; OpenVINO, for one, does not read such a file.
     """
     if isinstance(arg_params, dict):
         held = {**arg_params, **(aux_params or {})}
@@ -71,20 +71,20 @@ def to_onnx(
             n: a if isinstance(a, nd.NDArray) else nd.array(a, dtype=a.dtype) for n, a in held.items()
         }
     model = load(symbol, arg_params, outputs=outputs)
-    conversion = prepare(model, shapes, opset=opset, dtype=dtype, fold=fold)
+    conversion = prepare(model, shapes, opset=opset, dtype=dtype, fold=fold, functions=functions)
     made = write.proto(conversion)
-    if inline:
-        made = write.inlined(made)
     if path is not None:
         write.save(made, path, force=force)
     return made
 
 
-def prepare(model: ArchivedModel, shapes: dict, *, opset=None, dtype=None, fold=False) -> Conversion:
+def prepare(
+    model: ArchivedModel, shapes: dict, *, opset=None, dtype=None, fold=False, functions=False
+) -> Conversion:
     """What :func:`to_onnx` writes, before it is written."""
     if dtype is not None:
         model = _cast(model, np.dtype(dtype))
-    conversion = convert(model, shapes, opset, dtype or np.float32)
+    conversion = convert(model, shapes, opset, dtype or np.float32, functions)
     if fold:
         count = fold_batch_norms(conversion)
         conversion.notes.append(f"BatchNorm nodes merged into what stands before them: {count}")

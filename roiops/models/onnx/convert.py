@@ -135,21 +135,23 @@ class Conversion:
     notes: list[str]
 
 
-def convert(model, shapes: dict, opset: int | None = None, dtype=np.float32) -> Conversion:
+def convert(
+    model, shapes: dict, opset: int | None = None, dtype=np.float32, functions: bool = False
+) -> Conversion:
     """The graph of ``model``, an :class:`~roiops.models.archive.ArchivedModel`, in ONNX's operators.
 
     ``shapes`` gives each input's shape, with a name in place of a length that is to stay open; ``dtype`` is
-    that of inputs that no parameter decides.
+    that of inputs that no parameter decides. With ``functions``, compositions are functions of the model.
     """
     for family in _FAMILIES:
         importlib.import_module(f"roiops.operators.{family}.onnx")
     if opset is not None and not OLDEST <= opset <= NEWEST:
         raise GraphError(f"opset must be from {OLDEST} to {NEWEST}, got {opset}")
-    return _Converter(model, shapes, opset, np.dtype(dtype)).run()
+    return _Converter(model, shapes, opset, np.dtype(dtype), functions).run()
 
 
 class _Converter:
-    def __init__(self, model, shapes, opset, dtype):
+    def __init__(self, model, shapes, opset, dtype, functions):
         self.model, self.given = model, shapes
         self.order = symbol_graph.topological_order(model.symbol.heads)
         symbol_graph.check_unique_names(self.order)
@@ -157,7 +159,7 @@ class _Converter:
         self.params = {
             name: np.asarray(device.to_host(array.data), order="C") for name, array in model.params.items()
         }
-        self.opset, self.dtype = opset, dtype
+        self.opset, self.dtype, self.functions = opset, dtype, functions
         self.values: dict[tuple, Value] = {}
         self.failures: list[tuple] = []
         self.notes: list[str] = []
@@ -172,7 +174,7 @@ class _Converter:
             self._refuse_unknown()  # says more than that a shape is missing
             raise
         found = [each.opset for key, each in self.lowerings.items() if each and key in self.needed]
-        self.graph = Graph(self.opset or max([OLDEST, *found]))
+        self.graph = Graph(self.opset or max([OLDEST, *found]), {} if self.functions else None)
         inputs = self.inputs = []
         for node in self.order:
             if id(node) not in self.needed:

@@ -150,7 +150,8 @@ class Graph:
         self.nodes: list[Node] = []
         #: Arrays that lowerings made, by content.
         self.constants: dict[tuple, Value] = {}
-        self.functions = {} if functions is None else functions
+        #: The functions of the model, by content; None where compositions are written out.
+        self.functions = functions
         #: What the names of new nodes and values begin with: the node that is being written.
         self.scope = ""
         self._counts: dict[str, int] = {}
@@ -303,7 +304,9 @@ class Graph:
     # -- functions ---------------------------------------------------------------------------------------
 
     def call(self, name: str, body, *inputs: Value, doc: str = ""):
-        """What ``body(g, *inputs)`` writes, as a function of the model; equal ones are written once."""
+        """What ``body(g, *inputs)`` writes; in a model with functions as one of them, equal ones once."""
+        if self.functions is None:
+            return body(self, *inputs)
         inner = Graph(self.opset, self.functions)
         formal = []
         for i, x in enumerate(inputs):

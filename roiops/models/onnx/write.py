@@ -10,7 +10,7 @@ import numpy as np
 from ..._version import __version__
 from ...errors import GraphError, MXNetError
 
-__all__ = ["DOMAIN", "import_onnx", "inlined", "proto", "save"]
+__all__ = ["DOMAIN", "import_onnx", "proto", "save"]
 
 #: The domain of a model's own functions.
 DOMAIN = "roiops"
@@ -154,19 +154,6 @@ def proto(conversion, name: str = "model"):
     for tensor_name, array in named:  # one by one: both functions above copy what they are given
         model.graph.initializer.append(onnx.numpy_helper.from_array(array, tensor_name))
     return model
-
-
-def inlined(model):
-    """The model with its functions' nodes in place of the calls."""
-    onnx = import_onnx()
-    from onnx import inliner
-
-    whole = inliner.inline_local_functions(model)
-    kept = [each for each in whole.opset_import if each.domain != DOMAIN]
-    del whole.opset_import[:]
-    whole.opset_import.extend(kept)
-    onnx.checker.check_model(whole, full_check=True)
-    return whole
 
 
 def save(model, path, *, force: bool = False) -> list[Path]:
