@@ -24,10 +24,10 @@ from pathlib import Path
 import numpy as np
 from machine import processor
 
-import roiops.kernels.cpu.network.conv_cost as cost
-from roiops.kernels.cpu.network import conv
-from roiops.kernels.cpu.network.blas import Rows, product_tile
-from roiops.kernels.cpu.network.emitter import COLUMNS, ROWS
+import roiops.kernels.cpu.conv.cost as cost
+from roiops.kernels.cpu.conv import convolution as conv
+from roiops.kernels.cpu.product.emitter import COLUMNS, ROWS
+from roiops.kernels.cpu.product.tiles import Rows, product_tile
 from roiops.kernels.cpu.vector import aligned_zeros
 from roiops.kernels.jit import njit
 

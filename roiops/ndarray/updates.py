@@ -41,7 +41,7 @@ def takes_one_pass(*arrays) -> bool:
 def momentum_step(weight, grad, momentum, lr, wd, keep, rescale, limit):
     """Stochastic gradient descent with momentum, in place and on the kernels' threads."""
     flat = (each.reshape(-1) for each in (weight, grad, momentum))
-    kernels("network.update", cpu()).momentum_step(*flat, lr, wd, keep, rescale, limit)
+    kernels("training.update", cpu()).momentum_step(*flat, lr, wd, keep, rescale, limit)
 
 
 def _clipped(array, bound):

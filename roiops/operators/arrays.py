@@ -147,7 +147,7 @@ def matmul(a, b, out, req):
     elif a.dtype == np.float16:
         result = np.matmul(a, b, dtype=np.float32)
     else:
-        from ..kernels.cpu.network.product import matmul as multiply  # brings numba: not before it is needed
+        from ..kernels.cpu.product.matmul import matmul as multiply  # brings numba: not before it is needed
 
         result = np.empty_like(out) if req == "add" else out
         multiply(a, b, result)

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from roiops.kernels.cpu.network.product import matmul
-from roiops.kernels.cpu.network.turn import turn
+from roiops.kernels.cpu.product.matmul import matmul
+from roiops.kernels.cpu.product.turn import turn
 
 RNG = np.random.default_rng(3)
 

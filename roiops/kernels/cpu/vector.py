@@ -5,7 +5,7 @@ is turned, a piece at a time, into rows of that many channels of one pixel. All 
 same weights, so the arithmetic on such rows needs no shuffling, and a row is a cache line. ``Lanes`` values
 hold a row in registers; LLVM splits them where the machine's are shorter. ``MACHINE_LANES`` are the float32
 numbers of one register of the machine at hand: the tiles of matrix products are made of those, by
-``network/emitter.py``.
+``product/emitter.py``.
 
 The functions for kernels do not look at the bounds of an array, unless numba's bounds checking is on. Without
 the JIT they work on NumPy arrays, with the same results.

@@ -53,7 +53,7 @@ class DeformableConvolutionOp(Operator):
     def _tiles(self, ctx, data, offset, out_width):
         """For each tile: its image, its slice of positions, its tables and memory for its columns."""
         p = self.params
-        kernel = kernels("network.deform_conv", ctx.device)
+        kernel = kernels("conv.deformable", ctx.device)
         window = p.kernel[0] * p.kernel[1]
         rows, positions = data.shape[1] * window, offset.shape[2]
         size = min(positions, max(_LEAST_TILE, _TILE_BYTES // (max(rows, 1) * data.itemsize)))
@@ -86,10 +86,10 @@ class DeformableConvolutionOp(Operator):
         return flat, offset, mask, weight, bias
 
     def forward(self, ctx, in_data, req, out_data, aux):
-        kernel = kernels("network.deform_conv", ctx.device)
+        kernel = kernels("conv.deformable", ctx.device)
         data, offset, mask, weight, bias = self._prepare(in_data)
         out = out_data[0]
-        matmul = kernels("network.product", ctx.device).matmul
+        matmul = kernels("product.matmul", ctx.device).matmul
         # A product goes straight into rows of the output where these are dense.
         direct = req[0] != "add" and out.dtype == data.dtype and out.flags.c_contiguous
         result = out if direct else np.empty(out.shape, data.dtype)
@@ -107,7 +107,7 @@ class DeformableConvolutionOp(Operator):
             assign(out, req[0], result)
 
     def backward(self, ctx, out_grad, in_data, out_data, req, in_grad, aux):
-        kernel = kernels("network.deform_conv", ctx.device)
+        kernel = kernels("conv.deformable", ctx.device)
         data, offset, mask, weight, bias = self._prepare(in_data)
         grad = dense(out_grad[0]).reshape(*out_grad[0].shape[:2], offset.shape[2])
         groups = self.params.num_deformable_group
@@ -115,7 +115,7 @@ class DeformableConvolutionOp(Operator):
         sums = [np.zeros(a.shape, a.dtype) for a in (data, offset, mask, weight)]
         per_group = weight.shape[1]
         column_grad, weight_part = None, np.empty(weight.shape[1:], weight.dtype)
-        matmul = kernels("network.product", ctx.device).matmul
+        matmul = kernels("product.matmul", ctx.device).matmul
         for image, first, count, pixels, tables, columns in self._tiles(
             ctx, data, offset, out_grad[0].shape[3]
         ):

@@ -119,7 +119,9 @@ class ConvolutionOp(_ConvolutionBase):
 
     def _kernel(self, ctx):
         if self._forward is None:
-            self._forward = kernels("network.conv", ctx.device).Forward(self._window, self.params.num_group)
+            self._forward = kernels("conv.convolution", ctx.device).Forward(
+                self._window, self.params.num_group
+            )
         return self._forward
 
     def bind_followed(self, ctx, in_data, aux, out, work, before):
@@ -128,7 +130,7 @@ class ConvolutionOp(_ConvolutionBase):
         The convolution may be that of ``relu(batch_norm(data))``. The arrays are read anew in each call; what
         is added may be ``out`` itself.
         """
-        conv = kernels("network.conv", ctx.device)
+        conv = kernels("conv.convolution", ctx.device)
         data, weight, target = map(_as_3d, (*in_data[:2], out))
         bias = np.zeros(len(weight), np.float32) if self.params.no_bias else in_data[2]
         following = _following_work(conv, work)
@@ -149,7 +151,7 @@ class ConvolutionOp(_ConvolutionBase):
         return self._kernel(ctx).enters(*shapes)
 
     def gradient(self, ctx, out_grad, in_data, out_data, in_grad, aux):
-        conv, groups = kernels("network.conv", ctx.device), self.params.num_group
+        conv, groups = kernels("conv.convolution", ctx.device), self.params.num_group
         head, data, weight = _as_3d(out_grad[0]), _as_3d(in_data[0]), _as_3d(in_data[1])
         if in_grad[0] is not None:
             if self._backward is None:
@@ -337,14 +339,14 @@ class DeconvolutionOp(_ConvolutionBase):
 
     def bind_followed(self, ctx, in_data, aux, out, work, before):
         """A call that computes ``act(batch_norm(deconvolution))`` into ``out``, or less of it."""
-        conv = kernels("network.conv", ctx.device)
+        conv = kernels("conv.convolution", ctx.device)
         data, weight, target = map(_as_3d, (*in_data[:2], out))
         bias = np.zeros(target.shape[1], np.float32) if self.params.no_bias else in_data[2]
         kernel, following = self._kernel(ctx, "BackwardData", in_data[0]), _following_work(conv, work)
         return functools.partial(kernel, data, weight, target, bias, steady=True, **following)
 
     def gradient(self, ctx, out_grad, in_data, out_data, in_grad, aux):
-        conv, groups = kernels("network.conv", ctx.device), self.params.num_group
+        conv, groups = kernels("conv.convolution", ctx.device), self.params.num_group
         head, data, weight = _as_3d(out_grad[0]), _as_3d(in_data[0]), _as_3d(in_data[1])
         if in_grad[0] is not None:
             self._kernel(ctx, "Forward", in_data[0])(head, weight, None, _as_3d(in_grad[0]))
@@ -357,7 +359,7 @@ class DeconvolutionOp(_ConvolutionBase):
     def _kernel(self, ctx, kind, data):
         window = self._window(data)
         if (kind, window) not in self._kernels:
-            make = getattr(kernels("network.conv", ctx.device), kind)
+            make = getattr(kernels("conv.convolution", ctx.device), kind)
             self._kernels[kind, window] = make(window, self.params.num_group)
         return self._kernels[kind, window]
 

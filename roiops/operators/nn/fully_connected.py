@@ -33,14 +33,14 @@ class FullyConnectedOp(DenseOperator):
 
     def _bind(self, ctx, in_data, out_data):
         if self._forward is None:
-            self._forward = kernels("network.fc", ctx.device).Forward()
+            self._forward = kernels("product.fc", ctx.device).Forward()
         bias = None if self.params.no_bias else in_data[2]
         data, out = self._matrix(in_data[0]), self._matrix(out_data[0])
         return self._forward.bind(data, in_data[1], bias, out)
 
     def gradient(self, ctx, out_grad, in_data, out_data, in_grad, aux):
         grad_data, grad_weight, *grad_bias = in_grad
-        kernels("network.fc", ctx.device).backward(
+        kernels("product.fc", ctx.device).backward(
             self._matrix(out_grad[0]),
             self._matrix(in_data[0]),
             in_data[1],

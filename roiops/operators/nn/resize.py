@@ -29,7 +29,7 @@ class UpSamplingOp(DenseOperator):
         p, out = self.params, out_data[0]
         if p.sample_type == "bilinear":
             data, weight = in_data
-            kernels("network.conv", ctx.device).backward_data(
+            kernels("conv.convolution", ctx.device).backward_data(
                 data[:, :, None], weight[:, :, None], self._window(), data.shape[1], out[:, :, None]
             )
             return
@@ -46,7 +46,7 @@ class UpSamplingOp(DenseOperator):
     def gradient(self, ctx, out_grad, in_data, out_data, in_grad, aux):
         p, head = self.params, out_grad[0]
         if p.sample_type == "bilinear":
-            conv, (data, weight) = kernels("network.conv", ctx.device), in_data
+            conv, (data, weight) = kernels("conv.convolution", ctx.device), in_data
             head, groups = head[:, :, None], data.shape[1]
             if in_grad[0] is not None:
                 conv.forward(head, weight[:, :, None], None, self._window(), groups, in_grad[0][:, :, None])

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from roiops.kernels.cpu.network import conv, conv_depthwise
+from roiops.kernels.cpu.conv import convolution as conv
+from roiops.kernels.cpu.conv import depthwise as conv_depthwise
 from roiops.kernels.jit import use_threads
 
 #: batch, channels, size, filters of a channel, kernel, stride, dilate, pad; sizes about those of vectors

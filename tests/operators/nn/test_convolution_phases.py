@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import roiops as mx
-from roiops.kernels.cpu.network import conv
+from roiops.kernels.cpu.conv import convolution as conv
 from roiops.kernels.jit import use_threads
 
 RNG = np.random.default_rng(8)

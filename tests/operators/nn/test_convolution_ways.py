@@ -8,18 +8,16 @@ import pytest
 from soak.layers import spoil_scratch
 
 import roiops as mx
-from roiops.kernels.cpu.network import (
-    conv,
-    conv_dilated,
-    conv_filters,
-    conv_pointwise,
-    conv_shifted,
-    conv_taps,
-    conv_weight_winograd,
-    conv_winograd,
-)
-from roiops.kernels.cpu.network.blas import TimesTransposed
-from roiops.kernels.cpu.network.panels import first_item
+from roiops.kernels.cpu.conv import convolution as conv
+from roiops.kernels.cpu.conv import dilated as conv_dilated
+from roiops.kernels.cpu.conv import filters as conv_filters
+from roiops.kernels.cpu.conv import pointwise as conv_pointwise
+from roiops.kernels.cpu.conv import shifted as conv_shifted
+from roiops.kernels.cpu.conv import taps as conv_taps
+from roiops.kernels.cpu.conv import weight_winograd as conv_weight_winograd
+from roiops.kernels.cpu.conv import winograd as conv_winograd
+from roiops.kernels.cpu.product.panels import first_item
+from roiops.kernels.cpu.product.tiles import TimesTransposed
 from roiops.kernels.jit import use_threads
 
 RNG = np.random.default_rng(5)

@@ -8,8 +8,8 @@ Statistics are summed in float64.
 import numpy as np
 
 from ...jit import Direct, inner, num_threads, parallel, within
+from ..product.tiles import scale_vector
 from ..vector import MACHINE_LANES
-from .blas import scale_vector
 
 # Sums may be reassociated, so that they vectorise. NaN and infinity keep their meaning.
 _SUMS = {"reassoc", "contract"}

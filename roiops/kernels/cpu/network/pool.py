@@ -12,9 +12,9 @@ import numpy as np
 
 from ...jit import Calls, inner, num_threads, parallel, within
 from ...pooling_modes import INSIDE, MAXIMUM, MEAN, NORM, PADDED, SUM
+from ..conv import masked
 from ..scratch import Repeated
 from ..vector import FIXED_LANES, greater, load, multiply_add, pointer_to, select, splat, store
-from . import masked
 
 
 @inner

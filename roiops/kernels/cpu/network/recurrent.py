@@ -37,7 +37,7 @@ class _Layer:
         """Write the states of all steps to ``out``; the last state, and the last cell where there is one."""
         w, (steps, batch, features) = self.weights, data.shape
         self.data, self.first_state, self.out = data, state, out
-        from .fc import Forward  # brings numba: not before it is needed
+        from ..product.fc import Forward  # brings numba: not before it is needed
 
         given = _connected(Forward(), data.reshape(steps * batch, features), w.from_input, w.input_bias)
         #: First what the input gives to each gate, then, step by step, the gates' values.
@@ -196,7 +196,7 @@ def _connected(layer, data, weight, bias):
 
 def _product(a, b):
     """``a @ b``"""
-    from .product import matmul  # brings numba: not before it is needed
+    from ..product.matmul import matmul  # brings numba: not before it is needed
 
     out = np.empty((a.shape[0], b.shape[1]), a.dtype)
     matmul(a, b, out)

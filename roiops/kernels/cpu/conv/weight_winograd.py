@@ -12,13 +12,13 @@ from numba import types
 from numba.extending import intrinsic
 
 from ...jit import inner, num_threads, parallel, within
+from ..product.caches import SECOND_CACHE
+from ..product.emitter import COLUMNS, ROWS, Emitter
+from ..product.panels import SEGMENT, copy_run, count_panels, panel_range, segments
+from ..product.tiles import Rows, add_product_tile_of, product_tile_of
 from ..scratch import Scratch
 from ..vector import BLOCK, MACHINE_LANES, transpose_block
-from .blas import Rows, add_product_tile_of, product_tile_of
-from .caches import SECOND_CACHE
-from .conv_winograd import APART, FILTERS, IN, OUT, RESULTS, TILES
-from .emitter import COLUMNS, ROWS, Emitter
-from .panels import SEGMENT, copy_run, count_panels, panel_range, segments
+from .winograd import APART, FILTERS, IN, OUT, RESULTS, TILES
 
 #: Taps in each direction.
 TAPS = 3

@@ -18,8 +18,8 @@ from ..vector import (
     splat,
     store_some,
 )
-from .blas import copy_vector, scale_vector
 from .emitter import COLUMNS
+from .tiles import copy_vector, scale_vector
 
 #: Neighbouring positions in one row of one image: in a panel, ``run`` columns from ``column`` on.
 SEGMENT = np.dtype([(name, np.int64) for name in ("column", "run", "image", "y", "x")])

@@ -13,9 +13,9 @@ import math
 import numpy as np
 
 from ...jit import num_threads, parallel, within
+from ..product.fingerprint import fingerprint
+from ..product.turn import turn
 from ..vector import LINE
-from .fingerprint import fingerprint
-from .turn import turn
 
 
 @parallel

@@ -8,14 +8,14 @@ part, so that results are the same from run to run.
 
 import math
 
+from ..product.caches import LAST_CACHE, SECOND_CACHE
+from ..product.emitter import COLUMNS, ROWS
 from ..vector import LINE, MACHINE_LANES
-from .caches import LAST_CACHE, SECOND_CACHE
-from .conv_dilated import phase_sizes
-from .conv_filters import PIXELS, VECTORS
-from .conv_shifted import ROW_MOVED, VECTOR_STORED, ends_with_rows, frame_cost, joins_rows
-from .conv_taps import seen_by_tap
-from .conv_winograd import NARROW, OUT
-from .emitter import COLUMNS, ROWS
+from .dilated import phase_sizes
+from .filters import PIXELS, VECTORS
+from .shifted import ROW_MOVED, VECTOR_STORED, ends_with_rows, frame_cost, joins_rows
+from .taps import seen_by_tap
+from .winograd import NARROW, OUT
 
 
 def _up(count: int, step: int) -> int:

@@ -6,12 +6,8 @@
 import numpy as np
 
 from ...jit import Calls, inner, num_threads, parallel, within
-from ..scratch import Repeated, Scratch
-from ..vector import MACHINE_LANES, prefetch_to_read
-from .blas import FEW, Entry, Finish, Rows, copy_vector, finished_product_tile_of, scale_vector
-from .conv_shifted import with_last_rows
-from .emitter import COLUMNS, ROWS
-from .panels import (
+from ..product.emitter import COLUMNS, ROWS
+from ..product.panels import (
     MOST_SEGMENTS,
     SEGMENT,
     copy_run,
@@ -21,6 +17,10 @@ from .panels import (
     scale_run,
     segments,
 )
+from ..product.tiles import FEW, Entry, Finish, Rows, copy_vector, finished_product_tile_of, scale_vector
+from ..scratch import Repeated, Scratch
+from ..vector import MACHINE_LANES, prefetch_to_read
+from .shifted import with_last_rows
 
 
 @inner

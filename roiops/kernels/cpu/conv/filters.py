@@ -13,10 +13,12 @@ from numba import types
 from numba.extending import intrinsic
 
 from ...jit import Calls, inner, parallel, within
+from ..product.emitter import Emitter
+from ..product.panels import first_item
+from ..product.tiles import Entry, Finish, Rows
 from ..scratch import Repeated, Scratch
 from ..vector import BLOCK, LINE, MACHINE_LANES, prefetch_to_read, prefetch_to_write, transpose_block
-from .blas import Entry, Finish, Rows
-from .conv_shifted import (
+from .shifted import (
     channel_step,
     fill_channels,
     fill_frame,
@@ -26,8 +28,6 @@ from .conv_shifted import (
     shared_zeros,
     tap_places,
 )
-from .emitter import Emitter
-from .panels import first_item
 
 #: Pixels and vectors of a tile: its sums, a row of weights and a pixel, all in registers. Seven, because the
 #: maps of networks for pictures of 224 by 224 are 7, 14, 28 and 56 pixels wide.

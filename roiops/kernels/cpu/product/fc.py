@@ -8,9 +8,9 @@ import functools
 import numpy as np
 
 from ...jit import Calls
-from .blas import TimesTransposed
 from .emitter import COLUMNS
-from .product import bind_few_rows, few_rows, matmul
+from .matmul import bind_few_rows, few_rows, matmul
+from .tiles import TimesTransposed
 
 
 class Forward:

@@ -16,20 +16,24 @@ import math
 import numpy as np
 
 from ...jit import Calls, inner, parallel, within
+from ..network import norm
+from ..product.emitter import ROWS, activation
+from ..product.matmul import bind_few_rows, matmul
+from ..product.turn import turn
 from ..scratch import Repeated
 from ..vector import BLOCK, MACHINE_LANES
-from . import conv_cost, conv_depthwise, conv_weight, conv_weight_winograd, norm
-from .conv_dilated import Dilated
-from .conv_filters import ByFilters
-from .conv_phases import Phases
-from .conv_pointwise import Pointwise
-from .conv_shifted import Shifted
-from .conv_taps import ByTaps
-from .conv_transposed import Transposed
-from .conv_winograd import Winograd
-from .emitter import ROWS, activation
-from .product import bind_few_rows, matmul
-from .turn import turn
+from . import cost as conv_cost
+from . import depthwise as conv_depthwise
+from . import weight as conv_weight
+from . import weight_winograd as conv_weight_winograd
+from .dilated import Dilated
+from .filters import ByFilters
+from .phases import Phases
+from .pointwise import Pointwise
+from .shifted import Shifted
+from .taps import ByTaps
+from .transposed import Transposed
+from .winograd import Winograd
 
 _IDENTITY = activation()
 #: Bytes of unrolled columns held at once.
@@ -62,7 +66,7 @@ class Forward:
         """A call that computes into ``out``, again and again. ``bias`` may be None.
 
         ``finish``: gamma, beta, mean, variance and eps of a batch normalisation of the results. ``other`` may
-        be ``out``. ``entry`` is an :class:`~.blas.Entry` as a plain tuple, where
+        be ``out``. ``entry`` is an :class:`~..product.tiles.Entry` as a plain tuple, where
         :meth:`enters` says that it may be given.
         """
         if out.size == 0:

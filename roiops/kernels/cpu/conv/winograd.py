@@ -18,21 +18,10 @@ from numba import types
 from numba.extending import intrinsic
 
 from ...jit import Calls, inner, num_threads, parallel, within
-from ..scratch import Repeated, Scratch
-from ..vector import (
-    BLOCK,
-    LINE,
-    MACHINE_LANES,
-    aligned_zeros,
-    prefetch_to_read,
-    prefetch_to_write,
-    transpose_block,
-)
-from .blas import Finish, Rows, by_rows, copy_vector, packed_product_tile_of
-from .caches import LAST_CACHE, SECOND_CACHE
-from .emitter import COLUMNS, ROWS, VECTORS, Emitter, activation
-from .fingerprint import fingerprint
-from .panels import (
+from ..product.caches import LAST_CACHE, SECOND_CACHE
+from ..product.emitter import COLUMNS, ROWS, VECTORS, Emitter, activation
+from ..product.fingerprint import fingerprint
+from ..product.panels import (
     MOST_SEGMENTS,
     SEGMENT,
     add_run,
@@ -44,6 +33,17 @@ from .panels import (
     panel_of_many,
     panel_range,
     segments,
+)
+from ..product.tiles import Finish, Rows, by_rows, copy_vector, packed_product_tile_of
+from ..scratch import Repeated, Scratch
+from ..vector import (
+    BLOCK,
+    LINE,
+    MACHINE_LANES,
+    aligned_zeros,
+    prefetch_to_read,
+    prefetch_to_write,
+    transpose_block,
 )
 
 #: Results, and pixels, of a tile in each direction.

@@ -5,10 +5,10 @@ results, summed over the pixels. With zeros between the rows of the latter, a ta
 """
 
 from ...jit import inner, num_threads, parallel, within
+from ..product.emitter import COLUMNS, ROWS
+from ..product.panels import count_panels, first_item, load_line, panel_range
+from ..product.tiles import Rows, add_product_tile_of
 from ..vector import MACHINE_LANES, aligned_zeros
-from .blas import Rows, add_product_tile_of
-from .emitter import COLUMNS, ROWS
-from .panels import count_panels, first_item, load_line, panel_range
 
 #: About how many pixels are summed at once: their panel stays in the second-level cache.
 PIXELS = 1024

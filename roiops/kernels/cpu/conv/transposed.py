@@ -13,12 +13,12 @@ import math
 import numpy as np
 
 from ...jit import Calls, inner, num_threads, parallel, within
+from ..network.norm import fold
+from ..product.emitter import COLUMNS, ROWS, activated, activation
+from ..product.panels import copy_run, count_panels, panel_range
+from ..product.tiles import PANELS, Rows, add_product_tile_of
 from ..scratch import Scratch
 from ..vector import LINE, MACHINE_LANES
-from .blas import PANELS, Rows, add_product_tile_of
-from .emitter import COLUMNS, ROWS, activated, activation
-from .norm import fold
-from .panels import copy_run, count_panels, panel_range
 
 
 @inner

@@ -9,6 +9,7 @@ what ``FIXED_LANES`` neighbouring results need of one tap lies side by side, wha
 import numpy as np
 
 from ...jit import call, inner, num_threads, parallel, within
+from ..product.emitter import activation
 from ..scratch import Repeated
 from ..vector import (
     FIXED_LANES,
@@ -24,7 +25,6 @@ from ..vector import (
     sum_lanes,
 )
 from . import masked
-from .emitter import activation
 
 
 def is_depthwise(data, groups) -> bool:

@@ -49,7 +49,7 @@ class ActivationIn(NamedTuple):
 
 
 class FinishAt(NamedTuple):
-    """A :class:`~.blas.Finish` in a body: pointers to what the first result takes, and the activation."""
+    """A :class:`~.tiles.Finish` in a body: pointers to what the first result takes, and the activation."""
 
     scale: Any
     shift: Any
@@ -74,7 +74,7 @@ class Emitter:
         return cgutils.unpack_tuple(self.builder, values)
 
     def rows(self, kind, values):
-        """Where the first of some :class:`~.blas.Rows` lies, and the step to the next."""
+        """Where the first of some :class:`~.tiles.Rows` lies, and the step to the next."""
         array, at, step = self.members(values)
         return self.pointer(kind[0], array, at), step
 
@@ -159,7 +159,7 @@ class Emitter:
         return self.choose(activation.limited, limited, raised)
 
     def finish(self, kind, finish, row, at) -> FinishAt:
-        """A :class:`~.blas.Finish` for results from filter ``row`` on; ``other`` is read from ``at`` on."""
+        """A :class:`~.tiles.Finish` for results from filter ``row`` on; ``other`` is read from ``at`` on."""
         scale, shift, act, other, add_other = self.members(finish)
         return FinishAt(
             self.pointer(kind[0], scale, row),

@@ -10,8 +10,8 @@ batch, to which Winograd's way can be applied. Zeros are copied along where the 
 import numpy as np
 
 from ...jit import Calls, inner, num_threads, parallel, within
-from .conv_winograd import Winograd
-from .emitter import activated, activation
+from ..product.emitter import activated, activation
+from .winograd import Winograd
 
 _IDENTITY = activation()
 

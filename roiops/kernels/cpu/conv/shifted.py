@@ -16,9 +16,10 @@ from numba import types
 from numba.extending import intrinsic
 
 from ...jit import Calls, inner, parallel, within
-from ..scratch import Repeated, Scratch
-from ..vector import LINE, MACHINE_LANES, prefetch_to_write
-from .blas import (
+from ..product.caches import LAST_CACHE, SECOND_CACHE
+from ..product.emitter import COLUMNS, ROWS, VECTORS, Emitter
+from ..product.panels import copy_run, first_item, scale_run
+from ..product.tiles import (
     FEW,
     Entry,
     Finish,
@@ -30,9 +31,8 @@ from .blas import (
     scale_vector,
     store_finished,
 )
-from .caches import LAST_CACHE, SECOND_CACHE
-from .emitter import COLUMNS, ROWS, VECTORS, Emitter
-from .panels import copy_run, first_item, scale_run
+from ..scratch import Repeated, Scratch
+from ..vector import LINE, MACHINE_LANES, prefetch_to_write
 
 
 def frame_reach(out_size, kernel, stride, dilate) -> list[int]:

@@ -9,7 +9,7 @@ part. The others would be products by the zeros around the image.
 import numpy as np
 
 from ...jit import num_threads, parallel, within
-from .product import multiply
+from ..product.matmul import multiply
 
 
 def seen_by_tap(kernel, dilate, pad, in_size, out_size):

@@ -15,9 +15,9 @@ from ...jit import call as call_once
 from ...jit import inner, num_threads, parallel, within
 from ..scratch import Repeated
 from ..vector import BLOCK, LINE, MACHINE_LANES, aligned_zeros, prefetch_line, transpose_block
-from .blas import PANELS, Rows, add_product_tile_of
 from .emitter import COLUMNS, ROWS, Emitter
 from .panels import copy_run, count_panels, first_item, panel_range
+from .tiles import PANELS, Rows, add_product_tile_of
 
 #: Products of fewer multiplications are left to NumPy: OpenBLAS does not ask for threads for them.
 SMALL = 1 << 18

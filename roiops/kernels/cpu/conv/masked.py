@@ -16,9 +16,9 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 from ...jit import parallel, within
+from ..product.emitter import Emitter
+from ..product.tiles import Rows
 from ..vector import MACHINE_LANES
-from .blas import Rows
-from .emitter import Emitter
 
 
 def _takes(data, sizes, kernel, stride, pad):
@@ -51,8 +51,8 @@ def _generator(size, step, empty, begin):
     """The code of an intrinsic: ``MACHINE_LANES`` columns of results, row after row.
 
     Its arguments begin with a :class:`Plane` of pixels and the first window's y and x. They end with where
-    the results go (:class:`~.blas.Rows`), their rows, and how many columns are left. Each row of pixels is
-    loaded once and taken into the results of all windows that it belongs to.
+    the results go (:class:`~..product.tiles.Rows`), their rows, and how many columns are left. Each row of
+    pixels is loaded once and taken into the results of all windows that it belongs to.
     ``empty`` is what nothing makes. ``begin(emit, args)`` stands before the loop and returns two functions:
     ``combine(ky, pixels, total)`` takes in what row ky of a window sees, ``finish(total)`` is last.
     """
