@@ -283,7 +283,7 @@ class _InnerDispatcher(CPUDispatcher):
         self.overloads[tuple(cres.signature.args)] = cres
 
 
-class _Inner:
+class Inner:
     """What :func:`inner` makes. A call from Python compiles an ordinary function for that.
 
     numba's own form of it is made when a kernel is compiled that has it as a part: kernels that are read from
@@ -316,7 +316,7 @@ def make_inner(function, make_entry, **options):
     """``function``, compiled as a part of those that call it; ``make_entry`` compiles it for other calls."""
     if not INNER or numba.config.DISABLE_JIT:
         return make_entry(function)
-    return _Inner(function, make_entry, options)
+    return Inner(function, make_entry, options)
 
 
 def entry_of(compiled, args):

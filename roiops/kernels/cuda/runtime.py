@@ -23,6 +23,7 @@ import numpy as np
 from roiops.dtypes import BFLOAT16, stored
 from roiops.errors import DeviceError
 from roiops.kernels.cuda import dlpack
+from roiops.kernels.numba_insides import Inner
 
 #: No launch has more blocks. Kernels stride over what is left, so any number is right.
 MOST_BLOCKS = 1 << 16
@@ -92,6 +93,20 @@ def kernel(real):
 def device(function):
     """Compile a function that kernels call and that itself uses ``cuda``."""
     return function if SIMULATOR else cuda.jit(device=True)(function)
+
+
+def _take_parts() -> None:
+    """Have the backend compile the parts that kernels of the CPU and of the GPU share; it knows numba's only."""
+    try:
+        from numba.cuda.extending import typeof_impl
+    except ImportError:  # of an older one
+        return
+    as_device = functools.cache(lambda part: device(part.py_func))
+    typeof_impl.register(Inner)(lambda part, context: as_device(part)._numba_type_)
+
+
+if not SIMULATOR:
+    _take_parts()
 
 
 def quad_alignment(dtype) -> int:
