@@ -21,8 +21,9 @@ ALLOWED = {
     "shapes": set(),
     "dtypes": set(),
     "context": {"errors"},
+    "processors": set(),
     "params": {"errors", "dtypes"},
-    "kernels": {"errors", "context", "dtypes"},
+    "kernels": {"errors", "context", "dtypes", "processors"},
     "registry": {"errors", "params"},
     "operators": {"errors", "context", "params", "kernels", "registry", "random", "shapes", "dtypes"},
     "ndarray.html": set(),
@@ -60,7 +61,16 @@ ALLOWED = {
     "training": {"errors", "context", "ndarray", "graph", "random"},
     "training.image": {"errors", "ndarray", "training"},
     "torch": {"errors", "context", "dtypes", "params", "kernels", "registry", "operators", "ndarray"},
-    "models": {"_version", "errors", "context", "ndarray", "graph", "operators", "training.image"},
+    "models": {
+        "_version",
+        "processors",
+        "errors",
+        "context",
+        "ndarray",
+        "graph",
+        "operators",
+        "training.image",
+    },
 }
 
 

@@ -7,7 +7,7 @@ import threading
 import time
 from pathlib import Path
 
-from ..models.workers import processors
+from ..processors import share
 from ..warmup import compile_kinds, shares
 
 #: Seconds after which somebody who waits is told what for.
@@ -133,7 +133,7 @@ def compile_in_processes(kinds, arguments: list[str], jobs: int | None = None) -
     Other processes help as soon as the first kernel turns out not to be on disk. ``arguments`` are those of
     ``roiops warmup`` for the same kinds.
     """
-    jobs = max(1, min(jobs or len(processors()), len(kinds)))
+    jobs = max(1, min(jobs or share().threads, len(kinds)))
     progress, helpers, begun = Progress(len(kinds)), None, False
 
     def begin():
@@ -170,7 +170,7 @@ def compile_share(kinds, part: int, count: int, claims: Claims, report=None, on_
     found = shares([(name, kind) for kind, (name, _) in enumerate(kinds)], count)
     others = found[part + 1 :] + found[:part]
     theirs = []
-    for _, kind in found[part] + [each for share in others for each in share[::-1]]:
+    for _, kind in found[part] + [each for kept in others for each in kept[::-1]]:
         if claims.take(kind):
             compile_kinds([kinds[kind]], report, on_compile)
             claims.finish(kind)

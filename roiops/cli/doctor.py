@@ -74,10 +74,10 @@ def _processor():
                     flags = set(value.split())
     except OSError:  # not Linux
         pass
-    from ..models.workers import processors
+    from ..processors import usable
 
     yield "model", model
-    yield "cores", f"{os.cpu_count()}, of which this process may use {len(processors())}"
+    yield "cores", f"{os.cpu_count()}, of which this process may use {usable()}"
     vectors = [flag for flag in ("avx", "avx2", "fma", "avx512f") if flag in flags]
     if vectors:
         yield "vectors", ", ".join(vectors)
@@ -86,7 +86,10 @@ def _processor():
 def _threads():
     import numba
 
-    yield "numba uses", str(numba.config.NUMBA_NUM_THREADS)
+    from ..processors import share
+
+    threads, reason = share()
+    yield "kernels use", f"{threads}, because of {reason}"
     yield "layer asked for", numba.config.THREADING_LAYER
     available = []
     for layer, module in (("tbb", "tbbpool"), ("omp", "omppool"), ("workqueue", "workqueue")):

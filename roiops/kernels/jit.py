@@ -19,6 +19,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numba
 import numpy as np
 
+from ..processors import share
 from .numba_insides import (
     DIVIDED,
     KEEP,
@@ -204,13 +205,14 @@ _LITTLE = 30_000
 def num_threads(work: float = math.inf) -> int:
     """How many threads a parallel kernel would use now for so many vector operations."""
     global _layer, _launcher, _count_threads
-    if _forked or work < _LITTLE or numba.config.NUMBA_NUM_THREADS == 1 or _asked.threads == 1:
+    most = _asked.threads or share().threads
+    if _forked or work < _LITTLE or most == 1:
         return 1
     if _layer is None:
         _layer = _start_threads()
         _launcher, _count_threads = threads_launcher(), threads_counter()
-    count = _count_threads()
-    if _layer == "omp":
+    count = min(most, _count_threads())
+    if _layer == "omp" and count > 1:
         keep_apart(count)
     return count
 

@@ -27,6 +27,7 @@ from pathlib import Path
 import numpy as np
 
 from ..errors import FormatError, MXNetError
+from ..processors import share
 from .predict import PictureModel, Prediction
 
 __all__ = ["ResultsFile", "SharedModel", "predict_many"]
@@ -134,18 +135,13 @@ def predict_many(model: PictureModel, pictures, workers: int = 2, *, after=None,
     """
     if workers < 1:
         raise MXNetError(f"predict_many: workers must be at least 1, got {workers}")
-    threads = threads or max(1, len(processors()) // workers)
+    threads = threads or max(1, share().threads // workers)
     with SharedModel(model) as shared:
         pool = _Pool(shared, iter(pictures), workers, 4 * model.batch + 8, (after, threads))
         try:
             yield from pool.run()
         finally:
             pool.stop()
-
-
-def processors():
-    """Those that this process may use."""
-    return os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else range(os.cpu_count() or 1)
 
 
 class _Worker:

@@ -1,0 +1,123 @@
+"""The threads that kernels use: this process's share of the machine, not all that it shows."""
+
+import os
+import subprocess
+import sys
+
+import numba
+import pytest
+
+from roiops import processors
+
+
+def found(monkeypatch, root, processors_shown=64, **environment):
+    """What ``share`` says on a machine that shows so many processors, with the control groups under root."""
+    for name in ("NUMBA_NUM_THREADS", "OMP_NUM_THREADS"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(numba.config, "NUMBA_NUM_THREADS", processors_shown)
+    return processors.share.__wrapped__(root)
+
+
+def write(root, **files):
+    for name, text in files.items():
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    return root
+
+
+VERSION_2 = {"proc/self/cgroup": "0::/kube/pod\n"}
+VERSION_1 = {"proc/self/cgroup": "12:cpuset:/\n4:cpu,cpuacct:/docker/abc\n0::/\n"}
+CPU = "sys/fs/cgroup/cpu,cpuacct"
+
+
+@pytest.mark.parametrize(
+    ("files", "threads"),
+    [
+        ({}, 64),
+        (VERSION_2, 64),
+        ({**VERSION_2, "sys/fs/cgroup/kube/pod/cpu.max": "max 100000\n"}, 64),
+        ({**VERSION_2, "sys/fs/cgroup/kube/pod/cpu.max": "200000 100000\n"}, 2),
+        ({**VERSION_2, "sys/fs/cgroup/kube/pod/cpu.max": "150000 100000\n"}, 2),
+        ({**VERSION_2, "sys/fs/cgroup/kube/pod/cpu.max": "5000 100000\n"}, 1),
+        # A group above has less.
+        (
+            {
+                **VERSION_2,
+                "sys/fs/cgroup/kube/cpu.max": "300000 100000\n",
+                "sys/fs/cgroup/kube/pod/cpu.max": "max 100000\n",
+            },
+            3,
+        ),
+        # A container that does not see the groups above: its own is the root.
+        ({**VERSION_2, "sys/fs/cgroup/cpu.max": "400000 100000\n"}, 4),
+        ({**VERSION_2, "sys/fs/cgroup/kube/pod/cpu.max": "in other words\n"}, 64),
+        (
+            {
+                **VERSION_1,
+                f"{CPU}/docker/abc/cpu.cfs_quota_us": "250000\n",
+                f"{CPU}/docker/abc/cpu.cfs_period_us": "100000\n",
+            },
+            3,
+        ),
+        ({**VERSION_1, f"{CPU}/cpu.cfs_quota_us": "200000", f"{CPU}/cpu.cfs_period_us": "100000"}, 2),
+        ({**VERSION_1, f"{CPU}/cpu.cfs_quota_us": "-1", f"{CPU}/cpu.cfs_period_us": "100000"}, 64),
+        ({"proc/self/cgroup": "1:cpu:/\n", "sys/fs/cgroup/cpu/cpu.cfs_quota_us": "100000"}, 64),
+    ],
+)
+def test_a_container_gets_its_share(tmp_path, monkeypatch, files, threads):
+    assert found(monkeypatch, write(tmp_path, **files)).threads == threads
+
+
+def test_what_the_user_asks_for_is_kept(tmp_path, monkeypatch):
+    write(tmp_path, **VERSION_2, **{"sys/fs/cgroup/cpu.max": "400000 100000\n"})
+    assert found(monkeypatch, tmp_path) == (4, "the container's quota of 4 processors")
+    assert found(monkeypatch, tmp_path, OMP_NUM_THREADS="3") == (3, "OMP_NUM_THREADS")
+    assert found(monkeypatch, tmp_path, OMP_NUM_THREADS="2,1") == (2, "OMP_NUM_THREADS")
+    assert found(monkeypatch, tmp_path, OMP_NUM_THREADS="some") == (
+        4,
+        "the container's quota of 4 processors",
+    )
+    asked = found(monkeypatch, tmp_path, 8, NUMBA_NUM_THREADS="8", OMP_NUM_THREADS="3")
+    assert asked == (8, "NUMBA_NUM_THREADS")
+
+
+def test_fewer_processors_than_the_quota(tmp_path, monkeypatch):
+    write(tmp_path, **VERSION_2, **{"sys/fs/cgroup/cpu.max": "400000 100000\n"})
+    assert found(monkeypatch, tmp_path, 2) == (2, "the processors that this process may use")
+
+
+THREADS = """
+import sys
+from roiops.kernels import jit
+with jit.use_threads(int(sys.argv[1])) if len(sys.argv) > 1 else __import__("contextlib").nullcontext():
+    print(jit.num_threads())
+"""
+
+
+def threads(*args, **environment):
+    inherited = {k: v for k, v in os.environ.items() if k not in ("NUMBA_NUM_THREADS", "OMP_NUM_THREADS")}
+    command = [sys.executable, "-c", THREADS, *args]
+    return int(subprocess.check_output(command, env={**inherited, **environment}, text=True))
+
+
+@pytest.mark.skipif(processors.usable() < 2, reason="needs two processors")
+def test_kernels_use_the_share():
+    everything = processors.share.__wrapped__().threads
+    assert threads() == everything
+    assert threads(OMP_NUM_THREADS="1") == 1
+    assert threads("2", OMP_NUM_THREADS="1") == 2  # asked for within the program
+    assert threads(NUMBA_NUM_THREADS="5") == 5
+    assert threads("3", NUMBA_NUM_THREADS="5") == 3
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity") or processors.usable() < 2, reason="needs affinity")
+def test_affinity_counts():
+    mine = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {min(mine)})
+    try:
+        assert threads() == 1
+    finally:
+        os.sched_setaffinity(0, mine)
