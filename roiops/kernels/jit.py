@@ -22,6 +22,7 @@ import numpy as np
 from ..processors import share
 from .numba_insides import (
     DIVIDED,
+    FAILURE,
     KEEP,
     KERNEL,
     UNCOUNTED,
@@ -137,13 +138,13 @@ class Calls:
     def _kept(self, kernels):
         """:meth:`repeated` with all arguments as the kernels want them, in memory of the call's own."""
         sizes = [kept_size(tuple(args)) for _, _, *args in kernels]
-        ends = np.cumsum(sizes)
-        memory = np.zeros(sum(sizes) + len(kernels), np.int64)
-        places = memory[sum(sizes) :]
+        blocks = [size + FAILURE * threads for size, (_, threads, *_) in zip(sizes, kernels, strict=True)]
+        memory, places = np.zeros(sum(blocks), np.int64), np.empty(len(kernels), np.int64)
+        rest = memory
         for i, (kernel, threads, *args) in enumerate(kernels):
-            start = ends[i] - sizes[i]
-            places[i] = memory[start:].ctypes.data
-            memory[start], memory[start + 2] = 8 * sizes[i], threads
+            call, failures, rest = np.split(rest, (sizes[i], blocks[i]))
+            places[i] = call.ctypes.data
+            call[:3] = call.nbytes, threads, failures.ctypes.data
             self.entry(kernel, threads, args)(KEEP, int(places[i]), *args)
         run = functools.partial(_entry_of_run_all(), _launcher, _NUMBERS.ctypes.data, places)
         run.holds = memory, kernels
@@ -157,11 +158,8 @@ _NUMBERS = np.arange(numba.config.NUMBA_NUM_THREADS)
 @njit
 def _run_all(launcher, numbers, places):
     """Run kept calls, given their addresses."""
-    failed = 0
     for at in places:
-        failed += run_kept(launcher, numbers, at)
-    if failed:
-        raise MemoryError("a thread had no memory")
+        run_kept(launcher, numbers, at)
 
 
 @functools.cache
@@ -345,9 +343,7 @@ def _with_launcher(function, launch):
     code = function.__code__
     names = ", ".join(code.co_varnames[1 : code.co_argcount])
     source = "\n" * (code.co_firstlineno - 1) + (
-        f"def {function.__name__}(_launcher, _parts, {names}):\n"
-        f"    if _launch(_launcher, _parts, ({names},)):\n"
-        f"        raise MemoryError('a thread had no memory')\n"
+        f"def {function.__name__}(_launcher, _parts, {names}):\n    _launch(_launcher, _parts, ({names},))\n"
     )
     names = {"_launch": launch, "__name__": function.__module__}
     exec(compile(source, code.co_filename, "exec"), names)

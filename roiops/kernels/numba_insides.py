@@ -25,18 +25,22 @@ import hashlib
 import importlib.util
 import re
 import sys
+from types import SimpleNamespace
 
 import llvmlite.binding as llvm
 import llvmlite.ir
 import numba
+
+from .checked import CHECKED
 
 try:
     from numba.core.caching import FunctionCache
 except ImportError:
     FunctionCache = object
 try:
-    from numba.core import cgutils, types
+    from numba.core import callconv, cgutils, types
     from numba.core.base import BaseContext
+    from numba.core.callconv import CPUCallConv
     from numba.core.codegen import JITCodeLibrary
     from numba.core.compiler import Compiler
     from numba.core.options import DefaultOptions
@@ -44,7 +48,7 @@ try:
     from numba.core.types import unliteral
     from numba.extending import intrinsic
 except ImportError:
-    BaseContext = JITCodeLibrary = Compiler = CPUDispatcher = DefaultOptions = object
+    BaseContext = CPUCallConv = JITCodeLibrary = Compiler = CPUDispatcher = DefaultOptions = object
 try:
     from numba.core.caching import CompileResultCacheImpl
     from numba.core.compiler import CompileResult
@@ -60,6 +64,7 @@ _HAS = {
     runtime: ("c_helpers",),
     Compiler: ("compile_extra",),
     CPUDispatcher: ("get_call_template", "add_overload"),
+    CPUCallConv: ("return_user_exc", "return_status_propagate"),
     BaseContext: ("call_internal", "call_internal_no_propagate", "add_linking_libs", "make_tuple"),
 }
 
@@ -69,7 +74,7 @@ def _there(*classes) -> bool:
 
 
 #: Whether there is a cache that can be made to notice changes, and a way to compile parts of functions only.
-CACHE, INNER = _there(FunctionCache), _there(JITCodeLibrary, Compiler, CPUDispatcher)
+CACHE, INNER = _there(FunctionCache), _there(JITCodeLibrary, Compiler, CompileResult, CPUDispatcher)
 #: Whether a kernel can be read from the cache without numba being ready to compile.
 LIGHT = (
     _there(FunctionCache, JITCodeLibrary, CompileResult, CompileResultCacheImpl, runtime)
@@ -77,7 +82,7 @@ LIGHT = (
     and all(hasattr(JITCodeLibrary, name) for name in ("_unserialize", "_get_module_for_linking"))
 )
 #: Whether numba's threads can be made to run parts of a compiled function.
-DIVIDED = INNER and _there(BaseContext)
+DIVIDED = INNER and _there(BaseContext, CPUCallConv)
 #: Whether a compiled function's entry for certain types can be had.
 ENTRY = all(hasattr(CPUDispatcher, name) for name in ("compile", "typeof_pyval"))
 
@@ -136,6 +141,10 @@ class _Cache(FunctionCache):
         """Let the cache be current only while the kernel modules that ``module`` uses are the same."""
         self._cache_file._source_stamp = (self._cache_file._source_stamp, _stamp(module))
 
+    def _index_key(self, *args):
+        # Checked kernels are files of their own.
+        return (*super()._index_key(*args), "checked") if CHECKED else super()._index_key(*args)
+
     def load_overload(self, signature, *args):
         try:
             if LIGHT:
@@ -155,13 +164,19 @@ class _Cache(FunctionCache):
             self.disable()
 
 
+def _tells_numbers(library) -> bool:
+    """Whether a kernel raises an error with numbers that are known when it runs."""
+    return any("__excinfo_unwrap_args" in each.name for each in library._final_module.functions)
+
+
 class _Contents(CompileResultCacheImpl):
     """What a cache file holds of a kernel: no list of the parts that the kernel was made of."""
 
     def reduce(self, result):
         # An environment has the Python objects that a part uses. Most have none, and hundreds take time.
         *contents, environments = super().reduce(result)
-        return (*contents, tuple(each for each in environments if each.consts))
+        needs_all = _tells_numbers(result.library)
+        return (*contents, tuple(each for each in environments if each.consts or needs_all))
 
 
 class _Loaded(JITCodeLibrary):
@@ -258,7 +273,11 @@ class _KernelCompiler(Compiler):
         collects = gc.isenabled()
         gc.disable()
         try:
-            return super().compile_extra(func)
+            result = super().compile_extra(func)
+            if _tells_numbers(result.library):  # numba makes them objects by the environment of each part
+                for each in result._find_referenced_environments():
+                    result.library.codegen.set_env(each.env_name, each)
+            return result
         finally:
             if collects:
                 gc.enable()
@@ -268,7 +287,8 @@ class _KernelCompiler(Compiler):
 KERNEL = {"pipeline_class": _KernelCompiler} if INNER else {}
 _COUNTS = hasattr(DefaultOptions, "_nrt")
 #: What is added to them for a kernel that makes no arrays, so that the users of arrays are not counted.
-UNCOUNTED = {"_nrt": False} if _COUNTS else {}
+#: A checked kernel makes errors, which are counted.
+UNCOUNTED = {"_nrt": False} if _COUNTS and not CHECKED else {}
 #: What parts of kernels are compiled with, if nothing else is said: otherwise a part that returns an array
 #: would count or not as the first kernel does that calls it, and the others would free the array too early.
 _COUNTED = {"_nrt": True} if _COUNTS else {}
@@ -348,9 +368,6 @@ def threads_counter():
 
 #: As a launcher: nothing runs; the call is kept in memory, for :func:`run_kept`.
 KEEP = 1
-#: 64-bit numbers of a kept call before its arguments: its code, whether a part failed, the number of parts,
-#: and where the second of these is.
-_BEFORE = 4
 
 
 def kept_size(arguments) -> int:
@@ -361,17 +378,22 @@ def kept_size(arguments) -> int:
             return sum(map(size, value))
         return 5 + 2 * getattr(value, "ndim", 0)
 
-    return _BEFORE + size(arguments)
+    # Before the arguments: the code of a part, how many parts, and where their failures are.
+    return 3 + size(arguments)
+
+
+#: 64-bit numbers of a failure: a part's error code, which is 0 if all went well, and where its exception is.
+FAILURE = 2
 
 
 def launcher_of(body):
     """What calls ``body``, made by :func:`make_inner`, once for each part of its loop.
 
     In a compiled function, ``launch(launcher, parts, arguments)`` calls ``body((part, parts), *arguments)``
-    for each part, on a thread each. It returns whether one of them failed. If ``launcher``, which is what
-    :func:`threads_launcher` returns, is 0, it calls ``body((0, 1), *arguments)`` itself. If it is ``KEEP``,
-    ``parts`` is the address of memory to keep the call in, which holds its size in bytes and, in the third
-    place, the number of parts.
+    for each part, on a thread each, and raises what the first part raised that failed. If ``launcher``, which
+    is what :func:`threads_launcher` returns, is 0, it calls ``body((0, 1), *arguments)`` itself. If it is
+    ``KEEP``, ``parts`` is the address of memory to keep the call in, which holds its size in bytes, the number
+    of parts, and where there is memory for their failures, all 0.
     """
 
     @intrinsic
@@ -388,7 +410,6 @@ def launcher_of(body):
 
             number = parts.type
             function, shared_type = _part(context, builder, part, pair, packed.type)
-            failed = cgutils.alloca_once_value(builder, number(0))
             keeps = builder.icmp_unsigned("==", launcher, number(KEEP))
             alone = builder.icmp_unsigned("==", launcher, number(0))
             with builder.if_else(alone) as (by_itself, otherwise):
@@ -398,43 +419,43 @@ def launcher_of(body):
                     context.call_internal(builder, part.fndesc, part.signature, given)
                 with otherwise, builder.if_else(keeps) as (kept, by_threads):
                     with kept:
-                        size = context.get_abi_sizeof(shared_type) + 16
-                        _keep(builder, function, shared_type, size, parts, packed, failed)
+                        _keep(context, builder, function, shared_type, parts, packed)
                     with by_threads:
                         shared = cgutils.alloca_once(builder, shared_type)
-                        for i, value in enumerate((parts, failed, packed)):
-                            builder.store(value, cgutils.gep_inbounds(builder, shared, 0, i))
                         numbers = builder.alloca(number, size=parts)
+                        failures = builder.alloca(number, size=builder.mul(parts, number(FAILURE)))
+                        for i, value in enumerate((parts, failures, packed)):
+                            builder.store(value, cgutils.gep_inbounds(builder, shared, 0, i))
                         with cgutils.for_range(builder, parts) as loop:
                             builder.store(loop.index, builder.gep(numbers, [loop.index]))
+                            builder.store(number(0), _failure(builder, failures, loop.index)[0])
                         _launch(builder, launcher, function, parts, numbers, shared)
-            return builder.load(failed)
+                        _raise_first(context, builder, parts, failures)
+            return context.get_dummy_value()
 
-        return types.int64(types.int64, types.int64, arguments), generate
+        return types.void(types.int64, types.int64, arguments), generate
 
     return launch
 
 
-def _keep(builder, function, shared_type, size, at, packed, failed):
-    """Keep a call in the memory at the address ``at``; it has failed if that is too small."""
+def _keep(context, builder, function, shared_type, at, packed):
+    """Keep a call in the memory at the address ``at``."""
     number = at.type
     memory = builder.inttoptr(at, number.as_pointer())
-    fits = builder.icmp_unsigned(">=", builder.load(memory), number(size))
-    with builder.if_else(fits) as (yes, no):
-        with yes:
-            builder.store(builder.ptrtoint(function, number), memory)
-            to_failed = builder.gep(memory, [number(1)])
-            shared = builder.bitcast(builder.gep(memory, [number(2)]), shared_type.as_pointer())
-            builder.store(to_failed, cgutils.gep_inbounds(builder, shared, 0, 1))
-            builder.store(packed, cgutils.gep_inbounds(builder, shared, 0, 2))
-        with no:
-            builder.store(number(1), failed)
+    needed = 8 + context.get_abi_sizeof(shared_type)
+    small = builder.icmp_unsigned("<", builder.load(memory), number(needed))
+    with builder.if_then(small, likely=False):
+        message = f"a kept call takes {needed} bytes; kept_size() says less"
+        context.call_conv.return_user_exc(builder, RuntimeError, (message,))
+    builder.store(builder.ptrtoint(function, number), memory)
+    shared = builder.bitcast(builder.gep(memory, [number(1)]), shared_type.as_pointer())
+    builder.store(packed, cgutils.gep_inbounds(builder, shared, 0, 2))
 
 
 def _run_kept(typing, launcher, numbers, at):
     """``run_kept(launcher, numbers, at)`` for compiled functions: the kept call at the address ``at``.
 
-    ``numbers`` is the address of the numbers from 0 on, one for each part. It returns whether a part failed.
+    ``numbers`` is the address of the numbers from 0 on, one for each part.
     """
 
     def generate(context, builder, signature, values):
@@ -443,9 +464,8 @@ def _run_kept(typing, launcher, numbers, at):
         pointer = number.as_pointer()
         memory, numbers = builder.inttoptr(at, pointer), builder.inttoptr(numbers, pointer)
         function = builder.inttoptr(builder.load(memory), _kind_of_part(number).as_pointer())
-        to_failed, shared = (builder.gep(memory, [number(i)]) for i in (1, 2))
+        shared, to_failures = (builder.gep(memory, [number(i)]) for i in (1, 2))
         parts = builder.load(shared)
-        builder.store(number(0), to_failed)
         alone = builder.icmp_unsigned("==", parts, number(1))
         with builder.if_else(alone) as (by_itself, by_threads):
             with by_itself:
@@ -455,12 +475,36 @@ def _run_kept(typing, launcher, numbers, at):
                 builder.call(function, [arrays, count, count, builder.bitcast(shared, bytes_)])
             with by_threads:
                 _launch(builder, launcher, function, parts, numbers, shared)
-        return builder.load(to_failed)
+        failures = builder.inttoptr(builder.load(to_failures), pointer)
+        _raise_first(context, builder, parts, failures)
+        return context.get_dummy_value()
 
-    return types.int64(types.int64, types.int64, types.int64), generate
+    return types.void(types.int64, types.int64, types.int64), generate
 
 
 run_kept = intrinsic(_run_kept) if DIVIDED else None
+
+
+def _failure(builder, failures, part):
+    """Where a part's error code is, and where the address of its exception."""
+    at = builder.mul(part, part.type(FAILURE))
+    return builder.gep(failures, [at]), builder.gep(failures, [builder.add(at, at.type(1))])
+
+
+def _raise_first(context, builder, parts, failures):
+    """Raise what the first of the parts raised that failed, and forget all failures."""
+    with cgutils.for_range(builder, parts) as loop:
+        to_code, to_exception = _failure(builder, failures, loop.index)
+        code = builder.load(to_code)
+        with builder.if_then(builder.icmp_unsigned("!=", code, code.type(0)), likely=False):
+            exception = builder.load(to_exception)
+            with cgutils.for_range(builder, parts) as others:
+                builder.store(code.type(0), _failure(builder, failures, others.index)[0])
+            raised = SimpleNamespace(
+                code=builder.trunc(code, callconv.errcode_t),
+                excinfoptr=builder.inttoptr(exception, callconv.excinfo_ptr_t),
+            )
+            context.call_conv.return_status_propagate(builder, raised)
 
 
 def _borrowed(context, builder, kind, value):
@@ -499,14 +543,16 @@ def _part(context, builder, part, pair, packed_type):
     inside = llvmlite.ir.IRBuilder(function.append_basic_block("entry"))
     arrays, counts, _, shared = function.args
     shared = inside.bitcast(shared, shared_type.as_pointer())
-    count, to_failed, arguments = (inside.load(cgutils.gep_inbounds(inside, shared, 0, i)) for i in range(3))
+    count, failures, arguments = (inside.load(cgutils.gep_inbounds(inside, shared, 0, i)) for i in range(3))
     numbers = inside.bitcast(inside.load(arrays), number.as_pointer())
     with cgutils.for_range(inside, inside.load(counts)) as loop:
         index = inside.load(inside.gep(numbers, [loop.index]))
         values = [context.make_tuple(inside, pair, (index, count)), *cgutils.unpack_tuple(inside, arguments)]
         status, _ = context.call_internal_no_propagate(inside, part.fndesc, part.signature, values)
         with inside.if_then(status.is_error, likely=False):
-            inside.store(number(1), to_failed)
+            to_code, to_exception = _failure(inside, failures, index)
+            inside.store(inside.sext(status.code, number), to_code)
+            inside.store(inside.ptrtoint(status.excinfoptr, number), to_exception)
     inside.ret_void()
     return function, shared_type
 

@@ -57,21 +57,53 @@ def test_a_repeated_call_runs_its_kernels_one_after_the_other(threads):
         np.testing.assert_array_equal(copies, np.where(np.arange(4)[:, None] % 2, np.ones(6), 2))
 
 
+class Odd(Exception):
+    """An error that no library knows."""
+
+
 @parallel
-def make_array(share, size, out):
+def fail(share, how, where, out):
     for i in within(share, out.size):
-        out[i] = np.ones(size)[-1]
+        out[i] = i
+        if i >= where:
+            if how == 0:
+                raise IndexError("a row that is not there")
+            if how == 1:
+                raise ValueError("row", i)
+            if how == 2:
+                out[i] = np.ones(1 << 55)[-1]
+            if how == 3:
+                raise Odd("neither", i, "nor", 0.5)
+
+
+FAILURES = [
+    (IndexError, r"^a row that is not there$", lambda i: ("a row that is not there",)),
+    (ValueError, r"^\('row', \d+\)$", lambda i: ("row", i)),
+    (MemoryError, r"^Allocation failed", None),
+    (Odd, "neither", lambda i: ("neither", i, "nor", 0.5)),
+]
 
 
 @pytest.mark.skipif(numba.config.DISABLE_JIT, reason="threads are Python's")
 @pytest.mark.parametrize("threads", [1, 2])
-def test_a_repeated_call_raises_if_a_part_has_no_memory(threads):
-    num_threads()
-    out = np.zeros(2)
-    with pytest.raises(MemoryError):
-        Calls().repeated([(make_array, threads, 1 << 55, out)])()
-    Calls().repeated([(make_array, threads, 3, out)])()
-    assert out.tolist() == [1, 1]
+@pytest.mark.parametrize("how", range(4))
+def test_an_error_of_a_shared_kernel_comes_out_as_itself(how, threads):
+    """The first of several parts is heard, as on one thread; whatever failed works when it is called again."""
+    num_threads()  # starts the threads
+    kind, words, arguments = FAILURES[how]
+    out = np.zeros(100)
+    for first in (3, 60, 99):
+        for call in (
+            lambda first=first: fail.by(threads)(how, first, out),
+            Calls().repeated([(fail, threads, 9, 0, out), (fail, threads, how, first, out)]),
+        ):
+            for _ in range(2):
+                with pytest.raises(kind, match=words) as caught:
+                    call()
+                assert arguments is None or caught.value.args == arguments(first)
+            out[:] = 0
+            Calls().repeated([(fail, threads, how, 100, out)])()
+            assert out.tolist() == [*range(100)]
 
 
 @parallel

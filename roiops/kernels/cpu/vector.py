@@ -7,8 +7,9 @@ hold a row in registers; LLVM splits them where the machine's are shorter. ``MAC
 numbers of one register of the machine at hand: the tiles of matrix products are made of those, by
 ``product/emitter.py``.
 
-The functions for kernels do not look at the bounds of an array, unless numba's bounds checking is on. Without
-the JIT they work on NumPy arrays, with the same results.
+The functions for kernels do not look at the bounds of an array, unless the checked mode is on
+(``NUMBA_BOUNDSCHECK=1``, see ``kernels/checked.py``). Without the JIT they work on NumPy arrays, with the same
+results.
 """
 
 import platform
@@ -21,6 +22,7 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic, models, register_model
 
+from roiops.kernels.checked import CHECKED, check_access, place_of
 from roiops.kernels.jit import inner
 
 
@@ -99,9 +101,26 @@ class _LanesModel(models.PrimitiveModel):
         super().__init__(dmm, fe_type, ir.VectorType(scalar, FIXED_LANES))
 
 
-def _pointer(context, builder, array_type, array, at, vector):
-    data = data_of(context, builder, array_type, array)
-    return builder.bitcast(builder.gep(data, [at]), vector.as_pointer())
+class _Access:
+    """What one of the functions below does to an array, where it is written: ``loc`` is numba's word for that."""
+
+    def __init__(self, context, builder, loc, action):
+        self._context, self._builder = context, builder
+        self._place = place_of(loc, action) if CHECKED else None
+
+    def pointer(self, kind, array, at, vector, count=FIXED_LANES, alignment=1):
+        """Where ``array[at]`` lies, as the address of a vector; ``array[at : at + count]`` must be there."""
+        builder = self._builder
+        pointer = builder.gep(data_of(self._context, builder, kind, array), [at])
+        if CHECKED:
+            lanes = ir.IntType(64)(FIXED_LANES)
+            count = lanes if count is FIXED_LANES else _at_most(builder, count, lanes)
+            self.check(kind, array, at, count, pointer=pointer, alignment=alignment)
+        return builder.bitcast(pointer, vector.as_pointer())
+
+    def check(self, kind, array, at, count, **alignment):
+        size = self._context.make_array(kind)(self._context, self._builder, array).nitems
+        check_access(self._context, self._builder, self._place, at, count, size, **alignment)
 
 
 def _vector(context, scalar_type, length=FIXED_LANES):
@@ -126,9 +145,9 @@ def _load(typing_context, array, at):
     """``array[at : at + FIXED_LANES]``"""
     signature = Lanes(array.dtype)(array, types.intp)
 
-    def generate(context, builder, signature, args):
+    def generate(context, builder, signature, args, loc=None):
         vector = _vector(context, array.dtype)
-        pointer = _pointer(context, builder, array, *args, vector)
+        pointer = _Access(context, builder, loc, "load").pointer(array, *args, vector)
         return builder.load(pointer, align=array.dtype.bitwidth // 8)
 
     return signature, generate
@@ -138,8 +157,8 @@ def _store(typing_context, array, at, lanes):
     """``array[at : at + FIXED_LANES] = lanes``"""
     signature = types.void(array, types.intp, lanes)
 
-    def generate(context, builder, signature, args):
-        pointer = _pointer(context, builder, array, *args[:2], args[2].type)
+    def generate(context, builder, signature, args, loc=None):
+        pointer = _Access(context, builder, loc, "store").pointer(array, *args[:2], args[2].type)
         builder.store(args[2], pointer, align=array.dtype.bitwidth // 8)
 
     return signature, generate
@@ -152,12 +171,18 @@ def _stream(typing_context, array, at, lanes):
     """
     signature = types.void(array, types.intp, lanes)
 
-    def generate(context, builder, signature, args):
-        pointer = _pointer(context, builder, array, *args[:2], args[2].type)
-        stored = builder.store(args[2], pointer, align=min(64, FIXED_LANES * array.dtype.bitwidth // 8))
+    def generate(context, builder, signature, args, loc=None):
+        align = min(64, FIXED_LANES * array.dtype.bitwidth // 8)
+        access = _Access(context, builder, loc, "stream")
+        pointer = access.pointer(array, *args[:2], args[2].type, alignment=align)
+        stored = builder.store(args[2], pointer, align=align)
         stored.set_metadata("nontemporal", builder.module.add_metadata([ir.Constant(ir.IntType(32), 1)]))
 
     return signature, generate
+
+
+def _at_most(builder, count, limit):
+    return builder.select(builder.icmp_signed("<", count, limit), count, limit)
 
 
 def _first_lanes(builder, count):
@@ -178,9 +203,10 @@ def _load_some(typing_context, array, at, count):
     """``array[at : at + count]``, at most ``FIXED_LANES``; the lanes beyond are zero"""
     signature = Lanes(array.dtype)(array, types.intp, types.intp)
 
-    def generate(context, builder, signature, args):
+    def generate(context, builder, signature, args, loc=None):
         vector = _vector(context, array.dtype)
-        pointer = _pointer(context, builder, array, *args[:2], vector)
+        access = _Access(context, builder, loc, "load_some")
+        pointer = access.pointer(array, *args[:2], vector, args[2])
         align = ir.IntType(32)(array.dtype.bitwidth // 8)
         zeros = ir.Constant(vector, [0] * FIXED_LANES)
         return _masked(
@@ -194,9 +220,10 @@ def _store_some(typing_context, array, at, lanes, count):
     """``array[at : at + count] = lanes[:count]``"""
     signature = types.void(array, types.intp, lanes, types.intp)
 
-    def generate(context, builder, signature, args):
+    def generate(context, builder, signature, args, loc=None):
         data, at, lanes, count = args
-        pointer = _pointer(context, builder, array, data, at, lanes.type)
+        access = _Access(context, builder, loc, "store_some")
+        pointer = access.pointer(array, data, at, lanes.type, count)
         align = ir.IntType(32)(array.dtype.bitwidth // 8)
         arguments = [lanes, pointer, align, _first_lanes(builder, count)]
         _masked(builder, "store", ir.VoidType(), arguments, lanes.type)
@@ -337,8 +364,17 @@ def _transpose_block(typing_context, source, at, stride, rows, target, to, targe
     """
     signature = types.void(source, types.intp, types.intp, types.intp, target, types.intp, types.intp)
 
-    def generate(context, builder, signature, args):
+    def generate(context, builder, signature, args, loc=None):
         source_data, at, stride, rows, target_data, to, target_stride = args
+        if CHECKED:
+            access, number = _Access(context, builder, loc, "transpose_block"), ir.IntType(64)
+            final = builder.sub(rows, number(1))
+            first, final = (_at_most(builder, final, number(limit)) for limit in (0, BLOCK - 1))
+            begin = builder.add(at, builder.mul(first, stride))
+            reach = builder.mul(builder.sub(final, first), stride)
+            access.check(source, source_data, begin, builder.add(reach, number(BLOCK)))
+            reach = builder.mul(number(BLOCK - 1), target_stride)
+            access.check(target, target_data, to, builder.add(reach, number(BLOCK)))
         source_data = data_of(context, builder, source, source_data)
         target_data = data_of(context, builder, target, target_data)
         size = source.dtype.bitwidth // 8
@@ -437,54 +473,11 @@ else:
     sum_lanes = intrinsic(_sum_lanes)
     prefetch_to_read, prefetch_to_write = intrinsic(_prefetch_to_read), intrinsic(_prefetch_to_write)
     prefetch_far_ahead = intrinsic(_prefetch_far_ahead)
-    pointer_to = intrinsic(_pointer_to)
+    # An array knows its size, a pointer does not.
+    pointer_to = inner(lambda array: array) if CHECKED else intrinsic(_pointer_to)
     load, store, transpose_block = intrinsic(_load), intrinsic(_store), intrinsic(_transpose_block)
     stream = intrinsic(_stream)
     load_some, store_some, pick = intrinsic(_load_some), intrinsic(_store_some), intrinsic(_pick)
-
-if numba.config.BOUNDSCHECK and not numba.config.DISABLE_JIT:
-    _unchecked_load, _unchecked_store, _unchecked_transpose_block = load, store, transpose_block
-    _unchecked_load_some, _unchecked_store_some = load_some, store_some
-
-    @inner
-    def pointer_to(array):
-        return array
-
-    @inner
-    def load(array, at):
-        if at < 0 or at + FIXED_LANES > array.size:
-            raise IndexError("load outside the array")
-        return _unchecked_load(array, at)
-
-    @inner
-    def store(array, at, lanes):
-        if at < 0 or at + FIXED_LANES > array.size:
-            raise IndexError("store outside the array")
-        _unchecked_store(array, at, lanes)
-
-    stream = store
-
-    @inner
-    def load_some(array, at, count):
-        if at < 0 or at + count > array.size:
-            raise IndexError("load_some outside the array")
-        return _unchecked_load_some(array, at, count)
-
-    @inner
-    def store_some(array, at, lanes, count):
-        if at < 0 or at + count > array.size:
-            raise IndexError("store_some outside the array")
-        _unchecked_store_some(array, at, lanes, count)
-
-    @inner
-    def transpose_block(source, at, stride, rows, target, to, target_stride):
-        used = rows if rows < BLOCK else BLOCK
-        if at < 0 or at + (used - 1) * stride + BLOCK > source.size:
-            raise IndexError("transpose_block reads outside the array")
-        if to < 0 or to + (BLOCK - 1) * target_stride + BLOCK > target.size:
-            raise IndexError("transpose_block writes outside the array")
-        _unchecked_transpose_block(source, at, stride, rows, target, to, target_stride)
-
 
 # -- memory ------------------------------------------------------------------------------------------------
 
