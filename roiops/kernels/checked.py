@@ -1,7 +1,7 @@
 """The checked mode: ``NUMBA_BOUNDSCHECK=1`` compares every access of a CPU kernel to memory with an extent.
 
-numba compares the indices that are written in Python with the shape of the array, and :func:`check_access` what
-our own instructions load and store. Without the variable, nothing is added to a kernel.
+numba compares the indices that are written in Python with the shape of the array, and :func:`check_access`
+what our own instructions load and store. Without the variable, nothing is added to a kernel.
 """
 
 import linecache
@@ -45,8 +45,8 @@ def place_of(loc, action: str) -> str:
 def check_access(context, builder, place, index, count, size, *, pointer=None, alignment=1):
     """Raise unless ``count`` numbers from ``index`` on are within ``size``; nothing for no numbers.
 
-    ``index``, ``count`` and ``size`` are numbers or LLVM's 64-bit values, ``place`` says what is accessed, and
-    where. If ``pointer`` is given, it must be a multiple of ``alignment`` bytes, a number.
+    ``index``, ``count`` and ``size`` are numbers or LLVM's 64-bit values; ``place`` says what is accessed, and
+    where it is written. If ``pointer`` is given, it must be a multiple of ``alignment`` bytes.
     """
     if not CHECKED:
         return

@@ -8,8 +8,8 @@ numbers of one register of the machine at hand: the tiles of matrix products are
 ``product/emitter.py``.
 
 The functions for kernels do not look at the bounds of an array, unless the checked mode is on
-(``NUMBA_BOUNDSCHECK=1``, see ``kernels/checked.py``). Without the JIT they work on NumPy arrays, with the same
-results.
+(``NUMBA_BOUNDSCHECK=1``, see ``kernels/checked.py``). Without the JIT they work on NumPy arrays, with the
+same results.
 """
 
 import platform
@@ -102,7 +102,7 @@ class _LanesModel(models.PrimitiveModel):
 
 
 class _Access:
-    """What one of the functions below does to an array, where it is written: ``loc`` is numba's word for that."""
+    """What one of the functions below does to an array. ``loc`` is where it is called, as numba tells it."""
 
     def __init__(self, context, builder, loc, action):
         self._context, self._builder = context, builder
