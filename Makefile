@@ -8,13 +8,13 @@ ARCHIVED := examples/archived/shapes-symbol.json
 PYTEST := $(BIN)/python -m pytest
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint types format test-torch test-slow soak bench pages docs pictures package ptx golden clean
+.PHONY: help demo test lint types format test-torch test-pythons test-slow soak bench pages docs pictures package ptx golden clean
 
 help: ## list these targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
 $(STAMP): pyproject.toml setup.py
-	@$(PYTHON) -c 'import sys; v = sys.version_info[:2]; sys.exit(0 if (3, 10) <= v <= (3, 13) else "roiops needs Python 3.10 to 3.13, this is %d.%d; try make PYTHON=python3.12" % v)'
+	@$(PYTHON) -c 'import sys; v = sys.version_info[:2]; sys.exit("roiops needs Python 3.10 or later, this is %d.%d; try make PYTHON=python3.12" % v if v < (3, 10) else 0)'
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev,viz,examples]'
 	@touch $@
@@ -48,6 +48,9 @@ test-torch: ## the tests of roiops.torch, which `make test` skips, in .peers/tor
 	$(PYTHON) -m venv .peers/torch-tests
 	.peers/torch-tests/bin/python -m pip install --quiet --disable-pip-version-check -e '.[dev]' torch==2.9.1 torchvision==0.24.1
 	.peers/torch-tests/bin/python -m pytest tests/pytorch tests/ndarray/test_torch.py
+
+test-pythons: ## the default tests on every Python that is found, 3.10 to 3.14
+	$(PYTHON) verify/pythons.py
 
 test-slow: $(STAMP) ## the long checks
 	$(PYTEST) -m slow
