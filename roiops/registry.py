@@ -41,6 +41,7 @@ def register(name: str, *aliases: str):
 
     def decorate(prop):
         prop.name, prop.label = name, public_name(name)
+        prop.check_declaration()
         for each in (name, *aliases):
             _file(each, prop)
         return prop

@@ -4,7 +4,8 @@
 and ``null`` over buffers full of noise; :func:`check_symbolic_forward` and :func:`check_symbolic_backward`
 compare with values known otherwise; :func:`check_consistency` compares devices and dtypes with one another.
 :func:`check_operator_gradient` does the first for a single operator, without a graph. Each raises an
-``AssertionError`` that says where the numbers disagree and by how much.
+``AssertionError`` that says where the numbers disagree and by how much. All of them hold operators to what
+they declare: outputs that forward leaves unwritten are an error, and what a backward does not declare is NaN.
 """
 
 import copy
@@ -17,6 +18,7 @@ from . import random, registry
 from .context import Context, current_context, num_gpus
 from .ndarray import NDArray, array
 from .operators.base import OpContext, OperatorProperty
+from .operators.checks import enforced
 from .operators.imperative import Invocation
 
 __all__ = [
@@ -277,6 +279,7 @@ def _reqs(names, grad_req) -> dict[str, str]:
     return dict(grad_req) if isinstance(grad_req, dict) else dict(zip(names, grad_req, strict=True))
 
 
+@enforced()
 def check_symbolic_forward(
     sym,
     location,
@@ -317,6 +320,7 @@ def check_symbolic_forward(
     return outputs
 
 
+@enforced()
 def check_symbolic_backward(
     sym,
     location,
@@ -360,6 +364,7 @@ def check_symbolic_backward(
     requests = {name: reqs.get(name, "null") if name in grads else "null" for name in names}
     executor = sym.bind(ctx, args=args, args_grad=grads, grad_req=requests, aux_states=aux)
     executor.forward(is_train=True)
+    executor.spoil_undeclared()
     executor.backward(out_grads)
     for name, value in wanted.items():
         req = reqs.get(name, "null")
@@ -424,6 +429,7 @@ class _Graph(_Function):
         grads = {name: array(value, self.ctx, value.dtype) for name, value in noise.items()}
         executor = self._bind(values, grads, {name: reqs.get(name, "null") for name in values})
         executor.forward(is_train=True)
+        executor.spoil_undeclared()
         executor.backward([array(head, self.ctx, head.dtype) for head in heads])
         return {name: grad.asnumpy() for name, grad in grads.items()}
 
@@ -445,6 +451,7 @@ class _Single(_Function):
 
     def gradients(self, values, heads, reqs, noise):
         call, _ = self._run(values, True)
+        call.spoil_undeclared()
         names = list(values)
         grads = [noise[name].copy() if name in noise else None for name in names]
         call.backward(heads, [reqs.get(name, "null") for name in names], grads)
@@ -552,6 +559,7 @@ def _grad_reqs(names, grad_nodes) -> list[dict[str, str]]:
     return [written, added, *({**written, name: "null"} for name in written)]
 
 
+@enforced()
 def check_numeric_gradient(
     sym,
     location,
@@ -600,6 +608,7 @@ def check_numeric_gradient(
     _check_gradients(function, values, _grad_reqs(values, grad_nodes), numeric_eps, rtol, atol)
 
 
+@enforced()
 def check_operator_gradient(
     operator,
     location,
@@ -639,6 +648,7 @@ def check_operator_gradient(
 # -- devices and dtypes against one another --------------------------------------------------------------
 
 
+@enforced()
 def check_consistency(
     sym,
     ctx_list,

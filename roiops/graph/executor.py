@@ -14,7 +14,8 @@ from ..context import Context, current_context
 from ..errors import DTypeError, GraphError, MXNetError, ShapeError, nearest
 from ..ndarray import NDArray
 from ..ndarray import device as devices
-from ..operators.base import OpContext, assign
+from ..operators import checks
+from ..operators.base import OpContext, ResultShapeError, assign
 from . import fuse, memory
 from . import nodes as graph
 from .common import without_repeats
@@ -274,32 +275,27 @@ class Executor:
                 op.with_relu = True
             ops[id(step)] = (op, ctx)
             bound.contexts.append(ctx)
-            if step.fused or step.before:
-                bound.forward.append(fuse.bind(op, ctx, step, arrays))
-                continue
             outputs = [None if value is None else arrays[value] for value in step.outputs]
             req = ["null" if array is None else "write" for array in outputs]
             inputs = [arrays[value] for value in step.inputs]
-            aux = [arrays[value] for value in step.aux]
-            bound.forward.append(op.bind_forward(ctx, inputs, req, outputs, aux))
+            if step.fused or step.before:
+                call = fuse.bind(op, ctx, step, arrays)
+            else:
+                call = op.bind_forward(ctx, inputs, req, outputs, [arrays[value] for value in step.aux])
+            if checks.on():
+                read = [arrays[value] for value in step.reads]
+                call = checks.writing_all(call, f"{ctx.label}: forward", req, read, outputs)
+            bound.forward.append(call)
         for step in bound.program.backward:
             op, ctx = ops[id(step.forward)]
 
             def pick(values):
                 return [None if value is None else arrays.get(value) for value in values]
 
-            bound.backward.append(
-                functools.partial(
-                    op.backward,
-                    ctx,
-                    pick(step.out_grads),
-                    pick(step.forward.inputs),
-                    pick(step.forward.outputs),
-                    step.reqs,
-                    pick(step.in_grads),
-                    pick(step.forward.aux),
-                )
-            )
+            given = map(pick, (step.out_grads, step.forward.inputs, step.forward.outputs))
+            given = checks.declared_only(step.forward.prop, ctx.label, *given)
+            results = step.reqs, pick(step.in_grads), pick(step.forward.aux)
+            bound.backward.append(functools.partial(op.backward, ctx, *given, *results))
         converted = dict(self._converted)
         for i, names in enumerate(bound.program.finished_gradients()):
             for name in names:
@@ -345,10 +341,18 @@ class Executor:
                 if watched:
                     self._forward_watched(bound)
                 else:
-                    for call in bound.forward:
-                        call()
+                    self._run(bound.forward, bound.program.forward, "forward")
             self._ran = bound
         return self.outputs
+
+    @staticmethod
+    def _run(calls, steps, direction: str) -> None:
+        """Make the calls; an error of a result's shape gets the name of the node."""
+        try:
+            for call in calls:
+                call()
+        except ResultShapeError as error:
+            raise error.named(f"{steps[calls.index(call)].prop.label}: {direction}") from None
 
     def _feed(self, values: dict) -> None:
         for name, value in values.items():
@@ -374,7 +378,7 @@ class Executor:
                     if value[0] in variables:
                         self._monitor(variables[value[0]], array)
                     self._monitor(f"{step.name}_{name}", array)
-            call()
+            self._run([call], [step], "forward")
             for name, value in zip(names[: step.prop.num_visible_outputs], step.outputs, strict=False):
                 if value is not None:
                     self._monitor(f"{step.name}_{name}", NDArray(bound.arrays[value], self._device))
@@ -410,10 +414,23 @@ class Executor:
                     target[...] = value
             with np.errstate(all="ignore"):
                 if self._on_gradients is None and self._monitor is None:
-                    for call in self._plain.backward:
-                        call()
+                    steps = [step.forward for step in self._plain.program.backward]
+                    self._run(self._plain.backward, steps, "backward")
                 else:
                     self._backward_reported()
+
+    def spoil_undeclared(self) -> None:
+        """Fill all that the last forward left and no backward declares with NaN, arguments too.
+
+        For checks of operators: a backward that kept an array which it does not declare is then seen.
+        """
+        arrays, program = self._plain.arrays, self._plain.program
+        steps = program.plan_steps()[len(program.forward) :]
+        kept = {value for step in steps for value in (*step.reads, *step.writes)}
+        left = {value for step in program.forward for value in (*step.inputs, *step.outputs)}
+        checks.spoil(
+            (arrays[value] for value in left - kept - {None}), [arrays[v] for v in kept if v in arrays]
+        )
 
     def _forward_again(self) -> None:
         """Compute once more what a backward has overwritten; random numbers and states go on as before."""
@@ -421,8 +438,7 @@ class Executor:
         drawn = random.get_state()
         random.set_state(self._drew_from)
         with np.errstate(all="ignore"):
-            for call in self._plain.forward:
-                call()
+            self._run(self._plain.forward, self._plain.program.forward, "forward")
         random.set_state(drawn)
         for array, state in zip(self.aux_dict.values(), states, strict=True):
             array[:] = state
@@ -432,7 +448,7 @@ class Executor:
         program = self._plain.program
         calls, finished, steps = self._plain.backward, program.finished_gradients(), program.backward
         for call, names, step in itertools.zip_longest(calls, finished, steps):
-            call()
+            self._run([call], [step and step.forward], "backward")
             if self._on_gradients is not None:
                 self._on_gradients(names or ())
             if self._monitor is not None and step is not None:

@@ -73,9 +73,9 @@ class CustomOp:
         """Compute the gradients of the inputs into ``in_grad``, as ``req`` asks for each."""
 
     def assign(self, dst, req, src):
-        """Store ``src`` in ``dst`` as ``req`` asks."""
+        """Store ``src``, a number or an array of the shape of ``dst``, in ``dst`` as ``req`` asks."""
         shape = np.shape(src)
-        if req != "null" and shape != dst.shape and not _fits(shape, dst.shape):
+        if req != "null" and shape not in ((), dst.shape):
             raise ShapeError(
                 f"{self._label}: assigns an array of shape {shape} to one of shape {dst.shape}, "
                 "which is what infer_shape says"
@@ -87,14 +87,6 @@ class CustomOp:
 
 
 custom.set_front_end(NDArray, CustomOp)
-
-
-def _fits(shape, target) -> bool:
-    """Whether an array of this shape can be stored in one of the shape ``target``."""
-    try:
-        return np.broadcast_shapes(shape, target) == tuple(target)
-    except ValueError:
-        return False
 
 
 class CustomOpProp:

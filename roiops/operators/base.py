@@ -12,10 +12,11 @@ from typing import NamedTuple
 import numpy as np
 
 from ..context import Context, cpu
-from ..errors import DeviceError, DTypeError, ShapeError
+from ..errors import DeviceError, DTypeError, MXNetError, RegistryError, ShapeError, nearest
 from ..params import Parameter
 from ..shapes import known as known
 from ..shapes import merge_shapes
+from .checks import SOURCES
 
 
 class Following(NamedTuple):
@@ -53,8 +54,27 @@ def _kernels(folder: str, stem: str):
     return importlib.import_module(f"..kernels.{folder}.{stem}", __package__)
 
 
+class ResultShapeError(ShapeError):
+    """A result of another shape than the array that it was to be stored in."""
+
+    def __init__(self, got, need, label: str = "assign"):
+        self.got, self.need = tuple(got), tuple(need)
+        super().__init__(
+            f"{label}: a result has shape {self.got}, the array for it, by infer_shape, has shape {self.need}"
+        )
+
+    def named(self, label: str) -> "ResultShapeError":
+        """The same error with the operator's name, which :func:`assign` does not know."""
+        return ResultShapeError(self.got, self.need, label)
+
+
 def assign(target, req: str, value) -> None:
-    """Store ``value`` in ``target`` as ``req`` asks: ``write``, ``inplace``, ``add`` or ``null``."""
+    """Store ``value`` in ``target`` as ``req`` asks: ``write``, ``inplace``, ``add`` or ``null``.
+
+    ``value`` is a number or an array of the shape of ``target``.
+    """
+    if req != "null" and np.shape(value) not in ((), tuple(target.shape)):
+        raise ResultShapeError(np.shape(value), target.shape)
     if req == "add":
         target += value
     elif req != "null" and value is not target:
@@ -87,12 +107,16 @@ class Operator:
     def forward(self, ctx: OpContext, in_data, req, out_data, aux) -> None:
         """Compute the outputs into ``out_data``; override this or :meth:`bind_forward`."""
         if type(self).bind_forward is Operator.bind_forward:
-            raise NotImplementedError
+            raise MXNetError(f"{ctx.label}: {type(self).__name__} defines no forward")
         self.bind_forward(ctx, in_data, req, out_data, aux)()
 
     def backward(self, ctx: OpContext, out_grad, in_data, out_data, req, in_grad, aux) -> None:
         """Compute the gradients of the inputs into ``in_grad``, from those of the outputs."""
-        raise NotImplementedError
+        raise MXNetError(
+            f"{ctx.label}: {type(self).__name__} defines no backward, and a gradient is asked for; write "
+            "one, derive from GradientFree where all gradients are zero, or set differentiable = False in "
+            "the property"
+        )
 
     def bind_forward(self, ctx: OpContext, in_data, req, out_data, aux):
         """A call without arguments that does ``forward`` on these very arrays, again and again.
@@ -228,6 +252,28 @@ class OperatorProperty:
     def create(cls, given: dict, label: str | None = None) -> "OperatorProperty":
         """A property from parameters given as Python values or MXNet's strings."""
         return cls(cls.param(operator=label or cls.label, **given), label)
+
+    @classmethod
+    def check_declaration(cls) -> None:
+        """Raise unless what the class declares can be used; called when it is registered."""
+        what = f"register({cls.name!r}): {cls.__name__}"
+        computes = isinstance(cls.op, type) and issubclass(cls.op, Operator) and cls.op is not Operator
+        if not computes and cls.create_operator is OperatorProperty.create_operator:
+            raise RegistryError(
+                f"{what}.op must be a subclass of Operator, which computes, got {cls.op!r}; "
+                "or override create_operator"
+            )
+        needs = cls.backward_needs
+        if isinstance(needs, property | functools.cached_property):
+            return  # it follows from the parameters
+        if not isinstance(needs, tuple | list):
+            raise RegistryError(f"{what}.backward_needs must be a tuple of names, got {needs!r}")
+        for name in needs:
+            if name not in SOURCES:
+                raise RegistryError(
+                    f"{what}.backward_needs must name some of {', '.join(SOURCES)}, "
+                    f"got {name!r}{nearest(name, SOURCES)}"
+                )
 
     # -- names ---------------------------------------------------------------------------------------
 

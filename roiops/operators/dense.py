@@ -11,6 +11,7 @@ import numpy as np
 
 from ..errors import DTypeError
 from .base import Operator, OperatorProperty, assign
+from .checks import Undeclared
 
 
 class DenseOperator(Operator):
@@ -70,7 +71,7 @@ class DenseOperator(Operator):
         return [self._dense(f"{role}{i}", a) for i, a in enumerate(arrays)]
 
     def _dense(self, role, array):
-        if array is None or _is_dense(array):
+        if array is None or isinstance(array, Undeclared) or _is_dense(array):
             return array
         copy = self.scratch(role, array.shape, _wide(array.dtype))
         np.copyto(copy, array)

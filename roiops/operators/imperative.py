@@ -1,11 +1,14 @@
 """Run one operator on arrays, without a graph. NDArray functions and tests of operators use this."""
 
+import functools
+
 import numpy as np
 
 from ..dtypes import stored
 from ..errors import DTypeError, MXNetError, ShapeError
 from ..kernels.memory import empty
-from .base import OpContext, Operator, OperatorProperty, known
+from . import checks
+from .base import OpContext, Operator, OperatorProperty, ResultShapeError, known
 
 
 def infer(prop: OperatorProperty, in_shapes, in_types, in_data=None):
@@ -77,8 +80,16 @@ class Plan:
     def forward(op: Operator, ctx: OpContext, in_data, out_data, aux) -> None:
         """Compute the outputs for which there is an array."""
         req = ["null" if out is None else "write" for out in out_data]
-        if "write" in req:
-            op.forward(ctx, in_data, req, out_data, aux)
+        if "write" not in req:
+            return
+        try:
+            if checks.on():
+                call = functools.partial(op.forward, ctx, in_data, req, out_data, aux)
+                checks.writing_all(call, f"{ctx.label}: forward", req, in_data, out_data)()
+            else:
+                op.forward(ctx, in_data, req, out_data, aux)
+        except ResultShapeError as error:
+            raise error.named(f"{ctx.label}: forward") from None
 
 
 class Invocation:
@@ -114,6 +125,13 @@ class Invocation:
         Plan.forward(self.op, self.ctx, self.in_data, self.outputs, self.aux)
         return self.outputs[: self.prop.num_visible_outputs]
 
+    def spoil_undeclared(self) -> None:
+        """Fill the inputs and outputs that no backward declares with NaN, for checks of what it reads."""
+        needs = self.prop.backward_needs
+        lists = {"in_data": self.in_data, "out_data": self.outputs}
+        kept = [array for source in needs for array in lists.get(source, ())]
+        checks.spoil((a for source, arrays in lists.items() if source not in needs for a in arrays), kept)
+
     @np.errstate(all="ignore")
     def backward(self, out_grad, req="write", in_grad=None) -> list:
         """Gradients of the inputs; zero where the operator has none. ``out_grad``: of the visible outputs."""
@@ -130,5 +148,9 @@ class Invocation:
                 if reqs[i] == "write":
                     in_grad[i][...] = 0
         if set(inner) != {"null"}:
-            self.op.backward(self.ctx, out_grad, self.in_data, self.outputs, inner, in_grad, self.aux)
+            given = checks.declared_only(self.prop, self.ctx.label, out_grad, self.in_data, self.outputs)
+            try:
+                self.op.backward(self.ctx, *given, inner, in_grad, self.aux)
+            except ResultShapeError as error:
+                raise error.named(f"{self.ctx.label}: backward") from None
         return in_grad

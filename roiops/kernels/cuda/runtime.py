@@ -418,11 +418,6 @@ def flat_output(array):
         copy(ordered, array)
 
 
-def checking() -> bool:
-    """Whether ``ROIOPS_CHECK=1`` asks for errors where a GPU would otherwise stay silent."""
-    return os.environ.get("ROIOPS_CHECK", "0") not in ("", "0")
-
-
 # -- launching -------------------------------------------------------------------------------------------
 
 

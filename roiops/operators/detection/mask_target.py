@@ -34,10 +34,11 @@ class MRCNNMaskTargetOp(GradientFree):
                 find("contrib.ROIAlign", "", "avg", ("aligned",) if p.aligned else ()).rules,
                 sampled,
             )
-            assign(out_data[0], req[0], sampled.reshape(images, count, 1, *p.mask_size))
+            sampled = sampled.reshape(images, count, 1, *p.mask_size)  # the same for each class
+            assign(out_data[0], req[0], np.broadcast_to(sampled, out_data[0].shape))
         if req[1] != "null":
             chosen = classes[..., None] == np.arange(p.num_classes)
-            assign(out_data[1], req[1], chosen[..., None, None])
+            assign(out_data[1], req[1], np.broadcast_to(chosen[..., None, None], out_data[1].shape))
 
     def _boxes(self, ctx, rois, matches, masks):
         """Rows ``[mask, x1, y1, x2, y2]``, with the masks of all images counted through."""

@@ -1,6 +1,7 @@
 """Pooling."""
 
 import math
+from types import NoneType
 
 import numpy as np
 
@@ -9,10 +10,13 @@ from ...kernels import pooling_modes as modes
 from ...params import Field, Parameter, enum, optional, shape
 from ...registry import register
 from ..base import kernels, merge_shapes
+from ..checks import Undeclared
 from ..dense import DenseOperator, FloatProperty
 from .fields import IGNORED, Window
 
 _MODES = {"max": modes.MAXIMUM, "avg": modes.MEAN, "sum": modes.SUM, "lp": modes.NORM}
+#: Whose gradient is the same whatever the data.
+_LINEAR = ("avg", "sum")
 
 
 def _planes(array):
@@ -93,7 +97,7 @@ class PoolingOp(DenseOperator):
     def _channels_second(self, arrays):
         if not self.params.channels_last:
             return arrays
-        return [a if a is None else np.moveaxis(a, -1, 1) for a in arrays]
+        return [a if isinstance(a, NoneType | Undeclared) else np.moveaxis(a, -1, 1) for a in arrays]
 
     def compute(self, ctx, in_data, out_data, aux):
         data = _planes(in_data[0])
@@ -107,18 +111,14 @@ class PoolingOp(DenseOperator):
     def gradient(self, ctx, out_grad, in_data, out_data, in_grad, aux):
         if in_grad[0] is None:
             return
-        data = _planes(in_data[0])
+        head, to_data = _planes(out_grad[0]), _planes(in_grad[0])
+        if self.params.pool_type in _LINEAR:
+            data, out = to_data, head  # never read; they only tell sizes
+        else:
+            data, out = _planes(in_data[0]), _planes(out_data[0])
         *window, mode, p, divisor = self._window(data)
         kernels("network.pool", ctx.device).backward(
-            _planes(out_grad[0]),
-            data,
-            _planes(out_data[0]),
-            tuple(window),
-            mode,
-            p,
-            divisor,
-            self.all_maxima,
-            _planes(in_grad[0]),
+            head, data, out, tuple(window), mode, p, divisor, self.all_maxima, to_data
         )
 
     def _window(self, data):
@@ -146,7 +146,7 @@ class PoolingProp(FloatProperty):
 
     @property
     def backward_needs(self):
-        if self.params.pool_type in ("avg", "sum"):
+        if self.params.pool_type in _LINEAR:
             return ("out_grad",)
         return ("out_grad", "in_data", "out_data")
 
