@@ -7,7 +7,7 @@ import pytest
 import roiops as mx
 from roiops import registry
 from roiops.errors import InputError, ParamError, RegistryError
-from roiops.operators.base import OperatorProperty
+from roiops.operators.base import Operator, OperatorProperty
 from roiops.params import Field, Parameter, shape
 
 
@@ -22,13 +22,17 @@ class BlurParam(Parameter):
     sigma = Field(float, 1.0, above=0, doc="standard deviation. Pixels are its unit")
 
 
+class BlurOp(Operator):
+    """Is never run."""
+
+
 class BlurProp(OperatorProperty):
     """Blur a picture.
 
     Borders are mirrored.
     """
 
-    param = BlurParam
+    param, op = BlurParam, BlurOp
     arguments = ("data", "mask")
     aux = ("count",)
     argument_docs = {"data": "the picture", "count": "how often it was called"}
