@@ -15,6 +15,7 @@ __all__ = [
     "OutOfBoundsError",
     "ParamError",
     "RegistryError",
+    "SettingsError",
     "ShapeError",
     "nearest",
 ]
@@ -58,6 +59,10 @@ class GraphError(MXNetError, ValueError):
 
 class InputError(MXNetError, TypeError):
     """An argument is of a type that cannot be taken, such as a list in place of an array."""
+
+
+class SettingsError(MXNetError, ValueError):
+    """What was asked for does not fit the model, whatever picture it is given."""
 
 
 class MissingFileError(MXNetError, FileNotFoundError):

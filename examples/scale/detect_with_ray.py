@@ -56,10 +56,17 @@ def rows(names, predictions):
         columns["scores"].append([each["score"] for each in detections])
         columns["class_ids"].append([each["class_id"] for each in detections])
         columns["classes"].append([each["class"] for each in detections])
-        columns["error"].append(str(prediction.error) if prediction.error else None)
+        columns["error"].append(error_of(name, prediction))
         for side in ("width", "height"):
             columns[side].append(found.get(side))
     return pyarrow.table(columns, schema())
+
+
+def error_of(name, prediction):
+    """What went wrong with a picture, under its own name: the model was given bytes without one."""
+    if prediction.error is None:
+        return None
+    return f"{name}: {prediction.error.removeprefix(f'{prediction.picture}: ')}"
 
 
 def schema():

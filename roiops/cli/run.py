@@ -29,7 +29,8 @@ Presets are how the published families take pictures; single flags override them
 
 Understood and drawn are detections (rows of class, score and box; GluonCV's classes, scores and boxes,
 CenterNet's and Mask R-CNN's among them; an R-CNN's rois, probabilities and deltas), class probabilities and
-segmentation. A picture that cannot be read is reported and left out; the exit code is then 1 at the end.
+segmentation. A picture that cannot be read is reported and left out; the exit code is then 1 at the end, and
+--resume tries it again. What is wrong for every picture, such as class names that do not fit, ends the run.
 """
 
 import argparse
@@ -66,6 +67,8 @@ from .compiling import compile_in_processes, shape_arguments
 SUMMARY = "run a saved model on pictures or arrays; print and draw what it sees"
 
 _ARRAYS = (".npy", ".npz")
+#: A run ends when so many pictures that could be read have failed and none has not.
+_MOST_FAILURES = 10
 _PREPROCESSING = ("resize", "short_side", "max_side", "crop", "color", "scale", "mean", "std", "layout")
 
 
@@ -132,7 +135,9 @@ def configure(parser) -> None:
         help=".jsonl: a line of JSON for each picture; .npz or .json: the network's outputs",
     )
     results.add_argument(
-        "--resume", action="store_true", help="go on with a .jsonl file: leave out what it has"
+        "--resume",
+        action="store_true",
+        help="go on with a .jsonl file: leave out pictures with a result, try again those with an error",
     )
     results.add_argument(
         "--draw",
@@ -389,16 +394,18 @@ def _run_batch(args, model, pictures) -> int:
         _write(args.output, found)
     if not args.json:
         _print_outputs(found)
+    drawn = 0
     for each, prediction in zip(ready, predictions, strict=True):
         if args.draw:
             drawing = _drawing(args, pictures, each.name)
             _draw({each.name: drawing}, model.preprocessing, each.image, prediction)
+            drawn += _can_be_drawn(prediction)
         if args.json:
             print(json.dumps({**_as_json(prediction), **_described(found)}, ensure_ascii=False))
         else:
             print()
             _print_page(args, prediction, found, alone=len(ready) == 1)
-    _conclude(args, len(ready), 0, 0.0)
+    _conclude(args, len(ready), 0, drawn, 0.0)
     return 0
 
 
@@ -438,10 +445,12 @@ def _run_pictures(args, model, pictures) -> int:
     results = ResultsFile(args.output, resume=args.resume) if args.output else None
     wanted = [each for each in pictures if not (results and each in results)]
     if len(wanted) < len(pictures):
-        note(f"{len(pictures) - len(wanted)} of {len(pictures)} pictures are in {args.output} already")
+        note(f"{len(pictures) - len(wanted)} of {_counted(len(pictures))} are in {args.output} already")
+    if results and results.removed:
+        note(f"{_counted(results.removed)} with an error in {args.output}: tried again")
     drawings = {each: _drawing(args, pictures, each) for each in wanted} if args.draw else {}
     after = functools.partial(_draw, drawings, model.preprocessing) if drawings else None
-    start, failed = time.perf_counter(), 0
+    start, failed, unfit, drawn = time.perf_counter(), 0, 0, 0
     progress = _Progress(len(wanted))
     stream = (
         predict_many(model, zip(wanted, wanted, strict=True), args.workers, after=after)
@@ -451,27 +460,45 @@ def _run_pictures(args, model, pictures) -> int:
     try:
         for done, (_, prediction) in enumerate(stream, start=1):
             failed += prediction.error is not None
+            drawn += _can_be_drawn(prediction)
             progress.clear()
             if results:
                 results.write(prediction)
             if not results or prediction.error is not None:
                 _show(args, prediction)
             progress.show(done, failed)
+            unfit += prediction.error is not None and prediction.width is not None
+            if unfit == done == _MOST_FAILURES:
+                raise MXNetError(
+                    f"the first {done} pictures all failed, the last one, {_failure(prediction)}"
+                )
     finally:
         progress.clear()
         if results:
             results.close()
     seconds = time.perf_counter() - start
-    _conclude(args, len(wanted), failed, seconds)
+    _conclude(args, len(wanted), failed, drawn, seconds)
     return 1 if failed else 0
 
 
-def _conclude(args, count, failed, seconds) -> None:
-    if args.draw and count > failed:
-        note(f"{'drawn in' if count == 1 else f'{count - failed} drawings in'} {args.draw}")
+def _counted(count: int) -> str:
+    return "1 picture" if count == 1 else f"{count} pictures"
+
+
+def _can_be_drawn(prediction) -> bool:
+    """Whether there are boxes (perhaps none that are good enough) or classes of pixels to draw."""
+    found = prediction.reading
+    return found is not None and (found.detections is not None or found.segmentation is not None)
+
+
+def _conclude(args, count, failed, drawn, seconds) -> None:
+    if args.draw and drawn:
+        note(f"{'drawn in' if count == 1 else f'{drawn} drawings in'} {args.draw}")
+    elif args.draw and count > failed:
+        note("nothing is drawn: the outputs are neither boxes nor classes of pixels")
     if seconds and count:
         note(
-            f"{count} pictures in {seconds:.1f} s, {1000 * seconds / count:.1f} ms each"
+            f"{_counted(count)} in {seconds:.1f} s, {1000 * seconds / count:.1f} ms each"
             + (f"; {failed} could not be read or run" if failed else "")
         )
 
@@ -487,7 +514,9 @@ def _drawing(args, pictures, picture) -> str:
 
 
 def _draw(drawings, how, image, prediction) -> None:
-    """Draw one prediction; run beside the network, or in a worker."""
+    """Draw one prediction, if there is something to draw; run beside the network, or in a worker."""
+    if not _can_be_drawn(prediction):
+        return
     target = drawings[prediction.picture]
     os.makedirs(os.path.dirname(target) or ".", exist_ok=True)
     save(draw(image, prediction.reading, how.place(image.height, image.width)), target)
@@ -532,8 +561,6 @@ def _print_page(args, prediction, found, alone: bool) -> None:
         print(_in_a_line(args, reading))
     elif not reading.to_dict():
         print(f"The outputs are {_KINDS}.")
-        if args.draw:
-            note(f"there is nothing to draw: {', '.join(f'{n} {a.shape}' for n, a in found.items())}")
     if reading.segmentation is not None:
         rows = [("class", "part of the picture")]
         rows += [(class_name(n, reading.names), f"{100 * part:.1f} %") for n, part in reading.parts()]

@@ -5,7 +5,7 @@ import html
 
 import numpy as np
 
-from ..errors import MXNetError
+from ..errors import SettingsError
 from .detections import Detection, best_detections, class_count, find_detections
 from .labels import class_name, fitting, suggestion
 from .pictures import Placement
@@ -202,13 +202,13 @@ def _placed(each: Detection, place: Placement) -> Detection:
 def _check_classes(outputs, found, names) -> None:
     count = class_count(outputs)
     if names and count is not None and count != len(names):
-        raise MXNetError(
+        raise SettingsError(
             f"classes: {len(names)} names do not fit the detector, "
             f"which has {count} classes and the background"
         )
     most = max((each.class_id for each in found), default=-1)
     if names and most >= len(names):
-        raise MXNetError(f"classes: {len(names)} names do not fit the detections, which have class {most}")
+        raise SettingsError(f"classes: {len(names)} names do not fit the detections, which have class {most}")
 
 
 def _segmentation(outputs, height, width, pictures):
@@ -236,7 +236,7 @@ def _scores(outputs, row, pictures, settings) -> list[ClassScores] | None:
         fits = {name: t for name, t in chosen.items() if t.shape[1] in (count, count + 1)}
         if not fits:
             widths = ", ".join(f"{name} ({table.shape[1]})" for name, table in chosen.items())
-            raise MXNetError(f"classes: {count} names fit none of the outputs: {widths}")
+            raise SettingsError(f"classes: {count} names fit none of the outputs: {widths}")
         chosen = fits
     return [_best(name, table, row, settings) for name, table in chosen.items()] or None
 

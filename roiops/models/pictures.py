@@ -186,7 +186,7 @@ def _pillow():
     return PIL
 
 
-def read_image(picture):
+def read_image(picture, name: str | None = None):
     """A picture as RGB: from a file, upright as its camera noted; a Pillow image; or an array.
 
     Parameters
@@ -194,6 +194,8 @@ def read_image(picture):
     picture : path, open file, PIL.Image.Image or array
         A file is open for bytes, such as ``io.BytesIO``. An array is (height, width) or (height, width, 3),
         RGB, with values from 0 to 255.
+    name : str, optional
+        What errors call it; the file's name unless given.
     """
     pillow = _pillow()
     if isinstance(picture, pillow.Image.Image):
@@ -204,12 +206,12 @@ def read_image(picture):
         with pillow.Image.open(picture) as image:
             return pillow.ImageOps.exif_transpose(image).convert("RGB")
     except pillow.UnidentifiedImageError:
-        raise MXNetError(f"{picture}: not an image that Pillow can read") from None
+        raise MXNetError(f"{name or picture}: not an image that Pillow can read") from None
     except (OSError, ValueError, SyntaxError, EOFError) as error:
         if isinstance(error, FileNotFoundError | PermissionError | IsADirectoryError):
             raise
         # A damaged file: Pillow raises each of these, SyntaxError for some PNG files.
-        raise MXNetError(f"{picture}: a damaged image: {error}") from None
+        raise MXNetError(f"{name or picture}: a damaged image: {error}") from None
 
 
 def _bytes(picture) -> np.ndarray:

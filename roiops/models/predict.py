@@ -18,7 +18,7 @@ from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 import numpy as np
 
 from ..context import Context
-from ..errors import GraphError, MXNetError, nearest
+from ..errors import GraphError, MXNetError, SettingsError, ShapeError, nearest
 from . import archive
 from .labels import read_labels
 from .outputs import Reading, Settings, read_outputs
@@ -232,14 +232,10 @@ class PictureModel(archive.ArchivedModel):
         pictures : list of path, PIL.Image or array (height, width, 3)
             Files or images. Arrays are RGB, with values from 0 to 255.
         """
-        pictures = list(pictures)
-        found: list = [None] * len(pictures)
-        for number, prediction in self.stream(enumerate(pictures)):
-            found[number] = prediction
-        return found
+        return [prediction for _, prediction in self.stream(enumerate(pictures))]
 
     def stream(self, pictures, after=None, threads: int | None = None):
-        """Yield ``(key, Prediction)`` as they are done, for any number of pictures.
+        """Yield ``(key, Prediction)`` in the order of the pictures, of which there may be any number.
 
         Decoding and ``after`` run in threads beside the network, a bounded number of pictures ahead.
 
@@ -263,16 +259,18 @@ class PictureModel(archive.ArchivedModel):
         """A picture as the network takes it, or the prediction that says why not. Runs in threads."""
         name = os.fspath(picture) if isinstance(picture, str | os.PathLike) else f"picture {key}"
         try:
-            image = read_image(picture)
+            image = read_image(picture, name)
             place = self.preprocessing.place(image.height, image.width)
             return _Ready(key, name, image, place, self.preprocessing.apply(image))
         except Exception as error:  # a damaged file makes Pillow raise errors of any type
             return key, Prediction(name, error=_reason(error))
 
     def compute(self, ready: list) -> list:
-        """Predictions for pictures of one size, as pairs (key, Prediction)."""
+        """Predictions for pictures of one size, as pairs (key, Prediction), in their order."""
         try:
             return self.compute_batch(ready)
+        except SettingsError:
+            raise
         except Exception as error:  # one picture's failure is that picture's line, whatever it is
             if len(ready) > 1:  # some models take one picture at a time
                 return [pair for each in ready for pair in self.compute([each])]
@@ -311,11 +309,33 @@ class PictureModel(archive.ArchivedModel):
         if executor is None:
             while len(self._executors) >= _MOST_SIZES:
                 self._executors.popitem(last=False)
-            executor = self.bind(self.ctx, **dict(key))
+            executor = self._bind_for(dict(key))
             if self.on_bind is not None:
                 self.on_bind(executor, dict(key))
         self._executors[key] = executor
         return executor
+
+    def _bind_for(self, shapes: dict):
+        try:
+            return self.bind(self.ctx, **shapes)
+        except MXNetError as error:
+            height, width = self._size(shapes)
+            if self.preprocessing.resize or self.preprocessing.crop:  # pictures of another size do not come
+                raise SettingsError(
+                    f"{error}\npictures come as {height}x{width}; another size may fit"
+                ) from error
+            if not isinstance(error, ShapeError):
+                raise
+            near = "x".join(str(max(32, 32 * round(side / 32))) for side in (height, width))
+            raise ShapeError(
+                f"{error}\nthe network does not take {height}x{width} pixels; a size that it takes, perhaps "
+                f"{near}, is given by --resize HEIGHTxWIDTH (resize=)"
+            ) from error
+
+    def _size(self, shapes: dict) -> tuple[int, int]:
+        """Height and width of the pictures in inputs of these shapes."""
+        _, *sides = shapes[self.picture_input()]
+        return tuple(sides[:2] if self.preprocessing.layout == "nhwc" else sides[1:3])
 
 
 @dataclasses.dataclass
@@ -330,74 +350,78 @@ class _Ready:
 
 
 class _Stream:
-    """Pictures on their way: being decoded, waiting by size, being drawn. At most ``most`` at a time."""
+    """Pictures on their way: being decoded, waiting by size, being drawn, done. At most ``most`` at a time.
+
+    They are numbered, and come out in that order.
+    """
 
     def __init__(self, model: PictureModel, following, pool, after):
         self.model, self.following, self.pool, self.after = model, following, pool, after
         self.most = 4 * model.batch + 8
-        self.decoding, self.waiting, self.finishing = set(), {}, deque()
+        self.decoding, self.waiting, self.finishing, self.done = set(), {}, deque(), {}
+        self.begun = self.yielded = 0
         self.ended = False
 
     def run(self):
         while True:
             self._top_up()
-            if not (self.decoding or self.waiting or self.finishing):
+            if self.yielded == self.begun:
                 if self.ended:
                     return
                 continue
-            yield from self._collect()
-            if not self.waiting:
-                continue
+            self._collect()
             # A full batch at once; a part of one only when there is nothing else to wait for.
-            size = max(self.waiting, key=lambda each: len(self.waiting[each]))
-            full = len(self.waiting[size]) >= self.model.batch
-            if not full and self.decoding:
-                continue
-            ready = self.waiting.pop(size)
-            ready, rest = ready[: self.model.batch], ready[self.model.batch :]
-            if rest:
-                self.waiting[size] = rest
-            images = {each.key: each.image for each in ready}
-            for key, prediction in self.model.compute(ready):
-                yield from self._finish(key, images[key], prediction)
-
-    def _under_way(self) -> int:
-        return len(self.decoding) + sum(map(len, self.waiting.values())) + len(self.finishing)
+            size = max(self.waiting, key=lambda each: len(self.waiting[each]), default=None)
+            if size and (len(self.waiting[size]) >= self.model.batch or not self.decoding):
+                self._compute(size)
+            while self.yielded in self.done:
+                yield self.done.pop(self.yielded)
+                self.yielded += 1
 
     def _top_up(self) -> None:
         """Start to decode what may be; wait for a picture only where there is nothing else to do."""
-        while not self.ended and self._under_way() < self.most:
+        while not self.ended and self.begun - self.yielded < self.most:
             try:
-                pair = self.following(not self._under_way())
+                pair = self.following(self.yielded == self.begun)
             except StopIteration:
                 self.ended = True
                 return
             if pair is None:
                 return
-            self.decoding.add(self.pool.submit(self.model.read, *pair))
+            self.decoding.add(self.pool.submit(self._read, self.begun, *pair))
+            self.begun += 1
 
-    def _collect(self):
+    def _read(self, number, key, picture):
+        return number, self.model.read(key, picture)
+
+    def _collect(self) -> None:
         """Take in what has been decoded and drawn; wait where nothing could be computed meanwhile."""
         full = any(len(each) >= self.model.batch for each in self.waiting.values())
         if self.decoding:
-            done, self.decoding = wait(self.decoding, 0 if full else None, FIRST_COMPLETED)
-            for future in done:
-                result = future.result()
+            decoded, self.decoding = wait(self.decoding, 0 if full else None, FIRST_COMPLETED)
+            for number, result in sorted((each.result() for each in decoded), key=lambda pair: pair[0]):
                 if isinstance(result, _Ready):
-                    self.waiting.setdefault(result.array.shape[1:], []).append(result)
+                    self.waiting.setdefault(result.array.shape[1:], []).append((number, result))
                 else:
-                    yield result
+                    self.done[number] = result
         idle = not self.decoding and not self.waiting
         while self.finishing and (idle or self.finishing[0][0].done()):
-            future, key, prediction = self.finishing.popleft()
+            future, number, pair = self.finishing.popleft()
             future.result()
-            yield key, prediction
+            self.done[number] = pair
 
-    def _finish(self, key, image, prediction):
-        if self.after is None:
-            yield key, prediction
-        else:
-            self.finishing.append((self.pool.submit(self.after, image, prediction), key, prediction))
+    def _compute(self, size) -> None:
+        """Bring the pictures of a size, as many as a batch may have, through the network."""
+        waiting = self.waiting.pop(size)
+        chosen, rest = waiting[: self.model.batch], waiting[self.model.batch :]
+        if rest:
+            self.waiting[size] = rest
+        pairs = self.model.compute([ready for _, ready in chosen])
+        for (number, ready), pair in zip(chosen, pairs, strict=True):
+            if self.after is None:
+                self.done[number] = pair
+            else:
+                self.finishing.append((self.pool.submit(self.after, ready.image, pair[1]), number, pair))
 
 
 def _following(pairs):

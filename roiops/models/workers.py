@@ -26,7 +26,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ..errors import FormatError, MXNetError
+from ..errors import FormatError, MXNetError, SettingsError
 from ..processors import share
 from .predict import PictureModel, Prediction
 
@@ -118,7 +118,7 @@ def _shared_folder(nbytes: int) -> str | None:
 
 
 def predict_many(model: PictureModel, pictures, workers: int = 2, *, after=None, threads: int | None = None):
-    """Yield ``(key, Prediction)`` for each of ``pictures``, each exactly once, as they are done.
+    """Yield ``(key, Prediction)`` for each of ``pictures``, each exactly once, in their order.
 
     Parameters
     ----------
@@ -165,7 +165,10 @@ class _Pool:
         self.suspects: deque = deque()
         #: How often each suspect was alone with a worker that died.
         self.deaths: dict = {}
-        self.number = 0
+        #: How many pictures were taken, and of how many the predictions are out.
+        self.number = self.yielded = 0
+        #: Predictions that wait for those of earlier pictures.
+        self.done: dict = {}
         self.ended = False
         #: Workers that died one after the other before they were ready.
         self.failed_starts = 0
@@ -179,7 +182,10 @@ class _Pool:
                 return
             readable = connection.wait([worker.pipe for worker in self.workers])
             for worker in [each for each in self.workers if each.pipe in readable]:
-                yield from self._receive(worker)
+                self._receive(worker)
+            while self.yielded in self.done:
+                yield self.done.pop(self.yielded)
+                self.yielded += 1
 
     def _feed(self, worker) -> None:
         """Give a worker as much as it may have. A suspect goes to a worker that has nothing else."""
@@ -187,7 +193,8 @@ class _Pool:
             self._send(worker, *self.suspects.popleft())
             return
         has_suspect = any(number in self.deaths for number in worker.has)
-        while not self.ended and not has_suspect and len(worker.has) < self.most:
+        ahead = self.yielded + 2 * len(self.workers) * self.most
+        while not self.ended and not has_suspect and len(worker.has) < self.most and self.number < ahead:
             try:
                 key, picture = next(self.pictures)
             except StopIteration:
@@ -205,16 +212,16 @@ class _Pool:
         try:
             number, answer = worker.pipe.recv()
         except (EOFError, OSError):
-            yield from self._replace(worker)
+            self._replace(worker)
             return
         if number is None:
             if answer is not None:
-                raise MXNetError(f"a worker could not open the model: {answer}")
+                raise MXNetError(answer)
             worker.ready, self.failed_starts = True, 0
             return
         key, _ = worker.has.pop(number)
         self.deaths.pop(number, None)
-        yield key, answer
+        self.done[number] = (key, answer)
 
     def _replace(self, worker):
         """Start another worker in the place of one that died, and see to the pictures that it had."""
@@ -233,7 +240,8 @@ class _Pool:
                 continue
             del self.deaths[number]
             name = os.fspath(picture) if isinstance(picture, str | os.PathLike) else f"picture {key}"
-            yield key, Prediction(name, error=f"a worker died over it {died} times: {ended}")
+            error = f"a worker died over it {died} times: {ended}"
+            self.done[number] = (key, Prediction(name, error=error))
         self.workers[self.workers.index(worker)] = _Worker(self.start, self.shared, self.how)
 
     def stop(self) -> None:
@@ -266,7 +274,7 @@ def _work(shared: SharedModel, pipe, after, threads) -> None:
     try:
         model, problem = shared.open(), None
     except Exception as error:
-        model, problem = None, f"{type(error).__name__}: {error}"
+        model, problem = None, f"a worker could not open the model: {type(error).__name__}: {error}"
     try:
         pipe.send((None, problem))
     except OSError:  # all work was done before this worker had started
@@ -287,8 +295,11 @@ def _work(shared: SharedModel, pipe, after, threads) -> None:
         return pair
 
     with contextlib.suppress(BrokenPipeError, ConnectionError):
-        for answer in model.stream(following, after):
-            pipe.send(answer)
+        try:
+            for answer in model.stream(following, after):
+                pipe.send(answer)
+        except SettingsError as error:
+            pipe.send((None, str(error)))
 
 
 def _receive_all(pipe, arrived) -> None:
@@ -309,18 +320,21 @@ class ResultsFile:
     path : str or Path
         The file.
     resume : bool
-        Whether to go on with a file that is there. A last line that was cut short is removed. Without it a
-        file that is there is an error.
+        Whether to go on with a file that is there. A last line that was cut short is removed, and so are
+        lines that tell an error, so that their pictures can be tried again. Without it a file that is there
+        is an error.
 
     Attributes
     ----------
     count, errors : int
         How many lines there are, and how many of them tell an error.
+    removed : int
+        How many lines of errors were removed to try their pictures again.
     """
 
     def __init__(self, path, resume: bool = False):
         self.path = Path(path)
-        self.count = self.errors = 0
+        self.count = self.errors = self.removed = 0
         self._known = _NameSet()
         if resume and self.path.exists():
             self._read()
@@ -330,27 +344,30 @@ class ResultsFile:
         self._file = open(self.path, "ab", buffering=0)  # noqa: SIM115  (closed by close)
 
     def _read(self) -> None:
-        whole = 0
-        with open(self.path, "rb") as file:
+        kept = self.path.with_name(self.path.name + ".part")
+        with open(self.path, "rb") as file, open(kept, "wb") as target:
             for number, line in enumerate(file, start=1):
                 if not line.endswith(b"\n"):
                     break  # cut short
                 try:
                     content = json.loads(line)
-                    self._known.add(content["picture"])
+                    name, failed = content["picture"], "error" in content
                 except (ValueError, KeyError, TypeError):
+                    kept.unlink()
                     raise FormatError(
                         f"{self.path}, line {number}: not a line of results, {line[:60]!r}"
                     ) from None
-                whole += len(line)
+                if failed:
+                    self.removed += 1
+                    continue
+                self._known.add(name)
                 self.count += 1
-                self.errors += "error" in content
+                target.write(line)
         self._known.freeze()
-        if whole < self.path.stat().st_size:
-            os.truncate(self.path, whole)
+        os.replace(kept, self.path)
 
     def __contains__(self, picture) -> bool:
-        """Whether the file had a line for this picture when it was opened."""
+        """Whether the file had a line with a result for this picture when it was opened."""
         return os.fspath(picture) in self._known
 
     def write(self, prediction: Prediction, **further) -> None:

@@ -335,9 +335,86 @@ def test_run_writes_a_line_of_json_for_each_picture_and_goes_on(roiops, model, p
     assert "is there already" in err
     PIL.new("RGB", (5, 5)).save(pictures / "new.png")
     code, _, err = roiops(*arguments, "--resume")
-    assert code == 0, "what failed before is not tried again"
-    assert "4 of 5 pictures are in" in err
+    assert code == 1, "what failed before is tried again"
+    assert "3 of 5 pictures are in" in err
+    assert f"1 picture with an error in {results}: tried again" in err
     assert len(results.read_text().splitlines()) == 5
+    PIL.new("RGB", (5, 5)).save(pictures / "damaged.jpg")
+    code, _, err = roiops(*arguments, "--resume")
+    assert (code, "1 picture in" in err) == (0, True)
+    names = [Path(json.loads(line)["picture"]).name for line in results.read_text().splitlines()]
+    assert sorted(names) == ["a.png", "b.png", "c.png", "damaged.jpg", "new.png"]
+
+
+@pytest.mark.parametrize("workers", [(), ("--workers", "1")])
+def test_class_names_that_fit_nothing_end_a_run_at_the_first_picture(
+    roiops, model, pictures, tmp_path, workers
+):
+    results, names = tmp_path / "found.jsonl", tmp_path / "wrong.txt"
+    names.write_text("a\nb\n")
+    arguments = ("run", *model, pictures, "--output", results, *workers)
+    code, _, err = roiops(*arguments, "--classes", names)
+    assert code == 1
+    assert "roiops run: error: classes: 2 names fit none of the outputs: softmax_output (6)" in err
+    assert not [line for line in results.read_text().splitlines() if "classes" in line]
+    code, _, err = roiops(*arguments, "--resume")
+    assert code == 1
+    assert sorted("error" in json.loads(line) for line in results.read_text().splitlines()) == [False] * 3 + [
+        True
+    ]
+
+
+def test_a_size_that_all_pictures_have_and_the_graph_refuses_ends_the_run(roiops, model, pictures, tmp_path):
+    x = mx.sym.FullyConnected(mx.sym.Variable("data"), num_hidden=6, name="fc")
+    x.save(str(tmp_path / "fixed-symbol.json"))
+    arrays = {"arg:fc_weight": mx.nd.ones((6, 12)), "arg:fc_bias": mx.nd.zeros((6,))}
+    mx.nd.save(str(tmp_path / "fixed-0000.params"), arrays)
+    results = tmp_path / "found.jsonl"
+    code, _, err = roiops("run", tmp_path / "fixed", pictures, "--output", results, "--resize", "5x5")
+    assert code == 1
+    assert "fc_weight has shape (6, 12) in the file, the graph needs (6, 75)" in err
+    assert "pictures come as 5x5; another size may fit" in err
+    assert not [line for line in results.read_text().splitlines() if "fc" in line]
+    for number in range(20):
+        PIL.new("RGB", (4 + number, 4)).save(pictures / f"{number}.png")
+    results.unlink()
+    code, _, err = roiops("run", tmp_path / "fixed", pictures / "*.png", "--output", results)
+    assert code == 1
+    assert re.search(r"the first 10 pictures all failed, the last one, .*png: .*fixed-symbol.json", err)
+    assert len(results.read_text().splitlines()) == 10
+
+
+def test_a_picture_whose_size_does_not_fit_is_told_of_resize(roiops, tmp_path, picture):
+    x = mx.sym.Variable("data")
+    small = mx.sym.Pooling(x, kernel=(2, 2), stride=(2, 2), pool_type="max", name="pool")
+    sum_ = mx.sym.elemwise_add(mx.sym.UpSampling(small, scale=2, sample_type="nearest"), x, name="sum")
+    sum_.save(str(tmp_path / "fcn-symbol.json"))
+    mx.nd.save(str(tmp_path / "fcn-0000.params"), {})
+    PIL.new("RGB", (101, 67)).save(picture)
+    code, _, err = roiops("run", tmp_path / "fcn", picture)
+    assert code == 1
+    assert "the network does not take 67x101 pixels; a size that it takes, perhaps 64x96, is given by" in err
+    assert "--resize HEIGHTxWIDTH" in err
+    assert roiops("run", tmp_path / "fcn", picture, "--resize", "64x96")[0] == 0
+
+
+def test_rows_come_in_the_order_of_the_pictures(roiops, model, pictures):
+    (pictures / "damaged.jpg").unlink()
+    for number in range(40):
+        PIL.new("RGB", (4, 2 + (number % 7 == 0))).save(pictures / f"{number:02}.png")
+    for more in ((), ("--workers", "2")):
+        code, out, _ = roiops("run", *model, pictures, "--batch", "4", *more)
+        names = [line.partition(":")[0] for line in out.splitlines()]
+        assert (code, len(names)) == (0, 43)
+        assert names == sorted(names)
+
+
+def test_what_cannot_be_drawn_is_not(roiops, model, picture, tmp_path):
+    code, _, err = roiops("run", *model, picture, "--draw", tmp_path / "drawn.png")
+    assert code == 0
+    assert "nothing is drawn: the outputs are neither boxes nor classes of pixels" in err
+    assert "drawn in" not in err
+    assert not (tmp_path / "drawn.png").exists()
 
 
 def test_run_prints_json_with_the_index_of_the_class_and_the_time(roiops, model, picture, pictures):

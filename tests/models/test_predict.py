@@ -4,7 +4,9 @@ import io
 import json
 import os
 import pickle
+import runpy
 import signal
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -71,6 +73,16 @@ def test_a_damaged_picture_is_a_prediction_with_its_error(folder):
     assert "text.jpg: not an image that Pillow can read" in found[-1].error
     assert set(found[-1].to_dict()) == {"picture", "error"}
     assert classifier().predict([folder / "none.png"])[0].error == "No such file or directory"
+
+
+def test_the_error_of_bytes_names_the_picture():
+    (found,) = classifier().predict([io.BytesIO(b"no picture")])
+    assert found.error == "picture 0: not an image that Pillow can read"
+    example = Path(__file__).resolve().parents[2] / "examples" / "scale" / "detect_with_ray.py"
+    module = runpy.run_path(str(example))
+    assert module["error_of"]("photos/7.jpg", found) == "photos/7.jpg: not an image that Pillow can read"
+    assert module["error_of"]("photos/8.jpg", Prediction("picture 1")) is None
+    assert module["error_of"]("a", Prediction("picture 1", error="no memory")) == "a: no memory"
 
 
 def test_files_images_arrays_and_open_files(folder):
@@ -193,9 +205,9 @@ def test_a_results_file_goes_on_after_what_was_cut_short(tmp_path):
     whole = path.read_bytes()
     path.write_bytes(whole + b'{"picture": "c", "wid')
     with ResultsFile(path, resume=True) as results:
-        assert path.read_bytes() == whole
-        assert ("a" in results, "ä\udcff" in results, "c" in results) == (True, True, False)
-        assert (results.count, results.errors) == (2, 1)
+        assert path.read_bytes() == whole.splitlines(keepends=True)[0]
+        assert ("a" in results, "ä\udcff" in results, "c" in results) == (True, False, False)
+        assert (results.count, results.errors, results.removed) == (1, 0, 1)
         results.write(Prediction("c"), extra=1)
     assert json.loads(path.read_text("utf-8").splitlines()[-1]) == {
         "picture": "c",

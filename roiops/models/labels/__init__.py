@@ -6,7 +6,7 @@ word of each; ``voc.txt`` and ``coco.txt`` are in the order in which models numb
 
 from pathlib import Path
 
-from ...errors import MXNetError
+from ...errors import SettingsError
 
 __all__ = ["SETS", "class_name", "fitting", "read_labels", "suggestion"]
 
@@ -32,7 +32,7 @@ def fitting(names: list[str], count: int, what: str) -> list[str]:
         return names
     if len(names) + 1 == count:
         return ["background", *names]
-    raise MXNetError(f"classes: {len(names)} names do not fit {what}, which has {count} classes")
+    raise SettingsError(f"classes: {len(names)} names do not fit {what}, which has {count} classes")
 
 
 def class_name(class_id: int, names: list[str]) -> str:
