@@ -1,5 +1,6 @@
 """The configuration of a detector: a YAML file, checked key by key."""
 
+import contextlib
 import dataclasses
 import difflib
 from dataclasses import dataclass, field
@@ -200,13 +201,16 @@ def build(kind, content, where: str):
 
 
 def convert(value, kind, at: str):
-    """``value`` if it is of type ``kind``; whole numbers pass for floats."""
+    """``value`` if it is of type ``kind``; whole numbers pass for floats, and so does 1e-3, text to YAML."""
     if getattr(kind, "__origin__", None) is list:
         if not isinstance(value, list):
             raise ConfigError(f"{at} must be a list, got {value!r}")
         return [convert(each, kind.__args__[0], f"{at}[{i}]") for i, each in enumerate(value)]
     if kind is float and isinstance(value, int) and not isinstance(value, bool):
         return float(value)
+    if kind is float and isinstance(value, str):
+        with contextlib.suppress(ValueError):
+            return float(value)
     if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
         raise ConfigError(f"{at} must be of type {kind.__name__}, got {value!r}")
     return value

@@ -42,6 +42,7 @@ def main(arguments=None) -> int:
     parser.add_argument(
         "--score", type=float, help="least score to draw (default: the one that test.py found, or 0.5)"
     )
+    parser.add_argument("--count", type=int, metavar="N", help="only the first N pictures")
     parser.add_argument("--gpu", type=int, metavar="N", help="run on this GPU rather than on the CPU")
     options = parser.parse_args(arguments)
     out = Path(options.out)
@@ -50,7 +51,7 @@ def main(arguments=None) -> int:
         context = mx.cpu() if options.gpu is None else mx.gpu(options.gpu)
         detector = Detector.load(options.model, context)
         score = least_score(options.model) if options.score is None else options.score
-        paths = pictures_of(options.images)
+        paths = pictures_of(options.images)[: options.count]
         if not paths:
             print(f"demo.py: no pictures in {', '.join(options.images)}", file=sys.stderr)
             return 1

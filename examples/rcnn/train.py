@@ -1,6 +1,7 @@
 """Train a detector: losses and speed on the way, a checkpoint after each epoch and on Ctrl-C.
 
-Run it again with ``--resume`` and it goes on as if it had never stopped, to the last bit.
+Run it again with ``--resume`` and it goes on as if it had never stopped, to the last bit. Without it, a
+folder that holds a run is refused.
 
 Several processes train together with ``mpiexec -n 2 python train.py CONFIG --kvstore dist_sync``: each step
 then learns from ``training.batch_images`` images of each of them.
@@ -138,10 +139,22 @@ def main(arguments=None) -> int:
     return 0 if finished else 130
 
 
+def refuse_a_run(folder: Path) -> None:
+    """Raise where a folder holds the files of an earlier run, which would be written over."""
+    for name in ("checkpoint", "checkpoint.old", "model.params"):
+        if (folder / name).exists():
+            raise FileExistsError(
+                f"{folder / name} is there already: --resume goes on with that run, "
+                "--out names another folder"
+            )
+
+
 def train(options, store, is_first: bool) -> bool:
     """Train as the options say; whether it got to the end. The first process does the talking."""
 
     def read():
+        if not options.resume:
+            refuse_a_run(Path(options.out))
         config = load(options.config, options.set)
         return config, read_dataset(config.data, config.data.train_split)
 

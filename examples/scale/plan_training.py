@@ -34,7 +34,8 @@ def expected_step(profile: dict, ranks: int, bytes_per_second: float, latency: f
     Parameters
     ----------
     profile : dict
-        ``compute``, the seconds until backward is done; ``update``, those of the optimizer; ``buckets``,
+        ``compute``, the seconds until backward is done; ``update``, those of the optimizer; ``rest``, those
+        of reading the batch, its targets and the losses; ``buckets``,
         pairs of the seconds at which a bucket of gradients is ready and its bytes; ``adds``, the bytes that a
         rank adds up in a second.
     latency : float
@@ -45,12 +46,13 @@ def expected_step(profile: dict, ranks: int, bytes_per_second: float, latency: f
         part = (ranks - 1) / ranks * size
         travel = 2 * (ranks - 1) * latency + 2 * part / bytes_per_second + part / profile["adds"]
         network = max(network, ready) + travel
-    return max(profile["compute"], network) + profile["update"]
+    return max(profile["compute"], network) + profile["update"] + profile["rest"]
 
 
 def print_table(profile: dict, batch: int, latency: float) -> None:
     alone = expected_step(profile, 1, 1, latency)
-    print(f"\nexpected, latency {latency * 1e6:.0f} us: ms a step | pictures/s | of N times one")
+    print(f"\nexpected, each rank on a machine of its own, latency {latency * 1e6:.0f} us:")
+    print("ms a step | pictures/s | of N times one")
     print("ranks" + "".join(f"{f'{gbit} Gbit/s':>28}" for gbit in GBITS))
     for ranks in RANKS:
         cells = []
@@ -128,6 +130,8 @@ def measure_speed(options) -> None:
 def measure_profile(options) -> None:
     """Where the time of a step goes on one rank, and when its gradients are ready."""
     import numpy as np
+    from rcnn.symbol import OUTPUTS
+    from rcnn.trainer import losses
 
     import roiops as mx
     from roiops.training import mpi
@@ -139,6 +143,7 @@ def measure_profile(options) -> None:
     for _ in range(options.warm + options.steps):
         if loader.position == len(loader):
             loader.start(loader.epoch + 1)
+        began = time.perf_counter()
         batch = loader.next()
         finished: list = []
 
@@ -152,9 +157,12 @@ def measure_profile(options) -> None:
         module.backward()
         computed = time.perf_counter()
         module.update()
-        module.get_outputs()[0].asnumpy()
-        end = time.perf_counter()
-        steps.append((computed - start, end - computed, [(name, at - start) for name, at in finished]))
+        updated = time.perf_counter()
+        outputs = [each.asnumpy() for each in module.get_outputs()]
+        losses(trainer.config, dict(zip(OUTPUTS, outputs, strict=True)), batch.label[0])
+        rest = start - began + time.perf_counter() - updated
+        times = [(name, at - start) for name, at in finished]
+        steps.append((computed - start, updated - computed, times, rest))
     steps = steps[options.warm :]
     compute = statistics.median(step[0] for step in steps)
     ready = {name: statistics.median(dict(step[2])[name] for step in steps) for name, _ in steps[0][2]}
@@ -175,6 +183,7 @@ def measure_profile(options) -> None:
     profile = {
         "compute": compute,
         "update": statistics.median(step[1] for step in steps),
+        "rest": statistics.median(step[3] for step in steps),
         "buckets": buckets,
         "adds": adds,
         "batch": loader.batch_size,
@@ -244,7 +253,7 @@ def main(arguments=None) -> int:
         print(
             f"one rank, {options.threads} thread(s), {profile['batch']} picture(s) a step: "
             f"forward and backward {1000 * profile['compute']:.1f} ms, "
-            f"update {1000 * profile['update']:.1f} ms; "
+            f"update {1000 * profile['update']:.1f} ms, batch and losses {1000 * profile['rest']:.1f} ms; "
             f"{size / 2**20:.1f} MiB of gradients in {len(profile['buckets'])} buckets, "
             f"{100 * early / size:.0f} % of them ready in the first 90 % of that time"
         )

@@ -16,6 +16,13 @@ def test_committed_files_are_valid_and_come_back(path, tmp_path):
     assert config.load(tmp_path / "again.yaml") == loaded
 
 
+def test_a_number_in_any_notation_is_a_number():
+    loaded = config.load(COMMITTED[0], ["training.learning_rate=1e-3", "training.weight_decay=5E-4"])
+    assert (loaded.training.learning_rate, loaded.training.weight_decay) == (0.001, 0.0005)
+    with pytest.raises(config.ConfigError, match="learning_rate must be of type float, got 'small'"):
+        config.load(COMMITTED[0], ["training.learning_rate=small"])
+
+
 def write(tmp_path, text):
     path = tmp_path / "net.yaml"
     path.write_text(text)

@@ -141,6 +141,12 @@ def test_the_scripts_end_to_end(shapes, load_config, tmp_path):
     assert "images/s | " in said
     assert "s left" in said
     assert "model.params, trained in" in said
+    model = (out / "model.params").read_bytes()
+    said = script("train.py", tmp_path / "net.yaml", "--out", out, code=1)
+    assert said.startswith(
+        f"train.py: {out / 'checkpoint'} is there already: --resume goes on with that run, --out "
+    )
+    assert (out / "model.params").read_bytes() == model
     with Image.open(out / "loss.png") as picture:
         assert picture.size == (960, 540)
     said = script("test.py", out, "--json", tmp_path / "voc.json", "--results", tmp_path / "found.json")
@@ -163,6 +169,8 @@ def test_the_scripts_end_to_end(shapes, load_config, tmp_path):
     ]
     assert set(json.loads((tmp_path / "drawn" / "detections.json").read_text())) == {"gray.jpg", "wide.png"}
     assert "gray.jpg: " in said
+    script("demo.py", pictures, "--model", out, "--out", tmp_path / "one", "--count", 1)
+    assert sorted(p.name for p in (tmp_path / "one").iterdir()) == ["detections.json", "gray.png"]
 
 
 @pytest.mark.parametrize(
