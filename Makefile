@@ -8,7 +8,7 @@ ARCHIVED := examples/archived/shapes-symbol.json
 PYTEST := $(BIN)/python -m pytest
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint types format test-torch test-pythons test-slow soak bench pages docs pictures package ptx golden clean
+.PHONY: help demo test lint types format test-torch test-pythons test-aarch64 test-slow soak bench pages docs pictures package ptx golden clean
 
 help: ## list these targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -51,6 +51,9 @@ test-torch: ## the tests of roiops.torch, which `make test` skips, in .peers/tor
 
 test-pythons: ## the default tests on every Python that is found, 3.10 to 3.14
 	$(PYTHON) verify/pythons.py
+
+test-aarch64: ## kernels, operators, graph and models on AArch64, emulated by qemu: hours; times mean nothing
+	$(PYTHON) verify/aarch64.py
 
 test-slow: $(STAMP) ## the long checks
 	$(PYTEST) -m slow

