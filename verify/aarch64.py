@@ -5,15 +5,14 @@
     python verify/aarch64.py --processor neoverse-v1 ...    # with SVE; the default, neoverse-n1, has none
 
 qemu and an Arm Python come from Debian's unstable suite, NumPy and numba as wheels for Arm, all into
-``.peers/aarch64``; nothing is installed on the machine. Emulated times mean nothing: this says whether results
-are right. It needs apt and a Debian or Ubuntu.
+``.peers/aarch64``; nothing is installed on the machine. Emulated times mean nothing: this says whether
+results are right. It needs apt and a Debian or Ubuntu.
 """
 
 import argparse
 import os
 import subprocess
 import sys
-from pathlib import Path
 
 from peers import ROOT
 from pythons import CHECKOUT, PACKAGES, interpreter, unpack

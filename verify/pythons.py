@@ -50,7 +50,7 @@ def unpack_debian(version: str) -> None:
 
 
 def unpack(folder: Path, names: list[str], architecture: str | None = None) -> None:
-    """Packages of Debian's unstable suite, unpacked below ``folder/root``; by default of this architecture."""
+    """Packages of Debian's unstable suite, unpacked below ``folder/root``."""
     apt = _apt(folder / "apt")
     if architecture:
         apt += [f"-oAPT::Architecture={architecture}", f"-oAPT::Architectures={architecture}"]
