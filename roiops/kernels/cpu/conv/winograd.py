@@ -554,6 +554,11 @@ def _multiply_panels(share, filters, turn, groups, finish, memory, out):
                     _store_results(of_filter, segment[w], count, vectors, lines, into, f, out)
 
 
+def _vectors_alone(channels) -> int:
+    """How many vectors a worker's own panel may have; 0 where one of them does not fit its cache."""
+    return min(VECTORS, ALONE // (4 * IN * IN * (channels + APART) * MACHINE_LANES))
+
+
 def _panels_alone(tiles, channels, filters, groups, workers) -> int:
     """How many panels workers take by themselves, each through all steps; 0 where they share each step.
 
@@ -561,7 +566,7 @@ def _panels_alone(tiles, channels, filters, groups, workers) -> int:
     written and read. With panels of their own, workers read the filters once for each.
     """
     vectors = -(-tiles // MACHINE_LANES)
-    at_once = min(VECTORS, ALONE // (4 * IN * IN * (channels + APART) * MACHINE_LANES))
+    at_once = _vectors_alone(channels)
     if at_once == 0:
         return 0
     panels = -(-vectors // at_once)
@@ -645,16 +650,20 @@ class Winograd:
 
     def _allocate(self, channels, filters, out_shape, workers):
         tiles = out_shape[0] * -(-out_shape[2] // OUT) * -(-out_shape[3] // OUT)
-        alone = _panels_alone(tiles, channels, filters, self._groups, workers)
+        self._panels = count_panels(tiles)
+        parts = -(-channels // MOST_CHANNELS)
+        # The number of workers must not show in the sums: channels of which a panel may be a worker's own are
+        # one sum in any case, or several.
+        small = 4 * IN * IN * channels * filters * self._groups <= MOST_KEPT_BYTES
+        keep = (parts > 2 or (parts > 1 and _vectors_alone(channels) > 0)) and (small or self._panels == 1)
+        alone = 0
+        if keep or parts == 1:
+            alone = _panels_alone(tiles, channels, filters, self._groups, workers)
         self._alone = self._groups * alone > workers
         self._parts = [(0, channels)]
         if self._alone:
             self._panels, together, keep, blocks = alone, workers, True, 1
         else:
-            self._panels = count_panels(tiles)
-            parts = -(-channels // MOST_CHANNELS)
-            small = 4 * IN * IN * channels * filters * self._groups <= MOST_KEPT_BYTES
-            keep = parts > 2 and (small or self._panels == 1)
             if not keep:
                 ends = [part * channels // parts for part in range(parts + 1)]
                 self._parts = list(itertools.pairwise(ends))
