@@ -45,8 +45,8 @@ def place_of(loc, action: str) -> str:
 def check_access(context, builder, place, index, count, size, *, pointer=None, alignment=1):
     """Raise unless ``count`` numbers from ``index`` on are within ``size``; nothing for no numbers.
 
-    ``index``, ``count`` and ``size`` are numbers or LLVM's 64-bit values; ``place`` says what is accessed, and
-    where it is written. If ``pointer`` is given, it must be a multiple of ``alignment`` bytes.
+    ``index``, ``count`` and ``size`` are numbers or LLVM's 64-bit values; ``place`` says what is accessed,
+    and where it is written. If ``pointer`` is given, it must be a multiple of ``alignment`` bytes.
     """
     if not CHECKED:
         return

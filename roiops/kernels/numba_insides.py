@@ -390,9 +390,9 @@ def launcher_of(body):
     """What calls ``body``, made by :func:`make_inner`, once for each part of its loop.
 
     In a compiled function, ``launch(launcher, parts, arguments)`` calls ``body((part, parts), *arguments)``
-    for each part, on a thread each, and raises the error of the first part that failed. If ``launcher``, which
-    is what :func:`threads_launcher` returns, is 0, it calls ``body((0, 1), *arguments)`` itself. If it is
-    ``KEEP``, ``parts`` is the address of memory to keep the call in, which holds its size in bytes, the
+    for each part, on a thread each, and raises the error of the first part that failed. If ``launcher``,
+    which is what :func:`threads_launcher` returns, is 0, it calls ``body((0, 1), *arguments)`` itself. If it
+    is ``KEEP``, ``parts`` is the address of memory to keep the call in, which holds its size in bytes, the
     number of parts, and where there is memory for their failures, all 0.
     """
 

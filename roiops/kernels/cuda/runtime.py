@@ -96,7 +96,10 @@ def device(function):
 
 
 def _take_parts() -> None:
-    """Have the backend compile the parts that kernels of the CPU and of the GPU share; it knows numba's only."""
+    """Have the backend compile the parts that kernels of the CPU and of the GPU share.
+
+    By itself it knows numba's functions only.
+    """
     try:
         from numba.cuda.extending import typeof_impl
     except ImportError:  # of an older one
