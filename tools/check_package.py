@@ -2,7 +2,8 @@
 
     python tools/check_package.py
 
-Fails if either brings anything but the declared dependencies, holds compiled files, or does not work.
+Fails if either brings anything but the declared dependencies, holds compiled files, or does not work. Then installs
+a clone as developers do, and imports it from within and from the folder above it.
 """
 
 import subprocess
@@ -64,11 +65,25 @@ def check(package: Path, folder: Path) -> None:
     print(run(folder / "bin" / "roiops", "--version", cwd=folder).strip())
 
 
+def check_editable(folder: Path) -> None:
+    """An editable install of a clone called ``roiops``, as a clone usually is: found wherever Python starts."""
+    run("git", "clone", "--quiet", ROOT, folder / "roiops")
+    run(sys.executable, "-m", "venv", folder / "environment")
+    python = folder / "environment" / "bin" / "python"
+    run(python, "-m", "pip", "install", "--quiet", "-e", folder / "roiops")
+    for place in (folder / "roiops", folder, folder.parent):
+        found = run(python, "-c", "import roiops; print(roiops.sym and roiops.__file__)", cwd=place).strip()
+        if Path(found) != folder / "roiops" / "roiops" / "__init__.py":
+            sys.exit(f"an editable install, imported in {place}, is {found}")
+    print("an editable install is found in the clone, above it and elsewhere")
+
+
 def main() -> None:
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
         for i, package in enumerate(build(folder / "dist")):
             check(package, folder / f"environment{i}")
+        check_editable(folder / "clones")
 
 
 if __name__ == "__main__":
