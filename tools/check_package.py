@@ -2,8 +2,8 @@
 
     python tools/check_package.py
 
-Fails if either brings anything but the declared dependencies, holds compiled files, or does not work. Then installs
-a clone as developers do, and imports it from within and from the folder above it.
+Fails if either brings anything but the declared dependencies, holds compiled files, or does not work. Then
+installs a clone as developers do, and imports it from within and from the folder above it.
 """
 
 import subprocess
@@ -66,7 +66,7 @@ def check(package: Path, folder: Path) -> None:
 
 
 def check_editable(folder: Path) -> None:
-    """An editable install of a clone called ``roiops``, as a clone usually is: found wherever Python starts."""
+    """An editable install of a clone called ``roiops``, as they usually are: found wherever Python starts."""
     run("git", "clone", "--quiet", ROOT, folder / "roiops")
     run(sys.executable, "-m", "venv", folder / "environment")
     python = folder / "environment" / "bin" / "python"
