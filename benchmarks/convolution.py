@@ -2,14 +2,18 @@
 
     NUMBA_NUM_THREADS=1 python benchmarks/convolution.py
     NUMBA_NUM_THREADS=1 python benchmarks/convolution.py --mxnet   # beside MXNet 1.9.1 with oneDNN
+    NUMBA_NUM_THREADS=1 python benchmarks/convolution.py --choices # what would be chosen elsewhere; no timing
 
 The layers are those of networks for pictures of 224 by 224, one picture at a time; after them those of
 dilated networks and of groups, and the last ones those of small networks. Figures are GFLOP/s of the fastest
 of several runs, of the convolution as defined: Winograd's way does a quarter of the products, and taps that
-see only zeros are left out, so that both may pass the processor's peak. The peak is that of a product of
-matrices in the first cache. Weights, and what a way keeps of them, are others in each run as far as the
-caches hold them, as in a network that is larger than these; MXNet keeps one, which is packed already. Its
-process waits while a layer is timed here, and the other way round; verify/peers.py sets it up.
+see only zeros are left out, so that both may pass the processor's peak. With one thread, time is that of the
+processor, so that a busy machine disturbs less. The peak is that of a product of matrices in the first cache.
+Weights, and what a way keeps of them, are others in each run as far as the caches hold them, as in a network
+that is larger than these; MXNet keeps one, which is packed already. Its process waits while a layer is timed
+here, and the other way round; verify/peers.py sets it up.
+
+At the end, for each way: in how many layers it is the fastest, and how much longer they take without it.
 """
 
 import argparse
@@ -24,9 +28,10 @@ from pathlib import Path
 import numpy as np
 from machine import processor
 
-import roiops.kernels.cpu.conv.cost as cost
-from roiops.kernels.cpu.conv import convolution as conv
-from roiops.kernels.cpu.product.emitter import COLUMNS, ROWS
+from roiops.kernels.cpu.conv import convolution
+from roiops.kernels.cpu.conv.way import ROOM, Arrays, Layer
+from roiops.kernels.cpu.product.emitter import COLUMNS, ROWS, activation
+from roiops.kernels.cpu.product.machine import HERE, Machine
 from roiops.kernels.cpu.product.tiles import Rows, product_tile
 from roiops.kernels.cpu.vector import aligned_zeros
 from roiops.kernels.jit import njit
@@ -87,49 +92,79 @@ def peak() -> float:
     return 2 * ROWS * COLUMNS * terms * count / seconds / 1e9
 
 
+_CLOCK = time.thread_time if os.environ.get("NUMBA_NUM_THREADS") == "1" else time.perf_counter
+#: Machines for ``--choices``.
+MACHINES = {
+    "AVX-512, 1 MiB": Machine(16, 32, 1 << 20, 32 << 20),
+    "AVX2, 512 KiB": Machine(8, 16, 512 << 10, 32 << 20),
+    "AVX2, 256 KiB": Machine(8, 16, 256 << 10, 8 << 20),
+    "Arm, 1 MiB": Machine(4, 32, 1 << 20, 32 << 20),
+}
+
+
 def timed(call, *args) -> float:
-    start = time.perf_counter()
+    start = _CLOCK()
     call(*args)
-    return time.perf_counter() - start
+    return _CLOCK() - start
 
 
-def speeds(channels, size, filters, kernel, stride, dilate=1, groups=1) -> tuple[str, dict]:
-    """The name of the chosen way, and the GFLOP/s of each."""
-    rng = np.random.default_rng(0)
+def layer_of(channels, size, filters, kernel, stride, dilate=1, groups=1) -> Layer:
     pad = dilate * (kernel // 2)
-    out_size = (size + 2 * pad - dilate * (kernel - 1) - 1) // stride + 1
-    shape = filters, channels // groups, kernel, kernel
-    data = rng.standard_normal((1, channels, size, size), dtype=np.float32)
+    out = (size + 2 * pad - dilate * (kernel - 1) - 1) // stride + 1
+    counts = 1, channels, filters, groups
+    return Layer(*counts, *((n, n) for n in (size, out, kernel, stride, dilate, pad)))
+
+
+def speeds(layer: Layer) -> dict:
+    """The GFLOP/s of each way that suits the layer."""
+    rng = np.random.default_rng(0)
+    shape = layer.filters, layer.channels // layer.groups, *layer.kernel
+    data = rng.standard_normal((1, layer.channels, *layer.in_size), dtype=np.float32)
     # Winograd's way keeps 4 numbers for each weight.
-    count = min(ROUNDS, 2 + 2 * cost.LAST_CACHE // (16 * math.prod(shape)))
+    count = min(ROUNDS, 2 + 2 * HERE.last_cache // (16 * math.prod(shape)))
     weights = [rng.standard_normal(shape, dtype=np.float32) for _ in range(count)]
-    out = np.empty((1, filters, out_size, out_size), np.float32)
-    window = (kernel,) * 2, (stride,) * 2, (dilate,) * 2, (pad,) * 2
-    ways = [(conv.ByFilters, *window, groups)]
-    ways.append((conv.Pointwise, window[1], groups) if kernel == 1 else (conv.Shifted, *window, groups))
-    if (kernel, stride, dilate) == (3, 1, 1):
-        ways.append((conv.Winograd, window[3], groups))
-    elif (kernel, stride) == (3, 1):
-        ways.append((conv.Dilated, *window[2:], groups))
-        if groups == 1:
-            ways.append((conv.ByTaps, window[0], *window[2:]))
-    scale, shift = np.ones((2, filters + 2 * COLUMNS), np.float32)
+    out = np.empty((1, layer.filters, *layer.out_size), np.float32)
+    scale, shift = np.ones((2, layer.filters + ROOM), np.float32)
     found = {}
-    for make, *layout in ways:
-        pairs = [(make(*layout), weight) for weight in weights]
+    for way in convolution.WAYS:
+        if not way.suits(layer, HERE):
+            continue
+        calls = []
+        for weight in weights:
+            made = way(layer)
+            calls.append(made.bind(Arrays(data, weight, scale, shift, activation(), None, out)))
         seconds = []
         for turn in range(1 + -(-ROUNDS // count)):
-            for way, weight in pairs:
-                took = timed(way, data, weight, scale, shift, conv.activation(), None, out)
+            for call in calls:
+                took = timed(call)
                 seconds += [took] if turn else []
-        found[make.__name__] = 2 * out.size * weights[0][0].size / min(seconds) / 1e9
-    whole = tuple((0 if i == 3 else 1, *values) for i, values in enumerate(window))
-    chosen = conv.Forward(whole, groups)._choose(
-        (1, channels, 1, size, size),
-        (*shape[:2], 1, kernel, kernel),
-        (1, filters, 1, out_size, out_size),
-    )
-    return type(chosen).__name__, found
+        found[way.name] = 2 * out.size * layer.terms / min(seconds) / 1e9
+    return found
+
+
+def losses(rows) -> str:
+    """For each way the layers in which it is the fastest, and what they lose without it."""
+    lines = ["| way | fastest in | mean loss without it, there | largest |", "|---|---:|---:|---:|"]
+    for way in convolution.WAYS:
+        without = []
+        for found in rows:
+            others = [speed for name, speed in found.items() if name != way.name]
+            if others and found.get(way.name, 0) > max(others):
+                without.append(found[way.name] / max(others))
+        if without:
+            mean = math.exp(sum(map(math.log, without)) / len(without))
+            cells = [way.name, str(len(without)), f"{mean - 1:.0%}", f"{max(without) - 1:.0%}"]
+            lines.append("| " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
+def choices() -> str:
+    """What is chosen for each layer on several machines."""
+    lines = ["| layer | " + " | ".join(MACHINES) + " |", "|---|" + "---|" * len(MACHINES)]
+    for each in LAYERS:
+        ways = [convolution.choose(layer_of(*each), machine).name for machine in MACHINES.values()]
+        lines.append("| " + " | ".join((str(each), *ways)) + " |")
+    return "\n".join(lines)
 
 
 def peer():
@@ -160,20 +195,30 @@ def peer():
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--mxnet", action="store_true", help="also the speed of MXNet's convolution")
-    ask = peer() if parser.parse_args().mxnet else None
+    parser.add_argument("--choices", action="store_true", help="only what is chosen, on several machines")
+    options = parser.parse_args()
+    if options.choices:
+        print(choices())
+        return
+    ask = peer() if options.mxnet else None
     print(f"{processor()}, {os.environ.get('NUMBA_NUM_THREADS', os.cpu_count())} threads")
-    print(f"peak of one thread {peak():.0f} GFLOP/s; caches of {cost.LAST_CACHE >> 20} MiB and less")
+    print(f"peak of one thread {peak():.0f} GFLOP/s; {HERE}")
     more = ("oneDNN", "chosen by oneDNN") if ask else ()
     print("| " + " | ".join(("layer", "chosen", "GFLOP/s of each way", "chosen by fastest", *more)) + " |")
     print("|---|---|---|" + "---:|" * (1 + len(more)))
-    for layer in LAYERS:
-        chosen, found = speeds(*layer)
-        each = ", ".join(f"{name} {speed:.0f}" for name, speed in found.items())
-        cells = [str(layer), chosen, each, f"{found[chosen] / max(found.values()):.2f}"]
+    rows = []
+    for each in LAYERS:
+        layer = layer_of(*each)
+        chosen, found = convolution.choose(layer).name, speeds(layer)
+        rows.append(found)
+        ways = ", ".join(f"{name} {speed:.0f}" for name, speed in found.items())
+        cells = [str(each), chosen, ways, f"{found[chosen] / max(found.values()):.2f}"]
         if ask:
-            theirs = ask(layer)
+            theirs = ask(each)
             cells += [f"{theirs:.0f}", f"{found[chosen] / theirs:.2f}"]
         print("| " + " | ".join(cells) + " |", flush=True)
+    print()
+    print(losses(rows))
 
 
 if __name__ == "__main__":

@@ -35,6 +35,7 @@ def execute(args) -> int:
         ("BLAS of NumPy", _blas()),
         ("GPU", _gpu()),
         ("Caches of compiled kernels", _caches()),
+        ("Ways of a convolution", _ways(failures)),
         ("Settings", _settings()),
     ]
     if not args.quick:
@@ -149,6 +150,22 @@ def _caches():
     writable = os.access(folder if os.path.isdir(folder) else os.path.dirname(folder), os.W_OK)
     yield "folder", folder + ("" if writable else " (cannot be written; numba uses one in the home folder)")
     yield "holds", f"{len(files)} files, {sum(map(os.path.getsize, files)) / 2**20:.1f} MiB"
+
+
+def _ways(failures):
+    from ..errors import MXNetError
+    from ..kernels.cpu.conv import convolution
+    from ..kernels.cpu.product.machine import HERE
+
+    yield "vectors of", f"{HERE.lanes} float32 numbers"
+    yield "caches", f"second {HERE.second_cache >> 10} KiB, last {HERE.last_cache >> 10} KiB"
+    yield "ways", ", ".join(way.name for way in convolution.WAYS)
+    try:
+        forced = convolution.forced_way()
+    except MXNetError as error:
+        failures.append(str(error))
+    else:
+        yield "taken", "the cheapest for each layer" if forced is None else f"{forced.name}, where it can"
 
 
 def _settings():

@@ -136,7 +136,7 @@ class ConvolutionOp(_ConvolutionBase):
         following = _following_work(conv, work)
         if not before:
             return self._kernel(ctx).bind(data, weight, bias, target, **following)
-        set_scale, following["entry"] = _entry(kernels("network.norm", ctx.device), before)
+        set_scale, following["prologue"] = _prologue(kernels("network.norm", ctx.device), before)
         run = self._kernel(ctx).bind(data, weight, bias, target, **following)
 
         def call():
@@ -145,10 +145,10 @@ class ConvolutionOp(_ConvolutionBase):
 
         return call
 
-    def takes_entry(self, ctx, data_shape, weight_shape, out_shape) -> bool:
+    def takes_prologue(self, ctx, data_shape, weight_shape, out_shape) -> bool:
         """Whether the kernel for these shapes can normalise the data while it reads them."""
         shapes = (shape[:2] + _three(shape[2:], 1) for shape in (data_shape, weight_shape, out_shape))
-        return self._kernel(ctx).enters(*shapes)
+        return self._kernel(ctx).takes_prologue(*shapes)
 
     def gradient(self, ctx, out_grad, in_data, out_data, in_grad, aux):
         conv, groups = kernels("conv.convolution", ctx.device), self.params.num_group
@@ -163,7 +163,7 @@ class ConvolutionOp(_ConvolutionBase):
             np.sum(head, axis=(0, 2, 3, 4), out=in_grad[2])
 
 
-def _entry(norm, before):
+def _prologue(norm, before):
     """Batch norm, and activation, of the data: a call that computes its scale, and the kernel's argument."""
     (batch_norm, (gamma, beta, mean, var)), *activation = before
     gamma = np.ones_like(gamma) if batch_norm.details["fix_gamma"] else gamma
@@ -180,7 +180,7 @@ def _following_work(conv, work) -> dict:
             gamma, *statistics = arrays
             gamma = np.ones_like(gamma) if following.details["fix_gamma"] else gamma
             eps = np.float32(following.details["eps"])
-            found["finish"] = gamma, *statistics, eps
+            found["batch_norm"] = gamma, *statistics, eps
         elif following.kind == "add":
             found["other"] = _as_3d(arrays[0])
         else:
@@ -264,7 +264,7 @@ class ConvolutionProp(_ConvolutionBaseProp):
             return False
         if len(self.params.kernel) > 2 or self.params.channels_last:
             return False
-        return self.op(self.params).takes_entry(
+        return self.op(self.params).takes_prologue(
             OpContext(), *in_shapes[:2], self.infer_shape(in_shapes)[1][0]
         )
 

@@ -16,6 +16,9 @@ from roiops.kernels.cpu.conv import shifted as conv_shifted
 from roiops.kernels.cpu.conv import taps as conv_taps
 from roiops.kernels.cpu.conv import weight_winograd as conv_weight_winograd
 from roiops.kernels.cpu.conv import winograd as conv_winograd
+from roiops.kernels.cpu.conv.one_pixel import OnePixel
+from roiops.kernels.cpu.conv.way import ROOM, Arrays, Layer
+from roiops.kernels.cpu.product.machine import HERE
 from roiops.kernels.cpu.product.panels import first_item
 from roiops.kernels.cpu.product.tiles import TimesTransposed
 from roiops.kernels.jit import use_threads
@@ -28,6 +31,8 @@ def same_numbers_whichever_tests_ran_before(monkeypatch):
     monkeypatch.setitem(globals(), "RNG", np.random.default_rng(5))
 
 
+#: The window of a 3x3 convolution.
+THREE = (3, 3), (1, 1), (1, 1), (1, 1)
 #: batch, channels, height, width, filters, kernel, stride, dilate, pad, groups
 SHAPES = [
     (2, 5, 9, 11, 7, (3, 3), (1, 1), (1, 1), (1, 1), 1),
@@ -75,14 +80,23 @@ def expected(data, weight, window, groups):
     return out[:, :, 0]
 
 
-def check_finished(way, data, weight, plain, relative):
+def layer_of(data, weight, window, groups, out_size):
+    counts = len(data), data.shape[1], len(weight), groups
+    return Layer(*counts, data.shape[2:], tuple(out_size), *window)
+
+
+def run_way(way, *arrays):
+    way.bind(Arrays(*arrays))()
+
+
+def check_finished(make, data, weight, window, groups, plain, relative):
     """``plain`` by itself, and with scale, shift, addition and ReLU, in place of what is added."""
-    filters = len(weight)
-    room = 16  # ways may read this many numbers beyond the filters
+    filters, room = len(weight), ROOM
+    way = make(layer_of(data, weight, window, groups, plain.shape[2:]))
     ones, zeros = np.ones(filters + room, np.float32), np.zeros(filters + room, np.float32)
     out = np.full(plain.shape, np.nan, np.float32)
     spoil_scratch()
-    way(data, weight, ones, zeros, conv.activation(), None, out)
+    run_way(way, data, weight, ones, zeros, conv.activation(), None, out)
     limit = relative * max(np.abs(plain).max(), 1)
     np.testing.assert_allclose(out, plain, rtol=0, atol=limit)
     scale, shift = (RNG.normal(size=filters + room).astype(np.float32) for _ in range(2))
@@ -90,11 +104,11 @@ def check_finished(way, data, weight, plain, relative):
     affine = plain * scale[:filters, None, None] + shift[:filters, None, None] + both
     beside = both.copy()
     spoil_scratch()
-    way(data, weight, scale, shift, conv.activation(floor=0), both, both)
+    run_way(way, data, weight, scale, shift, conv.activation(floor=0), both, both)
     np.testing.assert_allclose(both, np.maximum(affine, 0), rtol=0, atol=4 * limit)
     for other, before in ((None, affine - beside), (beside, affine)):
         spoil_scratch()
-        way(data, weight, scale, shift, conv.activation(-1, 2, 0.25), other, out)
+        run_way(way, data, weight, scale, shift, conv.activation(-1, 2, 0.25), other, out)
         right = np.clip(np.where(before < 0, 0.25 * before, before), -1, 2)
         np.testing.assert_allclose(out, right, rtol=0, atol=4 * limit)
 
@@ -133,14 +147,14 @@ def test_any_window(way, shape):
     batch, channels, height, width, filters, kernel, stride, dilate, pad, groups = shape
     data, weight = arrays(batch, channels, height, width, filters, kernel, groups)
     window = kernel, stride, dilate, pad
-    check_finished(way(*window, groups), data, weight, expected(data, weight, window, groups), 1e-6)
+    check_finished(way, data, weight, window, groups, expected(data, weight, window, groups), 1e-6)
 
 
 ENTERED = [
     (way, shape)
     for way in (conv_shifted.Shifted, conv_filters.ByFilters)
     for shape in SHAPES + FILTERS + WHOLE_ROWS
-    if way(*shape[5:]).enters
+    if way.takes_prologue(Layer(*[0] * 4, None, None, *shape[5:9]))
 ]
 
 
@@ -156,8 +170,9 @@ def test_data_are_normalised_on_the_way(way, shape):
     right = expected(normal, weight, shape[5:9], groups)
     ones, zeros = np.ones(filters + 16, np.float32), np.zeros(filters + 16, np.float32)
     out = np.empty(right.shape, np.float32)
-    entry = mean, scale, shift, np.float32(0), 1
-    way(*shape[5:]).bind(data, weight, ones, zeros, conv.activation(), None, out, entry)()
+    prologue = mean, scale, shift, np.float32(0), 1
+    way = way(layer_of(data, weight, shape[5:9], groups, out.shape[2:]))
+    run_way(way, data, weight, ones, zeros, conv.activation(), None, out, prologue)
     limit = 1e-5 * np.abs(right[np.isfinite(right)]).max(initial=1)
     np.testing.assert_allclose(out, right, rtol=0, atol=limit)
 
@@ -185,7 +200,8 @@ def test_a_low_tile_at_the_end_of_what_a_worker_copies():
     right = expected(data, weight, window, 1)
     ones, zeros, out = np.ones(20, np.float32), np.zeros(20, np.float32), np.empty(right.shape, np.float32)
     with use_threads(min(2, numba.config.NUMBA_NUM_THREADS)):
-        run = conv_shifted.Shifted(*window, 1).bind(data, weight, ones, zeros, conv.activation(), None, out)
+        way = conv_shifted.Shifted(layer_of(data, weight, window, 1, out.shape[2:]))
+        run = way.bind(Arrays(data, weight, ones, zeros, conv.activation(), None, out))
         for _ in range(50):  # the last to write differs from time to time
             spoil_scratch()
             run()
@@ -205,16 +221,18 @@ POINTWISE = [
 def test_pointwise(shape):
     batch, channels, height, width, filters, stride, groups = shape
     data, weight = arrays(batch, channels, height, width, filters, (1, 1), groups)
-    right = expected(data, weight, ((1, 1), stride, (1, 1), (0, 0)), groups)
-    check_finished(conv_pointwise.Pointwise(stride, groups), data, weight, right, 1e-6)
+    window = (1, 1), stride, (1, 1), (0, 0)
+    right = expected(data, weight, window, groups)
+    check_finished(conv_pointwise.Pointwise, data, weight, window, groups, right, 1e-6)
 
 
 @pytest.mark.parametrize("shape", WINOGRAD, ids=str)
 def test_winograd(shape):
     batch, channels, height, width, filters, pad = shape
     data, weight = arrays(batch, channels, height, width, filters, (3, 3), 1)
-    plain = expected(data, weight, ((3, 3), (1, 1), (1, 1), pad), 1)
-    check_finished(conv_winograd.Winograd(pad), data, weight, plain, 1e-5)
+    window = (3, 3), (1, 1), (1, 1), pad
+    plain = expected(data, weight, window, 1)
+    check_finished(conv_winograd.Winograd, data, weight, window, 1, plain, 1e-5)
 
 
 @pytest.mark.parametrize(
@@ -223,8 +241,8 @@ def test_winograd(shape):
 def test_winograd_of_groups(shape):
     batch, channels, height, width, filters, groups = shape
     data, weight = arrays(batch, channels, height, width, filters, (3, 3), groups)
-    plain = expected(data, weight, ((3, 3), (1, 1), (1, 1), (1, 1)), groups)
-    check_finished(conv_winograd.Winograd((1, 1), groups), data, weight, plain, 1e-5)
+    plain = expected(data, weight, THREE, groups)
+    check_finished(conv_winograd.Winograd, data, weight, THREE, groups, plain, 1e-5)
 
 
 @pytest.mark.parametrize("most", [1, 5, 16])
@@ -233,16 +251,17 @@ def test_winograd_of_groups(shape):
 )
 def test_winograd_of_many_channels(shape, most, monkeypatch):
     """They are summed up part by part, with filters made anew for each."""
-    monkeypatch.setattr(conv_winograd, "MOST_CHANNELS", most)
+    monkeypatch.setattr(conv_winograd, "most_channels", lambda _: most)
     monkeypatch.setattr(conv_winograd, "MOST_KEPT_BYTES", 0)
     monkeypatch.setattr(conv_winograd, "_panels_alone", lambda *_: 0)
     batch, channels, height, width, filters, groups = shape
     data, weight = arrays(batch, channels, height, width, filters, (3, 3), groups)
-    plain = expected(data, weight, ((3, 3), (1, 1), (1, 1), (1, 1)), groups)
-    way = conv_winograd.Winograd((1, 1), groups)
-    check_finished(way, data, weight, plain, 1e-5)
-    assert len(way._parts) == -(-channels // groups // most)
-    assert way._kept.size == 0
+    plain = expected(data, weight, THREE, groups)
+    check_finished(conv_winograd.Winograd, data, weight, THREE, groups, plain, 1e-5)
+    layer = layer_of(data, weight, THREE, groups, plain.shape[2:])
+    plan = conv_winograd.Winograd.plan(layer, HERE)
+    assert len(plan.parts) == -(-channels // groups // most)
+    assert not plan.keeps
 
 
 #: batch, channels, height, width, filters, dilate, pad, groups
@@ -258,17 +277,19 @@ DILATED = [
 def test_dilated(shape):
     batch, channels, height, width, filters, dilate, pad, groups = shape
     data, weight = arrays(batch, channels, height, width, filters, (3, 3), groups)
-    plain = expected(data, weight, ((3, 3), (1, 1), dilate, pad), groups)
-    check_finished(conv_dilated.Dilated(dilate, pad, groups), data, weight, plain, 1e-5)
+    window = (3, 3), (1, 1), dilate, pad
+    plain = expected(data, weight, window, groups)
+    check_finished(conv_dilated.Dilated, data, weight, window, groups, plain, 1e-5)
     if groups == 1:
-        check_finished(conv_taps.ByTaps((3, 3), dilate, pad), data, weight, plain, 2e-6)
+        check_finished(conv_taps.ByTaps, data, weight, window, groups, plain, 2e-6)
 
 
 @pytest.mark.parametrize("shape", [(3, 20, 1, 1), (1, 37, 3, 2), (2, 1, 1, 5)], ids=str)
 def test_a_window_as_large_as_the_image(shape):
     data, weight = arrays(*shape, 21, shape[2:], 1)
-    plain = expected(data, weight, (shape[2:], (1, 1), (1, 1), (0, 0)), 1)
-    check_finished(conv._OnePixel(), data, weight, plain, 1e-6)
+    window = shape[2:], (1, 1), (1, 1), (0, 0)
+    plain = expected(data, weight, window, 1)
+    check_finished(OnePixel, data, weight, window, 1, plain, 1e-6)
 
 
 WEIGHT_GRADIENTS = [
@@ -327,17 +348,14 @@ def test_the_number_of_threads_does_not_show(images):
     data, weight = arrays(*images, 24, (3, 3), 1)
     ones, zeros = np.ones(40, np.float32), np.zeros(40, np.float32)
     before = numba.get_num_threads()
-    for make in (
-        lambda: conv_winograd.Winograd((1, 1)),
-        lambda: conv_shifted.Shifted((3, 3), (1, 1), (1, 1), (1, 1), 1),
-        lambda: conv_filters.ByFilters((3, 3), (1, 1), (1, 1), (1, 1), 1),
-    ):
+    layer = layer_of(data, weight, THREE, 1, images[2:])
+    for make in (conv_winograd.Winograd, conv_shifted.Shifted, conv_filters.ByFilters):
         results = []
         try:
             for threads in {1, before}:
                 numba.set_num_threads(threads)
                 out = np.empty((len(data), 24, *data.shape[2:]), np.float32)
-                make()(data, weight, ones, zeros, conv.activation(), None, out)
+                run_way(make(layer), data, weight, ones, zeros, conv.activation(), None, out)
                 results.append(out)
         finally:
             numba.set_num_threads(before)
@@ -346,14 +364,15 @@ def test_the_number_of_threads_does_not_show(images):
 
 def test_winograd_sees_every_change_of_the_weight():
     data, weight = arrays(1, 8, 12, 12, 8, (3, 3), 1)
-    way, ones, zeros = conv_winograd.Winograd((1, 1)), np.ones(24, np.float32), np.zeros(24, np.float32)
-    out = np.empty((1, 8, 12, 12), np.float32)
-    way(data, weight, ones, zeros, conv.activation(), None, out)
+    ones, zeros, out = (np.full(shape, n, np.float32) for n, shape in ((1, 24), (0, 24), (0, (1, 8, 12, 12))))
+    layer = layer_of(data, weight, THREE, 1, (12, 12))
+    way = conv_winograd.Winograd(layer)
+    run_way(way, data, weight, ones, zeros, conv.activation(), None, out)
     weight[7, 7, 2, 2] = np.nextafter(weight[7, 7, 2, 2], np.float32(9))
     weight[0, 3, 1, 1] *= -1
-    way(data, weight, ones, zeros, conv.activation(), None, out)
+    run_way(way, data, weight, ones, zeros, conv.activation(), None, out)
     fresh = np.empty_like(out)
-    conv_winograd.Winograd((1, 1))(data, weight, ones, zeros, conv.activation(), None, fresh)
+    run_way(conv_winograd.Winograd(layer), data, weight, ones, zeros, conv.activation(), None, fresh)
     np.testing.assert_array_equal(out, fresh)
 
 

@@ -12,27 +12,32 @@ held: output rows are taken in blocks of about ``AT_ONCE`` bytes.
 
 import functools
 import math
+import os
 
 import numpy as np
 
+from ....errors import ParamError
 from ...jit import Calls, inner, parallel, within
 from ..network import norm
 from ..product.emitter import ROWS, activation
-from ..product.matmul import bind_few_rows, matmul
+from ..product.machine import HERE, Machine
+from ..product.matmul import matmul
 from ..product.turn import turn
 from ..scratch import Repeated
-from ..vector import BLOCK, MACHINE_LANES
-from . import cost as conv_cost
+from ..vector import BLOCK
 from . import depthwise as conv_depthwise
 from . import weight as conv_weight
 from . import weight_winograd as conv_weight_winograd
+from .depthwise import Depthwise
 from .dilated import Dilated
 from .filters import ByFilters
+from .one_pixel import OnePixel
 from .phases import Phases
 from .pointwise import Pointwise
 from .shifted import Shifted
 from .taps import ByTaps
 from .transposed import Transposed
+from .way import ROOM, Arrays, Layer, Way, ceil_div
 from .winograd import Winograd
 
 _IDENTITY = activation()
@@ -42,8 +47,47 @@ AT_ONCE = 4 << 20
 FEW_TILES, FEW_PIXELS = 4, 400
 
 
+#: All ways of a forward convolution of float32 images on one or two axes.
+WAYS = (Depthwise, OnePixel, ByFilters, Pointwise, Shifted, Winograd, Dilated, ByTaps)
+
+
+def forced_way() -> type[Way] | None:
+    """The way that ``ROIOPS_WAY`` names, or None where it is not set."""
+    name = os.environ.get("ROIOPS_WAY")
+    if not name:
+        return None
+    for way in WAYS:
+        if way.name == name:
+            return way
+    raise ParamError(f"ROIOPS_WAY must be one of {', '.join(w.name for w in WAYS)}, got {name!r}")
+
+
+def costs(layer: Layer, machine: Machine = HERE, *, normalised=False) -> dict[type[Way], float]:
+    """What each way that suits costs. With ``normalised`` data are normalised before, or on the way."""
+    found = {}
+    for way in WAYS:
+        if way.suits(layer, machine):
+            apart = normalised and not way.takes_prologue(layer)
+            found[way] = way.cost(layer, machine) + (_pass_over(layer, machine) if apart else 0)
+    return found
+
+
+def choose(layer: Layer, machine: Machine = HERE, *, normalised=False) -> type[Way]:
+    """The cheapest way; that of ``ROIOPS_WAY`` where it can compute the layer."""
+    forced = forced_way()
+    if forced is not None and forced.suits(layer, machine):
+        return forced
+    found = costs(layer, machine, normalised=normalised)
+    return min(found, key=found.get)
+
+
+def _pass_over(layer, machine) -> float:
+    """Batch norm of the data in a pass of its own; from a cache that is not the nearest, and back to it."""
+    return 20 * ceil_div(layer.batch * math.prod(layer.in_size), machine.lanes) * layer.channels
+
+
 class Forward:
-    """``out = act(scale * convolution(entry(data)) + shift + other)``.
+    """``out = act(scale * convolution(prologue(data)) + shift + other)``.
 
     One is kept for each convolution, with the workspace of its way. Single precision on one or two
     axes takes the fast ways, which finish the results while they are at hand.
@@ -55,41 +99,38 @@ class Forward:
 
     @staticmethod
     def finishes(data) -> bool:
-        """Whether ``data`` takes a fast way, and so ``scale``, ``other`` and ``act`` may be given."""
+        """Whether ``data`` takes a fast way, and so ``batch_norm``, ``other`` and ``act`` may be given."""
         return data.dtype == np.float32 and data.shape[2] == 1
 
     def __call__(self, data, weight, bias, out, **how):
         """Compute once what :meth:`bind` describes."""
         self.bind(data, weight, bias, out, **how)()
 
-    def bind(self, data, weight, bias, out, *, finish=None, other=None, act=_IDENTITY, entry=None):
+    def bind(self, data, weight, bias, out, *, batch_norm=None, other=None, act=_IDENTITY, prologue=None):
         """A call that computes into ``out``, again and again. ``bias`` may be None.
 
-        ``finish``: gamma, beta, mean, variance and eps of a batch normalisation of the results. ``other`` may
-        be ``out``. ``entry`` is an :class:`~..product.tiles.Entry` as a plain tuple, where
-        :meth:`enters` says that it may be given.
+        ``batch_norm``: gamma, beta, mean, variance and eps of a batch normalisation of the results. ``other``
+        may be ``out``. ``prologue`` is a :class:`~..product.tiles.Prologue` as a plain tuple, where
+        :meth:`takes_prologue` says that it may be given.
         """
         if out.size == 0:
             return lambda: None
         flat = weight.shape[2] == 1 and self._window[3][0] == 0
         if not (flat and self.finishes(data)):
             return functools.partial(forward, data, weight, bias, self._window, self._groups, out)
-        key = data.shape, weight.shape, entry is not None
+        key = data.shape, weight.shape, prologue is not None
         if key != self._key:
             self._key = key
-            self._taps, window = self._taps_in_use(data.shape, out.shape)
-            used = weight if self._taps is None else weight[self._taps]
-            self._way = Forward(window, self._groups)._choose(data.shape, used.shape, out.shape, *key[2:])
+            self._taps, layer = self._layer(data.shape, weight.shape, out.shape)
+            self._way = choose(layer, normalised=prologue is not None)(layer)
         way, taps = self._way, self._taps
-        scale, shift = np.ones((2, len(weight) + max(ROWS, MACHINE_LANES)), np.float32)
-        images = data[:, :, 0], None if other is None else other[:, :, 0], out[:, :, 0]
+        scale, shift = np.ones((2, len(weight) + ROOM), np.float32)
+        added = None if other is None else other[:, :, 0]
 
         def bind_way(weight):
             weight = weight if taps is None else np.ascontiguousarray(weight[taps])
-            arrays = images[0], weight[:, :, 0], scale, shift, act, *images[1:]
-            if entry is not None:
-                return way.bind(*arrays, entry)
-            return way.bind(*arrays) if hasattr(way, "bind") else functools.partial(way, *arrays)
+            given = data[:, :, 0], weight[:, :, 0], scale, shift, act, added, out[:, :, 0], prologue
+            return way.bind(Arrays(*given))
 
         if taps is not None:  # they are copied anew in each call
 
@@ -98,28 +139,27 @@ class Forward:
         else:
             run = bind_way(weight)
         results = scale[: len(weight)], shift[: len(weight)]
-        if finish is not None:
-            return _fold_before(run, (*finish, bias, *results))
+        if batch_norm is not None:
+            return _fold_before(run, (*batch_norm, bias, *results))
         if bias is None:
             results[1][:] = 0
             return run
         return _Sequence(functools.partial(np.copyto, results[1], bias), run)
 
-    def enters(self, data_shape, weight_shape, out_shape) -> bool:
-        """Whether the way for weights of these shapes takes an ``entry``."""
+    def takes_prologue(self, data_shape, weight_shape, out_shape) -> bool:
+        """Whether the way for weights of these shapes takes a ``prologue``."""
         if 0 in out_shape or weight_shape[2] > 1 or self._window[3][0] > 0:
             return False
-        if self._taps_in_use(data_shape, out_shape)[0] is not None:
-            return False
-        return getattr(self._choose(data_shape, weight_shape, out_shape, True), "enters", False)
+        taps, layer = self._layer(data_shape, weight_shape, out_shape)
+        return taps is None and choose(layer, normalised=True).takes_prologue(layer)
 
-    def _taps_in_use(self, data_shape, out_shape):
-        """Where the taps that see a pixel anywhere lie in a weight, or None where all do, and their window.
+    def _layer(self, data_shape, weight_shape, out_shape):
+        """Where the taps that see a pixel lie in a weight, or None where all do; and the layer of those taps.
 
         Taps that lie so far apart that some see nothing but the zeros around an image are common in pyramids
         of dilated convolutions.
         """
-        slices, axes = [slice(None)] * 3, [tuple(values[0] for values in self._window)]
+        slices, axes = [slice(None)] * 3, []
         for kernel, stride, dilate, pad, size, count in zip(
             *(values[1:] for values in self._window), data_shape[3:], out_shape[3:], strict=True
         ):
@@ -130,39 +170,9 @@ class Forward:
             slices.append(slice(sees[0], sees[-1] + 1))
             axes.append((sees[-1] + 1 - sees[0], stride, dilate, pad - sees[0] * dilate))
         window = tuple(zip(*axes, strict=True))
-        return None if window == self._window else tuple(slices), window
-
-    def _choose(self, data_shape, weight_shape, out_shape, entered=False):
-        """The cheapest way. With ``entered`` the data are to be normalised before, or on the way."""
-        kernel, stride, dilate, pad = (values[1:] for values in self._window)
-        if self._groups == data_shape[1] > 1:
-            return _Depthwise(*self._window)
-        whole = out_shape[3:] == (1, 1) and kernel == data_shape[3:] and pad == (0, 0)
-        if whole and self._groups == 1 and data_shape[0] < ROWS:  # more images fill a tile
-            return _OnePixel()
-        window = kernel, stride, dilate, pad
-        layer = out_shape[0], data_shape[1], weight_shape[0]
-        groups, size = self._groups, out_shape[3:]
-        costs = {ByFilters(*window, groups): conv_cost.by_filters(*layer, groups, size, kernel, stride, pad)}
-        # Of a window without the taps that see nothing, results may lie beyond the image, where all is zero.
-        inside = all((n - 1) * s < d for n, s, d in zip(size, stride, data_shape[3:], strict=True))
-        if (kernel, pad) == ((1, 1), (0, 0)) and inside and (stride != (1, 1) or size == data_shape[3:]):
-            costs[Pointwise(stride, groups)] = conv_cost.pointwise(*layer, groups, size)
-        else:
-            costs[Shifted(*window, groups)] = conv_cost.shifted(*layer, groups, size, *window)
-        if (kernel, stride, dilate) == ((3, 3), (1, 1), (1, 1)) and min(pad) >= 0 and max(pad) <= 3:
-            costs[Winograd(pad, groups)] = conv_cost.winograd(*layer, groups, size)
-        elif (kernel, stride) == ((3, 3), (1, 1)):
-            costs[Dilated(dilate, pad, groups)] = conv_cost.dilated(*layer, groups, size, dilate)
-        if stride == (1, 1) and dilate != (1, 1) and groups == 1:
-            way = ByTaps(kernel, dilate, pad)
-            costs[way] = conv_cost.by_taps(*layer, size, kernel, dilate, pad, data_shape[3:])
-        if entered:
-            apart = conv_cost.normalised(*data_shape[:2], data_shape[3:])
-            costs = {
-                way: cost + (0 if getattr(way, "enters", False) else apart) for way, cost in costs.items()
-            }
-        return min(costs, key=costs.get)
+        taps = None if window == tuple(values[1:] for values in self._window) else tuple(slices)
+        counts = out_shape[0], data_shape[1], weight_shape[0], self._groups
+        return taps, Layer(*counts, tuple(data_shape[3:]), tuple(out_shape[3:]), *window)
 
 
 class _Sequence:
@@ -176,66 +186,6 @@ class _Sequence:
     def __call__(self):
         self.first()
         self.second()
-
-
-class _Depthwise:
-    def __init__(self, *window):
-        self._window = window
-        self._call = Calls()
-
-    def __call__(self, *arrays):
-        self.bind(*arrays)()
-
-    def bind(self, data, weight, scale, shift, act, other, out):
-        now = act if other is None else _IDENTITY
-        run = conv_depthwise.bind(
-            self._call, data[:, :, None], weight[:, :, None], self._window, scale, shift, now, out[:, :, None]
-        )
-        if other is None:
-            return run
-
-        def run_and_add():
-            added = other.copy() if np.shares_memory(other, out) else other
-            run()
-            np.add(out, added, out=out)
-            _activate(out, act)
-
-        return run_and_add
-
-
-class _OnePixel:
-    """A window as large as the image: each image's result is one pixel, and the weight is read once."""
-
-    def __init__(self):
-        self._call = Calls()
-
-    def __call__(self, *arrays):
-        self.bind(*arrays)()
-
-    def bind(self, data, weight, scale, shift, act, other, out):
-        filters = len(weight)
-        other, results = (None if each is None else each.reshape(-1, filters) for each in (other, out))
-        data, weight, zeros = data.reshape(len(data), -1), weight.reshape(filters, -1), np.zeros_like(shift)
-        scale, shift = scale[:filters], shift[:filters]
-        multiply = bind_few_rows(data, weight, zeros, results, self._call)
-
-        def run():
-            added = None if other is None else other.copy()  # it may be the memory of the results
-            multiply()
-            np.multiply(results, scale, results)
-            np.add(results, shift, results)
-            if added is not None:
-                np.add(results, added, results)
-            _activate(results, act)
-
-        return run
-
-
-def _activate(values, act):
-    """Take ``values`` through an :func:`activation`, in place."""
-    floor, ceiling, slope = act
-    np.multiply(values, slope, out=values, where=values < 0)
-    np.minimum(np.maximum(values, floor, out=values), ceiling, out=values)
 
 
 def _fold_before(run, arrays):
@@ -377,20 +327,20 @@ class BackwardData:
             self._phases = Phases(window, lambda part: Forward(part, 1))
             self._transposed = Transposed(window)
 
-    def __call__(self, grad_out, weight, grad_data, bias=None, *, steady=False, **finish):
+    def __call__(self, grad_out, weight, grad_data, bias=None, *, steady=False, **following):
         """``steady``: the weight is likely to be the same in the next call.
 
-        ``finish`` and ``act`` are for float32 without groups.
+        ``batch_norm`` and ``act`` are for float32 without groups.
         """
         if Forward.finishes(grad_out) and grad_out.size and grad_data.size:
             if self._again is not None:
-                self._again(grad_out, turn(weight), bias, grad_data, **finish)
+                self._again(grad_out, turn(weight), bias, grad_data, **following)
                 return
             if self._transposed is not None and Transposed.suits(grad_out.shape, weight.shape):
-                self._transposed(grad_out, weight, bias, grad_data, **finish)
+                self._transposed(grad_out, weight, bias, grad_data, **following)
                 return
             if self._phases is not None:
-                self._phases(grad_out, weight, bias, grad_data, steady=steady, **finish)
+                self._phases(grad_out, weight, bias, grad_data, steady=steady, **following)
                 return
         backward_data(grad_out, weight, self._window, self._groups, grad_data)
         if bias is not None:

@@ -8,8 +8,8 @@ what ``FIXED_LANES`` neighbouring results need of one tap lies side by side, wha
 
 import numpy as np
 
-from ...jit import call, inner, num_threads, parallel, within
-from ..product.emitter import activation
+from ...jit import Calls, call, inner, num_threads, parallel, within
+from ..product.emitter import activate, activation
 from ..scratch import Repeated
 from ..vector import (
     FIXED_LANES,
@@ -25,6 +25,7 @@ from ..vector import (
     sum_lanes,
 )
 from . import masked
+from .way import Way
 
 
 def is_depthwise(data, groups) -> bool:
@@ -38,11 +39,11 @@ def forward(data, weight, window, scale, shift, act, out):
 
 def bind(calls, data, weight, window, scale, shift, act, out):
     """A call that does what :func:`forward` does, again and again."""
-    finish = scale, shift, act
+    epilogue = scale, shift, act
     if masked.convolves(data, window):
-        kernel, arguments, results = masked.convolution(data, weight, window, finish, out)
+        kernel, arguments, results = masked.convolution(data, weight, window, epilogue, out)
     else:
-        kernel, arguments, results = _forward, (data, weight, tuple(window), finish), out
+        kernel, arguments, results = _forward, (data, weight, tuple(window), epilogue), out
     planes = max(1, out.shape[0] * out.shape[1])
 
     def prepare(threads):
@@ -50,6 +51,37 @@ def bind(calls, data, weight, window, scale, shift, act, out):
         return [(kernel, workers, *arguments, workers, results)]
 
     return Repeated(calls, _work(window, out.shape), prepare)
+
+
+class Depthwise(Way):
+    """A group for each channel."""
+
+    name = "depthwise"
+
+    @staticmethod
+    def suits(layer, machine):
+        return layer.groups == layer.channels > 1
+
+    @staticmethod
+    def cost(layer, machine):
+        return 0  # the others leave tiles empty: it is taken wherever it suits
+
+    def bind(self, arrays):
+        data, weight, scale, shift, act, other, out, _ = arrays
+        layer = self.layer
+        window = (1, *layer.kernel), (1, *layer.stride), (1, *layer.dilate), (0, *layer.pad)
+        now = act if other is None else activation()
+        run = bind(Calls(), data[:, :, None], weight[:, :, None], window, scale, shift, now, out[:, :, None])
+        if other is None:
+            return run
+
+        def run_and_add():
+            added = other.copy() if np.shares_memory(other, out) else other
+            run()
+            np.add(out, added, out=out)
+            activate(out, act)
+
+        return run_and_add
 
 
 def _work(window, out_shape) -> int:
@@ -159,10 +191,10 @@ def _three(taps, first, frame, x, at, total):
 
 
 @parallel
-def _forward(share, data, weight, window, finish, workers, out):
-    """``finish`` is ``(scale, shift, act)``."""
+def _forward(share, data, weight, window, epilogue, workers, out):
+    """``epilogue`` is ``(scale, shift, act)``."""
     kernel, stride, dilate, pad = window
-    scale, shift, act = finish
+    scale, shift, act = epilogue
     batch, filters, depth, height, width = out.shape
     channels = data.shape[1]
     multiplier = filters // channels

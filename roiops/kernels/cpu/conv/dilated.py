@@ -7,18 +7,30 @@ batch, to which Winograd's way can be applied. Zeros are copied along where the 
 ``tests/reference.py`` has the same in plain loops: ``convolution``.
 """
 
+import functools
+import math
+
 import numpy as np
 
 from ...jit import Calls, inner, num_threads, parallel, within
 from ..product.emitter import activated, activation
+from ..product.machine import HERE
+from .way import Arrays, Layer, Way, ceil_div
 from .winograd import Winograd
 
 _IDENTITY = activation()
 
 
-def phase_sizes(out_size, dilate) -> tuple[int, int]:
-    """Rows and columns of the results of one phase, the longest."""
-    return tuple(-(-n // d) for n, d in zip(out_size, dilate, strict=True))
+def one_phase(layer: Layer) -> Layer:
+    """The convolution without dilation that the phases of a layer are: a batch of the longest of them."""
+    sizes = tuple(ceil_div(n, d) for n, d in zip(layer.out_size, layer.dilate, strict=True))
+    return layer._replace(
+        batch=layer.batch * math.prod(layer.dilate),
+        in_size=tuple(n + k - 1 for n, k in zip(sizes, layer.kernel, strict=True)),
+        out_size=sizes,
+        dilate=(1, 1),
+        pad=(0, 0),
+    )
 
 
 @inner
@@ -73,24 +85,41 @@ def _spread(share, phases, dilate, act, other, add_other, out):
                         target[x] = source[j]
 
 
-class Dilated:
+class Dilated(Way):
     """A convolution of 3x3 with steps of 1 and any dilation and padding, by :class:`Winograd`."""
 
-    def __init__(self, dilate, pad, groups):
-        self._dilate, self._pad = dilate, pad
-        self._winograd = Winograd((0, 0), groups)
+    name = "dilated"
+
+    @staticmethod
+    def suits(layer, machine):
+        return (layer.kernel, layer.stride) == ((3, 3), (1, 1)) and not Winograd.suits(layer, machine)
+
+    @staticmethod
+    def cost(layer, machine):
+        """That of :class:`Winograd` for a batch of smaller images, which are copied."""
+        apart = one_phase(layer)
+        tall, wide = apart.out_size
+        copied = layer.channels * (tall + 2) * (wide + 2) + layer.filters * tall * wide
+        return Winograd.cost(apart, machine) + 2 * apart.batch * copied
+
+    def __init__(self, layer, machine=HERE):
+        super().__init__(layer, machine)
+        self._winograd = Winograd(one_phase(layer), machine)
         self._call = Calls()
 
-    def __call__(self, data, weight, scale, shift, act, other, out):
-        """``out = act(scale * convolution + shift + other)``; ``other`` may be None."""
-        dilate, (batch, channels) = self._dilate, data.shape[:2]
-        tall, wide = phase_sizes(out.shape[2:], dilate)
-        kernel = weight.shape[2:]
-        images = np.empty((batch, *dilate, channels, tall + kernel[0] - 1, wide + kernel[1] - 1), np.float32)
-        results = np.empty((batch, *dilate, len(weight), tall, wide), np.float32)
-        self._call(_gather, num_threads(images.size), data, dilate, self._pad, images)
+    def bind(self, arrays):
+        return functools.partial(self._compute, arrays)
+
+    def _compute(self, arrays):
+        data, weight, scale, shift, act, other, out, _ = arrays
+        dilate, (batch, channels) = self.layer.dilate, data.shape[:2]
+        apart = self._winograd.layer
+        images = np.empty((batch, *dilate, channels, *apart.in_size), np.float32)
+        results = np.empty((batch, *dilate, len(weight), *apart.out_size), np.float32)
+        self._call(_gather, num_threads(images.size), data, dilate, self.layer.pad, images)
         first_act = act if other is None else _IDENTITY
         small_images, small_results = (a.reshape(-1, *a.shape[3:]) for a in (images, results))
-        self._winograd(small_images, weight, scale, shift, first_act, None, small_results)
+        small = Arrays(small_images, weight, scale, shift, first_act, None, small_results)
+        self._winograd.bind(small)()
         other = (out, 0) if other is None else (other, 1)
         self._call(_spread, num_threads(out.size), results, dilate, act, *other, out)

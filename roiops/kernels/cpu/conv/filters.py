@@ -7,6 +7,10 @@ a map of 7 by 7 pixels leaves nothing empty, where vectors of pixels would be a 
 ``tests/reference.py`` has the same in plain loops: ``convolution``.
 """
 
+import functools
+import math
+from typing import NamedTuple
+
 import numpy as np
 from llvmlite import ir
 from numba import types
@@ -14,24 +18,25 @@ from numba.extending import intrinsic
 
 from ...jit import Calls, inner, parallel, within
 from ..product.emitter import Emitter
+from ..product.machine import HERE
 from ..product.panels import first_item
-from ..product.tiles import Entry, Finish, Rows
+from ..product.tiles import Epilogue, Prologue, Rows
 from ..scratch import Repeated, Scratch
 from ..vector import BLOCK, LINE, MACHINE_LANES, prefetch_to_read, prefetch_to_write, transpose_block
 from .shifted import (
     channel_step,
     fill_channels,
-    fill_frame,
+    fill_padded,
     fills_itself,
-    frame_cost,
-    frame_reach,
+    padding_cost,
     shared_zeros,
     tap_places,
+    window_reach,
 )
+from .way import Way, ceil_div
 
-#: Pixels and vectors of a tile: its sums, a row of weights and a pixel, all in registers. Seven, because the
-#: maps of networks for pictures of 224 by 224 are 7, 14, 28 and 56 pixels wide.
-PIXELS, VECTORS = {16: (7, 3), 8: (6, 2)}.get(MACHINE_LANES, (4, 2))
+#: Pixels and vectors of a tile: its sums, a row of weights and a pixel, all in registers.
+PIXELS, VECTORS = HERE.filter_tile
 #: Filters of a panel, at most.
 WIDTH = VECTORS * MACHINE_LANES
 #: Results of four neighbouring pixels are stored at once.
@@ -85,13 +90,13 @@ def _tile(vectors, count):
     quartets = (*range(0, count - _QUARTET, _QUARTET), count - _QUARTET)
 
     @intrinsic
-    def tile(typing, frame, starts, channels, offsets, panel, ahead, out, finish, row):
-        """``frame`` has a row for each channel; ``starts`` are the pixels' places, and which is the first.
+    def tile(typing, padded, starts, channels, offsets, panel, ahead, out, epilogue, row):
+        """``padded`` has a row for each channel; ``starts`` are the pixels' places, and which is the first.
 
         ``offsets``: how far the taps lie from a pixel's place. ``ahead``: weights to fetch, a row for a tap.
         """
         i = types.int64
-        signature = types.void(frame, starts, i, offsets, panel, ahead, out, finish, i)
+        signature = types.void(padded, starts, i, offsets, panel, ahead, out, epilogue, i)
 
         def generate(context, builder, signature, args):
             emit, kinds = Emitter(context, builder), signature.args
@@ -126,10 +131,10 @@ def _tile(vectors, count):
                 channel.advance([builder.add(base, channel_step), *tap.results[:2], *tap.results[3:]])
             sums = channel.results[3:]
             target, out_step = emit.rows(kinds[6], args[6])
-            finish = emit.finish(kinds[7], args[7], args[8], emit.members(args[6])[1])
+            epilogue = emit.epilogue(kinds[7], args[7], args[8], emit.members(args[6])[1])
             for v in range(vectors):
                 at = v * MACHINE_LANES
-                a, b = emit.load(finish.scale, at), emit.load(finish.shift, at)
+                a, b = emit.load(epilogue.scale, at), emit.load(epilogue.shift, at)
                 values = [emit.fma(sums[p * vectors + v], a, b) for p in range(count)]
                 turned = []
                 for start in quartets:
@@ -143,15 +148,15 @@ def _tile(vectors, count):
 
                 def with_other(turned=turned, rows=rows):
                     near = [
-                        _load_quartets(builder, rows(finish.other, start), j)
+                        _load_quartets(builder, rows(epilogue.other, start), j)
                         for start in quartets
                         for j in range(4)
                     ]
                     return [builder.fadd(value, each) for value, each in zip(turned, near, strict=True)]
 
                 # All of what is added is read before anything is stored: it may be the same memory.
-                turned = emit.choose(finish.add_other, with_other, turned)
-                for i, value in enumerate(emit.activate(turned, finish.act)):
+                turned = emit.choose(epilogue.add_other, with_other, turned)
+                for i, value in enumerate(emit.activate(turned, epilogue.act)):
                     far, j = rows(target, quartets[i // 4]), i % 4
                     for k in range(MACHINE_LANES // 4):
                         part = _shuffle(builder, value, value, list(range(4 * k, 4 * k + 4)))
@@ -188,23 +193,23 @@ def _pack(weight, first, rows, terms, width, panel):
 
 
 @parallel
-def _multiply(share, images, steps, taps, groups, weight, finish, scratch, out):
-    """``images``: the data, its frames, their layout, and what becomes of the data on the way.
+def _multiply(share, images, steps, taps, groups, weight, epilogue, scratch, out):
+    """``images``: the data, its padded images, their layout, and what becomes of the data on the way.
 
-    There is a frame for each worker, which it fills with a group's channels, or one for all that is filled.
-    The layout is that of :func:`fill_channels`, without rows where the images themselves are the frame; the
-    way is an :class:`Entry`. ``steps``: from channel to channel of the frame, and from group to group;
-    ``finish``: :class:`Finish`.
+    There is a padded image for each worker, which it fills with a group's channels, or one for all that is
+    filled. The layout is that of :func:`fill_channels`, without rows where the images themselves are the
+    padded; the way is an :class:`Prologue`. ``steps``: from channel to channel of the padded image, and from
+    group to group; ``epilogue``: :class:`Epilogue`.
 
     ``taps``: where the first tap of each result lies, how many channels are gone through one by one, and
     how far the other taps lie from the first.
     """
-    data, frames, layout, entry = images
+    data, padded_images, layout, prologue = images
     channel_step, group_step = steps
     stride, pad, sizes, columns = layout
-    mean, in_scale, in_shift, floor, enters = entry
+    mean, in_scale, in_shift, floor, normalises = prologue
     starts, channels, offsets = taps
-    scale, shift, act, other, add_other = finish
+    scale, shift, act, other, add_other = epilogue
     batch, filters, height, width = out.shape
     positions, in_group = height * width, filters // groups
     terms = weight.shape[1]
@@ -220,16 +225,19 @@ def _multiply(share, images, steps, taps, groups, weight, finish, scratch, out):
         wide = row = rows = ahead = np.int64(0)
         item = first_item(w, workers, groups, panels, vectors, tiles)
         end = first_item(w + 1, workers, groups, panels, vectors, tiles)
-        frame = frames[w if frames.shape[0] > 1 else 0]
-        own, filled = frames.shape[0] == workers and sizes[0] > 0, np.int64(-1)
+        padded = padded_images[w if padded_images.shape[0] > 1 else 0]
+        own, filled = padded_images.shape[0] == workers and sizes[0] > 0, np.int64(-1)
         per_group, lines = data.shape[1] // groups, (np.int64(0), batch * sizes[0])
         while item < end:
             gp, tile = divmod(item, tiles)
             g, p = divmod(gp, panels)
             if own and g != filled:
                 filled, held = g, (g * per_group, (g + 1) * per_group)
-                planes, before = (stride, pad, sizes, columns), Entry(mean, in_scale, in_shift, floor, enters)
-                fill_channels(data, planes, before, held, held[0], held[1], lines, frame)
+                planes, before = (
+                    (stride, pad, sizes, columns),
+                    Prologue(mean, in_scale, in_shift, floor, normalises),
+                )
+                fill_channels(data, planes, before, held, held[0], held[1], lines, padded)
             if gp != packed:
                 packed = gp
                 start, stop = p * vectors // panels, (p + 1) * vectors // panels
@@ -259,9 +267,9 @@ def _multiply(share, images, steps, taps, groups, weight, finish, scratch, out):
                 for f in range(rows):
                     for i in range(count):
                         beside[f * pixels + i] = flat_other[at + f * positions + i]
-            seen, here = Rows(frame, 0 if own else g * group_step, channel_step), (starts, tile * PIXELS)
+            seen, here = Rows(padded, 0 if own else g * group_step, channel_step), (starts, tile * PIXELS)
             soon = Rows(flat_weight, (row + rows + tile * ahead) * terms, ahead)
-            sums, into = Rows(target, to, step), Finish(scale, shift, act, around, add_other)
+            sums, into = Rows(target, to, step), Epilogue(scale, shift, act, around, add_other)
             if wide == 3 * MACHINE_LANES:
                 _tile_3(seen, here, channels, offsets, panel, soon, sums, into, row)
             elif wide == 2 * MACHINE_LANES:
@@ -275,78 +283,133 @@ def _multiply(share, images, steps, taps, groups, weight, finish, scratch, out):
             item += taken
 
 
-class ByFilters:
+class Plan(NamedTuple):
+    """Where the pixels and taps lie."""
+
+    #: As that of :func:`fill_channels`; without rows where the images are read as they are.
+    layout: tuple
+    #: Floats of a padded image of all channels, and of one of a group's; 0 where there is none.
+    padded: int
+    group_padded: int
+    #: What filling it costs.
+    copying: int
+    #: From channel to channel, and from group to group. Taps of several channels are one loop.
+    steps: tuple[int, int]
+    #: Where the first tap of each result lies, how many channels are gone through, the taps' distances.
+    taps: tuple
+
+
+class ByFilters(Way):
     """Convolution with any kernel, stride, dilation and padding, on one or two axes."""
 
-    def __init__(self, kernel, stride, dilate, pad, groups):
-        self._window = kernel, stride, dilate, pad
-        self._groups = groups
-        self._key = None
-        self._call = Calls()
-        #: Whether :meth:`bind` takes an ``entry``: images that are their own frame are read as they are.
-        self.enters = pad != (0, 0)
+    name = "by_filters"
 
-    def __call__(self, *arrays):
-        """Compute once what :meth:`bind` describes."""
-        self.bind(*arrays)()
+    @staticmethod
+    def suits(layer, machine):
+        """Not for maps that are too large: pixels and results would come from memory one by one."""
+        return 4 * (
+            layer.channels * _seen(layer) + layer.batch * layer.filters * math.prod(layer.out_size)
+        ) <= (machine.last_cache)
 
-    def bind(self, data, weight, scale, shift, act, other, out, entry=None):
-        """A call of ``out = act(scale * convolution + shift + other)``; ``other`` may be None.
+    @staticmethod
+    def takes_prologue(layer):
+        return layer.pad != (0, 0)  # images without zeros around them are read as they are
 
-        ``scale`` and ``shift`` are longer than the filters by ``MACHINE_LANES``. ``entry`` is what an
-        :class:`Entry` does to the data on the way.
-        """
-        entry = (shift, shift, shift, np.float32(0), 0) if entry is None else entry
-        matrix = weight.reshape(len(weight), -1)
-        key = data.shape, matrix.shape
-        if key != self._key:
-            self._key = key
-            self._plan(data.shape, out.shape[2:])
-        finish = scale, shift, act, out if other is None else other, int(other is not None)
-        steps, taps = (self._steps, self._group_step), (self._starts, self._channels, self._offsets)
-        size = -(-(2 * _TILE + WIDTH * matrix.shape[1]) // MACHINE_LANES) * MACHINE_LANES
+    @staticmethod
+    def cost(layer, machine):
+        """Filters side by side in the vectors."""
+        tile_pixels, tile_vectors = machine.filter_tile
+        batch, channels, stride, pixels = layer.batch, layer.channels, layer.stride, math.prod(layer.out_size)
+        vectors = ceil_div(layer.in_group, machine.lanes)
+        tiles = batch * ceil_div(pixels, tile_pixels)
+        copied = 0
+        if max(layer.pad) > 0:
+            copied = padding_cost(batch * (layer.out_size[0] * stride[0] + 1), channels)
+        # Planes a whole number of pages apart compete for the same few places of a cache.
+        stored = 480 if 4 * pixels % 4096 == 0 else 80
+        # With steps, a tile's pixels lie in several lines, which each panel of filters reads again.
+        again, large = 0, 4 * channels // layer.groups * _seen(layer) > machine.second_cache // 2
+        if max(stride) > 1 and math.prod(layer.kernel) > 1 and large:
+            again = 20 * channels * _seen(layer) / LINE * ceil_div(vectors, tile_vectors)
+        products = layer.groups * tiles * vectors * (tile_pixels * layer.terms + stored)
+        return products + 0.5 * layer.filters * layer.terms + copied + again
+
+    def bind(self, arrays):
+        data, weight, scale, shift, act, other, out, prologue = arrays
+        prologue = (shift, shift, shift, np.float32(0), 0) if prologue is None else prologue
+        matrix, groups = weight.reshape(len(weight), -1), self.layer.groups
+        plan = self.plan(self.layer, self.machine)
+        epilogue = scale, shift, act, out if other is None else other, int(other is not None)
+        size = ceil_div(2 * _TILE + WIDTH * matrix.shape[1], MACHINE_LANES) * MACHINE_LANES
 
         def prepare(workers):
-            own = fills_itself(workers, self._groups, self._copying)
-            shape = (workers, self._group_frame) if own else (1, self._frame)
-            frames, scratch = Scratch(shape, (workers, size))()
-            if not self._frame:
-                frames = data.reshape(1, -1)
-            images = data, frames, self._layout, entry
-            filling = fill_frame, workers, data, self._layout, entry, workers, frames[0]
-            multiply = _multiply, workers, images, steps, taps, self._groups, matrix, finish, scratch, out
+            own = fills_itself(workers, groups, plan.copying)
+            shape = (workers, plan.group_padded) if own else (1, plan.padded)
+            padded_images, scratch = Scratch(shape, (workers, size))()
+            if not plan.padded:
+                padded_images = data.reshape(1, -1)
+            images = data, padded_images, plan.layout, prologue
+            filling = fill_padded, workers, data, plan.layout, prologue, workers, padded_images[0]
+            multiply = (
+                _multiply,
+                workers,
+                images,
+                plan.steps,
+                plan.taps,
+                groups,
+                matrix,
+                epilogue,
+                scratch,
+                out,
+            )
             return [*([] if own else [filling]), multiply]
 
-        return Repeated(self._call, out.size * matrix.shape[1] / MACHINE_LANES, prepare)
+        return Repeated(Calls(), out.size * matrix.shape[1] / MACHINE_LANES, prepare)
 
-    def _plan(self, data_shape, out_shape):
-        kernel, stride, dilate, pad = self._window
-        batch, channels, in_height, in_width = data_shape
-        height, width = out_shape
-        reach = frame_reach(out_shape, kernel, stride, dilate)
+    @staticmethod
+    @functools.lru_cache(maxsize=64)
+    def plan(layer, machine) -> Plan:
+        kernel, stride, dilate, pad = layer.kernel, layer.stride, layer.dilate, layer.pad
+        batch, channels, (in_height, in_width) = layer.batch, layer.channels, layer.in_size
+        (height, width), tile_pixels = layer.out_size, machine.filter_tile[0]
+        reach = window_reach(layer.out_size, kernel, stride, dilate)
+        padded = group_padded = 0
+        in_group = channels // layer.groups
         if pad != (0, 0) or reach[0] > in_height or reach[1] > in_width:
             shared = shared_zeros(reach[1], in_width, pad[1])
             rows, length = reach[0], reach[1] - shared
             image_step = rows * length
-            step = channel_step(batch * image_step)
-            self._frame, self._group_frame = (
-                -(-(count * step + shared) // LINE) * LINE for count in (channels, channels // self._groups)
+            step = channel_step(batch * image_step, machine.lanes)
+            padded, group_padded = (
+                ceil_div(count * step + shared, LINE) * LINE for count in (channels, in_group)
             )
         else:
-            rows, length, self._frame, self._group_frame = 0, in_width, 0, 0
-            step, image_step = in_height * in_width, channels * in_height * in_width
-        self._layout = (1, 1), pad, (rows, length, step), (1, 1)
-        self._copying = frame_cost(batch * rows, channels)
-        self._group_step = channels // self._groups * step
+            rows, length, step, image_step = (
+                0,
+                in_width,
+                in_height * in_width,
+                channels * in_height * in_width,
+            )
         taps = tap_places(kernel, (1, 1), dilate, length, 0)
-        in_group = channels // self._groups
         # The taps of several channels are one loop: a short loop within a loop is slow.
         several = max(n for n in range(1, max(1, 64 // len(taps)) + 1) if in_group % n == 0)
-        self._channels, self._steps = in_group // several, step * several
-        self._offsets = np.array([k * step + tap for k in range(several) for tap in taps], np.int64)
+        offsets = np.array([k * step + tap for k in range(several) for tap in taps], np.int64)
         image, y, x = np.ogrid[:batch, :height, :width]
         starts = image * image_step + y * stride[0] * length + x * stride[1]
         starts = starts.reshape(batch, -1)
-        surplus = -starts.shape[1] % PIXELS  # the last tile of an image computes its last pixel again
+        surplus = -starts.shape[1] % tile_pixels  # the last tile of an image computes its last pixel again
         starts = np.pad(starts, ((0, 0), (0, surplus)), "edge").reshape(-1)
-        self._starts = np.pad(starts, (0, PIXELS), "edge")  # as does one of twice the pixels
+        starts = np.pad(starts, (0, tile_pixels), "edge")  # as does one of twice the pixels
+        return Plan(
+            layout=((1, 1), pad, (rows, length, step), (1, 1)),
+            padded=padded,
+            group_padded=group_padded,
+            copying=padding_cost(batch * rows, channels),
+            steps=(step * several, in_group * step),
+            taps=(starts, in_group // several, offsets),
+        )
+
+
+def _seen(layer) -> int:
+    """The pixels of a channel, about."""
+    return layer.batch * math.prod(layer.out_size) * math.prod(layer.stride)

@@ -54,7 +54,7 @@ def _generator(size, step, empty, begin):
     the results go (:class:`~..product.tiles.Rows`), their rows, and how many columns are left. Each row of
     pixels is loaded once and taken into the results of all windows that it belongs to.
     ``empty`` is what nothing makes. ``begin(emit, args)`` stands before the loop and returns two functions:
-    ``combine(ky, pixels, total)`` takes in what row ky of a window sees, ``finish(total)`` is last.
+    ``combine(ky, pixels, total)`` takes in what row ky of a window sees, ``epilogue(total)`` is last.
     """
     #: Windows that a row belongs to, at most.
     windows = -(-size // step)
@@ -115,7 +115,7 @@ def _generator(size, step, empty, begin):
                     seen.append(parts[0] if step == 1 else builder.shuffle_vector(*parts, order))
             return seen
 
-        combine, finish = begin(emit, args)
+        combine, epilogue = begin(emit, args)
         begun = windows - 1
         # Totals of the windows that lack rows, the one that began first in front.
         start = [y, builder.neg(emit.number(begun)), *[nothing] * begun]
@@ -131,7 +131,7 @@ def _generator(size, step, empty, begin):
             there = builder.icmp_signed(">=", row, emit.number(0))
             to = emit.move(target, builder.mul(builder.select(there, row, emit.number(0)), out_width))
             pointer = builder.bitcast(to, vector.as_pointer())
-            result = finish(totals[0])
+            result = epilogue(totals[0])
             builder.call(masked_store, [result, pointer, four, builder.select(there, stored, none)])
             loop.advance(
                 [builder.add(line, emit.number(step)), builder.add(row, emit.number(1)), *totals[1:]]
@@ -201,8 +201,8 @@ _ROWS = 16
 
 
 @parallel(makes_arrays=False)
-def _convolve(share, data, weight, size, step, pad, finish, workers, out):
-    scale, shift, act = finish
+def _convolve(share, data, weight, size, step, pad, epilogue, workers, out):
+    scale, shift, act = epilogue
     batch, filters, height, width = out.shape
     channels, in_height, in_width = data.shape[1:]
     multiplier, planes = filters // channels, batch * filters
@@ -231,13 +231,14 @@ def _convolve(share, data, weight, size, step, pad, finish, workers, out):
                     _five_by_two(seen, top, x, flat_weight, f, last, into, rows, left)
 
 
-def convolution(data, weight, window, finish, out):
+def convolution(data, weight, window, epilogue, out):
     """The kernel of a depthwise convolution where :func:`convolves` says so, and its arguments.
 
-    ``finish`` is ``(scale, shift, act)``. Between the arguments and the results comes the number of workers.
+    ``epilogue`` is ``(scale, shift, act)``. Between the arguments and the results comes the number of
+    workers.
     """
     kernel, stride, _, pad = window
-    return _convolve, (data[:, :, 0], weight, kernel[1], stride[1], pad[1:], finish), out[:, :, 0]
+    return _convolve, (data[:, :, 0], weight, kernel[1], stride[1], pad[1:], epilogue), out[:, :, 0]
 
 
 _largest_3_1, _largest_3_2, _largest_2_1, _largest_2_2 = (

@@ -84,7 +84,7 @@ class Phases:
         self._make_forward = make_forward
         self._key = None
 
-    def __call__(self, data, weight, bias, out, *, finish=None, act=None, steady=False):
+    def __call__(self, data, weight, bias, out, *, batch_norm=None, act=None, steady=False):
         """As a convolution's ``Forward``; ``weight`` is that of the convolution whose transpose this is."""
         key = data.shape, weight.shape, out.shape
         if key != self._key:
@@ -97,11 +97,11 @@ class Phases:
         for first in range(min(step[0], out.shape[3])):
             for column in range(min(step[1], out.shape[4])):
                 forward, part = self._phases[first * step[1] + column]
-                if part is None and bias is None and finish is None:
+                if part is None and bias is None and batch_norm is None:
                     results[column] = 0
                     continue
                 part = self._nothing if part is None else part
-                forward(data, part, bias, results[column], finish=finish, **more)
+                forward(data, part, bias, results[column], batch_norm=batch_norm, **more)
             _spread.by(num_threads(out.size / step[0]))(results[:, :, :, 0], first, step, out[:, :, 0])
 
     def _plan(self, data_shape, weight_shape, out_shape):

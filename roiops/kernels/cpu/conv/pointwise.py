@@ -3,6 +3,8 @@
 ``tests/reference.py`` has the same in plain loops: ``convolution``.
 """
 
+import math
+
 import numpy as np
 
 from ...jit import Calls, inner, num_threads, parallel, within
@@ -17,10 +19,10 @@ from ..product.panels import (
     scale_run,
     segments,
 )
-from ..product.tiles import FEW, Entry, Finish, Rows, copy_vector, finished_product_tile_of, scale_vector
+from ..product.tiles import FEW, Epilogue, Prologue, Rows, copy_vector, finished_product_tile_of, scale_vector
 from ..scratch import Repeated, Scratch
 from ..vector import MACHINE_LANES, prefetch_to_read
-from .shifted import with_last_rows
+from .way import Way, ceil_div
 
 
 @inner
@@ -44,10 +46,10 @@ def _fill_plain(pixels, channels, found, count, panel):
 
 
 @inner
-def _fill_scaled(pixels, channels, found, count, panel, entry, first_channel):
-    """:func:`_fill_plain` of pixels as the :class:`Entry` makes them, channels from ``first_channel`` on."""
+def _fill_scaled(pixels, channels, found, count, panel, prologue, first_channel):
+    """:func:`_fill_plain` of pixels as ``prologue`` makes them, of channels from ``first_channel`` on."""
     flat, start, image_step, step = pixels
-    mean, scale, shift, floor, _ = entry
+    mean, scale, shift, floor, _ = prologue
     for s in range(count):
         segment = found[s]
         first, run, column = start + segment.image * image_step + segment.x, segment.run, segment.column
@@ -93,10 +95,10 @@ def _fetch_tile(tile, found, count, rows, filters, positions, first_row, out):
 
 
 @parallel(makes_arrays=False)
-def _multiply(share, data, weight, last_rows, groups, entry, finish, scratch, found, out):
-    """``entry`` and ``finish`` hold what :class:`Entry` and :class:`Finish` do."""
-    mean, in_scale, in_shift, floor, enters = entry
-    scale, shift, act, other, add_other = finish
+def _multiply(share, data, weight, last_rows, groups, prologue, epilogue, scratch, found, out):
+    """``prologue`` and ``epilogue`` hold what :class:`Prologue` and :class:`Epilogue` do."""
+    mean, in_scale, in_shift, floor, normalises = prologue
+    scale, shift, act, other, add_other = epilogue
     batch, filters, height, width = out.shape
     positions = height * width
     panels = count_panels(batch * positions)
@@ -126,8 +128,8 @@ def _multiply(share, data, weight, last_rows, groups, entry, finish, scratch, fo
                 start = g * terms * positions
                 image_step = groups * terms * positions
                 pixels = flat_data, start, image_step, positions
-                if enters:
-                    before = Entry(mean, in_scale, in_shift, floor, enters)
+                if normalises:
+                    before = Prologue(mean, in_scale, in_shift, floor, normalises)
                     _fill_scaled(pixels, terms, parts, count, panel, before, g * terms)
                 else:
                     _fill_plain(pixels, terms, parts, count, panel)
@@ -155,40 +157,62 @@ def _multiply(share, data, weight, last_rows, groups, entry, finish, scratch, fo
             elif add_other:
                 _fetch_tile(beside, parts, count, rows, groups * filters, positions, row, flat_other)
             factors, results = Rows(left, left_at, terms), Rows(target, at, step)
-            after = Finish(scale, shift, act, around, add_other)
+            after = Epilogue(scale, shift, act, around, add_other)
             finished_product_tile_of(vectors, factors, panel, terms, results, after, row)
             if not whole:
                 _put_tile(tile, parts, count, rows, groups * filters, positions, row, flat_out)
 
 
-class Pointwise:
-    """Convolution by matrix products."""
+def with_last_rows(run, matrix, last, rest):
+    """``run``, which finds the last ``rest`` filters of each group in ``last``, with their tile filled up."""
+    if not rest:
+        return run
+    rows = matrix.reshape(len(last), -1, matrix.shape[1])[:, -rest:]
 
-    #: Whether :meth:`bind` takes an ``entry``.
-    enters = True
+    def copy_and_run():
+        last[:, :rest] = rows
+        run()
 
-    def __init__(self, stride, groups):
-        self._stride, self._groups = stride, groups
-        self._call = Calls()
+    return copy_and_run
 
-    def __call__(self, *arrays):
-        """Compute once what :meth:`bind` describes."""
-        self.bind(*arrays)()
 
-    def bind(self, data, weight, scale, shift, act, other, out, entry=None):
-        """A call of ``out = act(scale * convolution + shift + other)``; ``other`` may be None.
+class Pointwise(Way):
+    """Convolution by kernels of one pixel: matrix products, pixels side by side in the vectors."""
 
-        ``scale`` and ``shift`` are longer than the filters by ``ROWS``. ``entry`` is what an
-        :class:`Entry` does to the data on the way.
-        """
-        entry = (shift, shift, shift, np.float32(0), 0) if entry is None else entry
-        matrix = weight.reshape(len(weight), -1)
-        filters, terms = len(matrix) // self._groups, matrix.shape[1]
-        finish = scale, shift, act, out if other is None else other, int(other is not None)
-        rest = filters % ROWS
-        last = np.zeros((self._groups, ROWS, terms), np.float32)
+    name = "pointwise"
+
+    @staticmethod
+    def suits(layer, machine):
+        # Of a window without the taps that see nothing, results may lie beyond the image, where all is zero.
+        sides = zip(layer.out_size, layer.stride, layer.in_size, strict=True)
+        inside = all((n - 1) * s < size for n, s, size in sides)
+        whole = layer.stride != (1, 1) or layer.out_size == layer.in_size
+        return (layer.kernel, layer.pad) == ((1, 1), (0, 0)) and inside and whole
+
+    @staticmethod
+    def takes_prologue(layer):
+        return True
+
+    @staticmethod
+    def cost(layer, machine):
+        pixels = math.prod(layer.out_size)
+        vectors = ceil_div(layer.batch * pixels, machine.lanes)
+        # The more of the second cache a panel takes, the longer its pixels are on their way.
+        fetched = 0.2 * 4 * layer.terms * machine.columns / machine.second_cache
+        rows = ceil_div(layer.in_group, machine.rows) * machine.rows
+        products = (0.94 + fetched) * vectors * layer.groups * layer.terms * rows
+        edges = 30 * layer.batch * layer.filters * (pixels % machine.lanes > 0)
+        return products + vectors * (5 * layer.filters + 7 * layer.channels) + edges
+
+    def bind(self, arrays):
+        data, weight, scale, shift, act, other, out, prologue = arrays
+        prologue = (shift, shift, shift, np.float32(0), 0) if prologue is None else prologue
+        matrix, (groups, stride) = weight.reshape(len(weight), -1), (self.layer.groups, self.layer.stride)
+        terms, rest = self.layer.terms, self.layer.in_group % ROWS
+        epilogue = scale, shift, act, out if other is None else other, int(other is not None)
+        last = np.zeros((groups, ROWS, terms), np.float32)
         size = (2 * ROWS + terms + 1) * COLUMNS
-        thin = self._stride != (1, 1)
+        thin = stride != (1, 1)
         seen = (*data.shape[:2], *out.shape[2:]) if thin else (0,)
 
         def prepare(workers):
@@ -196,12 +220,10 @@ class Pointwise:
             found = np.zeros((workers, MOST_SEGMENTS), SEGMENT)
             kernels = []
             if thin:
-                kernels.append(
-                    (_thin_out, min(workers, num_threads(thinned.size)), data, self._stride, thinned)
-                )
+                kernels.append((_thin_out, min(workers, num_threads(thinned.size)), data, stride, thinned))
             pixels = thinned if thin else data
-            multiply = pixels, matrix, last, self._groups, entry, finish, scratch, found, out
+            multiply = pixels, matrix, last, groups, prologue, epilogue, scratch, found, out
             return [*kernels, (_multiply, workers, *multiply)]
 
-        run = Repeated(self._call, out.size * terms / MACHINE_LANES, prepare)
+        run = Repeated(Calls(), out.size * terms / MACHINE_LANES, prepare)
         return with_last_rows(run, matrix, last, rest)

@@ -1,14 +1,15 @@
 """Convolution of float32 images as a sum of shifted images, without unrolling them.
 
-An image is copied once into a *frame*: zeros around it, and its pixels sorted by their remainders to the
-strides, each remainder a plane of its own. There the pixels that one tap of the kernel wants for neighbouring
-results lie side by side, at a distance from the results' own place that is the same everywhere. So a tile of
-results is a sum, over channels and taps, of one weight times one run of the frame. Results that fall between
-the rows or between the images are computed and not stored.
+An image is copied once into a *padded image*: zeros around it, and its pixels sorted by their remainders to
+the strides, each remainder a plane of its own. There the pixels that one tap of the kernel wants for
+neighbouring results lie side by side, at a distance from the results' own place that is the same everywhere.
+So a tile of results is a sum, over channels and taps, of one weight times one run of the padded image.
+Results that fall between the rows or between the images are computed and not stored.
 
 ``tests/reference.py`` has the same in plain loops: ``convolution``.
 """
 
+import functools
 from typing import NamedTuple
 
 import numpy as np
@@ -16,13 +17,13 @@ from numba import types
 from numba.extending import intrinsic
 
 from ...jit import Calls, inner, parallel, within
-from ..product.caches import LAST_CACHE, SECOND_CACHE
 from ..product.emitter import COLUMNS, ROWS, VECTORS, Emitter
+from ..product.machine import Machine
 from ..product.panels import copy_run, first_item, scale_run
 from ..product.tiles import (
     FEW,
-    Entry,
-    Finish,
+    Epilogue,
+    Prologue,
     Rows,
     by_rows,
     clear_vector,
@@ -33,9 +34,11 @@ from ..product.tiles import (
 )
 from ..scratch import Repeated, Scratch
 from ..vector import LINE, MACHINE_LANES, prefetch_to_write
+from .pointwise import Pointwise, with_last_rows
+from .way import Layer, Way, ceil_div
 
 
-def frame_reach(out_size, kernel, stride, dilate) -> list[int]:
+def window_reach(out_size, kernel, stride, dilate) -> list[int]:
     """How many rows and columns the taps reach over."""
     sides = zip(out_size, stride, kernel, dilate, strict=True)
     return [(n - 1) * s + (k - 1) * d + 1 for n, s, k, d in sides]
@@ -46,17 +49,17 @@ def shared_zeros(reach: int, size: int, pad: int) -> int:
     return min(pad, max(0, reach - pad - size))
 
 
-def channel_step(places: int) -> int:
-    """The floats from a channel of a frame to the next, each of so many places.
+def channel_step(places: int, lanes: int) -> int:
+    """The floats from a channel of a padded image to the next, each of so many places.
 
     A channel starts at a cache line, an odd number of lines after the one before: an even number, a power of
     two above all, would bring all channels to the same few places of a cache.
     """
-    return (-(-places // MACHINE_LANES) | 1) * MACHINE_LANES
+    return (ceil_div(places, lanes) | 1) * lanes
 
 
 def tap_places(kernel, stride, dilate, length: int, plane: int, joined=False) -> list[int]:
-    """How far each tap's pixels lie from the first tap's, in a frame of rows of ``length``.
+    """How far each tap's pixels lie from the first tap's, in a padded image of rows of ``length``.
 
     With strides, each remainder of the rows and of the columns is a ``plane`` of its own; where rows are
     ``joined``, each column of taps is.
@@ -73,57 +76,59 @@ def tap_places(kernel, stride, dilate, length: int, plane: int, joined=False) ->
     ]
 
 
-def joins_rows(batch, channels, size, kernel, stride) -> bool:
-    """Whether a frame holds the pixels of each column of taps by themselves, in rows like the results'.
+def joins_rows(layer: Layer, machine: Machine) -> bool:
+    """Whether a padded image holds the pixels of each column of taps apart, in rows like the results'.
 
     Rows then follow each other as the results do: nothing between them is computed, or moved. Rows of whole
-    vectors do so anyway. It is not worth frames that leave the nearer caches.
+    vectors do so anyway. It is not worth padded images that leave the nearer caches.
     """
-    floats = batch * channels * kernel[1] * size[1] * (size[0] * stride[0] + kernel[0])
-    return size[1] % MACHINE_LANES > 0 and 4 * floats <= SECOND_CACHE // 2
+    height, width = layer.out_size
+    rows = height * layer.stride[0] + layer.kernel[0]
+    floats = layer.batch * layer.channels * layer.kernel[1] * width * rows
+    return width % machine.lanes > 0 and 4 * floats <= machine.second_cache // 2
 
 
-def ends_with_rows(width: int, length: int, terms: int, added: bool) -> bool:
-    """Whether each vector of results lies in one row of the output, of ``length`` places in the frame.
+def ends_with_rows(width: int, length: int, terms: int, added: bool, lanes: int) -> bool:
+    """Whether each vector of results lies in one row of the output, of ``length`` places in the padded image.
 
     Otherwise vectors go on from row to row: then less is computed, and results are moved afterwards. Vectors
     that overlap would add twice what is added to the results.
     """
-    if width % MACHINE_LANES == 0:
+    if width % lanes == 0:
         return True
-    if width < MACHINE_LANES or added:
+    if width < lanes or added:
         return False
-    vectors = -(-width // MACHINE_LANES)
-    return vectors * (terms + VECTOR_STORED) < length / MACHINE_LANES * terms + ROW_MOVED
+    vectors = ceil_div(width, lanes)
+    return vectors * (terms + VECTOR_STORED) < length / lanes * terms + ROW_MOVED
 
 
 #: Cycles, about, of storing a vector of results, and of moving a row of them.
 VECTOR_STORED, ROW_MOVED = 10, 58
-#: A frame that takes no more cycles than this to fill, each worker fills for itself, while it computes: one
-#: that another has filled comes from the other's cache.
-OWN_FRAME = 60_000
+#: A padded image that takes no more cycles than this to fill, each worker fills for itself, while it
+#: computes: one that another has filled comes from the other's cache.
+OWN_COPY = 60_000
 
 
 def fills_itself(workers: int, groups: int, copying: int) -> bool:
-    """Whether each worker fills a frame of its own; ``copying`` is what the whole frame takes."""
-    return workers == 1 or copying <= OWN_FRAME or 1 < workers <= groups
+    """Whether each worker fills a padded image of its own; ``copying`` is what a whole one takes."""
+    return workers == 1 or copying <= OWN_COPY or 1 < workers <= groups
 
 
-def frame_cost(rows: int, planes: int) -> int:
-    """Cycles, about, of filling a frame of so many rows a plane."""
+def padding_cost(rows: int, planes: int) -> int:
+    """Cycles, about, of filling a padded image of so many rows a plane."""
     return 25 * rows * planes
 
 
 def _tile(height, vectors):
     @intrinsic
-    def tile(typing, weight, frame, starts, channels, offsets, out, targets, finish, row):
-        """``frame`` has a row for each channel, and ``offsets`` the places of the taps in it.
+    def tile(typing, weight, padded, starts, channels, offsets, out, targets, epilogue, row):
+        """``padded`` has a row for each channel, and ``offsets`` the places of the taps in it.
 
-        ``starts``: where the vectors of results begin in the frame, and which of them is the first;
+        ``starts``: where the vectors of results begin in the padded image, and which of them is the first;
         ``targets`` are their places in the rows of ``out`` in the same way.
         """
         i = types.int64
-        signature = types.void(weight, frame, starts, i, offsets, out, targets, finish, i)
+        signature = types.void(weight, padded, starts, i, offsets, out, targets, epilogue, i)
 
         def generate(context, builder, signature, args):
             emit, kinds = Emitter(context, builder), signature.args
@@ -152,8 +157,8 @@ def _tile(height, vectors):
                     tap.advance([emit.move(factor, 1), emit.move(place, 1), *sums])
                 channel.advance([emit.move(image, channel_step), tap.results[0], *tap.results[2:]])
             sums = channel.results[2:]
-            finish = emit.finish(kinds[7], args[7], args[8], emit.members(args[5])[1])
-            store_finished(emit, by_rows(sums, vectors), emit.rows(kinds[5], args[5]), finish, numbers(6))
+            epilogue = emit.epilogue(kinds[7], args[7], args[8], emit.members(args[5])[1])
+            store_finished(emit, by_rows(sums, vectors), emit.rows(kinds[5], args[5]), epilogue, numbers(6))
             return context.get_dummy_value()
 
         return signature, generate
@@ -167,15 +172,15 @@ _full_tile, _narrow_tile, _low_tile = _tile(ROWS, VECTORS), _tile(ROWS, FEW), _t
 
 
 @inner
-def _clear(frame, first, stop):
+def _clear(padded, first, stop):
     """Zeros from ``first`` to before ``stop``, and nothing beyond them."""
     if stop - first < MACHINE_LANES:
         for i in range(first, stop):
-            frame[i] = 0
+            padded[i] = 0
         return
     for i in range(first, stop - MACHINE_LANES, MACHINE_LANES):
-        clear_vector(frame, i)
-    clear_vector(frame, stop - MACHINE_LANES)
+        clear_vector(padded, i)
+    clear_vector(padded, stop - MACHINE_LANES)
 
 
 class _Source(NamedTuple):
@@ -187,56 +192,56 @@ class _Source(NamedTuple):
 
 
 @inner
-def _fill_rows(flat, source, count, entry, frame, to, length, rows, end):
+def _fill_rows(flat, source, count, prologue, padded, to, length, rows, end):
     """Rows of ``count`` pixels, each with zeros up to where the next one begins.
 
-    ``source`` is a :class:`_Source`, ``entry`` an :class:`Entry` of one channel; where that is used, the step
-    from pixel to pixel is 1. Nothing from ``end`` on is written. What follows the zeros is spoiled, where
-    there is room: the next row is written after it.
+    ``source`` is a :class:`_Source`, ``prologue`` an :class:`Prologue` of one channel; where that is used,
+    the step from pixel to pixel is 1. Nothing from ``end`` on is written. What follows the zeros is spoiled,
+    where there is room: the next row is written after it.
     """
     at, at_step, step = source
-    mean, scale, shift, floor, enters = entry
+    mean, scale, shift, floor, normalises = prologue
     vectors = (count + MACHINE_LANES - 1) // MACHINE_LANES * MACHINE_LANES
     reach = vectors * step if step <= 2 else flat.shape[0] + 1
     room = max(vectors, length + MACHINE_LANES - 1)
     done = 0
     if step == 1 and at_step == length and rows > 0:  # of joined rows: as far apart as in the image
         run = (rows - 1) * length + count
-        if enters:
-            scale_run(flat, at, frame, to, run, mean, scale, shift, floor)
+        if normalises:
+            scale_run(flat, at, padded, to, run, mean, scale, shift, floor)
         else:
-            copy_run(flat, at, frame, to, run)
+            copy_run(flat, at, padded, to, run)
         for row in range(rows - 1):
             for i in range(to + row * length + count, to + (row + 1) * length):
-                frame[i] = 0
+                padded[i] = 0
         done, to = rows, to + rows * length
-        _clear(frame, to - length + count, min(to, end))
+        _clear(padded, to - length + count, min(to, end))
     while done < rows and at + reach <= flat.shape[0] and to + room <= end:
         for i in range(0, count, MACHINE_LANES):
-            if enters:
-                scale_vector(flat, at + i, frame, to + i, mean, scale, shift, floor)
+            if normalises:
+                scale_vector(flat, at + i, padded, to + i, mean, scale, shift, floor)
             elif step == 1:
-                copy_vector(flat, at + i, frame, to + i)
+                copy_vector(flat, at + i, padded, to + i)
             else:
-                copy_every_second(flat, at + 2 * i, frame, to + i)
+                copy_every_second(flat, at + 2 * i, padded, to + i)
         for i in range(to + count, to + length, MACHINE_LANES):
-            clear_vector(frame, i)
+            clear_vector(padded, i)
         done, at, to = done + 1, at + at_step, to + length
     for _ in range(done, rows):  # the last ones, with nothing beyond them
-        if enters:
-            scale_run(flat, at, frame, to, count, mean, scale, shift, floor)
+        if normalises:
+            scale_run(flat, at, padded, to, count, mean, scale, shift, floor)
         else:
             for i in range(count):
-                frame[to + i] = flat[at + i * step]
-        _clear(frame, to + count, min(to + length, end))
+                padded[to + i] = flat[at + i * step]
+        _clear(padded, to + count, min(to + length, end))
         at, to = at + at_step, to + length
 
 
 @inner
-def fill_channels(data, layout, entry, held, first, last, lines, frame):
-    """Copy channels ``[first, last)`` of the images, as the :class:`Entry` makes them, to a frame.
+def fill_channels(data, layout, prologue, held, first, last, lines, padded):
+    """Copy channels ``[first, last)`` of the images, as the :class:`Prologue` makes them, to a padded image.
 
-    The frame is for the channels ``held[0]`` to ``held[1]``.
+    The padded image is for the channels ``held[0]`` to ``held[1]``.
 
     It is ``[channel][remainder of y][plane of columns][image][row][column]``. ``layout``: stride and pad; the
     rows of a plane, their length and the step from channel to channel; how many planes of columns there are,
@@ -245,7 +250,7 @@ def fill_channels(data, layout, entry, held, first, last, lines, frame):
     """
     stride, pad, (rows, length, channel_step), (planes, apart) = layout
     batch, channels, height, width = data.shape
-    mean, scale, shift, floor, enters = entry
+    mean, scale, shift, floor, normalises = prologue
     flat = data.reshape(-1)
     plane = batch * rows * length
     step = stride[1]
@@ -261,7 +266,7 @@ def fill_channels(data, layout, entry, held, first, last, lines, frame):
         if lines[0] > 0:  # the zeros in front of a plane, which also end the one before it
             for c in range(first, last):
                 begin = (c - held[0]) * channel_step + number * plane
-                _clear(frame, begin, min(begin + top * length + skip, frame.shape[0]))
+                _clear(padded, begin, min(begin + top * length + skip, padded.shape[0]))
         for n in range(lines[0] // rows, (lines[1] + rows - 1) // rows):
             begin, stop = max(0, lines[0] - n * rows), min(rows, lines[1] - n * rows)
             seen = min(max(begin, top), stop)
@@ -269,43 +274,43 @@ def fill_channels(data, layout, entry, held, first, last, lines, frame):
             y = seen * stride[0] + ry - pad[0]
             for c in range(first, last):
                 begun = (c - held[0]) * channel_step
-                end = begun + channel_step if c + 1 < held[1] else frame.shape[0]
+                end = begun + channel_step if c + 1 < held[1] else padded.shape[0]
                 to = begun + number * plane + n * rows * length
                 into = to + seen * length + skip
-                _clear(frame, to + begin * length, min(into, end))
+                _clear(padded, to + begin * length, min(into, end))
                 at = ((n * channels + c) * height + y) * width + x
                 source = _Source(at, stride[0] * width, step)
-                of_channel = flat[0], flat[0], flat[0], floor, enters
-                if enters:
-                    of_channel = mean[c], scale[c], shift[c], floor, enters
-                _fill_rows(flat, source, count, of_channel, frame, into, length, unseen - seen, end)
-                _clear(frame, to + unseen * length, to + stop * length)
+                of_channel = flat[0], flat[0], flat[0], floor, normalises
+                if normalises:
+                    of_channel = mean[c], scale[c], shift[c], floor, normalises
+                _fill_rows(flat, source, count, of_channel, padded, into, length, unseen - seen, end)
+                _clear(padded, to + unseen * length, to + stop * length)
     for c in range(first, last):
         # The last row's window may reach beyond the planes, into the next channel's first rows: the zeros
         # above an image serve as those below the one before.
         begun = (c - held[0]) * channel_step
         after = begun + stride[0] * planes * plane
-        end = begun + channel_step if c + 1 < held[1] else frame.shape[0]
-        end = max(end, min(after + pad[0] * length + pad[1], end + lines[0] * length, frame.shape[0]))
-        _clear(frame, after, end)
+        end = begun + channel_step if c + 1 < held[1] else padded.shape[0]
+        end = max(end, min(after + pad[0] * length + pad[1], end + lines[0] * length, padded.shape[0]))
+        _clear(padded, after, end)
     # The channel that comes next may be another worker's; there are zeros in front of it in any case.
     zeros = -(-pad[0] // stride[0]) * length + min(length, -(-pad[1] // step))
     stop = (last - held[0]) * channel_step
-    _clear(frame, stop, min(stop + zeros, frame.shape[0]))
+    _clear(padded, stop, min(stop + zeros, padded.shape[0]))
 
 
 @parallel
-def fill_frame(share, data, layout, entry, workers, frame):
-    """:func:`fill_channels` of all channels, for a frame that all workers read."""
+def fill_padded(share, data, layout, prologue, workers, padded):
+    """:func:`fill_channels` of all channels, for a padded image that all workers read."""
     stride, pad, sizes, columns = layout
-    mean, scale, shift, floor, enters = entry
+    mean, scale, shift, floor, normalises = prologue
     channels = data.shape[1]
     for w in within(share, workers):
         first, last = w * channels // workers, (w + 1) * channels // workers
         lines = np.int64(0), data.shape[0] * sizes[0]
-        before = Entry(mean, scale, shift, floor, enters)
+        before = Prologue(mean, scale, shift, floor, normalises)
         held = np.int64(0), channels
-        fill_channels(data, (stride, pad, sizes, columns), before, held, first, last, lines, frame)
+        fill_channels(data, (stride, pad, sizes, columns), before, held, first, last, lines, padded)
 
 
 @inner
@@ -350,24 +355,24 @@ def _move_vectors(tile, vectors, rows, targets, first, flat, at, step, fetch):
 
 
 @parallel
-def _sum_shifted(share, images, computed, offsets, groups, by_filters, weights, finish, tiles, out):
-    """``images``: the data, its frames, their layout, and what becomes of the data on the way.
+def _sum_shifted(share, images, computed, offsets, groups, by_filters, weights, epilogue, tiles, out):
+    """``images``: the data, its padded images, their layout, and what becomes of the data on the way.
 
-    There is a frame for each worker, which it fills with a group's channels, or one for all that is filled.
-    The layout is that of :func:`fill_channels`. ``computed`` says what is: where each vector of results
-    starts in the frame; where in ``out`` it goes, if each lies in one row; where in a tile its vectors lie;
-    and how many places for results there are in all, in an image and in a row. ``weights`` are the whole
-    weight and what follows its last whole tile; the way and ``finish`` hold what :class:`Entry` and
-    :class:`Finish` do.
+    There is a padded image for each worker, which it fills with a group's channels, or one for all that is
+    filled. The layout is that of :func:`fill_channels`. ``computed`` says what is: where each vector of
+    results starts in the padded image; where in ``out`` it goes, if each lies in one row; where in a tile
+    its vectors lie; and how many places for results there are in all, in an image and in a row. ``weights``
+    are the whole weight and what follows its last whole tile; the way and ``epilogue`` hold what
+    :class:`Prologue` and :class:`Epilogue` do.
     """
-    data, frames, layout, entry = images
+    data, padded_images, layout, prologue = images
     stride, pad, sizes, columns = layout
-    mean, in_scale, in_shift, floor, enters = entry
+    mean, in_scale, in_shift, floor, normalises = prologue
     channel_step = sizes[2]
     starts, targets, side_by_side, places, block, length = computed
     by_row = targets.shape[0] > 0
     weight, last_rows = weights
-    scale, shift, act, other, add_other = finish
+    scale, shift, act, other, add_other = epilogue
     _, filters, height, width = out.shape
     channels, terms = weight.shape[1] // offsets.shape[0], weight.shape[1]
     in_group = filters // groups
@@ -384,8 +389,8 @@ def _sum_shifted(share, images, computed, offsets, groups, by_filters, weights, 
         aside, beside = tiles[w, 0], tiles[w, 1]
         begin = first_item(w, workers, blocks, panels, total, in_block)
         finished = first_item(w + 1, workers, blocks, panels, total, in_block)
-        frame = frames[w if frames.shape[0] > 1 else 0]
-        own, filled = frames.shape[0] == workers, np.int64(-1)
+        padded = padded_images[w if padded_images.shape[0] > 1 else 0]
+        own, filled = padded_images.shape[0] == workers, np.int64(-1)
         lines = np.int64(0), data.shape[0] * sizes[0]
         if groups == 1 and not by_filters and begin < finished:  # only the rows that this worker's panels see
             begun = begin // row_tiles * total // panels
@@ -405,8 +410,11 @@ def _sum_shifted(share, images, computed, offsets, groups, by_filters, weights, 
                 g, p = divmod(gp, panels)
             if own and g != filled:
                 filled, held = g, (g * channels, (g + 1) * channels)
-                planes, before = (stride, pad, sizes, columns), Entry(mean, in_scale, in_shift, floor, enters)
-                fill_channels(data, planes, before, held, held[0], held[1], lines, frame)
+                planes, before = (
+                    (stride, pad, sizes, columns),
+                    Prologue(mean, in_scale, in_shift, floor, normalises),
+                )
+                fill_channels(data, planes, before, held, held[0], held[1], lines, padded)
             first = p * total // panels
             vectors = (p + 1) * total // panels - first
             start, end = first * MACHINE_LANES, (first + vectors) * MACHINE_LANES
@@ -437,9 +445,12 @@ def _sum_shifted(share, images, computed, offsets, groups, by_filters, weights, 
                 else:
                     _move(beside, start, stop, rows, block, length, (flat_other, image_shape), row, True)
             factors, sums = Rows(left, left_at, terms), Rows(target, at if whole else 0, step)
-            seen, here = Rows(frame, 0 if own else g * channels * channel_step, channel_step), (starts, first)
+            seen, here = (
+                Rows(padded, 0 if own else g * channels * channel_step, channel_step),
+                (starts, first),
+            )
             onto = (targets, first) if by_row and whole else (side_by_side, 0)
-            into = Finish(scale, shift, act, around, add_other)
+            into = Epilogue(scale, shift, act, around, add_other)
             if rows <= HALF:
                 _low_tile(factors, seen, here, channels, offsets, sums, onto, into, row)
             elif vectors == VECTORS:
@@ -453,111 +464,150 @@ def _sum_shifted(share, images, computed, offsets, groups, by_filters, weights, 
                     _move(aside, start, stop, rows, block, length, (flat_out, image_shape), row, False)
 
 
-def with_last_rows(run, matrix, last, rest):
-    """``run``, which finds the last ``rest`` filters of each group in ``last``, with their tile filled up."""
-    if not rest:
-        return run
-    rows = matrix.reshape(len(last), -1, matrix.shape[1])[:, -rest:]
+class Plan(NamedTuple):
+    """What is computed, and where it lies."""
 
-    def copy_and_run():
-        last[:, :rest] = rows
-        run()
+    #: Stride and pad; rows of a plane, their length, the step from channel to channel; planes of columns, and
+    #: how many pixels further each begins than the one before. See :func:`fill_channels`.
+    layout: tuple
+    #: How far the pixels of each tap lie from those of the first.
+    offsets: np.ndarray
+    #: See :func:`_sum_shifted`.
+    computed: tuple
+    by_filters: int
+    #: Floats of a padded image of all channels, and of one of a group's.
+    padded: int
+    group_padded: int
+    #: What filling it costs.
+    copying: int
+    #: The results of an image as rows that follow one another.
+    result_shape: tuple[int, int]
 
-    return copy_and_run
 
-
-class Shifted:
+class Shifted(Way):
     """Convolution with any kernel, stride, dilation and padding, on one or two axes."""
 
-    def __init__(self, kernel, stride, dilate, pad, groups):
-        self._window = kernel, stride, dilate, pad
-        self._groups = groups
-        self._key = None
-        self._call = Calls()
-        #: Whether :meth:`bind` takes an ``entry``.
-        self.enters = stride[1] == 1
+    name = "shifted"
 
-    def __call__(self, *arrays):
-        """Compute once what :meth:`bind` describes."""
-        self.bind(*arrays)()
+    @staticmethod
+    def suits(layer, machine):
+        """Not for kernels of one pixel without zeros around the images, which :class:`Pointwise` is for."""
+        return max(layer.kernel) > 1 or layer.pad != (0, 0) or not Pointwise.suits(layer, machine)
 
-    def bind(self, data, weight, scale, shift, act, other, out, entry=None):
-        """A call of ``out = act(scale * convolution + shift + other)``; ``other`` may be None.
+    @staticmethod
+    def takes_prologue(layer):
+        return layer.stride[1] == 1
 
-        ``scale`` and ``shift`` are longer than the filters by ``ROWS``. ``entry`` is what an :class:`Entry`
-        does to the data on the way.
-        """
-        entry = (shift, shift, shift, np.float32(0), 0) if entry is None else entry
-        matrix = weight.reshape(len(weight), -1)
-        key = data.shape, matrix.shape, other is not None
-        if key != self._key:
-            self._key = key
-            self._plan(data.shape, matrix.shape, out.shape, other is not None)
-        rest = len(matrix) // self._groups % ROWS
+    @staticmethod
+    def cost(layer, machine):
+        """Sums of shifted images, pixels side by side in the vectors."""
+        batch, size, groups, kernel, stride = (
+            layer.batch,
+            layer.out_size,
+            layer.groups,
+            layer.kernel,
+            layer.stride,
+        )
+        reach = [(k - 1) * d for k, d in zip(kernel, layer.dilate, strict=True)]
+        rows, length = (
+            n + max(0, r - (p if s == 1 else 0)) // s
+            for n, r, p, s in zip(size, reach, layer.pad, stride, strict=True)
+        )
+        # Of joined rows, nothing between them is computed, or moved.
+        joined = joins_rows(layer, machine)
+        by_row = not joined and ends_with_rows(size[1], length, layer.terms, False, machine.lanes)
+        if joined:
+            vectors = ceil_div(((batch - 1) * rows + size[0]) * size[1], machine.lanes)
+        elif by_row:
+            vectors = batch * size[0] * ceil_div(size[1], machine.lanes)
+        else:
+            vectors = ceil_div(batch * rows * length, machine.lanes)
+        stored = vectors * VECTOR_STORED if joined or by_row else ROW_MOVED * batch * size[0]
+        low = machine.rows // 2 if layer.in_group <= machine.rows // 2 else machine.rows
+        steps = 1.0 if max(stride) == 1 else 1.1
+        products = steps * vectors * groups * layer.terms * ceil_div(layer.in_group, low) * low
+        planes = stride[0] * (kernel[1] if joined else stride[1])
+        copied = padding_cost(batch * (size[0] + 1), layer.channels * planes)
+        return products + copied + stored * layer.filters
+
+    def bind(self, arrays):
+        data, weight, scale, shift, act, other, out, prologue = arrays
+        prologue = (shift, shift, shift, np.float32(0), 0) if prologue is None else prologue
+        matrix, groups = weight.reshape(len(weight), -1), self.layer.groups
+        plan = self.plan(self.layer, self.machine, other is not None)
+        rest = len(matrix) // groups % ROWS
         if rest == HALF:  # a low tile, which is whole
             rest = 0
-        last = np.zeros((self._groups, ROWS, matrix.shape[1]), np.float32)
-        results = out.reshape(*out.shape[:2], *self._result_shape)
+        last = np.zeros((groups, ROWS, matrix.shape[1]), np.float32)
+        results = out.reshape(*out.shape[:2], *plan.result_shape)
         added = results if other is None else other.reshape(results.shape)
-        finish = scale, shift, act, added, int(other is not None)
+        epilogue = scale, shift, act, added, int(other is not None)
 
         def prepare(workers):
-            own = fills_itself(workers, self._groups, self._copying)
-            if self._groups == 1 and not self._by_filters:  # each fills what it needs alone
-                own = own or 4 * workers * self._frame <= LAST_CACHE
-            shape = (workers, self._group_frame) if own else (1, self._frame)
-            frames, tiles = Scratch(shape, (workers, 2, ROWS * COLUMNS))()
-            images, weights = (data, frames, self._layout, entry), (matrix, last)
-            places = self._computed, self._offsets, self._groups, self._by_filters
-            filling = fill_frame, workers, data, self._layout, entry, workers, frames[0]
-            sums = _sum_shifted, workers, images, *places, weights, finish, tiles, results
+            own = fills_itself(workers, groups, plan.copying)
+            if groups == 1 and not plan.by_filters:  # each fills what it needs alone
+                own = own or 4 * workers * plan.padded <= self.machine.last_cache
+            shape = (workers, plan.group_padded) if own else (1, plan.padded)
+            padded_images, tiles = Scratch(shape, (workers, 2, ROWS * COLUMNS))()
+            images, weights = (data, padded_images, plan.layout, prologue), (matrix, last)
+            places = plan.computed, plan.offsets, groups, plan.by_filters
+            filling = fill_padded, workers, data, plan.layout, prologue, workers, padded_images[0]
+            sums = _sum_shifted, workers, images, *places, weights, epilogue, tiles, results
             return [*([] if own else [filling]), sums]
 
-        run = Repeated(self._call, out.size * matrix.shape[1] / MACHINE_LANES, prepare)
+        run = Repeated(Calls(), out.size * matrix.shape[1] / MACHINE_LANES, prepare)
         return with_last_rows(run, matrix, last, rest)
 
-    def _plan(self, data_shape, matrix_shape, out_shape, added):
-        kernel, stride, dilate, pad = self._window
-        batch, channels, in_height, in_width = data_shape
-        height, width = out_shape[2:]
-        joined = joins_rows(batch, channels, (height, width), kernel, stride)
+    @staticmethod
+    @functools.lru_cache(maxsize=64)
+    def plan(layer, machine, added) -> Plan:
+        """The plan; ``added``: whether something is added to the results."""
+        kernel, stride, dilate, pad = layer.kernel, layer.stride, layer.dilate, layer.pad
+        batch, channels, lanes = layer.batch, layer.channels, machine.lanes
+        height, width = layer.out_size
+        joined = joins_rows(layer, machine)
         sides = []
-        reach = frame_reach((height, width), kernel, stride, dilate)
-        for need, size, s, p in zip(reach, (in_height, in_width), stride, pad, strict=True):
+        reach = window_reach((height, width), kernel, stride, dilate)
+        for need, size, s, p in zip(reach, layer.in_size, stride, pad, strict=True):
             shared = shared_zeros(need, size, p) if s == 1 and not joined else 0
-            sides.append(-(-(need - shared) // s))
+            sides.append(ceil_div(need - shared, s))
         rows, length = max(sides[0], height), width if joined else max(sides[1], width)
         plane = batch * rows * length
         columns = (kernel[1], dilate[1]) if joined else (stride[1], 1)
         planes = stride[0] * columns[0]
-        self._copying = frame_cost(batch * rows, channels * planes)
-        step = channel_step(plane * planes)
-        self._layout = stride, pad, (rows, length, step), columns
+        step = channel_step(plane * planes, lanes)
         taps = tap_places(kernel, stride, dilate, length, plane, joined)
-        self._offsets = np.array(taps, np.int64)
         # The last channel's taps see so far; a tile may be wider than what there is.
-        last = max(step, plane + max(taps) + COLUMNS)
-        self._frame, self._group_frame = (
-            -(-((count - 1) * step + last) // LINE) * LINE for count in (channels, channels // self._groups)
+        last = max(step, plane + max(taps) + machine.columns)
+        padded, group_padded = (
+            ceil_div((count - 1) * step + last, LINE) * LINE for count in (channels, channels // layer.groups)
         )
-        self._result_shape = (1, height * width) if joined else (height, width)
         image, y, _ = np.ogrid[:batch, :height, :1]
-        if not joined and ends_with_rows(width, length, matrix_shape[1], added):
+        if not joined and ends_with_rows(width, length, layer.terms, added, lanes):
             # The last vector of a row overlaps with the one before, where rows are not whole vectors.
-            x = np.minimum(np.arange(0, width, MACHINE_LANES), width - MACHINE_LANES)
+            x = np.minimum(np.arange(0, width, lanes), width - lanes)
             starts = ((image * rows + y) * length + x).reshape(-1)
-            targets = ((image * out_shape[1] * height + y) * width + x).reshape(-1)
-            places = starts.size * MACHINE_LANES
+            targets = ((image * layer.filters * height + y) * width + x).reshape(-1)
+            places = starts.size * lanes
         else:
             places, targets = ((batch - 1) * rows + height - 1) * length + width, np.empty(0, np.int64)
-            starts = np.arange(0, places, MACHINE_LANES)
+            starts = np.arange(0, places, lanes)
         # A tile may be wider than what there is.
-        starts, targets = (np.pad(a, (0, VECTORS * (a.size > 0)), "edge") for a in (starts, targets))
-        side_by_side = np.arange(0, COLUMNS, MACHINE_LANES)
+        starts, targets = (np.pad(a, (0, machine.vectors * (a.size > 0)), "edge") for a in (starts, targets))
+        side_by_side = np.arange(0, machine.columns, lanes)
         block = rows * length
-        self._computed = starts, targets, side_by_side, places, block, block if joined else length
-        # What is read again for each tile of filters is the frame; for each panel of places, the weight.
-        panels, tiles = places / COLUMNS, matrix_shape[0] / self._groups / ROWS
-        weights = matrix_shape[0] * matrix_shape[1]
-        by_panel = panels * weights * (4 * weights > SECOND_CACHE // 2)
-        self._by_filters = int(by_panel > tiles * channels * step)
+        # What is read again for each tile of filters is the padded image; for each panel of places, the
+        # weight.
+        panels, tiles = places / machine.columns, layer.in_group / machine.rows
+        weights = layer.filters * layer.terms
+        by_panel = panels * weights * (4 * weights > machine.second_cache // 2)
+        return Plan(
+            layout=(stride, pad, (rows, length, step), columns),
+            offsets=np.array(taps, np.int64),
+            computed=(starts, targets, side_by_side, places, block, block if joined else length),
+            by_filters=int(by_panel > tiles * channels * step),
+            padded=padded,
+            group_padded=group_padded,
+            copying=padding_cost(batch * rows, channels * planes),
+            result_shape=(1, height * width) if joined else (height, width),
+        )

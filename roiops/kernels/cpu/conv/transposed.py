@@ -62,13 +62,13 @@ def _sum_row(products, at, step, image, y, window, count, line):
 
 
 @parallel
-def _transpose(share, data, weight, window, begins, at_once, finish, scratch, out):
+def _transpose(share, data, weight, window, begins, at_once, epilogue, scratch, out):
     """``begins``: where each block of channels begins, and the end; blocks have whole tiles of taps.
 
-    ``finish``: scale, shift and activation. ``scratch``: products, a panel and a row for each worker.
+    ``epilogue``: scale, shift and activation. ``scratch``: products, a panel and a row for each worker.
     """
     kernel, stride, dilate, pad = window
-    scale, shift, act = finish
+    scale, shift, act = epilogue
     products, panels, lines = scratch
     batch, filters, height, width = data.shape
     _, channels, out_height, out_width = out.shape
@@ -132,7 +132,7 @@ class Transposed:
         held = 8 * unit * taps * _columns(pixels) <= PANELS
         return held and ROW_SUMMED * rows <= filters and channels % unit == 0
 
-    def __call__(self, data, weight, bias, out, *, finish=None, act=None):
+    def __call__(self, data, weight, bias, out, *, batch_norm=None, act=None):
         """As a convolution's ``Forward``; ``weight`` is that of the convolution whose transpose this is."""
         pixels, filters, channels, taps = _counts(data.shape, weight.shape)
         workers = num_threads(pixels * weight.size / MACHINE_LANES)
@@ -140,14 +140,14 @@ class Transposed:
         if key != self._key:
             self._key = key
             self._plan(pixels, filters, channels, taps, out.shape[4], workers)
-        scale, shift = self._finish
-        if finish is not None:
-            self._call(fold, 1, *finish, bias, scale, shift)
+        scale, shift = self._epilogue
+        if batch_norm is not None:
+            self._call(fold, 1, *batch_norm, bias, scale, shift)
         else:
             np.copyto(shift, 0 if bias is None else bias)
         arrays = data[:, :, 0], weight[:, :, 0], self._window, self._begins, self._at_once
-        finish = scale, shift, activation() if act is None else act
-        self._call(_transpose, workers, *arrays, finish, tuple(self._scratch()), out[:, :, 0])
+        epilogue = scale, shift, activation() if act is None else act
+        self._call(_transpose, workers, *arrays, epilogue, tuple(self._scratch()), out[:, :, 0])
 
     def _plan(self, pixels, filters, channels, taps, width, workers):
         columns, unit = _columns(pixels), _unit(taps)
@@ -162,7 +162,7 @@ class Transposed:
         line = stride * (-(-width // (stride * LINE)) * LINE)
         shapes = (int(rows) * columns,), (self._at_once * COLUMNS,), (line,)
         self._scratch = Scratch(*((workers, *shape) for shape in shapes))
-        self._finish = np.ones((2, channels), np.float32)
+        self._epilogue = np.ones((2, channels), np.float32)
 
 
 def _counts(data_shape, weight_shape):

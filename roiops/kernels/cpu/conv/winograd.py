@@ -11,6 +11,8 @@ weights so evenly that results are within about 2e-6 of the largest one (0, +-1,
 """
 
 import itertools
+import math
+from typing import NamedTuple
 
 import numpy as np
 from llvmlite import ir
@@ -18,15 +20,14 @@ from numba import types
 from numba.extending import intrinsic
 
 from ...jit import Calls, inner, num_threads, parallel, within
-from ..product.caches import LAST_CACHE, SECOND_CACHE
-from ..product.emitter import COLUMNS, ROWS, VECTORS, Emitter, activation
+from ..product.emitter import COLUMNS, ROWS, Emitter, activation
 from ..product.fingerprint import fingerprint
+from ..product.machine import HERE, Machine
 from ..product.panels import (
     MOST_SEGMENTS,
     SEGMENT,
     add_run,
     copy_run,
-    count_panels,
     find_places,
     gather,
     load_line,
@@ -34,7 +35,7 @@ from ..product.panels import (
     panel_range,
     segments,
 )
-from ..product.tiles import Finish, Rows, by_rows, copy_vector, packed_product_tile_of
+from ..product.tiles import Epilogue, Rows, by_rows, copy_vector, packed_product_tile_of
 from ..scratch import Repeated, Scratch
 from ..vector import (
     BLOCK,
@@ -45,6 +46,7 @@ from ..vector import (
     prefetch_to_write,
     transpose_block,
 )
+from .way import Way, ceil_div
 
 #: Results, and pixels, of a tile in each direction.
 OUT, IN = 4, 6
@@ -73,23 +75,24 @@ APART = 1
 _IDENTITY = activation()
 #: Numbers of a filter's channel before the transform.
 _TAPS = 9
-#: Bytes of transformed tiles that workers share at once: in the last cache.
-SHARED = min(24 << 20, LAST_CACHE * 3 // 4)
-#: Most panels of these. So many are enough for the filters that are transformed for them.
-TOGETHER = 6
-#: Most blocks of filters that a worker transforms at a time.
-MOST_BLOCKS = 4
-#: Most channels of filters that are made anew: a block of them is read back from the second-level cache. More
-#: channels are summed up part by part.
-MOST_CHANNELS = SECOND_CACHE // (4 * IN * IN * BLOCK)
+#: Most bytes of transformed tiles that workers share at once, and of panels of these. So many panels are
+#: enough for the filters that are transformed for them.
+SHARED, TOGETHER = 24 << 20, 6
+#: Most blocks of filters that a worker transforms at a time, and of kept filters that it takes through all
+#: steps.
+MOST_BLOCKS, MOST_KEPT = 4, 16
 #: Most bytes of kept filters, but where one panel is all: to make them for it would take long.
 MOST_KEPT_BYTES = 1 << 27
-#: Most blocks of kept filters that a worker takes through all steps at a time.
-MOST_KEPT = 16
-#: Most bytes of a panel that a worker keeps for itself: in its second-level cache, beside filters.
-ALONE = SECOND_CACHE * 7 // 8
 #: Rows of so few tiles are gathered pixel by pixel: of vectors across one row, most lanes would be empty.
 NARROW = MACHINE_LANES // 2
+
+
+def most_channels(machine: Machine) -> int:
+    """Most channels of filters that are made anew: a block of them is read back from the second-level cache.
+
+    More channels are summed up part by part.
+    """
+    return machine.second_cache // (4 * IN * IN * BLOCK)
 
 
 @intrinsic
@@ -141,13 +144,13 @@ def _transform_pixels(typing, pixels, pixels_at, out, out_at, out_step):
 
 
 @intrinsic
-def _transform_results(typing, products, out, finish):
+def _transform_results(typing, products, out, epilogue):
     """Transform the 36 products of ``MACHINE_LANES`` tiles to 4 lines of pixels.
 
-    ``products`` and ``out`` are :class:`Rows`; ``finish`` is a :class:`Finish` of one filter, whose ``scale``
-    and ``shift`` are numbers.
+    ``products`` and ``out`` are :class:`Rows`; ``epilogue`` is a :class:`Epilogue` of one filter, whose
+    ``scale`` and ``shift`` are numbers.
     """
-    signature = types.void(products, out, finish)
+    signature = types.void(products, out, epilogue)
 
     def generate(context, builder, signature, args):
         emit, kinds = Emitter(context, builder), signature.args
@@ -201,10 +204,10 @@ def _put_row(made, panel, part, row):
 
 
 @inner
-def _frame(image, y, x, rows, count, frame, step):
+def _pad_lines(image, y, x, rows, count, lines_read, step):
     """``rows`` rows of ``count`` pixels from (y, x) on, with zeros around the image, ``step`` apart."""
     for i in range(rows):
-        load_line(image, y + i, x, count, frame, i * step)
+        load_line(image, y + i, x, count, lines_read, i * step)
 
 
 @inner
@@ -213,7 +216,7 @@ def _transform_row(data, channel, pad, found, count, ahead, scratch, panel, c, p
 
     ``ahead``: the channel that comes next. ``scratch`` is a worker's.
     """
-    _, buffer, made, frame = _divide(scratch)
+    _, buffer, made, lines_read = _divide(scratch)
     width = data.shape[3]
     for k in range(IN * IN):
         prefetch_to_write(panel, k * part + c * COLUMNS, COLUMNS)
@@ -227,8 +230,8 @@ def _transform_row(data, channel, pad, found, count, ahead, scratch, panel, c, p
         if y >= 0 and x >= 0 and x + pixels <= width and end <= flat.shape[0]:
             source, start, step = flat, y * width + x, width
         else:
-            source, start, step = frame, 0, _FRAME_STEP
-            _frame(image, y, x, IN, pixels, source, step)
+            source, start, step = lines_read, 0, _LINE_STEP
+            _pad_lines(image, y, x, IN, pixels, source, step)
         _transform_run(source, start, step, tiles.run, buffer, made, tiles.column)
     _put_row(made, panel, part, c * COLUMNS)
 
@@ -242,9 +245,9 @@ def _gather_row(flat, start, c, places, vectors, pixels, panel, part):
 
 
 @inner(forceinline=True)
-def _store_results(products, found, count, vectors, lines, finish, f, out):
+def _store_results(products, found, count, vectors, lines, epilogue, f, out):
     """Transform the products of filter ``f`` with a panel's tiles, 36 :class:`Rows`, to pixels of ``out``."""
-    scale, shift, act, other, add_other = finish
+    scale, shift, act, other, add_other = epilogue
     filters, height, width = out.shape[1:]
     plane = height * width
     flat, flat_other = out.reshape(-1), other.reshape(-1)
@@ -259,11 +262,11 @@ def _store_results(products, found, count, vectors, lines, finish, f, out):
         inside = begin + MACHINE_LANES <= tiles.column + tiles.run and x + MACHINE_LANES * OUT <= width
         if inside and rows == OUT:
             to = (tiles.image * filters + f) * plane + tiles.y * OUT * width + x
-            into = Finish(scale[f], shift[f], act, flat_other, add_other)
+            into = Epilogue(scale[f], shift[f], act, flat_other, add_other)
             _transform_results(of_tiles, Rows(flat, to, width), into)
             continue
         # These tiles hang over the edge, or lie apart: their pixels are made aside.
-        into = Finish(scale[f], shift[f], _IDENTITY if add_other else act, lines, np.int64(0))
+        into = Epilogue(scale[f], shift[f], _IDENTITY if add_other else act, lines, np.int64(0))
         _transform_results(of_tiles, Rows(lines, np.int64(0), np.int64(OUT * MACHINE_LANES)), into)
         k = s
         while k < count and found[k].column < begin + MACHINE_LANES:
@@ -282,8 +285,8 @@ def _store_results(products, found, count, vectors, lines, finish, f, out):
             k += 1
 
 
-#: Floats from row to row of a frame: the tiles of a panel, and what vectors read beyond them.
-_FRAME_STEP = (COLUMNS + 2 * MACHINE_LANES) * OUT
+#: Floats from row to row of a lines_read: the tiles of a panel, and what vectors read beyond them.
+_LINE_STEP = (COLUMNS + 2 * MACHINE_LANES) * OUT
 
 
 @inner
@@ -433,12 +436,12 @@ def _transform_all(share, weight, groups, turned, out):
 
 
 @parallel
-def _by_panel(share, data, filters, groups, in_image, pad, finish, memory, out):
+def _by_panel(share, data, filters, groups, in_image, pad, epilogue, memory, out):
     """Each worker takes whole panels of tiles, of which there are ``in_image``, through all steps.
 
     A panel stays in a worker's own cache; the filters are read once for each panel.
     """
-    scale, shift, act, other, add_other = finish
+    scale, shift, act, other, add_other = epilogue
     panels, products, scratch, _, _, segment, places = memory
     kept, _ = filters
     batch, count_filters, height, width = out.shape
@@ -478,7 +481,7 @@ def _by_panel(share, data, filters, groups, in_image, pad, finish, memory, out):
                     )
                 for f in range(begin, end):
                     of_filter = Rows(products[w], (f - begin) * COLUMNS, step)
-                    into = Finish(scale, shift, act, other, add_other)
+                    into = Epilogue(scale, shift, act, other, add_other)
                     _store_results(of_filter, segment[w], count, vectors, lines, into, f, out)
 
 
@@ -507,7 +510,7 @@ def _transform_panels(share, data, turn, groups, pad, memory, out):
 
 
 @parallel
-def _multiply_panels(share, filters, turn, groups, finish, memory, out):
+def _multiply_panels(share, filters, turn, groups, epilogue, memory, out):
     """Each worker multiplies the panels of a :func:`_transform_panels` with filters of its own.
 
     ``filters``: those that were transformed before, or an empty array, and the weight. In the latter case
@@ -515,7 +518,7 @@ def _multiply_panels(share, filters, turn, groups, finish, memory, out):
     """
     g, from_channel, to_channel, begin, end = turn
     kept, weight = filters
-    scale, shift, act, other, add_other = finish
+    scale, shift, act, other, add_other = epilogue
     panels, products, scratch, made, turned, segment, _ = memory
     batch, count_filters, height, width = out.shape
     channels, in_group = to_channel - from_channel, count_filters // groups
@@ -550,39 +553,63 @@ def _multiply_panels(share, filters, turn, groups, finish, memory, out):
                     f = g * in_group + i
                     _prefetch_results(segment[w], count, min(f + 1, count_filters - 1), out)
                     of_filter = Rows(products[w], (i - from_filter) * COLUMNS, step)
-                    into = Finish(scale, shift, act, other, add_other)
+                    into = Epilogue(scale, shift, act, other, add_other)
                     _store_results(of_filter, segment[w], count, vectors, lines, into, f, out)
 
 
-def _vectors_alone(channels) -> int:
+def _vectors_alone(layer, machine) -> int:
     """How many vectors a worker's own panel may have; 0 where one of them does not fit its cache."""
-    return min(VECTORS, ALONE // (4 * IN * IN * (channels + APART) * MACHINE_LANES))
+    # A panel that a worker keeps for itself is in its second-level cache, beside filters.
+    alone, channels = machine.second_cache * 7 // 8, layer.channels // layer.groups
+    return min(machine.vectors, alone // (4 * IN * IN * (channels + APART) * machine.lanes))
 
 
-def _panels_alone(tiles, channels, filters, groups, workers) -> int:
+def _panels_alone(layer, machine) -> int:
     """How many panels workers take by themselves, each through all steps; 0 where they share each step.
 
     Shared panels and products pass through the last cache, which is 3 times their size: they are fetched,
     written and read. With panels of their own, workers read the filters once for each.
     """
-    vectors = -(-tiles // MACHINE_LANES)
-    at_once = _vectors_alone(channels)
+    channels, filters, groups = layer.channels // layer.groups, layer.in_group, layer.groups
+    vectors, workers = ceil_div(count_tiles(layer), machine.lanes), machine.workers
+    at_once = _vectors_alone(layer, machine)
     if at_once == 0:
         return 0
-    panels = -(-vectors // at_once)
+    panels = ceil_div(vectors, at_once)
     if groups < workers:  # all take as many
-        panels = min(vectors, -(-panels // workers) * workers)
+        panels = min(vectors, ceil_div(panels, workers) * workers)
     ends = [worker * groups * panels // workers for worker in range(workers + 1)]
     # The vectors before each worker's first panel.
     before = [end // panels * vectors + end % panels * vectors // panels for end in ends]
     most = max(stop - start for start, stop in itertools.pairwise(before))
-    shared = channels * filters + 3 * MACHINE_LANES * vectors * (channels + filters)
+    shared = channels * filters + 3 * machine.lanes * vectors * (channels + filters)
     if most * workers > 1.04 * vectors * groups or panels * channels * filters > shared:
         return 0
-    return panels
+    return panels if groups * panels > workers else 0
 
 
-class Winograd:
+def count_tiles(layer) -> int:
+    """The tiles that the results of all images are cut into."""
+    return layer.batch * math.prod(ceil_div(n, OUT) for n in layer.out_size)
+
+
+class Plan(NamedTuple):
+    """How tiles, channels and filters are divided."""
+
+    #: Whether each worker takes whole panels through all steps.
+    alone: bool
+    panels: int
+    #: Panels that are in memory at once.
+    together: int
+    #: The channels that are summed at once, the first and the end of each part.
+    parts: list
+    #: Whether transformed filters are kept from call to call.
+    keeps: bool
+    #: Row tiles of filters that a worker transforms at a time.
+    row_tiles: int
+
+
+class Winograd(Way):
     """A 3x3 convolution of stride 1.
 
     Transformed filters are four times as large as the weight, and cheap to make for many tiles, so that each
@@ -590,30 +617,75 @@ class Winograd:
     same, where workers take whole panels, and where there are many channels: up to a size, or for few tiles.
     """
 
-    def __init__(self, pad, groups=1):
-        self._pad, self._groups = pad, groups
-        self._key = self._print = None
-        self._call = Calls()
+    name = "winograd"
 
-    def __call__(self, *arrays):
-        """Compute once what :meth:`bind` describes."""
-        self.bind(*arrays)()
+    @staticmethod
+    def suits(layer, machine):
+        window = layer.kernel, layer.stride, layer.dilate
+        return window == ((3, 3), (1, 1), (1, 1)) and min(layer.pad) >= 0 and max(layer.pad) <= 3
 
-    def bind(self, data, weight, scale, shift, act, other, out):
-        """A call of ``out = act(scale * convolution + shift + other)``; ``other`` may be None."""
+    @staticmethod
+    def cost(layer, machine):
+        """A quarter of the products, and the transforms."""
+        vectors = ceil_div(count_tiles(layer), machine.lanes)
+        terms, rows = layer.channels // layer.groups, ceil_div(layer.in_group, machine.rows) * machine.rows
+        products = 1.2 * 36 * layer.groups * terms * rows
+        narrow = ceil_div(layer.out_size[1], OUT) <= machine.lanes // 2
+        transforms = (1300 if narrow else 1800) * layer.channels + 850 * layer.filters
+        # The weight comes from memory: in a network, other layers have used the caches since.
+        weight = (14 + 20 * 9 / LINE) * terms * layer.filters
+        return vectors * (products + transforms) + weight + 20_000
+
+    @staticmethod
+    def plan(layer, machine) -> Plan:
+        """The plan. The number of workers has no part in ``parts``, so that results do not depend on it."""
+        channels = layer.channels // layer.groups
+        panels = ceil_div(count_tiles(layer), machine.columns)
+        parts, count = [(0, channels)], ceil_div(channels, most_channels(machine))
+        # Channels of which a panel may be a worker's own are one sum in any case, or several.
+        small = 4 * IN * IN * channels * layer.filters <= MOST_KEPT_BYTES
+        keeps = (count > 2 or (count > 1 and _vectors_alone(layer, machine) > 0)) and (small or panels == 1)
+        alone = _panels_alone(layer, machine) if keeps or count == 1 else 0
+        keeps = keeps or alone > 0
+        if not keeps:
+            ends = [part * channels // count for part in range(count + 1)]
+            parts = list(itertools.pairwise(ends))
+        if alone:
+            together, blocks = machine.workers, 1
+        else:
+            shared = min(SHARED, machine.last_cache * 3 // 4)
+            fit = max(1, shared // (4 * IN * IN * (max(b - a for a, b in parts) + APART) * machine.columns))
+            together = min(panels, fit, TOGETHER)
+            blocks = MOST_KEPT if keeps else min(together, MOST_BLOCKS)
+        # The more panels filters are multiplied with, the more panels come from the last cache for each of
+        # them.
+        row_tiles = min(BLOCK * blocks // machine.rows, ceil_div(layer.in_group, machine.rows))
+        return Plan(alone > 0, alone or panels, together, parts, keeps, row_tiles)
+
+    def __init__(self, layer, machine=HERE):
+        super().__init__(layer, machine)
+        self._workers = self._print = None
+        self._kept = aligned_zeros(0)
+
+    def bind(self, arrays):
+        data, weight, scale, shift, act, other, out, _ = arrays
         work = out.size / MACHINE_LANES * 4 * weight.shape[1]
-        finish = scale, shift, act, out if other is None else other, int(other is not None)
-        planned = run = None
+        epilogue = scale, shift, act, out if other is None else other, int(other is not None)
+        calls, planned, run = Calls(), None, None
 
         def prepare(workers):
-            memory, groups = (*self._scratch(), self._segments, self._places), self._groups
-            filters, pad = (self._kept, weight), self._pad
-            if self._alone:
-                return [(_by_panel, workers, data, filters, groups, self._panels, pad, finish, memory, out)]
-            kernels, starts = [], range(0, self._panels, self._together)
-            parts = [(part, self._finish_of(part, finish, out)) for part in self._parts]
+            memory, groups, plan = (
+                (*self._scratch(), self._segments, self._places),
+                self.layer.groups,
+                self._plan,
+            )
+            filters, pad = (self._kept, weight), self.layer.pad
+            if plan.alone:
+                return [(_by_panel, workers, data, filters, groups, plan.panels, pad, epilogue, memory, out)]
+            kernels, starts = [], range(0, plan.panels, plan.together)
+            parts = [(part, _epilogue_of(part, plan.parts, epilogue, out)) for part in plan.parts]
             for g, (part, into), begin in itertools.product(range(groups), parts, starts):
-                turn = g, *part, begin, min(begin + self._together, self._panels)
+                turn = g, *part, begin, min(begin + plan.together, plan.panels)
                 kernels.append((_transform_panels, workers, data, turn, groups, pad, memory, out))
                 kernels.append((_multiply_panels, workers, filters, turn, groups, into, memory, out))
             return kernels
@@ -621,70 +693,48 @@ class Winograd:
         def call():
             nonlocal planned, run
             workers = num_threads(work)
-            key = data.shape, weight.shape, workers
-            if key != self._key:
-                self._key = key
-                self._allocate(weight.shape[1], len(weight) // self._groups, out.shape, workers)
-            if planned is not self._key:
-                planned, run = self._key, Repeated(self._call, work, prepare)
-            if self._kept.size:
-                self._renew(weight, workers)
+            if workers != self._workers:
+                self._allocate(workers)
+            if planned is not self._plan:
+                planned, run = self._plan, Repeated(calls, work, prepare)
+            if self._plan.keeps:
+                self._pack(weight, workers)
             run()
 
         return call
 
-    def _finish_of(self, part, finish, out):
-        """What becomes of the sums of a part of the channels: the output has those of the parts before."""
-        scale, shift, act, other, add_other = finish
-        act = act if part == self._parts[-1] else _IDENTITY
-        if part == self._parts[0]:
-            return scale, shift, act, other, add_other
-        return scale, np.zeros_like(shift), act, out, 1
-
-    def _renew(self, weight, workers):
+    def _pack(self, weight, workers):
+        """Transform all filters, if they are not those of before."""
         seen = fingerprint(weight)
         if seen != self._print:
             self._print = seen
             turned = np.empty((workers, _TAPS * BLOCK * BLOCK), np.float32)
-            _transform_all.by(workers)(weight, self._groups, turned, self._kept)
+            _transform_all.by(workers)(weight, self.layer.groups, turned, self._kept)
 
-    def _allocate(self, channels, filters, out_shape, workers):
-        tiles = out_shape[0] * -(-out_shape[2] // OUT) * -(-out_shape[3] // OUT)
-        self._panels = count_panels(tiles)
-        parts = -(-channels // MOST_CHANNELS)
-        # The number of workers must not show in the sums: channels of which a panel may be a worker's own are
-        # one sum in any case, or several.
-        small = 4 * IN * IN * channels * filters * self._groups <= MOST_KEPT_BYTES
-        keep = (parts > 2 or (parts > 1 and _vectors_alone(channels) > 0)) and (small or self._panels == 1)
-        alone = 0
-        if keep or parts == 1:
-            alone = _panels_alone(tiles, channels, filters, self._groups, workers)
-        self._alone = self._groups * alone > workers
-        self._parts = [(0, channels)]
-        if self._alone:
-            self._panels, together, keep, blocks = alone, workers, True, 1
-        else:
-            if not keep:
-                ends = [part * channels // parts for part in range(parts + 1)]
-                self._parts = list(itertools.pairwise(ends))
-                channels = -(-channels // parts)
-            fit = max(1, SHARED // (4 * IN * IN * (channels + APART) * COLUMNS))
-            together = min(self._panels, fit, TOGETHER)
-            blocks = MOST_KEPT if keep else min(together, MOST_BLOCKS)
+    def _allocate(self, workers):
+        layer = self.layer
+        self._workers = workers
+        plan = self._plan = self.plan(layer, self.machine._replace(workers=workers))
+        channels = max(stop - start for start, stop in plan.parts)
         panel = IN * IN * (channels + APART) * COLUMNS
-        self._together = together
-        # Row tiles of filters that a worker transforms at a time. The more panels these are multiplied with,
-        # the more panels come from the last cache for each of them.
-        row_tiles = min(BLOCK * blocks // ROWS, -(-filters // ROWS))
         # A line sets the 36 parts apart, as ``APART`` does those of panels.
-        made = 0 if keep else IN * IN * (row_tiles * ROWS * channels + LINE)
-        rows = self._groups * -(-filters // ROWS) * ROWS
-        self._kept = aligned_zeros(IN * IN * (rows * channels + LINE) if keep else 0)
+        made = 0 if plan.keeps else IN * IN * (plan.row_tiles * ROWS * channels + LINE)
+        rows = layer.groups * ceil_div(layer.in_group, ROWS) * ROWS
+        self._kept = aligned_zeros(IN * IN * (rows * channels + LINE) if plan.keeps else 0)
         self._print = None
-        product = IN * IN * (row_tiles * ROWS + APART) * COLUMNS
-        rows_read = max(IN * _FRAME_STEP, IN * IN * COLUMNS) + MACHINE_LANES
+        product = IN * IN * (plan.row_tiles * ROWS + APART) * COLUMNS
+        rows_read = max(IN * _LINE_STEP, IN * IN * COLUMNS) + MACHINE_LANES
         size = IN * IN * (COLUMNS + 2 * MACHINE_LANES) + OUT * OUT * MACHINE_LANES + rows_read
         for_each = product, size, made, _TAPS * BLOCK * BLOCK
-        self._scratch = Scratch((together, panel), *((workers, count) for count in for_each))
+        self._scratch = Scratch((plan.together, panel), *((workers, count) for count in for_each))
         self._segments = np.zeros((workers, MOST_SEGMENTS), SEGMENT)
         self._places = np.empty((workers, IN * IN * COLUMNS), np.int64)
+
+
+def _epilogue_of(part, parts, epilogue, out):
+    """What becomes of the sums of a part of the channels: the output has those of the parts before."""
+    scale, shift, act, other, add_other = epilogue
+    act = act if part == parts[-1] else _IDENTITY
+    if part == parts[0]:
+        return scale, shift, act, other, add_other
+    return scale, np.zeros_like(shift), act, out, 1

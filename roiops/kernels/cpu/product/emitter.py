@@ -11,14 +11,11 @@ from llvmlite import ir
 from numba.core import cgutils
 
 from ...jit import inner
-from ..vector import IS_ARM, MACHINE_LANES, data_of, fused_multiply_add, prefetch_line, repeat
+from ..vector import MACHINE_LANES, data_of, fused_multiply_add, prefetch_line, repeat
+from .machine import HERE
 
-# Accumulators, one row of vectors and a factor, all in registers: 24 of 32 accumulate with AVX-512, 12 of 16
-# with AVX2.
-if MACHINE_LANES == 4:
-    ROWS, VECTORS = (8, 2) if IS_ARM else (4, 2)
-else:
-    ROWS, VECTORS = (8, 3) if MACHINE_LANES == 16 else (4, 3)
+#: Rows of a tile and its vectors, which fill the registers of the machine at hand.
+ROWS, VECTORS = HERE.tile
 COLUMNS = MACHINE_LANES * VECTORS
 
 _F32, _I64, _I32 = ir.FloatType(), ir.IntType(64), ir.IntType(32)
@@ -38,6 +35,13 @@ def activated(value, activation):
     return ceiling if value > ceiling else value
 
 
+def activate(values, activation):
+    """An array of ``values`` through an :func:`activation`, in place."""
+    floor, ceiling, slope = activation
+    np.multiply(values, slope, out=values, where=values < 0)
+    np.minimum(np.maximum(values, floor, out=values), ceiling, out=values)
+
+
 class ActivationIn(NamedTuple):
     """An :func:`activation` in a body: its numbers as vectors, and which of them change anything."""
 
@@ -48,8 +52,8 @@ class ActivationIn(NamedTuple):
     sloped: Any
 
 
-class FinishAt(NamedTuple):
-    """A :class:`~.tiles.Finish` in a body: pointers to what the first result takes, and the activation."""
+class EpilogueAt(NamedTuple):
+    """A :class:`~.tiles.Epilogue` in a body: pointers to what the first result takes, and the activation."""
 
     scale: Any
     shift: Any
@@ -158,10 +162,10 @@ class Emitter:
         raised = [select(compare("<", v, activation.floor), activation.floor, v) for v in values]
         return self.choose(activation.limited, limited, raised)
 
-    def finish(self, kind, finish, row, at) -> FinishAt:
-        """A :class:`~.tiles.Finish` for results from filter ``row`` on; ``other`` is read from ``at`` on."""
-        scale, shift, act, other, add_other = self.members(finish)
-        return FinishAt(
+    def epilogue(self, kind, epilogue, row, at) -> EpilogueAt:
+        """A :class:`~.tiles.Epilogue` for results from filter ``row`` on; ``other`` is read from ``at``."""
+        scale, shift, act, other, add_other = self.members(epilogue)
+        return EpilogueAt(
             self.pointer(kind[0], scale, row),
             self.pointer(kind[1], shift, row),
             self.activation(act),
@@ -183,7 +187,7 @@ class Emitter:
         return total
 
     def transform(self, matrix, values):
-        """``matrix @ values``. Rows that differ in the sign of every other entry share their work."""
+        """``matrix @ values``. Rows that differ in the sign of every other prologue share their work."""
         results = [None] * len(matrix)
         for i, row in enumerate(matrix):
             if results[i] is not None:

@@ -27,7 +27,7 @@ class Rows(NamedTuple):
     step: int
 
 
-class Finish(NamedTuple):
+class Epilogue(NamedTuple):
     """What becomes of a sum: ``act(scale * sum + shift + other)``.
 
     ``scale`` and ``shift`` hold a number for each filter. ``other`` is an array like the results; it is added
@@ -43,11 +43,11 @@ class Finish(NamedTuple):
     add_other: int
 
 
-class Entry(NamedTuple):
+class Prologue(NamedTuple):
     """What data become on their way into a sum: ``max((data - mean) * scale + shift, floor)``.
 
     ``mean``, ``scale`` and ``shift`` hold a number for each channel. Where ``used`` is 0, data stay as they
-    are. Kernels get it as they get :class:`Finish`.
+    are. Kernels get it as they get :class:`Epilogue`.
     """
 
     mean: np.ndarray
@@ -156,26 +156,26 @@ def by_rows(sums, vectors):
     return [sums[i : i + vectors] for i in range(0, len(sums), vectors)]
 
 
-def store_finished(emit, sums, out, finish, places=None):
-    """Store the ``sums`` of some filters, a list of vectors each, as ``finish`` makes them.
+def store_finished(emit, sums, out, epilogue, places=None):
+    """Store the ``sums`` of some filters, a list of vectors each, as ``epilogue`` makes them.
 
-    ``out`` is what :meth:`Emitter.rows` gives, ``finish`` what :meth:`Emitter.finish` does. ``places``: where
-    in a row each vector goes; one after the other if not given.
+    ``out`` is what :meth:`Emitter.rows` gives, ``epilogue`` what :meth:`Emitter.epilogue` does. ``places``:
+    where in a row each vector goes; one after the other if not given.
     """
     places = places or [v * MACHINE_LANES for v in range(len(sums[0]))]
     values = []
     for i, row in enumerate(sums):
-        a, b = emit.load_splat(finish.scale, i), emit.load_splat(finish.shift, i)
+        a, b = emit.load_splat(epilogue.scale, i), emit.load_splat(epilogue.shift, i)
         values += [emit.fma(a, value, b) for value in row]
     rows = len(sums)
 
     def with_other():
-        lines = _rows_of(emit, (finish.other, out[1]), rows)
+        lines = _rows_of(emit, (epilogue.other, out[1]), rows)
         beside = [emit.load(line, place) for line in lines for place in places]
         return [emit.builder.fadd(value, each) for value, each in zip(values, beside, strict=True)]
 
     # All of what is added is read before anything is stored: it may be the same memory.
-    chosen = emit.activate(emit.choose(finish.add_other, with_other, values), finish.act)
+    chosen = emit.activate(emit.choose(epilogue.add_other, with_other, values), epilogue.act)
     for row, line in zip(by_rows(chosen, len(places)), _rows_of(emit, out, rows), strict=True):
         for place, value in zip(places, row, strict=True):
             emit.store(value, line, place)
@@ -284,9 +284,9 @@ def add_product_tile_of(vectors, left, term_step, panel, panel_at, terms, out):
 
 def _finished_product_tile(vectors):
     @intrinsic
-    def finished_product_tile(typing, left, panel, terms, out, finish, row):
+    def finished_product_tile(typing, left, panel, terms, out, epilogue, row):
         integer = types.int64
-        signature = types.void(left, panel, integer, out, finish, integer)
+        signature = types.void(left, panel, integer, out, epilogue, integer)
 
         def generate(context, builder, signature, args):
             emit, kinds = Emitter(context, builder), signature.args
@@ -294,7 +294,9 @@ def _finished_product_tile(vectors):
             out = emit.rows(kinds[3], args[3])
             soon = emit.move(left[0], emit.times(left[1], ROWS))  # the next tile's rows
             sums = _sum_tile(emit, left, emit.number(1), panel, args[2], out, vectors, soon)
-            store_finished(emit, sums, out, emit.finish(kinds[4], args[4], args[5], emit.members(args[3])[1]))
+            store_finished(
+                emit, sums, out, emit.epilogue(kinds[4], args[4], args[5], emit.members(args[3])[1])
+            )
             return context.get_dummy_value()
 
         return signature, generate
@@ -308,16 +310,16 @@ _finished_tile, _narrow_finished_tile = _finished_product_tile(VECTORS), _finish
 
 
 @inner(forceinline=True)
-def finished_product_tile_of(vectors, left, panel, terms, out, finish, row):
-    """``out`` becomes what :class:`Finish` makes of ``left @ panel``; the terms of a row are neighbours.
+def finished_product_tile_of(vectors, left, panel, terms, out, epilogue, row):
+    """``out`` becomes what :class:`Epilogue` makes of ``left @ panel``; the terms of a row are neighbours.
 
     ``vectors`` is ``VECTORS`` or ``FEW``. ``row`` is the filter of the first row. What is added is read in
-    ``finish.other`` from the place that the results have in ``out``.
+    ``epilogue.other`` from the place that the results have in ``out``.
     """
     if vectors == VECTORS:
-        _finished_tile(left, panel, terms, out, finish, row)
+        _finished_tile(left, panel, terms, out, epilogue, row)
     else:
-        _narrow_finished_tile(left, panel, terms, out, finish, row)
+        _narrow_finished_tile(left, panel, terms, out, epilogue, row)
 
 
 # -- matrices times transposed matrices ----------------------------------------------------------------------

@@ -1,0 +1,105 @@
+"""What a way to compute a convolution of float32 images is, and what it is asked about.
+
+A :class:`Layer` and a :class:`~..product.machine.Machine` are plain numbers, so that a choice can be
+computed, printed and tested for layers and machines that are not at hand: ``convolution.choose(layer,
+machine)``.
+"""
+
+import math
+from abc import ABC, abstractmethod
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+
+from ..product.machine import HERE, Machine
+from ..vector import FIXED_LANES
+
+#: ``scale`` and ``shift`` of an :class:`~..product.tiles.Epilogue` are longer than the filters by so many:
+#: the last tile reads whole vectors of them.
+ROOM = FIXED_LANES
+
+
+class Layer(NamedTuple):
+    """A convolution on two axes, as numbers: all that the choice of a way follows from."""
+
+    batch: int
+    channels: int
+    filters: int
+    groups: int
+    in_size: tuple[int, int]
+    out_size: tuple[int, int]
+    kernel: tuple[int, int]
+    stride: tuple[int, int]
+    dilate: tuple[int, int]
+    pad: tuple[int, int]
+
+    @property
+    def terms(self) -> int:
+        """The products that a result is the sum of."""
+        return self.channels // self.groups * math.prod(self.kernel)
+
+    @property
+    def in_group(self) -> int:
+        """The filters of a group."""
+        return self.filters // self.groups
+
+
+class Arrays(NamedTuple):
+    """What a convolution reads and writes: ``out = act(scale * convolution(data) + shift + other)``.
+
+    Arrays are C-contiguous float32, ``data`` and ``out`` on two axes; ``other``, which may be ``out``, and
+    ``prologue``, a :class:`~..product.tiles.Prologue` as a plain tuple, may be None. ``scale`` and ``shift``
+    are longer than the filters by ``ROOM``.
+    """
+
+    data: np.ndarray
+    weight: np.ndarray
+    scale: np.ndarray
+    shift: np.ndarray
+    act: tuple
+    other: np.ndarray | None
+    out: np.ndarray
+    prologue: tuple | None = None
+
+
+class Way(ABC):
+    """One way to compute a convolution. An object is for one layer, and keeps its plan and workspace."""
+
+    #: What ``ROIOPS_WAY`` and ``roiops doctor`` call it.
+    name: ClassVar[str]
+
+    def __init__(self, layer: Layer, machine: Machine = HERE):
+        self.layer, self.machine = layer, machine
+
+    @staticmethod
+    @abstractmethod
+    def suits(layer: Layer, machine: Machine) -> bool:
+        """Whether the way can compute the layer."""
+
+    @staticmethod
+    @abstractmethod
+    def cost(layer: Layer, machine: Machine) -> float:
+        """What it takes, in products of vectors.
+
+        The counts of products, of results and of packed numbers follow from the shapes and the machine's
+        registers; what a result or a packed number costs was fitted to measured shapes
+        (``benchmarks/convolution.py``). No timing of this process takes part, so that results are the same
+        from run to run.
+        """
+
+    @staticmethod
+    def takes_prologue(layer: Layer) -> bool:
+        """Whether data can be normalised on their way in."""
+        return False
+
+    @abstractmethod
+    def bind(self, arrays: Arrays):
+        """A call that computes the layer on these arrays, again and again.
+
+        It plans for the threads at hand, packs what the way wants packed, and runs its kernels.
+        """
+
+
+def ceil_div(count: int, step: int) -> int:
+    """How many times ``step`` covers ``count``."""
+    return -(-count // step)

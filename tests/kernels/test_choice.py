@@ -1,0 +1,73 @@
+"""The choice of a way is arithmetic on numbers: it can be asked for any machine, and overruled."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+import roiops as mx
+from roiops.kernels.cpu.conv import convolution, winograd
+from roiops.kernels.cpu.conv.way import Layer
+from roiops.kernels.cpu.product.machine import HERE, Machine
+
+AVX512 = Machine(16, 32, 1 << 20, 32 << 20)
+AVX2 = Machine(8, 16, 512 << 10, 32 << 20)
+SSE = Machine(4, 16, 256 << 10, 8 << 20)
+
+
+def layer(channels=64, size=28, filters=64, kernel=3, stride=1, dilate=1, groups=1, batch=1):
+    pad = dilate * (kernel // 2)
+    out = (size + 2 * pad - dilate * (kernel - 1) - 1) // stride + 1
+    return Layer(
+        batch, channels, filters, groups, *((n, n) for n in (size, out, kernel, stride, dilate, pad))
+    )
+
+
+@pytest.mark.parametrize("machine", [AVX512, AVX2, SSE, HERE], ids=str)
+def test_large_3x3_layers_take_winograds_way_and_channels_of_their_own_depthwise(machine):
+    assert convolution.choose(layer(), machine).name == "winograd"
+    assert convolution.choose(layer(groups=64), machine).name == "depthwise"
+    assert convolution.choose(layer(dilate=2, channels=256, filters=256), machine).name == "dilated"
+    assert convolution.choose(
+        layer(size=7, kernel=7)._replace(out_size=(1, 1), pad=(0, 0)), machine
+    ).name == ("one_pixel")
+
+
+def test_every_way_suits_some_layer_and_costs_something_finite():
+    layers = [layer(), layer(kernel=1), layer(dilate=3), layer(groups=64), layer(size=5, stride=2)]
+    layers.append(layer(size=1, kernel=1))
+    found = [convolution.costs(each, machine) for each in layers for machine in (AVX512, AVX2, SSE)]
+    assert set().union(*found) == set(convolution.WAYS)
+    assert all(0 <= cost < 1e12 for costs in found for cost in costs.values())
+
+
+def test_a_normalisation_before_the_layer_counts_where_the_way_cannot_do_it_on_the_way_in():
+    plain, normalised = (convolution.costs(layer(), AVX2, normalised=flag) for flag in (False, True))
+    for way in plain:
+        assert (normalised[way] > plain[way]) == (not way.takes_prologue(layer()))
+
+
+def test_winograd_divides_channels_alike_for_any_number_of_workers():
+    """Sums of parts are rounded apart, so that results would depend on the number of threads."""
+    for machine, channels, size in itertools.product((AVX512, AVX2, SSE), (64, 260, 700, 2000), (8, 20, 60)):
+        plans = [
+            winograd.Winograd.plan(layer(channels, size), machine._replace(workers=workers))
+            for workers in (1, 2, 5, 16)
+        ]
+        assert all(plan.parts == plans[0].parts for plan in plans), (machine, channels, size)
+
+
+def test_a_way_can_be_forced(monkeypatch):
+    for way in ("shifted", "by_filters", "winograd"):
+        monkeypatch.setenv("ROIOPS_WAY", way)
+        assert convolution.choose(layer()).name == way
+        # What it cannot compute takes the cheapest way as ever.
+        expected = "by_filters" if way == "by_filters" else "pointwise"
+        assert convolution.choose(layer(size=56, kernel=1), AVX2).name == expected
+
+
+def test_a_way_that_is_not_there_is_an_error(monkeypatch):
+    monkeypatch.setenv("ROIOPS_WAY", "wingorad")
+    data = mx.nd.array(np.ones((1, 2, 5, 5)))
+    with pytest.raises(mx.MXNetError, match=r"ROIOPS_WAY must be one of depthwise, .*, got 'wingorad'"):
+        mx.nd.Convolution(data, mx.nd.array(np.ones((3, 2, 3, 3))), no_bias=True, kernel=(3, 3), num_filter=3)
