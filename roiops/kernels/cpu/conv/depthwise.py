@@ -6,6 +6,8 @@ what ``FIXED_LANES`` neighbouring results need of one tap lies side by side, wha
 ``tests/reference.py`` has the same in plain loops: ``convolution``.
 """
 
+import math
+
 import numpy as np
 
 from ...jit import Calls, call, inner, num_threads, parallel, within
@@ -64,7 +66,7 @@ class Depthwise(Way):
 
     @staticmethod
     def cost(layer, machine):
-        return 0  # the others leave tiles empty: it is taken wherever it suits
+        return -math.inf  # taken wherever it suits: the others leave tiles empty
 
     def bind(self, arrays):
         data, weight, scale, shift, act, other, out, _ = arrays

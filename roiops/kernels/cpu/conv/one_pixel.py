@@ -3,6 +3,8 @@
 ``tests/reference.py`` has the same in plain loops: ``convolution``.
 """
 
+import math
+
 import numpy as np
 
 from ...jit import Calls
@@ -23,7 +25,7 @@ class OnePixel(Way):
 
     @staticmethod
     def cost(layer, machine):
-        return 0  # the others leave tiles empty: it is taken wherever it suits
+        return -math.inf  # taken wherever it suits: the others leave tiles empty
 
     def bind(self, arrays):
         data, weight, scale, shift, act, other, out, _ = arrays
