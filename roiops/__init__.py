@@ -3,6 +3,7 @@
 import sys as _sys
 
 from . import (
+    autograd,
     context,
     errors,
     graph,
@@ -56,6 +57,7 @@ visualization = viz
 #: MXNet's names of modules: ``mx.metric``, and ``from roiops.metric import Accuracy``, wherever they stand.
 _MXNET_MODULES = (
     "attribute",
+    "autograd",
     "base",
     "callback",
     "contrib",
@@ -98,6 +100,7 @@ __all__ = [
     "Symbol",
     "__version__",
     "attribute",
+    "autograd",
     "base",
     "callback",
     "context",

@@ -156,7 +156,6 @@ def test_one_number_is_a_size(name):
     ("name", "advice"),
     [
         ("gluon", "in place of gluon.SymbolBlock.imports(symbol, inputs, params): roiops.models.load"),
-        ("autograd", "gradients are those of a bound symbol"),
         ("symbl", "did you mean 'Symbol' or 'symbol'"),
         (
             "io.ImageRecordIter",

@@ -27,7 +27,6 @@ import pytest
 
 #: Parts of MXNet without a counterpart in roiops.
 ABSENT = (
-    "autograd",
     "gluon",
     "kvstore_server",
     "library",
@@ -215,7 +214,6 @@ def _lend(module, **names) -> None:
 
 def install(checkout: Path) -> None:
     """Put roiops and all stand-ins in place of what the tests import."""
-    import mxnet_tape
     import mxnet_waits
 
     from roiops.mxnet import as_mxnet
@@ -239,8 +237,6 @@ def install(checkout: Path) -> None:
     for name in ABSENT:
         if name == "test_utils" or not _has(name):
             _put(name, _AbsentModule(f"mxnet.{name}"))
-    for name in ("autograd", "contrib.autograd"):
-        mxnet_tape.install(sys.modules[f"mxnet.{name}"])
     mxnet_waits.install(mxnet)
     codes = {"undefined": -1, "default": 0, "row_sparse": 1, "csr": 2}
     _lend(importlib.import_module("mxnet.ndarray.ndarray"), _STORAGE_TYPE_STR_TO_ID=codes, py_slice=slice)

@@ -25,7 +25,8 @@ PAGE = ROOT / "docs" / "mxnet_unittests.md"
 
 #: The files whose subject roiops has: dense arrays and the symbolic API.
 FILES = (
-    *("attr", "base", "contrib_krprod", "contrib_operator", "dlpack", "engine", "exc_handling", "executor"),
+    *("attr", "autograd", "base", "contrib_krprod", "contrib_operator", "dlpack", "engine"),
+    *("exc_handling", "executor", "gluon", "gluon_data", "gluon_model_zoo", "gluon_rnn", "gluon_trainer"),
     *("image", "infer_shape", "infer_type", "init", "io", "kvstore", "loss", "metric", "model_parallel"),
     *("module", "multi_device_exec", "ndarray", "operator", "optimizer", "random", "rnn", "symbol"),
     *("test_utils", "viz"),
@@ -34,7 +35,6 @@ FILES = (
 #: Why tests fail that reach for an absent part of MXNet, by the beginning of its name.
 _ABSENT = {
     "gluon": "needs Gluon",
-    "autograd": "needs autograd",
     "contrib.autograd": "needs autograd",
     "np": "needs MXNet's NumPy interface",
     "npx": "needs MXNet's NumPy interface",
@@ -47,7 +47,6 @@ _ABSENT = {
 
 #: Why tests fail with an error of this text.
 _TEXTS = {
-    "'attach_grad'": "needs autograd",
     "name 'requests' is not defined": "downloads data",
     "TookTooLong": "not run to its end yet: stopped on a busy machine",
     "operator '_square_sum'": "_square_sum, an operator of sparse arrays only, is not offered",
@@ -166,10 +165,8 @@ _PREFACE = """# MXNet's unit tests
 MXNet 1.9.1's own tests (`tests/python/unittest` of its repository) run on roiops, which they find under
 MXNet's name; what they check with is MXNet's own `test_utils.py`. Stand-ins give them `nose` and `distutils`,
 which have left Python, indices and numbers that NumPy took then, and names for what roiops does not offer;
-those fail when they are used. roiops has no autograd; tests of operators that take gradients by it find a
-recorder in its place (`verify/mxnet_tape.py`) that goes back over the operators' own `backward`. roiops
-raises an error at the call, MXNet's engine when a result is read, and some tests expect no error before;
-`verify/mxnet_waits.py` keeps roiops' errors until then.
+those fail when they are used. roiops raises an error at the call, MXNet's engine when a result is read, and
+some tests expect no error before; `verify/mxnet_waits.py` keeps roiops' errors until then.
 `python verify/mxnet_unittests.py CHECKOUT` runs them and writes this page; a test skipped is one that its
 own decorator skips, or that misses a locale of the system. `test_image.py` and MNIST's test download their
 pictures; they get made ones in their place. Results were recorded over several runs on a busy machine,

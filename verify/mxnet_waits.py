@@ -12,7 +12,7 @@ import numpy as np
 from roiops.context import current_context
 from roiops.errors import DataError
 from roiops.graph.executor import Executor
-from roiops.ndarray import functions, ndarray, random
+from roiops.ndarray import ndarray, random
 from roiops.ndarray.ndarray import NDArray, wrap
 from roiops.operators.imperative import Plan
 
@@ -126,12 +126,12 @@ def waitall() -> None:
 
 
 def install(mxnet) -> None:
-    """Put these ways into NDArray, Executor and ``mx.nd``; after the tape's, which compute."""
+    """Put these ways into NDArray, Executor and ``mx.nd``."""
     for name in ("asnumpy", "asscalar", "wait_to_read", "__array__"):
         _guarded(name, _read)
     _guarded("copyto", _copyto)
     _guarded("__getitem__", _getitem)
     random._draw = _draw_late(random._draw)
-    functions.run = ndarray.run = _run_late(functions.run)
+    ndarray.run = _run_late(ndarray.run)
     Executor.forward = _forward_late(Executor.forward)
     mxnet.nd.waitall = waitall

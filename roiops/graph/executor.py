@@ -72,6 +72,8 @@ class Executor:
 
     #: The class of symbols, which stands above this one and tells it on the first bind.
     symbol_type: type
+    #: Whether an operator may do the one after it as well, in training.
+    _merges = True
 
     def __init__(
         self,
@@ -154,7 +156,7 @@ class Executor:
         for node in self._order:
             for i in range(node.num_outputs):
                 self._specs[id(node), i] = (shapes[id(node)][i], types[id(node)][i])
-        arrays = {}
+        arrays = self._known_values()
         for node in self._order:
             if node.is_variable:
                 held = self.arg_dict.get(node.name)
@@ -172,7 +174,7 @@ class Executor:
         #: That of training, where nobody watches each operator.
         self._merged = self._program
         trains = any(r != "null" for r in req.values())
-        if trains and not self._device.is_gpu:
+        if trains and self._merges and not self._device.is_gpu:
             self._merged = build(self._order, self._heads, req, self._device, merged=True)
         #: Bytes of the buffers that the plan made, shared ones counted once.
         self.internal_bytes = 0
@@ -264,8 +266,16 @@ class Executor:
         for value in zeros:
             arrays[value] = devices.zeros(*self._spec(value), self._device)
 
+    def _known_values(self) -> dict:
+        """Values between the operators that have their arrays already."""
+        return {}
+
     def _ready_calls(self, bound) -> None:
         """Turn steps into calls without arguments."""
+        self._ready_backward(bound, self._ready_forward(bound))
+
+    def _ready_forward(self, bound) -> dict:
+        """The operator and its context of each step of forward, by the step's identity."""
         arrays, ops = bound.arrays, {}
         for step in bound.program.forward:
             ctx = OpContext(self._device, step.prop.label)
@@ -286,6 +296,10 @@ class Executor:
                 read = [arrays[value] for value in step.reads]
                 call = checks.writing_all(call, f"{ctx.label}: forward", req, read, outputs)
             bound.forward.append(call)
+        return ops
+
+    def _ready_backward(self, bound, ops) -> None:
+        arrays = bound.arrays
         for step in bound.program.backward:
             op, ctx = ops[id(step.forward)]
 

@@ -572,7 +572,7 @@ def invoke(prop_class, args, kwargs, hint: str | None = None) -> Symbol:
         params.setdefault(prop_class.variadic, len(positional) + len(named))
     label = registry.node_label(op_name, name)
     prop = prop_class.create(params, label)
-    attrs = {**AttrScope.current().get(_checked_attributes(attr, label)), **_param_strings(prop, params)}
+    attrs = {**AttrScope.current().get(_checked_attributes(attr, label)), **param_strings(prop, params)}
     node = Node(op_name, name, attrs, prop=prop)
     node.inputs = _entries(node, positional, named)
     return Symbol((node, i) for i in range(prop.num_visible_outputs))
@@ -593,7 +593,7 @@ def _checked_attributes(attributes, label):
     return attributes
 
 
-def _param_strings(prop, given) -> dict[str, str]:
+def param_strings(prop, given) -> dict[str, str]:
     """What a saved graph holds of the parameters: those given, and those that are not the default.
 
     A plain value given by the user is kept as ``str`` of it, as MXNet does: 1 stays ``"1"`` for a float.

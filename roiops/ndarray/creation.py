@@ -51,8 +51,9 @@ def array(source_array, ctx: Context | None = None, dtype=None) -> NDArray:
     The dtype is that of an NDArray source, and float32 for anything else, a NumPy array included.
     """
     if isinstance(source_array, NDArray):
-        dtype = source_array.dtype if dtype is None else dtype
-        source_array = device.to_host(source_array.data)
+        dtype = _dtype(source_array.dtype if dtype is None else dtype)
+        made = _place(np.array(device.to_host(source_array.data), dtype, order="C"), ctx)
+        return source_array._followed_by(made, "Cast", dtype=dtype.name)
     try:
         host = np.array(source_array, dtype=_dtype(dtype), order="C")
     except (ValueError, TypeError) as error:

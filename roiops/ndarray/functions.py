@@ -13,8 +13,7 @@ from ..errors import DataError, DeviceError, DTypeError, nearest
 from ..operators.roi.base import ROIProperty
 from .device import is_writable
 from .foreign import Borrowed, asked_kind, borrow, give_back, is_foreign, on_stream_of
-from .invoke import run
-from .ndarray import NDArray, from_any, wrap
+from .ndarray import NDArray, compute, from_any
 
 __all__ = ["call", "function_for", "namespace"]
 
@@ -52,12 +51,12 @@ def _compute(prop, inputs, given, targets, types=None) -> list:
     """The outputs of an operator as NDArrays, in ``targets`` where that is given."""
     ctx = _context(prop, inputs, given, targets)
     arrays = [
-        value.data if type(value) is NDArray else from_any(value, f"{prop.label}: {name}", ctx).data
+        value if type(value) is NDArray else from_any(value, f"{prop.label}: {name}", ctx)
         for name, value in inputs.items()
     ]
     names = None if prop.variadic else tuple(inputs)
-    raws = None if targets is None else [_writable(each, prop.label) for each in targets]
-    return [wrap(raw, ctx) for raw in run(prop, given, arrays, ctx, raws, names, types)]
+    out = None if targets is None else [_writable(each, prop.label) for each in targets]
+    return compute(prop, given, arrays, ctx, out, names, types)
 
 
 def _writable(target, label):
@@ -65,7 +64,7 @@ def _writable(target, label):
     read_only = target.read_only if isinstance(target, Borrowed) else not is_writable(target.data)
     if read_only:
         raise DataError(f"{label}: out is read-only")
-    return target.data
+    return target
 
 
 def _compute_with_foreign(prop, inputs, given, targets) -> list:

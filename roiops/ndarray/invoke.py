@@ -6,9 +6,10 @@ from ..context import Context
 from ..errors import MXNetError, ShapeError
 from ..operators.base import OpContext, OperatorProperty
 from ..operators.imperative import Plan
+from ..recording import current
 from . import device
 
-__all__ = ["run"]
+__all__ = ["plan_for", "run"]
 
 
 def _plan(prop: OperatorProperty, arrays, types, given_names) -> Plan:
@@ -40,7 +41,8 @@ _MOST_PLANS = 4096
 _PLAIN = frozenset((bool, int, float, str, type(None), tuple, list, np.dtype, type))
 
 
-def _plan_for(prop_class, given: dict, arrays, names, types) -> Plan:
+def plan_for(prop_class, given: dict, arrays, names=None, types=None) -> Plan:
+    """How an operator is computed with these parameters and inputs, remembered where that may be."""
     key = None
     if prop_class.reusable and all(type(value) in _PLAIN for value in given.values()):
         # repr, because 1, 1.0 and True, or 0.0 and -0.0, are equal but not the same parameter.
@@ -63,14 +65,18 @@ def _plan_for(prop_class, given: dict, arrays, names, types) -> Plan:
     return plan
 
 
-def run(prop_class, given: dict, arrays: list, ctx: Context, out=None, names=None, types=None) -> list:
+def run(
+    prop_class, given: dict, arrays: list, ctx: Context, out=None, names=None, types=None, kept=None
+) -> list:
     """The visible outputs of an operator.
 
     ``arrays`` are the inputs, then the auxiliary states, in order; ``names`` are theirs as the caller gave
     them, to be checked, or None. ``out`` holds arrays to write the visible outputs into. ``types`` are the
     dtypes of the arrays where they are not what the arrays say: bfloat16, which is stored as its bits.
+    ``kept``, an empty list, gets what backward needs: property, Op, its context, and outputs, the hidden
+    ones too.
     """
-    plan = _plan_for(prop_class, given, arrays, names, types)
+    plan = plan_for(prop_class, given, arrays, names, types)
     prop = plan.prop
     prop.check_device(ctx)
     count = len(plan.in_shapes)
@@ -80,10 +86,14 @@ def run(prop_class, given: dict, arrays: list, ctx: Context, out=None, names=Non
         outputs = [device.empty(shape, dtype, ctx) for shape, dtype in plan.outputs[:visible]]
     else:
         outputs = _targets(plan, visible, inputs, ctx, out)
-    # Outputs that only backward reads are not computed: there is no backward here.
-    hidden = [None] * (len(plan.outputs) - visible)
-    op_context = OpContext(ctx, prop.label)
-    plan.forward(plan.operator(op_context), op_context, inputs, [*outputs, *hidden], aux)
+    # Outputs that only backward reads are computed where there will be one.
+    hidden = [None if kept is None else device.empty(*each, ctx) for each in plan.outputs[visible:]]
+    op_context = OpContext(ctx, prop.label, current.training)
+    op = plan.operator(op_context)
+    every = [*outputs, *hidden]
+    plan.forward(op, op_context, inputs, every, aux)
+    if kept is not None:
+        kept += prop, op, op_context, every
     for target, result in zip(out or (), outputs, strict=False):
         if target is not result:
             device.copy_into(target, result)

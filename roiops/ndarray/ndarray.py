@@ -12,6 +12,7 @@ from .. import registry
 from ..context import Context, cpu
 from ..dtypes import BFLOAT16
 from ..errors import DeviceError, DTypeError, InputError, ShapeError
+from ..recording import current
 from . import device
 from .invoke import run
 
@@ -21,6 +22,7 @@ __all__ = [
     "SCALARS",
     "NDArray",
     "apply",
+    "compute",
     "from_any",
     "from_dlpack",
     "waitall",
@@ -52,7 +54,8 @@ class NDArray:
         Accepted for MXNet's sake: monitors there make arrays of handles with ``writable=False``.
     """
 
-    __slots__ = ("__weakref__", "_context", "data")
+    # ``_entry`` is the place in a recorded graph, of :mod:`roiops.autograd`, that it is a value of, or None.
+    __slots__ = ("__weakref__", "_context", "_entry", "data")
 
     # NumPy leaves ``numpy_array + x`` to NDArray.__radd__.
     __array_priority__ = 1000.0
@@ -62,6 +65,7 @@ class NDArray:
             array, ctx = _of_handle(array)
         self.data = device.readable(array) if isinstance(array, np.ndarray) else array
         self._context = ctx or cpu()
+        self._entry = None
 
     # -- what it is ----------------------------------------------------------------------------------
 
@@ -99,8 +103,8 @@ class NDArray:
 
     @property
     def grad(self):
-        """None: gradients belong to executors, which list them in ``grad_dict``."""
-        return
+        """The array that :meth:`attach_grad` made for the gradient, or None."""
+        return None if self._entry is None else self._entry[0].gradient
 
     @property
     def T(self) -> "NDArray":
@@ -170,7 +174,7 @@ class NDArray:
         if isinstance(other, Context):
             raw = device.empty(self.shape, self.data.dtype, other)
             device.copy_into(raw, self.data)
-            return NDArray(raw, other)
+            return self._followed_by(NDArray(raw, other), "_copy")
         if not isinstance(other, NDArray):
             raise TypeError(f"NDArray.copyto: needs an NDArray or a Context, got {type(other).__name__}")
         if other is self:
@@ -178,8 +182,18 @@ class NDArray:
             return False
         if other.shape != self.shape:
             raise ShapeError(f"NDArray.copyto: other must have shape {self.shape}, got {other.shape}")
+        if current.tape is not None:
+            current.tape.check_may_write(other)
         device.copy_into(other.data, self.data)
-        return other
+        if other.data.dtype == self.data.dtype:
+            return self._followed_by(other, "_copy")
+        return self._followed_by(other, "Cast", dtype=other.data.dtype.name)
+
+    def _followed_by(self, result: "NDArray", name: str, **given) -> "NDArray":
+        """``result``, made of this array as the operator ``name`` would make it; recorded as its call."""
+        if current.tape is not None:
+            current.tape.add_made(name, given, [self], result)
+        return result
 
     def as_in_context(self, context: Context) -> "NDArray":
         """This array where it is on ``context`` already, else a copy there."""
@@ -248,9 +262,14 @@ class NDArray:
         part = self.data[_index(key, self._context)]
         if not part.ndim:
             part = part.reshape(1)
-        return wrap(device.contiguous(part), self._context)
+        part = wrap(device.contiguous(part), self._context)
+        if current.tape is not None:
+            current.tape.add_part(self, key, part)
+        return part
 
     def __setitem__(self, key, value):
+        if current.tape is not None:
+            current.tape.add_assignment(self, key, value)
         if isinstance(value, NDArray):
             value = value.data if value.context == self._context else device.to_host(value.data)
         if not isinstance(value, SCALARS) and (not self._context.is_gpu or isinstance(value, list | tuple)):
@@ -276,7 +295,8 @@ class NDArray:
         shape = shape or tuple(options.pop("shape", ()))
         prop = registry.get("Reshape").create({"shape": shape, **options}, "NDArray.reshape")
         target = prop.infer_shape([self.shape])[1][0]
-        return NDArray(self.data.reshape(target), self._context)
+        result = NDArray(self.data.reshape(target), self._context)
+        return self._followed_by(result, "Reshape", shape=target)
 
     def flatten(self, inplace: bool = False) -> "NDArray":
         """All dimensions after the first merged into one: a copy, or with ``inplace`` the same memory."""
@@ -366,18 +386,31 @@ def apply(name: str, *arrays, out: "NDArray | None" = None, **given) -> NDArray:
     """The operator ``name``, which has one output, on arrays of one device."""
     prop = registry.get(name)
     ctx = next((a._context for a in arrays if isinstance(a, NDArray)), None)
-    raws = []
+    inputs = []
     for each in arrays:
         if not isinstance(each, NDArray):
             each = from_any(each, prop.label, ctx)
             ctx = ctx or each._context
         elif each._context is not ctx and each._context != ctx:
             raise DeviceError(f"{prop.label}: the inputs are on {ctx} and on {each._context}")
-        raws.append(each.data)
-    if out is not None:
-        run(prop, given, raws, ctx, [out.data])
-        return out
-    return wrap(run(prop, given, raws, ctx)[0], ctx)
+        inputs.append(each)
+    return compute(prop, given, inputs, ctx, None if out is None else [out])[0]
+
+
+def compute(prop, given: dict, inputs: list, ctx: Context, out=None, names=None, types=None) -> list:
+    """The visible outputs of an operator on NDArrays, ``out`` where that is given; recorded where that is on.
+
+    The parameters are those of :func:`roiops.ndarray.invoke.run`.
+    """
+    raws = None if out is None else [each.data for each in out]
+    arrays = [each.data for each in inputs]
+    tape = current.tape
+    kept = [] if tape is not None and tape.follows(inputs, out) else None
+    results = run(prop, given, arrays, ctx, raws, names, types, kept)
+    results = [wrap(raw, ctx) for raw in results] if out is None else out
+    if kept:
+        tape.add_call(given, inputs, results, kept)
+    return results
 
 
 def wrap(raw, ctx: Context) -> NDArray:
@@ -385,6 +418,7 @@ def wrap(raw, ctx: Context) -> NDArray:
     array = object.__new__(NDArray)
     array.data = raw
     array._context = ctx
+    array._entry = None
     return array
 
 

@@ -1,0 +1,562 @@
+"""``mx.autograd``: gradients of what is computed call by call.
+
+Within ``record()`` each call of an operator becomes a node of a graph, as in a symbol's, and keeps its
+arrays. ``backward`` runs the backward half of that graph's program; nothing of the forward half is computed
+again.
+"""
+
+import functools
+import itertools
+
+import numpy as np
+
+from . import registry
+from .errors import DeviceError, MXNetError, ParamError
+from .graph.executor import Arrays, Executor
+from .graph.nodes import Node, topological_order
+from .graph.symbol import Symbol, param_strings
+from .ndarray import NDArray, ones
+from .ndarray import device as devices
+from .ndarray.ndarray import wrap
+from .operators.base import OpContext, Operator, OperatorProperty, assign
+from .params import Parameter
+from .recording import Mode, current
+
+__all__ = [
+    "Function",
+    "backward",
+    "get_symbol",
+    "grad",
+    "is_recording",
+    "is_training",
+    "mark_variables",
+    "pause",
+    "predict_mode",
+    "record",
+    "set_recording",
+    "set_training",
+    "train_mode",
+]
+
+_numbers = itertools.count()
+
+_NOT_IN_A_GRAPH = (
+    "Cannot differentiate node because it is not in a computational graph. You need to set is_recording to "
+    "true or use autograd.record() to save computational graphs for backward. If you want to differentiate "
+    "the same graph twice, you need to pass retain_graph=True to backward."
+)
+_MUST_NOT_WRITE = (
+    "Assigning to NDArrays that are already in a computational graph will cause undefined behavior when "
+    "evaluating gradients. Please call backward first to clear the graph or do this out side of a record "
+    "section. Also note that you cannot use inplace operations like +=, *=, relu(x, out=x), y[idx]=x, etc "
+    "inside a record section."
+)
+_NO_PARTIAL_WRITES = "Inplace operations (+=, -=, x[:]=, etc) are not supported when recording with autograd."
+
+
+# -- what is recorded ------------------------------------------------------------------------------------
+
+
+class _Recorded(Node):
+    """A node with the arrays that it had when it was recorded, and whether it is still part of a graph."""
+
+    __slots__ = ("alive",)
+
+    gradient = None
+    #: Whether a gradient goes to it, or through it.
+    wants = False
+
+
+class _Variable(_Recorded):
+    """An array that was not computed by a recorded call: marked for a gradient, or a constant."""
+
+    __slots__ = ("array", "device", "fresh", "gradient", "req")
+
+    def __init__(self, array: NDArray, gradient: NDArray | None = None, req: str = "null"):
+        super().__init__(None, f"{'null' if gradient is None else 'var'}{next(_numbers)}")
+        self.alive, self.fresh = True, False
+        self.array, self.device, self.gradient, self.req = array.data, array.context, gradient, req
+
+    @property
+    def wants(self) -> bool:
+        return self.gradient is not None
+
+    def forget(self) -> None:
+        """Leave the graph, if this is a constant."""
+        self.alive = self.gradient is not None
+
+    @property
+    def results(self) -> list:
+        return [self.array]
+
+
+class _Call(_Recorded):
+    """A call of an operator."""
+
+    __slots__ = ("context", "given", "op_object", "results")
+
+    def __init__(self, prop, given, entries, results, context: OpContext, op_object=None):
+        super().__init__(prop.name, f"node_{next(_numbers)}", None, entries, prop)
+        self.alive = True
+        self.given, self.results, self.context, self.op_object = given, results, context, op_object
+
+    @property
+    def wants(self) -> bool:
+        return self.alive
+
+    @property
+    def device(self):
+        return self.context.device
+
+    def operator(self) -> Operator:
+        """The Op whose backward follows the call: that of the call where it serves no other."""
+        if self.op_object is not None and not self.op_object.shareable:
+            return self.op_object
+        arrays = [node.results[i] for node, i in self.inputs][: len(self.prop.list_arguments())]
+        shapes, types = [array.shape for array in arrays], [array.dtype for array in arrays]
+        return self.prop.create_operator(self.context, shapes, types)
+
+    def forget(self) -> None:
+        """Let go of the arrays, and of the nodes before this one."""
+        self.alive, self.inputs, self.results, self.op_object = False, (), (), None
+
+
+def _entry(array: NDArray):
+    """The place of an array in the graph; one that has none gets one, as a constant."""
+    entry = array._entry
+    if entry is None or not entry[0].alive:
+        entry = array._entry = (_Variable(array), 0)
+    return entry
+
+
+class _Tape:
+    """Makes nodes of calls. Nodes hang together by what they compute, so there is no list of them."""
+
+    @staticmethod
+    def follows(inputs, out=None) -> bool:
+        """Whether a call is part of a graph; an error where it would write to an array that is."""
+        if out is not None:
+            for array in out:
+                _Tape.check_may_write(array)
+        for array in inputs:
+            entry = array._entry
+            if entry is not None and entry[0].wants:
+                return True
+        return False
+
+    @staticmethod
+    def check_may_write(array: NDArray) -> None:
+        entry = array._entry
+        if entry is not None and entry[0].alive:
+            raise MXNetError(_MUST_NOT_WRITE)
+
+    @staticmethod
+    def add_call(given, inputs, results, kept) -> None:
+        """Record a call of which ``kept`` is what :func:`~roiops.ndarray.invoke.run` kept."""
+        prop, op, context, outputs = kept
+        node = _Call(prop, given, [_entry(array) for array in inputs], outputs, context, op)
+        for i, array in enumerate(results):
+            array._entry = (node, i)
+
+    def add_made(self, name: str, given: dict, inputs: list, result: NDArray) -> None:
+        """Record ``result``, made in another way, as what the operator ``name`` makes of the inputs."""
+        if self.follows(inputs):
+            prop = _property(name, tuple(given.items()))
+            context = OpContext(inputs[0].context, prop.label, current.training)
+            node = _Call(prop, given, [_entry(array) for array in inputs], [result.data], context)
+            result._entry = (node, 0)
+
+    def add_part(self, array: NDArray, key, part: NDArray) -> None:
+        """Record ``part``, which is ``array[key]``."""
+        if not self.follows([array]):
+            return
+        ranges = _basic_ranges(key, array.shape)
+        if ranges is None:
+            numbers = NDArray(np.arange(array.size).reshape(array.shape))[key]
+            flat = NDArray(array.data.reshape(-1), array.context)
+            self.add_made("Reshape", {"shape": (-1,)}, [array], flat)
+            self.add_made("take", {}, [flat, numbers.as_in_context(array.context)], part)
+            return
+        begin, end, step = zip(*ranges, strict=True)
+        given = {"begin": begin, "end": end, "step": step}
+        sliced = array.data[tuple(map(slice, *zip(*ranges, strict=True)))]
+        self._add_view("slice", given, array, sliced, part)
+
+    def _add_view(self, name, given, array, view, part) -> None:
+        if view.shape == part.shape:
+            self.add_made(name, given, [array], part)
+        else:
+            between = NDArray(view, array.context)
+            self.add_made(name, given, [array], between)
+            self.add_made("Reshape", {"shape": part.shape}, [between], part)
+
+    def add_assignment(self, array: NDArray, key, value) -> None:
+        """Record ``array[key] = value``, before it is done."""
+        whole = key is Ellipsis or (isinstance(key, slice) and key == slice(None))
+        in_graph = array._entry is not None and array._entry[0].alive
+        recorded = isinstance(value, NDArray) and self.follows([value])
+        if not whole and (in_graph or recorded):
+            raise MXNetError(_NO_PARTIAL_WRITES)
+        if in_graph and (isinstance(value, NDArray) or np.isscalar(value)):
+            raise MXNetError(_MUST_NOT_WRITE)
+        if recorded:
+            source = value if value.shape == array.shape else value.broadcast_to(array.shape)
+            self.add_made("Cast", {"dtype": array.data.dtype.name}, [source], array)
+
+    @staticmethod
+    def add_function(name: str, inputs: list, results: list, backward) -> bool:
+        """Record a function of which only the gradient is known; whether it was part of a graph.
+
+        ``backward(out_grads, reqs, in_grads)`` is what an Op's backward does, on arrays.
+        """
+        if not _Tape.follows(inputs):
+            return False
+        prop = _FunctionProp(name, len(inputs), len(results))
+        outputs = [array.data for array in results]
+        context = OpContext(inputs[0].context, name, current.training)
+        node = _Call(prop, {}, [_entry(array) for array in inputs], outputs, context, _Backward(backward))
+        for i, array in enumerate(results):
+            array._entry = (node, i)
+        return True
+
+
+_tape = _Tape()
+
+
+@functools.lru_cache(4096)
+def _property(name: str, given: tuple) -> OperatorProperty:
+    return registry.get(name).create(dict(given))
+
+
+def _basic_ranges(key, shape):
+    """``(begin, end, step)`` of each axis for an index of numbers and slices; None for any other."""
+    parts = [part for part in (key if isinstance(key, tuple) else (key,)) if part is not None]
+    if not all(part is Ellipsis or isinstance(part, int | np.integer | slice) for part in parts):
+        return None
+    if any(isinstance(part, bool) for part in parts) or not shape or 0 in shape:
+        return None
+    at = next((i for i, part in enumerate(parts) if part is Ellipsis), len(parts))
+    missing = len(shape) - sum(part is not Ellipsis for part in parts)
+    parts[at : at + 1] = [slice(None)] * missing
+    ranges = []
+    for part, length in zip(parts, shape, strict=True):
+        if not isinstance(part, slice):
+            ranges.append((int(part) % length, int(part) % length + 1, 1))
+            continue
+        begin, end, step = part.indices(length)
+        if not len(range(begin, end, step)):
+            return None
+        ranges.append((begin, None if end < 0 else end, step))
+    return ranges
+
+
+class _Backward(Operator):
+    """The Op of a recorded function, which knows its gradient only."""
+
+    def __init__(self, function):
+        super().__init__(None)
+        self.function = function
+
+    def backward(self, ctx, out_grad, in_data, out_data, req, in_grad, aux):
+        self.function(out_grad, req, in_grad)
+
+
+class _FunctionProp(OperatorProperty):
+    backward_needs = ("out_grad",)
+    devices = ("cpu", "gpu")
+
+    def __init__(self, name, count, results):
+        super().__init__(Parameter(operator=name), name)
+        self.name = name
+        self.arguments = tuple(f"arg{i}" for i in range(count))
+        self.outputs = tuple(f"output{i}" for i in range(results))
+
+
+# -- modes -----------------------------------------------------------------------------------------------
+
+
+def record(train_mode: bool = True):
+    """Record what is computed within a ``with`` block, by default as in training."""
+    return Mode(tape=_tape) if train_mode is None else Mode(tape=_tape, training=train_mode)
+
+
+def pause(train_mode: bool = False):
+    """Record nothing within a ``with`` block."""
+    return Mode(tape=None) if train_mode is None else Mode(tape=None, training=train_mode)
+
+
+def train_mode():
+    """Compute as in training within a ``with`` block, recorded or not."""
+    return Mode(training=True)
+
+
+def predict_mode():
+    """Compute as in inference within a ``with`` block, recorded or not."""
+    return Mode(training=False)
+
+
+def is_recording() -> bool:
+    """Whether calls are recorded in this thread."""
+    return current.tape is not None
+
+
+def is_training() -> bool:
+    """Whether operators compute as in training in this thread."""
+    return current.training
+
+
+def set_recording(is_record: bool) -> bool:
+    """Turn recording on or off; gives what it was before."""
+    before, current.tape = is_recording(), _tape if is_record else None
+    return before
+
+
+def set_training(train_mode: bool) -> bool:
+    """Turn the mode of training on or off; gives what it was before."""
+    before, current.training = current.training, bool(train_mode)
+    return before
+
+
+# -- gradients -------------------------------------------------------------------------------------------
+
+
+def _as_list(value) -> list:
+    return list(value) if isinstance(value, list | tuple) else [value]
+
+
+def mark_variables(variables, gradients, grad_reqs="write") -> None:
+    """From here on, ``backward`` puts the gradients of these arrays into those, which ``x.grad`` then is.
+
+    Parameters
+    ----------
+    variables, gradients : NDArray or list of NDArray
+        The arrays, and where their gradients go.
+    grad_reqs : str or list of str
+        ``"write"``, ``"add"`` or ``"null"``, for all or for each.
+    """
+    variables, gradients = _as_list(variables), _as_list(gradients)
+    reqs = [grad_reqs] * len(variables) if isinstance(grad_reqs, str) else grad_reqs
+    for variable, gradient, req in zip(variables, gradients, reqs, strict=True):
+        if req not in ("write", "add", "null"):
+            raise ParamError(f"autograd: grad_req must be 'write', 'add' or 'null', got {req!r}")
+        variable._entry = (_Variable(variable, gradient, req), 0)
+
+
+class _Replay(Executor):
+    """The executor of a recorded graph: its forward is done, and its values have the arrays of the calls."""
+
+    _merges = False
+
+    def __init__(self, heads, variables: list, gradients: dict, requests: dict):
+        order = topological_order(heads)
+        self._nodes = {id(node): node for node in order}
+        shapes = {key: [array.shape for array in node.results] for key, node in self._nodes.items()}
+        types = {key: [array.dtype for array in node.results] for key, node in self._nodes.items()}
+        args = {node.name: wrap(node.array, node.device) for node in variables}
+        arrays = Arrays(args, gradients, requests, {})
+        names = [f"heads[{i}]" for i in range(len(heads))]
+        super().__init__(heads, heads[0][0].device, arrays, names, order=order, inferred=(shapes, types))
+        self._ran = self._plain
+
+    def _known_values(self):
+        return {(key, i): array for key, node in self._nodes.items() for i, array in enumerate(node.results)}
+
+    def _ready_forward(self, bound):
+        calls = [(step, self._nodes[step.outputs[0][0]]) for step in bound.program.forward]
+        return {id(step): (call.operator(), call.context) for step, call in calls}
+
+
+def _replay(heads, head_grads, retain_graph: bool, asked: dict | None = None) -> None:
+    """Run backward from ``heads``, into the gradients of all variables or of those asked for."""
+    heads = _as_list(heads)
+    given = [None] * len(heads) if head_grads is None else _as_list(head_grads)
+    if len(given) != len(heads):
+        raise MXNetError(
+            f"autograd: heads and head_grads must be of one length, got {len(heads)} and {len(given)}"
+        )
+    entries = [head._entry for head in heads]
+    if not entries or any(entry is None or not entry[0].wants for entry in entries):
+        raise MXNetError(_NOT_IN_A_GRAPH)
+    order = topological_order(entries)
+    variables = [node for node in order if node.is_variable]
+    requests = {node.name: node.req for node in variables}
+    gradients = {node.name: node.gradient for node in variables if node.req != "null"}
+    if asked is not None:
+        for i, name in enumerate(asked):
+            if name not in requests:
+                raise MXNetError(
+                    f"Cannot differentiate with respect to the {i + 1}-th variable because it is unreachable "
+                    "from the outputs."
+                )
+        requests, gradients = {name: "write" if name in asked else "null" for name in requests}, asked
+    if not gradients:
+        raise MXNetError("There are no inputs in computation graph that require gradients.")
+    if any(node.device.is_gpu != entries[0][0].device.is_gpu for node in order):
+        raise DeviceError("autograd: what was recorded is on the CPU and on GPUs; keep a graph on one kind")
+    given = [
+        ones(head.shape, head.context, head.dtype) if gradient is None else gradient
+        for head, gradient in zip(heads, given, strict=True)
+    ]
+    with Mode(tape=None):
+        _Replay(entries, variables, gradients, requests).backward(given)
+    if asked is None:
+        for node in variables:
+            node.fresh = True
+    if not retain_graph:
+        for node in order:
+            node.forget()
+
+
+def backward(heads, head_grads=None, retain_graph: bool = False, train_mode: bool = True) -> None:
+    """Compute the gradients of ``heads`` and put them where the arrays marked for one want them.
+
+    Parameters
+    ----------
+    heads : NDArray or list of NDArray
+        Results of recorded calls.
+    head_grads : NDArray or list of NDArray, optional
+        What the gradients of the heads begin with; ones unless given.
+    retain_graph : bool
+        Whether the graph is kept, to be gone through again.
+    train_mode : bool
+        Accepted for MXNet's sake: each call goes back in the mode in which it was recorded.
+    """
+    _replay(heads, head_grads, retain_graph)
+
+
+def grad(
+    heads,
+    variables,
+    head_grads=None,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    train_mode: bool = True,
+):
+    """The gradients of ``heads`` by ``variables``, as new arrays; ``x.grad`` stays as it is.
+
+    The parameters are those of :func:`backward`; ``variables`` are one array or a list, and so is the result.
+    """
+    if create_graph:
+        raise MXNetError(
+            "autograd.grad: create_graph=True asks for gradients of gradients, which are not offered; "
+            "write the first gradient as a computation of its own and record that"
+        )
+    wanted, names = _as_list(variables), {}
+    if not wanted:
+        raise MXNetError("autograd.grad: variables must hold at least one NDArray")
+    for i, array in enumerate(wanted):
+        entry = array._entry
+        if entry is None or not entry[0].is_variable or entry[0].gradient is None:
+            raise MXNetError(
+                f"Cannot differentiate with respect to the {i + 1}-th variable because it does not require "
+                "gradient."
+            )
+        names[entry[0].name] = NDArray(
+            devices.zeros(array.shape, array.data.dtype, array.context), array.context
+        )
+    _replay(heads, head_grads, bool(retain_graph), names)
+    results = [names[array._entry[0].name] for array in wanted]
+    return results if isinstance(variables, list | tuple) else results[0]
+
+
+def get_symbol(x: NDArray) -> Symbol:
+    """The graph that was recorded for an array, as a symbol."""
+    if x._entry is None or not x._entry[0].alive:
+        raise MXNetError(_NOT_IN_A_GRAPH)
+    copies = {}
+    for node in topological_order([x._entry]):
+        attrs = {} if node.is_variable else param_strings(node.prop, node.given)
+        inputs = [(copies[id(child)], i) for child, i in node.inputs]
+        copies[id(node)] = Node(node.op, node.name, attrs, inputs, node.prop)
+    return Symbol([(copies[id(x._entry[0])], x._entry[1])])
+
+
+class Function:
+    """A function with a gradient of its own: override ``forward`` and ``backward``, on NDArrays.
+
+    Each object is called once: ``y = Sigmoid()(x)``.
+    """
+
+    def __init__(self):
+        self._used = False
+        self.saved_tensors = ()
+
+    def save_for_backward(self, *args) -> None:
+        """Keep arrays for ``backward``, as ``self.saved_tensors``."""
+        self.saved_tensors = args
+
+    def forward(self, *inputs):
+        """The outputs: one NDArray or a tuple of them."""
+        raise NotImplementedError
+
+    def backward(self, *output_grads):
+        """The gradients of the inputs, from those of the outputs: as many as ``forward`` takes."""
+        raise NotImplementedError
+
+    def __call__(self, *inputs):
+        if getattr(self, "_used", False):
+            raise MXNetError("Each Function instance can only be called once. Create another instance.")
+        self._used = True
+        training = current.training
+        with Mode(tape=None):
+            outputs = self.forward(*inputs)
+        results = _as_list(outputs)
+        if current.tape is None:
+            return outputs
+        results = [each.detach() for each in results]
+
+        def go_back(out_grads, reqs, in_grads):
+            context = inputs[0].context
+            with Mode(tape=None, training=training):
+                gradients = _as_list(self.backward(*(wrap(each, context) for each in out_grads)))
+            if len(gradients) != len(in_grads):
+                raise MXNetError(
+                    f"{type(self).__name__}.backward must return exactly the same number of NDArrays as the "
+                    f"number of NDArrays arguments to forward. Expecting {len(in_grads)} got {len(gradients)}"
+                )
+            for target, req, gradient in zip(in_grads, reqs, gradients, strict=True):
+                if req != "null":
+                    assign(target, req, gradient.data)
+
+        _tape.add_function(type(self).__name__, list(inputs), results, go_back)
+        return tuple(results) if isinstance(outputs, list | tuple) else results[0]
+
+
+# -- methods of NDArray: put there from here, so that an array need not know what records it ----------------
+
+
+def _attach_grad(self, grad_req: str = "write", stype=None) -> None:
+    """Take this array's gradient from here on: ``x.grad`` is where ``backward`` puts it, zeros at first.
+
+    Parameters
+    ----------
+    grad_req : str
+        ``"write"``, ``"add"`` to what is there, or ``"null"``.
+    stype : str, optional
+        ``"default"``; gradients are dense.
+    """
+    if stype not in (None, "default"):
+        raise ParamError(
+            f"attach_grad: stype must be 'default', since gradients are dense here, got {stype!r}"
+        )
+    zeros = NDArray(devices.zeros(self.shape, self.data.dtype, self.context), self.context)
+    mark_variables(self, zeros, grad_req)
+
+
+def _backward_of(self, out_grad=None, retain_graph: bool = False, train_mode: bool = True) -> None:
+    """:func:`roiops.autograd.backward` from this array."""
+    backward([self], None if out_grad is None else [out_grad], retain_graph, train_mode)
+
+
+def _is_fresh(self) -> bool:
+    """Whether backward wrote the gradient after somebody set this to False, as trainers do."""
+    return self._entry is not None and self._entry[0].is_variable and self._entry[0].fresh
+
+
+def _set_fresh(self, value: bool) -> None:
+    if self._entry is not None and self._entry[0].is_variable:
+        self._entry[0].fresh = bool(value)
+
+
+NDArray.attach_grad, NDArray.backward = _attach_grad, _backward_of
+NDArray._fresh_grad = property(_is_fresh, _set_fresh)
