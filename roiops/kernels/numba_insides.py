@@ -23,6 +23,7 @@ import functools
 import gc
 import hashlib
 import importlib.util
+import os
 import re
 import sys
 from types import SimpleNamespace
@@ -142,8 +143,8 @@ class _Cache(FunctionCache):
         self._cache_file._source_stamp = (self._cache_file._source_stamp, _stamp(module))
 
     def _index_key(self, *args):
-        # Checked kernels are files of their own.
-        return (*super()._index_key(*args), "checked") if CHECKED else super()._index_key(*args)
+        # Checked kernels are files of their own, as are those of another width.
+        return *super()._index_key(*args), CHECKED, os.environ.get("ROIOPS_LANES")
 
     def load_overload(self, signature, *args):
         try:

@@ -12,6 +12,7 @@ The functions for kernels do not look at the bounds of an array, unless the chec
 same results.
 """
 
+import os
 import platform
 
 import llvmlite.binding as llvm
@@ -26,15 +27,24 @@ from roiops.kernels.checked import CHECKED, check_access, place_of
 from roiops.kernels.jit import inner
 
 
-def _machine_lanes() -> int:
+def _features() -> set[str]:
+    """What the processor can do that kernels are compiled for."""
     told = numba.config.CPU_FEATURES  # what NUMBA_CPU_NAME and NUMBA_CPU_FEATURES ask for, or None
     if told is None:
-        have = {name for name, there in llvm.get_host_cpu_features().items() if there}
-    else:
-        have = {name[1:] for name in told.split(",") if name.startswith("+")}
-    return 16 if "avx512f" in have else 8 if "avx2" in have else 4
+        return {name for name, there in llvm.get_host_cpu_features().items() if there}
+    return {name[1:] for name in told.split(",") if name.startswith("+")}
 
 
+def _machine_lanes() -> int:
+    if os.environ.get("ROIOPS_LANES"):  # tests run the tiles of machines that are not at hand
+        lanes = int(os.environ["ROIOPS_LANES"])
+        if lanes not in (4, 8, 16):
+            raise ValueError(f"ROIOPS_LANES must be 4, 8 or 16, got {lanes}")
+        return lanes
+    return 16 if "avx512f" in _FEATURES else 8 if "avx2" in _FEATURES else 4
+
+
+_FEATURES = _features()
 FIXED_LANES = 16
 MACHINE_LANES = _machine_lanes()
 #: Whether the machine has the 32 registers of ARM's 64-bit processors.
@@ -236,7 +246,7 @@ def _pick(typing_context, low, high, index):
 
     def generate(context, builder, signature, args):
         one, other, index = args
-        if low.dtype == types.float32 and MACHINE_LANES == FIXED_LANES:
+        if low.dtype == types.float32 and "avx512f" in _FEATURES:
             kind = ir.FunctionType(one.type, [one.type, index.type, one.type])
             name = "llvm.x86.avx512.vpermi2var.ps.512"
             function = cgutils.get_or_insert_function(builder.module, kind, name)
