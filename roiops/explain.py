@@ -363,8 +363,10 @@ def draw(
     rows = -(-len(names) // columns)
     panel = 3.6
     aspect = (limits_y[1] - limits_y[0]) / (limits_x[1] - limits_x[0])
-    captions = 0.16 * max((len(same.get(name, ())) for name in names), default=0)
-    height = rows * (panel * 0.92 * aspect + 0.45 + captions) + 0.45
+    lines = [len(same.get(name, ())) for name in names]
+    captions = [0.16 * max(lines[row * columns : (row + 1) * columns]) for row in range(rows)]
+    in_a_row = min(5, max(1, int(columns * panel / 1.9)))  # of the legend's five entries
+    height = rows * (panel * 0.92 * aspect + 0.5) + sum(captions) + 0.25 + 0.2 * -(-5 // in_a_row)
     figure = Figure(figsize=(columns * panel, height), layout="constrained")
     panels = figure.subplots(rows, columns, squeeze=False)
     for panel_axes, name, box in zip(panels.flat, names, boxes, strict=False):
@@ -374,7 +376,7 @@ def draw(
             panel_axes.set_xlabel("also " + ",\n".join(same[name]), fontsize=8)
     for panel_axes in panels.flat[len(names) :]:
         panel_axes.set_axis_off()
-    figure.legend(handles=_legend(), loc="outside lower center", ncols=5, frameon=False, fontsize=8)
+    figure.legend(handles=_legend(), loc="outside lower center", ncols=in_a_row, frameon=False, fontsize=8)
     return figure
 
 

@@ -173,3 +173,18 @@ except MXNetError as error:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "explain: drawing needs matplotlib (pip install matplotlib)"
     assert issubclass(DataError, MXNetError)
+
+
+@pytest.mark.parametrize("names", [["ROIPooling/mxnet"], None])
+def test_the_legend_is_within_the_picture_and_little_is_white(names):
+    pytest.importorskip("matplotlib", reason="drawing needs matplotlib")
+    figure = explain.draw((3.2, 2.4, 14.6, 11.3), (6, 8), spatial_scale=0.5, names=names)
+    figure.set_dpi(50)
+    figure.canvas.draw()
+    (legend,) = figure.legends
+    box = legend.get_window_extent()
+    assert box.x0 >= 0
+    assert box.y0 >= 0
+    assert box.x1 <= figure.bbox.x1
+    panels = sum(axes.get_window_extent().height for axes in figure.axes[:: 3 if names is None else 1])
+    assert panels > 0.45 * figure.bbox.y1

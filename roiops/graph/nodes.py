@@ -226,7 +226,7 @@ def _infer_node(node: Node, shapes: _Shapes) -> None:
     if not prop.may_infer(have):
         return
     try:
-        inferred = prop.infer_shape(list(have))
+        inferred = prop.inferred(have)
     except MXNetError as error:
         raise type(error)(f"{error}{_inputs_text(node, have)}") from None
     except Exception as error:
@@ -235,8 +235,7 @@ def _infer_node(node: Node, shapes: _Shapes) -> None:
     _put_inputs(node, inferred[0], shapes, have)
     for i, shape in enumerate(inferred[1]):
         shapes.put((node, i), shape, _output_blame(node, i, shape))
-    aux = inferred[2] if len(inferred) > 2 else ()
-    for i, (name, shape) in enumerate(zip(prop.list_auxiliary_states(), aux, strict=False)):
+    for i, (name, shape) in enumerate(zip(prop.list_auxiliary_states(), inferred[2], strict=False)):
         entry = node.inputs[count + i]
         shapes.put(entry, shape, _input_blame(node, name, shape, entry, have))
     found = [shapes.get(entry) for entry in node.inputs[:count]]

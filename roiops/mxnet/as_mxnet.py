@@ -16,6 +16,7 @@ import importlib
 import importlib.abc
 import importlib.machinery
 import logging
+import re
 import runpy
 import sys
 import types
@@ -142,7 +143,20 @@ def _run(argv, as_module: bool) -> None:
         runpy.run_module(argv[0], run_name="__main__", alter_sys=True)
     else:
         sys.path.insert(0, str(Path(argv[0]).resolve().parent))
-        runpy.run_path(argv[0], run_name="__main__")
+        try:
+            runpy.run_path(argv[0], run_name="__main__")
+        except SyntaxError as error:
+            if not _PYTHON_2.search((error.text or "").strip()):
+                raise
+            folder = Path(error.filename or argv[0]).parent
+            sys.exit(
+                f"as_mxnet: {error.filename}, line {error.lineno}: {error.msg}\nThis looks like Python 2. Have its "
+                f"syntax changed once, in a copy: pip install fissix; python -m fissix -w -n {folder}"
+            )
+
+
+#: Lines that only Python 2 takes: print, exec and raise A, B; except A, b; <>; 0777; backquotes.
+_PYTHON_2 = re.compile(r"^(print|exec)\b\s*[^\s(=]|^except\s[^()]*,\s*\w+\s*:|^raise\s.*,|<>|\b0[0-7]+\b|`")
 
 
 def main(argv: list[str] | None = None) -> None:

@@ -330,6 +330,31 @@ class OperatorProperty:
         """
         return in_shapes, [in_shapes[0]] * len(self.list_outputs())
 
+    def inferred(self, in_shapes: list) -> tuple[list, list, list]:
+        """What :meth:`infer_shape` says, as three lists, an error where it is no such thing."""
+        answer = self.infer_shape(list(in_shapes))
+        if not isinstance(answer, tuple | list) or len(answer) not in (2, 3):
+            got = f"{len(answer)} values" if isinstance(answer, tuple | list) else repr(answer)
+            raise ShapeError(
+                f"{self.label}: infer_shape must return (in_shapes, out_shapes) or (in_shapes, out_shapes, "
+                f"aux_shapes), got {got}"
+            )
+        counts = self.list_arguments(), self.list_outputs(), self.list_auxiliary_states()
+        for what, names, shapes in zip(
+            ("in_shapes", "out_shapes", "aux_shapes"), counts, answer, strict=False
+        ):
+            if not isinstance(shapes, tuple | list) or len(shapes) != len(names):
+                raise ShapeError(
+                    f"{self.label}: {what} of infer_shape must be {len(names)} shapes ({', '.join(names)}), "
+                    f"got {shapes!r}"
+                )
+            for name, shape in zip(names, shapes, strict=True):
+                if shape is not None and not isinstance(shape, tuple | list):
+                    raise ShapeError(
+                        f"{self.label}: infer_shape must return a tuple of sizes for {name}, got {shape!r}"
+                    )
+        return (*map(list, answer), *([[None] * len(counts[2])] if len(answer) == 2 else []))
+
     def output_shapes(self, in_data: list) -> list | None:
         """The shapes of the outputs where they follow from the numbers only, for calls without a graph."""
         return None

@@ -22,7 +22,7 @@ def infer(prop: OperatorProperty, in_shapes, in_types, in_data=None):
         raise MXNetError(
             f"{prop.label}: takes {len(names)} inputs ({', '.join(names)}), got {len(in_shapes)}"
         )
-    shaped = prop.infer_shape(list(in_shapes))
+    shaped = prop.inferred(in_shapes)
     for name, given, need in zip(names, in_shapes, shaped[0], strict=True):
         if need is not None and tuple(need) != tuple(given):
             raise ShapeError(f"{prop.label}: {name} must have shape {tuple(need)}, got {tuple(given)}")
@@ -30,16 +30,15 @@ def infer(prop: OperatorProperty, in_shapes, in_types, in_data=None):
     for name, given, need in zip(names, in_types, typed[0], strict=True):
         if need is not None and need != given:
             raise DTypeError(f"{prop.label}: {name} must have dtype {need}, got {given}")
-    out_shapes, out_types = list(shaped[1]), list(typed[1])
+    out_shapes, out_types = shaped[1], list(typed[1])
     if in_data is not None and not all(map(known, out_shapes)):
         out_shapes = prop.output_shapes(in_data) or out_shapes
     for name, shape, dtype in zip(prop.list_outputs(), out_shapes, out_types, strict=True):
         if not known(shape) or dtype is None:
             raise ShapeError(f"{prop.label}: the shape or dtype of {name} does not follow from the inputs")
     count = len(prop.list_auxiliary_states())
-    aux_shapes = list(shaped[2]) if len(shaped) > 2 else [None] * count
     aux_types = list(typed[2]) if len(typed) > 2 else [None] * count
-    return out_shapes, out_types, aux_shapes, aux_types
+    return out_shapes, out_types, shaped[2], aux_types
 
 
 class Plan:

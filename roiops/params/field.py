@@ -269,7 +269,7 @@ class Field:
         One sentence for the generated documentation.
     """
 
-    __slots__ = ("above", "aliases", "below", "default", "doc", "kind", "name", "nonzero", "range")
+    __slots__ = ("above", "aliases", "below", "default", "doc", "fault", "kind", "name", "nonzero", "range")
 
     def __init__(
         self,
@@ -283,7 +283,18 @@ class Field:
         aliases: tuple[str, ...] = (),
         doc: str = "",
     ):
-        self.kind = _as_kind(kind)
+        #: What is wrong with the declaration, for the class that it stands in to tell.
+        self.fault = ""
+        try:
+            self.kind = _as_kind(kind)
+        except (KeyError, TypeError):
+            self.kind = kind
+            self.fault = (
+                "the kind must be int, float, bool, str or one of roiops.params, such as enum, shape and "
+                f"optional, got {kind!r}"
+            )
+            if isinstance(kind, tuple | list | set) and all(isinstance(word, str) for word in kind):
+                self.fault += f"; enum({', '.join(map(repr, kind))}) is a choice of words"
         self.range = range
         self.above = above
         self.below = below
@@ -291,7 +302,13 @@ class Field:
         self.aliases = aliases
         self.doc = doc
         self.name = ""
-        self.default = default if default is REQUIRED else self.kind.parse(default)
+        self.default = default
+        if default is REQUIRED or self.fault:
+            return
+        try:
+            self.default = self.parse(default)
+        except ValueError:
+            self.fault = f"the default must be {self.need}, got {default!r}"
 
     @property
     def required(self) -> bool:

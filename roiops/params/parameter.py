@@ -24,6 +24,8 @@ class Parameter:
         fields = dict(cls.fields)
         for name, value in list(vars(cls).items()):
             if isinstance(value, Field):
+                if value.fault:
+                    raise ParamError(f"{cls.__name__}.{name}: {value.fault}")
                 value.name = name
                 fields[name] = value
                 delattr(cls, name)

@@ -5,10 +5,11 @@ import pytest
 
 import roiops as mx
 from roiops import registry, testing
-from roiops.errors import MXNetError, RegistryError, ShapeError
+from roiops.errors import MXNetError, ParamError, RegistryError, ShapeError
 from roiops.operators import checks
 from roiops.operators.base import Operator, OperatorProperty, assign
 from roiops.operators.imperative import Invocation
+from roiops.params import Field, Parameter, enum, shape
 
 X = np.random.default_rng(0).standard_normal((3, 4))
 
@@ -268,3 +269,46 @@ def test_an_operator_without_a_method():
         MXNetError, match=text + "GradientFree where all gradients are zero, or set differentiable"
     ):
         executor.backward(mx.nd.ones((3, 4)))
+
+
+@pytest.mark.parametrize(
+    ("answer", "text"),
+    [
+        (
+            3,
+            r"infer_shape must return \(in_shapes, out_shapes\) or \(in_shapes, out_shapes, aux_shapes\), got 3",
+        ),
+        (None, r"infer_shape must return .*, got None"),
+        (([(3, 4)],), r"infer_shape must return .*, got 1 values"),
+        (([(3, 4)], (3, 4)), r"out_shapes of infer_shape must be 1 shapes \(output\), got \(3, 4\)"),
+        (([(3, 4)], []), r"out_shapes of infer_shape must be 1 shapes \(output\), got \[\]"),
+        (([], [(3, 4)]), r"in_shapes of infer_shape must be 1 shapes \(data\), got \[\]"),
+        (([(3, 4)], [12]), r"infer_shape must return a tuple of sizes for output, got 12"),
+    ],
+)
+def test_an_infer_shape_that_returns_something_else(answer, text):
+    registered(Square).infer_shape = lambda self, in_shapes: answer
+    with pytest.raises(ShapeError, match=r"^squared\(node\): " + text):
+        symbol().infer_shape(x=(3, 4))
+    with pytest.raises(ShapeError, match=r"^squared: " + text):
+        mx.nd.squared(X)
+
+
+@pytest.mark.parametrize(
+    ("declare", "text"),
+    [
+        (
+            lambda: Field(("none", "mean"), "none"),
+            r"the kind must be int, float, bool, str or one of roiops.params, such as enum, shape and optional, "
+            r"got \('none', 'mean'\); enum\('none', 'mean'\) is a choice of words",
+        ),
+        (lambda: Field(list), r"the kind must be int, .* got <class 'list'>$"),
+        (lambda: Field(float, 2, range=(0, 1)), r"the default must be float in \[0, 1\], got 2"),
+        (lambda: Field(int, "many"), r"the default must be int, got 'many'"),
+        (lambda: Field(enum("a", "b"), "c"), r"the default must be \{'a', 'b'\}, got 'c'"),
+        (lambda: Field(shape(2), (0, 1), nonzero=True), r"the default must be .*, not 0, got \(0, 1\)"),
+    ],
+)
+def test_a_field_that_contradicts_itself(declare, text):
+    with pytest.raises(ParamError, match=r"^WrongParam\.mode: " + text):
+        type("WrongParam", (Parameter,), {"mode": declare()})

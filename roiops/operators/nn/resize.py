@@ -342,7 +342,7 @@ class GridGeneratorProp(FloatProperty):
 
 
 class SpatialTransformerParam(Parameter):
-    target_shape = Field(ints(2), (0, 0), range=(1, None), doc="(height, width) of the output")
+    target_shape = Field(ints(2), range=(1, None), doc="(height, width) of the output")
     transform_type = Field(enum("affine"), doc="the kind of transformation that loc describes")
     sampler_type = Field(enum("bilinear"), doc="how pixels are interpolated")
     cudnn_off = Field(optional(bool), None, doc=IGNORED)
