@@ -21,7 +21,6 @@ import json
 import os
 import platform
 import shutil
-import statistics
 import subprocess
 import sys
 import tempfile
@@ -105,13 +104,13 @@ def compare(folder, outputs, size):
     return result
 
 
-def check(model, rounds, threads):
+def check(model, threads):
     """One model's row of the table."""
     folder = Path(tempfile.mkdtemp(prefix="zoo_"))
     mxnet = Worker(str(peers.interpreter("gluoncv")), "mxnet_worker.py", threads)
     roiops = Worker(sys.executable, "roiops_worker.py", threads)
     try:
-        made = mxnet.ask(do="prepare", name=model.name, folder=str(folder), timed=rounds > 0)
+        made = mxnet.ask(do="prepare", name=model.name, folder=str(folder), timed=False)
         if "error" in made:
             return {"error": f"mxnet: {made['error']}"}
         answer = roiops.ask(do="load", folder=str(folder), heads={**made["heads"], **made["choices"]})
@@ -125,17 +124,6 @@ def check(model, rounds, threads):
             alone = {key: result[key] for key in ("worst", "boxes")}
             result = {**compare(folder, made["outputs"], model.image), "own_choices": alone}
         result["operators"] = made["operators"]
-        if not rounds:
-            return result
-        times = {"mxnet": [], "roiops": []}
-        for _ in range(rounds + 1):  # the first of each is dropped
-            for name, worker in (("mxnet", mxnet), ("roiops", roiops)):
-                measured = worker.ask(do="measure")
-                if "error" in measured:
-                    return {**result, "agrees": False, "error": f"{name}: {measured['error']}"}
-                times[name].append(measured["ms"])
-        result["ms"] = {name: statistics.median(taken[1:]) for name, taken in times.items()}
-        result["rounds"] = rounds
         return result
     finally:
         mxnet.close()
@@ -157,8 +145,6 @@ def write_table(results) -> None:
     agreeing = sum(row.get("agrees", False) for row in rows.values())
     worst = max((row["worst"] for row in rows.values() if row.get("agrees")), default=0.0)
     loads = [row["load"] for row in rows.values()]
-    rounds = min((row["rounds"] for row in rows.values() if "rounds" in row), default=1)
-    measured = "one measurement" if rounds == 1 else f"medians of {rounds}"
     left = [m.name for m in models() if m.name not in rows]
     lines = [
         "# The model zoo",
@@ -166,7 +152,7 @@ def write_table(results) -> None:
         f"{agreeing} of {len(rows)} published models, saved by {about['mxnet']} with random weights, agree "
         f"with it to {worst:.1e} relative or better when roiops loads and runs the files.",
         "",
-        "Written by `python verify/check_model_zoo.py`, which exports, runs, compares and times both in "
+        "Written by `python verify/check_model_zoo.py`, which exports, runs and compares both in "
         "one run. *Worst* is the largest difference over all outputs, and over a detector's raw heads "
         "before boxes are selected, relative to the largest magnitude in that output. *Boxes* are "
         "compared one by one, in order: class, score and corners; those whose scores differ by less than "
@@ -177,9 +163,8 @@ def write_table(results) -> None:
         "those operators must agree, with the same tolerance. Where ROIAlign gets a negative "
         "batch index, as in GluonCV's pyramids, MXNet's kernel for the CPU reads memory before the "
         "features, though its documentation promises zeros; compared is what MXNet gives with those "
-        "zeros. *Times as fast*, where it was measured, is the time of a forward pass in MXNet by that in "
-        f"roiops ({measured}, {about['threads']} threads each, in turns); above 1, roiops is faster. "
-        "`benchmarks/zoo.py` measures that with more care, for one and two threads.",
+        "zeros. How fast they are beside MXNet is on the [page of benchmarks](benchmarks.md), by "
+        "`benchmarks/zoo.py`.",
         "",
         f"Machine: {about['processor']}; {about['date']}; load average of the last minute "
         f"{min(loads):.1f} to {max(loads):.1f} while it ran, the check itself being about "
@@ -196,13 +181,13 @@ def write_table(results) -> None:
             "",
             f"## {family}",
             "",
-            "| model | input | operators | worst | boxes | times as fast |",
-            "|---|---|---|---|---|---|",
+            "| model | input | operators | worst | boxes |",
+            "|---|---|---|---|---|",
         ]
         for name in names:
             row, shape = rows[name], "x".join(map(str, catalogue[name].inputs["data"]))
             if "error" in row:
-                lines.append(f"| {name} | {shape} | | {row['error']} | | |")
+                lines.append(f"| {name} | {shape} | | {row['error']} | |")
                 continue
             boxes = row["boxes"]
             cell = (
@@ -210,10 +195,9 @@ def write_table(results) -> None:
                 if boxes is None
                 else f"{boxes['count']}" + (f", {boxes['wrong']} differ" if boxes["wrong"] else "")
             )
-            ratio = f"{row['ms']['mxnet'] / row['ms']['roiops']:.2f}" if "ms" in row else ""
             difference = f"{row['worst']:.1e}" + ("" if row["agrees"] else " (differs)")
             difference += ", same choice" if "own_choices" in row else ""
-            lines.append(f"| {name} | {shape} | {len(row['operators'])} | {difference} | {cell} | {ratio} |")
+            lines.append(f"| {name} | {shape} | {len(row['operators'])} | {difference} | {cell} |")
     if left:
         lines += ["", "## Not checked yet", "", f"{len(left)} of {len(catalogue)}: {', '.join(left)}."]
     operators = sorted({op for row in rows.values() for op in row.get("operators", ())})
@@ -230,12 +214,6 @@ def main() -> int:
         "--only", nargs="+", default=[""], metavar="TEXT", help="models with this in their name"
     )
     parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument(
-        "--rounds",
-        type=int,
-        default=3,
-        help="measurements of each, after one that is dropped; 0 compares only",
-    )
     parser.add_argument(
         "--resume", action="store_true", help="leave out the models that the results hold already"
     )
@@ -267,7 +245,7 @@ def main() -> int:
             chosen = chosen[:done]
             break
         load = os.getloadavg()[0]
-        row = {**check(model, args.rounds, args.threads), "load": load}
+        row = {**check(model, args.threads), "load": load}
         if not row.get("agrees"):
             failed.append(model.name)
         shown = {

@@ -151,7 +151,8 @@ def _run(argv, as_module: bool) -> None:
             folder = Path(error.filename or argv[0]).parent
             sys.exit(
                 f"as_mxnet: {error.filename}, line {error.lineno}: {error.msg}\nThis looks like Python 2. "
-                f"Have its syntax changed once, in a copy: pip install fissix; python -m fissix -w -n {folder}"
+                "Have its syntax changed once, in a copy: "
+                f"pip install fissix; python -m fissix -w -n {folder}"
             )
 
 
