@@ -1,5 +1,6 @@
 """Region-of-interest operators with the numbers of nine frameworks, and the MXNet-style graph around them."""
 
+import importlib as _importlib
 import sys as _sys
 
 from . import (
@@ -112,6 +113,7 @@ __all__ = [
     "errors",
     "executor",
     "executor_manager",
+    "gluon",
     "gpu",
     "graph",
     "image",
@@ -157,6 +159,8 @@ __all__ = [
 
 
 def __getattr__(name):
+    if name == "gluon":  # imported when it is first asked for: most programs run saved graphs
+        return _importlib.import_module(".gluon", __name__)
     from .mxnet import absent  # only for what is not there
 
     if name in absent.ABSENT:

@@ -155,7 +155,7 @@ def test_one_number_is_a_size(name):
 @pytest.mark.parametrize(
     ("name", "advice"),
     [
-        ("gluon", "in place of gluon.SymbolBlock.imports(symbol, inputs, params): roiops.models.load"),
+        ("recordio", "record files are not read"),
         ("symbl", "did you mean 'Symbol' or 'symbol'"),
         (
             "io.ImageRecordIter",

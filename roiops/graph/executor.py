@@ -446,6 +446,10 @@ class Executor:
             (arrays[value] for value in left - kept - {None}), [arrays[v] for v in kept if v in arrays]
         )
 
+    def keep_for_backward(self) -> None:
+        """Let every forward keep what backward reads, also one that is not for training."""
+        self._keeps = True
+
     def _forward_again(self) -> None:
         """Compute once more what a backward has overwritten; random numbers and states go on as before."""
         states = [array.copy() for array in self.aux_dict.values()]

@@ -4,8 +4,6 @@ __all__ = ["ABSENT", "advice_for"]
 
 #: Parts of MXNet that are not here, and what to do about it.
 ABSENT = {
-    "gluon": "blocks are not run; HybridBlock.export in MXNet writes a symbol and parameters, which are. In "
-    "place of gluon.SymbolBlock.imports(symbol, inputs, params): roiops.models.load(symbol, params)",
     "np": "arrays are those of mxnet.nd",
     "npx": "arrays are those of mxnet.nd",
     "profiler": "`roiops bench MODEL --operators` times the operators of a model",

@@ -80,6 +80,8 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     def exec_module(self, module):
         if isinstance(module, _Alias):  # the real module takes the place of the one Python made a spec for
             sys.modules[module.__spec__.name] = module.target
+            if isinstance(module.target, types.ModuleType):  # so that mxnet.symbol.contrib can be imported
+                vars(module.target).setdefault("__path__", [])
 
 
 class _Alias(types.ModuleType):

@@ -787,8 +787,6 @@ def test_a_script_that_asks_for_a_gpu_runs_on_the_cpu_where_it_is_told_to(tmp_pa
 @pytest.mark.parametrize(
     ("statement", "advice"),
     [
-        ("from mxnet import gluon", "HybridBlock.export in MXNet writes a symbol and parameters"),
-        ("import mxnet.gluon.nn", "HybridBlock.export"),
         ("from mxnet import rtc", "CUDA source is not compiled"),
         ("import mxnet.recordio", "record files are not read"),
         ("import mxnet.nothing.at.all", "mxnet.nothing: roiops, which stands in for mxnet, has no"),

@@ -34,6 +34,7 @@ SCRIPTS = {
     "image": "mxnet",
     "image_detection": "mxnet",
     "training": "mxnet",
+    "gluon": "mxnet",
     "recurrent_convolutions": "mxnet",
     "sparse": "mxnet",
     "ops": "mxnet",

@@ -1,0 +1,5 @@
+"""``gluon.contrib``: layers that GluonCV asks for."""
+
+from . import nn
+
+__all__ = ["nn"]

@@ -1,0 +1,138 @@
+"""``gluon.contrib.nn``: branches side by side, and what else GluonCV asks for."""
+
+from ....errors import ParamError
+from ...hybrid import HybridBlock
+from ...nn import BatchNorm, HybridSequential, Sequential
+
+__all__ = [
+    "Concurrent",
+    "HybridConcurrent",
+    "Identity",
+    "PixelShuffle1D",
+    "PixelShuffle2D",
+    "PixelShuffle3D",
+    "SparseEmbedding",
+    "SyncBatchNorm",
+]
+
+
+class Concurrent(Sequential):
+    """The outputs of all children on one input, joined along ``axis``."""
+
+    def __init__(self, axis=-1, prefix=None, params=None):
+        super().__init__(prefix=prefix, params=params)
+        self.axis = axis
+
+    def forward(self, x):
+        from .... import ndarray
+
+        return ndarray.concat(*[block(x) for block in self], dim=self.axis)
+
+
+class HybridConcurrent(HybridSequential):
+    """The outputs of all children on one input, joined along ``axis``."""
+
+    def __init__(self, axis=-1, prefix=None, params=None):
+        super().__init__(prefix=prefix, params=params)
+        self.axis = axis
+
+    def hybrid_forward(self, F, x):
+        return F.concat(*[block(x) for block in self], dim=self.axis)
+
+
+class Identity(HybridBlock):
+    """What comes in."""
+
+    def hybrid_forward(self, F, x):
+        return x
+
+
+class SparseEmbedding:
+    """Not offered: gradients are dense here."""
+
+    def __init__(self, *args, **kwargs):
+        raise ParamError(
+            "contrib.nn.SparseEmbedding is not offered, since gradients are dense here; use nn.Embedding"
+        )
+
+
+class SyncBatchNorm(BatchNorm):
+    """:class:`BatchNorm` over one device; ``num_devices`` above 1 is refused by the operator."""
+
+    def __init__(
+        self,
+        in_channels=0,
+        num_devices=None,
+        momentum=0.9,
+        epsilon=1e-5,
+        center=True,
+        scale=True,
+        use_global_stats=False,
+        beta_initializer="zeros",
+        gamma_initializer="ones",
+        running_mean_initializer="zeros",
+        running_variance_initializer="ones",
+        **kwargs,
+    ):
+        first = (1, momentum, epsilon, center, scale, use_global_stats, beta_initializer, gamma_initializer)
+        super().__init__(
+            *first, running_mean_initializer, running_variance_initializer, in_channels, **kwargs
+        )
+        shown = ("eps", "momentum", "fix_gamma", "use_global_stats")
+        self._kwargs = {name: self._kwargs[name] for name in shown}
+        self._kwargs.update(ndev=num_devices or 1, key=self.prefix)
+
+    def hybrid_forward(self, F, x, gamma, beta, running_mean, running_var):
+        return F.contrib.SyncBatchNorm(x, gamma, beta, running_mean, running_var, name="fwd", **self._kwargs)
+
+
+class _PixelShuffle(HybridBlock):
+    """Base of layers that make channels into pixels: ``factor`` times as many along each axis."""
+
+    _count = 2
+
+    def __init__(self, factor):
+        super().__init__()
+        self._factors = (factor,) * self._count if isinstance(factor, int) else tuple(factor)
+        if len(self._factors) != self._count:
+            raise AssertionError(f"wrong length {len(self._factors)}")
+
+    def hybrid_forward(self, F, x):
+        count = self._count
+        # (N, C f..., s...) -> (N, C, f, ..., s, ...) -> (N, C, s, f, ...) -> (N, C, s f, ...)
+        head = (0, -4, -1)
+        x = F.reshape(x, (*head, _product(self._factors), *(0,) * count))
+        for i, factor in enumerate(self._factors[:-1]):
+            rest = _product(self._factors[i + 1 :])
+            x = F.reshape(x, (*(0,) * (2 + i), -4, factor, rest, *(0,) * count))
+        pairs = [axis for i in range(count) for axis in (2 + count + i, 2 + i)]
+        return F.reshape(F.transpose(x, (0, 1, *pairs)), (0, 0, *(-3,) * count))
+
+    def __repr__(self):
+        return f"{type(self).__name__}({self._factors})"
+
+
+def _product(factors) -> int:
+    result = 1
+    for each in factors:
+        result *= each
+    return result
+
+
+class PixelShuffle1D(_PixelShuffle):
+    """``(N, f C, W)`` as ``(N, C, f W)``."""
+
+    _count = 1
+
+    def __repr__(self):
+        return f"{type(self).__name__}({self._factors[0]})"
+
+
+class PixelShuffle2D(_PixelShuffle):
+    """``(N, f1 f2 C, H, W)`` as ``(N, C, f1 H, f2 W)``."""
+
+
+class PixelShuffle3D(_PixelShuffle):
+    """``(N, f1 f2 f3 C, D, H, W)`` as ``(N, C, f1 D, f2 H, f3 W)``."""
+
+    _count = 3

@@ -1,0 +1,22 @@
+"""``gluon.data``: datasets, samplers and loaders of batches."""
+
+from . import dataloader, dataset, sampler, vision
+from .dataloader import DataLoader
+from .dataset import ArrayDataset, Dataset, SimpleDataset
+from .sampler import BatchSampler, FilterSampler, RandomSampler, Sampler, SequentialSampler
+
+__all__ = [
+    "ArrayDataset",
+    "BatchSampler",
+    "DataLoader",
+    "Dataset",
+    "FilterSampler",
+    "RandomSampler",
+    "Sampler",
+    "SequentialSampler",
+    "SimpleDataset",
+    "dataloader",
+    "dataset",
+    "sampler",
+    "vision",
+]

@@ -1,0 +1,391 @@
+"""Hybrid blocks: the same Python on arrays and on symbols, and one bound graph for each shape of inputs."""
+
+import weakref
+
+import numpy as np
+
+from .. import ndarray
+from ..autograd import _tape as tape
+from ..graph import functions as symbol
+from ..graph.symbol import Symbol
+from ..ndarray import NDArray, device
+from ..ndarray.ndarray import wrap
+from ..operators.base import assign
+from ..recording import Mode, current
+from .block import Block, flatten, regroup
+from .parameter import DeferredInitializationError, Parameter, ParameterDict
+
+__all__ = ["HybridBlock", "SymbolBlock"]
+
+
+class _BoundGraph:
+    """The graph of a hybridised block, and its executors: one for each device and shape, or more."""
+
+    def __init__(self, block, inputs: list[str], outputs: Symbol, params: dict[str, Parameter]):
+        self._block, self._outputs = block, outputs
+        names = outputs.list_inputs()
+        self._inputs = [(i, name) for i, name in enumerate(inputs) if name in names]
+        self._params = [(name, params[name]) for name in names if name not in inputs]
+        self._aux = set(outputs.list_auxiliary_states())
+        #: Executors that nobody uses, by what they are bound for.
+        self._free: dict[tuple, list] = {}
+        self._held: dict[tuple, list] = {}
+
+    def __call__(self, arrays: list[NDArray]) -> list[NDArray]:
+        used = [arrays[i] for i, _ in self._inputs]
+        ctx = arrays[0].context
+        params = [parameter.data(ctx) for _, parameter in self._params]
+        recorded = current.tape is not None and tape.follows([*used, *params])
+        wants = tuple(recorded and a._entry is not None and a._entry[0].wants for a in used)
+        key = (ctx, recorded, wants, *((a.shape, a.data.dtype) for a in used))
+        arrays_now = [(a, a.grad if recorded else None) for a in params]
+        free = self._executors_for(key, ctx, arrays_now)
+        executor = free.pop() if free else self._bind(key, ctx, used, arrays_now)
+        if self._block._callback is not None:
+            executor.set_monitor_callback(self._block._callback, self._block._monitor_all)
+        with Mode(tape=None):
+            given = {name: a for (_, name), a in zip(self._inputs, used, strict=True)}
+            results = [each.copy() for each in executor.forward(current.training, **given)]
+        if recorded:
+            names = [name for _, name in self._inputs] + [name for name, _ in self._params]
+            go_back = _Backward(executor, names)
+            weakref.finalize(go_back, free.append, executor).atexit = False
+            tape.add_function("_CachedOp", [*used, *params], results, go_back)
+        else:
+            free.append(executor)
+        return results
+
+    def _executors_for(self, key, ctx, arrays) -> list:
+        """Those of a kind that are free, as long as parameters have the arrays that they are bound to."""
+        before = self._held.get((ctx, key[1]))
+        if before is not None and any(map(_differ, arrays, before)):
+            self._free = {each: pool for each, pool in self._free.items() if each[:2] != key[:2]}
+        if before is None or key not in self._free:
+            self._held[ctx, key[1]] = arrays
+        return self._free.setdefault(key, [])
+
+    def _bind(self, key, ctx, used, arrays):
+        args, grads, requests, aux = {}, {}, {}, {}
+        for (_, name), array, wants in zip(self._inputs, used, key[2], strict=True):
+            args[name] = NDArray(device.empty(array.shape, array.data.dtype, ctx), ctx)
+            if wants:
+                grads[name] = NDArray(device.zeros(array.shape, array.data.dtype, ctx), ctx)
+                requests[name] = "write"
+        for (name, parameter), (array, gradient) in zip(self._params, arrays, strict=True):
+            (aux if name in self._aux else args)[name] = array.detach()
+            if gradient is not None and name not in self._aux:
+                grads[name], requests[name] = gradient, parameter.grad_req
+        with Mode(tape=None):
+            executor = self._outputs.bind(ctx, args, grads, requests, aux)
+        if key[1]:
+            executor.keep_for_backward()
+        return executor
+
+
+def _differ(one, other) -> bool:
+    return any(a is not b for a, b in zip(one, other, strict=True))
+
+
+class _Backward:
+    """The backward pass of one call of an executor, into what the tape asks for."""
+
+    def __init__(self, executor, names):
+        self._executor, self._names = executor, names
+
+    def __call__(self, out_grads, reqs, in_grads) -> None:
+        executor, moved = self._executor, []
+        for name, req, target in zip(self._names, reqs, in_grads, strict=True):
+            own = executor.grad_dict.get(name)
+            if own is None or (req == executor._grad_req[name] and own.data is target):
+                continue
+            # What the executor is bound to must not change, or is to be used otherwise than it is bound for.
+            moved.append((own.data, own.data.copy(), req, target))
+            if executor._grad_req[name] == "add":
+                own.data[...] = 0
+        ctx = executor._device
+        executor.backward([wrap(each, ctx) for each in out_grads])
+        for own, before, req, target in moved:
+            value = own.copy()
+            own[...] = before
+            if req != "null":
+                assign(target, req, value)
+
+
+class HybridBlock(Block):
+    """A block that can run as a bound graph: override ``hybrid_forward(F, x, ..., **params)``.
+
+    ``F`` is ``nd`` or ``sym``; the block's own parameters arrive by the names of their attributes.
+    """
+
+    def __init__(self, prefix=None, params=None):
+        super().__init__(prefix, params)
+        self._active = False
+        #: The graph as (input symbols, outputs); how inputs and outputs are nested.
+        self._cached_graph, self._in_format, self._out_format = (), None, None
+        self._cached_op = None
+        self._callback, self._monitor_all = None, False
+
+    def __setattr__(self, name, value):
+        super().__setattr__(name, value)
+        if isinstance(value, HybridBlock):
+            self._clear_cached_op()
+
+    def register_child(self, block, name=None):
+        if not isinstance(block, HybridBlock):
+            raise ValueError(
+                f"Children of HybridBlock must also be HybridBlock, but {block} has type {type(block)}. "
+                "If you are "
+                "using Sequential, please try HybridSequential instead."
+            )
+        super().register_child(block, name)
+        self._clear_cached_op()
+
+    def _clear_cached_op(self) -> None:
+        self._cached_graph, self._cached_op = (), None
+
+    def hybridize(self, active=True, static_alloc=False, static_shape=False, **kwargs):
+        """Run as a bound graph from the next call on; other keywords are accepted for MXNet's sake."""
+        self._active = active
+        self._clear_cached_op()
+        super().hybridize(active, static_alloc=static_alloc, static_shape=static_shape, **kwargs)
+
+    def cast(self, dtype):
+        self._clear_cached_op()
+        super().cast(dtype)
+
+    def register_op_hook(self, callback, monitor_all=False):
+        if not self._active:
+            super().register_op_hook(callback, monitor_all)
+            return
+        self._callback = lambda name, array: callback(name, "", array)
+        self._monitor_all = monitor_all
+
+    # -- the graph -----------------------------------------------------------------------------------
+
+    def _get_graph(self, *args):
+        """The symbols of the inputs, and the outputs of the graph on them."""
+        if not self._cached_graph:
+            flat, self._in_format = flatten(list(args))
+            count = sum(each is not None for each in flat)
+            if not count:
+                raise ValueError(f"All args are None and we do not support such a case. Received args={args}")
+            numbers = iter(range(count))
+            inputs = [
+                None if each is None else symbol.var(f"data{next(numbers)}" if count > 1 else "data")
+                for each in flat
+            ]
+            params = {name: each.var() for name, each in self._reg_params.items()}
+            with self.name_scope():
+                outputs = self.hybrid_forward(symbol, *regroup(inputs, self._in_format), **params)
+            outputs, self._out_format = flatten(outputs, "output")
+            self._cached_graph = [each for each in inputs if each is not None], symbol.Group(outputs)
+        return self._cached_graph
+
+    def _infer(self, what, args) -> dict:
+        inputs, outputs = self._get_graph(*args)
+        flat = [each for each in flatten(list(args))[0] if each is not None]
+        names = set(outputs.list_inputs())
+        given = {
+            each.name: getattr(value, what)
+            for each, value in zip(inputs, flat, strict=True)
+            if each.name in names
+        }
+        lists = getattr(outputs, f"infer_{'type' if what == 'dtype' else what}")(**given)
+        if lists[0] is None:
+            raise ValueError(f"the inputs given do not decide the {what} of all parameters")
+        return {
+            **dict(zip(outputs.list_arguments(), lists[0], strict=True)),
+            **dict(zip(outputs.list_auxiliary_states(), lists[2], strict=True)),
+        }
+
+    def infer_shape(self, *args) -> None:
+        """Find the shapes of all parameters from these inputs."""
+        found = self._infer("shape", args)
+        for name, parameter in self.collect_params().items():
+            if name in found:
+                parameter.shape = found[name]
+
+    def infer_type(self, *args) -> None:
+        """Find the dtypes of all parameters from these inputs."""
+        found = self._infer("dtype", args)
+        for name, parameter in self.collect_params().items():
+            if name in found:
+                parameter.dtype = found[name]
+
+    def _finish_parameters(self, args, params) -> None:
+        """Initialize parameters that waited for the shapes of the inputs."""
+        try:
+            for parameter in params:
+                parameter.data(args[0].context if isinstance(args[0], NDArray) else None)
+        except DeferredInitializationError:
+            try:
+                self.infer_shape(*args)
+            except Exception as error:
+                raise ValueError(
+                    f"Deferred initialization failed because shape cannot be inferred. {error}"
+                ) from error
+            for parameter in params:
+                parameter._finish_deferred_init()
+
+    def _call_cached_op(self, *args):
+        flat, form = flatten(list(args))
+        if self._cached_op is None:
+            inputs, outputs = self._get_graph(*args)
+            params = dict(self.collect_params().items())
+            names = [each.name for each in inputs]
+            used = [name for name in outputs.list_inputs() if name not in names]
+            unknown = [name for name in used if name not in params]
+            if unknown:
+                raise AssertionError(f"Unknown input to HybridBlock: {unknown[0]}")
+            with Mode(tape=None):
+                self._finish_parameters(args, [params[name] for name in used])
+            self._cached_op = _BoundGraph(self, names, outputs, params)
+        if _without_nones(form) != _without_nones(self._in_format):
+            raise ValueError(
+                f"The argument structure of HybridBlock does not match the cached version. Stored format = "
+                f"{self._in_format}, input format = {form}"
+            )
+        results = self._cached_op([each for each in flat if each is not None])
+        return regroup(results, self._out_format)
+
+    def forward(self, x, *args):
+        """Compute the outputs: on arrays, or as a part of a graph on symbols."""
+        if isinstance(x, NDArray):
+            if self._active:
+                return self._call_cached_op(x, *args)
+            ctx = x.context
+            with ctx:
+                try:
+                    params = {name: each.data(ctx) for name, each in self._reg_params.items()}
+                except DeferredInitializationError:
+                    with Mode(tape=None):
+                        self._finish_parameters((x, *args), list(self.params.values()))
+                    params = {name: each.data(ctx) for name, each in self._reg_params.items()}
+                return self.hybrid_forward(ndarray, x, *args, **params)
+        if not isinstance(flatten(x)[0][0], Symbol | NDArray):
+            raise AssertionError(
+                "HybridBlock requires the first argument to forward be either Symbol or NDArray, but "
+                f"got {type(x)}"
+            )
+        if isinstance(flatten(x)[0][0], NDArray):  # a list of arrays comes first
+            if self._active:
+                return self._call_cached_op(x, *args)
+            params = {name: each.data(flatten(x)[0][0].context) for name, each in self._reg_params.items()}
+            return self.hybrid_forward(ndarray, x, *args, **params)
+        params = {name: each.var() for name, each in self._reg_params.items()}
+        with self.name_scope():
+            return self.hybrid_forward(symbol, x, *args, **params)
+
+    def hybrid_forward(self, F, x, *args, **kwargs):
+        """Compute the outputs with ``F``, which is ``nd`` or ``sym``; to be overridden."""
+        raise NotImplementedError
+
+    def export(self, path, epoch=0, remove_amp_cast=True):
+        """Write ``<path>-symbol.json`` and ``<path>-0000.params``, as checkpoints have them.
+
+        The block must be hybridised and have run once. Gives the two file names.
+        """
+        if not self._cached_graph:
+            raise RuntimeError(
+                "Please first call block.hybridize() and then run forward with this block at least once "
+                "before "
+                "calling export."
+            )
+        outputs = self._cached_graph[1]
+        outputs.save(f"{path}-symbol.json")
+        auxiliary, arrays = set(outputs.list_auxiliary_states()), {}
+        params = self.collect_params()
+        for name in outputs.list_inputs():
+            if name in params:
+                arrays[f"{'aux' if name in auxiliary else 'arg'}:{name}"] = params[name]._reduce()
+        ndarray.save(f"{path}-{epoch:04d}.params", arrays)
+        return f"{path}-symbol.json", f"{path}-{epoch:04d}.params"
+
+
+def _without_nones(form):
+    if not isinstance(form, list):
+        return form
+    return [_without_nones(each) for each in form if each != -1]
+
+
+class SymbolBlock(HybridBlock):
+    """A symbol as a block.
+
+    Parameters
+    ----------
+    outputs : Symbol or list of Symbol
+        What it computes.
+    inputs : Symbol or list of Symbol
+        The variables that are its inputs; all others are parameters.
+    params : ParameterDict, optional
+        Lends parameters of the same names.
+    """
+
+    @staticmethod
+    def imports(symbol_file, input_names, param_file=None, ctx=None, allow_missing=False, ignore_extra=False):
+        """The block of a file that ``export`` or a checkpoint wrote."""
+        names = [input_names] if isinstance(input_names, str) else input_names
+        block = SymbolBlock(symbol.load(symbol_file), [symbol.var(name) for name in names])
+        if param_file is not None:
+            options = {"cast_dtype": True, "dtype_source": "saved"}
+            block.collect_params().load(param_file, ctx, allow_missing, ignore_extra, **options)
+        return block
+
+    def __init__(self, outputs, inputs, params=None):
+        super().__init__(None, None)
+        self._prefix, self._params = "", ParameterDict("", params)
+        if isinstance(inputs, Symbol) and len(inputs) == 1:
+            inputs = [inputs]
+        if isinstance(outputs, list | tuple) and len(outputs) == 1:
+            outputs = outputs[0]
+        symbols, self._in_format = flatten(inputs)
+        flat, self._out_format = flatten(outputs, "output")
+        for each in symbols:
+            if len(each.get_internals()) != 1:
+                raise AssertionError(f"Input symbols must be variable, but {each} is an output of operators")
+        graph = symbol.Group(flat)
+        names = {each.name for each in symbols}
+        known = {each.name: np.float32 for each in symbols if each.name in graph.list_inputs()}
+        types = graph.infer_type_partial(**known)
+        listed = (
+            zip(graph.list_arguments(), types[0], strict=True),
+            zip(graph.list_auxiliary_states(), types[2], strict=True),
+        )
+        for grad_req, pairs in zip(("write", "null"), listed, strict=True):
+            for name, dtype in pairs:
+                if name not in names:
+                    given = {"grad_req": grad_req} if grad_req == "null" else {}
+                    self.params.get(name, allow_deferred_init=True, dtype=dtype or np.float32, **given)
+        self._cached_graph = symbols, graph
+        common = len(_common_prefix(list(self._params.keys())))
+        self._reg_params = {name[common:]: each for name, each in self._params.items()}
+
+    def __repr__(self):
+        inputs, outputs = self._cached_graph
+        return f"{type(self).__name__}(\n{outputs} : {len(inputs)} -> {len(outputs)}\n)"
+
+    def _clear_cached_op(self):
+        graph = getattr(self, "_cached_graph", ())
+        super()._clear_cached_op()
+        self._cached_graph = graph
+
+    def forward(self, x, *args):
+        if isinstance(flatten(x)[0][0], NDArray):
+            return self._call_cached_op(x, *args)
+        flat, form = flatten([x, *args])
+        if form != self._in_format:
+            raise AssertionError(f"Invalid input format: {form}, it is {self._in_format}")
+        inputs, outputs = self._cached_graph
+        names = set(outputs.list_inputs())
+        given = {each.name: value for each, value in zip(inputs, flat, strict=True) if each.name in names}
+        return regroup(list(outputs(**given)), self._out_format)
+
+
+def _common_prefix(names) -> str:
+    if not names:
+        return ""
+    low, high = min(names), max(names)
+    end = next(
+        (i for i, (a, b) in enumerate(zip(low, high, strict=False)) if a != b), min(len(low), len(high))
+    )
+    return low[:end]

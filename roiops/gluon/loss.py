@@ -1,0 +1,299 @@
+"""``gluon.loss``: losses, one number for each sample."""
+
+import numpy as np
+
+from .. import ndarray
+from .hybrid import HybridBlock
+
+__all__ = [
+    "CTCLoss",
+    "CosineEmbeddingLoss",
+    "HingeLoss",
+    "HuberLoss",
+    "KLDivLoss",
+    "L1Loss",
+    "L2Loss",
+    "LogisticLoss",
+    "Loss",
+    "PoissonNLLLoss",
+    "SDMLLoss",
+    "SigmoidBCELoss",
+    "SigmoidBinaryCrossEntropyLoss",
+    "SoftmaxCELoss",
+    "SoftmaxCrossEntropyLoss",
+    "SquaredHingeLoss",
+    "TripletLoss",
+]
+
+
+def _apply_weighting(F, loss, weight=None, sample_weight=None):
+    if sample_weight is not None:
+        loss = F.broadcast_mul(loss, sample_weight)
+    if weight is not None:
+        if not isinstance(weight, int | float | np.generic):
+            raise AssertionError("weight must be a number")
+        loss = loss * weight
+    return loss
+
+
+def _reshape_like(F, x, y):
+    return x.reshape(y.shape) if F is ndarray else F.reshape_like(x, y)
+
+
+def _log_sigmoid_loss(F, pred, label):
+    return F.relu(pred) - pred * label + F.Activation(-F.abs(pred), act_type="softrelu")
+
+
+class Loss(HybridBlock):
+    """Base of losses.
+
+    Parameters
+    ----------
+    weight : float or None
+        A factor on the loss.
+    batch_axis : int
+        The axis of the samples.
+    """
+
+    def __init__(self, weight=None, batch_axis=0, **kwargs):
+        super().__init__(**kwargs)
+        self._weight, self._batch_axis = weight, batch_axis
+
+    def __repr__(self):
+        return f"{type(self).__name__}(batch_axis={self._batch_axis}, w={self._weight})"
+
+    def _mean(self, F, loss, sample_weight, weight=None):
+        loss = _apply_weighting(F, loss, self._weight if weight is None else weight, sample_weight)
+        return F.mean(loss, axis=self._batch_axis, exclude=True)
+
+
+class _Pairwise(Loss):
+    """Base of losses that are the mean of a function of prediction and label."""
+
+    def hybrid_forward(self, F, pred, label, sample_weight=None):
+        return self._mean(F, self._loss_of(F, pred, _reshape_like(F, label, pred)), sample_weight)
+
+
+class L2Loss(_Pairwise):
+    """Half of the square of the difference."""
+
+    def __init__(self, weight=1.0, batch_axis=0, **kwargs):
+        super().__init__(weight, batch_axis, **kwargs)
+
+    def hybrid_forward(self, F, pred, label, sample_weight=None):
+        loss = F.square(_reshape_like(F, label, pred) - pred)
+        return self._mean(F, loss, sample_weight, self._weight / 2)
+
+
+class L1Loss(_Pairwise):
+    """The difference without its sign."""
+
+    def _loss_of(self, F, pred, label):
+        return F.abs(label - pred)
+
+
+class SigmoidBinaryCrossEntropyLoss(Loss):
+    """The cross-entropy of yes and no; ``from_sigmoid`` says that predictions are probabilities."""
+
+    def __init__(self, from_sigmoid=False, weight=None, batch_axis=0, **kwargs):
+        super().__init__(weight, batch_axis, **kwargs)
+        self._from_sigmoid = from_sigmoid
+
+    def hybrid_forward(self, F, pred, label, sample_weight=None, pos_weight=None):
+        label = _reshape_like(F, label, pred)
+        if self._from_sigmoid:
+            yes, no = F.log(pred + 1e-12) * label, F.log(1.0 - pred + 1e-12) * (1.0 - label)
+            loss = -((yes if pos_weight is None else F.broadcast_mul(yes, pos_weight)) + no)
+        elif pos_weight is None:
+            loss = _log_sigmoid_loss(F, pred, label)
+        else:
+            factor = 1 + F.broadcast_mul(pos_weight - 1, label)
+            soft = F.Activation(-F.abs(pred), act_type="softrelu")
+            loss = pred - pred * label + factor * (soft + F.relu(-pred))
+        return self._mean(F, loss, sample_weight)
+
+
+SigmoidBCELoss = SigmoidBinaryCrossEntropyLoss
+
+
+class SoftmaxCrossEntropyLoss(Loss):
+    """The cross-entropy of classes.
+
+    Parameters
+    ----------
+    axis : int
+        The axis of the classes.
+    sparse_label : bool
+        Whether labels are numbers of classes, not probabilities.
+    from_logits : bool
+        Whether predictions are logarithms of probabilities.
+    """
+
+    def __init__(self, axis=-1, sparse_label=True, from_logits=False, weight=None, batch_axis=0, **kwargs):
+        super().__init__(weight, batch_axis, **kwargs)
+        self._axis, self._sparse_label, self._from_logits = axis, sparse_label, from_logits
+
+    def hybrid_forward(self, F, pred, label, sample_weight=None):
+        if not self._from_logits:
+            pred = F.log_softmax(pred, self._axis)
+        if self._sparse_label:
+            loss = -F.pick(pred, label, axis=self._axis, keepdims=True)
+        else:
+            loss = -F.sum(pred * _reshape_like(F, label, pred), axis=self._axis, keepdims=True)
+        return self._mean(F, loss, sample_weight)
+
+
+SoftmaxCELoss = SoftmaxCrossEntropyLoss
+
+
+class KLDivLoss(Loss):
+    """The Kullback-Leibler divergence of two distributions."""
+
+    def __init__(self, from_logits=True, axis=-1, weight=None, batch_axis=0, **kwargs):
+        super().__init__(weight, batch_axis, **kwargs)
+        self._from_logits, self._axis = from_logits, axis
+
+    def hybrid_forward(self, F, pred, label, sample_weight=None):
+        if not self._from_logits:
+            pred = F.log_softmax(pred, self._axis)
+        loss = _apply_weighting(F, label * (F.log(label + 1e-12) - pred), self._weight, sample_weight)
+        return F.sum(loss, axis=self._batch_axis, exclude=True)
+
+
+class CTCLoss(Loss):
+    """Connectionist temporal classification; the last class is the blank."""
+
+    def __init__(self, layout="NTC", label_layout="NT", weight=None, **kwargs):
+        if layout not in ("NTC", "TNC"):
+            raise AssertionError(f"Only 'NTC' and 'TNC' layouts for pred are supported. Got: {layout}")
+        if label_layout not in ("NT", "TN"):
+            raise AssertionError(f"Only 'NT' and 'TN' layouts for label are supported. Got: {label_layout}")
+        self._layout, self._label_layout = layout, label_layout
+        super().__init__(weight, label_layout.find("N"), **kwargs)
+
+    def hybrid_forward(self, F, pred, label, pred_lengths=None, label_lengths=None, sample_weight=None):
+        if self._layout == "NTC":
+            pred = F.swapaxes(pred, 0, 1)
+        if self._batch_axis == 1:
+            label = F.swapaxes(label, 0, 1)
+        lengths = {"data_lengths": pred_lengths, "label_lengths": label_lengths}
+        given = {name: each for name, each in lengths.items() if each is not None}
+        uses = {f"use_{name}": True for name in given}
+        loss = F.CTCLoss(pred, label, blank_label="last", **given, **uses)
+        return _apply_weighting(F, loss, self._weight, sample_weight)
+
+
+class HuberLoss(Loss):
+    """Squared up to a difference of ``rho``, straight from there on."""
+
+    def __init__(self, rho=1, weight=None, batch_axis=0, **kwargs):
+        super().__init__(weight, batch_axis, **kwargs)
+        self._rho = rho
+
+    def hybrid_forward(self, F, pred, label, sample_weight=None):
+        loss = F.abs(_reshape_like(F, label, pred) - pred)
+        loss = F.where(loss > self._rho, loss - 0.5 * self._rho, (0.5 / self._rho) * F.square(loss))
+        return self._mean(F, loss, sample_weight)
+
+
+class HingeLoss(_Pairwise):
+    """``max(0, margin - pred * label)``, for labels -1 and 1."""
+
+    def __init__(self, margin=1, weight=None, batch_axis=0, **kwargs):
+        super().__init__(weight, batch_axis, **kwargs)
+        self._margin = margin
+
+    def _loss_of(self, F, pred, label):
+        return F.relu(self._margin - pred * label)
+
+
+class SquaredHingeLoss(HingeLoss):
+    """The square of :class:`HingeLoss`."""
+
+    def _loss_of(self, F, pred, label):
+        return F.square(super()._loss_of(F, pred, label))
+
+
+class LogisticLoss(_Pairwise):
+    """``log(1 + exp(-pred * label))``; labels are -1 and 1 (``"signed"``) or 0 and 1 (``"binary"``)."""
+
+    def __init__(self, weight=None, batch_axis=0, label_format="signed", **kwargs):
+        super().__init__(weight, batch_axis, **kwargs)
+        if label_format not in ("signed", "binary"):
+            raise ValueError(f"label_format can only be signed or binary, recieved {label_format}.")
+        self._label_format = label_format
+
+    def _loss_of(self, F, pred, label):
+        label = (label + 1.0) / 2.0 if self._label_format == "signed" else label
+        return _log_sigmoid_loss(F, pred, label)
+
+
+class TripletLoss(Loss):
+    """How much nearer the negative is than the positive, plus ``margin``."""
+
+    def __init__(self, margin=1, weight=None, batch_axis=0, **kwargs):
+        super().__init__(weight, batch_axis, **kwargs)
+        self._margin = margin
+
+    def hybrid_forward(self, F, pred, positive, negative):
+        distances = (F.square(_reshape_like(F, each, pred) - pred) for each in (positive, negative))
+        near, far = distances
+        loss = F.sum(near - far, axis=self._batch_axis, exclude=True)
+        return _apply_weighting(F, F.relu(loss + self._margin), self._weight)
+
+
+class PoissonNLLLoss(Loss):
+    """The negative log-likelihood of counts."""
+
+    def __init__(self, weight=None, from_logits=True, batch_axis=0, compute_full=False, **kwargs):
+        super().__init__(weight, batch_axis, **kwargs)
+        self._from_logits, self._compute_full = from_logits, compute_full
+
+    def hybrid_forward(self, F, pred, target, sample_weight=None, epsilon=1e-08):
+        target = _reshape_like(F, target, pred)
+        if self._from_logits:
+            loss = F.exp(pred) - target * pred
+        else:
+            loss = pred - target * F.log(pred + epsilon)
+        if self._compute_full:  # Stirling's approximation of log(target!)
+            stirling = target * F.log(target) - target + 0.5 * F.log(2 * target * np.pi)
+            loss = loss + stirling * (target > 1)
+        return F.mean(_apply_weighting(F, loss, self._weight, sample_weight))
+
+
+class CosineEmbeddingLoss(Loss):
+    """``1 - cos`` of pairs labelled 1, ``max(0, cos - margin)`` of those labelled -1."""
+
+    def __init__(self, weight=None, batch_axis=0, margin=0, **kwargs):
+        super().__init__(weight, batch_axis, **kwargs)
+        self._margin = margin
+
+    def hybrid_forward(self, F, input1, input2, label, sample_weight=None):
+        cosine = self._cosine_similarity(F, _reshape_like(F, input1, input2), input2)
+        label = label.reshape((-1, 1))
+        apart = F.relu((label == -1) * (cosine - self._margin))
+        return _apply_weighting(F, (1 - cosine) * (label == 1) + apart, self._weight, sample_weight)
+
+    @staticmethod
+    def _cosine_similarity(F, x, y, axis=-1):
+        lengths = F.norm(x, axis=axis).reshape((-1, 1)) * F.norm(y, axis=axis).reshape((-1, 1))
+        return F.sum(x * y, axis=axis).reshape((-1, 1)) / F.maximum(lengths, 1e-12)
+
+
+class SDMLLoss(Loss):
+    """Smoothed deep metric learning: rows of two batches that belong together are the nearest."""
+
+    def __init__(self, smoothing_parameter=0.3, weight=1.0, batch_axis=0, **kwargs):
+        super().__init__(weight, batch_axis, **kwargs)
+        self.kl_loss = KLDivLoss(from_logits=True)
+        self.smoothing_parameter = smoothing_parameter
+
+    def hybrid_forward(self, F, x1, x2):
+        size, dim = x1.shape
+        pairs = x1.expand_dims(1).broadcast_to((size, size, dim)) - x2.expand_dims(0).broadcast_to(
+            (size, size, dim)
+        )
+        distances = F.sum(F.square(pairs), axis=2)
+        gold = F.eye(size)
+        labels = gold * (1 - self.smoothing_parameter) + (1 - gold) * self.smoothing_parameter / (size - 1)
+        return self.kl_loss(F.log_softmax(-distances, axis=1), labels.as_in_context(x1.context))

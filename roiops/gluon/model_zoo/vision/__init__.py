@@ -1,0 +1,63 @@
+"""``gluon.model_zoo.vision``: networks for classification. Their parameters are loaded from files."""
+
+import functools
+import sys
+
+from .mobilenet import MobileNet, MobileNetV2
+from .plain import VGG, AlexNet
+from .resnet import ResNetV1, ResNetV2, get_resnet
+
+__all__ = ["VGG", "AlexNet", "MobileNet", "MobileNetV2", "ResNetV1", "ResNetV2", "get_model", "get_resnet"]
+
+_models = {"alexnet": AlexNet}
+for _version in (1, 2):
+    for _depth in (18, 34, 50, 101, 152):
+        _models[f"resnet{_depth}_v{_version}"] = functools.partial(get_resnet, _version, _depth)
+for _depth in (11, 13, 16, 19):
+    _models[f"vgg{_depth}"] = functools.partial(VGG, _depth)
+    _models[f"vgg{_depth}_bn"] = functools.partial(VGG, _depth, batch_norm=True)
+for _multiplier in ("1.0", "0.75", "0.5", "0.25"):
+    _models[f"mobilenet{_multiplier}"] = functools.partial(MobileNet, float(_multiplier))
+    _models[f"mobilenetv2_{_multiplier}"] = functools.partial(MobileNetV2, float(_multiplier))
+
+
+def get_model(name: str, pretrained: bool = False, ctx=None, root=None, **kwargs):
+    """The network of a name, such as ``resnet50_v1``.
+
+    Parameters
+    ----------
+    pretrained : bool
+        Must be False, since nothing is downloaded; ``net.load_parameters(file)`` takes parameters.
+    ctx, root : optional
+        Accepted for MXNet's sake.
+    **kwargs
+        Those of the network, such as ``classes``.
+    """
+    maker = _models.get(name.lower())
+    if maker is None:
+        known = "\n\t".join(sorted(_models))
+        raise ValueError(f"Model {name} is not supported. Available options are\n\t{known}")
+    if pretrained:
+        raise ValueError(
+            f"{name}: pretrained=True would download parameters, which is not done here; make the "
+            "network without "
+            "it, and load_parameters from a file"
+        )
+    return maker(**kwargs)
+
+
+def _function(name):
+    def function(**kwargs):
+        return get_model(name, **kwargs)
+
+    function.__name__ = function.__qualname__ = name.replace("mobilenetv2_", "mobilenet_v2_").replace(
+        ".", "_"
+    )
+    function.__doc__ = f"The network ``{name}``; the parameters are those of :func:`get_model`."
+    return function
+
+
+for _name in _models:
+    _made = _function(_name)
+    setattr(sys.modules[__name__], _made.__name__, _made)
+    __all__ += [_made.__name__]

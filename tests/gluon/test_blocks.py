@@ -1,0 +1,199 @@
+"""Blocks, parameters and trainers: what they do, beyond MXNet's numbers."""
+
+import numpy as np
+import pytest
+
+import roiops as mx
+from roiops import autograd, gluon, nd
+from roiops.gluon import nn
+
+
+def ones(*shape):
+    return nd.array(np.ones(shape))
+
+
+def dense(units=2, **kwargs):
+    net = nn.Dense(units, **kwargs)
+    net.initialize(mx.init.Constant(0.5))
+    return net
+
+
+def test_shapes_follow_from_the_first_batch():
+    net = dense()
+    with pytest.raises(gluon.DeferredInitializationError, match="initialization was deferred"):
+        net.weight.data()
+    net(ones(3, 7))
+    assert net.weight.shape == (2, 7)
+    with pytest.raises(RuntimeError, match=r"has not been initialized\. Note"):
+        nn.Dense(2).weight.data()
+
+
+def test_files_that_lack_or_hold_more(tmp_path):
+    file = str(tmp_path / "a.params")
+    net = nn.HybridSequential()
+    net.add(dense(in_units=3))
+    net.save_parameters(file)
+    more = nn.HybridSequential()
+    more.add(nn.Dense(2, in_units=3), nn.Dense(2, in_units=2))
+    with pytest.raises(AssertionError, match=r"'1.weight' is missing.*allow_missing=True"):
+        more.load_parameters(file)
+    more.load_parameters(file, allow_missing=True)
+    more[1].initialize()
+    more.save_parameters(file)
+    with pytest.raises(ValueError, match=r"'1.weight' loaded.*ignore_extra=True"):
+        net.load_parameters(file)
+    net.load_parameters(file, ignore_extra=True)
+    wrong = nn.HybridSequential()
+    wrong.add(nn.Dense(2, in_units=4))
+    with pytest.raises(AssertionError, match=r"shape incompatible expected \(2, 4\) vs saved \(2, 3\)"):
+        wrong.load_parameters(file, ignore_extra=True)
+
+
+@pytest.mark.parametrize(("source", "dtype"), [("current", "float64"), ("saved", "float32")])
+def test_dtypes_of_files(tmp_path, source, dtype):
+    file = str(tmp_path / "a.params")
+    net = nn.HybridSequential()
+    net.add(dense(in_units=3))
+    net.save_parameters(file)
+    wide = nn.HybridSequential()
+    wide.add(nn.Dense(2, in_units=3, dtype="float64"))
+    wide.cast("float64")
+    with pytest.raises(AssertionError, match="dtype incompatible expected float64 vs saved float32"):
+        wide.load_parameters(file)
+    wide.load_parameters(file, cast_dtype=True, dtype_source=source)
+    assert wide[0].weight.data().dtype == np.dtype(dtype)
+
+
+def test_a_hybrid_block_called_twice_before_backward():
+    """Two calls of one shape need two executors until backward is through."""
+    net = dense(1, in_units=2, use_bias=False)
+    net.hybridize()
+    one, two = nd.array([[1, 2]]), nd.array([[3, 5]])
+    for _ in range(2):
+        with autograd.record():
+            y = net(one) * net(two)
+        y.backward()
+        # y = (w1 + 2 w2)(3 w1 + 5 w2) at 0.5 and 0.5
+        assert net.weight.grad().asnumpy().tolist() == [[1 * 4 + 3 * 1.5, 2 * 4 + 5 * 1.5]]
+
+
+@pytest.mark.parametrize("hybridised", [False, True])
+@pytest.mark.parametrize("req", ["write", "add", "null"])
+def test_what_is_done_with_gradients(hybridised, req):
+    net = dense(1, in_units=2)
+    net.weight.grad_req = req
+    net.hybridize(hybridised)
+    x = nd.array([[1, 2]])
+    x.attach_grad()
+    for _ in range(2):
+        with autograd.record():
+            y = net(x) * 3
+        y.backward()
+    assert x.grad.asnumpy().tolist() == [[1.5, 1.5]]
+    assert net.bias.grad().asnumpy().tolist() == [3]
+    if req == "null":
+        with pytest.raises(RuntimeError, match="because grad_req='null'"):
+            net.weight.grad()
+    else:
+        assert net.weight.grad().asnumpy().tolist() == [[3, 6] if req == "write" else [6, 12]]
+
+
+def test_grad_of_a_hybrid_block_leaves_the_parameters_gradients():
+    net = dense(1, in_units=2)
+    net.hybridize()
+    net.weight.grad()[:] = 7
+    with autograd.record():
+        y = net(nd.array([[1, 2]]))
+    (gradient,) = autograd.grad(y, [net.weight.data()])
+    assert gradient.asnumpy().tolist() == [[1, 2]]
+    assert net.weight.grad().asnumpy().tolist() == [[7, 7]]
+
+
+def test_hybrid_blocks_see_new_values_and_new_arrays():
+    net = dense(1, in_units=2)
+    net.hybridize()
+    x = nd.array([[1, 2]])
+    assert net(x).asscalar() == 1.5
+    net.weight.set_data(nd.array([[1, 1]]))
+    assert net(x).asscalar() == 3
+    net.initialize(mx.init.Constant(2), force_reinit=True)
+    assert net(x).asscalar() == 6
+    net.cast("float64")
+    assert net(x.astype("float64")).dtype == np.float64
+
+
+def test_dropout_in_a_hybrid_block_goes_back_through_its_mask():
+    net = nn.HybridSequential()
+    net.add(nn.Dropout(0.5))
+    net.hybridize()
+    x = ones(4, 100)
+    x.attach_grad()
+    with autograd.record():
+        y = net(x)
+        net(x)
+    y.backward()
+    np.testing.assert_array_equal(x.grad.asnumpy(), y.asnumpy())
+    assert (net(x).asnumpy() == 1).all()
+
+
+def test_a_trainer_wants_new_gradients():
+    net = dense(1, in_units=2)
+    trainer = gluon.Trainer(net.collect_params(), "sgd", {"learning_rate": 1})
+    with pytest.raises(UserWarning, match="has not been updated by backward since last `step`"):
+        trainer.step(1)
+    trainer.step(1, ignore_stale_grad=True)
+    assert net.weight.data().asnumpy().tolist() == [[0.5, 0.5]]
+
+
+def test_several_devices_sum_their_gradients():
+    devices = [mx.cpu(0), mx.cpu(1)]
+    net = nn.Dense(1, in_units=2)
+    net.initialize(mx.init.Constant(0.5), ctx=devices)
+    trainer = gluon.Trainer(net.collect_params(), "sgd", {"learning_rate": 1})
+    parts = gluon.utils.split_and_load(nd.array([[1, 2], [3, 4]]), devices)
+    with autograd.record():
+        losses = [net(part) for part in parts]
+    for each in losses:
+        each.backward()
+    trainer.step(2)
+    for ctx in devices:
+        assert net.weight.data(ctx).asnumpy().tolist() == [[0.5 - 2, 0.5 - 3]]
+
+
+def test_hooks_and_summary(capsys):
+    net, seen = dense(in_units=3), []
+    with net.register_forward_hook(lambda block, x, y: seen.append(y.shape)):
+        net(ones(4, 3))
+    net(ones(4, 3))
+    assert seen == [(4, 2)]
+    net.summary(ones(4, 3))
+    assert "Total params: 8" in capsys.readouterr().out
+
+
+def test_what_is_refused_says_what_to_do():
+    with pytest.raises(mx.errors.ParamError, match="sparse_grad=True is not offered"):
+        nn.Embedding(3, 2, sparse_grad=True)
+    with pytest.raises(mx.errors.ParamError, match="stype='row_sparse' is not offered"):
+        gluon.Parameter("w", stype="row_sparse", shape=(2,))
+    with pytest.raises(ValueError, match="pretrained=True would download"):
+        gluon.model_zoo.vision.resnet18_v1(pretrained=True)
+    with pytest.raises(ValueError, match="Children of HybridBlock must also be HybridBlock"):
+        nn.HybridSequential().add(nn.Sequential())
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_batches(workers):
+    data = gluon.data.ArrayDataset(np.arange(10, dtype="float32"), np.arange(10))
+    loader = gluon.data.DataLoader(data, 4, num_workers=workers)
+    batches = [batch[0].asnumpy().tolist() for batch in loader]
+    assert batches == [[0, 1, 2, 3], [4, 5, 6, 7], [8, 9]]
+    assert len(loader) == 3
+
+
+def test_gluon_is_imported_when_it_is_asked_for():
+    import subprocess
+    import sys
+
+    code = "import sys, roiops; before = 'roiops.gluon' in sys.modules; roiops.gluon; print(before)"
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert ended.stdout.strip() == "False"
