@@ -1,5 +1,6 @@
 """Rules that turn gradients into new weights."""
 
+import functools
 import io
 import json
 import math
@@ -180,57 +181,43 @@ class Optimizer:
     def update(self, index, weight: NDArray, grad: NDArray, state) -> None:
         """Change ``weight`` and ``state`` in place."""
         self._update_count(index)
-        arrays = [weight.data, grad.data, *_raw(state)]
+        arrays = weight.data, grad.data, *_raw(state)
+        step = functools.partial(self._update_raw, index)
         rows = sparse.rows_of(grad) if self._changes_only_rows(weight) else None
         if rows is None:
-            self._update_raw(index, *arrays[:2], arrays[2:])
-            return
-        parts = [each[rows] for each in arrays]
-        self._update_raw(index, *parts[:2], parts[2:])
-        for i in (0, *range(2, len(arrays))):
-            arrays[i][rows] = parts[i]
+            step(*arrays)
+        else:
+            updates.on_rows(rows, step, *arrays)
 
     def _changes_only_rows(self, weight: NDArray) -> bool:
         """Whether a row-sparse gradient changes only the rows that it has."""
         return getattr(self, "lazy_update", False)
 
-    def _update_raw(self, index, weight, grad, state) -> None:
-        """Update arrays block by block, so that a formula's temporaries stay in the processor's cache."""
-        rates = self._rates(index)
-        arrays = [weight, grad, *state]
-        if not all(a.flags["C_CONTIGUOUS"] for a in arrays):
-            self._step(rates, *arrays)
-            return
-        flat = [a.reshape(-1) for a in arrays]
-        block = _BLOCK if isinstance(weight, np.ndarray) else max(1, weight.size)
-        for start in range(0, weight.size, block):
-            self._step(rates, *(a[start : start + block] for a in flat))
+    def _update_raw(self, index, weight, grad, *state) -> None:
+        """Update raw arrays in place; ``grad`` stays as it is."""
+        updates.in_blocks(functools.partial(self._step, self._rates(index)), weight, grad, *state)
 
     def _rates(self, index) -> tuple:
         """Learning rate and weight decay for this update."""
         return self._get_lr(index), self._get_wd(index)
 
     def _step(self, rates, weight, grad, *state) -> None:
-        """One step on raw arrays: change ``weight`` and ``state`` in place, leave ``grad`` as it is."""
+        """One element-wise step on raw arrays: change ``weight`` and ``state`` in place."""
         raise NotImplementedError(f"{type(self).__name__} must override update")
 
     def _clip(self, values):
-        limit = self.clip_gradient
-        return np.clip(values, -limit, limit, out=values) if limit else values
+        if self.clip_gradient is None:
+            return values
+        limit = float(np.float32(self.clip_gradient))  # as MXNet's clip has it
+        return np.clip(values, -limit, limit, out=values)
 
     def _scaled(self, grad):
         """The gradient as rules see it: rescaled and clipped."""
         return self._clip(grad * self.rescale_grad)
 
-    def _decayed(self, grad, weight, wd):
-        """The rescaled and clipped gradient, and then the weight decay's part."""
-        g = self._scaled(grad)
-        return g + wd * weight if wd else g
-
     def _decayed_then_clipped(self, grad, weight, wd):
         """The gradient of rules that clip it together with the weight decay's part."""
-        g = grad * self.rescale_grad
-        return self._clip(g + wd * weight if wd else g)
+        return self._clip(grad * self.rescale_grad + wd * weight)
 
     def update_multi_precision(self, index, weight: NDArray, grad: NDArray, state) -> None:
         """:meth:`update`, through the float32 copy where there is one.
@@ -249,9 +236,6 @@ class Optimizer:
         weight[:] = master
 
 
-#: Elements updated at once: a formula's temporaries stay in a cache, and are few calls of NumPy.
-_BLOCK = 131072
-
 _factory = Factory(Optimizer, "optimizer")
 register, create = _factory.register, _factory.create
 Optimizer.register = staticmethod(register)
@@ -269,11 +253,41 @@ def _zeros(weight: NDArray) -> NDArray:
     return zeros(weight.shape, weight.context, weight.dtype)
 
 
-class _MomentumRule(Optimizer):
-    """A rule that may remember one array, the momentum."""
+class _ByOperator(Optimizer):
+    """An optimizer whose rule is an update operator's."""
+
+    #: The operator, and its settings beside those of all.
+    _operator: updates.UpdateOperator
+    _settings: tuple = ()
+
+    def _update_raw(self, index, weight, grad, *state):
+        self._operator.in_place(self._all_settings(index), weight, grad, *state)
+
+    def _all_settings(self, index) -> dict:
+        """What the operator is called with; as in MXNet, a limit of 0 is none."""
+        lr, wd = self._rates(index)
+        settings = {name: getattr(self, name) for name in ("rescale_grad", "clip_gradient", *self._settings)}
+        unlimited = {name for name, value in settings.items() if name.startswith("clip") and not value}
+        return {"lr": lr, "wd": wd, **{name: settings[name] for name in settings if name not in unlimited}}
+
+
+class _MomentumRule(_ByOperator):
+    """A rule that may remember one array, the momentum; without, it is another operator's."""
+
+    _with_momentum: updates.UpdateOperator
+    _without_momentum: updates.UpdateOperator
+    _momentum_settings: tuple = ()
 
     def create_state(self, index, weight):
         return _zeros(weight) if self.momentum else None
+
+    @property
+    def _operator(self):
+        return self._with_momentum if self.momentum else self._without_momentum
+
+    @property
+    def _settings(self):
+        return ("momentum", *self._momentum_settings) if self.momentum else ()
 
 
 @register
@@ -291,27 +305,11 @@ class SGD(_MomentumRule):
     """
 
     _master_last = True
+    _with_momentum, _without_momentum = updates.sgd_mom_update, updates.sgd_without_momentum
 
     def __init__(self, momentum=0.0, lazy_update=True, **kwargs):
         super().__init__(**kwargs)
         self.momentum, self.lazy_update = momentum, lazy_update
-
-    def _update_raw(self, index, weight, grad, state):
-        # One pass is worth its compiling where the arrays do not stay in a cache.
-        if state and weight.size > _BLOCK and updates.takes_one_pass(weight, grad, *state):
-            rates, limit = self._rates(index), self.clip_gradient or None
-            updates.momentum_step(weight, grad, *state, *rates, self.momentum, self.rescale_grad, limit)
-        else:
-            super()._update_raw(index, weight, grad, state)
-
-    def _step(self, rates, weight, grad, momentum=None):
-        lr, wd = rates
-        step = lr * self._decayed(grad, weight, wd)
-        if momentum is None:
-            weight -= step
-            return
-        momentum[...] = self.momentum * momentum - step
-        weight += momentum
 
 
 @register
@@ -322,20 +320,11 @@ class NAG(_MomentumRule):
     """
 
     _master_last = True
+    _with_momentum, _without_momentum = updates.nag_mom_update, updates.sgd_update
 
     def __init__(self, momentum=0.0, **kwargs):
         super().__init__(**kwargs)
         self.momentum = momentum
-
-    def _step(self, rates, weight, grad, momentum=None):
-        lr, wd = rates
-        if momentum is None:
-            weight -= lr * self._decayed(grad, weight, wd)
-            return
-        step = lr * self._scaled(grad)
-        momentum[...] = self.momentum * momentum - step
-        weight += self.momentum * momentum - (step + lr * wd * (1 + self.momentum) * weight)
-        momentum -= lr * wd * weight
 
 
 @register
@@ -348,26 +337,17 @@ class Signum(_MomentumRule):
         Weight decay that is apart from the gradient, as of Loshchilov and Hutter.
     """
 
+    # Without momentum there is neither clipping nor decay of the gradient, as in MXNet.
+    _with_momentum, _without_momentum = updates.signum_update, updates.signsgd_update
+    _momentum_settings = ("wd_lh",)
+
     def __init__(self, learning_rate=0.01, momentum=0.9, wd_lh=0.0, **kwargs):
         super().__init__(learning_rate=learning_rate, **kwargs)
         self.momentum, self.wd_lh = momentum, wd_lh
 
-    def _step(self, rates, weight, grad, momentum=None):
-        lr, wd = rates
-        if momentum is None:  # MXNet's rule for this case has neither clipping nor decay of the gradient
-            weight[...] = (1 - lr * wd) * weight - lr * np.sign(grad)
-            return
-        momentum[...] = self.momentum * momentum - (1 - self.momentum) * self._decayed(grad, weight, wd)
-        weight[...] = (1 - lr * self.wd_lh) * weight + lr * np.sign(momentum)
-
-
-def _one_minus_power(beta: float, count: int = 1) -> float:
-    """1 - beta ** count as MXNet has it, in float32: for 0.999 the two differ in the fifth digit."""
-    return float(np.float32(1) - np.float32(float(np.float32(beta)) ** count))
-
 
 @register
-class Adam(Optimizer):
+class Adam(_ByOperator):
     """Steps by the running mean of the gradient over the root of that of its square.
 
     Parameters
@@ -380,6 +360,7 @@ class Adam(Optimizer):
         Whether a row-sparse gradient changes only the rows that it has.
     """
 
+    _operator, _settings = updates.adam_update, ("beta1", "beta2", "epsilon")
     _zero_states = 2
 
     def __init__(self, learning_rate=0.001, beta1=0.9, beta2=0.999, epsilon=1e-8, lazy_update=True, **kwargs):
@@ -389,14 +370,7 @@ class Adam(Optimizer):
     def _rates(self, index):
         lr, wd = super()._rates(index)
         count = self._index_update_count[index]
-        return lr * math.sqrt(1 - self.beta2**count) / (1 - self.beta1**count), wd
-
-    def _step(self, rates, weight, grad, mean, var):
-        lr, wd = rates
-        g = self._decayed_then_clipped(grad, weight, wd)
-        mean[...] = self.beta1 * mean + _one_minus_power(self.beta1) * g
-        var[...] = self.beta2 * var + _one_minus_power(self.beta2) * (g * g)
-        weight -= lr * (mean / (np.sqrt(var) + self.epsilon))
+        return lr * (math.sqrt(1 - self.beta2**count) / (1 - self.beta1**count)), wd
 
 
 @register
@@ -430,11 +404,11 @@ class AdaGrad(Optimizer):
         lr, wd = rates
         g = self._scaled(grad)
         history += g * g
-        weight -= lr * (g / np.sqrt(history + self.float_stable_eps) + wd * weight)
+        weight += (g / np.sqrt(history + self.float_stable_eps) + weight * wd) * -lr
 
 
 @register
-class RMSProp(Optimizer):
+class RMSProp(_ByOperator):
     """Steps divided by the root of the running mean of squared gradients.
 
     Parameters
@@ -467,20 +441,15 @@ class RMSProp(Optimizer):
 
     @property
     def _zero_states(self) -> int:
-        return 3 if self.centered else 1
+        return self._operator.states
 
-    def _step(self, rates, weight, grad, square, mean=None, delta=None):
-        lr, wd = rates
-        g = self._decayed_then_clipped(grad, weight, wd)
-        square[...] = self.gamma1 * square + (1 - self.gamma1) * (g * g)
-        if mean is None:
-            weight -= lr * (g / np.sqrt(square + self.epsilon))
-        else:
-            mean[...] = self.gamma1 * mean + (1 - self.gamma1) * g
-            delta[...] = self.gamma2 * delta - lr * (g / np.sqrt(square - mean * mean + self.epsilon))
-            weight += delta
-        if self.clip_weights:
-            np.clip(weight, -self.clip_weights, self.clip_weights, out=weight)
+    @property
+    def _operator(self):
+        return updates.rmspropalex_update if self.centered else updates.rmsprop_update
+
+    @property
+    def _settings(self):
+        return ("gamma1", "epsilon", "clip_weights", *(["gamma2"] if self.centered else []))
 
 
 @register
@@ -504,9 +473,9 @@ class AdaDelta(Optimizer):
     def _step(self, rates, weight, grad, square, step_square):
         _, wd = rates
         g = self._scaled(grad)
-        square[...] = self.rho * square + (1 - self.rho) * (g * g)
-        step = g / np.sqrt(square + self.epsilon) * np.sqrt(step_square + self.epsilon)
-        step_square[...] = self.rho * step_square + (1 - self.rho) * (step * step)
+        square[...] = self.rho * square + (1 - self.rho) * g * g
+        step = np.sqrt(step_square + self.epsilon) / np.sqrt(square + self.epsilon) * g
+        step_square[...] = self.rho * step_square + (1 - self.rho) * step * step
         weight -= step + wd * weight
 
 
@@ -537,8 +506,7 @@ class Adamax(Optimizer):
         g = self._decayed_then_clipped(grad, weight, wd)
         mean[...] = self.beta1 * mean + (1 - self.beta1) * g
         largest[...] = np.maximum(self.beta2 * largest, np.abs(g))
-        with np.errstate(invalid="ignore"):
-            weight -= lr * mean / largest
+        weight -= lr * mean / largest
 
 
 @register
@@ -568,27 +536,26 @@ class Nadam(Optimizer):
         self.schedule_decay, self.m_schedule = schedule_decay, 1.0
 
     def _rates(self, index):
-        """Learning rate, decay, and the factors of the gradient, of its mean and of the mean square."""
+        """Learning rate, decay, the momentum now and in the next step, and what is left of three starts."""
         lr, wd = super()._rates(index)
         count = self._index_update_count[index]
         now, then = (
             self.beta1 * (1 - 0.5 * 0.96 ** (step * self.schedule_decay)) for step in (count, count + 1)
         )
         self.m_schedule *= now
-        of_grad = (1 - now) / (1 - self.m_schedule)
-        of_mean = then / (1 - self.m_schedule * then)
-        return lr, wd, of_grad, of_mean, 1 / (1 - self.beta2**count)
+        return lr, wd, now, then, 1 - self.m_schedule, 1 - self.m_schedule * then, 1 - self.beta2**count
 
     def _step(self, rates, weight, grad, mean, var):
-        lr, wd, of_grad, of_mean, of_var = rates
+        lr, wd, now, then, grad_left, mean_left, var_left = rates
         g = self._decayed_then_clipped(grad, weight, wd)
         mean[...] = self.beta1 * mean + (1 - self.beta1) * g
-        var[...] = self.beta2 * var + (1 - self.beta2) * (g * g)
-        weight -= lr * ((of_grad * g + of_mean * mean) / (np.sqrt(of_var * var) + self.epsilon))
+        var[...] = self.beta2 * var + (1 - self.beta2) * g * g
+        step = (1 - now) * (g / grad_left) + then * (mean / mean_left)
+        weight -= lr * step / (np.sqrt(var / var_left) + self.epsilon)
 
 
 @register
-class FTML(Optimizer):
+class FTML(_ByOperator):
     """Follow the moving leader: Adam's steps as the minimum of a running sum of models.
 
     Parameters
@@ -599,30 +566,22 @@ class FTML(Optimizer):
         Added to the root.
     """
 
+    _operator, _settings = updates.ftml_update, ("beta1", "beta2", "epsilon")
     _zero_states = 3
 
     def __init__(self, beta1=0.6, beta2=0.999, epsilon=1e-8, **kwargs):
         super().__init__(**kwargs)
         self.beta1, self.beta2, self.epsilon = beta1, beta2, epsilon
 
-    def _rates(self, index):
-        lr, wd = super()._rates(index)
-        count = self._index_update_count[index]
-        return _one_minus_power(self.beta1, count) / lr, wd, _one_minus_power(self.beta2, count)
-
-    def _step(self, rates, weight, grad, scale, var, leader):
-        beta1_over_lr, wd, beta2_left = rates
-        g = self._decayed_then_clipped(grad, weight, wd)
-        var[...] = self.beta2 * var + _one_minus_power(self.beta2) * (g * g)
-        leader[...] = self.beta1 * leader + _one_minus_power(self.beta1) * g
-        before = self.beta1 * scale
-        scale[...] = (np.sqrt(var / beta2_left) + self.epsilon) * beta1_over_lr
-        leader -= (scale - before) * weight
-        weight[...] = -(leader / scale)
+    def _all_settings(self, index):
+        settings = super()._all_settings(index)
+        limit = settings.pop("clip_gradient", None)  # the operator's name for it is another one
+        limits = {} if limit is None else {"clip_grad": limit}
+        return {"t": self._index_update_count[index], **limits, **settings}
 
 
 @register
-class Ftrl(Optimizer):
+class Ftrl(_ByOperator):
     """Follow the regularized leader: weights that the gradients do not call for become exactly zero.
 
     Of a row-sparse weight, a row-sparse gradient changes only the rows that it has.
@@ -635,6 +594,7 @@ class Ftrl(Optimizer):
         Added to the root of the sum of squared gradients.
     """
 
+    _operator, _settings = updates.ftrl_update, ("lamda1", "beta")
     _zero_states = 2
 
     def __init__(self, lamda1=0.01, learning_rate=0.1, beta=1, **kwargs):
@@ -644,21 +604,9 @@ class Ftrl(Optimizer):
     def _changes_only_rows(self, weight):
         return weight.stype == "row_sparse"
 
-    def _step(self, rates, weight, grad, leader, square):
-        lr, wd = rates
-        g = self._scaled(grad)
-        root = np.sqrt(square)
-        square += g * g
-        new_root = np.sqrt(square)
-        leader += g
-        leader -= (new_root - root) * weight / lr
-        # The leader drawn towards zero by lamda1, with the sign turned: min(max(z, -l), l) - z.
-        drawn = np.clip(leader, -self.lamda1, self.lamda1) - leader
-        weight[...] = drawn / ((new_root + self.beta) / lr + wd)
-
 
 @register
-class LAMB(Optimizer):
+class LAMB(_ByOperator):
     """Adam's steps, for each array in proportion to its norm; for large batches.
 
     Parameters
@@ -673,6 +621,8 @@ class LAMB(Optimizer):
         Whether the means' start at zero is made up for.
     """
 
+    _operator = updates.lamb_update_phase1
+    _settings = ("beta1", "beta2", "epsilon", "bias_correction")
     _zero_states = 2
 
     def __init__(
@@ -691,37 +641,20 @@ class LAMB(Optimizer):
         self.lower_bound, self.upper_bound = lower_bound, upper_bound
         self.bias_correction = bias_correction
 
-    def _rates(self, index):
-        """Weight decay, and what is left of the means' start at zero."""
-        count = self._index_update_count[index] if self.bias_correction else math.inf
-        return self._get_wd(index), _one_minus_power(self.beta1, count), _one_minus_power(self.beta2, count)
-
-    def _update_raw(self, index, weight, grad, state) -> None:
-        step = np.empty_like(weight)
-        super()._update_raw(index, weight, grad, [*state, step])
-        size, step_size = _norm(weight), _norm(step)
-        if self.lower_bound:
-            size = max(size, self.lower_bound)
-        if self.upper_bound:
-            size = min(size, self.upper_bound)
-        lr = self._get_lr(index)
-        step *= lr * size / step_size if size and step_size else lr
-        weight -= step
-
-    def _step(self, rates, weight, grad, mean, var, step):
-        wd, mean_left, var_left = rates
-        g = self._scaled(grad)
-        mean[...] = self.beta1 * mean + _one_minus_power(self.beta1) * g
-        var[...] = self.beta2 * var + _one_minus_power(self.beta2) * (g * g)
-        step[...] = (mean / mean_left) / (np.sqrt(var / var_left) + self.epsilon) + wd * weight
+    def _update_raw(self, index, weight, grad, *state):
+        settings = {**self._all_settings(index), "t": self._index_update_count[index]}
+        step, lr = np.empty_like(weight), settings.pop("lr")
+        self._operator.on_arrays(settings, step, weight, grad, *state)
+        ratio = updates.lamb_ratio(_norm(weight), _norm(step), self.lower_bound or -1, self.upper_bound or -1)
+        updates.sgd_update.in_place({"lr": lr * ratio}, weight, step)
 
 
 def _norm(values) -> float:
-    return math.sqrt(float((values * values).sum()))
+    return math.sqrt(float((values * values.astype(np.float64)).sum()))
 
 
 @register
-class DCASGD(_MomentumRule):
+class DCASGD(Optimizer):
     """SGD that makes up for gradients of an older weight, as of Zheng and others (2017).
 
     Parameters
@@ -742,13 +675,12 @@ class DCASGD(_MomentumRule):
     def _step(self, rates, weight, grad, previous, momentum=None):
         lr, wd = rates
         g = self._scaled(grad)
-        step = lr * (g + self.lamda * (g * g) * (weight - previous) + wd * weight)
+        step = -lr * (g + wd * weight + self.lamda * g * g * (weight - previous))
+        if momentum is not None:
+            momentum[...] = self.momentum * momentum + step
+            step = momentum
         previous[...] = weight
-        if momentum is None:
-            weight -= step
-        else:
-            momentum[...] = self.momentum * momentum - step
-            weight += momentum
+        weight += step
 
 
 @register

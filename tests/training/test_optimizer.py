@@ -6,6 +6,7 @@ from golden_files import load
 
 import roiops as mx
 from roiops.errors import FormatError, ParamError, RegistryError
+from roiops.ndarray import updates
 
 
 @pytest.mark.parametrize("case", load("optimizer/updates"), ids=str)
@@ -85,7 +86,7 @@ def test_blocks_and_strides_do_not_show(name, params):
     """A weight of several blocks, and one that is not contiguous, get what small ones get."""
     generator = np.random.default_rng(0)
     start, gradient = generator.normal(size=(2, 300000)).astype(np.float32)
-    assert start.size > 2 * mx.optimizer._BLOCK
+    assert start.size > 2 * updates.BLOCK
 
     def run(weight, grad):
         update = mx.optimizer.get_updater(mx.optimizer.create(name, learning_rate=0.1, wd=0.1, **params))

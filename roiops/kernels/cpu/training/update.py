@@ -8,28 +8,26 @@ from ...jit import num_threads, parallel, within
 _BLOCK = 16384
 
 
-def momentum_step(weight, grad, momentum, lr, wd, keep, rescale, limit):
-    """``momentum = keep * momentum - lr * g; weight += momentum``.
-
-    ``g`` is the gradient times ``rescale``, within ``limit`` of 0, plus ``wd * weight``; ``limit`` is None
-    where nothing is clipped.
-    """
-    limit = np.inf if limit is None else limit
-    numbers = (weight.dtype.type(each) for each in (lr, wd, keep, rescale, limit))
-    _momentum_step.by(num_threads(weight.size))(weight, grad, momentum, *numbers)
+def momentum_step(weight, grad, mom, *, lr, momentum, wd, rescale_grad, clip_gradient):
+    """``ndarray.updates.sgd_mom_update`` in place, to the bit; the settings are of the arrays' dtype."""
+    one, no_limit = weight.dtype.type(1), weight.dtype.type(np.inf)
+    if clip_gradient >= 0:
+        factors = rescale_grad, clip_gradient, lr
+    else:
+        factors = lr * rescale_grad, no_limit, one
+    flat = (each.reshape(-1) for each in (weight, grad, mom))
+    _momentum_step.by(num_threads(weight.size))(*flat, momentum, lr * wd, *factors)
 
 
 @parallel
-def _momentum_step(share, weight, grad, momentum, lr, wd, keep, rescale, limit):
+def _momentum_step(share, weight, grad, mom, momentum, decay, before, limit, after):
     for block in within(share, (weight.size + _BLOCK - 1) // _BLOCK):
         start = np.int64(block) * _BLOCK
         stop = start + _BLOCK
-        weights, gradients, moments = weight[start:stop], grad[start:stop], momentum[start:stop]
+        weights, gradients, moments = weight[start:stop], grad[start:stop], mom[start:stop]
         for i in range(weights.size):
-            g = gradients[i] * rescale
+            g = gradients[i] * before
             g = -limit if g < -limit else g
             g = limit if g > limit else g
-            if wd != 0:
-                g += wd * weights[i]
-            moments[i] = keep * moments[i] - lr * g
+            moments[i] = momentum * moments[i] - decay * weights[i] - after * g
             weights[i] += moments[i]
