@@ -47,6 +47,15 @@ from roiops.ndarray.sparse import cast_storage as cast_storage
 from roiops.ndarray.updates import adam_update as adam_update
 from roiops.ndarray.updates import ftml_update as ftml_update
 from roiops.ndarray.updates import ftrl_update as ftrl_update
+from roiops.ndarray.updates import lamb_update_phase1 as lamb_update_phase1
+from roiops.ndarray.updates import lamb_update_phase2 as lamb_update_phase2
+from roiops.ndarray.updates import mp_nag_mom_update as mp_nag_mom_update
+from roiops.ndarray.updates import mp_sgd_mom_update as mp_sgd_mom_update
+from roiops.ndarray.updates import mp_sgd_update as mp_sgd_update
+from roiops.ndarray.updates import multi_mp_sgd_mom_update as multi_mp_sgd_mom_update
+from roiops.ndarray.updates import multi_mp_sgd_update as multi_mp_sgd_update
+from roiops.ndarray.updates import multi_sgd_mom_update as multi_sgd_mom_update
+from roiops.ndarray.updates import multi_sgd_update as multi_sgd_update
 from roiops.ndarray.updates import nag_mom_update as nag_mom_update
 from roiops.ndarray.updates import rmsprop_update as rmsprop_update
 from roiops.ndarray.updates import rmspropalex_update as rmspropalex_update
@@ -74,11 +83,20 @@ __all__ = [
     "full",
     "histogram",
     "image",
+    "lamb_update_phase1",
+    "lamb_update_phase2",
     "linalg",
     "linspace",
     "load",
     "load_frombuffer",
     "moveaxis",
+    "mp_nag_mom_update",
+    "mp_sgd_mom_update",
+    "mp_sgd_update",
+    "multi_mp_sgd_mom_update",
+    "multi_mp_sgd_update",
+    "multi_sgd_mom_update",
+    "multi_sgd_update",
     "nag_mom_update",
     "normal",
     "onehot_encode",
