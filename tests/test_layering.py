@@ -158,6 +158,42 @@ def test_a_planted_import_is_found(path, line):
     assert violations(line, PACKAGE / path), f"{line!r} in {path} went unnoticed"
 
 
+def circles(sources: dict) -> list[list[str]]:
+    """Modules of one room that import each other, at the top or in a function; ``sources`` by path."""
+    paths = {".".join(path.relative_to(PACKAGE).with_suffix("").parts): path for path in sources}
+    paths = {module.removesuffix(".__init__"): path for module, path in paths.items()}
+    imports = {module: set() for module in paths}
+    for module, path in paths.items():
+        for _, name in imported_modules(sources[path], path):
+            while name and name not in paths:
+                name = name.rpartition(".")[0]
+            if name != module and name.split(".")[0] == module.split(".")[0]:
+                imports[module].add(name)
+
+    def reached(module):
+        seen, waiting = set(), [module]
+        while waiting:
+            new = imports[waiting.pop()] - seen
+            seen |= new
+            waiting += new
+        return seen
+
+    reach = {module: reached(module) for module in imports}
+    found = {tuple(sorted(m for m in reach[one] if one in reach[m])) for one in reach}
+    return sorted(list(circle) for circle in found if circle)
+
+
+def test_no_modules_of_a_room_import_each_other():
+    assert not circles({path: path.read_text() for path in files()})
+
+
+def test_a_planted_circle_is_found():
+    sources = {path: path.read_text() for path in files()}
+    path = PACKAGE / "training" / "stores.py"
+    sources[path] += "\ndef f():\n    from .mpi import load_mpi\n"
+    assert circles(sources) == [["training.mpi", "training.stores"]]
+
+
 def comparisons_with_operators(source: str) -> list[int]:
     """The lines that compare something's ``op`` or ``name`` with the name of a registered operator."""
     names = set(registry.list_operators(aliases=True))

@@ -21,7 +21,7 @@ import numpy as np
 from ..errors import DeviceError, GraphError, MXNetError
 from ..ndarray import NDArray
 from ..ndarray import device as devices
-from .kvstore import KVStore, _total
+from .stores import KVStore, total_of
 
 __all__ = ["DistributedKVStore", "GradientExchange", "RankedModule", "load_mpi"]
 
@@ -105,7 +105,7 @@ class DistributedKVStore(KVStore):
             array[:] = host
 
     def _summed(self, values, context) -> NDArray:
-        total = _total(values, context)
+        total = total_of(values, context)
         if self.num_workers == 1:
             return total
         host = np.array(devices.to_host(total.data), order="C")
