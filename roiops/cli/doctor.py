@@ -35,7 +35,7 @@ def execute(args) -> int:
         ("BLAS of NumPy", _blas()),
         ("GPU", _gpu()),
         ("Caches of compiled kernels", _caches()),
-        ("Ways of a convolution", _ways(failures)),
+        ("Ways, of which ROIOPS_WAY forces some", _ways(failures)),
         ("Settings", _settings()),
     ]
     if not args.quick:
@@ -154,18 +154,22 @@ def _caches():
 
 def _ways(failures):
     from ..errors import MXNetError
-    from ..kernels.cpu.conv import convolution
+    from ..kernels import ways
     from ..kernels.cpu.product.machine import HERE
 
     yield "vectors of", f"{HERE.lanes} float32 numbers"
     yield "caches", f"second {HERE.second_cache >> 10} KiB, last {HERE.last_cache >> 10} KiB"
-    yield "ways", ", ".join(way.name for way in convolution.WAYS)
+    by_kind = {}
+    for way in ways.declared():
+        by_kind.setdefault(way.computes, []).append(way.name)
+    for computes, names in by_kind.items():
+        yield computes, ", ".join(names)
     try:
-        forced = convolution.forced_way()
+        forced = ways.asked()
     except MXNetError as error:
         failures.append(str(error))
     else:
-        yield "taken", "the cheapest for each layer" if forced is None else f"{forced.name}, where it can"
+        yield "taken", f"{', '.join(forced)}, where they can" if forced else "the cheapest for each call"
 
 
 def _settings():

@@ -103,14 +103,14 @@ def _limited(x):
 @inner
 def _floor(x):
     """The floor of a limited ``x`` in the type of ``x``; ``math.floor`` would call the C library."""
-    whole = type(x)(int(x))
+    whole = type(x)(np.int64(x))
     return whole - type(x)(1) if whole > x else whole
 
 
 @inner
 def _whole(x):
     """:func:`_floor` as an int."""
-    whole = int(x)
+    whole = np.int64(x)
     return whole - 1 if type(x)(whole) > x else whole
 
 
@@ -122,6 +122,21 @@ def _round(x):
     if size - whole >= type(x)(0.5):
         whole += type(x)(1)
     return -whole if x < 0 else whole
+
+
+# numba compiles the built-in `min` and `max` as functions of their own, for each kind of arguments.
+
+
+@inner
+def smaller(a, b):
+    """The smaller of two whole numbers."""
+    return a if a < b else b
+
+
+@inner
+def larger(a, b):
+    """The larger of two whole numbers."""
+    return a if a > b else b
 
 
 # 1. Frame
@@ -154,7 +169,7 @@ def image_of(rois, r, images):
     named = rois[r, 0]
     if not (named > type(named)(-1) and named <= type(named)(images)):  # NaN fails both
         return -1
-    image = int(named)
+    image = np.int64(named)
     return image if image < images else -1  # -0.5 is image 0, which there may not be
 
 
@@ -198,19 +213,27 @@ def edge_scale(rules, scale, extent):
 
 
 @inner
+def box_axis(rules, rois, r, setting, across):
+    """Row ``r`` of ``rois`` on the x axis if ``across`` is 1, on the y axis if it is 0."""
+    near = 2 - across
+    if rules.boxes == CORNERS_YX_NORMALISED:
+        near = 1 + across
+    bins = setting.pooled_w if across else setting.pooled_h
+    ratio = setting.ratio_x if across else setting.ratio_y
+    extent = setting.width if across else setting.height
+    return axis_of(rules, rois[r, near], rois[r, near + 2], setting.scale, bins, ratio, extent)
+
+
+@inner
 def y_axis(rules, rois, r, setting):
     """Row ``r`` of ``rois`` on the y axis."""
-    near = 1 if rules.boxes == CORNERS_YX_NORMALISED else 2
-    start, end = rois[r, near], rois[r, near + 2]
-    return axis_of(rules, start, end, setting.scale, setting.pooled_h, setting.ratio_y, setting.height)
+    return box_axis(rules, rois, r, setting, 0)
 
 
 @inner
 def x_axis(rules, rois, r, setting):
     """Row ``r`` of ``rois`` on the x axis."""
-    near = 2 if rules.boxes == CORNERS_YX_NORMALISED else 1
-    start, end = rois[r, near], rois[r, near + 2]
-    return axis_of(rules, start, end, setting.scale, setting.pooled_w, setting.ratio_x, setting.width)
+    return box_axis(rules, rois, r, setting, 1)
 
 
 # 2. Bins and samples
@@ -248,7 +271,7 @@ def bin_span(rules, axis, i):
     low, high = _edges(rules, axis, i)
     if not high > low:
         return 0, 0
-    return int(low), int(high)
+    return np.int64(low), np.int64(high)
 
 
 @inner
@@ -258,7 +281,7 @@ def grid_of(length, bins, ratio):
         return ratio
     if not length > 0:
         return 0
-    return int(-_floor(-(length / type(length)(bins))))
+    return np.int64(-_floor(-(length / type(length)(bins))))
 
 
 @inner
@@ -277,14 +300,14 @@ def bin_grid(rules, axis, i):
         if not high > low or high <= zero or low >= end:
             return Grid(0, 0, 1)
         first = _whole(low if low > zero else zero)
-        stop = int(-_floor(-(high if high < end else end))) + 1
+        stop = np.int64(-_floor(-(high if high < end else end))) + 1
         return Grid(first if first > 0 else 0, stop if stop < extent else extent, 1)
     if rules.samples == INNER:
         low, high = _edges(rules, axis, i)
         return Grid(0, (axis.ratio if high > low else 0), axis.ratio)
     if rules.samples == UNIT_STEPS:
         low, high = _edges(rules, axis, i)
-        count = int(-_floor(-(high - low))) if high > low else 0
+        count = np.int64(-_floor(-(high - low))) if high > low else 0
         # the last step may round up to the end itself
         if count > 0 and not low + type(start)(count - 1) < high:
             count -= 1
@@ -436,7 +459,7 @@ def taps(rules, p, extent):
     zero, one = type(p)(0), type(p)(1)
     last = type(p)(extent - 1)
     if rules.border == EXACT_PIXEL:
-        return True, int(p), one, 0, zero
+        return True, np.int64(p), one, 0, zero
     if rules.border == ZERO_PADDED:
         if not (p > -one and p < last + one):
             return p == p, 0, zero, 0, zero
@@ -456,8 +479,8 @@ def taps(rules, p, extent):
     if p >= last:
         return True, extent - 1, one, 0, zero
     if rules.border == INSIDE_NEAREST:
-        return True, int(_round(p)), one, 0, zero
-    low = int(p)  # p is above 0
+        return True, np.int64(_round(p)), one, 0, zero
+    low = np.int64(p)  # p is above 0
     upper = p - type(p)(low)
     return True, low, one - upper, low + 1, upper
 
@@ -556,7 +579,7 @@ def edge_pixels(rules, axis, i):
     p = _position(rules, axis, i, 0, 1)
     if not (p >= type(p)(0) and p <= type(p)(axis.extent - 1)):
         return 0, 0
-    below = int(p)
+    below = np.int64(p)
     return below, (below + 2 if below + 2 < axis.extent else axis.extent)
 
 
@@ -652,7 +675,7 @@ def level_of(levels, rois, r):
     level = number(levels.first) + number(math.log2(ratio))
     level = _floor(_limited(level + number(levels.added)))
     last = levels.count - 1
-    return 0 if level < 0 else (last if level > number(last) else int(level))
+    return 0 if level < 0 else (last if level > number(last) else np.int64(level))
 
 
 # Bins that move
@@ -772,7 +795,7 @@ def orientation(angle, count):
     """By how many of ``count`` orientations an angle in radians turns: whole ones, and a rest below 1."""
     turns = _limited(type(angle)(float(angle) * count / (2 * math.pi)))
     whole = _floor(turns)
-    return int(whole) % count, turns - whole
+    return np.int64(whole) % count, turns - whole
 
 
 @inner

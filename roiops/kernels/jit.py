@@ -70,9 +70,22 @@ def inner(function=None, **options):
     """
     if function is None:
         return functools.partial(inner, **options)
+    _tell_apart(function)
     return make_inner(
         function, functools.partial(njit, **options), error_model="numpy", nogil=True, **options
     )
+
+
+def _tell_apart(function) -> None:
+    """Give functions that one ``def`` makes of different functions and values names of their own.
+
+    Machine code is linked by name. In one process numba numbers what it compiles; kernels that two
+    processes have left on disk would take each other's parts.
+    """
+    cells = [cell.cell_contents for cell in function.__closure__ or ()]
+    if cells:
+        parts = [f"{c.__module__}.{c.__qualname__}" if hasattr(c, "__qualname__") else repr(c) for c in cells]
+        function.__qualname__ += f"[{', '.join(parts)}]"
 
 
 class Direct:
@@ -98,6 +111,18 @@ class Direct:
         if dtype not in self._entries:
             self._entries[dtype] = entry_of(self._compiled, args)
         return self._entries[dtype]
+
+
+class Whole(Direct):
+    """A :class:`Direct` whose loops threads share: ``function(launcher, parts, *args)``."""
+
+    def by(self, threads, dtype, *args):
+        """Call it with so many threads, which :func:`num_threads` has allowed."""
+        entry = self._entries.get(dtype) or self.entry(dtype, 0, 1, *args)
+        if threads > 1 and _layer == "workqueue":
+            with _turn:
+                return entry(_launcher, threads, *args)
+        return entry(_launcher if threads > 1 else 0, threads, *args)
 
 
 class Calls:
@@ -367,6 +392,24 @@ def parallel(function=None, *, makes_arrays=True, **options):
         return functools.partial(parallel, **options)
     compiles = DIVIDED and not numba.config.DISABLE_JIT
     return (_Parallel if compiles else _PlainParallel)(function, options)
+
+
+def shared(function):
+    """A loop that threads share, as a part of other compiled functions: ``f(launcher, parts, *args)``.
+
+    ``function(share, *args)`` does one share of ``parts``, as in :func:`parallel`. A :class:`Whole` is given
+    the launcher; without it (0), and where numba's insides are not there, there is one share.
+    """
+    remember_source(function)
+    body = inner(function)
+    if DIVIDED and not numba.config.DISABLE_JIT:
+        return inner(_with_launcher(function, launcher_of(body)))
+
+    @inner
+    def alone(launcher, parts, args):
+        body((0, 1), *args)
+
+    return inner(_with_launcher(function, alone))
 
 
 @inner

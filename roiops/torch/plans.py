@@ -188,11 +188,11 @@ class Plan:
             data, rois = tensors
             run, output = self._at_addresses[0], outputs[0]
             if not others:
-                done = run(data.data_ptr(), rois.data_ptr(), output.data_ptr())
+                stray = run(data.data_ptr(), rois.data_ptr(), output.data_ptr())
             else:
                 argmax = outputs[1].data_ptr() if keep_hidden else 0
-                done = run(data.data_ptr(), rois.data_ptr(), output.data_ptr(), argmax)
-            if done:
+                stray = run(data.data_ptr(), rois.data_ptr(), output.data_ptr(), argmax)
+            if stray < 0:
                 return outputs
         inputs, arrays = self._arrays(tensors), self._arrays(outputs)
         with self._stream_or_threads(tensors[0]), np.errstate(all="ignore"):

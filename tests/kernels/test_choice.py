@@ -69,5 +69,5 @@ def test_a_way_can_be_forced(monkeypatch):
 def test_a_way_that_is_not_there_is_an_error(monkeypatch):
     monkeypatch.setenv("ROIOPS_WAY", "wingorad")
     data = mx.nd.array(np.ones((1, 2, 5, 5)))
-    with pytest.raises(mx.MXNetError, match=r"ROIOPS_WAY must be one of depthwise, .*, got 'wingorad'"):
+    with pytest.raises(mx.MXNetError, match=r"ROIOPS_WAY must be one of .*depthwise, .*, got 'wingorad'"):
         mx.nd.Convolution(data, mx.nd.array(np.ones((3, 2, 3, 3))), no_bias=True, kernel=(3, 3), num_filter=3)

@@ -21,7 +21,9 @@ import numpy as np
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
+from numba.core.imputils import impl_ret_new_ref
 from numba.extending import intrinsic, models, register_model
+from numba.np.arrayobj import populate_array
 
 from roiops.kernels.checked import CHECKED, check_access, place_of
 from roiops.kernels.jit import inner
@@ -492,13 +494,31 @@ else:
 # -- memory ------------------------------------------------------------------------------------------------
 
 
-@inner
-def aligned(size, like, to=64):
-    """``size`` uninitialised numbers of the type of ``like``, at a multiple of ``to`` bytes: a cache line."""
-    line = to // like.itemsize
-    memory = np.empty(size + line, like.dtype)
-    start = (line - (memory.ctypes.data % to) // like.itemsize) % line
-    return memory[start : start + size]
+def _room(typing_context, count, number):
+    """``count`` uninitialised numbers of the type of ``number``, from a cache line on
+
+    ``np.empty`` would be compiled as four functions of its own, which takes longer than many a kernel's part.
+    """
+    made = types.Array(number, 1, "C")
+
+    def generate(context, builder, signature, args):
+        count, size = args[0], args[0].type(number.bitwidth // 8)
+        array = context.make_array(made)(context, builder)
+        info = context.nrt.meminfo_alloc_aligned(builder, builder.mul(count, size), ir.IntType(32)(64))
+        data = builder.bitcast(context.nrt.meminfo_data(builder, info), array.data.type)
+        populate_array(array, data, [count], [size], size, meminfo=info)
+        return impl_ret_new_ref(context, builder, made, array._getvalue())
+
+    return made(types.intp, number), generate
+
+
+if numba.config.DISABLE_JIT:
+
+    def room(count, number):
+        return np.empty(count, np.asarray(number).dtype)
+
+else:
+    room = intrinsic(_room)
 
 
 def aligned_zeros(count: int):

@@ -14,6 +14,8 @@ class ROIOperator(Operator):
     """Takes care of the requests of the forward pass; subclasses override :meth:`compute`."""
 
     shareable = True
+    #: Whether the CPU's kernels look whether each row names an image themselves.
+    finds_strays = False
 
     def data_and_rois(self, in_data):
         """A feature map and the boxes among the inputs."""
@@ -26,7 +28,8 @@ class ROIOperator(Operator):
     def forward(self, ctx, in_data, req, out_data, aux):
         data, rois = self.data_and_rois(in_data)
         if not ctx.device.is_gpu:
-            check_images(ctx.label, rois, data.shape[0])
+            if not self.finds_strays:
+                check_images(ctx.label, rois, data.shape[0])
         elif checks.on():  # else nobody waits for the device
             check_images(ctx.label, kernels("runtime", ctx.device).to_host(rois), data.shape[0])
         results = [None if r == "null" else a for a, r in zip(out_data, req, strict=True)]
@@ -40,7 +43,11 @@ class ROIOperator(Operator):
 
 def check_images(label, rois, images) -> None:
     """Raise unless each row names an image, or is to be ignored."""
-    row = kernels("roi.images", cpu()).find_stray(rois, images)
+    refuse_stray(label, rois, images, kernels("roi.images", cpu()).find_stray(rois, images))
+
+
+def refuse_stray(label, rois, images, row) -> None:
+    """Raise for a row that names no image; -1 is none."""
     if row >= 0:
         raise DataError(
             f"{label}: rois row {row} has batch index {float(rois[row, 0])}, but data has {images} "
@@ -135,6 +142,7 @@ class SeparableOp(ROIOperator):
     them.
     """
 
+    finds_strays = True
     #: Samples of a bin on each axis.
     ratio = (0, 0)
     #: Groups of bins on each axis.
@@ -154,7 +162,9 @@ class SeparableOp(ROIOperator):
     def compute(self, ctx, in_data, out_data):
         data, rois = in_data
         lowest = self._lowest(data.dtype)
-        self.kernels(ctx).forward(data, rois, *self.numbers, self.rules, *lowest, *out_data)
+        stray = self.kernels(ctx).forward(data, rois, *self.numbers, self.rules, *lowest, *out_data)
+        if not ctx.device.is_gpu:
+            refuse_stray(ctx.label, rois, data.shape[0], stray)
 
     def _lowest(self, dtype) -> tuple:
         """Of maxima, what a bin of nothing but NaN gives: nothing is greater than the start."""

@@ -12,11 +12,10 @@ held: output rows are taken in blocks of about ``AT_ONCE`` bytes.
 
 import functools
 import math
-import os
 
 import numpy as np
 
-from ....errors import ParamError
+from ... import ways
 from ...jit import Calls, inner, parallel, within
 from ..network import norm
 from ..product.emitter import ROWS, activation
@@ -51,15 +50,15 @@ FEW_TILES, FEW_PIXELS = 4, 400
 WAYS = (Depthwise, OnePixel, ByFilters, Pointwise, Shifted, Winograd, Dilated, ByTaps)
 
 
+_NAMES = [
+    ways.declare(way.name, "convolutions", "layers that it suits", "where it costs least") for way in WAYS
+]
+
+
 def forced_way() -> type[Way] | None:
     """The way that ``ROIOPS_WAY`` names, or None where it is not set."""
-    name = os.environ.get("ROIOPS_WAY")
-    if not name:
-        return None
-    for way in WAYS:
-        if way.name == name:
-            return way
-    raise ParamError(f"ROIOPS_WAY must be one of {', '.join(w.name for w in WAYS)}, got {name!r}")
+    name = ways.forced(*_NAMES)
+    return None if name is None else WAYS[_NAMES.index(name)]
 
 
 def costs(layer: Layer, machine: Machine = HERE, *, normalised=False) -> dict[type[Way], float]:

@@ -1,61 +1,134 @@
-"""Small calls that are given addresses, because to make an array of one takes as long as to use it."""
+"""Kernels that are given addresses, because to make an array of one takes as long as a small call.
+
+A kernel is one compiled function: it looks at the boxes, makes the tables, and has threads share the rest.
+Its arguments are numbers and the addresses of contiguous arrays, so that one function serves NumPy's
+arrays, on any number of threads, and PyTorch's small tensors.
+"""
 
 import functools
+from typing import NamedTuple
 
 import numba
 import numpy as np
-from numba import carray, types
+from numba import types
 from numba.extending import intrinsic
+from numba.np.arrayobj import populate_array
 
 from roiops.kernels import geometry
 from roiops.kernels.cpu.roi.chunks import is_small
-from roiops.kernels.jit import inner
+from roiops.kernels.jit import Whole, inner
+
+
+class Shapes(NamedTuple):
+    """The shapes of the map, or its gradient, of the boxes, and of the output, or its gradient."""
+
+    images: int
+    in_channels: int
+    height: int
+    width: int
+    rois: int
+    columns: int
+    out_channels: int
+    pooled_h: int
+    pooled_w: int
+
+
+def _maker(made):
+    """What generates an array of type ``made`` of an address, its extents and a number."""
+
+    def generate(context, builder, signature, args):
+        address, *shape, _ = args
+        size = address.type(made.dtype.bitwidth // 8)
+        strides = [size]
+        for extent in shape[:0:-1]:
+            strides.insert(0, builder.mul(strides[0], extent))
+        data = builder.inttoptr(address, context.get_value_type(types.CPointer(made.dtype)))
+        array = context.make_array(made)(context, builder)
+        populate_array(array, data, shape, strides, size, meminfo=None)
+        return array._getvalue()
+
+    return generate
 
 
 @intrinsic
-def _pointer(typing_context, address, number):
-    """A pointer to numbers of the type of ``number``"""
-
-    def generate(context, builder, signature, args):
-        return builder.inttoptr(args[0], context.get_value_type(signature.return_type))
-
-    return types.CPointer(number)(types.intp, number), generate
+def _array_at(typing_context, address, count, number):
+    """The array of so many numbers of the type of ``number`` at an address, which the caller keeps"""
+    made = types.Array(number, 1, "C")
+    return made(types.intp, types.intp, number), _maker(made)
 
 
-@inner
-def array_at(address, shape, number):
-    """The contiguous array of the type of ``number`` at an address."""
-    return carray(_pointer(address, number), shape)
+@intrinsic
+def _rows_at(typing_context, address, rows, columns, number):
+    """The array of so many rows of numbers"""
+    made = types.Array(number, 2, "C")
+    return made(types.intp, types.intp, types.intp, number), _maker(made)
 
 
 @inner
-def arrays_at(setting, sizes, number, data, rois, out):
-    """The map, the boxes and the output."""
-    count, columns, in_channels, out_channels = sizes
+def arrays_at(shapes, number, data, rois, out):
+    """The map, its pixels in a row; the boxes; the output, in a row."""
+    pixels = shapes.images * shapes.in_channels * shapes.height * shapes.width
+    bins = shapes.rois * shapes.out_channels * shapes.pooled_h * shapes.pooled_w
     return (
-        array_at(data, (setting.images, in_channels, setting.height, setting.width), number),
-        array_at(rois, (count, columns), number),
-        array_at(out, (count, out_channels, setting.pooled_h, setting.pooled_w), number),
+        _array_at(data, pixels, number),
+        _rows_at(rois, shapes.rois, shapes.columns, number),
+        _array_at(out, bins, number),
     )
 
 
-def prepared(kernels, shapes, dtype, scale, ratio, groups, first):
-    """``(forward, backward)`` with all arguments but the addresses, or None for a call that is not small.
+@inner
+def places_at(shapes, number, address):
+    """The argmax of an output, in a row; nothing at address 0."""
+    bins = shapes.rois * shapes.out_channels * shapes.pooled_h * shapes.pooled_w
+    return _array_at(address, bins if address else 0, number)
 
-    ``kernels`` are the two, ``first`` the first arguments of each, ``shapes`` those of the map, the boxes and
-    the output.
+
+class Kernel:
+    """A kernel as Python calls it.
+
+    ``body(launcher, parts, call, shapes, data, rois, out[, argmax])`` does the work, on flat arrays but for
+    the boxes; ``entry`` has their addresses, and a number of each type before, and calls the body.
     """
-    data_shape, rois_shape, out_shape = shapes
+
+    def __init__(self, body, entry):
+        self._body, self._entry = body, Whole(entry)
+
+    def __call__(self, threads, call, shapes, arrays):
+        """Run it on contiguous arrays; returns what the body does."""
+        data, rois, out, *argmax = arrays
+        if numba.config.DISABLE_JIT:
+            flat = [array.reshape(-1) for array in (out, *argmax)]
+            return self._body(0, 1, call, shapes, data.reshape(-1), rois, *flat)
+        numbers = rois.dtype.type(0), *(array.dtype.type(0) for array in argmax)
+        dtypes = rois.dtype, *(array.dtype for array in argmax)
+        addresses = (array.ctypes.data if array.size else 0 for array in arrays)
+        return self._entry.by(threads, dtypes, call, shapes, numbers, *addresses)
+
+    def small(self, call, shapes, dtypes):
+        """A function of addresses alone, for one thread and arrays of these dtypes."""
+        dtypes = tuple(map(np.dtype, dtypes))
+        numbers = tuple(dtype.type(0) for dtype in dtypes)
+        return functools.partial(self._entry.by, 1, dtypes, call, shapes, numbers)
+
+
+def shapes_of(data_shape, rois_shape, out_shape) -> Shapes:
+    """The shapes of a map (N, C, H, W), of boxes, and of an output (R, C, H, W)."""
+    return Shapes(*data_shape, *rois_shape, *out_shape[1:])
+
+
+def prepared(kernels, calls, shapes, dtypes):
+    """``(forward, backward)`` as functions of addresses, or None for a call that is not small.
+
+    ``calls`` are the first arguments of each of the two ``kernels``.
+    """
+    data_shape, _, out_shape = shapes
     data_size, out_size = int(np.prod(data_shape)), int(np.prod(out_shape))
     if numba.config.DISABLE_JIT or not is_small(data_size + out_size) or not data_size:
         return None
-    rules = first[0][0]
-    groups = geometry.channel_groups(rules, groups, *out_shape[2:])
-    sizes = (*rois_shape, data_shape[1], out_shape[1])
-    number = np.dtype(dtype).type(0)
-    found = []
-    for direct, arguments in zip(kernels, first, strict=True):
-        setting = geometry.setting_of(arguments[0], scale, ratio, np.dtype(dtype), data_shape, out_shape)
-        arguments = (*arguments, setting, groups, sizes, number)
-        found.append(functools.partial(direct, np.dtype(dtype), *arguments))
-    return found
+    pairs = zip(kernels, calls, strict=True)
+    return [kernel.small(call, shapes_of(*shapes), dtypes) for kernel, call in pairs]
+
+
+def setting_of(rules, scale, ratio, dtype, data_shape, out_shape):
+    """:func:`geometry.setting_of` for arrays of ``dtype`` that are computed with as they are."""
+    return geometry.setting_of(rules, scale, ratio, np.dtype(dtype), tuple(data_shape), tuple(out_shape))

@@ -11,8 +11,10 @@ from typing import NamedTuple
 import numpy as np
 
 from roiops.kernels.cpu.roi import tables
-from roiops.kernels.cpu.roi.chunks import threads_for
-from roiops.kernels.cpu.roi.tiles import CACHED_BYTES, clear_all_ignored
+from roiops.kernels.cpu.roi.addresses import arrays_at
+from roiops.kernels.cpu.roi.bins import CACHED_BYTES
+from roiops.kernels.cpu.roi.images import first_stray
+from roiops.kernels.cpu.roi.tiles import clear_ignored
 from roiops.kernels.cpu.vector import (
     FIXED_LANES,
     load,
@@ -26,7 +28,8 @@ from roiops.kernels.cpu.vector import (
     store_some,
     stream,
 )
-from roiops.kernels.jit import Direct, inner, parallel, within
+from roiops.kernels.geometry import smaller
+from roiops.kernels.jit import inner, shared
 
 
 class _Bin(NamedTuple):
@@ -126,66 +129,59 @@ def _put_bin(values, bin_, y, x, out, to, channels, head, past_caches):
 
 
 @inner
-def _forward_part(part, parts, data, plan, table, out):
+def _row_of_bins(values, image, row, columns, y, x, target, to, channels):
+    """The means of a row of bins: row ``row`` of the table of y, from column ``columns[0]`` of x on."""
+    results, address, past_caches = target
+    row_step, pixel_step = image[1], channels
+    for j in range(columns[0], columns[1]):
+        bin_ = _Bin(image[0], row_step, pixel_step, y.at[row], y.at[row + 1], x.at[j], x.at[j + 1])
+        head = np.int64(0)
+        if past_caches:
+            # What does not fill a line shares it with the next bin.
+            prefetch_to_write(results, to + channels, 1)
+            head = smaller(channels, -(address + to) % FIXED_LANES)
+        _put_bin(values, bin_, y, x, results, to, channels, head, past_caches)
+        to += channels
+
+
+@shared
+def _forward_rois(share, data, shapes, plan, table, out):
+    part, parts = share
     order, image_at = plan
-    _, height, width, channels = data.shape
-    pooled_h, pooled_w = out.shape[1], out.shape[2]
-    pixels, results = data.reshape(-1), out.reshape(-1)
+    channels, pooled_h, pooled_w = shapes.out_channels, shapes.pooled_h, shapes.pooled_w
     past_caches = out.size * out.itemsize > CACHED_BYTES and out.ctypes.data % out.itemsize == 0
-    address = out.ctypes.data // out.itemsize
-    y, x = tables.axis_of(table[:3]), tables.axis_of(table[3:])
+    row_size = shapes.width * channels
     count = order.size - image_at[0]
     image = 0
     for place in range(image_at[0] + part * count // parts, image_at[0] + (part + 1) * count // parts):
         while place >= image_at[image + 1]:
             image += 1
         r = order[place]
+        y, x = tables.axes_of(table)
+        target = pointer_to(out), out.ctypes.data // out.itemsize, past_caches
+        columns = r * (pooled_w + 1), (r + 1) * (pooled_w + 1) - 1
         for i in range(pooled_h):
+            to = (r * pooled_h + i) * pooled_w * channels
+            pixels = image * shapes.height * row_size, row_size
             row = r * (pooled_h + 1) + i
-            for j in range(pooled_w):
-                column = r * (pooled_w + 1) + j
-                bin_ = _Bin(
-                    image * height * width * channels,
-                    width * channels,
-                    channels,
-                    y.at[row],
-                    y.at[row + 1],
-                    x.at[column],
-                    x.at[column + 1],
-                )
-                to = ((r * pooled_h + i) * pooled_w + j) * channels
-                head = np.int64(0)
-                if past_caches:
-                    # What does not fill a line shares it with the next bin.
-                    prefetch_to_write(pointer_to(results), to + channels, 1)
-                    head = min(channels, -(address + to) % FIXED_LANES)
-                _put_bin(pointer_to(pixels), bin_, y, x, pointer_to(results), to, channels, head, past_caches)
-
-
-@parallel
-def _forward(share, parts, data, plan, table, out):
-    for part in within(share, parts):
-        _forward_part(part, parts, data, plan, table, out)
+            _row_of_bins(pointer_to(data), pixels, row, columns, y, x, target, to, channels)
 
 
 @inner
-def _forward_alone(rules, rois, setting, data, clear, out):
-    order, image_at, y, x = tables.build_alone(rules, rois, setting)
-    if clear:
-        clear_all_ignored(order, image_at, out, 0)
-    _forward_part(0, 1, data, (order, image_at), y + x, out)
+def forward(launcher, parts, call, shapes, data, rois, out):
+    """:func:`lanes.forward` for a map (N, H, W, C) and an output (R, H, W, C)."""
+    rules, setting, _, clear = call
+    stray = first_stray(rois, setting.images)
+    if stray < 0:
+        plan, table = tables.build(launcher, parts, rules, rois, setting)
+        if clear:
+            clear_ignored(plan, out, shapes.out_channels * shapes.pooled_h * shapes.pooled_w, 0)
+        _forward_rois(launcher, parts, data, shapes, plan, table, out)
+    return stray
 
 
-_run = Direct(_forward_alone)
-
-
-def forward(data, rois, setting, rules, out, clear):
-    """:func:`average.forward` for a map (N, H, W, C) and an output (R, H, W, C)."""
-    threads = threads_for(out.size)
-    if threads == 1:
-        _run(rois.dtype, rules, rois, setting, data, clear, out)
-        return
-    order, image_at, y, x = tables.build(rules, rois, setting)
-    if clear and image_at[0]:
-        out[order[: image_at[0]]] = 0
-    _forward.by(threads)(threads, data, (order, image_at), (*y, *x), out)
+@inner
+def forward_at(launcher, parts, call, shapes, numbers, data, rois, out):
+    """:func:`forward` of addresses."""
+    data, rois, out = arrays_at(shapes, numbers[0], data, rois, out)
+    return forward(launcher, parts, call, shapes, data, rois, out)

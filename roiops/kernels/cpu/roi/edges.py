@@ -12,35 +12,27 @@ from typing import NamedTuple
 import numpy as np
 
 from roiops.kernels import geometry
-from roiops.kernels.cpu.roi import average, tables
-from roiops.kernels.cpu.roi.chunks import as_rois, channel_chunks, launch, threads_for
-from roiops.kernels.cpu.roi.items import planes_of
+from roiops.kernels.cpu.roi import average, lanes, tables
+from roiops.kernels.cpu.roi.addresses import setting_of, shapes_of
+from roiops.kernels.cpu.roi.bins import Upcoming, comes_by_rows, prefetch_row, prefetch_take, take_bins
+from roiops.kernels.cpu.roi.chunks import as_rois, channel_chunks, threads_for
+from roiops.kernels.cpu.roi.items import memory_for, tile_in
 from roiops.kernels.cpu.roi.tiles import (
-    Ahead,
-    Tile,
+    bins_at,
     channel_blocks,
-    comes_by_rows,
     empty_tile,
     item_of,
-    prefetch_row,
-    prefetch_take,
+    items_of,
+    planes_of,
     read_row,
-    take_bins,
     tile_bands,
     tile_slots,
     touch_nothing,
     write_rows,
 )
-from roiops.kernels.cpu.vector import (
-    FIXED_LANES,
-    aligned,
-    load,
-    multiply_add,
-    pointer_to,
-    splat,
-    store,
-)
-from roiops.kernels.jit import inner, njit, parallel, within
+from roiops.kernels.cpu.vector import FIXED_LANES, load, multiply_add, pointer_to, room, splat, store
+from roiops.kernels.geometry import larger, smaller
+from roiops.kernels.jit import Whole, inner, njit, shared
 from roiops.kernels.rules import CORNERS_YX_NORMALISED
 
 
@@ -68,40 +60,34 @@ def _slopes_of(table):
 def _axis_table(rules, rois, image, setting, across):
     """The arrays of :class:`_Slopes`; a ROI to be ignored reads nothing."""
     bins = setting.pooled_w if across else setting.pooled_h
-    first = np.zeros(image.size * bins, np.int64)
-    at = np.zeros(image.size * bins + 1, np.int64)
-    for r in range(image.size):
-        if image[r] >= 0:
-            axis = tables.box_on_axis(rules, rois, r, setting, across)
-            for i in range(bins):
-                low, high = geometry.edge_pixels(rules, axis, i)
-                first[r * bins + i], at[r * bins + i + 1] = low, max(0, high - low)
+    first, at = tables.zeros(image.size * bins), tables.zeros(image.size * bins + 1)
     for k in range(image.size * bins):
-        at[k + 1] += at[k]
-    mean, near, far = np.empty(at[-1], rois.dtype), np.empty(at[-1], rois.dtype), np.empty(at[-1], rois.dtype)
-    for r in range(image.size):
+        r, count = k // bins, 0
         if image[r] >= 0:
-            axis = tables.box_on_axis(rules, rois, r, setting, across)
-            for i in range(bins):
-                here = at[r * bins + i]
-                for k in range(at[r * bins + i + 1] - here):
-                    pixel = first[r * bins + i] + k
-                    mean[here + k] = geometry.edge_mean(rules, axis, i, pixel)
-                    near[here + k] = geometry.edge_slope(rules, axis, i, False, pixel)
-                    far[here + k] = geometry.edge_slope(rules, axis, i, True, pixel)
+            axis = geometry.box_axis(rules, rois, r, setting, across)
+            low, high = geometry.edge_pixels(rules, axis, k - r * bins)
+            first[k], count = low, larger(0, high - low)
+        at[k + 1] = at[k] + count
+    size, number = at[image.size * bins], rois.dtype.type(0)
+    mean, near, far = room(size, number), room(size, number), room(size, number)
+    for k in range(image.size * bins):
+        r = k // bins
+        if image[r] >= 0:
+            axis = geometry.box_axis(rules, rois, r, setting, across)
+            for j in range(at[k], at[k + 1]):
+                pixel = first[k] + j - at[k]
+                mean[j] = geometry.edge_mean(rules, axis, k - r * bins, pixel)
+                near[j] = geometry.edge_slope(rules, axis, k - r * bins, False, pixel)
+                far[j] = geometry.edge_slope(rules, axis, k - r * bins, True, pixel)
     return first, at, mean, near, far
 
 
-@njit
-def _tables(rules, rois, setting):
-    """``(order, image_at)``, the order of work, and the arrays of the tables of y and x."""
-    image = np.empty(rois.shape[0], np.int64)
-    for r in range(image.size):
-        image[r] = geometry.image_of(rois, r, setting.images)
-    order, image_at = tables.by_image(image, setting.images)
-    y = _axis_table(rules, rois, image, setting, False)
-    x = _axis_table(rules, rois, image, setting, True)
-    return (order, image_at), y + x
+@inner
+def _slopes(rules, rois, setting):
+    """``(order, image_at)``, in the order of the ROIs' numbers, and the arrays of the tables of y and x."""
+    image = tables.images_of(rois, setting.images)
+    plan = tables.sorted_by(image, tables.zeros(image.size), setting.images, 0)
+    return plan, _axis_table(rules, rois, image, setting, 0) + _axis_table(rules, rois, image, setting, 1)
 
 
 @inner
@@ -173,20 +159,22 @@ def _add_row_of_points(tile, rows, y, entry, x, column, wide, bins, at, sums):
 
 
 @inner
-def _add_roi(r, item, planes, tile, y, x, lines, bins, ahead, sums):
-    """Add the derivatives by the near and far y and x of ROI ``r``, whose head gradient is ``bins``."""
+def _add_roi(r, item, planes, tile, y, x, lines, bins, upcoming, sums):
+    """``sums``: the derivatives by the near and far y and x of ROI ``r``, whose head gradient is ``bins``."""
     pooled_h, pooled_w, step = item.pooled_h, item.pooled_w, tile.width * FIXED_LANES
     nothing = splat(type(sums[0])(0))
+    for k in range(0, 4 * FIXED_LANES, FIXED_LANES):
+        store(sums, k, nothing)
     low, high = tile.width, 0
     are_points = tile.slots > 1 and _are_points(x, r * pooled_w, pooled_w)
     for column in range(r * pooled_w, (r + 1) * pooled_w):
         count = x.at[column + 1] - x.at[column]
         if count > 0:
-            low, high = min(low, x.first[column]), max(high, x.first[column] + count)
+            low, high = smaller(low, x.first[column]), larger(high, x.first[column] + count)
     if low >= high:
         return
     for i in range(pooled_h):
-        prefetch_row(item, i, ahead)
+        prefetch_row(item, i, upcoming)
         entry = r * pooled_h + i
         if y.at[entry] == y.at[entry + 1]:
             continue
@@ -215,109 +203,103 @@ def _add_roi(r, item, planes, tile, y, x, lines, bins, ahead, sums):
             store(sums, 3 * FIXED_LANES, multiply_add(head, far_x, load(sums, 3 * FIXED_LANES)))
 
 
-def _items(with_data):
-    """The items of one thread; ``with_data`` says whether they also give the gradient of the data.
-
-    Reading the head gradients and turning them into rows of lanes takes as long as either of the two.
-    """
-
-    @inner
-    def items_of_a_thread(part, parts, grad_out, data, plan, slopes, totals, table, accumulate, grad_data):
-        """``slopes`` are the tables of both axes, ``totals`` are (blocks of channels, ROIs, edges)."""
-        order, image_at = plan
-        images, channels, height, width = data.shape
-        pixels, heads = data.reshape(-1), grad_out.reshape(-1)
-        area = grad_out.shape[2] * grad_out.shape[3]
-        slots = tile_slots(height, width, data.itemsize)
-        tile_memory = aligned(slots * width * FIXED_LANES, data)
-        marks = np.empty(slots * (width // FIXED_LANES + 1), np.int64)
-        lines = aligned(3 * width * FIXED_LANES, data)
-        bins = aligned(area * FIXED_LANES, data)
-        sums = aligned(4 * FIXED_LANES, data)
-        if with_data:
-            targets = grad_data.reshape(-1)
-            grad_memory = aligned(height * width * FIXED_LANES, data)
-            grad_marks = np.empty(height * 2, np.int64)
-        blocks = channel_blocks(channels)
-        items = images * blocks
-        for number in range(part * items // parts, (part + 1) * items // parts):
-            item = item_of(number, grad_out.shape, (1, 1))
-            planes = planes_of(item, data, pixels)
-            tile = Tile(pointer_to(tile_memory), pointer_to(marks), slots, width)
-            slopes_y, slopes_x = _slopes_of(slopes[:5]), _slopes_of(slopes[5:])
-            empty_tile(tile)
-            if with_data:
-                grad_tile = Tile(pointer_to(grad_memory), pointer_to(grad_marks), height, width)
-                y, x = average.rows_and_columns(table)
-                touch_nothing(grad_tile)
-            for place in range(image_at[item.image], image_at[item.image + 1]):
-                r = order[place]
-                following = order[min(place + 1, image_at[item.image + 1] - 1)]
-                ahead = (following * channels + item.out_channel) * area
-                if not comes_by_rows(item):
-                    prefetch_take(item, pointer_to(heads), ahead)
-                take_bins(pointer_to(heads), (r * channels + item.out_channel) * area, item, pointer_to(bins))
-                if with_data:
-                    average.spread(
-                        r,
-                        item,
-                        grad_tile,
-                        (0, height),
-                        y,
-                        x,
-                        pointer_to(lines),
-                        pointer_to(bins),
-                        Ahead(pointer_to(heads), ahead),
-                    )
-                for k in range(4 * FIXED_LANES):
-                    sums[k] = 0
-                _add_roi(
-                    r,
-                    item,
-                    planes,
-                    tile,
-                    slopes_y,
-                    slopes_x,
-                    pointer_to(lines),
-                    pointer_to(bins),
-                    Ahead(pointer_to(heads), ahead),
-                    pointer_to(sums),
-                )
-                for edge in range(4):
-                    for c in range(item.channels):
-                        totals[number % blocks, r, edge] += sums[edge * FIXED_LANES + c]
-            if with_data:
-                grad_planes = planes_of(item, grad_data, targets)
-                write_rows(grad_tile, 0, height, grad_planes, accumulate, pointer_to(lines))
-
-    return items_of_a_thread
+@inner
+def _add_sums(item, r, block, sums, totals):
+    """Add what the channels of an item give to ``totals``: (blocks of channels, ROIs, edges)."""
+    for edge in range(4):
+        for c in range(item.channels):
+            totals[block, r, edge] += sums[edge * FIXED_LANES + c]
 
 
-_edges_part, _edges_and_data_part = _items(with_data=False), _items(with_data=True)
+@inner
+def _heads_of(item, shapes, order, place, stop, heads, bins):
+    """Read the head gradient of a ROI; returns where that of the next is."""
+    upcoming = Upcoming(heads, bins_at(item, shapes, order[smaller(place + 1, stop - 1)]))
+    if not comes_by_rows(item):
+        prefetch_take(item, upcoming)
+    take_bins(heads, bins_at(item, shapes, order[place]), item, bins)
+    return upcoming
 
 
-@parallel
-def _edges(share, parts, grad_out, data, plan, slopes, totals):
-    for part in within(share, parts):
-        _edges_part(part, parts, grad_out, data, plan, slopes, totals, None, None, None)
+@shared
+def _edges_share(share, heads, data, shapes, plan, slopes, totals):
+    part, parts = share
+    order, image_at = plan
+    number = data.dtype.type(0)
+    rows = tile_slots(shapes.height, shapes.width, data.itemsize)
+    memory = memory_for(rows, shapes, number)
+    line_memory, sum_memory = room(3 * shapes.width * FIXED_LANES, number), room(4 * FIXED_LANES, number)
+    items, blocks = items_of(shapes, (1, 1)), channel_blocks(shapes.out_channels)
+    for k in range(part * items // parts, (part + 1) * items // parts):
+        item = item_of(k, shapes, (1, 1))
+        planes, tile = planes_of(item, shapes, pointer_to(data)), tile_in(memory, rows, shapes)
+        y, x = _slopes_of(slopes[:5]), _slopes_of(slopes[5:])
+        empty_tile(tile)
+        lines, bins, sums = pointer_to(line_memory), pointer_to(memory.bins), pointer_to(sum_memory)
+        for place in range(image_at[item.image], image_at[item.image + 1]):
+            stop = image_at[item.image + 1]
+            upcoming = _heads_of(item, shapes, order, place, stop, pointer_to(heads), bins)
+            _add_roi(order[place], item, planes, tile, y, x, lines, bins, upcoming, sums)
+            _add_sums(item, order[place], k % blocks, sums, totals)
 
 
-@parallel
-def _edges_and_data(share, parts, grad_out, data, plan, slopes, totals, table, accumulate, grad_data):
-    for part in within(share, parts):
-        _edges_and_data_part(part, parts, grad_out, data, plan, slopes, totals, table, accumulate, grad_data)
+@shared
+def _both_share(share, heads, data, shapes, plan, slopes, totals, table, accumulate, grad_data):
+    """The same, and the gradient of the map: head gradients are read and turned once for both."""
+    part, parts = share
+    order, image_at = plan
+    number = data.dtype.type(0)
+    rows = tile_slots(shapes.height, shapes.width, data.itemsize)
+    memory, grad_memory = memory_for(rows, shapes, number), memory_for(shapes.height, shapes, number)
+    line_memory, sum_memory = room(3 * shapes.width * FIXED_LANES, number), room(4 * FIXED_LANES, number)
+    items, blocks = items_of(shapes, (1, 1)), channel_blocks(shapes.out_channels)
+    for k in range(part * items // parts, (part + 1) * items // parts):
+        item = item_of(k, shapes, (1, 1))
+        planes, tile = planes_of(item, shapes, pointer_to(data)), tile_in(memory, rows, shapes)
+        grad_tile, band = tile_in(grad_memory, shapes.height, shapes), (0, shapes.height)
+        slopes_y, slopes_x = _slopes_of(slopes[:5]), _slopes_of(slopes[5:])
+        y, x = lanes.rows_and_columns(table)
+        empty_tile(tile)
+        touch_nothing(grad_tile)
+        lines, bins, sums = pointer_to(line_memory), pointer_to(memory.bins), pointer_to(sum_memory)
+        for place in range(image_at[item.image], image_at[item.image + 1]):
+            stop = image_at[item.image + 1]
+            upcoming = _heads_of(item, shapes, order, place, stop, pointer_to(heads), bins)
+            lanes.spread(order[place], item, grad_tile, band, y, x, lines, bins, upcoming)
+            _add_roi(order[place], item, planes, tile, slopes_y, slopes_x, lines, bins, upcoming, sums)
+            _add_sums(item, order[place], k % blocks, sums, totals)
+        grad_planes = planes_of(item, shapes, pointer_to(grad_data))
+        write_rows(grad_tile, 0, shapes.height, grad_planes, accumulate, lines)
+
+
+@inner
+def _edges(launcher, parts, rules, setting, shapes, rois, heads, data, totals):
+    plan, slopes = _slopes(rules, rois, setting)
+    _edges_share(launcher, parts, heads, data, shapes, plan, slopes, totals)
+
+
+@inner
+def _both(launcher, parts, rules, setting, shapes, rois, heads, data, totals, accumulate, grad_data):
+    _, slopes = _slopes(rules, rois, setting)
+    plan, table = lanes.backward_tables(launcher, parts, rules, rois, setting, (1, 1))
+    _both_share(launcher, parts, heads, data, shapes, plan, slopes, totals, table, accumulate, grad_data)
+
+
+_run_edges, _run_both = Whole(_edges), Whole(_both)
 
 
 def backward(grad_out, data, rois, scale, rules, accumulate, grad_rois):
     """Write, or add, the gradient of the boxes; the image index has none."""
     boxes = as_rois(rois, data.dtype)
-    setting = geometry.setting_of(rules, scale, (0, 0), boxes.dtype, data.shape, grad_out.shape)
-    plan, slopes = _tables(rules, boxes, setting)
+    setting = setting_of(rules, scale, (0, 0), boxes.dtype, data.shape, grad_out.shape)
     chunks = []
     for head, chunk, _ in channel_chunks([grad_out, data], []):
         sums = _room_for_sums(chunk, boxes)
         if sums.size and chunk.size:
-            launch(_edges, head.size + chunk.size, head, chunk, plan, slopes, sums)
+            shapes = shapes_of(chunk.shape, boxes.shape, head.shape)
+            threads = threads_for(head.size + chunk.size)
+            arrays = boxes, head.reshape(-1), chunk.reshape(-1), sums
+            _run_edges.by(threads, boxes.dtype, rules, setting, shapes, *arrays)
         chunks.append(sums)
     _put_gradient(rules, setting, chunks, accumulate, grad_rois)
 
@@ -331,17 +313,16 @@ def backward_with_data(grad_out, data, rois, scale, rules, accumulate, grad_data
     items = data.shape[0] * channel_blocks(data.shape[1])
     threads = threads_for(grad_out.size + grad_data.size)
     bands, _ = tile_bands(*data.shape[2:], data.itemsize, threads, items)
-    if bands != 1 or not grad_data.size or average.is_few(grad_out.shape):
+    if bands != 1 or not grad_data.size or average.way_of(grad_out.shape) != average.LANES:
         return False
     boxes = as_rois(rois, data.dtype)
-    setting = geometry.setting_of(rules, scale, (0, 0), boxes.dtype, data.shape, grad_out.shape)
-    _, slopes = _tables(rules, boxes, setting)
-    plan, table = average.backward_tables(rules, boxes, setting, (1, 1))
+    setting = setting_of(rules, scale, (0, 0), boxes.dtype, data.shape, grad_out.shape)
     add_data, add_rois = accumulate
     chunks = []
     for head, chunk, grad, add in channel_chunks([grad_out, data], [grad_data], add_data):
-        sums = _room_for_sums(chunk, boxes)
-        launch(_edges_and_data, head.size + grad.size, head, chunk, plan, slopes, sums, table, add, grad)
+        sums, shapes = _room_for_sums(chunk, boxes), shapes_of(chunk.shape, boxes.shape, head.shape)
+        arrays = boxes, head.reshape(-1), chunk.reshape(-1), sums, add, grad.reshape(-1)
+        _run_both.by(threads, boxes.dtype, rules, setting, shapes, *arrays)
         chunks.append(sums)
     _put_gradient(rules, setting, chunks, add_rois, grad_rois)
     return True
@@ -381,7 +362,7 @@ def _outside(rules, rois, setting, mask):
 def fill_outside(value, shape, rois, rules, out):
     """Set the bins whose point lies outside the maps, of ``shape``, to ``value``."""
     boxes = as_rois(rois, out.dtype)
-    setting = geometry.setting_of(rules, 1.0, (0, 0), boxes.dtype, shape, out.shape)
+    setting = setting_of(rules, 1.0, (0, 0), boxes.dtype, shape, out.shape)
     mask = np.zeros((out.shape[0], *out.shape[2:]), np.bool_)
     _outside(rules, boxes, setting, mask)
     np.copyto(out, out.dtype.type(value), where=mask[:, None])

@@ -6,251 +6,204 @@ touches and each once, and goes through the ROIs from top to bottom. An item of 
 channels and rows that no other item writes, ROI after ROI in one order: gradients are the same to the last
 bit with any number of threads.
 
-What differs from kernel to kernel is handed over when the module is loaded: ``view`` makes the tables
-readable, ``pool`` and ``spread`` deal with one ROI. They are compiled into the loop, and what deals with
-``argmax`` only where there is one. (Functions as arguments of a compiled one would do the same, but numba
-then keeps nothing on disk.)
+What differs from kernel to kernel is given when the module is loaded, as functions that are compiled into the
+loop. (Functions as arguments of a compiled one would do the same, but numba then keeps nothing on disk.)
 """
+
+from typing import NamedTuple
 
 import numpy as np
 
-from roiops.kernels.cpu.roi.points import (
-    has_few_channels,
-    may_be_narrow,
-    narrow_in,
-    pool_narrow,
-    pool_points,
-    room_for_narrow,
-    room_for_runs,
-    runs_in,
+from roiops.kernels.cpu.roi.bins import (
+    Upcoming,
+    comes_by_rows,
+    nothing_pending,
+    prefetch_bins,
+    prefetch_take,
+    put_bins,
+    stage_bins,
+    stream_lines,
+    take_bins,
+    target_of,
 )
 from roiops.kernels.cpu.roi.tiles import (
-    Ahead,
-    Planes,
     Tile,
-    channel_blocks,
-    comes_by_rows,
-    copy_bins,
+    bins_at,
     empty_tile,
     item_of,
-    nothing_behind,
+    items_of,
     places_of,
-    prefetch_ends,
+    planes_of,
     prefetch_planes,
-    prefetch_put,
-    prefetch_take,
-    put_behind,
-    put_bins,
-    stream_behind,
-    streams,
-    take_bins,
     tile_bands,
     tile_slots,
     touch_nothing,
     write_rows,
 )
-from roiops.kernels.cpu.vector import FIXED_LANES, aligned, pointer_to
-from roiops.kernels.jit import inner
+from roiops.kernels.cpu.vector import FIXED_LANES, pointer_to, room
+from roiops.kernels.geometry import smaller
+from roiops.kernels.jit import inner, shared
+
+
+class Memory(NamedTuple):
+    """What one thread has for itself."""
+
+    tile: np.ndarray  # rows of a map, the channels last
+    marks: np.ndarray  # what the tile holds
+    line: np.ndarray  # a row of a map, the channels last
+    bins: np.ndarray  # of one ROI, the channels last
+    scratch: np.ndarray  # the same, channel by channel, and a line
 
 
 @inner
-def planes_of(item, data, pixels):
-    """The channels of ``data`` that an item reads; ``pixels`` are its elements."""
-    _, channels, height, width = data.shape
-    at = (item.image * channels + item.in_channel) * height * width
-    return Planes(pointer_to(pixels), at, item.step * height * width, item.channels, height, width)
+def memory_for(rows, shapes, like):
+    """Memory for a tile of so many rows of numbers like ``like``. The caller holds it until all is done."""
+    area = shapes.pooled_h * shapes.pooled_w
+    return Memory(
+        room(rows * shapes.width * FIXED_LANES, like),
+        room(rows * (shapes.width // FIXED_LANES + 2), np.int64(0)),
+        room(shapes.width * FIXED_LANES, like),
+        room(area * FIXED_LANES, like),
+        room((area + 1) * FIXED_LANES, like),
+    )
 
 
-def forward_items(view, pool, with_argmax=False, in_any_order=False, with_points=False, by_rows=False):
-    """The forward loop of one thread.
+@inner
+def tile_in(memory, rows, shapes):
+    return Tile(pointer_to(memory.tile), pointer_to(memory.marks), rows, shapes.width)
 
-    ``pool(r, item, planes, tile, y, x, line, bins[, where, limits])`` computes the bins of ROI ``r``, with
-    the channels last. ``in_any_order`` says that it does not read the rows of the map from top to bottom,
-    ``with_points`` that bins of at most two pixels on either axis are means of them. With ``by_rows`` its
-    last argument is what the ROI before has left (:class:`tiles.Behind`), to be written row by row.
+
+@inner
+def prefetch_part(item, planes, roi, rois):
+    """Have the part of the next item's planes come that falls to ``roi`` of the ``rois`` of this item."""
+    prefetch_planes(planes, roi, rois, rois * item.pooled_h * item.pooled_w)
+
+
+def forward_share(pool_item, in_any_order=False):
+    """The forward loop, as :func:`jit.shared` makes it of a loop.
+
+    ``pool_item(item, planes, next_planes, shapes, plan, table, memory, tile, out, more)`` goes through the
+    ROIs of an item; ``in_any_order`` says that it does not read the rows of the map from top to bottom.
+    ``plan`` is ``(order, image_at)``, and ``more`` what else a kernel needs.
+    """
+
+    @shared
+    def share_of_items(share, data, shapes, plan, table, groups, out, more):
+        part, parts = share
+        rows = tile_slots(shapes.height, shapes.width, out.itemsize, in_any_order)
+        memory = memory_for(rows, shapes, out.dtype.type(0))
+        items = items_of(shapes, groups)
+        last = (part + 1) * items // parts - 1
+        for number in range(part * items // parts, last + 1):
+            item = item_of(number, shapes, groups)
+            planes = planes_of(item, shapes, pointer_to(data))
+            next_item = item_of(smaller(number + 1, last), shapes, groups)
+            next_planes = planes_of(next_item, shapes, pointer_to(data))
+            tile = tile_in(memory, rows, shapes)
+            empty_tile(tile)
+            pool_item(item, planes, next_planes, shapes, plan, table, memory, tile, out, more)
+
+    return share_of_items
+
+
+def forward_items(view, pool, in_any_order=False):
+    """The forward loop of a kernel that computes means.
+
+    ``view(table)`` makes the tables readable. ``pool(r, item, planes, tile, y, x, line, bins, pending)``
+    computes the bins of ROI ``r``, with the channels last, and writes what is pending of the ROI before it.
     """
 
     @inner
-    def items_of_a_thread(part, parts, data, plan, table, groups, limits, out, argmax):
-        """``plan`` is ``(order, image_at)``, ``limits`` what bins of nothing give."""
+    def pool_item(item, planes, next_planes, shapes, plan, table, memory, tile, out, more):
         order, image_at = plan
-        images, _, height, width = data.shape
-        out_channels = out.shape[1]
-        pixels, results = data.reshape(-1), out.reshape(-1)
-        area = out.shape[2] * out.shape[3]
-        slots = tile_slots(height, width, out.itemsize, in_any_order)
-        tile_memory = aligned(slots * width * FIXED_LANES, out)
-        marks = np.empty(slots * (width // FIXED_LANES + 1), np.int64)
-        line = aligned(width * FIXED_LANES, out)
-        bins = aligned(area * FIXED_LANES, out)
-        scratch, address = aligned((area + 1) * FIXED_LANES, out), out.ctypes.data // out.itemsize
-        if with_points:
-            run_memory = room_for_runs(out.shape[3], out)
-            narrow_memory = room_for_narrow(out.shape[2], out.shape[3], out)
-        if with_argmax:
-            places, keep = argmax.reshape(-1), argmax.size > 0
-            where = aligned(area * FIXED_LANES, argmax)
-            where_scratch = aligned((area + 1) * FIXED_LANES, argmax)
-            where_address = argmax.ctypes.data // argmax.itemsize
-        items = images * channel_blocks(out_channels) * groups[0] * groups[1]
-        last = (part + 1) * items // parts - 1
-        for number in range(part * items // parts, last + 1):
-            item = item_of(number, out.shape, groups)
-            planes = planes_of(item, data, pixels)
-            ahead = planes_of(item_of(min(number + 1, last), out.shape, groups), data, pixels)
-            tile = Tile(pointer_to(tile_memory), pointer_to(marks), slots, width)
-            y, x = view(table)
-            empty_tile(tile)
-            past_caches = streams(out, item)
-            along_rows = False
-            if with_points:
-                along_rows = has_few_channels(item, out.itemsize)
-                runs = runs_in(run_memory)
-                narrow = narrow_in(runs, narrow_memory)
-                may_skip_lanes = past_caches and may_be_narrow(item, out.itemsize)
-            if with_argmax:
-                places_past_caches = streams(argmax, item)
-            first, stop = places_of(item, image_at)
-            behind = nothing_behind(pointer_to(scratch), pointer_to(results))
-            for place in range(first, stop):
-                r = order[place]
-                to = (r * out_channels + item.out_channel) * area
-                prefetch_planes(ahead, place - first, stop - first, (stop - first) * area)
-                if past_caches:
-                    prefetch_ends(item, pointer_to(results), to)
-                else:
-                    prefetch_put(item, pointer_to(results), to)
-                if with_argmax:
-                    if keep and not places_past_caches:
-                        prefetch_put(item, pointer_to(places), to)
-                    pool(
-                        r,
-                        item,
-                        planes,
-                        tile,
-                        y,
-                        x,
-                        pointer_to(line),
-                        pointer_to(bins),
-                        pointer_to(where),
-                        limits,
-                    )
-                    if places_past_caches:
-                        stream_behind(
-                            put_behind(
-                                pointer_to(where),
-                                item,
-                                pointer_to(where_scratch),
-                                pointer_to(places),
-                                where_address,
-                                to,
-                            )
-                        )
-                    elif keep:
-                        put_bins(pointer_to(where), item, pointer_to(places), to)
-                elif (
-                    with_points
-                    and along_rows
-                    and pool_points(r, item, planes, y, x, runs, pointer_to(scratch))
-                ):
-                    count = item.channels * area
-                    copy_bins(count, pointer_to(scratch), pointer_to(results), address, to, past_caches)
-                    continue
-                elif (
-                    with_points
-                    and may_skip_lanes
-                    and pool_narrow(r, item, planes, y, x, narrow, pointer_to(results), address, to)
-                ):
-                    continue
-                elif by_rows:
-                    pool(r, item, planes, tile, y, x, pointer_to(line), pointer_to(bins), behind)
-                else:
-                    pool(r, item, planes, tile, y, x, pointer_to(line), pointer_to(bins))
-                if not past_caches:
-                    put_bins(pointer_to(bins), item, pointer_to(results), to)
-                    continue
-                to_write = put_behind(
-                    pointer_to(bins), item, pointer_to(scratch), pointer_to(results), address, to
-                )
-                # What is behind stays in the scratch, which pool_points uses as well.
-                if by_rows and not along_rows:
-                    behind = to_write
-                else:
-                    stream_behind(to_write)
-            if by_rows:
-                stream_behind(behind)
+        y, x = view(table)
+        target = target_of(item, out, memory.scratch)
+        line, bins = pointer_to(memory.line), pointer_to(memory.bins)
+        first, stop = places_of(item, image_at)
+        pending = nothing_pending(target)
+        for place in range(first, stop):
+            to = bins_at(item, shapes, order[place])
+            prefetch_part(item, next_planes, place - first, stop - first)
+            prefetch_bins(item, target, to)
+            pool(order[place], item, planes, tile, y, x, line, bins, pending)
+            if target.past_caches:
+                pending = stage_bins(bins, item, target, to)
+            else:
+                put_bins(bins, item, target.out, to)
+        stream_lines(pending, 0, pending.lines)
 
-    return items_of_a_thread
+    return forward_share(pool_item, in_any_order)
 
 
 @inner
-def _next_in_band(place, stop, band, lowest, reach, first):
-    """The first place from ``place`` on whose ROI touches the band's rows, or ``stop``."""
+def next_in_band(place, stop, band, rows, first):
+    """The first place from ``place`` on whose ROI touches the rows of a band, or ``stop``."""
     top, bottom = band
+    lowest, reach = rows
     while place < stop and not (lowest[place - first] < bottom and reach[place - first] > top):
         place += 1
     return place
 
 
-def backward_items(view, rows_of, spread, with_argmax=False, by_rows=False):
-    """The backward loop of one thread; an item is a band of rows of an item of the forward pass.
+def backward_share(view, rows_of, spread_band, by_rows=False):
+    """The backward loop, as :func:`jit.shared` makes it of a loop; its items are bands of rows of items.
 
-    ``rows_of(r, item, y, x)`` are the rows that ROI ``r`` touches. ``spread(r, item, tile, band, y, x, line,
-    bins[, where])`` adds its gradient, whose head gradient is ``bins``, to the band's rows. With ``by_rows``
-    it goes through the rows of bins, and its last argument is what the next ROI will need
-    (:class:`tiles.Ahead`), to be prefetched row by row.
+    ``rows_of(r, item, y, x)`` are the rows that ROI ``r`` touches. ``spread_band(item, band, shapes, plan,
+    places, y, x, memory, tile, heads, more)`` adds the gradients of all ROIs to the rows of a band;
+    ``places`` says which places of the order are the item's, and which rows each touches. With ``by_rows``
+    it looks only at the bins that touch the band.
     """
 
-    @inner
-    def items_of_a_thread(part, parts, grad_out, argmax, plan, table, groups, accumulate, grad_data):
+    @shared
+    def share_of_bands(share, heads, shapes, plan, table, groups, accumulate, grad_data, more):
+        part, parts = share
         order, image_at = plan
-        images, in_channels, height, width = grad_data.shape
-        out_channels = grad_out.shape[1]
-        pixels, heads = grad_data.reshape(-1), grad_out.reshape(-1)
-        plane, area = height * width, grad_out.shape[2] * grad_out.shape[3]
-        items = images * channel_blocks(out_channels) * groups[0] * groups[1]
-        bands, rows = tile_bands(height, width, grad_data.itemsize, parts, items, by_rows)
-        tile_memory = aligned(rows * width * FIXED_LANES, grad_data)
-        marks = np.empty(rows * 2, np.int64)
-        line = aligned(width * FIXED_LANES, grad_data)
-        bins = aligned(area * FIXED_LANES, grad_data)
-        if with_argmax:
-            places = argmax.reshape(-1)
-            where = aligned(area * FIXED_LANES, argmax)
-        # The rows [lowest, reach) that each ROI of an image touches: all its bands ask for them.
-        lowest, reach = np.empty(order.size, np.int32), np.empty(order.size, np.int32)
+        items = items_of(shapes, groups)
+        bands, rows = tile_bands(shapes.height, shapes.width, grad_data.itemsize, parts, items, by_rows)
+        memory = memory_for(rows, shapes, grad_data.dtype.type(0))
+        # The rows [lowest, reach) that each ROI of an image touches: all bands of an item ask for them.
+        lowest, reach = room(order.size, np.int64(0)), room(order.size, np.int64(0))
         begin = part * items * bands // parts
         for number in range(begin, (part + 1) * items * bands // parts):
-            item = item_of(number // bands, grad_out.shape, groups)
-            top, bottom = number % bands * height // bands, (number % bands + 1) * height // bands
-            at = (item.image * in_channels + item.in_channel) * plane
-            planes = Planes(pointer_to(pixels), at, item.step * plane, item.channels, height, width)
-            tile = Tile(pointer_to(tile_memory), pointer_to(marks), rows, width)
+            item = item_of(number // bands, shapes, groups)
+            band = number % bands * shapes.height // bands, (number % bands + 1) * shapes.height // bands
             y, x = view(table)
-            touch_nothing(tile)
             first, stop = places_of(item, image_at)
             if number == begin or number % bands == 0:
                 for place in range(first, stop):
                     lowest[place - first], reach[place - first] = rows_of(order[place], item, y, x)
-            band = top, bottom
-            place = _next_in_band(first, stop, band, pointer_to(lowest), pointer_to(reach), first)
-            while place < stop:
-                r = order[place]
-                at = (r * out_channels + item.out_channel) * area
-                place = _next_in_band(place + 1, stop, band, pointer_to(lowest), pointer_to(reach), first)
-                ahead = at if place == stop else (order[place] * out_channels + item.out_channel) * area
-                if not (by_rows and comes_by_rows(item)):
-                    prefetch_take(item, pointer_to(heads), ahead)
-                take_bins(pointer_to(heads), at, item, pointer_to(bins))
-                if with_argmax:
-                    prefetch_take(item, pointer_to(places), ahead)
-                    take_bins(pointer_to(places), at, item, pointer_to(where))
-                    spread(r, item, tile, band, y, x, pointer_to(line), pointer_to(bins), pointer_to(where))
-                elif by_rows:
-                    next_bins = Ahead(pointer_to(heads), ahead)
-                    spread(r, item, tile, band, y, x, pointer_to(line), pointer_to(bins), next_bins)
-                else:
-                    spread(r, item, tile, band, y, x, pointer_to(line), pointer_to(bins))
-            write_rows(tile, top, bottom - top, planes, accumulate, pointer_to(line))
+            tile = tile_in(memory, rows, shapes)
+            touch_nothing(tile)
+            places = first, stop, (pointer_to(lowest), pointer_to(reach))
+            spread_band(item, band, shapes, plan, places, y, x, memory, tile, heads, more)
+            planes = planes_of(item, shapes, pointer_to(grad_data))
+            write_rows(tile, band[0], band[1] - band[0], planes, accumulate, pointer_to(memory.line))
 
-    return items_of_a_thread
+    return share_of_bands
+
+
+def backward_items(view, rows_of, spread, by_rows=False):
+    """The backward loop of a kernel that computes means.
+
+    ``spread(r, item, tile, band, y, x, line, bins, upcoming)`` adds the gradient of ROI ``r``, whose head
+    gradient is ``bins``, to the rows of a band. With ``by_rows`` it goes through the rows of bins, and has
+    what is upcoming prefetched row by row.
+    """
+
+    @inner
+    def spread_band(item, band, shapes, plan, places, y, x, memory, tile, heads, more):
+        order, _ = plan
+        first, stop, rows = places
+        line, bins = pointer_to(memory.line), pointer_to(memory.bins)
+        place = next_in_band(first, stop, band, rows, first)
+        while place < stop:
+            r = order[place]
+            place = next_in_band(place + 1, stop, band, rows, first)
+            following = bins_at(item, shapes, r if place == stop else order[place])
+            upcoming = Upcoming(pointer_to(heads), following)
+            if not (by_rows and comes_by_rows(item)):
+                prefetch_take(item, upcoming)
+            take_bins(pointer_to(heads), bins_at(item, shapes, r), item, bins)
+            spread(r, item, tile, band, y, x, line, bins, upcoming)
+
+    return backward_share(view, rows_of, spread_band, by_rows)

@@ -14,17 +14,25 @@ import numpy as np
 
 from roiops.kernels import geometry
 from roiops.kernels.cpu.roi import tables
-from roiops.kernels.cpu.roi.addresses import array_at, arrays_at, prepared
-from roiops.kernels.cpu.roi.average import average_rows
+from roiops.kernels.cpu.roi.addresses import Kernel, arrays_at, places_at, prepared, setting_of, shapes_of
+from roiops.kernels.cpu.roi.bins import (
+    Upcoming,
+    prefetch_bins,
+    prefetch_take,
+    take_bins,
+    target_of,
+    write_bins,
+)
 from roiops.kernels.cpu.roi.chunks import as_rois, channel_chunks, threads_for
 from roiops.kernels.cpu.roi.images import first_stray
-from roiops.kernels.cpu.roi.items import backward_items, forward_items
+from roiops.kernels.cpu.roi.items import backward_share, forward_share, next_in_band, prefetch_part
+from roiops.kernels.cpu.roi.lanes import average_rows
 from roiops.kernels.cpu.roi.tiles import (
     add_row,
-    channel_blocks,
-    clear_all_ignored,
+    bins_at,
     clear_ignored,
     item_of,
+    items_of,
     places_of,
     read_row,
 )
@@ -36,11 +44,13 @@ from roiops.kernels.cpu.vector import (
     multiply_add,
     pointer_to,
     prefetch_to_read,
+    room,
     select,
     splat,
     store,
 )
-from roiops.kernels.jit import Direct, inner, parallel, within
+from roiops.kernels.geometry import larger, smaller
+from roiops.kernels.jit import inner, shared
 from roiops.kernels.rules import PIXELS
 
 # Bytes of the planes that are scattered to at a time: what a core's cache holds, yet enough channels to
@@ -83,7 +93,7 @@ def _max_of_pixels(r, item, planes, tile, y, x, line, values, where, limits):
     low, high = tile.width, 0
     for j in range(column, column + wide):
         if x.high[j] > x.low[j]:
-            low, high = min(low, x.low[j]), max(high, x.high[j])
+            low, high = smaller(low, x.low[j]), larger(high, x.high[j])
     for i in range(item.first_row, item.stop_row):
         top, bottom = y.low[r * pooled_h + i], y.high[r * pooled_h + i]
         first = (i - item.first_row) * wide
@@ -160,72 +170,69 @@ def _max_of_samples(r, item, planes, tile, y, x, line, values, where, limits):
                 store(where, to, place)
 
 
-_pixels_part = forward_items(_spans, _max_of_pixels, with_argmax=True)
-_samples_part = forward_items(_samples, _max_of_samples, with_argmax=True)
+def _forward_items(view, pool):
+    """The forward loop of maxima: ``more`` are the limits and the argmax, which may have no elements."""
 
-#: How many arrays the table of integer bins has. The length of a table is a part of its type: where a kernel
-#: compares it, numba compiles the branch that applies and leaves the other out.
-_ARRAYS_OF_SPANS = 2 * len(tables.Spans._fields)
+    @inner
+    def pool_item(item, planes, next_planes, shapes, plan, table, memory, tile, out, more):
+        order, image_at = plan
+        limits, argmax = more
+        area = item.pooled_h * item.pooled_w
+        where = room(area * FIXED_LANES, argmax.dtype.type(0))
+        where_scratch = room((area + 1) * FIXED_LANES, argmax.dtype.type(0))
+        first, stop = places_of(item, image_at)
+        for place in range(first, stop):
+            y, x = view(table)
+            target, places = target_of(item, out, memory.scratch), target_of(item, argmax, where_scratch)
+            to = bins_at(item, shapes, order[place])
+            prefetch_part(item, next_planes, place - first, stop - first)
+            prefetch_bins(item, target, to)
+            if argmax.size:
+                prefetch_bins(item, places, to)
+            line, bins, found = pointer_to(memory.line), pointer_to(memory.bins), pointer_to(where)
+            pool(order[place], item, planes, tile, y, x, line, bins, found, limits)
+            if argmax.size:
+                write_bins(found, item, places, to)
+            write_bins(bins, item, target, to)
 
-
-@inner
-def _forward_part(part, parts, data, plan, table, groups, limits, out, argmax):
-    if len(table) == _ARRAYS_OF_SPANS:
-        _pixels_part(part, parts, data, plan, table, groups, limits, out, argmax)
-    else:
-        _samples_part(part, parts, data, plan, table, groups, limits, out, argmax)
-
-
-@parallel
-def _forward(share, parts, data, plan, table, groups, limits, out, argmax):
-    for part in within(share, parts):
-        _forward_part(part, parts, data, plan, table, groups, limits, out, argmax)
-
-
-# All of a pass on one thread: what a small call costs is going in and out of Python. There is one for pixels
-# and one for samples: here the rules say which it is, and their values are not known when numba compiles.
-# One function would compile both before a first call.
-
-
-@inner
-def _clear(order, image_at, out, argmax):
-    clear_all_ignored(order, image_at, out, 0)
-    if argmax.size:
-        clear_all_ignored(order, image_at, argmax, -1)
+    return forward_share(pool_item)
 
 
-@inner
-def _forward_pixels_alone(rules, rois, setting, data, groups, limits, out, argmax):
-    order, image_at, y, x = tables.build_spans(rules, rois, setting)
-    _clear(order, image_at, out, argmax)
-    _forward_part(0, 1, data, (order, image_at), y + x, groups, limits, out, argmax)
+def _forward(build, items):
+    """The forward pass with tables that ``build`` makes; see :func:`lanes.forward`."""
+
+    @inner
+    def forward(launcher, parts, call, shapes, data, rois, out, argmax):
+        rules, setting, groups, limits = call
+        stray = first_stray(rois, setting.images)
+        if stray < 0:
+            plan, table = build(launcher, parts, rules, rois, setting)
+            size = shapes.out_channels * shapes.pooled_h * shapes.pooled_w
+            clear_ignored(plan, out, size, 0)
+            if argmax.size:
+                clear_ignored(plan, argmax, size, -1)
+            items(launcher, parts, data, shapes, plan, table, groups, out, (limits, argmax))
+        return stray
+
+    return forward
 
 
-@inner
-def _forward_samples_alone(rules, rois, setting, data, groups, limits, out, argmax):
-    order, image_at, y, x = tables.build_samples(rules, rois, setting)
-    _clear(order, image_at, out, argmax)
-    _forward_part(0, 1, data, (order, image_at), y + x, groups, limits, out, argmax)
-
-
-@inner
-def _forward_pixels_at(rules, limits, setting, groups, sizes, number, data, rois, out, argmax):
-    data, rois, out = arrays_at(setting, sizes, number, data, rois, out)
-    if first_stray(rois, setting.images) >= 0:
-        return False
-    argmax = array_at(argmax, out.shape if argmax else (0, 0, 0, 0), np.int32(0))
-    _forward_pixels_alone(rules, rois, setting, data, groups, limits, out, argmax)
-    return True
+_forward_pixels = _forward(tables.build_spans, _forward_items(_spans, _max_of_pixels))
+_forward_samples = _forward(tables.build_samples, _forward_items(_samples, _max_of_samples))
 
 
 @inner
-def _forward_samples_at(rules, limits, setting, groups, sizes, number, data, rois, out, argmax):
-    data, rois, out = arrays_at(setting, sizes, number, data, rois, out)
-    if first_stray(rois, setting.images) >= 0:
-        return False
-    argmax = array_at(argmax, out.shape if argmax else (0, 0, 0, 0), np.int32(0))
-    _forward_samples_alone(rules, rois, setting, data, groups, limits, out, argmax)
-    return True
+def _forward_pixels_at(launcher, parts, call, shapes, numbers, data, rois, out, argmax):
+    data, rois, out = arrays_at(shapes, numbers[0], data, rois, out)
+    argmax = places_at(shapes, numbers[1], argmax)
+    return _forward_pixels(launcher, parts, call, shapes, data, rois, out, argmax)
+
+
+@inner
+def _forward_samples_at(launcher, parts, call, shapes, numbers, data, rois, out, argmax):
+    data, rois, out = arrays_at(shapes, numbers[0], data, rois, out)
+    argmax = places_at(shapes, numbers[1], argmax)
+    return _forward_samples(launcher, parts, call, shapes, data, rois, out, argmax)
 
 
 @inner
@@ -238,15 +245,15 @@ def _scatter_run(heads, places, run, count, grad, to, band):
 
 
 @inner
-def _scatter_two_runs(heads, places, runs, count, ahead, grad, planes, band):
+def _scatter_two_runs(heads, places, runs, count, distance, grad, planes, band):
     """Two channels in turn: a sum often waits for the one before it, which neighbours make in one pixel.
 
-    What is ``ahead`` will be needed next.
+    What is needed next is at this distance.
     """
     run, run2 = runs
     to, to2 = planes
     first, stop = band
-    for line in range(run + ahead, run2 + ahead + count, FIXED_LANES):
+    for line in range(run + distance, run2 + distance + count, FIXED_LANES):
         prefetch_to_read(heads, line, 1)
         prefetch_to_read(places, line, 1)
     for j in range(count):
@@ -261,7 +268,6 @@ def _scatter_two_runs(heads, places, runs, count, ahead, grad, planes, band):
 @inner
 def _scatter_pixels(item, heads, places, at, next_at, grad, planes, step, band):
     """Add what a ROI gives to a ``band`` of pixels, ``(first, stop)``, of the item's planes."""
-    ahead = next_at - at
     pooled_h, pooled_w = item.pooled_h, item.pooled_w
     area = pooled_h * pooled_w
     wide = item.stop_column - item.first_column
@@ -272,51 +278,60 @@ def _scatter_pixels(item, heads, places, at, next_at, grad, planes, step, band):
     for i in range(high):
         run = at + (item.first_row + i) * pooled_w + item.first_column
         for c in range(0, item.channels - 1, 2):
-            here, to = run + c * area, planes + c * step
-            runs, two_planes = (here, here + area), (to, to + step)
-            _scatter_two_runs(heads, places, runs, wide, ahead, grad, two_planes, band)
+            first, to = run + c * area, planes + c * step
+            runs, two_planes = (first, first + area), (to, to + step)
+            _scatter_two_runs(heads, places, runs, wide, next_at - at, grad, two_planes, band)
         if item.channels % 2:
             c = item.channels - 1
             _scatter_run(heads, places, run + c * area, wide, grad, planes + c * step, band)
 
 
 @inner
-def _backward_pixels_part(part, parts, grad_out, argmax, plan, groups, accumulate, grad_data):
-    """The items of one of ``parts`` threads, each a band of rows of some planes, which are scattered to."""
+def _clear_band(item, pixels, planes, step, band):
+    for c in range(item.channels):
+        for p in range(planes + c * step + band[0], planes + c * step + band[1]):
+            pixels[p] = 0
+
+
+@shared
+def _scatter_bands(share, heads, argmax, shapes, plan, groups, accumulate, grad_data):
+    """The items of one thread, each a band of rows of some planes, which are scattered to."""
+    part, parts = share
     order, image_at = plan
-    images, in_channels, height, width = grad_data.shape
-    out_channels = grad_out.shape[1]
-    heads, places, pixels = grad_out.reshape(-1), argmax.reshape(-1), grad_data.reshape(-1)
-    plane, area = height * width, grad_out.shape[2] * grad_out.shape[3]
-    block = max(_LEAST_BLOCK, min(_SCATTER_BYTES // (plane * grad_data.itemsize), out_channels // parts))
-    items = images * channel_blocks(out_channels, block) * groups[0] * groups[1]
-    bands = min(height, (parts + items - 1) // max(1, items))
+    plane = shapes.height * shapes.width
+    block = smaller(_SCATTER_BYTES // (plane * grad_data.itemsize), shapes.out_channels // parts)
+    block = larger(_LEAST_BLOCK, block)
+    items = items_of(shapes, groups, block)
+    bands = smaller(shapes.height, (parts + items - 1) // larger(1, items))
     for number in range(part * items * bands // parts, (part + 1) * items * bands // parts):
-        item = item_of(number // bands, grad_out.shape, groups, block)
-        first = number % bands * height // bands * width
-        stop = (number % bands + 1) * height // bands * width
-        step = item.step * plane
-        planes = (item.image * in_channels + item.in_channel) * plane
+        item = item_of(number // bands, shapes, groups, block)
+        first = number % bands * shapes.height // bands * shapes.width
+        band = first, (number % bands + 1) * shapes.height // bands * shapes.width
+        planes, step = (item.image * shapes.in_channels + item.in_channel) * plane, item.step * plane
+        pixels = pointer_to(grad_data)
         if not accumulate:
-            for c in range(item.channels):
-                pixels[planes + c * step + first : planes + c * step + stop] = 0
+            _clear_band(item, pixels, planes, step, band)
         begin, end = places_of(item, image_at)
         for place in range(begin, end):
-            at = (order[place] * out_channels + item.out_channel) * area
-            last = place + 1 == end
-            next_at = at if last else (order[place + 1] * out_channels + item.out_channel) * area
-            band = first, stop
-            _scatter_pixels(
-                item,
-                pointer_to(heads),
-                pointer_to(places),
-                at,
-                next_at,
-                pointer_to(pixels),
-                planes,
-                step,
-                band,
-            )
+            at = bins_at(item, shapes, order[place])
+            next_at = bins_at(item, shapes, order[smaller(place + 1, end - 1)])
+            values, found = pointer_to(heads), pointer_to(argmax)
+            _scatter_pixels(item, values, found, at, next_at, pixels, planes, step, band)
+
+
+@inner
+def _backward_pixels(launcher, parts, call, shapes, grad_data, rois, grad_out, argmax):
+    rules, setting, groups, accumulate = call
+    plan, _ = tables.build_spans(launcher, parts, rules, rois, setting)
+    _scatter_bands(launcher, parts, grad_out, argmax, shapes, plan, groups, accumulate, grad_data)
+    return np.int64(-1)
+
+
+@inner
+def _backward_pixels_at(launcher, parts, call, shapes, numbers, grad_data, rois, grad_out, argmax):
+    grad_data, rois, grad_out = arrays_at(shapes, numbers[0], grad_data, rois, grad_out)
+    argmax = places_at(shapes, numbers[1], argmax)
+    return _backward_pixels(launcher, parts, call, shapes, grad_data, rois, grad_out, argmax)
 
 
 @inner
@@ -369,55 +384,51 @@ def _spread(r, item, tile, band, y, x, line, bins, where):
                 add_row(tile, y.taps.pixel[k] - top, low, high, y.taps.weight[k], line)
 
 
-_backward_samples_part = backward_items(_samples, _rows_of, _spread, with_argmax=True)
+@inner
+def _spread_band(item, band, shapes, plan, places, y, x, memory, tile, heads, more):
+    order, _ = plan
+    first, stop, rows = places
+    where = room(item.pooled_h * item.pooled_w * FIXED_LANES, more.dtype.type(0))
+    place = next_in_band(first, stop, band, rows, first)
+    while place < stop:
+        r = order[place]
+        at = bins_at(item, shapes, r)
+        place = next_in_band(place + 1, stop, band, rows, first)
+        following = bins_at(item, shapes, r if place == stop else order[place])
+        prefetch_take(item, Upcoming(pointer_to(heads), following))
+        prefetch_take(item, Upcoming(pointer_to(more), following))
+        line, bins, found = pointer_to(memory.line), pointer_to(memory.bins), pointer_to(where)
+        take_bins(pointer_to(heads), at, item, bins)
+        take_bins(pointer_to(more), at, item, found)
+        _spread(r, item, tile, band, y, x, line, bins, found)
+
+
+_backward_items = backward_share(_samples, _rows_of, _spread_band)
 
 
 @inner
-def _backward_part(part, parts, grad_out, argmax, plan, table, groups, accumulate, grad_data):
-    if len(table) == _ARRAYS_OF_SPANS:
-        _backward_pixels_part(part, parts, grad_out, argmax, plan, groups, accumulate, grad_data)
-    else:
-        _backward_samples_part(part, parts, grad_out, argmax, plan, table, groups, accumulate, grad_data)
-
-
-@parallel
-def _backward(share, parts, grad_out, argmax, plan, table, groups, accumulate, grad_data):
-    for part in within(share, parts):
-        _backward_part(part, parts, grad_out, argmax, plan, table, groups, accumulate, grad_data)
+def _backward_samples(launcher, parts, call, shapes, grad_data, rois, grad_out, argmax):
+    rules, setting, groups, accumulate = call
+    plan, table = tables.build_samples(launcher, parts, rules, rois, setting)
+    _backward_items(launcher, parts, grad_out, shapes, plan, table, groups, accumulate, grad_data, argmax)
+    return np.int64(-1)
 
 
 @inner
-def _backward_pixels_alone(rules, rois, setting, grad_out, argmax, groups, accumulate, grad_data):
-    order, image_at, y, x = tables.build_spans(rules, rois, setting)
-    _backward_part(0, 1, grad_out, argmax, (order, image_at), y + x, groups, accumulate, grad_data)
+def _backward_samples_at(launcher, parts, call, shapes, numbers, grad_data, rois, grad_out, argmax):
+    grad_data, rois, grad_out = arrays_at(shapes, numbers[0], grad_data, rois, grad_out)
+    argmax = places_at(shapes, numbers[1], argmax)
+    return _backward_samples(launcher, parts, call, shapes, grad_data, rois, grad_out, argmax)
 
 
-@inner
-def _backward_samples_alone(rules, rois, setting, grad_out, argmax, groups, accumulate, grad_data):
-    order, image_at, y, x = tables.build_samples(rules, rois, setting)
-    _backward_part(0, 1, grad_out, argmax, (order, image_at), y + x, groups, accumulate, grad_data)
-
-
-@inner
-def _backward_pixels_at(rules, setting, groups, sizes, number, grad_data, rois, grad_out, argmax):
-    grad_data, rois, grad_out = arrays_at(setting, sizes, number, grad_data, rois, grad_out)
-    argmax = array_at(argmax, grad_out.shape, np.int32(0))
-    _backward_pixels_alone(rules, rois, setting, grad_out, argmax, groups, False, grad_data)
-    return True
-
-
-@inner
-def _backward_samples_at(rules, setting, groups, sizes, number, grad_data, rois, grad_out, argmax):
-    grad_data, rois, grad_out = arrays_at(setting, sizes, number, grad_data, rois, grad_out)
-    argmax = array_at(argmax, grad_out.shape, np.int32(0))
-    _backward_samples_alone(rules, rois, setting, grad_out, argmax, groups, False, grad_data)
-    return True
-
-
-_RUN_FORWARD = {True: Direct(_forward_pixels_alone), False: Direct(_forward_samples_alone)}
-_RUN_BACKWARD = {True: Direct(_backward_pixels_alone), False: Direct(_backward_samples_alone)}
-_RUN_FORWARD_AT = {True: Direct(_forward_pixels_at), False: Direct(_forward_samples_at)}
-_RUN_BACKWARD_AT = {True: Direct(_backward_pixels_at), False: Direct(_backward_samples_at)}
+_FORWARD = {
+    True: Kernel(_forward_pixels, _forward_pixels_at),
+    False: Kernel(_forward_samples, _forward_samples_at),
+}
+_BACKWARD = {
+    True: Kernel(_backward_pixels, _backward_pixels_at),
+    False: Kernel(_backward_samples, _backward_samples_at),
+}
 
 _NOWHERE = np.empty((0, 0, 0, 0), np.int32)
 
@@ -425,28 +436,21 @@ _NOWHERE = np.empty((0, 0, 0, 0), np.int32)
 def forward(data, rois, scale, ratio, groups, rules, lowest, out, argmax=None):
     """Write the maxima to ``out``, and where they are to ``argmax`` (int32 or uint16) if it is given.
 
-    A bin that holds samples, but none greater than ``lowest``, gets ``lowest``.
+    A bin that holds samples, but none greater than ``lowest``, gets ``lowest``. Returns the first row that
+    names no image, and then nothing is written, or -1.
     """
     groups = geometry.channel_groups(rules, groups, *out.shape[2:])
     rois = as_rois(rois, data.dtype)
-    setting = geometry.setting_of(rules, scale, ratio, rois.dtype, data.shape, out.shape)
-    pixels = rules.samples == PIXELS
-    threads = threads_for(out.size)
-    if threads > 1:
-        plan, table = _tables(rules, rois, setting)
-    keep = argmax is not None
-    for chunk, maxima, *places, _ in channel_chunks([data], [out, argmax] if keep else [out]):
-        where = places[0] if keep else _NOWHERE
-        limits = maxima.dtype.type(rules.empty), maxima.dtype.type(lowest)
-        if threads == 1:
-            run = _RUN_FORWARD[pixels]
-            types = rois.dtype, where.dtype
-            run(types, rules, rois, setting, chunk, groups, limits, maxima, where)
-            continue
-        clear_ignored(*plan, maxima, 0)
-        if keep:
-            clear_ignored(*plan, where, ~where.dtype.type(0))
-        _forward.by(threads)(threads, chunk, plan, table, groups, limits, maxima, where)
+    setting = setting_of(rules, scale, ratio, rois.dtype, data.shape, out.shape)
+    limits = rois.dtype.type(rules.empty), rois.dtype.type(lowest)
+    run, threads, stray = _FORWARD[rules.samples == PIXELS], threads_for(out.size), -1
+    for chunk, maxima, *places, _ in channel_chunks([data], [out] if argmax is None else [out, argmax]):
+        shapes = shapes_of(chunk.shape, rois.shape, maxima.shape)
+        where = places[0] if places else _NOWHERE
+        stray = run(threads, (rules, setting, groups, limits), shapes, (chunk, rois, maxima, where))
+        if stray >= 0:
+            break
+    return stray
 
 
 def argmax_dtype(rules, data_shape) -> np.dtype:
@@ -461,32 +465,23 @@ def backward(grad_out, argmax, rois, scale, ratio, groups, rules, accumulate, gr
         return
     groups = geometry.channel_groups(rules, groups, *grad_out.shape[2:])
     rois = as_rois(rois, grad_data.dtype)
-    setting = geometry.setting_of(rules, scale, ratio, rois.dtype, grad_data.shape, grad_out.shape)
-    pixels = rules.samples == PIXELS
-    threads = threads_for(grad_out.size + grad_data.size)
-    if threads > 1:
-        plan, table = _tables(rules, rois, setting)
+    setting = setting_of(rules, scale, ratio, rois.dtype, grad_data.shape, grad_out.shape)
+    run, threads = _BACKWARD[rules.samples == PIXELS], threads_for(grad_out.size + grad_data.size)
     for heads, where, grad, add in channel_chunks([grad_out, argmax], [grad_data], accumulate):
-        if threads == 1:
-            run = _RUN_BACKWARD[pixels]
-            types = rois.dtype, where.dtype
-            run(types, rules, rois, setting, heads, where, groups, add, grad)
-        else:
-            _backward.by(threads)(threads, heads, where, plan, table, groups, add, grad)
-
-
-def _tables(rules, rois, setting):
-    """The order of work, and the spans of integer bins or the samples of others."""
-    build = tables.build_spans if rules.samples == PIXELS else tables.build_samples
-    order, image_at, y, x = build(rules, rois, setting)
-    return (order, image_at), (*y, *x)
+        shapes = shapes_of(grad.shape, rois.shape, heads.shape)
+        run(threads, (rules, setting, groups, add), shapes, (grad, rois, heads, where))
 
 
 def at_addresses(
     data_shape, rois_shape, out_shape, dtype, scale, ratio, groups, rules, backward_rules, lowest
 ):
     """See :func:`average.at_addresses`; these have an argmax."""
-    pixels, number = rules.samples == PIXELS, np.dtype(dtype).type
-    both, shapes = (_RUN_FORWARD_AT[pixels], _RUN_BACKWARD_AT[pixels]), (data_shape, rois_shape, out_shape)
-    first = (rules, (number(rules.empty), number(lowest))), (backward_rules,)
-    return prepared(both, shapes, dtype, scale, ratio, groups, first)
+    groups = geometry.channel_groups(rules, groups, *out_shape[2:])
+    number, pixels = np.dtype(dtype).type, rules.samples == PIXELS
+    limits = number(rules.empty), number(lowest)
+    calls = [
+        (each, setting_of(each, scale, ratio, dtype, data_shape, out_shape), groups, last)
+        for each, last in ((rules, limits), (backward_rules, False))
+    ]
+    kernels = _FORWARD[pixels], _BACKWARD[pixels]
+    return prepared(kernels, calls, (data_shape, rois_shape, out_shape), (dtype, np.int32))

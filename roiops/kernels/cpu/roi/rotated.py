@@ -12,11 +12,13 @@ import numpy as np
 
 from roiops.kernels import geometry
 from roiops.kernels.cpu.roi import tables
-from roiops.kernels.cpu.roi.chunks import as_rois, channel_chunks, launch
+from roiops.kernels.cpu.roi.addresses import shapes_of
+from roiops.kernels.cpu.roi.bins import stream_lines
+from roiops.kernels.cpu.roi.chunks import as_rois, channel_chunks, launch, threads_for
 from roiops.kernels.cpu.roi.items import backward_items, forward_items
 from roiops.kernels.cpu.roi.tiles import read_row, touch_row
 from roiops.kernels.cpu.vector import FIXED_LANES, load, multiply_add, pointer_to, splat, store
-from roiops.kernels.jit import inner, njit, parallel, within
+from roiops.kernels.jit import Whole, inner, njit, parallel, within
 
 # Pairs of a pixel and a weight that are kept at a time, unless a single ROI has more.
 _MOST_TAPS = 1 << 20
@@ -108,9 +110,10 @@ def _bins_of(table):
 
 
 @inner
-def _pool(r, item, planes, tile, taps, _, line, bins):
+def _pool(r, item, planes, tile, taps, _, line, bins, pending):
     """The means of ROI ``r``, in ``bins``."""
     zero = splat(type(bins[0])(0))
+    stream_lines(pending, 0, pending.lines)
     kept = tile.slots >= planes.height  # all that is read stays in the tile
     if kept and taps.box[r, 2] < taps.box[r, 3]:
         for y in range(taps.box[r, 0], taps.box[r, 1]):
@@ -126,13 +129,12 @@ def _pool(r, item, planes, tile, taps, _, line, bins):
         store(bins, b * FIXED_LANES, total)
 
 
-_forward_part = forward_items(_bins_of, _pool, in_any_order=True)
+_forward_items = forward_items(_bins_of, _pool, in_any_order=True)
 
 
-@parallel
-def _forward(share, parts, data, plan, table, out):
-    for part in within(share, parts):
-        _forward_part(part, parts, data, plan, table, (1, 1), None, out, None)
+@inner
+def _forward(launcher, parts, shapes, data, plan, table, out):
+    _forward_items(launcher, parts, data, shapes, plan, table, (1, 1), out, 0)
 
 
 @inner
@@ -142,7 +144,7 @@ def _rows_of(r, item, taps, _):
 
 
 @inner
-def _spread(r, item, tile, band, taps, _, line, bins):
+def _spread(r, item, tile, band, taps, _, line, bins, upcoming):
     """Add the gradient of ROI ``r``, whose head gradient is ``bins``, to a band of rows."""
     top, bottom = band
     for y in range(max(top, taps.box[r, 0]), min(bottom, taps.box[r, 1])):
@@ -156,13 +158,15 @@ def _spread(r, item, tile, band, taps, _, line, bins):
                 store(tile.values, at, multiply_add(taps.weight[k], gradient, load(tile.values, at)))
 
 
-_backward_part = backward_items(_bins_of, _rows_of, _spread)
+_backward_items = backward_items(_bins_of, _rows_of, _spread)
 
 
-@parallel
-def _backward(share, parts, grad_out, plan, table, accumulate, grad_data):
-    for part in within(share, parts):
-        _backward_part(part, parts, grad_out, None, plan, table, (1, 1), accumulate, grad_data)
+@inner
+def _backward(launcher, parts, shapes, grad_out, plan, table, accumulate, grad_data):
+    _backward_items(launcher, parts, grad_out, shapes, plan, table, (1, 1), accumulate, grad_data, 0)
+
+
+_run_forward, _run_backward = Whole(_forward), Whole(_backward)
 
 
 def _tables(rules, rois, setting):
@@ -191,7 +195,9 @@ def forward(data, rois, scale, ratio, rules, out):
         for part, image, plan, table in _tables(rules, rois, setting):
             if image.size and image.min() < 0:
                 means[part][image < 0] = 0
-            launch(_forward, means.size, chunk, plan, table, means[part])
+            shapes = shapes_of(chunk.shape, rois.shape, means[part].shape)
+            arrays = chunk.reshape(-1), plan, table, means[part].reshape(-1)
+            _run_forward.by(threads_for(means.size), rois.dtype, shapes, *arrays)
 
 
 def backward(grad_out, rois, scale, ratio, rules, accumulate, grad_data):
@@ -202,4 +208,7 @@ def backward(grad_out, rois, scale, ratio, rules, accumulate, grad_data):
     setting = geometry.setting_of(rules, scale, ratio, rois.dtype, grad_data.shape, grad_out.shape)
     for heads, grad, add in channel_chunks([grad_out], [grad_data], accumulate):
         for part, _, plan, table in _tables(rules, rois, setting):
-            launch(_backward, heads.size + grad.size, heads[part], plan, table, add or part.start > 0, grad)
+            threads = threads_for(heads.size + grad.size)
+            shapes = shapes_of(grad.shape, rois.shape, heads[part].shape)
+            arrays = heads[part].reshape(-1), plan, table, add or part.start > 0, grad.reshape(-1)
+            _run_backward.by(threads, rois.dtype, shapes, *arrays)

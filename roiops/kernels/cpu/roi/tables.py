@@ -5,8 +5,8 @@ from typing import NamedTuple
 import numpy as np
 
 from roiops.kernels import geometry
-from roiops.kernels.cpu.vector import pointer_to
-from roiops.kernels.jit import inner, njit, num_threads, parallel, within
+from roiops.kernels.cpu.vector import pointer_to, room
+from roiops.kernels.jit import inner, njit, shared
 from roiops.kernels.rules import MAX_INVALID_IS_ZERO, PIXELS
 
 
@@ -75,6 +75,12 @@ def axis_of(table):
 
 
 @inner
+def axes_of(table):
+    """The tables of both axes, readable."""
+    return axis_of(table[:3]), axis_of(table[3:])
+
+
+@inner
 def columns_of(table):
     low, high, pixel_at, at, bins, weight = table
     return Columns(
@@ -108,56 +114,23 @@ def samples_of(table):
     )
 
 
-@njit
-def by_image(image, images):
-    """``(order, image_at)`` of ROIs of these images, in the order of their numbers."""
-    return _sorted(image, np.zeros(image.size, np.int64), images, 0)
-
-
-@inner
-def box_on_axis(rules, rois, r, setting, across):
-    """ROI ``r`` on the x axis if ``across``, else on the y axis."""
-    if across:
-        return geometry.x_axis(rules, rois, r, setting)
-    return geometry.y_axis(rules, rois, r, setting)
-
-
-@inner
-def _starts(rules, rois, image, setting, across):
-    """Where the pixels of each ROI begin, far enough apart for all of them; the last entry is the end."""
-    start = np.zeros(image.size + 1, np.int64)
-    for r in range(image.size):
-        most = 0
-        if image[r] >= 0:
-            most = geometry.taps_bound(rules, box_on_axis(rules, rois, r, setting, across))
-        start[r + 1] = start[r] + most
-    return start
-
-
 @inner(forceinline=True)
-def _fill_axis(rules, axis, row, here, table):
-    """The row of the table of one axis that begins with entry ``row``; its pixels begin at ``here``."""
+def _fill_axis(rules, axis, row, start, table):
+    """The row of the table of one axis that begins with entry ``row``; its pixels begin at ``start``."""
     at, pixel, weight = table
-    at[row] = here
+    at[row] = start
     if rules.samples == PIXELS:  # as `bin_taps` has it; by way of that, a table takes five times as long
         for i in range(axis.bins):
             low, high = geometry.bin_span(rules, axis, i)
             share = type(axis.start)(1) / type(axis.start)(high - low)
             for p in range(low, high):
-                pixel[here], weight[here] = p, share
-                here += 1
-            at[row + i + 1] = here
+                pixel[start], weight[start] = p, share
+                start += 1
+            at[row + i + 1] = start
         return
     for i in range(axis.bins):
-        here += geometry.bin_taps(rules, axis, i, pixel, weight, here)
-        at[row + i + 1] = here
-
-
-@inner
-def _leave_empty(bins, row, here, at):
-    """:func:`_fill_axis` for a ROI that is to be ignored."""
-    for i in range(row, row + bins + 1):
-        at[i] = here
+        start += geometry.bin_taps(rules, axis, i, pixel, weight, start)
+        at[row + i + 1] = start
 
 
 @inner
@@ -167,62 +140,81 @@ def span(axis, row, bins):
     for j in range(row, row + bins):
         a, b = axis.at[j], axis.at[j + 1]
         if b > a:
-            low, high = min(low, axis.pixel[a]), max(high, axis.pixel[b - 1] + 1)
-    return min(low, high), high
+            low = geometry.smaller(low, np.int64(axis.pixel[a]))
+            high = geometry.larger(high, axis.pixel[b - 1] + 1)
+    return geometry.smaller(low, high), high
 
 
-@njit
+@inner
+def zeros(count):
+    """So many int64 zeros."""
+    made = room(count, np.int64(0))
+    for k in range(count):
+        made[k] = 0
+    return made
+
+
+@inner
 def turned(table, rois, bins, groups):
     """The arrays of :class:`Columns` for the table of an axis of ``rois`` ROIs."""
-    bin_at, pixel, weight = table
-    low, high = np.zeros(rois * bins, np.int32), np.zeros(rois * bins, np.int32)
-    pixel_at = np.zeros(rois * bins, np.int64)
+    low, high, pixel_at = zeros(rois * bins), zeros(rois * bins), zeros(rois * bins)
     size = 0
     for r in range(rois):
         for group in range(groups):
             first, stop = geometry.bins_of(group, bins, groups)
             if first == stop:  # there are more groups than bins
                 continue
-            here = r * bins + first
-            low[here], high[here] = span(axis_of(table), r * (bins + 1) + first, stop - first)
-            pixel_at[here] = size
-            size += high[here] - low[here] + 1
-    at, bin_of, weight_of = np.zeros(size, np.int64), np.empty_like(pixel), np.empty_like(weight)
+            k = r * bins + first
+            low[k], high[k] = span(axis_of(table), r * (bins + 1) + first, stop - first)
+            pixel_at[k] = size
+            size += high[k] - low[k] + 1
+    at, bin_of = zeros(size), room(table[1].size, np.int32(0))
+    weight_of = room(table[2].size, table[2].dtype.type(0))
     for r in range(rois):
         for group in range(groups):
             first, stop = geometry.bins_of(group, bins, groups)
-            if first == stop:
-                continue
-            row, here = r * (bins + 1), pixel_at[r * bins + first]
-            lowest, count = low[r * bins + first], high[r * bins + first] - low[r * bins + first]
-            # A counting sort by pixel, in which bins stay in order.
-            for k in range(bin_at[row + first], bin_at[row + stop]):
-                at[here + pixel[k] - lowest + 1] += 1
-            at[here] = bin_at[row + first]
-            for p in range(here, here + count):
-                at[p + 1] += at[p]
-            for j in range(first, stop):
-                for k in range(bin_at[row + j], bin_at[row + j + 1]):
-                    place = at[here + pixel[k] - lowest]
-                    bin_of[place], weight_of[place] = j - first, weight[k]
-                    at[here + pixel[k] - lowest] += 1
-            # Each pixel's entry is where it ends now.
-            for p in range(here + count, here, -1):
-                at[p] = at[p - 1]
-            at[here] = bin_at[row + first]
+            if first < stop:
+                k = r * bins + first
+                columns = low[k], high[k] - low[k], pixel_at[k]
+                _turn_group(table, r * (bins + 1), first, stop, columns, at, bin_of, weight_of)
     return low, high, pixel_at, at, bin_of, weight_of
 
 
 @inner
-def _images(rois, images):
-    image = np.empty(rois.shape[0], np.int64)
+def _turn_group(table, row, first, stop, columns, at, bin_of, weight_of):
+    """What the pixels get of the bins ``first`` to ``stop`` of a ROI: a counting sort by pixel.
+
+    ``columns`` are the first pixel, how many there are, and where their entries of ``at`` begin.
+    """
+    bin_at, pixel, weight = table
+    lowest, count, start = columns
+    for k in range(bin_at[row + first], bin_at[row + stop]):
+        at[start + pixel[k] - lowest + 1] += 1
+    at[start] = bin_at[row + first]
+    for p in range(start, start + count):
+        at[p + 1] += at[p]
+    for j in range(first, stop):
+        for k in range(bin_at[row + j], bin_at[row + j + 1]):
+            place = at[start + pixel[k] - lowest]
+            bin_of[place], weight_of[place] = j - first, weight[k]
+            at[start + pixel[k] - lowest] += 1
+    # Each pixel's entry is where it ends now.
+    for p in range(start + count, start, -1):
+        at[p] = at[p - 1]
+    at[start] = bin_at[row + first]
+
+
+@inner
+def images_of(rois, images):
+    """The image of each ROI, -1 for one that is to be ignored."""
+    image = room(rois.shape[0], np.int64(0))
     for r in range(rois.shape[0]):
         image[r] = geometry.image_of(rois, r, images)
     return image
 
 
 @inner
-def _sorted(image, top, images, height):
+def sorted_by(image, top, images, height):
     """``(order, image_at)``, from the first row that each ROI touches.
 
     ``order`` sorts the ROIs by image, then from top to bottom: neighbours in it share pixels. Those of image
@@ -231,15 +223,15 @@ def _sorted(image, top, images, height):
     # A counting sort, because NumPy's takes seconds to compile, and no slices. Where nothing is touched, top
     # may be height.
     rows = height + 1
-    at = np.zeros((images + 1) * rows + 1, np.int64)
+    at = zeros((images + 1) * rows + 1)
     for r in range(image.size):
         at[(image[r] + 1) * rows + top[r] + 1] += 1
     for k in range(1, at.size):
         at[k] += at[k - 1]
-    image_at = np.empty(images + 1, np.int64)
+    image_at = room(images + 1, np.int64(0))
     for n in range(images + 1):
         image_at[n] = at[(n + 1) * rows]
-    order = np.empty(image.size, np.int64)
+    order = room(image.size, np.int64(0))
     for r in range(image.size):
         place = (image[r] + 1) * rows + top[r]
         order[at[place]] = r
@@ -247,178 +239,154 @@ def _sorted(image, top, images, height):
     return order, image_at
 
 
-@inner
-def _empty_tables(rules, rois, setting):
-    """Empty tables of both axes, and where the rows of each begin."""
-    image = _images(rois, setting.images)
-    start_y = _starts(rules, rois, image, setting, False)
-    start_x = _starts(rules, rois, image, setting, True)
-    at_y = np.empty(image.size * (setting.pooled_h + 1), np.int64)
-    at_x = np.empty(image.size * (setting.pooled_w + 1), np.int64)
-    y = at_y, np.empty(start_y[-1], np.int32), np.empty(start_y[-1], rois.dtype)
-    x = at_x, np.empty(start_x[-1], np.int32), np.empty(start_x[-1], rois.dtype)
-    return image, start_y, start_x, y, x
+@njit
+def by_image(image, images):
+    """``(order, image_at)`` of ROIs of these images, in the order of their numbers."""
+    return sorted_by(image, zeros(image.size), images, 0)
 
 
 @inner
-def _fill_part(part, parts, rules, rois, setting, image, start_y, start_x, y, x):
-    pooled_h, pooled_w = setting.pooled_h, setting.pooled_w
-    for r in range(part * image.size // parts, (part + 1) * image.size // parts):
-        row_y, row_x = r * (pooled_h + 1), r * (pooled_w + 1)
-        if image[r] >= 0:
-            _fill_axis(rules, geometry.y_axis(rules, rois, r, setting), row_y, start_y[r], y)
-            _fill_axis(rules, geometry.x_axis(rules, rois, r, setting), row_x, start_x[r], x)
-        else:
-            _leave_empty(pooled_h, row_y, start_y[r], y[0])
-            _leave_empty(pooled_w, row_x, start_x[r], x[0])
-
-
-@parallel
-def _fill(share, parts, rules, rois, setting, image, start_y, start_x, y, x):
-    for part in within(share, parts):
-        _fill_part(part, parts, rules, rois, setting, image, start_y, start_x, y, x)
-
-
-@inner
-def _order(image, images, height, bins, y):
-    """:func:`_sorted` by the table of the y axis."""
-    top = np.empty(image.size, np.int64)
+def _most_taps(rules, rois, image, setting, across):
+    """Where the entries of each ROI begin on an axis, far enough apart for all; the last is the end."""
+    start = zeros(image.size + 1)
     for r in range(image.size):
-        top[r] = span(axis_of(y), r * (bins + 1), bins)[0]
-    return _sorted(image, top, images, height)
+        most = 0
+        if image[r] >= 0:
+            most = geometry.taps_bound(rules, geometry.box_axis(rules, rois, r, setting, across))
+        start[r + 1] = start[r] + most
+    return start
+
+
+@shared
+def _fill(share, rules, rois, setting, image, start_y, start_x, table):
+    part, parts = share
+    for across in range(2):
+        axis_table, start, bins = table[:3], start_y, setting.pooled_h
+        if across:
+            axis_table, start, bins = table[3:], start_x, setting.pooled_w
+        for r in range(part * image.size // parts, (part + 1) * image.size // parts):
+            row = r * (bins + 1)
+            if image[r] >= 0:
+                axis = geometry.box_axis(rules, rois, r, setting, across)
+                _fill_axis(rules, axis, row, start[r], axis_table)
+            else:
+                for i in range(row, row + bins + 1):
+                    axis_table[0][i] = start[r]
 
 
 @inner
-def build_alone(rules, rois, setting):
-    """``(order, image_at, y, x)`` for averages. ``rois`` have the computing type, as ``setting`` has."""
-    image, start_y, start_x, y, x = _empty_tables(rules, rois, setting)
-    _fill_part(0, 1, rules, rois, setting, image, start_y, start_x, y, x)
-    order, image_at = _order(image, setting.images, setting.height, setting.pooled_h, y)
-    return order, image_at, y, x
+def build(launcher, parts, rules, rois, setting):
+    """``(order, image_at)`` and the tables of both axes, ``y + x``, for means.
 
-
-@inner
-def room_for_one(rois, setting):
-    """Tables of both axes for any one ROI."""
-    most_y, most_x = setting.pooled_h * setting.height, setting.pooled_w * setting.width
-    y = np.empty(setting.pooled_h + 1, np.int64), np.empty(most_y, np.int32), np.empty(most_y, rois.dtype)
-    x = np.empty(setting.pooled_w + 1, np.int64), np.empty(most_x, np.int32), np.empty(most_x, rois.dtype)
-    return y, x
-
-
-@inner
-def fill_for_one(rules, rois, r, setting, y, x):
-    """Fill the tables of :func:`room_for_one` for ROI ``r``, which is not one to be ignored."""
-    _fill_axis(rules, geometry.y_axis(rules, rois, r, setting), 0, 0, y)
-    _fill_axis(rules, geometry.x_axis(rules, rois, r, setting), 0, 0, x)
-
-
-def build(rules, rois, setting):
-    """:func:`build_alone` on all threads, for kernels that run on them."""
-    threads = num_threads()
-    image, start_y, start_x, y, x = _empty_tables(rules, rois, setting)
-    _fill(threads, rules, rois, setting, image, start_y, start_x, y, x)
-    order, image_at = _order(image, setting.images, setting.height, setting.pooled_h, y)
-    return order, image_at, y, x
+    ``rois`` have the computing type, as ``setting`` has.
+    """
+    image, whole, number = images_of(rois, setting.images), np.int64(0), rois.dtype.type(0)
+    start_y = _most_taps(rules, rois, image, setting, 0)
+    start_x = _most_taps(rules, rois, image, setting, 1)
+    most_y, most_x = start_y[image.size], start_x[image.size]
+    table = (
+        room(image.size * (setting.pooled_h + 1), whole),
+        room(most_y, np.int32(0)),
+        room(most_y, number),
+        room(image.size * (setting.pooled_w + 1), whole),
+        room(most_x, np.int32(0)),
+        room(most_x, number),
+    )
+    _fill(launcher, parts, rules, rois, setting, image, start_y, start_x, table)
+    top = room(image.size, whole)
+    for r in range(image.size):
+        top[r] = span(axis_of(table[:3]), r * (setting.pooled_h + 1), setting.pooled_h)[0]
+    return sorted_by(image, top, setting.images, setting.height), table
 
 
 @inner
 def _spans(rules, rois, image, setting, across):
     bins = setting.pooled_w if across else setting.pooled_h
-    low = np.zeros(image.size * bins, np.int64)
-    high = np.zeros(image.size * bins, np.int64)
+    low, high = zeros(image.size * bins), zeros(image.size * bins)
     for r in range(image.size):
         if image[r] >= 0:
-            axis = box_on_axis(rules, rois, r, setting, across)
+            axis = geometry.box_axis(rules, rois, r, setting, across)
             for i in range(bins):
                 low[r * bins + i], high[r * bins + i] = geometry.bin_span(rules, axis, i)
     return low, high
 
 
 @inner
-def build_spans(rules, rois, setting):
-    """``(order, image_at, y, x)`` for integer bins."""
-    image = _images(rois, setting.images)
-    y = _spans(rules, rois, image, setting, False)
-    x = _spans(rules, rois, image, setting, True)
+def build_spans(launcher, parts, rules, rois, setting):
+    """``(order, image_at)`` and ``y + x`` for integer bins."""
+    image = images_of(rois, setting.images)
+    y = _spans(rules, rois, image, setting, 0)
+    x = _spans(rules, rois, image, setting, 1)
     low, high = y
-    top = np.zeros(image.size, np.int64)
+    top = zeros(image.size)
     pooled_h = setting.pooled_h
     for r in range(image.size):
         for i in range(pooled_h - 1, -1, -1):
             if high[r * pooled_h + i] > 0:
                 top[r] = low[r * pooled_h + i]
-    order, image_at = _sorted(image, top, setting.images, setting.height)
-    return order, image_at, y, x
+    return sorted_by(image, top, setting.images, setting.height), y + x
 
 
 @inner
 def _samples(rules, rois, image, setting, across):
-    bins, extent = setting.pooled_h, setting.height
-    if across:
-        bins, extent = setting.pooled_w, setting.width
+    bins = setting.pooled_w if across else setting.pooled_h
+    extent = setting.width if across else setting.height
     count = image.size
-    bin_at = np.empty(count * (bins + 1), np.int64)
-    first = np.zeros(count * bins, np.int64)
-    stop = np.zeros(count * bins, np.int64)
-    grid = np.zeros(count * bins, np.int64)
-    low = np.zeros(count, np.int64)
-    high = np.zeros(count, np.int64)
+    bin_at, first, stop = zeros(count * (bins + 1)), zeros(count * bins), zeros(count * bins)
+    grid, low, high = zeros(count * bins), zeros(count), zeros(count)
     most = 0
     for r in range(count):
         if image[r] >= 0:
-            axis = box_on_axis(rules, rois, r, setting, across)
+            axis = geometry.box_axis(rules, rois, r, setting, across)
             for i in range(bins):
                 at = r * bins + i
                 first[at], stop[at], grid[at] = geometry.bin_grid(rules, axis, i)
                 most += stop[at] - first[at] + 2
-    number = np.empty(most, np.int64)
-    taps_at = np.zeros(most + 1, np.int64)
-    pixel = np.empty(2 * most, np.int64)
-    weight = np.empty(2 * most, rois.dtype)
-    place = 0
-    tap = 0
-    invalid_competes = rules.reduction == MAX_INVALID_IS_ZERO
+    number, taps_at = zeros(most), zeros(most + 1)
+    pixel, weight = room(2 * most, np.int64(0)), room(2 * most, rois.dtype.type(0))
+    found = (bin_at, number, first, stop, grid, low, high, taps_at, pixel, weight)
+    place = tap = np.int64(0)
     for r in range(count):
         bin_at[r * (bins + 1)] = place
         low[r] = extent
-        if image[r] < 0:
-            for i in range(bins):
-                bin_at[r * (bins + 1) + i + 1] = place
-            continue
-        axis = box_on_axis(rules, rois, r, setting, across)
         for i in range(bins):
-            at = r * bins + i
-            # One stands for all the samples that are not visited before the first, and one for those after
-            # the last: they are invalid and alike.
-            for k in range(first[at] - 1, stop[at] + 1):
-                if k < 0 or k >= grid[at]:
-                    continue
-                valid = False
-                taps_at[place] = tap
-                if first[at] <= k < stop[at]:
-                    valid, pixel0, weight0, pixel1, weight1 = geometry.sample(rules, axis, i, k, grid[at])
-                    if valid and weight0 != 0:
-                        pixel[tap], weight[tap] = pixel0, weight0
-                        low[r], high[r] = min(low[r], pixel0), max(high[r], pixel0 + 1)
-                        tap += 1
-                    if valid and weight1 != 0:
-                        pixel[tap], weight[tap] = pixel1, weight1
-                        low[r], high[r] = min(low[r], pixel1), max(high[r], pixel1 + 1)
-                        tap += 1
-                if valid or invalid_competes:
-                    number[place] = k if valid else -1
-                    place += 1
+            if image[r] >= 0:
+                axis = geometry.box_axis(rules, rois, r, setting, across)
+                place, tap = _add_samples(rules, axis, r, i, samples_of(found), place, tap)
             bin_at[r * (bins + 1) + i + 1] = place
     taps_at[place] = tap
-    return bin_at, number, first, stop, grid, low, high, taps_at, pixel, weight
+    return found
 
 
 @inner
-def build_samples(rules, rois, setting):
-    """``(order, image_at, y, x)`` for maxima of samples."""
-    image = _images(rois, setting.images)
-    y = _samples(rules, rois, image, setting, False)
-    x = _samples(rules, rois, image, setting, True)
-    order, image_at = _sorted(image, y[5], setting.images, setting.height)
-    return order, image_at, y, x
+def _add_samples(rules, axis, r, i, samples, place, tap):
+    """Write the samples of bin ``i`` of ROI ``r`` from ``place`` and ``tap`` on; returns where they end."""
+    at = r * axis.bins + i
+    first, stop = samples.first[at], samples.stop[at]
+    pixel, weight = samples.taps.pixel, samples.taps.weight
+    # One stands for all the samples that are not visited before the first, and one for those after the last:
+    # they are invalid and alike.
+    for k in range(geometry.larger(first - 1, 0), geometry.smaller(stop + 1, samples.count[at])):
+        samples.taps.at[place] = tap
+        valid = False
+        if first <= k < stop:
+            valid, pixel0, weight0, pixel1, weight1 = geometry.sample(rules, axis, i, k, samples.count[at])
+            for pixel_k, weight_k in ((pixel0, weight0), (pixel1, weight1)):
+                if valid and weight_k != 0:
+                    pixel[tap], weight[tap] = pixel_k, weight_k
+                    samples.low[r] = geometry.smaller(samples.low[r], pixel_k)
+                    samples.high[r] = geometry.larger(samples.high[r], pixel_k + 1)
+                    tap += 1
+        if valid or rules.reduction == MAX_INVALID_IS_ZERO:
+            samples.number[place] = k if valid else -1
+            place += 1
+    return place, tap
+
+
+@inner
+def build_samples(launcher, parts, rules, rois, setting):
+    """``(order, image_at)`` and ``y + x`` for maxima of samples."""
+    image = images_of(rois, setting.images)
+    y = _samples(rules, rois, image, setting, 0)
+    x = _samples(rules, rois, image, setting, 1)
+    return sorted_by(image, y[5], setting.images, setting.height), y + x

@@ -14,12 +14,11 @@ from roiops.kernels.cpu.vector import (
     load,
     multiply_add,
     prefetch_far_ahead,
-    prefetch_to_write,
     splat,
     store,
-    stream,
     transpose_block,
 )
+from roiops.kernels.geometry import larger, smaller
 from roiops.kernels.jit import inner
 
 # Bytes of a tile, which each thread has one of: a larger map is kept in part. With half as many, a map of
@@ -30,10 +29,6 @@ _WHOLE_TILE_BYTES = 1 << 24
 # Bytes of a band of sums, as a thread adds them up: where each band looks at all that a ROI reads, and where
 # it looks only at its own rows. This is memory beside the gradients, when all else is there as well.
 _BAND_BYTES, _BAND_OF_ROWS_BYTES = 1 << 19, 1 << 18
-
-# Bytes of an output of which caches still hold most when it is read next, beside the map and other outputs.
-# Storing what is larger past them saves reading each line before it is written.
-CACHED_BYTES = 1 << 24
 
 # Pixels that are not worth another block.
 _FEW = 3
@@ -80,44 +75,65 @@ def channel_blocks(channels, block=FIXED_LANES):
     return (channels + block - 1) // block
 
 
-def clear_ignored(order, image_at, out, value):
-    """Set what belongs to the ROIs that are to be ignored: those that come before the first image's."""
-    if image_at[0]:
-        out[order[: image_at[0]]] = value
-
-
 @inner
-def clear_all_ignored(order, image_at, out, value):
-    """:func:`clear_ignored` within a compiled function."""
-    results, size = out.reshape(-1), out.shape[1] * out.shape[2] * out.shape[3]
+def clear_ignored(plan, out, size, value):
+    """Set what belongs to the ROIs that are to be ignored, ``size`` numbers each of a flat array."""
+    order, image_at = plan
     for k in range(image_at[0]):
         for p in range(order[k] * size, (order[k] + 1) * size):
-            results[p] = value
+            out[p] = value
 
 
 @inner
-def item_of(number, out_shape, groups, block=FIXED_LANES):
+def items_of(shapes, groups, block=FIXED_LANES):
+    """How many items there are."""
+    return shapes.images * channel_blocks(shapes.out_channels, block) * groups[0] * groups[1]
+
+
+@inner
+def item_of(number, shapes, groups, block=FIXED_LANES):
     """Item ``number`` of all: the groups run fastest, because their bins share cache lines of the output."""
-    _, out_channels, pooled_h, pooled_w = out_shape
     groups_h, groups_w = groups
-    rest, group_x = divmod(number, groups_w)
-    rest, group_y = divmod(rest, groups_h)
-    image, place = divmod(rest, channel_blocks(out_channels, block))
-    first_row, stop_row = geometry.bins_of(group_y, pooled_h, groups_h)
-    first_column, stop_column = geometry.bins_of(group_x, pooled_w, groups_w)
+    group_x, rest = number % groups_w, number // groups_w
+    group_y, rest = rest % groups_h, rest // groups_h
+    blocks = channel_blocks(shapes.out_channels, block)
+    first = rest % blocks * block
+    first_row, stop_row = geometry.bins_of(group_y, shapes.pooled_h, groups_h)
+    first_column, stop_column = geometry.bins_of(group_x, shapes.pooled_w, groups_w)
     return Item(
-        image,
+        rest // blocks,
         first_row,
         stop_row,
         first_column,
         stop_column,
-        place * block,
-        geometry.channel_of(place * block, group_y, group_x, groups_h, groups_w),
+        first,
+        geometry.channel_of(first, group_y, group_x, groups_h, groups_w),
         groups_h * groups_w,
-        min(block, out_channels - place * block),
-        pooled_h,
-        pooled_w,
+        smaller(block, shapes.out_channels - first),
+        shapes.pooled_h,
+        shapes.pooled_w,
     )
+
+
+@inner
+def planes_of(item, shapes, values):
+    """The channels that an item reads, or writes, of the pixels ``values`` of all maps."""
+    plane = shapes.height * shapes.width
+    at = (item.image * shapes.in_channels + item.in_channel) * plane
+    return Planes(values, at, item.step * plane, item.channels, shapes.height, shapes.width)
+
+
+@inner
+def bins_at(item, shapes, r):
+    """Where the bins of an item's first channel of ROI ``r`` begin, in an output."""
+    return (r * shapes.out_channels + item.out_channel) * item.pooled_h * item.pooled_w
+
+
+@inner
+def is_one_run(item):
+    """Whether the bins of an item are all of a ROI's: one run of memory, not a part of each channel's."""
+    area = (item.stop_row - item.first_row) * (item.stop_column - item.first_column)
+    return area == item.pooled_h * item.pooled_w
 
 
 @inner
@@ -143,7 +159,7 @@ def to_lanes(source, at, step, channels, count, target, to):
                 target[to + k * FIXED_LANES + c] = source[row + k]
     while p < count:
         for c in range(0, FIXED_LANES, BLOCK):
-            first = min(c, channels - 1)
+            first = smaller(c, channels - 1)
             transpose_block(
                 source,
                 at + first * step + p,
@@ -154,7 +170,7 @@ def to_lanes(source, at, step, channels, count, target, to):
                 FIXED_LANES,
             )
         # The last block may do some pixels again.
-        p = min(p + BLOCK, count - BLOCK) if p + BLOCK < count else count
+        p = smaller(p + BLOCK, count - BLOCK) if p + BLOCK < count else count
 
 
 @inner
@@ -171,7 +187,7 @@ def from_lanes(source, at, count, target, to, step, channels):
             transpose_block(
                 source, at + p * FIXED_LANES + c, FIXED_LANES, BLOCK, target, to + c * step + p, step
             )
-        p = min(p + BLOCK, count - BLOCK) if p + BLOCK < count else count
+        p = smaller(p + BLOCK, count - BLOCK) if p + BLOCK < count else count
 
 
 # Numbers of the planes that the second cache has room for beside the tile.
@@ -191,182 +207,6 @@ def prefetch_planes(planes, part, parts, bins):
         prefetch_far_ahead(planes.values, planes.at + first, stop - first)
 
 
-# Bins of one ROI, row-major within the item's group
-
-
-@inner
-def prefetch_put(item, out, to):
-    """Have the lines that :func:`put_bins` will write to come while the bins are computed."""
-    area = item.pooled_h * item.pooled_w
-    first, step = _lines(item)
-    for at in range(to + first, to + item.channels * area, step):
-        prefetch_to_write(out, at, 1)
-
-
-@inner
-def prefetch_take(item, source, at):
-    """Have the lines that :func:`take_bins` will read come while the ROI before is worked on."""
-    area = item.pooled_h * item.pooled_w
-    first, step = _lines(item)
-    for line in range(at + first, at + item.channels * area, step):
-        prefetch_far_ahead(source, line, 1)
-
-
-class Ahead(NamedTuple):
-    """Where :func:`take_bins` will read for the ROI after this one."""
-
-    values: np.ndarray
-    at: int
-
-
-# Numbers that are asked for at once. Asked for more lines than it can wait for, a processor stops its work.
-_AT_ONCE = 1 << 10
-
-
-@inner
-def comes_by_rows(item):
-    """Whether :func:`prefetch_row` is better than :func:`prefetch_take`: for one run of many numbers."""
-    area = (item.stop_row - item.first_row) * (item.stop_column - item.first_column)
-    return area == item.pooled_h * item.pooled_w and item.channels * area > _AT_ONCE
-
-
-@inner
-def prefetch_row(item, i, ahead):
-    """Have a part of what is ahead come while row ``i`` of the bins is worked on."""
-    if comes_by_rows(item):
-        count = item.channels * item.pooled_w
-        prefetch_far_ahead(ahead.values, ahead.at + i * count, count)
-
-
-@inner
-def _lines(item):
-    """Where the lines of an item's bins are: all of them, or one a channel if there are groups."""
-    area = item.pooled_h * item.pooled_w
-    if (item.stop_row - item.first_row) * (item.stop_column - item.first_column) == area:
-        return 0, FIXED_LANES
-    return item.first_row * item.pooled_w + item.first_column, area
-
-
-@inner
-def put_bins(bins, item, out, to):
-    """Copy bins with the channels last to ``out``, where those of one ROI's first channel begin at ``to``."""
-    pooled_w, area = item.pooled_w, item.pooled_h * item.pooled_w
-    wide = item.stop_column - item.first_column
-    if wide == pooled_w:
-        count = (item.stop_row - item.first_row) * wide
-        from_lanes(bins, 0, count, out, to + item.first_row * wide, area, item.channels)
-        return
-    for i in range(item.first_row, item.stop_row):
-        for j in range(wide):
-            at = ((i - item.first_row) * wide + j) * FIXED_LANES
-            for c in range(item.channels):
-                out[to + c * area + i * pooled_w + item.first_column + j] = bins[at + c]
-
-
-@inner
-def streams(out, item):
-    """Whether an item's bins may be written past the caches: one run of an array that no cache holds."""
-    area = (item.stop_row - item.first_row) * (item.stop_column - item.first_column)
-    one_run = area == item.pooled_h * item.pooled_w
-    return one_run and out.size * out.itemsize > CACHED_BYTES and out.ctypes.data % out.itemsize == 0
-
-
-@inner
-def copy_bins(count, scratch, out, address, to, past_caches):
-    """Copy ``count`` numbers from ``scratch`` to ``out``, whose ``address`` counts elements."""
-    if not past_caches:
-        for k in range(count):
-            out[to + k] = scratch[k]
-        return
-    head = min(count, -(address + to) % FIXED_LANES)
-    for k in range(head):
-        out[to + k] = scratch[k]
-    whole = head + (count - head) // FIXED_LANES * FIXED_LANES
-    for k in range(head, whole, FIXED_LANES):
-        stream(out, to + k, load(scratch, k))
-    for k in range(whole, count):
-        out[to + k] = scratch[k]
-
-
-class Behind(NamedTuple):
-    """Bins of the ROI before this one, in whole cache lines, which are still to be written past the caches.
-
-    While they are on their way to memory, the processor computes: it waits only if many are written at once.
-    """
-
-    values: np.ndarray
-    at: int  # of the first line, in ``values``
-    out: np.ndarray
-    to: int  # and in ``out``
-    lines: int
-
-
-@inner
-def nothing_behind(values, out):
-    return Behind(values, 0, out, 0, 0)
-
-
-@inner
-def put_behind(bins, item, scratch, out, address, to):
-    """Put an item's bins in ``scratch``, as far from the start of a cache line as they will be in ``out``.
-
-    ``address`` is that of ``out`` in elements. What does not fill a line is written to ``out`` here.
-    """
-    count = item.channels * item.pooled_h * item.pooled_w
-    start = (address + to) % FIXED_LANES
-    put_bins(bins, item, scratch, start)
-    head = min(count, -start % FIXED_LANES)
-    for k in range(head):
-        out[to + k] = scratch[start + k]
-    lines = (count - head) // FIXED_LANES
-    for k in range(head + lines * FIXED_LANES, count):
-        out[to + k] = scratch[start + k]
-    return Behind(scratch, start + head, out, to + head, lines)
-
-
-@inner
-def _stream_lines(behind, first, stop):
-    for k in range(first * FIXED_LANES, stop * FIXED_LANES, FIXED_LANES):
-        stream(behind.out, behind.to + k, load(behind.values, behind.at + k))
-
-
-@inner
-def stream_row(item, i, behind):
-    """Write a part of what is behind while row ``i`` of the bins is worked on."""
-    each = (behind.lines + item.pooled_h - 1) // item.pooled_h
-    _stream_lines(behind, i * each, min((i + 1) * each, behind.lines))
-
-
-@inner
-def stream_behind(behind):
-    """Write all of what is behind."""
-    _stream_lines(behind, 0, behind.lines)
-
-
-@inner
-def prefetch_ends(item, out, to):
-    """Have the lines come that an item's bins fill only in part."""
-    prefetch_to_write(out, to, 1)
-    prefetch_to_write(out, to + item.channels * item.pooled_h * item.pooled_w - 1, 1)
-
-
-@inner
-def take_bins(source, at, item, bins):
-    """The inverse of :func:`put_bins`; lanes without a channel hold any of the item's numbers."""
-    pooled_w, area = item.pooled_w, item.pooled_h * item.pooled_w
-    wide = item.stop_column - item.first_column
-    if wide == pooled_w:
-        count = (item.stop_row - item.first_row) * wide
-        to_lanes(source, at + item.first_row * wide, area, item.channels, count, bins, 0)
-        return
-    for i in range(item.first_row, item.stop_row):
-        for j in range(wide):
-            to = ((i - item.first_row) * wide + j) * FIXED_LANES
-            for c in range(FIXED_LANES):
-                row = at + min(c, item.channels - 1) * area
-                bins[to + c] = source[row + i * pooled_w + item.first_column + j]
-
-
 # Reading
 
 
@@ -378,7 +218,8 @@ def tile_slots(height, width, itemsize, in_any_order=False):
 
 @inner
 def _rows_within(size, height, width, itemsize):
-    return max(1, min(height, size // max(1, width * FIXED_LANES * itemsize)))
+    fit = size // larger(1, width * FIXED_LANES * itemsize)
+    return larger(1, smaller(height, fit))
 
 
 @inner
@@ -400,17 +241,17 @@ def read_row(planes, y, low, high, tile):
     slot = slot_of(tile, y)
     marks = slot * ((tile.width + BLOCK - 1) // BLOCK)
     # The copy of the last chunk begins within the one before, which then has to be of the same row.
-    first_chunk = min(low, max(0, tile.width - BLOCK)) // BLOCK
+    first_chunk = smaller(low, larger(0, tile.width - BLOCK)) // BLOCK
     for chunk in range(first_chunk, (high - 1) // BLOCK + 1):
         if tile.marks[marks + chunk] != y:
             tile.marks[marks + chunk] = y
-            first = max(0, min(chunk * BLOCK, tile.width - BLOCK))
+            first = larger(0, smaller(chunk * BLOCK, tile.width - BLOCK))
             to_lanes(
                 planes.values,
                 planes.at + y * tile.width + first,
                 planes.step,
                 planes.channels,
-                min(BLOCK, tile.width),
+                smaller(BLOCK, tile.width),
                 tile.values,
                 (slot * tile.width + first) * FIXED_LANES,
             )
@@ -427,8 +268,9 @@ def tile_bands(height, width, itemsize, parts, items, by_rows=False):
 
     ``by_rows`` says that a band looks only at those bins of a ROI that touch it."""
     slots = _rows_within(_BAND_OF_ROWS_BYTES if by_rows else _BAND_BYTES, height, width, itemsize)
-    bands = min(height, max((height + slots - 1) // slots, (parts + items - 1) // max(1, items)))
-    return bands, (height + bands - 1) // max(1, bands)
+    bands = larger((height + slots - 1) // slots, (parts + items - 1) // larger(1, items))
+    bands = smaller(height, bands)
+    return bands, (height + bands - 1) // larger(1, bands)
 
 
 @inner
@@ -442,8 +284,8 @@ def touch_nothing(tile):
 def touch_row(tile, slot, low, high):
     """See that pixels ``low`` to ``high`` of a row hold a sum, zero at first."""
     # Whole blocks, so that write_rows finds whole blocks.
-    high = min((high + BLOCK - 1) // BLOCK * BLOCK, tile.width)
-    low = max(0, min(low // BLOCK * BLOCK, high - BLOCK))
+    high = smaller((high + BLOCK - 1) // BLOCK * BLOCK, tile.width)
+    low = larger(0, smaller(low // BLOCK * BLOCK, high - BLOCK))
     first, stop = tile.marks[2 * slot], tile.marks[2 * slot + 1]
     if first >= stop:
         first, stop = low, low
@@ -453,7 +295,7 @@ def touch_row(tile, slot, low, high):
         store(tile.values, (row + p) * FIXED_LANES, zero)
     for p in range(stop, high):
         store(tile.values, (row + p) * FIXED_LANES, zero)
-    tile.marks[2 * slot], tile.marks[2 * slot + 1] = min(low, first), max(high, stop)
+    tile.marks[2 * slot], tile.marks[2 * slot + 1] = smaller(low, first), larger(high, stop)
 
 
 @inner

@@ -1,0 +1,217 @@
+"""The means of :mod:`average` with the channels in lanes: the way for most calls.
+
+``FIXED_LANES`` channels are turned into rows of lanes, and their bins turned back; :mod:`items` goes through
+the work. All channels of a pixel have one weight, so that rows are multiplied and added as they are.
+"""
+
+import numpy as np
+
+from roiops.kernels.cpu.roi import tables
+from roiops.kernels.cpu.roi.addresses import arrays_at
+from roiops.kernels.cpu.roi.bins import prefetch_row, stream_row
+from roiops.kernels.cpu.roi.images import first_stray
+from roiops.kernels.cpu.roi.items import backward_items, forward_items
+from roiops.kernels.cpu.roi.tiles import add_row, clear_ignored, read_row, slot_of
+from roiops.kernels.cpu.vector import FIXED_LANES, load, multiply_add, scaled, splat, store
+from roiops.kernels.jit import inner
+
+
+@inner
+def average_rows(planes, tile, y, a, b, low, high, line):
+    """``line`` = the weighted sum of rows ``y.pixel[a:b]`` of the map, pixels ``low`` to ``high``."""
+    size = (high - low) * FIXED_LANES
+    k = a
+    while k < b:
+        at = read_row(planes, y.pixel[k], low, high, tile) + low * FIXED_LANES
+        weight = y.weight[k]
+        # Two rows at a time, unless the second would take the place of the first.
+        if k + 1 < b and slot_of(tile, y.pixel[k + 1]) != slot_of(tile, y.pixel[k]):
+            at2 = read_row(planes, y.pixel[k + 1], low, high, tile) + low * FIXED_LANES
+            weight2 = y.weight[k + 1]
+            if k == a:
+                for p in range(0, size, FIXED_LANES):
+                    total = scaled(weight, load(tile.values, at + p))
+                    store(line, p, multiply_add(weight2, load(tile.values, at2 + p), total))
+            else:
+                for p in range(0, size, FIXED_LANES):
+                    total = multiply_add(weight, load(tile.values, at + p), load(line, p))
+                    store(line, p, multiply_add(weight2, load(tile.values, at2 + p), total))
+            k += 2
+        else:
+            if k == a:
+                for p in range(0, size, FIXED_LANES):
+                    store(line, p, scaled(weight, load(tile.values, at + p)))
+            else:
+                for p in range(0, size, FIXED_LANES):
+                    store(line, p, multiply_add(weight, load(tile.values, at + p), load(line, p)))
+            k += 1
+
+
+@inner
+def _pixels_of_each(axis, first, bins):
+    """How many pixels each of ``bins`` bins reads, from entry ``first`` of the table on; 0 if they differ."""
+    count = axis.at[first + 1] - axis.at[first]
+    for j in range(first + 1, first + bins):
+        if axis.at[j + 1] - axis.at[j] != count:
+            return np.int64(0)
+    return count
+
+
+@inner
+def _bins_of_line(line, low, x, column, wide, each, bins, to):
+    """A row of bins, which are sums of the pixels of a line that begins with pixel ``low``.
+
+    ``each`` is what :func:`_pixels_of_each` says.
+    """
+    zero = splat(type(bins[0])(0))
+    if each == 1 or each == 2:
+        k = x.at[column]
+        for _ in range(wide):
+            total = multiply_add(x.weight[k], load(line, (x.pixel[k] - low) * FIXED_LANES), zero)
+            if each == 2:
+                right = load(line, (x.pixel[k + 1] - low) * FIXED_LANES)
+                total = multiply_add(x.weight[k + 1], right, total)
+            store(bins, to, total)
+            to += FIXED_LANES
+            k += each
+        return
+    for j in range(column, column + wide):
+        total = zero
+        for k in range(x.at[j], x.at[j + 1]):
+            total = multiply_add(x.weight[k], load(line, (x.pixel[k] - low) * FIXED_LANES), total)
+        store(bins, to, total)
+        to += FIXED_LANES
+
+
+@inner
+def _bins_between(upper, lower, tile, y, a, x, k, wide, bins, to):
+    """A row of bins between two rows of the map, where each bin reads two pixels of either, from ``k`` on.
+
+    What :func:`average_rows` would average beside these pixels is left alone; the sums are the same.
+    """
+    near, far = y.weight[a], y.weight[a + 1]
+    zero = splat(type(bins[0])(0))
+    for _ in range(wide):
+        p, q = x.pixel[k] * FIXED_LANES, x.pixel[k + 1] * FIXED_LANES
+        left = multiply_add(far, load(tile.values, lower + p), scaled(near, load(tile.values, upper + p)))
+        right = multiply_add(far, load(tile.values, lower + q), scaled(near, load(tile.values, upper + q)))
+        total = multiply_add(x.weight[k], left, zero)
+        store(bins, to, multiply_add(x.weight[k + 1], right, total))
+        to += FIXED_LANES
+        k += 2
+
+
+@inner
+def pool(r, item, planes, tile, y, x, line, bins, pending):
+    """The means of ROI ``r``, in ``bins``."""
+    zero = splat(type(bins[0])(0))
+    row, column = r * (item.pooled_h + 1), r * (item.pooled_w + 1) + item.first_column
+    wide = item.stop_column - item.first_column
+    low, high = tables.span(x, column, wide)
+    each = _pixels_of_each(x, column, wide)
+    to = 0
+    for i in range(item.first_row, item.stop_row):
+        stream_row(pending, i, item.pooled_h)
+        a, b = y.at[row + i], y.at[row + i + 1]
+        if a == b or low == high:
+            for p in range(to, to + wide * FIXED_LANES, FIXED_LANES):
+                store(bins, p, zero)
+        elif each == 2 and b == a + 2 and slot_of(tile, y.pixel[a]) != slot_of(tile, y.pixel[a + 1]):
+            upper = read_row(planes, y.pixel[a], low, high, tile)
+            lower = read_row(planes, y.pixel[a + 1], low, high, tile)
+            _bins_between(upper, lower, tile, y, a, x, x.at[column], wide, bins, to)
+        else:
+            average_rows(planes, tile, y, a, b, low, high, line)
+            _bins_of_line(line, low, x, column, wide, each, bins, to)
+        to += wide * FIXED_LANES
+
+
+_forward_items = forward_items(tables.axes_of, pool)
+
+
+@inner
+def forward(launcher, parts, call, shapes, data, rois, out):
+    """Write the means, and zeros for rows to be ignored if ``clear``, unless a ROI names no image.
+
+    Returns the number of that ROI, or -1.
+    """
+    rules, setting, groups, clear = call
+    stray = first_stray(rois, setting.images)
+    if stray < 0:
+        plan, table = tables.build(launcher, parts, rules, rois, setting)
+        if clear:
+            clear_ignored(plan, out, shapes.out_channels * shapes.pooled_h * shapes.pooled_w, 0)
+        _forward_items(launcher, parts, data, shapes, plan, table, groups, out, 0)
+    return stray
+
+
+@inner
+def forward_at(launcher, parts, call, shapes, numbers, data, rois, out):
+    """:func:`forward` of addresses."""
+    data, rois, out = arrays_at(shapes, numbers[0], data, rois, out)
+    return forward(launcher, parts, call, shapes, data, rois, out)
+
+
+@inner
+def _rows_of(r, item, y, x):
+    """The rows that an item's bins of ROI ``r`` touch."""
+    return tables.span(y, r * (item.pooled_h + 1) + item.first_row, item.stop_row - item.first_row)
+
+
+@inner
+def rows_and_columns(table):
+    """A table of rows and a turned one of columns, readable."""
+    return tables.axis_of(table[:3]), tables.columns_of(table[3:])
+
+
+@inner
+def spread(r, item, tile, band, y, x, line, bins, upcoming):
+    """Add the gradient of ROI ``r``, whose head gradient is ``bins``, to a band of rows."""
+    top, bottom = band
+    zero = splat(type(bins[0])(0))
+    row, columns = r * (item.pooled_h + 1), r * item.pooled_w + item.first_column
+    wide = item.stop_column - item.first_column
+    low, high, first = x.low[columns], x.high[columns], x.pixel_at[columns]
+    for i in range(item.first_row, item.stop_row):
+        prefetch_row(item, i, upcoming)
+        a, b = y.at[row + i], y.at[row + i + 1]
+        while a < b and y.pixel[a] < top:
+            a += 1
+        while a < b and y.pixel[b - 1] >= bottom:
+            b -= 1
+        if a == b or low == high:
+            continue
+        bins_of_row = (i - item.first_row) * wide
+        for p in range(high - low):
+            total = zero
+            for k in range(x.at[first + p], x.at[first + p + 1]):
+                total = multiply_add(x.weight[k], load(bins, (bins_of_row + x.bin[k]) * FIXED_LANES), total)
+            store(line, p * FIXED_LANES, total)
+        for k in range(a, b):
+            add_row(tile, y.pixel[k] - top, low, high, y.weight[k], line)
+
+
+_backward_items = backward_items(rows_and_columns, _rows_of, spread, by_rows=True)
+
+
+@inner
+def backward_tables(launcher, parts, rules, rois, setting, groups):
+    """``(order, image_at)`` and the tables that :func:`spread` reads."""
+    plan, table = tables.build(launcher, parts, rules, rois, setting)
+    return plan, table[:3] + tables.turned(table[3:], rois.shape[0], setting.pooled_w, groups[1])
+
+
+@inner
+def backward(launcher, parts, call, shapes, grad_data, rois, grad_out):
+    """Write, or add, the gradient of the map."""
+    rules, setting, groups, accumulate = call
+    plan, table = backward_tables(launcher, parts, rules, rois, setting, groups)
+    _backward_items(launcher, parts, grad_out, shapes, plan, table, groups, accumulate, grad_data, 0)
+    return np.int64(-1)
+
+
+@inner
+def backward_at(launcher, parts, call, shapes, numbers, grad_data, rois, grad_out):
+    """:func:`backward` of addresses."""
+    grad_data, rois, grad_out = arrays_at(shapes, numbers[0], grad_data, rois, grad_out)
+    return backward(launcher, parts, call, shapes, grad_data, rois, grad_out)

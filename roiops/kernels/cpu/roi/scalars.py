@@ -1,0 +1,122 @@
+"""The means of :mod:`average` number by number: the way for a few channels of a few boxes.
+
+Turned into rows of lanes they would take longer. Sums are formed in the same order as in :mod:`lanes`, so
+that a box's means are the same bits in a small call and in a large one.
+"""
+
+import numpy as np
+
+from roiops.kernels import geometry
+from roiops.kernels.cpu.roi import tables
+from roiops.kernels.cpu.roi.addresses import arrays_at
+from roiops.kernels.cpu.roi.images import first_stray
+from roiops.kernels.cpu.roi.tiles import clear_ignored
+from roiops.kernels.cpu.vector import multiply_add, pointer_to, room
+from roiops.kernels.jit import inner
+
+
+@inner
+def _planes_of_bins(shapes, groups):
+    """Where in an image the plane begins that each bin of the first output channel reads.
+
+    Divisions take longer than the few pixels of a bin, so they are done once.
+    """
+    starts = room(shapes.pooled_h * shapes.pooled_w, np.int64(0))
+    for i in range(shapes.pooled_h):
+        group_y = geometry.group_of(i, shapes.pooled_h, groups[0])
+        for j in range(shapes.pooled_w):
+            group_x = geometry.group_of(j, shapes.pooled_w, groups[1])
+            channel = geometry.channel_of(0, group_y, group_x, groups[0], groups[1])
+            starts[i * shapes.pooled_w + j] = channel * shapes.height * shapes.width
+    return starts
+
+
+@inner
+def _mean(pixels, at, width, y, rows, x, columns):
+    """The mean over entries ``rows`` of y and ``columns`` of x of the plane that begins at ``at``."""
+    total = type(y.weight[0])(0)
+    for m in range(columns[0], columns[1]):
+        mean = type(y.weight[0])(0)
+        for k in range(rows[0], rows[1]):
+            mean = multiply_add(y.weight[k], pixels[at + x.pixel[m] + y.pixel[k] * width], mean)
+        total = multiply_add(x.weight[m], mean, total)
+    return total
+
+
+@inner
+def _spread(head, pixels, at, width, y, rows, x, columns):
+    """Add the gradient of such a mean."""
+    for k in range(rows[0], rows[1]):
+        row = at + y.pixel[k] * width
+        of_row = y.weight[k] * head
+        for m in range(columns[0], columns[1]):
+            pixels[row + x.pixel[m]] += x.weight[m] * of_row
+
+
+def _boxes(gives_means):
+    """A function that goes through the bins of all ROIs: writes means, or spreads gradients."""
+
+    @inner
+    def boxes(setting, shapes, groups, rois, table, pixels, bins):
+        image_size = shapes.in_channels * shapes.height * shapes.width
+        step = groups[0] * groups[1] * shapes.height * shapes.width
+        area = shapes.pooled_h * shapes.pooled_w
+        starts = _planes_of_bins(shapes, groups)
+        y, x = tables.axes_of(table)
+        for r in range(shapes.rois):
+            image = geometry.image_of(rois, r, setting.images)
+            for b in range(area if image >= 0 else 0):
+                i, j = r * (shapes.pooled_h + 1) + b // shapes.pooled_w, b % shapes.pooled_w
+                j += r * (shapes.pooled_w + 1)
+                rows, columns = (y.at[i], y.at[i + 1]), (x.at[j], x.at[j + 1])
+                for c in range(shapes.out_channels):
+                    at = starts[b] + image * image_size + c * step
+                    to = (r * shapes.out_channels + c) * area + b
+                    if gives_means:
+                        bins[to] = _mean(pixels, at, shapes.width, y, rows, x, columns)
+                    else:
+                        _spread(bins[to], pixels, at, shapes.width, y, rows, x, columns)
+
+    return boxes
+
+
+_means, _gradients = _boxes(True), _boxes(False)
+
+
+@inner
+def forward(launcher, parts, call, shapes, data, rois, out):
+    """:func:`lanes.forward`."""
+    rules, setting, groups, clear = call
+    stray = first_stray(rois, setting.images)
+    if stray < 0:
+        plan, table = tables.build(launcher, parts, rules, rois, setting)
+        if clear:
+            clear_ignored(plan, out, shapes.out_channels * shapes.pooled_h * shapes.pooled_w, 0)
+        _means(setting, shapes, groups, rois, table, pointer_to(data), pointer_to(out))
+    return stray
+
+
+@inner
+def forward_at(launcher, parts, call, shapes, numbers, data, rois, out):
+    """:func:`forward` of addresses."""
+    data, rois, out = arrays_at(shapes, numbers[0], data, rois, out)
+    return forward(launcher, parts, call, shapes, data, rois, out)
+
+
+@inner
+def backward(launcher, parts, call, shapes, grad_data, rois, grad_out):
+    """:func:`lanes.backward`."""
+    rules, setting, groups, accumulate = call
+    _, table = tables.build(launcher, parts, rules, rois, setting)
+    if not accumulate:
+        for p in range(grad_data.size):
+            grad_data[p] = 0
+    _gradients(setting, shapes, groups, rois, table, pointer_to(grad_data), pointer_to(grad_out))
+    return np.int64(-1)
+
+
+@inner
+def backward_at(launcher, parts, call, shapes, numbers, grad_data, rois, grad_out):
+    """:func:`backward` of addresses."""
+    grad_data, rois, grad_out = arrays_at(shapes, numbers[0], grad_data, rois, grad_out)
+    return backward(launcher, parts, call, shapes, grad_data, rois, grad_out)
