@@ -1,13 +1,15 @@
-"""Write the reference of all operators, docs/reference/, from the registry.
+"""Write the reference, docs/reference/: all operators from the registry, and what is called beside them.
 
 python tools/make_reference.py            # write it
 python tools/make_reference.py --check    # say whether it is up to date; exit code 1 if not
 """
 
 import argparse
+import ast
 import inspect
 import re
 import sys
+import textwrap
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -96,7 +98,102 @@ def pages() -> dict[str, str]:
             listed = ", ".join(f"[{registry.public_name(p.name)}]({family}.md#{anchor(p)})" for p in group)
             index += [f"- {heading}: {listed}" if heading else listed]
         index.append("")
+    index += ["## Beside the operators", ""]
+    for name, (title, about, sources) in PYTHON.items():
+        made[f"{name}.md"] = python_page(title, about, sources)
+        index += [f"- [{title}]({name}.md): {about}"]
     return {"index.md": "\n".join(index), **made}
+
+
+#: Pages of Python classes and functions: title, what they are, and each file with the names that are told.
+PYTHON = {
+    "models": (
+        "roiops.models",
+        "saved models: load, inspect, run on pictures, convert.",
+        {
+            "models/predict.py": ("load", "PictureModel", "Prediction"),
+            "models/archive.py": ("ArchivedModel",),
+            "models/pictures.py": ("Preprocessing",),
+            "models/inspection.py": ("inspect_model",),
+            "models/files.py": ("read_symbol", "read_params"),
+            "models/onnx/__init__.py": ("to_onnx",),
+        },
+    ),
+    "module": (
+        "roiops.mod.Module",
+        "training and inference with one symbol, as in MXNet.",
+        {"training/module/base_module.py": ("BaseModule",), "training/module/module.py": ("Module",)},
+    ),
+    "torch": (
+        "roiops.torch",
+        "the ROI operators as PyTorch functions and modules.",
+        {
+            "torch/functions.py": (
+                *("roi_align", "roi_pool", "ps_roi_align", "ps_roi_pool", "roi_align_rotated"),
+                *("deform_roi_pool", "multi_scale_roi_align"),
+            ),
+            "torch/modules.py": (
+                *("RoIAlign", "RoIPool", "PSRoIAlign", "PSRoIPool", "RoIAlignRotated", "DeformRoIPool"),
+                *("MultiScaleRoIAlign", "replace_poolers"),
+            ),
+        },
+    ),
+}
+
+
+def python_page(title: str, about: str, sources: dict) -> str:
+    """A page of classes and functions, read from their source: PyTorch need not be there."""
+    lines = [f"# {title}", "", about[:1].upper() + about[1:], ""]
+    for path, names in sources.items():
+        tree = ast.parse((ROOT / "roiops" / path).read_text(encoding="utf-8"))
+        found = {node.name: node for node in tree.body if isinstance(node, ast.ClassDef | ast.FunctionDef)}
+        for name in names:
+            lines += told_of(found[name], name)
+    return "\n".join(lines)
+
+
+def told_of(node, name: str, depth: int = 2) -> list[str]:
+    """The section of a function, or of a class with its public methods."""
+    is_class = isinstance(node, ast.ClassDef)
+    methods = [each for each in node.body if isinstance(each, ast.FunctionDef)] if is_class else []
+    calls = next((each for each in methods if each.name == "__init__"), None) if is_class else node
+    signature = name if calls is None else f"{name}({arguments_of(calls)})"
+    if any(isinstance(each, ast.Name) and each.id == "property" for each in node.decorator_list):
+        signature = name
+    lines = [
+        f"{'#' * depth} {name}",
+        "",
+        "```text",
+        *textwrap.wrap(signature, 88, subsequent_indent="    "),
+        "```",
+        "",
+    ]
+    lines += plain(ast.get_docstring(node) or "")
+    for method in methods:
+        if not method.name.startswith("_") and ast.get_docstring(method):
+            lines += told_of(method, f"{name}.{method.name}", depth + 1)
+    return lines
+
+
+def arguments_of(node) -> str:
+    return ast.unparse(node.args).removeprefix("self, ").removeprefix("self")
+
+
+def plain(docstring: str) -> list[str]:
+    """A numpydoc text as Markdown: the entries of a section become a list."""
+    text = re.sub(r":\w+:`~?([^`]+)`", r"`\1`", docstring).replace("``", "`")
+    lines, in_section = [], False
+    for line, following in zip([*text.splitlines(), ""], [*text.splitlines()[1:], "", ""], strict=False):
+        if set(following) == {"-"}:
+            lines += [f"**{line}**", ""]
+            in_section = True
+        elif set(line) == {"-"}:
+            continue
+        elif in_section and line and not line.startswith(" "):
+            lines.append(f"- `{line}`")
+        else:
+            lines.append(f"  {line.strip()}" if in_section and line else line)
+    return [*lines, ""]
 
 
 #: What the operators of a file do, by the end of the file's module name; others are told by that name itself.

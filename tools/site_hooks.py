@@ -1,6 +1,9 @@
 """What `make docs` does to the pages on their way into the site."""
 
 import re
+from pathlib import Path
+
+from mkdocs.structure.files import File
 
 #: Links that leave the folder of the pages: in the site they are names of files in the checkout.
 _OUTSIDE = re.compile(r"\[([^\]]+)\]\(\.\./([^)]+)\)")
@@ -16,6 +19,13 @@ _BOOST = {
     "model_zoo.md": 0.3,
     "benchmarks.md": 0.5,
 }
+
+
+def on_files(files, config):
+    """The page of the detectors lies beside them; in the site it is a page like the others."""
+    text = (Path(config.config_file_path).parent / "examples" / "rcnn" / "README.md").read_text("utf-8")
+    files.append(File.generated(config, "detectors.md", content=text))
+    return files
 
 
 def on_page_markdown(markdown, page, config, files):

@@ -88,7 +88,7 @@ def dialect_field(operator):
     )
     known = dialects_of(operator)
     kind = enum(*known, elsewhere=_elsewhere(operator, known))
-    return Field(kind, known[0], doc="whose numbers: " + "; ".join(whose))
+    return Field(kind, known[0], doc="the framework that it agrees with: " + "; ".join(whose))
 
 
 def _elsewhere(operator, known) -> dict[str, str]:
