@@ -294,29 +294,30 @@ def page() -> str:
     return "\n\n".join(parts) + "\n"
 
 
+def _summary(what, peer, found, model="") -> str:
+    return f"| {what} | {peer} | {mean(found):.1f}x | {min(found):.2f}x{model} | {len(found)} |"
+
+
 def readme_table() -> str:
-    roi, network, models = read("roi"), read("network"), read("zoo")
-    parts = []
-    if roi:
-        parts += [
-            f"How many times as fast as the fastest of {names_of_peers(roi['rows'])} that has the operator, "
-            "over the workloads of common detectors:",
-            "\n".join(roi_summary(roi["rows"])),
-            f"(`python benchmarks/roi.py`; {roi['machine']} {' '.join(roi['notes'])}) "
-            + not_recorded(roi["rows"]),
-        ]
-    if models:
-        parts += [
-            "Whole networks, by group, with the worst model of each. " + ZOO_WORDS,
-            "\n".join(zoo.summary(models)),
-            f"(`python benchmarks/zoo.py`; {models['about']['date']}; {models['about']['machine']})",
-        ]
-    elif network:
-        parts += [
-            "\n".join(network_table(network["rows"])),
-            f"(`python benchmarks/network.py`; {network['date']}; {network['machine']}. {RATIO_WORDS})",
-        ]
-    return "\n\n".join(parts) or "Not measured yet."
+    """Five rows: what people run, beside what they run it with today, with two threads."""
+    roi, models, pytorch, network = (read(name) for name in ("roi", "zoo", "pytorch", "network"))
+    lines = ["| two threads | beside | geometric mean | least | rows |", "|---|---|---:|---:|---:|"]
+    for direction in ("forward", "backward"):
+        rows = [row for row in roi["rows"] if (row["direction"], row["threads"]) == (direction, 2)]
+        found = [r for row in rows if (r := ratio(row))]
+        lines.append(_summary(f"ROI operators, {direction}", "the fastest of six libraries", found))
+    rows = [row for row in pytorch["rows"] if row["threads"] == 2 and row["direction"] != "forward"]
+    found = [row["milliseconds"]["torchvision"] / row["milliseconds"]["roiops"] for row in rows]
+    lines.append(_summary("`roiops.torch`, forward and backward", "torchvision", found))
+    (rows,) = (rows for group, threads, rows in zoo.groups(models) if (group, threads) == ("all", 2))
+    networks = {"whole networks": {name: row["ratio"] for name, row in rows.items()}}
+    steps = [row for row in network["rows"] if row["threads"] == 2 and row["network"].endswith("_training")]
+    networks["training steps"] = {row["network"].removesuffix("_training"): row["ratio"] for row in steps}
+    for words, found in networks.items():
+        least = min(found, key=found.get).rpartition(":")[2]
+        lines.append(_summary(words, "MXNet 1.9.1", list(found.values()), f" ({least})"))
+    about = f"Times as fast; recorded {models['about']['date']}, {models['about']['machine']}."
+    return "\n".join(lines) + f"\n\n{about} The six: {names_of_peers(roi['rows'])}."
 
 
 def main() -> None:

@@ -31,7 +31,10 @@ PLATFORMS = (
 TESTS = ("tests/kernels", "tests/operators", "tests/graph", "tests/models")
 
 #: What tests start as ``sys.executable``: the system cannot run a program for another processor by itself.
-STARTER = '#!/bin/sh\nexec "{qemu}" -L "{root}" "{python}" "$@"\n'
+STARTER = """#!/bin/sh
+export PYTHONPATH="${{PYTHONPATH:+$PYTHONPATH:}}{site}"
+exec "{qemu}" -L "{root}" "{python}" "$@"
+"""
 
 
 def set_up() -> None:
@@ -42,7 +45,7 @@ def set_up() -> None:
     starter = FOLDER / "python"
     root = FOLDER / "root"
     (root / "lib").symlink_to("usr/lib")  # programs name their loader there
-    starter.write_text(STARTER.format(qemu=QEMU, root=root, python=interpreter(FOLDER, VERSION)))
+    starter.write_text(STARTER.format(site=SITE, qemu=QEMU, root=root, python=interpreter(FOLDER, VERSION)))
     starter.chmod(0o755)
     wheels = [f"--platform={name}" for name in PLATFORMS]
     pip = [sys.executable, "-m", "pip", "install", "-q", "--disable-pip-version-check", "--only-binary=:all:"]
@@ -52,11 +55,10 @@ def set_up() -> None:
 
 
 def environment(processor: str) -> dict:
-    paths = os.pathsep.join([str(CHECKOUT), str(SITE)])
     return {
         **os.environ,
         "QEMU_CPU": processor,
-        "PYTHONPATH": paths,
+        "PYTHONPATH": str(CHECKOUT),
         "PYTHONDONTWRITEBYTECODE": "1",
         "NUMBA_CACHE_DIR": str(FOLDER / f"numba-{processor}"),
     }
