@@ -8,7 +8,7 @@ ARCHIVED := examples/archived/shapes-symbol.json
 PYTEST := $(BIN)/python -m pytest
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint types format test-torch test-pythons test-aarch64 test-slow soak bench pages docs pictures package ptx golden clean
+.PHONY: help demo test lint types format test-torch test-pythons test-aarch64 test-slow soak bench pages docs pictures package ptx gpu-compiled golden clean
 
 help: ## list these targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -60,6 +60,9 @@ test-slow: $(STAMP) ## the long checks
 
 ptx: ## compile every CUDA kernel for three GPU generations; needs no GPU (installs the compilers)
 	$(PYTHON) verify/ptx_check.py
+
+gpu-compiled: ## run what numba-cuda compiled for a GPU on this processor, with checks; over an hour (installs it)
+	$(PYTHON) verify/gpu_compiled.py
 
 soak: $(STAMP) ## hostile boxes, damaged files, threads, forks, Ctrl-C, memory: at most 30 minutes
 	$(BIN)/python verify/soak.py

@@ -97,3 +97,15 @@ def test_kernels_in_the_simulator(tmp_path):
     ran = subprocess.run(command, cwd=HERE.parent, env=environment, capture_output=True, text=True)
     assert ran.returncode == 0, ran.stdout[-8000:] + ran.stderr[-2000:]
     assert " passed" in ran.stdout
+
+
+COMPILERS = Path(os.environ.get("ROIOPS_PEERS", HERE.parent / ".peers")) / "cuda" / ".complete"
+
+
+@pytest.mark.skipif(not COMPILERS.exists(), reason="python verify/peers.py cuda installs numba-cuda")
+def test_compiled_kernels_on_this_processor():
+    """The mistakes planted in ``verify/gpu_planted.py``, and one operator as numba-cuda compiles it."""
+    command = [sys.executable, str(HERE.parent / "verify" / "gpu_compiled.py"), "--short"]
+    ran = subprocess.run(command, capture_output=True, text=True)
+    assert ran.returncode == 0, ran.stdout[-2000:] + ran.stderr[-4000:]
+    assert "1 cases, 5 kernels, 0 failures" in ran.stdout
