@@ -57,6 +57,8 @@ class Trainer:
         else:
             self._optimizer = opt.create(optimizer, param_dict=by_number, **(optimizer_params or {}))
         self._updaters = [opt.get_updater(self._optimizer) for _ in self._contexts]
+        #: How often each parameter was updated, on each device: one optimizer serves all of them.
+        self._counts = [dict(self._optimizer._index_update_count) for _ in self._contexts]
         self._scale = self._optimizer.rescale_grad
         self._kvstore_params = {"kvstore": kvstore, "update_on_kvstore": update_on_kvstore}
         self._reset_kvstore()
@@ -214,10 +216,11 @@ class Trainer:
                     )
             if self._kvstore and self._update_on_kvstore:
                 continue
-            for updater, array, gradient in zip(
-                self._updaters, each.list_data(), each.list_grad(), strict=True
+            for counts, updater, array, gradient in zip(
+                self._counts, self._updaters, each.list_data(), each.list_grad(), strict=True
             ):
                 if array._fresh_grad:
+                    updater.optimizer._index_update_count = counts
                     updater(i, gradient, array)
                     array._fresh_grad = False
 

@@ -160,6 +160,22 @@ def test_several_devices_sum_their_gradients():
         assert net.weight.data(ctx).asnumpy().tolist() == [[0.5 - 2, 0.5 - 3]]
 
 
+def test_a_step_on_several_devices_counts_once():
+    devices = [mx.cpu(0), mx.cpu(1)]
+    net = nn.Dense(1, in_units=2)
+    net.initialize(mx.init.Constant(0.5), ctx=devices)
+    scheduler = mx.lr_scheduler.FactorScheduler(2, factor=0.1, base_lr=1)
+    trainer = gluon.Trainer(net.collect_params(), "sgd", {"lr_scheduler": scheduler}, update_on_kvstore=False)
+    rates = []
+    for _ in range(4):
+        with autograd.record():
+            losses = [net(ones(1, 2).as_in_context(ctx)) for ctx in devices]
+        autograd.backward(losses)
+        trainer.step(2)
+        rates.append(round(trainer.learning_rate, 6))
+    assert rates == [1, 1, 0.1, 0.1]
+
+
 def test_hooks_and_summary(capsys):
     net, seen = dense(in_units=3), []
     with net.register_forward_hook(lambda block, x, y: seen.append(y.shape)):
