@@ -31,7 +31,7 @@ def test_every_operator_is_in_both_stubs():
         if not registry.get(name).__module__.startswith("roiops."):
             continue  # registered by a test
         space, _, short = registry.public_name(name).rpartition(".")
-        defined = re.compile(rf"\b(def {short}\(|as {short}$)", re.M)
+        defined = re.compile(rf"(\bdef {short}\(|\bas {short}$|^ *{short} = )", re.M)
         assert defined.search(sym), name
         assert defined.search(spaces.get(space, nd)), name
 

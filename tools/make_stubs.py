@@ -83,9 +83,12 @@ def _can_be_named(name: str) -> bool:
 
 
 def functions(prefix: str, taken, tensor: str, keywords, indent: str = "") -> list[str]:
-    """The functions of the operators whose names begin with ``prefix``, without it; aliases included."""
+    """The functions of the operators whose names begin with ``prefix``, without it; one line each.
+
+    A second name of an operator is an assignment, after the first.
+    """
     argument = "Symbol" if tensor == "Symbol" else "Array"
-    lines = []
+    lines, aliases, first = [], [], {}
     for name in registry.list_operators(aliases=True):
         short = name[len(prefix) :]
         hidden = not prefix and registry.public_name(name) != name
@@ -94,16 +97,20 @@ def functions(prefix: str, taken, tensor: str, keywords, indent: str = "") -> li
         prop = registry.get(name)
         if not prop.__module__.startswith(roiops.__name__ + "."):
             continue
-        summary = registry.docstring(prop).split("\n", 1)[0].replace("\\", "\\\\")
+        if first.setdefault(prop, short) != short:
+            aliases.append(f"{indent}{short} = {first[prop]}")
+            continue
         listed = ", ".join(parameters(prop, argument, keywords))
         if indent:
             lines.append(f"{indent}@staticmethod")
-        lines += [
-            f"{indent}def {short}({listed}) -> {result_of(prop, tensor)}:",
-            f'{indent}    """{summary}"""',
-            "",
-        ]
-    return lines
+        lines.append(f"{indent}def {short}({listed}) -> {result_of(prop, tensor)}: {_quoted(prop)}")
+    return lines + aliases
+
+
+def _quoted(prop) -> str:
+    """The first line of an operator's documentation, as the one statement of its function."""
+    summary = registry.docstring(prop).split("\n", 1)[0].replace("\\", "\\\\")
+    return f'"""{summary}"""'
 
 
 def imported(module, names) -> tuple[list[str], list[str]]:
@@ -134,7 +141,7 @@ def dynamic(module, names) -> list[str]:
         value = getattr(module, name)
         if callable(value):
             summary = (inspect.getdoc(value) or name).split("\n", 1)[0]
-            lines += [f"def {name}{_untyped(value)} -> Any:", f'    """{summary}"""', ""]
+            lines.append(f'def {name}{_untyped(value)} -> Any: """{summary}"""')
     return lines
 
 
@@ -203,12 +210,16 @@ def _class_of(space: str) -> list[str]:
 
 
 def _formatted(text: str) -> str:
-    for how in (["check", "--fix", "--quiet"], ["format"]):
-        command = [sys.executable, "-m", "ruff", *how, "--stdin-filename", str(ROOT / "roiops/stub.pyi"), "-"]
-        text = subprocess.run(
-            command, input=text, capture_output=True, text=True, check=True, cwd=ROOT
-        ).stdout
-    return text
+    """Without the imports that are not needed; a signature stays on its line."""
+    command = ["check", "--fix", "--quiet", "--stdin-filename", str(ROOT / "roiops/stub.pyi"), "-"]
+    return subprocess.run(
+        [sys.executable, "-m", "ruff", *command],
+        input=text,
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=ROOT,
+    ).stdout
 
 
 def main() -> int:
