@@ -69,17 +69,16 @@ def _transpose_quartets(builder, pixels):
     return [mix(ab[half], cd[half], order) for half in (0, 1) for order in ((0, 1, 4, 5), (2, 3, 6, 7))]
 
 
-def _load_quartets(builder, rows, j):
+def _load_quartets(emit, rows, j):
     """The inverse of storing vector j: quartets of the rows 4k + j side by side."""
     parts = []
     for k in range(MACHINE_LANES // 4):
-        value = builder.load(builder.bitcast(rows[4 * k + j], _FOUR.as_pointer()))
-        value.align = 4
-        parts.append(value)
+        parts.append(emit.load(rows[4 * k + j], vector=_FOUR))
     while len(parts) > 1:
         length = 2 * parts[0].type.count
         parts = [
-            _shuffle(builder, a, b, list(range(length))) for a, b in zip(parts[::2], parts[1::2], strict=True)
+            _shuffle(emit.builder, a, b, list(range(length)))
+            for a, b in zip(parts[::2], parts[1::2], strict=True)
         ]
     return parts[0]
 
@@ -98,23 +97,22 @@ def _tile(vectors, count):
         i = types.int64
         signature = types.void(padded, starts, i, offsets, panel, ahead, out, epilogue, i)
 
-        def generate(context, builder, signature, args):
-            emit, kinds = Emitter(context, builder), signature.args
-            origin, channel_step = emit.rows(kinds[0], args[0])
-            first = emit.pointer(kinds[1][0], *emit.members(args[1]))
-            pixels = [emit.move(origin, builder.load(emit.move(first, p))) for p in range(count)]
-            places = context.make_array(kinds[3])(context, builder, args[3])
-            taps = builder.extract_value(places.shape, 0)
-            weights = emit.pointer(kinds[4], args[4], emit.number(0))
+        def generate(context, builder, signature, args, loc=None):
+            emit, kinds = Emitter(context, builder, loc), signature.args
+            origin, channel_step = emit.rows(kinds[0], args[0], "padded")
+            first = emit.pointer(kinds[1][0], *emit.members(args[1]), "starts")
+            pixels = [emit.move(origin, emit.load_number(first, p)) for p in range(count)]
+            taps, places = emit.elements(kinds[3], args[3], "offsets")
+            weights = emit.pointer(kinds[4], args[4], emit.number(0), "panel")
             soon, ahead_step = emit.rows(kinds[5], args[5])
             zeros = [emit.constant(0)] * (count * vectors)
             with emit.loop(args[2], [emit.number(0), weights, soon, *zeros]) as channel:
                 base, factors, soon, *sums = channel.values
-                with emit.loop(taps, [factors, soon, places.data, *sums]) as tap:
+                with emit.loop(taps, [factors, soon, places, *sums]) as tap:
                     factors, soon, place, *sums = tap.values
                     emit.prefetch(soon)
-                    at = builder.add(base, builder.load(place))
-                    emit.prefetch(builder.gep(pixels[-1], [at]), count)  # the next tile's last pixel
+                    at = builder.add(base, emit.load_number(place))
+                    emit.prefetch(emit.move(pixels[-1], at), count)  # the next tile's last pixel
                     right = [emit.load(factors, v * MACHINE_LANES) for v in range(vectors)]
                     for p in range(count):
                         number = emit.load_splat(pixels[p], at)
@@ -130,7 +128,7 @@ def _tile(vectors, count):
                     )
                 channel.advance([builder.add(base, channel_step), *tap.results[:2], *tap.results[3:]])
             sums = channel.results[3:]
-            target, out_step = emit.rows(kinds[6], args[6])
+            target, out_step = emit.rows(kinds[6], args[6], "out")
             epilogue = emit.epilogue(kinds[7], args[7], args[8], emit.members(args[6])[1])
             for v in range(vectors):
                 at = v * MACHINE_LANES
@@ -148,7 +146,7 @@ def _tile(vectors, count):
 
                 def with_other(turned=turned, rows=rows):
                     near = [
-                        _load_quartets(builder, rows(epilogue.other, start), j)
+                        _load_quartets(emit, rows(epilogue.other, start), j)
                         for start in quartets
                         for j in range(4)
                     ]
@@ -160,8 +158,7 @@ def _tile(vectors, count):
                     far, j = rows(target, quartets[i // 4]), i % 4
                     for k in range(MACHINE_LANES // 4):
                         part = _shuffle(builder, value, value, list(range(4 * k, 4 * k + 4)))
-                        address = builder.bitcast(far[4 * k + j], _FOUR.as_pointer())
-                        builder.store(part, address).align = 4
+                        emit.store(part, far[4 * k + j])
             return context.get_dummy_value()
 
         return signature, generate

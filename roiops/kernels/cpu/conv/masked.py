@@ -12,7 +12,6 @@ from typing import NamedTuple
 import numpy as np
 from llvmlite import ir
 from numba import types
-from numba.core import cgutils
 from numba.extending import intrinsic
 
 from ...jit import parallel, within
@@ -59,8 +58,8 @@ def _generator(size, step, empty, begin):
     #: Windows that a row belongs to, at most.
     windows = -(-size // step)
 
-    def generate(context, builder, signature, args):
-        emit, kinds = Emitter(context, builder), signature.args
+    def generate(context, builder, signature, args, loc=None):
+        emit, kinds = Emitter(context, builder, loc), signature.args
         _, at, height, width = emit.members(args[0])
         y, x = args[1:3]
         rows, columns = args[-2:]
@@ -80,35 +79,29 @@ def _generator(size, step, empty, begin):
             # As unsigned numbers, negative ones are beyond any limit.
             return builder.icmp_unsigned("<", builder.add(lanes, splat(start)), splat(limit))
 
-        load_kind = ir.FunctionType(vector, [vector.as_pointer(), word, bits, vector])
-        name = f"llvm.masked.load.v{MACHINE_LANES}f32.p0"
-        masked_load = cgutils.get_or_insert_function(builder.module, load_kind, name)
-        store_kind = ir.FunctionType(ir.VoidType(), [vector, vector.as_pointer(), word, bits])
-        name = f"llvm.masked.store.v{MACHINE_LANES}f32.p0"
-        masked_store = cgutils.get_or_insert_function(builder.module, store_kind, name)
-        four = ir.Constant(word, 4)
-
         # With steps of 2, a pair of loads serves the taps kx and kx + 1.
         positions = {
             kx: [builder.add(x, emit.number(kx + part * MACHINE_LANES)) for part in range(step)]
             for kx in range(0, size, step)
         }
         masks = {kx: [inside(position, width) for position in each] for kx, each in positions.items()}
-        plane = emit.pointer(kinds[0][0], emit.members(args[0])[0], at)
-        target, out_width = emit.rows(kinds[-3], args[-3])
+        plane = emit.pointer(kinds[0][0], emit.members(args[0])[0], at, "plane")
+        target, out_width = emit.rows(kinds[-3], args[-3], "out")
         stored = inside(emit.number(0), columns)
+
+        most = emit.number(MACHINE_LANES)
 
         def load_row(line):
             """What the taps of a row see."""
             valid = builder.icmp_unsigned("<", line, height)
             begin = emit.move(plane, builder.mul(builder.select(valid, line, emit.number(0)), width))
+            emit.check(begin, width, "load")  # what the masks let through is within the row
             seen = []
             for kx, each in positions.items():
                 parts = []
                 for position, mask in zip(each, masks[kx], strict=True):
-                    pointer = builder.bitcast(emit.move(begin, position), vector.as_pointer())
                     there = builder.select(valid, mask, none)
-                    parts.append(builder.call(masked_load, [pointer, four, there, nothing]))
+                    parts.append(emit.load_masked(emit.move(begin, position), there, nothing))
                 for phase in range(min(step, size - kx)):
                     order = [phase + step * i for i in range(MACHINE_LANES)]
                     order = ir.Constant(lanes.type, order)
@@ -130,9 +123,10 @@ def _generator(size, step, empty, begin):
                         totals[k] = combine(ky, pixels, totals[k])
             there = builder.icmp_signed(">=", row, emit.number(0))
             to = emit.move(target, builder.mul(builder.select(there, row, emit.number(0)), out_width))
-            pointer = builder.bitcast(to, vector.as_pointer())
+            count = builder.select(builder.icmp_signed("<", columns, most), columns, most)
+            emit.check(to, builder.select(there, count, emit.number(0)), "store")
             result = epilogue(totals[0])
-            builder.call(masked_store, [result, pointer, four, builder.select(there, stored, none)])
+            emit.store_masked(result, to, builder.select(there, stored, none))
             loop.advance(
                 [builder.add(line, emit.number(step)), builder.add(row, emit.number(1)), *totals[1:]]
             )
@@ -148,7 +142,7 @@ def _convolution(size, step):
 
         def begin(emit, args):
             # All weights are loaded here: in the loop it would be done for each row.
-            first = emit.pointer(weight, args[3], emit.times(args[4], size * size))
+            first = emit.pointer(weight, args[3], emit.times(args[4], size * size), "weight")
             weights = [emit.load_splat(first, tap) for tap in range(size * size)]
             scale, shift, act = emit.members(args[5])
             scale, shift, act = emit.splat(scale), emit.splat(shift), emit.activation(act)

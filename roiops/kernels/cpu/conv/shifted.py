@@ -130,25 +130,24 @@ def _tile(height, vectors):
         i = types.int64
         signature = types.void(weight, padded, starts, i, offsets, out, targets, epilogue, i)
 
-        def generate(context, builder, signature, args):
-            emit, kinds = Emitter(context, builder), signature.args
-            factors, weight_step = emit.rows(kinds[0], args[0])
-            origin, channel_step = emit.rows(kinds[1], args[1])
+        def generate(context, builder, signature, args, loc=None):
+            emit, kinds = Emitter(context, builder, loc), signature.args
+            factors, weight_step = emit.rows(kinds[0], args[0], "weight")
+            origin, channel_step = emit.rows(kinds[1], args[1], "padded")
 
             def numbers(k):
-                first = emit.pointer(kinds[k][0], *emit.members(args[k]))
-                return [builder.load(emit.move(first, v)) for v in range(vectors)]
+                first = emit.pointer(kinds[k][0], *emit.members(args[k]), "starts or targets")
+                return [emit.load_number(first, v) for v in range(vectors)]
 
             begin, *others = numbers(2)
             start, beside = emit.move(origin, begin), [builder.sub(other, begin) for other in others]
-            places = context.make_array(kinds[4])(context, builder, args[4])
-            taps = builder.extract_value(places.shape, 0)
+            taps, places = emit.elements(kinds[4], args[4], "offsets")
             zeros = [emit.constant(0)] * (height * vectors)
             with emit.loop(args[3], [start, factors, *zeros]) as channel:
                 image, first, *sums = channel.values
-                with emit.loop(taps, [first, places.data, *sums]) as tap:
+                with emit.loop(taps, [first, places, *sums]) as tap:
                     factor, place, *sums = tap.values
-                    columns = builder.gep(image, [builder.load(place)])
+                    columns = emit.move(image, emit.load_number(place))
                     right = [emit.load(columns, by) for by in (0, *beside)]
                     for r in range(height):
                         number = emit.load_splat(factor, emit.times(weight_step, r))
@@ -158,7 +157,9 @@ def _tile(height, vectors):
                 channel.advance([emit.move(image, channel_step), tap.results[0], *tap.results[2:]])
             sums = channel.results[2:]
             epilogue = emit.epilogue(kinds[7], args[7], args[8], emit.members(args[5])[1])
-            store_finished(emit, by_rows(sums, vectors), emit.rows(kinds[5], args[5]), epilogue, numbers(6))
+            store_finished(
+                emit, by_rows(sums, vectors), emit.rows(kinds[5], args[5], "out"), epilogue, numbers(6)
+            )
             return context.get_dummy_value()
 
         return signature, generate

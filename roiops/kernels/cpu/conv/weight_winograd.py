@@ -48,10 +48,10 @@ def _two_way(matrix):
         i = types.int64
         signature = types.void(source, i, i, i, out, i, i)
 
-        def generate(context, builder, signature, args):
-            emit = Emitter(context, builder)
-            first = emit.pointer(signature.args[0], args[0], args[1])
-            target = emit.pointer(signature.args[4], args[4], args[5])
+        def generate(context, builder, signature, args, loc=None):
+            emit = Emitter(context, builder, loc)
+            first = emit.pointer(signature.args[0], args[0], args[1], "source")
+            target = emit.pointer(signature.args[4], args[4], args[5], "out")
             columns = []
             for x in range(count):
                 column = emit.move(first, emit.times(args[3], x))

@@ -101,11 +101,11 @@ def _transform_tiles(typing, lines, lines_at, lines_step, buffer, out, out_at, o
     integer = types.int64
     signature = types.void(lines, integer, integer, buffer, out, integer, integer)
 
-    def generate(context, builder, signature, args):
-        emit = Emitter(context, builder)
-        line = emit.pointer(signature.args[0], args[0], args[1])
-        buffer = emit.pointer(signature.args[3], args[3], emit.number(0))
-        target = emit.pointer(signature.args[4], args[4], args[5])
+    def generate(context, builder, signature, args, loc=None):
+        emit = Emitter(context, builder, loc)
+        line = emit.pointer(signature.args[0], args[0], args[1], "pixels")
+        buffer = emit.pointer(signature.args[3], args[3], emit.number(0), "buffer")
+        target = emit.pointer(signature.args[4], args[4], args[5], "out")
         for y in range(IN):
             row = emit.move(line, emit.times(args[2], y))
             pixels = emit.deinterleave(row, OUT)
@@ -126,10 +126,10 @@ def _transform_pixels(typing, pixels, pixels_at, out, out_at, out_step):
     """Transform ``MACHINE_LANES`` tiles: 36 rows of pixels, ``COLUMNS`` apart, become 36 vectors."""
     signature = types.void(pixels, types.int64, out, types.int64, types.int64)
 
-    def generate(context, builder, signature, args):
-        emit = Emitter(context, builder)
-        source = emit.pointer(signature.args[0], args[0], args[1])
-        target = emit.pointer(signature.args[2], args[2], args[3])
+    def generate(context, builder, signature, args, loc=None):
+        emit = Emitter(context, builder, loc)
+        source = emit.pointer(signature.args[0], args[0], args[1], "pixels")
+        target = emit.pointer(signature.args[2], args[2], args[3], "out")
         for x in range(IN):  # in place of the pixels, which nobody needs again
             column = [emit.load(source, (y * IN + x) * COLUMNS) for y in range(IN)]
             for y, value in enumerate(emit.transform(TILES.tolist(), column)):
@@ -152,12 +152,12 @@ def _transform_results(typing, products, out, epilogue):
     """
     signature = types.void(products, out, epilogue)
 
-    def generate(context, builder, signature, args):
-        emit, kinds = Emitter(context, builder), signature.args
-        source, step = emit.rows(kinds[0], args[0])
-        target, out_step = emit.rows(kinds[1], args[1])
+    def generate(context, builder, signature, args, loc=None):
+        emit, kinds = Emitter(context, builder, loc), signature.args
+        source, step = emit.rows(kinds[0], args[0], "products")
+        target, out_step = emit.rows(kinds[1], args[1], "out")
         scale, shift, act, other, add_other = emit.members(args[2])
-        other = emit.pointer(kinds[2][3], other, emit.members(args[1])[1])
+        other = emit.pointer(kinds[2][3], other, emit.members(args[1])[1], "other")
         scale, shift, act = emit.splat(scale), emit.splat(shift), emit.activation(act)
         columns = []
         for x in range(IN):
@@ -365,10 +365,10 @@ def _transform_taps(typing, taps, one, two, out, out_at, out_step):
     integer = types.int64
     signature = types.void(taps, integer, integer, out, integer, integer)
 
-    def generate(context, builder, signature, args):
-        emit, both = Emitter(context, builder, ROWS), Emitter(context, builder, 2 * ROWS)
-        channels = [emit.pointer(signature.args[0], args[0], at) for at in args[1:3]]
-        target = emit.pointer(signature.args[3], args[3], args[4])
+    def generate(context, builder, signature, args, loc=None):
+        emit, both = Emitter(context, builder, loc, ROWS), Emitter(context, builder, loc, 2 * ROWS)
+        channels = [emit.pointer(signature.args[0], args[0], at, "taps") for at in args[1:3]]
+        target = emit.pointer(signature.args[3], args[3], args[4], "out")
         lanes = ir.Constant(ir.VectorType(ir.IntType(32), 2 * ROWS), list(range(2 * ROWS)))
         columns = []
         for x in range(3):

@@ -10,6 +10,7 @@ import numpy as np
 from llvmlite import ir
 from numba.core import cgutils
 
+from ...checked import CHECKED, check_access, place_of
 from ...jit import inner
 from ..vector import MACHINE_LANES, data_of, fused_multiply_add, prefetch_line, repeat
 from .machine import HERE
@@ -62,28 +63,67 @@ class EpilogueAt(NamedTuple):
     add_other: Any
 
 
-class Emitter:
-    """Instructions on float32 vectors of ``lanes``. Positions are counted in floats."""
+class Span(NamedTuple):
+    """A place in an array, in a body: what :class:`Emitter` loads from and stores to, and nothing else.
 
-    def __init__(self, context, builder, lanes=MACHINE_LANES):
-        self.context, self.builder = context, builder
+    ``first`` and ``size`` are the array's first element and how many there are; the checked mode compares
+    each access with them. Otherwise nobody asks, and they leave no instruction.
+    """
+
+    pointer: Any
+    first: Any
+    size: Any
+    name: str
+
+
+class Emitter:
+    """Instructions on float32 vectors of ``lanes``. Positions are counted in floats.
+
+    ``loc`` is what numba gives to ``generate``: where the intrinsic is called.
+    """
+
+    def __init__(self, context, builder, loc=None, lanes=MACHINE_LANES):
+        self.context, self.builder, self.loc = context, builder, loc
         self.lanes, self.vector = lanes, ir.VectorType(_F32, lanes)
 
-    def pointer(self, array_type, array, position):
-        """Where ``array[position]`` lies, for a contiguous array."""
-        return self.builder.gep(data_of(self.context, self.builder, array_type, array), [position])
+    def pointer(self, array_type, array, position, name="array") -> Span:
+        """Where ``array[position]`` lies, for a contiguous array; ``name`` is for errors."""
+        first = data_of(self.context, self.builder, array_type, array)
+        size = None
+        if CHECKED:
+            size = self.context.make_array(array_type)(self.context, self.builder, array).nitems
+        return self.move(Span(first, first, size, name), position)
+
+    def elements(self, array_type, array, name):
+        """How many elements a contiguous array has, and where the first one lies."""
+        count = self.builder.extract_value(
+            self.context.make_array(array_type)(self.context, self.builder, array).shape, 0
+        )
+        return count, self.pointer(array_type, array, self.number(0), name)
+
+    def check(self, span: Span, count, action: str, alignment=1):
+        """In the checked mode: raise unless ``count`` elements from ``span`` on are in its array."""
+        if not CHECKED:
+            return
+        builder, element = self.builder, span.pointer.type.pointee
+        bytes_ = self.context.get_abi_sizeof(element)
+        here, first = (builder.ptrtoint(each, _I64) for each in (span.pointer, span.first))
+        index = builder.sdiv(builder.sub(here, first), _I64(bytes_))
+        place = place_of(self.loc, f"{action} of {span.name}")
+        aligned = {"pointer": span.pointer, "alignment": alignment}
+        check_access(self.context, builder, place, index, count, span.size, **aligned)
 
     def members(self, values) -> list:
         """The members of a tuple."""
         return cgutils.unpack_tuple(self.builder, values)
 
-    def rows(self, kind, values):
+    def rows(self, kind, values, name="array"):
         """Where the first of some :class:`~.tiles.Rows` lies, and the step to the next."""
         array, at, step = self.members(values)
-        return self.pointer(kind[0], array, at), step
+        return self.pointer(kind[0], array, at, name), step
 
-    def move(self, pointer, by):
-        return self.builder.gep(pointer, [self.number(by)])
+    def move(self, span: Span, by) -> Span:
+        return span._replace(pointer=self.builder.gep(span.pointer, [self.number(by)]))
 
     def number(self, value):
         return ir.Constant(_I64, value) if isinstance(value, int) else value
@@ -111,26 +151,54 @@ class Emitter:
     def constant(self, value: float):
         return ir.Constant(self.vector, [float(value)] * self.lanes)
 
-    def load(self, pointer, by=0):
-        address = self.builder.bitcast(self.move(pointer, by), self.vector.as_pointer())
-        value = self.builder.load(address)
+    def load(self, span, by=0, vector=None):
+        """The vector ``by`` floats beyond ``span``."""
+        vector = self.vector if vector is None else vector
+        span = self.move(span, by)
+        self.check(span, vector.count, "load")
+        value = self.builder.load(self.builder.bitcast(span.pointer, vector.as_pointer()))
         value.align = 4
         return value
 
-    def store(self, value, pointer, by=0):
-        address = self.builder.bitcast(self.move(pointer, by), self.vector.as_pointer())
+    def store(self, value, span, by=0):
+        span = self.move(span, by)
+        self.check(span, value.type.count, "store")
+        address = self.builder.bitcast(span.pointer, value.type.as_pointer())
         self.builder.store(value, address).align = 4
 
-    def prefetch(self, pointer, by=0, *, write=False):
-        """Ask for the cache line at ``pointer + by``; any address will do."""
-        prefetch_line(self.builder, self.move(pointer, by), write=write)
+    def load_number(self, span, by=0):
+        """The one element ``by`` beyond ``span``."""
+        span = self.move(span, by)
+        self.check(span, 1, "load")
+        return self.builder.load(span.pointer)
+
+    def load_masked(self, span, lanes, nothing):
+        """The ``lanes`` of a vector that are to be loaded, ``nothing`` in the others; see :meth:`check`."""
+        return self._masked("load", self.vector, [self._vector_at(span), _I32(4), lanes, nothing])
+
+    def store_masked(self, value, span, lanes):
+        """Store ``lanes`` of a vector; see :meth:`check`."""
+        self._masked("store", ir.VoidType(), [value, self._vector_at(span), _I32(4), lanes])
+
+    def _vector_at(self, span):
+        return self.builder.bitcast(span.pointer, self.vector.as_pointer())
+
+    def _masked(self, action, result, arguments):
+        kind = ir.FunctionType(result, [each.type for each in arguments])
+        name = f"llvm.masked.{action}.v{self.lanes}f32.p0"
+        function = cgutils.get_or_insert_function(self.builder.module, kind, name)
+        return self.builder.call(function, arguments)
+
+    def prefetch(self, span, by=0, *, write=False, into=1):
+        """Ask for the cache line ``by`` beyond ``span``; any address will do."""
+        prefetch_line(self.builder, self.move(span, by).pointer, write=write, into=into)
 
     def splat(self, scalar):
         """A vector with ``scalar`` in every lane."""
         return repeat(self.builder, scalar, MACHINE_LANES)
 
-    def load_splat(self, pointer, by=0):
-        return self.splat(self.builder.load(self.move(pointer, by)))
+    def load_splat(self, span, by=0):
+        return self.splat(self.load_number(span, by))
 
     @staticmethod
     def _lanes(indices):
@@ -166,10 +234,10 @@ class Emitter:
         """A :class:`~.tiles.Epilogue` for results from filter ``row`` on; ``other`` is read from ``at``."""
         scale, shift, act, other, add_other = self.members(epilogue)
         return EpilogueAt(
-            self.pointer(kind[0], scale, row),
-            self.pointer(kind[1], shift, row),
+            self.pointer(kind[0], scale, row, "scale"),
+            self.pointer(kind[1], shift, row, "shift"),
             self.activation(act),
-            self.pointer(kind[3], other, at),
+            self.pointer(kind[3], other, at, "other"),
             add_other,
         )
 
@@ -249,6 +317,16 @@ class Emitter:
         return _Loop(self, count, carried)
 
 
+def _value(carried):
+    """What a loop carries round: a value, or where a :class:`Span` is."""
+    return carried.pointer if isinstance(carried, Span) else carried
+
+
+def _like(carried, value):
+    """``value`` as the same kind of thing."""
+    return carried._replace(pointer=value) if isinstance(carried, Span) else value
+
+
 class _Loop:
     """``with emitter.loop(count, values) as loop``: ``loop.values`` inside, ``loop.advance(new values)`` at
     the end, ``loop.results`` after. ``count`` may be 0."""
@@ -266,9 +344,10 @@ class _Loop:
         builder.position_at_end(self.body)
         self.index = builder.phi(_I64)
         self.index.add_incoming(ir.Constant(_I64, 0), self.before)
-        self.values = [builder.phi(value.type) for value in self.carried]
-        for phi, value in zip(self.values, self.carried, strict=True):
-            phi.add_incoming(value, self.before)
+        self.phis = [builder.phi(_value(each).type) for each in self.carried]
+        self.values = [_like(each, phi) for each, phi in zip(self.carried, self.phis, strict=True)]
+        for phi, each in zip(self.phis, self.carried, strict=True):
+            phi.add_incoming(_value(each), self.before)
         return self
 
     def advance(self, values):
@@ -279,11 +358,12 @@ class _Loop:
         end = builder.block
         index = builder.add(self.index, ir.Constant(_I64, 1))
         self.index.add_incoming(index, end)
-        for phi, value in zip(self.values, self.next, strict=True):
-            phi.add_incoming(value, end)
+        for phi, each in zip(self.phis, self.next, strict=True):
+            phi.add_incoming(_value(each), end)
         builder.cbranch(builder.icmp_signed("<", index, self.count), self.body, self.after)
         builder.position_at_end(self.after)
-        self.results = [builder.phi(value.type) for value in self.carried]
-        for phi, first, last in zip(self.results, self.carried, self.next, strict=True):
-            phi.add_incoming(first, self.before)
-            phi.add_incoming(last, end)
+        phis = [builder.phi(_value(each).type) for each in self.carried]
+        self.results = [_like(each, phi) for each, phi in zip(self.carried, phis, strict=True)]
+        for phi, first, last in zip(phis, self.carried, self.next, strict=True):
+            phi.add_incoming(_value(first), self.before)
+            phi.add_incoming(_value(last), end)

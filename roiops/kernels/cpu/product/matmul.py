@@ -14,7 +14,7 @@ from numba.extending import intrinsic
 from ...jit import call as call_once
 from ...jit import inner, num_threads, parallel, within
 from ..scratch import Repeated
-from ..vector import BLOCK, LINE, MACHINE_LANES, aligned_zeros, prefetch_line, transpose_block
+from ..vector import BLOCK, LINE, MACHINE_LANES, aligned_zeros, transpose_block
 from .emitter import COLUMNS, ROWS, Emitter
 from .panels import copy_run, count_panels, first_item, panel_range
 from .tiles import PANELS, Rows, add_product_tile_of
@@ -159,10 +159,10 @@ def _dot(count):
         i = types.int64
         signature = types.void(weight, i, i, data, i, i, i, sums)
 
-        def generate(context, builder, signature, args):
-            emit, kinds = Emitter(context, builder), signature.args
-            first = emit.pointer(kinds[0], args[0], args[1])
-            image = emit.pointer(kinds[3], args[3], args[4])
+        def generate(context, builder, signature, args, loc=None):
+            emit, kinds = Emitter(context, builder, loc), signature.args
+            first = emit.pointer(kinds[0], args[0], args[1], "weight")
+            image = emit.pointer(kinds[3], args[3], args[4], "data")
             zeros = [emit.constant(0)] * (_WEIGHTS * count)
             with emit.loop(builder.sdiv(args[6], emit.number(MACHINE_LANES)), [first, image, *zeros]) as loop:
                 rows, columns, *totals = loop.values
@@ -171,12 +171,12 @@ def _dot(count):
                     row = emit.move(rows, emit.times(args[2], f))
                     # The rows that come next: into the second cache, the first may have few places for them.
                     soon = emit.move(row, emit.times(args[2], _WEIGHTS))
-                    prefetch_line(builder, soon, write=False, into=2)
+                    emit.prefetch(soon, into=2)
                     left = emit.load(row)
                     for n in range(count):
                         totals[f * count + n] = emit.fma(left, right[n], totals[f * count + n])
                 loop.advance([emit.move(rows, MACHINE_LANES), emit.move(columns, MACHINE_LANES), *totals])
-            target = emit.pointer(kinds[7], args[7], emit.number(0))
+            target = emit.pointer(kinds[7], args[7], emit.number(0), "sums")
             for k, total in enumerate(loop.results[2:]):
                 emit.store(total, target, k * MACHINE_LANES)
             return context.get_dummy_value()

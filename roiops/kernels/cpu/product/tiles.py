@@ -66,10 +66,10 @@ def copy_vector(typing, source, source_at, target, target_at):
     """Copy ``MACHINE_LANES`` floats of a flat array to another."""
     signature = types.void(source, types.int64, target, types.int64)
 
-    def generate(context, builder, signature, args):
-        emit = Emitter(context, builder)
-        value = emit.load(emit.pointer(signature.args[0], args[0], args[1]))
-        emit.store(value, emit.pointer(signature.args[2], args[2], args[3]))
+    def generate(context, builder, signature, args, loc=None):
+        emit = Emitter(context, builder, loc)
+        value = emit.load(emit.pointer(signature.args[0], args[0], args[1], "source"))
+        emit.store(value, emit.pointer(signature.args[2], args[2], args[3], "target"))
         return context.get_dummy_value()
 
     return signature, generate
@@ -81,13 +81,13 @@ def scale_vector(typing, source, source_at, target, target_at, mean, scale, shif
     i, f = types.int64, types.float32
     signature = types.void(source, i, target, i, f, f, f, f)
 
-    def generate(context, builder, signature, args):
-        emit = Emitter(context, builder)
+    def generate(context, builder, signature, args, loc=None):
+        emit = Emitter(context, builder, loc)
         mean, scale, shift, floor = map(emit.splat, args[4:])
-        value = emit.load(emit.pointer(signature.args[0], args[0], args[1]))
+        value = emit.load(emit.pointer(signature.args[0], args[0], args[1], "source"))
         value = builder.fadd(builder.fmul(builder.fsub(value, mean), scale), shift)
         value = builder.select(builder.fcmp_ordered("<", value, floor), floor, value)
-        emit.store(value, emit.pointer(signature.args[2], args[2], args[3]))
+        emit.store(value, emit.pointer(signature.args[2], args[2], args[3], "target"))
         return context.get_dummy_value()
 
     return signature, generate
@@ -98,10 +98,10 @@ def copy_every_second(typing, source, source_at, target, target_at):
     """Copy every second of the floats from ``source_at`` on, ``MACHINE_LANES`` of them."""
     signature = types.void(source, types.int64, target, types.int64)
 
-    def generate(context, builder, signature, args):
-        emit = Emitter(context, builder)
-        value = emit.deinterleave(emit.pointer(signature.args[0], args[0], args[1]), 2)[0]
-        emit.store(value, emit.pointer(signature.args[2], args[2], args[3]))
+    def generate(context, builder, signature, args, loc=None):
+        emit = Emitter(context, builder, loc)
+        value = emit.deinterleave(emit.pointer(signature.args[0], args[0], args[1], "source"), 2)[0]
+        emit.store(value, emit.pointer(signature.args[2], args[2], args[3], "target"))
         return context.get_dummy_value()
 
     return signature, generate
@@ -112,9 +112,9 @@ def clear_vector(typing, target, target_at):
     """Set ``MACHINE_LANES`` floats of a flat array to 0."""
     signature = types.void(target, types.int64)
 
-    def generate(context, builder, signature, args):
-        emit = Emitter(context, builder)
-        emit.store(emit.constant(0), emit.pointer(signature.args[0], args[0], args[1]))
+    def generate(context, builder, signature, args, loc=None):
+        emit = Emitter(context, builder, loc)
+        emit.store(emit.constant(0), emit.pointer(signature.args[0], args[0], args[1], "target"))
         return context.get_dummy_value()
 
     return signature, generate
@@ -135,7 +135,7 @@ def _sum_tile(emit, left, term_step, panel, terms, out, vectors, ahead=None):
     with emit.loop(terms, [left, panel, *start]) as loop:
         factor, columns, *sums = loop.values
         if ahead is not None:
-            emit.prefetch(emit.builder.gep(ahead, [emit.times(loop.index, ROWS)]))
+            emit.prefetch(ahead, emit.times(loop.index, ROWS))
         right = [emit.load(columns, v * MACHINE_LANES) for v in range(vectors)]
         for i in range(ROWS):
             weight = emit.load_splat(factor, emit.times(left_step, i))
@@ -194,11 +194,13 @@ def _product_tile(vectors, add=False):
         i = types.int64
         signature = types.void(left, i, panel, i, i, out)
 
-        def generate(context, builder, signature, args):
-            emit, kinds = Emitter(context, builder), signature.args
-            panel = emit.pointer(kinds[2], args[2], args[3])
-            out = emit.rows(kinds[5], args[5])
-            sums = _sum_tile(emit, emit.rows(kinds[0], args[0]), args[1], panel, args[4], out, vectors)
+        def generate(context, builder, signature, args, loc=None):
+            emit, kinds = Emitter(context, builder, loc), signature.args
+            panel = emit.pointer(kinds[2], args[2], args[3], "panel")
+            out = emit.rows(kinds[5], args[5], "out")
+            sums = _sum_tile(
+                emit, emit.rows(kinds[0], args[0], "left"), args[1], panel, args[4], out, vectors
+            )
             _store_tile(emit, sums, out, add)
             return context.get_dummy_value()
 
@@ -231,12 +233,12 @@ def _packed_product_tile(vectors):
         i = types.int64
         signature = types.void(left, i, i, panel, i, i, out)
 
-        def generate(context, builder, signature, args):
-            emit, kinds = Emitter(context, builder), signature.args
-            factor = emit.pointer(kinds[0], args[0], args[1]), emit.number(1)
-            soon = emit.pointer(kinds[0], args[0], args[2])
-            panel = emit.pointer(kinds[3], args[3], args[4])
-            out = emit.rows(kinds[6], args[6])
+        def generate(context, builder, signature, args, loc=None):
+            emit, kinds = Emitter(context, builder, loc), signature.args
+            factor = emit.pointer(kinds[0], args[0], args[1], "left"), emit.number(1)
+            soon = emit.pointer(kinds[0], args[0], args[2], "left")
+            panel = emit.pointer(kinds[3], args[3], args[4], "panel")
+            out = emit.rows(kinds[6], args[6], "out")
             sums = _sum_tile(emit, factor, emit.number(ROWS), panel, args[5], out, vectors, soon)
             _store_tile(emit, sums, out)
             return context.get_dummy_value()
@@ -288,10 +290,13 @@ def _finished_product_tile(vectors):
         integer = types.int64
         signature = types.void(left, panel, integer, out, epilogue, integer)
 
-        def generate(context, builder, signature, args):
-            emit, kinds = Emitter(context, builder), signature.args
-            left, panel = emit.rows(kinds[0], args[0]), emit.pointer(kinds[1], args[1], emit.number(0))
-            out = emit.rows(kinds[3], args[3])
+        def generate(context, builder, signature, args, loc=None):
+            emit, kinds = Emitter(context, builder, loc), signature.args
+            left, panel = (
+                emit.rows(kinds[0], args[0], "left"),
+                emit.pointer(kinds[1], args[1], emit.number(0), "panel"),
+            )
+            out = emit.rows(kinds[3], args[3], "out")
             soon = emit.move(left[0], emit.times(left[1], ROWS))  # the next tile's rows
             sums = _sum_tile(emit, left, emit.number(1), panel, args[2], out, vectors, soon)
             store_finished(
