@@ -1,0 +1,41 @@
+"""Every way of a convolution, for vectors of every width, in normal and in checked mode, on several threads."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numba
+import pytest
+
+SCRIPT = Path(__file__).with_name("ways_beside_float64.py")
+ALL = "by_filters by_taps depthwise dilated one_pixel pointwise shifted winograd"
+pytestmark = pytest.mark.skipif(numba.config.DISABLE_JIT, reason="the tiles need a compiler")
+
+
+def run(lanes, checked, threads, cache, way=""):
+    """In a process of its own: the width of vectors is decided once, and kernels of another one are others."""
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(cache), "NUMBA_BOUNDSCHECK": str(int(checked))}
+    done = subprocess.run(
+        [sys.executable, str(SCRIPT), str(lanes), *map(str, threads)],
+        env={**environment, "NUMBA_NUM_THREADS": str(max(threads)), "ROIOPS_WAY": way},
+        capture_output=True,
+        text=True,
+        timeout=1500,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split("\n")[0] == f"{lanes} lanes: {way or ALL}"
+
+
+@pytest.mark.parametrize(
+    ("way", "lanes", "checked"), [("pointwise", 4, False), ("by_filters", 16, True)], ids=str
+)
+def test_a_sample_of_the_ways(way, lanes, checked, tmp_path):
+    run(lanes, checked, (1, 2), tmp_path, way)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("checked", [False, True], ids=["normal", "checked"])
+@pytest.mark.parametrize("lanes", [16, 8, 4])
+def test_every_way_beside_float64(lanes, checked, tmp_path):
+    run(lanes, checked, (1, 2, 5), tmp_path)
