@@ -56,7 +56,9 @@ def in_float64(of, data, weight, scale, shift, other):
                     for k, d, n, s in zip((ky, kx), of.dilate, of.out_size, of.stride, strict=True)
                 )
                 seen = padded[:, g * per_group : (g + 1) * per_group, ys, xs]
-                sums[:, g * in_group : (g + 1) * in_group] += np.einsum("fc,nchw->nfhw", taps[..., ky, kx], seen)
+                sums[:, g * in_group : (g + 1) * in_group] += np.einsum(
+                    "fc,nchw->nfhw", taps[..., ky, kx], seen
+                )
     numbers = (np.float64(each[: of.filters, None, None]) for each in (scale, shift))
     return np.maximum(sums * next(numbers) + next(numbers) + other, 0)
 
