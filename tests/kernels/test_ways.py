@@ -17,8 +17,13 @@ def run(lanes, checked, threads, cache, way=""):
     """In a process of its own: the width of vectors is decided once, and kernels of another one are others."""
     environment = {**os.environ, "NUMBA_CACHE_DIR": str(cache), "NUMBA_BOUNDSCHECK": str(int(checked))}
     done = subprocess.run(
-        [sys.executable, str(SCRIPT), str(lanes), *map(str, threads)],
-        env={**environment, "NUMBA_NUM_THREADS": str(max(threads)), "ROIOPS_WAY": way},
+        [sys.executable, str(SCRIPT), *map(str, threads)],
+        env={
+            **environment,
+            "ROIOPS_LANES": str(lanes),
+            "NUMBA_NUM_THREADS": str(max(threads)),
+            "ROIOPS_WAY": way,
+        },
         capture_output=True,
         text=True,
         timeout=1500,
@@ -28,7 +33,7 @@ def run(lanes, checked, threads, cache, way=""):
 
 
 @pytest.mark.parametrize(
-    ("way", "lanes", "checked"), [("pointwise", 4, False), ("by_filters", 16, True)], ids=str
+    ("way", "lanes", "checked"), [("one_pixel", 4, False), ("pointwise", 16, True)], ids=str
 )
 def test_a_sample_of_the_ways(way, lanes, checked, tmp_path):
     run(lanes, checked, (1, 2), tmp_path, way)

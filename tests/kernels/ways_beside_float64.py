@@ -1,24 +1,18 @@
-"""Every way of a convolution beside float64: ``ways_beside_float64.py LANES THREADS...``.
+"""Every way of a convolution beside float64: ``ways_beside_float64.py THREADS...``, numbers of threads.
 
-Vectors have so many lanes, whatever the machine has: LLVM divides those that are longer. Results must be the
-same to the last bit with every number of threads. With ``ROIOPS_WAY`` it is that way alone. Run by
-``test_ways.py``, in checked mode too.
+Results must be the same to the last bit with each of them. With ``ROIOPS_WAY`` it is that way alone, with
+``ROIOPS_LANES`` vectors have so many numbers. Run by ``test_ways.py``, in checked mode too.
 """
 
 import sys
 
 import numpy as np
 
-from roiops.kernels.cpu import vector
-
-LANES, THREADS = int(sys.argv[1]), [int(each) for each in sys.argv[2:]]
-vector.MACHINE_LANES = LANES  # before the tiles are made
-
-from roiops.kernels.cpu.conv import convolution  # noqa: E402
-from roiops.kernels.cpu.conv.way import ROOM, Arrays, Layer  # noqa: E402
-from roiops.kernels.cpu.product.emitter import activation  # noqa: E402
-from roiops.kernels.cpu.product.machine import HERE  # noqa: E402
-from roiops.kernels.jit import use_threads  # noqa: E402
+from roiops.kernels.cpu.conv import convolution
+from roiops.kernels.cpu.conv.way import ROOM, Arrays, Layer
+from roiops.kernels.cpu.product.emitter import activation
+from roiops.kernels.cpu.product.machine import HERE
+from roiops.kernels.jit import use_threads
 
 RNG = np.random.default_rng(7)
 
@@ -64,6 +58,7 @@ def in_float64(of, data, weight, scale, shift, other):
 
 
 def main():
+    threads_to_try = [int(each) for each in sys.argv[1:]]
     forced, tried = convolution.forced_way(), set()
     for of in LAYERS:
         data = RNG.normal(size=(of.batch, of.channels, *of.in_size)).astype(np.float32)
@@ -77,12 +72,12 @@ def main():
                 continue
             tried.add(way.name)
             results = []
-            for threads in THREADS:
+            for threads in threads_to_try:
                 out = np.full(right.shape, np.nan, np.float32)
                 with use_threads(threads):
                     way(of).bind(Arrays(data, weight, scale, shift, activation(floor=0), other, out))()
                 results.append(out)
-            where = f"{way.name}, {LANES} lanes, {of}"
+            where = f"{way.name}, {HERE.lanes} lanes, {of}"
             limit = (2e-5 if way.name in ("winograd", "dilated") else 3e-6) * np.abs(right).max()
             np.testing.assert_allclose(results[0], right, rtol=0, atol=limit, err_msg=where)
             for each in results[1:]:
