@@ -10,6 +10,7 @@ environment is that of ``verify/peers.py cuda``; no GPU and no driver is needed.
 """
 
 import argparse
+import functools
 import os
 import subprocess
 import sys
@@ -19,34 +20,55 @@ from pathlib import Path
 import peers
 
 ROOT = Path(__file__).resolve().parent.parent
-SHORT = ("ROIAlign/mmcv small",)
+SHORT = ("ROIAlign/mmcv small, float32",)
+DTYPES = "float32", "float16", "float64"
 
 
-def run_cases(only, dtypes):
-    """``(checks, failures, what ran)`` of the cases of ``tests/cuda`` whose label ``only`` accepts."""
-    import gpu_host
-
-    device = gpu_host.Device().install()
+def all_cases():
+    """``(label, function)`` of each case: float32 first, and small cases first."""
     import gpu_check
     import numpy as np
+    from roi_cases import SEPARABLE
 
-    failures, checks = [], 0
-    for label, (name, params, arrays, head) in gpu_check.calls.random_cases().items():
-        for dtype in dtypes if only(label) else ():
-            given = gpu_check._in_dtype(name, params, arrays, dtype)
-            checks += 1
-            try:
-                gpu_check._as_cpu(name, params, arrays, head, dtype)
-                one, two = (
-                    gpu_check.OnDevice(name, params, given).results(head.astype(dtype)) for _ in range(2)
+    def random_case(name, params, arrays, head, dtype):
+        gpu_check._as_cpu(name, params, arrays, head, dtype)
+        given = gpu_check._in_dtype(name, params, arrays, dtype)
+        one, two = (gpu_check.OnDevice(name, params, given).results(head.astype(dtype)) for _ in range(2))
+        for key, value in one.items():
+            if not np.array_equal(value, two[key], equal_nan=True):
+                raise AssertionError(f"{key} depends on the order of threads")
+
+    random_cases = sorted(gpu_check.calls.random_cases().items(), key=lambda case: "small" not in case[0])
+    for dtype in DTYPES:
+        for label, case in random_cases:
+            yield f"{label}, {dtype}", functools.partial(random_case, *case, dtype)
+        for channels in (8, 5):
+            for label in gpu_check.calls.ALIKE:
+                case = label, channels, dtype
+                yield (
+                    "{}, {} channels last, {}".format(*case),
+                    functools.partial(gpu_check._channels_last, *case),
                 )
-                for key, value in one.items():
-                    if not np.array_equal(value, two[key], equal_nan=True):
-                        raise AssertionError(f"{key} depends on the order of threads")
-            except (gpu_host.Fault, AssertionError, NotImplementedError) as error:
-                failures.append(f"{label}, {dtype}: {type(error).__name__}: {error}")
-            print(f"{label}, {dtype}: {len(failures)} failures so far", flush=True)
-    return checks, failures, device.kernels
+    for dialect, *_ in SEPARABLE:
+        yield f"{dialect}, bfloat16", functools.partial(gpu_check._bfloat16, dialect)
+
+
+def run_cases(accepted):
+    """``(how many ran, failures)`` of the cases whose label is accepted."""
+    failures, checks = [], 0
+    for label, case in all_cases():
+        if not accepted(label):
+            continue
+        checks += 1
+        started = time.perf_counter()
+        try:
+            case()
+            told = "ok"
+        except Exception as error:  # of any kind: it is this case's failure, and the others still run
+            told = f"{type(error).__name__}: {error}"
+            failures.append(f"{label}: {told}")
+        print(f"{label}: {time.perf_counter() - started:.0f} s, {told}", flush=True)
+    return checks, failures
 
 
 def main() -> None:
@@ -63,19 +85,27 @@ def main() -> None:
         environment.pop("NUMBA_DISABLE_JIT", None)
         sys.exit(subprocess.run([python, __file__, *sys.argv[1:]], env=environment).returncode)
     started = time.perf_counter()
+    import gpu_host
     import gpu_planted
+    import ptx_check
 
+    wanted = {}
+    if not args.short:
+        launches = ptx_check.launches()
+        wanted = {launches[variant]: variant for variant, _ in ptx_check.variants()}
     failures = [f"planted: {each}" for each in gpu_planted.check()]
-    if args.short:
-        checks, found, kernels = run_cases(lambda label: label in SHORT, ["float32"])
-    else:
-        checks, found, kernels = run_cases(
-            lambda label: args.only in label, ["float32", "float16", "float64"]
-        )
+    kernels = gpu_host.Device().install().kernels
+    checks, found = run_cases(SHORT.__contains__ if args.short else lambda label: args.only in label)
     failures += found
+    missing = sorted(name for kernel, name in wanted.items() if kernel not in kernels)
+    if wanted:
+        print(
+            f"{len(wanted) - len(missing)} of the {len(wanted)} kernels of ptx_check.py were executed. Not:"
+        )
+        print("\n".join(map(", ".join, missing)))
     seconds = time.perf_counter() - started
     print(f"gpu_compiled: {checks} cases, {len(kernels)} kernels, {len(failures)} failures, {seconds:.0f} s")
-    if failures:
+    if failures or (missing and not args.only):
         sys.exit("\n".join(failures))
 
 

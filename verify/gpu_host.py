@@ -29,6 +29,7 @@ import numba
 import numba.cuda
 import numpy as np
 from numba import types
+from ptx_check import lowered
 
 # Lines of the source in what is compiled from here on, for the reports.
 numba.cuda.jit = functools.partial(numba.cuda.jit, lineinfo=True)
@@ -255,7 +256,71 @@ define i32 @llvm_nvvm_{0}2i_rn({1} %x) alwaysinline {{
 declare {1} @llvm.rint.{2}({1})
 declare i32 @llvm.fptosi.sat.i32.{2}({1})
 """
-_MORE = _ROUNDED.format("f", "float", "f32") + _ROUNDED.format("d", "double", "f64")
+_HALVES = """
+define i32 @llvm_nvvm_d2i_hi(double %x) alwaysinline {
+  %bits = bitcast double %x to i64
+  %above = lshr i64 %bits, 32
+  %high = trunc i64 %above to i32
+  ret i32 %high
+}
+define i32 @llvm_nvvm_d2i_lo(double %x) alwaysinline {
+  %bits = bitcast double %x to i64
+  %low = trunc i64 %bits to i32
+  ret i32 %low
+}
+define double @llvm_nvvm_lohi_i2d(i32 %low, i32 %high) alwaysinline {
+  %below = zext i32 %low to i64
+  %wide = zext i32 %high to i64
+  %above = shl i64 %wide, 32
+  %bits = or i64 %above, %below
+  %x = bitcast i64 %bits to double
+  ret double %x
+}
+"""
+# What is written in the GPU's own assembler in the cosine and sine of large angles: numbers of two words.
+_TWO_WORDS = """
+define {{ i{0}, i{0} }} @words_{2}_i{0}({3}) alwaysinline {{
+  {4}
+  %low = trunc i{1} %sum to i{0}
+  %above = lshr i{1} %sum, {0}
+  %high = trunc i{1} %above to i{0}
+  %some = insertvalue {{ i{0}, i{0} }} poison, i{0} %low, 0
+  %both = insertvalue {{ i{0}, i{0} }} %some, i{0} %high, 1
+  ret {{ i{0}, i{0} }} %both
+}}
+"""
+
+
+def _two_words(bits, name, words, operations):
+    """A function of some words, as whole numbers of twice their bits."""
+    given = ", ".join(f"i{bits} %{word}.word" for word in words)
+    wide = [f"%{word} = zext i{bits} %{word}.word to i{2 * bits}" for word in words]
+    return _TWO_WORDS.format(bits, 2 * bits, name, given, "\n  ".join(wide + operations))
+
+
+def _sum_of_two(operation):
+    shifted = [f"%{n}.up = shl i128 %{n}.high, 64" for n in "ab"]
+    whole = [f"%{n} = or i128 %{n}.up, %{n}.low" for n in "ab"]
+    operations = [*shifted, *whole, f"%sum = {operation} i128 %a, %b"]
+    return _two_words(64, operation, ["a.low", "a.high", "b.low", "b.high"], operations)
+
+
+def _product_and_sum(bits):
+    operations = [f"%product = mul i{2 * bits} %a, %b", f"%sum = add i{2 * bits} %product, %c"]
+    return _two_words(bits, "mad", "abc", operations)
+
+
+_MORE = "".join(
+    [
+        _HALVES,
+        _ROUNDED.format("f", "float", "f32"),
+        _ROUNDED.format("d", "double", "f64"),
+        _product_and_sum(32),
+        _product_and_sum(64),
+        _sum_of_two("add"),
+        _sum_of_two("sub"),
+    ]
+)
 
 
 def _for_host(text: str):
@@ -286,7 +351,18 @@ def _libdevice() -> bytes:
     )
     text = re.sub(r"(?m)^declare i32 @llvm\.nvvm\.[fd]2i\.rn\(.*\n", "", text)
     text = re.sub(r"@llvm\.nvvm\.([fd])2i\.rn\(", r"@llvm_nvvm_\g<1>2i_rn(", text)
+    text = re.sub(r"(?m)^declare \w+ @llvm\.nvvm\.(?:d2i\.(?:hi|lo)|lohi\.i2d)\(.*\n", "", text)
+    text = re.sub(r"@llvm\.nvvm\.(d2i|lohi)\.(hi|lo|i2d)\(", r"@llvm_nvvm_\1_\2(", text)
+    text = re.sub(r'call (\{ i(?:32|64), i\d+ \}) asm "(.*?)", "[^"]*"\((.*?)\).*', _of_two_words, text)
     return _for_host(text + _MORE).as_bitcode()
+
+
+def _of_two_words(match):
+    pair, assembler, operands = match.groups()
+    # Without a third operand it is a product alone.
+    operation = re.search(r"(mad|add|sub)\.(?:lo\.)?cc", assembler)[1]
+    operands += ", i64 0" if operands.count(",") == 1 else ""
+    return f"call {pair} @words_{operation}_{pair.split()[-2]}({operands})"
 
 
 def _inlined(text: str) -> str:
@@ -477,7 +553,7 @@ def _rewritten(text: str) -> _Rewritten:
                 ]
                 before, _, after = line.partition(f"ptr {pointer}, ")
                 line = f"{before}ptr %there.{site}, {after}"
-        elif " call " in f" {bare}" and "@llvm.nvvm" in bare:
+        elif " call " in f" {bare}" and ("@llvm.nvvm" in bare or " asm " in bare):
             raise NotImplementedError(f"gpu_host: {bare}")
         elif bare.startswith("ret void"):
             line = "  br label %end"
@@ -496,7 +572,10 @@ def _rewritten(text: str) -> _Rewritten:
             f"  {argument} = load {kind}, ptr {slot}",
         ]
     text = _COROUTINE.format(taken="\n".join(taken), first=first, body="\n".join(out))
-    constants = "\n".join(re.findall(r"(?m)^@\S+ = internal .*constant .*$", lines.text))
+    # Tables of libdevice, some of which are variables by their declaration.
+    constants = "\n".join(
+        re.findall(r"(?m)^@(?!_cudapy)\S+ = internal .*(?:constant|global) .*$", lines.text)
+    )
     shared = "\n".join(
         f"{name} = global [{count} x {element}] zeroinitializer, align 16"
         for name, (element, count) in arrays.items()
@@ -575,7 +654,7 @@ class HostKernel:
 
     def __init__(self, kernel, signature, capability=(9, 0)):
         self.name, self.signature = kernel.py_func.__name__, signature
-        text = _inlined(lowered(kernel, signature, capability).get_llvm_str())
+        text = _inlined(lowered(kernel, signature, capability, lineinfo=True).get_llvm_str())
         self._code = _rewritten(text)
         shared = [name for name in self._code.arrays if name.startswith("@")]
         module = _for_host(self._code.text)
@@ -649,24 +728,6 @@ class HostKernel:
             else f"thread {other}"
         )
         return what + f": a race with {of}"
-
-
-def lowered(kernel, signature, capability):
-    """The library that ``cuda.compile_ptx`` makes of a kernel, before NVIDIA's compiler has seen it."""
-    import numba.cuda.api
-    import numba.cuda.compiler
-    import numba.cuda.dispatcher
-
-    class Device:
-        compute_capability = capability
-
-    # Without a driver there is no current device to ask; the compiler wants no more than this of it.
-    for module in (numba.cuda.api, numba.cuda.compiler, numba.cuda.dispatcher):
-        module.get_current_device = Device
-    library, _ = numba.cuda.compiler._compile_pyfunc_with_fixup(
-        kernel.py_func, signature, device=False, cc=capability, abi="numba", lineinfo=True
-    )
-    return library
 
 
 def absent(dtype):

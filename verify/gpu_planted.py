@@ -1,4 +1,6 @@
-"""Kernels with one mistake each, which ``verify/gpu_host.py`` must find, and one without any."""
+"""Kernels with one mistake each, which ``verify/gpu_host.py`` must find, and some without any."""
+
+import math
 
 import numba
 import numpy as np
@@ -69,6 +71,15 @@ def not_written(source, target):
     target[cuda.blockIdx.x * THREADS + thread] = tile[thread]
 
 
+@cuda.jit
+def turned(source, target):
+    thread = cuda.threadIdx.x
+    if cuda.blockIdx.x == 0:
+        target[thread] = math.cos(source[thread])
+    else:
+        target[THREADS + thread] = math.sin(source[thread])
+
+
 # kernel -> what must be said of it
 FAULTS = {
     without_barrier: "a race with",
@@ -95,6 +106,13 @@ def check() -> list:
     run(not_written, small)
     if not (np.isnan(target[0]) and np.array_equal(target[1:THREADS], small[1:])):
         missed.append("not_written: what is not written is not NaN")
+    for dtype in (np.float32, np.float64):  # angles so large that CUDA's tables and assembler are needed
+        angles = np.geomspace(0.1, np.finfo(dtype).max / 2, THREADS, dtype=dtype)
+        found = np.zeros(2 * THREADS, dtype)
+        HostKernel(turned, (numba.typeof(angles), numba.typeof(found)))(2, THREADS, angles, found)
+        exact = np.concatenate([np.cos(angles.astype(np.float64)), np.sin(angles.astype(np.float64))])
+        if not np.allclose(found, exact, rtol=0, atol=2 * np.finfo(dtype).eps):
+            missed.append(f"turned, {dtype.__name__}: at most {abs(found - exact).max()} from the sine")
     for kernel, expected in FAULTS.items():
         name = kernel.py_func.__name__
         try:

@@ -13,8 +13,10 @@ checked elsewhere, under the simulator; whether they run is for ``verify/gpu_che
 import argparse
 import contextlib
 import functools
+import importlib
 import itertools
 import os
+import pkgutil
 import re
 import subprocess
 import sys
@@ -22,6 +24,7 @@ import tempfile
 import time
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
+from unittest import mock
 
 import peers
 
@@ -40,16 +43,28 @@ MOST_STACK = 40
 DOUBLES = {"0d400921FB54442D18": 4, "0d3BF921FB54442D19": 3}
 
 
-def without_driver(note) -> None:
-    """Have the CUDA runtime take NumPy's arrays for device memory, and a launch call ``note``."""
+@contextlib.contextmanager
+def without_driver(note, layout_of):
+    """Have the kernels' modules take NumPy's arrays for device memory, and a launch call ``note``."""
     import numpy as np
 
-    from roiops.kernels.cuda import runtime
+    import roiops.kernels.cuda
 
-    runtime.on = lambda device_id: contextlib.nullcontext()
-    runtime._cupy = lambda: np
-    runtime.device_of = lambda array: 0
-    runtime.launch = lambda kernel, items, threads, *arguments: note(kernel, arguments)
+    instead = {
+        "on": lambda device_id: contextlib.nullcontext(),
+        "_cupy": lambda: np,
+        "device_of": lambda array: 0,
+        "launch": lambda kernel, items, threads, *arguments: note(kernel, arguments),
+        "layout_of": layout_of,
+    }
+    # Before any is replaced: a module that is imported later would keep what it imports of the others.
+    found = pkgutil.walk_packages(roiops.kernels.cuda.__path__, "roiops.kernels.cuda.")
+    modules = [importlib.import_module(each.name) for each in found]
+    with contextlib.ExitStack() as replaced:
+        for module in modules:
+            for name in instead.keys() & vars(module).keys():
+                replaced.enter_context(mock.patch.object(module, name, instead[name]))
+        yield
 
 
 def examples():
@@ -94,20 +109,19 @@ def launches() -> dict:
             where = "" if layout is lanes.Layout.PLANES else f" {layout.name}"
             found[f"{kernel.py_func.__name__}{where}", dialect, dtype] = kernel, types
 
-    without_driver(note)
     from roiops import gpu
     from roiops.dtypes import BFLOAT16
     from roiops.kernels.cuda import lanes, runtime
     from roiops.warmup import run_example
 
-    lanes.layout_of = lambda *features: running[0]
-    for running in itertools.product(lanes.Layout, examples(), DTYPES):
-        _, (_, operator, params), dtype = running
-        kind = BFLOAT16 if dtype == "bfloat16" else np.dtype(dtype)
-        run_example(operator, params, 1, kind, gpu(0), "add")
-    for dtype in ("float32", "float16"):  # any strides to C order, the most dimensions that there are
-        running = lanes.Layout.PLANES, ("",), dtype
-        runtime.contiguous(np.zeros((2, 2, 2, 2), dtype).T)
+    with without_driver(note, lambda *features: running[0]):
+        for running in itertools.product(lanes.Layout, examples(), DTYPES):
+            _, (_, operator, params), dtype = running
+            kind = BFLOAT16 if dtype == "bfloat16" else np.dtype(dtype)
+            run_example(operator, params, 1, kind, gpu(0), "add")
+        for dtype in ("float32", "float16"):  # any strides to C order, the most dimensions that there are
+            running = lanes.Layout.PLANES, ("",), dtype
+            runtime.contiguous(np.zeros((2, 2, 2, 2), dtype).T)
     return found
 
 
@@ -147,30 +161,33 @@ def vectors_in(ptx) -> tuple[str, ...]:
     return tuple(sorted(set(found)))
 
 
-def compile_one(job):
-    """``{capability: (registers, shared memory, stack, spills, doubles, vectors)}`` of one variant."""
-    variant, first = job
+def lowered(kernel, types, capability, lineinfo=False):
+    """The library that ``cuda.compile_ptx`` makes of a kernel, before NVIDIA's compiler has seen it."""
     import numba.cuda.api
     import numba.cuda.compiler
     import numba.cuda.dispatcher
 
     class Device:
-        compute_capability = CAPABILITIES[0]
+        compute_capability = capability
 
     # Without a driver there is no current device to ask; the compiler wants no more than this of it.
     for module in (numba.cuda.api, numba.cuda.compiler, numba.cuda.dispatcher):
         module.get_current_device = Device
+    library, _ = numba.cuda.compiler._compile_pyfunc_with_fixup(
+        kernel.py_func, types, device=False, cc=capability, abi="numba", lineinfo=lineinfo
+    )
+    return library
+
+
+def compile_one(job):
+    """``{capability: (registers, shared memory, stack, spills, doubles, vectors)}`` of one variant."""
+    variant, first = job
     kernel, types = launches()[variant]
     capabilities = CAPABILITIES if first else CAPABILITIES[-1:]
-    # As ``cuda.compile_ptx`` does, but with one lowering for all GPUs, to which it makes no difference, since
-    # it takes the longest.
-    Device.compute_capability = capabilities[0]
-    library, _ = numba.cuda.compiler._compile_pyfunc_with_fixup(
-        kernel.py_func, types, device=False, cc=capabilities[0], abi="numba"
-    )
+    # One lowering for all GPUs, to which it makes no difference, since it takes the longest.
+    library = lowered(kernel, types, capabilities[0])
     result = {}
     for capability in capabilities:
-        Device.compute_capability = capability
         (ptx,) = library.get_asm_strs(cc=capability)
         with tempfile.NamedTemporaryFile("w", suffix=".ptx") as file:
             file.write(ptx)
