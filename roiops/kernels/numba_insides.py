@@ -26,11 +26,13 @@ import importlib.util
 import os
 import re
 import sys
+import weakref
 from types import SimpleNamespace
 
 import llvmlite.binding as llvm
 import llvmlite.ir
 import numba
+import numpy as np
 
 from .checked import CHECKED
 
@@ -344,10 +346,34 @@ def entry_of(compiled, args):
     """``compiled`` for arguments of the types of ``args``, at which it does not look again."""
     if not ENTRY or type(compiled) is not CPUDispatcher:  # plain Python without the JIT
         return compiled
-    types = tuple(compiled.typeof_pyval(each) for each in args)
-    compiled.compile(types)
-    entry = getattr(compiled.overloads.get(types), "entry_point", None)
-    return entry if callable(entry) else compiled
+    known = _entries.setdefault(compiled, {})
+    kinds = _kind(compiled, args)
+    entry = known.get(kinds)
+    if entry is None:
+        types = tuple(compiled.typeof_pyval(each) for each in args)
+        compiled.compile(types)
+        entry = getattr(compiled.overloads.get(types), "entry_point", None)
+        entry = known[kinds] = entry if callable(entry) else compiled
+    return entry
+
+
+#: The entries of each compiled function, by the kinds of its arguments.
+_entries: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()
+#: The bits of an array's flags that numba's type of it depends on: C and F contiguous, aligned, writeable.
+_TYPE_FLAGS = 0x001 | 0x002 | 0x100 | 0x400
+#: Types whose values are all of one type in numba.
+_OF_ONE_TYPE = {bool, float, type(None), np.bool_, np.int32, np.int64, np.float32, np.float64}
+
+
+def _kind(compiled, value):
+    """What numba's type of an argument follows from; numba itself takes long to tell the type of an array."""
+    if type(value) is np.ndarray:
+        return value.dtype, value.ndim, value.flags.num & _TYPE_FLAGS
+    if isinstance(value, tuple):
+        return type(value), *[_kind(compiled, each) for each in value]
+    if type(value) is int:
+        return int, value >> 63  # one that needs 64 bits is unsigned
+    return type(value) if type(value) in _OF_ONE_TYPE else compiled.typeof_pyval(value)
 
 
 def threads_launcher() -> int:

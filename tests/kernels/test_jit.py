@@ -495,3 +495,22 @@ def test_the_insides_are_those_of_this_numba():
     assert numba_insides.CACHE
     assert numba_insides.LIGHT
     assert numba_insides.DIVIDED
+
+
+def test_an_entry_is_that_for_the_types_of_the_arguments():
+    @njit
+    def compiled(values):
+        return values[-1] / 2
+
+    row, table = np.arange(4.0) + 3, np.arange(8.0).reshape(4, 2) + 5
+    read_only = row.copy()
+    read_only.setflags(write=False)
+    unaligned = np.zeros(33, np.uint8)[1:].view(np.float64)
+    unaligned[:] = 7
+    given = [row, row.astype(np.float32), row.astype(np.int32), row[::2], read_only, unaligned]
+    given += [(row[0],), (9,), (True,), (1 << 63,), (np.int32(9),), (np.uint8(200),), (4.5, 1)]
+    given += [table[:, 1]]
+    entries = [numba_insides.entry_of(compiled, (each,)) for each in given]
+    halves = [entry(each) for entry, each in zip(entries, given, strict=True)]
+    assert halves == [each[-1] / 2 for each in given]
+    assert [numba_insides.entry_of(compiled, (each,)) for each in given] == entries
