@@ -84,6 +84,15 @@ PARTS = [
         environment=layer("default"),
     ),
     Part(
+        "guard-pages",
+        "calls of all families between guard pages, in memory that held 0 and NaN",
+        "soak.guarded:calls",
+        20_000,
+        4,
+        environment=layer("default"),
+        case_seconds=240,
+    ),
+    Part(
         "threads",
         "8 Python threads, OpenMP",
         "soak.concurrency:threads",
