@@ -1,13 +1,14 @@
 """Compile operators ahead of their first use."""
 
-import contextlib
 import gc
 import time
+import warnings
 
 import numpy as np
 
 from .context import Context, current_context
 from .errors import MXNetError, ParamError, nearest
+from .kernels.patience import told_otherwise
 from .kernels.rules import PIXELS, is_maximum
 from .ndarray import device
 from .operators.base import OpContext
@@ -109,7 +110,8 @@ def compile_kinds(kinds, report=None, on_compile=None) -> None:
     """Run the steps of each kind once, so that what they need is compiled.
 
     ``report(name)`` hears of each kind when it is done, and ``on_compile()`` once, as soon as something turns
-    out not to be on disk. A step that fails on inputs of zeros says so when it is run in earnest.
+    out not to be on disk. A step may refuse inputs of zeros with an error of roiops: it says so again when it
+    is run in earnest. Any other error is a warning.
     """
     from numba.core import event
 
@@ -127,11 +129,17 @@ def compile_kinds(kinds, report=None, on_compile=None) -> None:
     collects = gc.isenabled()
     gc.disable()  # the compiler makes much that lives until it is done
     try:
-        with event.install_listener("numba:compile", FirstCompile()):
+        with told_otherwise(), event.install_listener("numba:compile", FirstCompile()):
             for name, calls in kinds:
-                with np.errstate(all="ignore"), contextlib.suppress(Exception):
-                    for call in calls:
-                        call()
+                with np.errstate(all="ignore"):
+                    try:
+                        for call in calls:
+                            call()
+                    except MXNetError:
+                        pass
+                    except Exception as error:
+                        message = f"{name}, tried on zeros: {type(error).__name__}: {error}"
+                        warnings.warn(message, RuntimeWarning, stacklevel=2)
                 if report:
                     report(name)
     finally:

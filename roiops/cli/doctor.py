@@ -135,21 +135,29 @@ def _gpu():
 def _caches():
     import numba
 
-    from ..kernels import jit
+    from ..kernels import jit, numba_insides
 
     if os.environ.get("ROIOPS_CACHE", "1") == "0":
         yield "used", "no, ROIOPS_CACHE=0"
         return
-    folder = numba.config.CACHE_DIR or os.path.join(os.path.dirname(jit.__file__), "cpu", "__pycache__")
-    files = [
+    kernels = os.path.dirname(jit.__file__)
+    asked = numba.config.CACHE_DIR
+    folders = [asked] if asked else [kernels, *numba_insides.cache_folders_at_home(kernels)]
+    kept = [
         os.path.join(root, name)
+        for folder in folders
         for root, _, names in os.walk(folder)
         for name in names
         if name.endswith((".nbi", ".nbc"))
     ]
-    writable = os.access(folder if os.path.isdir(folder) else os.path.dirname(folder), os.W_OK)
-    yield "folder", folder + ("" if writable else " (cannot be written; numba uses one in the home folder)")
-    yield "holds", f"{len(files)} files, {sum(map(os.path.getsize, files)) / 2**20:.1f} MiB"
+    writable = os.access(folders[0] if os.path.isdir(folders[0]) else os.path.dirname(folders[0]), os.W_OK)
+    yield (
+        "folder",
+        folders[0] + ("" if writable else " (cannot be written; numba uses one in the home folder)"),
+    )
+    yield "holds", f"{len(kept)} files, {sum(map(os.path.getsize, kept)) / 2**20:.1f} MiB"
+    for folder in sorted({os.path.dirname(each) for each in kept}):
+        yield "in", f"{folder}: {sum(os.path.dirname(each) == folder for each in kept)} files"
 
 
 def _ways(failures):

@@ -35,6 +35,7 @@ import numba
 import numpy as np
 
 from .checked import CHECKED
+from .patience import compiling
 
 try:
     from numba.core.caching import FunctionCache
@@ -247,6 +248,22 @@ def watch_cache(compiled, module: str) -> None:
             compiled._cache.watch(module)
 
 
+def cache_folders_at_home(folder: str) -> list[str]:
+    """Where numba keeps what it compiled of the sources below ``folder``, if it may not write beside them."""
+    try:
+        from numba.core.caching import _CacheLocator
+        from numba.misc.appdirs import AppDirs
+
+        home = AppDirs(appname="numba", appauthor=False).user_cache_dir
+        return [
+            os.path.join(home, _CacheLocator.get_suitable_cache_subpath(os.path.join(root, "any.py")))
+            for root, _, names in os.walk(folder)
+            if any(name.endswith(".py") for name in names)
+        ]
+    except (ImportError, AttributeError):  # another numba
+        return []
+
+
 class _PartLibrary(JITCodeLibrary):
     """The code of a part of a kernel; it is optimised and turned into machine code where it is used."""
 
@@ -276,7 +293,8 @@ class _KernelCompiler(Compiler):
         collects = gc.isenabled()
         gc.disable()
         try:
-            result = super().compile_extra(func)
+            with compiling():
+                result = super().compile_extra(func)
             if _tells_numbers(result.library):  # numba makes them objects by the environment of each part
                 for each in result._find_referenced_environments():
                     result.library.codegen.set_env(each.env_name, each)

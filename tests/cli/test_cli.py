@@ -656,6 +656,21 @@ def test_doctor(roiops):
     assert out.rstrip().endswith("Everything that was tried works.")
 
 
+def test_doctor_counts_the_files_of_all_folders(tmp_path, monkeypatch):
+    from roiops.cli import doctor
+
+    for folder in ("conv", "roi"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "kernel.nbi").write_bytes(b"1234")
+    monkeypatch.setattr("numba.config.CACHE_DIR", "")
+    monkeypatch.setattr("roiops.kernels.jit.__file__", str(tmp_path / "jit.py"))
+    rows = [*doctor._caches()]
+    assert ("holds", "2 files, 0.0 MiB") in rows
+    assert [row for row in rows if row[0] == "in"] == [
+        ("in", f"{tmp_path / folder}: 1 files") for folder in ("conv", "roi")
+    ]
+
+
 def test_bench_of_a_model(roiops, model):
     arguments = [
         "--params",

@@ -1,5 +1,6 @@
 """``roiops warmup``, and what is said while kernels are compiled."""
 
+import contextlib
 import functools
 import io
 import time
@@ -37,12 +38,25 @@ def test_a_model_is_warmed_up_from_its_graph_alone(symbol, tmp_path, capsys):
     assert "warmup: --shape is needed for data" in capsys.readouterr().err
 
 
-def test_a_step_that_fails_does_not_end_the_warmup(symbol):
+def _refuse():
+    raise mx.MXNetError("not zeros")
+
+
+@pytest.mark.parametrize("refusal", [False, True])
+def test_a_step_that_fails_does_not_end_the_warmup(symbol, refusal):
+    """That an operator refuses zeros is expected; what nobody expects is shown."""
     executor = symbol.simple_bind(mx.cpu(), grad_req="null", data=(1, 2, 3, 4))
     (_, calls), *_ = kinds_of_steps(executor)
-    broken = [(mx.registry.get("relu").create({}), lambda: 1 / 0), *executor.ready_steps()]
+    fails = _refuse if refusal else lambda: 1 / 0
+    broken = [(mx.registry.get("relu").create({}), fails), *executor.ready_steps()]
     executor.ready_steps = lambda: broken
-    compile_in_processes(kinds_of_steps(executor), [], jobs=1)
+    shown = contextlib.nullcontext()
+    if not refusal:
+        shown = pytest.warns(
+            RuntimeWarning, match=r"^relu, tried on zeros: ZeroDivisionError: division by zero$"
+        )
+    with shown:
+        compile_in_processes(kinds_of_steps(executor), [], jobs=1)
     assert len(calls) == 3
 
 
