@@ -108,8 +108,8 @@ def test_kernels_are_compiled_once_for_one_thread_and_for_more():
 import roiops
 from roiops.kernels.cpu.roi import rotated
 roiops.warmup("contrib.RROIAlign")
-for kernel in rotated._build, rotated._forward, rotated._backward:
-    print(len(kernel.compiled.overloads))
+for compiled in rotated._build.compiled, rotated._run_forward._compiled, rotated._run_backward._compiled:
+    print(len(compiled.overloads))
 """
     environment = {**os.environ, "NUMBA_NUM_THREADS": "2"}
     done = subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, env=environment)
