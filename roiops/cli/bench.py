@@ -1,6 +1,7 @@
 """Time a saved model, or the ROI operators, on this machine.
 
   roiops bench model-symbol.json --params model-0000.params --shape data=1,3,600,800 --operators
+  roiops bench networks.py:make_ssd --with classes=20 --shape data=1,3,512,512
   roiops bench
   roiops bench --match ROIAlign --rois 1000
 
@@ -18,15 +19,28 @@ import numpy as np
 
 from ..errors import MXNetError
 from ..graph.nodes import known, topological_order
-from .common import add_device, add_import, import_modules, positive, shape_argument, table
+from .common import (
+    add_device,
+    add_import,
+    add_with,
+    import_modules,
+    open_model,
+    positive,
+    shape_argument,
+    table,
+)
 
 SUMMARY = "time a saved model layer by layer, or the ROI operators"
 
 
 def configure(parser) -> None:
     parser.add_argument(
-        "symbol", nargs="?", metavar="SYMBOL.json", help="a saved graph; none: the ROI operators"
+        "symbol",
+        nargs="?",
+        metavar="SYMBOL.json",
+        help="a saved graph, or MODULE:FUNCTION; none: the ROI operators",
     )
+    add_with(parser)
     parser.add_argument("--params", metavar="FILE", help="its parameters")
     parser.add_argument("--shape", action="append", default=[], type=shape_argument, metavar="NAME=N,...")
     parser.add_argument(
@@ -91,21 +105,23 @@ def _time(name: str, call, seconds: float) -> dict:
 
 def _model(args) -> list[dict]:
     from ..models import archive
-    from ..models.files import find_files, read_symbol
+    from ..models.files import read_symbol
     from ..models.inspection import inspect_model
 
     shapes = dict(args.shape)
-    symbol_file, params = find_files(args.symbol, args.params)
-    needed = [
-        value.name for value in inspect_model(symbol_file, None, shapes).inputs if not known(value.shape)
-    ]
+    symbol, params = open_model(args, args.symbol, args.params)
+    if isinstance(symbol, str) and not args.params:
+        params = None
+    held = params if isinstance(params, dict) else None
+    needed = [value.name for value in inspect_model(symbol, held, shapes).inputs if not known(value.shape)]
     if needed and not shapes:
         args.parser.error(f"--shape is needed for {', '.join(needed)}")
-    if args.params:
-        model = archive.load(symbol_file, params)
+    if params is not None:
+        model = archive.load(symbol, params, source=args.symbol)
         symbol, executor = model.symbol, model.bind(args.device, **shapes)
     else:
-        symbol, _ = read_symbol(symbol_file)
+        if isinstance(symbol, str):
+            symbol, _ = read_symbol(symbol)
         executor = symbol.simple_bind(args.device, grad_req="null", **shapes)
         _fill(executor)
     forward = lambda: executor.forward(is_train=False)[0].wait_to_read()  # noqa: E731

@@ -119,22 +119,53 @@ def add_inputs(parser, text: str) -> None:
     )
 
 
-def find_model(args, params) -> tuple[str, str]:
-    """The files of the graph and of its parameters; which ones these are is told where ``params`` is None."""
-    from ..models.files import find_files
+def add_with(parser) -> None:
+    parser.add_argument(
+        "--with",
+        dest="options",
+        action="append",
+        default=[],
+        type=named,
+        metavar="NAME=VALUE",
+        help="a keyword argument of a Gluon model's MODULE:FUNCTION: a number, true, false, none, a list in "
+        "brackets, or text; repeat for each",
+    )
 
-    symbol, file = find_files(args.symbol, params)
-    if file is None:
-        args.parser.error(f"PARAMS is needed: no parameters lie beside {symbol}")
-    if params is None:
-        note(f"the parameters are those of {file}")
-    return symbol, file
+
+def open_model(args, name: str, params=None) -> tuple:
+    """A saved model's files, or the symbol and the parameters of a Gluon model; these are None if unknown."""
+    from ..models.files import find_files
+    from .blocks import graph_and_params, is_block
+
+    if is_block(name):
+        _search_current_folder()
+        return graph_and_params(name, args.options, params)
+    if args.options:
+        args.parser.error(f"--with is for Gluon models, MODULE:FUNCTION, got {name}")
+    return find_files(name, params)
+
+
+def find_model(args, params) -> tuple:
+    """The graph and its parameters; which file these are in is told where ``params`` is None."""
+    symbol, found = open_model(args, args.symbol, params)
+    gluon = not isinstance(symbol, str)
+    if found is None:
+        without = f"{args.symbol} sets none itself" if gluon else f"no parameters lie beside {symbol}"
+        args.parser.error(f"PARAMS is needed: {without}")
+    if params is None and not gluon:
+        note(f"the parameters are those of {found}")
+    return symbol, found
+
+
+def _search_current_folder() -> None:
+    if os.getcwd() not in sys.path:
+        sys.path.insert(0, os.getcwd())
 
 
 def import_modules(names) -> None:
     """Import the user's modules, the current folder included in the search."""
-    if names and os.getcwd() not in sys.path:
-        sys.path.insert(0, os.getcwd())
+    if names:
+        _search_current_folder()
     for name in names:
         try:
             importlib.import_module(name.removesuffix(".py"))

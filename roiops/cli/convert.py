@@ -4,6 +4,10 @@
   roiops convert ssd model.onnx --shape data=N,3,512,512         # any number of pictures at once
   roiops convert faster_rcnn 10 detector.onnx --shape data=1,3,H,W --shape im_info=1,3 --check
   roiops convert arcface-symbol.json arcface-0000.params arcface.onnx --shape data=N,3,112,112 --fold
+  roiops convert networks.py:make_ssd ssd.params ssd.onnx --with classes=20 --shape data=1,3,512,512
+
+The last is a Gluon model: a function that returns its HybridBlock, the file that save_parameters wrote, and
+the function's arguments.
 
 A name in place of a length leaves it open; where the graph does not allow that, the message says which node.
 Dropout is gone, losses become what they compute in inference, and labels are no inputs. Names of inputs,
@@ -26,6 +30,7 @@ from .common import (
     add_import,
     add_inputs,
     add_outputs,
+    add_with,
     dtype_name,
     find_model,
     import_modules,
@@ -52,8 +57,11 @@ def _open_shape(text: str) -> tuple[str, tuple]:
 
 def configure(parser) -> None:
     parser.add_argument(
-        "symbol", metavar="SYMBOL.json", help="the graph, or what the names of both begin with"
+        "symbol",
+        metavar="SYMBOL.json",
+        help="the graph, what the names of both begin with, or MODULE:FUNCTION",
     )
+    add_with(parser)
     parser.add_argument(
         "params", nargs="?", metavar="PARAMS", help="its parameters, or their epoch; the last by default"
     )
@@ -97,7 +105,7 @@ def execute(args) -> int:
     import_modules(args.imports)
     onnx.write.import_onnx()
     symbol, params = find_model(args, args.params)
-    model = archive.load(symbol, params, outputs=args.outputs)
+    model = archive.load(symbol, params, outputs=args.outputs, source=args.symbol)
     inputs = {name: _read(args, model, name, value) for name, value in args.inputs}
     if "im_info" in model.input_names and "data" in inputs:
         size = (*inputs["data"].shape[2:4], 1.0)

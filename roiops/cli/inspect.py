@@ -7,6 +7,9 @@ are parameters that are missing, left over, or of another shape than the graph n
   roiops inspect vgg-symbol.json --shape data=1,3,224,224      # or only: roiops inspect vgg ...
   roiops inspect vgg-symbol.json --params vgg-0000.params --shape data=1,3,224,224 --layers
   roiops inspect rcnn-symbol.json --import my_custom_operators --json
+  roiops inspect networks.py:make_ssd --params ssd.params --with classes=20 --shape data=1,3,512,512
+
+The last is a Gluon model: a function that returns its HybridBlock, and the function's arguments.
 
 The exit code is 0 where nothing stands in the way of running the model, else 1. The shapes of the inputs
 must be given for sizes, arithmetic and memory to be known; leaving them out is no fault.
@@ -14,15 +17,18 @@ must be given for sizes, arithmetic and memory to be known; leaving them out is 
 
 import json
 
-from .common import add_import, dtype_name, import_modules, shape_argument
+from .common import add_import, add_with, dtype_name, import_modules, open_model, shape_argument
 
 SUMMARY = "operators, inputs, outputs, parameters, arithmetic and memory of a saved model"
 
 
 def configure(parser) -> None:
     parser.add_argument(
-        "symbol", metavar="SYMBOL.json", help="the graph, of any MXNet; or what its name begins with"
+        "symbol",
+        metavar="SYMBOL.json",
+        help="the graph, of any MXNet; what its name begins with; or MODULE:FUNCTION",
     )
+    add_with(parser)
     parser.add_argument(
         "--params", metavar="FILE", help="its parameters, or their epoch, to be compared with the graph"
     )
@@ -45,21 +51,23 @@ def configure(parser) -> None:
 
 
 def execute(args) -> int:
-    from ..models.files import find_files, read_symbol
+    from ..models.files import read_symbol
     from ..models.inspection import inspect_model
     from ..viz import print_summary
 
     import_modules(args.imports)
     shapes = dict(args.shape)
-    symbol_file, params = find_files(args.symbol, args.params)
-    params = params if args.params else None
-    found = inspect_model(symbol_file, params, shapes, dtype=args.dtype)
+    symbol, params = open_model(args, args.symbol, args.params)
+    if isinstance(symbol, str) and not args.params:
+        params = None
+    found = inspect_model(symbol, params, shapes, dtype=args.dtype, source=args.symbol)
     if args.json:
         print(json.dumps(found.to_dict(), indent=2))
     else:
         print(found)
     if args.layers and not found.unsupported:
-        symbol, _ = read_symbol(symbol_file)
+        if isinstance(symbol, str):
+            symbol, _ = read_symbol(symbol)
         print()
         print_summary(symbol, shape=shapes)
     return 0 if found.runs else 1

@@ -6,9 +6,11 @@
   roiops run final 10 photos/ --preset rcnn --output found.jsonl --workers 4 --resume
   roiops run model --input data=batch.npy --outputs relu5_3_output --output features.npz
   roiops run model --input data=cat.jpg --input im_info=[[600,800,1.5]]
+  roiops run networks.py:make_ssd ssd.params street.jpg --with classes=20 --preset gluon-ssd
 
 The model is SYMBOL.json, or what the names of its files begin with: `model` for model-symbol.json and the
 last epoch of model-NNNN.params beside it. After it may stand the file of the parameters, or their epoch.
+A Gluon model is MODULE:FUNCTION, a function that returns its HybridBlock; --with gives its arguments.
 
 PICTURES are files, folders or patterns. A .npz or .npy file among them gives inputs as they are. An input by
 name is NAME=FILE, with a picture, a .npy or .npz array, or NAME=VALUES, with JSON. An input called im_info
@@ -53,6 +55,7 @@ from .common import (
     add_import,
     add_inputs,
     add_outputs,
+    add_with,
     dtype_name,
     find_model,
     import_modules,
@@ -94,7 +97,10 @@ def _four(text: str) -> tuple[float, ...]:
 
 
 def configure(parser) -> None:
-    parser.add_argument("symbol", metavar="MODEL", help="the graph's file, or what its name begins with")
+    parser.add_argument(
+        "symbol", metavar="MODEL", help="the graph's file, what its name begins with, or MODULE:FUNCTION"
+    )
+    add_with(parser)
     parser.add_argument(
         "rest",
         nargs="*",
@@ -198,10 +204,11 @@ def execute(args) -> int:
         softmax=args.softmax,
         batch=args.batch,
         ctx=args.device,
+        source=args.symbol,
         **{key: getattr(args, key) for key in _PREPROCESSING if getattr(args, key) is not None},
     )
     if not args.device.is_gpu:
-        model.on_bind = functools.partial(_compile, symbol, args.imports)
+        model.on_bind = functools.partial(_compile, args)
     for file in array_files:
         inputs |= _inputs_of_file(file, model.input_names, inputs)
     if not names and not inputs:
@@ -339,9 +346,10 @@ def _find_layout(args, model, pictures) -> None:
         note(f"im_info is filled with {[float(place.height), float(place.width), place.scale[0]]}{more}")
 
 
-def _compile(symbol, imports, executor, shapes) -> None:
+def _compile(args, executor, shapes) -> None:
     """Have the kernels compiled, before the first forward, and say so if that takes long."""
-    arguments = [str(symbol), *shape_arguments(shapes), *(f"--import={name}" for name in imports)]
+    arguments = [args.symbol, *shape_arguments(shapes), *(f"--import={name}" for name in args.imports)]
+    arguments += [f"--with={name}={value}" for name, value in args.options]
     compile_in_processes(kinds_of_steps(executor), arguments)
 
 

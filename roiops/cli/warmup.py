@@ -8,7 +8,8 @@ Kernels are kept on disk, beside the package or where NUMBA_CACHE_DIR says; the 
 place for this command. They are compiled in several processes, and for as many threads as there are now (one,
 or more than one: NUMBA_NUM_THREADS=1 for the former).
 
-A MODEL is its SYMBOL.json, or what the names of its files begin with; its parameters are not needed.
+A MODEL is its SYMBOL.json, what the names of its files begin with, or a Gluon model as MODULE:FUNCTION; its
+parameters are not needed.
 """
 
 import functools
@@ -21,7 +22,8 @@ from ..errors import MXNetError
 from ..registry import public_name
 from ..shapes import known
 from ..warmup import internal_name, kinds_of_steps, names, warmup
-from .common import add_import, dtype_name, import_modules, positive, shape_argument
+from .blocks import is_block
+from .common import add_import, add_with, dtype_name, import_modules, open_model, positive, shape_argument
 from .compiling import Claims, compile_in_processes, compile_share, shape_arguments
 
 SUMMARY = "compile the kernels of ROI operators or of a saved model ahead of the first call"
@@ -45,6 +47,7 @@ def configure(parser) -> None:
         help="for helping processes: part I of N first; the folder is where they agree",
     )
     add_import(parser)
+    add_with(parser)
 
 
 def execute(args) -> None:
@@ -58,12 +61,18 @@ def execute(args) -> None:
     arguments = [*args.names, *shape_arguments(dict(args.shape))]
     arguments += [f"--dtype={dtype}" for dtype in args.dtype or ()]
     arguments += [f"--import={module}" for module in args.imports]
+    arguments += [f"--with={name}={value}" for name, value in args.options]
     compile_in_processes(kinds, arguments, args.jobs)
     print(f"{len(kinds)} kinds of operators are compiled")
 
 
 def _is_model(name: str) -> bool:
-    return name.endswith(".json") or os.path.exists(name) or Path(f"{name}-symbol.json").exists()
+    return (
+        is_block(name)
+        or name.endswith(".json")
+        or os.path.exists(name)
+        or Path(f"{name}-symbol.json").exists()
+    )
 
 
 def _of_operators(args) -> list:
@@ -73,16 +82,17 @@ def _of_operators(args) -> list:
 
 
 def _of_model(args) -> list:
-    from ..models.files import find_files, read_symbol
+    from ..models.files import read_symbol
     from ..models.inspection import inspect_model
 
     shapes = dict(args.shape)
-    symbol_file, _ = find_files(args.names[0], None)
-    inputs = inspect_model(symbol_file, None, shapes).inputs
+    symbol, _ = open_model(args, args.names[0])
+    inputs = inspect_model(symbol, None, shapes).inputs
     unknown = [value.name for value in inputs if not known(value.shape)]
     if unknown:
         raise MXNetError(f"warmup: --shape is needed for {', '.join(unknown)}")
-    symbol, _ = read_symbol(symbol_file)
+    if isinstance(symbol, str):
+        symbol, _ = read_symbol(symbol)
     executor = symbol.simple_bind("cpu", grad_req="null", **shapes)
     for array in executor.arg_dict.values():
         if np.dtype(array.dtype).kind == "f" and array.size < 1 << 16:  # no division by 0 in what follows

@@ -25,9 +25,11 @@ from .inspection import free_variables, label_variables, runnable_outputs
 __all__ = ["ArchivedModel", "load", "read_params"]
 
 
-def load(symbol, params=None, *, outputs=None, dtype=None, allow_missing: bool = False) -> "ArchivedModel":
+def load(
+    symbol, params=None, *, outputs=None, dtype=None, allow_missing: bool = False, source: str | None = None
+) -> "ArchivedModel":
     """A saved model for inference. The arguments are those of :func:`roiops.models.load`."""
-    source = str(symbol)
+    source = source or str(symbol)
     if isinstance(symbol, str | Path):
         source, file = find_files(symbol, None if isinstance(params, dict) else params)
         if file is None and not isinstance(params, dict):

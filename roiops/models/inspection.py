@@ -120,7 +120,9 @@ def _bytes(value: int) -> str:
     return f"{value / 2**20:.1f} MiB" if value >= 2**20 else f"{value / 2**10:.1f} KiB"
 
 
-def inspect_model(symbol, params=None, shapes: dict[str, tuple] | None = None, *, dtype=None) -> Inspection:
+def inspect_model(
+    symbol, params=None, shapes: dict[str, tuple] | None = None, *, dtype=None, source: str = "symbol"
+) -> Inspection:
     """Look into a model.
 
     Parameters
@@ -134,9 +136,11 @@ def inspect_model(symbol, params=None, shapes: dict[str, tuple] | None = None, *
         Shapes of inputs, without which sizes stay open.
     dtype : optional
         Take the parameters to be converted to this.
+    source : str
+        What to call a model that is given as a symbol.
     """
     problems: list[str] = []
-    source, version = "symbol", None
+    version = None
     if not isinstance(symbol, Symbol):
         chosen = None if isinstance(params, dict) else params
         source, file = find_files(symbol, chosen)

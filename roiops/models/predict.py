@@ -105,6 +105,7 @@ def load(
     softmax=False,
     batch=8,
     ctx=None,
+    source=None,
     **preprocessing,
 ) -> "PictureModel":
     """A saved model for inference: call it with inputs by name, or give it pictures.
@@ -139,12 +140,16 @@ def load(
         on its neighbours in a batch; with 1 they do not.
     ctx : Context, optional
         Where pictures are looked at; the CPU unless given.
+    source : str, optional
+        What messages call a model that is given as a symbol.
     **preprocessing
         Fields of :class:`roiops.models.pictures.Preprocessing`, in place of the preset's.
     """
     settings = Settings(read_labels(classes), float(threshold), tuple(box_stds), int(top), bool(softmax))
     how = Preprocessing.of(preset, **preprocessing)
-    found = archive.load(symbol, params, outputs=outputs, dtype=dtype, allow_missing=allow_missing)
+    found = archive.load(
+        symbol, params, outputs=outputs, dtype=dtype, allow_missing=allow_missing, source=source
+    )
     return PictureModel(
         found.symbol,
         found.params,

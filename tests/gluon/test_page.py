@@ -11,7 +11,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "gluon.md"
 
 
 def test_from_parameters_alone_to_onnx(tmp_path):
-    script, command = re.findall(r"```\w*\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
+    command, script = re.findall(r"```\w*\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
     net = gluon.model_zoo.vision.get_model("mobilenet0.25", classes=10)
     net.initialize()
     net(nd.zeros((1, 3, 64, 64)))
@@ -24,3 +24,4 @@ def test_from_parameters_alone_to_onnx(tmp_path):
         )
         assert ended.returncode == 0, ended.stderr
     assert (tmp_path / "model.onnx").stat().st_size > 100_000
+    assert (tmp_path / "model-symbol.json").exists()
