@@ -36,6 +36,11 @@ PEERS = {
         [["torch==2.9.1", "torchvision==0.24.1", "numpy==2.3.5", "setuptools<80", "wheel", "ninja"]],
     ),
     "onnx": (["3.11", "3.12", "3.10"], [["onnxruntime", "onnx", "numpy==2.3.5"]]),
+    # What verify/check_engines.py runs ONNX files in.
+    "engines": (
+        ["3.11", "3.12", "3.10"],
+        [["onnxruntime", "onnx", "openvino==2026.4.1", "opencv-python-headless==5.0.0.93", "numpy==2.4.6"]],
+    ),
     "tf": (["3.11", "3.12", "3.10"], [["tensorflow-cpu==2.21.0", "numpy==2.4.6"]]),
     "paddle": (["3.11", "3.12", "3.10"], [["paddlepaddle==3.3.1", "numpy==2.4.6", "setuptools"]]),
     # No peer, but the CUDA compilers that verify/ptx_check.py uses; they need neither GPU nor driver.

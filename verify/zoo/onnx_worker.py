@@ -1,4 +1,7 @@
-"""The roiops and onnxruntime side of ``verify/check_onnx.py``: it sees only the files that MXNet left."""
+"""The roiops and onnxruntime side of ``verify/check_onnx.py`` and of ``verify/check_engines.py``.
+
+It sees only the files that MXNet left.
+"""
 
 import collections
 import contextlib
@@ -42,8 +45,8 @@ def _read(folder):
     return model, {name: array for name, array in data.items() if name in model.input_names}
 
 
-def _written(model, data):
-    conversion = roiops_onnx.prepare(model, {name: array.shape for name, array in data.items()})
+def _written(model, data, opset=None):
+    conversion = roiops_onnx.prepare(model, {name: array.shape for name, array in data.items()}, opset=opset)
     return roiops_onnx.write.proto(conversion), conversion
 
 
@@ -88,6 +91,29 @@ def convert(folder, choices, size, threads, target):
     return answer
 
 
+def write(folder, target, opset):
+    """Write the model and, in an ``.npz`` file, its inputs; which operators of ONNX it has."""
+    model, data = _read(folder)
+    return _write(*_written(model, data, opset), data, target)
+
+
+def _write(made, conversion, data, target):
+    target.write_bytes(made.SerializeToString())
+    wanted = {value.name: np.asarray(data[value.name], np.float32) for value in conversion.inputs}
+    np.savez(target.with_suffix(".inputs.npz"), **wanted)
+    operators = sorted({node.op_type for node in made.graph.node})
+    return {"opset": conversion.graph.opset, "operators": operators}
+
+
+def write_given(folder, choices, target, opset):
+    """The same, but the operators that select boxes get what they got in roiops; and roiops's outputs."""
+    model, data = _read(folder)
+    chosen, given = _chosen(folder, model, data, choices)
+    outputs = dict(zip(model.output_names, (a.asnumpy() for a in model(**data)), strict=True))
+    np.savez(target.with_suffix(".expected.npz"), **outputs, **chosen)
+    return _write(*_written(given, {**data, **chosen}, opset), {**data, **chosen}, target)
+
+
 def load(folder, threads, target):
     """Bind a model in roiops and in onnxruntime, to measure it; ``target`` is written if need be."""
     _bound.clear()
@@ -115,14 +141,7 @@ def _summary(found):
 
 def _given_choices(folder, model, data, choices, wanted, size, threads):
     """The operators that select boxes get what they got in roiops, all else is the graph's own."""
-    internals = model.symbol.get_internals()
-    names = internals.list_outputs()
-    group = roiops.sym.Group(internals[inputs.internal_number(names, head)] for head in choices.values())
-    part = archive.ArchivedModel(group, model.params)
-    fed = {name: array for name, array in data.items() if name in part.input_names}
-    chosen = {name: a.asnumpy().copy() for name, a in zip(choices, part(**fed), strict=True)}
-    text = inputs.given_choices((folder / "model-symbol.json").read_text(), list(choices.values()))
-    given = archive.ArchivedModel(roiops.sym.load_json(text), model.params)
+    chosen, given = _chosen(folder, model, data, choices)
     made, _ = _written(given, {**data, **chosen})
     running = session(made, threads)
     feeds = {
@@ -132,6 +151,18 @@ def _given_choices(folder, model, data, choices, wanted, size, threads):
     outputs = compare(wanted, {name: got[name] for name in wanted}, size)
     heads = compare(chosen, {name: got[name] for name in chosen}, size)
     return _summary([*outputs, *heads])
+
+
+def _chosen(folder, model, data, choices):
+    """What the operators that select boxes get in roiops, and the model that takes that as inputs."""
+    internals = model.symbol.get_internals()
+    names = internals.list_outputs()
+    group = roiops.sym.Group(internals[inputs.internal_number(names, head)] for head in choices.values())
+    part = archive.ArchivedModel(group, model.params)
+    fed = {name: array for name, array in data.items() if name in part.input_names}
+    chosen = {name: a.asnumpy().copy() for name, a in zip(choices, part(**fed), strict=True)}
+    text = inputs.given_choices((folder / "model-symbol.json").read_text(), list(choices.values()))
+    return chosen, archive.ArchivedModel(roiops.sym.load_json(text), model.params)
 
 
 def measure(engine):
@@ -213,6 +244,10 @@ def _answer(request):
     if do == "convert":
         target = Path(request["target"])
         return convert(folder, request["choices"], request["size"], request["threads"], target)
+    if do == "write":
+        return write(folder, Path(request["target"]), request["opset"])
+    if do == "write_given":
+        return write_given(folder, request["choices"], Path(request["target"]), request["opset"])
     if do == "load":
         return load(folder, request["threads"], Path(request["target"]))
     if do == "compositions":
