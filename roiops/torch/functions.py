@@ -2,11 +2,18 @@
 
 Each is one of the registry's operators. ``dialect`` says whose numbers are wanted where not torchvision's.
 The gradient goes to the features only, as in torchvision.
+
+The source of what ``torch.jit.script`` compiles keeps to TorchScript's part of Python: annotated, and with
+what is not for it in an ``else`` of ``torch.jit.is_scripting()``. A function that is given something that
+stands for a tensor, as ``torch.fx`` does to trace, hands over to it, and so is one node of its graph.
 """
 
 import math
 
 import torch
+from torch import Tensor
+from torch.jit.annotations import BroadcastingList2
+from torch.overrides import handle_torch_function, has_torch_function
 
 from .. import registry
 from ..errors import ParamError, ShapeError
@@ -15,6 +22,7 @@ from .operators import call, call_with
 __all__ = [
     "deform_roi_pool",
     "multi_scale_roi_align",
+    "pool_levels",
     "ps_roi_align",
     "ps_roi_pool",
     "pyramid_scales",
@@ -33,16 +41,15 @@ _ALIGN_DIALECTS = {"torchvision": "mmcv", "detectron2": "mmcv"}
 
 
 def roi_align(
-    input,
-    boxes,
-    output_size,
-    spatial_scale=1.0,
-    sampling_ratio=-1,
-    aligned=False,
-    *,
-    mode="avg",
-    dialect="torchvision",
-):
+    input: Tensor,
+    boxes: Tensor | list[Tensor],
+    output_size: BroadcastingList2[int],
+    spatial_scale: float = 1.0,
+    sampling_ratio: int = -1,
+    aligned: bool = False,
+    mode: str = "avg",
+    dialect: str = "torchvision",
+) -> Tensor:
     """Pool bilinear samples of each region of interest to a fixed grid (Mask R-CNN, 2017).
 
     Parameters
@@ -68,36 +75,81 @@ def roi_align(
     -------
     Tensor[K, C, height, width]
     """
-    inputs = input, as_rois(boxes, input, "roi_align")
-    return call_with(
-        _ALIGN, inputs, _align_params, output_size, spatial_scale, sampling_ratio, aligned, mode, dialect
-    )
+    if torch.jit.is_scripting():
+        rois = as_rois(boxes, input, "roi_align")
+        if dialect == "torchvision" or dialect == "detectron2":
+            dialect = "mmcv"
+        ratio = [sampling_ratio, sampling_ratio]
+        return torch.ops.roiops.ROIAlign(
+            input, rois, output_size, spatial_scale, ratio, mode, aligned, dialect
+        )[0]
+    else:
+        choices = output_size, spatial_scale, sampling_ratio, aligned
+        given = _overloading(input, boxes)
+        if has_torch_function(given):
+            return handle_torch_function(roi_align, given, input, boxes, *choices, mode=mode, dialect=dialect)
+        inputs = input, as_rois(boxes, input, "roi_align")
+        return call_with(_ALIGN, inputs, _align_params, *choices, mode, dialect)
 
 
-def roi_pool(input, boxes, output_size, spatial_scale=1.0, *, dialect="torchvision"):
+def roi_pool(
+    input: Tensor,
+    boxes: Tensor | list[Tensor],
+    output_size: BroadcastingList2[int],
+    spatial_scale: float = 1.0,
+    dialect: str = "torchvision",
+) -> Tensor:
     """Max-pool each region of interest to a fixed grid of integer bins (Fast R-CNN, 2015).
 
     ``dialect`` is one of ``"torchvision"``, ``"mxnet"``, ``"mmcv"``, ``"chainer"``; the other arguments are
     those of :func:`roi_align`.
     """
-    inputs = input, as_rois(boxes, input, "roi_pool")
-    return call_with(_POOL, inputs, _pool_params, output_size, spatial_scale, dialect)
+    if torch.jit.is_scripting():
+        rois = as_rois(boxes, input, "roi_pool")
+        return torch.ops.roiops.ROIPooling(input, rois, output_size, spatial_scale, dialect)[0]
+    else:
+        choices = output_size, spatial_scale
+        given = _overloading(input, boxes)
+        if has_torch_function(given):
+            return handle_torch_function(roi_pool, given, input, boxes, *choices, dialect=dialect)
+        return call_with(_POOL, (input, as_rois(boxes, input, "roi_pool")), _pool_params, *choices, dialect)
 
 
-def ps_roi_align(input, boxes, output_size, spatial_scale=1.0, sampling_ratio=-1, *, dialect="torchvision"):
+def ps_roi_align(
+    input: Tensor,
+    boxes: Tensor | list[Tensor],
+    output_size: BroadcastingList2[int],
+    spatial_scale: float = 1.0,
+    sampling_ratio: int = -1,
+    dialect: str = "torchvision",
+) -> Tensor:
     """Mean of bilinear samples in bins that each read channels of their own (Light-Head R-CNN, 2017).
 
     ``dialect`` is one of ``"torchvision"``, ``"rfcn"``, ``"chainer"``; the other arguments are those of
     :func:`roi_align`. The output has ``C / (height * width)`` channels.
     """
-    inputs = input, as_rois(boxes, input, "ps_roi_align")
-    channels = input.shape[1]
-    return call_with(
-        _PS_ALIGN, inputs, _ps_align_params, channels, output_size, spatial_scale, sampling_ratio, dialect
-    )
+    if torch.jit.is_scripting():
+        rois = as_rois(boxes, input, "ps_roi_align")
+        dim = max(1, input.size(1) // (output_size[0] * output_size[1]))
+        ratio = [sampling_ratio, sampling_ratio]
+        return torch.ops.roiops.PSROIAlign(input, rois, spatial_scale, dim, output_size, 0, ratio, dialect)[0]
+    else:
+        choices = output_size, spatial_scale, sampling_ratio
+        given = _overloading(input, boxes)
+        if has_torch_function(given):
+            return handle_torch_function(ps_roi_align, given, input, boxes, *choices, dialect=dialect)
+        inputs = input, as_rois(boxes, input, "ps_roi_align")
+        return call_with(_PS_ALIGN, inputs, _ps_align_params, input.shape[1], *choices, dialect)
 
 
-def ps_roi_pool(input, boxes, output_size, spatial_scale=1.0, *, dialect="torchvision", as_released=None):
+def ps_roi_pool(
+    input: Tensor,
+    boxes: Tensor | list[Tensor],
+    output_size: BroadcastingList2[int],
+    spatial_scale: float = 1.0,
+    dialect: str = "torchvision",
+    as_released: bool | None = None,
+) -> Tensor:
     """Mean over integer bins that each read channels of their own (R-FCN, 2016).
 
     ``dialect`` is one of ``"torchvision"``, ``"mxnet"`` (R-FCN's), ``"chainer"``; the other arguments are
@@ -106,72 +158,111 @@ def ps_roi_pool(input, boxes, output_size, spatial_scale=1.0, *, dialect="torchv
     torchvision leaves the last row and column of the map out of the forward pass, but not out of the
     gradient. So does this, unless ``as_released`` is False: then the gradient is that of the output.
     """
-    inputs = input, as_rois(boxes, input, "ps_roi_pool")
-    channels = input.shape[1]
-    if as_released is None:
-        as_released = dialect == "torchvision"
-    return call_with(
-        _PS_POOL, inputs, _ps_pool_params, channels, output_size, spatial_scale, dialect, as_released
-    )
+    if torch.jit.is_scripting():
+        rois = as_rois(boxes, input, "ps_roi_pool")
+        dim = max(1, input.size(1) // (output_size[0] * output_size[1]))
+        released = dialect == "torchvision" if as_released is None else as_released
+        return torch.ops.roiops.contrib_PSROIPooling(
+            input, rois, spatial_scale, dim, output_size, 0, dialect, "avg", released
+        )[0]
+    else:
+        choices = output_size, spatial_scale
+        given = _overloading(input, boxes)
+        if has_torch_function(given):
+            return handle_torch_function(
+                ps_roi_pool, given, input, boxes, *choices, dialect=dialect, as_released=as_released
+            )
+        if as_released is None:
+            as_released = dialect == "torchvision"
+        inputs = input, as_rois(boxes, input, "ps_roi_pool")
+        return call_with(_PS_POOL, inputs, _ps_pool_params, input.shape[1], *choices, dialect, as_released)
 
 
 def roi_align_rotated(
-    input,
-    rois,
-    output_size,
-    spatial_scale=1.0,
-    sampling_ratio=0,
-    aligned=True,
-    clockwise=False,
-    *,
-    dialect="mmcv",
-):
+    input: Tensor,
+    rois: Tensor,
+    output_size: BroadcastingList2[int],
+    spatial_scale: float = 1.0,
+    sampling_ratio: int = 0,
+    aligned: bool = True,
+    clockwise: bool = False,
+    dialect: str = "mmcv",
+) -> Tensor:
     """Mean of bilinear samples in the bins of rotated boxes, with mmcv's arguments.
 
     ``rois`` are a Tensor[K, 6]: image, centre x, centre y, width, height in image pixels, and the angle, in
     radians; under ``dialect="detectron2"`` in degrees. The other arguments are those of :func:`roi_align`.
     """
-    params = {
-        "pooled_size": _pair(output_size),
-        "spatial_scale": spatial_scale,
-        "sampling_ratio": _pair(sampling_ratio),
-        "aligned": aligned,
-        "clockwise": clockwise,
-        "dialect": dialect,
-    }
-    return call(_ROTATED, (input, rois), params)
+    if torch.jit.is_scripting():
+        ratio = [sampling_ratio, sampling_ratio]
+        return torch.ops.roiops.ROIAlignRotated(
+            input, rois, output_size, spatial_scale, ratio, aligned, clockwise, dialect
+        )[0]
+    else:
+        given = input, rois
+        if has_torch_function(given):
+            choices = output_size, spatial_scale, sampling_ratio, aligned, clockwise
+            return handle_torch_function(roi_align_rotated, given, *given, *choices, dialect=dialect)
+        params = {
+            "pooled_size": _pair(output_size),
+            "spatial_scale": spatial_scale,
+            "sampling_ratio": _pair(sampling_ratio),
+            "aligned": aligned,
+            "clockwise": clockwise,
+            "dialect": dialect,
+        }
+        return call(_ROTATED, given, params)
 
 
-def deform_roi_pool(input, rois, offset, output_size, spatial_scale=1.0, sampling_ratio=0, gamma=0.1):
+def deform_roi_pool(
+    input: Tensor,
+    rois: Tensor,
+    offset: Tensor | None,
+    output_size: BroadcastingList2[int],
+    spatial_scale: float = 1.0,
+    sampling_ratio: int = 0,
+    gamma: float = 0.1,
+) -> Tensor:
     """ROIAlign whose bins ``offset`` displaces, with mmcv's arguments (Deformable ConvNets, 2017).
 
     ``offset`` is a Tensor[K, 2, height, width], x before y, in box sizes, of which ``gamma`` is taken; it has
     a gradient too. None displaces nothing. The other arguments are those of :func:`roi_align`.
     """
-    height, width = _pair(output_size)
-    if offset is None or not offset.numel():
-        offset = input.new_zeros((rois.shape[0], 2, height, width))
-    params = {
-        "pooled_size": (height, width),
-        "spatial_scale": spatial_scale,
-        "sampling_ratio": _pair(sampling_ratio),
-        "gamma": gamma,
-    }
-    return call(_DEFORMED, (input, rois, offset), params)
+    if torch.jit.is_scripting():
+        if offset is None or not offset.numel():
+            offset = input.new_zeros([rois.size(0), 2, output_size[0], output_size[1]])
+        ratio = [sampling_ratio, sampling_ratio]
+        return torch.ops.roiops.DeformROIPooling(
+            input, rois, offset, output_size, spatial_scale, ratio, gamma
+        )[0]
+    else:
+        given = input, rois, offset
+        if has_torch_function(given):
+            choices = output_size, spatial_scale, sampling_ratio, gamma
+            return handle_torch_function(deform_roi_pool, given, *given, *choices)
+        height, width = _pair(output_size)
+        if offset is None or not offset.numel():
+            offset = input.new_zeros((rois.shape[0], 2, height, width))
+        params = {
+            "pooled_size": (height, width),
+            "spatial_scale": spatial_scale,
+            "sampling_ratio": _pair(sampling_ratio),
+            "gamma": gamma,
+        }
+        return call(_DEFORMED, (input, rois, offset), params)
 
 
 def multi_scale_roi_align(
-    features,
-    boxes,
-    output_size,
-    scales,
-    sampling_ratio=-1,
-    aligned=False,
-    *,
-    canonical_scale=224,
-    canonical_level=4,
-    dialect="torchvision",
-):
+    features: list[Tensor],
+    boxes: Tensor | list[Tensor],
+    output_size: BroadcastingList2[int],
+    scales: list[float],
+    sampling_ratio: int = -1,
+    aligned: bool = False,
+    canonical_scale: float = 224.0,
+    canonical_level: int = 4,
+    dialect: str = "torchvision",
+) -> Tensor:
     """:func:`roi_align` of each box on the level of a feature pyramid that fits its size.
 
     Parameters
@@ -200,31 +291,94 @@ def multi_scale_roi_align(
     Tensor[K, C, height, width]
         In the order of the boxes, and of the dtype of the first feature map.
     """
-    if aligned and dialect == "torchvision":
-        raise ParamError(
-            "multi_scale_roi_align: aligned must be False under dialect 'torchvision', which has no such "
-            "choice; dialect='detectron2' has it"
-        )
-    rois = as_rois(boxes, features[0], "multi_scale_roi_align")
-    maps = [feature.to(features[0].dtype) for feature in features]
-    params = {
-        "pooled_size": _pair(output_size),
-        "spatial_scales": tuple(scales),
-        "sampling_ratio": _pair(sampling_ratio),
-        "aligned": aligned,
-        "canonical_size": canonical_scale,
-        "canonical_level": canonical_level,
-        "dialect": dialect,
-    }
-    return call(_PYRAMID, (*maps, rois), params)
+    if torch.jit.is_scripting():
+        rois = as_rois(boxes, features[0], "multi_scale_roi_align")
+        inputs = [feature.to(features[0].dtype) for feature in features]
+        inputs.append(rois)
+        ratio = [sampling_ratio, sampling_ratio]
+        return torch.ops.roiops.MultiScaleROIAlign(
+            inputs, output_size, scales, ratio, aligned, canonical_scale, canonical_level, dialect
+        )[0]
+    else:
+        given = (*_overloading(features, boxes), scales)
+        if has_torch_function(given):
+            return handle_torch_function(
+                multi_scale_roi_align, given, features, boxes, output_size, scales, sampling_ratio, aligned,
+                canonical_scale=canonical_scale, canonical_level=canonical_level, dialect=dialect,
+            )  # fmt: skip
+        if aligned and dialect == "torchvision":
+            raise ParamError(
+                "multi_scale_roi_align: aligned must be False under dialect 'torchvision', which has no such "
+                "choice; dialect='detectron2' has it"
+            )
+        rois = as_rois(boxes, features[0], "multi_scale_roi_align")
+        maps = [feature.to(features[0].dtype) for feature in features]
+        params = {
+            "pooled_size": _pair(output_size),
+            "spatial_scales": tuple(scales),
+            "sampling_ratio": _pair(sampling_ratio),
+            "aligned": aligned,
+            "canonical_size": canonical_scale,
+            "canonical_level": canonical_level,
+            "dialect": dialect,
+        }
+        return call(_PYRAMID, (*maps, rois), params)
 
 
-def pyramid_scales(features, image_shapes) -> list[float]:
+def pyramid_scales(features: list[Tensor], image_shapes: list[tuple[int, int]]) -> list[float]:
     """The scale of each feature map, a power of two, from its height and that of the largest image."""
-    if not image_shapes:
+    if len(image_shapes) == 0:
         raise ShapeError("multi_scale_roi_align: image_shapes must not be empty")
-    height = max(shape[0] for shape in image_shapes)
-    return [2.0 ** round(math.log2(feature.shape[-2] / height)) for feature in features]
+    height = max([shape[0] for shape in image_shapes])
+    return [
+        2.0 ** math.floor(math.log(feature.size(-2) / height) / math.log(2.0) + 0.5) for feature in features
+    ]
+
+
+def pool_levels(
+    x: dict[str, Tensor],
+    boxes: list[Tensor],
+    image_shapes: list[tuple[int, int]],
+    names: list[str],
+    scales: list[float] | None,
+    output_size: BroadcastingList2[int],
+    sampling_ratio: int,
+    aligned: bool,
+    canonical_scale: float,
+    canonical_level: int,
+    dialect: str,
+) -> Tensor:
+    """:func:`multi_scale_roi_align` of those maps of a dict that have these names: ``MultiScaleRoIAlign``."""
+    if not torch.jit.is_scripting():
+        given = (*_overloading(x, boxes), *_overloading(image_shapes, []))
+        if has_torch_function(given):
+            return handle_torch_function(
+                pool_levels, given, x, boxes, image_shapes, names, scales, output_size, sampling_ratio,
+                aligned, canonical_scale, canonical_level, dialect,
+            )  # fmt: skip
+    features: list[Tensor] = []
+    for name, feature in x.items():
+        if name in names:
+            features.append(feature)
+    if scales is None:
+        scales = pyramid_scales(features, image_shapes)
+    return multi_scale_roi_align(
+        features, boxes, output_size, scales, sampling_ratio, aligned,
+        canonical_scale=canonical_scale, canonical_level=canonical_level, dialect=dialect,
+    )  # fmt: skip
+
+
+def _overloading(*given) -> tuple:
+    """What may stand for a tensor in an argument, or in lists and dicts of it."""
+    found = []
+    for each in given:
+        if isinstance(each, (list, tuple)):  # torch.compile knows no union here
+            found += each
+        elif isinstance(each, dict):
+            found += each.values()
+        else:
+            found.append(each)
+    return tuple(found)
 
 
 def _align_params(output_size, spatial_scale, sampling_ratio, aligned, mode, dialect) -> dict:
@@ -265,20 +419,28 @@ def _pair(size) -> tuple:
     return (size, size) if isinstance(size, int) else tuple(size)
 
 
-def as_rois(boxes, input, name):
+def as_rois(boxes: Tensor | list[Tensor], input: Tensor, name: str) -> Tensor:
     """Boxes in either of torchvision's forms as rows ``(image, x1, y1, x2, y2)``."""
-    tracing = torch.jit.is_tracing()  # which would warn of the checks
-    if isinstance(boxes, torch.Tensor):
-        if not tracing and (boxes.dim() != 2 or boxes.shape[1] != 5):
+    if not torch.jit.is_scripting():
+        _check_boxes(boxes, name)
+    if isinstance(boxes, Tensor):
+        return boxes
+    if len(boxes) == 0:
+        return input.new_zeros((0, 5))
+    images = [torch.full_like(each[:, :1], image) for image, each in enumerate(boxes)]
+    return torch.cat([torch.cat(images), torch.cat(boxes)], dim=1)
+
+
+def _check_boxes(boxes, name):
+    if torch.jit.is_tracing():  # which would warn of the checks
+        return
+    if isinstance(boxes, Tensor):
+        if boxes.dim() != 2 or boxes.shape[1] != 5:
             raise ShapeError(
                 f"{name}: boxes must be a Tensor[K, 5] or a list of Tensor[L, 4], "
                 f"got shape {tuple(boxes.shape)}"
             )
-        return boxes
+        return
     for image, each in enumerate(boxes):
-        if not tracing and (each.dim() != 2 or each.shape[1] != 4):
+        if each.dim() != 2 or each.shape[1] != 4:
             raise ShapeError(f"{name}: boxes[{image}] must be a Tensor[L, 4], got shape {tuple(each.shape)}")
-    if not boxes:
-        return input.new_zeros((0, 5))
-    images = [torch.full_like(each[:, :1], image) for image, each in enumerate(boxes)]
-    return torch.cat([torch.cat(images), torch.cat(list(boxes))], dim=1)

@@ -3,6 +3,7 @@
 import functools
 
 import torch
+from torch.overrides import handle_torch_function, has_torch_function
 
 from .. import registry
 from ..errors import MXNetError
@@ -20,6 +21,9 @@ def _is_tensor(value) -> bool:
 
 
 def _invoke(prop_class, args, kwargs):
+    given = (*args, *kwargs.values())
+    if has_torch_function(given):  # something stands for a tensor, as torch.fx does to trace
+        return handle_torch_function(_function(prop_class.name), given, *args, **kwargs)
     positional, named, params = registry.split_arguments(prop_class, args, kwargs, _is_tensor, _KIND)
     if prop_class.variadic:
         return call(prop_class, [*positional, *named.values()], params)
