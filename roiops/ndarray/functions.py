@@ -128,8 +128,15 @@ def _bind(prop, args, kwargs) -> tuple[dict, dict]:
     return registry.bind_inputs(prop.label, names, positional, named), given
 
 
+#: The types of most parameters: an operator called by itself asks of each whether it is an array.
+_PLAIN = frozenset((bool, int, float, str, tuple, list, type(None)))
+
+
 def _is_array(value) -> bool:
-    return isinstance(value, NDArray | np.ndarray) or is_foreign(value)
+    kind = type(value)
+    return kind is NDArray or (
+        kind not in _PLAIN and (isinstance(value, NDArray | np.ndarray) or is_foreign(value))
+    )
 
 
 def _context(prop, inputs, given, targets) -> Context:

@@ -76,6 +76,11 @@ def choose(layer: Layer, machine: Machine = HERE, *, normalised=False) -> type[W
     forced = forced_way()
     if forced is not None and forced.suits(layer, machine):
         return forced
+    return _cheapest(layer, machine, normalised)
+
+
+@functools.lru_cache(4096)  # an operator called by itself asks in each call
+def _cheapest(layer, machine, normalised):
     found = costs(layer, machine, normalised=normalised)
     return min(found, key=found.get)
 
