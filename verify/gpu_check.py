@@ -100,14 +100,15 @@ def to_device(array):
 class OnDevice:
     """An operator bound to device arrays."""
 
-    def __init__(self, name, params, arrays):
+    def __init__(self, name, params, arrays, request="write"):
         prop = get(name).create(params)
         arrays = [to_device(a) for a in arrays]
         self.invocation = Invocation(
             prop, arrays, ctx=OpContext(roiops.gpu(0), prop.label), empty=runtime.empty
         )
-        self.grads = [runtime.empty(a.shape, a.dtype) for a in arrays]
-        self.reqs = ["null" if n in prop.list_zero_gradients() else "write" for n in prop.list_arguments()]
+        memory = runtime.zeros if request == "add" else runtime.empty
+        self.grads = [memory(a.shape, a.dtype) for a in arrays]
+        self.reqs = ["null" if n in prop.list_zero_gradients() else request for n in prop.list_arguments()]
 
     def forward(self):
         self.invocation.forward()
@@ -133,7 +134,7 @@ class OnDevice:
             self.backward(runtime.to_device(np.ascontiguousarray(head)))
             names = self.invocation.prop.list_arguments()
             for name, grad, req in zip(names, self.grads, self.reqs, strict=True):
-                if req == "write":
+                if req != "null":
                     found[f"grad_{name}"] = runtime.to_host(grad)
         return found
 

@@ -1,12 +1,12 @@
 """Run what numba-cuda compiled for a GPU on this machine's processor, checked, beside the CPU kernels.
 
-    python verify/gpu_compiled.py                 # every dialect in three dtypes, good and hostile boxes
+    python verify/gpu_compiled.py                 # every case; an error if a kernel of ptx_check.py has none
     python verify/gpu_compiled.py --short         # the planted mistakes, and one operator
     python verify/gpu_compiled.py --only rotated  # cases whose label holds this
 
 ``verify/gpu_host.py`` says how a kernel runs and what is checked: bounds, races, barriers, memory that
-nobody wrote. Each case runs twice, with blocks and threads in another order: the bits must be the same. The
-environment is that of ``verify/peers.py cuda``; no GPU and no driver is needed.
+nobody wrote. Each case of ``tests/cuda`` runs with blocks and threads in other orders: the bits must be the
+same. The environment is that of ``verify/peers.py cuda``; no GPU and no driver is needed.
 """
 
 import argparse
@@ -33,16 +33,22 @@ def all_cases():
     def random_case(name, params, arrays, head, dtype):
         gpu_check._as_cpu(name, params, arrays, head, dtype)
         given = gpu_check._in_dtype(name, params, arrays, dtype)
-        one, two = (gpu_check.OnDevice(name, params, given).results(head.astype(dtype)) for _ in range(2))
+        # Each in another order of threads. Kernels that add to a gradient are others than those that write.
+        one, two, added = (
+            gpu_check.OnDevice(name, params, given, request).results(head.astype(dtype))
+            for request in ("write", "write", "add")
+        )
         for key, value in one.items():
             if not np.array_equal(value, two[key], equal_nan=True):
                 raise AssertionError(f"{key} depends on the order of threads")
+            if not np.array_equal(value, added[key], equal_nan=True):
+                raise AssertionError(f"{key} is another where it is added to zeros")
 
     random_cases = sorted(gpu_check.calls.random_cases().items(), key=lambda case: "small" not in case[0])
     for dtype in DTYPES:
         for label, case in random_cases:
             yield f"{label}, {dtype}", functools.partial(random_case, *case, dtype)
-        for channels in (8, 5):
+        for channels in (8, 6):
             for label in gpu_check.calls.ALIKE:
                 case = label, channels, dtype
                 yield (
@@ -100,7 +106,7 @@ def main() -> None:
     missing = sorted(name for kernel, name in wanted.items() if kernel not in kernels)
     if wanted:
         print(
-            f"{len(wanted) - len(missing)} of the {len(wanted)} kernels of ptx_check.py were executed. Not:"
+            f"{len(wanted) - len(missing)} of the {len(wanted)} kernels of ptx_check.py were launched. Not:"
         )
         print("\n".join(map(", ".join, missing)))
     seconds = time.perf_counter() - started
