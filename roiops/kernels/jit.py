@@ -11,6 +11,7 @@ process when two Python threads enter it; so they take turns there.
 """
 
 import functools
+import hashlib
 import math
 import os
 import threading
@@ -85,7 +86,8 @@ def _tell_apart(function) -> None:
     cells = [cell.cell_contents for cell in function.__closure__ or ()]
     if cells:
         parts = [f"{c.__module__}.{c.__qualname__}" if hasattr(c, "__qualname__") else repr(c) for c in cells]
-        function.__qualname__ += f"[{', '.join(parts)}]"
+        # A digest: numba puts this into names of files, which have 255 characters at most.
+        function.__qualname__ += f"[{hashlib.sha256(', '.join(parts).encode()).hexdigest()[:12]}]"
 
 
 class Direct:
