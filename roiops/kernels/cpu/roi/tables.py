@@ -283,7 +283,8 @@ def build(launcher, parts, rules, rois, setting):
     image, whole, number = images_of(rois, setting.images), np.int64(0), rois.dtype.type(0)
     start_y = _most_taps(rules, rois, image, setting, 0)
     start_x = _most_taps(rules, rois, image, setting, 1)
-    most_y, most_x = start_y[image.size], start_x[image.size]
+    # One at least: loops ask the first weight for its type.
+    most_y, most_x = max(1, start_y[image.size]), max(1, start_x[image.size])
     table = (
         room(image.size * (setting.pooled_h + 1), whole),
         room(most_y, np.int32(0)),
