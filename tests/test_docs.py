@@ -109,3 +109,15 @@ def test_links_lead_somewhere(page):
         if not other.exists() or (anchor and other.suffix == ".md" and anchor not in anchors(other)):
             broken.append(target)
     assert not broken, f"{page.name}: {broken}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=ids(PAGES))
+def test_code_fits_its_column(page):
+    columns = 98 if page.parent == ROOT else 110  # as hosted repositories show a README; docs/site.css
+    wide = [
+        line
+        for _, body in BLOCK.findall(page.read_text())
+        for line in body.splitlines()
+        if len(line) > columns
+    ]
+    assert not wide, f"wider than {columns} columns"

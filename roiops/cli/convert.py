@@ -173,6 +173,12 @@ def _check(path, model, shapes, inputs) -> int:
     rows = [("output", "worst difference", "boxes", "")]
     for each in found:
         boxes = "" if each.boxes is None else f"{each.boxes}, {each.wrong} differ"
-        rows.append((each.name, f"{each.worst:.1e}", boxes, "" if each.agrees else "differs"))
+        verdict = "" if each.agrees else "differs: scores tie" if each.tied else "differs"
+        rows.append((each.name, f"{each.worst:.1e}", boxes, verdict))
     print(table(rows))
+    if any(each.tied for each in found):
+        print(
+            "Where scores tie, the original alone gives as different an output once its input changes by "
+            "1e-6. Noise gives such scores; check with a picture: --input data=picture.jpg"
+        )
     return 0 if all(each.agrees for each in found) else 1

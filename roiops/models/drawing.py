@@ -108,8 +108,7 @@ def _corners(box, size, factor) -> tuple[float, float, float, float]:
 
 def _label(canvas, size, text, corners, colour, font, taken) -> None:
     """A name above a box, below it or inside it: where it lies on no other name, if there is such a place."""
-    left, top, right, bottom = canvas.textbbox((0, 0), text, font=font)
-    width, height = right - left + 6, bottom - top + 6
+    width, height = _plate(font, text)
     x1, y1, _, y2 = corners
     x = min(x1, max(0, size[0] - width))
     spots = [y1 - height, y1, y2 - height, y2, y1 + height]
@@ -117,9 +116,19 @@ def _label(canvas, size, text, corners, colour, font, taken) -> None:
     free = (y for y in spots if not any(_overlap((x, y, x + width, y + height), other) for other in taken))
     y = next(free, spots[0])
     taken.append((x, y, x + width, y + height))
+    _write(canvas, (x, y), text, colour, font)
+
+
+def _plate(font, text) -> tuple[float, int]:
+    """Width and height of a name on its colour; all names of a picture are equally high."""
+    return font.getlength(text) + 6, sum(font.getmetrics()) + 4
+
+
+def _write(canvas, corner, text, colour, font) -> None:
+    (x, y), (width, height) = corner, _plate(font, text)
     canvas.rectangle((x, y, x + width - 1, y + height - 1), fill=colour)
     bright = 0.299 * colour[0] + 0.587 * colour[1] + 0.114 * colour[2] > 140
-    canvas.text((x + 3 - left, y + 3 - top), text, fill="black" if bright else "white", font=font)
+    canvas.text((x + 3, y + 2), text, fill="black" if bright else "white", font=font)
 
 
 def _overlap(one, other) -> bool:
@@ -158,8 +167,8 @@ def _segmentation(picture, reading, place, factor):
         if number == background:
             continue
         text = f"{class_name(number, reading.names)} {100 * part:.0f} %"
-        _label(canvas, picture.size, text, (0, y, 0, y), chosen[number], font, [])
-        y = min(y + font.size + 12, picture.height - 1)
+        _write(canvas, (0, y), text, chosen[number], font)
+        y += _plate(font, text)[1]
     return picture
 
 

@@ -515,6 +515,30 @@ def test_a_custom_operator_brings_its_lowering():
     assert check(made, ArchivedModel(symbol, {}), {"data": noise(2, 3)})[0].agrees
 
 
+def _best_of_two(first, folder=None):
+    """Which of two columns is larger, once the first is multiplied by ``first``, and their sum."""
+    scaled = sym.broadcast_mul(sym.Variable("data"), sym.Variable("scale"))
+    symbol = sym.Group([sym.argmax(scaled, axis=1, name="best"), sym.sum(scaled, axis=1, name="total")])
+    params = {"scale": mx.nd.array([[first, 1.0]])}
+    if folder:
+        symbol.save(str(folder / "net-symbol.json"))
+        mx.nd.save(str(folder / "net-0000.params"), {"arg:scale": params["scale"]})
+    return symbol, params
+
+
+def test_scores_that_tie_are_told_from_wrong_ones():
+    symbol, params = _best_of_two(1.0)
+    data = np.ones((8, 2), np.float32)
+    for first, tied in ((1 + 3e-7, True), (1.5, False)):
+        made = to_onnx(*_best_of_two(first), shapes={"data": (8, 2)})
+        data[:, 1] = 1 + 1.2e-7  # larger by one step of float32; the ONNX file says otherwise
+        best, total = check(made, ArchivedModel(symbol, params), {"data": data})
+        assert not best.agrees
+        assert best.tied  # the original's choice hangs on the last bit
+        assert total.agrees is tied
+        assert not total.tied  # what is simply wrong is not called so
+
+
 # -- the command -----------------------------------------------------------------------------------------
 
 
@@ -543,6 +567,18 @@ def test_the_command_converts_and_checks(saved, capsys):
     assert "exists already; --force" in capsys.readouterr().err
     assert cli.main(["convert", str(saved), "3", target, *shapes, "--force", "--fold", "--opset", "20"]) == 0
     assert "opset 20" in capsys.readouterr().out
+
+
+def test_the_command_says_where_scores_tie(tmp_path, capsys, monkeypatch):
+    _best_of_two(1.0, tmp_path)
+    np.save(tmp_path / "tied.npy", np.array([[1, 1 + 1.2e-7]] * 8, np.float32))
+    other = session(to_onnx(*_best_of_two(1 + 3e-7), shapes={"data": (8, 2)}))
+    monkeypatch.setattr("roiops.models.onnx.check.session", lambda path: other)
+    arguments = ["--shape", "data=8,2", "--check", "--input", f"data={tmp_path / 'tied.npy'}"]
+    assert cli.main(["convert", str(tmp_path / "net"), str(tmp_path / "net.onnx"), *arguments]) == 1
+    said = capsys.readouterr().out
+    assert "differs: scores tie" in said
+    assert "check with a picture: --input data=picture.jpg" in said
 
 
 def test_the_command_says_what_is_wrong(saved, capsys):

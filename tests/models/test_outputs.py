@@ -210,6 +210,20 @@ def test_a_segmentation_is_laid_over_the_part_that_the_network_saw():
     assert pixels[595, 300].tolist() == [100, 100, 100], "not seen by the network"
 
 
+@pytest.mark.parametrize("side", [200, 1200])
+def test_a_legend_has_a_whole_line_for_each_class(side):
+    labels = np.repeat(np.arange(4), 6).reshape(4, 6)
+    names = ["cow", "gypsy", "ox", "Éclair"]
+    pixels = np.asarray(draw(PIL.new("RGB", (side, side)), Reading(segmentation=labels, names=names)))
+    column, chosen = pixels[:, 1], colours(range(4))
+    lines = [np.flatnonzero((column == chosen[number]).all(axis=1)) for number in range(4)]
+    heights = {len(line) for line in lines}
+    assert len(heights) == 1, "each line is whole"
+    assert min(heights) >= 13
+    for number, line in enumerate(lines):
+        assert (line == np.arange(len(line)) + number * len(line)).all(), "no line covers another"
+
+
 def test_a_drawing_needs_an_ending_that_pillow_knows(tmp_path):
     with pytest.raises(mx.MXNetError, match=r"Pillow cannot write this kind of picture; use .png or .jpg"):
         save(PIL.new("RGB", (2, 2)), tmp_path / "picture.xyz")
