@@ -5,15 +5,16 @@ to ``out``. ``lr`` is the learning rate and ``wd`` the weight decay; the gradien
 ``rescale_grad`` and, with ``clip_gradient`` of 0 or more, kept within that of 0. :mod:`roiops.optimizer` has
 whole optimizers.
 
-A rule stands here once, for the operator and for the optimizer: a function on raw arrays whose settings are
-scalars of the arrays' dtype, in MXNet's order of operations, so that float16, too, is rounded as there.
+A rule stands once, in :mod:`roiops.kernels.update_rules`, for the operator and for the optimizer.
 """
 
 import functools
+import inspect
 
 import numpy as np
 
 from ..context import cpu
+from ..kernels import update_rules as rules
 from ..operators.base import kernels
 from .sparse import rows_of
 
@@ -69,7 +70,7 @@ class UpdateOperator:
     Parameters
     ----------
     rule : callable
-        ``rule(out, weight, grad, *states, **settings)`` on raw arrays; ``out`` may be the weight itself.
+        One of :mod:`roiops.kernels.update_rules`.
     states : int
         How many states the operator takes.
     by_rows : bool
@@ -80,7 +81,13 @@ class UpdateOperator:
 
     def __init__(self, rule, states: int, by_rows: bool = False, doubles=()):
         functools.update_wrapper(self, rule)
+        self.__module__ = __name__
         self.rule, self.states, self.by_rows, self.doubles = rule, states, by_rows, doubles
+        parameters = inspect.signature(rule).parameters
+        #: Whether large weights take the rule in one pass.
+        self.compiles = "i" in parameters
+        before_settings = states + (4 if self.compiles else 3)
+        self._settings = inspect.Signature(list(parameters.values())[before_settings:])
 
     def __call__(self, weight, grad, *states, out=None, lazy_update=True, **settings):
         """The operator: gives ``out``, or a new array."""
@@ -101,246 +108,39 @@ class UpdateOperator:
 
     def on_arrays(self, settings: dict, out, weight, grad, *states) -> None:
         """One step on raw arrays. Settings go through float32, as in MXNet, to the weight's dtype."""
-        singles = {**self.rule.__kwdefaults__, **settings}
-        doubles = {name: settings[name] for name in self.doubles if name in settings}
+        bound = self._settings.bind(**settings)
+        bound.apply_defaults()
         with np.errstate(all="ignore"):
-            settings = {name: np.float32(value) for name, value in singles.items()} | doubles
-            scalars = {name: weight.dtype.type(value) for name, value in settings.items()}
-        self._apply(scalars, out, weight, grad, *states)
-
-    def _apply(self, scalars, *arrays):
-        in_blocks(functools.partial(self.rule, **scalars), *arrays)
-
-
-class _Momentum(UpdateOperator):
-    """The rule that a large weight takes in one pass, on the kernels' threads, with the same bits."""
-
-    def _apply(self, scalars, out, *arrays):
-        weight = arrays[0]
+            singles = {n: v if n in self.doubles else np.float32(v) for n, v in bound.arguments.items()}
+            scalars = {name: weight.dtype.type(value) for name, value in singles.items()}
+        arrays = weight, grad, *states
         # One pass is worth its compiling where the arrays do not stay in a cache.
-        if (
-            out is weight
-            and weight.size > BLOCK
-            and weight.dtype.char in "fd"
-            and all(
-                isinstance(each, np.ndarray) and each.dtype == weight.dtype and each.flags.c_contiguous
-                for each in arrays
-            )
-        ):
-            kernels("training.update", cpu()).momentum_step(*arrays, **scalars)
+        if self.compiles and out is weight and weight.size > BLOCK and _fit_one_pass(*arrays):
+            kernels("training.update", cpu()).one_pass(self.rule, arrays, tuple(scalars.values()))
         else:
-            super()._apply(scalars, out, *arrays)
+            all_elements = (...,) if self.compiles else ()
+            in_blocks(functools.partial(self.rule, *all_elements, **scalars), out, *arrays)
 
 
-def _operator(states: int, kind=UpdateOperator, **more):
-    return functools.partial(kind, states=states, **more)
+def _fit_one_pass(*arrays) -> bool:
+    dtype = arrays[0].dtype
+    return dtype.char in "fd" and all(
+        isinstance(each, np.ndarray) and each.dtype == dtype and each.flags.c_contiguous for each in arrays
+    )
 
 
-def _clipped(values, bound):
-    """``values``, which are written over, within ``bound`` of 0 if that is 0 or more."""
-    return np.clip(values, -bound, bound, out=values) if bound >= 0 else values
-
-
-def _decayed(weight, grad, wd, rescale_grad, clip_gradient):
-    """The gradient of rules that clip it together with the weight decay's part."""
-    return _clipped(grad * rescale_grad + weight * wd, clip_gradient)
-
-
-def _times(factor, grad, rescale_grad, clip_gradient):
-    """``factor`` times the gradient, whose scales MXNet multiplies first where nothing is clipped."""
-    if clip_gradient >= 0:
-        return factor * _clipped(rescale_grad * grad, clip_gradient)
-    return (factor * rescale_grad) * grad
-
-
-def _sign(values):
-    """-1, 0 or 1; 0 for NaN."""
-    return (values > 0).astype(values.dtype) - (values < 0).astype(values.dtype)
-
-
-@_operator(0, by_rows=True)
-def sgd_update(out, weight, grad, *, lr, wd=0.0, rescale_grad=1.0, clip_gradient=-1.0):
-    """Stochastic gradient descent."""
-    out[...] = (1 - lr * wd) * weight - _times(lr, grad, rescale_grad, clip_gradient)
-
-
-@_operator(1, _Momentum, by_rows=True)
-def sgd_mom_update(
-    out, weight, grad, mom=None, *, lr, momentum=0.0, wd=0.0, rescale_grad=1.0, clip_gradient=-1.0
-):
-    """Stochastic gradient descent with momentum."""
-    step = 0 if mom is None else momentum * mom
-    step = step - lr * wd * weight - _times(lr, grad, rescale_grad, clip_gradient)
-    if mom is not None:
-        mom[...] = step
-    out[...] = weight + step
-
-
-#: The same rule without momentum, as ``multi_sgd_update`` and the optimizer have it; ``sgd_update`` rounds
-#: otherwise.
-sgd_without_momentum = _operator(0)(sgd_mom_update.rule)
-
-
-@_operator(1)
-def nag_mom_update(out, weight, grad, mom, *, lr, momentum=0.0, wd=0.0, rescale_grad=1.0, clip_gradient=-1.0):
-    """Nesterov's accelerated gradient.
-
-    As in MXNet, what is left of the momentum counts the weight decay of ``out``, which may be the weight.
-    """
-    mom[...] = momentum * mom
-    g = _clipped(rescale_grad * grad, clip_gradient)
-    out[...] = weight - mom + (momentum + 1) * (mom - lr * (g + wd * weight))
-    mom[...] = mom - lr * (g + wd * weight)
-
-
-@_operator(0)
-def signsgd_update(out, weight, grad, *, lr, wd=0.0, rescale_grad=1.0, clip_gradient=-1.0):
-    """A step of ``lr`` against the gradient's sign."""
-    out[...] = (1 - lr * wd) * weight - lr * _sign(grad)
-
-
-@_operator(1)
-def signum_update(
-    out, weight, grad, mom, *, lr, momentum=0.0, wd=0.0, rescale_grad=1.0, clip_gradient=-1.0, wd_lh=0.0
-):
-    """The same with momentum; ``wd_lh`` is a decay beside the gradient."""
-    new = 1 - momentum
-    mom[...] = momentum * mom - new * wd * weight - _times(new, grad, rescale_grad, clip_gradient)
-    out[...] = (1 - lr * wd_lh) * weight + lr * _sign(mom)
-
-
-@_operator(2, by_rows=True)
-def adam_update(
-    out,
-    weight,
-    grad,
-    mean,
-    var,
-    *,
-    lr,
-    beta1=0.9,
-    beta2=0.999,
-    epsilon=1e-8,
-    wd=0.0,
-    rescale_grad=1.0,
-    clip_gradient=-1.0,
-):
-    """Adam, without its correction of the first steps, which is the learning rate's."""
-    g = _decayed(weight, grad, wd, rescale_grad, clip_gradient)
-    mean[...] = beta1 * mean + (1 - beta1) * g
-    var[...] = beta2 * var + (1 - beta2) * g * g
-    out[...] = weight - lr * mean / (np.sqrt(var) + epsilon)
-
-
-@_operator(1)
-def rmsprop_update(
-    out,
-    weight,
-    grad,
-    n,
-    *,
-    lr,
-    gamma1=0.95,
-    epsilon=1e-8,
-    wd=0.0,
-    rescale_grad=1.0,
-    clip_gradient=-1.0,
-    clip_weights=-1.0,
-):
-    """RMSProp as Tieleman and Hinton have it."""
-    g = _decayed(weight, grad, wd, rescale_grad, clip_gradient)
-    n[...] = (1 - gamma1) * (g * g) + gamma1 * n
-    out[...] = _clipped(weight - lr * (g / np.sqrt(n + epsilon)), clip_weights)
-
-
-@_operator(3)
-def rmspropalex_update(
-    out,
-    weight,
-    grad,
-    n,
-    g,
-    delta,
-    *,
-    lr,
-    gamma1=0.95,
-    gamma2=0.9,
-    epsilon=1e-8,
-    wd=0.0,
-    rescale_grad=1.0,
-    clip_gradient=-1.0,
-    clip_weights=-1.0,
-):
-    """RMSProp as Graves has it."""
-    grad = _decayed(weight, grad, wd, rescale_grad, clip_gradient)
-    n[...] = (1 - gamma1) * grad * grad + gamma1 * n
-    g[...] = (1 - gamma1) * grad + gamma1 * g
-    delta[...] = gamma2 * delta - lr * grad / np.sqrt(n - g * g + epsilon)
-    out[...] = _clipped(weight + delta, clip_weights)
-
-
-@_operator(2)
-def ftrl_update(
-    out, weight, grad, z, n, *, lr, lamda1=0.01, beta=1.0, wd=0.0, rescale_grad=1.0, clip_gradient=-1.0
-):
-    """Follow the regularised leader (McMahan et al., 2013)."""
-    g = _clipped(grad * rescale_grad, clip_gradient)
-    z[...] = z + (g - (np.sqrt(n + g * g) - np.sqrt(n)) * weight / lr)
-    n[...] = n + g * g
-    moved = (_sign(z) * lamda1 - z) / ((beta + np.sqrt(n)) / lr + wd)
-    out[...] = moved * (np.abs(z) > lamda1)
-
-
-@_operator(3, doubles=("epsilon",))
-def ftml_update(
-    out,
-    weight,
-    grad,
-    d,
-    v,
-    z,
-    *,
-    lr,
-    t,
-    beta1=0.6,
-    beta2=0.999,
-    epsilon=1e-8,
-    wd=0.0,
-    rescale_grad=1.0,
-    clip_grad=-1.0,
-):
-    """Follow the moving leader (Zheng and Kwok, 2017)."""
-    g = _decayed(weight, grad, wd, rescale_grad, clip_grad)
-    v[...] = beta2 * v + (1 - beta2) * (g * g)
-    new = (1 - beta1**t) / lr * (np.sqrt(v / (1 - beta2**t)) + epsilon)
-    z[...] = beta1 * z + (1 - beta1) * g - (new - beta1 * d) * weight
-    d[...] = new
-    out[...] = -z / new
-
-
-@_operator(2)
-def lamb_update_phase1(
-    out,
-    weight,
-    grad,
-    mean,
-    var,
-    *,
-    t,
-    wd,
-    beta1=0.9,
-    beta2=0.999,
-    epsilon=1e-6,
-    bias_correction=True,
-    rescale_grad=1.0,
-    clip_gradient=-1.0,
-):
-    """The step of LAMB before it is scaled to the weight's norm (You et al., 2019)."""
-    g = _clipped(grad * rescale_grad, clip_gradient)
-    mean[...] = beta1 * mean + (1 - beta1) * g
-    var[...] = beta2 * var + (1 - beta2) * g * g
-    mean_left, var_left = (1 - beta1**t, 1 - beta2**t) if bias_correction else (1, 1)
-    out[...] = mean / mean_left / (np.sqrt(var / var_left) + epsilon) + wd * weight
+sgd_update = UpdateOperator(rules.sgd_update, 0, by_rows=True)
+sgd_mom_update = UpdateOperator(rules.sgd_mom_update, 1, by_rows=True)
+sgd_without_momentum = UpdateOperator(rules.sgd_without_momentum, 0)
+nag_mom_update = UpdateOperator(rules.nag_mom_update, 1)
+signsgd_update = UpdateOperator(rules.signsgd_update, 0)
+signum_update = UpdateOperator(rules.signum_update, 1)
+adam_update = UpdateOperator(rules.adam_update, 2, by_rows=True)
+rmsprop_update = UpdateOperator(rules.rmsprop_update, 1)
+rmspropalex_update = UpdateOperator(rules.rmspropalex_update, 3)
+ftrl_update = UpdateOperator(rules.ftrl_update, 2)
+ftml_update = UpdateOperator(rules.ftml_update, 3, doubles=("epsilon",))
+lamb_update_phase1 = UpdateOperator(rules.lamb_update_phase1, 2)
 
 
 def lamb_update_phase2(weight, g, r1, r2, *, lr, lower_bound=-1.0, upper_bound=-1.0, out=None):

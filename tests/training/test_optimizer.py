@@ -42,22 +42,32 @@ def test_two_weights_are_mxnets_after_every_update(case):
             np.testing.assert_allclose(weight.asnumpy(), after[i], rtol=tolerance, atol=tolerance)
 
 
+COMPILED = ["sgd_mom", "sgd", "nag", "adam", "rmsprop", "rmspropalex"]
+
+
 @pytest.mark.parametrize("settings", [{"clip_gradient": 0.5, "wd": 0.01}, {"rescale_grad": 0.3}], ids=str)
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_a_large_weight_is_updated_as_its_parts_are(settings, dtype):
+@pytest.mark.parametrize(
+    ("name", "dtype"), [("sgd_mom", "float64"), *((name, "float32") for name in COMPILED)]
+)
+def test_a_large_weight_is_updated_as_its_parts_are(name, dtype, settings, monkeypatch):
     """One that does not stay in a cache is updated in one pass: the bits are those of NumPy's formulas."""
+    operator = getattr(mx.nd, f"{name}_mom_update" if name == "nag" else f"{name}_update")
     rng = np.random.default_rng(0)
-    weight, *gradients = rng.standard_normal((3, 7, 30_000)).astype(dtype)
-    gradients[0][0, :3] = np.nan, np.inf, -np.inf
-    whole, parts = mx.nd.array(weight, dtype=dtype), [mx.nd.array(row, dtype=dtype) for row in weight]
-    rule = {"learning_rate": 0.1, "momentum": 0.9, **settings}
-    of_whole, of_parts = (mx.optimizer.get_updater(mx.optimizer.SGD(**rule)) for _ in range(2))
-    for gradient in gradients:
-        of_whole(0, mx.nd.array(gradient, dtype=dtype), whole)
-        with np.errstate(invalid="ignore"):
-            for i, part in enumerate(parts):
-                of_parts(i, mx.nd.array(gradient[i], dtype=dtype), part)
-    np.testing.assert_array_equal(whole.asnumpy(), [part.asnumpy() for part in parts])
+    arrays = rng.standard_normal((operator.states + 2, 200_000)).astype(dtype)
+    arrays[1, :3] = np.nan, np.inf, -np.inf
+    arrays[2:] = np.abs(arrays[2:])
+
+    def run():
+        weight, grad, *states = (mx.nd.array(each, dtype=dtype) for each in arrays)
+        for _ in range(2):
+            with np.errstate(invalid="ignore"):
+                operator(weight, grad, *states, out=weight, lr=0.1, **settings)
+        return [each.asnumpy() for each in (weight, *states)]
+
+    compiled = run()
+    monkeypatch.setattr(updates, "_fit_one_pass", lambda *arrays: False)
+    for in_one_pass, by_numpy in zip(compiled, run(), strict=True):
+        np.testing.assert_array_equal(in_one_pass, by_numpy)
 
 
 EVERY_RULE = [

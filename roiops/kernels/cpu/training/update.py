@@ -1,33 +1,36 @@
-"""Steps of optimizers in one pass over the weight, on flat arrays of float32 or float64."""
+"""A step of an optimizer in one pass over the weight, on arrays of float32 or float64."""
+
+import functools
 
 import numpy as np
+from numba.extending import register_jitable
 
-from ...jit import num_threads, parallel, within
+from ... import update_rules
+from ...jit import UNCOUNTED, inner, num_threads, parallel, within
 
 #: Numbers that a thread takes at a time.
 _BLOCK = 16384
 
-
-def momentum_step(weight, grad, mom, *, lr, momentum, wd, rescale_grad, clip_gradient):
-    """``ndarray.updates.sgd_mom_update`` in place, to the bit; the settings are of the arrays' dtype."""
-    one, no_limit = weight.dtype.type(1), weight.dtype.type(np.inf)
-    if clip_gradient >= 0:
-        factors = rescale_grad, clip_gradient, lr
-    else:
-        factors = lr * rescale_grad, no_limit, one
-    flat = (each.reshape(-1) for each in (weight, grad, mom))
-    _momentum_step.by(num_threads(weight.size))(*flat, momentum, lr * wd, *factors)
+for _part in update_rules.PARTS:
+    register_jitable(_part)
 
 
-@parallel
-def _momentum_step(share, weight, grad, mom, momentum, decay, before, limit, after):
-    for block in within(share, (weight.size + _BLOCK - 1) // _BLOCK):
-        start = np.int64(block) * _BLOCK
-        stop = start + _BLOCK
-        weights, gradients, moments = weight[start:stop], grad[start:stop], mom[start:stop]
-        for i in range(weights.size):
-            g = gradients[i] * before
-            g = -limit if g < -limit else g
-            g = limit if g > limit else g
-            moments[i] = momentum * moments[i] - decay * weights[i] - after * g
-            weights[i] += moments[i]
+def one_pass(rule, arrays, settings):
+    """``rule(i, weight, *arrays, *settings)`` for each ``i`` of contiguous arrays, the weight's the first."""
+    arrays = tuple(each.reshape(-1) for each in arrays)
+    _kernel(rule.__name__).by(num_threads(arrays[0].size))(arrays, settings)
+
+
+@functools.cache
+def _kernel(name):
+    step = inner(getattr(update_rules, name), **UNCOUNTED)
+
+    def one_pass(share, arrays, settings):
+        size = arrays[0].size
+        for block in within(share, (size + _BLOCK - 1) // _BLOCK):
+            start = np.int64(block) * _BLOCK
+            # Without a sign: an index that may be below 0 keeps numba from using vectors.
+            for i in range(np.uint64(start), np.uint64(min(start + _BLOCK, size))):
+                step(i, arrays[0], *arrays, *settings)
+
+    return parallel(one_pass, makes_arrays=False)
