@@ -82,6 +82,7 @@ def bound(symbol=None, batch_size=10, **options):
 def test_fit_learns_score_and_predict_agree(caplog):
     caplog.set_level("INFO")
     mx.random.seed(0)
+    np.random.seed(0)  # noqa: NPY002  (what shuffles)
     module = mx.mod.Module(classifier())
     heard = []
     module.fit(
@@ -110,7 +111,8 @@ def test_fit_learns_score_and_predict_agree(caplog):
     parts = module.predict(iterator(), merge_batches=False, num_batch=2)
     assert [[x.shape for x in part] for part in parts] == [[(10, 3)], [(10, 3)]]
     assert isinstance(module.predict(iterator(), always_output_list=True), list)
-    np.testing.assert_allclose(module.predict(data[:4]).asnumpy(), predicted.asnumpy()[:4], rtol=1e-6)
+    # Products of 4 rows and of 16 add in different orders: some units in the last place of the logits.
+    np.testing.assert_allclose(module.predict(data[:4]).asnumpy(), predicted.asnumpy()[:4], rtol=1e-5)
 
 
 @pytest.mark.parametrize("prefetch", [False, True])
