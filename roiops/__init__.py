@@ -41,6 +41,7 @@ from .training import (
     module,
     monitor,
     optimizer,
+    recordio,
 )
 from .warmup import warmup
 
@@ -83,6 +84,7 @@ _MXNET_MODULES = (
     "nd",
     "operator",
     "optimizer",
+    "recordio",
     "rnn",
     "sym",
     "symbol",
@@ -142,6 +144,7 @@ __all__ = [
     "optimizer",
     "params",
     "random",
+    "recordio",
     "registry",
     "rnn",
     "set_np_shape",

@@ -155,7 +155,7 @@ def test_one_number_is_a_size(name):
 @pytest.mark.parametrize(
     ("name", "advice"),
     [
-        ("recordio", "record files are not read"),
+        ("profiler", "times the operators of a model"),
         ("symbl", "did you mean 'Symbol' or 'symbol'"),
         (
             "io.ImageRecordIter",

@@ -47,13 +47,13 @@ TOLERANCE = 1e-4
 class Worker:
     """A process that answers one JSON request a line."""
 
-    def __init__(self, python, script, threads):
+    def __init__(self, python, script, threads, *, module=None):
         environment = {k: v for k, v in os.environ.items() if not k.startswith("PYTHON")}
-        environment["PYTHONPATH"] = str(ROOT) if python == sys.executable else ""
+        environment["PYTHONPATH"] = str(ROOT) if python == sys.executable or module else ""
         for key in ("OMP_NUM_THREADS", "NUMBA_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
             environment[key] = str(threads)
         self.process = subprocess.Popen(
-            [python, str(ZOO / script)],
+            [python, *(["-m", module] if module else []), str(ZOO / script)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,

@@ -171,8 +171,7 @@ import roiops
 from roiops.mxnet import as_mxnet
 
 as_mxnet.install()
-for name, value in as_mxnet._FORMER_NUMPY_NAMES.items():
-    vars(np).setdefault(name, value)
+as_mxnet.restore_former_names()
 scripts, network, folder = sys.argv[1:]
 sys.path.insert(0, scripts)
 import train

@@ -219,8 +219,7 @@ def install(checkout: Path) -> None:
     from roiops.mxnet import as_mxnet
 
     as_mxnet.install()
-    for name, value in as_mxnet._FORMER_NUMPY_NAMES.items():
-        vars(np).setdefault(name, value)
+    as_mxnet.restore_former_names()
     sys.modules.update({**_nose(), **_distutils()})
     import mxnet
 

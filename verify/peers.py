@@ -30,6 +30,15 @@ PEERS = {
         ["3.9", "3.8"],
         [["numpy==1.23.5", "mxnet==1.9.1", "gluoncv==0.10.5", "setuptools<60"]],
     ),
+    # GluonCV without MXNet, on a current NumPy: verify/check_gluon.py runs it on roiops.
+    "gluoncv-now": (
+        ["3.11", "3.12", "3.10"],
+        [
+            ["numpy==2.4.6", "numba==0.68.1", "pyyaml", "scipy", "pillow", "matplotlib", "pandas"],
+            ["opencv-python-headless", "requests", "tqdm", "portalocker", "yacs"],
+            ["--no-deps", "gluoncv==0.10.5", "autocfg==0.0.8"],
+        ],
+    ),
     "torch": (
         ["3.11", "3.12", "3.10"],
         # The last three compile the sources of mmcv.

@@ -572,7 +572,7 @@ def invoke(prop_class, args, kwargs, hint: str | None = None) -> Symbol:
         params.setdefault(prop_class.variadic, len(positional) + len(named))
     label = registry.node_label(op_name, name)
     prop = prop_class.create(params, label)
-    attrs = {**AttrScope.current().get(_checked_attributes(attr, label)), **param_strings(prop, params)}
+    attrs = {**AttrScope.current().get(_attribute_texts(attr, label)), **param_strings(prop, params)}
     node = Node(op_name, name, attrs, prop=prop)
     node.inputs = _entries(node, positional, named)
     return Symbol((node, i) for i in range(prop.num_visible_outputs))
@@ -586,11 +586,16 @@ def _hint(name: str) -> str:
     return registry.name_in_namespace(name).lower()
 
 
-def _checked_attributes(attributes, label):
+def _attribute_texts(attributes, label):
+    """Attributes of a node as a graph has them; an initializer becomes its text."""
+    texts = {}
     for key, value in (attributes or {}).items():
+        if key == "__init__" and hasattr(value, "dumps"):
+            value = value.dumps()
         if not isinstance(value, str):
             raise GraphError(f"{label}: attribute {key} must be a string, got {value!r}")
-    return attributes
+        texts[key] = value
+    return texts
 
 
 def param_strings(prop, given) -> dict[str, str]:
@@ -686,7 +691,7 @@ def Variable(
     """
     if not isinstance(name, str) or not name:
         raise GraphError(f"Variable: name must be a string that is not empty, got {name!r}")
-    attributes = AttrScope.current().get(_checked_attributes(attr, f"Variable({name})"))
+    attributes = AttrScope.current().get(_attribute_texts(attr, f"Variable({name})"))
     if shape is not None:
         attributes["__shape__"] = _shape_text(name, shape)
     if lr_mult is not None:

@@ -7,7 +7,6 @@ ABSENT = {
     "np": "arrays are those of mxnet.nd",
     "npx": "arrays are those of mxnet.nd",
     "profiler": "`roiops bench MODEL --operators` times the operators of a model",
-    "recordio": "record files are not read; write the images or arrays to files of their own",
     "rtc": "CUDA source is not compiled; operators of one's own are Python, as mxnet.operator.CustomOp",
 }
 

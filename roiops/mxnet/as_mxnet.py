@@ -5,13 +5,14 @@
     python -m roiops.as_mxnet --cpu script.py arguments...      # mx.gpu(0) is the CPU, too
 
 The script finds the names that NumPy and Python had in MXNet's time, such as ``np.float`` and
-``collections.Iterable``, in place.
+``collections.Iterable``; so do the modules beside it, and GluonCV. Other packages do not.
 
-``roiops.as_mxnet.install()`` gives a running program the mxnet, and leaves its NumPy as it is.
+``roiops.as_mxnet.install()`` gives a running program the mxnet, and GluonCV those names.
 """
 
 import collections
 import collections.abc
+import functools
 import importlib
 import importlib.abc
 import importlib.machinery
@@ -19,6 +20,7 @@ import logging
 import re
 import runpy
 import sys
+import sysconfig
 import types
 from pathlib import Path
 
@@ -29,6 +31,7 @@ from roiops import context
 from roiops.errors import DeviceError
 from roiops.mxnet.absent import advice_for
 from roiops.ndarray import creation
+from roiops.operators.base import OperatorProperty
 
 __all__ = ["install", "main"]
 
@@ -98,7 +101,12 @@ def install() -> None:
     if present is not None:
         raise ImportError("as_mxnet: mxnet itself is already imported")
     sys.meta_path.insert(0, _Finder())
+    sys.meta_path.append(_VersionFinder())
+    restore_former_names(scripts=False)
     creation.refuses_unknown_shapes = True
+    OperatorProperty.passes_over_parameters = True
+    for operators in (roiops.nd.contrib, roiops.sym.contrib):  # GluonCV looks for names in their __dict__
+        vars(operators).update((name, getattr(operators, name)) for name in dir(operators))
 
 
 #: What NumPy called these until 1.24 and 2.0.
@@ -129,12 +137,73 @@ _FORMER_NUMPY_NAMES = {
 }
 
 
-def restore_former_names() -> None:
-    """Give NumPy and ``collections`` the names that they had in MXNet's time."""
-    for name, value in _FORMER_NUMPY_NAMES.items():
-        vars(np).setdefault(name, value)
-    for name in collections.abc.__all__:  # until Python 3.10 they were here, too
-        vars(collections).setdefault(name, getattr(collections.abc, name))
+#: Installed packages that are written for MXNet.
+_PACKAGES = ("gluoncv",)
+_INSTALLED = tuple({str(Path(sysconfig.get_path(kind))) for kind in ("stdlib", "purelib", "platlib")})
+#: Whether modules that are not installed, such as scripts, find the former names, too.
+_scripts_find_them = False
+
+
+def _is_of_that_time(names: dict) -> bool:
+    """Whether a module's code may use the former names: that of scripts, and of packages for MXNet."""
+    if names.get("__name__", "").split(".")[0] in _PACKAGES:
+        return True
+    return _scripts_find_them and not str(names.get("__file__") or "").startswith(_INSTALLED)
+
+
+def _give_back(module, former: dict) -> None:
+    """Let a module have further names, for code that may use them."""
+    without = vars(module).get("__getattr__")
+    if hasattr(without, "former"):
+        return
+
+    def __getattr__(name):
+        if name in former and _is_of_that_time(sys._getframe(1).f_globals):
+            return former[name]
+        if without is not None:
+            return without(name)
+        raise AttributeError(f"module {module.__name__!r} has no attribute {name!r}")
+
+    __getattr__.former = former
+    module.__getattr__ = __getattr__
+
+
+def restore_former_names(*, scripts: bool = True) -> None:
+    """Give GluonCV, and scripts, the names that NumPy and ``collections`` had in MXNet's time."""
+    global _scripts_find_them
+    _scripts_find_them = _scripts_find_them or scripts
+    _give_back(np, _FORMER_NUMPY_NAMES)
+    # Until Python 3.10 these were in both.
+    _give_back(collections, {name: getattr(collections.abc, name) for name in collections.abc.__all__})
+
+
+@functools.total_ordering
+class LooseVersion:
+    """Numbers and words of a version, compared in order: GluonCV asks ``distutils``, gone since 3.12."""
+
+    def __init__(self, text):
+        self.version = [int(part) if part.isdigit() else part for part in re.findall(r"\d+|[a-z]+", text)]
+
+    def __eq__(self, other):
+        return self.version == other.version
+
+    def __lt__(self, other):
+        return self.version < other.version
+
+    __hash__ = None
+
+
+class _VersionFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+    """Finds ``distutils.version`` where nobody else does."""
+
+    def find_spec(self, fullname, path=None, target=None):
+        if fullname not in ("distutils", "distutils.version"):
+            return None
+        return importlib.machinery.ModuleSpec(fullname, self, is_package=fullname == "distutils")
+
+    def exec_module(self, module):
+        if module.__name__ == "distutils.version":
+            module.LooseVersion = LooseVersion
 
 
 def _run(argv, as_module: bool) -> None:

@@ -243,6 +243,9 @@ class OperatorProperty:
     devices: tuple[str, ...] = ("cpu",)
     compile_weight = 1
     example_params: dict[str, object] = {}
+    #: Whether operators that take no parameters pass over those given, as MXNet's do: scripts written for it
+    #: say ``zeros_like(x, dtype="int64")``, which changes nothing.
+    passes_over_parameters = False
 
     def __init__(self, params: Parameter, label: str | None = None):
         self.params = params
@@ -251,6 +254,8 @@ class OperatorProperty:
     @classmethod
     def create(cls, given: dict, label: str | None = None) -> "OperatorProperty":
         """A property from parameters given as Python values or MXNet's strings."""
+        if OperatorProperty.passes_over_parameters and not cls.param.fields:
+            given = {}
         return cls(cls.param(operator=label or cls.label, **given), label)
 
     @classmethod

@@ -1,6 +1,7 @@
 """Batches of data: what they are called, and iterators that make them."""
 
 import contextlib
+import gzip
 import queue
 import threading
 from collections import namedtuple
@@ -575,7 +576,7 @@ class MNISTIter(_FileIter):
 
 def _read_idx(path, dimensions: int) -> np.ndarray:
     """The bytes of a file of MNIST: a number that tells the kind, the sizes, and the values."""
-    with open(path, "rb") as file:
+    with (gzip.open if str(path).endswith(".gz") else open)(path, "rb") as file:
         content = file.read()
     head = 4 * (1 + dimensions)
     shape = tuple(int.from_bytes(content[i : i + 4], "big") for i in range(4, head, 4))

@@ -784,6 +784,34 @@ def test_a_script_with_the_names_of_an_older_numpy_and_python(tmp_path):
     assert (ended.stdout, ended.stderr) == ("False\n", "")
 
 
+def test_former_names_are_for_scripts_and_for_gluoncv_only(tmp_path):
+    """A package that asks NumPy what it has is not told otherwise."""
+    asking = (
+        "import sys, types, numpy\n"
+        "def has(**names):\n"
+        '    code = \'import numpy, collections; found = hasattr(numpy, "float"), '
+        'hasattr(collections, "Iterable")\'\n'
+        "    exec(code, names)\n"
+        "    return names['found']\n"
+        "print(has(__name__='gluoncv.data.base'), has(__name__='pandas', __file__=numpy.__file__), "
+        "has(__name__='helper', __file__='helper.py'))\n"
+    )
+    script = tmp_path / "script.py"
+    script.write_text(asking)
+    ended = as_mxnet(script)
+    assert (ended.stdout, ended.stderr) == ("(True, True) (False, False) (True, True)\n", "")
+    program = "import roiops.as_mxnet; roiops.as_mxnet.install()\n" + asking
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert (ended.stdout, ended.stderr) == ("(True, True) (False, False) (False, False)\n", "")
+
+
+def test_versions_compare_as_with_distutils():
+    from roiops.mxnet.as_mxnet import LooseVersion
+
+    assert LooseVersion("1.4.0") < LooseVersion("1.9.1") < LooseVersion("1.10") < LooseVersion("2.0.0")
+    assert LooseVersion("1.9.1") >= LooseVersion("1.9.1")
+
+
 def test_a_script_that_asks_for_a_gpu_runs_on_the_cpu_where_it_is_told_to(tmp_path):
     script = tmp_path / "script.py"
     script.write_text(
@@ -802,7 +830,7 @@ def test_a_script_that_asks_for_a_gpu_runs_on_the_cpu_where_it_is_told_to(tmp_pa
     ("statement", "advice"),
     [
         ("from mxnet import rtc", "CUDA source is not compiled"),
-        ("import mxnet.recordio", "record files are not read"),
+        ("import mxnet.profiler", "times the operators of a model"),
         ("import mxnet.nothing.at.all", "mxnet.nothing: roiops, which stands in for mxnet, has no"),
     ],
 )

@@ -4,6 +4,8 @@ Names that start with ``gluon:`` are of MXNet's own Gluon zoo, those with ``gluo
 are built by the modules of this folder. Must run on Python 3.8, without mxnet or roiops.
 """
 
+import re
+
 _CLASSIFIERS_224 = [
     "alexnet",
     "vgg11",
@@ -209,5 +211,55 @@ def _built():
     return rows
 
 
+#: How a network of GluonCV's own list is built, and what it takes: the family, the shapes and the arguments
+#: of the first pattern that its name fits. In place of a family, why it is left out.
+_CLASSES = {"classes": ["cat", "dog", "bird"], "pretrained_base": False}
+_BASE = {"pretrained_base": False}
+_RULES = (
+    (r"_int8$", "quantised: its graph holds MXNet's int8 operators, which are not offered", None, {}),
+    (r"^siamrpn", "tracking", {"data0": (1, 3, 127, 127), "data1": (1, 3, 287, 287)}, {}),
+    (r"^monodepth2_.*posenet", "depth", _images(192, 640), _BASE),
+    (r"^monodepth2", "depth", _images(192, 640), _BASE),
+    (r"^(c3d|p3d|r2plus1d)", "video", {"data": (1, 3, 16, 112, 112)}, {}),
+    (r"^i3d_inceptionv3", "video", {"data": (1, 3, 32, 299, 299)}, _BASE),
+    (r"^i3d", "video", {"data": (1, 3, 32, 224, 224)}, _BASE),
+    (r"^slowfast_16x8", "video", {"data": (1, 3, 64, 224, 224)}, _BASE),
+    (r"^slowfast_8x8", "video", {"data": (1, 3, 64, 224, 224)}, _BASE),
+    (r"^slowfast", "video", {"data": (1, 3, 36, 224, 224)}, _BASE),
+    (r"^inceptionv3_.*(ucf|hmdb|kinetics|sthsth)", "video", _images(299), _BASE),
+    (r"_(ucf101|hmdb51|kinetics400|sthsthv2)$", "video", _images(224), _BASE),
+    (r"^resnet(18|50)_v1b_custom$", "video", _images(224), {**_BASE, "use_kinetics_pretrain": False}),
+    (r"^ssd_300.*_custom$", "SSD", _images(300), _CLASSES),
+    (r"^ssd_512.*_custom$", "SSD", _images(512), _CLASSES),
+    (r"^ssd_300", "SSD", _images(300), _BASE),
+    (r"^ssd_512", "SSD", _images(512), _BASE),
+    (r"^yolo3.*_custom$", "YOLOv3", _images(416), _CLASSES),
+    (r"^yolo3", "YOLOv3", _images(416), _BASE),
+    (r"^custom_faster_rcnn_fpn", "FPN", _images(384, 512), {**_CLASSES, "proposals": 100}),
+    (r"^custom_mask_rcnn_fpn", "Mask R-CNN", _images(384, 512), {**_CLASSES, "proposals": 100}),
+    (r"^faster_rcnn.*_custom$", "Faster R-CNN", _images(400, 560), {**_CLASSES, "proposals": 100}),
+    (r"^faster_rcnn_fpn", "FPN", _images(384, 512), {**_BASE, "proposals": 100}),
+    (r"^mask_rcnn_fpn", "Mask R-CNN", _images(384, 512), {**_BASE, "proposals": 100}),
+    (r"^(faster|doublehead)_rcnn", "Faster R-CNN", _images(400, 560), {**_BASE, "proposals": 100}),
+    (r"^mask_rcnn", "Mask R-CNN", _images(400, 560), {**_BASE, "proposals": 100}),
+    (r"^center_net", "CenterNet", _images(256), _BASE),
+    (r"^(fcn|psp|deeplab|danet)_", "segmentation", _images(240), {**_BASE, "crop_size": 240}),
+    (r"^(icnet|fastscnn)_", "segmentation", _images(480), {**_BASE, "crop_size": 480}),
+    (r"^hrnet.*_s$", "segmentation", _images(480), {}),
+    (r"^(simple_pose|mobile_pose|alpha_pose)_", "pose", _images(256, 192), _BASE),
+    (r"^cifar_", "classification", _images(32), {}),
+    (r"^(inceptionv3|xception)$", "classification", _images(299), {}),
+    (r"^nasnet", "classification", _images(224), {}),
+    (r"", "classification", _images(224), {}),
+)
+
+
+def of_gluoncv(name):
+    """A network of GluonCV's list by its name there; one that is left out has no inputs."""
+    _, family, shapes, options = next(rule for rule in _RULES if re.search(rule[0], name))
+    return Model("gluoncv:" + name, family, shapes, options=options)
+
+
 def find(name):
-    return next(m for m in models() if m.name == name)
+    listed = [m for m in models() if m.name == name]
+    return listed[0] if listed else of_gluoncv(name.split(":")[1])

@@ -20,43 +20,61 @@ custom_ops.register(mx)
 _bound = {}
 
 
-def _flat(outputs):
-    if isinstance(outputs, mx.sym.Symbol):
-        return [outputs]
-    return [symbol for each in outputs if each is not None for symbol in _flat(each)]
+def flat(outputs):
+    """Nested outputs as one list."""
+    if not isinstance(outputs, (list, tuple)):
+        return [] if outputs is None else [outputs]
+    return [one for each in outputs for one in flat(each)]
+
+
+def build_net(model):
+    """A network of the Gluon zoo or of GluonCV, its parameters not loaded."""
+    source, name = model.name.split(":")
+    if source == "gluon":
+        return mx.gluon.model_zoo.vision.get_model(name)
+    from gluoncv import model_zoo
+
+    options = dict(model.options)
+    proposals = options.pop("proposals", None)
+    net = model_zoo.get_model(name, pretrained=False, **options)
+    if proposals:  # a thousand, each through a ResNet's last stage, take minutes
+        net.rpn._test_post_nms = net._rpn_test_post_nms = net._rcnn_max_dets = proposals
+    return net
 
 
 def build(model):
-    """``(symbol, constants by name)``."""
+    """``(the network or None, its graph)``."""
     if model.build:
         module, function, arguments = model.build
-        return getattr(__import__(module), function)(mx, *arguments), {}
-    source, name = model.name.split(":")
-    if source == "gluon":
-        net = mx.gluon.model_zoo.vision.get_model(name)
-    else:
-        from gluoncv import model_zoo
-
-        options = dict(model.options)
-        proposals = options.pop("proposals", None)
-        net = model_zoo.get_model(name, pretrained=False, **options)
-        if proposals:  # a thousand, each through a ResNet's last stage, take minutes
-            net.rpn._test_post_nms = net._rpn_test_post_nms = net._rcnn_max_dets = proposals
+        return None, getattr(__import__(module), function)(mx, *arguments)
+    net = build_net(model)
     net.initialize()
-    outputs = _flat(net(mx.sym.var("data")))
-    constants = {
-        key: value.data().asnumpy()
-        for key, value in net.collect_params().items()
-        if isinstance(value, mx.gluon.Constant)
-    }
-    return mx.sym.Group(outputs) if len(outputs) > 1 else outputs[0], constants
+    outputs = flat(net(*[mx.sym.var(name) for name in model.inputs]))
+    return net, mx.sym.Group(outputs) if len(outputs) > 1 else outputs[0]
+
+
+def _constants(net):
+    """The arrays that a network does not learn, by name."""
+    every = {} if net is None else net.collect_params()
+    return {key: every[key].data().asnumpy() for key in every if isinstance(every[key], mx.gluon.Constant)}
+
+
+def _save_net(net, values, folder):
+    """Write the network's parameters as its users do; those that its graph leaves out may have no shape."""
+    for name, parameter in net.collect_params().items():
+        if name in values:
+            parameter.shape = values[name].shape
+            parameter.initialize(ctx=mx.cpu(), force_reinit=True)
+            parameter.set_data(mx.nd.array(values[name]))
+    net.save_parameters(str(folder / "net.params"))
 
 
 def prepare(name, folder, timed):
     """Build a model, give it weights, run it, and leave everything in ``folder``."""
     _bound.clear()
     model, folder = find(name), Path(folder)
-    symbol, constants = build(model)
+    net, symbol = build(model)
+    constants = _constants(net)
     text = symbol.tojson()
     arg_shapes, _, aux_shapes = symbol.infer_shape(**model.inputs)
     shapes = dict(zip(symbol.list_arguments(), arg_shapes))
@@ -69,6 +87,8 @@ def prepare(name, folder, timed):
     masked = mx.sym.load_json(masked_text)
     _calibrate(masked_text, masked, values)
     _save(folder, symbol, values, data)
+    if net is not None:
+        _save_net(net, values, folder)
     heads = _numbered("head", inputs.raw_heads(text))
     choices = _numbered("choice", inputs.chosen_from(text))
     np.savez(folder / "expected.npz", **_outputs(masked, symbol.list_outputs(), heads, values))
@@ -137,7 +157,8 @@ def golden(name, path, size):
     """Write a small model with what it gives: graph, inputs, outputs, and its weights as seed and factors."""
     model = find(name)
     model.inputs = {**model.inputs, "data": tuple(size)}
-    symbol, constants = build(model)
+    net, symbol = build(model)
+    constants = _constants(net)
     text = symbol.tojson()
     arg_shapes, _, aux_shapes = symbol.infer_shape(**model.inputs)
     shapes = dict(zip(symbol.list_arguments(), arg_shapes))
@@ -265,6 +286,10 @@ def main():
                 answer = choose(request["folder"])
             elif request["do"] == "golden":
                 answer = golden(request["name"], request["path"], request["size"])
+            elif request["do"] == "names":
+                from gluoncv.model_zoo import get_model_list
+
+                answer = {"names": list(get_model_list())}
             else:
                 answer = {"ms": measure()}
         except Exception as error:

@@ -1,5 +1,5 @@
-"""``gluon.contrib``: layers that GluonCV asks for."""
+"""``gluon.contrib``: what GluonCV asks for."""
 
-from . import nn
+from . import cnn, nn
 
-__all__ = ["nn"]
+__all__ = ["cnn", "nn"]

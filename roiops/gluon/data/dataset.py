@@ -1,9 +1,12 @@
 """Datasets: samples by their numbers."""
 
+import os
+
 from ...ndarray import NDArray
+from ...training import recordio
 from .sampler import FilterSampler, Sampler, SequentialSampler
 
-__all__ = ["ArrayDataset", "Dataset", "SimpleDataset"]
+__all__ = ["ArrayDataset", "Dataset", "RecordFileDataset", "SimpleDataset"]
 
 
 class Dataset:
@@ -112,3 +115,17 @@ class ArrayDataset(Dataset):
 
     def __len__(self):
         return len(self._data[0])
+
+
+class RecordFileDataset(Dataset):
+    """The records of a record file, as bytes; its index is beside it, with the ending ``.idx``."""
+
+    def __init__(self, filename):
+        self.filename, self.idx_file = filename, os.path.splitext(filename)[0] + ".idx"
+        self._record = recordio.MXIndexedRecordIO(self.idx_file, filename, "r")
+
+    def __getitem__(self, idx):
+        return self._record.read_idx(self._record.keys[idx])
+
+    def __len__(self):
+        return len(self._record.keys)

@@ -1,6 +1,6 @@
 """``gluon.data.vision``: datasets of pictures, and what is done to them."""
 
-from . import transforms
-from .datasets import ImageFolderDataset
+from . import datasets, transforms
+from .datasets import *  # noqa: F403
 
-__all__ = ["ImageFolderDataset", "transforms"]
+__all__ = [*datasets.__all__, "datasets", "transforms"]

@@ -1,12 +1,134 @@
-"""Datasets of pictures."""
+"""Datasets of pictures, read from files that are there; nothing is downloaded."""
 
 import os
 import warnings
 
-from ....training import image
-from ..dataset import Dataset
+import numpy as np
 
-__all__ = ["ImageFolderDataset"]
+from ....errors import DataError
+from ....ndarray import array
+from ....training import image, recordio
+from ....training.io import _read_idx
+from ..dataset import Dataset, RecordFileDataset
+
+__all__ = ["CIFAR10", "CIFAR100", "MNIST", "FashionMNIST", "ImageFolderDataset", "ImageRecordDataset"]
+
+
+class _FromFiles(Dataset):
+    """Base of datasets of files that everybody has: pictures and labels in one folder.
+
+    Parameters
+    ----------
+    root : str
+        The folder of the files; nothing is downloaded.
+    train : bool
+        Whether to read the pictures to train with, or those to test with.
+    transform : callable, optional
+        ``transform(picture, label)`` makes the sample.
+    """
+
+    _folder = ""
+
+    def __init__(self, root=None, train=True, transform=None):
+        folder = os.path.join("~", ".mxnet", "datasets", self._folder)
+        self._root, self._train = os.path.expanduser(folder if root is None else root), train
+        self._transform = transform
+        data, self._label = self._read()
+        self._data = array(data, dtype=data.dtype)
+
+    def _path(self, *names) -> str:
+        """The first of these files that is there."""
+        paths = [os.path.join(self._root, name) for name in names]
+        for path in paths:
+            if os.path.exists(path):
+                return path
+        raise DataError(
+            f"{type(self).__name__}: there is no {paths[0]}; nothing is downloaded here: put the files of "
+            "the dataset into that folder"
+        )
+
+    def __getitem__(self, idx):
+        sample = self._data[idx], self._label[idx]
+        return sample if self._transform is None else self._transform(*sample)
+
+    def __len__(self):
+        return len(self._label)
+
+
+class MNIST(_FromFiles):
+    """Digits written by hand, of 28 x 28 pixels: ``train-images-idx3-ubyte.gz`` and the other three files."""
+
+    _folder = "mnist"
+
+    def _read(self):
+        start = "train" if self._train else "t10k"
+        names = f"{start}-images-idx3-ubyte", f"{start}-labels-idx1-ubyte"
+        data, label = (
+            _read_idx(self._path(f"{name}.gz", name), count)
+            for name, count in zip(names, (3, 1), strict=True)
+        )
+        return data[..., np.newaxis], label.astype(np.int32)
+
+
+class FashionMNIST(MNIST):
+    """Clothes, in files like those of :class:`MNIST`."""
+
+    _folder = "fashion-mnist"
+
+
+class CIFAR10(_FromFiles):
+    """Pictures of ten classes, of 32 x 32 pixels: ``data_batch_1.bin`` to ``5``, and ``test_batch.bin``."""
+
+    _folder, _labels, _used = "cifar10", 1, 0
+
+    def _names(self):
+        return [f"data_batch_{i}.bin" for i in range(1, 6)] if self._train else ["test_batch.bin"]
+
+    def _read(self):
+        row = self._labels + 3 * 32 * 32
+        parts = [np.fromfile(self._path(name), np.uint8) for name in self._names()]
+        for name, part in zip(self._names(), parts, strict=True):
+            if part.size % row:
+                raise DataError(f"{type(self).__name__}: {name} has {part.size} bytes, no multiple of {row}")
+        rows = np.concatenate(parts).reshape(-1, row)
+        pictures = rows[:, self._labels :].reshape(-1, 3, 32, 32).transpose(0, 2, 3, 1)
+        return np.ascontiguousarray(pictures), rows[:, self._used].astype(np.int32)
+
+
+class CIFAR100(CIFAR10):
+    """Pictures of 20 groups, or with ``fine_label`` of 100 classes: ``train.bin`` and ``test.bin``."""
+
+    _folder, _labels = "cifar100", 2
+
+    def __init__(self, root=None, fine_label=False, train=True, transform=None):
+        self._used = int(fine_label)
+        super().__init__(root, train, transform)
+
+    def _names(self):
+        return ["train.bin" if self._train else "test.bin"]
+
+
+class ImageRecordDataset(RecordFileDataset):
+    """Pictures with labels in a record file.
+
+    Parameters
+    ----------
+    filename : str
+        The record file; its index is beside it, with the ending ``.idx``.
+    flag : int
+        1 for colours, 0 for grey.
+    transform : callable, optional
+        ``transform(picture, label)`` makes the sample.
+    """
+
+    def __init__(self, filename, flag=1, transform=None):
+        super().__init__(filename)
+        self._flag, self._transform = flag, transform
+
+    def __getitem__(self, idx):
+        header, picture = recordio.unpack(super().__getitem__(idx))
+        sample = image.imdecode(picture, self._flag), header.label
+        return sample if self._transform is None else self._transform(*sample)
 
 
 class ImageFolderDataset(Dataset):

@@ -1,0 +1,48 @@
+"""Datasets of files that everybody has, in files made here."""
+
+import gzip
+
+import numpy as np
+import pytest
+
+from roiops.errors import DataError
+from roiops.gluon.data import vision
+
+
+@pytest.mark.parametrize("zipped", [False, True])
+def test_mnist(tmp_path, zipped):
+    pictures = np.random.default_rng(0).integers(0, 256, (3, 28, 28), np.uint8)
+    labels = np.array([7, 0, 9], np.uint8)
+    files = {
+        "t10k-images-idx3-ubyte": np.array([0x803, 3, 28, 28], ">i4").tobytes() + pictures.tobytes(),
+        "t10k-labels-idx1-ubyte": np.array([0x801, 3], ">i4").tobytes() + labels.tobytes(),
+    }
+    for name, content in files.items():
+        path = tmp_path / (name + (".gz" if zipped else ""))
+        path.write_bytes(gzip.compress(content) if zipped else content)
+    data = vision.MNIST(tmp_path, train=False)
+    assert len(data) == 3
+    picture, label = data[2]
+    assert (picture.shape, picture.dtype, label) == ((28, 28, 1), np.uint8, 9)
+    np.testing.assert_array_equal(picture.asnumpy()[..., 0], pictures[2])
+    with pytest.raises(DataError, match=r"MNIST: there is no .*train-images-idx3-ubyte.gz; nothing is downl"):
+        vision.MNIST(tmp_path)
+
+
+def test_cifar(tmp_path):
+    pictures = np.random.default_rng(0).integers(0, 256, (4, 3, 32, 32), np.uint8)
+    rows = [np.concatenate([[i, 10 + i], each.ravel()]).astype(np.uint8) for i, each in enumerate(pictures)]
+    (tmp_path / "train.bin").write_bytes(np.concatenate(rows).tobytes())
+    (tmp_path / "test_batch.bin").write_bytes(np.concatenate([row[1:] for row in rows]).tobytes())
+    for data, label in (
+        (vision.CIFAR100(tmp_path), 3),
+        (vision.CIFAR100(tmp_path, fine_label=True), 13),
+        (vision.CIFAR10(tmp_path, train=False), 13),
+        (vision.CIFAR10(tmp_path, train=False, transform=lambda x, y: (x.astype("float32"), y)), 13),
+    ):
+        picture, got = data[3]
+        assert (len(data), got) == (4, label)
+        np.testing.assert_array_equal(picture.asnumpy(), pictures[3].transpose(1, 2, 0))
+    (tmp_path / "test_batch.bin").write_bytes(b"123")
+    with pytest.raises(DataError, match=r"CIFAR10: test_batch.bin has 3 bytes, no multiple of 3073"):
+        vision.CIFAR10(tmp_path, train=False)

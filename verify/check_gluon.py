@@ -1,0 +1,189 @@
+"""Run the networks of GluonCV and of MXNet's Gluon zoo on roiops, unchanged, beside MXNet; write the table.
+
+    python verify/peers.py gluoncv gluoncv-now            # once: GluonCV with MXNet 1.9.1, and without MXNet
+    python verify/check_gluon.py                          # all networks; writes docs/gluon_zoo.md
+    python verify/check_gluon.py --only rcnn ssd          # those whose names contain one of these
+    python verify/check_gluon.py --resume --minutes 8     # some at a time: goes on where the last run ended
+
+MXNet builds the network by GluonCV's code, gives it random weights of sensible size, runs it, and writes
+``save_parameters``. Another process, which has no MXNet, runs the same code of GluonCV by ``python -m
+roiops.as_mxnet``: it builds the network, loads the file and runs it as a hybridised block. The graph must
+have the same nodes by name, and the outputs and a detector's raw heads the same numbers, as in
+``check_model_zoo.py``.
+"""
+
+import argparse
+import json
+import os
+import shutil
+import sys
+import tempfile
+import time
+from datetime import date
+from pathlib import Path
+
+import peers
+from check_model_zoo import ROOT, Worker, compare, processor
+
+sys.path.insert(0, str(ROOT / "verify" / "zoo"))
+
+from catalogue import find, models
+
+RESULTS = ROOT / "benchmarks" / "results" / "gluon_zoo.json"
+TABLE = ROOT / "docs" / "gluon_zoo.md"
+
+
+def every_network() -> list:
+    """Those of MXNet's zoo, and those of GluonCV's own list."""
+    worker = Worker(str(peers.interpreter("gluoncv")), "mxnet_worker.py", 1)
+    names = worker.ask(do="names")["names"]
+    worker.close()
+    own = [model for model in models() if model.name.startswith("gluon:")]
+    return own + [find(f"gluoncv:{name}") for name in names]
+
+
+def check(model, threads) -> dict:
+    """One network's row of the table."""
+    if model.inputs is None:
+        return {"left_out": model.family}
+    folder = Path(tempfile.mkdtemp(prefix="gluon_"))
+    mxnet = Worker(str(peers.interpreter("gluoncv")), "mxnet_worker.py", threads)
+    now = str(peers.interpreter("gluoncv-now"))
+    roiops = Worker(now, "gluon_worker.py", threads, module="roiops.as_mxnet")
+    try:
+        made = mxnet.ask(do="prepare", name=model.name, folder=str(folder), timed=False)
+        if "error" in made:
+            return {"error": f"mxnet: {made['error']}"}
+        heads = {**made["heads"], **made["choices"]}
+        answer = roiops.ask(name=model.name, folder=str(folder), heads=heads)
+        if "error" in answer or answer["graph"]:
+            return {"error": answer.get("error") or f"the graph {answer['graph']}"}
+        result = compare(folder, made["outputs"], model.image)
+        if not result["agrees"] and made["choices"]:
+            answer = mxnet.ask(do="choose", folder=str(folder))
+            if "error" in answer:
+                return {**result, "error": f"mxnet: {answer['error']}"}
+            result = {**compare(folder, made["outputs"], model.image), "own_choices": result["worst"]}
+        return {key: result[key] for key in ("worst", "agrees", "boxes", "own_choices") if key in result}
+    finally:
+        mxnet.close()
+        roiops.close()
+        shutil.rmtree(folder)
+
+
+def write_table(results) -> None:
+    """``docs/gluon_zoo.md``, from the results of all networks."""
+    about, rows = results["about"], results["models"]
+    tried = {name: row for name, row in rows.items() if "left_out" not in row}
+    agreeing = [row for row in tried.values() if row.get("agrees")]
+    worst = max((row["worst"] for row in agreeing), default=0.0)
+    lines = [
+        "# Gluon networks",
+        "",
+        f"{len(agreeing)} of {len(tried)} networks, built by GluonCV 0.10.5 and by MXNet's Gluon zoo, load "
+        f"parameters that MXNet 1.9.1 saved and agree with it to {worst:.1e} relative or better.",
+        "",
+        "Written by `python verify/check_gluon.py`. GluonCV is the published package, unchanged, with "
+        f"Python {about['python']} and NumPy {about['numpy']}, run by `python -m roiops.as_mxnet`. The "
+        "graph "
+        "that its code builds must have the same nodes, by name, as with MXNet. *Worst*, *boxes* and *same "
+        "choice* are those of the [model zoo](model_zoo.md): the last means that boxes are selected by numbers "
+        "that tie but for rounding, and that MXNet ran again with the numbers by which roiops selected.",
+        "",
+        f"Machine: {about['processor']}; {about['date']}. Weights are random. Networks that a list of "
+        "GluonCV holds under several names for several data sets differ in their number of classes.",
+    ]
+    families = {}
+    for name, row in rows.items():
+        family = "left out" if "left_out" in row else find(name).family
+        families.setdefault(family, {})[name] = row
+    for family, members in families.items():
+        if family == "left out":
+            continue
+        lines += ["", f"## {family}", "", "| network | input | worst | boxes |", "|---|---|---|---|"]
+        for name, row in members.items():
+            shape = ", ".join("x".join(map(str, shape)) for shape in find(name).inputs.values())
+            boxes = row.get("boxes")
+            count = "" if not boxes else f"{boxes['count']}"
+            count += f", {boxes['wrong']} differ" if boxes and boxes["wrong"] else ""
+            said = row.get("error")
+            if said is None:
+                said = f"{row['worst']:.1e}" + ("" if row["agrees"] else " (differs)")
+                said += ", same choice" if "own_choices" in row else ""
+            lines.append(f"| {name} | {shape} | {said} | {count} |")
+    if "left out" in families:
+        lines += ["", "## Left out", "", "| network | why |", "|---|---|"]
+        lines += [f"| {name} | {row['left_out']} |" for name, row in families["left out"].items()]
+    left = [name for name in results["all"] if name not in rows]
+    if left:
+        lines += ["", "## Not checked yet", "", f"{len(left)} of {len(results['all'])}: {', '.join(left)}."]
+    TABLE.write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--only", nargs="+", default=[""], metavar="TEXT", help="networks with this in their name"
+    )
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--resume", action="store_true", help="leave out those that agreed already")
+    parser.add_argument("--minutes", type=float, help="start no more networks after this long")
+    parser.add_argument("--list", action="store_true", help="print the names only")
+    parser.add_argument("--dry", action="store_true", help="write neither results nor table")
+    parser.add_argument("--table", action="store_true", help="run nothing, write the table from the results")
+    args = parser.parse_args()
+    results = json.loads(RESULTS.read_text()) if RESULTS.exists() else {"models": {}}
+    if args.table:
+        write_table(results)
+        return 0
+    every = every_network()
+    chosen = [m for m in every if any(text in m.name for text in args.only)]
+    if args.resume:
+        done = {name for name, row in results["models"].items() if row.get("agrees") or "left_out" in row}
+        chosen = [m for m in chosen if m.name not in done]
+    if args.list:
+        print("\n".join(m.name for m in chosen))
+        return 0
+    failed, started = [], time.monotonic()
+    for count, model in enumerate(chosen):
+        if args.minutes is not None and time.monotonic() - started > args.minutes * 60:
+            print(f"{len(chosen) - count} are left for another run")
+            break
+        begun = time.monotonic()
+        row = check(model, args.threads)
+        print(f"{model.name} {json.dumps(row)} {time.monotonic() - begun:.0f} s", flush=True)
+        if not row.get("agrees") and "left_out" not in row:
+            failed.append(model.name)
+        if args.dry:
+            continue
+        # Read again: other runs may have written meanwhile.
+        results = json.loads(RESULTS.read_text()) if RESULTS.exists() else {"models": {}}
+        results["models"][model.name] = row
+        results["all"] = [each.name for each in every]
+        results["about"] = _about()
+        results["models"] = {m.name: results["models"][m.name] for m in every if m.name in results["models"]}
+        scratch = RESULTS.with_suffix(f".{os.getpid()}")
+        scratch.write_text(json.dumps(results, indent=1) + "\n")
+        scratch.replace(RESULTS)
+        write_table(results)
+    print("all agree" if not failed else f"not: {', '.join(failed)}")
+    return 1 if failed else 0
+
+
+def _about() -> dict:
+    import platform
+
+    import numpy
+
+    return {
+        "python": platform.python_version(),
+        "numpy": numpy.__version__,
+        "processor": processor(),
+        "date": date.today().isoformat(),
+    }
+
+
+if __name__ == "__main__":
+    sys.exit(main())
