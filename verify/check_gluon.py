@@ -87,8 +87,8 @@ def write_table(results) -> None:
         f"Python {about['python']} and NumPy {about['numpy']}, run by `python -m roiops.as_mxnet`. The "
         "graph "
         "that its code builds must have the same nodes, by name, as with MXNet. *Worst*, *boxes* and *same "
-        "choice* are those of the [model zoo](model_zoo.md): the last means that boxes are selected by numbers "
-        "that tie but for rounding, and that MXNet ran again with the numbers by which roiops selected.",
+        "choice* are those of the [model zoo](model_zoo.md): the last means that boxes are selected by "
+        "numbers that tie but for rounding, and MXNet ran again with the numbers that roiops selected by.",
         "",
         f"Machine: {about['processor']}; {about['date']}. Weights are random. Networks that a list of "
         "GluonCV holds under several names for several data sets differ in their number of classes.",
