@@ -41,8 +41,8 @@ from .training import (
     module,
     monitor,
     optimizer,
-    recordio,
 )
+from .training.image import recordio
 from .warmup import warmup
 
 attribute = name

@@ -309,13 +309,13 @@ class Symbol:
     # -- saving --------------------------------------------------------------------------------------
 
     def tojson(self, remove_amp_cast: bool = True) -> str:
-        """The graph as MXNet's JSON."""
-        return json_format.dump(self._heads)
+        """The graph as MXNet's JSON; without the casts of mixed precision, unless they are asked for."""
+        return json_format.dump(_without_amp_casts(self._heads) if remove_amp_cast else self._heads)
 
     def save(self, fname: str, remove_amp_cast: bool = True) -> None:
         """Write :meth:`tojson` to a file."""
         with open(fname, "w", encoding="utf-8") as file:
-            file.write(self.tojson())
+            file.write(self.tojson(remove_amp_cast))
 
     def debug_str(self) -> str:
         """The nodes, their inputs and attributes, in MXNet's words."""
@@ -584,6 +584,28 @@ def _is_symbol(value) -> bool:
 
 def _hint(name: str) -> str:
     return registry.name_in_namespace(name).lower()
+
+
+def _without_amp_casts(heads) -> list:
+    """The heads of a graph in which what takes a result of amp_cast or amp_multicast takes its input.
+
+    A head that is such a cast stays, as in MXNet.
+    """
+    order = graph.topological_order(heads)
+    casts = ("amp_cast", "amp_multicast")
+    if not any(node.op in casts for node in order):
+        return heads
+    copies = {}
+
+    def taken(entry):
+        copy = copies[id(entry[0])]
+        return copy.inputs[entry[1]] if copy.op in casts else (copy, entry[1])
+
+    for node in order:
+        copy = Node(node.op, node.name, node.attrs, [taken(entry) for entry in node.inputs], node.prop)
+        copy.subgraphs = node.subgraphs
+        copies[id(node)] = copy
+    return [(copies[id(node)], i) for node, i in heads]
 
 
 def _attribute_texts(attributes, label):

@@ -3,7 +3,7 @@
 import os
 
 from ...ndarray import NDArray
-from ...training import recordio
+from ...training.image import recordio
 from .sampler import FilterSampler, Sampler, SequentialSampler
 
 __all__ = ["ArrayDataset", "Dataset", "RecordFileDataset", "SimpleDataset"]

@@ -5,7 +5,7 @@ An image is an NDArray of shape (height, width, channels), with values from 0 to
 
 import sys
 
-from . import detection
+from . import detection, recordio
 from .augment import *  # noqa: F403
 from .augment import __all__ as _augment
 from .batches import *  # noqa: F403
@@ -15,7 +15,7 @@ from .detection import __all__ as _detection
 from .reading import *  # noqa: F403
 from .reading import __all__ as _reading
 
-__all__ = [*_augment, *_batches, *_detection, *_reading]
+__all__ = [*_augment, *_batches, *_detection, *_reading, "recordio"]
 
 image = sys.modules[__name__]  # MXNet has the same functions as mxnet.image.image, too
 det = detection

@@ -7,7 +7,8 @@ import numpy as np
 
 from ....errors import DataError
 from ....ndarray import array
-from ....training import image, recordio
+from ....training import image
+from ....training.image import recordio
 from ....training.io import _read_idx
 from ..dataset import Dataset, RecordFileDataset
 

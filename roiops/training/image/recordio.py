@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ..errors import FormatError, MXNetError, ParamError
+from ...errors import FormatError, MXNetError, ParamError
 
 __all__ = ["IRHeader", "MXIndexedRecordIO", "MXRecordIO", "pack", "pack_img", "unpack", "unpack_img"]
 
@@ -220,7 +220,7 @@ def unpack(s: bytes) -> tuple[IRHeader, bytes]:
 
 def unpack_img(s: bytes, iscolor: int = -1) -> tuple[IRHeader, np.ndarray]:
     """The header and the picture of a record: blue, green, red; or grey, with ``iscolor=0``."""
-    from .image import imdecode
+    from .reading import imdecode
 
     header, picture = unpack(s)
     decoded = imdecode(picture, 0 if iscolor == 0 else 1, to_rgb=False).asnumpy()
