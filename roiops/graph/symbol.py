@@ -595,7 +595,7 @@ def _without_amp_casts(heads) -> list:
     casts = ("amp_cast", "amp_multicast")
     if not any(node.op in casts for node in order):
         return heads
-    copies = {}
+    copies: dict[int, Node] = {}
 
     def taken(entry):
         copy = copies[id(entry[0])]
