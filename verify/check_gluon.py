@@ -3,6 +3,7 @@
     python verify/peers.py gluoncv gluoncv-now            # once: GluonCV with MXNet 1.9.1, and without MXNet
     python verify/check_gluon.py                          # all networks; writes docs/gluon_zoo.md
     python verify/check_gluon.py --only rcnn ssd          # those whose names contain one of these
+    python verify/check_gluon.py --graphs                 # only graphs and parameters: seconds a network
     python verify/check_gluon.py --resume --minutes 8     # some at a time: goes on where the last run ended
 
 MXNet builds the network by GluonCV's code, gives it random weights of sensible size, runs it, and writes
@@ -55,7 +56,7 @@ def check(model, threads) -> dict:
         if "error" in made:
             return {"error": f"mxnet: {made['error']}"}
         heads = {**made["heads"], **made["choices"]}
-        answer = roiops.ask(name=model.name, folder=str(folder), heads=heads)
+        answer = roiops.ask(do="load", name=model.name, folder=str(folder), heads=heads)
         if "error" in answer or answer["graph"]:
             return {"error": answer.get("error") or f"the graph {answer['graph']}"}
         result = compare(folder, made["outputs"], model.image)
@@ -71,17 +72,56 @@ def check(model, threads) -> dict:
         shutil.rmtree(folder)
 
 
+class Graphs:
+    """Compares graphs and parameters only; one process of each kind builds all networks."""
+
+    def __init__(self):
+        self._folder = Path(tempfile.mkdtemp(prefix="gluon_"))
+        self._workers = {}
+
+    def _ask(self, kind, **request):
+        worker = self._workers.get(kind)
+        if worker is None:
+            module = "roiops.as_mxnet" if kind == "gluoncv-now" else None
+            script = "gluon_worker.py" if module else "mxnet_worker.py"
+            worker = Worker(str(peers.interpreter(kind)), script, 1, module=module)
+            self._workers[kind] = worker
+        return worker.ask(do="graph", **request)
+
+    def check(self, model) -> dict:
+        if model.inputs is None:
+            return {"left_out": model.family}
+        expected, path = (str(self._folder / name) for name in ("expected.json", "got.json"))
+        made = self._ask("gluoncv", name=model.name, path=expected)
+        if "error" in made:
+            return {"error": f"mxnet: {made['error']}"}
+        answer = self._ask("gluoncv-now", name=model.name, path=path, expected=expected)
+        if "error" in answer or answer["graph"]:
+            return {"error": answer.get("error") or f"the graph {answer['graph']}"}
+        if answer["params"] != made["params"]:
+            key = next(k for k in made["params"] if answer["params"].get(k) != made["params"][k])
+            return {"error": f"{key} is {answer['params'].get(key)}, MXNet's {made['params'][key]}"}
+        return {"same_graph": len(made["params"])}
+
+    def close(self):
+        for worker in self._workers.values():
+            worker.close()
+        shutil.rmtree(self._folder)
+
+
 def write_table(results) -> None:
     """``docs/gluon_zoo.md``, from the results of all networks."""
     about, rows = results["about"], results["models"]
     tried = {name: row for name, row in rows.items() if "left_out" not in row}
     agreeing = [row for row in tried.values() if row.get("agrees")]
+    same = sum("same_graph" in row for row in tried.values())
     worst = max((row["worst"] for row in agreeing), default=0.0)
     lines = [
         "# Gluon networks",
         "",
         f"{len(agreeing)} of {len(tried)} networks, built by GluonCV 0.10.5 and by MXNet's Gluon zoo, load "
-        f"parameters that MXNet 1.9.1 saved and agree with it to {worst:.1e} relative or better.",
+        f"parameters that MXNet 1.9.1 saved and agree with it to {worst:.1e} relative or better. {same} more "
+        "have the same graph and the same parameters by name and shape; their numbers were not compared.",
         "",
         "Written by `python verify/check_gluon.py`. GluonCV is the published package, unchanged, with "
         f"Python {about['python']} and NumPy {about['numpy']}, run by `python -m roiops.as_mxnet`. The "
@@ -107,6 +147,8 @@ def write_table(results) -> None:
             count = "" if not boxes else f"{boxes['count']}"
             count += f", {boxes['wrong']} differ" if boxes and boxes["wrong"] else ""
             said = row.get("error")
+            if "same_graph" in row:
+                said = "same graph"
             if said is None:
                 said = f"{row['worst']:.1e}" + ("" if row["agrees"] else " (differs)")
                 said += ", same choice" if "own_choices" in row else ""
@@ -127,6 +169,7 @@ def main() -> int:
     parser.add_argument(
         "--only", nargs="+", default=[""], metavar="TEXT", help="networks with this in their name"
     )
+    parser.add_argument("--graphs", action="store_true", help="compare graphs and parameters, run nothing")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--resume", action="store_true", help="leave out those that agreed already")
     parser.add_argument("--minutes", type=float, help="start no more networks after this long")
@@ -141,20 +184,21 @@ def main() -> int:
     every = every_network()
     chosen = [m for m in every if any(text in m.name for text in args.only)]
     if args.resume:
-        done = {name for name, row in results["models"].items() if row.get("agrees") or "left_out" in row}
+        over = ("agrees", "left_out", "same_graph") if args.graphs else ("agrees", "left_out")
+        done = {name for name, row in results["models"].items() if any(row.get(key) for key in over)}
         chosen = [m for m in chosen if m.name not in done]
     if args.list:
         print("\n".join(m.name for m in chosen))
         return 0
-    failed, started = [], time.monotonic()
+    failed, started, graphs = [], time.monotonic(), Graphs()
     for count, model in enumerate(chosen):
         if args.minutes is not None and time.monotonic() - started > args.minutes * 60:
             print(f"{len(chosen) - count} are left for another run")
             break
         begun = time.monotonic()
-        row = check(model, args.threads)
+        row = graphs.check(model) if args.graphs else check(model, args.threads)
         print(f"{model.name} {json.dumps(row)} {time.monotonic() - begun:.0f} s", flush=True)
-        if not row.get("agrees") and "left_out" not in row:
+        if "error" in row or row.get("agrees") is False:
             failed.append(model.name)
         if args.dry:
             continue
@@ -168,6 +212,7 @@ def main() -> int:
         scratch.write_text(json.dumps(results, indent=1) + "\n")
         scratch.replace(RESULTS)
         write_table(results)
+    graphs.close()
     print("all agree" if not failed else f"not: {', '.join(failed)}")
     return 1 if failed else 0
 

@@ -33,14 +33,27 @@ ROIOPS_TRACEBACK=1, or --traceback, shows where in the program an error arose.
 """
 
 
+class _Parser(argparse.ArgumentParser):
+    """Takes options before, among and after names, also where a name may be left out."""
+
+    _mixing = False
+
+    def parse_known_args(self, args=None, namespace=None):
+        if self._mixing or self._subparsers is not None:
+            return super().parse_known_args(args, namespace)
+        self._mixing = True
+        try:
+            return self.parse_known_intermixed_args(args, namespace)
+        finally:
+            self._mixing = False
+
+
 def make_parser(commands=COMMANDS) -> argparse.ArgumentParser:
     """The parser of a command line that may name these commands. Their modules take time to load."""
     shared = argparse.ArgumentParser(add_help=False)
     shared.add_argument("--traceback", action="store_true", help="show the Python traceback of an error")
     formatter = argparse.RawDescriptionHelpFormatter  # keeps the examples' lines
-    parser = argparse.ArgumentParser(
-        "roiops", description=_DESCRIPTION, epilog=_EPILOG, formatter_class=formatter
-    )
+    parser = _Parser("roiops", description=_DESCRIPTION, epilog=_EPILOG, formatter_class=formatter)
     parser.add_argument("--version", action="version", version=f"roiops {__version__}")
     subparsers = parser.add_subparsers(dest="command", metavar="COMMAND", required=True, title="commands")
     for name in commands:
@@ -98,11 +111,8 @@ def _collect_garbage_rarely() -> None:
 
 
 def _parsed(parser, argv) -> argparse.Namespace:
-    """The arguments. Names that follow options go with those before them, which argparse does not do."""
     args, more = parser.parse_known_args(_with_negative_numbers(argv))
-    if more and hasattr(args, "rest") and not any(word.startswith("-") for word in more):
-        args.rest += more
-    elif more:
+    if more:
         args.parser.error(f"unrecognized arguments: {' '.join(more)}")
     return args
 

@@ -214,9 +214,10 @@ class HybridBlock(Block):
 
     def _finish_parameters(self, args, params) -> None:
         """Initialize parameters that waited for the shapes of the inputs."""
+        ctx = _tensors(args)[0].context
         try:
             for parameter in params:
-                parameter.data(args[0].context if isinstance(args[0], NDArray) else None)
+                parameter.data(ctx)
         except DeferredInitializationError:
             try:
                 self.infer_shape(*args)
@@ -245,36 +246,45 @@ class HybridBlock(Block):
                 f"The argument structure of HybridBlock does not match the cached version. Stored format = "
                 f"{self._in_format}, input format = {form}"
             )
-        results = self._cached_op([each for each in flat if each is not None])
+        arrays = [each for each in flat if each is not None]
+        devices = {(each.context.is_gpu, each.context.device_id) for each in arrays}
+        if len(devices) > 1:
+            raise ValueError(
+                "In HybridBlock, hybridized, all inputs must be on one device, "
+                f"got {[str(each.context) for each in arrays]}"
+            )
+        results = self._cached_op(arrays)
         return regroup(results, self._out_format)
 
     def forward(self, x, *args):
         """Compute the outputs: on arrays, or as a part of a graph on symbols."""
-        if isinstance(x, NDArray):
-            if self._active:
-                return self._call_cached_op(x, *args)
-            ctx = x.context
-            with ctx:
-                try:
-                    params = {name: each.data(ctx) for name, each in self._reg_params.items()}
-                except DeferredInitializationError:
-                    with Mode(tape=None):
-                        self._finish_parameters((x, *args), list(self.params.values()))
-                    params = {name: each.data(ctx) for name, each in self._reg_params.items()}
-                return self.hybrid_forward(ndarray, x, *args, **params)
-        if not isinstance(flatten(x)[0][0], Symbol | NDArray):
-            raise AssertionError(
-                "HybridBlock requires the first argument to forward be either Symbol or NDArray, but "
-                f"got {type(x)}"
+        tensors = _tensors((x, *args))
+        kinds = {isinstance(each, Symbol) for each in tensors}
+        if not kinds:
+            raise ValueError(
+                "In HybridBlock, there must be one NDArray or one Symbol in the input. "
+                f"Please check the type of the args, got {[type(each).__name__ for each in (x, *args)]}"
             )
-        if isinstance(flatten(x)[0][0], NDArray):  # a list of arrays comes first
-            if self._active:
-                return self._call_cached_op(x, *args)
-            params = {name: each.data(flatten(x)[0][0].context) for name, each in self._reg_params.items()}
+        if len(kinds) > 1:
+            raise ValueError(
+                "In HybridBlock, we do not support mixed NDArrays and Symbols types for the input. "
+                f"Received types are: {[type(each).__name__ for each in tensors]}"
+            )
+        if True in kinds:
+            params = {name: each.var() for name, each in self._reg_params.items()}
+            with self.name_scope():
+                return self.hybrid_forward(symbol, x, *args, **params)
+        if self._active:
+            return self._call_cached_op(x, *args)
+        ctx = tensors[0].context
+        with ctx:
+            try:
+                params = {name: each.data(ctx) for name, each in self._reg_params.items()}
+            except DeferredInitializationError:
+                with Mode(tape=None):
+                    self._finish_parameters((x, *args), list(self.params.values()))
+                params = {name: each.data(ctx) for name, each in self._reg_params.items()}
             return self.hybrid_forward(ndarray, x, *args, **params)
-        params = {name: each.var() for name, each in self._reg_params.items()}
-        with self.name_scope():
-            return self.hybrid_forward(symbol, x, *args, **params)
 
     def hybrid_forward(self, F, x, *args, **kwargs):
         """Compute the outputs with ``F``, which is ``nd`` or ``sym``; to be overridden."""
@@ -300,6 +310,17 @@ class HybridBlock(Block):
                 arrays[f"{'aux' if name in auxiliary else 'arg'}:{name}"] = params[name]._reduce()
         ndarray.save(f"{path}-{epoch:04d}.params", arrays)
         return f"{path}-symbol.json", f"{path}-{epoch:04d}.params"
+
+
+def _tensors(args) -> list:
+    """The arrays and symbols of nested lists; whatever else there is, is left out."""
+    found = []
+    for each in args:
+        if isinstance(each, NDArray | Symbol):
+            found.append(each)
+        elif isinstance(each, list | tuple):
+            found += _tensors(each)
+    return found
 
 
 def _without_nones(form):
@@ -370,7 +391,7 @@ class SymbolBlock(HybridBlock):
         self._cached_graph = graph
 
     def forward(self, x, *args):
-        if isinstance(flatten(x)[0][0], NDArray):
+        if isinstance(_tensors((x, *args))[0], NDArray):
             return self._call_cached_op(x, *args)
         flat, form = flatten([x, *args])
         if form != self._in_format:

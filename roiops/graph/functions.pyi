@@ -171,6 +171,7 @@ def _random_randint(low: int = ..., high: int = ..., shape: int | Sequence[int] 
 def _random_uniform(low: float = ..., high: float = ..., shape: int | Sequence[int] = ..., ctx: str = ..., dtype: DTypeLike | None = ..., *, name: str | None = ..., attr: dict[str, Any] | None = ...) -> Symbol: """Numbers spread evenly over [low, high)."""
 def _random_uniform_like(data: Symbol | None = ..., low: float = ..., high: float = ..., *, name: str | None = ..., attr: dict[str, Any] | None = ...) -> Symbol: """Numbers spread evenly over [low, high). There are as many as the data has entries."""
 def _ravel_multi_index(data: Symbol | None = ..., shape: int | Sequence[int] = ..., *, name: str | None = ..., attr: dict[str, Any] | None = ...) -> Symbol: """Numbers of entries in an array of a shape, from coordinates."""
+def _rnn_param_concat(*data: Symbol | Sequence[Symbol], num_args: int = ..., dim: int = ..., name: str | None = ..., attr: dict[str, Any] | None = ...) -> Symbol: """The parameters of recurrent layers one after another, for the operator ``RNN``."""
 def _sample_exponential(lam: Symbol | None = ..., shape: int | Sequence[int] = ..., dtype: DTypeLike | None = ..., *, name: str | None = ..., attr: dict[str, Any] | None = ...) -> Symbol: """Exponential numbers. The parameters are arrays; each of their entries gets numbers of its own."""
 def _sample_gamma(alpha: Symbol | None = ..., beta: Symbol | None = ..., shape: int | Sequence[int] = ..., dtype: DTypeLike | None = ..., *, name: str | None = ..., attr: dict[str, Any] | None = ...) -> Symbol: """Gamma numbers. The parameters are arrays; each of their entries gets numbers of its own."""
 def _sample_generalized_negative_binomial(mu: Symbol | None = ..., alpha: Symbol | None = ..., shape: int | Sequence[int] = ..., dtype: DTypeLike | None = ..., *, name: str | None = ..., attr: dict[str, Any] | None = ...) -> Symbol: """Poisson numbers whose rate is a gamma number of mean mu and variance alpha * mu**2. The parameters are arrays; each of their entries gets numbers of its own."""
@@ -384,7 +385,6 @@ _power_scalar = _PowerScalar
 _rdiv_scalar = _RDivScalar
 _rminus_scalar = _RMinusScalar
 _rmod_scalar = _RModScalar
-_rnn_param_concat = Concat
 _rpower_scalar = _RPowerScalar
 _slice_assign = _crop_assign
 _slice_assign_scalar = _crop_assign_scalar

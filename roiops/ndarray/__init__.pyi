@@ -232,6 +232,7 @@ def _random_randint(low: int = ..., high: int = ..., shape: int | Sequence[int] 
 def _random_uniform(low: float = ..., high: float = ..., shape: int | Sequence[int] = ..., ctx: str = ..., dtype: DTypeLike | None = ..., *, out: Any = ..., name: str | None = ...) -> NDArray: """Numbers spread evenly over [low, high)."""
 def _random_uniform_like(data: Array | None = ..., low: float = ..., high: float = ..., *, out: Any = ..., name: str | None = ...) -> NDArray: """Numbers spread evenly over [low, high). There are as many as the data has entries."""
 def _ravel_multi_index(data: Array | None = ..., shape: int | Sequence[int] = ..., *, out: Any = ..., name: str | None = ...) -> NDArray: """Numbers of entries in an array of a shape, from coordinates."""
+def _rnn_param_concat(*data: Array | Sequence[Array], num_args: int = ..., dim: int = ..., out: Any = ..., name: str | None = ...) -> NDArray: """The parameters of recurrent layers one after another, for the operator ``RNN``."""
 def _sample_exponential(lam: Array | None = ..., shape: int | Sequence[int] = ..., dtype: DTypeLike | None = ..., *, out: Any = ..., name: str | None = ...) -> NDArray: """Exponential numbers. The parameters are arrays; each of their entries gets numbers of its own."""
 def _sample_gamma(alpha: Array | None = ..., beta: Array | None = ..., shape: int | Sequence[int] = ..., dtype: DTypeLike | None = ..., *, out: Any = ..., name: str | None = ...) -> NDArray: """Gamma numbers. The parameters are arrays; each of their entries gets numbers of its own."""
 def _sample_generalized_negative_binomial(mu: Array | None = ..., alpha: Array | None = ..., shape: int | Sequence[int] = ..., dtype: DTypeLike | None = ..., *, out: Any = ..., name: str | None = ...) -> NDArray: """Poisson numbers whose rate is a gamma number of mean mu and variance alpha * mu**2. The parameters are arrays; each of their entries gets numbers of its own."""
@@ -444,7 +445,6 @@ _power_scalar = _PowerScalar
 _rdiv_scalar = _RDivScalar
 _rminus_scalar = _RMinusScalar
 _rmod_scalar = _RModScalar
-_rnn_param_concat = Concat
 _rpower_scalar = _RPowerScalar
 _slice_assign = _crop_assign
 _slice_assign_scalar = _crop_assign_scalar

@@ -7,7 +7,7 @@ import sys
 import numpy as np
 import pytest
 
-from roiops import gluon, nd
+from roiops import cli, gluon, nd
 from roiops.cli.blocks import _input_count, _value, is_block
 
 # An old network as it was written: MXNet's name, a name that NumPy took away, arguments.
@@ -220,3 +220,13 @@ def test_inputs_are_counted():
             return x
 
     assert [_input_count(each) for each in (Two(), Forward(), gluon.nn.Dense(1))] == [2, 1, 1]
+
+
+@pytest.mark.parametrize("place", range(4))
+def test_options_may_stand_before_among_and_after_file_names(place):
+    """argparse itself gives what may be left out its default before it sees names after an option."""
+    words = ["net:make", "x.params", "o.onnx"]
+    words[place:place] = ["--with", "classes=3", "--force"]
+    args = cli._parsed(cli.make_parser(["convert"]), ["convert", *words])
+    assert (args.symbol, args.params, args.target) == ("net:make", "x.params", "o.onnx")
+    assert args.options == [("classes", "3")]

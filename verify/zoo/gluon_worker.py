@@ -15,7 +15,7 @@ import roiops
 
 import inputs
 from catalogue import find
-from mxnet_worker import build, flat
+from mxnet_worker import build, flat, graph
 
 assert mx.nd is roiops.nd, "run me with python -m roiops.as_mxnet"
 
@@ -84,7 +84,12 @@ def main():
     for line in sys.stdin:
         request = json.loads(line)
         try:
-            answer = load(request["name"], request["folder"], request["heads"])
+            if request["do"] == "graph":
+                answer = graph(request["name"], request["path"])
+                expected = Path(request["expected"]).read_text()
+                answer["graph"] = _difference(expected, Path(request["path"]).read_text())
+            else:
+                answer = load(request["name"], request["folder"], request["heads"])
         except Exception as error:
             traceback.print_exc()
             answer = {"error": f"{type(error).__name__}: {error}"}

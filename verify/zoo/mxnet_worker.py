@@ -53,6 +53,24 @@ def build(model):
     return net, mx.sym.Group(outputs) if len(outputs) > 1 else outputs[0]
 
 
+def graph(name, path):
+    """Write a network's graph; returns its parameters: for each name in files, its own name and its shape."""
+    model = find(name)
+    with mx.name.NameManager():
+        net, symbol = build(model)
+    Path(path).write_text(symbol.tojson())
+    shapes, _, aux_shapes = symbol.infer_shape(**model.inputs)
+    known = dict(zip(symbol.list_arguments(), shapes))
+    known.update(zip(symbol.list_auxiliary_states(), aux_shapes))
+    params = net._collect_params_with_prefix()
+    return {
+        "params": {
+            key: [value.name, list(known.get(value.name) or value.shape or ())]
+            for key, value in params.items()
+        }
+    }
+
+
 def _constants(net):
     """The arrays that a network does not learn, by name."""
     every = {} if net is None else net.collect_params()
@@ -286,6 +304,8 @@ def main():
                 answer = choose(request["folder"])
             elif request["do"] == "golden":
                 answer = golden(request["name"], request["path"], request["size"])
+            elif request["do"] == "graph":
+                answer = graph(request["name"], request["path"])
             elif request["do"] == "names":
                 from gluoncv.model_zoo import get_model_list
 

@@ -4,6 +4,7 @@ import warnings
 
 import numpy as np
 
+from ... import ndarray
 from ...errors import GraphError, MXNetError
 from ...graph import functions as sym
 from ...graph.symbol import Symbol
@@ -27,21 +28,77 @@ __all__ = [
 ]
 
 
-def _sequence(length, inputs, layout, merge):
-    """Inputs as a list of steps, with ``merge`` as one symbol, with None as they are; and the time axis."""
+def as_steps(length, inputs, layout, merge):
+    """Inputs as a list of steps, with ``merge`` as one array, with None as they are; and the time axis.
+
+    Arrays and symbols alike.
+    """
     axis = layout.find("T")
-    if isinstance(inputs, Symbol):
-        if merge is False:
-            if len(inputs) != 1:
-                raise GraphError("unroll: the inputs are a symbol of several outputs; give a list of symbols")
-            inputs = list(sym.SliceChannel(inputs, axis=axis, num_outputs=length, squeeze_axis=1))
-        return inputs, axis
+    if not isinstance(inputs, list | tuple):
+        F = sym if isinstance(inputs, Symbol) else ndarray
+        if merge is not False:
+            return inputs, axis
+        if F is sym and len(inputs) != 1:
+            raise GraphError("unroll: the inputs are a symbol of several outputs; give a list of symbols")
+        if F is ndarray and length != inputs.shape[axis]:
+            raise GraphError(f"unroll: {inputs.shape[axis]} inputs for {length} steps")
+        steps = F.SliceChannel(inputs, axis=axis, num_outputs=length, squeeze_axis=1)
+        return (list(steps) if F is sym or length > 1 else [steps]), axis
     if length is not None and len(inputs) != length:
         raise GraphError(f"unroll: {len(inputs)} inputs for {length} steps")
     if merge is True:
-        inputs = [sym.expand_dims(each, axis=axis) for each in inputs]
-        return sym.Concat(*inputs, dim=axis), axis
+        F = sym if isinstance(inputs[0], Symbol) else ndarray
+        inputs = [F.expand_dims(each, axis=axis) for each in inputs]
+        return F.Concat(*inputs, dim=axis), axis
     return inputs, axis
+
+
+# -- one step, of arrays and of symbols ---------------------------------------------------------------------
+# F is nd or sym, activate(x, kind, name=...) an activation. Names of sums and products begin with `inner`;
+# without it they are those of their operators, as in mx.rnn.
+
+
+def _inner(name, part):
+    return None if name is None else name + part
+
+
+def rnn_step(F, activate, i2h, h2h, name, activation, inner=None):
+    """The output and the states of a simple cell."""
+    total = F._internal._plus(i2h, h2h, name=_inner(inner, "plus0"))
+    output = activate(total, activation, name=f"{name}out")
+    return output, [output]
+
+
+def lstm_step(F, activate, i2h, h2h, before, name, activation="tanh", recurrent="sigmoid", inner=None):
+    """The output and the states of a long short-term memory, of which ``before`` is the second one."""
+    plus, times = F._internal._plus, F._internal._mul
+    gates = plus(i2h, h2h, name=_inner(inner, "plus0"))
+    gates = F.SliceChannel(gates, num_outputs=4, name=f"{name}slice")
+    kinds = (recurrent, recurrent, activation, recurrent)
+    write, forget, change, read = (
+        activate(gates[k], kind, name=f"{name}{'ifco'[k]}") for k, kind in enumerate(kinds)
+    )
+    kept = times(forget, before, name=_inner(inner, "mul0"))
+    added = times(write, change, name=_inner(inner, "mul1"))
+    state = plus(kept, added, name=f"{name}state")
+    shown = F.Activation(state, act_type=activation, name=_inner(inner, "activation0"))
+    output = times(read, shown, name=f"{name}out")
+    return output, [output, state]
+
+
+def gru_step(F, activate, i2h, h2h, before, name, output_name, inner=None):
+    """The output and the states of a gated recurrent unit, in cuDNN's form."""
+    plus, times = F._internal._plus, F._internal._mul
+    i2h_r, i2h_z, i2h = F.SliceChannel(i2h, num_outputs=3, name=f"{name}i2h_slice")
+    h2h_r, h2h_z, h2h = F.SliceChannel(h2h, num_outputs=3, name=f"{name}h2h_slice")
+    reset = activate(plus(i2h_r, h2h_r, name=_inner(inner, "plus0")), "sigmoid", name=f"{name}r_act")
+    update = activate(plus(i2h_z, h2h_z, name=_inner(inner, "plus1")), "sigmoid", name=f"{name}z_act")
+    fresh = plus(i2h, times(reset, h2h, name=_inner(inner, "mul0")), name=_inner(inner, "plus2"))
+    fresh = activate(fresh, "tanh", name=f"{name}h_act")
+    taken = times(1.0 - update, fresh, name=_inner(inner, "mul1"))
+    kept = times(update, before, name=_inner(inner, "mul20"))
+    output = plus(taken, kept, name=output_name)
+    return output, [output]
 
 
 class RNNParams:
@@ -160,12 +217,12 @@ class BaseRNNCell:
             Whether outputs are one symbol of all steps, or a list; whichever is at hand unless given.
         """
         self.reset()
-        inputs, _ = _sequence(length, inputs, layout, False)
+        inputs, _ = as_steps(length, inputs, layout, False)
         states, outputs = self.begin_state() if begin_state is None else begin_state, []
         for step in range(length):
             output, states = self(inputs[step], states)
             outputs.append(output)
-        return _sequence(length, outputs, layout, merge_outputs)[0], states
+        return as_steps(length, outputs, layout, merge_outputs)[0], states
 
 
 class _GatedCell(BaseRNNCell):
@@ -203,8 +260,7 @@ class RNNCell(_GatedCell):
     def __call__(self, inputs, states):
         name = self._step_name()
         i2h, h2h = self._products(inputs, states[0], name)
-        output = self._get_activation(i2h + h2h, self._activation, name=f"{name}out")
-        return output, [output]
+        return rnn_step(sym, self._get_activation, i2h, h2h, name, self._activation)
 
 
 class LSTMCell(_GatedCell):
@@ -222,14 +278,7 @@ class LSTMCell(_GatedCell):
     def __call__(self, inputs, states):
         name = self._step_name()
         i2h, h2h = self._products(inputs, states[0], name)
-        gates = sym.SliceChannel(i2h + h2h, num_outputs=4, name=f"{name}slice")
-        kinds = ("sigmoid", "sigmoid", "tanh", "sigmoid")
-        write, forget, change, read = (
-            sym.Activation(gates[k], act_type=kind, name=f"{name}{'ifco'[k]}") for k, kind in enumerate(kinds)
-        )
-        state = sym._internal._plus(forget * states[1], write * change, name=f"{name}state")
-        output = sym._internal._mul(read, sym.Activation(state, act_type="tanh"), name=f"{name}out")
-        return output, [output, state]
+        return lstm_step(sym, self._get_activation, i2h, h2h, states[1], name)
 
 
 class GRUCell(_GatedCell):
@@ -243,13 +292,7 @@ class GRUCell(_GatedCell):
     def __call__(self, inputs, states):
         name = self._step_name()
         i2h, h2h = self._products(inputs, states[0], f"{name}_")
-        i2h_r, i2h_z, i2h = sym.SliceChannel(i2h, num_outputs=3, name=f"{name}_i2h_slice")
-        h2h_r, h2h_z, h2h = sym.SliceChannel(h2h, num_outputs=3, name=f"{name}_h2h_slice")
-        reset = sym.Activation(i2h_r + h2h_r, act_type="sigmoid", name=f"{name}_r_act")
-        update = sym.Activation(i2h_z + h2h_z, act_type="sigmoid", name=f"{name}_z_act")
-        fresh = sym.Activation(i2h + reset * h2h, act_type="tanh", name=f"{name}_h_act")
-        output = sym._internal._plus((1.0 - update) * fresh, update * states[0], name=f"{name}out")
-        return output, [output]
+        return gru_step(sym, self._get_activation, i2h, h2h, states[0], f"{name}_", f"{name}out")
 
 
 @init.register
@@ -374,7 +417,7 @@ class FusedRNNCell(BaseRNNCell):
 
     def unroll(self, length, inputs, begin_state=None, layout="NTC", merge_outputs=None):
         self.reset()
-        inputs, axis = _sequence(length, inputs, layout, True)
+        inputs, axis = as_steps(length, inputs, layout, True)
         if axis == 1:
             warnings.warn("FusedRNNCell: the layout TNC spares it two transpositions", stacklevel=2)
             inputs = sym.swapaxes(inputs, dim1=0, dim2=1)
@@ -394,7 +437,7 @@ class FusedRNNCell(BaseRNNCell):
         outputs, states = rnn[0], [rnn[i] for i in range(1, len(rnn))]
         if axis == 1:
             outputs = sym.swapaxes(outputs, dim1=0, dim2=1)
-        return _sequence(length, outputs, layout, merge_outputs)[0], states
+        return as_steps(length, outputs, layout, merge_outputs)[0], states
 
     def unfuse(self) -> "SequentialRNNCell":
         """The same layers as a stack of cells, with the same weights once they are unpacked."""
@@ -493,7 +536,7 @@ class BidirectionalCell(_CellOfCells):
 
     def unroll(self, length, inputs, begin_state=None, layout="NTC", merge_outputs=None):
         self.reset()
-        inputs, axis = _sequence(length, inputs, layout, False)
+        inputs, axis = as_steps(length, inputs, layout, False)
         states = self.begin_state() if begin_state is None else begin_state
         forward, backward = self._cells
         count = len(forward.state_info)
@@ -504,7 +547,7 @@ class BidirectionalCell(_CellOfCells):
         if merge_outputs is None:
             merge_outputs = isinstance(left, Symbol) and isinstance(right, Symbol)
             if not merge_outputs:
-                left, right = (_sequence(length, each, layout, False)[0] for each in (left, right))
+                left, right = (as_steps(length, each, layout, False)[0] for each in (left, right))
         states = [left_states, right_states]
         if merge_outputs:
             right = sym.reverse(right, axis=axis)
@@ -527,7 +570,7 @@ class DropoutCell(BaseRNNCell):
 
     def unroll(self, length, inputs, begin_state=None, layout="NTC", merge_outputs=None):
         self.reset()
-        inputs, _ = _sequence(length, inputs, layout, merge_outputs)
+        inputs, _ = as_steps(length, inputs, layout, merge_outputs)
         if isinstance(inputs, Symbol):
             return self(inputs, [])
         return super().unroll(length, inputs, begin_state or [], layout, merge_outputs)
@@ -614,7 +657,7 @@ class ResidualCell(ModifierCell):
         outputs, states = self.base_cell.unroll(length, inputs, begin_state, layout, merge_outputs)
         self.base_cell._modified = True
         merge = isinstance(outputs, Symbol) if merge_outputs is None else merge_outputs
-        inputs, _ = _sequence(length, inputs, layout, merge)
+        inputs, _ = as_steps(length, inputs, layout, merge)
         if merge:
             return self._add(outputs, inputs), states
         return [self._add(*pair) for pair in zip(outputs, inputs, strict=True)], states

@@ -58,7 +58,7 @@ class ConcatOp(Operator):
         self._store(self.sections(out_grad[0]), in_grad, req)
 
 
-@register("Concat", "concat", "_rnn_param_concat")
+@register("Concat", "concat")
 class ConcatProp(OperatorProperty):
     """The inputs one after another along an axis."""
 
@@ -122,6 +122,22 @@ class ConcatProp(OperatorProperty):
         for shape in in_shapes:
             ends.append(ends[-1] + shape[axis])
         return self.op(self.params, axis, list(itertools.pairwise(ends)))
+
+
+@register("_rnn_param_concat")
+class RNNParamConcatProp(ConcatProp):
+    """The parameters of recurrent layers one after another, for the operator ``RNN``."""
+
+    def infer_shape_from_outputs(self, in_shapes, out_shapes):
+        """Parts of unknown length are the weights of a first layer's directions, which are equal."""
+        (out,), unknown = out_shapes, [i for i, s in enumerate(in_shapes) if s is None or -1 in s]
+        if out is None or -1 in out or not unknown:
+            return in_shapes
+        rest = out[0] - sum(s[0] for i, s in enumerate(in_shapes) if i not in unknown)
+        if rest % len(unknown):
+            return in_shapes
+        part = (rest // len(unknown),)
+        return [part if i in unknown else s for i, s in enumerate(in_shapes)]
 
 
 class StackParam(Parameter):

@@ -373,7 +373,7 @@ def space_to_depth(g, node, data):
 # -- joining and cutting ---------------------------------------------------------------------------------
 
 
-@lowers("Concat")
+@lowers("Concat", "_rnn_param_concat")
 def concat(g, node, *inputs):
     return inputs[0] if len(inputs) == 1 else g.Concat(*inputs, axis=node.params.dim % inputs[0].ndim)
 

@@ -3,13 +3,24 @@
 import functools
 import sys
 
+from .branches import DenseNet, Inception3, SqueezeNet
 from .mobilenet import MobileNet, MobileNetV2
 from .plain import VGG, AlexNet
 from .resnet import ResNetV1, ResNetV2, get_resnet
 
-__all__ = ["VGG", "AlexNet", "MobileNet", "MobileNetV2", "ResNetV1", "ResNetV2", "get_model", "get_resnet"]
+__all__ = ["VGG", "AlexNet", "DenseNet", "Inception3", "MobileNet", "MobileNetV2", "ResNetV1", "ResNetV2"]
+__all__ += ["SqueezeNet", "get_model", "get_resnet"]
 
-_models = {"alexnet": AlexNet}
+_models = {"alexnet": AlexNet, "inceptionv3": Inception3}
+for _version in ("1.0", "1.1"):
+    _models[f"squeezenet{_version}"] = functools.partial(SqueezeNet, _version)
+for _depth, _sizes in {
+    121: (64, 32, (6, 12, 24, 16)),
+    161: (96, 48, (6, 12, 36, 24)),
+    169: (64, 32, (6, 12, 32, 32)),
+    201: (64, 32, (6, 12, 48, 32)),
+}.items():
+    _models[f"densenet{_depth}"] = functools.partial(DenseNet, *_sizes)
 for _version in (1, 2):
     for _depth in (18, 34, 50, 101, 152):
         _models[f"resnet{_depth}_v{_version}"] = functools.partial(get_resnet, _version, _depth)
@@ -50,9 +61,8 @@ def _function(name):
     def function(**kwargs):
         return get_model(name, **kwargs)
 
-    function.__name__ = function.__qualname__ = name.replace("mobilenetv2_", "mobilenet_v2_").replace(
-        ".", "_"
-    )
+    called = name.replace("mobilenetv2_", "mobilenet_v2_").replace("inceptionv3", "inception_v3")
+    function.__name__ = function.__qualname__ = called.replace(".", "_")
     function.__doc__ = f"The network ``{name}``; the parameters are those of :func:`get_model`."
     return function
 

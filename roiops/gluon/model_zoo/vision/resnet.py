@@ -39,7 +39,11 @@ class _BlockV1(HybridBlock):
 
     def hybrid_forward(self, F, x):
         residual = x if self.downsample is None else self.downsample(x)
-        return F.Activation(self.body(x) + residual, act_type="relu")
+        return F.Activation(self._sum(residual, self.body(x)), act_type="relu")
+
+    @staticmethod
+    def _sum(residual, x):
+        return residual + x
 
 
 class BasicBlockV1(_BlockV1):
@@ -58,6 +62,10 @@ class BottleneckV1(_BlockV1):
         self.body.add(nn.Conv2D(narrow, kernel_size=1, strides=stride), nn.BatchNorm(), nn.Activation("relu"))
         self.body.add(_conv3x3(narrow, 1, narrow), nn.BatchNorm(), nn.Activation("relu"))
         self.body.add(nn.Conv2D(channels, kernel_size=1, strides=1), nn.BatchNorm())
+
+    @staticmethod
+    def _sum(residual, x):  # in MXNet's order
+        return x + residual
 
 
 class _BlockV2(HybridBlock):
