@@ -32,11 +32,37 @@ class Row:
     reflected: str
     words: str
     function: object
+    #: What it is in ONNX: ``f(graph, l, r)``.
+    onnx: object
     lhs: tuple | None = None
     rhs: tuple | None = None
 
 
-_ROWS = (
+def _onnx_compared(op, opposite=False):
+    def compare(g, l, r):
+        found = g.add(op, (l, r))
+        return g.cast(~found if opposite else found, l.dtype)
+
+    return compare
+
+
+def _onnx_logical(op):
+    def combine(g, l, r):
+        return g.cast(g.add(op, (~l.equals(0), ~r.equals(0))), l.dtype)
+
+    return combine
+
+
+def _onnx_mod(g, l, r):
+    if l.dtype.kind != "f":
+        return g.Mod(l, r)
+    rest = g.Mod(l, r, fmod=1)
+    zero = np.array(0, l.dtype)
+    other_sign = (rest * r) < 0
+    return g.Where(r.equals(0), zero, g.Where(other_sign, rest + r, rest))
+
+
+ROWS = (
     Row(
         "elemwise_add _add _plus _Plus _grad_add",
         "broadcast_add broadcast_plus",
@@ -44,6 +70,7 @@ _ROWS = (
         "",
         "{l} + {r}",
         np.add,
+        lambda g, l, r: l + r,
         (None, "g"),
         (None, "g"),
     ),
@@ -54,6 +81,7 @@ _ROWS = (
         "_rminus_scalar _RMinusScalar",
         "{l} - {r}",
         np.subtract,
+        lambda g, l, r: l - r,
         (None, "g"),
         (np.negative, "g"),
     ),
@@ -64,6 +92,7 @@ _ROWS = (
         "",
         "{l} * {r}",
         np.multiply,
+        lambda g, l, r: l * r,
         (np.multiply, "gr"),
         (np.multiply, "gl"),
     ),
@@ -74,6 +103,7 @@ _ROWS = (
         "_rdiv_scalar _RDivScalar",
         "{l} / {r}",
         np.true_divide,
+        lambda g, l, r: l / r,
         (np.true_divide, "gr"),
         (lambda g, l, r: -g * l / (r * r), "glr"),
     ),
@@ -84,6 +114,7 @@ _ROWS = (
         "_rmod_scalar _RModScalar",
         "the remainder of {l} / {r}, with the sign of the divisor and 0 for a zero divisor",
         _mod,
+        _onnx_mod,
         (None, "g"),
         (lambda g, l, r: -g * np.floor(l / r), "glr"),
     ),
@@ -94,6 +125,7 @@ _ROWS = (
         "_rpower_scalar _RPowerScalar",
         "{l} to the power {r}",
         np.power,
+        lambda g, l, r: g.Pow(l, r),
         (lambda g, l, r: g * r * np.power(l, r - 1), "glr"),
         (lambda g, l, o: g * o * np.log(l), "glo"),
     ),
@@ -104,6 +136,7 @@ _ROWS = (
         "",
         "the larger of {l} and {r}",
         np.maximum,
+        lambda g, l, r: g.Max(l, r),
         (lambda g, l, r: g * (l >= r), "glr"),
         (lambda g, l, r: g * (l < r), "glr"),
     ),
@@ -114,6 +147,7 @@ _ROWS = (
         "",
         "the smaller of {l} and {r}",
         np.minimum,
+        lambda g, l, r: g.Min(l, r),
         (lambda g, l, r: g * (l <= r), "glr"),
         (lambda g, l, r: g * (l > r), "glr"),
     ),
@@ -124,6 +158,7 @@ _ROWS = (
         "",
         "the hypotenuse of {l} and {r}",
         np.hypot,
+        lambda g, l, r: g.Sqrt(l * l + r * r),
         (lambda g, l, o: g * (l / o), "glo"),
         (lambda g, r, o: g * (r / o), "gro"),
     ),
@@ -135,17 +170,54 @@ _ROWS = (
             "",
             words,
             function,
+            onnx,
         )
-        for name, old, words, function in (
-            ("equal", "Equal", "1 where {l} == {r}, else 0", np.equal),
-            ("not_equal", "Not_Equal", "1 where {l} != {r}, else 0", np.not_equal),
-            ("greater", "Greater", "1 where {l} > {r}, else 0", np.greater),
-            ("greater_equal", "Greater_Equal", "1 where {l} >= {r}, else 0", np.greater_equal),
-            ("lesser", "Lesser", "1 where {l} < {r}, else 0", np.less),
-            ("lesser_equal", "Lesser_Equal", "1 where {l} <= {r}, else 0", np.less_equal),
-            ("logical_and", "Logical_And", "1 where neither {l} nor {r} is 0, else 0", np.logical_and),
-            ("logical_or", "Logical_Or", "0 where both {l} and {r} are 0, else 1", np.logical_or),
-            ("logical_xor", "Logical_Xor", "1 where just one of {l} and {r} is 0, else 0", np.logical_xor),
+        for name, old, words, function, onnx in (
+            ("equal", "Equal", "1 where {l} == {r}, else 0", np.equal, _onnx_compared("Equal")),
+            (
+                "not_equal",
+                "Not_Equal",
+                "1 where {l} != {r}, else 0",
+                np.not_equal,
+                _onnx_compared("Equal", opposite=True),
+            ),
+            ("greater", "Greater", "1 where {l} > {r}, else 0", np.greater, _onnx_compared("Greater")),
+            (
+                "greater_equal",
+                "Greater_Equal",
+                "1 where {l} >= {r}, else 0",
+                np.greater_equal,
+                _onnx_compared("GreaterOrEqual"),
+            ),
+            ("lesser", "Lesser", "1 where {l} < {r}, else 0", np.less, _onnx_compared("Less")),
+            (
+                "lesser_equal",
+                "Lesser_Equal",
+                "1 where {l} <= {r}, else 0",
+                np.less_equal,
+                _onnx_compared("LessOrEqual"),
+            ),
+            (
+                "logical_and",
+                "Logical_And",
+                "1 where neither {l} nor {r} is 0, else 0",
+                np.logical_and,
+                _onnx_logical("And"),
+            ),
+            (
+                "logical_or",
+                "Logical_Or",
+                "0 where both {l} and {r} are 0, else 1",
+                np.logical_or,
+                _onnx_logical("Or"),
+            ),
+            (
+                "logical_xor",
+                "Logical_Xor",
+                "1 where just one of {l} and {r} is 0, else 0",
+                np.logical_xor,
+                _onnx_logical("Xor"),
+            ),
         )
     ),
 )
@@ -349,5 +421,5 @@ def _declare(row):
         declare(names, ScalarProp, _sentence(row, *operands), op=scalar_op, **shared)
 
 
-for _row in _ROWS:
+for _row in ROWS:
     _declare(_row)

@@ -5,91 +5,25 @@ import math
 import numpy as np
 
 from ..lowering import lowers
-from .arithmetic import _ROWS as ARITHMETIC
+from .arithmetic import ROWS as ARITHMETIC
+from .unary import ROWS as UNARY
 
 END = np.iinfo(np.int64).max
 
 # -- functions of one array ------------------------------------------------------------------------------
 
 
-def _trunc(g, x):
-    return g.Sign(x) * g.Floor(g.Abs(x))
+def _declare_unary(row):
+    write = row.onnx if callable(row.onnx) else lambda g, x: getattr(g, row.onnx)(x)
 
-
-def _round(g, x):
-    whole = _trunc(g, x)
-    return whole + g.Where(g.Abs(x - whole) >= 0.5, g.Sign(x), np.array(0, x.dtype))
-
-
-def _rint(g, x):
-    below, above = g.Floor(x), g.Ceil(x)
-    return g.Where(x - below <= above - x, below, above)
-
-
-def _cbrt(g, x):
-    return g.Sign(x) * g.Pow(g.Abs(x), 1 / 3)
-
-
-_UNARY = {
-    "abs": lambda g, x: g.Abs(x),
-    "negative": lambda g, x: g.Neg(x),
-    "sign": lambda g, x: g.Sign(x),
-    "reciprocal": lambda g, x: g.Reciprocal(x),
-    "square": lambda g, x: x * x,
-    "sqrt": lambda g, x: g.Sqrt(x),
-    "rsqrt": lambda g, x: g.Reciprocal(g.Sqrt(x)),
-    "cbrt": _cbrt,
-    "rcbrt": lambda g, x: g.Reciprocal(_cbrt(g, x)),
-    "exp": lambda g, x: g.Exp(x),
-    "expm1": lambda g, x: g.Exp(x) - 1,
-    "log": lambda g, x: g.Log(x),
-    "log2": lambda g, x: g.Log(x) / math.log(2),
-    "log10": lambda g, x: g.Log(x) / math.log(10),
-    "log1p": lambda g, x: g.Log(x + 1),
-    "sin": lambda g, x: g.Sin(x),
-    "cos": lambda g, x: g.Cos(x),
-    "tan": lambda g, x: g.Tan(x),
-    "arcsin": lambda g, x: g.Asin(x),
-    "arccos": lambda g, x: g.Acos(x),
-    "arctan": lambda g, x: g.Atan(x),
-    "sinh": lambda g, x: g.Sinh(x),
-    "cosh": lambda g, x: g.Cosh(x),
-    "tanh": lambda g, x: g.Tanh(x),
-    "arcsinh": lambda g, x: g.Asinh(x),
-    "arccosh": lambda g, x: g.Acosh(x),
-    "arctanh": lambda g, x: g.Atanh(x),
-    "degrees": lambda g, x: x * (180 / math.pi),
-    "radians": lambda g, x: x * (math.pi / 180),
-    "relu": lambda g, x: g.Relu(x),
-    "sigmoid": lambda g, x: g.Sigmoid(x),
-    "softsign": lambda g, x: g.Softsign(x),
-    "erf": lambda g, x: g.Erf(x),
-    "_contrib_isnan": lambda g, x: g.cast(g.IsNaN(x), x.dtype),
-    "_contrib_isinf": lambda g, x: g.cast(g.IsInf(x), x.dtype),
-    "_contrib_isfinite": lambda g, x: g.cast(~(g.IsNaN(x) | g.IsInf(x)), x.dtype),
-    "logical_not": lambda g, x: g.cast(x.equals(0), x.dtype),
-    "_contrib_sign_ste": lambda g, x: g.Sign(x),
-}
-#: Those that leave whole numbers alone.
-_ROUNDING = {
-    "round": _round,
-    "rint": _rint,
-    "ceil": lambda g, x: g.Ceil(x),
-    "floor": lambda g, x: g.Floor(x),
-    "trunc": _trunc,
-    "fix": _trunc,
-    "_contrib_round_ste": _round,
-}
-
-
-def _declare_unary(name, function):
-    @lowers(name)
+    @lowers(row.names)
     def lower(g, node, data):
-        return data if name in _ROUNDING and data.dtype.kind != "f" else function(g, data)
+        return data if row.rounds and data.dtype.kind != "f" else write(g, data)
 
 
-for _name, _function in {**_UNARY, **_ROUNDING}.items():
-    _declare_unary(_name, _function)
+for _row in UNARY:
+    if _row.onnx:
+        _declare_unary(_row)
 
 
 @lowers("_copy", "BlockGrad", "_contrib_gradientmultiplier", "cast_storage")
@@ -138,56 +72,10 @@ def div_sqrt_dim(g, node, data):
 # -- functions of two arrays, or of an array and a number ------------------------------------------------
 
 
-def _compared(op, turned=False):
-    def compare(g, l, r):
-        found = g.add(op, (l, r))
-        return g.cast(~found if turned else found, l.dtype)
-
-    return compare
-
-
-def _logical(op):
-    def combine(g, l, r):
-        return g.cast(g.add(op, (~l.equals(0), ~r.equals(0))), l.dtype)
-
-    return combine
-
-
-def _mod(g, l, r):
-    if l.dtype.kind != "f":
-        return g.Mod(l, r)
-    rest = g.Mod(l, r, fmod=1)
-    zero = np.array(0, l.dtype)
-    other_sign = (rest * r) < 0
-    return g.Where(r.equals(0), zero, g.Where(other_sign, rest + r, rest))
-
-
-_BINARY = {
-    "elemwise_add": lambda g, l, r: l + r,
-    "elemwise_sub": lambda g, l, r: l - r,
-    "elemwise_mul": lambda g, l, r: l * r,
-    "elemwise_div": lambda g, l, r: l / r,
-    "_mod": _mod,
-    "_power": lambda g, l, r: g.Pow(l, r),
-    "_maximum": lambda g, l, r: g.Max(l, r),
-    "_minimum": lambda g, l, r: g.Min(l, r),
-    "_hypot": lambda g, l, r: g.Sqrt(l * l + r * r),
-    "_equal": _compared("Equal"),
-    "_not_equal": _compared("Equal", turned=True),
-    "_greater": _compared("Greater"),
-    "_greater_equal": _compared("GreaterOrEqual"),
-    "_lesser": _compared("Less"),
-    "_lesser_equal": _compared("LessOrEqual"),
-    "_logical_and": _logical("And"),
-    "_logical_or": _logical("Or"),
-    "_logical_xor": _logical("Xor"),
-}
-
-
 def _declare_binary(row):
     names = [each.split()[0] for each in (row.elemwise, row.broadcast, row.scalar, row.reflected) if each]
     elemwise, broadcast, scalar, *reflected = names
-    function = _BINARY[elemwise]
+    function = row.onnx
 
     @lowers(elemwise, broadcast)
     def arrays(g, node, lhs, rhs):

@@ -11,6 +11,9 @@ from .. import arrays
 from ..base import Following, GradientFree, Operator
 from .common import ElementwiseProp, declare
 
+#: Where a function is defined and smooth: tests take numbers from there, and others than those about 0.
+POSITIVE, INSIDE, OUTSIDE = (0.4, 4), (-0.9, 0.9), (1.2, 4)
+
 
 @dataclass(frozen=True)
 class Row:
@@ -19,12 +22,22 @@ class Row:
     names: str
     words: str
     function: object
+    #: What it is in ONNX: an operator's name, or ``f(graph, x)``; None where there is nothing like it.
+    onnx: object = None
+    domain: tuple = (-1.3, 1.3)
     slope: float | None = None
     slope_in: object = None
     slope_out: object = None
     constant: float | None = None
+    #: Whether it leaves whole numbers as they are.
+    rounds: bool = False
     #: What an operator before may do as well, as :class:`Following` has it.
     act: dict | None = None
+
+    @property
+    def smooth(self) -> bool:
+        """Whether it has a gradient."""
+        return not (self.slope is None and self.slope_in is None and self.slope_out is None)
 
 
 def _special(name, x):
@@ -69,65 +82,183 @@ def _rint(x):
     return np.where(x - below <= above - x, below, above)
 
 
-_ROWS = (
-    Row("abs", "Absolute value.", np.absolute, slope_in=sign),
-    Row("negative", "The entry with its sign changed.", np.negative, slope=-1),
-    Row("sign", "-1, 0 or 1, by the sign; that of NaN is 0.", sign),
-    Row("reciprocal", "1 / data.", np.reciprocal, slope_out=lambda y: -y * y),
-    Row("square", "data * data.", np.square, slope_in=lambda x: 2 * x),
-    Row("sqrt", "Square root.", np.sqrt, slope_out=lambda y: 0.5 / y),
-    Row("rsqrt", "1 / sqrt(data).", lambda x: 1 / np.sqrt(x), slope_out=lambda y: -0.5 * y * y * y),
-    Row("cbrt", "Cube root.", np.cbrt, slope_out=lambda y: 1 / (3 * y * y)),
-    Row("rcbrt", "1 / cbrt(data).", lambda x: 1 / np.cbrt(x), slope_in=lambda x: -1 / (3 * x * np.cbrt(x))),
-    Row("exp", "e to the power of the entry.", np.exp, slope_out=lambda y: y),
-    Row("expm1", "exp(data) - 1, exact near 0.", np.expm1, slope_out=lambda y: y + 1),
-    Row("log", "Natural logarithm.", np.log, slope_in=np.reciprocal),
-    Row("log2", "Logarithm to base 2.", np.log2, slope_in=lambda x: 1 / (x * math.log(2))),
-    Row("log10", "Logarithm to base 10.", np.log10, slope_in=lambda x: 1 / (x * math.log(10))),
-    Row("log1p", "log(1 + data), exact near 0.", np.log1p, slope_in=lambda x: 1 / (1 + x)),
-    Row("sin", "Sine.", np.sin, slope_in=np.cos),
-    Row("cos", "Cosine.", np.cos, slope_in=lambda x: -np.sin(x)),
-    Row("tan", "Tangent.", np.tan, slope_out=lambda y: y * y + 1),
-    Row("arcsin", "Inverse sine.", np.arcsin, slope_in=lambda x: 1 / np.sqrt(1 - x * x)),
-    Row("arccos", "Inverse cosine.", np.arccos, slope_in=lambda x: -1 / np.sqrt(1 - x * x)),
-    Row("arctan", "Inverse tangent.", np.arctan, slope_in=lambda x: 1 / (1 + x * x)),
-    Row("sinh", "Hyperbolic sine.", np.sinh, slope_in=np.cosh),
-    Row("cosh", "Hyperbolic cosine.", np.cosh, slope_in=np.sinh),
-    Row("tanh", "Hyperbolic tangent.", np.tanh, slope_out=lambda y: 1 - y * y),
-    Row("arcsinh", "Inverse hyperbolic sine.", np.arcsinh, slope_in=lambda x: 1 / np.sqrt(x * x + 1)),
-    Row("arccosh", "Inverse hyperbolic cosine.", np.arccosh, slope_in=lambda x: 1 / np.sqrt(x * x - 1)),
-    Row("arctanh", "Inverse hyperbolic tangent.", np.arctanh, slope_in=lambda x: 1 / (1 - x * x)),
-    Row("degrees", "Radians to degrees.", np.degrees, slope=180 / math.pi),
-    Row("radians", "Degrees to radians.", np.radians, slope=math.pi / 180),
-    Row("relu", "max(data, 0).", np.maximum, constant=0, slope_out=relu_slope, act={"floor": 0}),
-    Row("sigmoid", "1 / (1 + exp(-data)).", sigmoid, slope_out=lambda y: y * (1 - y)),
+def _onnx_trunc(g, x):
+    return g.Sign(x) * g.Floor(g.Abs(x))
+
+
+def _onnx_round(g, x):
+    whole = _onnx_trunc(g, x)
+    return whole + g.Where(g.Abs(x - whole) >= 0.5, g.Sign(x), np.array(0, x.dtype))
+
+
+def _onnx_rint(g, x):
+    below, above = g.Floor(x), g.Ceil(x)
+    return g.Where(x - below <= above - x, below, above)
+
+
+def _onnx_cbrt(g, x):
+    return g.Sign(x) * g.Pow(g.Abs(x), 1 / 3)
+
+
+ROWS = (
+    Row("abs", "Absolute value.", np.absolute, "Abs", slope_in=sign),
+    Row("negative", "The entry with its sign changed.", np.negative, "Neg", slope=-1),
+    Row("sign", "-1, 0 or 1, by the sign; that of NaN is 0.", sign, "Sign"),
+    Row("reciprocal", "1 / data.", np.reciprocal, "Reciprocal", slope_out=lambda y: -y * y),
+    Row("square", "data * data.", np.square, lambda g, x: x * x, slope_in=lambda x: 2 * x),
+    Row("sqrt", "Square root.", np.sqrt, "Sqrt", slope_out=lambda y: 0.5 / y, domain=POSITIVE),
+    Row(
+        "rsqrt",
+        "1 / sqrt(data).",
+        lambda x: 1 / np.sqrt(x),
+        lambda g, x: g.Reciprocal(g.Sqrt(x)),
+        slope_out=lambda y: -0.5 * y * y * y,
+        domain=POSITIVE,
+    ),
+    Row("cbrt", "Cube root.", np.cbrt, _onnx_cbrt, slope_out=lambda y: 1 / (3 * y * y)),
+    Row(
+        "rcbrt",
+        "1 / cbrt(data).",
+        lambda x: 1 / np.cbrt(x),
+        lambda g, x: g.Reciprocal(_onnx_cbrt(g, x)),
+        slope_in=lambda x: -1 / (3 * x * np.cbrt(x)),
+    ),
+    Row("exp", "e to the power of the entry.", np.exp, "Exp", slope_out=lambda y: y),
+    Row(
+        "expm1",
+        "exp(data) - 1, exact near 0.",
+        np.expm1,
+        lambda g, x: g.Exp(x) - 1,
+        slope_out=lambda y: y + 1,
+    ),
+    Row("log", "Natural logarithm.", np.log, "Log", slope_in=np.reciprocal, domain=POSITIVE),
+    Row(
+        "log2",
+        "Logarithm to base 2.",
+        np.log2,
+        lambda g, x: g.Log(x) / math.log(2),
+        slope_in=lambda x: 1 / (x * math.log(2)),
+        domain=POSITIVE,
+    ),
+    Row(
+        "log10",
+        "Logarithm to base 10.",
+        np.log10,
+        lambda g, x: g.Log(x) / math.log(10),
+        slope_in=lambda x: 1 / (x * math.log(10)),
+        domain=POSITIVE,
+    ),
+    Row(
+        "log1p",
+        "log(1 + data), exact near 0.",
+        np.log1p,
+        lambda g, x: g.Log(x + 1),
+        slope_in=lambda x: 1 / (1 + x),
+        domain=POSITIVE,
+    ),
+    Row("sin", "Sine.", np.sin, "Sin", slope_in=np.cos),
+    Row("cos", "Cosine.", np.cos, "Cos", slope_in=lambda x: -np.sin(x)),
+    Row("tan", "Tangent.", np.tan, "Tan", slope_out=lambda y: y * y + 1),
+    Row(
+        "arcsin", "Inverse sine.", np.arcsin, "Asin", slope_in=lambda x: 1 / np.sqrt(1 - x * x), domain=INSIDE
+    ),
+    Row(
+        "arccos",
+        "Inverse cosine.",
+        np.arccos,
+        "Acos",
+        slope_in=lambda x: -1 / np.sqrt(1 - x * x),
+        domain=INSIDE,
+    ),
+    Row("arctan", "Inverse tangent.", np.arctan, "Atan", slope_in=lambda x: 1 / (1 + x * x)),
+    Row("sinh", "Hyperbolic sine.", np.sinh, "Sinh", slope_in=np.cosh),
+    Row("cosh", "Hyperbolic cosine.", np.cosh, "Cosh", slope_in=np.sinh),
+    Row("tanh", "Hyperbolic tangent.", np.tanh, "Tanh", slope_out=lambda y: 1 - y * y),
+    Row(
+        "arcsinh", "Inverse hyperbolic sine.", np.arcsinh, "Asinh", slope_in=lambda x: 1 / np.sqrt(x * x + 1)
+    ),
+    Row(
+        "arccosh",
+        "Inverse hyperbolic cosine.",
+        np.arccosh,
+        "Acosh",
+        slope_in=lambda x: 1 / np.sqrt(x * x - 1),
+        domain=OUTSIDE,
+    ),
+    Row(
+        "arctanh",
+        "Inverse hyperbolic tangent.",
+        np.arctanh,
+        "Atanh",
+        slope_in=lambda x: 1 / (1 - x * x),
+        domain=INSIDE,
+    ),
+    Row("degrees", "Radians to degrees.", np.degrees, lambda g, x: x * (180 / math.pi), slope=180 / math.pi),
+    Row("radians", "Degrees to radians.", np.radians, lambda g, x: x * (math.pi / 180), slope=math.pi / 180),
+    Row("relu", "max(data, 0).", np.maximum, "Relu", constant=0, slope_out=relu_slope, act={"floor": 0}),
+    Row("sigmoid", "1 / (1 + exp(-data)).", sigmoid, "Sigmoid", slope_out=lambda y: y * (1 - y)),
     Row(
         "softsign",
         "data / (1 + |data|).",
         lambda x: x / (1 + np.abs(x)),
+        "Softsign",
         slope_in=lambda x: (1 + np.abs(x)) ** -2,
     ),
-    Row("erf", "Error function.", _erf, slope_in=lambda x: 2 / math.sqrt(math.pi) * np.exp(-x * x)),
+    Row("erf", "Error function.", _erf, "Erf", slope_in=lambda x: 2 / math.sqrt(math.pi) * np.exp(-x * x)),
     Row(
         "erfinv",
         "Inverse error function.",
         _erfinv,
         slope_out=lambda y: math.sqrt(math.pi) / 2 * np.exp(y * y),
+        domain=INSIDE,
     ),
-    Row("gamma", "Gamma function.", _gamma, slope_in=lambda x: _gamma(x) * digamma(x)),
-    Row("gammaln", "Logarithm of the absolute value of the gamma function.", gammaln, slope_in=digamma),
-    Row("round", "Nearest whole number, halves away from zero.", _round),
-    Row("rint", "Nearest whole number, halves down.", _rint),
-    Row("ceil", "Smallest whole number not below.", np.ceil),
-    Row("floor", "Largest whole number not above.", np.floor),
-    Row("trunc", "Nearest whole number towards zero.", np.trunc),
-    Row("fix", "Nearest whole number towards zero.", np.trunc),
-    Row("_contrib_isnan", "1 where the entry is not a number, else 0.", np.isnan),
-    Row("_contrib_isinf", "1 where the entry is infinite, else 0.", np.isinf),
-    Row("_contrib_isfinite", "1 where the entry is a finite number, else 0.", np.isfinite),
-    Row("logical_not", "1 where the entry is 0, else 0.", np.logical_not),
-    Row("_contrib_sign_ste", "Sign, with a gradient that passes through.", sign, slope=1),
-    Row("_contrib_round_ste", "Rounding, with a gradient that passes through.", _round, slope=1),
+    Row("gamma", "Gamma function.", _gamma, slope_in=lambda x: _gamma(x) * digamma(x), domain=POSITIVE),
+    Row(
+        "gammaln",
+        "Logarithm of the absolute value of the gamma function.",
+        gammaln,
+        slope_in=digamma,
+        domain=POSITIVE,
+    ),
+    Row("round", "Nearest whole number, halves away from zero.", _round, _onnx_round, rounds=True),
+    Row("rint", "Nearest whole number, halves down.", _rint, _onnx_rint, rounds=True),
+    Row("ceil", "Smallest whole number not below.", np.ceil, "Ceil", rounds=True),
+    Row("floor", "Largest whole number not above.", np.floor, "Floor", rounds=True),
+    Row("trunc", "Nearest whole number towards zero.", np.trunc, _onnx_trunc, rounds=True),
+    Row("fix", "Nearest whole number towards zero.", np.trunc, _onnx_trunc, rounds=True),
+    Row(
+        "_contrib_isnan",
+        "1 where the entry is not a number, else 0.",
+        np.isnan,
+        lambda g, x: g.cast(g.IsNaN(x), x.dtype),
+    ),
+    Row(
+        "_contrib_isinf",
+        "1 where the entry is infinite, else 0.",
+        np.isinf,
+        lambda g, x: g.cast(g.IsInf(x), x.dtype),
+    ),
+    Row(
+        "_contrib_isfinite",
+        "1 where the entry is a finite number, else 0.",
+        np.isfinite,
+        lambda g, x: g.cast(~(g.IsNaN(x) | g.IsInf(x)), x.dtype),
+    ),
+    Row(
+        "logical_not",
+        "1 where the entry is 0, else 0.",
+        np.logical_not,
+        lambda g, x: g.cast(x.equals(0), x.dtype),
+    ),
+    Row("_contrib_sign_ste", "Sign, with a gradient that passes through.", sign, "Sign", slope=1),
+    Row(
+        "_contrib_round_ste",
+        "Rounding, with a gradient that passes through.",
+        _round,
+        _onnx_round,
+        slope=1,
+        rounds=True,
+    ),
 )
 
 
@@ -173,8 +304,7 @@ def _act(prop, in_shapes):
 
 
 def _declare(row):
-    smooth = not (row.slope is None and row.slope_in is None and row.slope_out is None)
-    op = type("RowOp", (UnaryOp if smooth else StepOp,), {"row": row, "__module__": __name__})
+    op = type("RowOp", (UnaryOp if row.smooth else StepOp,), {"row": row, "__module__": __name__})
     needs = ("out_grad", *(("in_data",) if row.slope_in else ("out_data",) if row.slope_out else ()))
     base = UnaryProp
     if row.act:
@@ -182,7 +312,7 @@ def _declare(row):
     declare(row.names, base, row.words, op=op, backward_needs=needs)
 
 
-for _row in _ROWS:
+for _row in ROWS:
     _declare(_row)
 
 
