@@ -330,7 +330,7 @@ _COUNTED = {"_nrt": True} if _COUNTS else {}
 
 class _InnerDispatcher(CPUDispatcher):
     def compile(self, signature):
-        # A kernel is being compiled: numba's lock is held, and its timers of each part would count each other.
+        # A kernel is being compiled: numba's lock is held, and timers of all parts would tell each other.
         arguments = tuple(signature)
         if arguments not in self.overloads:
             with self._compiling_counter:

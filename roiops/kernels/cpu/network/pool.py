@@ -193,6 +193,52 @@ def _whole_planes(share, data, mode, workers, out):
             out[plane] = total / data.dtype.type(size) if mode == MEAN else total
 
 
+@inner(forceinline=True)
+def _combine_rows(image, rows, size, mode, p, line, at):
+    """Take the rows of an image that a row of windows covers into ``line``, from ``at`` on."""
+    (z0, z1, _), (y0, y1, _) = rows
+    height, width = size
+    for z in range(z0, z1):
+        for y in range(y0, y1):
+            _combine(image, (z * height + y) * width, mode, p, line, at, width)
+
+
+@inner(forceinline=True)
+def _divide_row(target, rows, window, size, divisor):
+    """Make means of the sums of a row of windows."""
+    kernel, stride, pad = window
+    (z0, z1, pad_z), (y0, y1, pad_y) = rows
+    inside, padded = max(z1 - z0, 0) * max(y1 - y0, 0), pad_z * pad_y
+    if inside == 0:  # the last window of the 'full' convention may be past the image
+        return
+    width, number = target.shape[0], target.dtype.type
+    # The windows that lie inside a row have one divisor.
+    begin = (pad[2] + stride[2] - 1) // stride[2]
+    end = max(begin, min(width, (size - kernel[2] + pad[2]) // stride[2] + 1))
+    count = number(_count(divisor, inside * kernel[2], padded * kernel[2], kernel))
+    for ow in range(begin, end):
+        target[ow] /= count
+    for k in range(width - (end - begin)):
+        ow = k if k < begin else k + end - begin
+        x0, x1, pad_x = _clip(ow, stride[2], pad[2], kernel[2], size)
+        if x1 > x0:
+            target[ow] /= number(_count(divisor, inside * (x1 - x0), padded * pad_x, kernel))
+
+
+@inner(forceinline=True)
+def _finish_row(target, rows, window, size, mode, p, divisor):
+    """What the sums of powers, or the maxima, of a row of windows become: padding competes as 0."""
+    kernel, stride, pad = window
+    (z0, z1, pad_z), (y0, y1, pad_y) = rows
+    for ow in range(target.shape[0]):
+        x0, x1, pad_x = _clip(ow, stride[2], pad[2], kernel[2], size)
+        inside = max(z1 - z0, 0) * max(y1 - y0, 0) * max(x1 - x0, 0)
+        if mode == NORM:
+            target[ow] = _root(target[ow], p)
+        elif inside < pad_z * pad_y * pad_x and target[ow] < 0:
+            target[ow] = target.dtype.type(0)
+
+
 @parallel
 def _windows(share, data, window, mode, p, divisor, pad_with_zero, workers, out):
     """Rows are combined first, pixel by pixel, then the pixels of that one row."""
@@ -202,53 +248,29 @@ def _windows(share, data, window, mode, p, divisor, pad_with_zero, workers, out)
     nothing = np.finfo(data.dtype).min if mode == MAXIMUM else data.dtype.type(0)
     length = max((width - 1) * stride[2] + kernel[2], pad[2] + in_width)
     steps = (width - 1) * stride[2] + 1
-    # The windows that lie inside a row.
-    begin = (pad[2] + stride[2] - 1) // stride[2]
-    end = min(width, (in_width - kernel[2] + pad[2]) // stride[2] + 1)
     for w in within(share, workers):
         # The row with its padding, and what each place and its right neighbours make together.
         line = np.empty(length + 2 * FIXED_LANES, data.dtype)
         sums = np.empty(steps + FIXED_LANES, data.dtype)
-        for plane in range(w * planes // workers, (w + 1) * planes // workers):
-            image, results = data[plane].reshape(-1), out[plane]
-            for od in range(depth):
-                z0, z1, pad_z = _clip(od, stride[0], pad[0], kernel[0], in_depth)
-                for oh in range(height):
-                    y0, y1, pad_y = _clip(oh, stride[1], pad[1], kernel[1], in_height)
-                    line[:] = nothing
-                    for z in range(z0, z1):
-                        for y in range(y0, y1):
-                            at = (z * in_height + y) * in_width
-                            _combine(image, at, mode, p, line, pad[2], in_width)
-                    line[pad[2] + in_width :] = nothing
-                    sums[:] = nothing
-                    for tap in range(kernel[2]):
-                        _combine(line, tap, SUM if mode == NORM else mode, 1, sums, 0, steps)
-                    target = results[od, oh]
-                    _pick(sums, stride[2], target)
-                    if mode == SUM or (mode == MAXIMUM and not pad_with_zero):
-                        continue
-                    if mode == MEAN and begin < end and z1 > z0 and y1 > y0:
-                        inside, padded = (z1 - z0) * (y1 - y0) * kernel[2], pad_z * pad_y * kernel[2]
-                        count = data.dtype.type(_count(divisor, inside, padded, kernel))
-                        for ow in range(begin, end):
-                            target[ow] /= count
-                    ow = np.int64(0)
-                    while ow < width:
-                        if mode == MEAN and ow == begin and begin < end:
-                            ow = end
-                            continue
-                        x0, x1, pad_x = _clip(ow, stride[2], pad[2], kernel[2], in_width)
-                        inside = max(z1 - z0, 0) * max(y1 - y0, 0) * max(x1 - x0, 0)
-                        padded = pad_z * pad_y * pad_x
-                        if mode == MEAN:
-                            if inside > 0:  # the last window of the 'full' convention may be past the image
-                                target[ow] /= data.dtype.type(_count(divisor, inside, padded, kernel))
-                        elif mode == NORM:
-                            target[ow] = _root(target[ow], p)
-                        elif inside < padded and target[ow] < 0:
-                            target[ow] = data.dtype.type(0)
-                        ow += 1
+        for k in range(w * planes // workers * depth * height, (w + 1) * planes // workers * depth * height):
+            plane, row = divmod(k, depth * height)
+            od, oh = divmod(row, height)
+            rows = (
+                _clip(od, stride[0], pad[0], kernel[0], in_depth),
+                _clip(oh, stride[1], pad[1], kernel[1], in_height),
+            )
+            line[:] = nothing
+            _combine_rows(data[plane].reshape(-1), rows, (in_height, in_width), mode, p, line, pad[2])
+            line[pad[2] + in_width :] = nothing
+            sums[:] = nothing
+            for tap in range(kernel[2]):
+                _combine(line, tap, SUM if mode == NORM else mode, 1, sums, 0, steps)
+            target = out[plane, od, oh]
+            _pick(sums, stride[2], target)
+            if mode == MEAN:
+                _divide_row(target, rows, window, in_width, divisor)
+            elif mode == NORM or (mode == MAXIMUM and pad_with_zero):
+                _finish_row(target, rows, window, in_width, mode, p, divisor)
 
 
 def backward(grad_out, data, out, window, mode, p, divisor, all_maxima, grad_data):
@@ -277,27 +299,38 @@ def _backward_of_first(share, grad_out, data, kernel, stride, pad, grad_data):
     for plane in within(share, planes):
         pixels, target = data[plane].reshape(-1), grad_data[plane].reshape(-1)
         target[:] = 0
-        for od in range(depth):
-            z0, z1, _ = _clip(od, stride[0], pad[0], kernel[0], in_depth)
-            for oh in range(height):
-                y0, y1, _ = _clip(oh, stride[1], pad[1], kernel[1], in_height)
-                best[:] = lowest
-                chosen[:] = -1
-                z, y = od * stride[0] - pad[0], oh * stride[1] - pad[1]
-                first = (z * in_height + y) * in_width - pad[2]
-                for kz in range(z0 - z, z1 - z):
-                    for ky in range(y0 - y, y1 - y):
-                        for kx in range(kernel[2]):
-                            left = kx - pad[2]
-                            # The windows that have this tap inside the image.
-                            begin = max(0, -(left // stride[2]))
-                            end = max(begin, min(width, (in_width - 1 - left) // stride[2] + 1))
-                            k = (kz * kernel[1] + ky) * kernel[2] + kx
-                            at = first + away[k] + begin * stride[2]
-                            _search(pixels[at:], stride[2], np.int32(k), best[begin:end], chosen[begin:end])
-                for ow in range(width):
-                    if chosen[ow] >= 0:
-                        target[first + away[chosen[ow]] + ow * stride[2]] += grad_out[plane, od, oh, ow]
+        for row in range(depth * height):
+            od, oh = divmod(row, height)
+            rows = (
+                _clip(od, stride[0], pad[0], kernel[0], in_depth),
+                _clip(oh, stride[1], pad[1], kernel[1], in_height),
+            )
+            best[:] = lowest
+            chosen[:] = -1
+            z, y = od * stride[0] - pad[0], oh * stride[1] - pad[1]
+            first = (z * in_height + y) * in_width - pad[2]
+            _search_rows(pixels, rows, (z, y), first, (kernel, stride, pad), in_width, away, best, chosen)
+            for ow in range(width):
+                if chosen[ow] >= 0:
+                    target[first + away[chosen[ow]] + ow * stride[2]] += grad_out[plane, od, oh, ow]
+
+
+@inner(forceinline=True)
+def _search_rows(pixels, rows, corner, first, window, size, away, best, chosen):
+    """Search a row of windows, the first of which begins at ``corner``, which is pixel ``first``."""
+    kernel, stride, pad = window
+    (z0, z1, _), (y0, y1, _) = rows
+    z, y = corner
+    for kz in range(z0 - z, z1 - z):
+        for ky in range(y0 - y, y1 - y):
+            for kx in range(kernel[2]):
+                left = kx - pad[2]
+                # The windows that have this tap inside the image.
+                begin = max(0, -(left // stride[2]))
+                end = max(begin, min(best.size, (size - 1 - left) // stride[2] + 1))
+                k = (kz * kernel[1] + ky) * kernel[2] + kx
+                at = first + away[k] + begin * stride[2]
+                _search(pixels[at:], stride[2], np.int32(k), best[begin:end], chosen[begin:end])
 
 
 @inner(forceinline=True)
@@ -319,52 +352,61 @@ def _search(pixels, stride, tap, best, chosen):
                 best[i], chosen[i] = pixels[i * stride], tap
 
 
+@inner(forceinline=True)
+def _give(pixels, target, ends, mode, p, result, g):
+    """Add to each pixel of a window what is its due of the gradient of the result."""
+    (z0, z1, _), (y0, y1, _), (x0, x1, _) = ends
+    if mode == NORM and p > 1 and result == 0:
+        return
+    for z in range(z0, z1):
+        for y in range(y0, y1):
+            for x in range(x0, x1):
+                if mode == NORM and p > 1:
+                    target[z, y, x] += g * _power(pixels[z, y, x] / result, p - 1)
+                elif mode != MAXIMUM or pixels[z, y, x] == result:
+                    target[z, y, x] += g
+
+
 @parallel
 def _backward(share, grad_out, data, out, window, mode, p, divisor, grad_data):
     kernel, stride, pad = window
     planes, in_depth, in_height, in_width = data.shape
     _, depth, height, width = out.shape
     for plane in within(share, planes):
-        pixels, target = data[plane], grad_data[plane]
-        target[:] = 0
-        for od in range(depth):
-            z0, z1, pad_z = _clip(od, stride[0], pad[0], kernel[0], in_depth)
-            for oh in range(height):
-                y0, y1, pad_y = _clip(oh, stride[1], pad[1], kernel[1], in_height)
-                for ow in range(width):
-                    x0, x1, pad_x = _clip(ow, stride[2], pad[2], kernel[2], in_width)
-                    g, result = grad_out[plane, od, oh, ow], out[plane, od, oh, ow]
-                    if mode == MEAN:
-                        inside = max(z1 - z0, 0) * max(y1 - y0, 0) * max(x1 - x0, 0)
-                        g /= grad_out.dtype.type(_count(divisor, inside, pad_z * pad_y * pad_x, kernel))
-                    for z in range(z0, z1):
-                        for y in range(y0, y1):
-                            for x in range(x0, x1):
-                                if mode == MAXIMUM:
-                                    if pixels[z, y, x] == result:
-                                        target[z, y, x] += g
-                                elif mode == NORM and p > 1:
-                                    if result != 0:
-                                        target[z, y, x] += g * _power(pixels[z, y, x] / result, p - 1)
-                                else:
-                                    target[z, y, x] += g
+        grad_data[plane] = 0
+        for row in range(depth * height):
+            od, oh = divmod(row, height)
+            z = _clip(od, stride[0], pad[0], kernel[0], in_depth)
+            y = _clip(oh, stride[1], pad[1], kernel[1], in_height)
+            for ow in range(width):
+                x = _clip(ow, stride[2], pad[2], kernel[2], in_width)
+                g = grad_out[plane, od, oh, ow]
+                if mode == MEAN:
+                    inside = max(z[1] - z[0], 0) * max(y[1] - y[0], 0) * max(x[1] - x[0], 0)
+                    g /= grad_out.dtype.type(_count(divisor, inside, z[2] * y[2] * x[2], kernel))
+                _give(data[plane], grad_data[plane], (z, y, x), mode, p, out[plane, od, oh, ow], g)
+
+
+@inner
+def _cell(i, count, size):
+    """The pixels of cell ``i`` of ``count``, from ``floor(i * size / count)`` on, and past the last."""
+    return i * size // count, -((i + 1) * size // -count)
 
 
 @parallel
 def adaptive_forward(share, data, out):
-    """Mean over a grid of windows: cell i of n covers ``[floor(i * size / n), ceil((i + 1) * size / n))``."""
+    """Mean over a grid of windows."""
     planes, in_height, in_width = data.shape
     _, height, width = out.shape
     for plane in within(share, planes):
-        for oh in range(height):
-            y0, y1 = oh * in_height // height, -((oh + 1) * in_height // -height)
-            for ow in range(width):
-                x0, x1 = ow * in_width // width, -((ow + 1) * in_width // -width)
-                total = 0.0
-                for y in range(y0, y1):
-                    for x in range(x0, x1):
-                        total += data[plane, y, x]
-                out[plane, oh, ow] = total / ((y1 - y0) * (x1 - x0))
+        for cell in range(height * width):
+            oh, ow = divmod(cell, width)
+            (y0, y1), (x0, x1) = _cell(oh, height, in_height), _cell(ow, width, in_width)
+            total = 0.0
+            for y in range(y0, y1):
+                for x in range(x0, x1):
+                    total += data[plane, y, x]
+            out[plane, oh, ow] = total / ((y1 - y0) * (x1 - x0))
 
 
 @parallel
@@ -374,11 +416,10 @@ def adaptive_backward(share, grad_out, grad_data):
     for plane in within(share, planes):
         target = grad_data[plane]
         target[:] = 0
-        for oh in range(height):
-            y0, y1 = oh * in_height // height, -((oh + 1) * in_height // -height)
-            for ow in range(width):
-                x0, x1 = ow * in_width // width, -((ow + 1) * in_width // -width)
-                of_each = grad_out[plane, oh, ow] / grad_out.dtype.type((y1 - y0) * (x1 - x0))
-                for y in range(y0, y1):
-                    for x in range(x0, x1):
-                        target[y, x] += of_each
+        for cell in range(height * width):
+            oh, ow = divmod(cell, width)
+            (y0, y1), (x0, x1) = _cell(oh, height, in_height), _cell(ow, width, in_width)
+            of_each = grad_out[plane, oh, ow] / grad_out.dtype.type((y1 - y0) * (x1 - x0))
+            for y in range(y0, y1):
+                for x in range(x0, x1):
+                    target[y, x] += of_each

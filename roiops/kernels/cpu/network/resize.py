@@ -67,6 +67,18 @@ def _locate(coordinate, size):
     return low, position - low
 
 
+@inner(forceinline=True)
+def _read(image, j, i, b, a):
+    """The image at pixel ``(j, i)`` and the fractions ``(b, a)`` beyond it."""
+    total = image.dtype.type(0)
+    for dy in range(2):
+        for dx in range(2):
+            if 0 <= j + dy < image.shape[0] and 0 <= i + dx < image.shape[1]:
+                weight = (b if dy else 1 - b) * (a if dx else 1 - a)
+                total += weight * image[j + dy, i + dx]
+    return total
+
+
 @parallel
 def sample_forward(share, data, grid, out):
     """Sample images at the positions of ``grid`` (batch, 2, height, width): x and y in [-1, 1], 0 outside."""
@@ -78,13 +90,23 @@ def sample_forward(share, data, grid, out):
             i, a = _locate(grid[n, 0, y, x], in_width)
             j, b = _locate(grid[n, 1, y, x], in_height)
             for c in range(channels):
-                total = data.dtype.type(0)
-                for dy in range(2):
-                    for dx in range(2):
-                        if 0 <= j + dy < in_height and 0 <= i + dx < in_width:
-                            weight = (b if dy else 1 - b) * (a if dx else 1 - a)
-                            total += weight * data[n, c, j + dy, i + dx]
-                out[n, c, y, x] = total
+                out[n, c, y, x] = _read(data[n, c], j, i, b, a)
+
+
+@inner(forceinline=True)
+def _spread(image, target, place, g, slopes):
+    """Add the gradient of what :func:`_read` gives to ``target``, and that of its place to the slopes."""
+    j, i, b, a = place
+    slope_x, slope_y = slopes
+    for dy in range(2):
+        for dx in range(2):
+            if 0 <= j + dy < image.shape[0] and 0 <= i + dx < image.shape[1]:
+                wy, wx = b if dy else 1 - b, a if dx else 1 - a
+                target[j + dy, i + dx] += g * wy * wx
+                pixel = image[j + dy, i + dx]
+                slope_x += g * pixel * (wy if dx else -wy)
+                slope_y += g * pixel * (wx if dy else -wx)
+    return slope_x, slope_y
 
 
 @parallel
@@ -98,16 +120,9 @@ def sample_backward(share, grad_out, data, grid, grad_data, grad_grid):
             for x in range(width):
                 i, a = _locate(grid[n, 0, y, x], in_width)
                 j, b = _locate(grid[n, 1, y, x], in_height)
-                slope_x, slope_y = data.dtype.type(0), data.dtype.type(0)
+                slopes = data.dtype.type(0), data.dtype.type(0)
                 for c in range(channels):
                     g = grad_out[n, c, y, x]
-                    for dy in range(2):
-                        for dx in range(2):
-                            if 0 <= j + dy < in_height and 0 <= i + dx < in_width:
-                                wy, wx = b if dy else 1 - b, a if dx else 1 - a
-                                grad_data[n, c, j + dy, i + dx] += g * wy * wx
-                                pixel = data[n, c, j + dy, i + dx]
-                                slope_x += g * pixel * (wy if dx else -wy)
-                                slope_y += g * pixel * (wx if dy else -wx)
-                grad_grid[n, 0, y, x] = slope_x * (in_width - 1) / 2
-                grad_grid[n, 1, y, x] = slope_y * (in_height - 1) / 2
+                    slopes = _spread(data[n, c], grad_data[n, c], (j, i, b, a), g, slopes)
+                grad_grid[n, 0, y, x] = slopes[0] * (in_width - 1) / 2
+                grad_grid[n, 1, y, x] = slopes[1] * (in_height - 1) / 2

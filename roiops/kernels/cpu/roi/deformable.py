@@ -98,6 +98,15 @@ def _contract(maps, channel, y, x):
     return total
 
 
+@inner(forceinline=True)
+def _spread(maps, channel, y, x, head):
+    """Add what one bin gives to a channel."""
+    for a in range(y.count):
+        row = _row(maps, channel, y.pixel[a])
+        for b in range(x.count):
+            maps.values[row + x.pixel[b]] += y.weight[a] * x.weight[b] * head
+
+
 @inner
 def _forward_roi(rules, data, rois, r, trans, setting, deviation, groups, out):
     n = geometry.image_of(rois, r, setting.images)
@@ -150,12 +159,7 @@ def _scatter_roi(rules, grad_out, rois, r, trans, setting, deviation, groups, ch
                     ahead = geometry.channel_of(c + AHEAD, group_y, group_x, groups, groups)
                     _prefetch(maps, ahead, taps_y, taps_x)
                     channel = geometry.channel_of(c, group_y, group_x, groups, groups)
-                    head = grad_out[r, c, i, j]
-                    for a in range(taps_y.count):
-                        row = _row(maps, channel, taps_y.pixel[a])
-                        for b in range(taps_x.count):
-                            weight = taps_y.weight[a] * taps_x.weight[b]
-                            maps.values[row + taps_x.pixel[b]] += weight * head
+                    _spread(maps, channel, taps_y, taps_x, grad_out[r, c, i, j])
 
 
 @parallel

@@ -126,6 +126,15 @@ def _flat_row(number_y, y, at_y, x, at_x):
     )
 
 
+@inner(forceinline=True)
+def _value_of_line(line, low, taps, sample, nothing):
+    """A sample of a line that begins with pixel ``low``."""
+    value = nothing
+    for k in range(taps.at[sample], taps.at[sample + 1]):
+        value = multiply_add(taps.weight[k], load(line, (taps.pixel[k] - low) * FIXED_LANES), value)
+    return value
+
+
 @inner
 def _max_of_samples(r, item, planes, tile, y, x, line, values, where, limits):
     """The maxima of ROI ``r`` over interpolated samples."""
@@ -142,11 +151,10 @@ def _max_of_samples(r, item, planes, tile, y, x, line, values, where, limits):
             holds_samples = b > a and x.bin_at[column + j + 1] > x.bin_at[column + j]
             _start_bins(values, lowest if holds_samples else empty, where, first + j, 1)
         for sample_y in range(a, b):
-            read = y.taps.at[sample_y + 1] > y.taps.at[sample_y] and high > low
+            begin, end = y.taps.at[sample_y], y.taps.at[sample_y + 1]
+            read = end > begin and high > low
             if read:
-                average_rows(
-                    planes, tile, y.taps, y.taps.at[sample_y], y.taps.at[sample_y + 1], low, high, line
-                )
+                average_rows(planes, tile, y.taps, begin, end, low, high, line)
             number_y, at_y = y.number[sample_y], r * pooled_h + i
             for j in range(wide):
                 at_x = r * pooled_w + item.first_column + j
@@ -154,18 +162,12 @@ def _max_of_samples(r, item, planes, tile, y, x, line, values, where, limits):
                 to = (first + j) * FIXED_LANES
                 best, place = load(values, to), load(where, to)
                 for sample_x in range(x.bin_at[column + j], x.bin_at[column + j + 1]):
-                    value = nothing
-                    if read:
-                        for k in range(x.taps.at[sample_x], x.taps.at[sample_x + 1]):
-                            value = multiply_add(
-                                x.taps.weight[k], load(line, (x.taps.pixel[k] - low) * FIXED_LANES), value
-                            )
+                    value = _value_of_line(line, low, x.taps, sample_x, nothing) if read else nothing
                     flat = flat_row + x.number[sample_x]
-                    if number_y < 0 or x.number[sample_x] < 0 or flat >= 2**31:
-                        flat = -1
+                    numbered = number_y >= 0 and x.number[sample_x] >= 0 and flat < 2**31
                     better = greater(value, best)
                     best = select(better, value, best)
-                    place = select(better, splat(np.int32(flat)), place)
+                    place = select(better, splat(np.int32(flat if numbered else -1)), place)
                 store(values, to, best)
                 store(where, to, place)
 
@@ -340,6 +342,17 @@ def _rows_of(r, item, y, x):
     return y.low[r], (y.high[r] if x.low[r] < x.high[r] else y.low[r])
 
 
+@inner(forceinline=True)
+def _add_to_line(line, low, x, sample, flat_row, gradient, place):
+    """Add what a sample gives to a line that begins with pixel ``low``."""
+    flat = flat_row + x.number[sample]
+    if x.number[sample] >= 0 and flat < 2**31:
+        part = select(equal(place, splat(np.int32(flat))), gradient, splat(type(line[0])(0)))
+        for k in range(x.taps.at[sample], x.taps.at[sample + 1]):
+            p = (x.taps.pixel[k] - low) * FIXED_LANES
+            store(line, p, multiply_add(x.taps.weight[k], part, load(line, p)))
+
+
 @inner
 def _spread(r, item, tile, band, y, x, line, bins, where):
     """Add the gradient of ROI ``r``, whose head gradient is ``bins``, to a band of rows.
@@ -368,18 +381,10 @@ def _spread(r, item, tile, band, y, x, line, bins, where):
             for j in range(wide):
                 at_x = r * pooled_w + item.first_column + j
                 flat_row = _flat_row(y.number[sample_y], y, at_y, x, at_x)
-                gradient, place = (
-                    load(bins, (first + j) * FIXED_LANES),
-                    load(where, (first + j) * FIXED_LANES),
-                )
+                gradient = load(bins, (first + j) * FIXED_LANES)
+                place = load(where, (first + j) * FIXED_LANES)
                 for sample_x in range(x.bin_at[column + j], x.bin_at[column + j + 1]):
-                    flat = flat_row + x.number[sample_x]
-                    if x.number[sample_x] < 0 or flat >= 2**31:
-                        continue
-                    part = select(equal(place, splat(np.int32(flat))), gradient, nothing)
-                    for k in range(x.taps.at[sample_x], x.taps.at[sample_x + 1]):
-                        p = (x.taps.pixel[k] - low) * FIXED_LANES
-                        store(line, p, multiply_add(x.taps.weight[k], part, load(line, p)))
+                    _add_to_line(line, low, x, sample_x, flat_row, gradient, place)
             for k in range(a, b):
                 add_row(tile, y.taps.pixel[k] - top, low, high, y.taps.weight[k], line)
 

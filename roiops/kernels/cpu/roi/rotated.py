@@ -56,12 +56,32 @@ def _bound(rules, rois, setting):
     return image, most
 
 
+@inner(forceinline=True)
+def _add_sample(rules, place, size, share, pixel, weight, count, reach):
+    """Write the pixels and weights of a sample from ``count`` on; returns their end, and what is touched."""
+    y, x = place
+    height, width = size
+    top, bottom, left, right = reach
+    valid_y, y0, wy0, y1, wy1 = geometry.taps(rules, y, height)
+    valid_x, x0, wx0, x1, wx1 = geometry.taps(rules, x, width)
+    if valid_y and valid_x:
+        for side in range(4):
+            row, wy = (y1, wy1) if side > 1 else (y0, wy0)
+            column, wx = (x1, wx1) if side % 2 else (x0, wx0)
+            if wy != 0 and wx != 0:
+                pixel[count], weight[count] = row * width + column, wy * wx * share
+                count += 1
+                top, bottom = min(top, row), max(bottom, row + 1)
+                left, right = min(left, column), max(right, column + 1)
+    return count, (top, bottom, left, right)
+
+
 @inner
 def _build_roi(rules, rois, r, setting, reach, at, pixel, weight):
     """Write the pixels and weights of ROI ``r`` from ``at[0]`` on, and what it touches to ``reach``."""
     box = geometry.turned(rules, rois, r, setting)
-    height, width, number = setting.height, setting.width, type(setting.scale)
-    top, bottom, left, right = height, 0, width, 0
+    size, number = (setting.height, setting.width), type(setting.scale)
+    touched = setting.height, np.int64(0), setting.width, np.int64(0)
     count = at[0]
     for i in range(setting.pooled_h):
         grid_v = geometry.turned_grid(box.v, i, box.low_v, box.high_v)
@@ -73,21 +93,11 @@ def _build_roi(rules, rois, r, setting, reach, at, pixel, weight):
                 v = geometry.position(rules, box.v, i, ky, grid_v.count)
                 for kx in range(grid_u.first, grid_u.stop):
                     u = geometry.position(rules, box.u, j, kx, grid_u.count)
-                    y, x = geometry.turned_position(box, v, u)
-                    valid_y, y0, wy0, y1, wy1 = geometry.taps(rules, y, height)
-                    valid_x, x0, wx0, x1, wx1 = geometry.taps(rules, x, width)
-                    if not (valid_y and valid_x):
-                        continue
-                    for side in range(4):
-                        row, wy = (y1, wy1) if side > 1 else (y0, wy0)
-                        column, wx = (x1, wx1) if side % 2 else (x0, wx0)
-                        if wy != 0 and wx != 0:
-                            pixel[count], weight[count] = row * width + column, wy * wx * share
-                            count += 1
-                            top, bottom = min(top, row), max(bottom, row + 1)
-                            left, right = min(left, column), max(right, column + 1)
+                    place = geometry.turned_position(box, v, u)
+                    count, touched = _add_sample(rules, place, size, share, pixel, weight, count, touched)
             at[i * setting.pooled_w + j + 1] = count
-    reach[0], reach[1], reach[2], reach[3] = top, bottom, left, right
+    for side in range(4):
+        reach[side] = touched[side]
 
 
 @parallel
