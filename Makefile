@@ -46,7 +46,7 @@ format: $(STAMP) ## let ruff rewrite the sources
 
 test-torch: ## the tests of roiops.torch, which `make test` skips, in .peers/torch-tests (installs PyTorch there)
 	$(PYTHON) -m venv .peers/torch-tests
-	.peers/torch-tests/bin/python -m pip install --quiet --disable-pip-version-check -e '.[dev]' torch==2.9.1 torchvision==0.24.1
+	.peers/torch-tests/bin/python -m pip install --quiet --disable-pip-version-check -e '.[dev]' torch==2.9.1 torchvision==0.24.1 onnxscript==0.7.2
 	.peers/torch-tests/bin/python -m pytest tests/pytorch tests/ndarray/test_torch.py
 
 test-pythons: ## the default tests on every Python that is found, 3.10 to 3.14

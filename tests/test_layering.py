@@ -70,7 +70,11 @@ ALLOWED = {
     },
     "training": {"errors", "context", "ndarray", "graph", "random"},
     "training.image": {"errors", "ndarray", "training"},
-    "torch": {"errors", "context", "dtypes", "params", "kernels", "registry", "operators", "ndarray"},
+    "torch": {
+        *("errors", "context", "dtypes", "params", "kernels", "registry", "operators", "ndarray"),
+        "torch.onnx",
+    },
+    "torch.onnx": {"errors", "graph", "models", "torch"},
     "models": {
         "_version",
         "processors",

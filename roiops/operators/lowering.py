@@ -14,6 +14,9 @@ from typing import NamedTuple
 
 from ..errors import MXNetError, RegistryError
 
+#: The oldest of ONNX's opsets that is written.
+OLDEST = 17
+
 
 class CannotLower(MXNetError):
     """Why a node cannot be written as ONNX."""
@@ -44,7 +47,7 @@ def lowers(
     unused=(),
     shape_only=(),
     as_function=False,
-    opset: int = 17,
+    opset: int = OLDEST,
     oldest: int | None = None,
 ):
     """Decorator: the function writes the operators of these names, the first of each's own and aliases alike.

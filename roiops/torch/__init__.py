@@ -34,6 +34,18 @@ from .modules import (
 
 library.register_all()
 
+
+def onnx_translation_table() -> dict:
+    """The ROI operators for ``torch.onnx.export(..., dynamo=True)``, as its ``custom_translation_table``.
+
+    The older exporter (``dynamo=False``) needs nothing: importing ``roiops.torch`` tells it of them.
+    """
+    from .onnx import translation_table  # which reads much that only an export needs
+
+    library.register_all()
+    return translation_table(library.OPERATORS.values())
+
+
 __all__ = [
     "DeformRoIPool",
     "MultiScaleRoIAlign",
@@ -44,6 +56,7 @@ __all__ = [
     "RoIPool",
     "deform_roi_pool",
     "multi_scale_roi_align",
+    "onnx_translation_table",
     "op",
     "ps_roi_align",
     "ps_roi_pool",

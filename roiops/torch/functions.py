@@ -9,6 +9,7 @@ stands for a tensor, as ``torch.fx`` does to trace, hands over to it, and so is 
 """
 
 import math
+import warnings
 
 import torch
 from torch import Tensor
@@ -139,7 +140,7 @@ def ps_roi_align(
         if has_torch_function(given):
             return handle_torch_function(ps_roi_align, given, input, boxes, *choices, dialect=dialect)
         inputs = input, as_rois(boxes, input, "ps_roi_align")
-        return call_with(_PS_ALIGN, inputs, _ps_align_params, input.shape[1], *choices, dialect)
+        return call_with(_PS_ALIGN, inputs, _ps_align_params, _channels(input), *choices, dialect)
 
 
 def ps_roi_pool(
@@ -175,7 +176,7 @@ def ps_roi_pool(
         if as_released is None:
             as_released = dialect == "torchvision"
         inputs = input, as_rois(boxes, input, "ps_roi_pool")
-        return call_with(_PS_POOL, inputs, _ps_pool_params, input.shape[1], *choices, dialect, as_released)
+        return call_with(_PS_POOL, inputs, _ps_pool_params, _channels(input), *choices, dialect, as_released)
 
 
 def roi_align_rotated(
@@ -330,9 +331,10 @@ def pyramid_scales(features: list[Tensor], image_shapes: list[tuple[int, int]]) 
     if len(image_shapes) == 0:
         raise ShapeError("multi_scale_roi_align: image_shapes must not be empty")
     height = max([shape[0] for shape in image_shapes])
-    return [
-        2.0 ** math.floor(math.log(feature.size(-2) / height) / math.log(2.0) + 0.5) for feature in features
-    ]
+    heights = [feature.size(-2) for feature in features]
+    if not torch.jit.is_scripting() and torch.jit.is_tracing():
+        height, *heights = [_traced_number(each) for each in (height, *heights)]
+    return [2.0 ** math.floor(math.log(each / height) / math.log(2.0) + 0.5) for each in heights]
 
 
 def pool_levels(
@@ -394,6 +396,18 @@ def _align_params(output_size, spatial_scale, sampling_ratio, aligned, mode, dia
 
 def _pool_params(output_size, spatial_scale, dialect) -> dict:
     return {"pooled_size": _pair(output_size), "spatial_scale": spatial_scale, "dialect": dialect}
+
+
+def _channels(input):
+    return _traced_number(input.shape[1]) if torch.jit.is_tracing() else input.shape[1]
+
+
+@torch.jit.unused
+def _traced_number(size) -> int:
+    """A size that is the same for every input of a model, while ``torch.jit.trace`` has sizes as tensors."""
+    with warnings.catch_warnings():  # that it could be another one
+        warnings.simplefilter("ignore", torch.jit.TracerWarning)
+        return int(size)
 
 
 def _score_maps(channels, output_size, spatial_scale, dialect) -> dict:

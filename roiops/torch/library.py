@@ -12,15 +12,16 @@ import torch
 
 from .. import registry
 from ..errors import MXNetError
+from ..operators import lowering
 from ..operators.roi.base import ROIProperty
 from ..params import REQUIRED, enum, floats, optional, shape
 from .plans import BoundOperator, Plan, bind
 
-__all__ = ["OPERATORS", "no_second_derivative", "register_all"]
+__all__ = ["OPERATORS", "Definition", "no_second_derivative", "nothing_hidden", "register_all"]
 
 
-#: Operators of ``torch.ops.roiops`` by their name in the registry.
-OPERATORS = {}
+#: What PyTorch was told of each operator, by its name in the registry.
+OPERATORS: dict[str, "Definition"] = {}
 
 
 def register_all() -> None:
@@ -28,7 +29,7 @@ def register_all() -> None:
     for name in registry.list_operators():
         prop_class = registry.get(name)
         if issubclass(prop_class, ROIProperty) and name not in OPERATORS:
-            OPERATORS[name] = _Definition(prop_class).forward
+            OPERATORS[name] = Definition(prop_class)
 
 
 def no_second_derivative(label: str) -> MXNetError:
@@ -56,8 +57,8 @@ def _schema_default(value) -> str:
     return f"={list(value) if isinstance(value, tuple) else value}"
 
 
-class _Definition:
-    """What PyTorch is told of a registered operator.
+class Definition:
+    """What PyTorch is told of a registered operator: ``forward`` and ``backward`` are its operators.
 
     PyTorch gives all arguments by position, in the order of the schema: the inputs, of which those beside
     data and rois may be None (displacements under ``no_trans``), or a list of them, then the parameters, the
@@ -68,6 +69,10 @@ class _Definition:
         self.prop_class = prop_class
         fields = [field for name, field in prop_class.param.fields.items() if name != prop_class.variadic]
         self.fields = sorted(fields, key=lambda field: not field.required)
+        #: The name in ``torch.ops.roiops``.
+        self.name = registry.public_name(prop_class.name).replace(".", "_")
+        names = ["inputs"] if prop_class.variadic else prop_class.arguments
+        self.argument_names = [*names, *(field.name for field in self.fields)]
         if prop_class.variadic:
             self.inputs = 1
             inputs = ["Tensor[] inputs"]
@@ -84,17 +89,32 @@ class _Definition:
         self.backward = self._define(
             "_backward", self._backward, self._fake_backward, [*heads, *params], "Tensor[]"
         )
-        self.forward.register_autograd(self._differentiate, setup_context=self._keep)
+        self.forward.register_autograd(self._differentiate, setup_context=self.keep)
         self.backward.register_autograd(self._differentiate_again)
+        torch.onnx.register_custom_op_symbolic(f"roiops::{self.name}", self._symbolic, lowering.OLDEST)
 
     def _define(self, suffix, kernel, fake, arguments, result):
-        name = registry.public_name(self.prop_class.name).replace(".", "_")
         schema = f"({', '.join(arguments)}) -> {result}"
-        operator = torch.library.custom_op(
-            f"roiops::{name}{suffix}", kernel, mutates_args=(), device_types=("cpu", "cuda"), schema=schema
-        )
+        name, devices = f"roiops::{self.name}{suffix}", ("cpu", "cuda")
+        operator = torch.library.custom_op(name, kernel, mutates_args=(), device_types=devices, schema=schema)
         operator.register_fake(fake)
         return operator
+
+    def values(self, params: dict, count: int) -> list:
+        """The parameters' values for ``count`` inputs, in the order of the schema."""
+        if self.prop_class.variadic:
+            params = {**params, self.prop_class.variadic: count}
+        return self.values_of(bind(self.prop_class, params).prop)
+
+    def values_of(self, prop) -> list:
+        """The values of the parameters that ``prop`` was made with."""
+        return [getattr(prop.params, field.name) for field in self.fields]
+
+    def arguments(self, tensors, values) -> list:
+        """The inputs and the parameters' values as the operators take them."""
+        if self.prop_class.variadic:
+            return [list(tensors), *values]
+        return [*tensors, *[None] * (self.inputs - len(tensors)), *values]
 
     def _bind(self, values, count) -> BoundOperator:
         params = {field.name: value for field, value in zip(self.fields, values, strict=False)}
@@ -113,17 +133,23 @@ class _Definition:
     def _forward(self, *arguments):
         operator, tensors, _ = self._split(arguments)
         output, *hidden = operator.plan(tensors).forward(tensors, keep_hidden=True)
-        return output, hidden[0] if hidden else _nothing(output)
+        return output, hidden[0] if hidden else nothing_hidden(output)
 
     def _fake_forward(self, *arguments):
         operator, tensors, _ = self._split(arguments)
         shapes, dtypes, devices = zip(*((t.shape, t.dtype, t.device) for t in tensors), strict=True)
         output, *hidden = Plan(operator, shapes, dtypes, devices).empty_outputs()
-        return output.to(dtypes[0]), hidden[0] if hidden else _nothing(output)
+        return output.to(dtypes[0]), hidden[0] if hidden else nothing_hidden(output)
+
+    def _symbolic(self, *arguments):
+        from .onnx import symbolic  # which reads much that only an export needs
+
+        return symbolic(self, *arguments)
 
     # -- backward ----------------------------------------------------------------------------------------
 
-    def _keep(self, ctx, inputs, output):
+    def keep(self, ctx, inputs, output):
+        """Keep what the gradient needs, given the arguments and both results."""
         ctx.operator, tensors, ctx.values = self._split(inputs)
         read = ctx.operator.read_by_backward(tensors)
         ctx.shapes = [n for each, kept in zip(tensors, read, strict=True) if kept is None for n in each.shape]
@@ -164,6 +190,6 @@ class _Definition:
         raise no_second_derivative(self.prop_class.label)
 
 
-def _nothing(tensor):
+def nothing_hidden(tensor):
     """The second result of an operator whose gradient needs nothing of the forward pass."""
     return tensor.new_empty(0, dtype=torch.int32)

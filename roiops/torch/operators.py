@@ -1,13 +1,15 @@
 """The registry's operators on regions of interest as functions of tensors, with their gradients.
 
 An eager call runs through a :class:`torch.autograd.Function`, which costs microseconds. A call that PyTorch
-looks on at, because it compiles, exports, traces, fakes, transforms or profiles, goes to the same operator as
-:mod:`library` registers it with the dispatcher, which costs a tenth of a millisecond.
+looks on at, because it compiles, exports, traces, fakes or profiles, goes to the same operator as
+:mod:`library` registers it with the dispatcher, which costs a tenth of a millisecond; one that ``torch.func``
+transforms goes to :mod:`transforms`.
 """
 
 import torch
+from torch.autograd import forward_ad as _forward_ad
 
-from . import library
+from . import library, transforms
 from .plans import bind, bind_choices
 
 __all__ = ["call", "call_with", "differentiable_once", "is_plain"]
@@ -16,8 +18,7 @@ __all__ = ["call", "call_with", "differentiable_once", "is_plain"]
 def call(prop_class, tensors, params: dict):
     """The output of a registered operator for ``tensors``, its inputs in order."""
     if torch.compiler.is_compiling() or not is_plain(tensors):
-        inputs = [list(tensors)] if prop_class.variadic else tensors
-        return library.OPERATORS[prop_class.name](*inputs, **params)[0]
+        return _watched(prop_class, tensors, params)
     if prop_class.variadic:
         params = {**params, prop_class.variadic: len(tensors)}
     return _run(bind(prop_class, params).plan(tensors), tensors)
@@ -26,12 +27,20 @@ def call(prop_class, tensors, params: dict):
 def call_with(prop_class, tensors, make_params, *choices):
     """:func:`call` with the parameters that ``make_params`` makes of the ``choices``."""
     if torch.compiler.is_compiling() or not is_plain(tensors):
-        return library.OPERATORS[prop_class.name](*tensors, **make_params(*choices))[0]
+        return _watched(prop_class, tensors, make_params(*choices))
     try:
         operator = bind_choices(prop_class, make_params, choices)
     except TypeError:  # a list is not hashable
         operator = bind(prop_class, make_params(*choices))
     return _run(operator.plan(tensors), tensors)
+
+
+def _watched(prop_class, tensors, params):
+    definition = library.OPERATORS[prop_class.name]
+    if not torch.compiler.is_compiling() and _is_transformed():
+        return transforms.call(definition, tensors, params)
+    inputs = [list(tensors)] if prop_class.variadic else tensors
+    return definition.forward(*inputs, **params)[0]
 
 
 def _run(plan, tensors):
@@ -54,7 +63,24 @@ def is_plain(tensors) -> bool:
         kind = type(tensor)
         if not (kind is _Tensor or kind is _Parameter) or not (tensor.is_cpu or tensor.is_cuda):
             return False
-    return not (_dispatch_modes() or _transform() is not None or _tracing_state() is not None or _profiling())
+    return not (_dispatch_modes() or _is_transformed() or _tracing_state() is not None or _profiling())
+
+
+def _is_transformed() -> bool:
+    """Whether ``torch.func`` has a transform under way, or gradients are taken in the forward direction."""
+    return _transform() is not None or _forward_ad._current_level >= 0
+
+
+def _gradients(plan, grad_out, read, hidden, wanted) -> list:
+    """The gradients of the inputs, for a batch of ``grad_out`` too (``is_grads_batched``)."""
+    if _transform() is None:
+        return plan.backward(grad_out, read, hidden, wanted)
+    prop = plan.operator.prop
+    definition = library.OPERATORS[prop.name]
+    hidden = hidden[0] if hidden else library.nothing_hidden(grad_out)
+    values = definition.values_of(prop)
+    found = iter(transforms.gradients(definition, values, grad_out, read, plan.unread_shapes, hidden, wanted))
+    return [next(found) if wants else None for wants in wanted]
 
 
 class _Differentiable(torch.autograd.Function):
@@ -71,7 +97,7 @@ class _Differentiable(torch.autograd.Function):
     def backward(ctx, grad_out):
         plan, saved, needed = ctx.plan, ctx.saved_tensors, ctx.needs_input_grad[1:]
         count = len(needed)
-        grads = plan.backward(grad_out, saved[:count], saved[count:], plan.operator.wanted(needed))
+        grads = _gradients(plan, grad_out, saved[:count], saved[count:], plan.operator.wanted(needed))
         return None, *differentiable_once(plan.operator.prop.label, grad_out, grads)
 
 
@@ -91,7 +117,10 @@ class _DifferentiableSmall(torch.autograd.Function):
     @staticmethod
     def backward(ctx, grad_out):
         rois, *hidden = ctx.saved_tensors
-        grad = ctx.plan.gradient_of_map(grad_out, rois, hidden)
+        if _transform() is None:
+            grad = ctx.plan.gradient_of_map(grad_out, rois, hidden)
+        else:
+            grad, _ = _gradients(ctx.plan, grad_out, [None, rois], hidden, [True, False])
         if torch.is_grad_enabled():
             (grad,) = differentiable_once(ctx.plan.operator.prop.label, grad_out, [grad])
         return None, grad, None

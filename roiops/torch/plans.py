@@ -16,9 +16,9 @@ from ..operators.base import OpContext
 from ..operators.imperative import infer
 from ..operators.roi.base import ROIProperty, SeparableOp
 
-__all__ = ["BoundOperator", "Plan", "bind", "bind_choices"]
+__all__ = ["NUMPY_DTYPES", "BoundOperator", "Plan", "bind", "bind_choices"]
 
-_NUMPY = {
+NUMPY_DTYPES = {
     torch.float16: np.dtype(np.float16),
     torch.float32: np.dtype(np.float32),
     torch.float64: np.dtype(np.float64),
@@ -30,7 +30,7 @@ _NUMPY = {
     torch.int64: np.dtype(np.int64),
 }
 #: The dtypes of memory: those of what callers give, and of an argmax of few bits.
-_MEMORY = {**_NUMPY, torch.uint16: np.dtype(np.uint16)}
+_MEMORY = {**NUMPY_DTYPES, torch.uint16: np.dtype(np.uint16)}
 _TORCH = {array: tensor for tensor, array in _MEMORY.items()}
 
 # How many combinations of shapes and dtypes an operator with its parameters remembers.
@@ -116,7 +116,7 @@ class Plan:
                 f"{prop.label}: takes {len(names)} inputs ({', '.join(names)}), got {len(shapes)}"
             )
         for name, dtype, device in zip(names, dtypes, devices, strict=True):
-            if dtype not in _NUMPY:
+            if dtype not in NUMPY_DTYPES:
                 raise DTypeError(f"{prop.label}: {name} must hold real numbers, got {dtype}")
             if device != devices[0]:
                 raise DeviceError(f"{prop.label}: data is on {devices[0]}, but {name} is on {device}")
@@ -126,12 +126,16 @@ class Plan:
         self._widens = not self._on_gpu and torch.bfloat16 in dtypes
         self._dtypes, shapes = dtypes, [tuple(shape) for shape in shapes]
         self._gradients = [(shape, self._stored(dtype)) for shape, dtype in zip(shapes, dtypes, strict=True)]
-        types = [_NUMPY[dtype] for _, dtype in self._gradients]
+        types = [NUMPY_DTYPES[dtype] for _, dtype in self._gradients]
         out_shapes, out_types, _, _ = infer(prop, shapes, types)
         self._outputs = [(tuple(s), _TORCH[t]) for s, t in zip(out_shapes, out_types, strict=True)]
         self._context = OpContext(Context("gpu", self.device.index) if self._on_gpu else cpu(), prop.label)
         self._op = prop.create_operator(self._context, shapes, types)
         self._shapes, self._types, self._out_shape = shapes, types, out_shapes[0]
+        #: The shapes of the inputs that backward does not read, one after the other.
+        self.unread_shapes = [
+            n for read, shape in zip(operator.is_read, shapes, strict=True) if not read for n in shape
+        ]
         # What stands for inputs that are not read: of their shape and dtype, one number large.
         self._unread = [
             None if read else torch.empty((), dtype=dtype, device=self.device).expand(shape)
@@ -165,7 +169,8 @@ class Plan:
         """
         if self._on_gpu or self.is_small or len(self._outputs) == 1 or not isinstance(self._op, SeparableOp):
             return None
-        return self._maker(self._outputs[1][0], _TORCH[self._op.argmax_dtype(self._context, self._shapes[0])])
+        dtype = self._op.argmax_dtype(self._context, self._shapes[0])
+        return self._maker(self._outputs[1][0], _TORCH[dtype])
 
     def _maker(self, shape, dtype):
         if not self._on_gpu and math.prod(shape) * dtype.itemsize >= _LARGE:

@@ -1,5 +1,6 @@
 """Operators in ``torch.fx`` graphs and TorchScript: one node each, and the same numbers, also saved and loaded."""
 
+import copy
 import io
 
 import pytest
@@ -77,6 +78,26 @@ def test_functions():
     assert operations(torch.fx.symbolic_trace(both)).count("call_function") == 3  # two operators and a sum
 
 
+@pytest.mark.parametrize("as_lists", [False, True])
+@pytest.mark.parametrize("module", MODULES.values(), ids=MODULES)
+def test_a_module_is_traced_saved_and_loaded(module, as_lists):
+    boxes, other = (LISTS, LISTS[::-1]) if as_lists else (ROIS, ROIS.repeat(2, 1))
+    loaded = saved_and_loaded(torch.jit.trace(module, (features(), boxes)))
+    for each, size in ((boxes, 16), (other, 19)):
+        assert torch.equal(loaded(features(size), each), module(features(size), each))
+
+
+@pytest.mark.parametrize("as_lists", [False, True])
+def test_functions_are_traced_saved_and_loaded(as_lists):
+    def all_of_torchvision(x, boxes):
+        one = rt.roi_align(x, boxes, 2, 0.5, 2) + rt.roi_pool(x, boxes, 2, 0.5)
+        return one.sum(1) + (rt.ps_roi_align(x, boxes, 2, 0.5, 2) + rt.ps_roi_pool(x, boxes, 2, 0.5)).sum(1)
+
+    boxes = LISTS if as_lists else ROIS
+    loaded = saved_and_loaded(torch.jit.trace(all_of_torchvision, (features(), boxes)))
+    assert torch.equal(loaded(features(), boxes), all_of_torchvision(features(), boxes))
+
+
 def test_an_operator_under_its_own_name_is_one_node():
     def function(x, rois):
         return rt.op.ROIAlign(x, rois, pooled_size=(2, 2), spatial_scale=0.5)
@@ -89,6 +110,47 @@ def test_an_operator_under_its_own_name_is_one_node():
 def test_an_unknown_argument_of_a_module_is_said():
     with pytest.raises(TypeError, match=r"RoIPool\(\) got an unexpected keyword argument 'mode'"):
         rt.RoIPool(2, 0.5, mode="avg")
+
+
+class Detections(torch.nn.Module):
+    """What fx can trace of a detector of torchvision's: all that looks at no numbers."""
+
+    def __init__(self, model):
+        super().__init__()
+        self.backbone, self.pool, self.head = (
+            model.backbone,
+            model.roi_heads.box_roi_pool,
+            model.roi_heads.box_head,
+        )
+
+    def forward(self, images, boxes, sizes):
+        return self.head(self.pool(self.backbone(images), boxes, sizes))
+
+
+@pytest.mark.filterwarnings("ignore:NOTE. The nodes obtained by tracing")
+def test_a_detector_is_traced_as_far_as_torchvisions_own():
+    detection = pytest.importorskip("torchvision.models.detection", reason="torchvision is not installed")
+    from torchvision.models.feature_extraction import create_feature_extractor, get_graph_node_names
+
+    torch.manual_seed(1)
+    model = detection.fasterrcnn_mobilenet_v3_large_320_fpn(weights=None, weights_backbone=None).eval()
+    given = torch.rand(2, 3, 64, 80), LISTS, [(64, 80)] * 2
+    found, refused = [], []
+    for ours in (False, True):
+        if ours:
+            assert rt.replace_poolers(model) == 1
+        with pytest.raises(torch.fx.proxy.TraceError, match="Proxy object cannot be iterated") as error:
+            torch.fx.symbolic_trace(model)  # torchvision goes through the list of images
+        refused.append(str(error.value))
+        # Copies: once it has run, torchvision's pooler cannot be traced, and once traced, it cannot be run.
+        part = Detections(model)
+        traced = torch.fx.symbolic_trace(copy.deepcopy(part))
+        assert torch.equal(traced(*given), copy.deepcopy(part)(*given))
+        names = get_graph_node_names(copy.deepcopy(part))[1]
+        assert "pool.pool_levels" in names or not ours
+        found.append(create_feature_extractor(part, {"backbone": "levels", "head": "head"})(*given))
+    assert refused[0] == refused[1]
+    torch.testing.assert_close(*found)
 
 
 @pytest.mark.filterwarnings("ignore:RCNN always returns")

@@ -33,7 +33,7 @@ def tensors(case, dtype=torch.float32):
 def dispatched(name, inputs, params):
     """The output of the operator of ``torch.ops.roiops``."""
     given = [list(inputs)] if get(name).variadic else inputs
-    return library.OPERATORS[get(name).name](*given, **params)[0]
+    return library.OPERATORS[get(name).name].forward(*given, **params)[0]
 
 
 def test_every_roi_operator_is_registered_and_has_a_case():
@@ -80,7 +80,7 @@ def test_opcheck(case):
     name, arrays, params = case
     inputs = tensors((name, arrays, params))
     inputs = (inputs,) if get(name).variadic else inputs
-    torch.library.opcheck(library.OPERATORS[get(name).name], inputs, params)
+    torch.library.opcheck(library.OPERATORS[get(name).name].forward, inputs, params)
 
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)

@@ -15,8 +15,8 @@ from .graph import Graph, Value
 
 __all__ = ["NEWEST", "OLDEST", "Conversion", "Lowered", "convert"]
 
-#: The opsets that lowerings write, and the one that is taken unless a graph needs a later one.
-OLDEST, NEWEST = 17, 22
+#: The opsets that lowerings write; the oldest is taken unless a graph needs a later one.
+OLDEST, NEWEST = lowering.OLDEST, 22
 
 _FAMILIES = ("nn", "tensor", "loss", "detection", "roi")
 #: Lengths that stand for an open height or width; each open one gets its own. Odd ones come early: they tell

@@ -10,7 +10,7 @@ import numpy as np
 from ..._version import __version__
 from ...errors import GraphError, MXNetError
 
-__all__ = ["DOMAIN", "import_onnx", "proto", "save"]
+__all__ = ["DOMAIN", "import_onnx", "proto", "save", "used_nodes"]
 
 #: The domain of a model's own functions.
 DOMAIN = "roiops"
@@ -46,7 +46,7 @@ class _Names:
         return self.of[id(value)]
 
 
-def _used(nodes, outputs) -> list:
+def used_nodes(nodes, outputs) -> list:
     """The nodes that some output needs, in order."""
     wanted = {id(value) for value in outputs}
     kept = []
@@ -87,7 +87,7 @@ def _function(onnx, function, opset):
     names, nodes = _Names(), []
     for value in (*function.inputs, *function.outputs):
         names(value)
-    kept = _used(function.graph.nodes, function.outputs)
+    kept = used_nodes(function.graph.nodes, function.outputs)
     read = {id(value) for node in kept for value in node.inputs}
     for value in function.graph.constants.values():
         if id(value) in read:
@@ -124,7 +124,7 @@ def proto(conversion, name: str = "model"):
     graph, names = conversion.graph, _Names()
     for value in (*conversion.inputs, *conversion.outputs):
         names(value)
-    kept = _used(graph.nodes, conversion.outputs)
+    kept = used_nodes(graph.nodes, conversion.outputs)
     initializers = {}
     for node in kept:
         for value in node.inputs:

@@ -131,7 +131,7 @@ def _images(g, node, data, rows, groups):
     count = group_rows * group_columns
     (channels,) = node.fixed(data, 1)
     size = g.dim(data, 2), g.dim(data, 3)
-    maps = g.reshape(data, 0, channels // count, count, *size)
+    maps = g.reshape(data, -1, channels // count, count, *size)
     maps = g.reshape(g.Transpose(maps, perm=[0, 2, 1, 3, 4]), -1, channels // count, *size)
     which = row_of[:, None] * group_columns + column_of[None]
     return maps, image * np.int64(count) + which.astype(np.int64)[None]
@@ -365,7 +365,7 @@ def moved_bins(g, p, data, rows, trans, classes):
     # Score maps are (class, channel of the class, row group, column group).
     count, of_class = p.group_size**2, p.output_dim // classes
     size = g.dim(data, 2), g.dim(data, 3)
-    maps = g.reshape(data, 0, classes, of_class, count, *size)
+    maps = g.reshape(data, -1, classes, of_class, count, *size)
     maps = g.reshape(g.Transpose(maps, perm=[0, 1, 3, 2, 4, 5]), -1, of_class, *size)
     which = groups[0][1][:, None] * p.group_size + groups[1][1][None]
     which = (np.arange(classes)[:, None, None] * count + which).astype(np.int64)
@@ -384,7 +384,7 @@ def moved_bins(g, p, data, rows, trans, classes):
         )  # (rois, 1, rows, 1) or (rois, 1, 1, columns)
         if trans is not None:
             moves = g.Gather(g.Gather(g.cast(trans, np.float32), part, axis=2), part, axis=3)
-            moves = g.reshape(moves, 0, classes, 2, bins, bins)
+            moves = g.reshape(moves, -1, classes, 2, bins, bins)
             moves = g.column(moves, 1 - number, axis=2)  # x before y
             origin = origin + moves * np.float32(p.trans_std) * g.unsqueeze(axis.length, 2, 3)
         step = g.unsqueeze(size / float(samples), 2, 3)

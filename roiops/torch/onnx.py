@@ -1,0 +1,162 @@
+"""ROI operators in ``torch.onnx.export``: what ``roiops convert`` writes, for both exporters of PyTorch.
+
+That is ONNX's own ``RoiAlign`` or ``MaxRoiPool`` where these give the same numbers, else standard operators
+around them. Heights, widths and the numbers of boxes and images stay open.
+"""
+
+import inspect
+
+import numpy as np
+import torch
+
+from ..errors import MXNetError
+from ..graph.symbol import Symbol, Variable, invoke
+from ..models.archive import ArchivedModel
+from ..models.onnx import convert
+from ..models.onnx.write import used_nodes
+from .plans import NUMPY_DTYPES
+
+__all__ = ["symbolic", "translation_table"]
+
+#: The oldest opset that PyTorch's newer exporter writes. What stands here is the same in later ones.
+_TRANSLATED = 18
+
+
+def translation_table(definitions) -> dict:
+    """For each operator of the dispatcher what the newer exporter calls, given what PyTorch is told of it."""
+    return {
+        getattr(torch.ops.roiops, definition.name).default: _translation(definition)
+        for definition in definitions
+    }
+
+
+def _translation(definition):
+    """What the newer exporter calls for an operator, with values of onnxscript."""
+
+    def translate(*args, **kwargs):
+        from onnxscript import ir, opset18
+
+        def add(op, inputs, attributes, count):
+            made = {n: ir.tensor(a) if isinstance(a, np.ndarray) else a for n, a in attributes.items()}
+            found = getattr(opset18, op)(*inputs, **made)
+            return [found] if count == 1 else found
+
+        def constant(array):
+            return opset18.Constant(value=ir.tensor(array))
+
+        tensors, params = _split(definition, args, kwargs)
+        shapes = [[n if isinstance(n, int) else None for n in x.shape] for x in tensors]
+        dtypes = [x.dtype.numpy() for x in tensors]
+        conversion = _conversion(definition, params, shapes, dtypes, _TRANSLATED)
+        return _written(conversion, tensors, constant, add), constant(np.zeros(0, np.int32))
+
+    translate.__name__ = definition.name
+    translate.__signature__ = inspect.Signature()  # else the exporter warns that it has no annotations
+    return translate
+
+
+def symbolic(definition, g, *args):
+    """What the older exporter calls for an operator, with values of its graph."""
+
+    def add(op, inputs, attributes, count):
+        if op == "Shape" and attributes:  # this exporter takes a part of a shape for all of it, and crashes
+            bounds = (constant(np.array([attributes[each]], np.int64)) for each in ("start", "end"))
+            return [g.op("Slice", g.op("Shape", *inputs), *bounds)]
+        made = {f"{name}{_suffix(value)}": _plain(value) for name, value in attributes.items()}
+        found = g.op(op, *inputs, outputs=count, **made)
+        return [found] if count == 1 else found
+
+    def constant(array):
+        return g.op("Constant", value_t=torch.from_numpy(array))
+
+    tensors, params = _split(definition, [_held(value) for value in args])
+    shapes = [x.type().varyingSizes() for x in tensors]
+    if None in shapes:
+        raise MXNetError(f"{definition.prop_class.label}: the number of axes must be known to write ONNX")
+    dtypes = [NUMPY_DTYPES[torch.onnx.JitScalarType.from_value(x).dtype()] for x in tensors]
+    conversion = _conversion(definition, params, shapes, dtypes, g.opset)
+    output = _written(conversion, tensors, constant, add)
+    sizes = [None if n == -1 else n for n in conversion.outputs[0].shape]
+    output.setType(tensors[0].type().with_sizes(sizes))
+    return output, constant(np.zeros(0, np.int32))
+
+
+def _split(definition, args, kwargs=None):
+    """The tensors among the arguments of an operator of the dispatcher, and its parameters."""
+    given = dict(zip(definition.argument_names, args, strict=False)) | (kwargs or {})
+    given = {name: value for name, value in given.items() if value is not None}
+    params = {field.name: given[field.name] for field in definition.fields if field.name in given}
+    if definition.prop_class.variadic:
+        return list(given["inputs"]), params
+    return [given[name] for name in definition.prop_class.arguments if name in given], params
+
+
+def _conversion(definition, params, shapes, dtypes, opset):
+    """The operator in ONNX, for inputs of these shapes, with None for lengths that are not known."""
+    prop_class = definition.prop_class
+    names = [f"data{i}" for i in range(len(shapes) - 1)] + ["rois"]
+    if not prop_class.variadic:
+        names = prop_class.arguments[: len(shapes)]
+    channels = 3 if params.get("layout") == "NHWC" else 1
+    given = {}
+    for name, shape in zip(names, shapes, strict=True):
+        if name == "rois":
+            shape = (None, prop_class.roi_columns)
+        fixed = (channels,) if name.startswith("data") else range(1, len(shape))
+        for axis in fixed:
+            if shape[axis] is None:
+                raise MXNetError(
+                    f"{prop_class.label}: ONNX needs axis {axis} of {name} to be known, got {shape}"
+                )
+        given[name] = tuple(n if axis in fixed else f"{name}_{axis}" for axis, n in enumerate(shape))
+    variables = [Variable(name, dtype=dtype) for name, dtype in zip(names, dtypes, strict=True)]
+    symbol = invoke(prop_class, variables, {**params, "name": definition.name})
+    return convert(ArchivedModel(Symbol(symbol.heads[:1]), {}, prop_class.label), given, opset)
+
+
+def _written(conversion, tensors, constant, add):
+    """A conversion's output; ``constant(array)`` and ``add(op, inputs, attributes, outputs)`` make it."""
+    made = {id(value): tensor for value, tensor in zip(conversion.inputs, tensors, strict=True)}
+
+    def find(value):
+        if value is not None and id(value) not in made:
+            made[id(value)] = constant(value.constant)
+        return None if value is None else made[id(value)]
+
+    for node in used_nodes(conversion.graph.nodes, conversion.outputs):
+        attributes = dict(node.attributes)
+        if "to" in attributes:  # ONNX's number of a dtype
+            dtype = torch.from_numpy(np.empty(0, attributes["to"])).dtype
+            attributes["to"] = int(torch.onnx.JitScalarType.from_dtype(dtype).onnx_type())
+        results = add(node.op, [find(value) for value in node.inputs], attributes, len(node.outputs))
+        made.update(zip(map(id, node.outputs), results, strict=True))
+    return find(conversion.outputs[0])
+
+
+# -- the older exporter's values -------------------------------------------------------------------------
+
+
+def _held(value):
+    """A value of the older exporter's graph: a tensor as it is, a list, number, text or None as such."""
+    node = value.node()
+    if node.mustBeNone():
+        return None
+    if node.kind() == "prim::ListConstruct":
+        return [_held(each) for each in node.inputs()]
+    if node.kind() not in ("onnx::Constant", "prim::Constant"):
+        return value
+    held = getattr(node, node.kindOf("value"))("value")
+    return held.tolist() if isinstance(held, torch.Tensor) else held
+
+
+def _suffix(value) -> str:
+    """What the name of an attribute ends in, by which the older exporter tells its kind."""
+    first = value[0] if isinstance(value, (list, tuple)) else value
+    if isinstance(first, np.ndarray):
+        return "_t"
+    return "_s" if isinstance(first, str) else "_f" if isinstance(first, (float, np.floating)) else "_i"
+
+
+def _plain(value):
+    """An attribute as the older exporter takes it."""
+    return torch.from_numpy(value) if isinstance(value, np.ndarray) else value
