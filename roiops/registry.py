@@ -71,8 +71,11 @@ def get(name: str) -> type:
     try:
         return _properties[name]
     except KeyError:
-        wanted, known = public_name(name), map(public_name, _properties)
-        raise RegistryError(f"operator {wanted!r} is not registered{nearest(wanted, known)}") from None
+        wanted = public_name(name)
+        advice = nearest(wanted, map(public_name, _properties))
+        if "quantize" in name:
+            advice = "; quantisation is not offered: run the network that was quantised in float32 or float16"
+        raise RegistryError(f"operator {wanted!r} is not registered{advice}") from None
 
 
 def list_operators(*, aliases: bool = False) -> list[str]:

@@ -244,11 +244,29 @@ def install(checkout: Path) -> None:
     # MXNet's guess of what NumPy says itself: whether a slice lies in one piece.
     _lend(mxnet.nd.NDArray, _basic_indexing_slice_is_contiguous=_is_contiguous)
     _relax_chisquare()
+    vision = mxnet.gluon.model_zoo.vision
+    vision.get_model, vision.get_resnet = _made(vision.get_model), _made(vision.get_resnet)
     path = checkout / "python" / "mxnet" / "test_utils.py"
     spec = importlib.util.spec_from_file_location("mxnet.test_utils", path)
     module = importlib.util.module_from_spec(spec)
     _put("test_utils", module)
     spec.loader.exec_module(module)
+
+
+def _made(maker):
+    """What makes networks, with random parameters where the tests ask for those that MXNet downloads."""
+
+    @functools.wraps(maker)
+    def make(*args, pretrained=False, ctx=None, **kwargs):
+        net = maker(*args, **kwargs)
+        if pretrained:
+            import mxnet
+
+            net.initialize(mxnet.init.Xavier(), ctx=ctx)
+            net(mxnet.nd.zeros((1, 3, 32, 32)))
+        return net
+
+    return make
 
 
 def _is_contiguous(key, shape) -> bool:

@@ -41,7 +41,6 @@ _ABSENT = {
     "symbol.numpy": "needs MXNet's NumPy interface",
     "rnn": "needs the recurrent cells of mx.rnn",
     "base": "calls MXNet's C library",
-    "recordio": "needs RecordIO",
 }
 
 #: Why tests fail with an error of this text.
@@ -54,8 +53,10 @@ _TEXTS = {
     "create_graph=True": "gradients of gradients are not offered",
     "'_fresh_grad'": "reads a private attribute of MXNet's NDArray",
     "gradients are dense here": "sparse parameters and gradients are not offered",
-    "module 'roiops.gluon.rnn' has no attribute": "the cells of gluon.rnn are not there",
-    "'_unfuse'": "the cells of gluon.rnn are not there",
+    "module 'roiops.gluon.contrib' has no attribute 'rnn'": "the cells of gluon.contrib.rnn are not there",
+    "'default_ctx'": "asks for Context.default_ctx, which MXNet calls deprecated; current_context() is there",
+    "sparse_grad=True is not offered": "sparse parameters and gradients are not offered",
+    "numpy interface": "needs MXNet's NumPy interface",
     "'CachedOp'": "CachedOp, which Gluon is made of, is not offered",
 }
 
@@ -63,9 +64,12 @@ _TEXTS = {
 _TESTS = {
     **dict.fromkeys(
         ("io.test_Cifar10Rec", "io.test_image_iter_exception", "io.test_ImageRecordIter_seed_augmentation"),
-        "downloads a RecordIO file; that format is not read here",
+        "downloads a RecordIO file, for MXNet's native reader or for ImageIter, which read none here",
     ),
     "autograd.test_sparse_dot_grad": "sparse parameters and gradients are not offered",
+    "gluon.test_inline": "counts the nodes that MXNet's inline_limit leaves in a graph; here it is one",
+    "gluon.test_sparse_symbol_block": "sparse parameters and gradients are not offered",
+    "loss.test_sample_weight_loss": "gives NDArrayIter fewer samples than labels, which is an error here",
     "module.test_module_initializer": "reads a private attribute of MXNet's Module, for its storage type",
     "exc_handling.test_np_random_incorrect_named_arguments": "needs MXNet's NumPy interface",
 }

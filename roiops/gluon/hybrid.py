@@ -7,6 +7,7 @@ import numpy as np
 from .. import ndarray
 from ..autograd import _tape as tape
 from ..graph import functions as symbol
+from ..graph.nodes import topological_order
 from ..graph.symbol import Symbol
 from ..ndarray import NDArray, device
 from ..ndarray.ndarray import wrap
@@ -27,6 +28,7 @@ class _BoundGraph:
         self._inputs = [(i, name) for i, name in enumerate(inputs) if name in names]
         self._params = [(name, params[name]) for name in names if name not in inputs]
         self._aux = set(outputs.list_auxiliary_states())
+        self._operators = {node.name: node.op or "" for node in topological_order(outputs._heads)}
         #: Executors that nobody uses, by what they are bound for.
         self._free: dict[tuple, list] = {}
         self._held: dict[tuple, list] = {}
@@ -42,7 +44,7 @@ class _BoundGraph:
         free = self._executors_for(key, ctx, arrays_now)
         executor = free.pop() if free else self._bind(key, ctx, used, arrays_now)
         if self._block._callback is not None:
-            executor.set_monitor_callback(self._block._callback, self._block._monitor_all)
+            executor.set_monitor_callback(self._told, self._block._monitor_all)
         with Mode(tape=None):
             given = {name: a for (_, name), a in zip(self._inputs, used, strict=True)}
             results = [each.copy() for each in executor.forward(current.training, **given)]
@@ -54,6 +56,13 @@ class _BoundGraph:
         else:
             free.append(executor)
         return results
+
+    def _told(self, name, array):
+        """Call the block's hook with the name of a value, the operator of its node, and the value."""
+        node = name
+        while node not in self._operators and "_" in node:
+            node = node.rpartition("_")[0]
+        self._block._callback(name, self._operators.get(node, ""), array)
 
     def _executors_for(self, key, ctx, arrays) -> list:
         """Those of a kind that are free, as long as parameters have the arrays that they are bound to."""
@@ -157,8 +166,7 @@ class HybridBlock(Block):
         if not self._active:
             super().register_op_hook(callback, monitor_all)
             return
-        self._callback = lambda name, array: callback(name, "", array)
-        self._monitor_all = monitor_all
+        self._callback, self._monitor_all = callback, monitor_all
 
     # -- the graph -----------------------------------------------------------------------------------
 

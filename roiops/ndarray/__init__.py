@@ -6,7 +6,7 @@ NumPy arrays are taken wherever NDArrays are. Operators that are registered late
 
 from . import _internal, contrib, image, linalg, op, random, sparse
 from .arithmetic import FUNCTIONS as _FUNCTIONS
-from .creation import arange, array, empty, eye, from_numpy, full, linspace, ones, zeros
+from .creation import arange, array, empty, eye, from_numpy, full, linspace, ones, reset_arrays, zeros
 from .files import load, load_frombuffer, save
 from .functions import namespace as _namespace
 from .ndarray import NDArray, from_dlpack, waitall
@@ -90,6 +90,7 @@ __all__ = [
     "ones",
     "op",
     "random",
+    "reset_arrays",
     "rmsprop_update",
     "rmspropalex_update",
     "save",

@@ -9,7 +9,18 @@ from ..shapes import is_np_shape
 from . import device
 from .ndarray import NDArray
 
-__all__ = ["arange", "array", "empty", "eye", "from_numpy", "full", "linspace", "ones", "zeros"]
+__all__ = [
+    "arange",
+    "array",
+    "empty",
+    "eye",
+    "from_numpy",
+    "full",
+    "linspace",
+    "ones",
+    "reset_arrays",
+    "zeros",
+]
 
 
 def _place(host: np.ndarray, ctx: Context | None) -> NDArray:
@@ -131,3 +142,9 @@ def from_numpy(ndarray: np.ndarray, zero_copy: bool = True) -> NDArray:
     shared = NDArray(ndarray.view())
     ndarray.flags.writeable = False
     return shared
+
+
+def reset_arrays(*arrays: NDArray, num_arrays: int | None = None) -> None:
+    """Set all these arrays to zero; ``num_arrays`` is how many they are."""
+    for each in arrays:
+        each[:] = 0

@@ -2,47 +2,10 @@
 
 from ..block import Block
 from ..hybrid import HybridBlock, SymbolBlock
-from . import conv_layers as _conv_layers
-from .activations import ELU, GELU, SELU, Activation, LeakyReLU, PReLU, Swish
-from .basic_layers import (
-    BatchNorm,
-    Dense,
-    Dropout,
-    Embedding,
-    Flatten,
-    GroupNorm,
-    HybridLambda,
-    HybridSequential,
-    InstanceNorm,
-    Lambda,
-    LayerNorm,
-    Sequential,
-)
+from . import activations, basic_layers, conv_layers
+from .activations import *  # noqa: F403
+from .basic_layers import *  # noqa: F403
+from .conv_layers import *  # noqa: F403
 
-__all__ = [
-    "ELU",
-    "GELU",
-    "SELU",
-    "Activation",
-    "BatchNorm",
-    "Block",
-    "Dense",
-    "Dropout",
-    "Embedding",
-    "Flatten",
-    "GroupNorm",
-    "HybridBlock",
-    "HybridLambda",
-    "HybridSequential",
-    "InstanceNorm",
-    "Lambda",
-    "LayerNorm",
-    "LeakyReLU",
-    "PReLU",
-    "Sequential",
-    "Swish",
-    "SymbolBlock",
-    *_conv_layers.__all__,
-]
-
-globals().update({name: getattr(_conv_layers, name) for name in _conv_layers.__all__})
+__all__ = ["Block", "HybridBlock", "SymbolBlock"]
+__all__ += [*activations.__all__, *basic_layers.__all__, *conv_layers.__all__]

@@ -1,5 +1,7 @@
 """Containers, dense layers, normalisation, embeddings."""
 
+import warnings
+
 import numpy as np
 
 from ... import ndarray
@@ -65,6 +67,15 @@ class _Stack:
 
 class Sequential(_Stack, Block):
     """Blocks one after the other."""
+
+    def hybridize(self, active=True, **kwargs):
+        if self._children and all(isinstance(each, HybridBlock) for each in self):
+            warnings.warn(
+                f"All children of this Sequential layer '{self.prefix}' are HybridBlocks. Consider using "
+                "HybridSequential for the best performance.",
+                stacklevel=2,
+            )
+        super().hybridize(active, **kwargs)
 
     def forward(self, x, *args):
         return self._run(x, args)

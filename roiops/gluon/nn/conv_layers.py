@@ -1,8 +1,6 @@
 """Convolutions and pooling of one, two and three dimensions: a row each."""
 
-import inspect
-import sys
-
+from ..declare import Declared, block
 from ..hybrid import HybridBlock
 from .activations import Activation
 
@@ -13,10 +11,12 @@ def _tuple(value, count) -> tuple:
     return (value,) * count if isinstance(value, int) else tuple(value)
 
 
-class _Conv(HybridBlock):
-    """Base of convolutions. A block for one number of dimensions is made by :func:`_convolution`."""
+class _Conv(Declared, HybridBlock):
+    """Base of convolutions; that of a transposed one has an ``output_padding``."""
 
-    def __init__(
+    _count = 2
+
+    def _set_up(
         self,
         channels,
         kernel_size,
@@ -25,21 +25,17 @@ class _Conv(HybridBlock):
         dilation,
         groups,
         layout,
-        in_channels=0,
-        activation=None,
-        use_bias=True,
-        weight_initializer=None,
-        bias_initializer="zeros",
-        op_name="Convolution",
-        adj=None,
-        prefix=None,
-        params=None,
+        activation,
+        use_bias,
+        weight_initializer,
+        bias_initializer,
+        in_channels,
+        output_padding=None,
     ):
-        super().__init__(prefix=prefix, params=params)
-        count = len(kernel_size)
-        self._channels, self._in_channels, self._op_name = channels, in_channels, op_name
+        count, window = self._count, _tuple(kernel_size, self._count)
+        self._channels, self._in_channels = channels, in_channels
         self._kwargs = {
-            "kernel": kernel_size,
+            "kernel": window,
             "stride": _tuple(strides, count),
             "dilate": _tuple(dilation, count),
             "pad": _tuple(padding, count),
@@ -48,12 +44,10 @@ class _Conv(HybridBlock):
             "no_bias": not use_bias,
             "layout": layout,
         }
-        self._transposed = adj is not None
-        if self._transposed:
-            self._kwargs["adj"] = adj
-            shape = [in_channels, channels // groups, *kernel_size]
-        else:
-            shape = [channels, in_channels // groups, *kernel_size]
+        self._op_name, shape = "Convolution", [channels, in_channels // groups, *window]
+        if output_padding is not None:
+            self._op_name, shape = "Deconvolution", [in_channels, channels // groups, *window]
+            self._kwargs["adj"] = self.outpad = _tuple(output_padding, count)
         if layout.endswith("C"):  # the channels of the weight lie last, too
             shape.append(shape.pop(1))
         with self.name_scope():
@@ -88,113 +82,31 @@ class _Conv(HybridBlock):
             parts.append("bias=False")
         if self.act:
             parts.append(str(self.act))
-        ends = (0, 1) if self._transposed else (1, 0)
+        ends = (0, 1) if "adj" in kwargs else (1, 0)
         return f"{type(self).__name__}({shape[ends[0]] or None} -> {shape[ends[1]]}, {', '.join(parts)})"
 
 
-def _convolution(count: int, transposed: bool):
-    """The class of convolutions over ``count`` dimensions."""
-    ones, zeros, default = (1,) * count, (0,) * count, _LAYOUTS[count]
+class _Pooling(Declared, HybridBlock):
+    """Base of pooling layers, over windows or over everything."""
 
-    if transposed:
+    _count, _kind, _everywhere = 2, "max", False
 
-        def __init__(
-            self,
-            channels,
-            kernel_size,
-            strides=ones,
-            padding=zeros,
-            output_padding=zeros,
-            dilation=ones,
-            groups=1,
-            layout=default,
-            activation=None,
-            use_bias=True,
-            weight_initializer=None,
-            bias_initializer="zeros",
-            in_channels=0,
-            **kwargs,
-        ):
-            adj = _tuple(output_padding, count)
-            _Conv.__init__(
-                self,
-                *(
-                    channels,
-                    _tuple(kernel_size, count),
-                    strides,
-                    padding,
-                    dilation,
-                    groups,
-                    layout,
-                    in_channels,
-                ),
-                *(activation, use_bias, weight_initializer, bias_initializer, "Deconvolution", adj),
-                **kwargs,
-            )
-            self.outpad = adj
-
-    else:
-
-        def __init__(
-            self,
-            channels,
-            kernel_size,
-            strides=ones,
-            padding=zeros,
-            dilation=ones,
-            groups=1,
-            layout=default,
-            activation=None,
-            use_bias=True,
-            weight_initializer=None,
-            bias_initializer="zeros",
-            in_channels=0,
-            **kwargs,
-        ):
-            _Conv.__init__(
-                self,
-                *(
-                    channels,
-                    _tuple(kernel_size, count),
-                    strides,
-                    padding,
-                    dilation,
-                    groups,
-                    layout,
-                    in_channels,
-                ),
-                *(activation, use_bias, weight_initializer, bias_initializer),
-                **kwargs,
-            )
-
-    name = f"Conv{count}D{'Transpose' if transposed else ''}"
-    kind = "A transposed convolution" if transposed else "A convolution"
-    return _layer(name, _Conv, f"{kind} over {count} dimension{'s' if count > 1 else ''}.", __init__)
-
-
-class _Pooling(HybridBlock):
-    """Base of pooling layers. A block for one number of dimensions is made by :func:`_pooling`."""
-
-    def __init__(
+    def _set_up(
         self,
-        pool_size,
-        strides,
-        padding,
-        ceil_mode,
-        global_pool,
-        pool_type,
         layout,
+        pool_size=1,
+        strides=None,
+        padding=0,
+        ceil_mode=True,
         count_include_pad=None,
-        **kwargs,
     ):
-        super().__init__(**kwargs)
-        count = len(pool_size)
+        size = _tuple(pool_size, self._count)
         self._kwargs = {
-            "kernel": pool_size,
-            "stride": pool_size if strides is None else _tuple(strides, count),
-            "pad": _tuple(padding, count),
-            "global_pool": global_pool,
-            "pool_type": pool_type,
+            "kernel": size,
+            "stride": size if strides is None else _tuple(strides, self._count),
+            "pad": _tuple(padding, self._count),
+            "global_pool": self._everywhere,
+            "pool_type": self._kind,
             "layout": layout,
             "pooling_convention": "full" if ceil_mode else "valid",
         }
@@ -211,56 +123,10 @@ class _Pooling(HybridBlock):
         kwargs = self._kwargs
         return (
             f"{type(self).__name__}(size={kwargs['kernel']}, stride={kwargs['stride']}, "
-            f"padding={kwargs['pad']}, "
-            f"ceil_mode={kwargs['pooling_convention'] == 'full'}, global_pool={kwargs['global_pool']}, "
-            f"pool_type={kwargs['pool_type']}, layout={kwargs['layout']})"
+            f"padding={kwargs['pad']}, ceil_mode={kwargs['pooling_convention'] == 'full'}, "
+            f"global_pool={kwargs['global_pool']}, pool_type={kwargs['pool_type']}, "
+            f"layout={kwargs['layout']})"
         )
-
-
-def _pooling(count: int, kind: str, everywhere: bool):
-    """The class of pooling over ``count`` dimensions."""
-    default = _LAYOUTS[count]
-    if everywhere:
-
-        def __init__(self, layout=default, **kwargs):
-            _Pooling.__init__(self, (1,) * count, None, 0, True, True, kind, layout, **kwargs)
-
-    elif kind == "avg":
-
-        def __init__(
-            self,
-            pool_size=2,
-            strides=None,
-            padding=0,
-            ceil_mode=False,
-            layout=default,
-            count_include_pad=True,
-            **kwargs,
-        ):
-            size = _tuple(pool_size, count)
-            _Pooling.__init__(
-                self, size, strides, padding, ceil_mode, False, kind, layout, count_include_pad, **kwargs
-            )
-
-    else:
-
-        def __init__(self, pool_size=2, strides=None, padding=0, layout=default, ceil_mode=False, **kwargs):
-            size = _tuple(pool_size, count)
-            _Pooling.__init__(self, size, strides, padding, ceil_mode, False, kind, layout, **kwargs)
-
-    name = f"{'Global' * everywhere}{kind.capitalize()}Pool{count}D"
-    word = "average" if kind == "avg" else "largest number"
-    where = "everything" if everywhere else "windows"
-    return _layer(
-        name, _Pooling, f"The {word} of {where} over {count} dimension{'s' if count > 1 else ''}.", __init__
-    )
-
-
-def _layer(name, base, text, __init__):
-    __init__.__qualname__ = f"{name}.__init__"
-    layer = type(name, (base,), {"__init__": __init__, "__doc__": text, "__module__": __name__})
-    layer.__signature__ = inspect.Signature(list(inspect.signature(__init__).parameters.values())[1:])
-    return layer
 
 
 class ReflectionPad2D(HybridBlock):
@@ -278,6 +144,50 @@ class ReflectionPad2D(HybridBlock):
         return F.pad(x, mode="reflect", pad_width=self._padding)
 
 
+def _convolution(count: int, transposed: bool) -> type:
+    name = f"Conv{count}D{'Transpose' if transposed else ''}"
+    kind = "A transposed convolution" if transposed else "A convolution"
+    ones, zeros = (1,) * count, (0,) * count
+    further = {"output_padding": zeros} if transposed else {}
+    return block(
+        name,
+        _Conv,
+        f"{kind} over {_dimensions(count)}.",
+        __name__,
+        required=("channels", "kernel_size"),
+        members={"_count": count},
+        **{"strides": ones, "padding": zeros, **further, "dilation": ones, "groups": 1},
+        layout=_LAYOUTS[count],
+        activation=None,
+        use_bias=True,
+        weight_initializer=None,
+        bias_initializer="zeros",
+        in_channels=0,
+    )
+
+
+def _pooling(count: int, kind: str, everywhere: bool) -> type:
+    window = {"pool_size": 2, "strides": None, "padding": 0}
+    layout = {"layout": _LAYOUTS[count]}
+    arguments = {**window, **layout, "ceil_mode": False}
+    if kind == "avg":  # MXNet's order is another one here
+        arguments = {**window, "ceil_mode": False, **layout, "count_include_pad": True}
+    word = "average" if kind == "avg" else "largest number"
+    return block(
+        f"{'Global' * everywhere}{kind.capitalize()}Pool{count}D",
+        _Pooling,
+        f"The {word} of {'everything' if everywhere else 'windows'} over {_dimensions(count)}.",
+        __name__,
+        required=(),
+        members={"_count": count, "_kind": kind, "_everywhere": everywhere},
+        **(layout if everywhere else arguments),
+    )
+
+
+def _dimensions(count: int) -> str:
+    return f"{count} dimension{'s' if count > 1 else ''}"
+
+
 _made = [_convolution(count, transposed) for transposed in (False, True) for count in (1, 2, 3)]
 _made += [
     _pooling(count, kind, everywhere)
@@ -285,6 +195,6 @@ _made += [
     for kind in ("max", "avg")
     for count in (1, 2, 3)
 ]
-vars(sys.modules[__name__]).update({layer.__name__: layer for layer in _made})
+globals().update({layer.__name__: layer for layer in _made})
 
 __all__ = ["ReflectionPad2D", *(layer.__name__ for layer in _made)]

@@ -6,6 +6,7 @@ from ... import ndarray
 from ...graph import functions as symbol
 from ...graph.symbol import Symbol
 from ...ndarray import NDArray
+from ..declare import Declared, block
 from ..hybrid import HybridBlock
 from .cells import (
     BidirectionalCell,
@@ -20,7 +21,7 @@ from .cells import (
 __all__ = ["GRU", "LSTM", "RNN"]
 
 
-class _RNNLayer(HybridBlock):
+class _RNNLayer(Declared, HybridBlock):
     """Base of the recurrent layers.
 
     Parameters
@@ -32,7 +33,7 @@ class _RNNLayer(HybridBlock):
     _gates = 1
     _mode = ""
 
-    def __init__(
+    def _set_up(
         self,
         hidden_size,
         num_layers,
@@ -40,30 +41,42 @@ class _RNNLayer(HybridBlock):
         dropout,
         bidirectional,
         input_size,
-        initializers,
         dtype,
+        i2h_weight_initializer,
+        h2h_weight_initializer,
+        i2h_bias_initializer,
+        h2h_bias_initializer,
+        activation=None,
         projection_size=None,
-        projection_init=None,
-        options=None,
+        h2r_weight_initializer=None,
+        state_clip_min=None,
+        state_clip_max=None,
+        state_clip_nan=False,
         use_sequence_length=False,
-        **kwargs,
     ):
-        super().__init__(**kwargs)
         if layout not in ("TNC", "NTC"):
             raise AssertionError(f"Invalid layout {layout}; must be one of ['TNC' or 'NTC']")
+        if activation is not None:
+            self._mode = f"rnn_{activation}"
         self._hidden_size, self._num_layers, self._layout = hidden_size, num_layers, layout
         self._dropout, self._dtype, self._input_size = dropout, dtype, input_size
         self._directions = ("l", "r") if bidirectional else ("l",)
-        self._projection_size, self._options = projection_size or None, options or {}
+        self._projection_size, self._options = projection_size or None, {}
+        if state_clip_min is not None:
+            self._options = {"lstm_state_clip_min": state_clip_min, "lstm_state_clip_max": state_clip_max}
+            self._options["lstm_state_clip_nan"] = state_clip_nan
         self._use_sequence_length, self._skip_states = use_sequence_length, False
-        i2h, h2h, i2h_bias, h2h_bias = initializers
         rows, out = self._gates * hidden_size, projection_size or hidden_size
         for i in range(num_layers):
             width = input_size if i == 0 else out * len(self._directions)
-            parts = [("i2h_weight", (rows, width), i2h), ("h2h_weight", (rows, out), h2h)]
-            parts += [("i2h_bias", (rows,), i2h_bias), ("h2h_bias", (rows,), h2h_bias)]
+            parts = [
+                ("i2h_weight", (rows, width), i2h_weight_initializer),
+                ("h2h_weight", (rows, out), h2h_weight_initializer),
+                ("i2h_bias", (rows,), i2h_bias_initializer),
+                ("h2h_bias", (rows,), h2h_bias_initializer),
+            ]
             if projection_size:
-                parts.append(("h2r_weight", (projection_size, hidden_size), projection_init))
+                parts.append(("h2r_weight", (projection_size, hidden_size), h2r_weight_initializer))
             for direction in self._directions:
                 for end, shape, init in parts:
                     name = f"{direction}{i}_{end}"
@@ -187,90 +200,44 @@ class _RNNLayer(HybridBlock):
         return outputs if self._skip_states else (outputs, states)
 
 
-class RNN(_RNNLayer):
-    """Layers of ``activation(W x + b + U h + c)``; ``activation`` is ``relu`` or ``tanh``."""
-
-    def __init__(
-        self,
-        hidden_size,
-        num_layers=1,
-        activation="relu",
-        layout="TNC",
-        dropout=0,
-        bidirectional=False,
-        i2h_weight_initializer=None,
-        h2h_weight_initializer=None,
-        i2h_bias_initializer="zeros",
-        h2h_bias_initializer="zeros",
-        input_size=0,
-        dtype="float32",
-        **kwargs,
-    ):
-        self._mode = f"rnn_{activation}"
-        fills = (i2h_weight_initializer, h2h_weight_initializer, i2h_bias_initializer, h2h_bias_initializer)
-        super().__init__(
-            hidden_size, num_layers, layout, dropout, bidirectional, input_size, fills, dtype, **kwargs
-        )
+_WEIGHTS = {"i2h_weight_initializer": None, "h2h_weight_initializer": None}
+_BIASES = {"i2h_bias_initializer": "zeros", "h2h_bias_initializer": "zeros"}
+_SHAPE = {"layout": "TNC", "dropout": 0, "bidirectional": False}
 
 
-class LSTM(_RNNLayer):
-    """Layers of long short-term memory, with a projection of the output if ``projection_size`` is given."""
-
-    _mode, _gates = "lstm", 4
-
-    def __init__(
-        self,
-        hidden_size,
-        num_layers=1,
-        layout="TNC",
-        dropout=0,
-        bidirectional=False,
-        input_size=0,
-        i2h_weight_initializer=None,
-        h2h_weight_initializer=None,
-        i2h_bias_initializer="zeros",
-        h2h_bias_initializer="zeros",
-        projection_size=None,
-        h2r_weight_initializer=None,
-        state_clip_min=None,
-        state_clip_max=None,
-        state_clip_nan=False,
-        dtype="float32",
-        **kwargs,
-    ):
-        fills = (i2h_weight_initializer, h2h_weight_initializer, i2h_bias_initializer, h2h_bias_initializer)
-        options = {}
-        if state_clip_min is not None:
-            options = {"lstm_state_clip_min": state_clip_min, "lstm_state_clip_max": state_clip_max}
-            options["lstm_state_clip_nan"] = state_clip_nan
-        super().__init__(
-            *(hidden_size, num_layers, layout, dropout, bidirectional, input_size, fills, dtype),
-            *(projection_size, h2r_weight_initializer, options),
-            **kwargs,
-        )
+def _layer(name: str, text: str, gates: int, mode: str, **defaults) -> type:
+    members = {"_gates": gates, "_mode": mode}
+    return block(name, _RNNLayer, text, __name__, required=("hidden_size",), members=members, **defaults)
 
 
-class GRU(_RNNLayer):
-    """Layers of gated recurrent units."""
-
-    _mode, _gates = "gru", 3
-
-    def __init__(
-        self,
-        hidden_size,
-        num_layers=1,
-        layout="TNC",
-        dropout=0,
-        bidirectional=False,
-        input_size=0,
-        i2h_weight_initializer=None,
-        h2h_weight_initializer=None,
-        i2h_bias_initializer="zeros",
-        h2h_bias_initializer="zeros",
-        dtype="float32",
-        **kwargs,
-    ):
-        fills = (i2h_weight_initializer, h2h_weight_initializer, i2h_bias_initializer, h2h_bias_initializer)
-        super().__init__(
-            hidden_size, num_layers, layout, dropout, bidirectional, input_size, fills, dtype, **kwargs
-        )
+RNN = _layer(
+    "RNN",
+    "Layers of ``activation(W x + b + U h + c)``; ``activation`` is ``relu`` or ``tanh``.",
+    1,
+    "rnn",
+    **{"num_layers": 1, "activation": "relu", **_SHAPE, **_WEIGHTS, **_BIASES},
+    input_size=0,
+    dtype="float32",
+)
+LSTM = _layer(
+    "LSTM",
+    "Layers of long short-term memory, with a projection of the output if ``projection_size`` is given.",
+    4,
+    "lstm",
+    **{"num_layers": 1, **_SHAPE, "input_size": 0, **_WEIGHTS, **_BIASES},
+    projection_size=None,
+    h2r_weight_initializer=None,
+    state_clip_min=None,
+    state_clip_max=None,
+    state_clip_nan=False,
+    dtype="float32",
+    use_sequence_length=False,
+)
+GRU = _layer(
+    "GRU",
+    "Layers of gated recurrent units.",
+    3,
+    "gru",
+    **{"num_layers": 1, **_SHAPE, "input_size": 0, **_WEIGHTS, **_BIASES, "dtype": "float32"},
+    use_sequence_length=False,
+)

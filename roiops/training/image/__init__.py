@@ -14,6 +14,7 @@ from .detection import *  # noqa: F403
 from .detection import __all__ as _detection
 from .reading import *  # noqa: F403
 from .reading import __all__ as _reading
+from .reading import _get_interp_method as _get_interp_method
 
 __all__ = [*_augment, *_batches, *_detection, *_reading, "recordio"]
 

@@ -109,6 +109,22 @@ def _result(image, out) -> nd.NDArray:
     return out
 
 
+def _get_interp_method(interp, sizes=()) -> int:
+    """How to interpolate, where it depends on the sizes (height and width before and after) or on chance.
+
+    GluonCV imports it by this name.
+    """
+    if interp == _BY_SIZE:
+        height, width, h, w = sizes or (1, 1, 2, 2)
+        larger, smaller = h > height and w > width, h < height and w < width
+        return _CUBIC if larger else _AREA if smaller else _LINEAR
+    if interp == _AT_RANDOM:
+        return random.randint(_NEAREST, _LANCZOS)
+    if interp not in (_NEAREST, _LINEAR, _CUBIC, _AREA, _LANCZOS):
+        raise ParamError(f"imresize: interp must be 0, 1, 2, 3, 4, 9 or 10, got {interp}")
+    return interp
+
+
 def imresize(src, w, h, interp=1, out=None) -> nd.NDArray:
     """An image of height ``h`` and width ``w``.
 
@@ -124,13 +140,7 @@ def imresize(src, w, h, interp=1, out=None) -> nd.NDArray:
     if w < 1 or h < 1:
         raise ParamError(f"imresize: w and h must be 1 or more, got {w} and {h}")
     height, width = src.shape[:2]
-    if interp == _BY_SIZE:
-        larger, smaller = h > height and w > width, h < height and w < width
-        interp = _CUBIC if larger else _AREA if smaller else _LINEAR
-    elif interp == _AT_RANDOM:
-        interp = random.randint(_NEAREST, _LANCZOS)
-    if interp not in (_NEAREST, _LINEAR, _CUBIC, _AREA, _LANCZOS):
-        raise ParamError(f"imresize: interp must be 0, 1, 2, 3, 4, 9 or 10, got {interp}")
+    interp = _get_interp_method(interp, (height, width, h, w))
     pixels = src.asnumpy()
     if interp != _NEAREST and pixels.dtype == np.uint8:
         return _result(nd.array(_resized_bytes(pixels, w, h, interp), dtype=np.uint8), out)

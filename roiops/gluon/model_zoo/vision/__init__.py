@@ -5,7 +5,7 @@ import sys
 
 from .branches import DenseNet, Inception3, SqueezeNet
 from .mobilenet import MobileNet, MobileNetV2
-from .plain import VGG, AlexNet
+from .plain import VGG, AlexNet, refuse_pretrained
 from .resnet import ResNetV1, ResNetV2, get_resnet
 
 __all__ = ["VGG", "AlexNet", "DenseNet", "Inception3", "MobileNet", "MobileNetV2", "ResNetV1", "ResNetV2"]
@@ -48,12 +48,7 @@ def get_model(name: str, pretrained: bool = False, ctx=None, root=None, **kwargs
     if maker is None:
         known = "\n\t".join(sorted(_models))
         raise ValueError(f"Model {name} is not supported. Available options are\n\t{known}")
-    if pretrained:
-        raise ValueError(
-            f"{name}: pretrained=True would download parameters, which is not done here; make the "
-            "network without "
-            "it, and load_parameters from a file"
-        )
+    refuse_pretrained(name, pretrained)
     return maker(**kwargs)
 
 

@@ -7,6 +7,15 @@ from ...hybrid import HybridBlock
 __all__ = ["VGG", "AlexNet"]
 
 
+def refuse_pretrained(name: str, pretrained: bool) -> None:
+    """An error where trained parameters are asked for."""
+    if pretrained:
+        raise ValueError(
+            f"{name}: pretrained=True would download parameters, which is not done here; make the network "
+            "without it, and load_parameters from a file"
+        )
+
+
 class _FeaturesAndOutput(HybridBlock):
     """Base of networks of two parts."""
 

@@ -2,7 +2,7 @@
 
 from ... import nn
 from ...hybrid import HybridBlock
-from .plain import _FeaturesAndOutput
+from .plain import _FeaturesAndOutput, refuse_pretrained
 
 __all__ = [
     "BasicBlockV1",
@@ -165,8 +165,12 @@ _BLOCKS = {
 }
 
 
-def get_resnet(version: int, num_layers: int, **kwargs):
-    """ResNet of the first or second form with 18, 34, 50, 101 or 152 layers."""
+def get_resnet(version: int, num_layers: int, pretrained: bool = False, ctx=None, root=None, **kwargs):
+    """ResNet of the first or second form with 18, 34, 50, 101 or 152 layers.
+
+    ``pretrained``, ``ctx`` and ``root`` are those of :func:`get_model`.
+    """
+    refuse_pretrained("get_resnet", pretrained)
     if num_layers not in _SPECIFICATIONS:
         raise AssertionError(f"Invalid number of layers: {num_layers}. Options are {list(_SPECIFICATIONS)}")
     if version not in _BLOCKS:
