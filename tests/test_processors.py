@@ -1,6 +1,7 @@
-"""The threads that kernels use: this process's share of the machine, not all that it shows."""
+"""The threads that kernels use, this process's share of the machine; and the machine's caches."""
 
 import os
+import platform
 import subprocess
 import sys
 
@@ -8,6 +9,7 @@ import numba
 import pytest
 
 from roiops import processors
+from roiops.kernels.cpu.product import caches
 
 
 def found(monkeypatch, root, processors_shown=64, **environment):
@@ -121,3 +123,56 @@ def test_affinity_counts():
         assert threads() == 1
     finally:
         os.sched_setaffinity(0, mine)
+
+
+def cache_of_linux(root, **levels):
+    for name, (level, kind, size) in levels.items():
+        folder = f"sys/devices/system/cpu/cpu0/cache/{name}"
+        write(
+            root, **{f"{folder}/level": f"{level}\n", f"{folder}/type": kind, f"{folder}/size": f"{size}\n"}
+        )
+    return root
+
+
+def test_caches_are_those_that_linux_tells(tmp_path, monkeypatch):
+    monkeypatch.setattr(sys, "platform", "linux")
+    root = cache_of_linux(
+        tmp_path,
+        index0=(1, "Data", "48K"),
+        index1=(1, "Instruction", "32K"),
+        index2=(2, "Unified", "2048K"),
+        index3=(3, "Unified", "36608K"),
+    )
+    assert caches.find(root) == (2 << 20, 36608 << 10, "as the system says")
+    assert caches.find(cache_of_linux(tmp_path / "no third", index2=(2, "Unified", "1024K")))[:2] == (
+        1 << 20,
+        1 << 20,
+    )
+
+
+@pytest.mark.parametrize("words", ["in other words", None])
+def test_caches_that_linux_hides_are_assumed(words, tmp_path, monkeypatch):
+    monkeypatch.setattr(sys, "platform", "linux")
+    root = cache_of_linux(tmp_path, index2=(2, "Unified", words)) if words else tmp_path
+    for machine, second in (("x86_64", 512 << 10), ("aarch64", 1 << 20)):
+        monkeypatch.setattr(platform, "machine", lambda machine=machine: machine)
+        assert caches.find(root) == (second, 8 << 20, "assumed, as the system does not say")
+
+
+APPLE = "hw.perflevel0.l2cachesize: 16777216\nhw.perflevel0.cpusperl2: 4\nhw.l2cachesize: 4194304\n"
+INTEL = "hw.l2cachesize: 262144\nhw.l3cachesize: 6291456\n"
+
+
+@pytest.mark.parametrize(
+    ("told", "second", "last"),
+    [(APPLE, 4 << 20, 16 << 20), (INTEL, 256 << 10, 6 << 20), ("", 1 << 20, 8 << 20)],
+    ids=["Apple", "Intel", "nothing"],
+)
+def test_caches_are_those_that_macos_tells(told, second, last, tmp_path, monkeypatch):
+    program = tmp_path / "sysctl"
+    program.write_text(f"#!/bin/sh\nprintf '{told}'\necho unknown >&2\nexit 1\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    monkeypatch.setattr(sys, "platform", "darwin")
+    monkeypatch.setattr(platform, "machine", lambda: "arm64")
+    assert caches.find()[:2] == (second, last)

@@ -18,7 +18,7 @@ from peers import ROOT
 from pythons import CHECKOUT, PACKAGES, interpreter, unpack
 
 VERSION = "3.14"
-FOLDER = ROOT / "aarch64"
+FOLDER = ROOT.resolve() / "aarch64"
 QEMU = FOLDER / "qemu" / "root/usr/bin/qemu-aarch64"
 SITE = FOLDER / "site-packages"
 WHEELS = ("numpy", "numba", "pyyaml", "pytest", "pillow", "onnx")
@@ -38,20 +38,23 @@ exec "{qemu}" -L "{root}" "{python}" "$@"
 
 
 def set_up() -> None:
-    if SITE.exists():
-        return
+    if not SITE.exists():
+        _unpack_all()
+    starter = FOLDER / "python"
+    python = interpreter(FOLDER, VERSION)
+    starter.write_text(STARTER.format(site=SITE, qemu=QEMU, root=FOLDER / "root", python=python))
+    starter.chmod(0o755)
+    (SITE / "sitecustomize.py").write_text(f"import sys\n\nsys.executable = {str(starter)!r}\n")
+
+
+def _unpack_all() -> None:
     unpack(FOLDER / "qemu", ["qemu-user"])
     unpack(FOLDER, [name.format(VERSION) for name in PACKAGES], "arm64")
-    starter = FOLDER / "python"
-    root = FOLDER / "root"
-    (root / "lib").symlink_to("usr/lib")  # programs name their loader there
-    starter.write_text(STARTER.format(site=SITE, qemu=QEMU, root=root, python=interpreter(FOLDER, VERSION)))
-    starter.chmod(0o755)
+    (FOLDER / "root" / "lib").symlink_to("usr/lib")  # programs name their loader there
     wheels = [f"--platform={name}" for name in PLATFORMS]
     pip = [sys.executable, "-m", "pip", "install", "-q", "--disable-pip-version-check", "--only-binary=:all:"]
     into = ["--target", SITE, "--python-version", VERSION, "--implementation", "cp"]
     subprocess.run([*pip, *into, *wheels, *WHEELS], check=True)
-    (SITE / "sitecustomize.py").write_text(f"import sys\n\nsys.executable = {str(starter)!r}\n")
 
 
 def environment(processor: str) -> dict:

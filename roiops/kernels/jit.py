@@ -10,6 +10,8 @@ asks for them; so a child whose parent had threads runs everything on one. numba
 process when two Python threads enter it; so they take turns there.
 """
 
+import contextlib
+import ctypes
 import functools
 import hashlib
 import math
@@ -29,6 +31,7 @@ from .numba_insides import (
     UNCOUNTED,
     entry_of,
     kept_size,
+    launcher_by,
     launcher_of,
     make_inner,
     remember_source,
@@ -178,8 +181,8 @@ class Calls:
         return run
 
 
-#: The numbers of the parts of a kernel.
-_NUMBERS = np.arange(numba.config.NUMBA_NUM_THREADS)
+#: The numbers of the parts of a kernel; of more than there are threads for :class:`pretend_threads`.
+_NUMBERS = np.arange(max(256, numba.config.NUMBA_NUM_THREADS))
 
 
 @njit
@@ -223,7 +226,7 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_after_fork)
 
 
-#: Vector operations, rough processor cycles, that are not worth another thread: about 10 us.
+#: Vector operations, rough processor cycles, that are worth another thread: about 10 us.
 _LITTLE = 30_000
 
 
@@ -237,6 +240,8 @@ def num_threads(work: float = math.inf) -> int:
         _layer = _start_threads()
         _launcher, _count_threads = threads_launcher(), threads_counter()
     count = min(most, _count_threads())
+    if work < count * _LITTLE:
+        count = 1 + int(work // _LITTLE)
     if _layer == "omp" and count > 1:
         keep_apart(count)
     return count
@@ -270,6 +275,27 @@ class _Asked(threading.local):
 
 
 _asked = _Asked()
+
+
+_pretended = []  # launchers, of which kept calls may hold the addresses
+
+
+@contextlib.contextmanager
+def pretend_threads(count: int, run):
+    """Within the ``with`` statement, loops are divided among so many threads, of which there is none.
+
+    ``run(part, parts)`` calls ``part(i)`` for each part of a loop. So a test or a measurement can take the
+    parts in any order, one by one, for machines that are not at hand.
+    """
+    global _layer, _launcher, _count_threads
+    before = _asked.threads, _layer, _launcher, _count_threads
+    _pretended.append(launcher_by(run))
+    address = ctypes.cast(_pretended[-1], ctypes.c_void_p).value
+    _asked.threads, _layer, _launcher, _count_threads = count, "pretended", address, lambda: count
+    try:
+        yield
+    finally:
+        _asked.threads, _layer, _launcher, _count_threads = before
 
 
 class use_threads:
@@ -419,3 +445,26 @@ def within(share, count):
     """The numbers below ``count`` that belong to a share, the pair ``(part, parts)``."""
     index, parts = share
     return range(index * count // parts, (index + 1) * count // parts)
+
+
+@inner
+def rows_within(share, planes, height):
+    """The rows that belong to a share, of planes whose rows are counted one after the other: ``first, stop``.
+
+    ``for plane in planes_of(rows, height)``, the rows of a plane are ``rows_of(plane, rows, height)``. Planes
+    alone are too few for many threads.
+    """
+    index, parts = share
+    return index * planes * height // parts, (index + 1) * planes * height // parts
+
+
+@inner
+def planes_of(rows, height):
+    first, stop = rows
+    return range(first // max(1, height), (stop + height - 1) // max(1, height))
+
+
+@inner
+def rows_of(plane, rows, height):
+    first, stop = rows
+    return max(0, first - plane * height), min(height, stop - plane * height)

@@ -19,6 +19,7 @@ That is decided here, once, by what is there and not by numba's version; ``CACHE
 """
 
 import contextlib
+import ctypes
 import functools
 import gc
 import hashlib
@@ -418,6 +419,26 @@ def _kind(compiled, value):
 def threads_launcher() -> int:
     """The address of the function by which numba's threads, which have been started, share a loop."""
     return llvm.address_of_symbol("numba_parallel_for") or 0
+
+
+def launcher_by(run):
+    """A launcher that does without threads: ``run(part, parts)`` calls ``part(i)`` for each part of a loop.
+
+    Hold it as long as anybody may use its address, ``ctypes.cast(launcher, ctypes.c_void_p).value``.
+    """
+    pointer, number = ctypes.c_void_p, ctypes.c_int64
+    kind_of_part = ctypes.CFUNCTYPE(None, *[pointer] * 4)
+
+    def launch(function, arrays, _counts, steps, shared, _dimensions, _arrays, parts):
+        call, numbers, one = kind_of_part(function), pointer.from_address(arrays).value, number(1)
+
+        def part(i):
+            place = pointer(numbers + 8 * i)
+            call(ctypes.addressof(place), ctypes.addressof(one), steps, shared)
+
+        run(part, parts)
+
+    return ctypes.CFUNCTYPE(None, *[pointer] * 5, *[number] * 3)(launch)
 
 
 def threads_counter():

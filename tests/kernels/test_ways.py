@@ -13,11 +13,21 @@ ALL = "by_filters by_taps depthwise dilated one_pixel pointwise shifted winograd
 pytestmark = pytest.mark.skipif(numba.config.DISABLE_JIT, reason="the tiles need a compiler")
 
 
-def run(lanes, checked, threads, cache, way=""):
+#: The tiles for the 32 registers of Arm's processors, on any.
+AS_ON_ARM = """
+import numba, platform, runpy, sys
+platform.machine = lambda: "aarch64"
+sys.argv = sys.argv[1:]
+sys.path.insert(0, sys.argv[0].rpartition("/")[0])
+runpy.run_path(sys.argv[0], run_name="__main__")
+"""
+
+
+def run(lanes, checked, threads, cache, way="", *, arm=False):
     """In a process of its own: the width of vectors is decided once, and kernels of another one are others."""
     environment = {**os.environ, "NUMBA_CACHE_DIR": str(cache), "NUMBA_BOUNDSCHECK": str(int(checked))}
     done = subprocess.run(
-        [sys.executable, str(SCRIPT), *map(str, threads)],
+        [sys.executable, *(["-c", AS_ON_ARM] if arm else []), str(SCRIPT), *map(str, threads)],
         env={
             **environment,
             "ROIOPS_LANES": str(lanes),
@@ -33,14 +43,16 @@ def run(lanes, checked, threads, cache, way=""):
 
 
 @pytest.mark.parametrize(
-    ("way", "lanes", "checked"), [("one_pixel", 4, False), ("pointwise", 16, True)], ids=str
+    ("way", "lanes", "checked", "arm"),
+    [("one_pixel", 4, False, False), ("pointwise", 16, True, False), ("winograd", 4, True, True)],
+    ids=str,
 )
-def test_a_sample_of_the_ways(way, lanes, checked, tmp_path):
-    run(lanes, checked, (1, 2), tmp_path, way)
+def test_a_sample_of_the_ways(way, lanes, checked, arm, tmp_path):
+    run(lanes, checked, (1, 2), tmp_path, way, arm=arm)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("checked", [False, True], ids=["normal", "checked"])
-@pytest.mark.parametrize("lanes", [16, 8, 4])
-def test_every_way_beside_float64(lanes, checked, tmp_path):
-    run(lanes, checked, (1, 2, 5), tmp_path)
+@pytest.mark.parametrize(("lanes", "arm"), [(16, False), (8, False), (4, False), (4, True)])
+def test_every_way_beside_float64(lanes, arm, checked, tmp_path):
+    run(lanes, checked, (1, 2, 5), tmp_path, arm=arm)

@@ -10,7 +10,17 @@ import math
 
 import numpy as np
 
-from ...jit import Calls, call, inner, num_threads, parallel, within
+from ...jit import (
+    Calls,
+    call,
+    inner,
+    num_threads,
+    parallel,
+    planes_of,
+    rows_of,
+    rows_within,
+    within,
+)
 from ..product.emitter import activate, activation
 from ..scratch import Repeated
 from ..vector import (
@@ -46,10 +56,10 @@ def bind(calls, data, weight, window, scale, shift, act, out):
         kernel, arguments, results = masked.convolution(data, weight, window, epilogue, out)
     else:
         kernel, arguments, results = _forward, (data, weight, tuple(window), epilogue), out
-    planes = max(1, out.shape[0] * out.shape[1])
+    rows = max(1, math.prod(out.shape[:-1]))
 
     def prepare(threads):
-        workers = min(threads, planes)
+        workers = min(threads, rows)
         return [(kernel, workers, *arguments, workers, results)]
 
     return Repeated(calls, _work(window, out.shape), prepare)
@@ -164,10 +174,12 @@ def _reach(phase, stride, pad, width, part):
 
 
 @inner
-def _fill(volume, first, kernel, stride, dilate, pad, rows, length, part, frame):
-    """Copy the planes that the output plane ``first`` needs into its frame; what is not copied stays zero."""
+def _fill(volume, first, lines, kernel, stride, dilate, pad, rows, length, part, frame):
+    """Copy what the ``lines`` of the output plane ``first`` need into its frame; around them stay zeros."""
     depth, height, width = volume.shape
     flat = volume.reshape(-1)
+    begin = max(pad[1], lines[0] * stride[1])
+    end = min(height + pad[1], (lines[1] - 1) * stride[1] + (kernel[1] - 1) * dilate[1] + 1)
     for kd in range(kernel[0]):
         z = first * stride[0] + kd * dilate[0] - pad[0]
         if kernel[0] > 1 or pad[0] > 0:
@@ -179,7 +191,7 @@ def _fill(volume, first, kernel, stride, dilate, pad, rows, length, part, frame)
             if stop <= start:
                 continue
             column = start * stride[2] + phase - pad[2]
-            for row in range(max(0, pad[1]), min(rows, height + pad[1])):
+            for row in range(begin, end):
                 source = (z * height + row - pad[1]) * width + column
                 target = (kd * rows + row) * length + phase * part + start
                 _copy(flat, source, stride[2], stop - start, frame, target)
@@ -206,36 +218,38 @@ def _forward(share, data, weight, window, epilogue, workers, out):
         frame = np.zeros(kernel[0] * rows * length + FIXED_LANES, out.dtype)
         lanes = np.empty(FIXED_LANES, out.dtype)
         zero, low, high, slope = splat(out.dtype.type(0)), splat(act[0]), splat(act[1]), act[2]
-        for plane in range(w * planes // workers, (w + 1) * planes // workers):
-            n, f = divmod(plane, filters)
+        mine = rows_within((w, workers), planes * depth, height)
+        for plane in planes_of(mine, height):
+            rest, od = divmod(plane, depth)
+            n, f = divmod(rest, filters)
             taps, target = weight[f].reshape(-1), out[n, f].reshape(-1)
-            last = splat(shift[f])
-            for od in range(depth):
-                _fill(data[n, f // multiplier], od, kernel, stride, dilate, pad, rows, length, part, frame)
-                for oh in range(height):
-                    base, to = oh * stride[1] * length, (od * height + oh) * width
-                    for x in range(0, width, FIXED_LANES):
-                        total = zero
-                        if taps.size == 9:  # nearly all there are: written out, their weights stay at hand
-                            total = _three(taps, 0, frame, base + x, at, total)
-                            total = _three(taps, 3, frame, base + x, at, total)
-                            total = _three(taps, 6, frame, base + x, at, total)
-                        else:
-                            for tap in range(taps.size):
-                                total = multiply_add(
-                                    taps[tap], load(pointer_to(frame), base + at[tap] + x), total
-                                )
-                        total = multiply_add(scale[f], total, last)
-                        total = select(greater(zero, total), scaled(slope, total), total)
-                        total = select(greater(low, total), low, total)
-                        total = select(greater(total, high), high, total)
-                        # Beyond a row's end comes the next one, which is written after it.
-                        if x + FIXED_LANES <= width or to + x + FIXED_LANES <= target.shape[0]:
-                            store(pointer_to(target), to + x, total)
-                        else:
-                            store(pointer_to(lanes), 0, total)
-                            for i in range(width - x):
-                                target[to + x + i] = lanes[i]
+            last, lines = splat(shift[f]), rows_of(plane, mine, height)
+            volume, end = data[n, f // multiplier], (od * height + lines[1]) * width
+            _fill(volume, od, lines, kernel, stride, dilate, pad, rows, length, part, frame)
+            for oh in range(lines[0], lines[1]):
+                base, to = oh * stride[1] * length, (od * height + oh) * width
+                for x in range(0, width, FIXED_LANES):
+                    total = zero
+                    if taps.size == 9:  # nearly all there are: written out, their weights stay at hand
+                        total = _three(taps, 0, frame, base + x, at, total)
+                        total = _three(taps, 3, frame, base + x, at, total)
+                        total = _three(taps, 6, frame, base + x, at, total)
+                    else:
+                        for tap in range(taps.size):
+                            total = multiply_add(
+                                taps[tap], load(pointer_to(frame), base + at[tap] + x), total
+                            )
+                    total = multiply_add(scale[f], total, last)
+                    total = select(greater(zero, total), scaled(slope, total), total)
+                    total = select(greater(low, total), low, total)
+                    total = select(greater(total, high), high, total)
+                    # Beyond a row's end comes the next one, which is written after it.
+                    if x + FIXED_LANES <= width or to + x + FIXED_LANES <= end:
+                        store(pointer_to(target), to + x, total)
+                    else:
+                        store(pointer_to(lanes), 0, total)
+                        for i in range(width - x):
+                            target[to + x + i] = lanes[i]
 
 
 @parallel
@@ -254,9 +268,8 @@ def _backward_weight(share, grad_out, data, kernel, stride, dilate, pad, workers
             for n in range(batch):
                 flat = grad_out[n, f].reshape(-1)
                 for od in range(depth):
-                    _fill(
-                        data[n, f // multiplier], od, kernel, stride, dilate, pad, rows, length, part, frame
-                    )
+                    volume = data[n, f // multiplier]
+                    _fill(volume, od, (0, height), kernel, stride, dilate, pad, rows, length, part, frame)
                     for oh in range(height):
                         _copy(flat, (od * height + oh) * width, 1, width, heads, oh * wide)
                     if at.size == 9:

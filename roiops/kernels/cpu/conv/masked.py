@@ -14,7 +14,7 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-from ...jit import parallel, within
+from ...jit import inner, parallel, planes_of, rows_of, rows_within, within
 from ..product.emitter import Emitter
 from ..product.tiles import Rows
 from ..vector import MACHINE_LANES
@@ -50,8 +50,9 @@ def _generator(size, step, empty, begin):
     """The code of an intrinsic: ``MACHINE_LANES`` columns of results, row after row.
 
     Its arguments begin with a :class:`Plane` of pixels and the first window's y and x. They end with where
-    the results go (:class:`~..product.tiles.Rows`), their rows, and how many columns are left. Each row of
-    pixels is loaded once and taken into the results of all windows that it belongs to.
+    the results go (:class:`~..product.tiles.Rows`), their rows, and how many columns there are: fewer than a
+    vector holds only where a row of results is that short. Each row of pixels is loaded once and taken into
+    the results of all windows that it belongs to.
     ``empty`` is what nothing makes. ``begin(emit, args)`` stands before the loop and returns two functions:
     ``combine(ky, pixels, total)`` takes in what row ky of a window sees, ``epilogue(total)`` is last.
     """
@@ -87,9 +88,23 @@ def _generator(size, step, empty, begin):
         masks = {kx: [inside(position, width) for position in each] for kx, each in positions.items()}
         plane = emit.pointer(kinds[0][0], emit.members(args[0])[0], at, "plane")
         target, out_width = emit.rows(kinds[-3], args[-3], "out")
-        stored = inside(emit.number(0), columns)
+        stored, most = inside(emit.number(0), columns), emit.number(MACHINE_LANES)
 
-        most = emit.number(MACHINE_LANES)
+        def store(result, row):
+            """Store one row of results.
+
+            Where a row is shorter than a vector, the rest goes to where the next one will be written; only at
+            the end of all rows it is held back. AMD's processors with AVX2 take a dozen cycles for a masked
+            store.
+            """
+            to = emit.move(target, builder.mul(row, out_width))
+            room = builder.mul(builder.sub(rows, row), out_width)
+            with builder.if_else(builder.icmp_signed(">=", room, most)) as (whole, part):
+                with whole:
+                    emit.store(result, to)
+                with part:
+                    emit.check(to, columns, "store")
+                    emit.store_masked(result, to, stored)
 
         def load_row(line):
             """What the taps of a row see."""
@@ -122,11 +137,8 @@ def _generator(size, step, empty, begin):
                     if ky < size:
                         totals[k] = combine(ky, pixels, totals[k])
             there = builder.icmp_signed(">=", row, emit.number(0))
-            to = emit.move(target, builder.mul(builder.select(there, row, emit.number(0)), out_width))
-            count = builder.select(builder.icmp_signed("<", columns, most), columns, most)
-            emit.check(to, builder.select(there, count, emit.number(0)), "store")
-            result = epilogue(totals[0])
-            emit.store_masked(result, to, builder.select(there, stored, none))
+            with builder.if_then(there):
+                store(epilogue(totals[0]), row)
             loop.advance(
                 [builder.add(line, emit.number(step)), builder.add(row, emit.number(1)), *totals[1:]]
             )
@@ -194,6 +206,12 @@ _five_by_one, _five_by_two = _convolution(5, 1), _convolution(5, 2)
 _ROWS = 16
 
 
+@inner
+def _first_column(strip, width):
+    """Where a vector of results begins. The last one of a row overlaps with the one before it."""
+    return max(0, min(strip * MACHINE_LANES, width - MACHINE_LANES))
+
+
 @parallel(makes_arrays=False)
 def _convolve(share, data, weight, size, step, pad, epilogue, workers, out):
     scale, shift, act = epilogue
@@ -202,17 +220,22 @@ def _convolve(share, data, weight, size, step, pad, epilogue, workers, out):
     multiplier, planes = filters // channels, batch * filters
     flat, flat_weight, flat_out = data.reshape(-1), weight.reshape(-1), out.reshape(-1)
     way = 2 * (size == 5) + (step == 2)
+    strips = (width + MACHINE_LANES - 1) // MACHINE_LANES
     for w in within(share, workers):
-        first, stop, begin, end = w * planes // workers, (w + 1) * planes // workers, np.int64(0), height
-        if batch < workers and height >= _ROWS * workers:  # rows, as 1x1 layers are divided
-            first, stop, begin, end = np.int64(0), planes, w * height // workers, (w + 1) * height // workers
-        rows = end - begin
-        for plane in range(first, stop):
+        mine = rows_within((w, workers), planes, height)
+        # Rows of each plane, as 1x1 layers are divided, where there are enough.
+        of_each = batch < workers and height >= _ROWS * workers
+        for plane in range(planes) if of_each else planes_of(mine, height):
+            begin, end = w * height // workers, (w + 1) * height // workers
+            if not of_each:
+                begin, end = rows_of(plane, mine, height)
+            rows = end - begin
             n, f = divmod(plane, filters)
             at = (n * channels + f // multiplier) * in_height * in_width
             seen, last = Plane(flat, at, in_height, in_width), (scale[f], shift[f], act)
             top = begin * step - pad[0]
-            for ow in range(0, width, MACHINE_LANES):
+            for strip in range(strips):
+                ow = _first_column(strip, width)
                 x, left = ow * step - pad[1], width - ow
                 into = Rows(flat_out, (plane * height + begin) * width + ow, width)
                 if way == 0:
@@ -247,28 +270,33 @@ def _pool(share, data, size, step, pad, maximum, workers, out):
     _, height, width = out.shape
     flat, results = data.reshape(-1), out.reshape(-1)
     way = 4 * maximum + 2 * (size == 2) + (step == 2)
+    strips = (width + MACHINE_LANES - 1) // MACHINE_LANES
     for w in within(share, workers):
-        for plane in range(w * planes // workers, (w + 1) * planes // workers):
-            seen, top = Plane(flat, plane * in_height * in_width, in_height, in_width), -pad[0]
-            for ow in range(0, width, MACHINE_LANES):
+        mine = rows_within((w, workers), planes, height)
+        for plane in planes_of(mine, height):
+            begin, end = rows_of(plane, mine, height)
+            seen, top = Plane(flat, plane * in_height * in_width, in_height, in_width), begin * step - pad[0]
+            rows = end - begin
+            for strip in range(strips):
+                ow = _first_column(strip, width)
                 x, left = ow * step - pad[1], width - ow
-                into = Rows(results, plane * height * width + ow, width)
+                into = Rows(results, (plane * height + begin) * width + ow, width)
                 if way == 0:
-                    _sum_3_1(seen, top, x, into, height, left)
+                    _sum_3_1(seen, top, x, into, rows, left)
                 elif way == 1:
-                    _sum_3_2(seen, top, x, into, height, left)
+                    _sum_3_2(seen, top, x, into, rows, left)
                 elif way == 2:
-                    _sum_2_1(seen, top, x, into, height, left)
+                    _sum_2_1(seen, top, x, into, rows, left)
                 elif way == 3:
-                    _sum_2_2(seen, top, x, into, height, left)
+                    _sum_2_2(seen, top, x, into, rows, left)
                 elif way == 4:
-                    _largest_3_1(seen, top, x, into, height, left)
+                    _largest_3_1(seen, top, x, into, rows, left)
                 elif way == 5:
-                    _largest_3_2(seen, top, x, into, height, left)
+                    _largest_3_2(seen, top, x, into, rows, left)
                 elif way == 6:
-                    _largest_2_1(seen, top, x, into, height, left)
+                    _largest_2_1(seen, top, x, into, rows, left)
                 else:
-                    _largest_2_2(seen, top, x, into, height, left)
+                    _largest_2_2(seen, top, x, into, rows, left)
 
 
 def pooling(data, kernel, stride, pad, maximum, out):

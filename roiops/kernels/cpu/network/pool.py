@@ -10,7 +10,7 @@ import functools
 
 import numpy as np
 
-from ...jit import Calls, inner, num_threads, parallel, within
+from ...jit import Calls, inner, num_threads, parallel, rows_within, within
 from ...pooling_modes import INSIDE, MAXIMUM, MEAN, NORM, PADDED, SUM
 from ..conv import masked
 from ..scratch import Repeated
@@ -90,7 +90,7 @@ class Forward:
     def __call__(self, data, *how_and_out):
         """Compute once what :meth:`bind` describes."""
         work, (function, *arguments), results, divide = _plan(data, *how_and_out)
-        workers = max(1, min(num_threads(work), len(data)))
+        workers = max(1, min(num_threads(work), _rows(results)))
         self._of(data)(function, workers, *arguments, workers, results)
         divide()
 
@@ -103,7 +103,7 @@ class Forward:
         work, (function, *arguments), results, divide = _plan(data, *how_and_out)
 
         def prepare(threads):
-            workers = max(1, min(threads, len(data)))
+            workers = max(1, min(threads, _rows(results)))
             return [(function, workers, *arguments, workers, results)]
 
         run = Repeated(self._of(data), work, prepare)
@@ -123,6 +123,11 @@ class Forward:
 
 def _nothing():
     pass
+
+
+def _rows(results) -> int:
+    """What is divided among threads."""
+    return results.size // results.shape[-1] if results.ndim > 1 and results.size else results.size
 
 
 def _plan(data, kernel, stride, pad, mode, p, divisor, pad_with_zero, out):
@@ -252,7 +257,8 @@ def _windows(share, data, window, mode, p, divisor, pad_with_zero, workers, out)
         # The row with its padding, and what each place and its right neighbours make together.
         line = np.empty(length + 2 * FIXED_LANES, data.dtype)
         sums = np.empty(steps + FIXED_LANES, data.dtype)
-        for k in range(w * planes // workers * depth * height, (w + 1) * planes // workers * depth * height):
+        first, stop = rows_within((w, workers), planes * depth, height)
+        for k in range(first, stop):
             plane, row = divmod(k, depth * height)
             od, oh = divmod(row, height)
             rows = (

@@ -12,12 +12,16 @@ from numba.core import cgutils
 
 from ...checked import CHECKED, check_access, place_of
 from ...jit import inner
-from ..vector import MACHINE_LANES, data_of, fused_multiply_add, prefetch_line, repeat
+from ..vector import IS_ARM, MACHINE_LANES, data_of, fused_multiply_add, prefetch_line, repeat
 from .machine import HERE
 
 #: Rows of a tile and its vectors, which fill the registers of the machine at hand.
 ROWS, VECTORS = HERE.tile
 COLUMNS = MACHINE_LANES * VECTORS
+
+#: Whether a multiply-add takes a factor from one element of a vector, as on Arm. Then four terms of a row are
+#: loaded at once: there, to load a number into all elements takes a place in the pipe of the multiply-adds.
+BY_ELEMENT = IS_ARM and MACHINE_LANES == 4
 
 _F32, _I64, _I32 = ir.FloatType(), ir.IntType(64), ir.IntType(32)
 
@@ -199,6 +203,22 @@ class Emitter:
 
     def load_splat(self, span, by=0):
         return self.splat(self.load_number(span, by))
+
+    def splat_lane(self, vector, lane: int):
+        """A vector with one of the lanes of ``vector`` in every lane."""
+        return self.builder.shuffle_vector(vector, vector, self._lanes([lane] * self.lanes))
+
+    def add_products(self, numbers, right, sums) -> list:
+        """``sums``, a list of vectors for each number one after the other, with ``number * right`` added."""
+        sums = iter(sums)
+        return [self.fma(number, vector, next(sums)) for number in numbers for vector in right]
+
+    def whole_quads(self, terms, term_step):
+        """How many times four terms of a row can be loaded at once, and how many terms these are."""
+        side_by_side = self.builder.icmp_signed("==", term_step, self.number(1))
+        quads = self.builder.sdiv(terms, self.number(4))
+        quads = self.builder.select(side_by_side, quads, self.number(0))
+        return quads, self.times(quads, 4)
 
     @staticmethod
     def _lanes(indices):

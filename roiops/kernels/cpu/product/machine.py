@@ -55,7 +55,7 @@ class Machine(NamedTuple):
         Seven pixels, because the maps of networks for pictures of 224 by 224 are 7, 14, 28 and 56 pixels
         wide.
         """
-        return {16: (7, 3), 8: (6, 2)}.get(self.lanes, (4, 2))
+        return (7, 3) if self.registers == 32 else (6, 2) if self.lanes == 8 else (4, 2)
 
 
 #: The machine at hand.

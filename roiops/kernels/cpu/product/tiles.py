@@ -16,7 +16,7 @@ from ...jit import call, inner, num_threads, parallel, within
 from ..scratch import Scratch
 from ..vector import LINE, MACHINE_LANES, prefetch_to_read
 from .caches import SECOND_CACHE
-from .emitter import COLUMNS, ROWS, VECTORS, Emitter
+from .emitter import BY_ELEMENT, COLUMNS, ROWS, VECTORS, Emitter
 
 
 class Rows(NamedTuple):
@@ -120,27 +120,43 @@ def clear_vector(typing, target, target_at):
     return signature, generate
 
 
-def _sum_tile(emit, left, term_step, panel, terms, out, vectors, ahead=None):
+def _sum_tile(emit, left, term_step, panel, terms, out, vectors, ahead=None, *, packed=False):
     """The sums of a tile, a list of vectors for each row. The lines they will be stored to come meanwhile.
 
-    ``left`` and ``out`` are what :meth:`Emitter.rows` gives. From ``ahead`` on, as many floats are fetched as
+    ``left`` and ``out`` are what :meth:`Emitter.rows` gives; ``packed``: the rows' numbers of one term are
+    neighbours. From ``ahead`` on, as many floats are fetched as
     the tile reads of its left factor.
     """
-    left, left_step = left
+    builder, (left, left_step) = emit.builder, left
     width = vectors * MACHINE_LANES
     for row in _rows_of(emit, out):
         for i in range(0, width + LINE, LINE):
             emit.prefetch(row, min(i, width - 1), write=True)
-    start = [emit.constant(0)] * (ROWS * vectors)
-    with emit.loop(terms, [left, panel, *start]) as loop:
+    carried, done = [left, panel, *[emit.constant(0)] * (ROWS * vectors)], emit.number(0)
+    if BY_ELEMENT and not packed:
+        quads, done = emit.whole_quads(terms, term_step)
+        with emit.loop(quads, carried) as loop:
+            factor, columns, *sums = loop.values
+            if ahead is not None:
+                for line in range(0, 4 * ROWS, LINE):
+                    emit.prefetch(ahead, builder.add(emit.times(loop.index, 4 * ROWS), emit.number(line)))
+            numbers = [emit.load(factor, emit.times(left_step, i)) for i in range(ROWS)]
+            for k in range(4):
+                right = [emit.load(columns, k * COLUMNS + v * MACHINE_LANES) for v in range(vectors)]
+                sums = emit.add_products([emit.splat_lane(each, k) for each in numbers], right, sums)
+            loop.advance([emit.move(factor, 4), emit.move(columns, 4 * COLUMNS), *sums])
+        carried, terms = loop.results, builder.sub(terms, done)
+    with emit.loop(terms, carried) as loop:
         factor, columns, *sums = loop.values
         if ahead is not None:
-            emit.prefetch(ahead, emit.times(loop.index, ROWS))
+            emit.prefetch(ahead, emit.times(builder.add(loop.index, done), ROWS))
         right = [emit.load(columns, v * MACHINE_LANES) for v in range(vectors)]
-        for i in range(ROWS):
-            weight = emit.load_splat(factor, emit.times(left_step, i))
-            for v in range(vectors):
-                sums[i * vectors + v] = emit.fma(weight, right[v], sums[i * vectors + v])
+        if BY_ELEMENT and packed:
+            quads = [emit.load(factor, i) for i in range(0, ROWS, 4)]
+            numbers = [emit.splat_lane(quads[i // 4], i % 4) for i in range(ROWS)]
+        else:
+            numbers = (emit.load_splat(factor, emit.times(left_step, i)) for i in range(ROWS))
+        sums = emit.add_products(numbers, right, sums)
         loop.advance([emit.move(factor, term_step), emit.move(columns, COLUMNS), *sums])
     return by_rows(loop.results[2:], vectors)
 
@@ -239,7 +255,8 @@ def _packed_product_tile(vectors):
             soon = emit.pointer(kinds[0], args[0], args[2], "left")
             panel = emit.pointer(kinds[3], args[3], args[4], "panel")
             out = emit.rows(kinds[6], args[6], "out")
-            sums = _sum_tile(emit, factor, emit.number(ROWS), panel, args[5], out, vectors, soon)
+            terms, step = args[5], emit.number(ROWS)
+            sums = _sum_tile(emit, factor, step, panel, terms, out, vectors, soon, packed=True)
             _store_tile(emit, sums, out)
             return context.get_dummy_value()
 
