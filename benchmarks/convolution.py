@@ -2,6 +2,7 @@
 
     NUMBA_NUM_THREADS=1 python benchmarks/convolution.py
     NUMBA_NUM_THREADS=1 python benchmarks/convolution.py --mxnet   # beside MXNet 1.9.1 with oneDNN
+    NUMBA_NUM_THREADS=1 python benchmarks/convolution.py --gradients  # transposed ones, gradients of weights
     NUMBA_NUM_THREADS=1 python benchmarks/convolution.py --choices # what would be chosen elsewhere; no timing
 
 The layers are those of networks for pictures of 224 by 224, one picture at a time; after them those of
@@ -13,7 +14,8 @@ Weights, and what a way keeps of them, are others in each run as far as the cach
 that is larger than these; MXNet keeps one, which is packed already. Its process waits while a layer is timed
 here, and the other way round; verify/peers.py sets it up.
 
-At the end, for each way: in how many layers it is the fastest, and how much longer they take without it.
+At the end, for each way: in how many layers it is the fastest, and how much longer they take without it. With
+``--gradients``, the same of transposed convolutions with steps and of the gradients of weights, in turn.
 """
 
 import argparse
@@ -28,7 +30,9 @@ from pathlib import Path
 import numpy as np
 from machine import processor
 
-from roiops.kernels.cpu.conv import convolution
+from roiops.kernels.cpu.conv import convolution, weight_winograd
+from roiops.kernels.cpu.conv import weight as weight_sums
+from roiops.kernels.cpu.conv.phases import Phases
 from roiops.kernels.cpu.conv.way import ROOM, Arrays, Layer
 from roiops.kernels.cpu.product.emitter import COLUMNS, ROWS, activation
 from roiops.kernels.cpu.product.machine import HERE, Machine
@@ -71,6 +75,29 @@ LAYERS = [
     (64, 8, 64, 3, 1),
     (128, 14, 32, 3, 1),
     (128, 7, 32, 3, 1),
+]
+#: Transposed convolutions: batch, filters of the data, their size, channels of the results, kernel, stride.
+TRANSPOSED = [
+    (1, 2048, 8, 256, 4, 2),
+    (1, 256, 16, 256, 4, 2),
+    (1, 256, 32, 256, 4, 2),
+    (1, 512, 7, 512, 3, 2),
+    (1, 128, 28, 128, 3, 2),
+    (1, 512, 28, 256, 1, 2),
+    (8, 512, 7, 512, 3, 2),
+    (8, 256, 14, 256, 3, 2),
+    (8, 512, 28, 256, 1, 2),
+]
+#: Gradients of weights with steps of 1: batch, channels, size, filters, kernel, dilation.
+WEIGHTS = [
+    (1, 64, 56, 64, 3, 1),
+    (1, 256, 14, 256, 3, 1),
+    (1, 64, 14, 64, 5, 1),
+    (1, 256, 30, 256, 3, 2),
+    (8, 128, 28, 128, 3, 1),
+    (8, 512, 7, 512, 3, 1),
+    (8, 64, 8, 64, 3, 1),
+    (8, 32, 28, 64, 5, 1),
 ]
 ROUNDS = 12
 #: Seconds of rest after a layer of MXNet's: its threads stay awake for a moment, and would slow ours.
@@ -142,18 +169,78 @@ def speeds(layer: Layer) -> dict:
     return found
 
 
+def in_turn(calls: dict) -> dict:
+    """Calls per second of each, the fastest of several rounds."""
+    seconds = dict.fromkeys(calls, math.inf)
+    for turn in range(1 + ROUNDS // 2):
+        for name, call in calls.items():
+            took = timed(call)
+            seconds[name] = min(seconds[name], took) if turn else math.inf
+    return {name: 1 / each for name, each in seconds.items()}
+
+
+def transposed(batch, filters, size, channels, kernel, stride) -> dict:
+    """The speeds of the ways of a transposed convolution; the weight of ``phases`` is sorted in each call."""
+    rng, pad = np.random.default_rng(0), (kernel - 1) // 2
+    window = (1, kernel, kernel), (1, stride, stride), (1, 1, 1), (0, pad, pad)
+    data = rng.standard_normal((batch, filters, 1, size, size), dtype=np.float32)
+    taps = rng.standard_normal((filters, channels, 1, kernel, kernel), dtype=np.float32)
+    out = np.empty((batch, channels, 1, size * stride, size * stride), np.float32)
+    by_phases = Phases(window, lambda part: convolution.Forward(part, 1))
+    return in_turn(
+        {
+            "phases": lambda: by_phases(data, taps, None, out),
+            "product": lambda: convolution.backward_data(data, taps, window, 1, out),
+        }
+    )
+
+
+def of_weight(batch, channels, size, filters, kernel, dilate) -> dict:
+    """The speeds of the ways of the gradient of a weight."""
+    rng, pad = np.random.default_rng(0), dilate * (kernel // 2)
+    data = rng.standard_normal((batch, channels, size, size), dtype=np.float32)
+    head = rng.standard_normal((batch, filters, size, size), dtype=np.float32)
+    out = np.empty((filters, channels, kernel, kernel), np.float32)
+    two = tuple((n, n) for n in (kernel, dilate, pad))
+    window = (1, kernel, kernel), (1, 1, 1), (1, dilate, dilate), (0, pad, pad)
+    calls = {
+        "steps_of_one": lambda: weight_sums.steps_of_one(head, data, *two, out),
+        "product": lambda: convolution.weight_unrolled(
+            *(a[:, :, None] for a in (head, data)), window, 1, out[:, :, None]
+        ),
+    }
+    if (kernel, dilate) == (3, 1):
+        calls["winograd"] = lambda: weight_winograd.three_by_three(head, data, two[2], out)
+    return in_turn(calls)
+
+
+def gradients():
+    """Print how long each way takes, and what is lost without it."""
+    for title, layers, speeds_of in (
+        ("transposed", TRANSPOSED, transposed),
+        ("gradient of the weight", WEIGHTS, of_weight),
+    ):
+        print(f"| {title} | us of each way |\n|---|---|")
+        rows = []
+        for each in layers:
+            rows.append(speeds_of(*each))
+            ways = ", ".join(f"{name} {1e6 / speed:.0f}" for name, speed in rows[-1].items())
+            print(f"| {each} | {ways} |", flush=True)
+        print("\n" + losses(rows) + "\n")
+
+
 def losses(rows) -> str:
     """For each way the layers in which it is the fastest, and what they lose without it."""
     lines = ["| way | fastest in | mean loss without it, there | largest |", "|---|---:|---:|---:|"]
-    for way in convolution.WAYS:
+    for way in dict.fromkeys(name for found in rows for name in found):
         without = []
         for found in rows:
-            others = [speed for name, speed in found.items() if name != way.name]
-            if others and found.get(way.name, 0) > max(others):
-                without.append(found[way.name] / max(others))
+            others = [speed for name, speed in found.items() if name != way]
+            if others and found.get(way, 0) > max(others):
+                without.append(found[way] / max(others))
         if without:
             mean = math.exp(sum(map(math.log, without)) / len(without))
-            cells = [way.name, str(len(without)), f"{mean - 1:.0%}", f"{max(without) - 1:.0%}"]
+            cells = [way, str(len(without)), f"{mean - 1:.0%}", f"{max(without) - 1:.0%}"]
             lines.append("| " + " | ".join(cells) + " |")
     return "\n".join(lines)
 
@@ -196,9 +283,13 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--mxnet", action="store_true", help="also the speed of MXNet's convolution")
     parser.add_argument("--choices", action="store_true", help="only what is chosen, on several machines")
+    parser.add_argument("--gradients", action="store_true", help="transposed ones and gradients of weights")
     options = parser.parse_args()
     if options.choices:
         print(choices())
+        return
+    if options.gradients:
+        gradients()
         return
     ask = peer() if options.mxnet else None
     print(f"{processor()}, {os.environ.get('NUMBA_NUM_THREADS', os.cpu_count())} threads")

@@ -65,13 +65,17 @@ def njit(function=None, **options):
     return numba.njit(cache=False, **options)(function)
 
 
-def inner(function=None, **options):
+def inner(function=None, *, makes_arrays=True, **options):
     """Compile ``function`` as a part of those that call it, never by itself.
 
     numba optimises each function, and makes an entry from Python, an entry from C and a cache file for it,
     before it compiles the function into its callers and optimises the whole again. For the many small
     functions of a kernel that is more than half of the time that its first call takes.
+
+    ``makes_arrays=False`` is for a function that only kernels call of which :func:`parallel` says the same.
     """
+    if not makes_arrays:
+        options = {**UNCOUNTED, **options}
     if function is None:
         return functools.partial(inner, **options)
     _tell_apart(function)

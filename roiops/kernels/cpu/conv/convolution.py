@@ -16,9 +16,9 @@ import math
 import numpy as np
 
 from ... import ways
-from ...jit import Calls, inner, parallel, within
+from ...jit import Calls, call, inner, parallel, within
 from ..network import norm
-from ..product.emitter import ROWS, activation
+from ..product.emitter import ROWS, activate, activation
 from ..product.machine import HERE, Machine
 from ..product.matmul import matmul
 from ..product.turn import turn
@@ -35,7 +35,6 @@ from .phases import Phases
 from .pointwise import Pointwise
 from .shifted import Shifted
 from .taps import ByTaps
-from .transposed import Transposed
 from .way import ROOM, Arrays, Layer, Way, ceil_div
 from .winograd import Winograd
 
@@ -44,6 +43,8 @@ _IDENTITY = activation()
 AT_ONCE = 4 << 20
 #: Of fewer tiles or pixels, the gradient of a weight is a product of matrices.
 FEW_TILES, FEW_PIXELS = 4, 400
+#: So many filters take as long to be sorted by phases as a row of pixels takes to be added to the results.
+ROW_SORTED = 60
 
 
 #: All ways of a forward convolution of float32 images on one or two axes.
@@ -283,6 +284,17 @@ def unroll(share, image, kernel, stride, dilate, pad, height, width, first, colu
                     target[x] = source[left + x * stride[2]]
 
 
+@inner
+def _add_row(source, start, stop, target, left, step):
+    """``target[left + x * step] += source[x]``"""
+    if step == 1:
+        for x in range(start, stop):
+            target[left + x] += source[x]
+    else:
+        for x in range(start, stop):
+            target[left + x * step] += source[x]
+
+
 @parallel
 def roll(share, columns, kernel, stride, dilate, pad, height, width, first, image):
     """Add columns back to the pixels that :func:`unroll` takes them from (col2im)."""
@@ -304,13 +316,7 @@ def roll(share, columns, kernel, stride, dilate, pad, height, width, first, imag
                 if z < 0 or z >= in_depth or y < 0 or y >= in_height:
                     continue
                 source = columns[c * taps + tap, row * width : (row + 1) * width]
-                target = image[c, z, y]
-                if stride[2] == 1:
-                    for x in range(start, stop):
-                        target[left + x] += source[x]
-                else:
-                    for x in range(start, stop):
-                        target[left + x * stride[2]] += source[x]
+                _add_row(source, start, stop, image[c, z, y], left, stride[2])
 
 
 class BackwardData:
@@ -323,13 +329,12 @@ class BackwardData:
         self._window, self._groups = window, groups
         kernel, stride, dilate, pad = window
         rest = tuple(d * (k - 1) - p for k, d, p in zip(kernel, dilate, pad, strict=True))
-        self._again = self._phases = self._transposed = None
+        self._again = self._phases = None
         if groups == 1 and stride == (1, 1, 1) and min(rest) >= 0:
             # With steps of 1 it is a convolution again, by the filters turned round.
             self._again = Forward((kernel, stride, dilate, rest), 1)
         elif groups == 1 and kernel[0] == stride[0] == 1 and pad[0] == 0:
             self._phases = Phases(window, lambda part: Forward(part, 1))
-            self._transposed = Transposed(window)
 
     def __call__(self, grad_out, weight, grad_data, bias=None, *, steady=False, **following):
         """``steady``: the weight is likely to be the same in the next call.
@@ -340,15 +345,19 @@ class BackwardData:
             if self._again is not None:
                 self._again(grad_out, turn(weight), bias, grad_data, **following)
                 return
-            if self._transposed is not None and Transposed.suits(grad_out.shape, weight.shape):
-                self._transposed(grad_out, weight, bias, grad_data, **following)
-                return
-            if self._phases is not None:
+            if self._phases is not None and ROW_SORTED * len(grad_out) * grad_out.shape[3] > len(weight):
                 self._phases(grad_out, weight, bias, grad_data, steady=steady, **following)
                 return
         backward_data(grad_out, weight, self._window, self._groups, grad_data)
+        if following.get("batch_norm"):
+            scale, shift = np.empty((2, *bias.shape), np.float32)
+            call(norm.fold, 1, *following["batch_norm"], bias, scale, shift)
+            grad_data *= scale.reshape(-1, 1, 1, 1)
+            bias = shift
         if bias is not None:
             grad_data += bias.reshape(-1, 1, 1, 1)
+        if following.get("act"):
+            activate(grad_data, following["act"])
 
 
 def backward_data(grad_out, weight, window, groups, grad_data):
@@ -392,6 +401,11 @@ def backward_weight(grad_out, data, window, groups, grad_weight):
         if len(grad_out) * math.prod(grad_out.shape[2:]) >= FEW_PIXELS:
             conv_weight.steps_of_one(*arrays, kernel[1:], dilate[1:], pad[1:], grad_weight[:, :, 0])
             return
+    weight_unrolled(grad_out, data, window, groups, grad_weight)
+
+
+def weight_unrolled(grad_out, data, window, groups, grad_weight):
+    """:func:`backward_weight` in the general way."""
     filters, per_group = len(grad_weight) // groups, grad_weight.shape[1]
     matrix = grad_weight.reshape(groups, filters, -1)
     for g in range(groups):

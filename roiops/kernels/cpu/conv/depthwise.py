@@ -204,6 +204,42 @@ def _three(taps, first, frame, x, at, total):
     return multiply_add(taps[first + 2], load(pointer_to(frame), x + at[first + 2]), total)
 
 
+@inner
+def _sum_window(taps, frame, base, at, total):
+    """The sum of a window's products, for neighbouring results from ``base`` on."""
+    if taps.size == 9:  # nearly all there are: written out, their weights stay at hand
+        total = _three(taps, 0, frame, base, at, total)
+        total = _three(taps, 3, frame, base, at, total)
+        return _three(taps, 6, frame, base, at, total)
+    for tap in range(taps.size):
+        total = multiply_add(taps[tap], load(pointer_to(frame), base + at[tap]), total)
+    return total
+
+
+@inner
+def _finish_rows(taps, frame, at, step, epilogue, od, lines, shape, lanes, target):
+    """The rows ``lines`` of the output plane ``od``. ``step``: the frame's, from row to row."""
+    scale, shift, act = epilogue
+    zero, low, high, slope = splat(target.dtype.type(0)), splat(act[0]), splat(act[1]), act[2]
+    last, (height, width) = splat(shift), shape
+    end = (od * height + lines[1]) * width
+    for oh in range(lines[0], lines[1]):
+        to = (od * height + oh) * width
+        for x in range(0, width, FIXED_LANES):
+            total = _sum_window(taps, frame, oh * step + x, at, zero)
+            total = multiply_add(scale, total, last)
+            total = select(greater(zero, total), scaled(slope, total), total)
+            total = select(greater(low, total), low, total)
+            total = select(greater(total, high), high, total)
+            # Beyond a row's end comes the next one, which is written after it.
+            if x + FIXED_LANES <= width or to + x + FIXED_LANES <= end:
+                store(pointer_to(target), to + x, total)
+            else:
+                store(pointer_to(lanes), 0, total)
+                for i in range(width - x):
+                    target[to + x + i] = lanes[i]
+
+
 @parallel
 def _forward(share, data, weight, window, epilogue, workers, out):
     """``epilogue`` is ``(scale, shift, act)``."""
@@ -217,39 +253,38 @@ def _forward(share, data, weight, window, epilogue, workers, out):
     for w in within(share, workers):
         frame = np.zeros(kernel[0] * rows * length + FIXED_LANES, out.dtype)
         lanes = np.empty(FIXED_LANES, out.dtype)
-        zero, low, high, slope = splat(out.dtype.type(0)), splat(act[0]), splat(act[1]), act[2]
         mine = rows_within((w, workers), planes * depth, height)
         for plane in planes_of(mine, height):
             rest, od = divmod(plane, depth)
             n, f = divmod(rest, filters)
             taps, target = weight[f].reshape(-1), out[n, f].reshape(-1)
-            last, lines = splat(shift[f]), rows_of(plane, mine, height)
-            volume, end = data[n, f // multiplier], (od * height + lines[1]) * width
-            _fill(volume, od, lines, kernel, stride, dilate, pad, rows, length, part, frame)
-            for oh in range(lines[0], lines[1]):
-                base, to = oh * stride[1] * length, (od * height + oh) * width
-                for x in range(0, width, FIXED_LANES):
-                    total = zero
-                    if taps.size == 9:  # nearly all there are: written out, their weights stay at hand
-                        total = _three(taps, 0, frame, base + x, at, total)
-                        total = _three(taps, 3, frame, base + x, at, total)
-                        total = _three(taps, 6, frame, base + x, at, total)
-                    else:
-                        for tap in range(taps.size):
-                            total = multiply_add(
-                                taps[tap], load(pointer_to(frame), base + at[tap] + x), total
-                            )
-                    total = multiply_add(scale[f], total, last)
-                    total = select(greater(zero, total), scaled(slope, total), total)
-                    total = select(greater(low, total), low, total)
-                    total = select(greater(total, high), high, total)
-                    # Beyond a row's end comes the next one, which is written after it.
-                    if x + FIXED_LANES <= width or to + x + FIXED_LANES <= end:
-                        store(pointer_to(target), to + x, total)
-                    else:
-                        store(pointer_to(lanes), 0, total)
-                        for i in range(width - x):
-                            target[to + x + i] = lanes[i]
+            lines, of_filter = rows_of(plane, mine, height), (scale[f], shift[f], act)
+            _fill(data[n, f // multiplier], od, lines, kernel, stride, dilate, pad, rows, length, part, frame)
+            step, shape = stride[1] * length, (height, width)
+            _finish_rows(taps, frame, at, step, of_filter, od, lines, shape, lanes, target)
+
+
+@inner
+def _copy_rows(flat, first, rows, width, wide, heads, to):
+    """Rows of a gradient, which begin at ``first``, each with zeros up to whole vectors."""
+    for row in range(rows):
+        _copy(flat, first + row * width, 1, width, heads, to + row * wide)
+
+
+@inner
+def _add_taps(heads, frame, at, height, wide, step, sums):
+    """Add what each tap's pixels and the gradient make."""
+    if at.size == 9:
+        _nine_sums(heads, frame, at, height, wide, step, sums)
+        return
+    for tap in range(at.size):
+        total = splat(frame.dtype.type(0))
+        for oh in range(height):
+            base = oh * step + at[tap]
+            for x in range(0, wide, FIXED_LANES):
+                head = load(pointer_to(heads), oh * wide + x)
+                total = multiply_add(head, load(pointer_to(frame), base + x), total)
+        sums[tap] += sum_lanes(total)
 
 
 @parallel
@@ -270,19 +305,8 @@ def _backward_weight(share, grad_out, data, kernel, stride, dilate, pad, workers
                 for od in range(depth):
                     volume = data[n, f // multiplier]
                     _fill(volume, od, (0, height), kernel, stride, dilate, pad, rows, length, part, frame)
-                    for oh in range(height):
-                        _copy(flat, (od * height + oh) * width, 1, width, heads, oh * wide)
-                    if at.size == 9:
-                        _nine_sums(heads, frame, at, height, wide, stride[1] * length, sums)
-                    else:
-                        for tap in range(at.size):
-                            total = splat(data.dtype.type(0))
-                            for oh in range(height):
-                                base = oh * stride[1] * length + at[tap]
-                                for x in range(0, wide, FIXED_LANES):
-                                    head = load(pointer_to(heads), oh * wide + x)
-                                    total = multiply_add(head, load(pointer_to(frame), base + x), total)
-                            sums[tap] += sum_lanes(total)
+                    _copy_rows(flat, od * height * width, height, width, wide, heads, 0)
+                    _add_taps(heads, frame, at, height, wide, stride[1] * length, sums)
 
 
 @inner
@@ -312,6 +336,27 @@ def _window_at(place, tap, stride, dilate, pad, count):
     return start // stride if start % stride == 0 and 0 <= start // stride < count else -1
 
 
+@inner
+def _sum_line(heads, wide, multiplier, shape, weight, first, window, place, sums, part):
+    """What the windows that see the row ``place`` of a channel's pixels add to it.
+
+    ``heads``: the gradient's rows, of filters from ``first`` on; ``shape``: how many there are.
+    """
+    kernel, stride, dilate, pad = window
+    for kd in range(kernel[0]):
+        od = _window_at(place[0], kd, stride[0], dilate[0], pad[0], shape[0])
+        for kh in range(kernel[1]):
+            oh = _window_at(place[1], kh, stride[1], dilate[1], pad[1], shape[1])
+            if od < 0 or oh < 0:
+                continue
+            for m in range(multiplier):
+                head = ((m * shape[0] + od) * shape[1] + oh) * wide
+                for kw in range(kernel[2]):
+                    shift, remainder = divmod(kw * dilate[2], stride[2])
+                    factor, to = weight[first + m, 0, kd, kh, kw], remainder * part + shift
+                    _add_scaled(factor, heads, head, wide, sums, to)
+
+
 @parallel
 def _backward_data(share, grad_out, weight, kernel, stride, dilate, pad, workers, grad_data):
     """Row by row. A row's pixels are summed apart for each remainder to the stride, then put side by side."""
@@ -332,23 +377,12 @@ def _backward_data(share, grad_out, weight, kernel, stride, dilate, pad, workers
             first = c * multiplier
             for m in range(multiplier):
                 flat = grad_out[n, first + m].reshape(-1)
-                for row in range(rows):
-                    _copy(flat, row * width, 1, width, heads, (m * rows + row) * wide)
+                _copy_rows(flat, 0, rows, width, wide, heads, m * rows * wide)
             for line in range(in_depth * in_height):
                 z, y = divmod(line, in_height)
                 sums[:] = 0
-                for kd in range(kernel[0]):
-                    od = _window_at(z, kd, stride[0], dilate[0], pad[0], depth)
-                    for kh in range(kernel[1]):
-                        oh = _window_at(y, kh, stride[1], dilate[1], pad[1], height)
-                        if od < 0 or oh < 0:
-                            continue
-                        for m in range(multiplier):
-                            head = (m * rows + od * height + oh) * wide
-                            for kw in range(kernel[2]):
-                                shift, remainder = divmod(kw * dilate[2], stride[2])
-                                factor, to = weight[first + m, 0, kd, kh, kw], remainder * part + shift
-                                _add_scaled(factor, heads, head, wide, sums, to)
+                window, shape = (kernel, stride, dilate, pad), (depth, height)
+                _sum_line(heads, wide, multiplier, shape, weight, first, window, (z, y), sums, part)
                 _side_by_side(sums, part, stride[2], pad[2], grad_data[n, c, z, y])
 
 

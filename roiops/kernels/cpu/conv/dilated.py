@@ -34,7 +34,7 @@ def one_phase(layer: Layer) -> Layer:
 
 
 @inner
-def _seen(first, step, size, count):
+def _inside(first, step, size, count):
     """The indices i in ``[0, count)`` for which ``first + i * step`` is in ``[0, size)``, as a range."""
     start = 0 if first >= 0 else (-first + step - 1) // step
     stop = (size - first + step - 1) // step if size > first else 0
@@ -42,47 +42,56 @@ def _seen(first, step, size, count):
     return start, max(start, min(stop, count))
 
 
+@inner
+def _gather_phase(plane, ry, left, dilate, top, target):
+    """The rows and columns of a plane that one phase sees, and zeros outside the image."""
+    height, width = plane.shape
+    start, stop = _inside(left, dilate[1], width, target.shape[1])
+    for i in range(target.shape[0]):
+        y = ry - top + i * dilate[0]
+        if y < 0 or y >= height:
+            target[i] = 0
+            continue
+        source = plane[y]
+        target[i, :start] = 0
+        for j in range(start, stop):
+            target[i, j] = source[left + j * dilate[1]]
+        target[i, stop:] = 0
+
+
 @parallel
 def _gather(share, data, dilate, pad, phases):
     """``phases[n, ry, rx, c, i, j] = data[n, c, ry - pad + i * dilate, ...]``, and 0 outside the image."""
-    batch, channels, height, width = data.shape
-    tall, wide = phases.shape[4:]
+    batch, channels = data.shape[:2]
     for plane in within(share, batch * channels):
         n, c = divmod(plane, channels)
         for ry in range(dilate[0]):
             for rx in range(dilate[1]):
-                target = phases[n, ry, rx, c]
-                left = rx - pad[1]
-                start, stop = _seen(left, dilate[1], width, wide)
-                for i in range(tall):
-                    y = ry - pad[0] + i * dilate[0]
-                    if y < 0 or y >= height:
-                        target[i] = 0
-                        continue
-                    source = data[n, c, y]
-                    target[i, :start] = 0
-                    for j in range(start, stop):
-                        target[i, j] = source[left + j * dilate[1]]
-                    target[i, stop:] = 0
+                _gather_phase(data[n, c], ry, rx - pad[1], dilate, pad[0], phases[n, ry, rx, c])
+
+
+@inner
+def _put_phase(source, first, step, act, other, add_other, target):
+    """A row of one phase's results to every ``step``-th column; ``other`` may be the target."""
+    for j in range((target.shape[0] - first + step - 1) // step):
+        x = first + j * step
+        if add_other:
+            target[x] = activated(source[j] + other[x], act)
+        else:
+            target[x] = source[j]
 
 
 @parallel
 def _spread(share, phases, dilate, act, other, add_other, out):
     """The inverse of :func:`_gather`, for results; with ``add_other``, ``act(phases + other)``."""
-    batch, filters, height, width = out.shape
+    batch, filters, height = out.shape[:3]
     for plane in within(share, batch * filters):
         n, f = divmod(plane, filters)
         for y in range(height):
             i, ry = y // dilate[0], y % dilate[0]
-            target = out[n, f, y]
             for rx in range(dilate[1]):
                 source = phases[n, ry, rx, f, i]
-                for j in range((width - rx + dilate[1] - 1) // dilate[1]):
-                    x = rx + j * dilate[1]
-                    if add_other:
-                        target[x] = activated(source[j] + other[n, f, y, x], act)
-                    else:
-                        target[x] = source[j]
+                _put_phase(source, rx, dilate[1], act, other[n, f, y], add_other, out[n, f, y])
 
 
 class Dilated(Way):

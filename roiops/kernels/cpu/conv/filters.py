@@ -16,16 +16,16 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-from ...jit import Calls, inner, parallel, within
+from ...jit import Calls, inner
+from ..product.driver import FILTERS, PLACES, RUN, Terms, Tiles, deal, driver
 from ..product.emitter import Emitter
 from ..product.machine import HERE
-from ..product.panels import first_item
-from ..product.tiles import Epilogue, Prologue, Rows
+from ..product.tiles import Rows
 from ..scratch import Repeated, Scratch
-from ..vector import BLOCK, LINE, MACHINE_LANES, prefetch_to_read, prefetch_to_write, transpose_block
-from .shifted import (
+from ..vector import BLOCK, LINE, MACHINE_LANES, transpose_block
+from .padded import (
     channel_step,
-    fill_channels,
+    fill_own,
     fill_padded,
     fills_itself,
     padding_cost,
@@ -145,12 +145,12 @@ def _tile(vectors, count):
                     ]
 
                 def with_other(turned=turned, rows=rows):
-                    near = [
+                    addends = [
                         _load_quartets(emit, rows(epilogue.other, start), j)
                         for start in quartets
                         for j in range(4)
                     ]
-                    return [builder.fadd(value, each) for value, each in zip(turned, near, strict=True)]
+                    return [builder.fadd(value, each) for value, each in zip(turned, addends, strict=True)]
 
                 # All of what is added is read before anything is stored: it may be the same memory.
                 turned = emit.choose(epilogue.add_other, with_other, turned)
@@ -170,7 +170,7 @@ def _tile(vectors, count):
 _tile_3, _tile_2, _tile_1 = _tile(VECTORS, PIXELS), _tile(2, PIXELS), _tile(1, 2 * PIXELS)
 
 
-@inner
+@inner(makes_arrays=False)
 def _pack(weight, first, rows, terms, width, panel):
     """``rows`` filters from ``first`` on, ``width`` side by side for each term; what is too much repeats."""
     if width % BLOCK or terms < BLOCK:
@@ -189,95 +189,32 @@ def _pack(weight, first, rows, terms, width, panel):
             transpose_block(weight, row + term, terms, count, panel, term * width + column, width)
 
 
-@parallel
-def _multiply(share, images, steps, taps, groups, weight, epilogue, scratch, out):
-    """``images``: the data, its padded images, their layout, and what becomes of the data on the way.
+@inner(makes_arrays=False)
+def _pack_block(sources, weight, tiles, g, block, image, panel):
+    """A panel's weights. What comes next are those of the next panel."""
+    flat, terms, in_group, at_once = weight
+    some = tiles[0][block]
+    row, rows = g * in_group + some.first, min(some.room, in_group - some.first)
+    _pack(flat, row, rows, terms, some.room, panel)
+    return Rows(flat, (row + rows) * terms, at_once)
 
-    There is a padded image for each worker, which it fills with a group's channels, or one for all that is
-    filled. The layout is that of :func:`fill_channels`, without rows where the images themselves are the
-    padded; the way is an :class:`Prologue`. ``steps``: from channel to channel of the padded image, and from
-    group to group; ``epilogue``: :class:`Epilogue`.
 
-    ``taps``: where the first tap of each result lies, how many channels are gone through one by one, and
-    how far the other taps lie from the first.
-    """
-    data, padded_images, layout, prologue = images
-    channel_step, group_step = steps
-    stride, pad, sizes, columns = layout
-    mean, in_scale, in_shift, floor, normalises = prologue
-    starts, channels, offsets = taps
-    scale, shift, act, other, add_other = epilogue
-    batch, filters, height, width = out.shape
-    positions, in_group = height * width, filters // groups
-    terms = weight.shape[1]
-    flat_weight, flat_out, flat_other = weight.reshape(-1), out.reshape(-1), other.reshape(-1)
-    vectors = (in_group + MACHINE_LANES - 1) // MACHINE_LANES
-    panels = (vectors + VECTORS - 1) // VECTORS
-    in_image = (positions + PIXELS - 1) // PIXELS
-    tiles = batch * in_image
-    workers = scratch.shape[0]
-    for w in within(share, workers):
-        aside, beside, panel = scratch[w, :_TILE], scratch[w, _TILE : 2 * _TILE], scratch[w, 2 * _TILE :]
-        packed = np.int64(-1)
-        wide = row = rows = ahead = np.int64(0)
-        item = first_item(w, workers, groups, panels, vectors, tiles)
-        end = first_item(w + 1, workers, groups, panels, vectors, tiles)
-        padded = padded_images[w if padded_images.shape[0] > 1 else 0]
-        own, filled = padded_images.shape[0] == workers and sizes[0] > 0, np.int64(-1)
-        per_group, lines = data.shape[1] // groups, (np.int64(0), batch * sizes[0])
-        while item < end:
-            gp, tile = divmod(item, tiles)
-            g, p = divmod(gp, panels)
-            if own and g != filled:
-                filled, held = g, (g * per_group, (g + 1) * per_group)
-                planes, before = (
-                    (stride, pad, sizes, columns),
-                    Prologue(mean, in_scale, in_shift, floor, normalises),
-                )
-                fill_channels(data, planes, before, held, held[0], held[1], lines, padded)
-            if gp != packed:
-                packed = gp
-                start, stop = p * vectors // panels, (p + 1) * vectors // panels
-                wide = (stop - start) * MACHINE_LANES
-                row, rows = (
-                    g * in_group + start * MACHINE_LANES,
-                    min(stop * MACHINE_LANES, in_group) - start * MACHINE_LANES,
-                )
-                _pack(flat_weight, row, rows, terms, wide, panel)
-                # The next panel's weights are fetched while this one is multiplied.
-                ahead = (min(WIDTH, filters - row - rows) + tiles - 1) // tiles
-            n, t = divmod(tile, in_image)
-            # A tile of one vector takes the place of two, where the second is there.
-            pixels = 2 * PIXELS if wide == MACHINE_LANES else PIXELS
-            taken = min(pixels // PIXELS, in_image - t, end - item)
-            first = t * PIXELS
-            count = min(taken * PIXELS, positions - first)
-            whole = count == pixels and rows == wide
-            at = (n * filters + row) * positions + first
-            target, around = flat_out if whole else aside, flat_other if whole else beside
-            to, step = at if whole else np.int64(0), positions if whole else pixels
-            for f in range(rows):  # the lines of this and the next tile's results come during the sums
-                prefetch_to_write(flat_out, at + f * positions + pixels, PIXELS)
-                if add_other:
-                    prefetch_to_read(flat_other, at + f * positions + pixels, PIXELS)
-            if add_other and not whole:
-                for f in range(rows):
-                    for i in range(count):
-                        beside[f * pixels + i] = flat_other[at + f * positions + i]
-            seen, here = Rows(padded, 0 if own else g * group_step, channel_step), (starts, tile * PIXELS)
-            soon = Rows(flat_weight, (row + rows + tile * ahead) * terms, ahead)
-            sums, into = Rows(target, to, step), Epilogue(scale, shift, act, around, add_other)
-            if wide == 3 * MACHINE_LANES:
-                _tile_3(seen, here, channels, offsets, panel, soon, sums, into, row)
-            elif wide == 2 * MACHINE_LANES:
-                _tile_2(seen, here, channels, offsets, panel, soon, sums, into, row)
-            else:
-                _tile_1(seen, here, channels, offsets, panel, soon, sums, into, row)
-            if not whole:
-                for f in range(rows):
-                    for i in range(count):
-                        flat_out[at + f * positions + i] = aside[f * pixels + i]
-            item += taken
+@inner(makes_arrays=False, forceinline=True)
+def _sum_pixels(weight, terms, tile, image, panel, soon, sums, whole, epilogue):
+    """Vectors of filters by pixels; each tile fetches a part of the next panel's weights."""
+    starts, targets, repeats, step, group_step, offsets = terms
+    source, begins = Rows(image, tile.group * group_step, step), (starts, tile.first)
+    following = Rows(soon.array, soon.at + tile.inside * soon.step * weight[1], soon.step)
+    to, row = Rows(sums.array, sums.at + targets[tile.places] if whole else sums.at, sums.step), tile.row
+    if tile.room == 3 * MACHINE_LANES:
+        _tile_3(source, begins, repeats, offsets, panel, following, to, epilogue, row)
+    elif tile.room == 2 * MACHINE_LANES:
+        _tile_2(source, begins, repeats, offsets, panel, following, to, epilogue, row)
+    else:
+        _tile_1(source, begins, repeats, offsets, panel, following, to, epilogue, row)
+
+
+_multiply = driver(fill_own, _pack_block, _sum_pixels)
 
 
 class Plan(NamedTuple):
@@ -290,22 +227,21 @@ class Plan(NamedTuple):
     group_padded: int
     #: What filling it costs.
     copying: int
-    #: From channel to channel, and from group to group. Taps of several channels are one loop.
-    steps: tuple[int, int]
-    #: Where the first tap of each result lies, how many channels are gone through, the taps' distances.
-    taps: tuple
+    terms: Terms
+    tiles: Tiles
 
 
 class ByFilters(Way):
     """Convolution with any kernel, stride, dilation and padding, on one or two axes."""
 
     name = "by_filters"
+    kernel = _multiply
 
     @staticmethod
     def suits(layer, machine):
         """Not for maps that are too large: pixels and results would come from memory one by one."""
         return 4 * (
-            layer.channels * _seen(layer) + layer.batch * layer.filters * math.prod(layer.out_size)
+            layer.channels * _pixels_read(layer) + layer.batch * layer.filters * math.prod(layer.out_size)
         ) <= (machine.last_cache)
 
     @staticmethod
@@ -325,43 +261,39 @@ class ByFilters(Way):
         # Planes a whole number of pages apart compete for the same few places of a cache.
         stored = 480 if 4 * pixels % 4096 == 0 else 80
         # With steps, a tile's pixels lie in several lines, which each panel of filters reads again.
-        again, large = 0, 4 * channels // layer.groups * _seen(layer) > machine.second_cache // 2
+        again, large = 0, 4 * channels // layer.groups * _pixels_read(layer) > machine.second_cache // 2
         if max(stride) > 1 and math.prod(layer.kernel) > 1 and large:
-            again = 20 * channels * _seen(layer) / LINE * ceil_div(vectors, tile_vectors)
+            again = 20 * channels * _pixels_read(layer) / LINE * ceil_div(vectors, tile_vectors)
         products = layer.groups * tiles * vectors * (tile_pixels * layer.terms + stored)
         return products + 0.5 * layer.filters * layer.terms + copied + again
 
     def bind(self, arrays):
         data, weight, scale, shift, act, other, out, prologue = arrays
         prologue = (shift, shift, shift, np.float32(0), 0) if prologue is None else prologue
-        matrix, groups = weight.reshape(len(weight), -1), self.layer.groups
-        plan = self.plan(self.layer, self.machine)
+        layer, plan = self.layer, self.plan(self.layer, self.machine)
         epilogue = scale, shift, act, out if other is None else other, int(other is not None)
-        size = ceil_div(2 * _TILE + WIDTH * matrix.shape[1], MACHINE_LANES) * MACHINE_LANES
+        size = ceil_div(WIDTH * layer.terms, MACHINE_LANES) * MACHINE_LANES
+        at_once = ceil_div(WIDTH, len(plan.tiles.places) - 1)
+        weights = weight.reshape(-1), layer.terms, layer.in_group, at_once
+        (rows, _, step), per_group = plan.layout[2], layer.channels // layer.groups
 
         def prepare(workers):
-            own = fills_itself(workers, groups, plan.copying)
+            own = fills_itself(workers, layer.groups, plan.copying)
             shape = (workers, plan.group_padded) if own else (1, plan.padded)
-            padded_images, scratch = Scratch(shape, (workers, size))()
+            images, spares, panels = Scratch(shape, (workers, 2, _TILE), (workers, size))()
             if not plan.padded:
-                padded_images = data.reshape(1, -1)
-            images = data, padded_images, plan.layout, prologue
-            filling = fill_padded, workers, data, plan.layout, prologue, workers, padded_images[0]
-            multiply = (
-                _multiply,
-                workers,
-                images,
-                plan.steps,
-                plan.taps,
-                groups,
-                matrix,
-                epilogue,
-                scratch,
-                out,
-            )
-            return [*([] if own else [filling]), multiply]
+                images = data.reshape(1, -1)
+            own = own and plan.padded > 0
+            lines = np.array([[0, layer.batch * rows]] * workers)
+            sources = data, plan.layout, prologue, lines, per_group * own
+            of_sums = plan.terms._replace(group_step=per_group * step * (not own))
+            dealt = tuple(plan.tiles), layer.groups, deal(plan.tiles, layer.groups, workers)
+            memory = spares, images, panels
+            sums = self.kernel, workers, sources, weights, tuple(of_sums), *dealt, epilogue, memory, out
+            filling = fill_padded, workers, data, plan.layout, prologue, workers, images[0]
+            return [sums] if own or not plan.padded else [filling, sums]
 
-        return Repeated(Calls(), out.size * matrix.shape[1] / MACHINE_LANES, prepare)
+        return Repeated(Calls(), out.size * layer.terms / MACHINE_LANES, prepare)
 
     @staticmethod
     @functools.lru_cache(maxsize=64)
@@ -381,12 +313,8 @@ class ByFilters(Way):
                 ceil_div(count * step + shared, LINE) * LINE for count in (channels, in_group)
             )
         else:
-            rows, length, step, image_step = (
-                0,
-                in_width,
-                in_height * in_width,
-                channels * in_height * in_width,
-            )
+            rows, length, step = 0, in_width, in_height * in_width
+            image_step = channels * step
         taps = tap_places(kernel, (1, 1), dilate, length, 0)
         # The taps of several channels are one loop: a short loop within a loop is slow.
         several = max(n for n in range(1, max(1, 64 // len(taps)) + 1) if in_group % n == 0)
@@ -397,16 +325,36 @@ class ByFilters(Way):
         surplus = -starts.shape[1] % tile_pixels  # the last tile of an image computes its last pixel again
         starts = np.pad(starts, ((0, 0), (0, surplus)), "edge").reshape(-1)
         starts = np.pad(starts, (0, tile_pixels), "edge")  # as does one of twice the pixels
+        tiles = _tiles(layer, tile_pixels)
         return Plan(
             layout=((1, 1), pad, (rows, length, step), (1, 1)),
             padded=padded,
             group_padded=group_padded,
             copying=padding_cost(batch * rows, channels),
-            steps=(step * several, in_group * step),
-            taps=(starts, in_group // several, offsets),
+            terms=Terms(starts, tiles.runs["at"].copy(), in_group // several, step * several, 0, offsets),
+            tiles=tiles,
         )
 
 
-def _seen(layer) -> int:
+def _tiles(layer, pixels: int) -> Tiles:
+    """Some vectors of filters by so many neighbouring pixels, which are of one image."""
+    vectors = ceil_div(layer.in_group, MACHINE_LANES)
+    panels, size = ceil_div(vectors, VECTORS), math.prod(layer.out_size)
+    ends = np.arange(panels + 1) * vectors // panels * MACHINE_LANES
+    filters = np.zeros(panels, FILTERS)
+    filters["first"], filters["room"], filters["direct"] = ends[:-1], np.diff(ends), 1
+    filters["taken"] = np.where(filters["room"] == MACHINE_LANES, 2, 1)
+    in_image = ceil_div(size, pixels)
+    image, x = np.ogrid[: layer.batch, 0:size:pixels]
+    runs, places = np.zeros(layer.batch * in_image, RUN), np.zeros(layer.batch * in_image + 1, PLACES)
+    runs["at"] = (image * layer.filters * size + x).reshape(-1)
+    runs["count"] = np.minimum(pixels, size - x + 0 * image).reshape(-1)
+    places["run"] = np.arange(len(places))
+    places["first"] = places["run"] * pixels
+    runs["place"], places["direct"][:-1] = places["first"][:-1], runs["count"] == pixels
+    return Tiles(filters, places, runs, 1, in_image, pixels)
+
+
+def _pixels_read(layer) -> int:
     """The pixels of a channel, about."""
     return layer.batch * math.prod(layer.out_size) * math.prod(layer.stride)

@@ -111,7 +111,7 @@ def _generator(size, step, empty, begin):
             valid = builder.icmp_unsigned("<", line, height)
             begin = emit.move(plane, builder.mul(builder.select(valid, line, emit.number(0)), width))
             emit.check(begin, width, "load")  # what the masks let through is within the row
-            seen = []
+            values = []
             for kx, each in positions.items():
                 parts = []
                 for position, mask in zip(each, masks[kx], strict=True):
@@ -120,8 +120,8 @@ def _generator(size, step, empty, begin):
                 for phase in range(min(step, size - kx)):
                     order = [phase + step * i for i in range(MACHINE_LANES)]
                     order = ir.Constant(lanes.type, order)
-                    seen.append(parts[0] if step == 1 else builder.shuffle_vector(*parts, order))
-            return seen
+                    values.append(parts[0] if step == 1 else builder.shuffle_vector(*parts, order))
+            return values
 
         combine, epilogue = begin(emit, args)
         begun = windows - 1
@@ -170,6 +170,7 @@ def _convolution(size, step):
         signature = types.void(plane, i, i, weight, i, last, out, i, i)
         return signature, _generator(size, step, 0.0, begin)
 
+    columns.__qualname__ += f"_{size}_{step}"  # by which the kernels that have it as a part are told apart
     return columns
 
 
@@ -195,11 +196,8 @@ def _pooling(size, step, maximum):
         i = types.int64
         return types.void(plane, i, i, out, i, i), generate
 
+    columns.__qualname__ += f"_{size}_{step}_{maximum}"
     return columns
-
-
-_three_by_one, _three_by_two = _convolution(3, 1), _convolution(3, 2)
-_five_by_one, _five_by_two = _convolution(5, 1), _convolution(5, 2)
 
 
 #: Rows of results that are enough for a worker: what lies between two workers' rows, both read.
@@ -212,40 +210,39 @@ def _first_column(strip, width):
     return max(0, min(strip * MACHINE_LANES, width - MACHINE_LANES))
 
 
-@parallel(makes_arrays=False)
-def _convolve(share, data, weight, size, step, pad, epilogue, workers, out):
-    scale, shift, act = epilogue
-    batch, filters, height, width = out.shape
-    channels, in_height, in_width = data.shape[1:]
-    multiplier, planes = filters // channels, batch * filters
-    flat, flat_weight, flat_out = data.reshape(-1), weight.reshape(-1), out.reshape(-1)
-    way = 2 * (size == 5) + (step == 2)
-    strips = (width + MACHINE_LANES - 1) // MACHINE_LANES
-    for w in within(share, workers):
-        mine = rows_within((w, workers), planes, height)
-        # Rows of each plane, as 1x1 layers are divided, where there are enough.
-        of_each = batch < workers and height >= _ROWS * workers
-        for plane in range(planes) if of_each else planes_of(mine, height):
-            begin, end = w * height // workers, (w + 1) * height // workers
-            if not of_each:
-                begin, end = rows_of(plane, mine, height)
-            rows = end - begin
-            n, f = divmod(plane, filters)
-            at = (n * channels + f // multiplier) * in_height * in_width
-            seen, last = Plane(flat, at, in_height, in_width), (scale[f], shift[f], act)
-            top = begin * step - pad[0]
-            for strip in range(strips):
-                ow = _first_column(strip, width)
-                x, left = ow * step - pad[1], width - ow
-                into = Rows(flat_out, (plane * height + begin) * width + ow, width)
-                if way == 0:
-                    _three_by_one(seen, top, x, flat_weight, f, last, into, rows, left)
-                elif way == 1:
-                    _three_by_two(seen, top, x, flat_weight, f, last, into, rows, left)
-                elif way == 2:
-                    _five_by_one(seen, top, x, flat_weight, f, last, into, rows, left)
-                else:
-                    _five_by_two(seen, top, x, flat_weight, f, last, into, rows, left)
+def _convolver(size, step):
+    """The kernel of windows of one size, with one step."""
+    columns = _convolution(size, step)
+
+    @parallel(makes_arrays=False)
+    def convolve(share, data, weight, pad, epilogue, workers, out):
+        scale, shift, act = epilogue
+        batch, filters, height, width = out.shape
+        channels, in_height, in_width = data.shape[1:]
+        multiplier, planes = filters // channels, batch * filters
+        flat, flat_weight, flat_out = data.reshape(-1), weight.reshape(-1), out.reshape(-1)
+        for w in within(share, workers):
+            mine = rows_within((w, workers), planes, height)
+            # Rows of each plane, as 1x1 layers are divided, where there are enough.
+            of_each = batch < workers and height >= _ROWS * workers
+            for plane in range(planes) if of_each else planes_of(mine, height):
+                begin, end = w * height // workers, (w + 1) * height // workers
+                if not of_each:
+                    begin, end = rows_of(plane, mine, height)
+                n, f = divmod(plane, filters)
+                at = (n * channels + f // multiplier) * in_height * in_width
+                pixels, last = Plane(flat, at, in_height, in_width), (scale[f], shift[f], act)
+                top = begin * step - pad[0]
+                for strip in range((width + MACHINE_LANES - 1) // MACHINE_LANES):
+                    ow = _first_column(strip, width)
+                    x, left = ow * step - pad[1], width - ow
+                    into = Rows(flat_out, (plane * height + begin) * width + ow, width)
+                    columns(pixels, top, x, flat_weight, f, last, into, end - begin, left)
+
+    return convolve
+
+
+_CONVOLVERS = {(size, step): _convolver(size, step) for size in (3, 5) for step in (1, 2)}
 
 
 def convolution(data, weight, window, epilogue, out):
@@ -255,48 +252,39 @@ def convolution(data, weight, window, epilogue, out):
     workers.
     """
     kernel, stride, _, pad = window
-    return _convolve, (data[:, :, 0], weight, kernel[1], stride[1], pad[1:], epilogue), out[:, :, 0]
+    kernel = _CONVOLVERS[kernel[1], stride[1]]
+    return kernel, (data[:, :, 0], weight, pad[1:], epilogue), out[:, :, 0]
 
 
-_largest_3_1, _largest_3_2, _largest_2_1, _largest_2_2 = (
-    _pooling(size, step, True) for size in (3, 2) for step in (1, 2)
-)
-_sum_3_1, _sum_3_2, _sum_2_1, _sum_2_2 = (_pooling(size, step, False) for size in (3, 2) for step in (1, 2))
+def _pooler(size, step, maximum):
+    """The kernel of the maxima or the sums of windows of one size, with one step."""
+    columns = _pooling(size, step, maximum)
+
+    @parallel(makes_arrays=False)
+    def pool(share, data, pad, workers, out):
+        planes, in_height, in_width = data.shape
+        _, height, width = out.shape
+        flat, results = data.reshape(-1), out.reshape(-1)
+        for w in within(share, workers):
+            mine = rows_within((w, workers), planes, height)
+            for plane in planes_of(mine, height):
+                begin, end = rows_of(plane, mine, height)
+                pixels = Plane(flat, plane * in_height * in_width, in_height, in_width)
+                top = begin * step - pad[0]
+                for strip in range((width + MACHINE_LANES - 1) // MACHINE_LANES):
+                    ow = _first_column(strip, width)
+                    into = Rows(results, (plane * height + begin) * width + ow, width)
+                    columns(pixels, top, ow * step - pad[1], into, end - begin, width - ow)
+
+    return pool
 
 
-@parallel(makes_arrays=False)
-def _pool(share, data, size, step, pad, maximum, workers, out):
-    planes, in_height, in_width = data.shape
-    _, height, width = out.shape
-    flat, results = data.reshape(-1), out.reshape(-1)
-    way = 4 * maximum + 2 * (size == 2) + (step == 2)
-    strips = (width + MACHINE_LANES - 1) // MACHINE_LANES
-    for w in within(share, workers):
-        mine = rows_within((w, workers), planes, height)
-        for plane in planes_of(mine, height):
-            begin, end = rows_of(plane, mine, height)
-            seen, top = Plane(flat, plane * in_height * in_width, in_height, in_width), begin * step - pad[0]
-            rows = end - begin
-            for strip in range(strips):
-                ow = _first_column(strip, width)
-                x, left = ow * step - pad[1], width - ow
-                into = Rows(results, (plane * height + begin) * width + ow, width)
-                if way == 0:
-                    _sum_3_1(seen, top, x, into, rows, left)
-                elif way == 1:
-                    _sum_3_2(seen, top, x, into, rows, left)
-                elif way == 2:
-                    _sum_2_1(seen, top, x, into, rows, left)
-                elif way == 3:
-                    _sum_2_2(seen, top, x, into, rows, left)
-                elif way == 4:
-                    _largest_3_1(seen, top, x, into, rows, left)
-                elif way == 5:
-                    _largest_3_2(seen, top, x, into, rows, left)
-                elif way == 6:
-                    _largest_2_1(seen, top, x, into, rows, left)
-                else:
-                    _largest_2_2(seen, top, x, into, rows, left)
+_POOLERS = {
+    (size, step, maximum): _pooler(size, step, maximum)
+    for size in (2, 3)
+    for step in (1, 2)
+    for maximum in (False, True)
+}
 
 
 def pooling(data, kernel, stride, pad, maximum, out):
@@ -306,4 +294,4 @@ def pooling(data, kernel, stride, pad, maximum, out):
     and the results comes the number of workers.
     """
     work = out.size * (kernel[1] * kernel[2] + 4) / MACHINE_LANES
-    return work, (_pool, data[:, 0], kernel[1], stride[1], pad[1:], int(maximum)), out[:, 0]
+    return work, (_POOLERS[kernel[1], stride[1], maximum], data[:, 0], pad[1:]), out[:, 0]

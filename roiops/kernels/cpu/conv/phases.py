@@ -12,10 +12,22 @@ import math
 
 import numpy as np
 
-from ...jit import num_threads, parallel, within
+from ...jit import inner, num_threads, parallel, within
 from ..product.fingerprint import fingerprint
 from ..product.turn import turn
 from ..vector import LINE
+
+
+@inner
+def _part_filter(weight, f, channels, tap, count, gaps, parts, at, step):
+    """The taps of a phase of one filter, of the channels from the first to before the last."""
+    tall, wide = count
+    for i in range(tall):
+        ky = tap[0] + (tall - 1 - i) * gaps[0]
+        for j in range(wide):
+            kx, to = tap[1] + (wide - 1 - j) * gaps[1], at + (f * tall + i) * wide + j
+            for c in range(channels[0], channels[1]):
+                parts[to + c * step] = weight[f, c, ky, kx]
 
 
 @parallel
@@ -29,15 +41,10 @@ def _part_filters(share, weight, firsts, counts, gaps, places, parts):
         first = np.int64(block) * LINE
         last = min(first + LINE, channels)
         for phase in range(firsts.shape[0]):
-            tall, wide = counts[phase]
+            count, tap = (counts[phase, 0], counts[phase, 1]), firsts[phase]
             for f in range(filters):
-                for i in range(tall):
-                    ky = firsts[phase, 0] + (tall - 1 - i) * gaps[0]
-                    for j in range(wide):
-                        kx = firsts[phase, 1] + (wide - 1 - j) * gaps[1]
-                        to = places[phase] + (f * tall + i) * wide + j
-                        for c in range(first, last):
-                            parts[to + c * filters * tall * wide] = weight[f, c, ky, kx]
+                step = filters * count[0] * count[1]
+                _part_filter(weight, f, (first, last), tap, count, gaps, parts, places[phase], step)
 
 
 @parallel
@@ -131,9 +138,9 @@ class Phases:
         self._print = None
 
     def _prepare(self, weight, steady):
-        seen = fingerprint(weight) if steady else None
-        if seen is None or seen != self._print:
-            self._print = seen
+        bits = fingerprint(weight) if steady else None
+        if bits is None or bits != self._print:
+            self._print = bits
             if self._parts.size == len(weight) * weight.shape[1]:
                 turn(weight, self._parts)
                 return

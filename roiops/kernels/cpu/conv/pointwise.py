@@ -4,6 +4,8 @@
 """
 
 import math
+from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 
@@ -19,7 +21,7 @@ from ..product.panels import (
     scale_run,
     segments,
 )
-from ..product.tiles import FEW, Epilogue, Prologue, Rows, copy_vector, finished_product_tile_of, scale_vector
+from ..product.tiles import FEW, Epilogue, Rows, copy_vector, finished_product_tile_of, scale_vector
 from ..scratch import Repeated, Scratch
 from ..vector import MACHINE_LANES, prefetch_to_read
 from .way import Way, ceil_div
@@ -94,23 +96,46 @@ def _fetch_tile(tile, found, count, rows, filters, positions, first_row, out):
             copy_run(out, at + i * positions, tile, i * COLUMNS + segment.column, segment.run)
 
 
+@inner(makes_arrays=False, forceinline=True)
+def _compute(left, right, found, count, vectors, place, epilogue, memory, out):
+    """A tile of results: in its place, or where it hangs over the edge of an image aside.
+
+    ``place``: its first filter, how many there are, and the results of the panel. ``found`` are the panel's
+    ``count`` segments, ``memory`` the two tiles aside, ``out`` the flat results and their filters.
+    """
+    row, rows, results = place
+    scale, shift, act, other, add_other = epilogue
+    (tile, others), (flat, filters, positions) = memory, out
+    whole = rows == ROWS and results == vectors * MACHINE_LANES and count == 1
+    at, step = np.int64(0), np.int64(COLUMNS)
+    if whole:
+        at, step = (found[0].image * filters + row) * positions + found[0].x, positions
+        if add_other:
+            for i in range(rows):
+                prefetch_to_read(other, at + i * positions, COLUMNS)
+    elif add_other:
+        _fetch_tile(others, found, count, rows, filters, positions, row, other)
+    target, added = (flat, other) if whole else (tile, others)
+    after, sums = Epilogue(scale, shift, act, added, add_other), Rows(target, at, step)
+    finished_product_tile_of(vectors, left, right, left.step, sums, after, row)
+    if not whole:
+        _put_tile(tile, found, count, rows, filters, positions, row, flat)
+
+
 @parallel(makes_arrays=False)
-def _multiply(share, data, weight, last_rows, groups, prologue, epilogue, scratch, found, out):
+def _multiply(share, data, weight, groups, prologue, epilogue, scratch, found, out):
     """``prologue`` and ``epilogue`` hold what :class:`Prologue` and :class:`Epilogue` do."""
-    mean, in_scale, in_shift, floor, normalises = prologue
     scale, shift, act, other, add_other = epilogue
     batch, filters, height, width = out.shape
-    positions = height * width
-    panels = count_panels(batch * positions)
-    filters //= groups
-    row_tiles = (filters + ROWS - 1) // ROWS
-    terms = weight.shape[1]
-    flat_weight, flat_out, flat_other = weight.reshape(-1), out.reshape(-1), other.reshape(-1)
-    flat_last, flat_data = last_rows.reshape(-1), data.reshape(-1)
+    positions, filters = height * width, filters // groups
+    panels, row_tiles = count_panels(batch * positions), (filters + ROWS - 1) // ROWS
+    flat_weight, flat_last, _ = weight
+    terms = flat_weight.shape[0] // (groups * filters)
+    flat_data, flat, flat_other = data.reshape(-1), out.reshape(-1), other.reshape(-1)
     workers = scratch.shape[0]
     vectors_in_all = (batch * positions + MACHINE_LANES - 1) // MACHINE_LANES
     for w in within(share, workers):
-        tile, beside = scratch[w, : ROWS * COLUMNS], scratch[w, ROWS * COLUMNS : 2 * ROWS * COLUMNS]
+        tile, others = scratch[w, : ROWS * COLUMNS], scratch[w, ROWS * COLUMNS : 2 * ROWS * COLUMNS]
         panel, parts = scratch[w, 2 * ROWS * COLUMNS :], found[w]
         filled = np.int64(-1)
         first = stop = vectors = count = g = start = ahead = np.int64(0)
@@ -125,12 +150,9 @@ def _multiply(share, data, weight, last_rows, groups, prologue, epilogue, scratc
                 first, stop, vectors = panel_range(p, batch * positions)
                 vectors = max(vectors, FEW)
                 count = segments(first, stop, 1, positions, parts)
-                start = g * terms * positions
-                image_step = groups * terms * positions
-                pixels = flat_data, start, image_step, positions
-                if normalises:
-                    before = Prologue(mean, in_scale, in_shift, floor, normalises)
-                    _fill_scaled(pixels, terms, parts, count, panel, before, g * terms)
+                pixels = flat_data, g * terms * positions, groups * terms * positions, positions
+                if prologue[4]:
+                    _fill_scaled(pixels, terms, parts, count, panel, prologue, g * terms)
                 else:
                     _fill_plain(pixels, terms, parts, count, panel)
                 # Where the next panel's first segment of pixels is.
@@ -138,42 +160,42 @@ def _multiply(share, data, weight, last_rows, groups, prologue, epilogue, scratc
                 ahead = min(positions - x, COLUMNS) if n < batch else 0
                 start = (n * groups + g) * terms * positions + x
             f = r * ROWS
-            row = g * filters + f
-            rows = min(ROWS, filters - f)
+            row, rows = g * filters + f, min(ROWS, filters - f)
             if ahead > 0:  # they are fetched while this panel is multiplied
                 for c in range(f * terms // filters, (f + rows) * terms // filters):
                     prefetch_to_read(flat_data, start + c * positions, ahead)
-            # A tile that hangs over the edge of an image is made aside.
-            whole = rows == ROWS and stop - first == vectors * MACHINE_LANES and count == 1
-            left, left_at = (flat_weight, row * terms) if rows == ROWS else (flat_last, g * ROWS * terms)
-            target, around = (flat_out, flat_other) if whole else (tile, beside)
-            at, step = np.int64(0), np.int64(COLUMNS)
-            if whole and add_other:
-                for i in range(rows):
-                    beside_row = (parts[0].image * groups * filters + row + i) * positions + parts[0].x
-                    prefetch_to_read(flat_other, beside_row, COLUMNS)
-            if whole:
-                at, step = (parts[0].image * groups * filters + row) * positions + parts[0].x, positions
-            elif add_other:
-                _fetch_tile(beside, parts, count, rows, groups * filters, positions, row, flat_other)
-            factors, results = Rows(left, left_at, terms), Rows(target, at, step)
-            after = Epilogue(scale, shift, act, around, add_other)
-            finished_product_tile_of(vectors, factors, panel, terms, results, after, row)
-            if not whole:
-                _put_tile(tile, parts, count, rows, groups * filters, positions, row, flat_out)
+            array, at = (flat_weight, row * terms) if rows == ROWS else (flat_last, g * ROWS * terms)
+            left, into = Rows(array, at, terms), (scale, shift, act, flat_other, add_other)
+            place, results = (row, rows, stop - first), (flat, groups * filters, positions)
+            _compute(left, panel, parts, count, vectors, place, into, (tile, others), results)
 
 
-def with_last_rows(run, matrix, last, rest):
-    """``run``, which finds the last ``rest`` filters of each group in ``last``, with their tile filled up."""
-    if not rest:
-        return run
-    rows = matrix.reshape(len(last), -1, matrix.shape[1])[:, -rest:]
+class Left(NamedTuple):
+    """A weight as the driver's tiles of rows read it."""
 
-    def copy_and_run():
-        last[:, :rest] = rows
-        run()
+    #: The flat weight, what follows the last whole tile of a group, and the places of vectors aside.
+    arrays: tuple
+    #: ``before(run)``: a call of ``run``, which finds the last rows with their tile filled up.
+    before: Callable
 
-    return copy_and_run
+
+def weights_and_last_rows(matrix, groups: int, whole=(0,)) -> Left:
+    """A weight of ``(filters, terms)``; a rest of so many rows is a tile that is ``whole``."""
+    in_group, terms = len(matrix) // groups, matrix.shape[1]
+    last, rest = np.zeros((groups, ROWS, terms), np.float32), in_group % ROWS
+    arrays = matrix.reshape(-1), last.reshape(-1), np.arange(0, COLUMNS, MACHINE_LANES)
+    if rest in whole:
+        return Left(arrays, lambda run: run)
+    rows = matrix.reshape(groups, in_group, terms)[:, -rest:]
+
+    def before(run):
+        def copy_and_run():
+            last[:, :rest] = rows
+            run()
+
+        return copy_and_run
+
+    return Left(arrays, before)
 
 
 class Pointwise(Way):
@@ -207,23 +229,20 @@ class Pointwise(Way):
     def bind(self, arrays):
         data, weight, scale, shift, act, other, out, prologue = arrays
         prologue = (shift, shift, shift, np.float32(0), 0) if prologue is None else prologue
-        matrix, (groups, stride) = weight.reshape(len(weight), -1), (self.layer.groups, self.layer.stride)
-        terms, rest = self.layer.terms, self.layer.in_group % ROWS
+        groups, stride, terms = self.layer.groups, self.layer.stride, self.layer.terms
         epilogue = scale, shift, act, out if other is None else other, int(other is not None)
-        last = np.zeros((groups, ROWS, terms), np.float32)
+        left = weights_and_last_rows(weight.reshape(len(weight), -1), groups)
         size = (2 * ROWS + terms + 1) * COLUMNS
         thin = stride != (1, 1)
-        seen = (*data.shape[:2], *out.shape[2:]) if thin else (0,)
+        thinner = (*data.shape[:2], *out.shape[2:]) if thin else (0,)
 
         def prepare(workers):
-            scratch, thinned = Scratch((workers, size), seen)()
+            scratch, thinned = Scratch((workers, size), thinner)()
             found = np.zeros((workers, MOST_SEGMENTS), SEGMENT)
             kernels = []
             if thin:
                 kernels.append((_thin_out, min(workers, num_threads(thinned.size)), data, stride, thinned))
-            pixels = thinned if thin else data
-            multiply = pixels, matrix, last, groups, prologue, epilogue, scratch, found, out
+            multiply = thinned if thin else data, left.arrays, groups, prologue, epilogue, scratch, found, out
             return [*kernels, (_multiply, workers, *multiply)]
 
-        run = Repeated(Calls(), out.size * terms / MACHINE_LANES, prepare)
-        return with_last_rows(run, matrix, last, rest)
+        return left.before(Repeated(Calls(), out.size * terms / MACHINE_LANES, prepare))

@@ -54,6 +54,25 @@ def _pack(grad_out, first, stop, columns, top, rows, step, panel):
                 panel[at + x * COLUMNS + column] = 0
 
 
+@inner
+def _copy_rows(images, first, stop, top, pad, step, size, rows, frame):
+    """What the taps of ``rows`` rows from ``top`` on see of some channels, with zeros around it."""
+    for c in range(first, stop):
+        for y in range(rows):
+            load_line(images[c], top - pad[0] + y, -pad[1], step, frame, c * size + y * step)
+        frame[c * size + rows * step : (c + 1) * size] = 0
+
+
+@inner
+def _put_sums(sums, at, filters, first, rows, taps, grad_weight):
+    """A tile's sums of ``rows`` channels from ``first`` on, tap by tap, to the filters ``[first, stop)``."""
+    for f in range(filters[0], filters[1]):
+        for i in range(rows):
+            target = grad_weight[f, first + i].reshape(-1)
+            for tap in range(taps):
+                target[tap] = sums[at + (tap * ROWS + i) * COLUMNS + f - filters[0]]
+
+
 @parallel
 def _sum_up(share, grad_out, data, window, layout, scratch, grad_weight):
     """``layout``: the rows summed at once, and a frame's steps from row to row and channel to channel."""
@@ -64,38 +83,31 @@ def _sum_up(share, grad_out, data, window, layout, scratch, grad_weight):
     channels = data.shape[1]
     tiles = (channels + ROWS - 1) // ROWS
     in_all, vectors_in_all = count_panels(filters), (filters + MACHINE_LANES - 1) // MACHINE_LANES
-    taps = kernel[0] * kernel[1]
+    taps, blocks = kernel[0] * kernel[1], (height + at_once - 1) // at_once
     workers = frames.shape[0]
     for w in within(share, workers):
         begin = first_item(w, workers, 1, in_all, vectors_in_all, tiles)
         end = first_item(w + 1, workers, 1, in_all, vectors_in_all, tiles)
         frame, panel = frames[w], panels[w]
-        for n in range(batch):
-            for top in range(0, height, at_once):
-                rows = min(at_once, height - top)
-                for item in range(begin, end):
-                    p, t = divmod(item, tiles)
-                    first, stop, vectors = panel_range(p, filters)
-                    if item == begin or t == 0:
-                        _pack(grad_out[n], first, stop, vectors * MACHINE_LANES, top, rows, step, panel)
-                    if item - begin < tiles:  # the first time that these channels are needed
-                        for c in range(t * ROWS, min((t + 1) * ROWS, channels)):
-                            lines = rows + (kernel[0] - 1) * dilate[0]
-                            for y in range(lines):
-                                at = c * size + y * step
-                                load_line(data[n, c], top - pad[0] + y, -pad[1], step, frame, at)
-                            frame[c * size + lines * step : (c + 1) * size] = 0
-                    for tap in range(taps):
-                        ky, kx = divmod(tap, kernel[1])
-                        start = t * ROWS * size + ky * dilate[0] * step + kx * dilate[1]
-                        left = Rows(frame, start, size)
-                        total = Rows(sums, (item * taps + tap) * ROWS * COLUMNS, COLUMNS)
-                        add_product_tile_of(vectors, left, 1, panel, 0, rows * step, total)
+        for block in range(batch * blocks):
+            n, top = block // blocks, block % blocks * at_once
+            rows = min(at_once, height - top)
+            for item in range(begin, end):
+                p, t = divmod(item, tiles)
+                first, stop, vectors = panel_range(p, filters)
+                if item == begin or t == 0:
+                    _pack(grad_out[n], first, stop, vectors * MACHINE_LANES, top, rows, step, panel)
+                if item - begin < tiles:  # the first time that these channels are needed
+                    lines, stop_at = rows + (kernel[0] - 1) * dilate[0], min((t + 1) * ROWS, channels)
+                    _copy_rows(data[n], t * ROWS, stop_at, top, pad, step, size, lines, frame)
+                for tap in range(taps):
+                    ky, kx = divmod(tap, kernel[1])
+                    start = t * ROWS * size + ky * dilate[0] * step + kx * dilate[1]
+                    left = Rows(frame, start, size)
+                    total = Rows(sums, (item * taps + tap) * ROWS * COLUMNS, COLUMNS)
+                    add_product_tile_of(vectors, left, 1, panel, 0, rows * step, total)
         for item in range(begin, end):
             p, t = divmod(item, tiles)
             first, stop, _ = panel_range(p, filters)
-            for f in range(first, stop):
-                for i in range(min(ROWS, channels - t * ROWS)):
-                    target = grad_weight[f, t * ROWS + i].reshape(-1)
-                    for tap in range(taps):
-                        target[tap] = sums[((item * taps + tap) * ROWS + i) * COLUMNS + f - first]
+            at, rows = item * taps * ROWS * COLUMNS, min(ROWS, channels - t * ROWS)
+            _put_sums(sums, at, (first, stop), t * ROWS, rows, taps, grad_weight)

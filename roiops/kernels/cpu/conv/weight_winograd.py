@@ -143,6 +143,20 @@ def _transform_run(pixels, run, count, of_data, out, at, step, part):
                 _transform_results(pixels, start, LINE_PIXELS * BLOCK, BLOCK, out, to, part)
 
 
+@inner
+def _transform_segment(images, place, pad, rows, run, channels, square, out, at, step):
+    """``run`` neighbouring tiles of ``rows`` rows, of some channels, to ``out``; a tile is a ``step``.
+
+    ``place``: the image, and where the first tile begins without ``pad``; ``channels``: first and end.
+    """
+    n, y, x = place
+    columns, part, of_data = run * OUT + rows - OUT, out.shape[0] // PARTS, rows == IN
+    for c in range(channels[0], channels[1], BLOCK):
+        count = min(BLOCK, channels[1] - c)
+        _load_pixels(images, n, c, count, y - pad[0], x - pad[1], rows, columns, square)
+        _transform_run(square, run, count, of_data, out, at + c - channels[0], step, part)
+
+
 @parallel
 def _transform(share, grad_out, data, pad, panels, tiles, pixels, found, heads, planes):
     """Transform the tiles ``[first, stop)``: all filters to ``heads``, the panels' channels to ``planes``."""
@@ -151,7 +165,6 @@ def _transform(share, grad_out, data, pad, panels, tiles, pixels, found, heads, 
     tall, wide = (height + OUT - 1) // OUT, (width + OUT - 1) // OUT
     first, stop = tiles
     workers = pixels.shape[0]
-    head_part, part = heads.shape[1] // PARTS, planes.shape[1] // PARTS
     for w in within(share, workers):
         begin = first + w * (stop - first) // workers
         end = first + (w + 1) * (stop - first) // workers
@@ -160,18 +173,18 @@ def _transform(share, grad_out, data, pad, panels, tiles, pixels, found, heads, 
             segment = found[w, s]
             for start in range(0, segment.run, RUN):
                 run, tile = min(RUN, segment.run - start), begin - first + segment.column + start
-                n, y, x = segment.image, segment.y * OUT, (segment.x + start) * OUT
+                place = segment.image, segment.y * OUT, (segment.x + start) * OUT
                 for f in range(0, filters, BLOCK):
-                    count, at = min(BLOCK, filters - f), tile * BLOCK
-                    _load_pixels(grad_out, n, f, count, y, x, OUT, run * OUT, square)
-                    _transform_run(square, run, count, False, heads[f // BLOCK], at, BLOCK, head_part)
-                y, x, columns = y - pad[0], x - pad[1], run * OUT + IN - OUT
+                    some, head = (f, min(f + BLOCK, filters)), heads[f // BLOCK]
+                    _transform_segment(
+                        grad_out, place, (0, 0), OUT, run, some, square, head, tile * BLOCK, BLOCK
+                    )
                 for p in range(panels[0], panels[1]):
                     from_channel, to_channel, _ = panel_range(p, channels)
-                    for c in range(from_channel, to_channel, BLOCK):
-                        count, at = min(BLOCK, to_channel - c), tile * COLUMNS + c - from_channel
-                        _load_pixels(data, n, c, count, y, x, IN, columns, square)
-                        _transform_run(square, run, count, True, planes[p - panels[0]], at, COLUMNS, part)
+                    some, plane = (from_channel, to_channel), planes[p - panels[0]]
+                    _transform_segment(
+                        data, place, pad, IN, run, some, square, plane, tile * COLUMNS, COLUMNS
+                    )
 
 
 @parallel

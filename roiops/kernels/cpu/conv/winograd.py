@@ -170,8 +170,8 @@ def _transform_results(typing, products, out, epilogue):
             values += emit.interleave([emit.fma(scale, value, shift) for value in row])
 
         def with_other():
-            beside = zip(by_rows(values, OUT), lines, strict=True)
-            return [value for row, line in beside for value in emit.plus(row, emit.move(other, line))]
+            pairs = zip(by_rows(values, OUT), lines, strict=True)
+            return [value for row, line in pairs for value in emit.plus(row, emit.move(other, line))]
 
         values = emit.activate(emit.choose(add_other, with_other, values), act)
         for row, line in zip(by_rows(values, OUT), lines, strict=True):
@@ -397,7 +397,7 @@ def _transform_filters(weight, first, count, part_of, turned, out, tile):
     channel c. ``turned`` is a worker's memory.
     """
     flat, numbers = weight.reshape(-1), weight.shape[1] * _TAPS
-    before, channels = part_of[0] * _TAPS, part_of[1] - part_of[0]
+    skipped, channels = part_of[0] * _TAPS, part_of[1] - part_of[0]
     part = out.shape[0] // (IN * IN)
     for start in range(0, channels, BLOCK):
         stop = min(start + BLOCK, channels)
@@ -405,13 +405,13 @@ def _transform_filters(weight, first, count, part_of, turned, out, tile):
         for tap in range(begin, end, BLOCK):
             to = (tap - begin) * BLOCK
             for i in range(count):
-                prefetch_to_read(flat, (first + i) * numbers + before + tap + BLOCK * _TAPS, BLOCK)
-            if before + tap + BLOCK <= numbers:
-                transpose_block(flat, first * numbers + before + tap, numbers, count, turned, to, BLOCK)
+                prefetch_to_read(flat, (first + i) * numbers + skipped + tap + BLOCK * _TAPS, BLOCK)
+            if skipped + tap + BLOCK <= numbers:
+                transpose_block(flat, first * numbers + skipped + tap, numbers, count, turned, to, BLOCK)
                 continue
             for i in range(count):
                 for j in range(end - tap):
-                    turned[to + j * BLOCK + i] = flat[(first + i) * numbers + before + tap + j]
+                    turned[to + j * BLOCK + i] = flat[(first + i) * numbers + skipped + tap + j]
         for t in range((count + ROWS - 1) // ROWS):
             for c in range(start, stop, 2):
                 # A last channel that is left over goes with the one before, once more; a single one twice:
@@ -580,8 +580,8 @@ def _panels_alone(layer, machine) -> int:
         panels = min(vectors, ceil_div(panels, workers) * workers)
     ends = [worker * groups * panels // workers for worker in range(workers + 1)]
     # The vectors before each worker's first panel.
-    before = [end // panels * vectors + end % panels * vectors // panels for end in ends]
-    most = max(stop - start for start, stop in itertools.pairwise(before))
+    begins = [end // panels * vectors + end % panels * vectors // panels for end in ends]
+    most = max(stop - start for start, stop in itertools.pairwise(begins))
     shared = channels * filters + 3 * machine.lanes * vectors * (channels + filters)
     if most * workers > 1.04 * vectors * groups or panels * channels * filters > shared:
         return 0
@@ -705,9 +705,9 @@ class Winograd(Way):
 
     def _pack(self, weight, workers):
         """Transform all filters, if they are not those of before."""
-        seen = fingerprint(weight)
-        if seen != self._print:
-            self._print = seen
+        bits = fingerprint(weight)
+        if bits != self._print:
+            self._print = bits
             turned = np.empty((workers, _TAPS * BLOCK * BLOCK), np.float32)
             _transform_all.by(workers)(weight, self.layer.groups, turned, self._kept)
 

@@ -111,8 +111,8 @@ class Emitter:
             return
         builder, element = self.builder, span.pointer.type.pointee
         bytes_ = self.context.get_abi_sizeof(element)
-        here, first = (builder.ptrtoint(each, _I64) for each in (span.pointer, span.first))
-        index = builder.sdiv(builder.sub(here, first), _I64(bytes_))
+        address, first = (builder.ptrtoint(each, _I64) for each in (span.pointer, span.first))
+        index = builder.sdiv(builder.sub(address, first), _I64(bytes_))
         place = place_of(self.loc, f"{action} of {span.name}")
         aligned = {"pointer": span.pointer, "alignment": alignment}
         check_access(self.context, builder, place, index, count, span.size, **aligned)
@@ -138,7 +138,7 @@ class Emitter:
     def choose(self, condition, make, otherwise):
         """``make()`` where ``condition`` is not 0, else the values ``otherwise``."""
         builder = self.builder
-        before = builder.block
+        entry = builder.block
         yes, after = builder.append_basic_block("yes"), builder.append_basic_block("after")
         builder.cbranch(builder.icmp_signed("!=", condition, condition.type(0)), yes, after)
         builder.position_at_end(yes)
@@ -149,7 +149,7 @@ class Emitter:
         chosen = [builder.phi(value.type) for value in otherwise]
         for phi, value, other in zip(chosen, made, otherwise, strict=True):
             phi.add_incoming(value, end)
-            phi.add_incoming(other, before)
+            phi.add_incoming(other, entry)
         return chosen
 
     def constant(self, value: float):
@@ -356,18 +356,18 @@ class _Loop:
 
     def __enter__(self):
         builder = self.builder
-        self.before = builder.block
+        self.entry = builder.block
         self.body = builder.append_basic_block("body")
         self.after = builder.append_basic_block("after")
         nonempty = builder.icmp_signed(">", self.count, ir.Constant(_I64, 0))
         builder.cbranch(nonempty, self.body, self.after)
         builder.position_at_end(self.body)
         self.index = builder.phi(_I64)
-        self.index.add_incoming(ir.Constant(_I64, 0), self.before)
+        self.index.add_incoming(ir.Constant(_I64, 0), self.entry)
         self.phis = [builder.phi(_value(each).type) for each in self.carried]
         self.values = [_like(each, phi) for each, phi in zip(self.carried, self.phis, strict=True)]
         for phi, each in zip(self.phis, self.carried, strict=True):
-            phi.add_incoming(_value(each), self.before)
+            phi.add_incoming(_value(each), self.entry)
         return self
 
     def advance(self, values):
@@ -385,5 +385,5 @@ class _Loop:
         phis = [builder.phi(_value(each).type) for each in self.carried]
         self.results = [_like(each, phi) for each, phi in zip(self.carried, phis, strict=True)]
         for phi, first, last in zip(phis, self.carried, self.next, strict=True):
-            phi.add_incoming(_value(first), self.before)
+            phi.add_incoming(_value(first), self.entry)
             phi.add_incoming(_value(last), end)

@@ -54,6 +54,14 @@ def _pack(right, term_step, column_step, start, stop, first, last, panel):
                 panel[to + k * COLUMNS] = right[source + k * term_step]
 
 
+@inner
+def _add_edge(spare, count, first, after, out, at, step):
+    """Add ``count`` rows of a tile to the columns ``[first, after)``."""
+    for i in range(count):
+        for j in range(first, after):
+            out[at + i * step + j] += spare[i * COLUMNS + j - first]
+
+
 @parallel
 def _multiply(share, left, last, right, sizes, at_once, scratch, out):
     """Matrices come as :func:`_flat` gives them; ``sizes`` are ``(rows, terms, columns)``."""
@@ -65,7 +73,7 @@ def _multiply(share, left, last, right, sizes, at_once, scratch, out):
     workers = scratch.shape[0]
     panels, vectors_in_all = count_panels(columns), (columns + MACHINE_LANES - 1) // MACHINE_LANES
     for w in within(share, workers):
-        aside, panel = scratch[w, : ROWS * COLUMNS], scratch[w, ROWS * COLUMNS :]
+        spare, panel = scratch[w, : ROWS * COLUMNS], scratch[w, ROWS * COLUMNS :]
         begin = first_item(w, workers, 1, panels, vectors_in_all, row_tiles)
         end = first_item(w + 1, workers, 1, panels, vectors_in_all, row_tiles)
         for start in range(0, terms, at_once):
@@ -79,19 +87,16 @@ def _multiply(share, left, last, right, sizes, at_once, scratch, out):
                     _pack(right, right_term, right_column, start, stop, first, after, panel)
                 count = min(ROWS, rows - r * ROWS)
                 whole = count == ROWS and after - first == vectors * MACHINE_LANES
-                to = Rows(out, r * ROWS * out_step + first, out_step) if whole else Rows(aside, 0, COLUMNS)
+                to = Rows(out, r * ROWS * out_step + first, out_step) if whole else Rows(spare, 0, COLUMNS)
                 if not whole:
-                    aside[:] = 0
+                    spare[:] = 0
                 if count == ROWS:
                     factor = Rows(left, r * ROWS * left_step + start * term_step, left_step)
                     add_product_tile_of(vectors, factor, term_step, panel, 0, stop - start, to)
                 else:
                     add_product_tile_of(vectors, Rows(last, start, terms), 1, panel, 0, stop - start, to)
                 if not whole:
-                    for i in range(count):
-                        row = (r * ROWS + i) * out_step
-                        for j in range(first, after):
-                            out[row + j] += aside[i * COLUMNS + j - first]
+                    _add_edge(spare, count, first, after, out, r * ROWS * out_step, out_step)
 
 
 def multiply(left, right, out, *, add=False):
@@ -189,6 +194,27 @@ def _dot(count):
 _dot_one, _dot_more = _dot(1), _dot(_DATA)
 
 
+@inner
+def _sum_up(sums, at, weight, data, first):
+    """The lanes of a sum one after the other, and then the terms from ``first`` on."""
+    total = np.float32(0)
+    for lane in range(MACHINE_LANES):
+        total += sums[at + lane]
+    for k in range(first, data.shape[0]):
+        total += weight[k] * data[k]
+    return total
+
+
+@inner
+def _put_sums(sums, weight, data, f, first, bias, out):
+    """The results of rows of the weight from ``f`` on, ``_WEIGHTS`` of them or all there are."""
+    count = data.shape[0]
+    for i in range(min(_WEIGHTS, weight.shape[0])):
+        for j in range(count):
+            total = _sum_up(sums, (i * count + j) * MACHINE_LANES, weight[f + i], data[j], first)
+            out[j, f + i] = total + bias[f + i]
+
+
 @parallel
 def _few_rows(share, data, weight, bias, workers, out):
     """A row's products are summed lane by lane, the lanes one after the other, what is left over last."""
@@ -211,14 +237,8 @@ def _few_rows(share, data, weight, bias, workers, out):
                     _dot_one(flat_weight, f * terms, terms, flat_data, n * terms, terms, whole, sums)
                 else:
                     _dot_more(flat_weight, f * terms, terms, flat_data, n * terms, terms, whole, sums)
-                for i in range(min(_WEIGHTS, features)):
-                    for j in range(count):
-                        at, total = (i * count + j) * MACHINE_LANES, np.float32(0)
-                        for lane in range(MACHINE_LANES):
-                            total += sums[at + lane]
-                        for k in range(whole if features >= _WEIGHTS else 0, terms):
-                            total += weight[f + i, k] * data[n + j, k]
-                        out[n + j, f + i] = total + bias[f + i]
+                first = whole if features >= _WEIGHTS else 0  # the terms that are left over
+                _put_sums(sums, weight, data[n : n + count], f, first, bias, out[n : n + count])
                 n += count
 
 

@@ -187,8 +187,8 @@ def store_finished(emit, sums, out, epilogue, places=None):
 
     def with_other():
         lines = _rows_of(emit, (epilogue.other, out[1]), rows)
-        beside = [emit.load(line, place) for line in lines for place in places]
-        return [emit.builder.fadd(value, each) for value, each in zip(values, beside, strict=True)]
+        addends = [emit.load(line, place) for line in lines for place in places]
+        return [emit.builder.fadd(value, each) for value, each in zip(values, addends, strict=True)]
 
     # All of what is added is read before anything is stored: it may be the same memory.
     chosen = emit.activate(emit.choose(epilogue.add_other, with_other, values), epilogue.act)
@@ -344,6 +344,86 @@ def finished_product_tile_of(vectors, left, panel, terms, out, epilogue, row):
         _narrow_finished_tile(left, panel, terms, out, epilogue, row)
 
 
+def _reduce_tile(height, vectors):
+    @intrinsic
+    def tile(typing, weight, image, starts, repeats, offsets, soon, out, targets, epilogue, row):
+        """``image`` has a row for each time that the ``offsets`` are gone through.
+
+        ``starts``: where the vectors of results begin in the image, and which of them is the first;
+        ``targets`` are their places in the rows of ``out`` in the same way. ``soon``: what is to be fetched
+        meanwhile, a row for each term.
+        """
+        i = types.int64
+        signature = types.void(weight, image, starts, i, offsets, soon, out, targets, epilogue, i)
+
+        def generate(context, builder, signature, args, loc=None):
+            emit, kinds = Emitter(context, builder, loc), signature.args
+            factors, weight_step = emit.rows(kinds[0], args[0], "weight")
+            origin, image_step = emit.rows(kinds[1], args[1], "image")
+            soon, soon_step = emit.rows(kinds[5], args[5], "soon")
+
+            def numbers(k):
+                first = emit.pointer(kinds[k][0], *emit.members(args[k]), "starts or targets")
+                return [emit.load_number(first, v) for v in range(vectors)]
+
+            begin, *others = numbers(2)
+            start, apart = emit.move(origin, begin), [builder.sub(other, begin) for other in others]
+            count, places = emit.elements(kinds[4], args[4], "offsets")
+            zeros = [emit.constant(0)] * (height * vectors)
+            with emit.loop(args[3], [start, factors, soon, *zeros]) as outer:
+                image, factors, soon, *sums = outer.values
+                with emit.loop(count, [factors, soon, places, *sums]) as term:
+                    factor, line, place, *sums = term.values
+                    emit.prefetch(line)
+                    columns = emit.move(image, emit.load_number(place))
+                    right = [emit.load(columns, by) for by in (0, *apart)]
+                    for r in range(height):
+                        number = emit.load_splat(factor, emit.times(weight_step, r))
+                        for v in range(vectors):
+                            sums[r * vectors + v] = emit.fma(number, right[v], sums[r * vectors + v])
+                    moved = zip((factor, line, place), (1, soon_step, 1), strict=True)
+                    term.advance([*(emit.move(each, by) for each, by in moved), *sums])
+                outer.advance([emit.move(image, image_step), *term.results[:2], *term.results[3:]])
+            sums = outer.results[3:]
+            epilogue = emit.epilogue(kinds[8], args[8], args[9], emit.members(args[6])[1])
+            out = emit.rows(kinds[6], args[6], "out")
+            store_finished(emit, by_rows(sums, vectors), out, epilogue, numbers(7))
+            return context.get_dummy_value()
+
+        return signature, generate
+
+    return tile
+
+
+#: Of a few filters, as the groups of a convolution have them, most rows of a full tile would be empty.
+HALF = ROWS // 2
+_full_tile, _narrow_tile, _low_tile = map(_reduce_tile, (ROWS, ROWS, HALF), (VECTORS, FEW, VECTORS))
+
+
+@inner(makes_arrays=False, forceinline=True)
+def sum_rows(weight, terms, tile, image, panel, soon, sums, whole, epilogue):
+    """Rows of filters by vectors of places, for the driver: ``sum_tile``.
+
+    ``weight``: the flat weight, what follows the last whole tile of each group's rows, and where a tile's
+    vectors lie that are stored aside.
+    """
+    matrix, last, side_by_side = weight
+    starts, targets, repeats, step, group_step, offsets = terms
+    length, row = repeats * offsets.shape[0], tile.row
+    left = Rows(matrix, row * length, length)
+    if tile.rows < tile.room:
+        left = Rows(last, tile.group * ROWS * length, length)
+    following = Rows(matrix, (row + tile.rows) * length, ROWS)  # the next tile's weights
+    source, vector = Rows(image, tile.group * group_step, step), tile.first // MACHINE_LANES
+    begins, to = (starts, vector), (targets, vector) if whole else (side_by_side, np.int64(0))
+    if tile.room == HALF:
+        _low_tile(left, source, begins, repeats, offsets, following, sums, to, epilogue, row)
+    elif tile.count == VECTORS * MACHINE_LANES:
+        _full_tile(left, source, begins, repeats, offsets, following, sums, to, epilogue, row)
+    else:
+        _narrow_tile(left, source, begins, repeats, offsets, following, sums, to, epilogue, row)
+
+
 # -- matrices times transposed matrices ----------------------------------------------------------------------
 
 
@@ -370,13 +450,21 @@ def _pack_panels(share, data, start, stop, panels):
         _pack_transposed(data, p * COLUMNS, start, stop, panels[p])
 
 
+@inner
+def _put_turned(tiles, at, bias, first, rows, out):
+    """A tile's rows, with their bias, as columns from ``first`` on."""
+    for column in range(out.shape[0]):
+        for i in range(rows):
+            out[column, first + i] = bias[first + i] + tiles[at + i * COLUMNS + column]
+
+
 @parallel
 def _multiply_packed(share, weight, last_rows, bias, start, stop, panels, tiles, out):
     """Add the products of these terms to ``tiles``, and with the last of them write ``out``.
 
     ``last_rows``: what follows the last whole tile of the weight's rows.
     """
-    batch, features = out.shape
+    features = out.shape[1]
     terms = weight.shape[1]
     count, size = panels.shape[0], ROWS * COLUMNS
     flat, flat_last = weight.reshape(-1), last_rows.reshape(-1)
@@ -396,10 +484,7 @@ def _multiply_packed(share, weight, last_rows, bias, start, stop, panels, tiles,
             else:
                 add_product_tile(factors, 1, panels[p], 0, stop - start, sums)
             if stop == terms:
-                for column in range(min(COLUMNS, batch - p * COLUMNS)):
-                    for i in range(rows):
-                        total = tiles[tile + i * COLUMNS + column]
-                        out[p * COLUMNS + column, first + i] = bias[first + i] + total
+                _put_turned(tiles, tile, bias, first, rows, out[p * COLUMNS : (p + 1) * COLUMNS])
 
 
 class TimesTransposed:

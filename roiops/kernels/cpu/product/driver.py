@@ -1,0 +1,231 @@
+"""The driver of products that are convolutions: one loop over tiles of results, for each way the same.
+
+    sum[f, i] = sum over k of weight[f, k] * pixel[start[i] + offset[k]]
+    out[f, i] = act(scale[f] * sum[f, i] + shift[f] + other[f, i])
+
+This is a batch-reduce product (Georganas et al., arXiv 1906.06440) with lists of addresses, as the indirect
+convolution has them (Dukhan, arXiv 1907.02129). Results are numbered by *places*, those of all images in a
+row; a tile is some filters by some neighbouring places. A way of convolution says
+
+- where the pixels of each place begin, how far the terms of its sum lie from there (:class:`Terms`), and
+  where its result goes (:class:`Tiles`);
+- ``fill(sources, g, w, image)``: what a worker does before the first tile of a group of filters: it makes a
+  padded image of its own, or nothing;
+- ``pack(sources, weight, tiles, g, block, image, panel)``: what it does before the first tile of a block, and
+  which rows (:class:`~.tiles.Rows`) tiles fetch for the next one meanwhile;
+- ``sum_tile(weight, terms, tile, image, panel, soon, sums, whole, epilogue)``: how a :class:`Tile` is made
+  (``product/tiles.py``, ``conv/filters.py``); ``soon`` are the rows of ``pack``, ``sums`` where results go.
+
+The driver deals tiles out to workers, so that all multiply as many vectors; has filled and packed what a tile
+reads; lets a whole tile store its results where they belong, and one that hangs over an edge aside, from
+where they are moved; and brings the lines that results go to.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from ...jit import inner, parallel, within
+from ..vector import MACHINE_LANES, prefetch_to_read, prefetch_to_write
+from .emitter import ROWS, VECTORS
+from .panels import copy_run
+from .tiles import FEW, HALF, Epilogue, Rows
+
+
+def _record(*names):
+    return np.dtype([(name, np.int64) for name in names])
+
+
+#: Filters of a tile: the first of the group, for how many the tile has room, how many tiles of places it
+#: takes at once, and how many vectors of these must lie in one piece for results to be stored in their place.
+FILTERS = _record("first", "room", "taken", "direct")
+#: Places of a tile: the first, its first run, and its vectors, 0 if one of them does not lie in one piece.
+PLACES = _record("first", "run", "direct")
+#: Neighbouring results: the first place, how many, and where they lie in the results of filter 0.
+RUN = _record("place", "count", "at")
+
+
+class Tiles(NamedTuple):
+    """What the results are cut into. Items, a tile each, follow one another by group, block and tile."""
+
+    #: Of :data:`FILTERS`, of one group; of :data:`PLACES`, with an end; of :data:`RUN`.
+    filters: np.ndarray
+    places: np.ndarray
+    runs: np.ndarray
+    #: Whether a block is some filters with all places, one after the other; otherwise the other way round.
+    by_filters: int
+    #: The tiles of places of an image, where several may be taken at once: they are of one image.
+    in_image: int
+    #: Places of a tile.
+    width: int
+
+
+class Terms(NamedTuple):
+    """Where the factors of the sums lie, in a padded image, in a panel, or in the images themselves."""
+
+    #: Of each vector, or each place: where the first term's pixels begin. With places for a tile that is
+    #: wider than what there is.
+    starts: np.ndarray
+    #: The same for the results of filter 0; -1 where a vector does not lie in one piece.
+    targets: np.ndarray
+    #: How often the offsets are gone through, a step further each time; and the step of a group.
+    repeats: int
+    step: int
+    group_step: int
+    offsets: np.ndarray
+
+
+def cut_runs(begins, counts, ats, firsts):
+    """Runs of results, cut where a tile begins, and the first run of each tile; ``firsts`` has an end."""
+    cuts = np.unique(np.concatenate([begins, begins + counts, firsts]))
+    of = np.searchsorted(begins, cuts, "right") - 1
+    inside = (of >= 0) & (cuts < begins[of] + counts[of]) & (cuts < firsts[-1])
+    cuts, of = cuts[inside], of[inside]
+    runs = np.empty(len(cuts), RUN)
+    runs["place"], runs["at"] = cuts, ats[of] + cuts - begins[of]
+    ends = firsts[np.searchsorted(firsts, cuts, "right")]
+    runs["count"] = np.minimum(begins[of] + counts[of], ends) - cuts
+    return runs, np.searchsorted(cuts, firsts)
+
+
+def rows_of_filters(in_group: int) -> np.ndarray:
+    """The :data:`FILTERS` of tiles of ``ROWS`` filters, the last one lower where that is enough."""
+    firsts = np.arange(0, in_group, ROWS)
+    found = np.zeros(len(firsts), FILTERS)
+    found["first"], found["taken"] = firsts, 1
+    low = in_group - firsts <= HALF
+    found["room"], found["direct"] = np.where(low, HALF, ROWS), np.where(low, VECTORS, FEW)
+    return found
+
+
+def vectors_of_places(begins, counts, ats, places: int):
+    """The :data:`PLACES` of tiles of vectors, the runs, and where each vector's results go, or -1.
+
+    Results lie in pieces of ``counts`` places from ``begins`` on, at ``ats``. All tiles have nearly as many
+    vectors: a last one of few would take as long as a full one.
+    """
+    total = -(-places // MACHINE_LANES)
+    tiles = -(-total // VECTORS)
+    firsts = np.arange(tiles + 1) * total // tiles
+    runs, first_runs = cut_runs(begins, counts, ats, firsts * MACHINE_LANES)
+    vectors = np.arange(0, total * MACHINE_LANES, MACHINE_LANES)
+    of = np.searchsorted(begins, vectors, "right") - 1
+    whole = vectors + MACHINE_LANES <= begins[of] + counts[of]
+    targets = np.where(whole, ats[of] + vectors - begins[of], -1)
+    found = np.zeros(tiles + 1, PLACES)
+    found["first"], found["run"] = firsts * MACHINE_LANES, first_runs
+    found["direct"][:-1] = np.logical_and.reduceat(whole, firsts[:-1]) * np.diff(firsts)
+    return found, runs, np.pad(targets, (0, VECTORS), constant_values=-1)
+
+
+def deal(tiles: Tiles, groups: int, workers: int) -> np.ndarray:
+    """The first item of each worker, and the end, so that all multiply as many vectors."""
+    costs = tiles.filters["room"], np.diff(tiles.places["first"])
+    outer, of_block = costs if tiles.by_filters else costs[::-1]
+    outer_ends, ends = np.cumsum(outer), np.cumsum(of_block)
+    of_group, begins = int(outer_ends[-1] * ends[-1]), [0]
+    for worker in range(1, workers):
+        g, rest = divmod(worker * groups * of_group // workers, of_group)
+        block = int(np.searchsorted(outer_ends, rest // int(ends[-1]), "right"))
+        rest -= int(outer_ends[block] - outer[block]) * int(ends[-1])
+        inside = int(np.searchsorted(ends, rest // int(outer[block]), "right"))
+        begins.append((g * len(outer) + block) * len(ends) + inside)
+    return np.array([*begins, groups * len(outer) * len(ends)])
+
+
+@inner(makes_arrays=False)
+def _move(spare, first, width, rows, runs, flat, at, plane, fetch):
+    """Copy the results of ``rows`` filters from a tile to where their runs lie, or fetch what lies there."""
+    for k in range(runs.shape[0]):
+        column, place = runs[k].place - first, at + runs[k].at
+        for i in range(rows):
+            if fetch:
+                copy_run(flat, place + i * plane, spare, i * width + column, runs[k].count)
+            else:
+                copy_run(spare, i * width + column, flat, place + i * plane, runs[k].count)
+
+
+@inner(makes_arrays=False, forceinline=True)
+def _bring(runs, rows, width, flat, flat_other, at, plane, add_other):
+    """Ask for the lines that a tile's first results go to: they come during the sums."""
+    if runs.shape[0] == 0:  # places between two images
+        return
+    first = at + runs[0].at
+    for i in range(rows):
+        prefetch_to_write(flat, first + i * plane, width)
+        if add_other:
+            prefetch_to_read(flat_other, first + i * plane, width)
+
+
+class Tile(NamedTuple):
+    """What ``sum_tile`` computes."""
+
+    group: int
+    #: The first filter, how many there are, and for how many the tile has room.
+    row: int
+    rows: int
+    room: int
+    #: The first place, its tile, and how many places are wanted.
+    first: int
+    places: int
+    count: int
+    #: Which tile of its block it is.
+    inside: int
+
+
+def driver(fill, pack, sum_tile):
+    """The kernel of a way: ``(sources, weight, terms, tiles, groups, begins, epilogue, memory, out)``.
+
+    ``sources`` are for ``fill`` and ``pack``, ``weight`` for ``pack`` and ``sum_tile``; ``terms`` are a
+    :class:`Terms`, ``tiles`` a :class:`Tiles`, ``begins`` what :func:`deal` gives. ``memory``: two tiles for
+    each worker; an image for each or one for all; a panel for each.
+    """
+
+    @parallel(makes_arrays=False)
+    def multiply(share, sources, weight, terms, tiles, groups, begins, epilogue, memory, out):
+        scale, shift, act, other, add_other = epilogue
+        filters, places, all_runs, by_filters, in_image, columns = tiles
+        spares, images, panels = memory
+        flat, flat_other = out.reshape(-1), other.reshape(-1)
+        in_group, plane = out.shape[1] // groups, out.shape[2] * out.shape[3]
+        outer, length = filters.shape[0], places.shape[0] - 1
+        if not by_filters:
+            outer, length = length, outer
+        for w in within(share, spares.shape[0]):
+            spare, others = spares[w, 0], spares[w, 1]
+            image, panel = images[w if images.shape[0] > 1 else 0], panels[w]
+            item, group = begins[w], np.int64(-1)
+            while item < begins[w + 1]:
+                block = item // length
+                g, o = divmod(block, outer)
+                if g != group:
+                    fill(sources, g, w, image)
+                    group = g
+                soon = pack(sources, weight, tiles, g, o, image, panel)
+                inside, end = item - block * length, min(length, begins[w + 1] - block * length)
+                item += end - inside
+                while inside < end:
+                    f, t = (o, inside) if by_filters else (inside, o)
+                    some, first = filters[f], places[t].first
+                    taken = np.int64(1)
+                    if some.taken > 1:
+                        taken = min(some.taken, end - inside, in_image - t % in_image)
+                    rows, width = min(some.room, in_group - some.first), some.taken * columns
+                    row = g * in_group + some.first
+                    runs, at = all_runs[places[t].run : places[t + taken].run], row * plane
+                    _bring(runs, rows, width, flat, flat_other, at, plane, add_other)
+                    direct = min(places[t].direct, places[t + taken - 1].direct) >= some.direct
+                    whole = direct and rows == some.room and taken == some.taken
+                    if add_other and not whole:
+                        _move(others, first, width, rows, runs, flat_other, at, plane, True)
+                    to, added = (flat, flat_other) if whole else (spare, others)
+                    sums = Rows(to, at if whole else np.int64(0), plane if whole else width)
+                    into = Epilogue(scale, shift, act, added, add_other)
+                    count = places[t + taken].first - first
+                    tile = Tile(g, row, rows, some.room, first, t, count, inside)
+                    sum_tile(weight, terms, tile, image, panel, soon, sums, whole, into)
+                    if not whole:
+                        _move(spare, first, width, rows, runs, flat, at, plane, False)
+                    inside += taken
+
+    return multiply
