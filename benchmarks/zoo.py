@@ -53,6 +53,8 @@ RATIO_WORDS = (
 )
 #: Seconds after which a model is given up.
 PATIENCE = 600
+#: The environment of ``verify/peers.py`` that has a library.
+PEERS = {"mxnet": "gluoncv", "onnxruntime": "engines", "openvino": "engines"}
 
 
 def environment(library, threads):
@@ -89,10 +91,10 @@ def export(name, folder):
 
 
 class Side:
-    """One library with one model, in a process of its own."""
+    """One library with one model, a folder or an ONNX file, in a process of its own."""
 
     def __init__(self, library, folder, threads):
-        python = sys.executable if library == "roiops" else str(peers.interpreter("gluoncv"))
+        python = sys.executable if library == "roiops" else str(peers.interpreter(PEERS[library]))
         self.library = library
         self.said = tempfile.TemporaryFile("w+")  # noqa: SIM115 (closed by `kill`)
         self.process = subprocess.Popen(
@@ -152,9 +154,9 @@ def turns(first, seconds):
     return max(LEAST, min(MOST, round(seconds / first)))
 
 
-def measure(folder, threads, seconds):
-    """One row of the table: both libraries in turn, or what went wrong."""
-    sides = {library: Side(library, folder, threads) for library in ("mxnet", "roiops")}
+def measure(folder, threads, seconds, peer="mxnet", file=None):
+    """One row of the table: roiops and a peer, which may run an ONNX file, in turn; or what went wrong."""
+    sides = {peer: Side(peer, file or folder, threads), "roiops": Side("roiops", folder, threads)}
     late = threading.Timer(PATIENCE, lambda: [side.process.kill() for side in sides.values()])
     late.start()
     try:
@@ -182,12 +184,12 @@ def measure(folder, threads, seconds):
         "turns": rounds,
         "passes": passes,
         "roiops_s": statistics.median(wall["roiops"]),
-        "mxnet_s": statistics.median(wall["mxnet"]),
-        "ratio": statistics.median(b / a for a, b in zip(wall["roiops"], wall["mxnet"], strict=True)),
+        f"{peer}_s": statistics.median(wall[peer]),
+        "ratio": statistics.median(b / a for a, b in zip(wall["roiops"], wall[peer], strict=True)),
         "roiops_cpu_s": cpu["roiops"],
-        "mxnet_cpu_s": cpu["mxnet"],
+        f"{peer}_cpu_s": cpu[peer],
         "roiops_bytes": peak["roiops"],
-        "mxnet_bytes": peak["mxnet"],
+        f"{peer}_bytes": peak[peer],
         "load": os.getloadavg()[0],
     }
 

@@ -1,8 +1,8 @@
 """One side of ``benchmarks/zoo.py``: a saved model in one library. Must run on Python 3.8, too.
 
-Called with the library's name and the model's folder. It says when it is ready, makes as many forward
-passes as each line of input says, and answers with the wall and CPU seconds of each; at the end, with its
-peak memory.
+Called with the library's name and the model's folder, or its ONNX file. It says when it is ready, makes as
+many forward passes as each line of input says, and answers with the wall and CPU seconds of each; at the end,
+with its peak memory.
 """
 
 import json
@@ -58,23 +58,55 @@ def bind_roiops(folder, data):
     return executor
 
 
-def run(executor):
-    for output in executor.forward(is_train=False):
-        output.wait_to_read()
+def run_onnxruntime(path, data, threads):
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level, options.intra_op_num_threads = 3, threads
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_ALL
+    session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+    return lambda: session.run(None, data)
 
 
-def main(library, folder):
-    folder = Path(folder)
-    with np.load(str(folder / "inputs.npz")) as file:
+def run_openvino(path, data, threads):
+    import openvino
+
+    settings = {"PERFORMANCE_HINT": "LATENCY", "INFERENCE_PRECISION_HINT": "f32"}
+    settings["INFERENCE_NUM_THREADS"] = threads
+    request = openvino.Core().compile_model(str(path), "CPU", settings).create_infer_request()
+    for name, array in data.items():
+        request.set_tensor(name, openvino.Tensor(array))
+    return request.infer
+
+
+def runner(library, path):
+    """A function of no arguments that makes a forward pass."""
+    inputs = path.with_suffix(".inputs.npz") if path.suffix == ".onnx" else path / "inputs.npz"
+    with np.load(str(inputs)) as file:
         data = dict(file)
+    threads = int(os.environ["OMP_NUM_THREADS"])
+    if library == "onnxruntime":
+        return run_onnxruntime(path, data, threads)
+    if library == "openvino":
+        return run_openvino(path, data, threads)
     if library == "mxnet":
         import custom_ops
         import mxnet
 
         custom_ops.register(mxnet)
-    executor = (bind_mxnet if library == "mxnet" else bind_roiops)(folder, data)
+    executor = (bind_mxnet if library == "mxnet" else bind_roiops)(path, data)
+    return lambda: run(executor)
+
+
+def run(executor):
+    for output in executor.forward(is_train=False):
+        output.wait_to_read()
+
+
+def main(library, path):
+    make_pass = runner(library, Path(path))
     for _ in range(2):
-        run(executor)
+        make_pass()
     answers = os.fdopen(os.dup(1), "w")
     answers.write("ready\n")
     answers.flush()
@@ -82,7 +114,7 @@ def main(library, folder):
         passes = []
         for _ in range(int(line)):
             start, cpu = time.perf_counter(), time.process_time()
-            run(executor)
+            make_pass()
             passes.append([time.perf_counter() - start, time.process_time() - cpu])
         answers.write(json.dumps(passes) + "\n")
         answers.flush()

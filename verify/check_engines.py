@@ -212,7 +212,8 @@ def write_table(results):
             families.setdefault(model.family, []).append(rows[model.name])
     titles = [ENGINES[name][0] for name in columns] + [TENSORRT]
     lines = [
-        f"{about['date']}; {', '.join(f'{n} {v}' for n, v in about['versions'].items())}; {TENSORRT_LIST}.",
+        f"{about['date']}; {len(rows)} of the zoo's {len(models())} models so far; "
+        f"{', '.join(f'{n} {v}' for n, v in about['versions'].items())}; {TENSORRT_LIST}.",
         "",
         f"| family | models | {' | '.join(titles)} |",
         "|---" * (2 + len(titles)) + "|",

@@ -17,7 +17,7 @@ def relative_difference(expected, got):
     finite = np.isfinite(expected)
     if not np.array_equal(finite, np.isfinite(got)):
         return np.inf
-    difference = np.abs(expected - got)[finite].max(initial=0)
+    difference = np.abs(expected[finite] - got[finite]).max(initial=0)
     return float(difference / max(np.abs(expected[finite]).max(initial=0), 1e-30))
 
 

@@ -9,7 +9,7 @@ import inspect
 import numpy as np
 import torch
 
-from ..errors import MXNetError
+from ..errors import GraphError, MXNetError
 from ..graph.symbol import Symbol, Variable, invoke
 from ..models.archive import ArchivedModel
 from ..models.onnx import convert
@@ -69,7 +69,11 @@ def symbolic(definition, g, *args):
     def constant(array):
         return g.op("Constant", value_t=torch.from_numpy(array))
 
-    tensors, params = _split(definition, [_held(value) for value in args])
+    inputs = [None if x.node().mustBeNone() else x for x in args[: definition.inputs]]
+    if definition.prop_class.variadic:
+        inputs = [list(inputs[0].node().inputs())]
+    values = [_held(value) for value in args[definition.inputs :]]
+    tensors, params = _split(definition, [*inputs, *values])
     shapes = [x.type().varyingSizes() for x in tensors]
     if None in shapes:
         raise MXNetError(f"{definition.prop_class.label}: the number of axes must be known to write ONNX")
@@ -97,11 +101,13 @@ def _conversion(definition, params, shapes, dtypes, opset):
     names = [f"data{i}" for i in range(len(shapes) - 1)] + ["rois"]
     if not prop_class.variadic:
         names = prop_class.arguments[: len(shapes)]
+    shapes = [
+        (None, prop_class.roi_columns) if name == "rois" else shape
+        for name, shape in zip(names, shapes, strict=True)
+    ]
     channels = 3 if params.get("layout") == "NHWC" else 1
-    given = {}
+    given, known = {}, {}
     for name, shape in zip(names, shapes, strict=True):
-        if name == "rois":
-            shape = (None, prop_class.roi_columns)
         fixed = (channels,) if name.startswith("data") else range(1, len(shape))
         for axis in fixed:
             if shape[axis] is None:
@@ -109,9 +115,14 @@ def _conversion(definition, params, shapes, dtypes, opset):
                     f"{prop_class.label}: ONNX needs axis {axis} of {name} to be known, got {shape}"
                 )
         given[name] = tuple(n if axis in fixed else f"{name}_{axis}" for axis, n in enumerate(shape))
+        known[name] = tuple(n or open_ for n, open_ in zip(shape, given[name], strict=True))
     variables = [Variable(name, dtype=dtype) for name, dtype in zip(names, dtypes, strict=True)]
     symbol = invoke(prop_class, variables, {**params, "name": definition.name})
-    return convert(ArchivedModel(Symbol(symbol.heads[:1]), {}, prop_class.label), given, opset)
+    model = ArchivedModel(Symbol(symbol.heads[:1]), {}, prop_class.label)
+    try:
+        return convert(model, given, opset)
+    except GraphError:  # an operator of the user's, which needs more
+        return convert(model, known, opset)
 
 
 def _written(conversion, tensors, constant, add):
@@ -137,14 +148,14 @@ def _written(conversion, tensors, constant, add):
 
 
 def _held(value):
-    """A value of the older exporter's graph: a tensor as it is, a list, number, text or None as such."""
+    """The number, list or text, or None, that a value of the older exporter's graph stands for."""
     node = value.node()
     if node.mustBeNone():
         return None
     if node.kind() == "prim::ListConstruct":
         return [_held(each) for each in node.inputs()]
     if node.kind() not in ("onnx::Constant", "prim::Constant"):
-        return value
+        raise MXNetError(f"an ROI operator in ONNX needs parameters that are known, got {node.kind()}")
     held = getattr(node, node.kindOf("value"))("value")
     return held.tolist() if isinstance(held, torch.Tensor) else held
 

@@ -1,5 +1,6 @@
-"""The code blocks of docs/pytorch.md run, and its tables name functions that there are."""
+"""The code blocks of pages about PyTorch run, and the tables of docs/pytorch.md name functions that there are."""
 
+import importlib
 import re
 from pathlib import Path
 
@@ -9,13 +10,30 @@ torch = pytest.importorskip("torch", reason="PyTorch is not installed; make test
 
 import roiops.torch as rt  # noqa: E402
 
-PAGE = (Path(__file__).parents[2] / "docs" / "pytorch.md").read_text()
+DOCS = Path(__file__).parents[2] / "docs"
+PAGE = (DOCS / "pytorch.md").read_text()
 
 
 def test_blocks_run():
     blocks = re.findall(r"^```py\n(.*?)^```", PAGE, re.M | re.S)
     assert len(blocks) == 2
     exec("\n".join(blocks), {})
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of the older exporter, by itself
+def test_an_operator_of_ones_own_from_the_first_line_of_its_page_to_tensors(tmp_path, monkeypatch):
+    blocks = re.findall(r"^```python\n(.*?)^```", (DOCS / "add_an_operator.md").read_text(), re.M | re.S)
+    assert any("from roiops.torch import op" in block for block in blocks)
+    (tmp_path / "page.py").write_text("\n".join(blocks))
+    monkeypatch.syspath_prepend(tmp_path)
+    page = importlib.import_module("page")  # a file: kernels are compiled from their source
+    options = {"dynamo": False, "opset_version": 17, "input_names": ["features"]}
+    pool = type("Pool", (torch.nn.Module,), {"forward": lambda self, x: page.pool(x)})()
+    features = page.features.detach()
+    torch.onnx.export(pool, (features,), str(tmp_path / "page.onnx"), **options)
+    session = pytest.importorskip("onnxruntime").InferenceSession(str(tmp_path / "page.onnx"))
+    (found,) = session.run(None, {"features": features.numpy()})
+    assert abs(torch.from_numpy(found) - pool(features)).max() < 1e-9
 
 
 def rows():
