@@ -61,7 +61,7 @@ test-slow: $(STAMP) ## the long checks
 ptx: ## compile every CUDA kernel for three GPU generations; needs no GPU (installs the compilers)
 	$(PYTHON) verify/ptx_check.py
 
-gpu-compiled: ## run what numba-cuda compiled for a GPU on this processor, with checks; long, never yet run to its end (installs it)
+gpu-compiled: ## run what numba-cuda compiled for a GPU on this processor, with checks; long, not yet run to its end (installs it)
 	$(PYTHON) verify/gpu_compiled.py
 
 soak: $(STAMP) ## hostile boxes, damaged files, threads, forks, Ctrl-C, memory: at most 30 minutes

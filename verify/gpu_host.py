@@ -16,6 +16,7 @@ What this cannot show: the memory model beyond barriers, NVIDIA's own compiler f
 import contextlib
 import ctypes
 import functools
+import gc
 import os
 import re
 from pathlib import Path
@@ -30,6 +31,8 @@ import numba.cuda
 import numpy as np
 from numba import types
 from ptx_check import lowered
+
+from roiops.dtypes import BFLOAT16
 
 # Lines of the source in what is compiled from here on, for the reports.
 numba.cuda.jit = functools.partial(numba.cuda.jit, lineinfo=True)
@@ -354,7 +357,9 @@ def _libdevice() -> bytes:
     text = re.sub(r"(?m)^declare \w+ @llvm\.nvvm\.(?:d2i\.(?:hi|lo)|lohi\.i2d)\(.*\n", "", text)
     text = re.sub(r"@llvm\.nvvm\.(d2i|lohi)\.(hi|lo|i2d)\(", r"@llvm_nvvm_\1_\2(", text)
     text = re.sub(r'call (\{ i(?:32|64), i\d+ \}) asm "(.*?)", "[^"]*"\((.*?)\).*', _of_two_words, text)
-    return _for_host(text + _MORE).as_bitcode()
+    # So that of all functions those come into a module that it calls.
+    text = re.sub(r"(?m)^define (?:internal )?", "define linkonce_odr ", text + _MORE)
+    return _for_host(text).as_bitcode()
 
 
 def _of_two_words(match):
@@ -363,6 +368,22 @@ def _of_two_words(match):
     operation = re.search(r"(mad|add|sub)\.(?:lo\.)?cc", assembler)[1]
     operands += ", i64 0" if operands.count(",") == 1 else ""
     return f"call {pair} @words_{operation}_{pair.split()[-2]}({operands})"
+
+
+_OF_HALVES = re.compile(
+    r'(?m)^ *(%\S+) = call (\w+) asm "cvt\.(?:rn\.)?(\w+)\.\w+ \$0, \$1;", "[^"]*"\((\w+) (\S+)\).*$'
+)
+
+
+def _of_half(match):
+    """float16 from or to a wider float, which numba-cuda writes in the GPU's assembler."""
+    result, to, name, given, operand = match.groups()
+    half = f"%half.{match.start()}"
+    if name == "f16":
+        steps = f"{half} = fptrunc {given} {operand} to half", f"{result} = bitcast half {half} to i16"
+    else:
+        steps = f"{half} = bitcast i16 {operand} to half", f"{result} = fpext half {half} to {to}"
+    return "\n".join(f"  {step}" for step in steps)
 
 
 def _inlined(text: str) -> str:
@@ -378,16 +399,17 @@ def _inlined(text: str) -> str:
         r"define internal \1 alwaysinline\2 {",
         text,
     )
+    text = _OF_HALVES.sub(_of_half, text)
     text = re.sub(r"(?m)^( *%\S+ = f(?:mul|add|sub)) (?!arcp)", r"\1 contract ", text)
     text = re.sub(r"(?m)^( *store) \[(\d+) x (\w+)\] zeroinitializer, (ptr %\S*_cudapy_lmem)", _absent, text)
     module = _for_host(text.replace("define ptx_kernel void", "define void"))
     passes = llvm.create_new_module_pass_manager()
     passes.add_global_dead_code_eliminate_pass()
-    passes.add_always_inliner_pass()
-    for _ in range(2):
+    for _ in range(2):  # before functions are copied into others they are made small: far sooner done
         passes.add_sroa_pass()
         passes.add_instruction_combine_pass()
         passes.add_simplify_cfg_pass()
+        passes.add_always_inliner_pass()
     passes.add_aggressive_dce_pass()
     passes.add_global_dead_code_eliminate_pass()
     passes.add_instruction_namer_pass()
@@ -457,9 +479,8 @@ def _rewritten(text: str) -> _Rewritten:
     pointers = {*arrays, *(each for kind, each in arguments if kind == "ptr" and re.search(r'\.4"?$', each))}
     begins = {*arrays, *(each for _, each in arguments)}
     # What each pointer is made from: of the operands of these instructions, those that are pointers.
-    made = dict(
-        re.findall(r"(?m)^ *(%\S+) = (?:getelementptr|phi|select|(?:extract|insert)value) (.*)", body)
-    )
+    makers = "getelementptr|phi|select|extractvalue|insertvalue|ptrtoint|inttoptr|add|sub"
+    made = dict(re.findall(rf"(?m)^ *(%\S+) = (?:{makers}) (.*)", body))
     sites, out, blocks = [], [], {}
     address = {field: STATE.ctypes.data + STATE.dtype.fields[field][1] for field in STATE.dtype.names}
 
@@ -654,7 +675,9 @@ class HostKernel:
 
     def __init__(self, kernel, signature, capability=(9, 0)):
         self.name, self.signature = kernel.py_func.__name__, signature
+        gc.disable()  # the compiler makes much that lives until it is done
         text = _inlined(lowered(kernel, signature, capability, lineinfo=True).get_llvm_str())
+        gc.enable()
         self._code = _rewritten(text)
         shared = [name for name in self._code.arrays if name.startswith("@")]
         module = _for_host(self._code.text)
@@ -782,7 +805,11 @@ class DeviceArray(np.ndarray):
 class _Module:
     """As much of CuPy as the runtime asks for."""
 
-    cuda = SimpleNamespace(get_current_stream=lambda: SimpleNamespace(ptr=0))
+    cuda = SimpleNamespace(
+        get_current_stream=lambda: SimpleNamespace(ptr=0),
+        ExternalStream=contextlib.nullcontext,
+        Stream=SimpleNamespace(null=contextlib.nullcontext()),
+    )
 
     @staticmethod
     def empty(shape, dtype):
@@ -803,11 +830,24 @@ class _Module:
         return np.asarray(holder).view(DeviceArray)
 
 
+def _as_the_backend_takes(argument):
+    """NumPy's arrays, also in a named tuple; bfloat16 as its bits."""
+    if hasattr(argument, "_fields"):
+        return argument._make(map(_as_the_backend_takes, argument))
+    if not isinstance(argument, np.ndarray):
+        return argument
+    array = argument.view(np.ndarray)
+    return array.view(np.uint16) if array.dtype == BFLOAT16 else array
+
+
 class Device:
-    """What runs the launches of roiops. ``seed`` changes the order of blocks and threads."""
+    """What runs the launches of roiops. ``seed`` changes the order of blocks and threads.
+
+    ``streams`` are the addresses of those that something was launched on.
+    """
 
     def __init__(self):
-        self.seed, self.kernels = 0, {}
+        self.seed, self.kernels, self.streams = 0, {}, set()
 
     def install(self):
         """Have roiops take this for the machine's GPU 0."""
@@ -817,20 +857,17 @@ class Device:
         runtime._cupy = lambda: _Module
         runtime._count = lambda: 1
         runtime._argument = lambda value: value
-        runtime._configured = lambda kernel, blocks, threads, pointer: functools.partial(
-            self.launch, kernel, blocks, threads
-        )
+        runtime._configured = self.configured
         runtime.synchronize = lambda: None
         return self
 
+    def configured(self, kernel, blocks, threads, stream):
+        """A kernel as it is launched."""
+        self.streams.add(stream)
+        return functools.partial(self.launch, kernel, blocks, threads)
+
     def launch(self, kernel, blocks, threads, *arguments):
-        arguments = [each.view(np.ndarray) if isinstance(each, DeviceArray) else each for each in arguments]
-        arguments = [
-            each._make(np.asarray(x) if isinstance(x, np.ndarray) else x for x in each)
-            if hasattr(each, "_fields")
-            else each
-            for each in arguments
-        ]
+        arguments = [_as_the_backend_takes(each) for each in arguments]
         signature = tuple(map(numba.typeof, arguments))
         if (kernel, signature) not in self.kernels:
             self.kernels[kernel, signature] = HostKernel(kernel, signature)

@@ -1,12 +1,13 @@
 """Calls of the ROI operators on the simulated GPU, and the cases that they are compared on."""
 
 import numpy as np
-from roi_cases import OTHERS, SEPARABLE, other_case, random_rois, with_sizes
+from roi_cases import internal_name, is_separable, other_case, random_rois, with_sizes
 
 from roiops.context import cpu, gpu
 from roiops.kernels.rules import TURNED_DEGREES
 from roiops.operators.base import OpContext
 from roiops.operators.imperative import Invocation
+from roiops.operators.roi.dialects import TABLE
 from roiops.registry import get
 
 __all__ = [
@@ -15,6 +16,7 @@ __all__ = [
     "alike",
     "answers_of_the_cpu",
     "bits_of",
+    "case_of",
     "channels_last",
     "from_bits",
     "invoke",
@@ -83,38 +85,51 @@ def random_cases():
     """``label: (name, params, arrays, head gradient)``: each dialect, with good and with hostile boxes."""
     random = np.random.default_rng(11)
     cases = {}
-    for dialect, name, given in SEPARABLE:
-        for label, (height, width), pooled, scale, ratio in (
-            ("small", (5, 6), (2, 3), 0.5, 2),
-            ("adaptive", (13, 9), (3, 3), 0.25, 0),
-            ("hostile", (7, 4), (3, 2), 1.0, 2),
-        ):
-            if "PSROI" in name and label != "hostile":
-                pooled = (pooled[0],) * 2
-            if name == "PSROIPooling" or (name == "PSROIAlign" and given.get("dialect") == "chainer"):
-                pooled = (pooled[0],) * 2
-            if dialect == "PSROIAlign/rfcn":
-                ratio, pooled = 2, (pooled[0],) * 2
-            params, channels = with_sizes(name, given, pooled, scale, ratio, 3, pooled[0])
-            data = random.standard_normal((2, channels, height, width)).astype(np.float32)
-            rois = random_rois(random, 6, 2, height, width, scale)
-            if label == "hostile":
-                rois = np.concatenate([rois, _hostile()])
-            head = random.standard_normal((len(rois), 3, *pooled)).astype(np.float32)
-            cases[f"{dialect} {label}"] = (name, params, [data, rois], head)
-    for row in OTHERS:
-        # Turned boxes share their kernels, and huge ones take the simulator long: one row of them is enough.
-        turned = row.rules.boxes >= TURNED_DEGREES and row.name != "ROIAlignRotated/mmcv/aligned"
-        for label, ratio in (("small", 2), *([] if turned else [("hostile", 0)])):
-            rois = random_rois(random, 5, 2, 8, 7, 0.5)
-            if label == "hostile":
-                rois = np.concatenate([rois, _hostile()])
-            name, params, arrays = other_case(row, random, rois, ratio=ratio)
-            prop = get(name).create(params)
-            shapes = [array.shape for array in arrays]
-            head = random.standard_normal(prop.infer_shape(shapes)[1][0]).astype(np.float32)
-            cases[f"{row.name} {label}"] = (name, params, arrays, head)
+    for row in TABLE.values():
+        if is_separable(row):
+            kinds = {
+                "small": {"size": (5, 6), "pooled": (2, 3), "scale": 0.5, "ratio": 2},
+                "adaptive": {"size": (13, 9), "pooled": (3, 3), "scale": 0.25, "ratio": 0},
+                "hostile": {"size": (7, 4), "pooled": (3, 2), "ratio": 2, "hostile": True},
+            }
+        else:
+            kinds = {"small": {"scale": 0.5}, "hostile": {"scale": 0.5, "ratio": 0, "hostile": True}}
+            # Turned boxes share their kernels, and huge ones take the simulator long: one row is enough.
+            if row.rules.boxes >= TURNED_DEGREES and row.name != "ROIAlignRotated/mmcv/aligned":
+                del kinds["hostile"]
+        for label, given in kinds.items():
+            cases[f"{row.name} {label}"] = case_of(row, random, **given)
     return cases | _moved_and_turned(random) | _more_groups_than_bins(random)
+
+
+def case_of(row, random, size=(8, 7), pooled=(2, 3), scale=1.0, ratio=2, count=6, channels=3, hostile=False):
+    """``(name, params, arrays, head gradient)`` of a call in one dialect.
+
+    With a multiple of four ``channels``, bins read all of them alike: if the features are channels last, the
+    kernels load them in quads.
+    """
+    rois = random_rois(random, count, 2, *size, scale)
+    if hostile:
+        rois = np.concatenate([rois, _hostile()])
+    name = internal_name(row.operator)
+    if not is_separable(row):
+        name, params, arrays = other_case(
+            row, random, rois, size, scale, ratio, pooled=pooled, channels=channels
+        )
+    else:
+        groups = 1 if channels % 4 == 0 else pooled[0]
+        by_position = "PSROI" in name or row.parameters.get("position_sensitive")
+        if by_position and groups == 1:
+            pooled = 1, 1
+        elif "PSROI" in name and row.name != "PSROIAlign/torchvision":
+            pooled = pooled[0], pooled[0]
+        if row.name == "PSROIAlign/rfcn":
+            ratio = 2
+        params, total = with_sizes(name, row.parameters, pooled, scale, ratio, channels, groups)
+        arrays = [random.standard_normal((2, total, *size)).astype(np.float32), rois]
+    shapes = [array.shape for array in arrays]
+    head = random.standard_normal(get(name).create(params).infer_shape(shapes)[1][0])
+    return name, params, arrays, head.astype(np.float32)
 
 
 def _hostile():

@@ -53,14 +53,17 @@ SEPARABLE = [
 OTHERS = [row for row in TABLE.values() if not is_separable(row)]
 
 
-def other_case(row, random, rois, size=(8, 7), scale=0.5, ratio=2, dtype=np.float32):
+def other_case(
+    row, random, rois, size=(8, 7), scale=0.5, ratio=2, dtype=np.float32, pooled=(2, 3), channels=3
+):
     """``(name, params, inputs)`` of one of :data:`OTHERS` for boxes (image, x1, y1, x2, y2)."""
     height, width = size
-    params = {**row.parameters, "pooled_size": (2, 3), "sampling_ratio": ratio, "spatial_scale": scale}
-    rois, channels, extra = np.asarray(rois, dtype), 3, []
+    params = {**row.parameters, "pooled_size": pooled, "sampling_ratio": ratio, "spatial_scale": scale}
+    rois, extra = np.asarray(rois, dtype), []
     if row.operator == "MultiScaleROIAlign":
         del params["spatial_scale"]
-        maps = [random.normal(size=(2, 3, -(-height // n), -(-width // n))).astype(dtype) for n in (1, 2)]
+        sizes = [(2, channels, -(-height // n), -(-width // n)) for n in (1, 2)]
+        maps = [random.normal(size=each).astype(dtype) for each in sizes]
         params |= {"num_args": 3, "spatial_scales": (scale, scale / 2), "canonical_level": 1}
         params["canonical_size"] = 4.0 if params["dialect"] == "mmdet" else 8.0
         return internal_name(row.operator), params, [*maps, rois]
@@ -77,12 +80,14 @@ def other_case(row, random, rois, size=(8, 7), scale=0.5, ratio=2, dtype=np.floa
         if row.operator == "RiROIAlign":
             params["num_orientations"], channels = 4, 8
     elif row.operator == "DeformROIPooling":
-        extra = [random.normal(size=(len(rois), 2, 2, 3)).astype(dtype)]
+        extra = [random.normal(size=(len(rois), 2, *pooled)).astype(dtype)]
         params["gamma"] = 0.3
     else:  # contrib.DeformablePSROIPooling
         del params["sampling_ratio"]
-        params |= {"pooled_size": 3, "output_dim": 2, "group_size": 2, "part_size": 2, "trans_std": 0.2}
-        params["sample_per_part"], channels = ratio or 1, 8
+        groups, outputs = (1, channels) if channels % 4 == 0 else (2, 2)
+        params |= {"pooled_size": max(pooled), "output_dim": outputs, "group_size": groups, "part_size": 2}
+        params |= {"trans_std": 0.2, "sample_per_part": ratio or 1}
+        channels = outputs * groups**2
         extra = [random.normal(size=(len(rois), 2, 2, 2)).astype(dtype)]
     data = random.normal(size=(2, channels, height, width)).astype(dtype)
     return internal_name(row.operator), params, [data, rois, *extra]
