@@ -64,16 +64,14 @@ def _bins_of_line(line, low, x, column, wide, each, bins, to):
     ``each`` is what :func:`_pixels_of_each` says.
     """
     zero = splat(type(bins[0])(0))
-    if each == 1 or each == 2:
+    if each == 2:
         k = x.at[column]
         for _ in range(wide):
             total = multiply_add(x.weight[k], load(line, (x.pixel[k] - low) * FIXED_LANES), zero)
-            if each == 2:
-                right = load(line, (x.pixel[k + 1] - low) * FIXED_LANES)
-                total = multiply_add(x.weight[k + 1], right, total)
-            store(bins, to, total)
+            right = load(line, (x.pixel[k + 1] - low) * FIXED_LANES)
+            store(bins, to, multiply_add(x.weight[k + 1], right, total))
             to += FIXED_LANES
-            k += each
+            k += 2
         return
     for j in range(column, column + wide):
         total = zero
@@ -81,6 +79,17 @@ def _bins_of_line(line, low, x, column, wide, each, bins, to):
             total = multiply_add(x.weight[k], load(line, (x.pixel[k] - low) * FIXED_LANES), total)
         store(bins, to, total)
         to += FIXED_LANES
+
+
+@inner
+def _bins_on(row, tile, weight, x, k, wide, bins, to):
+    """A row of bins on one row of the map, where each bin reads one pixel, from ``k`` on."""
+    zero = splat(type(bins[0])(0))
+    for _ in range(wide):
+        value = scaled(weight, load(tile.values, row + x.pixel[k] * FIXED_LANES))
+        store(bins, to, multiply_add(x.weight[k], value, zero))
+        to += FIXED_LANES
+        k += 1
 
 
 @inner
@@ -116,6 +125,9 @@ def pool(r, item, planes, tile, y, x, line, bins, pending):
         if a == b or low == high:
             for p in range(to, to + wide * FIXED_LANES, FIXED_LANES):
                 store(bins, p, zero)
+        elif each == 1 and b == a + 1:
+            on = read_row(planes, y.pixel[a], low, high, tile)
+            _bins_on(on, tile, y.weight[a], x, x.at[column], wide, bins, to)
         elif each == 2 and b == a + 2 and slot_of(tile, y.pixel[a]) != slot_of(tile, y.pixel[a + 1]):
             upper = read_row(planes, y.pixel[a], low, high, tile)
             lower = read_row(planes, y.pixel[a + 1], low, high, tile)
