@@ -136,6 +136,7 @@ PYTHON = {
                 *("RoIAlign", "RoIPool", "PSRoIAlign", "PSRoIPool", "RoIAlignRotated", "DeformRoIPool"),
                 *("MultiScaleRoIAlign", "replace_poolers"),
             ),
+            "torch/__init__.py": ("onnx_translation_table",),
         },
     ),
 }

@@ -79,6 +79,26 @@ def test_compile_of_a_pyramid():
         assert torch.equal(one, other)
 
 
+@pytest.mark.parametrize("backend", ["aot_eager", pytest.param("inductor", marks=pytest.mark.slow)])
+def test_one_compilation_for_any_number_of_boxes(backend):
+    from torch._dynamo.testing import CompileCounterWithBackend
+
+    counter = CompileCounterWithBackend(backend)
+
+    def function(data, rois):
+        return rt.roi_align(data * 2, rois, 3, 0.5).relu()
+
+    compiled = torch.compile(function, fullgraph=True, backend=counter)
+    for count in (0, 5, 1, 300):
+        data, rois = inputs(count=count)
+        torch._dynamo.decorators.mark_unbacked(rois, 0)
+        found, expected = compiled(data, rois), function(data, rois)
+        torch.testing.assert_close(found, expected)
+        grads = (torch.autograd.grad(each.sum(), data)[0] for each in (found, expected))
+        torch.testing.assert_close(*grads)
+    assert counter.frame_count == 1
+
+
 @pytest.mark.slow
 def test_compile_with_inductor():
     data, rois = inputs()
