@@ -8,8 +8,8 @@ import pytest
 import roiops
 
 KERNELS = Path(roiops.__file__).parent / "kernels"
-#: The rooms that hold to it. A function counts without those that are defined in it.
-ROOMS = ["cpu/conv", "cpu/product"]
+#: The folders with kernels. A function counts without those that are defined in it.
+ROOMS = sorted({str(path.parent.relative_to(KERNELS)) for path in KERNELS.rglob("*.py")})
 LINES, DEPTH = 60, 4
 NESTING = ast.For, ast.While, ast.If, ast.With, ast.Try
 
@@ -52,7 +52,7 @@ def too_large(source: str) -> list[str]:
 @pytest.mark.parametrize("room", ROOMS)
 def test_kernel_functions_are_short_and_shallow(room):
     found = {path.name: too_large(path.read_text()) for path in (KERNELS / room).glob("*.py")}
-    assert len(found) > 5
+    assert found
     assert {name: functions for name, functions in found.items() if functions} == {}
 
 

@@ -32,7 +32,6 @@ from roiops.kernels.cuda.runtime import (
     flat_view,
     kernel,
     launch,
-    quad_at,
 )
 from roiops.kernels.jit import njit
 
@@ -227,6 +226,7 @@ def backward_kernel(name, accumulate, sizes):
     # lies a quad more, so that a warp, which writes one channel of many bins, meets more banks.
     step = quads_up_to(slab) + QUAD
     head_size = step * bins * bins
+    add_head = tiles.adding(slab)
 
     @device
     def find_bins(spans, entry, first, stop, origin, size, thread, edges, at):
@@ -252,6 +252,35 @@ def backward_kernel(name, accumulate, sizes):
                 taken[k] = weights[np.uint64(at + i * extent + pixel)] if inside else real(0)
 
     @device
+    def take_heads(heads, r, tile, setting, channels, bin_y, bin_x, thread, head):
+        """The head gradients of some bins for the tile's channels."""
+        i, high = bin_y
+        j, wide = bin_x
+        area = setting.pooled_h * setting.pooled_w
+        # All places that there may be, so that the divisions are by constants. They seem to depend on the
+        # bins, else they too would be kept in registers all along.
+        for turn in range((places + threads - 1) // threads):
+            k = (thread if high > 0 else places) + turn * threads
+            c, a, b = k // (bins * bins), k // bins % bins, k % bins
+            if k < places and a < high and b < wide and tile.first_channel + c < channels:
+                at = (r * channels + tile.first_channel + c) * area
+                at += (i + a) * setting.pooled_w + j + b
+                head[(a * bins + b) * step + c] = read(heads[np.uint64(at)])
+
+    @device
+    def add_bins(y_weight, x_weight, head, high, wide, thread, total):
+        """Add what some bins give to the pixel of this thread."""
+        row, column = thread // tile_w, thread % tile_w
+        for a in range(high):
+            down_weight = y_weight[a * tile_h + row]
+            if down_weight == 0:
+                continue
+            for b in range(wide):
+                weight = down_weight * x_weight[b * tile_w + column]
+                if weight != 0:
+                    add_head(weight, head, (a * bins + b) * step, total)
+
+    @device
     def add_roi(inputs, r, tile, setting, groups, channels, total):
         heads, spans, weights = inputs
         edges = cuda.shared.array(4, numba.int32)
@@ -259,9 +288,8 @@ def backward_kernel(name, accumulate, sizes):
         x_weight = cuda.shared.array(x_size, shared)
         head = cuda.shared.array(head_size, shared, alignment=16)  # see ``quad_at``
         thread = cuda.threadIdx.x
-        row, column = thread // tile_w, thread % tile_w
         height, width, pooled_h, pooled_w = setting.height, setting.width, setting.pooled_h, setting.pooled_w
-        area, per_roi = pooled_h * pooled_w, pooled_h * height + pooled_w * width
+        per_roi = pooled_h * height + pooled_w * width
         first_i, stop_i = geometry.bins_of(tile.group_y, pooled_h, groups[0])
         first_j, stop_j = geometry.bins_of(tile.group_x, pooled_w, groups[1])
         of_y = r * (pooled_h + pooled_w)
@@ -281,27 +309,9 @@ def backward_kernel(name, accumulate, sizes):
                 take_weights(spans, of_y + i, weights, at, height, high, tile.top, tile_h, thread, y_weight)
                 at = r * per_roi + pooled_h * height + j * width
                 take_weights(spans, of_x + j, weights, at, width, wide, tile.left, tile_w, thread, x_weight)
-                # All places that there may be, so that the divisions are by constants. They seem
-                # to depend on the bins, else they too would be kept in registers all along.
-                for turn in range((places + threads - 1) // threads):
-                    k = (thread if high > 0 else places) + turn * threads
-                    c, a, b = k // (bins * bins), k // bins % bins, k % bins
-                    if k < places and a < high and b < wide and tile.first_channel + c < channels:
-                        at = (r * channels + tile.first_channel + c) * area
-                        at += (i + a) * pooled_w + j + b
-                        head[(a * bins + b) * step + c] = read(heads[np.uint64(at)])
+                take_heads(heads, r, tile, setting, channels, (i, high), (j, wide), thread, head)
                 cuda.syncthreads()
-                for a in range(high):
-                    down_weight = y_weight[a * tile_h + row]
-                    if down_weight == 0:
-                        continue
-                    for b in range(wide):
-                        weight = down_weight * x_weight[b * tile_w + column]
-                        if weight != 0:
-                            for first in range(0, slab, QUAD):
-                                four = quad_at(head, (a * bins + b) * step + first)
-                                for c in range(smaller(QUAD, slab - first)):
-                                    total[first + c] += weight * four[c]
+                add_bins(y_weight, x_weight, head, high, wide, thread, total)
                 cuda.syncthreads()
         cuda.syncthreads()  # also where no bin was found: the edges are read until here
 

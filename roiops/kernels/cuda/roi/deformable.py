@@ -8,6 +8,7 @@ the bin. The gradient of a displacement is summed up by a block of its own.
 """
 
 import functools
+from typing import NamedTuple
 
 import numba
 import numpy as np
@@ -28,7 +29,6 @@ from roiops.kernels.cuda.runtime import (
     flat_output,
     flat_view,
     launch,
-    quad_at,
 )
 from roiops.kernels.jit import njit
 from roiops.kernels.rules import MEAN_OF_VALID
@@ -58,6 +58,22 @@ def forward_kernel(rules, name, layout):
     real, shared, _, _ = computing(name)
     spot_and_quad, begin, _, _, add_sample, store, _ = lanes_for(name, layout)
 
+    @device
+    def mean_of_bin(data, base, strides, y, i, x, j, total):
+        grid_y, grid_x = geometry.bin_grid(rules, y, i), geometry.bin_grid(rules, x, j)
+        for ky in range(grid_y.first, grid_y.stop):
+            on_y = geometry.sample(rules, y, i, ky, grid_y.count)
+            if not on_y[0]:
+                continue
+            for kx in range(grid_x.first, grid_x.stop):
+                on_x = geometry.sample(rules, x, j, kx, grid_x.count)
+                if on_x[0]:
+                    add_sample(data, base, strides, on_y, on_x, total)
+        count_y, count_x = _counted(rules, y, i), _counted(rules, x, j)
+        if count_y > 0 and count_x > 0:
+            for lane in range(THREAD_LANES):
+                total[lane] /= real(count_y) * real(count_x)
+
     @cuda.jit
     def deformable_forward(data, strides, rois, trans, setting, deviation, groups, channels, out):
         base = cuda.local.array(THREAD_LANES, numba.int64)
@@ -77,19 +93,7 @@ def forward_kernel(rules, name, layout):
             if n >= 0:
                 y, x = axes(rules, rois, r, setting)
                 y, x = geometry.moved_axes(trans, r, k, i, j, deviation, y, x)
-                grid_y, grid_x = geometry.bin_grid(rules, y, i), geometry.bin_grid(rules, x, j)
-                for ky in range(grid_y.first, grid_y.stop):
-                    on_y = geometry.sample(rules, y, i, ky, grid_y.count)
-                    if not on_y[0]:
-                        continue
-                    for kx in range(grid_x.first, grid_x.stop):
-                        on_x = geometry.sample(rules, x, j, kx, grid_x.count)
-                        if on_x[0]:
-                            add_sample(data, base, strides, on_y, on_x, total)
-                count_y, count_x = _counted(rules, y, i), _counted(rules, x, j)
-                if count_y > 0 and count_x > 0:
-                    for lane in range(THREAD_LANES):
-                        total[lane] /= real(count_y) * real(count_x)
+                mean_of_bin(data, base, strides, y, i, x, j, total)
             store(total, out, r * channels + k * of_class, quad, quads, of_class, area, spot)
 
     return deformable_forward
@@ -119,6 +123,16 @@ def _boxes_kernel(rules):
     return deformable_boxes
 
 
+class _Bins(NamedTuple):
+    """Some bins of a ROI: the class and the place of each, and by how much it is moved."""
+
+    k: object
+    i: object
+    j: object
+    moved_y: object
+    moved_x: object
+
+
 @functools.cache
 def data_kernel(rules, name, accumulate, sizes):
     real, shared, read, _ = computing(name)
@@ -132,6 +146,7 @@ def data_kernel(rules, name, accumulate, sizes):
     # As in ``roi_average``: a bin's channels in quads, and one quad between those of two bins.
     step = quads_up_to(slab) + QUAD
     head_size = step * at_once
+    add_head = tiles.adding(slab)
 
     @device
     def weight_of(axis, i, pixel):
@@ -148,7 +163,70 @@ def data_kernel(rules, name, accumulate, sizes):
         counted = _counted(rules, axis, i)
         return weight / real(counted) if counted > 0 else weight
 
-    @cuda.jit  # held to 128 registers, as by ``kernel``, it spills some of the 136 it needs
+    @device
+    def take_weights(box_y, box_x, some, number, tile, thread, y_weight, x_weight):
+        """The weights that some bins give to the rows and the columns of the tile."""
+        for entry in range(thread, number * tile_h, threads):
+            b = entry // tile_h
+            y = geometry.moved_axis(box_y, some.moved_y[b])
+            y_weight[entry] = weight_of(y, some.i[b], tile.top + entry % tile_h)
+        for entry in range(thread, number * tile_w, threads):
+            b = entry // tile_w
+            x = geometry.moved_axis(box_x, some.moved_x[b])
+            x_weight[entry] = weight_of(x, some.j[b], tile.left + entry % tile_w)
+
+    @device
+    def take_heads(heads, r, some, number, tile, setting, channels, of_class, thread, head):
+        """The head gradients of some bins, 0 for channels of another class."""
+        stop_channel = smaller(tile.first_channel + slab, channels)
+        area = setting.pooled_h * setting.pooled_w
+        # A constant number of rounds, and as if the first depended on the bins: as in ``average``.
+        for turn in range((places + threads - 1) // threads):
+            entry = (thread if number > 0 else places) + turn * threads
+            c, b = entry // at_once, entry % at_once
+            if entry < places and b < number:
+                low = some.k[b] * of_class - tile.first_channel
+                high = smaller(low + of_class, stop_channel - tile.first_channel)
+                at = (r * channels + tile.first_channel + c) * area + some.i[b] * setting.pooled_w + some.j[b]
+                head[b * step + c] = read(heads[np.uint64(at)]) if c >= low and c < high else real(0)
+
+    @device
+    def bins_of_tile(tile, setting, groups, channels, of_class):
+        """The bins whose channels a tile holds: first row and column, rows, columns, first class, number."""
+        first_i, stop_i = geometry.bins_of(tile.group_y, setting.pooled_h, groups)
+        first_j, stop_j = geometry.bins_of(tile.group_x, setting.pooled_w, groups)
+        tall, wide = stop_i - first_i, stop_j - first_j
+        stop_channel = smaller(tile.first_channel + slab, channels)
+        first_class = tile.first_channel // of_class
+        classes = (stop_channel - 1) // of_class + 1 - first_class
+        return first_i, first_j, tall, wide, first_class, classes * tall * wide
+
+    @device
+    def add_roi(inputs, r, tile, of_tile, setting, thread, memory, total):
+        """Add what a ROI gives to the pixel of this thread, some bins at a time."""
+        heads, trans, (box_y, box_x), deviation, channels, of_class = inputs
+        first_i, first_j, tall, wide, first_class, number_of_bins = of_tile
+        some, y_weight, x_weight, head = memory
+        row, column = thread // tile_w, thread % tile_w
+        for begin in range(0, number_of_bins, at_once):
+            number = smaller(at_once, number_of_bins - begin)
+            for b in range(thread, number, threads):
+                i, j = first_i + (begin + b) // wide % tall, first_j + (begin + b) % wide
+                k = first_class + (begin + b) // (tall * wide)
+                some.k[b], some.i[b], some.j[b] = k, i, j
+                y, x = geometry.moved_axes(trans, r, k, i, j, deviation, box_y, box_x)
+                some.moved_y[b], some.moved_x[b] = y.moved, x.moved
+            cuda.syncthreads()
+            take_weights(box_y, box_x, some, number, tile, thread, y_weight, x_weight)
+            take_heads(heads, r, some, number, tile, setting, channels, of_class, thread, head)
+            cuda.syncthreads()
+            for b in range(number):
+                weight = y_weight[b * tile_h + row] * x_weight[b * tile_w + column]
+                if weight != 0:
+                    add_head(weight, head, b * step, total)
+            cuda.syncthreads()
+
+    @cuda.jit  # held to 128 registers, as by ``kernel``, it spills some of the 138 it needs
     def deformable_data(heads, rois, trans, lists, setting, deviation, groups, items, channels, grad):
         # Its own loop over tiles, not ``tiles.gathering``: with that one it spills registers in float32.
         running = cuda.shared.array(running_size, numba.int32)
@@ -162,69 +240,25 @@ def data_kernel(rules, name, accumulate, sizes):
         x_weight = cuda.shared.array(x_size, shared)
         head = cuda.shared.array(head_size, shared, alignment=16)  # see ``quad_at``
         total = cuda.local.array(slab, shared)
+        memory = _Bins(class_of, i_of, j_of, moved_y, moved_x), y_weight, x_weight, head
         thread = cuda.threadIdx.x
-        row, column = thread // tile_w, thread % tile_w
-        pooled_h, pooled_w = setting.pooled_h, setting.pooled_w
-        area = pooled_h * pooled_w
-        classes = _classes(trans)
-        of_class = channels // classes
-        image_at = lists.image_at
+        of_class = channels // _classes(trans)
         for item in range(cuda.blockIdx.x, items, cuda.gridDim.x):
             tile = place_of(item, channels, (groups, groups), setting)
-            n, top, left, first_channel = tile.n, tile.top, tile.left, tile.first_channel
-            stop_channel = smaller(first_channel + slab, channels)
-            first_i, stop_i = geometry.bins_of(tile.group_y, pooled_h, groups)
-            first_j, stop_j = geometry.bins_of(tile.group_x, pooled_w, groups)
-            tall, wide = stop_i - first_i, stop_j - first_j
-            first_class = first_channel // of_class
-            number_of_bins = ((stop_channel - 1) // of_class + 1 - first_class) * tall * wide
+            of_tile = bins_of_tile(tile, setting, groups, channels, of_class)
             for c in range(slab):
                 total[c] = 0
-            for first_place in range(image_at[n], image_at[n + 1], found_size):
-                stop = smaller(first_place + found_size, image_at[n + 1])
-                select(lists, first_place, stop, top, left, running, found)
+            end = lists.image_at[tile.n + 1]
+            for first_place in range(lists.image_at[tile.n], end, found_size):
+                stop = smaller(first_place + found_size, end)
+                select(lists, first_place, stop, tile.top, tile.left, running, found)
                 for place in range(running[threads - 1]):
                     r = found[place]
-                    box_y, box_x = axes(rules, rois, r, setting)
-                    for begin in range(0, number_of_bins, at_once):
-                        number = smaller(at_once, number_of_bins - begin)
-                        for b in range(thread, number, threads):
-                            i, j = first_i + (begin + b) // wide % tall, first_j + (begin + b) % wide
-                            k = first_class + (begin + b) // (tall * wide)
-                            class_of[b], i_of[b], j_of[b] = k, i, j
-                            y, x = geometry.moved_axes(trans, r, k, i, j, deviation, box_y, box_x)
-                            moved_y[b], moved_x[b] = y.moved, x.moved
-                        cuda.syncthreads()
-                        for entry in range(thread, number * tile_h, threads):
-                            b = entry // tile_h
-                            y = geometry.moved_axis(box_y, moved_y[b])
-                            y_weight[entry] = weight_of(y, i_of[b], top + entry % tile_h)
-                        for entry in range(thread, number * tile_w, threads):
-                            b = entry // tile_w
-                            x = geometry.moved_axis(box_x, moved_x[b])
-                            x_weight[entry] = weight_of(x, j_of[b], left + entry % tile_w)
-                        # A constant number of rounds, and as if the first depended on the bins: as there.
-                        for turn in range((places + threads - 1) // threads):
-                            entry = (thread if number > 0 else places) + turn * threads
-                            c, b = entry // at_once, entry % at_once
-                            if entry < places and b < number:
-                                low = class_of[b] * of_class - first_channel
-                                high = smaller(low + of_class, stop_channel - first_channel)
-                                at = (r * channels + first_channel + c) * area + i_of[b] * pooled_w + j_of[b]
-                                head[b * step + c] = (
-                                    read(heads[np.uint64(at)]) if c >= low and c < high else real(0)
-                                )
-                        cuda.syncthreads()
-                        for b in range(number):
-                            weight = y_weight[b * tile_h + row] * x_weight[b * tile_w + column]
-                            if weight != 0:
-                                for first in range(0, slab, QUAD):
-                                    four = quad_at(head, b * step + first)
-                                    for c in range(smaller(QUAD, slab - first)):
-                                        total[first + c] += weight * four[c]
-                        cuda.syncthreads()
+                    inputs = heads, trans, axes(rules, rois, r, setting), deviation, channels, of_class
+                    add_roi(inputs, r, tile, of_tile, setting, thread, memory, total)
                 cuda.syncthreads()
-            store(total, tile, top + row, left + column, channels, (groups, groups), setting, grad)
+            y, x = tile.top + thread // tile_w, tile.left + thread % tile_w
+            store(total, tile, y, x, channels, (groups, groups), setting, grad)
 
     return deformable_data
 

@@ -145,9 +145,19 @@ def forward(data, rois, scale, ratio, groups, rules, lowest, out, argmax=None):
 # -- gradient --------------------------------------------------------------------------------------------
 
 
+class _Spans(NamedTuple):
+    """The pixels of some bins on either axis."""
+
+    y_low: object
+    y_high: object
+    x_low: object
+    x_high: object
+
+
 class _Noted(NamedTuple):
     """Where maxima are: the first of two by two pixels, and the weights of both on either axis."""
 
+    head: object  # what is due to them
     y_at: object
     x_at: object
     y_near: object
@@ -197,6 +207,58 @@ def backward_kernel(rules, name, accumulate, sizes):
             low[k], high[k] = bin_pixels(rules, axis, first + k)
 
     @device
+    def touch(span, a, b, tile):
+        """Whether a bin may have its maximum in the tile."""
+        return (
+            span.y_low[a] < tile.top + tile_h
+            and span.y_high[a] > tile.top
+            and span.x_low[b] < tile.left + tile_w
+            and span.x_high[b] > tile.left
+        )
+
+    @device
+    def note_bins(heads, argmax, r, tile, setting, channels, bin_y, bin_x, span, noted):
+        """Note the maxima of some bins of a ROI that may be in the tile."""
+        y, i, tall = bin_y
+        x, j, wide = bin_x
+        # All places that there may be, so that the divisions are by constants.
+        for k in range(cuda.threadIdx.x, places, threads):
+            c, a, b = k // (bins * bins), k // bins % bins, k % bins
+            if a >= tall or b >= wide:
+                continue
+            entry = (a * bins + b) * step + c
+            noted.head[entry] = 0
+            if tile.first_channel + c < channels and touch(span, a, b, tile):
+                at = (r * channels + tile.first_channel + c) * (setting.pooled_h * setting.pooled_w)
+                at = np.uint64(at + (i + a) * setting.pooled_w + j + b)
+                if argmax[at] >= 0:
+                    noted.head[entry] = read(heads[at])
+                    note(argmax[at], y, i + a, x, j + b, entry, noted)
+
+    @device
+    def add_bin(noted, entry, row, column, total):
+        """Add what the maxima of a bin in all channels give to a pixel."""
+        for first in range(0, slab, QUAD):
+            due = quad_at(noted.head, entry + first)
+            rows, columns = quad_at(noted.y_at, entry + first), quad_at(noted.x_at, entry + first)
+            for c in range(smaller(QUAD, slab - first)):
+                dy, dx, at = row - rows[c], column - columns[c], entry + first + c
+                if due[c] != 0 and dy >= 0 and dy <= 1 and dx >= 0 and dx <= 1:
+                    weight = noted.y_far[at] if dy else noted.y_near[at]
+                    weight *= noted.x_far[at] if dx else noted.x_near[at]
+                    if weight != 0:
+                        total[first + c] += weight * due[c]
+
+    @device
+    def add_bins(noted, span, tall, wide, row, column, total):
+        for a in range(tall):
+            if row < span.y_low[a] or row >= span.y_high[a]:
+                continue
+            for b in range(wide):
+                if column >= span.x_low[b] and column < span.x_high[b]:
+                    add_bin(noted, (a * bins + b) * step, row, column, total)
+
+    @device
     def add_roi(inputs, r, tile, setting, groups, channels, total):
         heads, argmax, rois = inputs
         y_low = cuda.shared.array(bins, numba.int32)
@@ -210,14 +272,12 @@ def backward_kernel(rules, name, accumulate, sizes):
         y_far = cuda.shared.array(entries, shared)
         x_near = cuda.shared.array(entries, shared)
         x_far = cuda.shared.array(entries, shared)
-        noted = _Noted(y_at, x_at, y_near, y_far, x_near, x_far)
+        span = _Spans(y_low, y_high, x_low, x_high)
+        noted = _Noted(head, y_at, x_at, y_near, y_far, x_near, x_far)
         thread = cuda.threadIdx.x
-        top, left = tile.top, tile.left
-        row, column = top + thread // tile_w, left + thread % tile_w
-        pooled_h, pooled_w = setting.pooled_h, setting.pooled_w
-        area = pooled_h * pooled_w
-        first_i, stop_i = geometry.bins_of(tile.group_y, pooled_h, groups[0])
-        first_j, stop_j = geometry.bins_of(tile.group_x, pooled_w, groups[1])
+        row, column = tile.top + thread // tile_w, tile.left + thread % tile_w
+        first_i, stop_i = geometry.bins_of(tile.group_y, setting.pooled_h, groups[0])
+        first_j, stop_j = geometry.bins_of(tile.group_x, setting.pooled_w, groups[1])
         y, x = axes(rules, rois, r, setting)
         for i in range(first_i, stop_i, bins):
             for j in range(first_j, stop_j, bins):
@@ -225,43 +285,9 @@ def backward_kernel(rules, name, accumulate, sizes):
                 spans(y, i, tall, y_low, y_high)
                 spans(x, j, wide, x_low, x_high)
                 cuda.syncthreads()
-                # All places that there may be, so that the divisions are by constants.
-                for k in range(thread, places, threads):
-                    c, a, b = k // (bins * bins), k // bins % bins, k % bins
-                    if a >= tall or b >= wide:
-                        continue
-                    entry = (a * bins + b) * step + c
-                    head[entry] = 0
-                    if (
-                        tile.first_channel + c < channels
-                        and y_low[a] < top + tile_h
-                        and y_high[a] > top
-                        and x_low[b] < left + tile_w
-                        and x_high[b] > left
-                    ):
-                        at = (r * channels + tile.first_channel + c) * area
-                        at = np.uint64(at + (i + a) * pooled_w + j + b)
-                        if argmax[at] >= 0:
-                            head[entry] = read(heads[at])
-                            note(argmax[at], y, i + a, x, j + b, entry, noted)
+                note_bins(heads, argmax, r, tile, setting, channels, (y, i, tall), (x, j, wide), span, noted)
                 cuda.syncthreads()
-                for a in range(tall):
-                    if row < y_low[a] or row >= y_high[a]:
-                        continue
-                    for b in range(wide):
-                        if column < x_low[b] or column >= x_high[b]:
-                            continue
-                        for first in range(0, slab, QUAD):
-                            entry = (a * bins + b) * step + first
-                            due = quad_at(head, entry)
-                            rows, columns = quad_at(y_at, entry), quad_at(x_at, entry)
-                            for c in range(smaller(QUAD, slab - first)):
-                                dy, dx = row - rows[c], column - columns[c]
-                                if due[c] != 0 and dy >= 0 and dy <= 1 and dx >= 0 and dx <= 1:
-                                    weight = y_far[entry + c] if dy else y_near[entry + c]
-                                    weight *= x_far[entry + c] if dx else x_near[entry + c]
-                                    if weight != 0:
-                                        total[first + c] += weight * due[c]
+                add_bins(noted, span, tall, wide, row, column, total)
                 cuda.syncthreads()
 
     gather = tiles.gathering(name, accumulate, sizes, slab, add_roi)

@@ -8,6 +8,7 @@ pixel looks for those that read it.
 """
 
 import functools
+from typing import NamedTuple
 
 import numba
 import numpy as np
@@ -27,6 +28,23 @@ def forward_kernel(rules, name, layout):
     real, shared, _, _ = computing(name)
     spot_and_quad, begin, _, _, add_sample, store, _ = lanes_for(name, layout)
 
+    @device
+    def mean_of_bin(data, base, strides, box, i, j, setting, total):
+        grid_v = geometry.turned_grid(box.v, i, box.low_v, box.high_v)
+        grid_u = geometry.turned_grid(box.u, j, box.low_u, box.high_u)
+        for ky in range(grid_v.first, grid_v.stop):
+            v = geometry.position(rules, box.v, i, ky, grid_v.count)
+            for kx in range(grid_u.first, grid_u.stop):
+                u = geometry.position(rules, box.u, j, kx, grid_u.count)
+                y, x = geometry.turned_position(box, v, u)
+                on_y = geometry.taps(rules, y, setting.height)
+                on_x = geometry.taps(rules, x, setting.width)
+                if on_y[0] and on_x[0]:
+                    add_sample(data, base, strides, on_y, on_x, total)
+        if grid_v.count > 0 and grid_u.count > 0:
+            for lane in range(THREAD_LANES):
+                total[lane] /= real(grid_v.count) * real(grid_u.count)
+
     @cuda.jit
     def rotated_forward(data, strides, rois, setting, channels, out):
         base = cuda.local.array(THREAD_LANES, numba.int64)
@@ -41,20 +59,7 @@ def forward_kernel(rules, name, layout):
             begin(strides, n, 0, quad, quads, channels, (0, 0), (1, 1), base, total)
             if n >= 0:
                 box = geometry.turned(rules, rois, r, setting)
-                grid_v = geometry.turned_grid(box.v, i, box.low_v, box.high_v)
-                grid_u = geometry.turned_grid(box.u, j, box.low_u, box.high_u)
-                for ky in range(grid_v.first, grid_v.stop):
-                    v = geometry.position(rules, box.v, i, ky, grid_v.count)
-                    for kx in range(grid_u.first, grid_u.stop):
-                        u = geometry.position(rules, box.u, j, kx, grid_u.count)
-                        y, x = geometry.turned_position(box, v, u)
-                        on_y = geometry.taps(rules, y, setting.height)
-                        on_x = geometry.taps(rules, x, setting.width)
-                        if on_y[0] and on_x[0]:
-                            add_sample(data, base, strides, on_y, on_x, total)
-                if grid_v.count > 0 and grid_u.count > 0:
-                    for lane in range(THREAD_LANES):
-                        total[lane] /= real(grid_v.count) * real(grid_u.count)
+                mean_of_bin(data, base, strides, box, i, j, setting, total)
             store(total, out, r * channels, quad, quads, channels, area, spot)
 
     return rotated_forward
@@ -111,11 +116,68 @@ def _boxes_kernel(rules, name):
     return rotated_boxes
 
 
+class _Noted(NamedTuple):
+    """Samples: the bin of each, the first of two by two pixels, and the weights of both on either axis."""
+
+    spot: object
+    y_at: object
+    x_at: object
+    y_near: object
+    y_far: object
+    x_near: object
+    x_far: object
+
+
 @functools.cache
 def backward_kernel(rules, name, accumulate, sizes):
     real, shared, read, _ = computing(name)
     tile_w, slab = sizes.tile_w, sizes.channels
     threads = entries = sizes.pixels
+
+    @device
+    def count_samples(box, setting, thread, most):
+        """The most samples that a bin visits, down the box and across it."""
+        pooled_h = setting.pooled_h
+        for k in range(thread, pooled_h + setting.pooled_w, threads):
+            if k < pooled_h:
+                grid = geometry.turned_grid(box.v, k, box.low_v, box.high_v)
+            else:
+                grid = geometry.turned_grid(box.u, k - pooled_h, box.low_u, box.high_u)
+            cuda.atomic.max(most, 0 if k < pooled_h else 1, np.int32(grid.stop - grid.first))
+
+    @device
+    def note(box, setting, spot, ky, kx, thread, noted):
+        """Note what a sample of a bin reads, if it is one that the bin visits."""
+        i, j = spot // setting.pooled_w, spot % setting.pooled_w
+        grid_v = geometry.turned_grid(box.v, i, box.low_v, box.high_v)
+        grid_u = geometry.turned_grid(box.u, j, box.low_u, box.high_u)
+        ky, kx = grid_v.first + ky, grid_u.first + kx
+        if ky < grid_v.stop and kx < grid_u.stop:
+            v = geometry.position(rules, box.v, i, ky, grid_v.count)
+            u = geometry.position(rules, box.u, j, kx, grid_u.count)
+            y, x = geometry.turned_position(box, v, u)
+            valid_y, y0, wy0, _, wy1 = geometry.taps(rules, y, setting.height)
+            valid_x, x0, wx0, _, wx1 = geometry.taps(rules, x, setting.width)
+            if valid_y and valid_x:
+                # A far pixel is the one after the near, or has no weight.
+                share = real(grid_v.count) * real(grid_u.count)
+                noted.spot[thread], noted.y_at[thread], noted.x_at[thread] = spot, y0, x0
+                noted.y_near[thread], noted.y_far[thread] = wy0 / share, wy1 / share
+                noted.x_near[thread], noted.x_far[thread] = wx0, wx1
+
+    @device
+    def add_samples(heads, r, tile, noted, number, area, channels, row, column, total):
+        """Add what the samples that read a pixel give to it."""
+        for k in range(number):
+            dy, dx, weight = row - noted.y_at[k], column - noted.x_at[k], real(0)
+            if dy >= 0 and dy <= 1 and noted.y_at[k] >= 0 and dx >= 0 and dx <= 1:
+                weight = noted.y_far[k] if dy else noted.y_near[k]
+                weight *= noted.x_far[k] if dx else noted.x_near[k]
+            if weight != 0:
+                for c in range(slab):
+                    if tile.first_channel + c < channels:
+                        at = (r * channels + tile.first_channel + c) * area + noted.spot[k]
+                        total[c] += weight * read(heads[np.uint64(at)])
 
     @device
     def add_roi(inputs, r, tile, setting, groups, channels, total):
@@ -128,57 +190,27 @@ def backward_kernel(rules, name, accumulate, sizes):
         y_far = cuda.shared.array(entries, shared)
         x_near = cuda.shared.array(entries, shared)
         x_far = cuda.shared.array(entries, shared)
+        noted = _Noted(spot_of, y_at, x_at, y_near, y_far, x_near, x_far)
         thread = cuda.threadIdx.x
         row, column = tile.top + thread // tile_w, tile.left + thread % tile_w
-        pooled_h, pooled_w = setting.pooled_h, setting.pooled_w
-        area = pooled_h * pooled_w
+        area = setting.pooled_h * setting.pooled_w
         box = geometry.turned(rules, rois, r, setting)
         # Bins visit different numbers of samples; a lattice of the most of them holds all.
         if thread == 0:
             most[0] = most[1] = 0
         cuda.syncthreads()
-        for k in range(thread, pooled_h + pooled_w, threads):
-            if k < pooled_h:
-                grid = geometry.turned_grid(box.v, k, box.low_v, box.high_v)
-            else:
-                grid = geometry.turned_grid(box.u, k - pooled_h, box.low_u, box.high_u)
-            cuda.atomic.max(most, 0 if k < pooled_h else 1, np.int32(grid.stop - grid.first))
+        count_samples(box, setting, thread, most)
         cuda.syncthreads()
         most_v, most_u = int(most[0]), int(most[1])
         lattice = area * most_v * most_u
         for begin in range(0, lattice, entries):
             y_at[thread] = -9  # no pixel
             if begin + thread < lattice:
-                spot, rest = (
-                    (begin + thread) // (most_v * most_u),
-                    (begin + thread) % (most_v * most_u),
-                )
-                i, j = spot // pooled_w, spot % pooled_w
-                grid_v = geometry.turned_grid(box.v, i, box.low_v, box.high_v)
-                grid_u = geometry.turned_grid(box.u, j, box.low_u, box.high_u)
-                ky, kx = grid_v.first + rest // most_u, grid_u.first + rest % most_u
-                if ky < grid_v.stop and kx < grid_u.stop:
-                    v = geometry.position(rules, box.v, i, ky, grid_v.count)
-                    u = geometry.position(rules, box.u, j, kx, grid_u.count)
-                    y, x = geometry.turned_position(box, v, u)
-                    valid_y, y0, wy0, _, wy1 = geometry.taps(rules, y, setting.height)
-                    valid_x, x0, wx0, _, wx1 = geometry.taps(rules, x, setting.width)
-                    if valid_y and valid_x:
-                        # A far pixel is the one after the near, or has no weight.
-                        share = real(grid_v.count) * real(grid_u.count)
-                        spot_of[thread], y_at[thread], x_at[thread] = spot, y0, x0
-                        y_near[thread], y_far[thread] = wy0 / share, wy1 / share
-                        x_near[thread], x_far[thread] = wx0, wx1
+                spot, rest = (begin + thread) // (most_v * most_u), (begin + thread) % (most_v * most_u)
+                note(box, setting, spot, rest // most_u, rest % most_u, thread, noted)
             cuda.syncthreads()
-            for k in range(smaller(entries, lattice - begin)):
-                dy, dx = row - y_at[k], column - x_at[k]
-                if dy >= 0 and dy <= 1 and y_at[k] >= 0 and dx >= 0 and dx <= 1:
-                    weight = (y_far[k] if dy else y_near[k]) * (x_far[k] if dx else x_near[k])
-                    if weight != 0:
-                        for c in range(slab):
-                            if tile.first_channel + c < channels:
-                                at = (r * channels + tile.first_channel + c) * area + spot_of[k]
-                                total[c] += weight * read(heads[np.uint64(at)])
+            number = smaller(entries, lattice - begin)
+            add_samples(heads, r, tile, noted, number, area, channels, row, column, total)
             cuda.syncthreads()
         cuda.syncthreads()  # also where the lattice is empty: ``most`` is read until here
 

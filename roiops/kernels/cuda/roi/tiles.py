@@ -269,6 +269,20 @@ def storing(name, accumulate, slab):
 
 
 @functools.cache
+def adding(slab):
+    """``add_head(weight, head, at, total)``: add ``weight`` times the head gradients of all channels."""
+
+    @device
+    def add_head(weight, head, at, total):
+        for first in range(0, slab, QUAD):
+            four = quad_at(head, at + first)
+            for c in range(smaller(QUAD, slab - first)):
+                total[first + c] += weight * four[c]
+
+    return add_head
+
+
+@functools.cache
 def selecting(sizes):
     """A device function that lists the ROIs of ``lists`` from ``first`` to ``stop`` that touch a tile.
 
