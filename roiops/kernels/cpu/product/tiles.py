@@ -372,7 +372,23 @@ def _reduce_tile(height, vectors):
             zeros = [emit.constant(0)] * (height * vectors)
             with emit.loop(args[3], [start, factors, soon, *zeros]) as outer:
                 image, factors, soon, *sums = outer.values
-                with emit.loop(count, [factors, soon, places, *sums]) as term:
+                carried, left_over = [factors, soon, places, *sums], count
+                if BY_ELEMENT:
+                    quads, done = emit.whole_quads(count, emit.number(1))
+                    with emit.loop(quads, carried) as four:
+                        factor, line, place, *sums = four.values
+                        loaded = [emit.load(factor, emit.times(weight_step, r)) for r in range(height)]
+                        for k in range(4):
+                            emit.prefetch(line, emit.times(soon_step, k))
+                            columns = emit.move(image, emit.load_number(place, k))
+                            right = [emit.load(columns, by) for by in (0, *apart)]
+                            sums = emit.add_products(
+                                [emit.splat_lane(each, k) for each in loaded], right, sums
+                            )
+                        moved = zip((factor, line, place), (4, emit.times(soon_step, 4), 4), strict=True)
+                        four.advance([*(emit.move(each, by) for each, by in moved), *sums])
+                    carried, left_over = four.results, builder.sub(count, done)
+                with emit.loop(left_over, carried) as term:
                     factor, line, place, *sums = term.values
                     emit.prefetch(line)
                     columns = emit.move(image, emit.load_number(place))
