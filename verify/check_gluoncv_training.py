@@ -30,8 +30,8 @@ TOLERANCE = 2e-3  # logs have three decimals
 SCRIPTS = {
     "ssd": (
         "scripts/detection/ssd/train_ssd.py",
-        ("--network", "mobilenet0.25", "--data-shape", "300", "--batch-size", "2"),
-        4,
+        ("--network", "mobilenet0.25", "--data-shape", "300", "--batch-size", "4"),
+        6,
     ),
     "faster_rcnn": (
         "scripts/detection/faster_rcnn/train_faster_rcnn.py",

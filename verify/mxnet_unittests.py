@@ -67,6 +67,7 @@ _TESTS = {
         "downloads a RecordIO file, for MXNet's native reader or for ImageIter, which read none here",
     ),
     "autograd.test_sparse_dot_grad": "sparse parameters and gradients are not offered",
+    "gluon.test_np_shape_parameters": "counts on shapes of NumPy, where 0 is a length, in deferred initialization",
     "gluon.test_inline": "counts the nodes that MXNet's inline_limit leaves in a graph; here it is one",
     "gluon.test_sparse_symbol_block": "sparse parameters and gradients are not offered",
     "loss.test_sample_weight_loss": "gives NDArrayIter fewer samples than labels, which is an error here",

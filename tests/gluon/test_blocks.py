@@ -1,5 +1,7 @@
 """Blocks, parameters and trainers: what they do, beyond MXNet's numbers."""
 
+import inspect
+
 import numpy as np
 import pytest
 
@@ -186,13 +188,7 @@ def test_hooks_and_summary(capsys):
     assert "Total params: 8" in capsys.readouterr().out
 
 
-def test_what_is_refused_says_what_to_do():
-    with pytest.raises(mx.errors.ParamError, match="sparse_grad=True is not offered"):
-        nn.Embedding(3, 2, sparse_grad=True)
-    with pytest.raises(mx.errors.ParamError, match="stype='row_sparse' is not offered"):
-        gluon.Parameter("w", stype="row_sparse", shape=(2,))
-    with pytest.raises(ValueError, match="pretrained=True would download"):
-        gluon.model_zoo.vision.resnet18_v1(pretrained=True)
+def test_a_child_that_cannot_be_a_graph():
     with pytest.raises(ValueError, match="Children of HybridBlock must also be HybridBlock"):
         nn.HybridSequential().add(nn.Sequential())
 
@@ -213,3 +209,70 @@ def test_gluon_is_imported_when_it_is_asked_for():
     code = "import sys, roiops; before = 'roiops.gluon' in sys.modules; roiops.gluon; print(before)"
     ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert ended.stdout.strip() == "False"
+
+
+def test_hooks_of_operators_tell_node_operator_and_value():
+    net = nn.HybridSequential(prefix="a_")
+    with net.name_scope():
+        net.add(nn.Dense(2), nn.Activation("relu"))
+    net.initialize()
+    net.hybridize()
+    told = []
+    net.register_op_hook(lambda name, operator, array: told.append((name, operator, array.shape)))
+    net(mx.nd.ones((3, 4)))
+    assert told == [
+        ("a_dense0_fwd_output", "FullyConnected", (3, 2)),
+        ("a_relu0_fwd_output", "Activation", (3, 2)),
+    ]
+
+
+def test_none_and_lists_as_first_argument():
+    class Either(gluon.HybridBlock):
+        def hybrid_forward(self, F, a, b):
+            return b if a is None else sum(a) + b
+
+    x = mx.nd.ones((2,))
+    for active in (False, True):
+        for a, expected in ((None, 1), ([x, x], 3)):
+            net = Either()
+            net.hybridize(active)
+            np.testing.assert_array_equal(net(a, x).asnumpy(), [expected] * 2)
+        with pytest.raises(ValueError, match="there must be one NDArray or one Symbol in the input"):
+            Either()(None, None)
+        with pytest.raises(ValueError, match="we do not support mixed NDArrays and Symbols"):
+            Either()([x], mx.sym.var("x"))
+    net.hybridize()
+    with pytest.raises(ValueError, match=r"all inputs must be on one device, got \['cpu\(1\)', 'cpu\(2\)'\]"):
+        net([mx.nd.ones((2,), ctx=mx.cpu(1))], mx.nd.ones((2,), ctx=mx.cpu(2)))
+
+
+def test_a_sequence_of_hybrid_blocks_is_better_a_hybrid_one():
+    net = nn.Sequential(prefix="a_")
+    net.add(nn.Dense(2))
+    with pytest.warns(UserWarning, match="layer 'a_' are HybridBlocks. Consider using HybridSequential"):
+        net.hybridize()
+
+
+def test_arguments_of_layers_are_told():
+    assert str(inspect.signature(nn.AvgPool1D)) == (
+        "(pool_size=2, strides=None, padding=0, ceil_mode=False, layout='NCW', count_include_pad=True, **kwargs)"
+    )
+    assert list(inspect.signature(nn.Conv2DTranspose).parameters)[:5] == [
+        *("channels", "kernel_size", "strides", "padding", "output_padding")
+    ]
+    with pytest.raises(TypeError, match="missing a required argument: 'channels'"):
+        nn.Conv2D()
+    with pytest.raises(TypeError, match="too many positional arguments"):
+        nn.GlobalAvgPool2D("NCHW", 3)
+
+    class Mine(nn.Conv2D):
+        def __init__(self, channels):
+            super().__init__(channels, 3, padding=1, prefix="mine_")
+
+    assert Mine(4).weight.name == "mine_weight"
+
+
+def test_arrays_are_reset():
+    arrays = [mx.nd.ones((2,)), mx.nd.ones((3, 2))]
+    mx.nd.reset_arrays(*arrays, num_arrays=2)
+    assert [float(each.sum().asscalar()) for each in arrays] == [0, 0]

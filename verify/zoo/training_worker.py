@@ -13,6 +13,7 @@ from pathlib import Path
 
 import gluoncv
 import mxnet as mx
+import numpy as np
 from gluoncv.model_zoo import model_store
 
 HOME = Path.home()
@@ -23,6 +24,11 @@ def _make(net, path, size=224):
         warnings.simplefilter("ignore")  # what a base network has already stays
         net.initialize()
     net(mx.nd.zeros((1, 3, size, size)))
+    # Weights of He's size: with MXNet's default the network multiplies rounding errors a thousandfold.
+    for parameter in net.collect_params().values():
+        if parameter.name.endswith("weight") and len(parameter.shape) > 1:
+            deviation = (2.0 / np.prod(parameter.shape[1:])) ** 0.5
+            parameter.set_data(mx.nd.random.normal(0, deviation, shape=parameter.shape))
     net.save_parameters(str(path))
 
 
