@@ -161,16 +161,25 @@ class _Tape:
     def add_made(self, name: str, given: dict, inputs: list, result: NDArray) -> None:
         """Record ``result``, made in another way, as what the operator ``name`` makes of the inputs."""
         if self.follows(inputs):
-            prop = _property(name, tuple(given.items()))
-            context = OpContext(inputs[0].context, prop.label, current.training)
-            node = _Call(prop, given, [_entry(array) for array in inputs], [result.data], context)
-            result._entry = (node, 0)
+            entries = [_entry(array) for array in inputs]
+            result._entry = self._made(name, given, entries, result.data, inputs[0].context)
+
+    @staticmethod
+    def _made(name, given, entries, data, ctx):
+        """The place in the graph of what an operator makes of entries."""
+        prop = _property(name, tuple(given.items()))
+        return _Call(prop, given, entries, [data], OpContext(ctx, prop.label, current.training)), 0
 
     def add_part(self, array: NDArray, key, part: NDArray) -> None:
         """Record ``part``, which is ``array[key]``."""
         if not self.follows([array]):
             return
-        ranges = _basic_ranges(key, array.shape)
+        data, ctx = array.data, array.context
+        if type(key) is int and data.ndim:  # the commonest one, done fast
+            i = key % data.shape[0]
+            ranges = ((i, i + 1, 1),)
+        else:
+            ranges = _basic_ranges(key, data.shape)
         if ranges is None:
             numbers = NDArray(np.arange(array.size).reshape(array.shape))[key]
             flat = NDArray(array.data.reshape(-1), array.context)
@@ -178,17 +187,12 @@ class _Tape:
             self.add_made("take", {}, [flat, numbers.as_in_context(array.context)], part)
             return
         begin, end, step = zip(*ranges, strict=True)
+        view = data[tuple(map(slice, begin, end, step))]
         given = {"begin": begin, "end": end, "step": step}
-        sliced = array.data[tuple(map(slice, *zip(*ranges, strict=True)))]
-        self._add_view("slice", given, array, sliced, part)
-
-    def _add_view(self, name, given, array, view, part) -> None:
-        if view.shape == part.shape:
-            self.add_made(name, given, [array], part)
-        else:
-            between = NDArray(view, array.context)
-            self.add_made(name, given, [array], between)
-            self.add_made("Reshape", {"shape": part.shape}, [between], part)
+        entry = self._made("slice", given, [_entry(array)], view, ctx)
+        if view.shape != part.shape:
+            entry = self._made("Reshape", {"shape": part.shape}, [entry], part.data, ctx)
+        part._entry = entry
 
     def add_assignment(self, array: NDArray, key, value) -> None:
         """Record ``array[key] = value``, before it is done."""

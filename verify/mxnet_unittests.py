@@ -46,6 +46,7 @@ _ABSENT = {
 #: Why tests fail with an error of this text.
 _TEXTS = {
     "name 'requests' is not defined": "downloads data",
+    "nothing is downloaded here": "downloads data",
     "TookTooLong": "not run to its end yet: stopped on a busy machine",
     "operator '_square_sum'": "_square_sum, an operator of sparse arrays only, is not offered",
     "LibSVMIter is not here": "files of LibSVM's format are not read",
@@ -67,7 +68,7 @@ _TESTS = {
         "downloads a RecordIO file, for MXNet's native reader or for ImageIter, which read none here",
     ),
     "autograd.test_sparse_dot_grad": "sparse parameters and gradients are not offered",
-    "gluon.test_np_shape_parameters": "counts on shapes of NumPy, where 0 is a length, in deferred initialization",
+    "gluon.test_np_shape_parameters": "needs shapes of NumPy, where 0 is a length, before the first batch",
     "gluon.test_inline": "counts the nodes that MXNet's inline_limit leaves in a graph; here it is one",
     "gluon.test_sparse_symbol_block": "sparse parameters and gradients are not offered",
     "loss.test_sample_weight_loss": "gives NDArrayIter fewer samples than labels, which is an error here",

@@ -62,7 +62,9 @@ class _BoundGraph:
         node = name
         while node not in self._operators and "_" in node:
             node = node.rpartition("_")[0]
-        self._block._callback(name, self._operators.get(node, ""), array)
+        operator = self._operators.get(node)
+        if operator:  # not the variables themselves, which MXNet does not tell of either
+            self._block._callback(name, operator, array)
 
     def _executors_for(self, key, ctx, arrays) -> list:
         """Those of a kind that are free, as long as parameters have the arrays that they are bound to."""

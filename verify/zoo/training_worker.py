@@ -15,6 +15,7 @@ import gluoncv
 import mxnet as mx
 import numpy as np
 from gluoncv.model_zoo import model_store
+from gluoncv.model_zoo.ssd.vgg_atrous import vgg16_atrous_300
 
 HOME = Path.home()
 
@@ -35,7 +36,10 @@ def _make(net, path, size=224):
 def get_model_file(name, tag=None, root=None):
     path = HOME / (name + ".params")
     if not path.exists():
-        _make(gluoncv.model_zoo.get_model(name, pretrained=False), path)
+        if name == "vgg16_atrous":
+            _make(vgg16_atrous_300(pretrained=False), path, 300)
+        else:
+            _make(gluoncv.model_zoo.get_model(name, pretrained=False), path)
     return str(path)
 
 

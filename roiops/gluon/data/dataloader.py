@@ -67,7 +67,7 @@ class DataLoader:
         How many batches are made ahead.
     timeout : float
         Seconds that a batch may take.
-    pin_memory, pin_device_id, try_nopython : optional
+    pin_memory, pin_device_id, try_nopython, auto_reload : optional
         Accepted for MXNet's sake.
     """
 
@@ -87,6 +87,7 @@ class DataLoader:
         thread_pool=False,
         timeout=120,
         try_nopython=None,
+        auto_reload=False,
     ):
         if batch_sampler is None:
             if batch_size is None:

@@ -91,7 +91,7 @@ class DeformableConvolution(HybridBlock):
         self, F, x, offset_weight, deformable_conv_weight, offset_bias=None, deformable_conv_bias=None
     ):
         given = [x, offset_weight] if offset_bias is None else [x, offset_weight, offset_bias]
-        options = {"num_filter": self._offset_channels, "no_bias": offset_bias is None}
+        options = {"num_filter": self._offset_channels, "no_bias": offset_bias is None, "cudnn_off": True}
         offset = F.Convolution(*given, **self._kwargs, **options)
         given = {"data": x, **self._places(F, offset), "weight": deformable_conv_weight}
         if deformable_conv_bias is not None:
