@@ -336,7 +336,7 @@ def _window_at(place, tap, stride, dilate, pad, count):
     return start // stride if start % stride == 0 and 0 <= start // stride < count else -1
 
 
-@inner
+@inner(forceinline=True)
 def _sum_line(heads, wide, multiplier, shape, weight, first, window, place, sums, part):
     """What the windows that see the row ``place`` of a channel's pixels add to it.
 

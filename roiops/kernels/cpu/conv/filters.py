@@ -275,7 +275,7 @@ class ByFilters(Way):
         size = ceil_div(WIDTH * layer.terms, MACHINE_LANES) * MACHINE_LANES
         at_once = ceil_div(WIDTH, len(plan.tiles.places) - 1)
         weights = weight.reshape(-1), layer.terms, layer.in_group, at_once
-        (rows, _, step), per_group = plan.layout[2], layer.channels // layer.groups
+        step, per_group = plan.layout[2][2], layer.channels // layer.groups
 
         def prepare(workers):
             own = fills_itself(workers, layer.groups, plan.copying)
@@ -284,16 +284,24 @@ class ByFilters(Way):
             if not plan.padded:
                 images = data.reshape(1, -1)
             own = own and plan.padded > 0
-            lines = np.array([[0, layer.batch * rows]] * workers)
+            begins, lines = self.division(layer, self.machine, workers)
             sources = data, plan.layout, prologue, lines, per_group * own
             of_sums = plan.terms._replace(group_step=per_group * step * (not own))
-            dealt = tuple(plan.tiles), layer.groups, deal(plan.tiles, layer.groups, workers)
+            dealt = tuple(plan.tiles), layer.groups, begins
             memory = spares, images, panels
             sums = self.kernel, workers, sources, weights, tuple(of_sums), *dealt, epilogue, memory, out
             filling = fill_padded, workers, data, plan.layout, prologue, workers, images[0]
             return [sums] if own or not plan.padded else [filling, sums]
 
         return Repeated(Calls(), out.size * layer.terms / MACHINE_LANES, prepare)
+
+    @staticmethod
+    @functools.lru_cache(maxsize=64)
+    def division(layer, machine, workers) -> tuple[np.ndarray, np.ndarray]:
+        """The first tile of each worker, and the rows of a padded image that it fills: all."""
+        plan = ByFilters.plan(layer, machine)
+        lines = np.array([[0, layer.batch * plan.layout[2][0]]] * workers)
+        return deal(plan.tiles, layer.groups, workers), lines
 
     @staticmethod
     @functools.lru_cache(maxsize=64)

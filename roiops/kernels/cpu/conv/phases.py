@@ -18,7 +18,7 @@ from ..product.turn import turn
 from ..vector import LINE
 
 
-@inner
+@inner(forceinline=True)
 def _part_filter(weight, f, channels, tap, count, gaps, parts, at, step):
     """The taps of a phase of one filter, of the channels from the first to before the last."""
     tall, wide = count

@@ -172,8 +172,8 @@ class Shifted(Way):
                 own = own or 4 * workers * plan.padded <= self.machine.last_cache
             shape = (workers, plan.group_padded) if own else (1, plan.padded)
             images, spares = Scratch(shape, (workers, 2, ROWS * COLUMNS))()
-            begins = deal(plan.tiles, groups, workers)
-            sources = data, plan.layout, prologue, self.lines(plan, begins), channels // groups * own
+            begins, lines = self.division(self.layer, self.machine, other is not None, workers)
+            sources = data, plan.layout, prologue, lines, channels // groups * own
             step = plan.terms.group_step * (not own)
             of_sums = tuple(plan.terms._replace(group_step=step)), tuple(plan.tiles), groups, begins
             memory = spares, images, images
@@ -184,19 +184,23 @@ class Shifted(Way):
         run = Repeated(Calls(), out.size * terms / MACHINE_LANES, prepare)
         return left.before(run)
 
-    def lines(self, plan, begins):
-        """The rows of a padded image that each worker's tiles see."""
+    @staticmethod
+    @functools.lru_cache(maxsize=64)
+    def division(layer, machine, added, workers) -> tuple[np.ndarray, np.ndarray]:
+        """The first tile of each worker, and the rows of a padded image that its tiles see."""
+        plan = Shifted.plan(layer, machine, added)
+        begins = deal(plan.tiles, layer.groups, workers)
         (rows, length, _), row_tiles = plan.layout[2], len(plan.tiles.filters)
-        found = np.array([[0, self.layer.batch * rows]] * (len(begins) - 1))
-        if self.layer.groups > 1 or plan.tiles.by_filters:
-            return found
-        vectors = plan.tiles.places["first"] // self.machine.lanes
+        found = np.array([[0, layer.batch * rows]] * (len(begins) - 1))
+        if layer.groups > 1 or plan.tiles.by_filters:
+            return begins, found
+        vectors = plan.tiles.places["first"] // machine.lanes
         for lines, begin, end in zip(found, begins, begins[1:], strict=False):
             if begin < end:
                 first, last = vectors[begin // row_tiles], vectors[(end - 1) // row_tiles + 1] - 1
                 lines[0] = plan.terms.starts[first] // length
                 lines[1] = min(lines[1], (plan.terms.starts[last] + plan.reach) // length + 1)
-        return found
+        return begins, found
 
     @staticmethod
     @functools.lru_cache(maxsize=64)

@@ -54,7 +54,7 @@ def _pack(right, term_step, column_step, start, stop, first, last, panel):
                 panel[to + k * COLUMNS] = right[source + k * term_step]
 
 
-@inner
+@inner(forceinline=True)
 def _add_edge(spare, count, first, after, out, at, step):
     """Add ``count`` rows of a tile to the columns ``[first, after)``."""
     for i in range(count):

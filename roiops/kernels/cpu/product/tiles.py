@@ -466,7 +466,7 @@ def _pack_panels(share, data, start, stop, panels):
         _pack_transposed(data, p * COLUMNS, start, stop, panels[p])
 
 
-@inner
+@inner(forceinline=True)
 def _put_turned(tiles, at, bias, first, rows, out):
     """A tile's rows, with their bias, as columns from ``first`` on."""
     for column in range(out.shape[0]):
