@@ -117,8 +117,9 @@ class ModulatedDeformableConvolution(DeformableConvolution):
 
     def _places(self, F, offset):
         cut = self._offset_channels // 3 * 2
+        places = F.slice_axis(offset, axis=1, begin=0, end=cut)
         mask = F.sigmoid(F.slice_axis(offset, axis=1, begin=cut, end=None)) * 2
-        return {"offset": F.slice_axis(offset, axis=1, begin=0, end=cut), "mask": mask}
+        return {"offset": places, "mask": mask}
 
     def _alias(self):
         return "modulated_deformable_conv"
