@@ -21,6 +21,7 @@ from roiops.ndarray.creation import from_numpy as from_numpy
 from roiops.ndarray.creation import full as full
 from roiops.ndarray.creation import linspace as linspace
 from roiops.ndarray.creation import ones as ones
+from roiops.ndarray.creation import reset_arrays as reset_arrays
 from roiops.ndarray.creation import zeros as zeros
 from roiops.ndarray.files import load as load
 from roiops.ndarray.files import load_frombuffer as load_frombuffer
@@ -63,7 +64,7 @@ from roiops.ndarray.updates import sgd_update as sgd_update
 from roiops.ndarray.updates import signsgd_update as signsgd_update
 from roiops.ndarray.updates import signum_update as signum_update
 
-__all__ = ['NDArray', '_internal', 'adam_update', 'arange', 'array', 'cast_storage', 'concatenate', 'contrib', 'empty', 'eye', 'files', 'from_dlpack', 'from_numpy', 'ftml_update', 'ftrl_update', 'full', 'histogram', 'image', 'lamb_update_phase1', 'lamb_update_phase2', 'linalg', 'linspace', 'load', 'load_frombuffer', 'moveaxis', 'mp_nag_mom_update', 'mp_sgd_mom_update', 'mp_sgd_update', 'multi_mp_sgd_mom_update', 'multi_mp_sgd_update', 'multi_sgd_mom_update', 'multi_sgd_update', 'nag_mom_update', 'normal', 'onehot_encode', 'ones', 'op', 'random', 'random_exponential', 'random_gamma', 'random_negative_binomial', 'random_normal', 'random_poisson', 'random_randint', 'random_uniform', 'rmsprop_update', 'rmspropalex_update', 'save', 'sgd_mom_update', 'sgd_update', 'signsgd_update', 'signum_update', 'sparse', 'split_v2', 'uniform', 'waitall', 'zeros']
+__all__ = ['NDArray', '_internal', 'adam_update', 'arange', 'array', 'cast_storage', 'concatenate', 'contrib', 'empty', 'eye', 'files', 'from_dlpack', 'from_numpy', 'ftml_update', 'ftrl_update', 'full', 'histogram', 'image', 'lamb_update_phase1', 'lamb_update_phase2', 'linalg', 'linspace', 'load', 'load_frombuffer', 'moveaxis', 'mp_nag_mom_update', 'mp_sgd_mom_update', 'mp_sgd_update', 'multi_mp_sgd_mom_update', 'multi_mp_sgd_update', 'multi_sgd_mom_update', 'multi_sgd_update', 'nag_mom_update', 'normal', 'onehot_encode', 'ones', 'op', 'random', 'random_exponential', 'random_gamma', 'random_negative_binomial', 'random_normal', 'random_poisson', 'random_randint', 'random_uniform', 'reset_arrays', 'rmsprop_update', 'rmspropalex_update', 'save', 'sgd_mom_update', 'sgd_update', 'signsgd_update', 'signum_update', 'sparse', 'split_v2', 'uniform', 'waitall', 'zeros']
 
 class _SupportsDLPack(Protocol):
     def __dlpack__(self, *args: Any, **kwargs: Any) -> Any: ...

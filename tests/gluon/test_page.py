@@ -16,7 +16,7 @@ def test_from_parameters_alone_to_onnx(tmp_path):
     net.initialize()
     net(nd.zeros((1, 3, 64, 64)))
     net.save_parameters(str(tmp_path / "x.params"))
-    words = command.split()
+    words = command.replace("\\\n", "").split()
     assert words[0] == "roiops"
     for arguments in (["-c", script], ["-m", *words]):
         ended = subprocess.run(

@@ -227,7 +227,11 @@ def _pool_item(item, planes, next_planes, shapes, plan, table, memory, tile, out
         to = bins_at(item, shapes, order[place])
         prefetch_part(item, next_planes, place - first, stop - first)
         prefetch_bins(item, target, to)
-        if _pool(order[place], item, planes, y, x, _pattern_in(arrays), pointer_to(page_memory), target, to):
+        page = pointer_to(page_memory)
+        # An output that begins between two numbers has no whole cache lines to write past the caches.
+        if target.past_caches and _pool(
+            order[place], item, planes, y, x, _pattern_in(arrays), page, target, to
+        ):
             continue
         line, bins = pointer_to(memory.line), pointer_to(memory.bins)
         lanes.pool(order[place], item, planes, tile, y, x, line, bins, nothing_pending(target))
