@@ -1,7 +1,7 @@
 """The committed detector on pictures it has never seen: says where the result is. `make demo` runs this.
 
-It marks what scores enough: so much that of its marks on the held-out pictures 95% were right. A mark that is
-wrong all the same says so.
+It draws a box around each object whose score is high enough. The least score is chosen so that, of all boxes
+on the held-out pictures, 95% were right. A box that is wrong all the same says so.
 """
 
 import subprocess
@@ -34,7 +34,7 @@ def main() -> int:
     compile_kernels()
     compiled = time.perf_counter() - start
     detector, score = Detector.load(MODEL), least_score(MODEL)
-    tiles, times, marks, wanted = [], [], [], 0
+    tiles, times, hits, wanted = [], [], [], 0
     for i in range(PICTURES):
         image, objects = draw_scene(np.random.default_rng([2024, i]))
         began = time.perf_counter()
@@ -42,7 +42,7 @@ def main() -> int:
         times.append(time.perf_counter() - began)
         labels = np.array([CLASSES.index(label) + 1 for label, _ in objects], int)
         is_right = right(shown, CLASSES, np.array([box for _, box in objects], float), labels)
-        marks, wanted = marks + is_right, wanted + len(objects)
+        hits, wanted = hits + is_right, wanted + len(objects)
         notes = ["" if hit else "wrong" for hit in is_right]
         tiles.append(draw_detections(image, shown, CLASSES, least_side=384, notes=notes))
     target = Path.cwd() / "build" / "demo.png"
@@ -50,8 +50,8 @@ def main() -> int:
     montage(tiles, columns=4).save(target)
     print(f"A Faster R-CNN looked at {PICTURES} generated pictures with {wanted} objects.")
     print(
-        f"It made {len(marks)} marks of a score of at least {score:.2f}: {sum(marks)} right, "
-        f"{len(marks) - sum(marks)} wrong; it missed {wanted - sum(marks)} objects."
+        f"With a score of {score:.2f} or more it found {len(hits)}: {sum(hits)} right, "
+        f"{len(hits) - sum(hits)} wrong; it missed {wanted - sum(hits)}."
     )
     print(f"{1000 * np.median(times):.0f} ms a picture; compiling the kernels took {compiled:.1f} s before.")
     print(f"picture: {target}")

@@ -221,7 +221,7 @@ def reading(
     normalised: bool = False,
 ) -> Reading:
     """What a dialect makes of a box; the arguments are those of :func:`draw`."""
-    roi = _checked(roi, shape, pooled_size)
+    roi = _checked(roi, shape, spatial_scale, pooled_size)
     if _turned(dialect):
         if normalised:
             raise ParamError(f"explain: {dialect} has boxes in image pixels, not normalised ones")
@@ -243,7 +243,7 @@ def reading(
     return _upright(roi, spatial_scale, pooled_size, shape, sampling_ratio, dialect)
 
 
-def _checked(roi, shape, pooled):
+def _checked(roi, shape, scale, pooled):
     roi = [float(v) for v in roi]
     if len(roi) not in (4, 5) or not np.isfinite(roi).all():
         raise DataError(
@@ -252,6 +252,8 @@ def _checked(roi, shape, pooled):
         )
     if len(shape) != 2 or min(shape) < 1 or max(shape) > 200:
         raise ParamError(f"explain: shape must be (height, width), each 1 to 200, got {tuple(shape)}")
+    if not 0 < scale < np.inf:
+        raise ParamError(f"explain: spatial_scale must be a number above 0, got {scale}")
     if len(pooled) != 2 or min(pooled) < 1:
         raise ParamError(f"explain: pooled_size must be (height, width), each 1 or more, got {tuple(pooled)}")
     return roi
@@ -263,8 +265,11 @@ def chosen(names) -> list[str]:
     for name in names:
         of_operator = [each for each in dialects() if each == name or each.startswith(f"{name}/")]
         if not of_operator:
-            operators = {each.partition("/")[0] for each in dialects()}
-            raise ParamError(f"explain: unknown dialect {name!r}{nearest(name, [*dialects(), *operators])}")
+            operators = sorted({each.partition("/")[0] for each in dialects()})
+            near = nearest(name, [*dialects(), *operators])
+            raise ParamError(
+                f"explain: unknown dialect {name!r}{near or '; there are those of ' + ', '.join(operators)}"
+            )
         found += [name] if name in of_operator and "/" in name else of_operator
     return list(dict.fromkeys(found))
 
@@ -287,7 +292,7 @@ def table(
     normalised=False,
 ) -> str:
     """The same in words: frame, bins and numbers of samples of each dialect, a line each."""
-    roi = _checked(roi, shape, pooled_size)
+    roi = _checked(roi, shape, spatial_scale, pooled_size)
     names = chosen(names) if names else _fitting(dialects(), roi, normalised)
     lines = [
         f"{'dialect':<44} {'y start':>8} {'height':>8} {'x start':>8} {'width':>8}  samples in the first bin"
@@ -347,7 +352,7 @@ def draw(
     except ImportError:
         raise MXNetError("explain: drawing needs matplotlib (pip install matplotlib)") from None
 
-    roi = _checked(roi, shape, pooled_size)
+    roi = _checked(roi, shape, spatial_scale, pooled_size)
     same = {} if names else distinct()
     names = chosen(names) if names else _fitting(same, roi, normalised)
     boxes = [

@@ -103,16 +103,16 @@ def least_score(records, detections, classes, precision=0.95) -> tuple[float, fl
 
     Infinite, and 0, where no score will do.
     """
-    marks = []
+    scored = []
     for record, found in zip(records, detections, strict=True):
         is_right = right(found, classes, record.boxes, record.classes)
-        marks += [(each.score, hit) for each, hit in zip(found, is_right, strict=True)]
-    marks.sort(key=lambda mark: -mark[0])
-    hits = np.cumsum([hit for _, hit in marks])
-    good = np.flatnonzero(hits >= precision * np.arange(1, len(marks) + 1))
+        scored += [(each.score, hit) for each, hit in zip(found, is_right, strict=True)]
+    scored.sort(key=lambda each: -each[0])
+    hits = np.cumsum([hit for _, hit in scored])
+    good = np.flatnonzero(hits >= precision * np.arange(1, len(scored) + 1))
     if not len(good):
         return float("inf"), 0.0
-    return marks[good[-1]][0], float(hits[good[-1]] / sum(len(record.boxes) for record in records))
+    return scored[good[-1]][0], float(hits[good[-1]] / sum(len(record.boxes) for record in records))
 
 
 def coco_results(records, detections, categories: dict[str, int]) -> list[dict]:

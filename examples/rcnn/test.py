@@ -116,7 +116,7 @@ def main(arguments=None) -> int:
     shown = [worth_drawing(found, 0) for found in detections]
     score, recall = least_score(records, shown, config.data.classes)
     measures.update({"score": min(score, 1.0), "recall": recall})  # JSON knows no infinity
-    print(f"95% of the marks with a score of {score:.2f} or more are right; they find {100 * recall:.0f}%")
+    print(f"95% of the boxes with a score of {score:.2f} or more are right; they find {100 * recall:.0f}%")
     if config.data.format == "coco" or options.results:
         measures.update(_as_coco(config, records, detections, options.results) or {})
     if options.json:

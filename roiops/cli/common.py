@@ -25,10 +25,10 @@ def named(text: str) -> tuple[str, str]:
 def shape_argument(text: str) -> tuple[str, tuple[int, ...]]:
     """``data=1,3,600,800`` as a name and a shape."""
     name, value = named(text)
-    try:
-        return name, tuple(int(item) for item in value.strip("()[] ").split(",") if item.strip())
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"must be like data=1,3,600,800, got {text!r}") from None
+    items = [item.strip() for item in value.strip("()[] ").split(",") if item.strip()]
+    if not all(item.isdecimal() and int(item) for item in items):
+        raise argparse.ArgumentTypeError(f"must be like data=1,3,600,800, each above 0, got {text!r}")
+    return name, tuple(map(int, items))
 
 
 def numbers(text: str) -> tuple[float, ...]:

@@ -104,6 +104,8 @@ def execute(args) -> int:
 
     import_modules(args.imports)
     onnx.write.import_onnx()
+    if args.target.endswith((".params", ".json")):
+        args.parser.error(f"MODEL.onnx, the file to write, comes last, got {args.target}")
     symbol, params = find_model(args, args.params)
     model = archive.load(symbol, params, outputs=args.outputs, source=args.symbol)
     inputs = {name: _read(args, model, name, value) for name, value in args.inputs}
@@ -123,7 +125,11 @@ def execute(args) -> int:
     nodes, functions = len(made.graph.node), len(made.functions)
     called = f", functions: {functions}" if args.functions else ""
     print(f"opset {conversion.graph.opset}, nodes: {nodes}{called}")
-    return _check(files[0], model, shapes, inputs) if args.check else 0
+    if not args.check:
+        return 0
+    if args.dtype == "float32":  # of half precision before, which not every operator computes in
+        model = archive.load(symbol, params, outputs=args.outputs, source=args.symbol, dtype=args.dtype)
+    return _check(files[0], model, shapes, inputs)
 
 
 def _read(args, model, name, value) -> np.ndarray:

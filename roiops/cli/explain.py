@@ -11,7 +11,8 @@ For example:
 import argparse
 import math
 
-from .common import numbers, size
+from ..errors import MXNetError
+from .common import numbers, positive, size
 
 SUMMARY = "draw the frame, bins and samples of each ROI dialect for a box of yours"
 
@@ -40,7 +41,9 @@ def configure(parser) -> None:
         help="the box is Y1,X1,Y2,X2 from 0 to 1, as of CropAndResize",
     )
     parser.add_argument("--shape", type=size, required=True, metavar="HxW", help="size of the feature map")
-    parser.add_argument("--scale", type=float, default=1.0, help="feature pixels per image pixel (default 1)")
+    parser.add_argument(
+        "--scale", type=positive(float), default=1.0, help="feature pixels per image pixel (default 1)"
+    )
     parser.add_argument(
         "--pooled", type=size, default=(2, 2), metavar="HxW", help="output grid (default 2x2)"
     )
@@ -64,5 +67,8 @@ def execute(args) -> None:
     print(explain.table(*box, **how))
     if args.out:
         figure = explain.draw(*box, **how)
-        figure.savefig(args.out, dpi=110)
+        try:
+            figure.savefig(args.out, dpi=110)
+        except ValueError as error:  # an ending that matplotlib does not know
+            raise MXNetError(f"--out {args.out}: {error}") from None
         print(f"drawn to {args.out}")

@@ -187,6 +187,9 @@ def execute(args) -> int:
         args.parser.error(f"--output must end in .npz, .json or .jsonl, got {args.output}")
     if args.resume and not (args.output or "").endswith(".jsonl"):
         args.parser.error("--resume needs --output FILE.jsonl, the results to go on with")
+    folder = os.path.dirname(args.output or "")
+    if folder and not os.path.isdir(folder):
+        raise MXNetError(f"--output {args.output}: there is no folder {folder}")
     params, names, array_files = _params_pictures_and_arrays(args.rest)
     inputs, named_pictures = _named_inputs(args, names)
     symbol, file = find_model(args, params)
@@ -513,7 +516,7 @@ def _conclude(args, count, failed, drawn, seconds) -> None:
 
 def _drawing(args, pictures, picture) -> str:
     """The file for the drawing of one of the pictures."""
-    if len(pictures) == 1:
+    if len(pictures) == 1 and Path(args.draw).suffix:
         return args.draw
     if _ends_in(args.draw, ENDINGS):
         args.parser.error(f"--draw must be a folder for several pictures, got {args.draw}")

@@ -770,7 +770,9 @@ def read_text(fname) -> str:
     try:
         return raw.decode("utf-8")
     except UnicodeDecodeError as error:
-        raise FormatError(f"{fname}: not UTF-8 text at byte {error.start}") from None
+        raise FormatError(
+            f"{fname}: not a saved symbol, which is JSON: byte {error.start} is not UTF-8 text"
+        ) from None
 
 
 def zeros(shape, dtype=None, **kwargs) -> Symbol:

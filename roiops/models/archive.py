@@ -14,7 +14,7 @@ import numpy as np
 
 from .. import ndarray as nd
 from ..context import Context, cpu, current_context
-from ..errors import GraphError, MissingFileError, MXNetError, ShapeError, nearest
+from ..errors import DTypeError, GraphError, MissingFileError, MXNetError, ShapeError, nearest
 from ..graph import json_format
 from ..graph import nodes as graph
 from ..graph.functions import Group, load_json
@@ -49,7 +49,8 @@ def load(
         wanted, every = [outputs] if isinstance(outputs, str) else list(outputs), internals.list_outputs()
         for name in wanted:
             if name not in every:
-                raise GraphError(f"{source}: there is no output {name!r}{nearest(name, every)}")
+                near = nearest(name, every) or f"; the graph's own are {', '.join(symbol.list_outputs())}"
+                raise GraphError(f"{source}: there is no output {name!r}{near}")
         symbol = Group(internals[name] for name in wanted)
     order = graph.topological_order(symbol.heads)
     message = json_format.unsupported_message(order, source)
@@ -63,6 +64,21 @@ def load(
     if dtype is not None:
         params = {name: array.astype(dtype, copy=False) for name, array in params.items()}
     return ArchivedModel(symbol, params, source)
+
+
+def infer_types(order, params, dtype) -> dict:
+    """The dtypes of a graph with these parameters; an error says how to convert those of half precision."""
+    held = {name: np.dtype(array.dtype) for name, array in params.items()}
+    try:
+        return graph.infer_types(order, held, dtype)
+    except DTypeError as error:
+        floats = {kind.name for kind in held.values() if kind.kind == "f"}
+        if floats <= {np.dtype(dtype).name}:
+            raise
+        raise DTypeError(
+            f"{error}; the parameters are {' and '.join(sorted(floats))}: "
+            "dtype='float32' (--dtype float32) converts them"
+        ) from None
 
 
 def _check_names(order, every, held, source, allow_missing) -> None:
@@ -151,9 +167,7 @@ class ArchivedModel:
         self._check_parameter_shapes(inferred, given)
         given.update({name: tuple(array.shape) for name, array in self.params.items()})
         inferred = graph.infer_shapes(self._order, given)
-        types = graph.infer_types(
-            self._order, {name: np.dtype(array.dtype) for name, array in self.params.items()}, np.float32
-        )
+        types = infer_types(self._order, self.params, np.float32)
         arrays, unknown = {}, []
         for node in self._order:
             if not node.is_variable:
@@ -216,7 +230,7 @@ class ArchivedModel:
         self._check_shape_names(inputs)
         missing = [name for name in self.input_names if name not in inputs]
         if missing:
-            raise MXNetError(f"{self.source}: lacks the inputs {', '.join(missing)}")
+            raise MXNetError(f"{self.source}: lacks the inputs {', '.join(missing)}; each needs a value")
         shapes = {name: tuple(np.shape(value)) for name, value in inputs.items()}
         key = (ctx, shapes)
         if self._bound is None or self._bound[0] != key:

@@ -192,7 +192,10 @@ class PictureModel(archive.ArchivedModel):
             raise MXNetError(f"{source}: batch must be at least 1, got {batch}")
         for name in (*self.inputs, *([input] if input else [])):
             if name not in self.input_names:
-                raise GraphError(f"{source}: {name!r} is not an input{nearest(name, self.input_names)}")
+                raise GraphError(
+                    f"{source}: {name!r} is not an input{nearest(name, self.input_names)} "
+                    f"(it takes {', '.join(self.input_names)})"
+                )
         self._executors: OrderedDict = OrderedDict()
 
     def __getstate__(self):
@@ -331,10 +334,12 @@ class PictureModel(archive.ArchivedModel):
                 ) from error
             if not isinstance(error, ShapeError):
                 raise
-            near = "x".join(str(max(32, 32 * round(side / 32))) for side in (height, width))
+            near = [max(32, 32 * round(side / 32)) for side in (height, width)]
+            if near == [height, width]:  # the size is as good as any; something else does not fit
+                raise
             raise ShapeError(
                 f"{error}\nthe network does not take {height}x{width} pixels; a size that it takes, perhaps "
-                f"{near}, is given by --resize HEIGHTxWIDTH (resize=)"
+                f"{near[0]}x{near[1]}, is given by --resize HEIGHTxWIDTH (resize=)"
             ) from error
 
     def _size(self, shapes: dict) -> tuple[int, int]:

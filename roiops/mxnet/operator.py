@@ -30,7 +30,7 @@ from ..errors import MXNetError, ShapeError
 from ..graph import functions as sym
 from ..graph.naming import NameManager
 from ..ndarray import NDArray, array
-from ..operators import custom
+from ..operators import checks, custom
 from ..operators.base import OperatorProperty
 from ..registry import get, list_operators
 
@@ -73,9 +73,13 @@ class CustomOp:
         """Compute the gradients of the inputs into ``in_grad``, as ``req`` asks for each."""
 
     def assign(self, dst, req, src):
-        """Store ``src``, a number or an array of the shape of ``dst``, in ``dst`` as ``req`` asks."""
+        """Store ``src``, a number or an array, in ``dst`` as ``req`` asks.
+
+        As in MXNet, an array of fewer or of single elements is repeated to the shape of ``dst``. Checks
+        (``ROIOPS_CHECK=1``, :mod:`roiops.testing`) take that for a mistake.
+        """
         shape = np.shape(src)
-        if req != "null" and shape not in ((), dst.shape):
+        if req != "null" and shape not in ((), dst.shape) and (checks.on() or not _repeats(shape, dst.shape)):
             raise ShapeError(
                 f"{self._label}: assigns an array of shape {shape} to one of shape {dst.shape}, "
                 "which is what infer_shape says"
@@ -84,6 +88,14 @@ class CustomOp:
             dst[:] = src
         elif req == "add":
             dst[:] += array(src, dst.context, dst.dtype) if isinstance(src, np.ndarray) else src
+
+
+def _repeats(shape, target) -> bool:
+    """Whether an array of this shape, its axes of length one repeated, fills one of shape ``target``."""
+    more = shape[: max(len(shape) - len(target), 0)]
+    return all(n == 1 for n in more) and all(
+        n in (1, wanted) for n, wanted in zip(reversed(shape), reversed(target), strict=False)
+    )
 
 
 custom.set_front_end(NDArray, CustomOp)

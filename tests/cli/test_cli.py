@@ -14,6 +14,7 @@ import roiops as mx
 from roiops import cli
 
 PIL = pytest.importorskip("PIL.Image", reason="images need Pillow")
+EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
 @pytest.fixture
@@ -206,6 +207,9 @@ def test_run_gives_other_outputs(roiops, model, picture):
         (["--input", "data"], 2, "must be NAME=VALUE"),
         (["--input", "data=[[1]]", "--output", "o.txt"], 2, "--output must end in .npz, .json or .jsonl"),
         (["--input", "data=[[1]]", "--outputs", "fc_otput"], 1, "did you mean 'fc_output'"),
+        (["--input", "data=[[1]]", "--outputs", "?"], 1, "no output '?'; the graph's own are softmax_output"),
+        (["--input", "data=[[1]]", "--output", "no/o.npz"], 1, "--output no/o.npz: there is no folder no"),
+        (["--input", "x=a.png"], 1, "'x' is not an input (it takes data)"),
         (["--input", "data=[[[[1]],[[2]],[[3]]]]", "--draw", "d.png"], 1, "--draw needs a picture as input"),
     ],
 )
@@ -396,6 +400,71 @@ def test_a_picture_whose_size_does_not_fit_is_told_of_resize(roiops, tmp_path, p
     assert "the network does not take 67x101 pixels; a size that it takes, perhaps 64x96, is given by" in err
     assert "--resize HEIGHTxWIDTH" in err
     assert roiops("run", tmp_path / "fcn", picture, "--resize", "64x96")[0] == 0
+
+
+HALF = EXAMPLES / "archived" / "shapes-symbol.json", EXAMPLES / "rcnn" / "model" / "model.params"
+
+
+def test_a_size_that_fits_is_not_blamed_for_another_input(roiops, picture):
+    PIL.new("RGB", (128, 128)).save(picture)
+    inputs = "--input", f"data={picture}", "--input", "im_info=[[1,2]]"
+    code, _, err = roiops("run", *HALF, *inputs, "--dtype", "float32")
+    assert code == 1
+    assert "im_info must have shape (1, 3), got (1, 2)" in err
+    assert "--resize" not in err
+
+
+def test_half_precision_says_how_to_convert(roiops, picture):
+    PIL.new("RGB", (128, 128)).save(picture)
+    code, _, err = roiops("run", *HALF, picture)
+    assert code == 1
+    assert "gamma must have dtype float32, got float16" in err
+    assert "the parameters are float16: dtype='float32' (--dtype float32) converts them" in err
+
+
+def test_convert_checks_a_model_of_half_precision(roiops, tmp_path):
+    pytest.importorskip("onnxruntime")
+    shapes = "--shape", "data=1,3,128,128", "--shape", "im_info=1,3", "--dtype", "float32", "--check"
+    code, out, err = roiops("convert", *HALF, tmp_path / "shapes.onnx", *shapes)
+    assert "gamma must have dtype" not in err
+    assert "cls_prob_output" in out
+    assert code in (0, 1)  # on noise, scores may tie
+
+
+def test_convert_does_not_take_the_parameters_for_the_file_to_write(roiops):
+    code, _, err = roiops("convert", *HALF, "--shape", "data=1,3,128,128", "--force")
+    assert code == 2
+    assert "MODEL.onnx, the file to write, comes last" in err
+    assert HALF[1].stat().st_size > 100_000
+
+
+@pytest.mark.parametrize("shape", ["data=1,3,-5,8", "data=0,3,8,8", "data=1,3,a,8"])
+def test_shapes_are_numbers_above_0(roiops, shape):
+    code, _, err = roiops("inspect", HALF[0], "--shape", shape)
+    assert code == 2
+    assert "must be like data=1,3,600,800, each above 0" in err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (["--out", "boxes.xyz"], 1, "--out boxes.xyz: Format 'xyz' is not supported"),
+        (["--scale", "nan"], 2, "must be a number above 0, got 'nan'"),
+        (["--scale", "0"], 2, "must be a number above 0, got '0'"),
+        (["--dialect", "?"], 1, "unknown dialect '?'; there are those of CropAndResize, "),
+    ],
+)
+def test_explain_says_what_is_wrong(roiops, arguments, code, message):
+    pytest.importorskip("matplotlib")
+    got, _, err = roiops("explain", "--roi", "1,1,4,4", "--shape", "6x8", *arguments)
+    assert (got, "internal error" in err) == (code, False)
+    assert message in err
+
+
+def test_a_drawing_of_one_picture_may_go_to_a_folder(roiops, tmp_path, picture):
+    code, _, err = roiops("run", detector(tmp_path), picture, "--draw", tmp_path / "drawings")
+    assert (code, "drawn in" in err) == (0, True)
+    assert (tmp_path / "drawings" / picture.name).with_suffix(".png").exists()
 
 
 def test_rows_come_in_the_order_of_the_pictures(roiops, model, pictures):

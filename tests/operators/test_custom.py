@@ -7,7 +7,7 @@ import pytest
 
 import roiops as mx
 from roiops.errors import DTypeError, MXNetError, ParamError, RegistryError, ShapeError
-from roiops.operators import custom
+from roiops.operators import checks, custom
 from roiops.testing import check_numeric_gradient
 
 
@@ -259,6 +259,36 @@ def test_assign():
     assert values(target) == [3, 4]
     op.assign(target, "inplace", 5)
     assert values(target) == [5, 5]
+
+
+@pytest.mark.parametrize("req", ["write", "add"])
+@pytest.mark.parametrize(
+    ("value", "row"),
+    [
+        (np.ones(1), [1, 1, 1]),
+        (mx.nd.ones((2, 1)), [1, 1, 1]),
+        (mx.nd.array([0, 1, 2]), [0, 1, 2]),
+        (np.float32(2), [2, 2, 2]),
+        (np.ones(()), [1, 1, 1]),
+    ],
+)
+def test_assign_repeats_as_mxnet_does_but_not_in_checks(value, row, req):
+    op = mx.operator.CustomOp()
+    target = mx.nd.zeros((2, 3))
+    op.assign(target, req, value)
+    assert values(target) == [row, row]
+    with checks.enforced():
+        if value.shape == ():
+            op.assign(target, req, value)
+        else:
+            with pytest.raises(mx.MXNetError, match=r"assigns an array of shape .* to one of shape \(2, 3\)"):
+                op.assign(target, req, value)
+
+
+@pytest.mark.parametrize("shape", [(2, 2), (3, 2), (2,), (2, 2, 3)])
+def test_assign_refuses_what_no_repeating_makes_fit(shape):
+    with pytest.raises(mx.MXNetError, match="which is what infer_shape says"):
+        mx.operator.CustomOp().assign(mx.nd.zeros((2, 3)), "write", np.ones(shape))
 
 
 @pytest.mark.parametrize(

@@ -6,11 +6,12 @@ import math
 
 import numpy as np
 
-from ...errors import DTypeError, GraphError, MXNetError, nearest
+from ...errors import GraphError, MXNetError, nearest
 from ...graph import nodes as symbol_graph
 from ...ndarray import device
 from ...operators import lowering
 from ...operators.base import OpContext
+from ..archive import infer_types
 from .graph import Graph, Value
 
 __all__ = ["NEWEST", "OLDEST", "Conversion", "Lowered", "convert"]
@@ -243,17 +244,7 @@ class _Converter:
     def _infer(self):
         trials = self._trials()
         self.trials = [self._shapes(trial) for trial in trials] if len(trials) == 1 else trials
-        types = {name: array.dtype for name, array in self.params.items()}
-        try:
-            self.types = symbol_graph.infer_types(self.order, types, self.dtype)
-        except DTypeError as error:
-            floats = {str(dtype) for dtype in types.values() if np.dtype(dtype).kind == "f"}
-            if floats <= {self.dtype.name}:
-                raise
-            raise DTypeError(
-                f"{error}; the parameters are {' and '.join(sorted(floats))}: "
-                "dtype='float32' (--dtype float32) converts them"
-            ) from None
+        self.types = infer_types(self.order, self.params, self.dtype)
 
     def _shapes(self, given):
         fixed = {name: array.shape for name, array in self.params.items()}
