@@ -10,57 +10,10 @@ from .. import registry as _registry
 from . import random
 from . import symbol as _symbol
 from .naming import AttrScope, NameManager, Prefix
-from .symbol import (
-    Group,
-    Symbol,
-    Variable,
-    arange,
-    eye,
-    full,
-    histogram,
-    hypot,
-    linspace,
-    load,
-    load_json,
-    maximum,
-    minimum,
-    ones,
-    pow,
-    power,
-    split_v2,
-    var,
-    zeros,
-)
+from .symbol import *  # noqa: F403
 
-__all__ = [
-    "AttrScope",
-    "Group",
-    "NameManager",
-    "Prefix",
-    "Symbol",
-    "Variable",
-    "arange",
-    "contrib",
-    "eye",
-    "full",
-    "histogram",
-    "hypot",
-    "image",
-    "linalg",
-    "linspace",
-    "load",
-    "load_json",
-    "maximum",
-    "minimum",
-    "ones",
-    "pow",
-    "power",
-    "random",
-    "sparse",
-    "split_v2",
-    "var",
-    "zeros",
-]
+__all__ = ["AttrScope", "NameManager", "Prefix", "contrib", "image", "linalg", "random", "sparse"]
+__all__ += _symbol.__all__
 
 
 _PUBLIC_NAME = "roiops.symbol"

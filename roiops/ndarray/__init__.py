@@ -4,7 +4,7 @@
 NumPy arrays are taken wherever NDArrays are. Operators that are registered later appear here too.
 """
 
-from . import _internal, contrib, image, linalg, op, random, sparse
+from . import _internal, contrib, image, linalg, op, random, sparse, updates
 from .arithmetic import FUNCTIONS as _FUNCTIONS
 from .creation import arange, array, empty, eye, from_numpy, full, linspace, ones, reset_arrays, zeros
 from .files import load, load_frombuffer, save
@@ -12,27 +12,7 @@ from .functions import namespace as _namespace
 from .ndarray import NDArray, from_dlpack, waitall
 from .shaping import concatenate, histogram, moveaxis, onehot_encode, split_v2
 from .sparse import cast_storage
-from .updates import (
-    adam_update,
-    ftml_update,
-    ftrl_update,
-    lamb_update_phase1,
-    lamb_update_phase2,
-    mp_nag_mom_update,
-    mp_sgd_mom_update,
-    mp_sgd_update,
-    multi_mp_sgd_mom_update,
-    multi_mp_sgd_update,
-    multi_sgd_mom_update,
-    multi_sgd_update,
-    nag_mom_update,
-    rmsprop_update,
-    rmspropalex_update,
-    sgd_mom_update,
-    sgd_update,
-    signsgd_update,
-    signum_update,
-)
+from .updates import *  # noqa: F403
 
 globals().update(_FUNCTIONS)
 
@@ -56,7 +36,6 @@ to_dlpack_for_write = NDArray.to_dlpack_for_write
 __all__ = [
     "NDArray",
     "_internal",
-    "adam_update",
     "arange",
     "array",
     "cast_storage",
@@ -66,44 +45,27 @@ __all__ = [
     "eye",
     "from_dlpack",
     "from_numpy",
-    "ftml_update",
-    "ftrl_update",
     "full",
     "histogram",
     "image",
-    "lamb_update_phase1",
-    "lamb_update_phase2",
     "linalg",
     "linspace",
     "load",
     "load_frombuffer",
     "moveaxis",
-    "mp_nag_mom_update",
-    "mp_sgd_mom_update",
-    "mp_sgd_update",
-    "multi_mp_sgd_mom_update",
-    "multi_mp_sgd_update",
-    "multi_sgd_mom_update",
-    "multi_sgd_update",
-    "nag_mom_update",
     "onehot_encode",
     "ones",
     "op",
     "random",
     "reset_arrays",
-    "rmsprop_update",
-    "rmspropalex_update",
     "save",
-    "sgd_mom_update",
-    "sgd_update",
-    "signsgd_update",
-    "signum_update",
     "sparse",
     "split_v2",
     "to_dlpack_for_read",
     "to_dlpack_for_write",
     "waitall",
     "zeros",
+    *updates.__all__,
     *sorted(_FUNCTIONS),
     *sorted(_RANDOM),
 ]

@@ -57,41 +57,10 @@ class Undeclared:
         return f"<Undeclared: {self._message}>"
 
 
-for _name in (
-    *("array", "array_ufunc", "array_function", "bool", "float", "int", "index", "len", "iter", "getitem"),
-    *(
-        "setitem",
-        "contains",
-        "neg",
-        "pos",
-        "abs",
-        "invert",
-        "lt",
-        "le",
-        "eq",
-        "ne",
-        "gt",
-        "ge",
-        "pow",
-        "rpow",
-    ),
-    *(
-        "add",
-        "radd",
-        "sub",
-        "rsub",
-        "mul",
-        "rmul",
-        "truediv",
-        "rtruediv",
-        "floordiv",
-        "rfloordiv",
-        "mod",
-        "rmod",
-    ),
-    *("matmul", "rmatmul", "and", "rand", "or", "ror", "xor", "rxor"),
-):
-    setattr(Undeclared, f"__{_name}__", Undeclared._refuse)
+_COMPARISONS = {f"__{name}__" for name in ("lt", "le", "eq", "ne", "gt", "ge")}
+for _name in _COMPARISONS | (set(dir(np.ndarray)) - set(dir(object))):
+    if _name.startswith("__") and callable(getattr(np.ndarray, _name)):
+        setattr(Undeclared, _name, Undeclared._refuse)
 
 
 def declared_only(prop, label: str, out_grad, in_data, out_data) -> list:

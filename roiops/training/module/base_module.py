@@ -70,11 +70,22 @@ class BaseModule:
         self.binded = self.for_training = self.inputs_need_grad = False
         self.params_initialized = self.optimizer_initialized = False
         self._symbol = None
+        self._data_names, self._output_names = [], []
 
     @property
     def symbol(self):
         """The network."""
         return self._symbol
+
+    @property
+    def data_names(self) -> list[str]:
+        """Names of the inputs."""
+        return self._data_names
+
+    @property
+    def output_names(self) -> list[str]:
+        """Names of the outputs."""
+        return self._output_names
 
     def _require(self, what: str, *, params=True, optimizer=False) -> None:
         """Raise unless what ``what`` builds on has been done."""
@@ -363,3 +374,49 @@ class BaseModule:
     def install_monitor(self, mon):
         """Let a :class:`~roiops.monitor.Monitor` watch the executors."""
         raise NotImplementedError
+
+
+class CompositeModule(BaseModule):
+    """A module made of others: the first of them takes the data, the last gives the outputs."""
+
+    @property
+    def _first(self) -> BaseModule:
+        raise NotImplementedError
+
+    @property
+    def _last(self) -> BaseModule:
+        return self._first
+
+    @property
+    def data_names(self) -> list[str]:
+        return self._first.data_names
+
+    @property
+    def output_names(self) -> list[str]:
+        return self._last.output_names
+
+    @property
+    def data_shapes(self) -> list:
+        """What it was bound for: descriptions of the data."""
+        self._require("data_shapes", params=False)
+        return self._first.data_shapes
+
+    @property
+    def label_shapes(self) -> list | None:
+        """The same of the labels; None where there are none."""
+        self._require("label_shapes", params=False)
+        return self._first.label_shapes
+
+    @property
+    def output_shapes(self) -> list:
+        """Pairs (name, shape) of the outputs."""
+        self._require("output_shapes", params=False)
+        return self._last.output_shapes
+
+    def get_outputs(self, merge_multi_context=True) -> list:
+        self._require("get_outputs")
+        return self._last.get_outputs(merge_multi_context)
+
+    def get_input_grads(self, merge_multi_context=True) -> list:
+        self._require("get_input_grads")
+        return self._first.get_input_grads(merge_multi_context)

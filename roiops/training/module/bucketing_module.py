@@ -9,13 +9,13 @@ from ...graph.symbol import load as load_symbol
 from ...ndarray import array, files
 from .. import checkpoint
 from ..initializer import Uniform
-from .base_module import BaseModule
+from .base_module import CompositeModule
 from .module import Module
 
 __all__ = ["BucketingModule"]
 
 
-class BucketingModule(BaseModule):
+class BucketingModule(CompositeModule):
     """Chooses a network by each batch's ``bucket_key``.
 
     Parameters
@@ -109,33 +109,12 @@ class BucketingModule(BaseModule):
 
     @property
     def symbol(self):
-        """The network of the current key."""
+        """The network of the current key; names and shapes are those of this network, too."""
         return self._curr_module.symbol
 
     @property
-    def data_names(self):
-        """Names of the inputs of the current key."""
-        return self._curr_module.data_names
-
-    @property
-    def output_names(self):
-        """Names of the outputs of the current key."""
-        return self._curr_module.output_names
-
-    @property
-    def data_shapes(self):
-        """Descriptions of the inputs of the current key."""
-        return self._curr_module.data_shapes
-
-    @property
-    def label_shapes(self):
-        """Descriptions of the labels of the current key."""
-        return self._curr_module.label_shapes
-
-    @property
-    def output_shapes(self):
-        """Pairs (name, shape) of the current key."""
-        return self._curr_module.output_shapes
+    def _first(self) -> Module:
+        return self._curr_module
 
     def bind(
         self,
@@ -231,12 +210,6 @@ class BucketingModule(BaseModule):
         self._require("update", optimizer=True)
         # The default network's numbering holds for all: a key may lack parameters or order them otherwise.
         self._curr_module._update_as(self._buckets[self._default_bucket_key])
-
-    def get_outputs(self, merge_multi_context=True) -> list:
-        return self._curr_module.get_outputs(merge_multi_context)
-
-    def get_input_grads(self, merge_multi_context=True) -> list:
-        return self._curr_module.get_input_grads(merge_multi_context)
 
     def update_metric(self, eval_metric, labels, pre_sliced=False) -> None:
         self._curr_module.update_metric(eval_metric, labels, pre_sliced)

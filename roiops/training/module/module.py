@@ -90,6 +90,7 @@ class Module(BaseModule):
         inputs = {*self._data_names, *self._label_names, *self._state_names}
         self._param_names = [name for name in arguments if name not in inputs]
         self._aux_names = symbol.list_auxiliary_states()
+        self._output_names = symbol.list_outputs()
         self._loaded = None  # parameters that wait for bind
         self._preload_opt_states = None
         self._optimizer = self._updater = self._kvstore = None
@@ -150,19 +151,9 @@ class Module(BaseModule):
     # -- what it is -----------------------------------------------------------------------------------
 
     @property
-    def data_names(self) -> list:
-        """Names of the inputs."""
-        return self._data_names
-
-    @property
-    def label_names(self) -> list:
+    def label_names(self) -> list[str]:
         """Names of the labels."""
         return self._label_names
-
-    @property
-    def output_names(self) -> list:
-        """Names of the outputs."""
-        return self._symbol.list_outputs()
 
     @property
     def data_shapes(self) -> list:

@@ -29,19 +29,9 @@ class PythonModule(BaseModule):
         self._data_shapes = self._label_shapes = self._output_shapes = None
 
     @property
-    def data_names(self) -> list[str]:
-        """The names of the data."""
-        return self._data_names
-
-    @property
     def label_names(self) -> list[str] | None:
-        """The names of the labels."""
+        """Names of the labels."""
         return self._label_names
-
-    @property
-    def output_names(self) -> list[str]:
-        """The names of the outputs."""
-        return self._output_names
 
     @property
     def data_shapes(self):

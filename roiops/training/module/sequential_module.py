@@ -5,12 +5,12 @@ import logging
 
 from ...errors import GraphError, ParamError
 from ..initializer import Uniform
-from .base_module import BaseModule
+from .base_module import BaseModule, CompositeModule
 
 __all__ = ["SequentialModule"]
 
 
-class SequentialModule(BaseModule):
+class SequentialModule(CompositeModule):
     """Modules one after the other: the outputs of each are the data of the next."""
 
     META_TAKE_LABELS = "take_labels"
@@ -45,32 +45,18 @@ class SequentialModule(BaseModule):
         return bool(meta.get(self.META_TAKE_LABELS))
 
     @property
-    def data_names(self) -> list[str]:
-        """The names of the first module's data."""
-        return self._modules[0].data_names if self._modules else []
+    def _first(self) -> BaseModule:
+        return self._modules[0] if self._modules else BaseModule()
 
     @property
-    def output_names(self) -> list[str]:
-        """The names of the last module's outputs."""
-        return self._modules[-1].output_names if self._modules else []
-
-    @property
-    def data_shapes(self) -> list:
-        """What the first module was bound for."""
-        self._require("data_shapes", params=False)
-        return self._modules[0].data_shapes
+    def _last(self) -> BaseModule:
+        return self._modules[-1] if self._modules else BaseModule()
 
     @property
     def label_shapes(self) -> list | None:
         """The labels' shapes; None where no module takes them."""
         self._require("label_shapes", params=False)
         return self._label_shapes
-
-    @property
-    def output_shapes(self) -> list:
-        """The shapes of the last module's outputs."""
-        self._require("output_shapes", params=False)
-        return self._modules[-1].output_shapes
 
     def bind(
         self,
@@ -189,14 +175,6 @@ class SequentialModule(BaseModule):
         self._require("update", optimizer=True)
         for module in self._modules:
             module.update()
-
-    def get_outputs(self, merge_multi_context=True) -> list:
-        self._require("get_outputs")
-        return self._modules[-1].get_outputs(merge_multi_context)
-
-    def get_input_grads(self, merge_multi_context=True) -> list:
-        self._require("get_input_grads")
-        return self._modules[0].get_input_grads(merge_multi_context)
 
     def update_metric(self, eval_metric, labels, pre_sliced=False) -> None:
         """Let a metric look at the outputs of the modules that take labels."""
