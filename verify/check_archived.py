@@ -2,7 +2,7 @@
 
     git clone https://github.com/deepinsight/insightface FOLDER/deepinsight/insightface    # and so on
     python verify/peers.py mxnet
-    python verify/check_archived.py FOLDER                             # writes docs/archived_models.md
+    python verify/check_archived.py FOLDER                             # writes docs/published_models.md
     python verify/check_archived.py FOLDER --resume --minutes 4        # a piece at a time
     python verify/check_archived.py FOLDER --shape det1:data=1,3,60,80 --shape gender-age:data=1,3,112,112
 
@@ -42,7 +42,7 @@ from roiops.models.inspection import inspect_model, runnable_outputs  # noqa: E4
 from roiops.models.onnx.check import check as compare_onnx  # noqa: E402
 
 RESULTS = ROOT / "benchmarks" / "results" / "archived.json"
-PAGE = ROOT / "docs" / "archived_models.md"
+PAGE = ROOT / "docs" / "published_models.md"
 #: The table in the page stands between these.
 BEGIN, END = "<!-- table: verify/check_archived.py -->", "<!-- end of the table -->"
 

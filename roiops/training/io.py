@@ -591,7 +591,7 @@ def _read_idx(path, dimensions: int) -> np.ndarray:
 def __getattr__(name):
     if name.endswith(("Iter", "Iter_v1")):
         raise AttributeError(
-            f"io.{name} is not here: record files and MXNet's native readers are not read. Read pictures "
-            "with mx.image.imread, and hand batches out by mx.io.NDArrayIter or a subclass of mx.io.DataIter"
+            f"io.{name} is not here. Read pictures with mx.image.imread, or record files with mx.recordio; "
+            "give batches out by mx.io.NDArrayIter or a subclass of mx.io.DataIter"
         )
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

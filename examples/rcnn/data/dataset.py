@@ -35,6 +35,9 @@ class Record:
     difficult: np.ndarray
 
 
+_HINT = "data.root must be the folder of a data set (generate.py makes that of shapes)"
+
+
 def read_dataset(data: Data, split: str) -> list[Record]:
     """The records of a split, in the order that the data set lists them."""
     return {"voc": read_voc, "coco": read_coco}[data.format](Path(data.root), split, data.classes)
@@ -44,7 +47,7 @@ def read_voc(root: Path, split: str, classes: list[str]) -> list[Record]:
     """``ImageSets/Main/<split>.txt`` names the images, ``Annotations/<name>.xml`` describes them."""
     listing = root / "ImageSets" / "Main" / f"{split}.txt"
     if not listing.is_file():
-        raise DataError(f"{listing}: there is no such file")
+        raise DataError(f"{listing}: there is no such file; {_HINT}")
     names = [line.split()[0] for line in listing.read_text().splitlines() if line.strip()]
     return [_read_voc_image(root, name, classes) for name in names]
 
@@ -105,7 +108,7 @@ def read_coco(root: Path, split: str, classes: list[str]) -> list[Record]:
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
-        raise DataError(f"{path}: there is no such file") from None
+        raise DataError(f"{path}: there is no such file; {_HINT}") from None
     except (json.JSONDecodeError, UnicodeDecodeError) as error:
         raise DataError(f"{path}: not JSON: {error}") from None
 

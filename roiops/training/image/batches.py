@@ -68,7 +68,9 @@ class ImageIter(DataIter):
         super().__init__(batch_size)
         name = type(self).__name__
         if path_imgrec is not None or path_imgidx is not None:
-            raise MXNetError(f"{name}: record files are not read; give path_imglist or imglist")
+            raise MXNetError(
+                f"{name}: record files are not read; give path_imglist or imglist, or see mx.recordio"
+            )
         if path_imglist is None and not isinstance(imglist, list):
             raise ParamError(f"{name}: path_imglist or imglist must be given")
         if dtype not in ("int32", "float32", "int64", "float64"):
