@@ -34,7 +34,7 @@ from roiops.kernels.cpu.conv import convolution, weight_winograd
 from roiops.kernels.cpu.conv import weight as weight_sums
 from roiops.kernels.cpu.conv.phases import Phases
 from roiops.kernels.cpu.conv.way import ROOM, Arrays, Layer
-from roiops.kernels.cpu.product.emitter import COLUMNS, ROWS, activation
+from roiops.kernels.cpu.product.emitter import COLUMNS, ROWS, VECTORS, activation
 from roiops.kernels.cpu.product.machine import HERE, Machine
 from roiops.kernels.cpu.product.tiles import Rows, product_tile
 from roiops.kernels.cpu.vector import aligned_zeros
@@ -107,7 +107,7 @@ REST = 0.3
 @njit
 def _products(left, panel, terms, out, count):
     for _ in range(count):
-        product_tile(Rows(left, 0, terms), 1, panel, 0, terms, Rows(out, 0, COLUMNS))
+        product_tile(VECTORS, Rows(left, 0, terms), 1, panel, 0, terms, Rows(out, 0, COLUMNS))
 
 
 def peak() -> float:

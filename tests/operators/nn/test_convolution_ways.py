@@ -19,8 +19,8 @@ from roiops.kernels.cpu.conv import winograd as conv_winograd
 from roiops.kernels.cpu.conv.one_pixel import OnePixel
 from roiops.kernels.cpu.conv.way import ROOM, Arrays, Layer
 from roiops.kernels.cpu.product.machine import HERE
+from roiops.kernels.cpu.product.matmul import times_transposed
 from roiops.kernels.cpu.product.panels import first_item
-from roiops.kernels.cpu.product.tiles import TimesTransposed
 from roiops.kernels.jit import use_threads
 
 RNG = np.random.default_rng(5)
@@ -381,7 +381,7 @@ def test_times_transposed(shape):
     rows, terms, features = shape
     data, weight = np.float32(RNG.normal(size=(rows, terms))), np.float32(RNG.normal(size=(features, terms)))
     bias, out = np.float32(RNG.normal(size=features)), np.empty((rows, features), np.float32)
-    TimesTransposed()(data, weight, bias, out)
+    times_transposed(data, weight, bias, out)
     wide = data.astype(np.float64) @ weight.T + bias
     np.testing.assert_allclose(out, wide, rtol=0, atol=3e-6 * np.abs(wide).max())
 
@@ -391,7 +391,7 @@ def test_times_transposed_sums_a_hundred_thousand_terms_as_exactly_as_blas_does(
     data = np.float32(random.normal(size=(30, 100_352)).clip(0))
     weight = np.float32(random.normal(size=(8, 100_352)))
     out = np.empty((30, 8), np.float32)
-    TimesTransposed()(data, weight, None, out)
+    times_transposed(data, weight, 0, out)
     magnitude = data.astype(np.float64) @ np.abs(weight.T)
     error = np.abs(out - data.astype(np.float64) @ weight.T) / magnitude
     assert error.max() < 5e-8

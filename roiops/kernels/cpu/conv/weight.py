@@ -7,7 +7,7 @@ results, summed over the pixels. With zeros between the rows of the latter, a ta
 from ...jit import inner, num_threads, parallel, within
 from ..product.emitter import COLUMNS, ROWS
 from ..product.panels import count_panels, first_item, load_line, panel_range
-from ..product.tiles import Rows, add_product_tile_of
+from ..product.tiles import Rows, add_product_tile
 from ..vector import MACHINE_LANES, aligned_zeros
 
 #: About how many pixels are summed at once: their panel stays in the second-level cache.
@@ -105,7 +105,7 @@ def _sum_up(share, grad_out, data, window, layout, scratch, grad_weight):
                     start = t * ROWS * size + ky * dilate[0] * step + kx * dilate[1]
                     left = Rows(frame, start, size)
                     total = Rows(sums, (item * taps + tap) * ROWS * COLUMNS, COLUMNS)
-                    add_product_tile_of(vectors, left, 1, panel, 0, rows * step, total)
+                    add_product_tile(vectors, left, 1, panel, 0, rows * step, total)
         for item in range(begin, end):
             p, t = divmod(item, tiles)
             first, stop, _ = panel_range(p, filters)

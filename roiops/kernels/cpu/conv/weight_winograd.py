@@ -15,7 +15,7 @@ from ...jit import inner, num_threads, parallel, within
 from ..product.caches import SECOND_CACHE
 from ..product.emitter import COLUMNS, ROWS, Emitter
 from ..product.panels import SEGMENT, copy_run, count_panels, panel_range, segments
-from ..product.tiles import Rows, add_product_tile_of, product_tile_of
+from ..product.tiles import Rows, add_product_tile, product_tile
 from ..scratch import Scratch
 from ..vector import BLOCK, MACHINE_LANES, transpose_block
 from .winograd import APART, FILTERS, IN, OUT, RESULTS, TILES
@@ -212,9 +212,9 @@ def _sum_up(share, heads, planes, panels, tiles, steps, sums, pixels, grad_weigh
                 terms, from_tile = min(TERMS, tiles - start), k * part + start * COLUMNS
                 left = Rows(heads[block], k * head_part + start * BLOCK + row, 1)
                 if start == 0:
-                    product_tile_of(vectors, left, BLOCK, planes[p], from_tile, terms, to)
+                    product_tile(vectors, left, BLOCK, planes[p], from_tile, terms, to)
                 else:
-                    add_product_tile_of(vectors, left, BLOCK, planes[p], from_tile, terms, to)
+                    add_product_tile(vectors, left, BLOCK, planes[p], from_tile, terms, to)
             if not begins:
                 for n in range(ROWS * COLUMNS):
                     total[at + n] += mine[n]

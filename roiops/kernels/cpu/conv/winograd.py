@@ -35,7 +35,7 @@ from ..product.panels import (
     panel_range,
     segments,
 )
-from ..product.tiles import Epilogue, Rows, by_rows, copy_vector, packed_product_tile_of
+from ..product.tiles import Epilogue, Rows, by_rows, copy_vector, packed_product_tile
 from ..scratch import Repeated, Scratch
 from ..vector import (
     BLOCK,
@@ -328,9 +328,9 @@ def _multiply(filters, k, r, step, channels, panel, vectors, results):
 
     ``step``: how many row tiles further the filters lie that come next.
     """
-    begin = k * (filters.shape[0] // (IN * IN)) + r * ROWS * channels
-    first, ahead = k * (channels + APART) * COLUMNS, begin + step * ROWS * channels
-    packed_product_tile_of(vectors, filters, begin, ahead, panel, first, channels, results)
+    begin, first = k * (filters.shape[0] // (IN * IN)) + r * ROWS * channels, k * (channels + APART) * COLUMNS
+    left = Rows(filters, begin, step * ROWS * channels)
+    packed_product_tile(vectors, left, ROWS, panel, first, channels, results)
 
 
 @inner

@@ -9,15 +9,14 @@ import numpy as np
 
 from ...jit import Calls
 from .emitter import COLUMNS
-from .matmul import bind_few_rows, few_rows, matmul
-from .tiles import TimesTransposed
+from .matmul import bind_few_rows, few_rows, matmul, times_transposed
 
 
 class Forward:
     """``out = data @ weight.T + bias`` for matrices, with scratch that is kept from call to call."""
 
     def __init__(self):
-        self._tiled, self._call = TimesTransposed(), Calls()
+        self._call = Calls()
 
     def __call__(self, data, weight, bias, out):
         """Compute into ``out``; ``bias`` may be None."""
@@ -33,7 +32,7 @@ class Forward:
         bias = _bias(bias, weight)
         if _few(data, out):
             return bind_few_rows(data, weight, bias, out, self._call)
-        return functools.partial(self._tiled, data, weight, bias, out)
+        return functools.partial(times_transposed, data, weight, bias, out)
 
 
 def _few(data, out) -> bool:

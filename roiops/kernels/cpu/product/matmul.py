@@ -13,12 +13,15 @@ from numba.extending import intrinsic
 
 from ...jit import call as call_once
 from ...jit import inner, num_threads, parallel, within
-from ..scratch import Repeated
-from ..vector import BLOCK, LINE, MACHINE_LANES, aligned_zeros, transpose_block
+from ..scratch import Repeated, Scratch
+from ..vector import BLOCK, LINE, MACHINE_LANES, prefetch_to_read, transpose_block
+from .caches import SECOND_CACHE
 from .emitter import COLUMNS, ROWS, Emitter
 from .panels import copy_run, count_panels, first_item, panel_range
-from .tiles import PANELS, Rows, add_product_tile_of
+from .tiles import Rows, add_product_tile
 
+#: Bytes of panels that are used again and again at once: they stay in the second-level cache.
+PANELS = SECOND_CACHE * 11 // 16
 #: Products of fewer multiplications are left to NumPy: OpenBLAS does not ask for threads for them.
 SMALL = 1 << 18
 
@@ -62,39 +65,58 @@ def _add_edge(spare, count, first, after, out, at, step):
             out[at + i * step + j] += spare[i * COLUMNS + j - first]
 
 
+@inner
+def _pack_block(right, columns, start, stop, begin, end, size, packed):
+    """The panels ``[begin, end)`` of these terms, ``size`` floats apart."""
+    right, term_step, column_step = right
+    for p in range(begin, end):
+        first, after, _ = panel_range(p, columns)
+        _pack(right, term_step, column_step, start, stop, first, after, packed[(p - begin) * size :])
+
+
 @parallel
-def _multiply(share, left, last, right, sizes, at_once, scratch, out):
-    """Matrices come as :func:`_flat` gives them; ``sizes`` are ``(rows, terms, columns)``."""
+def _multiply(share, left, last, right, sizes, blocks, scratch, out):
+    """Matrices come as :func:`_flat` gives them; ``sizes`` are ``(rows, terms, columns)``.
+
+    ``blocks``: the terms and the panels that are packed at once. Tiles follow one another by block of panels,
+    rows and panel.
+    """
     left, left_step, term_step = left
-    right, right_term, right_column = right
     out, out_step, _ = out
-    rows, terms, columns = sizes
-    row_tiles = (rows + ROWS - 1) // ROWS
-    workers = scratch.shape[0]
-    panels, vectors_in_all = count_panels(columns), (columns + MACHINE_LANES - 1) // MACHINE_LANES
+    (rows, terms, columns), (at_once, together) = sizes, blocks
+    row_tiles, panels = (rows + ROWS - 1) // ROWS, count_panels(columns)
+    vectors_in_all = (columns + MACHINE_LANES - 1) // MACHINE_LANES
+    workers, size = scratch.shape[0], at_once * COLUMNS
     for w in within(share, workers):
-        spare, panel = scratch[w, : ROWS * COLUMNS], scratch[w, ROWS * COLUMNS :]
-        begin = first_item(w, workers, 1, panels, vectors_in_all, row_tiles)
-        end = first_item(w + 1, workers, 1, panels, vectors_in_all, row_tiles)
+        spare, packed = scratch[w, : ROWS * COLUMNS], scratch[w, ROWS * COLUMNS :]
+        if together == 1:
+            begin = first_item(w, workers, 1, panels, vectors_in_all, row_tiles)
+            end = first_item(w + 1, workers, 1, panels, vectors_in_all, row_tiles)
+        else:
+            begin, end = w * row_tiles // workers * panels, (w + 1) * row_tiles // workers * panels
         for start in range(0, terms, at_once):
-            stop = min(start + at_once, terms)
-            packed = np.int64(-1)
+            stop, there = min(start + at_once, terms), np.int64(-1)
             for item in range(begin, end):
-                p, r = divmod(item, row_tiles)
-                first, after, vectors = panel_range(p, columns)
-                if p != packed:
-                    packed = p
-                    _pack(right, right_term, right_column, start, stop, first, after, panel)
+                block, inside = divmod(item, row_tiles * together)
+                r, q = divmod(inside, together)
+                if block != there:
+                    there = block
+                    p = block * together
+                    _pack_block(right, columns, start, stop, p, p + together, size, packed)
+                first, after, vectors = panel_range(block * together + q, columns)
+                if together > 1:  # the next rows come meanwhile, from memory: a part with each panel
+                    ahead = (stop - start + together - 1) // together
+                    for i in range((r + 1) * ROWS, min((r + 2) * ROWS, rows)):
+                        prefetch_to_read(left, i * left_step + start + q * ahead, ahead)
                 count = min(ROWS, rows - r * ROWS)
                 whole = count == ROWS and after - first == vectors * MACHINE_LANES
                 to = Rows(out, r * ROWS * out_step + first, out_step) if whole else Rows(spare, 0, COLUMNS)
                 if not whole:
                     spare[:] = 0
-                if count == ROWS:
-                    factor = Rows(left, r * ROWS * left_step + start * term_step, left_step)
-                    add_product_tile_of(vectors, factor, term_step, panel, 0, stop - start, to)
-                else:
-                    add_product_tile_of(vectors, Rows(last, start, terms), 1, panel, 0, stop - start, to)
+                factor, apart = Rows(left, r * ROWS * left_step + start * term_step, left_step), term_step
+                if count < ROWS:
+                    factor, apart = Rows(last, start, terms), np.int64(1)
+                add_product_tile(vectors, factor, apart, packed, q * size, stop - start, to)
                 if not whole:
                     _add_edge(spare, count, first, after, out, r * ROWS * out_step, out_step)
 
@@ -112,16 +134,34 @@ def multiply(left, right, out, *, add=False):
     if min(rows, terms, out.shape[1]) == 0:
         return
     # The left factor's rows of one block stay in the second-level cache, as does the panel.
-    at_once = max(192, min(terms, PANELS // (8 * rows), PANELS // (8 * COLUMNS)))
+    blocks = max(192, min(terms, PANELS // (8 * rows), PANELS // (8 * COLUMNS))), 1
+    _in_blocks(left, right, out, blocks)
+
+
+def times_transposed(data, weight, bias, out):
+    """``out = data @ weight.T + bias`` for float32 matrices, of a large C-contiguous weight.
+
+    The weight comes from memory once: all panels of the data are packed, for some of the terms.
+    """
+    batch, terms = data.shape
+    panels, turned = -(-batch // COLUMNS), np.zeros(out.shape[::-1], np.float32)
+    blocks = max(1, min(terms, max(256, PANELS // (panels * COLUMNS * 4)))), panels
+    _in_blocks(weight, data.T, turned, blocks)
+    np.add(turned.T, bias, out=out)
+
+
+def _in_blocks(left, right, out, blocks):
+    """Add the product to ``out``; ``blocks``: terms and panels that are packed at once."""
+    rows, terms = left.shape
     workers = num_threads(left.size * out.shape[1] / MACHINE_LANES)
-    size = -(-((ROWS + at_once + 1) * COLUMNS) // MACHINE_LANES) * MACHINE_LANES
-    scratch = aligned_zeros(workers * size).reshape(workers, size)
+    size = (ROWS + blocks[0] * blocks[1] + 1) * COLUMNS
+    (scratch,) = Scratch((workers, size))()
     rest = rows % ROWS
     last = np.zeros((ROWS, terms if rest else 0), np.float32)
     if rest:
         last[:rest] = left[rows - rest :]
     sizes = rows, terms, out.shape[1]
-    _multiply.by(workers)(_flat(left), last.reshape(-1), _flat(right), sizes, at_once, scratch, _flat(out))
+    _multiply.by(workers)(_flat(left), last.reshape(-1), _flat(right), sizes, blocks, scratch, _flat(out))
 
 
 def matmul(a, b, out, *, add=False):

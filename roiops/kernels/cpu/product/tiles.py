@@ -12,10 +12,8 @@ import numpy as np
 from numba import types
 from numba.extending import intrinsic
 
-from ...jit import call, inner, num_threads, parallel, within
-from ..scratch import Scratch
-from ..vector import LINE, MACHINE_LANES, prefetch_to_read
-from .caches import SECOND_CACHE
+from ...jit import inner
+from ..vector import LINE, MACHINE_LANES
 from .emitter import BY_ELEMENT, COLUMNS, ROWS, VECTORS, Emitter
 
 
@@ -57,22 +55,27 @@ class Prologue(NamedTuple):
     used: int
 
 
-#: Bytes of panels that are used again and again at once: they stay in the second-level cache.
-PANELS = SECOND_CACHE * 11 // 16
+def _moved(load):
+    """An intrinsic ``(source, source_at, target, target_at)``: one vector, as ``load`` reads it."""
+
+    @intrinsic
+    def move(typing, source, source_at, target, target_at):
+        signature = types.void(source, types.int64, target, types.int64)
+
+        def generate(context, builder, signature, args, loc=None):
+            emit = Emitter(context, builder, loc)
+            value = load(emit, emit.pointer(signature.args[0], args[0], args[1], "source"))
+            emit.store(value, emit.pointer(signature.args[2], args[2], args[3], "target"))
+            return context.get_dummy_value()
+
+        return signature, generate
+
+    return move
 
 
-@intrinsic
-def copy_vector(typing, source, source_at, target, target_at):
-    """Copy ``MACHINE_LANES`` floats of a flat array to another."""
-    signature = types.void(source, types.int64, target, types.int64)
-
-    def generate(context, builder, signature, args, loc=None):
-        emit = Emitter(context, builder, loc)
-        value = emit.load(emit.pointer(signature.args[0], args[0], args[1], "source"))
-        emit.store(value, emit.pointer(signature.args[2], args[2], args[3], "target"))
-        return context.get_dummy_value()
-
-    return signature, generate
+#: Copy ``MACHINE_LANES`` neighbouring floats of a flat array to another, or every second one.
+copy_vector = _moved(lambda emit, source: emit.load(source))
+copy_every_second = _moved(lambda emit, source: emit.deinterleave(source, 2)[0])
 
 
 @intrinsic
@@ -87,20 +90,6 @@ def scale_vector(typing, source, source_at, target, target_at, mean, scale, shif
         value = emit.load(emit.pointer(signature.args[0], args[0], args[1], "source"))
         value = builder.fadd(builder.fmul(builder.fsub(value, mean), scale), shift)
         value = builder.select(builder.fcmp_ordered("<", value, floor), floor, value)
-        emit.store(value, emit.pointer(signature.args[2], args[2], args[3], "target"))
-        return context.get_dummy_value()
-
-    return signature, generate
-
-
-@intrinsic
-def copy_every_second(typing, source, source_at, target, target_at):
-    """Copy every second of the floats from ``source_at`` on, ``MACHINE_LANES`` of them."""
-    signature = types.void(source, types.int64, target, types.int64)
-
-    def generate(context, builder, signature, args, loc=None):
-        emit = Emitter(context, builder, loc)
-        value = emit.deinterleave(emit.pointer(signature.args[0], args[0], args[1], "source"), 2)[0]
         emit.store(value, emit.pointer(signature.args[2], args[2], args[3], "target"))
         return context.get_dummy_value()
 
@@ -204,101 +193,56 @@ def _store_tile(emit, sums, out, add=False):
             emit.store(value, row, v * MACHINE_LANES)
 
 
-def _product_tile(vectors, add=False):
-    @intrinsic
-    def product_tile(typing, left, term_step, panel, panel_at, terms, out):
-        i = types.int64
-        signature = types.void(left, i, panel, i, i, out)
+def _product_tile(*, add=False, packed=False):
+    """``(vectors, left, term_step, panel, panel_at, terms, out)``: ``left @ panel`` for ``ROWS`` rows and the
+    first so many vectors of the columns, stored to ``out`` or added to it.
 
-        def generate(context, builder, signature, args, loc=None):
-            emit, kinds = Emitter(context, builder, loc), signature.args
-            panel = emit.pointer(kinds[2], args[2], args[3], "panel")
-            out = emit.rows(kinds[5], args[5], "out")
-            sums = _sum_tile(
-                emit, emit.rows(kinds[0], args[0], "left"), args[1], panel, args[4], out, vectors
-            )
-            _store_tile(emit, sums, out, add)
-            return context.get_dummy_value()
+    ``left`` and ``out`` are :class:`Rows`; ``term_step`` is the distance from term to term in the left
+    factor, ``panel_at`` a position in the flat array of the panel. Of a ``packed`` left factor the rows'
+    numbers of a term are neighbours; its ``step`` is how far the next tile's lie, which are fetched
+    meanwhile.
+    """
 
-        return signature, generate
+    def of(vectors):
+        @intrinsic
+        def tile(typing, left, term_step, panel, panel_at, terms, out):
+            i = types.int64
+            signature = types.void(left, i, panel, i, i, out)
+
+            def generate(context, builder, signature, args, loc=None):
+                emit, kinds = Emitter(context, builder, loc), signature.args
+                factor, step = emit.rows(kinds[0], args[0], "left")
+                soon = emit.move(factor, step) if packed else None
+                factor = factor, emit.number(1) if packed else step
+                panel = emit.pointer(kinds[2], args[2], args[3], "panel")
+                out = emit.rows(kinds[5], args[5], "out")
+                sums = _sum_tile(emit, factor, args[1], panel, args[4], out, vectors, soon, packed=packed)
+                _store_tile(emit, sums, out, add)
+                return context.get_dummy_value()
+
+            return signature, generate
+
+        tile.__qualname__ += f"[{vectors}, {add}, {packed}]"  # see jit.py on names
+        return tile
+
+    one, two, most = map(of, (1, 2, VECTORS))
+
+    @inner(forceinline=True)
+    def product_tile(vectors, left, term_step, panel, panel_at, terms, out):
+        if vectors == VECTORS:
+            most(left, term_step, panel, panel_at, terms, out)
+        elif vectors == 1:
+            one(left, term_step, panel, panel_at, terms, out)
+        else:
+            two(left, term_step, panel, panel_at, terms, out)
 
     return product_tile
 
 
-#: ``(left, term_step, panel, panel_at, terms, out)``: ``out`` becomes ``left @ panel`` for ``ROWS`` rows and
-#: ``COLUMNS`` columns. ``left`` and ``out`` are :class:`Rows`; ``term_step`` is the distance from term to
-#: term in the left factor, ``panel_at`` a position in the flat array of the panel.
-product_tile = _product_tile(VECTORS)
-_product_tile_1, _product_tile_2 = _product_tile(1), _product_tile(2)
-
-
-@inner(forceinline=True)
-def product_tile_of(vectors, left, term_step, panel, panel_at, terms, out):
-    """:func:`product_tile` of the first so many vectors of the columns."""
-    if vectors == VECTORS:
-        product_tile(left, term_step, panel, panel_at, terms, out)
-    elif vectors == 1:
-        _product_tile_1(left, term_step, panel, panel_at, terms, out)
-    else:
-        _product_tile_2(left, term_step, panel, panel_at, terms, out)
-
-
-def _packed_product_tile(vectors):
-    @intrinsic
-    def packed_product_tile(typing, left, left_at, ahead, panel, panel_at, terms, out):
-        i = types.int64
-        signature = types.void(left, i, i, panel, i, i, out)
-
-        def generate(context, builder, signature, args, loc=None):
-            emit, kinds = Emitter(context, builder, loc), signature.args
-            factor = emit.pointer(kinds[0], args[0], args[1], "left"), emit.number(1)
-            soon = emit.pointer(kinds[0], args[0], args[2], "left")
-            panel = emit.pointer(kinds[3], args[3], args[4], "panel")
-            out = emit.rows(kinds[6], args[6], "out")
-            terms, step = args[5], emit.number(ROWS)
-            sums = _sum_tile(emit, factor, step, panel, terms, out, vectors, soon, packed=True)
-            _store_tile(emit, sums, out)
-            return context.get_dummy_value()
-
-        return signature, generate
-
-    return packed_product_tile
-
-
-_packed_tile_1, _packed_tile_2, _packed_tile = map(_packed_product_tile, (1, 2, VECTORS))
-
-
-@inner(forceinline=True)
-def packed_product_tile_of(vectors, left, left_at, ahead, panel, panel_at, terms, out):
-    """:func:`product_tile` of the first so many vectors of the columns, with a packed left factor.
-
-    The flat ``left`` holds the ``ROWS`` numbers of each term side by side, from ``left_at`` on; as many from
-    ``ahead`` on are fetched meanwhile.
-    """
-    if vectors == VECTORS:
-        _packed_tile(left, left_at, ahead, panel, panel_at, terms, out)
-    elif vectors == 1:
-        _packed_tile_1(left, left_at, ahead, panel, panel_at, terms, out)
-    else:
-        _packed_tile_2(left, left_at, ahead, panel, panel_at, terms, out)
-
-
-#: Adds ``left @ panel`` to ``out``, as :func:`product_tile` otherwise. The terms are summed by themselves and
-#: added at the end: a hundred thousand small terms added to one large sum, one after the other, lose a digit
-#: more.
-add_product_tile = _product_tile(VECTORS, add=True)
-_add_product_tile_1, _add_product_tile_2 = _product_tile(1, add=True), _product_tile(2, add=True)
-
-
-@inner(forceinline=True)
-def add_product_tile_of(vectors, left, term_step, panel, panel_at, terms, out):
-    """:func:`add_product_tile` of the first so many vectors of the columns."""
-    if vectors == VECTORS:
-        add_product_tile(left, term_step, panel, panel_at, terms, out)
-    elif vectors == 1:
-        _add_product_tile_1(left, term_step, panel, panel_at, terms, out)
-    else:
-        _add_product_tile_2(left, term_step, panel, panel_at, terms, out)
+product_tile, packed_product_tile = _product_tile(), _product_tile(packed=True)
+#: The terms are summed by themselves and added at the end: a hundred thousand small terms added to one large
+#: sum, one after the other, lose a digit more.
+add_product_tile = _product_tile(add=True)
 
 
 def _finished_product_tile(vectors):
@@ -309,16 +253,13 @@ def _finished_product_tile(vectors):
 
         def generate(context, builder, signature, args, loc=None):
             emit, kinds = Emitter(context, builder, loc), signature.args
-            left, panel = (
-                emit.rows(kinds[0], args[0], "left"),
-                emit.pointer(kinds[1], args[1], emit.number(0), "panel"),
-            )
+            left = emit.rows(kinds[0], args[0], "left")
+            panel = emit.pointer(kinds[1], args[1], emit.number(0), "panel")
             out = emit.rows(kinds[3], args[3], "out")
             soon = emit.move(left[0], emit.times(left[1], ROWS))  # the next tile's rows
             sums = _sum_tile(emit, left, emit.number(1), panel, args[2], out, vectors, soon)
-            store_finished(
-                emit, sums, out, emit.epilogue(kinds[4], args[4], args[5], emit.members(args[3])[1])
-            )
+            epilogue = emit.epilogue(kinds[4], args[4], args[5], emit.members(args[3])[1])
+            store_finished(emit, sums, out, epilogue)
             return context.get_dummy_value()
 
         return signature, generate
@@ -438,95 +379,3 @@ def sum_rows(weight, terms, tile, image, panel, soon, sums, whole, epilogue):
         _full_tile(left, source, begins, repeats, offsets, following, sums, to, epilogue, row)
     else:
         _narrow_tile(left, source, begins, repeats, offsets, following, sums, to, epilogue, row)
-
-
-# -- matrices times transposed matrices ----------------------------------------------------------------------
-
-
-@inner
-def _pack_transposed(data, first, start, stop, panel):
-    """Rows ``first`` on of ``data`` as the columns of a panel, its terms ``start`` to ``stop``.
-
-    A cache line of each row at a time: whole columns would meet in the same few places of the cache.
-    """
-    count = min(COLUMNS, data.shape[0] - first)
-    for block in range(start, stop, LINE):
-        length = min(LINE, stop - block)
-        rows = panel[(block - start) * COLUMNS : (block - start + length) * COLUMNS]
-        for column in range(count):
-            source = data[first + column, block : block + length]
-            for k in range(length):
-                rows[k * COLUMNS + column] = source[k]
-
-
-@parallel
-def _pack_panels(share, data, start, stop, panels):
-    """The terms ``[start, stop)`` of all rows of ``data`` as the columns of panels."""
-    for p in within(share, panels.shape[0]):
-        _pack_transposed(data, p * COLUMNS, start, stop, panels[p])
-
-
-@inner(forceinline=True)
-def _put_turned(tiles, at, bias, first, rows, out):
-    """A tile's rows, with their bias, as columns from ``first`` on."""
-    for column in range(out.shape[0]):
-        for i in range(rows):
-            out[column, first + i] = bias[first + i] + tiles[at + i * COLUMNS + column]
-
-
-@parallel
-def _multiply_packed(share, weight, last_rows, bias, start, stop, panels, tiles, out):
-    """Add the products of these terms to ``tiles``, and with the last of them write ``out``.
-
-    ``last_rows``: what follows the last whole tile of the weight's rows.
-    """
-    features = out.shape[1]
-    terms = weight.shape[1]
-    count, size = panels.shape[0], ROWS * COLUMNS
-    flat, flat_last = weight.reshape(-1), last_rows.reshape(-1)
-    for r in within(share, (features + ROWS - 1) // ROWS):
-        first, rows = r * ROWS, min(ROWS, features - r * ROWS)
-        left, left_at = (flat, first * terms + start) if rows == ROWS else (flat_last, start)
-        ahead = (stop - start + count - 1) // count if first + 2 * ROWS <= features else 0
-        for p in range(count):
-            for i in range(ROWS):  # the next rows come meanwhile
-                row = first + ROWS + i
-                if ahead > 0:
-                    prefetch_to_read(flat, row * terms + start + p * ahead, ahead)
-            tile = (r * count + p) * size
-            factors, sums = Rows(left, left_at, terms), Rows(tiles, tile, COLUMNS)
-            if start == 0:
-                product_tile(factors, 1, panels[p], 0, stop - start, sums)
-            else:
-                add_product_tile(factors, 1, panels[p], 0, stop - start, sums)
-            if stop == terms:
-                _put_turned(tiles, tile, bias, first, rows, out[p * COLUMNS : (p + 1) * COLUMNS])
-
-
-class TimesTransposed:
-    """``out = data @ weight.T + bias`` for float32 matrices, with scratch that is kept from call to call."""
-
-    def __init__(self):
-        self._key = None
-
-    def __call__(self, data, weight, bias, out):
-        batch, terms = data.shape
-        features = len(weight)
-        key = batch, terms, features
-        if key != self._key:
-            self._key = key
-            count, whole = -(-batch // COLUMNS), -(-features // ROWS)
-            self._terms = max(1, min(terms, max(256, PANELS // (count * COLUMNS * 4))))
-            self._scratch = Scratch((count, self._terms * COLUMNS), (whole * count * ROWS * COLUMNS,))
-            self._last = np.zeros((ROWS, terms), np.float32)
-            self._zeros = np.zeros(features, np.float32)
-        rest = features % ROWS
-        if rest:
-            self._last[:rest] = weight[features - rest :]
-        bias = self._zeros if bias is None else bias
-        panels, tiles = self._scratch()
-        threads = num_threads()
-        for start in range(0, terms, self._terms):
-            stop = min(start + self._terms, terms)
-            call(_pack_panels, threads, data, start, stop, panels)
-            call(_multiply_packed, threads, weight, self._last, bias, start, stop, panels, tiles, out)
