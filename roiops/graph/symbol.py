@@ -5,6 +5,7 @@ import math
 import numbers
 import operator
 import warnings
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -419,63 +420,18 @@ class Symbol:
 
     # -- arithmetic ----------------------------------------------------------------------------------
 
-    def __add__(self, other):
-        return _arithmetic(self, other, "_Plus", "_PlusScalar")
-
-    __radd__ = __add__
-
-    def __sub__(self, other):
-        return _arithmetic(self, other, "_Minus", "_MinusScalar")
-
-    def __rsub__(self, other):
-        return _arithmetic(self, other, None, "_RMinusScalar")
-
-    def __mul__(self, other):
-        return _arithmetic(self, other, "_Mul", "_MulScalar")
-
-    __rmul__ = __mul__
-
-    def __truediv__(self, other):
-        return _arithmetic(self, other, "_Div", "_DivScalar")
-
-    def __rtruediv__(self, other):
-        return _arithmetic(self, other, None, "_RDivScalar")
-
-    def __mod__(self, other):
-        return _arithmetic(self, other, "_Mod", "_ModScalar")
-
-    def __rmod__(self, other):
-        return _arithmetic(self, other, None, "_RModScalar")
-
-    def __pow__(self, other):
-        return _arithmetic(self, other, "_Power", "_PowerScalar")
-
-    def __rpow__(self, other):
-        return _arithmetic(self, other, None, "_rpower_scalar")
-
     def __neg__(self):
         return self.__mul__(-1.0)
 
     def __abs__(self):
         return _apply("abs", self)
 
-    def __eq__(self, other):
-        return _arithmetic(self, other, "_equal", "_equal_scalar")
+    if TYPE_CHECKING:  # ``_INFIX`` puts them here
 
-    def __ne__(self, other):
-        return _arithmetic(self, other, "_not_equal", "_not_equal_scalar")
+        def _infix(self, other: Any) -> "Symbol": ...
 
-    def __gt__(self, other):
-        return _arithmetic(self, other, "_greater", "_greater_scalar")
-
-    def __ge__(self, other):
-        return _arithmetic(self, other, "_greater_equal", "_greater_equal_scalar")
-
-    def __lt__(self, other):
-        return _arithmetic(self, other, "_lesser", "_lesser_scalar")
-
-    def __le__(self, other):
-        return _arithmetic(self, other, "_lesser_equal", "_lesser_equal_scalar")
+        __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = _infix
+        __mod__ = __rmod__ = __pow__ = __rpow__ = __gt__ = __ge__ = __lt__ = __le__ = _infix
 
     __hash__ = object.__hash__
 
@@ -545,6 +501,38 @@ def _arithmetic(left: Symbol, right, op: str | None, scalar_op: str) -> Symbol:
     if isinstance(right, numbers.Number | np.number):
         return _apply(scalar_op, left, scalar=right)
     return NotImplemented
+
+
+#: Python's infix operators: MXNet's for two symbols, for symbol and number, and for number and symbol.
+_INFIX = {
+    "add": ("_Plus", "_PlusScalar", "_PlusScalar"),
+    "sub": ("_Minus", "_MinusScalar", "_RMinusScalar"),
+    "mul": ("_Mul", "_MulScalar", "_MulScalar"),
+    "truediv": ("_Div", "_DivScalar", "_RDivScalar"),
+    "mod": ("_Mod", "_ModScalar", "_RModScalar"),
+    "pow": ("_Power", "_PowerScalar", "_rpower_scalar"),
+    # Python reflects comparisons by itself.
+    "eq": ("_equal", "_equal_scalar", None),
+    "ne": ("_not_equal", "_not_equal_scalar", None),
+    "gt": ("_greater", "_greater_scalar", None),
+    "ge": ("_greater_equal", "_greater_equal_scalar", None),
+    "lt": ("_lesser", "_lesser_scalar", None),
+    "le": ("_lesser_equal", "_lesser_equal_scalar", None),
+}
+
+
+def _add_infix(name: str, op: str | None, scalar_op: str) -> None:
+    def method(self, other):
+        return _arithmetic(self, other, op, scalar_op)
+
+    method.__name__, method.__qualname__ = name, f"Symbol.{name}"
+    setattr(Symbol, name, method)
+
+
+for _name, (_op, _scalar_op, _reflected) in _INFIX.items():
+    _add_infix(f"__{_name}__", _op, _scalar_op)
+    if _reflected is not None:
+        _add_infix(f"__r{_name}__", None, _reflected)
 
 
 def _apply(op: str, /, *args, **kwargs) -> Symbol:

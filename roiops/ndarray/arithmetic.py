@@ -9,40 +9,27 @@ from .ndarray import SCALARS, NDArray, apply
 
 __all__ = ["FUNCTIONS", "binary"]
 
-# Function, Python's name of the infix operator, Python's function on two numbers, then MXNet's operators: for
-# two arrays, for array and number, and for number and array where that is another.
+# Function, Python's name of the infix operator, Python's function on two numbers, what it is with the sides
+# exchanged where that is another one, and its names in MXNet's operators for two arrays and for array and
+# number, where they are not the function's.
 _TABLE = (
-    ("add", "add", operator.add, "broadcast_add", "_plus_scalar", None),
-    ("subtract", "sub", operator.sub, "broadcast_sub", "_minus_scalar", "_rminus_scalar"),
-    ("multiply", "mul", operator.mul, "broadcast_mul", "_mul_scalar", None),
-    ("divide", "truediv", operator.truediv, "broadcast_div", "_div_scalar", "_rdiv_scalar"),
-    ("modulo", "mod", operator.mod, "broadcast_mod", "_mod_scalar", "_rmod_scalar"),
-    ("power", "pow", operator.pow, "broadcast_power", "_power_scalar", "_rpower_scalar"),
-    ("maximum", None, max, "broadcast_maximum", "_maximum_scalar", None),
-    ("minimum", None, min, "broadcast_minimum", "_minimum_scalar", None),
-    ("equal", "eq", operator.eq, "broadcast_equal", "_equal_scalar", None),
-    ("not_equal", "ne", operator.ne, "broadcast_not_equal", "_not_equal_scalar", None),
-    ("greater", "gt", operator.gt, "broadcast_greater", "_greater_scalar", "_lesser_scalar"),
-    (
-        "greater_equal",
-        "ge",
-        operator.ge,
-        "broadcast_greater_equal",
-        "_greater_equal_scalar",
-        "_lesser_equal_scalar",
-    ),
-    ("lesser", "lt", operator.lt, "broadcast_lesser", "_lesser_scalar", "_greater_scalar"),
-    (
-        "lesser_equal",
-        "le",
-        operator.le,
-        "broadcast_lesser_equal",
-        "_lesser_equal_scalar",
-        "_greater_equal_scalar",
-    ),
-    ("logical_and", None, np.logical_and, "broadcast_logical_and", "_logical_and_scalar", None),
-    ("logical_or", None, np.logical_or, "broadcast_logical_or", "_logical_or_scalar", None),
-    ("logical_xor", None, np.logical_xor, "broadcast_logical_xor", "_logical_xor_scalar", None),
+    ("add", "add", operator.add, None, ("add", "plus")),
+    ("subtract", "sub", operator.sub, "rminus", ("sub", "minus")),
+    ("multiply", "mul", operator.mul, None, ("mul", "mul")),
+    ("divide", "truediv", operator.truediv, "rdiv", ("div", "div")),
+    ("modulo", "mod", operator.mod, "rmod", ("mod", "mod")),
+    ("power", "pow", operator.pow, "rpower", None),
+    ("maximum", None, max, None, None),
+    ("minimum", None, min, None, None),
+    ("equal", "eq", operator.eq, None, None),
+    ("not_equal", "ne", operator.ne, None, None),
+    ("greater", "gt", operator.gt, "lesser", None),
+    ("greater_equal", "ge", operator.ge, "lesser_equal", None),
+    ("lesser", "lt", operator.lt, "greater", None),
+    ("lesser_equal", "le", operator.le, "greater_equal", None),
+    ("logical_and", None, np.logical_and, None, None),
+    ("logical_or", None, np.logical_or, None, None),
+    ("logical_xor", None, np.logical_xor, None, None),
 )
 
 
@@ -96,7 +83,9 @@ def _add_infix(infix, comparison, name, scalar, reflected) -> None:
 
 #: ``nd.add(lhs, rhs)`` and its like, by name.
 FUNCTIONS = {}
-for _word, _infix, _on_numbers, *_names in _TABLE:
+for _word, _infix, _on_numbers, _exchanged, _begins in _TABLE:
+    _two, _one = _begins or (_word, _word)
+    _names = f"broadcast_{_two}", f"_{_one}_scalar", _exchanged and f"_{_exchanged}_scalar"
     FUNCTIONS[_word] = _function(_word, _on_numbers, *_names)
     if _infix:
         _add_infix(_infix, _infix in ("eq", "ne", "gt", "ge", "lt", "le"), *_names)
