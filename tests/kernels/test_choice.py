@@ -33,6 +33,23 @@ def test_large_3x3_layers_take_winograds_way_and_channels_of_their_own_depthwise
     ).name == ("one_pixel")
 
 
+@pytest.mark.parametrize(
+    ("machine", "shape", "fastest"),
+    [
+        (AVX2, {"channels": 256, "size": 35, "filters": 64, "kernel": 1}, "pointwise"),
+        (AVX2, {"channels": 512, "size": 13, "filters": 64, "kernel": 1}, "pointwise"),
+        (AVX2, {"channels": 64, "size": 30, "filters": 8, "kernel": 1}, "pointwise"),
+        (AVX2, {"channels": 512, "size": 7, "filters": 512}, "by_filters"),
+        (AVX512, {"channels": 72, "size": 56, "filters": 12, "kernel": 1}, "pointwise"),
+        (AVX512, {"channels": 512, "size": 7, "filters": 2048, "kernel": 1}, "by_filters"),
+    ],
+    ids=str,
+)
+def test_layers_take_the_way_that_was_more_than_a_tenth_faster_when_measured(machine, shape, fastest):
+    """Of ``benchmarks/convolution.py`` on an AMD EPYC (Zen 4), with AVX-512 and held to AVX2."""
+    assert convolution.choose(layer(**shape), machine).name == fastest
+
+
 def test_every_way_suits_some_layer_and_costs_something_finite():
     layers = [layer(), layer(kernel=1), layer(dilate=3), layer(groups=64), layer(size=5, stride=2)]
     layers.append(layer(size=1, kernel=1))

@@ -217,6 +217,24 @@ def _sum_pixels(weight, terms, tile, image, panel, soon, sums, whole, epilogue):
 _multiply = driver(fill_own, _pack_block, _sum_pixels)
 
 
+def _panels(filters, machine):
+    """``(pixels, vectors)`` of the tiles of each panel of a group's filters."""
+    pixels, most = machine.filter_tile
+    whole, rest = divmod(ceil_div(filters, machine.lanes), most)
+    last = [(2 * pixels if rest == 1 else pixels, rest)] if rest else []
+    return [(pixels, most)] * whole + last
+
+
+def _term_cost(layer, pixels, vectors, machine):
+    """What a tile takes for one term.
+
+    Beside pixels and weights, it loads what is fetched for later, what a channel begins with, and addresses:
+    the general registers do not hold those of more than eight pixels.
+    """
+    loads = pixels + vectors + 6 + 3 / math.prod(layer.kernel) + max(0, pixels - 8)
+    return machine.of_term(pixels * vectors, loads)
+
+
 class Plan(NamedTuple):
     """Where the pixels and taps lie."""
 
@@ -251,21 +269,27 @@ class ByFilters(Way):
     @staticmethod
     def cost(layer, machine):
         """Filters side by side in the vectors."""
-        tile_pixels, tile_vectors = machine.filter_tile
         batch, channels, stride, pixels = layer.batch, layer.channels, layer.stride, math.prod(layer.out_size)
+        panels = _panels(layer.in_group, machine)
+        tiled = sum(
+            ceil_div(pixels, tile_pixels) * layer.terms * _term_cost(layer, tile_pixels, vectors, machine)
+            for tile_pixels, vectors in panels
+        )
+        # Planes a whole number of pages apart compete for the same few places of a cache.
+        stored = 480 if 4 * pixels % 4096 == 0 else 80
         vectors = ceil_div(layer.in_group, machine.lanes)
-        tiles = batch * ceil_div(pixels, tile_pixels)
+        tiled += ceil_div(pixels, machine.filter_tile[0]) * vectors * stored
+        # Of a panel that filters do not fill, results are copied one by one.
+        if layer.in_group % machine.lanes:
+            tiled += machine.single * pixels * (layer.in_group % (machine.lanes * machine.filter_tile[1]))
         copied = 0
         if max(layer.pad) > 0:
             copied = padding_cost(batch * (layer.out_size[0] * stride[0] + 1), channels)
-        # Planes a whole number of pages apart compete for the same few places of a cache.
-        stored = 480 if 4 * pixels % 4096 == 0 else 80
         # With steps, a tile's pixels lie in several lines, which each panel of filters reads again.
         again, large = 0, 4 * channels // layer.groups * _pixels_read(layer) > machine.second_cache // 2
         if max(stride) > 1 and math.prod(layer.kernel) > 1 and large:
-            again = 20 * channels * _pixels_read(layer) / LINE * ceil_div(vectors, tile_vectors)
-        products = layer.groups * tiles * vectors * (tile_pixels * layer.terms + stored)
-        return products + 0.5 * layer.filters * layer.terms + copied + again
+            again = 20 * channels * _pixels_read(layer) / LINE * len(panels)
+        return batch * layer.groups * tiled + 0.5 * layer.filters * layer.terms + copied + again
 
     def bind(self, arrays):
         data, weight, scale, shift, act, other, out, prologue = arrays

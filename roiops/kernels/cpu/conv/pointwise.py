@@ -224,7 +224,8 @@ class Pointwise(Way):
         rows = ceil_div(layer.in_group, machine.rows) * machine.rows
         products = (0.94 + fetched) * vectors * layer.groups * layer.terms * rows
         edges = 30 * layer.batch * layer.filters * (pixels % machine.lanes > 0)
-        return products + vectors * (5 * layer.filters + 7 * layer.channels) + edges
+        thinned = machine.single * layer.batch * layer.channels * pixels * (layer.stride != (1, 1))
+        return products + vectors * (5 * layer.filters + 7 * layer.channels) + edges + thinned
 
     def bind(self, arrays):
         data, weight, scale, shift, act, other, out, prologue = arrays

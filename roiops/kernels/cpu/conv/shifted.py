@@ -150,6 +150,8 @@ class Shifted(Way):
         stored = vectors * VECTOR_STORED if joined or by_row else ROW_MOVED * batch * size[0]
         low = machine.rows // 2 if layer.in_group <= machine.rows // 2 else machine.rows
         steps = 1.0 if max(stride) == 1 else 1.1
+        sums = machine.rows * machine.vectors
+        steps *= machine.of_term(sums, machine.rows + machine.vectors + 8) / sums
         products = steps * vectors * groups * layer.terms * ceil_div(layer.in_group, low) * low
         planes = stride[0] * (kernel[1] if joined else stride[1])
         copied = padding_cost(batch * (size[0] + 1), layer.channels * planes)

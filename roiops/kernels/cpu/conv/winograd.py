@@ -627,14 +627,16 @@ class Winograd(Way):
     @staticmethod
     def cost(layer, machine):
         """A quarter of the products, and the transforms."""
-        vectors = ceil_div(count_tiles(layer), machine.lanes)
-        terms, rows = layer.channels // layer.groups, ceil_div(layer.in_group, machine.rows) * machine.rows
-        products = 1.2 * 36 * layer.groups * terms * rows
+        vectors, terms = ceil_div(count_tiles(layer), machine.lanes), layer.channels // layer.groups
+        whole, rest = divmod(vectors, machine.vectors)
+        panels = [machine.vectors] * whole + [rest] * (rest > 0)
+        of_terms = sum(machine.of_term(machine.rows * n, machine.rows + n + 4) for n in panels)
+        products = 1.1 * 36 * layer.groups * terms * ceil_div(layer.in_group, machine.rows) * of_terms
         narrow = ceil_div(layer.out_size[1], OUT) <= machine.lanes // 2
         transforms = (1300 if narrow else 1800) * layer.channels + 850 * layer.filters
         # The weight comes from memory: in a network, other layers have used the caches since.
         weight = (14 + 20 * 9 / LINE) * terms * layer.filters
-        return vectors * (products + transforms) + weight + 20_000
+        return products + vectors * transforms + weight + 20_000
 
     @staticmethod
     def plan(layer, machine) -> Plan:

@@ -57,6 +57,18 @@ class Machine(NamedTuple):
         """
         return (7, 3) if self.registers == 32 else (6, 2) if self.lanes == 8 else (4, 2)
 
+    @property
+    def single(self) -> float:
+        """What it takes to move a number by itself, in products."""
+        return 56 / self.lanes
+
+    def of_term(self, products: float, loads: float) -> float:
+        """What a tile takes for one term of its sums, in products: as many, or what it loads, if that is more.
+
+        As many loads as products of 8 numbers fit into a cycle; of 16, half as many products.
+        """
+        return max(products, loads * min(1, 8 / self.lanes))
+
 
 #: The machine at hand.
 HERE = Machine(MACHINE_LANES, 32 if MACHINE_LANES == 16 or IS_ARM else 16, SECOND_CACHE, LAST_CACHE)
