@@ -63,7 +63,7 @@ class Machine(NamedTuple):
         return 56 / self.lanes
 
     def of_term(self, products: float, loads: float) -> float:
-        """What a tile takes for one term of its sums, in products: as many, or what it loads, if that is more.
+        """What a tile takes for one term of its sums, in products: these, or what it loads if that is more.
 
         As many loads as products of 8 numbers fit into a cycle; of 16, half as many products.
         """
