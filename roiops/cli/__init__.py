@@ -47,6 +47,10 @@ class _Parser(argparse.ArgumentParser):
         finally:
             self._mixing = False
 
+    def error(self, message):
+        """End with one line: what is wrong is not to be looked for below twenty lines of options."""
+        self.exit(2, f"{self.prog}: error: {message} (usage: {self.prog} --help)\n")
+
 
 def make_parser(commands=COMMANDS) -> argparse.ArgumentParser:
     """The parser of a command line that may name these commands. Their modules take time to load."""

@@ -76,6 +76,7 @@ def test_wrong_usage_ends_with_2(roiops, arguments):
     code, out, err = roiops(*arguments)
     assert (code, out) == (2, "")
     assert "usage: roiops" in err
+    assert len(err.splitlines()) == 1 or not arguments
 
 
 def test_errors_are_one_sentence(roiops, tmp_path):
