@@ -47,13 +47,13 @@ BLOCK = 131072
 def in_blocks(rule, *arrays) -> None:
     """Call an element-wise rule on arrays of one shape, block by block."""
     with np.errstate(all="ignore"):
-        if not all(each.flags["C_CONTIGUOUS"] for each in arrays):
+        at_once = arrays[0].size <= BLOCK or not isinstance(arrays[0], np.ndarray)
+        if at_once or not all(each.flags.c_contiguous for each in arrays):
             rule(*arrays)
             return
         flat = [each.reshape(-1) for each in arrays]
-        block = BLOCK if isinstance(arrays[0], np.ndarray) else max(1, flat[0].size)
-        for start in range(0, flat[0].size, block):
-            rule(*(each[start : start + block] for each in flat))
+        for start in range(0, flat[0].size, BLOCK):
+            rule(*(each[start : start + BLOCK] for each in flat))
 
 
 def on_rows(rows, update, weight, grad, *states) -> None:
@@ -88,6 +88,9 @@ class UpdateOperator:
         self.compiles = "i" in parameters
         before_settings = states + (4 if self.compiles else 3)
         self._settings = inspect.Signature(list(parameters.values())[before_settings:])
+        # A weight of a few numbers is updated sooner than a signature is bound.
+        settings = self._settings.parameters.values()
+        self._defaults = {each.name: each.default for each in settings if each.default is not each.empty}
 
     def __call__(self, weight, grad, *states, out=None, lazy_update=True, **settings):
         """The operator: gives ``out``, or a new array."""
@@ -108,11 +111,15 @@ class UpdateOperator:
 
     def on_arrays(self, settings: dict, out, weight, grad, *states) -> None:
         """One step on raw arrays. Settings go through float32, as in MXNet, to the weight's dtype."""
-        bound = self._settings.bind(**settings)
-        bound.apply_defaults()
+        given = {**self._defaults, **settings}
+        if given.keys() != self._settings.parameters.keys():
+            self._settings.bind(**settings)  # says what is missing or unknown
+        kind = weight.dtype.type
         with np.errstate(all="ignore"):
-            singles = {n: v if n in self.doubles else np.float32(v) for n, v in bound.arguments.items()}
-            scalars = {name: weight.dtype.type(value) for name, value in singles.items()}
+            scalars = {
+                name: kind(given[name] if name in self.doubles else np.float32(given[name]))
+                for name in self._settings.parameters
+            }
         arrays = weight, grad, *states
         # One pass is worth its compiling where the arrays do not stay in a cache.
         if self.compiles and out is weight and weight.size > BLOCK and _fit_one_pass(*arrays):
