@@ -4,7 +4,7 @@ import math
 import warnings
 from collections import Counter
 
-from .errors import MXNetError
+from .errors import GraphError, InputError, MXNetError, nearest
 from .graph import nodes as graph
 
 __all__ = ["plot_network", "print_summary"]
@@ -26,6 +26,12 @@ _ROI_COLOUR, _OTHER_COLOUR, _VARIABLE_COLOUR = "#8dd3c7", "#d9d9d9", "#ffffff"
 
 
 def _shapes(symbol, shape):
+    if not hasattr(symbol, "heads"):
+        raise InputError(f"viz: symbol must be a Symbol, got {type(symbol).__name__}")
+    inputs = symbol.list_inputs()
+    for name in shape or ():
+        if name not in inputs:
+            raise GraphError(f"viz: {name!r} is not an input of the graph{nearest(name, inputs)}")
     order = graph.topological_order(symbol.heads)
     given = {name: tuple(int(d) for d in s) for name, s in (shape or {}).items()}
     return order, graph.infer_shapes(order, given)

@@ -61,3 +61,12 @@ def test_rendering_without_graphviz_says_what_to_install(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "graphviz", None)
     with pytest.raises(mx.MXNetError, match=r"needs the graphviz package"):
         mx.viz.plot_network(net()).render()
+
+
+@pytest.mark.parametrize("look", [mx.viz.print_summary, mx.viz.plot_network])
+def test_what_is_no_graph_or_no_input_of_it_is_refused(look):
+    net = mx.sym.FullyConnected(mx.sym.Variable("data"), num_hidden=3, name="fc")
+    with pytest.raises(TypeError, match="viz: symbol must be a Symbol, got int"):
+        look(3)
+    with pytest.raises(mx.MXNetError, match="viz: 'dat' is not an input of the graph; did you mean 'data'"):
+        look(net, shape={"dat": (1, 4)})

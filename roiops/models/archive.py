@@ -14,7 +14,7 @@ import numpy as np
 
 from .. import ndarray as nd
 from ..context import Context, cpu, current_context
-from ..errors import DTypeError, GraphError, MissingFileError, MXNetError, ShapeError, nearest
+from ..errors import DTypeError, GraphError, InputError, MissingFileError, MXNetError, ShapeError, nearest
 from ..graph import json_format
 from ..graph import nodes as graph
 from ..graph.functions import Group, load_json
@@ -228,6 +228,12 @@ class ArchivedModel:
         if array:
             inputs = self._named(array, inputs)
         self._check_shape_names(inputs)
+        for name, value in inputs.items():
+            if not hasattr(value, "shape") and np.asarray(value).dtype.kind not in "biuf":
+                raise InputError(
+                    f"{self.source}: {name} must be an array of numbers, got {type(value).__name__}; "
+                    "pictures go to predict()"
+                )
         missing = [name for name in self.input_names if name not in inputs]
         if missing:
             raise MXNetError(f"{self.source}: lacks the inputs {', '.join(missing)}; each needs a value")

@@ -60,7 +60,10 @@ class DataDesc(namedtuple("DataDesc", ["name", "shape"])):
 
 def descriptions(shapes) -> list[DataDesc]:
     """``shapes``, descriptions or tuples of what describes one, as descriptions; none for None."""
-    return [each if isinstance(each, DataDesc) else DataDesc(*each) for each in shapes or ()]
+    try:
+        return [each if isinstance(each, DataDesc) else DataDesc(*each) for each in shapes or ()]
+    except TypeError:
+        raise DataError(f"shapes must be a list of (name, shape) or of DataDesc, got {shapes!r}") from None
 
 
 class DataBatch:
@@ -591,7 +594,7 @@ def _read_idx(path, dimensions: int) -> np.ndarray:
 def __getattr__(name):
     if name.endswith(("Iter", "Iter_v1")):
         raise AttributeError(
-            f"io.{name} is not here. Read pictures with mx.image.imread, or record files with mx.recordio; "
+            f"io.{name} is not here: read pictures with mx.image.imread, or record files with mx.recordio; "
             "give batches out by mx.io.NDArrayIter or a subclass of mx.io.DataIter"
         )
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

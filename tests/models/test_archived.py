@@ -217,6 +217,8 @@ def test_wrong_shapes_are_listed_at_once(tmp_path):
 
 def test_inputs_that_are_missing_or_unknown(saved):
     model = archive.load(saved)
+    with pytest.raises(TypeError, match="data must be an array of numbers, got str; pictures go to predict"):
+        model("cat.jpg")
     with pytest.raises(mx.MXNetError, match=r"lacks the inputs data"):
         model()
     with pytest.raises(mx.MXNetError, match=r"'dat' is not an input of the model; did you mean 'data'\?"):

@@ -611,3 +611,26 @@ def test_a_monitor_stays_when_other_shapes_come():
     module._exec_group.execs[0].set_monitor_callback(lambda name, array: seen.append((name, array.shape)))
     module.forward(mx.io.DataBatch([mx.nd.ones((2, 4))]), is_train=False)
     assert seen == [("act_output", (2, 4))]
+
+
+def dense():
+    data = mx.sym.Variable("data")
+    return mx.sym.SoftmaxOutput(mx.sym.FullyConnected(data, num_hidden=3, name="fc"), name="softmax")
+
+
+def test_fit_without_labels_says_so():
+    batches = mx.io.NDArrayIter(np.ones((8, 4)), batch_size=4)
+    loss = mx.metric.CustomMetric(lambda label, pred: 0.0, allow_extra_outputs=True)
+    with pytest.warns(UserWarning, match="fit: train_data gives no labels for softmax_label, which stay 0"):
+        mx.mod.Module(dense()).fit(batches, eval_metric=loss, num_epoch=1)
+
+
+def test_fit_and_bind_say_what_they_take():
+    with pytest.raises(
+        mx.MXNetError, match=r"train_data must be a DataIter, got ndarray; mx\.io\.NDArrayIter"
+    ):
+        mx.mod.Module(dense()).fit(np.ones((8, 4)), num_epoch=1)
+    with pytest.raises(
+        mx.MXNetError, match=r"must be a list of \(name, shape\) or of DataDesc, got \[\(4, 4\)\]"
+    ):
+        mx.mod.Module(dense()).bind([(4, 4)])

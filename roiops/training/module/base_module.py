@@ -162,6 +162,16 @@ class BaseModule:
         """
         if num_epoch is None:
             raise DataError("fit: num_epoch must be given")
+        if not hasattr(train_data, "provide_data"):
+            raise DataError(
+                f"fit: train_data must be a DataIter, got {type(train_data).__name__}; "
+                "mx.io.NDArrayIter(data, label, batch_size=...) makes one of arrays"
+            )
+        labels = getattr(self, "label_names", None)
+        if labels and not train_data.provide_label:
+            warnings.warn(
+                f"fit: train_data gives no labels for {', '.join(labels)}, which stay 0", stacklevel=2
+            )
         self.bind(
             train_data.provide_data, train_data.provide_label, for_training=True, force_rebind=force_rebind
         )
