@@ -369,11 +369,16 @@ def draw(
     panel = 3.6
     aspect = (limits_y[1] - limits_y[0]) / (limits_x[1] - limits_x[0])
     lines = [len(same.get(name, ())) for name in names]
-    captions = [0.16 * max(lines[row * columns : (row + 1) * columns]) for row in range(rows)]
+    # A row is as high as its panels with their title, and the longest of the captions below them.
+    heights = [
+        panel * 0.92 * aspect + 0.6 + 0.16 * max(lines[row * columns : (row + 1) * columns])
+        for row in range(rows)
+    ]
     in_a_row = min(5, max(1, int(columns * panel / 1.9)))  # of the legend's five entries
-    height = rows * (panel * 0.92 * aspect + 0.5) + sum(captions) + 0.25 + 0.2 * -(-5 // in_a_row)
+    height = sum(heights) + 0.25 + 0.2 * -(-5 // in_a_row)
     figure = Figure(figsize=(columns * panel, height), layout="constrained")
-    panels = figure.subplots(rows, columns, squeeze=False)
+    figure.get_layout_engine().set(h_pad=0.1)
+    panels = figure.subplots(rows, columns, squeeze=False, height_ratios=heights)
     for panel_axes, name, box in zip(panels.flat, names, boxes, strict=False):
         _panel(panel_axes, box, shape, limits_y, limits_x)
         panel_axes.set_title(name, fontsize=10)
