@@ -49,6 +49,8 @@ def evaluate(function, inputs, out, req="write", exact=False):
     if function is None:
         (value,) = inputs
         if req == "add":
+            if out.dtype.kind in "iu" and value.dtype.kind == "f":
+                value = value.astype(out.dtype)  # whole numbers are added, as in MXNet
             np.add(out, value, out=out, casting="unsafe")
         elif value is not out:
             np.copyto(out, value, casting="unsafe")
@@ -72,7 +74,9 @@ def _blockwise(function, inputs, out, add, dtype):
     with np.nditer(operands, _FLAGS, modes, dtypes, casting="unsafe", buffersize=BLOCK) as blocks:
         for *values, target in blocks:
             if add:
-                target += function(*values)
+                result = function(*values)
+                whole = out.dtype.kind in "iu" and result.dtype.kind == "f"
+                target += np.trunc(result) if whole else result
             else:
                 target[...] = function(*values)
 

@@ -107,3 +107,68 @@ def test_the_names_of_a_recurrent_layers_states():
     inputs = (mx.sym.Variable(name) for name in ("x", "w", "s", "c"))
     made = mx.sym.RNN(*inputs, state_size=2, num_layers=1, mode="lstm", state_outputs=True, name="rnn")
     assert made.list_outputs() == ["rnn_output", "rnn_state_output", "rnn_statecell_output"]
+
+
+def gradient_of(operator, *arrays, head=None, request="write", **params):
+    """The gradient of the first array; 2 is what it is added to."""
+    held = [mx.nd.array(array, dtype=array.dtype) for array in arrays]
+    grads = [mx.nd.array(np.full_like(array, 2), dtype=array.dtype) for array in arrays]
+    symbol = operator(*map(mx.sym.Variable, "abc"[: len(arrays)]), **params)
+    executor = symbol.bind(mx.cpu(), held, args_grad=grads, grad_req=request)
+    out = executor.forward(is_train=True)[0]
+    head = np.ones(out.shape) if head is None else np.array(head)
+    executor.backward([mx.nd.array(head, dtype=out.dtype)])
+    return grads[0].asnumpy()
+
+
+def test_numbers_that_unsigned_integers_do_not_hold_are_cast_as_in_c():
+    data = np.array([[1, 2], [3, 4]], np.uint8)
+    assert gradient_of(mx.sym.negative, data, head=[[1, 0], [2, 3]]).tolist() == [[255, 0], [254, 253]]
+    array = mx.nd.array(data, dtype="uint8")
+    assigned = mx.nd._slice_assign_scalar(array, begin=(0,), end=(1,), scalar=300)
+    assert assigned.asnumpy().tolist() == [[44, 44], [3, 4]]
+    masked = mx.nd.SequenceMask(array, mx.nd.array([1, 2]), use_sequence_length=True, value=-1.5)
+    assert masked.asnumpy().tolist() == [[1, 2], [255, 4]]
+
+
+@pytest.mark.parametrize("request_", ["write", "add"])
+def test_a_remainder_of_whole_numbers_has_no_gradient(request_):
+    data, other = np.array([7, -7, 5], np.int32), np.array([3, 3, 2], np.int32)
+    kept = [2 * (request_ == "add")] * 3
+    for scalar in (mx.sym._mod_scalar, mx.sym._rmod_scalar):
+        assert gradient_of(scalar, data, request=request_, scalar=300).tolist() == kept
+    assert gradient_of(mx.sym._mod, data, other, request=request_).tolist() == kept
+    assert gradient_of(mx.sym.broadcast_mod, data, other[:1], request=request_).tolist() == kept
+
+
+def test_whole_numbers_at_equal_distances_have_a_whole_start_and_step():
+    like = mx.nd.array([0, 0, 0, 0], dtype="int32")
+    assert mx.nd.contrib.arange_like(like, start=1.5, step=0.5).asnumpy().tolist() == [1, 1, 1, 1]
+    assert mx.nd.contrib.arange_like(like, start=1.5, step=-2, repeat=2).asnumpy().tolist() == [1, 1, -1, -1]
+
+
+def test_the_divisor_of_attention_is_divided_by():
+    """A product with its inverse, rounded before, differs in the last bit, and of whole numbers gives 0."""
+    whole = mx.nd.array([[7, -7, 5, 9]], dtype="int32")
+    assert mx.nd.contrib.div_sqrt_dim(whole).asnumpy().tolist() == [[3, -3, 2, 4]]
+    data = np.random.RandomState(0).randn(5, 7).astype("f4")
+    divided = mx.nd.contrib.div_sqrt_dim(mx.nd.array(data)).asnumpy()
+    assert divided.tobytes() == (data / np.float32(np.sqrt(7))).tobytes()
+
+
+def test_a_gradient_is_cut_off_before_it_is_added_to_whole_numbers():
+    data = np.array([1, 2, 3], np.int64)
+    head = [-1.5, -0.5, 2.5]
+    assert gradient_of(mx.sym.Cast, data, head=head, request="add", dtype="float32").tolist() == [1, 2, 4]
+
+
+def test_gradients_at_the_poles_of_gamma_are_infinite():
+    poles = np.array([0.0, -1.0, -7.0])
+    assert gradient_of(mx.sym.gammaln, poles, head=[1, -1, 2]).tolist() == [np.inf, -np.inf, np.inf]
+    assert gradient_of(mx.sym.gamma, poles[:1]).tolist() == [np.inf]
+
+
+def test_the_gradient_of_softsign_keeps_its_digits_far_from_zero():
+    far = np.array([1e4, -1e5, np.inf], np.float32)
+    got = gradient_of(mx.sym.Activation, far, act_type="softsign")
+    np.testing.assert_allclose(got, 1 / (1 + np.abs(far.astype("f8"))) ** 2, rtol=3e-7)

@@ -24,9 +24,9 @@ class ActivationOp(DenseOperator):
 
     def gradient(self, ctx, out_grad, in_data, out_data, in_grad, aux):
         if in_grad[0] is not None:
-            kernels("network.act", ctx.device).backward(
-                self.params.act_type, out_grad[0], out_data[0], in_grad[0]
-            )
+            kind = self.params.act_type
+            known = in_data[0] if kind == "softsign" else out_data[0]
+            kernels("network.act", ctx.device).backward(kind, out_grad[0], known, in_grad[0])
 
 
 @register("Activation", "_npx_activation")
@@ -37,9 +37,12 @@ class ActivationProp(FloatProperty):
     repeatable = True
     keeps_shape = True
     argument_docs = {"data": "any shape"}
-    backward_needs = ("out_grad", "out_data")
     inplace = {0: 0}
     inplace_grad = {0: 0}
+
+    @property
+    def backward_needs(self):
+        return ("out_grad", "in_data" if self.params.act_type == "softsign" else "out_data")
 
     def follows(self, in_shapes):
         return Following("act", (0,), {"floor": 0}) if self.params.act_type == "relu" else None

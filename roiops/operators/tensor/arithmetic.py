@@ -37,6 +37,11 @@ class Row:
     lhs: tuple | None = None
     rhs: tuple | None = None
 
+    def gradients(self, dtype) -> tuple:
+        """Those of both operands. A remainder of whole numbers is a step function to MXNet: zeros."""
+        steps = self.function is _mod and dtype.kind != "f"
+        return ((np.zeros_like, "g"),) * 2 if steps else (self.lhs, self.rhs)
+
 
 def _onnx_compared(op, opposite=False):
     def compare(g, l, r):
@@ -251,10 +256,9 @@ class BinaryOp(Operator):
         return arrays.bind(self.row.function, in_data, out_data[0], req[0])
 
     def backward(self, ctx, out_grad, in_data, out_data, req, in_grad, aux):
-        if self.row.function is _mod and out_grad[0].dtype.kind != "f":  # a step function to MXNet
-            return
         by_letter = {"g": out_grad[0], "l": in_data[0], "r": in_data[1], "o": out_data[0]}
-        for (function, sources), target, how in zip((self.row.lhs, self.row.rhs), in_grad, req, strict=True):
+        gradients = self.row.gradients(out_grad[0].dtype)
+        for (function, sources), target, how in zip(gradients, in_grad, req, strict=True):
             if how == "null":
                 continue
             inputs = [by_letter[letter] for letter in sources]
@@ -348,7 +352,7 @@ class ScalarOp(Operator):
         arrays.evaluate(self.row.function, self._order(operands), out, req)
 
     def backward(self, ctx, out_grad, in_data, out_data, req, in_grad, aux):
-        function, sources = self.row.rhs if self.reflected else self.row.lhs
+        function, sources = self.row.gradients(out_grad[0].dtype)[self.reflected]
         by_letter = {"g": out_grad[0], "o": out_data[0]}
         if len(sources) > 1:
             l, r = self._order([in_data[0], self._operand(out_grad[0])])

@@ -93,15 +93,17 @@ class ArangeParam(Parameter):
     dtype = Field(dtype, "float32", doc="dtype of the result")
 
 
+def _spaced(out, start, step, repeat):
+    """Numbers for ``out`` at equal distances; among whole numbers, of a whole start and step, as in MXNet."""
+    if out.dtype.kind != "f":
+        start, step = int(start), int(step)
+    return start + step * (np.arange(out.size) // repeat)
+
+
 class ArangeOp(NumbersOp):
     def numbers(self, out):
         p = self.params
-        start = 0.0 if p.stop is None and not p.infer_range else p.start
-        if out.dtype.kind != "f":
-            start, step = int(start), int(p.step)
-        else:
-            step = p.step
-        return start + step * (np.arange(out.size) // p.repeat)
+        return _spaced(out, 0.0 if p.stop is None and not p.infer_range else p.start, p.step, p.repeat)
 
 
 @register("_arange")
@@ -156,7 +158,7 @@ class ArangeLikeParam(Parameter):
 class ArangeLikeOp(NumbersOp):
     def numbers(self, out):
         p = self.params
-        return p.start + p.step * (np.arange(out.size) // p.repeat)
+        return _spaced(out, p.start, p.step, p.repeat)
 
 
 @register("_contrib_arange_like")

@@ -18,7 +18,9 @@ def _declare_unary(row):
 
     @lowers(row.names)
     def lower(g, node, data):
-        return data if row.rounds and data.dtype.kind != "f" else write(g, data)
+        if row.rounds and data.dtype.kind != "f":
+            return data
+        return write(g, node.params, data) if row.param.fields else write(g, data)
 
 
 for _row in UNARY:
@@ -34,34 +36,6 @@ def identity(g, node, data):
 @lowers("_identity_with_attr_like_rhs", unused=("rhs",))
 def identity_like(g, node, lhs):
     return lhs
-
-
-@lowers("hard_sigmoid")
-def hard_sigmoid(g, node, data):
-    return g.clip(data * node.params.alpha + node.params.beta, 0, 1)
-
-
-@lowers("smooth_l1")
-def smooth_l1(g, node, data):
-    square = node.params.scalar**2
-    if not square:
-        return data * 0
-    size = g.Abs(data)
-    return g.Where(size > 1 / square, size - 0.5 / square, data * data * (0.5 * square))
-
-
-@lowers("_contrib_quadratic")
-def quadratic(g, node, data):
-    p = node.params
-    return (data * p.a + p.b) * data + p.c
-
-
-@lowers("clip")
-def clip(g, node, data):
-    p = node.params
-    if data.dtype.kind != "f":
-        return g.Min(g.Max(data, p.a_min), p.a_max)
-    return g.clip(data, p.a_min, p.a_max)
 
 
 @lowers("_contrib_div_sqrt_dim")

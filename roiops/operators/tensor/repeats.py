@@ -10,6 +10,7 @@ from ...params import shape as ints
 from ...registry import register
 from .. import arrays
 from ..base import Operator, OperatorProperty, known
+from .common import as_scalar
 
 # -- repeats along axes ----------------------------------------------------------------------------------
 
@@ -225,7 +226,7 @@ class PadOp(Operator):
 
     def _pad(self, data, out):
         if self.params.mode == "constant":
-            out[...] = self.params.constant_value
+            out[...] = as_scalar(self.params.constant_value, out.dtype)
         out[self._inside(out.shape)] = data
         if self.params.mode == "constant":
             return

@@ -7,6 +7,7 @@ from ...params import Field, Parameter
 from ...registry import register
 from .. import arrays
 from ..base import Operator, OperatorProperty, kernels
+from .common import as_scalar
 
 
 class SequenceOp(Operator):
@@ -49,7 +50,7 @@ class SequenceMaskOp(SequenceOp):
             arrays.evaluate(None, [source], target, req)
         else:
             after = self._after(lengths, source)
-            arrays.evaluate(None, [np.where(after, source.dtype.type(value), source)], target, req)
+            arrays.evaluate(None, [np.where(after, as_scalar(value, source.dtype), source)], target, req)
 
 
 class SequenceLastOp(SequenceOp):

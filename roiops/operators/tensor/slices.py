@@ -9,6 +9,7 @@ from ...params import shape as ints
 from ...registry import register
 from .. import arrays
 from ..base import Operator, OperatorProperty, merge_shapes
+from .common import as_scalar
 from .views import ViewOp
 
 
@@ -402,7 +403,7 @@ class SliceAssignScalarParam(SliceParam):
 
 class SliceAssignScalarOp(SliceAssignOp):
     def value(self, in_data):
-        return self.params.scalar
+        return as_scalar(self.params.scalar, in_data[0].dtype)
 
 
 class SliceAssignBase(OperatorProperty):

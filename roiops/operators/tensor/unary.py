@@ -9,7 +9,7 @@ import numpy as np
 from ...params import Field, Parameter
 from .. import arrays
 from ..base import Following, GradientFree, Operator
-from .common import ElementwiseProp, declare
+from .common import ElementwiseProp, as_scalar, declare
 
 #: Where a function is defined and smooth: tests take numbers from there, and others than those about 0.
 POSITIVE, INSIDE, OUTSIDE = (0.4, 4), (-0.9, 0.9), (1.2, 4)
@@ -17,12 +17,15 @@ POSITIVE, INSIDE, OUTSIDE = (0.4, 4), (-0.9, 0.9), (1.2, 4)
 
 @dataclass(frozen=True)
 class Row:
-    """A function and its slope: a number, or a function of the input or of the output."""
+    """A function and its slope: a number, or a function of the input or of the output.
+
+    All of them take the parameters first where the operator has some.
+    """
 
     names: str
     words: str
     function: object
-    #: What it is in ONNX: an operator's name, or ``f(graph, x)``; None where there is nothing like it.
+    #: What it is in ONNX: an operator's name, or ``f(graph, [parameters,] x)``; None for nothing.
     onnx: object = None
     domain: tuple = (-1.3, 1.3)
     slope: float | None = None
@@ -31,8 +34,9 @@ class Row:
     constant: float | None = None
     #: Whether it leaves whole numbers as they are.
     rounds: bool = False
-    #: What an operator before may do as well, as :class:`Following` has it.
-    act: dict | None = None
+    #: What an operator before may do as well, as :class:`Following` has it: ``f(parameters)``.
+    act: object = None
+    param: type = Parameter
 
     @property
     def smooth(self) -> bool:
@@ -98,6 +102,52 @@ def _onnx_rint(g, x):
 
 def _onnx_cbrt(g, x):
     return g.Sign(x) * g.Pow(g.Abs(x), 1 / 3)
+
+
+class HardSigmoidParam(Parameter):
+    alpha = Field(float, 0.2, doc="slope of the line")
+    beta = Field(float, 0.5, doc="height of the line at 0")
+
+
+def _hard_sigmoid_slope(p, x):
+    line = p.alpha * x + p.beta
+    return x.dtype.type(p.alpha) * ((line > 0) & (line < 1))
+
+
+class SmoothL1Param(Parameter):
+    scalar = Field(float, 1.0, doc="sigma: the parabola ends at 1 / scalar**2")
+
+
+def _smooth_l1(p, x):
+    square = p.scalar**2
+    end = 1 / square if square else np.inf
+    size = np.abs(x)
+    return np.where(size > end, size - 0.5 * end, 0.5 * square * x * x)
+
+
+def _onnx_smooth_l1(g, p, x):
+    square = p.scalar**2
+    if not square:
+        return x * 0
+    size = g.Abs(x)
+    return g.Where(size > 1 / square, size - 0.5 / square, x * x * (0.5 * square))
+
+
+class QuadraticParam(Parameter):
+    a = Field(float, 0.0, doc="factor of the square")
+    b = Field(float, 0.0, doc="factor of the entry")
+    c = Field(float, 0.0, doc="what is added")
+
+
+class ClipParam(Parameter):
+    a_min = Field(float, doc="lower limit")
+    a_max = Field(float, doc="upper limit")
+
+
+def _onnx_clip(g, p, x):
+    if x.dtype.kind != "f":
+        return g.Min(g.Max(x, p.a_min), p.a_max)
+    return g.clip(x, p.a_min, p.a_max)
 
 
 ROWS = (
@@ -195,7 +245,15 @@ ROWS = (
     ),
     Row("degrees", "Radians to degrees.", np.degrees, lambda g, x: x * (180 / math.pi), slope=180 / math.pi),
     Row("radians", "Degrees to radians.", np.radians, lambda g, x: x * (math.pi / 180), slope=math.pi / 180),
-    Row("relu", "max(data, 0).", np.maximum, "Relu", constant=0, slope_out=relu_slope, act={"floor": 0}),
+    Row(
+        "relu",
+        "max(data, 0).",
+        np.maximum,
+        "Relu",
+        constant=0,
+        slope_out=relu_slope,
+        act=lambda p: {"floor": 0},
+    ),
     Row("sigmoid", "1 / (1 + exp(-data)).", sigmoid, "Sigmoid", slope_out=lambda y: y * (1 - y)),
     Row(
         "softsign",
@@ -259,6 +317,40 @@ ROWS = (
         slope=1,
         rounds=True,
     ),
+    Row(
+        "hard_sigmoid",
+        "A straight line between 0 and 1: ``clip(alpha * data + beta, 0, 1)``.",
+        lambda p, x: np.clip(p.alpha * x + p.beta, 0, 1),
+        lambda g, p, x: g.clip(x * p.alpha + p.beta, 0, 1),
+        slope_in=_hard_sigmoid_slope,
+        param=HardSigmoidParam,
+    ),
+    Row(
+        "smooth_l1",
+        "The smooth L1 loss of R-CNN: ``|x| - 0.5 / scalar**2`` where ``|x| > 1 / scalar**2``, "
+        "``0.5 * (scalar * x)**2`` elsewhere.",
+        _smooth_l1,
+        _onnx_smooth_l1,
+        slope_in=lambda p, x: np.clip(p.scalar**2 * x, -1, 1),
+        param=SmoothL1Param,
+    ),
+    Row(
+        "_contrib_quadratic",
+        "``a * data**2 + b * data + c``.",
+        lambda p, x: (p.a * x + p.b) * x + p.c,
+        lambda g, p, x: (x * p.a + p.b) * x + p.c,
+        slope_in=lambda p, x: 2 * p.a * x + p.b,
+        param=QuadraticParam,
+    ),
+    Row(
+        "clip",
+        "Limit each entry to ``[a_min, a_max]``; the gradient is 0 outside.",
+        lambda p, x: np.clip(x, p.a_min, p.a_max),
+        _onnx_clip,
+        slope_in=lambda p, x: ~((x < p.a_min) | (x > p.a_max)),
+        act=lambda p: {"floor": p.a_min, "ceiling": p.a_max},
+        param=ClipParam,
+    ),
 )
 
 
@@ -269,23 +361,23 @@ class UnaryOp(Operator):
 
     row: Row
 
+    def _given_parameters(self, function):
+        return functools.partial(function, self.params) if self.row.param.fields else function
+
     def bind_forward(self, ctx, in_data, req, out_data, aux):
         inputs = [in_data[0]]
         if self.row.constant is not None:
             inputs.append(np.array(self.row.constant, in_data[0].dtype))
-        return arrays.bind(self.row.function, inputs, out_data[0], req[0])
+        return arrays.bind(self._given_parameters(self.row.function), inputs, out_data[0], req[0])
 
     def backward(self, ctx, out_grad, in_data, out_data, req, in_grad, aux):
-        row = self.row
+        row, head = self.row, out_grad[0]
         if row.slope is not None:
-            slope = np.array(row.slope, out_grad[0].dtype)
-            arrays.evaluate(np.multiply, [out_grad[0], slope], in_grad[0], req[0])
-        elif row.slope_in is not None:
-            slope = row.slope_in
-            arrays.evaluate(lambda g, x: g * slope(x), [out_grad[0], in_data[0]], in_grad[0], req[0])
+            arrays.evaluate(np.multiply, [head, as_scalar(row.slope, head.dtype)], in_grad[0], req[0])
         else:
-            slope = row.slope_out
-            arrays.evaluate(lambda g, y: g * slope(y), [out_grad[0], out_data[0]], in_grad[0], req[0])
+            slope = self._given_parameters(row.slope_in or row.slope_out)
+            known = (in_data if row.slope_in else out_data)[0]
+            arrays.evaluate(lambda g, x: g * slope(x), [head, known], in_grad[0], req[0])
 
 
 class StepOp(GradientFree, UnaryOp):
@@ -299,83 +391,25 @@ class UnaryProp(ElementwiseProp):
     inplace_grad = {0: 0}
 
 
-def _act(prop, in_shapes):
-    return Following("act", (0,), prop.act)
+class ActivatingProp(UnaryProp):
+    """One that an operator before may do as well."""
+
+    def follows(self, in_shapes):
+        return Following("act", (0,), self.op.row.act(self.params))
 
 
 def _declare(row):
     op = type("RowOp", (UnaryOp if row.smooth else StepOp,), {"row": row, "__module__": __name__})
     needs = ("out_grad", *(("in_data",) if row.slope_in else ("out_data",) if row.slope_out else ()))
-    base = UnaryProp
-    if row.act:
-        base = type("ActivatingProp", (UnaryProp,), {"act": row.act, "follows": _act, "__module__": __name__})
-    declare(row.names, base, row.words, op=op, backward_needs=needs)
+    base = ActivatingProp if row.act else UnaryProp
+    declare(row.names, base, row.words, param=row.param, op=op, backward_needs=needs)
 
 
 for _row in ROWS:
     _declare(_row)
 
 
-# -- functions with parameters ---------------------------------------------------------------------------
-
-
-class FormulaOp(Operator):
-    """Base of functions of one array and of parameters; the slope is one of the input."""
-
-    shareable = True
-
-    def value(self, x):
-        raise NotImplementedError
-
-    def gradient(self, g, x):
-        raise NotImplementedError
-
-    def bind_forward(self, ctx, in_data, req, out_data, aux):
-        return arrays.bind(self.value, in_data, out_data[0], req[0])
-
-    def forward(self, ctx, in_data, req, out_data, aux):
-        arrays.evaluate(self.value, in_data, out_data[0], req[0])
-
-    def backward(self, ctx, out_grad, in_data, out_data, req, in_grad, aux):
-        arrays.evaluate(self.gradient, [out_grad[0], in_data[0]], in_grad[0], req[0])
-
-
-class HardSigmoidOp(FormulaOp):
-    def value(self, x):
-        return np.clip(self.params.alpha * x + self.params.beta, 0, 1)
-
-    def gradient(self, g, x):
-        line = self.params.alpha * x + self.params.beta
-        return g * self.params.alpha * ((line > 0) & (line < 1))
-
-
-class SmoothL1Op(FormulaOp):
-    def value(self, x):
-        square = self.params.scalar**2
-        end = 1 / square if square else np.inf
-        size = np.abs(x)
-        return np.where(size > end, size - 0.5 * end, 0.5 * square * x * x)
-
-    def gradient(self, g, x):
-        square = self.params.scalar**2
-        return g * np.clip(square * x, -1, 1)
-
-
-class QuadraticOp(FormulaOp):
-    def value(self, x):
-        p = self.params
-        return (p.a * x + p.b) * x + p.c
-
-    def gradient(self, g, x):
-        return g * (2 * self.params.a * x + self.params.b)
-
-
-class ClipOp(FormulaOp):
-    def value(self, x):
-        return np.clip(x, self.params.a_min, self.params.a_max)
-
-    def gradient(self, g, x):
-        return g * ~((x < self.params.a_min) | (x > self.params.a_max))
+# -- functions that are no rows --------------------------------------------------------------------------
 
 
 class GradientMultiplierOp(Operator):
@@ -388,7 +422,7 @@ class GradientMultiplierOp(Operator):
 
 
 class DivSqrtDimOp(Operator):
-    """The factor of attention: 1 / sqrt(length of the last axis), forward and backward."""
+    """The divisor of attention, forward and backward: the root of the length of the last axis."""
 
     def forward(self, ctx, in_data, req, out_data, aux):
         self._scale(in_data[0], out_data[0], req[0])
@@ -397,72 +431,8 @@ class DivSqrtDimOp(Operator):
         self._scale(out_grad[0], in_grad[0], req[0])
 
     def _scale(self, source, target, req):
-        factor = np.array(1 / math.sqrt(max(source.shape[-1], 1)), source.dtype)
-        arrays.evaluate(np.multiply, [source, factor], target, req)
-
-
-class HardSigmoidParam(Parameter):
-    alpha = Field(float, 0.2, doc="slope of the line")
-    beta = Field(float, 0.5, doc="height of the line at 0")
-
-
-declare(
-    "hard_sigmoid",
-    UnaryProp,
-    "A straight line between 0 and 1: ``clip(alpha * data + beta, 0, 1)``.",
-    param=HardSigmoidParam,
-    op=HardSigmoidOp,
-    backward_needs=("out_grad", "in_data"),
-)
-
-
-class SmoothL1Param(Parameter):
-    scalar = Field(float, 1.0, doc="sigma: the parabola ends at 1 / scalar**2")
-
-
-declare(
-    "smooth_l1",
-    UnaryProp,
-    "The smooth L1 loss of R-CNN: ``|x| - 0.5 / scalar**2`` where ``|x| > 1 / scalar**2``, "
-    "``0.5 * (scalar * x)**2`` elsewhere.",
-    param=SmoothL1Param,
-    op=SmoothL1Op,
-    backward_needs=("out_grad", "in_data"),
-)
-
-
-class QuadraticParam(Parameter):
-    a = Field(float, 0.0, doc="factor of the square")
-    b = Field(float, 0.0, doc="factor of the entry")
-    c = Field(float, 0.0, doc="what is added")
-
-
-declare(
-    "_contrib_quadratic",
-    UnaryProp,
-    "``a * data**2 + b * data + c``.",
-    param=QuadraticParam,
-    op=QuadraticOp,
-    backward_needs=("out_grad", "in_data"),
-)
-
-
-class ClipParam(Parameter):
-    a_min = Field(float, doc="lower limit")
-    a_max = Field(float, doc="upper limit")
-
-
-declare(
-    "clip",
-    UnaryProp,
-    "Limit each entry to ``[a_min, a_max]``; the gradient is 0 outside.",
-    param=ClipParam,
-    op=ClipOp,
-    backward_needs=("out_grad", "in_data"),
-    follows=lambda prop, in_shapes: Following(
-        "act", (0,), {"floor": prop.params.a_min, "ceiling": prop.params.a_max}
-    ),
-)
+        root = np.array(math.sqrt(max(source.shape[-1], 1)), source.dtype)  # of whole numbers, a whole one
+        arrays.evaluate(np.true_divide, [source, root], target, req)
 
 
 class GradientMultiplierParam(Parameter):

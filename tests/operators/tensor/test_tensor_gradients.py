@@ -20,8 +20,12 @@ def distinct(*shape):
 
 
 UNARY = [
-    *((row.names, *row.domain) for row in unary.ROWS if row.smooth and not row.names.endswith("_ste")),
-    *((name, -1.3, 1.3) for name in ("hard_sigmoid", "smooth_l1", "_copy", "Flatten")),
+    *(
+        (row.names, *row.domain)
+        for row in unary.ROWS
+        if row.smooth and not row.names.endswith(("_ste", "clip"))
+    ),
+    *((name, -1.3, 1.3) for name in ("_copy", "Flatten")),
     ("_contrib_div_sqrt_dim", 0.4, 4),
     *((name, -2.9, -2.1) for name in ("gamma", "gammaln")),
 ]

@@ -36,7 +36,10 @@ def _sigmoid(data, out):
 
 
 def backward(kind, grad_out, out, grad_data):
-    """Write the gradient, which follows from the output alone; ``grad_data`` may be ``grad_out``."""
+    """Write the gradient, which follows from the output, and that of softsign from the data, given instead.
+
+    ``grad_data`` may be ``grad_out``.
+    """
     if kind == "relu":
         if out.size < _LARGE or grad_out.dtype != out.dtype or grad_data.dtype != out.dtype:
             np.multiply(grad_out, out > 0, out=grad_data)
@@ -51,7 +54,7 @@ def backward(kind, grad_out, out, grad_data):
     elif kind == "softrelu":
         slope = -np.expm1(-out)
     else:
-        slope = np.square(1 - np.abs(out))
+        slope = np.square(1 / (1 + np.abs(out)))  # 1 - |output| would lose the digits of large numbers
     np.multiply(grad_out, slope, out=grad_data)
 
 

@@ -74,7 +74,7 @@ def digamma(x):
     for i in range(x.size):
         v = x[i]
         if not math.isfinite(v) or (v <= 0.0 and v == math.floor(v)):
-            out[i] = v if v == np.inf else np.nan
+            out[i] = np.nan if v != v else np.inf  # at its poles, too, as in MXNet
             continue
         total = 0.0
         if v < 0.0:
