@@ -13,7 +13,7 @@ import numpy as np
 
 from ..context import Context, cpu
 from ..errors import DeviceError, DTypeError, MXNetError, RegistryError, ShapeError, nearest
-from ..params import Parameter
+from ..params import Field, Parameter
 from ..shapes import known as known
 from ..shapes import merge_shapes
 from .checks import SOURCES
@@ -149,7 +149,8 @@ class OperatorProperty:
     Attributes
     ----------
     param : type[Parameter]
-        The parameter struct. An instance of it is ``self.params``.
+        The parameter struct, of which ``self.params`` is an instance. Fields that a property declares itself
+        make one, which adds them to that of its base.
     op : type[Operator]
         The class that computes.
     arguments, aux, outputs : tuple of str
@@ -246,6 +247,16 @@ class OperatorProperty:
     #: Whether operators that take no parameters pass over those given, as MXNet's do: scripts written for it
     #: say ``zeros_like(x, dtype="int64")``, which changes nothing.
     passes_over_parameters = False
+
+    def __init_subclass__(cls):
+        fields = {name: value for name, value in vars(cls).items() if isinstance(value, Field)}
+        for name in fields:
+            delattr(cls, name)
+            if hasattr(cls, name):
+                raise RegistryError(f"{cls.__name__}.{name}: a field of this name needs a Parameter struct")
+        if fields:
+            place = {"__module__": cls.__module__, "__qualname__": f"{cls.__qualname__}.param"}
+            cls.param = type(f"{cls.__name__.removesuffix('Prop')}Param", (cls.param,), fields | place)
 
     def __init__(self, params: Parameter, label: str | None = None):
         self.params = params

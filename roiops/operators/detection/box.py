@@ -13,30 +13,6 @@ from ..dense import Result, dense
 _BOX_FORMAT = enum("corner", "center", codes={0: "corner", "0": "corner", 1: "center", "1": "center"})
 
 
-class BoxNMSParam(Parameter):
-    overlap_thresh = Field(
-        float, 0.5, doc="a box is dropped if it overlaps a better one by more than this IoU"
-    )
-    valid_thresh = Field(float, 0.0, doc="only boxes of a higher score take part")
-    topk = Field(
-        int, -1, doc="how many boxes of highest score take part; -1: all; 0: the input is returned as it is"
-    )
-    coord_start = Field(int, 2, range=(0, None), doc="column of the first of the four coordinates")
-    score_index = Field(int, 1, range=(0, None), doc="column of the score")
-    id_index = Field(int, -1, doc="column of the class; -1: there is none")
-    background_id = Field(int, -1, doc="boxes of this class are dropped, where there is a class column")
-    force_suppress = Field(bool, False, doc="whether boxes of different classes suppress each other")
-    in_format = Field(
-        _BOX_FORMAT, "corner", doc="coordinates of the input: xmin ymin xmax ymax, or x y width height"
-    )
-    out_format = Field(
-        _BOX_FORMAT,
-        "corner",
-        doc="coordinates of the output, likewise; where they are others than the input's, boxes whose first "
-        "coordinate is below 0 are left as they are, as in MXNet",
-    )
-
-
 class BoxNMSOp(Operator):
     def forward(self, ctx, in_data, req, out_data, aux):
         p = self.params
@@ -87,7 +63,29 @@ class BoxNMSProp(OperatorProperty):
     score first; what is left of the output is -1. A row's gradient goes back to the row it came from.
     """
 
-    param, op = BoxNMSParam, BoxNMSOp
+    overlap_thresh = Field(
+        float, 0.5, doc="a box is dropped if it overlaps a better one by more than this IoU"
+    )
+    valid_thresh = Field(float, 0.0, doc="only boxes of a higher score take part")
+    topk = Field(
+        int, -1, doc="how many boxes of highest score take part; -1: all; 0: the input is returned as it is"
+    )
+    coord_start = Field(int, 2, range=(0, None), doc="column of the first of the four coordinates")
+    score_index = Field(int, 1, range=(0, None), doc="column of the score")
+    id_index = Field(int, -1, doc="column of the class; -1: there is none")
+    background_id = Field(int, -1, doc="boxes of this class are dropped, where there is a class column")
+    force_suppress = Field(bool, False, doc="whether boxes of different classes suppress each other")
+    in_format = Field(
+        _BOX_FORMAT, "corner", doc="coordinates of the input: xmin ymin xmax ymax, or x y width height"
+    )
+    out_format = Field(
+        _BOX_FORMAT,
+        "corner",
+        doc="coordinates of the output, likewise; where they are others than the input's, boxes whose first "
+        "coordinate is below 0 are left as they are, as in MXNet",
+    )
+
+    op = BoxNMSOp
     argument_docs = {"data": "rows (..., boxes, width), in any number of batches"}
     outputs, visible_outputs = ("output0", "output1"), 1
     backward_needs = ("out_grad", "out_data")
@@ -128,12 +126,6 @@ class BoxNMSProp(OperatorProperty):
         return in_types, [in_types[0], np.dtype(np.int64)], []
 
 
-class BoxIoUParam(Parameter):
-    format = Field(
-        _BOX_FORMAT, "corner", doc="what the coordinates are: xmin ymin xmax ymax, or x y width height"
-    )
-
-
 class BoxIoUOp(GradientFree):
     def forward(self, ctx, in_data, req, out_data, aux):
         lhs, rhs = (dense(a) for a in in_data)
@@ -149,7 +141,11 @@ class BoxIoUOp(GradientFree):
 class BoxIoUProp(OperatorProperty):
     """Intersection over union of every box of ``lhs`` with every box of ``rhs``."""
 
-    param, op = BoxIoUParam, BoxIoUOp
+    format = Field(
+        _BOX_FORMAT, "corner", doc="what the coordinates are: xmin ymin xmax ymax, or x y width height"
+    )
+
+    op = BoxIoUOp
     arguments = ("lhs", "rhs")
     argument_docs = {"lhs": "boxes (..., 4)", "rhs": "boxes (..., 4)"}
     partial_shapes = True
@@ -161,12 +157,6 @@ class BoxIoUProp(OperatorProperty):
         if None in in_shapes:
             return in_shapes, [None]
         return in_shapes, [(*in_shapes[0][:-1], *in_shapes[1][:-1])]
-
-
-class BipartiteMatchingParam(Parameter):
-    is_ascend = Field(bool, False, doc="whether lower scores are better")
-    threshold = Field(float, doc="pairs with a score that is no better than this are not matched")
-    topk = Field(int, -1, doc="a bound on the matches; -1: none. As in MXNet, k lets k + 1 of them through")
 
 
 class BipartiteMatchingOp(GradientFree):
@@ -195,7 +185,11 @@ class BipartiteMatchingProp(OperatorProperty):
     The outputs hold the column of each row and the row of each column, -1 for those without a match.
     """
 
-    param, op = BipartiteMatchingParam, BipartiteMatchingOp
+    is_ascend = Field(bool, False, doc="whether lower scores are better")
+    threshold = Field(float, doc="pairs with a score that is no better than this are not matched")
+    topk = Field(int, -1, doc="a bound on the matches; -1: none. As in MXNet, k lets k + 1 of them through")
+
+    op = BipartiteMatchingOp
     argument_docs = {"data": "score matrices (..., rows, columns)"}
     outputs = ("output0", "output1")
 
@@ -251,17 +245,6 @@ class BoxEncodeProp(OperatorProperty):
         return [pair, pair, anchors, refs, means, stds], [anchors, anchors]
 
 
-class BoxDecodeParam(Parameter):
-    std0 = Field(float, 1.0, doc="factor of the first encoded value")
-    std1 = Field(float, 1.0, doc="factor of the second encoded value")
-    std2 = Field(float, 1.0, doc="factor of the third encoded value")
-    std3 = Field(float, 1.0, doc="factor of the fourth encoded value")
-    clip = Field(float, -1.0, doc="upper bound of the logarithmic sizes; 0 or less: none")
-    format = Field(
-        _BOX_FORMAT, "center", doc="coordinates of the anchors: xmin ymin xmax ymax, or x y width height"
-    )
-
-
 class BoxDecodeOp(GradientFree):
     def forward(self, ctx, in_data, req, out_data, aux):
         p = self.params
@@ -278,7 +261,16 @@ class BoxDecodeOp(GradientFree):
 class BoxDecodeProp(OperatorProperty):
     """Boxes, as corners, from predicted displacements of anchors."""
 
-    param, op = BoxDecodeParam, BoxDecodeOp
+    std0 = Field(float, 1.0, doc="factor of the first encoded value")
+    std1 = Field(float, 1.0, doc="factor of the second encoded value")
+    std2 = Field(float, 1.0, doc="factor of the third encoded value")
+    std3 = Field(float, 1.0, doc="factor of the fourth encoded value")
+    clip = Field(float, -1.0, doc="upper bound of the logarithmic sizes; 0 or less: none")
+    format = Field(
+        _BOX_FORMAT, "center", doc="coordinates of the anchors: xmin ymin xmax ymax, or x y width height"
+    )
+
+    op = BoxDecodeOp
     arguments = ("data", "anchors")
     argument_docs = {"data": "predictions (batches, anchors, 4)", "anchors": "boxes (1, anchors, 4)"}
     partial_shapes = True

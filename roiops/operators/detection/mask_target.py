@@ -3,19 +3,11 @@
 import numpy as np
 
 from ...errors import DataError, DTypeError
-from ...params import Field, Parameter, shape
+from ...params import Field, shape
 from ...registry import register
 from ..base import GradientFree, OperatorProperty, assign, kernels
 from ..dense import dense
 from ..roi.dialects import find
-
-
-class MRCNNMaskTargetParam(Parameter):
-    num_rois = Field(int, range=(0, None), doc="boxes an image has")
-    num_classes = Field(int, above=0, doc="classes, the background not counted")
-    mask_size = Field(shape(2), above=0, doc="size (height, width) of the sampled masks")
-    sample_ratio = Field(int, 2, doc="samples a bin and axis; 0 or less: as many as the bin has pixels")
-    aligned = Field(bool, False, doc="whether coordinates are moved by half a pixel")
 
 
 class MRCNNMaskTargetOp(GradientFree):
@@ -57,7 +49,13 @@ class MRCNNMaskTargetOp(GradientFree):
 class MRCNNMaskTargetProp(OperatorProperty):
     """The part of its matching mask that each box covers, for every class, and a mask of its own class."""
 
-    param, op = MRCNNMaskTargetParam, MRCNNMaskTargetOp
+    num_rois = Field(int, range=(0, None), doc="boxes an image has")
+    num_classes = Field(int, above=0, doc="classes, the background not counted")
+    mask_size = Field(shape(2), above=0, doc="size (height, width) of the sampled masks")
+    sample_ratio = Field(int, 2, doc="samples a bin and axis; 0 or less: as many as the bin has pixels")
+    aligned = Field(bool, False, doc="whether coordinates are moved by half a pixel")
+
+    op = MRCNNMaskTargetOp
     arguments = ("rois", "gt_masks", "matches", "cls_targets")
     argument_docs = {
         "rois": "corners (images, rois, 4)",

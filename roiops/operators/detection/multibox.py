@@ -136,18 +136,6 @@ class MultiBoxTargetProp(OperatorProperty):
         return [anchor, label, scores], [flat, flat, (label[0], boxes)]
 
 
-class MultiBoxDetectionParam(Parameter):
-    clip = Field(bool, True, doc="whether boxes are cut off at the image border")
-    threshold = Field(float, 0.01, doc="least probability of a detection")
-    background_id = Field(
-        int, 0, doc="read from old files; as in MXNet, class 0 is the background all the same"
-    )
-    nms_threshold = Field(float, 0.5, doc="a box is dropped if it overlaps a better one by this IoU or more")
-    force_suppress = Field(bool, False, doc="whether boxes of different classes suppress each other")
-    variances = Field(floats(4), (0.1, 0.1, 0.2, 0.2), doc="factors of the four predicted numbers of a box")
-    nms_topk = Field(int, -1, doc="how many boxes of highest score enter suppression; 0 or less: all")
-
-
 class MultiBoxDetectionOp(GradientFree):
     def forward(self, ctx, in_data, req, out_data, aux):
         p = self.params
@@ -175,7 +163,17 @@ class MultiBoxDetectionProp(OperatorProperty):
     Rows of class -1 are no detections: suppressed boxes, and what is left of the output.
     """
 
-    param, op = MultiBoxDetectionParam, MultiBoxDetectionOp
+    clip = Field(bool, True, doc="whether boxes are cut off at the image border")
+    threshold = Field(float, 0.01, doc="least probability of a detection")
+    background_id = Field(
+        int, 0, doc="read from old files; as in MXNet, class 0 is the background all the same"
+    )
+    nms_threshold = Field(float, 0.5, doc="a box is dropped if it overlaps a better one by this IoU or more")
+    force_suppress = Field(bool, False, doc="whether boxes of different classes suppress each other")
+    variances = Field(floats(4), (0.1, 0.1, 0.2, 0.2), doc="factors of the four predicted numbers of a box")
+    nms_topk = Field(int, -1, doc="how many boxes of highest score enter suppression; 0 or less: all")
+
+    op = MultiBoxDetectionOp
     arguments = ("cls_prob", "loc_pred", "anchor")
     argument_docs = {
         "cls_prob": "class probabilities (images, classes, anchors), the background first",

@@ -3,17 +3,9 @@
 import numpy as np
 
 from ...errors import DataError, ShapeError
-from ...params import Field, Parameter, enum
+from ...params import Field, enum
 from ...registry import register
 from ..dense import DenseOperator, FloatProperty
-
-
-class CTCLossParam(Parameter):
-    use_data_lengths = Field(bool, False, doc="whether data_lengths is an input")
-    use_label_lengths = Field(bool, False, doc="whether label_lengths is an input")
-    blank_label = Field(
-        enum("first", "last"), "first", doc="which class is the blank; labels are padded with 0, or with -1"
-    )
 
 
 class CTCLossOp(DenseOperator):
@@ -126,7 +118,13 @@ class CTCLossProp(FloatProperty):
     infinite loss, and no gradient.
     """
 
-    param, op = CTCLossParam, CTCLossOp
+    use_data_lengths = Field(bool, False, doc="whether data_lengths is an input")
+    use_label_lengths = Field(bool, False, doc="whether label_lengths is an input")
+    blank_label = Field(
+        enum("first", "last"), "first", doc="which class is the blank; labels are padded with 0, or with -1"
+    )
+
+    op = CTCLossOp
     partial_shapes = False
     arguments = ("data", "label", "data_lengths", "label_lengths")
     argument_docs = {

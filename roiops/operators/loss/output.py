@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 from ...errors import ShapeError
-from ...params import Field, Parameter, enum
+from ...params import Field, enum
 from ...registry import register
 from .. import arrays
 from ..base import Operator, OperatorProperty, kernels, known, merge_shapes
@@ -25,25 +25,6 @@ class LossProp(OperatorProperty):
 
 
 _NORMALIZATION = enum("null", "batch", "valid")
-
-
-class SoftmaxOutputParam(Parameter):
-    grad_scale = Field(float, 1.0, doc="factor of the gradient")
-    ignore_label = Field(
-        float, -1.0, range=(-(2.0**53), 2.0**53), doc="label of the positions that use_ignore leaves out"
-    )
-    multi_output = Field(bool, False, doc="whether axis 1 holds the classes and further axes positions")
-    use_ignore = Field(bool, False, doc="whether positions labelled ignore_label get no gradient")
-    preserve_shape = Field(bool, False, doc="whether the last axis holds the classes")
-    normalization = Field(
-        _NORMALIZATION,
-        "null",
-        doc="what the gradient is divided by: nothing, the labels, or the labels not ignored",
-    )
-    out_grad = Field(bool, False, doc="whether the gradient is multiplied by the head gradient")
-    smooth_alpha = Field(
-        float, 0.0, range=(0, 1), doc="how much of the label's probability goes to the other classes"
-    )
 
 
 class SoftmaxOutputOp(Operator):
@@ -114,7 +95,24 @@ class SoftmaxOutputProp(LossProp):
     ``multi_output`` axis 1. Labels are class indices, or probabilities if they have the shape of data.
     """
 
-    param, op = SoftmaxOutputParam, SoftmaxOutputOp
+    grad_scale = Field(float, 1.0, doc="factor of the gradient")
+    ignore_label = Field(
+        float, -1.0, range=(-(2.0**53), 2.0**53), doc="label of the positions that use_ignore leaves out"
+    )
+    multi_output = Field(bool, False, doc="whether axis 1 holds the classes and further axes positions")
+    use_ignore = Field(bool, False, doc="whether positions labelled ignore_label get no gradient")
+    preserve_shape = Field(bool, False, doc="whether the last axis holds the classes")
+    normalization = Field(
+        _NORMALIZATION,
+        "null",
+        doc="what the gradient is divided by: nothing, the labels, or the labels not ignored",
+    )
+    out_grad = Field(bool, False, doc="whether the gradient is multiplied by the head gradient")
+    smooth_alpha = Field(
+        float, 0.0, range=(0, 1), doc="how much of the label's probability goes to the other classes"
+    )
+
+    op = SoftmaxOutputOp
     argument_docs = {
         "data": "scores of the classes",
         "label": "index of the right class, or probabilities of the shape of data",
@@ -246,14 +244,11 @@ class AbsoluteOp(RegressionOp):
         return np.where(y > t, one, -one)  # where they are equal MXNet takes the left side
 
 
-class RegressionOutputParam(Parameter):
-    grad_scale = Field(float, 1.0, doc="factor of the gradient")
-
-
 class RegressionProp(LossProp):
     """Base of the regression outputs."""
 
-    param = RegressionOutputParam
+    grad_scale = Field(float, 1.0, doc="factor of the gradient")
+
     backward_needs = ("in_data", "out_data")
     argument_docs = {"data": "what was predicted", "label": "what it should be, with as many entries"}
 
@@ -288,12 +283,6 @@ declare(
 )
 
 
-class SVMOutputParam(Parameter):
-    margin = Field(float, 1.0, doc="distance from the boundary below which an entry has a gradient")
-    regularization_coefficient = Field(float, 1.0, doc="factor of the gradient")
-    use_linear = Field(bool, False, doc="whether the loss is linear (L1-SVM) instead of squared (L2-SVM)")
-
-
 class SVMOutputOp(Operator):
     def forward(self, ctx, in_data, req, out_data, aux):
         arrays.evaluate(None, in_data[:1], out_data[0], req[0])
@@ -312,7 +301,11 @@ class SVMOutputOp(Operator):
 class SVMOutputProp(LossProp):
     """The data as it is; backward is the gradient of a support vector machine's hinge loss."""
 
-    param, op = SVMOutputParam, SVMOutputOp
+    margin = Field(float, 1.0, doc="distance from the boundary below which an entry has a gradient")
+    regularization_coefficient = Field(float, 1.0, doc="factor of the gradient")
+    use_linear = Field(bool, False, doc="whether the loss is linear (L1-SVM) instead of squared (L2-SVM)")
+
+    op = SVMOutputOp
     backward_needs = ("in_data", "out_data")
     argument_docs = {"data": "scores, of shape (batch, classes)", "label": "class indices, of shape (batch,)"}
 
@@ -322,16 +315,6 @@ class SVMOutputProp(LossProp):
 
 
 # -- losses made of other operators ----------------------------------------------------------------------
-
-
-class MakeLossParam(Parameter):
-    grad_scale = Field(float, 1.0, doc="the gradient of every entry")
-    valid_thresh = Field(float, 0.0, doc="entries above it count as valid")
-    normalization = Field(
-        _NORMALIZATION,
-        "null",
-        doc="what the gradient is divided by: nothing, the batch, or the valid entries",
-    )
 
 
 class MakeLossOp(Operator):
@@ -367,7 +350,15 @@ class MakeLossBase(ElementwiseProp):
 class MakeLossProp(MakeLossBase):
     """Makes a loss of any array: the data as it is, whose gradient is ``grad_scale``."""
 
-    param, op = MakeLossParam, MakeLossOp
+    grad_scale = Field(float, 1.0, doc="the gradient of every entry")
+    valid_thresh = Field(float, 0.0, doc="entries above it count as valid")
+    normalization = Field(
+        _NORMALIZATION,
+        "null",
+        doc="what the gradient is divided by: nothing, the batch, or the valid entries",
+    )
+
+    op = MakeLossOp
     monitored_as_data = True
 
     @property

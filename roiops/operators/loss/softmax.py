@@ -3,7 +3,7 @@
 import numpy as np
 
 from ...errors import ShapeError
-from ...params import Field, Parameter, dtype, enum, optional
+from ...params import Field, dtype, enum, optional
 from ...registry import register
 from .. import arrays
 from ..base import Operator, OperatorProperty, kernels, merge_shapes
@@ -82,7 +82,9 @@ class LogSoftmaxOp(SoftmaxOp):
     log = True
 
 
-class SoftmaxParam(Parameter):
+class SoftmaxProp(OperatorProperty):
+    """Base of softmax, softmin and log_softmax."""
+
     axis = Field(int, -1, doc="axis along which entries sum to 1")
     temperature = Field(optional(float), None, doc="what the data is divided by first; 1 if none")
     dtype = Field(optional(dtype), None, doc="dtype of the result; that of the data if none")
@@ -90,11 +92,6 @@ class SoftmaxParam(Parameter):
         optional(bool), False, doc="whether only the first entries count, as many as length says"
     )
 
-
-class SoftmaxProp(OperatorProperty):
-    """Base of softmax, softmin and log_softmax."""
-
-    param = SoftmaxParam
     arguments, zero_grad = ("data", "length"), ("length",)
     argument_docs = {
         "data": "the array",
@@ -146,14 +143,6 @@ declare(
 )
 
 
-class SoftmaxActivationParam(Parameter):
-    mode = Field(
-        enum("channel", "instance"),
-        "instance",
-        doc="channel: along axis 1; instance: along the last axis, which for two dimensions is the same",
-    )
-
-
 class SoftmaxActivationOp(SoftmaxOp):
     scale = 1
 
@@ -168,7 +157,13 @@ class SoftmaxActivationProp(OperatorProperty):
     MXNet's backward takes axis 1 in both modes; here it takes the axis of the forward pass.
     """
 
-    param, op = SoftmaxActivationParam, SoftmaxActivationOp
+    mode = Field(
+        enum("channel", "instance"),
+        "instance",
+        doc="channel: along axis 1; instance: along the last axis, which for two dimensions is the same",
+    )
+
+    op = SoftmaxActivationOp
     backward_needs = ("out_grad", "out_data")
     partial_shapes = keeps_shape = True
     inplace, inplace_grad = {0: 0}, {0: 0}

@@ -6,16 +6,10 @@ import numpy as np
 
 from ... import random
 from ...errors import ShapeError
-from ...params import Field, Parameter, enum
+from ...params import Field, enum
 from ...registry import register
 from ..base import Following, kernels, merge_shapes
 from ..dense import DenseOperator, FloatProperty
-
-
-class ActivationParam(Parameter):
-    act_type = Field(
-        enum("relu", "sigmoid", "tanh", "softrelu", "softsign"), doc="the function applied to each element"
-    )
 
 
 class ActivationOp(DenseOperator):
@@ -33,7 +27,11 @@ class ActivationOp(DenseOperator):
 class ActivationProp(FloatProperty):
     """Apply a function to each element."""
 
-    param, op = ActivationParam, ActivationOp
+    act_type = Field(
+        enum("relu", "sigmoid", "tanh", "softrelu", "softsign"), doc="the function applied to each element"
+    )
+
+    op = ActivationOp
     repeatable = True
     keeps_shape = True
     argument_docs = {"data": "any shape"}
@@ -50,17 +48,6 @@ class ActivationProp(FloatProperty):
 
 _SELU_SCALE = 1.0507009873554804934193349852946
 _SELU_ALPHA = 1.6732632423543772848170429916717
-
-
-class LeakyReLUParam(Parameter):
-    act_type = Field(
-        enum("leaky", "prelu", "elu", "selu", "gelu", "rrelu"),
-        "leaky",
-        doc="the function; 'prelu' takes its slopes as the input gamma, 'rrelu' draws them when training",
-    )
-    slope = Field(float, 0.25, doc="slope below 0 ('leaky'), or scale of the exponential ('elu')")
-    lower_bound = Field(float, 0.125, doc="smallest random slope of 'rrelu'")
-    upper_bound = Field(float, 0.334, doc="largest random slope of 'rrelu'")
 
 
 class LeakyReLUOp(DenseOperator):
@@ -143,7 +130,16 @@ def _elu_backward(head, data, alpha, scale, target):
 class LeakyReLUProp(FloatProperty):
     """Rectifiers that let something through below 0."""
 
-    param, op = LeakyReLUParam, LeakyReLUOp
+    act_type = Field(
+        enum("leaky", "prelu", "elu", "selu", "gelu", "rrelu"),
+        "leaky",
+        doc="the function; 'prelu' takes its slopes as the input gamma, 'rrelu' draws them when training",
+    )
+    slope = Field(float, 0.25, doc="slope below 0 ('leaky'), or scale of the exponential ('elu')")
+    lower_bound = Field(float, 0.125, doc="smallest random slope of 'rrelu'")
+    upper_bound = Field(float, 0.334, doc="largest random slope of 'rrelu'")
+
+    op = LeakyReLUOp
     keeps_shape = True
     arguments = ("data", "gamma")
     argument_docs = {

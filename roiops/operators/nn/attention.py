@@ -5,13 +5,9 @@ import math
 import numpy as np
 
 from ...errors import ShapeError
-from ...params import Field, Parameter
+from ...params import Field
 from ...registry import register
 from ..dense import FloatProperty, FormulaOperator
-
-
-class AttentionParam(Parameter):
-    heads = Field(int, range=(1, None), doc="number of heads")
 
 
 class AttentionOp(FormulaOperator):
@@ -83,7 +79,8 @@ class OtherWeightedOp(WeightedOp):
 class AttentionProp(FloatProperty):
     """Base of the four."""
 
-    param = AttentionParam
+    heads = Field(int, range=(1, None), doc="number of heads")
+
     partial_shapes = False
     backward_needs = ("out_grad", "in_data")
 

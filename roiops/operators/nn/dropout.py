@@ -3,7 +3,7 @@
 import numpy as np
 
 from ... import random
-from ...params import Field, Parameter, enum, optional, shape
+from ...params import Field, enum, optional, shape
 from ...registry import register
 from ..dense import DenseOperator, FloatProperty
 from ..tensor.common import same_memory
@@ -17,13 +17,6 @@ def draw_mask(mask, p) -> None:
     np.less(draws, keep, out=mask, casting="unsafe")
     if keep > 0:
         mask *= 1 / keep
-
-
-class DropoutParam(Parameter):
-    p = Field(float, 0.5, range=(0, 1), doc="fraction of the elements that are dropped")
-    mode = Field(enum("training", "always"), "training", doc="whether to drop at inference too")
-    axes = Field(shape(), (), doc="axes along which all elements are dropped or kept together")
-    cudnn_off = Field(optional(bool), False, doc=IGNORED)
 
 
 class DropoutOp(DenseOperator):
@@ -73,8 +66,13 @@ class DropoutOp(DenseOperator):
 class DropoutProp(FloatProperty):
     """Set a random part of the elements to 0 and scale the others up; the identity at inference."""
 
+    p = Field(float, 0.5, range=(0, 1), doc="fraction of the elements that are dropped")
+    mode = Field(enum("training", "always"), "training", doc="whether to drop at inference too")
+    axes = Field(shape(), (), doc="axes along which all elements are dropped or kept together")
+    cudnn_off = Field(optional(bool), False, doc=IGNORED)
+
     moves_data = True
-    param, op = DropoutParam, DropoutOp
+    op = DropoutOp
     keeps_shape = True
     argument_docs = {"data": "any shape"}
     outputs, visible_outputs = ("output", "mask"), 1

@@ -2,20 +2,10 @@
 
 import math
 
-from ...params import Field, Parameter
+from ...params import Field
 from ...registry import register
 from ..base import kernels
 from ..dense import DenseOperator, FloatProperty
-
-
-class FullyConnectedParam(Parameter):
-    num_hidden = Field(int, range=(1, None), doc="number of output features")
-    no_bias = Field(bool, False, doc="leave out the bias input")
-    flatten = Field(
-        bool,
-        True,
-        doc="take all axes but the first as features; otherwise only the last",
-    )
 
 
 class FullyConnectedOp(DenseOperator):
@@ -59,7 +49,15 @@ class FullyConnectedOp(DenseOperator):
 class FullyConnectedProp(FloatProperty):
     """A linear map of the features: ``data @ weight.T + bias``."""
 
-    param, op = FullyConnectedParam, FullyConnectedOp
+    num_hidden = Field(int, range=(1, None), doc="number of output features")
+    no_bias = Field(bool, False, doc="leave out the bias input")
+    flatten = Field(
+        bool,
+        True,
+        doc="take all axes but the first as features; otherwise only the last",
+    )
+
+    op = FullyConnectedOp
     repeatable = True
     arguments = ("data", "weight", "bias")
     argument_docs = {

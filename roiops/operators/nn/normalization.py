@@ -97,17 +97,15 @@ class _AffineNormProp(FloatProperty):
     backward_needs = ("out_grad", "in_data")
 
 
-class LayerNormParam(Parameter):
-    axis = Field(int, -1, doc="the axis to normalise over; negative counts from the end")
-    eps = Field(float, 1e-5, range=(0, None), doc="added to the variance before the square root")
-    output_mean_var = Field(bool, False, doc="also return the mean and the standard deviation")
-
-
 @register("LayerNorm", "_npx_layer_norm")
 class LayerNormProp(_AffineNormProp):
     """Normalise over one axis, then scale and shift along it."""
 
-    param, op = LayerNormParam, LayerNormOp
+    axis = Field(int, -1, doc="the axis to normalise over; negative counts from the end")
+    eps = Field(float, 1e-5, range=(0, None), doc="added to the variance before the square root")
+    output_mean_var = Field(bool, False, doc="also return the mean and the standard deviation")
+
+    op = LayerNormOp
     outputs = ("output", "mean", "std")
     argument_docs = {
         "data": "any shape",
@@ -128,15 +126,13 @@ class LayerNormProp(_AffineNormProp):
         return [data, beta, beta], [data, stats, stats]
 
 
-class InstanceNormParam(Parameter):
-    eps = Field(float, 1e-3, range=(0, None), doc="added to the variance before the square root")
-
-
 @register("InstanceNorm")
 class InstanceNormProp(_AffineNormProp):
     """Normalise each channel of each sample over its image, then scale and shift by channel."""
 
-    param, op = InstanceNormParam, InstanceNormOp
+    eps = Field(float, 1e-3, range=(0, None), doc="added to the variance before the square root")
+
+    op = InstanceNormOp
     argument_docs = {
         "data": "images, (batch, channels, *spatial)",
         "gamma": "scale of each channel",
@@ -151,17 +147,15 @@ class InstanceNormProp(_AffineNormProp):
         return [data, beta, beta], [data]
 
 
-class GroupNormParam(Parameter):
-    num_groups = Field(int, 1, range=(1, None), doc="number of groups that the channels are split into")
-    eps = Field(float, 1e-5, range=(0, None), doc="added to the variance before the square root")
-    output_mean_var = Field(bool, False, doc="also return the mean and the standard deviation")
-
-
 @register("GroupNorm")
 class GroupNormProp(_AffineNormProp):
     """Normalise groups of channels of each sample, then scale and shift by group, as MXNet 1.9 does."""
 
-    param, op = GroupNormParam, GroupNormOp
+    num_groups = Field(int, 1, range=(1, None), doc="number of groups that the channels are split into")
+    eps = Field(float, 1e-5, range=(0, None), doc="added to the variance before the square root")
+    output_mean_var = Field(bool, False, doc="also return the mean and the standard deviation")
+
+    op = GroupNormOp
     outputs = ("output", "mean", "std")
     argument_docs = {
         "data": "images, (batch, channels, *spatial)",
@@ -183,15 +177,6 @@ class GroupNormProp(_AffineNormProp):
         gamma = self.check_shape("gamma", in_shapes[1], (groups,))
         beta = self.check_shape("beta", in_shapes[2], (groups,))
         return [data, gamma, beta], [data, (data[0], groups), (data[0], groups)]
-
-
-class L2NormalizationParam(Parameter):
-    eps = Field(float, 1e-10, doc="added to the sum of squares before the square root")
-    mode = Field(
-        enum("instance", "channel", "spatial"),
-        "instance",
-        doc="the norm is over each sample, each pixel's channels, or each channel's image",
-    )
 
 
 class L2NormalizationOp(DenseOperator):
@@ -226,7 +211,14 @@ class L2NormalizationOp(DenseOperator):
 class L2NormalizationProp(FloatProperty):
     """Divide by the L2 norm, over each sample, each pixel's channels or each channel's image."""
 
-    param, op = L2NormalizationParam, L2NormalizationOp
+    eps = Field(float, 1e-10, doc="added to the sum of squares before the square root")
+    mode = Field(
+        enum("instance", "channel", "spatial"),
+        "instance",
+        doc="the norm is over each sample, each pixel's channels, or each channel's image",
+    )
+
+    op = L2NormalizationOp
     keeps_shape = True
     argument_docs = {"data": "any shape; three dimensions or more unless mode is 'instance'"}
     monitored_as_data = True

@@ -7,7 +7,7 @@ import numpy as np
 
 from ...errors import ParamError, ShapeError
 from ...kernels import pooling_modes as modes
-from ...params import Field, Parameter, enum, optional, shape
+from ...params import Field, enum, optional, shape
 from ...registry import register
 from ..base import kernels, merge_shapes
 from ..checks import Undeclared
@@ -222,15 +222,6 @@ class PoolingV1Prop(PoolingProp):
     param, op = PoolingV1Param, PoolingV1Op
 
 
-class AdaptiveAvgPooling2DParam(Parameter):
-    output_size = Field(
-        shape((0, 1, 2)),
-        (),
-        range=(1, None),
-        doc="(height, width) of the output, or one number for both; 1 if not given",
-    )
-
-
 class AdaptiveAvgPooling2DOp(DenseOperator):
     def compute(self, ctx, in_data, out_data, aux):
         kernels("network.pool", ctx.device).adaptive_forward(_images(in_data[0]), _images(out_data[0]))
@@ -248,7 +239,14 @@ def _images(array):
 class AdaptiveAvgPooling2DProp(FloatProperty):
     """Mean over a grid of near-equal windows, whatever the input's size."""
 
-    param, op = AdaptiveAvgPooling2DParam, AdaptiveAvgPooling2DOp
+    output_size = Field(
+        shape((0, 1, 2)),
+        (),
+        range=(1, None),
+        doc="(height, width) of the output, or one number for both; 1 if not given",
+    )
+
+    op = AdaptiveAvgPooling2DOp
     argument_docs = {"data": "images, (batch, channels, height, width)"}
     backward_needs = ("out_grad",)
 

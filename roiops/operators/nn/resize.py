@@ -11,19 +11,6 @@ from ..dense import DenseOperator, FloatProperty
 from .fields import IGNORED
 
 
-class UpSamplingParam(Parameter):
-    scale = Field(int, range=(1, 1000), doc="factor on height and width")
-    num_filter = Field(int, 0, range=(0, None), doc="number of channels, for 'bilinear'")
-    sample_type = Field(enum("nearest", "bilinear"), doc="repeat pixels, or interpolate by the input weight")
-    multi_input_mode = Field(
-        enum("concat", "sum"), "concat", doc="join several upsampled inputs by channel, or add them"
-    )
-    num_args = Field(
-        int, 1, range=(1, MOST_ARRAYS), doc="number of inputs; 2 (data and weight) for 'bilinear'"
-    )
-    workspace = Field(int, 512, range=(0, None), doc=IGNORED)
-
-
 class UpSamplingOp(DenseOperator):
     def compute(self, ctx, in_data, out_data, aux):
         p, out = self.params, out_data[0]
@@ -78,7 +65,18 @@ def _blocks(part, shape):
 class UpSamplingProp(FloatProperty):
     """Enlarge images by a whole factor, by repeating pixels or by a bilinear deconvolution."""
 
-    param, op = UpSamplingParam, UpSamplingOp
+    scale = Field(int, range=(1, 1000), doc="factor on height and width")
+    num_filter = Field(int, 0, range=(0, None), doc="number of channels, for 'bilinear'")
+    sample_type = Field(enum("nearest", "bilinear"), doc="repeat pixels, or interpolate by the input weight")
+    multi_input_mode = Field(
+        enum("concat", "sum"), "concat", doc="join several upsampled inputs by channel, or add them"
+    )
+    num_args = Field(
+        int, 1, range=(1, MOST_ARRAYS), doc="number of inputs; 2 (data and weight) for 'bilinear'"
+    )
+    workspace = Field(int, 512, range=(0, None), doc=IGNORED)
+
+    op = UpSamplingOp
     variadic = "num_args"
     arguments = ("data", "weight")
     argument_docs = {
@@ -224,10 +222,6 @@ class BilinearResize2DProp(FloatProperty):
         return int(np.float32(scale) * np.float32(size - 1)) + 1
 
 
-class BilinearSamplerParam(Parameter):
-    cudnn_off = Field(optional(bool), None, doc=IGNORED)
-
-
 class BilinearSamplerOp(DenseOperator):
     def compute(self, ctx, in_data, out_data, aux):
         kernels("network.resize", ctx.device).sample_forward(*in_data, out_data[0])
@@ -244,7 +238,9 @@ class BilinearSamplerOp(DenseOperator):
 class BilinearSamplerProp(FloatProperty):
     """Sample images at given positions by bilinear interpolation; outside there is 0."""
 
-    param, op = BilinearSamplerParam, BilinearSamplerOp
+    cudnn_off = Field(optional(bool), None, doc=IGNORED)
+
+    op = BilinearSamplerOp
     arguments = ("data", "grid")
     argument_docs = {
         "data": "images, (batch, channels, height, width)",
@@ -341,13 +337,6 @@ class GridGeneratorProp(FloatProperty):
         return [data], [data]
 
 
-class SpatialTransformerParam(Parameter):
-    target_shape = Field(ints(2), range=(1, None), doc="(height, width) of the output")
-    transform_type = Field(enum("affine"), doc="the kind of transformation that loc describes")
-    sampler_type = Field(enum("bilinear"), doc="how pixels are interpolated")
-    cudnn_off = Field(optional(bool), None, doc=IGNORED)
-
-
 class SpatialTransformerOp(_AffineOperator):
     def compute(self, ctx, in_data, out_data, aux):
         data, loc = in_data
@@ -368,7 +357,12 @@ class SpatialTransformerOp(_AffineOperator):
 class SpatialTransformerProp(FloatProperty):
     """Sample images at the positions that an affine matrix gives."""
 
-    param, op = SpatialTransformerParam, SpatialTransformerOp
+    target_shape = Field(ints(2), range=(1, None), doc="(height, width) of the output")
+    transform_type = Field(enum("affine"), doc="the kind of transformation that loc describes")
+    sampler_type = Field(enum("bilinear"), doc="how pixels are interpolated")
+    cudnn_off = Field(optional(bool), None, doc=IGNORED)
+
+    op = SpatialTransformerOp
     arguments = ("data", "loc")
     argument_docs = {
         "data": "images, (batch, channels, height, width)",

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ...errors import ShapeError
-from ...params import Field, Parameter
+from ...params import Field
 from .. import arrays
 from ..base import Following, GradientFree, Operator, OperatorProperty
 from .common import ElementwiseProp, as_scalar, declare
@@ -364,15 +364,12 @@ class CompareScalarOp(GradientFree, ScalarOp):
     """A comparison with a scalar."""
 
 
-class ScalarParam(Parameter):
-    scalar = Field(float, 1.0, doc="the other operand")
-    is_int = Field(bool, True, doc="whether integer data stays integer; if not, it becomes float64")
-
-
 class ScalarProp(ElementwiseProp):
     """An array and a number."""
 
-    param = ScalarParam
+    scalar = Field(float, 1.0, doc="the other operand")
+    is_int = Field(bool, True, doc="whether integer data stays integer; if not, it becomes float64")
+
     argument_docs = {"data": "the array"}
 
     def infer_type(self, in_types):

@@ -9,12 +9,6 @@ from ..base import GradientFree, OperatorProperty
 from .common import merge_all
 
 
-class AllCloseParam(Parameter):
-    rtol = Field(float, 1e-5, doc="tolerance relative to b")
-    atol = Field(float, 1e-8, doc="absolute tolerance")
-    equal_nan = Field(bool, True, doc="whether NaN agrees with NaN")
-
-
 class AllCloseOp(GradientFree):
     def forward(self, ctx, in_data, req, out_data, aux):
         p, (a, b) = self.params, in_data
@@ -31,7 +25,11 @@ class AllCloseProp(OperatorProperty):
     An infinity agrees with itself alone; in MXNet 1.9.1 everything agrees with an infinite entry of b.
     """
 
-    param, op = AllCloseParam, AllCloseOp
+    rtol = Field(float, 1e-5, doc="tolerance relative to b")
+    atol = Field(float, 1e-8, doc="absolute tolerance")
+    equal_nan = Field(bool, True, doc="whether NaN agrees with NaN")
+
+    op = AllCloseOp
     arguments = ("a", "b")
     argument_docs = {"a": "one array", "b": "another of the same shape and dtype"}
 

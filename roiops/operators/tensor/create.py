@@ -83,16 +83,6 @@ class NumbersOp(GradientFree):
         return functools.partial(arrays.evaluate, None, [numbers], out_data[0], req[0])
 
 
-class ArangeParam(Parameter):
-    start = Field(float, doc="first number; the end, if stop is none")
-    stop = Field(optional(float), None, doc="end, not reached")
-    step = Field(float, 1.0, nonzero=True, doc="difference of neighbours")
-    repeat = Field(int, 1, range=(1, None), doc="how often each number comes")
-    infer_range = Field(bool, False, doc="whether the length follows from the use of the result")
-    ctx = Field(str, "", doc="device, for imperative calls")
-    dtype = Field(dtype, "float32", doc="dtype of the result")
-
-
 def _spaced(out, start, step, repeat):
     """Numbers for ``out`` at equal distances; among whole numbers, of a whole start and step, as in MXNet."""
     if out.dtype.kind != "f":
@@ -110,7 +100,15 @@ class ArangeOp(NumbersOp):
 class ArangeProp(CreateProp):
     """Numbers at equal distances: start, start + step, ... up to but without stop."""
 
-    param, op = ArangeParam, ArangeOp
+    start = Field(float, doc="first number; the end, if stop is none")
+    stop = Field(optional(float), None, doc="end, not reached")
+    step = Field(float, 1.0, nonzero=True, doc="difference of neighbours")
+    repeat = Field(int, 1, range=(1, None), doc="how often each number comes")
+    infer_range = Field(bool, False, doc="whether the length follows from the use of the result")
+    ctx = Field(str, "", doc="device, for imperative calls")
+    dtype = Field(dtype, "float32", doc="dtype of the result")
+
+    op = ArangeOp
     partial_shapes = True
 
     def infer_shape(self, in_shapes):
@@ -124,14 +122,6 @@ class ArangeProp(CreateProp):
         return [], [(count * p.repeat,)]
 
 
-class EyeParam(Parameter):
-    N = Field(int, range=(0, None), doc="number of rows")
-    M = Field(int, 0, range=(0, None), doc="number of columns; 0 for as many as rows")
-    k = Field(int, 0, doc="which diagonal: 0 the main one, positive above it")
-    ctx = Field(str, "", doc="device, for imperative calls")
-    dtype = Field(dtype, "float32", doc="dtype of the result")
-
-
 class EyeOp(NumbersOp):
     def numbers(self, out):
         return np.eye(*out.shape, k=self.params.k)
@@ -141,18 +131,16 @@ class EyeOp(NumbersOp):
 class EyeProp(CreateProp):
     """Ones on a diagonal, zeros elsewhere."""
 
-    param, op = EyeParam, EyeOp
+    N = Field(int, range=(0, None), doc="number of rows")
+    M = Field(int, 0, range=(0, None), doc="number of columns; 0 for as many as rows")
+    k = Field(int, 0, doc="which diagonal: 0 the main one, positive above it")
+    ctx = Field(str, "", doc="device, for imperative calls")
+    dtype = Field(dtype, "float32", doc="dtype of the result")
+
+    op = EyeOp
 
     def infer_shape(self, in_shapes):
         return [], [(self.params.N, self.params.M or self.params.N)]
-
-
-class ArangeLikeParam(Parameter):
-    start = Field(float, 0.0, doc="first number")
-    step = Field(float, 1.0, doc="difference of neighbours")
-    repeat = Field(int, 1, range=(1, None), doc="how often each number comes")
-    ctx = Field(str, "", doc="device, for imperative calls")
-    axis = Field(optional(int), None, doc="axis whose length is taken; none means all entries")
 
 
 class ArangeLikeOp(NumbersOp):
@@ -165,7 +153,13 @@ class ArangeLikeOp(NumbersOp):
 class ArangeLikeProp(OperatorProperty):
     """Numbers at equal distances, as many as the data has entries, or as an axis of it is long."""
 
-    param, op = ArangeLikeParam, ArangeLikeOp
+    start = Field(float, 0.0, doc="first number")
+    step = Field(float, 1.0, doc="difference of neighbours")
+    repeat = Field(int, 1, range=(1, None), doc="how often each number comes")
+    ctx = Field(str, "", doc="device, for imperative calls")
+    axis = Field(optional(int), None, doc="axis whose length is taken; none means all entries")
+
+    op = ArangeLikeOp
     argument_docs = {"data": "only its shape is used"}
 
     def infer_shape(self, in_shapes):
@@ -174,10 +168,6 @@ class ArangeLikeProp(OperatorProperty):
         if axis is None:
             return in_shapes, [shape]
         return in_shapes, [(shape[self.check_axis("axis", axis, len(shape))],)]
-
-
-class CastParam(Parameter):
-    dtype = Field(dtype, doc="dtype of the result")
 
 
 class CastOp(ReshapeOp):
@@ -196,8 +186,10 @@ class CastOp(ReshapeOp):
 class CastProp(ElementwiseProp):
     """The data in another dtype."""
 
+    dtype = Field(dtype, doc="dtype of the result")
+
     moves_data = True
-    param, op = CastParam, CastOp
+    op = CastOp
     backward_needs = ("out_grad",)
     inplace = {}
     argument_docs = {"data": "the array"}
@@ -228,11 +220,6 @@ declare(
 )
 
 
-class MulticastParam(Parameter):
-    num_outputs = Field(int, range=(1, MOST_ARRAYS), doc="number of inputs and outputs")
-    cast_narrow = Field(bool, False, doc="whether the narrowest dtype is taken instead of the widest")
-
-
 class MulticastOp(Operator):
     def forward(self, ctx, in_data, req, out_data, aux):
         for value, target, how in zip(in_data, out_data, req, strict=True):
@@ -247,7 +234,10 @@ class MulticastOp(Operator):
 class MulticastProp(OperatorProperty):
     """All inputs in the widest of their floating-point dtypes, or the narrowest."""
 
-    param, op = MulticastParam, MulticastOp
+    num_outputs = Field(int, range=(1, MOST_ARRAYS), doc="number of inputs and outputs")
+    cast_narrow = Field(bool, False, doc="whether the narrowest dtype is taken instead of the widest")
+
+    op = MulticastOp
     variadic = "num_outputs"
     backward_needs = ("out_grad",)
 
@@ -264,15 +254,6 @@ class MulticastProp(OperatorProperty):
         return in_types, [kinds[0 if self.params.cast_narrow else -1]] * len(in_types)
 
 
-class LinspaceParam(Parameter):
-    start = Field(float, doc="first number")
-    stop = Field(float, doc="last number, unless endpoint is false")
-    num = Field(int, range=(0, None), doc="how many numbers")
-    endpoint = Field(bool, True, doc="whether stop is among them")
-    ctx = Field(str, "", doc="device, for imperative calls")
-    dtype = Field(dtype, "float32", doc="dtype of the result")
-
-
 class LinspaceOp(NumbersOp):
     def numbers(self, out):
         p = self.params
@@ -283,7 +264,14 @@ class LinspaceOp(NumbersOp):
 class LinspaceProp(CreateProp):
     """So many numbers at equal distances between two."""
 
-    param, op = LinspaceParam, LinspaceOp
+    start = Field(float, doc="first number")
+    stop = Field(float, doc="last number, unless endpoint is false")
+    num = Field(int, range=(0, None), doc="how many numbers")
+    endpoint = Field(bool, True, doc="whether stop is among them")
+    ctx = Field(str, "", doc="device, for imperative calls")
+    dtype = Field(dtype, "float32", doc="dtype of the result")
+
+    op = LinspaceOp
 
     def infer_shape(self, in_shapes):
         return [], [(self.params.num,)]

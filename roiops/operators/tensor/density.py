@@ -5,14 +5,10 @@ import math
 import numpy as np
 
 from ...errors import ShapeError
-from ...params import Field, Parameter
-from ...registry import register
+from ...params import Field
 from ..dense import FloatProperty, FormulaOperator
+from .common import declare
 from .unary import digamma, gammaln
-
-
-class DensityParam(Parameter):
-    is_log = Field(bool, False, doc="whether the logarithm of the density is wanted")
 
 
 class DensityOp(FormulaOperator):
@@ -58,85 +54,8 @@ class DensityOp(FormulaOperator):
         return lambda value: value.reshape(value.shape + (1,) * (sample.ndim - value.ndim))
 
 
-class UniformDensityOp(DensityOp):
-    def log_density(self, x, low, high):
-        return -np.log(high - low)
-
-    def log_slopes(self, x, low, high):
-        return None, 1 / (high - low), 1 / (low - high)
-
-
-class NormalDensityOp(DensityOp):
-    def log_density(self, x, mu, sigma):
-        return -0.5 * ((x - mu) / sigma) ** 2 - np.log(math.sqrt(2 * math.pi) * sigma)
-
-    def log_slopes(self, x, mu, sigma):
-        away = (x - mu) / sigma
-        return -away / sigma, away / sigma, (away * away - 1) / sigma
-
-
-class GammaDensityOp(DensityOp):
-    def log_density(self, x, alpha, beta):
-        return alpha * np.log(beta) + (alpha - 1) * np.log(x) - beta * x - gammaln(alpha)
-
-    def log_slopes(self, x, alpha, beta):
-        return (alpha - 1) / x - beta, np.log(beta) + np.log(x) - digamma(alpha), alpha / beta - x
-
-
-class ExponentialDensityOp(DensityOp):
-    def log_density(self, x, lam):
-        return np.log(lam) - lam * x
-
-    def log_slopes(self, x, lam):
-        return np.broadcast_to(-lam, x.shape), 1 / lam - x
-
-
-class PoissonDensityOp(DensityOp):
-    def log_density(self, x, lam):
-        return x * np.log(lam) - gammaln(x + 1) - lam
-
-    def log_slopes(self, x, lam):
-        return None, x / lam - 1
-
-
-def _negative_binomial(x, k, p):
-    return gammaln(x + k) - gammaln(x + 1) - gammaln(k) + k * np.log(p) + x * np.log(1 - p)
-
-
-def _negative_binomial_slopes(x, k, p):
-    return digamma(x + k) - digamma(k) + np.log(p), k / p - x / (1 - p)
-
-
-class NegativeBinomialDensityOp(DensityOp):
-    def log_density(self, x, k, p):
-        return _negative_binomial(x, k, p)
-
-    def log_slopes(self, x, k, p):
-        return None, *_negative_binomial_slopes(x, k, p)
-
-
-class GeneralizedNegativeBinomialDensityOp(DensityOp):
-    """The same with ``k = 1 / alpha`` and ``p = 1 / (1 + mu * alpha)``."""
-
-    def log_density(self, x, mu, alpha):
-        return _negative_binomial(x, 1 / alpha, 1 / (1 + mu * alpha))
-
-    def log_slopes(self, x, mu, alpha):
-        p = 1 / (1 + mu * alpha)
-        slope_k, slope_p = _negative_binomial_slopes(x, 1 / alpha, p)
-        return None, -slope_p * alpha * p * p, -slope_k / alpha**2 - slope_p * mu * p * p
-
-
-class DirichletDensityOp(DensityOp):
+class VectorDensityOp(DensityOp):
     """Each sample is a vector, in the last axis."""
-
-    def log_density(self, x, alpha):
-        terms = (alpha - 1) * np.log(x) - gammaln(alpha)
-        return terms.sum(-1) + gammaln(alpha.sum(-1))
-
-    def log_slopes(self, x, alpha):
-        whole = digamma(alpha.sum(-1, keepdims=True))
-        return (alpha - 1) / x, np.log(x) + whole - digamma(alpha)
 
     def density_shape(self, sample):
         return sample.shape[:-1]
@@ -153,10 +72,55 @@ class DirichletDensityOp(DensityOp):
         )
 
 
+def _normal_slopes(x, mu, sigma):
+    away = (x - mu) / sigma
+    return -away / sigma, away / sigma, (away * away - 1) / sigma
+
+
+def _gamma(x, alpha, beta):
+    return alpha * np.log(beta) + (alpha - 1) * np.log(x) - beta * x - gammaln(alpha)
+
+
+def _gamma_slopes(x, alpha, beta):
+    return (alpha - 1) / x - beta, np.log(beta) + np.log(x) - digamma(alpha), alpha / beta - x
+
+
+def _negative_binomial(x, k, p):
+    return gammaln(x + k) - gammaln(x + 1) - gammaln(k) + k * np.log(p) + x * np.log(1 - p)
+
+
+def _negative_binomial_slopes(x, k, p):
+    return None, digamma(x + k) - digamma(k) + np.log(p), k / p - x / (1 - p)
+
+
+# The generalized one is the same with ``k = 1 / alpha`` and ``p = 1 / (1 + mu * alpha)``.
+
+
+def _generalized(x, mu, alpha):
+    return _negative_binomial(x, 1 / alpha, 1 / (1 + mu * alpha))
+
+
+def _generalized_slopes(x, mu, alpha):
+    p = 1 / (1 + mu * alpha)
+    _, slope_k, slope_p = _negative_binomial_slopes(x, 1 / alpha, p)
+    return None, -slope_p * alpha * p * p, -slope_k / alpha**2 - slope_p * mu * p * p
+
+
+def _dirichlet(x, alpha):
+    terms = (alpha - 1) * np.log(x) - gammaln(alpha)
+    return terms.sum(-1) + gammaln(alpha.sum(-1))
+
+
+def _dirichlet_slopes(x, alpha):
+    whole = digamma(alpha.sum(-1, keepdims=True))
+    return (alpha - 1) / x, np.log(x) + whole - digamma(alpha)
+
+
 class DensityProp(FloatProperty):
     """Base: the shape of the parameters is the beginning of that of the samples."""
 
-    param = DensityParam
+    is_log = Field(bool, False, doc="whether the logarithm of the density is wanted")
+
     partial_shapes = False
 
     def infer_shape(self, in_shapes):
@@ -201,35 +165,67 @@ _DOCS = {
     "k": "numbers of failures at which an experiment ends",
     "p": "probabilities of a failure",
 }
+#: Name, words, parameters, the logarithm of the density and its slopes, for samples and for parameters.
 _ROWS = (
-    ("uniform", "uniform distributions", UniformDensityOp, {"low": "", "high": ""}),
-    ("normal", "normal distributions", NormalDensityOp, {"mu": "means", "sigma": ""}),
-    ("gamma", "gamma distributions", GammaDensityOp, {"alpha": "shapes", "beta": ""}),
-    ("exponential", "exponential distributions", ExponentialDensityOp, {"lam": ""}),
-    ("poisson", "Poisson distributions", PoissonDensityOp, {"lam": ""}),
-    ("negative_binomial", "negative binomial distributions", NegativeBinomialDensityOp, {"k": "", "p": ""}),
+    (
+        "uniform",
+        "uniform distributions",
+        {"low": "", "high": ""},
+        lambda x, low, high: -np.log(high - low),
+        lambda x, low, high: (None, 1 / (high - low), 1 / (low - high)),
+    ),
+    (
+        "normal",
+        "normal distributions",
+        {"mu": "means", "sigma": ""},
+        lambda x, mu, sigma: -0.5 * ((x - mu) / sigma) ** 2 - np.log(math.sqrt(2 * math.pi) * sigma),
+        _normal_slopes,
+    ),
+    ("gamma", "gamma distributions", {"alpha": "shapes", "beta": ""}, _gamma, _gamma_slopes),
+    (
+        "exponential",
+        "exponential distributions",
+        {"lam": ""},
+        lambda x, lam: np.log(lam) - lam * x,
+        lambda x, lam: (np.broadcast_to(-lam, x.shape), 1 / lam - x),
+    ),
+    (
+        "poisson",
+        "Poisson distributions",
+        {"lam": ""},
+        lambda x, lam: x * np.log(lam) - gammaln(x + 1) - lam,
+        lambda x, lam: (None, x / lam - 1),
+    ),
+    (
+        "negative_binomial",
+        "negative binomial distributions",
+        {"k": "", "p": ""},
+        _negative_binomial,
+        _negative_binomial_slopes,
+    ),
     (
         "generalized_negative_binomial",
         "negative binomial distributions, given by mean and dispersion",
-        GeneralizedNegativeBinomialDensityOp,
         {"mu": "means", "alpha": "dispersions"},
+        _generalized,
+        _generalized_slopes,
     ),
-    ("dirichlet", "Dirichlet distributions", DirichletDensityOp, {"alpha": "concentrations"}),
+    ("dirichlet", "Dirichlet distributions", {"alpha": "concentrations"}, _dirichlet, _dirichlet_slopes),
 )
 
 
-def _declare(name, words, op, parameters):
-    base = VectorDensityProp if op is DirichletDensityOp else DensityProp
-    attributes = {
-        "__doc__": f"The probability density of samples of {words}.",
-        "__module__": __name__,
-        "op": op,
-        "arguments": ("sample", *parameters),
-        "argument_docs": {"sample": _DOCS["sample"], **{n: t or _DOCS[n] for n, t in parameters.items()}},
-    }
-    title = "".join(part.capitalize() for part in name.split("_"))
-    declared = type(f"{title}DensityProp", (base,), attributes)
-    return register(f"_random_pdf_{name}", f"random_pdf_{name}")(declared)
+def _declare(name, words, parameters, log_density, log_slopes):
+    vectors = name == "dirichlet"
+    functions = {"log_density": staticmethod(log_density), "log_slopes": staticmethod(log_slopes)}
+    base = VectorDensityOp if vectors else DensityOp
+    declare(
+        f"_random_pdf_{name} random_pdf_{name}",
+        VectorDensityProp if vectors else DensityProp,
+        f"The probability density of samples of {words}.",
+        op=type("RowDensityOp", (base,), {**functions, "__module__": __name__}),
+        arguments=("sample", *parameters),
+        argument_docs={"sample": _DOCS["sample"], **{n: t or _DOCS[n] for n, t in parameters.items()}},
+    )
 
 
 for _row in _ROWS:

@@ -81,13 +81,6 @@ class ImageNormalizeProp(FloatProperty):
         return in_shapes, [shape]
 
 
-class CropParam(Parameter):
-    x = Field(int, range=(0, None), doc="left edge of what is kept")
-    y = Field(int, range=(0, None), doc="upper edge of what is kept")
-    width = Field(int, range=(1, None), doc="width of what is kept")
-    height = Field(int, range=(1, None), doc="height of what is kept")
-
-
 class CropOp(FormulaOperator):
     @property
     def _kept(self):
@@ -107,7 +100,12 @@ class CropOp(FormulaOperator):
 class ImageCropProp(OperatorProperty):
     """A rectangle of each picture."""
 
-    param, op = CropParam, CropOp
+    x = Field(int, range=(0, None), doc="left edge of what is kept")
+    y = Field(int, range=(0, None), doc="upper edge of what is kept")
+    width = Field(int, range=(1, None), doc="width of what is kept")
+    height = Field(int, range=(1, None), doc="height of what is kept")
+
+    op = CropOp
     argument_docs = {"data": "(height, width, channels), or a batch of them"}
     backward_needs = ("out_grad", "in_data")
     moves_data = True

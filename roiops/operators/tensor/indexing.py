@@ -74,15 +74,6 @@ class TakeOp(Operator):
             target[...] = rows
 
 
-class TakeParam(Parameter):
-    axis = Field(int, 0, doc="axis the indices count along")
-    mode = Field(
-        enum("clip", "wrap", "raise"),
-        "clip",
-        doc="indices outside are moved to the edge, wrapped around, or an error",
-    )
-
-
 class TakeAxisOp(TakeOp):
     @property
     def mode(self):
@@ -96,7 +87,14 @@ class TakeAxisOp(TakeOp):
 class TakeProp(OperatorProperty):
     """The slices along an axis that the indices tell."""
 
-    param, op = TakeParam, TakeAxisOp
+    axis = Field(int, 0, doc="axis the indices count along")
+    mode = Field(
+        enum("clip", "wrap", "raise"),
+        "clip",
+        doc="indices outside are moved to the edge, wrapped around, or an error",
+    )
+
+    op = TakeAxisOp
     repeatable = True
     arguments = ("a", "indices")
     zero_grad = own_types = ("indices",)
@@ -110,13 +108,6 @@ class TakeProp(OperatorProperty):
         return in_shapes, [out]
 
 
-class EmbeddingParam(Parameter):
-    input_dim = Field(int, range=(1, None), doc="number of rows of weight")
-    output_dim = Field(int, range=(1, None), doc="length of each row")
-    dtype = Field(dtype, "float32", doc="dtype of weight")
-    sparse_grad = Field(bool, False, doc="accepted, without effect: gradients are dense")
-
-
 class EmbeddingOp(TakeOp):
     source, chooser = 1, 0
 
@@ -125,7 +116,12 @@ class EmbeddingOp(TakeOp):
 class EmbeddingProp(OperatorProperty):
     """The rows of a table that the data tells; an index outside takes the first or last row."""
 
-    param, op = EmbeddingParam, EmbeddingOp
+    input_dim = Field(int, range=(1, None), doc="number of rows of weight")
+    output_dim = Field(int, range=(1, None), doc="length of each row")
+    dtype = Field(dtype, "float32", doc="dtype of weight")
+    sparse_grad = Field(bool, False, doc="accepted, without effect: gradients are dense")
+
+    op = EmbeddingOp
     arguments, zero_grad = ("data", "weight"), ("data",)
     backward_needs = ("out_grad", "in_data")
     partial_shapes = True
@@ -254,13 +250,6 @@ class FillElementProp(OperatorProperty):
         return [lhs, values, self.check_shape("rhs", index, lhs[:1])], [lhs]
 
 
-class OneHotParam(Parameter):
-    depth = Field(int, range=(0, None), doc="length of the new last axis")
-    on_value = Field(float, 1.0, doc="entry at the index")
-    off_value = Field(float, 0.0, doc="entry elsewhere")
-    dtype = Field(dtype, "float32", doc="dtype of the result")
-
-
 class OneHotOp(GradientFree):
     def forward(self, ctx, in_data, req, out_data, aux):
         p = self.params
@@ -278,7 +267,12 @@ class OneHotOp(GradientFree):
 class OneHotProp(OperatorProperty):
     """A new last axis, with one number at the index and another elsewhere."""
 
-    param, op = OneHotParam, OneHotOp
+    depth = Field(int, range=(0, None), doc="length of the new last axis")
+    on_value = Field(float, 1.0, doc="entry at the index")
+    off_value = Field(float, 0.0, doc="entry elsewhere")
+    dtype = Field(dtype, "float32", doc="dtype of the result")
+
+    op = OneHotOp
     arguments = ("indices",)
     argument_docs = {"indices": "indices; one outside gives a row without the on_value"}
 
@@ -356,10 +350,6 @@ class GatherProp(OperatorProperty):
         return in_shapes, [(*indices[1:], *shape[indices[0] :]) or (1,)]
 
 
-class ScatterParam(Parameter):
-    shape = Field(ints(), doc="shape of the result")
-
-
 class ScatterOp(IndexedOp):
     def forward(self, ctx, in_data, req, out_data, aux):
         data, indices = in_data
@@ -382,7 +372,9 @@ class ScatterOp(IndexedOp):
 class ScatterProp(OperatorProperty):
     """Zeros, with data at the places whose coordinates are the columns of indices; the last one stays."""
 
-    param, op = ScatterParam, ScatterOp
+    shape = Field(ints(), doc="shape of the result")
+
+    op = ScatterOp
     arguments = ("data", "indices")
     zero_grad = own_types = ("indices",)
     backward_needs = ("out_grad", "in_data")
@@ -451,10 +443,6 @@ class IndexCopyProp(OperatorProperty):
         return [old, index, new], [old]
 
 
-class IndexArrayParam(Parameter):
-    axes = Field(optional(ints()), None, doc="axes whose index is given; none means all")
-
-
 class IndexArrayOp(GradientFree):
     def forward(self, ctx, in_data, req, out_data, aux):
         ndim = in_data[0].ndim
@@ -468,7 +456,9 @@ class IndexArrayOp(GradientFree):
 class IndexArrayProp(OperatorProperty):
     """For each entry its own index: int64, with a new last axis that holds the coordinates."""
 
-    param, op = IndexArrayParam, IndexArrayOp
+    axes = Field(optional(ints()), None, doc="axes whose index is given; none means all")
+
+    op = IndexArrayOp
     argument_docs = {"data": "only its shape is used"}
     monitored_as_data = True
 
@@ -480,10 +470,6 @@ class IndexArrayProp(OperatorProperty):
 
     def infer_type(self, in_types):
         return in_types, [np.dtype(np.int64)]
-
-
-class BooleanMaskParam(Parameter):
-    axis = Field(int, 0, range=(0, 0), doc="axis that index chooses from; only the first")
 
 
 class BooleanMaskOp(Operator):
@@ -503,7 +489,9 @@ class BooleanMaskOp(Operator):
 class BooleanMaskProp(OperatorProperty):
     """The rows of data whose entry of index is not 0. Not for graphs: its shape depends on numbers."""
 
-    param, op = BooleanMaskParam, BooleanMaskOp
+    axis = Field(int, 0, range=(0, 0), doc="axis that index chooses from; only the first")
+
+    op = BooleanMaskOp
     arguments = ("data", "index")
     zero_grad = own_types = ("index",)
     backward_needs = ("out_grad", "in_data")
@@ -543,12 +531,8 @@ class RavelOp(GradientFree):
         arrays.evaluate(None, [flat], out_data[0], req[0])
 
 
-class RavelParam(Parameter):
-    shape = Field(ints(), (), doc="shape of the array that is indexed")
-
-
 class RavelBase(OperatorProperty):
-    param = RavelParam
+    shape = Field(ints(), (), doc="shape of the array that is indexed")
 
     def __init__(self, params, label=None):
         super().__init__(params, label)

@@ -5,7 +5,7 @@ import itertools
 import math
 
 from ...errors import ShapeError
-from ...params import MOST_ARRAYS, Field, Parameter
+from ...params import MOST_ARRAYS, Field
 from ...registry import register
 from .. import arrays
 from ..base import Operator, OperatorProperty, merge_shapes
@@ -17,11 +17,6 @@ def _places(in_shapes, axis) -> list[int]:
     if math.prod(in_shapes[0][:axis]) != 1:
         return []
     return list(itertools.accumulate(map(math.prod, in_shapes[:-1]), initial=0))
-
-
-class ConcatParam(Parameter):
-    num_args = Field(int, range=(1, MOST_ARRAYS), doc="number of inputs")
-    dim = Field(int, 1, doc="axis along which they are joined")
 
 
 class ConcatOp(Operator):
@@ -62,8 +57,11 @@ class ConcatOp(Operator):
 class ConcatProp(OperatorProperty):
     """The inputs one after another along an axis."""
 
+    num_args = Field(int, range=(1, MOST_ARRAYS), doc="number of inputs")
+    dim = Field(int, 1, doc="axis along which they are joined")
+
     moves_data = True
-    param, op = ConcatParam, ConcatOp
+    op = ConcatOp
     variadic = "num_args"
     backward_needs = ("out_grad",)
     partial_shapes = repeatable = True
@@ -140,11 +138,6 @@ class RNNParamConcatProp(ConcatProp):
         return [part if i in unknown else s for i, s in enumerate(in_shapes)]
 
 
-class StackParam(Parameter):
-    axis = Field(int, 0, doc="where the new axis goes")
-    num_args = Field(int, range=(1, MOST_ARRAYS), doc="number of inputs")
-
-
 class StackOp(ConcatOp):
     def __init__(self, params, axis, count):
         super().__init__(params, axis, [])
@@ -159,8 +152,11 @@ class StackOp(ConcatOp):
 class StackProp(OperatorProperty):
     """The inputs, all of one shape, along a new axis."""
 
+    axis = Field(int, 0, doc="where the new axis goes")
+    num_args = Field(int, range=(1, MOST_ARRAYS), doc="number of inputs")
+
     moves_data = True
-    param, op = StackParam, StackOp
+    op = StackOp
     variadic = "num_args"
     backward_needs = ("out_grad",)
     partial_shapes = True
@@ -179,10 +175,6 @@ class StackProp(OperatorProperty):
         return self.op(self.params, self.params.axis % (len(in_shapes[0]) + 1), len(in_shapes))
 
 
-class AddNParam(Parameter):
-    num_args = Field(int, range=(1, MOST_ARRAYS), doc="number of inputs")
-
-
 class AddNOp(Operator):
     def forward(self, ctx, in_data, req, out_data, aux):
         for i, value in enumerate(in_data):
@@ -197,6 +189,8 @@ class AddNOp(Operator):
 class AddNProp(ElementwiseProp):
     """The sum of all inputs, which are of one shape."""
 
-    param, op = AddNParam, AddNOp
+    num_args = Field(int, range=(1, MOST_ARRAYS), doc="number of inputs")
+
+    op = AddNOp
     variadic = "num_args"
     backward_needs = ("out_grad",)

@@ -64,21 +64,6 @@ def _mirrored(matrix):
 # -- products --------------------------------------------------------------------------------------------
 
 
-class GemmParam(Parameter):
-    transpose_a = Field(bool, False, doc="whether A is transposed first")
-    transpose_b = Field(bool, False, doc="whether B is transposed first")
-    alpha = Field(float, 1.0, doc="factor of the product")
-    beta = Field(float, 1.0, doc="factor of C")
-    axis = Field(int, -2, doc="the axis of the rows; that of the columns is the last one")
-
-
-class Gemm2Param(Parameter):
-    transpose_a = Field(bool, False, doc="whether A is transposed first")
-    transpose_b = Field(bool, False, doc="whether B is transposed first")
-    alpha = Field(float, 1.0, doc="factor of the product")
-    axis = Field(int, -2, doc="the axis of the rows; that of the columns is the last one")
-
-
 class GemmOp(LinearAlgebraOp):
     def _rows(self, array):
         return np.moveaxis(array, self.params.axis, -2)
@@ -110,7 +95,13 @@ class GemmOp(LinearAlgebraOp):
 class GemmProp(LinearAlgebraProp):
     """Base: the product of A and B, and perhaps something that is added."""
 
-    param, op = GemmParam, GemmOp
+    transpose_a = Field(bool, False, doc="whether A is transposed first")
+    transpose_b = Field(bool, False, doc="whether B is transposed first")
+    alpha = Field(float, 1.0, doc="factor of the product")
+    beta = Field(float, 1.0, doc="factor of C")
+    axis = Field(int, -2, doc="the axis of the rows; that of the columns is the last one")
+
+    op = GemmOp
     arguments = ("A", "B", "C")
     argument_docs = {"A": "left factors", "B": "right factors", "C": "what is added"}
     backward_needs = ("out_grad", "in_data")
@@ -147,14 +138,13 @@ class LinalgGemmProp(GemmProp):
 class LinalgGemm2Prop(GemmProp):
     """``alpha * A @ B`` for each matrix."""
 
-    param = Gemm2Param
+    transpose_a = Field(bool, False, doc="whether A is transposed first")
+    transpose_b = Field(bool, False, doc="whether B is transposed first")
+    alpha = Field(float, 1.0, doc="factor of the product")
+    axis = Field(int, -2, doc="the axis of the rows; that of the columns is the last one")
+
     arguments = ("A", "B")
     argument_docs = {"A": "left factors", "B": "right factors"}
-
-
-class SyrkParam(Parameter):
-    transpose = Field(bool, False, doc="whether it is the transposed matrix times the matrix")
-    alpha = Field(float, 1.0, doc="factor of the product")
 
 
 class SyrkOp(LinearAlgebraOp):
@@ -172,7 +162,10 @@ class SyrkOp(LinearAlgebraOp):
 class LinalgSyrkProp(LinearAlgebraProp):
     """``alpha * A @ A.T`` for each matrix, or ``alpha * A.T @ A``."""
 
-    param, op = SyrkParam, SyrkOp
+    transpose = Field(bool, False, doc="whether it is the transposed matrix times the matrix")
+    alpha = Field(float, 1.0, doc="factor of the product")
+
+    op = SyrkOp
     backward_needs = ("out_grad", "in_data")
 
     def result_shape(self, shape):
@@ -180,13 +173,6 @@ class LinalgSyrkProp(LinearAlgebraProp):
 
 
 # -- triangular matrices ---------------------------------------------------------------------------------
-
-
-class TriangleParam(Parameter):
-    transpose = Field(bool, False, doc="whether A is transposed first")
-    rightside = Field(bool, False, doc="whether A stands to the right of the other matrix")
-    lower = Field(bool, True, doc="whether A is the lower triangle of what is given, else the upper one")
-    alpha = Field(float, 1.0, doc="factor of B")
 
 
 class TriangularOp(LinearAlgebraOp):
@@ -233,7 +219,11 @@ class TrsmOp(TriangularOp):
 class TriangularProp(LinearAlgebraProp):
     """Base: the result has the shape of B."""
 
-    param = TriangleParam
+    transpose = Field(bool, False, doc="whether A is transposed first")
+    rightside = Field(bool, False, doc="whether A stands to the right of the other matrix")
+    lower = Field(bool, True, doc="whether A is the lower triangle of what is given, else the upper one")
+    alpha = Field(float, 1.0, doc="factor of B")
+
     arguments = ("A", "B")
     argument_docs = {"A": "triangular matrices", "B": "the other matrices"}
     square = True

@@ -138,10 +138,6 @@ class BatchDotProp(OperatorProperty):
         return in_shapes, [(*batch, rows, columns)]
 
 
-class KhatriRaoParam(Parameter):
-    num_args = Field(int, range=(1, MOST_ARRAYS), doc="number of inputs")
-
-
 class KhatriRaoOp(Operator):
     """Each column of the result is the Kronecker product of that column of all inputs."""
 
@@ -169,7 +165,9 @@ class KhatriRaoOp(Operator):
 class KhatriRaoProp(OperatorProperty):
     """Matrices of as many columns multiplied column by column, by the Kronecker product."""
 
-    param, op = KhatriRaoParam, KhatriRaoOp
+    num_args = Field(int, range=(1, MOST_ARRAYS), doc="number of inputs")
+
+    op = KhatriRaoOp
     variadic = "num_args"
     backward_needs = ("out_grad", "in_data")
 

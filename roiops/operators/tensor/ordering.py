@@ -114,18 +114,6 @@ class ArgsortProp(SortedProp):
         return in_types, [self.params.dtype]
 
 
-class TopkParam(Parameter):
-    axis = Field(optional(int), -1, doc="axis to search; none means the flattened array")
-    k = Field(int, 1, range=(0, None), doc="how many; 0 means all")
-    ret_typ = Field(
-        enum("indices", "value", "both", "mask"),
-        "indices",
-        doc="where they are, what they are, both, or 1 at them and 0 elsewhere",
-    )
-    is_ascend = Field(bool, False, doc="whether the smallest are wanted")
-    dtype = Field(dtype, "float32", doc="dtype of the indices")
-
-
 class TopkOp(ChosenOp):
     def __init__(self, params, k):
         super().__init__(params)
@@ -156,7 +144,16 @@ class TopkProp(SortedProp):
     Of equal entries the first comes first. MXNet 1.9.1 leaves their order open beyond 16 entries.
     """
 
-    param = TopkParam
+    axis = Field(optional(int), -1, doc="axis to search; none means the flattened array")
+    k = Field(int, 1, range=(0, None), doc="how many; 0 means all")
+    ret_typ = Field(
+        enum("indices", "value", "both", "mask"),
+        "indices",
+        doc="where they are, what they are, both, or 1 at them and 0 elsewhere",
+    )
+    is_ascend = Field(bool, False, doc="whether the smallest are wanted")
+    dtype = Field(dtype, "float32", doc="dtype of the indices")
+
     backward_needs = ("out_grad", "out_data")
 
     @property

@@ -3,7 +3,7 @@
 import numpy as np
 
 from ...errors import DTypeError
-from ...params import Field, Parameter, enum
+from ...params import Field, enum
 from ...registry import register
 from .. import arrays
 from ..base import GradientFree, OperatorProperty
@@ -15,10 +15,6 @@ _RANGE_DOCS["max_range"] = "the largest number that is told apart, shape (1,)"
 def _largest(low, high):
     """The size of the larger end of a range."""
     return max(abs(low), abs(high))
-
-
-class QuantizeParam(Parameter):
-    out_type = Field(enum("int8", "uint8"), "uint8", doc="what the numbers become")
 
 
 class QuantizeOp(GradientFree):
@@ -49,7 +45,9 @@ class QuantizeProp(_RangedProp):
     in the eight bits becomes the least or the largest that they hold.
     """
 
-    param, op = QuantizeParam, QuantizeOp
+    out_type = Field(enum("int8", "uint8"), "uint8", doc="what the numbers become")
+
+    op = QuantizeOp
     outputs = ("output", "min_output", "max_output")
     argument_docs = {"data": "the numbers", **_RANGE_DOCS}
 
@@ -59,10 +57,6 @@ class QuantizeProp(_RangedProp):
     def infer_type(self, in_types):
         dtype = np.dtype(np.float32)
         return [dtype] * 3, [np.dtype(self.params.out_type), dtype, dtype]
-
-
-class DequantizeParam(Parameter):
-    out_type = Field(enum("float32"), "float32", doc="what the numbers become")
 
 
 class DequantizeOp(GradientFree):
@@ -77,7 +71,9 @@ class DequantizeOp(GradientFree):
 class DequantizeProp(_RangedProp):
     """The numbers that int8 or uint8 stand for, with the range that quantizing gave."""
 
-    param, op = DequantizeParam, DequantizeOp
+    out_type = Field(enum("float32"), "float32", doc="what the numbers become")
+
+    op = DequantizeOp
     argument_docs = {"data": "int8 or uint8", **_RANGE_DOCS}
 
     def infer_shape(self, in_shapes):

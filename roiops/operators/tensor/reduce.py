@@ -1,11 +1,12 @@
 """Sums, products, extremes and norms over axes, and where the extremes are."""
 
+import functools
 import math
 
 import numpy as np
 
 from ...errors import ShapeError
-from ...params import Field, Parameter, dtype, optional
+from ...params import Field, dtype, optional
 from ...params import shape as ints
 from ...registry import register
 from .. import arrays
@@ -28,9 +29,15 @@ def _reduced(shape, axes, keepdims) -> tuple:
 
 
 class ReduceOp(Operator):
-    """Base: reduces over ``axes``, which the property has worked out."""
+    """Reduces over ``axes``, which the property has worked out.
+
+    ``gradient`` is a function and the letters of its arguments: ``g`` the head gradient, ``x`` the data,
+    ``y`` the result, all but the data with the reduced axes as length 1. None hands the argument on.
+    """
 
     shareable = True
+
+    gradient: tuple = (None, "g")
 
     def __init__(self, params, axes):
         super().__init__(params)
@@ -40,89 +47,27 @@ class ReduceOp(Operator):
         """An array of the result's shape, with the reduced axes back as length 1."""
         return array.reshape(_reduced(data.shape, self.axes, True))
 
-    def count(self, data):
-        return math.prod(data.shape[a] for a in self.axes)
-
-    def reduce(self, data, out):
+    def reduce(self, data, axes, keepdims, out):
         raise NotImplementedError
 
     def forward(self, ctx, in_data, req, out_data, aux):
-        if req[0] == "add":
-            result = np.empty_like(out_data[0])
-            self.reduce(in_data[0], result)
-            out_data[0] += result
-        else:
-            self.reduce(in_data[0], out_data[0])
-
-
-class SumOp(ReduceOp):
-    def reduce(self, data, out):
-        arrays.reduce(np.add, data, self.axes, self.params.keepdims, out)
+        out = np.empty_like(out_data[0]) if req[0] == "add" else out_data[0]
+        self.reduce(in_data[0], self.axes, self.params.keepdims, out)
+        if out is not out_data[0]:
+            out_data[0] += out
 
     def backward(self, ctx, out_grad, in_data, out_data, req, in_grad, aux):
-        arrays.evaluate(None, [self.kept(out_grad[0], in_grad[0])], in_grad[0], req[0])
+        function, letters = self.gradient
+        results = {"g": out_grad[0], "y": out_data[0]}
+        inputs = [in_data[0] if each == "x" else self.kept(results[each], in_grad[0]) for each in letters]
+        arrays.evaluate(function, inputs, in_grad[0], req[0])
 
 
 class MeanOp(ReduceOp):
-    def reduce(self, data, out):
-        arrays.mean(data, self.axes, self.params.keepdims, out)
-
     def backward(self, ctx, out_grad, in_data, out_data, req, in_grad, aux):
-        count = np.array(self.count(in_grad[0]), in_grad[0].dtype)
-        arrays.evaluate(np.true_divide, [self.kept(out_grad[0], in_grad[0]), count], in_grad[0], req[0])
-
-
-class NanSumOp(ReduceOp):
-    def reduce(self, data, out):
-        arrays.skip_nan(np.add, data, self.axes, self.params.keepdims, out)
-
-    def backward(self, ctx, out_grad, in_data, out_data, req, in_grad, aux):
-        inputs = [self.kept(out_grad[0], in_data[0]), in_data[0]]
-        arrays.evaluate(lambda g, x: g * (x == x), inputs, in_grad[0], req[0])
-
-
-class ProdOp(ReduceOp):
-    def reduce(self, data, out):
-        arrays.reduce(np.multiply, data, self.axes, self.params.keepdims, out)
-
-    def backward(self, ctx, out_grad, in_data, out_data, req, in_grad, aux):
-        g, y = (self.kept(a, in_data[0]) for a in (out_grad[0], out_data[0]))
-        arrays.evaluate(lambda g, x, y: g * (y / x), [g, in_data[0], y], in_grad[0], req[0])
-
-
-class NanProdOp(ReduceOp):
-    def reduce(self, data, out):
-        arrays.skip_nan(np.multiply, data, self.axes, self.params.keepdims, out)
-
-    def backward(self, ctx, out_grad, in_data, out_data, req, in_grad, aux):
-        g, y = (self.kept(a, in_data[0]) for a in (out_grad[0], out_data[0]))
-        arrays.evaluate(
-            lambda g, x, y: np.where(x == x, g * (y / x), 0), [g, in_data[0], y], in_grad[0], req[0]
-        )
-
-
-class ExtremeOp(ReduceOp):
-    """Largest or smallest; every entry that equals it gets the whole gradient."""
-
-    ufunc = np.maximum
-
-    def reduce(self, data, out):
-        arrays.reduce(self.ufunc, data, self.axes, self.params.keepdims, out)
-
-    def backward(self, ctx, out_grad, in_data, out_data, req, in_grad, aux):
-        g, y = (self.kept(a, in_data[0]) for a in (out_grad[0], out_data[0]))
-        arrays.evaluate(lambda g, x, y: g * (x == y), [g, in_data[0], y], in_grad[0], req[0])
-
-
-class MinOp(ExtremeOp):
-    ufunc = np.minimum
-
-
-class NormParam(Parameter):
-    ord = Field(int, 2, range=(1, 2), doc="1 for the sum of absolute values, 2 for the Euclidean norm")
-    axis = Field(optional(ints()), None, doc="axes to reduce; none means all")
-    out_dtype = Field(optional(dtype), None, doc="dtype of the result; that of the data if none")
-    keepdims = Field(bool, False, doc="whether reduced axes stay, with length 1")
+        (target,) = in_grad
+        count = np.array(math.prod(target.shape[a] for a in self.axes), target.dtype)
+        arrays.evaluate(np.true_divide, [self.kept(out_grad[0], target), count], target, req[0])
 
 
 class NormOp(ReduceOp):
@@ -132,32 +77,26 @@ class NormOp(ReduceOp):
         super().__init__(params, axes)
         self._scratch = None
 
-    def reduce(self, data, out):
+    @property
+    def gradient(self):
+        if self.params.ord == 1:
+            return lambda g, x: g * np.sign(x), "gx"
+        return lambda g, x, y: g * np.where(y == 0, 0, x / y), "gxy"  # the norm of zeros has no gradient: 0
+
+    def reduce(self, data, axes, keepdims, out):
         if self._scratch is None:
             exact = data.dtype if data.dtype.kind == "f" else np.dtype(np.float64)
             self._scratch = np.empty(data.shape, arrays.sum_dtype(exact))
-        arrays.norm(data, self.params.ord, self.axes, self.params.keepdims, out, self._scratch)
-
-    def backward(self, ctx, out_grad, in_data, out_data, req, in_grad, aux):
-        g, y = (self.kept(a, in_data[0]) for a in (out_grad[0], out_data[0]))
-        if self.params.ord == 1:
-            arrays.evaluate(lambda g, x: g * np.sign(x), [g, in_data[0]], in_grad[0], req[0])
-        else:  # the norm of zeros has no gradient: 0
-            arrays.evaluate(
-                lambda g, x, y: g * np.where(y == 0, 0, x / y), [g, in_data[0], y], in_grad[0], req[0]
-            )
-
-
-class ReduceParam(Parameter):
-    axis = Field(optional(ints()), None, doc="axes to reduce; none or an empty tuple means all")
-    keepdims = Field(bool, False, doc="whether reduced axes stay, with length 1")
-    exclude = Field(bool, False, doc="whether to reduce all axes but those in axis")
+        arrays.norm(data, self.params.ord, axes, keepdims, out, self._scratch)
 
 
 class ReduceProp(OperatorProperty):
     """Base of the reductions."""
 
-    param = ReduceParam
+    axis = Field(optional(ints()), None, doc="axes to reduce; none or an empty tuple means all")
+    keepdims = Field(bool, False, doc="whether reduced axes stay, with length 1")
+    exclude = Field(bool, False, doc="whether to reduce all axes but those in axis")
+
     partial_shapes = repeatable = True
     argument_docs = {"data": "what is reduced"}
 
@@ -173,20 +112,8 @@ class ReduceProp(OperatorProperty):
         return self.op(self.params, self.axes(len(in_shapes[0])))
 
 
-for _names, _op, _words, _needs in (
-    ("sum sum_axis", SumOp, "Sum over axes.", ()),
-    ("mean", MeanOp, "Mean over axes.", ()),
-    ("nansum", NanSumOp, "Sum over axes, NaN counting as 0.", ("in_data",)),
-    ("prod", ProdOp, "Product over axes.", ("in_data", "out_data")),
-    ("nanprod", NanProdOp, "Product over axes, NaN counting as 1.", ("in_data", "out_data")),
-):
-    declare(_names, ReduceProp, _words, op=_op, backward_needs=("out_grad", *_needs))
-
-
 class ExtremeProp(ReduceProp):
-    """Base of max and min, of which nothing has none."""
-
-    backward_needs = ("out_grad", "in_data", "out_data")
+    """Base of max and min, of which nothing has none. Every entry that equals one gets the whole gradient."""
 
     def infer_shape(self, in_shapes):
         (shape,) = in_shapes
@@ -195,26 +122,69 @@ class ExtremeProp(ReduceProp):
         return super().infer_shape(in_shapes)
 
 
-declare("max max_axis", ExtremeProp, "Largest entry over axes.", op=ExtremeOp)
-declare("min min_axis", ExtremeProp, "Smallest entry over axes.", op=MinOp)
+def _declare(names, words, reduce, gradient=(None, "g"), base=ReduceProp, op=ReduceOp):
+    attributes = {"reduce": staticmethod(reduce), "gradient": gradient, "__module__": __name__}
+    sources = {"g": "out_grad", "x": "in_data", "y": "out_data"}
+    needs = tuple(sources[letter] for letter in gradient[1])
+    declare(names, base, words, op=type("RowOp", (op,), attributes), backward_needs=needs)
+
+
+_equal = lambda g, x, y: g * (x == y), "gxy"
+for _row in (
+    ("sum sum_axis", "Sum over axes.", functools.partial(arrays.reduce, np.add)),
+    ("mean", "Mean over axes.", arrays.mean, (None, "g"), ReduceProp, MeanOp),
+    (
+        "nansum",
+        "Sum over axes, NaN counting as 0.",
+        functools.partial(arrays.skip_nan, np.add),
+        (lambda g, x: g * (x == x), "gx"),
+    ),
+    (
+        "prod",
+        "Product over axes.",
+        functools.partial(arrays.reduce, np.multiply),
+        (lambda g, x, y: g * (y / x), "gxy"),
+    ),
+    (
+        "nanprod",
+        "Product over axes, NaN counting as 1.",
+        functools.partial(arrays.skip_nan, np.multiply),
+        (lambda g, x, y: np.where(x == x, g * (y / x), 0), "gxy"),
+    ),
+    (
+        "max max_axis",
+        "Largest entry over axes.",
+        functools.partial(arrays.reduce, np.maximum),
+        _equal,
+        ExtremeProp,
+    ),
+    (
+        "min min_axis",
+        "Smallest entry over axes.",
+        functools.partial(arrays.reduce, np.minimum),
+        _equal,
+        ExtremeProp,
+    ),
+):
+    _declare(*_row)
 
 
 @register("norm")
 class NormProp(ReduceProp):
     """Sum of absolute values (``ord=1``) or Euclidean norm (``ord=2``) over axes."""
 
-    param, op = NormParam, NormOp
+    ord = Field(int, 2, range=(1, 2), doc="1 for the sum of absolute values, 2 for the Euclidean norm")
+    axis = Field(optional(ints()), None, doc="axes to reduce; none means all")
+    out_dtype = Field(optional(dtype), None, doc="dtype of the result; that of the data if none")
+    keepdims = Field(bool, False, doc="whether reduced axes stay, with length 1")
+
+    op = NormOp
 
     def axes(self, ndim):
         return _axes(self, self.params.axis, ndim)
 
     def infer_type(self, in_types):
         return in_types, [self.params.out_dtype or in_types[0]]
-
-
-class MomentsParam(Parameter):
-    axes = Field(optional(ints()), None, doc="axes to reduce; none means all")
-    keepdims = Field(bool, False, doc="whether reduced axes stay, with length 1")
 
 
 class MomentsOp(Operator):
@@ -249,7 +219,10 @@ class MomentsOp(Operator):
 class MomentsProp(OperatorProperty):
     """Mean and variance over axes."""
 
-    param, op = MomentsParam, MomentsOp
+    axes = Field(optional(ints()), None, doc="axes to reduce; none means all")
+    keepdims = Field(bool, False, doc="whether reduced axes stay, with length 1")
+
+    op = MomentsOp
     argument_docs = {"data": "the array"}
     outputs = ("output0", "output1")
     partial_shapes = True
@@ -284,15 +257,12 @@ class ArgMinOp(ArgReduceOp):
     search = staticmethod(np.argmin)
 
 
-class ArgReduceParam(Parameter):
-    axis = Field(optional(int), None, doc="axis to search; none means the flattened array")
-    keepdims = Field(bool, False, doc="whether the axis stays, with length 1")
-
-
 class ArgReduceProp(OperatorProperty):
     """Base of argmax and argmin."""
 
-    param = ArgReduceParam
+    axis = Field(optional(int), None, doc="axis to search; none means the flattened array")
+    keepdims = Field(bool, False, doc="whether the axis stays, with length 1")
+
     partial_shapes = True
     argument_docs = {"data": "what is searched"}
 

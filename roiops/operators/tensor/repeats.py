@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 from ...errors import ShapeError
-from ...params import Field, Parameter, dtype, enum, optional
+from ...params import Field, dtype, enum, optional
 from ...params import shape as ints
 from ...registry import register
 from .. import arrays
@@ -64,15 +64,11 @@ class BroadcastBase(RepeatBase):
         return shape, target, target
 
 
-class BroadcastToParam(Parameter):
-    shape = Field(ints(), (), doc="shape to reach; 0 keeps an axis")
-
-
 @register("broadcast_to")
 class BroadcastToProp(BroadcastBase):
     """Repeat axes of length 1 until a shape is reached."""
 
-    param = BroadcastToParam
+    shape = Field(ints(), (), doc="shape to reach; 0 keeps an axis")
 
     def target(self, in_shapes):
         (shape,) = in_shapes
@@ -82,16 +78,12 @@ class BroadcastToProp(BroadcastBase):
         return [n if t == 0 else t for n, t in zip(shape, wanted, strict=True)]
 
 
-class BroadcastAxisParam(Parameter):
-    axis = Field(ints(), (), doc="axes of length 1 to repeat")
-    size = Field(ints(), (), doc="length of each of them afterwards")
-
-
 @register("broadcast_axis", "broadcast_axes")
 class BroadcastAxisProp(BroadcastBase):
     """Repeat some axes of length 1."""
 
-    param = BroadcastAxisParam
+    axis = Field(ints(), (), doc="axes of length 1 to repeat")
+    size = Field(ints(), (), doc="length of each of them afterwards")
 
     def target(self, in_shapes):
         (shape,) = in_shapes
@@ -104,16 +96,13 @@ class BroadcastAxisProp(BroadcastBase):
         return target
 
 
-class BroadcastLikeParam(Parameter):
-    lhs_axes = Field(optional(ints()), None, doc="axes of lhs to repeat; none means all")
-    rhs_axes = Field(optional(ints()), None, doc="axes of rhs whose lengths they take")
-
-
 @register("broadcast_like")
 class BroadcastLikeProp(BroadcastBase):
     """Repeat axes of length 1 of lhs until they are as long as those of rhs."""
 
-    param = BroadcastLikeParam
+    lhs_axes = Field(optional(ints()), None, doc="axes of lhs to repeat; none means all")
+    rhs_axes = Field(optional(ints()), None, doc="axes of rhs whose lengths they take")
+
     arguments, zero_grad = ("lhs", "rhs"), ("rhs",)
     argument_docs = {"lhs": "the array", "rhs": "only its shape is used"}
 
@@ -143,15 +132,12 @@ class BroadcastLikeProp(BroadcastBase):
         return in_types, [in_types[0]]
 
 
-class TileParam(Parameter):
-    reps = Field(ints(), range=(1, None), doc="how often the array comes along each axis, last axes last")
-
-
 @register("tile")
 class TileProp(RepeatBase):
     """The whole array several times along each axis."""
 
-    param = TileParam
+    reps = Field(ints(), range=(1, None), doc="how often the array comes along each axis, last axes last")
+
     monitored_as_data = True
 
     def forms(self, in_shapes):
@@ -164,18 +150,15 @@ class TileProp(RepeatBase):
         return narrow, wide, tuple(r * s for r, s in zip(reps, shape, strict=True))
 
 
-class RepeatParam(Parameter):
+@register("repeat")
+class RepeatProp(RepeatBase):
+    """Each entry several times in a row."""
+
     repeats = Field(int, range=(0, None), doc="how often each entry comes")
     axis = Field(
         optional(int), None, doc="axis along which entries are repeated; none means the flattened array"
     )
 
-
-@register("repeat")
-class RepeatProp(RepeatBase):
-    """Each entry several times in a row."""
-
-    param = RepeatParam
     monitored_as_data = True
 
     def forms(self, in_shapes):
@@ -191,14 +174,6 @@ class RepeatProp(RepeatBase):
 
 
 # -- padding ---------------------------------------------------------------------------------------------
-
-
-class PadParam(Parameter):
-    mode = Field(
-        enum("constant", "edge", "reflect"), doc="a number, the edge again, or a mirror at the edge entry"
-    )
-    pad_width = Field(ints(), range=(0, None), doc="entries before and after, for each axis")
-    constant_value = Field(float, 0.0, doc="the number of mode constant")
 
 
 class PadOp(Operator):
@@ -253,7 +228,13 @@ class PadOp(Operator):
 class PadProp(OperatorProperty):
     """Entries added around the data, along all axes but the first two."""
 
-    param, op = PadParam, PadOp
+    mode = Field(
+        enum("constant", "edge", "reflect"), doc="a number, the edge again, or a mirror at the edge entry"
+    )
+    pad_width = Field(ints(), range=(0, None), doc="entries before and after, for each axis")
+    constant_value = Field(float, 0.0, doc="the number of mode constant")
+
+    op = PadOp
     backward_needs = ("out_grad",)
     argument_docs = {"data": "the array, of four or five dimensions"}
     monitored_as_data = True
@@ -288,10 +269,6 @@ class PadProp(OperatorProperty):
 # -- blocks of pixels and channels -----------------------------------------------------------------------
 
 
-class BlockParam(Parameter):
-    block_size = Field(int, range=(1, None), doc="side of the square block of pixels that makes channels")
-
-
 class RearrangeOp(Operator):
     """The input seen as ``wide``, its axes permuted, is the output."""
 
@@ -311,7 +288,9 @@ class RearrangeOp(Operator):
 class BlockProp(OperatorProperty):
     """Base of depth_to_space and space_to_depth."""
 
-    param, op = BlockParam, RearrangeOp
+    block_size = Field(int, range=(1, None), doc="side of the square block of pixels that makes channels")
+
+    op = RearrangeOp
     backward_needs = ("out_grad",)
     argument_docs = {"data": "pictures, of shape (batch, channels, height, width)"}
     monitored_as_data = True
@@ -362,12 +341,6 @@ class SpaceToDepthProp(BlockProp):
 # -- diagonals and running sums --------------------------------------------------------------------------
 
 
-class DiagParam(Parameter):
-    k = Field(int, 0, doc="which diagonal: 0 the main one, positive above it")
-    axis1 = Field(int, 0, doc="rows")
-    axis2 = Field(int, 1, doc="columns")
-
-
 class DiagOp(Operator):
     def _diagonal(self, array, ndim):
         """A writable view of matrices' diagonals as a fancy index: (view, rows, columns)."""
@@ -399,7 +372,11 @@ class DiagOp(Operator):
 class DiagProp(OperatorProperty):
     """The diagonal of a matrix, or a matrix of a diagonal."""
 
-    param, op = DiagParam, DiagOp
+    k = Field(int, 0, doc="which diagonal: 0 the main one, positive above it")
+    axis1 = Field(int, 0, doc="rows")
+    axis2 = Field(int, 1, doc="columns")
+
+    op = DiagOp
     backward_needs = ("out_grad",)
     argument_docs = {"data": "matrices, or one diagonal"}
     monitored_as_data = True
@@ -422,11 +399,6 @@ class DiagProp(OperatorProperty):
         return in_shapes, [(*(n for i, n in enumerate(shape) if i not in (one, other)), count)]
 
 
-class CumsumParam(Parameter):
-    axis = Field(optional(int), None, doc="axis to sum along; none means the flattened array")
-    dtype = Field(optional(dtype), None, doc="dtype of the result; that of the data if none")
-
-
 class CumsumOp(Operator):
     def forward(self, ctx, in_data, req, out_data, aux):
         out = out_data[0]
@@ -444,7 +416,10 @@ class CumsumOp(Operator):
 class CumsumProp(OperatorProperty):
     """Running sums along an axis."""
 
-    param, op = CumsumParam, CumsumOp
+    axis = Field(optional(int), None, doc="axis to sum along; none means the flattened array")
+    dtype = Field(optional(dtype), None, doc="dtype of the result; that of the data if none")
+
+    op = CumsumOp
     arguments = ("a",)
     backward_needs = ("out_grad",)
     argument_docs = {"a": "the array"}

@@ -211,12 +211,6 @@ for _row in DISTRIBUTIONS.values():
     _declare(_row)
 
 
-class MultinomialParam(Parameter):
-    shape = Field(ints(), (), doc="shape of the draws for each row")
-    get_prob = Field(bool, False, doc="whether the logarithms of the probabilities come too")
-    dtype = Field(dtype, "int32", doc="dtype of the indices")
-
-
 class MultinomialOp(Operator):
     """Only the logarithms have a gradient; as in MXNet it is that of probabilities that add up to 1."""
 
@@ -257,7 +251,11 @@ def _largest_index(dtype: np.dtype) -> int:
 class MultinomialProp(OperatorProperty):
     """Indices drawn by the probabilities in the last axis, which need not add up to 1."""
 
-    param, op = MultinomialParam, MultinomialOp
+    shape = Field(ints(), (), doc="shape of the draws for each row")
+    get_prob = Field(bool, False, doc="whether the logarithms of the probabilities come too")
+    dtype = Field(dtype, "int32", doc="dtype of the indices")
+
+    op = MultinomialOp
     argument_docs = {"data": "probabilities, along the last axis"}
 
     @property
@@ -304,11 +302,6 @@ class ShuffleProp(OperatorProperty):
         return in_shapes, [in_shapes[0]]
 
 
-class ZipfianParam(Parameter):
-    range_max = Field(int, range=(1, None), doc="how many classes there are")
-    shape = Field(ints(2), doc="how many batches, and how many classes in each")
-
-
 class ZipfianOp(GradientFree):
     def forward(self, ctx, in_data, req, out_data, aux):
         (batches, count), limit = self.params.shape, self.params.range_max
@@ -334,7 +327,10 @@ class ZipfianOp(GradientFree):
 class ZipfianProp(OperatorProperty):
     """Classes drawn without repetition by the log-uniform distribution, and how many draws that took."""
 
-    param, op = ZipfianParam, ZipfianOp
+    range_max = Field(int, range=(1, None), doc="how many classes there are")
+    shape = Field(ints(2), doc="how many batches, and how many classes in each")
+
+    op = ZipfianOp
     arguments = ()
     outputs = ("output0", "output1")
 

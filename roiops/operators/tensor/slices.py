@@ -40,7 +40,7 @@ class SliceProp(OperatorProperty):
     """Base of operators whose output is a basic slice of their first input."""
 
     op = SliceOp
-    repeatable = True
+    repeatable = moves_data = True
     backward_needs = ("out_grad",)
     argument_docs = {"data": "the array"}
 
@@ -67,18 +67,13 @@ class PartialSliceProp(SliceProp):
         return in_shapes, [tuple(-1 if n == -1 else length for n, length in zip(shape, lengths, strict=True))]
 
 
-class SliceAxisParam(Parameter):
-    axis = Field(int, doc="axis to cut")
-    begin = Field(int, doc="first index; negative counts from the end")
-    end = Field(optional(int), doc="index after the last; none means the end")
-
-
 @register("slice_axis")
 class SliceAxisProp(PartialSliceProp):
     """A range of indices along one axis."""
 
-    moves_data = True
-    param = SliceAxisParam
+    axis = Field(int, doc="axis to cut")
+    begin = Field(int, doc="first index; negative counts from the end")
+    end = Field(optional(int), doc="index after the last; none means the end")
 
     def key(self, in_shapes):
         (shape,) = in_shapes
@@ -93,12 +88,6 @@ class SliceAxisProp(PartialSliceProp):
                 f"got {p.begin} to {p.end}"
             )
         return tuple(slice(begin, end, 1) if i == axis else slice(0, n, 1) for i, n in enumerate(shape))
-
-
-class SplitParam(Parameter):
-    num_outputs = Field(int, range=(1, MOST_ARRAYS), doc="number of equal pieces")
-    axis = Field(int, 1, doc="axis to cut")
-    squeeze_axis = Field(bool, False, doc="whether pieces of length 1 lose the axis")
 
 
 class SplitOp(Operator):
@@ -137,8 +126,12 @@ class SplitOp(Operator):
 class SliceChannelProp(OperatorProperty):
     """Cut into equal pieces along an axis."""
 
+    num_outputs = Field(int, range=(1, MOST_ARRAYS), doc="number of equal pieces")
+    axis = Field(int, 1, doc="axis to cut")
+    squeeze_axis = Field(bool, False, doc="whether pieces of length 1 lose the axis")
+
     moves_data = True
-    param, op = SplitParam, SplitOp
+    op = SplitOp
     backward_needs = ("out_grad",)
     partial_shapes = True
     argument_docs = {"data": "the array"}
@@ -192,7 +185,6 @@ class SliceParam(Parameter):
 class SlicePartProp(PartialSliceProp):
     """Ranges of indices along the leading axes, with steps, counted as Python counts them."""
 
-    moves_data = True
     param = SliceParam
 
     def key(self, in_shapes):
@@ -214,16 +206,12 @@ def slice_ranges(prop, params, shape):
     return (*ranges, *(slice(0, n, 1) for n in shape[len(ranges) :]))
 
 
-class SliceLikeParam(Parameter):
-    axes = Field(ints(), (), doc="axes to cut; all if empty")
-
-
 @register("slice_like")
 class SliceLikeProp(SliceProp):
     """The leading part of the data, as long along each axis as another array."""
 
-    moves_data = True
-    param = SliceLikeParam
+    axes = Field(ints(), (), doc="axes to cut; all if empty")
+
     arguments, zero_grad = ("data", "shape_like"), ("shape_like",)
     argument_docs = {"data": "the array", "shape_like": "only its shape is used"}
 
@@ -256,18 +244,15 @@ class SliceLikeProp(SliceProp):
         return in_types, [in_types[0]]
 
 
-class CropParam(Parameter):
+@register("Crop")
+class CropProp(SliceProp):
+    """A part of a picture: of a given size, or of the size of a second input."""
+
     num_args = Field(int, range=(1, 2), doc="1, or 2 where a second input tells the size")
     offset = Field(ints(2), (0, 0), doc="first row and column to keep")
     h_w = Field(ints(2), (0, 0), doc="height and width to keep, with one input")
     center_crop = Field(bool, False, doc="whether the middle is kept instead of what is at offset")
 
-
-@register("Crop")
-class CropProp(SliceProp):
-    """A part of a picture: of a given size, or of the size of a second input."""
-
-    param = CropParam
     variadic = "num_args"
 
     @property
@@ -295,15 +280,12 @@ class CropProp(SliceProp):
         return (slice(0, shape[0], 1), slice(0, shape[1], 1), *parts)
 
 
-class ReverseParam(Parameter):
-    axis = Field(ints(), doc="axes to reverse")
-
-
 @register("reverse", "flip")
 class ReverseProp(SliceProp):
     """The entries along some axes in reverse order."""
 
-    param = ReverseParam
+    axis = Field(ints(), doc="axes to reverse")
+
     monitored_as_data = True
 
     def key(self, in_shapes):
@@ -312,18 +294,16 @@ class ReverseProp(SliceProp):
         return tuple(slice(n - 1, -1, -1) if i in axes else slice(0, n, 1) for i, n in enumerate(shape))
 
 
-class SplitV2Param(Parameter):
+@register("_split_v2")
+class SplitV2Prop(OperatorProperty):
+    """Cut along an axis, into equal pieces or at given indices."""
+
     indices = Field(ints(), (), doc="where each piece begins")
     axis = Field(int, 1, doc="axis to cut")
     squeeze_axis = Field(bool, False, doc="whether pieces of length 1 lose the axis")
     sections = Field(int, 0, range=(0, None), doc="number of equal pieces; 0 where indices are given")
 
-
-@register("_split_v2")
-class SplitV2Prop(OperatorProperty):
-    """Cut along an axis, into equal pieces or at given indices."""
-
-    param, op = SplitV2Param, SplitOp
+    op = SplitOp
     backward_needs = ("out_grad",)
     argument_docs = {"data": "the array"}
     monitored_as_data = True

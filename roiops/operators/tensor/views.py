@@ -45,7 +45,7 @@ class ReshapeBase(OperatorProperty):
     """Base of operators on a :class:`ReshapeOp`."""
 
     op = ReshapeOp
-    partial_shapes = repeatable = True
+    partial_shapes = repeatable = moves_data = True
     backward_needs = ("out_grad",)
     inplace, inplace_grad = {0: 0}, {0: 0}
     argument_docs = {"data": "the array"}
@@ -148,18 +148,6 @@ def _from_target_shape(label, shape, target, keep_highest):
     return reshaped(label, shape, (0, *codes[1:]) if keep_highest else codes)
 
 
-class ReshapeParam(Parameter):
-    shape = Field(
-        ints(),
-        (),
-        doc="new shape; 0 keeps the axis, -1 infers it, -2 keeps all further axes, -3 joins two, "
-        "-4 splits one into the two numbers that follow",
-    )
-    reverse = Field(bool, False, doc="whether the codes are read from the last axis")
-    target_shape = Field(ints(), (), doc="old name of shape, in which 0 infers the axis")
-    keep_highest = Field(bool, False, doc="whether target_shape keeps the first axis")
-
-
 @register("Reshape", "reshape")
 class ReshapeProp(ReshapeBase):
     """The same entries under another shape, which may be given in codes.
@@ -173,8 +161,15 @@ class ReshapeProp(ReshapeBase):
     ========== =====================================================================
     """
 
-    moves_data = True
-    param = ReshapeParam
+    shape = Field(
+        ints(),
+        (),
+        doc="new shape; 0 keeps the axis, -1 infers it, -2 keeps all further axes, -3 joins two, "
+        "-4 splits one into the two numbers that follow",
+    )
+    reverse = Field(bool, False, doc="whether the codes are read from the last axis")
+    target_shape = Field(ints(), (), doc="old name of shape, in which 0 infers the axis")
+    keep_highest = Field(bool, False, doc="whether target_shape keeps the first axis")
 
     def new_shape(self, shape):
         p = self.params
@@ -187,23 +182,16 @@ class ReshapeProp(ReshapeBase):
 class FlattenProp(ReshapeBase):
     """All axes but the first made one."""
 
-    moves_data = True
-
     def new_shape(self, shape):
         rest = shape[1:]
         return (shape[0], -1 if -1 in rest else math.prod(rest)) if shape else (1, 1)
-
-
-class ExpandDimsParam(Parameter):
-    axis = Field(int, doc="where the new axis of length 1 goes")
 
 
 @register("expand_dims")
 class ExpandDimsProp(ReshapeBase):
     """A new axis of length 1."""
 
-    moves_data = True
-    param = ExpandDimsParam
+    axis = Field(int, doc="where the new axis of length 1 goes")
 
     def new_shape(self, shape):
         axis = self.check_axis("axis", self.params.axis, len(shape) + 1)
@@ -217,16 +205,12 @@ class ExpandDimsProp(ReshapeBase):
         return [merge_shapes(in_shapes[0], (*out[:axis], *out[axis + 1 :])) or in_shapes[0]]
 
 
-class SqueezeParam(Parameter):
-    axis = Field(optional(ints()), None, doc="axes to drop; none means all of length 1")
-
-
 @register("squeeze")
 class SqueezeProp(ReshapeBase):
     """Without the axes of length 1, or without those given."""
 
-    moves_data = True
-    param = SqueezeParam
+    axis = Field(optional(ints()), None, doc="axes to drop; none means all of length 1")
+
     monitored_as_data = True
 
     def new_shape(self, shape):
@@ -242,19 +226,15 @@ class SqueezeProp(ReshapeBase):
         return tuple(n for i, n in enumerate(shape) if i not in axes) or (1,)
 
 
-class ReshapeLikeParam(Parameter):
+@register("reshape_like")
+class ReshapeLikeProp(ReshapeBase):
+    """lhs under the shape of rhs; or some of its axes under the shape of some axes of rhs."""
+
     lhs_begin = Field(optional(int), None, doc="first axis of lhs to replace; none means 0")
     lhs_end = Field(optional(int), None, doc="axis of lhs after the last to replace; none means all")
     rhs_begin = Field(optional(int), None, doc="first axis of rhs to take; none means 0")
     rhs_end = Field(optional(int), None, doc="axis of rhs after the last to take; none means all")
 
-
-@register("reshape_like")
-class ReshapeLikeProp(ReshapeBase):
-    """lhs under the shape of rhs; or some of its axes under the shape of some axes of rhs."""
-
-    moves_data = True
-    param = ReshapeLikeParam
     arguments, zero_grad = ("lhs", "rhs"), ("rhs",)
     argument_docs = {"lhs": "the array", "rhs": "only its shape is used"}
     needed_shapes = 2
@@ -360,7 +340,7 @@ class PermuteProp(OperatorProperty):
     """Base of operators that reorder axes."""
 
     op = PermuteOp
-    partial_shapes = repeatable = True
+    partial_shapes = repeatable = moves_data = True
     backward_needs = ("out_grad",)
     argument_docs = {"data": "the array"}
 
@@ -391,7 +371,6 @@ class TransposeParam(Parameter):
 class TransposeProp(PermuteProp):
     """The axes in another order."""
 
-    moves_data = True
     param = TransposeParam
 
     def axes(self, ndim):
@@ -401,17 +380,13 @@ class TransposeProp(PermuteProp):
         return tuple(a % ndim for a in axes)
 
 
-class SwapAxisParam(Parameter):
-    dim1 = Field(int, 0, doc="one axis")
-    dim2 = Field(int, 0, doc="the other axis")
-
-
 @register("SwapAxis", "swapaxes")
 class SwapAxisProp(PermuteProp):
     """Two axes exchanged."""
 
-    moves_data = True
-    param = SwapAxisParam
+    dim1 = Field(int, 0, doc="one axis")
+    dim2 = Field(int, 0, doc="the other axis")
+
     monitored_as_data = True
 
     def axes(self, ndim):
