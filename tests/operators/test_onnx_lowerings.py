@@ -7,9 +7,11 @@ import pytest
 
 import roiops as mx
 from roiops import registry
+from roiops.kernels.rules import SAME_CHANNEL
 from roiops.models import onnx as roiops_onnx
 from roiops.models.archive import ArchivedModel
 from roiops.operators import lowering
+from roiops.operators.roi import dialects
 from roiops.operators.tensor import arithmetic, unary
 
 pytest.importorskip("onnx", reason="writing ONNX needs the onnx package")
@@ -640,6 +642,26 @@ ROI_CASES = [
     *(("PSROIAlign", 18, {"output_dim": 2, "dialect": d}) for d in ("rfcn", "torchvision", "chainer")),
     ("PSROIAlign", 18, {"output_dim": 2, "dialect": "chainer", "mode": "max"}),
 ]
+
+
+def _cases_of_the_table():
+    """Rows of the table of dialects that none of the cases above is of."""
+    done = {
+        registry.get(_registered(name)).create({**POOLED, **more}).params.row for name, _, more in ROI_CASES
+    }
+    names = {row.operator for row in done}
+    for row in dialects.TABLE.values():
+        if row.operator in names and row not in done:
+            separate = row.rules.channels != SAME_CHANNEL
+            more = {"output_dim": 2} if row.operator.startswith("PS") else {}
+            yield row.operator, 18 if separate else 5, {**row.parameters, **more}
+
+
+def _registered(name):
+    return f"_{name.replace('.', '_')}" if "." in name else name
+
+
+ROI_CASES += _cases_of_the_table()
 
 
 @pytest.mark.parametrize(("name", "channels", "params"), ROI_CASES, ids=str)

@@ -13,12 +13,15 @@ from ...lowering import lowers
 from .pooling import (
     BoxAxis,
     axis_of_boxes,
-    mean_of_boxes,
+    channels_first,
+    mean_in_boxes,
     on_sound_rows,
     plain_align,
     positions_of_samples,
+    roi_align,
     rounded,
     the_geometry,
+    values_at,
 )
 
 
@@ -32,14 +35,8 @@ def _sum_of_points(g, maps, image, y, x, weight):
 
     ``y``, ``x`` and ``weight`` broadcast to (rois, rows, columns, points down, points across).
     """
-    grid = g.Shape(y + x)
-    boxes = g.Concat(*(g.unsqueeze(g.Expand(e, grid), 5) for e in (x, y, x + 1, y + 1)), axis=5)
-    images = g.reshape(g.Expand(g.unsqueeze(image, 1, 2, 3, 4), grid), -1)
-    found = mean_of_boxes(g, maps, g.reshape(boxes, -1, 4), images, 1)
-    bins = g.slice(grid, 0, 0, 3)
-    found = g.Reshape(found, g.Concat(bins, g.ints(-1), g.slice(g.Shape(found), 0, 1, 2), axis=0))
-    weight = g.Reshape(g.Expand(weight, grid), g.Concat(bins, g.ints(-1, 1), axis=0))
-    return g.Transpose(g.reduce("Sum", found * g.cast(weight, found.dtype), [3]), perm=[0, 3, 1, 2])
+    found = values_at(g, maps, g.unsqueeze(image, 1, 2, 3, 4), y, x, 5)
+    return channels_first(g, g.reduce("Sum", found * g.cast(g.unsqueeze(weight, 5), found.dtype), (3, 4)))
 
 
 def _extent(g, data, axis):
@@ -157,17 +154,8 @@ def _crop_planes(g, node, data, rois, channels):
                 near = g.slice(points, 1, 0, 1) - step * np.float32(0.5) + np.float32(0.5)
                 ends.append((near, near + step * np.float32(bins)))
             (y1, y2), (x1, x2) = ends
-            found = g.RoiAlign(
-                data,
-                g.cast(g.Concat(x1, y1, x2, y2, axis=1), data.dtype),
-                _image(g, rows),
-                output_height=pooled[0],
-                output_width=pooled[1],
-                sampling_ratio=1,
-                spatial_scale=1.0,
-                mode="avg",
-                coordinate_transformation_mode="half_pixel",
-            )
+            boxes = g.Concat(x1, y1, x2, y2, axis=1)
+            found = roi_align(g, data, boxes, _image(g, rows), pooled)
         inside = g.unsqueeze(in_y, 1, 3) & g.unsqueeze(in_x, 1, 2)
         return g.Where(inside, found, np.array(node.params.extrapolation_value, data.dtype))
 
@@ -183,8 +171,7 @@ def _nearest(g, data, image, y, x):
     row, column = g.unsqueeze(at[0], 2), g.unsqueeze(at[1], 1)
     grid = g.Shape(row + column)
     indices = (g.unsqueeze(g.Expand(i, grid), 3) for i in (g.unsqueeze(image, 1, 2), row, column))
-    found = g.GatherND(g.Transpose(data, perm=[0, 2, 3, 1]), g.Concat(*indices, axis=3))
-    return g.Transpose(found, perm=[0, 3, 1, 2])
+    return channels_first(g, g.GatherND(g.Transpose(data, perm=[0, 2, 3, 1]), g.Concat(*indices, axis=3)))
 
 
 # -- bins without samples --------------------------------------------------------------------------------
@@ -244,11 +231,8 @@ def deform_roi_pooling(g, node, data, rois, offset):
             moved = g.column(moves, 1 - number, axis=1) * np.float32(p.gamma) * g.unsqueeze(axis.length, 2)
             low = g.unsqueeze(origin, new) + moved + np.float32(0.5)  # RoiAlign takes half a pixel off
             ends.append((low, low + g.unsqueeze(size, 2)))
-        (y1, y2), (x1, x2) = ends
-        boxes = g.reshape(g.Concat(*(g.unsqueeze(e, 3) for e in (x1, y1, x2, y2)), axis=3), -1, 4)
-        images = g.reshape(g.Expand(g.unsqueeze(_image(g, rows), 1, 2), g.Shape(x1)), -1)
-        found = g.reshape(mean_of_boxes(g, data, boxes, images, p.sampling_ratio[0]), -1, *pooled, channels)
-        return g.Transpose(found, perm=[0, 3, 1, 2])
+        image = g.unsqueeze(_image(g, rows), 1, 2)
+        return channels_first(g, mean_in_boxes(g, data, image, *ends, 3, p.sampling_ratio[0]))
 
     return on_sound_rows(g, node, rois, (channels, *pooled), pool)
 

@@ -147,33 +147,48 @@ def _groups(rules, op, pooled):
     ]
 
 
-def _boxes(g, y, x, image):
-    """Boxes of all bins, and their images: ends (rois, rows, 1 or columns) and (rois, 1 or rows, columns)."""
-    (y1, y2), (x1, x2) = y, x
-    grid = g.Shape(x1 + y1)
-    boxes = g.Concat(*(g.unsqueeze(g.Expand(e, grid), 3) for e in (x1, y1, x2, y2)), axis=3)
-    return g.reshape(boxes, -1, 4), g.reshape(g.Expand(image, grid), -1)
-
-
-def _pooled(g, y, pooled):
-    """What one-number boxes gave, (boxes, channels, 1, 1), as (rois, channels, rows, columns)."""
-    channels = g.slice(g.Shape(y), 0, 1, 2)
-    return g.Transpose(g.Reshape(y, g.shape_of(-1, *pooled, channels)), perm=[0, 3, 1, 2])
-
-
-def mean_of_boxes(g, maps, boxes, image, ratio):
-    """``RoiAlign`` to one number of boxes whose edges are feature pixels' edges."""
+def roi_align(g, maps, boxes, image, pooled=(1, 1), ratio=1, scale=1.0, mode="avg", half_pixel=True):
+    """ONNX's ``RoiAlign``; as it is, of boxes whose edges are feature pixels' edges, to one number each."""
     return g.RoiAlign(
         maps,
         g.cast(boxes, maps.dtype),
         image,
-        output_height=1,
-        output_width=1,
+        output_height=pooled[0],
+        output_width=pooled[1],
         sampling_ratio=max(ratio, 0),
-        spatial_scale=1.0,
-        mode="avg",
-        coordinate_transformation_mode="half_pixel",
+        spatial_scale=scale,
+        mode=mode,
+        coordinate_transformation_mode="half_pixel" if half_pixel else "output_half_pixel",
     )
+
+
+def each_box(g, pool, image, y, x, axes):
+    """What ``pool(boxes, images)`` makes of the boxes of a grid, a number a channel each: (*grid, channels).
+
+    Their ends ``y`` and ``x`` broadcast to the grid of so many axes, and so do the numbers of their images.
+    """
+    (y1, y2), (x1, x2) = y, x
+    grid = g.Shape(y1 + x1)
+    boxes = g.Concat(*(g.unsqueeze(g.Expand(e, grid), axes) for e in (x1, y1, x2, y2)), axis=axes)
+    found = pool(g.reshape(boxes, -1, 4), g.reshape(g.Expand(image, grid), -1))
+    return g.Reshape(found, g.Concat(grid, g.slice(g.Shape(found), 0, 1, 2), axis=0))
+
+
+def mean_in_boxes(g, maps, image, y, x, axes, ratio):
+    """The means over ``ratio`` x ``ratio`` samples of each box: see :func:`each_box`."""
+    return each_box(
+        g, lambda boxes, images: roi_align(g, maps, boxes, images, ratio=ratio), image, y, x, axes
+    )
+
+
+def values_at(g, maps, image, y, x, axes):
+    """The values at points: a box of one pixel about each, with a single sample."""
+    return mean_in_boxes(g, maps, image, (y, y + 1), (x, x + 1), axes, 1)
+
+
+def channels_first(g, y):
+    """(rois, rows, columns, channels) as the operators give it."""
+    return g.Transpose(y, perm=[0, 3, 1, 2])
 
 
 # -- reductions of bins ----------------------------------------------------------------------------------
@@ -189,7 +204,7 @@ def _pool(g, node, rules, data, rows, pooled, scale):
     maps, image = _images(g, node, data, rows, _groups(rules, op, pooled))
     maximum = rules.reduction in (r.MAX_INVALID_IS_ZERO, r.MAX_OF_VALID)
     if rules.samples == r.PIXELS:
-        return _integer_bins(g, rules, maps, image, axes, pooled, maximum)
+        return _integer_bins(g, rules, maps, image, axes, maximum)
     if maximum or rules.samples != r.CENTRES:
         return _sample_by_sample(g, rules, maps, image, axes, maximum)
     ends = []
@@ -197,8 +212,7 @@ def _pool(g, node, rules, data, rows, pooled, scale):
         low, _, size = _edges(g, rules, axis)
         low = low + 0.5  # RoiAlign takes half a pixel off
         ends.append((low, low + size))
-    boxes, image = _boxes(g, *_crossed(g, ends), image)
-    return _pooled(g, mean_of_boxes(g, maps, boxes, image, op.ratio[0]), pooled)
+    return channels_first(g, mean_in_boxes(g, maps, image, *_crossed(g, ends), 3, op.ratio[0]))
 
 
 def _crossed(g, ends):
@@ -206,25 +220,26 @@ def _crossed(g, ends):
     return [tuple(g.unsqueeze(e, axis) for e in pair) for pair, axis in zip(ends, (2, 1), strict=True)]
 
 
-def _integer_bins(g, rules, maps, image, axes, pooled, maximum):
+def _integer_bins(g, rules, maps, image, axes, maximum):
     ends, holds = [], []
     for axis in axes:
         low, high, _ = _edges(g, rules, axis)
         ends.append((low, high))
         holds.append((high > low) & (axis.length > 0))
-    filled = g.unsqueeze(holds[0], 2) & g.unsqueeze(holds[1], 1)
-    if not maximum:
+    filled = g.unsqueeze(holds[0], 2, 3) & g.unsqueeze(holds[1], 1, 3)
+
+    def largest(boxes, images):
+        rows = g.Concat(g.unsqueeze(g.cast(images, np.float32), 1), boxes, axis=1)
+        return g.MaxRoiPool(maps, g.cast(rows, maps.dtype), pooled_shape=(1, 1), spatial_scale=1.0)
+
+    if maximum:
+        ends = [(low, g.Max(high - 1, low)) for low, high in ends]
+        found, empty = each_box(g, largest, image, *_crossed(g, ends), 3), rules.empty
+    else:
         # Samples at the middle of every pixel are the pixels. An empty bin has no samples, and gives 0.
-        (y1, y2), (x1, x2) = ends
-        ends = [(y1, g.Max(y1, y2)), (x1, g.Max(x1, x2))]
-        boxes, image = _boxes(g, *_crossed(g, ends), image)
-        pooled_maps = _pooled(g, mean_of_boxes(g, maps, boxes, image, 0), pooled)
-        return g.Where(g.unsqueeze(filled, 1), pooled_maps, np.array(0, maps.dtype))
-    ends = [(low, g.Max(high - 1, low)) for low, high in ends]
-    boxes, image = _boxes(g, *_crossed(g, ends), image)
-    rows = g.Concat(g.unsqueeze(g.cast(image, np.float32), 1), boxes, axis=1)
-    found = g.MaxRoiPool(maps, g.cast(rows, maps.dtype), pooled_shape=(1, 1), spatial_scale=1.0)
-    return g.Where(g.unsqueeze(filled, 1), _pooled(g, found, pooled), np.array(rules.empty, maps.dtype))
+        ends = [(low, g.Max(low, high)) for low, high in ends]
+        found, empty = mean_in_boxes(g, maps, image, *_crossed(g, ends), 3, 0), 0
+    return channels_first(g, g.Where(filled, found, np.array(empty, maps.dtype)))
 
 
 def positions_of_samples(g, rules, axis):
@@ -258,52 +273,32 @@ def _sample_by_sample(g, rules, maps, image, axes, maximum):
     """Every sample a box of its own; for what ``RoiAlign`` has no rule for."""
     if rules.border == r.ZERO_PADDED:
         maps = g.Pad(maps, g.ints(0, 0, 0, 0, 0, 0, 1, 1))
-    (y, in_y), (x, in_x) = (positions_of_samples(g, rules, axis) for axis in axes)
-    y, x = g.unsqueeze(y, 2, 4), g.unsqueeze(x, 1, 3)  # (rois, rows, columns, samples, samples)
-    grid = g.Shape(x + y)
-    everywhere = g.unsqueeze(image, 3, 4)
-    boxes = g.Concat(*(g.unsqueeze(g.Expand(e, grid), 5) for e in (x, y, x + 1, y + 1)), axis=5)
-    found = mean_of_boxes(g, maps, g.reshape(boxes, -1, 4), g.reshape(g.Expand(everywhere, grid), -1), 1)
-    samples = g.Concat(g.slice(grid, 0, 0, 3), g.ints(-1), g.slice(g.Shape(found), 0, 1, 2), axis=0)
-    found = g.Reshape(found, samples)  # (rois, rows, columns, samples, channels)
-
-    valid = None
-    for places, inside, axis, number in ((y, in_y, axes[0], 0), (x, in_x, axes[1], 1)):
-        new = ((2, 4), (1, 3))[number]
-        each = None if inside is None else g.unsqueeze(inside, *new)
+    places, valid = [], None
+    for axis, new in zip(axes, ((2, 4), (1, 3)), strict=True):  # (rois, rows, columns, samples, samples)
+        each, inside = positions_of_samples(g, rules, axis)
         if rules.reduction == r.MAX_OF_VALID and rules.border == r.CLAMPED_ONE_PIXEL:
-            near = (places >= -1) & (places <= axis.extent)
-            each = near if each is None else each & near
-        if each is not None:
-            valid = each if valid is None else valid & each
-    zero = np.array(0, maps.dtype)
-    if valid is None:
-        reduced = g.reduce("Max" if maximum else "Mean", found, [3])
-    else:
-        shape = g.Concat(g.slice(grid, 0, 0, 3), g.ints(-1, 1), axis=0)
-        valid = g.Reshape(g.Expand(valid, grid), shape)
-        if maximum:
-            reduced = g.reduce("Max", g.Where(valid, found, np.array(-np.inf, maps.dtype)), [3])
-            least = np.array(rules.empty, maps.dtype)
-            reduced = g.Where(g.reduce("Max", g.cast(valid, np.float32), [3]) > 0, reduced, least)
-        else:
-            reduced = g.reduce("Mean", g.Where(valid, found, zero), [3])
-    return g.Transpose(reduced, perm=[0, 3, 1, 2])
+            near = (each >= -1) & (each <= axis.extent)
+            inside = near if inside is None else near & inside
+        places.append(g.unsqueeze(each, *new))
+        if inside is not None:
+            inside = g.unsqueeze(inside, *new)
+            valid = inside if valid is None else valid & inside
+    found = values_at(g, maps, g.unsqueeze(image, 3, 4), *places, 5)
+    kind, nothing = ("Max", -np.inf) if maximum else ("Mean", 0)
+    if valid is not None:
+        found = g.Where(g.unsqueeze(valid, 5), found, np.array(nothing, maps.dtype))
+    reduced = g.reduce(kind, found, (3, 4))
+    if maximum and valid is not None:
+        any_valid = g.unsqueeze(g.reduce("Max", g.cast(valid, np.float32), (3, 4)) > 0, 3)
+        reduced = g.Where(any_valid, reduced, np.array(rules.empty, maps.dtype))
+    return channels_first(g, reduced)
 
 
 def plain_align(g, rules, data, rows, pooled, ratio, scale):
-    """ONNX's own ``RoiAlign``."""
-    return g.RoiAlign(
-        data,
-        g.cast(g.slice(rows, 1, 1, 5), data.dtype),
-        g.cast(g.column(rows, 0, axis=1), np.int64),
-        output_height=pooled[0],
-        output_width=pooled[1],
-        sampling_ratio=max(ratio, 0),
-        spatial_scale=scale,
-        mode="avg" if rules.reduction == r.MEAN_OF_ALL else "max",
-        coordinate_transformation_mode="half_pixel" if rules.shift else "output_half_pixel",
-    )
+    """``RoiAlign`` by the rules of a dialect that it has."""
+    boxes, image = g.slice(rows, 1, 1, 5), g.cast(g.column(rows, 0, axis=1), np.int64)
+    mode = "avg" if rules.reduction == r.MEAN_OF_ALL else "max"
+    return roi_align(g, data, boxes, image, pooled, ratio, scale, mode, half_pixel=bool(rules.shift))
 
 
 def _separable(g, node, data, rois, pooled):
@@ -375,58 +370,41 @@ def moved_bins(g, p, data, rows, trans, classes):
     )
 
     part = np.array([i * p.parts // bins for i in range(bins)], np.int64)
-    starts, steps, inside, counted = [], [], [], []
+    ends, inside, counted = [], [], []
     for number, axis in enumerate(axes):
         size = axis.length / float(bins)
         origin = axis.start + size * np.arange(bins, dtype=np.float32)[None]
-        origin = g.unsqueeze(
-            origin, 1, 3 if number == 0 else 2
-        )  # (rois, 1, rows, 1) or (rois, 1, 1, columns)
+        origin = g.unsqueeze(origin, 1, 3 - number)  # (rois, 1, rows, 1) or (rois, 1, 1, columns)
         if trans is not None:
             moves = g.Gather(g.Gather(g.cast(trans, np.float32), part, axis=2), part, axis=3)
             moves = g.reshape(moves, -1, classes, 2, bins, bins)
             moves = g.column(moves, 1 - number, axis=2)  # x before y
             origin = origin + moves * np.float32(p.trans_std) * g.unsqueeze(axis.length, 2, 3)
         step = g.unsqueeze(size / float(samples), 2, 3)
-        last = axis.extent - np.float32(0.5)
-        places = g.unsqueeze(origin, 4) + g.unsqueeze(step, 4) * np.arange(samples, dtype=np.float32)
-        within = (places >= -0.5) & (places <= last)
-        starts.append(origin)
-        steps.append(step)
-        inside.append((places, within))
-        counted.append(g.reduce("Sum", g.cast(within, np.float32), [4]))
-    grid = g.Shape(g.Add(starts[0], starts[1]))
-    grid = g.Concat(g.slice(grid, 0, 0, 1), g.ints(classes), g.slice(grid, 0, 2, 4), axis=0)
-    ends = []
-    for origin, step in zip(starts, steps, strict=True):
         low = origin - step * 0.5 + 0.5  # samples at left edges; and RoiAlign takes half a pixel off
         ends.append((low, low + step * float(samples)))
-    (y1, y2), (x1, x2) = ends
-    boxes = g.Concat(*(g.unsqueeze(g.Expand(e, grid), 4) for e in (x1, y1, x2, y2)), axis=4)
-    image = g.reshape(g.Expand(image, grid), -1)
-    found = mean_of_boxes(g, maps, g.reshape(boxes, -1, 4), image, samples)
-    found = g.reshape(found, -1, of_class)
+        places = g.unsqueeze(origin, 4) + g.unsqueeze(step, 4) * np.arange(samples, dtype=np.float32)
+        within = (places >= -0.5) & (places <= axis.extent - np.float32(0.5))
+        inside.append((places, within))
+        counted.append(g.reduce("Sum", g.cast(within, np.float32), [4]))
+    found = g.reshape(mean_in_boxes(g, maps, image, *ends, 4, samples), -1, of_class)
 
     # RoiAlign counts samples up to a pixel outside; here those beyond half a pixel take no part.
-    valid = g.reshape(g.Expand(counted[0] * counted[1], grid), -1)
-    leaving = g.Transpose(g.NonZero(valid < float(samples * samples)), perm=[1, 0])
-    each = []
-    for number, (places, within) in enumerate(inside):
-        wide = g.Concat(grid, g.ints(samples), axis=0)
-        places, within = (
-            g.GatherND(g.reshape(g.Expand(v, wide), -1, samples), leaving) for v in (places, within)
-        )
-        each.append([g.unsqueeze(v, 2 if number == 0 else 1) for v in (places, within)])
-    (y, in_y), (x, in_x) = each
-    square = g.Shape(x + y)
-    points = g.Concat(*(g.unsqueeze(g.Expand(e, square), 3) for e in (x, y, x + 1, y + 1)), axis=3)
-    images = g.reshape(g.Expand(g.unsqueeze(g.GatherND(image, leaving), 1, 2), square), -1)
-    read = g.reshape(
-        mean_of_boxes(g, maps, g.reshape(points, -1, 4), images, 1), -1, samples * samples, of_class
+    valid = counted[0] * counted[1]
+    wide = g.Concat(g.Shape(valid), g.ints(samples), axis=0)
+    leaving = g.Transpose(g.NonZero(g.reshape(valid, -1) < float(samples * samples)), perm=[1, 0])
+
+    def of_leaving(value, *lengths):
+        return g.GatherND(g.reshape(value, -1, *lengths), leaving)
+
+    (y, in_y), (x, in_x) = (
+        [g.unsqueeze(of_leaving(g.Expand(each, wide), samples), 2 - number) for each in pair]
+        for number, pair in enumerate(inside)
     )
-    weight = g.reshape(g.cast(in_y & in_x, maps.dtype), -1, samples * samples, 1)
-    least = g.Max(g.unsqueeze(g.GatherND(valid, leaving), 1), np.float32(1))
-    found = g.ScatterND(found, leaving, g.reduce("Sum", read * weight, [1]) / g.cast(least, maps.dtype))
+    images = g.unsqueeze(of_leaving(g.Expand(image, g.Shape(valid))), 1, 2)
+    read = values_at(g, maps, images, y, x, 3) * g.cast(g.unsqueeze(in_y & in_x, 3), maps.dtype)
+    least = g.cast(g.Max(g.unsqueeze(of_leaving(valid), 1), np.float32(1)), maps.dtype)
+    found = g.ScatterND(found, leaving, g.reduce("Sum", read, (1, 2)) / least)
 
     found = g.reshape(found, -1, classes, bins, bins, of_class)
     return g.reshape(g.Transpose(found, perm=[0, 1, 4, 2, 3]), -1, p.output_dim, bins, bins)
