@@ -83,32 +83,14 @@ def add_n(g, node, *inputs):
 # -- arrays from nothing, other dtypes -------------------------------------------------------------------
 
 
-@lowers("_zeros")
-def zeros(g, node):
-    return g.full(node.lengths(g), 0, node.dtypes[0])
+@lowers("_zeros", "_ones", "_full")
+def filled(g, node):
+    return g.full(node.lengths(g), node.prop.op(node.params).number, node.dtypes[0])
 
 
-@lowers("_ones")
-def ones(g, node):
-    return g.full(node.lengths(g), 1, node.dtypes[0])
-
-
-@lowers("_full")
-def full(g, node):
-    return g.full(node.lengths(g), node.params.value, node.dtypes[0])
-
-
-@lowers("zeros_like", shape_only=("data",))
-def zeros_like(g, node, data):
-    return _like(g, node, data, 0)
-
-
-@lowers("ones_like", shape_only=("data",))
-def ones_like(g, node, data):
-    return _like(g, node, data, 1)
-
-
-def _like(g, node, data, number):
+@lowers("zeros_like", "ones_like", shape_only=("data",))
+def filled_like(g, node, data):
+    number = node.prop.op.number
     if -1 not in data.shape:
         return g.full(data.shape, number, data.dtype)
     return g.ConstantOfShape(g.Shape(data), value=np.array([number], data.dtype))
@@ -138,16 +120,10 @@ def arange_like(g, node, data):
     return _numbers(g, g.dim(data, p.axis), p.start, p.step, p.repeat, node.dtypes[0])
 
 
-@lowers("_eye")
-def eye(g, node):
-    p = node.params
-    return g.constant(np.eye(p.N, p.M or p.N, k=p.k, dtype=node.dtypes[0]))
-
-
-@lowers("_linspace")
-def linspace(g, node):
-    p = node.params
-    return g.constant(np.linspace(p.start, p.stop, p.num, endpoint=p.endpoint).astype(node.dtypes[0]))
+@lowers("_eye", "_linspace")
+def fixed_numbers(g, node):
+    numbers = node.prop.op(node.params).numbers(np.empty(node.shapes[0]))
+    return g.constant(numbers.astype(node.dtypes[0]))
 
 
 @lowers("Cast", "amp_cast")
@@ -295,11 +271,14 @@ def crop(g, node, data, like=None):
     return g.Slice(data, g.ints(*offset), g.shape_of(*stops), g.ints(2, 3))
 
 
+def _reversed(g, x, *axes):
+    each = [g.ints(*(n,) * len(axes)) for n in (-1, -END)]
+    return g.Slice(x, *each, g.ints(*axes), g.ints(*(-1,) * len(axes)))
+
+
 @lowers("reverse")
 def reverse(g, node, data):
-    axes = sorted({a % data.ndim for a in node.params.axis})
-    each = [g.ints(*(n,) * len(axes)) for n in (-1, -END)]
-    return g.Slice(data, *each, g.ints(*axes), g.ints(*(-1,) * len(axes)))
+    return _reversed(g, data, *sorted({a % data.ndim for a in node.params.axis}))
 
 
 @lowers("SliceChannel")
@@ -330,17 +309,8 @@ def split_v2(g, node, data):
     return [g.squeeze(x, axis) for x in pieces] if p.squeeze_axis else pieces
 
 
-@lowers("_slice_assign")
-def slice_assign(g, node, lhs, rhs):
-    return _assigned(g, node, lhs, rhs)
-
-
-@lowers("_slice_assign_scalar")
-def slice_assign_scalar(g, node, data):
-    return _assigned(g, node, data, None)
-
-
-def _assigned(g, node, data, value):
+@lowers("_slice_assign", "_slice_assign_scalar")
+def slice_assign(g, node, data, value=None):
     """``data`` with a slice of it replaced; done by numbering its entries, so its shape must be known."""
     from .slices import as_key, slice_ranges
 
@@ -355,15 +325,10 @@ def _assigned(g, node, data, value):
 # -- repeats ---------------------------------------------------------------------------------------------
 
 
-def _expanded(g, node, data, lengths):
-    """``data`` with axes of length 1 repeated; lengths of 1 leave an axis as it is."""
-    return g.Expand(data, g.shape_of(*lengths))
-
-
 @lowers("broadcast_to", "broadcast_axis")
 def broadcast_to(g, node, data):
-    out = node.shapes[0]
-    return _expanded(g, node, data, [1 if n == -1 else n for n in out])
+    # An axis of length 1 is repeated; a length of 1 leaves an axis as it is.
+    return g.Expand(data, g.shape_of(*(1 if n == -1 else n for n in node.shapes[0])))
 
 
 @lowers("broadcast_like", shape_only=("rhs",))
@@ -376,7 +341,7 @@ def broadcast_like(g, node, lhs, rhs):
     lengths = [1] * lhs.ndim
     for mine, its in pairs:
         lengths[mine] = g.dim(rhs, its)
-    return _expanded(g, node, lhs, lengths)
+    return g.Expand(lhs, g.shape_of(*lengths))
 
 
 @lowers("tile")
@@ -446,33 +411,26 @@ def _rolled(g, x, by):
     return g.Transpose(x, perm=[*axes[1:], 0] if by < 0 else [axes[-1], *axes[:-1]])
 
 
-_REDUCTIONS = {"sum": "Sum", "mean": "Mean", "prod": "Prod", "max": "Max", "min": "Min"}
-
-
-def _declare_reduction(name, kind):
-    @lowers(name)
-    def lower(g, node, data):
-        return _reduced(g, node, kind, data)
-
-
 def _reduced(g, node, kind, data):
     axes = node.prop.axes(data.ndim)
     y = g.reduce(kind, data, axes, node.params.keepdims) if axes else data
     return g.reshape(y, 1) if not node.params.keepdims and len(axes) == data.ndim else y
 
 
-for _name, _kind in _REDUCTIONS.items():
-    _declare_reduction(_name, _kind)
+def _declare_reduction(name, kind, instead_of_nan=None):
+    @lowers(name)
+    def lower(g, node, data):
+        if instead_of_nan is not None:
+            data = g.Where(g.IsNaN(data), np.array(instead_of_nan, data.dtype), data)
+        return _reduced(g, node, kind, data)
 
 
-@lowers("nansum")
-def nansum(g, node, data):
-    return _reduced(g, node, "Sum", g.Where(g.IsNaN(data), np.array(0, data.dtype), data))
-
-
-@lowers("nanprod")
-def nanprod(g, node, data):
-    return _reduced(g, node, "Prod", g.Where(g.IsNaN(data), np.array(1, data.dtype), data))
+for _row in (
+    *((kind.lower(), kind) for kind in ("Sum", "Mean", "Prod", "Max", "Min")),
+    ("nansum", "Sum", 0),
+    ("nanprod", "Prod", 1),
+):
+    _declare_reduction(*_row)
 
 
 @lowers("norm")
@@ -681,7 +639,7 @@ def sequence_last(g, node, data, sequence_length=None):
 @lowers("SequenceReverse")
 def sequence_reverse(g, node, data, sequence_length=None):
     if sequence_length is None:
-        return g.slice(data, 0, -1, -END, -1)
+        return _reversed(g, data, 0)
     return g.ReverseSequence(data, g.cast(sequence_length, np.int64), batch_axis=1, time_axis=0)
 
 
@@ -741,11 +699,6 @@ def image_crop(g, node, data):
     return g.slice(y, data.ndim - 2, p.x, p.x + p.width)
 
 
-@lowers("_image_flip_left_right")
-def image_flip_left_right(g, node, data):
-    return g.slice(data, data.ndim - 2, -1, -END, -1)
-
-
-@lowers("_image_flip_top_bottom")
-def image_flip_top_bottom(g, node, data):
-    return g.slice(data, data.ndim - 3, -1, -END, -1)
+@lowers("_image_flip_left_right", "_image_flip_top_bottom")
+def image_flip(g, node, data):
+    return _reversed(g, data, data.ndim + node.prop.op.axis)
