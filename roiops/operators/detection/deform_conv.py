@@ -7,8 +7,8 @@ import numpy as np
 from ...errors import ShapeError
 from ...params import Field, Parameter, enum, optional, shape
 from ...registry import register
-from ..base import Operator, OperatorProperty, assign, kernels
-from ..dense import dense
+from ..base import kernels
+from ..dense import DenseOperator, FloatProperty
 
 # Bytes of gathered columns that are held at a time, and the least positions they are for.
 _TILE_BYTES = 4 << 20
@@ -30,18 +30,8 @@ class DeformableConvolutionParam(Parameter):
     layout = Field(optional(enum("NCHW")), None, doc="order of the axes")
 
 
-class DeformableConvolutionOp(Operator):
+class DeformableConvolutionOp(DenseOperator):
     modulated = False
-
-    def __init__(self, params):
-        super().__init__(params)
-        self._buffers = {}
-
-    def _buffer(self, name, shape, dtype):
-        buffer = self._buffers.get(name)
-        if buffer is None or buffer.shape != shape or buffer.dtype != dtype:
-            buffer = self._buffers[name] = np.empty(shape, dtype)
-        return buffer
 
     def _split(self, arrays):
         """``data, offset, mask, weight, bias``, with None for those that this operator does not have."""
@@ -58,9 +48,9 @@ class DeformableConvolutionOp(Operator):
         rows, positions = data.shape[1] * window, offset.shape[2]
         size = min(positions, max(_LEAST_TILE, _TILE_BYTES // (max(rows, 1) * data.itemsize)))
         shape = (p.num_deformable_group * window, size, 4)
-        pixels = self._buffer("pixels", shape, np.int64)
-        tables = tuple(self._buffer(name, shape, data.dtype) for name in ("weights", "slopes_y", "slopes_x"))
-        columns = self._buffer("columns", (rows, size), data.dtype)
+        pixels = self.scratch("pixels", shape, np.int64)
+        tables = tuple(self.scratch(name, shape, data.dtype) for name in ("weights", "slopes_y", "slopes_x"))
+        columns = self.scratch("columns", (rows, size), data.dtype)
         for image in range(data.shape[0]):
             for first in range(0, positions, size):
                 count = min(size, positions - first)
@@ -73,7 +63,7 @@ class DeformableConvolutionOp(Operator):
         return self.params.stride or (1, 1), self.params.dilate or (1, 1), self.params.pad or (0, 0)
 
     def _prepare(self, in_data):
-        data, offset, mask, weight, bias = (a if a is None else dense(a) for a in self._split(in_data))
+        data, offset, mask, weight, bias = self._split(in_data)
         self.map_size = data.shape[2:]
         images = data.shape[0]
         flat = data.reshape(images, data.shape[1], data.shape[2] * data.shape[3])
@@ -85,15 +75,12 @@ class DeformableConvolutionOp(Operator):
         weight = weight.reshape(groups, weight.shape[0] // groups, -1)
         return flat, offset, mask, weight, bias
 
-    def forward(self, ctx, in_data, req, out_data, aux):
+    def compute(self, ctx, in_data, out_data, aux):
         kernel = kernels("conv.deformable", ctx.device)
         data, offset, mask, weight, bias = self._prepare(in_data)
         out = out_data[0]
         matmul = kernels("product.matmul", ctx.device).matmul
-        # A product goes straight into rows of the output where these are dense.
-        direct = req[0] != "add" and out.dtype == data.dtype and out.flags.c_contiguous
-        result = out if direct else np.empty(out.shape, data.dtype)
-        flat = result.reshape(*out.shape[:2], offset.shape[2])
+        flat = out.reshape(*out.shape[:2], offset.shape[2])
         groups, per_group = self.params.num_deformable_group, weight.shape[1]
         for image, first, count, pixels, tables, columns in self._tiles(ctx, data, offset, out.shape[3]):
             kernel.gather(data[image], mask[image], first, count, groups, pixels, tables[0], columns)
@@ -103,15 +90,14 @@ class DeformableConvolutionOp(Operator):
                 matmul(matrix, part, target)
         if bias is not None:
             flat += bias[:, None]
-        if not direct:
-            assign(out, req[0], result)
 
-    def backward(self, ctx, out_grad, in_data, out_data, req, in_grad, aux):
+    def gradient(self, ctx, out_grad, in_data, out_data, in_grad, aux):
         kernel = kernels("conv.deformable", ctx.device)
         data, offset, mask, weight, bias = self._prepare(in_data)
-        grad = dense(out_grad[0]).reshape(*out_grad[0].shape[:2], offset.shape[2])
+        grad = out_grad[0].reshape(*out_grad[0].shape[:2], offset.shape[2])
         groups = self.params.num_deformable_group
-        need = [r not in (None, "null") for r in self._split(req)[:4]]
+        targets = self._split(in_grad)
+        need = [target is not None for target in targets[:4]]
         sums = [np.zeros(a.shape, a.dtype) for a in (data, offset, mask, weight)]
         per_group = weight.shape[1]
         column_grad, weight_part = None, np.empty(weight.shape[1:], weight.dtype)
@@ -120,7 +106,7 @@ class DeformableConvolutionOp(Operator):
             ctx, data, offset, out_grad[0].shape[3]
         ):
             if column_grad is None:
-                column_grad = self._buffer("column_grad", columns.shape, columns.dtype)
+                column_grad = self.scratch("column_grad", columns.shape, columns.dtype)
             if need[3]:
                 kernel.gather(data[image], mask[image], first, count, groups, pixels, tables[0], columns)
             for g, matrix in enumerate(weight):
@@ -141,9 +127,9 @@ class DeformableConvolutionOp(Operator):
                     column_grad, data[image], mask[image], first, count, groups, pixels, tables, grads
                 )
         results = [*sums, None if bias is None else grad.sum(axis=(0, 2))]
-        for target, r, value in zip(self._split(in_grad), self._split(req), results, strict=True):
-            if value is not None and r not in (None, "null"):
-                assign(target, r, value.reshape(target.shape))
+        for target, value in zip(targets, results, strict=True):
+            if target is not None:
+                target[...] = value.reshape(target.shape)
 
 
 class ModulatedDeformableConvolutionParam(DeformableConvolutionParam):
@@ -155,7 +141,7 @@ class ModulatedDeformableConvolutionOp(DeformableConvolutionOp):
 
 
 @register("_contrib_DeformableConvolution", "DeformableConvolution", "_npx_deformable_convolution")
-class DeformableConvolutionProp(OperatorProperty):
+class DeformableConvolutionProp(FloatProperty):
     """Convolution whose taps read the map at displaced positions, bilinearly (Deformable ConvNets, 2017).
 
     Taps that land outside the map read zero; beyond the middle of the last pixel its value holds.
@@ -169,6 +155,7 @@ class DeformableConvolutionProp(OperatorProperty):
         "weight": "(num_filter, channels / num_group, height, width)",
         "bias": "(num_filter,)",
     }
+    partial_shapes = False
     backward_needs = ("out_grad", "in_data")
     #: Rows of the displacement map for one tap, by the argument that holds them.
     rows_per_tap = {"offset": 2}
