@@ -6,6 +6,7 @@ small whatever the size of the arrays.
 """
 
 import functools
+import math
 
 import numpy as np
 
@@ -117,10 +118,16 @@ def reduce(ufunc, data, axes, keepdims, out):
         ufunc.reduce(data, axis=axes, keepdims=keepdims, out=out, dtype=data.dtype)
 
 
+def average(data, axes, keepdims, dtype):
+    """``np.mean``, without its warning where there is nothing."""
+    total = np.add.reduce(data, axis=axes, keepdims=keepdims, dtype=dtype)
+    return (total / np.intp(math.prod(data.shape[a] for a in axes))).astype(dtype)
+
+
 def mean(data, axes, keepdims, out):
     """Mean over ``axes``; that of integers is cut off to an integer."""
     exact = data.dtype if data.dtype.kind == "f" else np.dtype(np.float64)
-    result = np.mean(data, axis=axes, keepdims=keepdims, dtype=sum_dtype(exact))
+    result = average(data, axes, keepdims, sum_dtype(exact))
     np.copyto(_without_axes(out, data, axes, keepdims), result, casting="unsafe")
 
 

@@ -422,10 +422,13 @@ class OperatorProperty:
         if len(shape) in ndims or (least is not None and len(shape) >= least):
             return
         need = [*map(str, ndims), *([] if least is None else [f"{least} or more"])]
-        raise ShapeError(f"{self.label}: {name} must have {' or '.join(need)} dimensions, got shape {shape}")
+        word = "dimension" if need == ["1"] else "dimensions"
+        raise ShapeError(f"{self.label}: {name} must have {' or '.join(need)} {word}, got shape {shape}")
 
     def check_axis(self, name: str, axis: int, ndim: int) -> int:
         """``axis`` counted from the front; raise where there is no such axis among ``ndim``."""
+        if not ndim:
+            raise ShapeError(f"{self.label}: {name} {axis} is none of an array without dimensions")
         if not -ndim <= axis < ndim:
             raise ShapeError(
                 f"{self.label}: {name} must be in [{-ndim}, {ndim - 1}] for {ndim} dimensions, got {axis}"

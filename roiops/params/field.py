@@ -220,6 +220,9 @@ class _DType(_Kind):
     def format(self, value):
         return value.name
 
+    def advice(self, value):
+        return f"; it is one of {', '.join(NAMES)}"
+
 
 #: The kind of a dtype parameter; values are ``numpy.dtype``.
 dtype = _DType()

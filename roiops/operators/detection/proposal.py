@@ -108,6 +108,7 @@ class ProposalProp(MultiProposalProp):
     """
 
     def infer_shape(self, in_shapes):
+        self.check_ndim("cls_prob", in_shapes[0], 4)
         if in_shapes[0][0] != 1:
             raise ShapeError(
                 f"{self.label}: cls_prob must hold one image, got {in_shapes[0][0]}; "

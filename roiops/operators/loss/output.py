@@ -9,6 +9,7 @@ from ...params import Field, enum
 from ...registry import register
 from .. import arrays
 from ..base import Operator, OperatorProperty, kernels, known, merge_shapes
+from ..dense import FloatProperty
 from ..tensor.common import ElementwiseProp, declare
 from ..tensor.unary import sigmoid
 
@@ -88,7 +89,7 @@ class SoftmaxOutputOp(Operator):
 
 
 @register("SoftmaxOutput", "Softmax")
-class SoftmaxOutputProp(LossProp):
+class SoftmaxOutputProp(LossProp, FloatProperty):
     """Softmax, whose backward is the gradient of the cross-entropy with the labels.
 
     By default all axes but the first hold the classes; with ``preserve_shape`` the last one, with
@@ -117,8 +118,7 @@ class SoftmaxOutputProp(LossProp):
         "data": "scores of the classes",
         "label": "index of the right class, or probabilities of the shape of data",
     }
-    partial_shapes = keeps_shape = True
-    needed_shapes = 1
+    keeps_shape = True
 
     @property
     def backward_needs(self):

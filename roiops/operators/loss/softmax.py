@@ -6,7 +6,8 @@ from ...errors import ShapeError
 from ...params import Field, dtype, enum, optional
 from ...registry import register
 from .. import arrays
-from ..base import Operator, OperatorProperty, kernels, merge_shapes
+from ..base import Operator, kernels, merge_shapes
+from ..dense import FloatProperty
 from ..tensor.common import declare
 
 
@@ -82,7 +83,7 @@ class LogSoftmaxOp(SoftmaxOp):
     log = True
 
 
-class SoftmaxProp(OperatorProperty):
+class SoftmaxProp(FloatProperty):
     """Base of softmax, softmin and log_softmax."""
 
     axis = Field(int, -1, doc="axis along which entries sum to 1")
@@ -97,8 +98,7 @@ class SoftmaxProp(OperatorProperty):
         "data": "the array",
         "length": "with use_length: how many entries count, an integer for each row along the axis",
     }
-    partial_shapes = keeps_shape = repeatable = True
-    needed_shapes = 1
+    keeps_shape = repeatable = True
     inplace, inplace_grad = {0: 0}, {0: 0}
 
     def list_arguments(self):
@@ -120,6 +120,7 @@ class SoftmaxProp(OperatorProperty):
         return in_shapes, [shape]
 
     def infer_type(self, in_types):
+        self.check_float(in_types[0])
         types = [in_types[0]]
         if self.params.use_length:
             types.append(in_types[1] or np.dtype(np.int32))
@@ -151,7 +152,7 @@ class SoftmaxActivationOp(SoftmaxOp):
 
 
 @register("SoftmaxActivation")
-class SoftmaxActivationProp(OperatorProperty):
+class SoftmaxActivationProp(FloatProperty):
     """Softmax along axis 1 (``mode="channel"``) or the last axis (``"instance"``).
 
     MXNet's backward takes axis 1 in both modes; here it takes the axis of the forward pass.
@@ -165,7 +166,7 @@ class SoftmaxActivationProp(OperatorProperty):
 
     op = SoftmaxActivationOp
     backward_needs = ("out_grad", "out_data")
-    partial_shapes = keeps_shape = True
+    keeps_shape = True
     inplace, inplace_grad = {0: 0}, {0: 0}
     argument_docs = {"data": "the array; three or more dimensions for channel"}
 

@@ -224,10 +224,10 @@ class L2NormalizationProp(FloatProperty):
     monitored_as_data = True
 
     def infer_shape(self, in_shapes):
-        data = in_shapes[0]
-        if data is not None and self.params.mode != "instance" and len(data) < 3:
+        data, least = in_shapes[0], 1 if self.params.mode == "instance" else 3
+        if data is not None and len(data) < least:
             raise ShapeError(
-                f"{self.label}: data must have 3 dimensions or more for mode {self.params.mode!r}, "
+                f"{self.label}: data must have {least} dimensions or more for mode {self.params.mode!r}, "
                 f"got shape {data}"
             )
         return in_shapes, [data]

@@ -8,7 +8,10 @@ from ..base import OperatorProperty, merge_shapes
 
 
 def declare(names, base, doc, **attributes):
-    """Register a property made from ``base``: ``names`` is its name, then its aliases."""
+    """Register a property made from ``base``: ``names`` is its name, then its aliases.
+
+    ``attributes`` are those of the property, its fields among them.
+    """
     name, *aliases = names.split() if isinstance(names, str) else names
     attributes.update(__doc__=doc, __module__=base.__module__)
     return register(name, *aliases)(type(f"{name.lstrip('_')}Prop", (base,), attributes))

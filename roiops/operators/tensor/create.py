@@ -37,35 +37,36 @@ class FullOp(FillOp):
         return self.params.value
 
 
-class CreateParam(Parameter):
-    shape = Field(ints(), (), doc="shape of the result")
-    ctx = Field(str, "", doc="device, for imperative calls")
-    dtype = Field(dtype, "float32", doc="dtype of the result")
-
-
 class CreateProp(OperatorProperty):
     """Base of operators without inputs."""
 
-    param = CreateParam
     arguments = ()
-
-    def infer_shape(self, in_shapes):
-        # In a graph 0 is for the reader of the array to decide: the batch of a recurrent layer's first state.
-        return [], [tuple(d or -1 for d in self.params.shape)]
 
     def infer_type(self, in_types):
         return [], [self.params.dtype]
 
 
-declare("_zeros", CreateProp, "An array of zeros.", op=FillOp)
-declare("_ones", CreateProp, "An array of ones.", op=OnesOp)
+class FilledProp(CreateProp):
+    """Base of arrays of one number."""
+
+    shape = Field(ints(), (), range=(-1, None), doc="shape of the result")
+    ctx = Field(str, "", doc="device, for imperative calls")
+    dtype = Field(dtype, "float32", doc="dtype of the result")
+
+    def infer_shape(self, in_shapes):
+        # In a graph 0 is for the reader of the array to decide: the batch of a recurrent layer's first state.
+        return [], [tuple(d or -1 for d in self.params.shape)]
 
 
-class FullParam(CreateParam):
-    value = Field(float, doc="what every entry is")
-
-
-declare("_full", CreateProp, "An array of one number.", op=FullOp, param=FullParam)
+declare("_zeros", FilledProp, "An array of zeros.", op=FillOp)
+declare("_ones", FilledProp, "An array of ones.", op=OnesOp)
+declare(
+    "_full",
+    FilledProp,
+    "An array of one number.",
+    op=FullOp,
+    value=Field(float, doc="what every entry is"),
+)
 
 _LIKE = {"argument_docs": {"data": "only its shape and dtype are used"}}
 declare("zeros_like", ElementwiseProp, "Zeros of the shape and dtype of the data.", op=FillOp, **_LIKE)
@@ -116,7 +117,8 @@ class ArangeProp(CreateProp):
         if p.infer_range:
             return [], [(-1,)]
         start, stop = (0.0, p.start) if p.stop is None else (p.start, p.stop)
-        count = math.ceil((stop - start) / p.step)
+        length = (stop - start) / p.step
+        count = math.ceil(length) if math.isfinite(length) else -1
         if count < 0:
             raise ParamError(f"{self.label}: no numbers from {start} to {stop} in steps of {p.step}")
         return [], [(count * p.repeat,)]

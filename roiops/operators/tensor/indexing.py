@@ -342,6 +342,7 @@ class GatherProp(OperatorProperty):
         shape, indices = in_shapes
         if indices is None:
             return in_shapes, [None]
+        self.check_ndim("indices", indices, least=1)
         if indices[0] > len(shape):
             raise ShapeError(
                 f"{self.label}: indices must have at most {len(shape)} rows for data of shape "
@@ -384,6 +385,7 @@ class ScatterProp(OperatorProperty):
         shape, indices = in_shapes
         if indices is None:
             return in_shapes, [self.params.shape]
+        self.check_ndim("indices", indices, least=1)
         need = (*indices[1:], *self.params.shape[indices[0] :])
         if indices[0] > len(self.params.shape) or tuple(shape) != need:
             raise ShapeError(

@@ -145,7 +145,7 @@ class StackOp(ConcatOp):
 
     def sections(self, array):
         lead = (slice(None),) * self.axis
-        return [array[(*lead, i)] for i in range(self.count)]
+        return [array[(*lead, i, ...)] for i in range(self.count)]
 
 
 @register("stack")

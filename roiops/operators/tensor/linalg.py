@@ -95,12 +95,6 @@ class GemmOp(LinearAlgebraOp):
 class GemmProp(LinearAlgebraProp):
     """Base: the product of A and B, and perhaps something that is added."""
 
-    transpose_a = Field(bool, False, doc="whether A is transposed first")
-    transpose_b = Field(bool, False, doc="whether B is transposed first")
-    alpha = Field(float, 1.0, doc="factor of the product")
-    beta = Field(float, 1.0, doc="factor of C")
-    axis = Field(int, -2, doc="the axis of the rows; that of the columns is the last one")
-
     op = GemmOp
     arguments = ("A", "B", "C")
     argument_docs = {"A": "left factors", "B": "right factors", "C": "what is added"}
@@ -132,6 +126,12 @@ class GemmProp(LinearAlgebraProp):
 @register("_linalg_gemm", "linalg_gemm")
 class LinalgGemmProp(GemmProp):
     """``alpha * A @ B + beta * C`` for each matrix."""
+
+    transpose_a = Field(bool, False, doc="whether A is transposed first")
+    transpose_b = Field(bool, False, doc="whether B is transposed first")
+    alpha = Field(float, 1.0, doc="factor of the product")
+    beta = Field(float, 1.0, doc="factor of C")
+    axis = Field(int, -2, doc="the axis of the rows; that of the columns is the last one")
 
 
 @register("_linalg_gemm2", "linalg_gemm2")

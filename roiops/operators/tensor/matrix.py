@@ -72,6 +72,8 @@ class DotProp(OperatorProperty):
     def infer_shape(self, in_shapes):
         lhs, rhs = in_shapes
         p = self.params
+        for name, shape in zip(self.arguments, in_shapes, strict=True):
+            self.check_ndim(name, shape, least=1)
         # A transposed vector is that vector.
         inner_l, outer_l = (lhs[0], lhs[1:]) if p.transpose_a else (lhs[-1], lhs[:-1])
         inner_r, outer_r = (rhs[-1], rhs[:-1]) if p.transpose_b else (rhs[0], rhs[1:])

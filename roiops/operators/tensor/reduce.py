@@ -90,18 +90,14 @@ class NormOp(ReduceOp):
         arrays.norm(data, self.params.ord, axes, keepdims, out, self._scratch)
 
 
-class ReduceProp(OperatorProperty):
+class ReduceBase(OperatorProperty):
     """Base of the reductions."""
-
-    axis = Field(optional(ints()), None, doc="axes to reduce; none or an empty tuple means all")
-    keepdims = Field(bool, False, doc="whether reduced axes stay, with length 1")
-    exclude = Field(bool, False, doc="whether to reduce all axes but those in axis")
 
     partial_shapes = repeatable = True
     argument_docs = {"data": "what is reduced"}
 
     def axes(self, ndim):
-        return _axes(self, self.params.axis, ndim, self.params.exclude)
+        return _axes(self, self.params.axis, ndim)
 
     def infer_shape(self, in_shapes):
         (shape,) = in_shapes
@@ -110,6 +106,17 @@ class ReduceProp(OperatorProperty):
 
     def create_operator(self, ctx, in_shapes, in_types):
         return self.op(self.params, self.axes(len(in_shapes[0])))
+
+
+class ReduceProp(ReduceBase):
+    """Base of those that may name the axes that stay."""
+
+    axis = Field(optional(ints()), None, doc="axes to reduce; none or an empty tuple means all")
+    keepdims = Field(bool, False, doc="whether reduced axes stay, with length 1")
+    exclude = Field(bool, False, doc="whether to reduce all axes but those in axis")
+
+    def axes(self, ndim):
+        return _axes(self, self.params.axis, ndim, self.params.exclude)
 
 
 class ExtremeProp(ReduceProp):
@@ -170,7 +177,7 @@ for _row in (
 
 
 @register("norm")
-class NormProp(ReduceProp):
+class NormProp(ReduceBase):
     """Sum of absolute values (``ord=1``) or Euclidean norm (``ord=2``) over axes."""
 
     ord = Field(int, 2, range=(1, 2), doc="1 for the sum of absolute values, 2 for the Euclidean norm")
@@ -179,9 +186,6 @@ class NormProp(ReduceProp):
     keepdims = Field(bool, False, doc="whether reduced axes stay, with length 1")
 
     op = NormOp
-
-    def axes(self, ndim):
-        return _axes(self, self.params.axis, ndim)
 
     def infer_type(self, in_types):
         return in_types, [self.params.out_dtype or in_types[0]]
@@ -196,10 +200,10 @@ class MomentsOp(Operator):
 
     def forward(self, ctx, in_data, req, out_data, aux):
         (data,) = in_data
-        mean = np.mean(data, axis=self.axes, keepdims=True, dtype=arrays.sum_dtype(data.dtype))
-        for target, how, value in zip(
-            out_data, req, (mean, np.square(data - mean).mean(axis=self.axes, keepdims=True)), strict=True
-        ):
+        mean = arrays.average(data, self.axes, True, arrays.sum_dtype(data.dtype))
+        squares = np.square(data - mean)
+        variance = arrays.average(squares, self.axes, True, squares.dtype)
+        for target, how, value in zip(out_data, req, (mean, variance), strict=True):
             arrays.evaluate(None, [value.reshape(target.shape)], target, how)
 
     def backward(self, ctx, out_grad, in_data, out_data, req, in_grad, aux):
@@ -253,6 +257,14 @@ class ArgReduceOp(GradientFree):
         arrays.evaluate(None, [np.reshape(found, out.shape)], out, req[0])
 
 
+def _check_some(prop, shape, axes):
+    """Raise where there is nothing to search."""
+    if any(shape[a] == 0 for a in axes) and (
+        len(axes) == len(shape) or math.prod(_reduced(shape, axes, False))
+    ):
+        raise ShapeError(f"{prop.label}: data has no entries to search, its shape is {tuple(shape)}")
+
+
 class ArgMinOp(ArgReduceOp):
     search = staticmethod(np.argmin)
 
@@ -270,6 +282,7 @@ class ArgReduceProp(OperatorProperty):
         (shape,) = in_shapes
         axis = self.params.axis
         axes = _axes(self, None if axis is None else (axis,), len(shape))
+        _check_some(self, shape, axes)
         return in_shapes, [_reduced(shape, axes, self.params.keepdims)]
 
 
@@ -292,4 +305,7 @@ class ArgMaxChannelProp(OperatorProperty):
 
     def infer_shape(self, in_shapes):
         (shape,) = in_shapes
-        return in_shapes, [_reduced(shape, (min(1, len(shape) - 1),), False)]
+        self.check_ndim("data", shape, least=1)
+        axes = (min(1, len(shape) - 1),)
+        _check_some(self, shape, axes)
+        return in_shapes, [_reduced(shape, axes, False)]

@@ -11,7 +11,7 @@ import numpy as np
 
 from ... import random as source
 from ...errors import DataError, ShapeError
-from ...params import Field, Parameter, dtype, optional
+from ...params import Field, dtype, optional
 from ...params import shape as ints
 from ...registry import register
 from ..arrays import evaluate
@@ -102,7 +102,7 @@ DISTRIBUTIONS = {
 def draw(row: Distribution, label: str, parameters, shape) -> np.ndarray:
     """Numbers of a distribution; a parameter out of its range is an error that names the operator."""
     try:
-        return row.draw(source.generator(), *parameters, shape)
+        return np.asarray(row.draw(source.generator(), *parameters, shape))
     except ValueError as error:
         raise DataError(f"{label}: {error}") from None
 
@@ -161,30 +161,21 @@ class DrawLikeProp(OperatorProperty):
 def _declare(row: Distribution) -> None:
     fields = {n: Field(type(default), default, doc=doc) for n, default, doc in row.parameters}
     created = {
-        "shape": Field(ints(), (), doc="shape of the result; () where the graph decides it"),
+        "shape": Field(
+            ints(), (), range=(-1, None), doc="shape of the result; () where the graph decides it"
+        ),
         "ctx": Field(str, "", doc="device, for imperative calls"),
         "dtype": Field(optional(dtype), None, doc=f"dtype of the result, {row.dtype} if none"),
     }
     per_entry = {
-        "shape": Field(ints(), (), doc="shape of the numbers for each entry"),
+        "shape": Field(ints(), (), range=(0, None), doc="shape of the numbers for each entry"),
         "dtype": Field(optional(dtype), None, doc="dtype of the result, float32 if none"),
     }
     op = type("RowDrawOp", (DrawOp,), {"row": row, "__module__": __name__})
     each = type("RowDrawForEachOp", (DrawForEachOp,), {"row": row, "__module__": __name__})
 
     name = row.name
-
-    def param(stem, **own):
-        title = f"{stem}{name.title().replace('_', '')}Param"
-        return type(title, (Parameter,), {**own, "__module__": __name__})
-
-    declare(
-        f"_random_{name} random_{name} {row.aliases}",
-        DrawProp,
-        row.words,
-        op=op,
-        param=param("Random", **fields, **created),
-    )
+    declare(f"_random_{name} random_{name} {row.aliases}", DrawProp, row.words, op=op, **fields, **created)
     if name == "randint":
         return
     arguments = {"loc": "mu", "scale": "sigma"} if name == "normal" else {}
@@ -194,7 +185,7 @@ def _declare(row: Distribution) -> None:
         DrawForEachProp,
         f"{row.words} The parameters are arrays; each of their entries gets numbers of its own.",
         op=each,
-        param=param("Sample", **per_entry),
+        **per_entry,
         arguments=inputs,
         argument_docs={i: doc for i, (_, _, doc) in zip(inputs, row.parameters, strict=True)},
     )
@@ -203,7 +194,7 @@ def _declare(row: Distribution) -> None:
         DrawLikeProp,
         f"{row.words} There are as many as the data has entries.",
         op=op,
-        param=param("Like", **fields),
+        **fields,
     )
 
 
@@ -217,7 +208,7 @@ class MultinomialOp(Operator):
     def backward(self, ctx, out_grad, in_data, out_data, req, in_grad, aux):
         if req[0] == "null":
             return
-        chances = in_data[0].reshape(-1, in_data[0].shape[-1])
+        chances = self._rows(in_data[0])
         picked = out_data[0].reshape(len(chances), -1).astype(np.int64)
         heads = out_grad[1].reshape(picked.shape)
         gradient = np.zeros(chances.shape, np.float64)
@@ -225,8 +216,12 @@ class MultinomialOp(Operator):
         np.add.at(gradient, (rows, picked), heads / np.take_along_axis(chances, picked, axis=1))
         assign(in_grad[0], req[0], gradient.reshape(in_grad[0].shape).astype(in_grad[0].dtype))
 
+    @staticmethod
+    def _rows(data):
+        return data.reshape(math.prod(data.shape[:-1]), data.shape[-1])
+
     def forward(self, ctx, in_data, req, out_data, aux):
-        chances = in_data[0].astype(np.float64).reshape(-1, in_data[0].shape[-1])
+        chances = self._rows(in_data[0].astype(np.float64))
         totals = chances.sum(axis=1, keepdims=True)
         if (chances < 0).any() or not (totals > 0).all():
             raise DataError(f"{ctx.label}: each row of data must hold probabilities, some above 0")
@@ -235,7 +230,7 @@ class MultinomialOp(Operator):
         draws = source.generator().random((len(chances), count))
         last = chances.shape[1] - 1
         found = [np.searchsorted(b, d, side="right") for b, d in zip(bounds, draws, strict=True)]
-        picked = np.minimum(np.stack(found), last)
+        picked = np.minimum(np.array(found, np.int64).reshape(draws.shape), last)
         evaluate(None, [picked.reshape(out_data[0].shape)], out_data[0], req[0])
         if len(out_data) > 1:
             logs = np.log(np.take_along_axis(chances / totals, picked, axis=1))
@@ -251,7 +246,7 @@ def _largest_index(dtype: np.dtype) -> int:
 class MultinomialProp(OperatorProperty):
     """Indices drawn by the probabilities in the last axis, which need not add up to 1."""
 
-    shape = Field(ints(), (), doc="shape of the draws for each row")
+    shape = Field(ints(), (), range=(0, None), doc="shape of the draws for each row")
     get_prob = Field(bool, False, doc="whether the logarithms of the probabilities come too")
     dtype = Field(dtype, "int32", doc="dtype of the indices")
 
@@ -271,6 +266,10 @@ class MultinomialProp(OperatorProperty):
 
     def infer_shape(self, in_shapes):
         self.check_ndim("data", in_shapes[0], least=1)
+        if in_shapes[0][-1] == 0:
+            raise ShapeError(
+                f"{self.label}: the last axis of data has no entries, its shape is {in_shapes[0]}"
+            )
         most = _largest_index(self.params.dtype)
         if in_shapes[0][-1] > most + 1:
             raise ShapeError(

@@ -23,7 +23,7 @@ class SliceOp(ViewOp):
         self.key = key
 
     def view(self, array):
-        return array[self.key]
+        return array[(*self.key, ...)]  # an array, even of no dimensions
 
 
 def as_key(ranges) -> tuple:

@@ -431,25 +431,20 @@ class DivSqrtDimOp(Operator):
         self._scale(out_grad[0], in_grad[0], req[0])
 
     def _scale(self, source, target, req):
-        root = np.array(math.sqrt(max(source.shape[-1], 1)), source.dtype)  # of whole numbers, a whole one
+        length = source.shape[-1] if source.ndim else 1
+        root = np.array(math.sqrt(max(length, 1)), source.dtype)  # of whole numbers, a whole one
         arrays.evaluate(np.true_divide, [source, root], target, req)
-
-
-class GradientMultiplierParam(Parameter):
-    scalar = Field(float, 1.0, doc="factor of the gradient")
-    is_int = Field(bool, True, doc="whether the factor was given as a whole number")
 
 
 declare(
     "_contrib_gradientmultiplier",
     UnaryProp,
     "The data as it is; the gradient is multiplied by ``scalar``.",
-    param=GradientMultiplierParam,
     op=GradientMultiplierOp,
     backward_needs=("out_grad",),
+    scalar=Field(float, 1.0, doc="factor of the gradient"),
+    is_int=Field(bool, True, doc="whether the factor was given as a whole number"),
 )
-
-
 declare(
     "_contrib_div_sqrt_dim",
     UnaryProp,

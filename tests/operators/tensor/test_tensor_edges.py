@@ -422,3 +422,13 @@ def test_nothing_has_no_largest_or_smallest_entry(name):
 def test_pictures_without_pixels_are_not_rearranged():
     with pytest.raises(ShapeError, match=r"data has no channels or pixels, its shape is \(1, 4, 0, 2\)"):
         run("depth_to_space", np.zeros((1, 4, 0, 2), np.float32), block_size=2)
+
+
+def test_arrays_without_dimensions_and_without_entries():
+    one = np.float32(4)
+    assert run("slice_like", one, one).shape == run("_contrib_div_sqrt_dim", one).shape == ()
+    assert run("stack", one, num_args=1).tolist() == [4]
+    assert run("_random_generalized_negative_binomial_like", one).shape == ()
+    assert run("_sample_multinomial", np.zeros((0, 3), np.float32), shape=2).shape == (0, 2)
+    mean, variance = run("moments", np.zeros((2, 0), np.float32), axes=1)
+    assert np.isnan([*mean, *variance, *run("mean", np.zeros((2, 0), np.float32), axis=1)]).all()

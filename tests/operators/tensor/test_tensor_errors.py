@@ -5,6 +5,7 @@ import re
 import numpy as np
 import pytest
 
+from roiops.dtypes import NAMES
 from roiops.errors import DataError, DTypeError, ParamError, ShapeError
 from roiops.operators.imperative import Invocation
 from roiops.registry import get
@@ -403,7 +404,13 @@ REFUSED = [
     (ParamError, "_arange", [], {"start": 5, "stop": 1}, "no numbers from 5.0 to 1.0 in steps of 1.0"),
     (ParamError, "_arange", [], {"start": 0, "stop": 1, "step": 0}, "step must be float, not 0, got 0"),
     (ParamError, "clip", [(2,)], {"a_min": 0}, "parameter a_max is required: float (upper limit)"),
-    (ParamError, "Cast", [(2,)], {"dtype": "float33"}, "dtype must be dtype, got 'float33'"),
+    (
+        ParamError,
+        "Cast",
+        [(2,)],
+        {"dtype": "float33"},
+        "dtype must be dtype, got 'float33'; it is one of " + ", ".join(NAMES),
+    ),
     (ParamError, "norm", [(2,)], {"ord": 3}, "ord must be int in [1, 2], got 3"),
     (
         DataError,
@@ -437,6 +444,69 @@ REFUSED = [
     (ShapeError, "_contrib_boolean_mask", [(), ()], {}, "data must have 1 or more dimensions, got shape ()"),
     (ParamError, "_contrib_boolean_mask", [(3, 2), (2,)], {"axis": 1}, "axis must be int in [0, 0], got 1"),
     (ParamError, "exp", [(2,)], {"foo": 1}, "unknown parameter 'foo' (it takes: none)"),
+    (
+        ShapeError,
+        "L2Normalization",
+        [()],
+        {},
+        "data must have 1 dimensions or more for mode 'instance', got shape ()",
+    ),
+    *(
+        (
+            DTypeError,
+            name,
+            [np.ones((2, 3), dtype)],
+            {},
+            f"data must be float16, float32 or float64, got {dtype}",
+        )
+        for name in ("softmax", "softmin", "log_softmax", "SoftmaxActivation")
+        for dtype in ("int32", "uint8")
+    ),
+    (
+        DTypeError,
+        "SoftmaxOutput",
+        [np.ones((2, 3), np.int32), (2,)],
+        {},
+        "data must be float16, float32 or float64, got int32",
+    ),
+    (ParamError, "_arange", [], {"start": "nan"}, "no numbers from 0.0 to nan in steps of 1.0"),
+    (ParamError, "_arange", [], {"start": "inf"}, "no numbers from 0.0 to inf in steps of 1.0"),
+    (ParamError, "_zeros", [], {"shape": (2, -3)}, "shape must be tuple of int, -1 or more, got (2, -3)"),
+    (
+        ParamError,
+        "_sample_normal",
+        [(2,), (2,)],
+        {"shape": -1},
+        "shape must be tuple of int, 0 or more, got -1",
+    ),
+    (ShapeError, "_contrib_Proposal", [(), (), (3,)], {}, "cls_prob must have 4 dimensions, got shape ()"),
+    (
+        ShapeError,
+        "_sample_multinomial",
+        [(2, 0)],
+        {},
+        "the last axis of data has no entries, its shape is (2, 0)",
+    ),
+    (ShapeError, "argmax", [(2, 0)], {"axis": 1}, "data has no entries to search, its shape is (2, 0)"),
+    (ShapeError, "argmin", [(0,)], {}, "data has no entries to search, its shape is (0,)"),
+    (ShapeError, "argmax_channel", [(2, 0)], {}, "data has no entries to search, its shape is (2, 0)"),
+    (ShapeError, "dot", [(), ()], {}, "lhs must have 1 or more dimensions, got shape ()"),
+    (ShapeError, "gather_nd", [(2,), ()], {}, "indices must have 1 or more dimensions, got shape ()"),
+    (
+        ShapeError,
+        "scatter_nd",
+        [(), ()],
+        {"shape": (2,)},
+        "indices must have 1 or more dimensions, got shape ()",
+    ),
+    (ShapeError, "Concat", [(), ()], {"num_args": 2}, "dim 1 is none of an array without dimensions"),
+    (
+        ShapeError,
+        "_contrib_index_copy",
+        [(2, 3), (2, 3), (2, 3)],
+        {},
+        "index_vector must have 1 dimension, got shape (2, 3)",
+    ),
 ]
 
 
