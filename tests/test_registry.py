@@ -1,6 +1,7 @@
 """Names to operators, and the functions, signatures and pages generated from declarations."""
 
 import inspect
+import pickle
 
 import pytest
 
@@ -36,6 +37,28 @@ class BlurProp(OperatorProperty):
     arguments = ("data", "mask")
     aux = ("count",)
     argument_docs = {"data": "the picture", "count": "how often it was called"}
+
+
+def test_fields_of_a_property_make_its_struct():
+    class Wide(BlurProp):
+        """Blur more."""
+
+        width = Field(int, 3, doc="how far")
+
+    assert list(Wide.param.fields) == ["size", "sigma", "width"]
+    assert list(BlurProp.param.fields) == ["size", "sigma"]
+    assert not hasattr(Wide, "width")
+    given = Wide.create({"size": (3, 3), "width": "5"}).params
+    assert (given.width, repr(given)) == (5, "WideParam(size=(3, 3), sigma=1.0, width=5)")
+    taken = mx.operators.tensor.slices.SliceAxisProp.create({"axis": 1, "begin": 0, "end": 2}).params
+    assert pickle.loads(pickle.dumps(taken)) == taken
+
+
+def test_a_field_with_the_name_of_something_else_is_refused():
+    with pytest.raises(
+        RegistryError, match=r"^TakenProp.label: a field of this name needs a Parameter struct$"
+    ):
+        type("TakenProp", (OperatorProperty,), {"label": Field(str, "")})
 
 
 def test_names_and_aliases():
