@@ -144,7 +144,9 @@ def test_accepted(kind, value, expected):
 def refuse(field, value, need):
     """Check that a struct with this field refuses a value and says what is needed."""
     struct = type("OpParam", (Parameter,), {"size": field})
-    with pytest.raises(ParamError, match=re.escape(f"Op: size must be {need}, got {value!r}") + "$"):
+    names = "; it is one of float32, float64, float16, uint8, int32, int8, int64, bool, int16, uint16, uint32, uint64"
+    more = names if need == "dtype" else ""
+    with pytest.raises(ParamError, match=re.escape(f"Op: size must be {need}, got {value!r}{more}") + "$"):
         struct(operator="Op", size=value)
 
 

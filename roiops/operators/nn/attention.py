@@ -53,7 +53,9 @@ class ScoresOp(AttentionOp):
 
 
 class WeightedOp(AttentionOp):
-    """Attention times values, side by side for all heads."""
+    """Attention times values, side by side for all heads. ``parts`` are those of the projection."""
+
+    parts = 2
 
     def values(self, projection, attention):
         mixed = attention @ self._parts(projection, self.parts)[-1]
@@ -66,14 +68,6 @@ class WeightedOp(AttentionOp):
         content = self._parts(projection, self.parts)[-1]
         slope = self._projection([None] * (self.parts - 1) + [_t(attention) @ head], projection)
         return slope, head @ _t(content)
-
-
-class SelfWeightedOp(WeightedOp):
-    parts = 3
-
-
-class OtherWeightedOp(WeightedOp):
-    parts = 2
 
 
 class AttentionProp(FloatProperty):
@@ -110,25 +104,6 @@ class SelfAttentionScoresProp(AttentionProp):
         return in_shapes, [(shape[1] * self.params.heads, shape[0], shape[0])]
 
 
-@register("_contrib_interleaved_matmul_selfatt_valatt")
-class SelfAttentionValuesProp(AttentionProp):
-    """The values of self-attention, weighted: (length, batch, heads * depth)."""
-
-    op = SelfWeightedOp
-    arguments = ("queries_keys_values", "attention")
-    argument_docs = {
-        "queries_keys_values": "(length, batch, heads * 3 * depth)",
-        "attention": "weights, (batch * heads, length, length)",
-    }
-
-    def infer_shape(self, in_shapes):
-        shape, attention = in_shapes
-        depth = self.depth("queries_keys_values", shape, 3)
-        heads = self.params.heads
-        attention = self.check_shape("attention", attention, (shape[1] * heads, shape[0], shape[0]))
-        return [shape, attention], [(shape[0], shape[1], heads * depth)]
-
-
 @register("_contrib_interleaved_matmul_encdec_qk")
 class AttentionScoresProp(AttentionProp):
     """The scores of attention to another sequence: (batch * heads, length of queries, length of keys)."""
@@ -153,18 +128,42 @@ class AttentionScoresProp(AttentionProp):
 class AttentionValuesProp(AttentionProp):
     """The values of another sequence, weighted: (length of queries, batch, heads * depth)."""
 
-    op = OtherWeightedOp
+    op = WeightedOp
     arguments = ("keys_values", "attention")
     argument_docs = {
         "keys_values": "(other length, batch, heads * 2 * depth)",
         "attention": "weights, (batch * heads, length, other length)",
     }
 
+    def queries(self, shape):
+        """The length of the queries, which the projection may not tell."""
+        return "length"
+
     def infer_shape(self, in_shapes):
         shape, attention = in_shapes
-        depth = self.depth("keys_values", shape, 2)
+        depth = self.depth(self.arguments[0], shape, self.op.parts)
         heads = self.params.heads
-        if attention is None:
+        need = (shape[1] * heads, self.queries(shape), shape[0])
+        if attention is None and "length" in need:
             return in_shapes, [None]
-        attention = self.check_shape("attention", attention, (shape[1] * heads, "length", shape[0]))
+        attention = self.check_shape("attention", attention, need)
         return [shape, attention], [(attention[1], shape[1], heads * depth)]
+
+
+class SelfWeightedOp(WeightedOp):
+    parts = 3
+
+
+@register("_contrib_interleaved_matmul_selfatt_valatt")
+class SelfAttentionValuesProp(AttentionValuesProp):
+    """The values of self-attention, weighted: (length, batch, heads * depth)."""
+
+    op = SelfWeightedOp
+    arguments = ("queries_keys_values", "attention")
+    argument_docs = {
+        "queries_keys_values": "(length, batch, heads * 3 * depth)",
+        "attention": "weights, (batch * heads, length, length)",
+    }
+
+    def queries(self, shape):
+        return shape[0]

@@ -96,6 +96,16 @@ class _AffineNormProp(FloatProperty):
     keeps_shape = True
     backward_needs = ("out_grad", "in_data")
 
+    @property
+    def num_visible_outputs(self):
+        return len(self.outputs) if getattr(self.params, "output_mean_var", False) else 1
+
+    def with_affine(self, in_shapes, length):
+        """The shapes of the inputs: gamma and beta are vectors of one length."""
+        gamma = self.check_shape("gamma", in_shapes[1], (length,))
+        beta = self.check_shape("beta", in_shapes[2], gamma)
+        return [in_shapes[0], beta, beta]
+
 
 @register("LayerNorm", "_npx_layer_norm")
 class LayerNormProp(_AffineNormProp):
@@ -113,17 +123,11 @@ class LayerNormProp(_AffineNormProp):
         "beta": "shift, of the axis's length",
     }
 
-    @property
-    def num_visible_outputs(self):
-        return 3 if self.params.output_mean_var else 1
-
     def infer_shape(self, in_shapes):
         data = in_shapes[0]
         axis = self.check_axis("axis", self.params.axis, len(data))
-        gamma = self.check_shape("gamma", in_shapes[1], (data[axis],))
-        beta = self.check_shape("beta", in_shapes[2], gamma)
         stats = (*data[:axis], 1, *data[axis + 1 :])
-        return [data, beta, beta], [data, stats, stats]
+        return self.with_affine(in_shapes, data[axis]), [data, stats, stats]
 
 
 @register("InstanceNorm")
@@ -142,9 +146,7 @@ class InstanceNormProp(_AffineNormProp):
     def infer_shape(self, in_shapes):
         data = in_shapes[0]
         self.check_ndim("data", data, least=3)
-        gamma = self.check_shape("gamma", in_shapes[1], (data[1],))
-        beta = self.check_shape("beta", in_shapes[2], gamma)
-        return [data, beta, beta], [data]
+        return self.with_affine(in_shapes, data[1]), [data]
 
 
 @register("GroupNorm")
@@ -163,10 +165,6 @@ class GroupNormProp(_AffineNormProp):
         "beta": "shift of each group",
     }
 
-    @property
-    def num_visible_outputs(self):
-        return 3 if self.params.output_mean_var else 1
-
     def infer_shape(self, in_shapes):
         data, groups = in_shapes[0], self.params.num_groups
         self.check_ndim("data", data, least=3)
@@ -174,9 +172,7 @@ class GroupNormProp(_AffineNormProp):
             raise ShapeError(
                 f"{self.label}: data must have a multiple of num_groups {groups} channels, got shape {data}"
             )
-        gamma = self.check_shape("gamma", in_shapes[1], (groups,))
-        beta = self.check_shape("beta", in_shapes[2], (groups,))
-        return [data, gamma, beta], [data, (data[0], groups), (data[0], groups)]
+        return self.with_affine(in_shapes, groups), [data, (data[0], groups), (data[0], groups)]
 
 
 class L2NormalizationOp(DenseOperator):
