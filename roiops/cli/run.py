@@ -375,7 +375,7 @@ def _run_arrays(args, model, inputs) -> int:
     _print_outputs(found)
     for row, reading in enumerate(readings):
         _print_scores(reading, f", row {row}")
-    note(f"{1000 * seconds:.1f} ms, compiling included")
+    note(f"{_took(1000 * seconds)}, compiling included")
     return 0
 
 
@@ -492,6 +492,10 @@ def _run_pictures(args, model, pictures) -> int:
     return 1 if failed else 0
 
 
+def _took(ms: float) -> str:
+    return f"{ms:.1f} ms" if ms < 1000 else f"{ms / 1000:.1f} s"
+
+
 def _counted(count: int) -> str:
     return "1 picture" if count == 1 else f"{count} pictures"
 
@@ -577,7 +581,7 @@ def _print_page(args, prediction, found, alone: bool) -> None:
         rows += [(class_name(n, reading.names), f"{100 * part:.1f} %") for n, part in reading.parts()]
         print(table(rows))
     _print_scores(reading)
-    note(f"{prediction.ms:.1f} ms" + (", compiling included" if alone else ""))
+    note(_took(prediction.ms) + (", compiling included" if alone else ""))
 
 
 def _print_scores(reading, row: str = "") -> None:
