@@ -57,11 +57,14 @@ class Trainer:
         else:
             self._optimizer = opt.create(optimizer, param_dict=by_number, **(optimizer_params or {}))
         self._updaters = [opt.get_updater(self._optimizer) for _ in self._contexts]
-        #: How often each parameter was updated, on each device: one optimizer serves all of them.
-        self._counts = [dict(self._optimizer._index_update_count) for _ in self._contexts]
+        self._count_from_the_optimizer()
         self._scale = self._optimizer.rescale_grad
         self._kvstore_params = {"kvstore": kvstore, "update_on_kvstore": update_on_kvstore}
         self._reset_kvstore()
+
+    def _count_from_the_optimizer(self) -> None:
+        #: How often each parameter was updated, on each device: one optimizer serves all of them.
+        self._counts = [dict(self._optimizer._index_update_count) for _ in self._contexts]
 
     def _check_contexts(self):
         contexts = None
@@ -249,3 +252,4 @@ class Trainer:
                 updater.optimizer = self._updaters[0].optimizer
             self._optimizer = self._updaters[0].optimizer
         self._optimizer.param_dict = dict(enumerate(self._params))
+        self._count_from_the_optimizer()

@@ -276,3 +276,25 @@ def test_arrays_are_reset():
     arrays = [mx.nd.ones((2,)), mx.nd.ones((3, 2))]
     mx.nd.reset_arrays(*arrays, num_arrays=2)
     assert [float(each.sum().asscalar()) for each in arrays] == [0, 0]
+
+
+@pytest.mark.parametrize("kvstore", [None, "local"])
+def test_training_goes_on_from_saved_states_as_without_a_stop(tmp_path, kvstore):
+    """Adam's step depends on how often it was made."""
+    file = str(tmp_path / "states")
+
+    def trained(stops_at):
+        net = dense(1, in_units=2)
+        trainer = gluon.Trainer(net.collect_params(), "adam", kvstore=kvstore)
+        for step in range(4):
+            if step == stops_at:
+                trainer.save_states(file)
+                trainer = gluon.Trainer(net.collect_params(), "adam", kvstore=kvstore)
+                trainer.load_states(file)
+            with autograd.record():
+                loss = net(nd.array([[1, 2]])) ** 2 * (1 + step)
+            loss.backward()
+            trainer.step(1)
+        return net.weight.data().asnumpy().tolist()
+
+    assert trained(stops_at=2) == trained(stops_at=None)

@@ -92,7 +92,7 @@ class Model:
 
     @property
     def image(self):
-        return self.inputs["data"][2:4]
+        return next(iter(self.inputs.values()))[-2:]
 
 
 def _images(size, width=None, count=1):

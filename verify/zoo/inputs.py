@@ -57,11 +57,11 @@ def make_inputs(model, shapes):
 
 
 def _picture(random, shape):
-    """Noise of several grain sizes, of mean 0 and deviation 1."""
+    """Noise of several grain sizes, of mean 0 and deviation 1; a film is a picture for each moment."""
     total = np.zeros(shape)
     for grain in (2, 8, 32):
-        small = random.normal(size=shape[:2] + tuple(-(-d // grain) + 1 for d in shape[2:]))
-        total += np.kron(small, np.ones((1, 1, grain, grain)))[:, :, : shape[2], : shape[3]]
+        small = random.normal(size=shape[:-2] + tuple(-(-d // grain) + 1 for d in shape[-2:]))
+        total += np.kron(small, np.ones((grain, grain)))[..., : shape[-2], : shape[-1]]
     total += 0.3 * random.normal(size=shape)
     return np.round((total - total.mean()) / total.std() * 32) / 32  # fewer digits make smaller files
 

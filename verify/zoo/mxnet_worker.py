@@ -148,11 +148,26 @@ def choose(folder):
     """Run the prepared model again; the operators that select boxes get what they got in roiops."""
     folder, heads, choices = Path(folder), _bound["heads"], _bound["choices"]
     with np.load(folder / "got.npz") as file:
-        values = {**_bound["values"], **{name: file[name] for name in choices}}
+        values = {**_bound["values"], **{name: _without_ties(file[name]) for name in choices}}
     graph = mx.sym.load_json(inputs.given_choices(_bound["graph"], list(choices.values())))
     names = [*_bound["outputs"], *choices]
     np.savez(folder / "expected.npz", **_outputs(graph, names, heads, values))
     return {}
+
+
+def _without_ties(scores):
+    """Scores of which equal ones differ in their last bits, the first of them the largest.
+
+    MXNet's topk gives equal scores in no order of its own making; roiops gives the first one first.
+    """
+    flat = scores.ravel().copy()
+    order = np.argsort(-flat, kind="stable")
+    for before, at in zip(order[:-1], order[1:]):
+        if flat[at] <= 0:  # marks of what is left out
+            break
+        if flat[at] >= flat[before]:
+            flat[at] = np.nextafter(flat[before], np.float32(-1))
+    return flat.reshape(scores.shape)
 
 
 def _numbered(kind, heads):
