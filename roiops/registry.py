@@ -6,6 +6,7 @@
 The first name is the operator's own; the others are aliases. A name taken twice is an error.
 """
 
+import functools
 import inspect
 import re
 import textwrap
@@ -238,12 +239,11 @@ def split_arguments(prop: type, args: tuple, kwargs: dict, is_input, kind: str, 
         most = len(prop.arguments) + len(prop.aux) + len(names)
         raise ParamError(f"{prop.label}: too many positional arguments: {len(args)}, it takes {most}")
     params = dict(zip(names[: len(rest)], rest, strict=True))
-    inputs = {}
-    tensors = {*prop.arguments, *prop.aux} - set(prop.param.fields)
+    inputs, tensors = {}, _inputs_of(prop)
     for name, value in kwargs.items():
-        if is_input(value) and name in prop.param.fields:
-            params[name] = value  # an array that is a parameter
-        elif is_input(value) or (name in tensors and value is None):
+        if is_input(value):  # one of these names is a parameter that is an array
+            (params if name in prop.param.fields else inputs)[name] = value
+        elif name in tensors and value is None:
             inputs[name] = value
         elif name in tensors:
             raise _not_a_tensor(prop, name, kind, value, is_input)
@@ -255,6 +255,12 @@ def split_arguments(prop: type, args: tuple, kwargs: dict, is_input, kind: str, 
         else:
             params[name] = value
     return positional, inputs, params
+
+
+@functools.cache
+def _inputs_of(prop: type) -> frozenset:
+    """The names of inputs that are not names of parameters, too."""
+    return frozenset((*prop.arguments, *prop.aux)) - set(prop.param.fields)
 
 
 def bind_inputs(label: str, names, positional: list, named: dict, error=MXNetError) -> dict:

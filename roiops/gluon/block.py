@@ -66,8 +66,7 @@ def flatten(args, what="input") -> tuple[list, object]:
         return [args], len(args) if len(args) > 1 else 0
     raise ValueError(
         f"When hybridized, the {what} of HybridBlock must be (nested) list of Symbol or NDArray, but got "
-        f"{args} of "
-        f"type {type(args)}"
+        f"{args} of type {type(args)}"
     )
 
 
@@ -148,9 +147,8 @@ class Block:
         elif isinstance(value, Parameter):
             if name in self._reg_params:
                 raise AssertionError(
-                    f"Overriding Parameter attribute {name} is not allowed. If you want to share "
-                    "parameters between "
-                    "blocks, please set 'params' at Block construction instead."
+                    f"Overriding Parameter attribute {name} is not allowed. If you want to share parameters "
+                    "between blocks, please set 'params' at Block construction instead."
                 )
             self._reg_params[name] = value
         super().__setattr__(name, value)
@@ -206,10 +204,9 @@ class Block:
             ):
                 warnings.warn(
                     f'"{type(self).__name__}.{key}" is an unregistered container with '
-                    "Blocks. Note that Blocks inside "
-                    "the list, tuple or dict will not be registered automatically. Make sure to register "
-                    "them using "
-                    "register_child() or switching to nn.Sequential/nn.HybridSequential instead. ",
+                    "Blocks. Note that Blocks inside the list, tuple or dict will not be registered "
+                    "automatically. Make sure to register them using register_child() or switching to "
+                    "nn.Sequential/nn.HybridSequential instead. ",
                     stacklevel=3,
                 )
 
@@ -297,8 +294,7 @@ class Block:
             elif not ignore_extra:
                 raise ValueError(
                     f"Parameter '{name}' loaded from file '{filename}' is not present in ParameterDict, "
-                    "which contains "
-                    f"parameters {_brief(params)}. Set ignore_extra=True to ignore. "
+                    f"which contains parameters {_brief(params)}. Set ignore_extra=True to ignore. "
                 )
 
     def save_params(self, filename) -> None:
@@ -339,10 +335,10 @@ class Block:
             child.hybridize(active, **kwargs)
 
     def __call__(self, *args):
-        for hook in list(self._forward_pre_hooks.values()):
+        for hook in (*self._forward_pre_hooks.values(),):
             hook(self, args)
         out = self.forward(*args)
-        for hook in list(self._forward_hooks.values()):
+        for hook in (*self._forward_hooks.values(),):
             hook(self, args, out)
         return out
 

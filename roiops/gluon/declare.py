@@ -2,16 +2,28 @@
 
 import inspect
 
-__all__ = ["Declared", "block"]
+__all__ = ["REQUIRED", "Declared"]
 
-_POSITIONAL = inspect.Parameter.POSITIONAL_OR_KEYWORD
+#: The default of an argument that must be given.
+REQUIRED = inspect.Parameter.empty
 _OTHERS = inspect.Parameter("kwargs", inspect.Parameter.VAR_KEYWORD)
 
 
 class Declared:
-    """Mixed into a base of blocks: ``_set_up`` gets the arguments by name, those of :class:`Block` apart."""
+    """Mixed into blocks, before :class:`Block`: ``class ELU(Declared, HybridBlock, takes={"alpha": 1.0})``.
 
-    _row: inspect.Signature
+    ``_set_up`` gets the arguments by name, those of :class:`Block` apart. It may be left out: each argument
+    then becomes an attribute, ``alpha`` being ``_alpha``.
+    """
+
+    _row = inspect.Signature([_OTHERS])
+
+    def __init_subclass__(cls, takes=None, **kwargs):
+        super().__init_subclass__(**kwargs)
+        if takes is not None:
+            kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+            given = [inspect.Parameter(name, kind, default=value) for name, value in takes.items()]
+            cls._row = cls.__signature__ = inspect.Signature([*given, _OTHERS])
 
     def __init__(self, *args, **kwargs):
         bound = self._row.bind(*args, **kwargs)
@@ -20,12 +32,6 @@ class Declared:
         super().__init__(**given.pop("kwargs"))
         self._set_up(**given)
 
-
-def block(name: str, base: type, text: str, module: str, *, required=(), members=None, **defaults) -> type:
-    """A block of these arguments, without and with defaults, which ``base`` knows what to do with."""
-    first = [inspect.Parameter(each, _POSITIONAL) for each in required]
-    more = [inspect.Parameter(each, _POSITIONAL, default=value) for each, value in defaults.items()]
-    signature = inspect.Signature([*first, *more, _OTHERS])
-    members = {"__doc__": text, "__module__": module, "_row": signature, **(members or {})}
-    members["__signature__"] = signature
-    return type(name, (base,), members)
+    def _set_up(self, **given):
+        for name, value in given.items():
+            setattr(self, f"_{name}", value)

@@ -144,9 +144,8 @@ class HybridBlock(Block):
     def register_child(self, block, name=None):
         if not isinstance(block, HybridBlock):
             raise ValueError(
-                f"Children of HybridBlock must also be HybridBlock, but {block} has type {type(block)}. "
-                "If you are "
-                "using Sequential, please try HybridSequential instead."
+                f"Children of HybridBlock must also be HybridBlock, but {block} has type {type(block)}. If "
+                "you are using Sequential, please try HybridSequential instead."
             )
         super().register_child(block, name)
         self._clear_cached_op()
@@ -308,8 +307,7 @@ class HybridBlock(Block):
         if not self._cached_graph:
             raise RuntimeError(
                 "Please first call block.hybridize() and then run forward with this block at least once "
-                "before "
-                "calling export."
+                "before calling export."
             )
         outputs = self._cached_graph[1]
         outputs.save(f"{path}-symbol.json")
@@ -376,7 +374,8 @@ class SymbolBlock(HybridBlock):
                 raise AssertionError(f"Input symbols must be variable, but {each} is an output of operators")
         graph = symbol.Group(flat)
         names = {each.name for each in symbols}
-        known = {each.name: np.float32 for each in symbols if each.name in graph.list_inputs()}
+        used = [each for each in symbols if each.name in graph.list_inputs()]
+        known = {each.name: each.infer_type_partial()[0][0] or np.float32 for each in used}
         types = graph.infer_type_partial(**known)
         listed = (
             zip(graph.list_arguments(), types[0], strict=True),

@@ -3,27 +3,15 @@
 import numpy as np
 
 from .. import ndarray
+from .declare import Declared
 from .hybrid import HybridBlock
 
-__all__ = [
-    "CTCLoss",
-    "CosineEmbeddingLoss",
-    "HingeLoss",
-    "HuberLoss",
-    "KLDivLoss",
-    "L1Loss",
-    "L2Loss",
-    "LogisticLoss",
-    "Loss",
-    "PoissonNLLLoss",
-    "SDMLLoss",
-    "SigmoidBCELoss",
-    "SigmoidBinaryCrossEntropyLoss",
-    "SoftmaxCELoss",
-    "SoftmaxCrossEntropyLoss",
-    "SquaredHingeLoss",
-    "TripletLoss",
-]
+__all__ = ["CTCLoss", "CosineEmbeddingLoss", "HingeLoss", "HuberLoss", "KLDivLoss", "L1Loss", "L2Loss"]
+__all__ += ["LogisticLoss", "Loss", "PoissonNLLLoss", "SDMLLoss", "SigmoidBCELoss", "TripletLoss"]
+__all__ += ["SigmoidBinaryCrossEntropyLoss", "SoftmaxCELoss", "SoftmaxCrossEntropyLoss", "SquaredHingeLoss"]
+
+_WEIGHTED = {"weight": None, "batch_axis": 0}
+_OF_CLASSES = {"axis": -1, "sparse_label": True, "from_logits": False, **_WEIGHTED}
 
 
 def _apply_weighting(F, loss, weight=None, sample_weight=None):
@@ -44,7 +32,7 @@ def _log_sigmoid_loss(F, pred, label):
     return F.relu(pred) - pred * label + F.Activation(-F.abs(pred), act_type="softrelu")
 
 
-class Loss(HybridBlock):
+class Loss(Declared, HybridBlock, takes=_WEIGHTED):
     """Base of losses.
 
     Parameters
@@ -54,10 +42,6 @@ class Loss(HybridBlock):
     batch_axis : int
         The axis of the samples.
     """
-
-    def __init__(self, weight=None, batch_axis=0, **kwargs):
-        super().__init__(**kwargs)
-        self._weight, self._batch_axis = weight, batch_axis
 
     def __repr__(self):
         return f"{type(self).__name__}(batch_axis={self._batch_axis}, w={self._weight})"
@@ -74,11 +58,8 @@ class _Pairwise(Loss):
         return self._mean(F, self._loss_of(F, pred, _reshape_like(F, label, pred)), sample_weight)
 
 
-class L2Loss(_Pairwise):
+class L2Loss(_Pairwise, takes={"weight": 1.0, "batch_axis": 0}):
     """Half of the square of the difference."""
-
-    def __init__(self, weight=1.0, batch_axis=0, **kwargs):
-        super().__init__(weight, batch_axis, **kwargs)
 
     def hybrid_forward(self, F, pred, label, sample_weight=None):
         loss = F.square(_reshape_like(F, label, pred) - pred)
@@ -92,12 +73,8 @@ class L1Loss(_Pairwise):
         return F.abs(label - pred)
 
 
-class SigmoidBinaryCrossEntropyLoss(Loss):
+class SigmoidBinaryCrossEntropyLoss(Loss, takes={"from_sigmoid": False, **_WEIGHTED}):
     """The cross-entropy of yes and no; ``from_sigmoid`` says that predictions are probabilities."""
-
-    def __init__(self, from_sigmoid=False, weight=None, batch_axis=0, **kwargs):
-        super().__init__(weight, batch_axis, **kwargs)
-        self._from_sigmoid = from_sigmoid
 
     def hybrid_forward(self, F, pred, label, sample_weight=None, pos_weight=None):
         label = _reshape_like(F, label, pred)
@@ -116,7 +93,7 @@ class SigmoidBinaryCrossEntropyLoss(Loss):
 SigmoidBCELoss = SigmoidBinaryCrossEntropyLoss
 
 
-class SoftmaxCrossEntropyLoss(Loss):
+class SoftmaxCrossEntropyLoss(Loss, takes=_OF_CLASSES):
     """The cross-entropy of classes.
 
     Parameters
@@ -128,10 +105,6 @@ class SoftmaxCrossEntropyLoss(Loss):
     from_logits : bool
         Whether predictions are logarithms of probabilities.
     """
-
-    def __init__(self, axis=-1, sparse_label=True, from_logits=False, weight=None, batch_axis=0, **kwargs):
-        super().__init__(weight, batch_axis, **kwargs)
-        self._axis, self._sparse_label, self._from_logits = axis, sparse_label, from_logits
 
     def hybrid_forward(self, F, pred, label, sample_weight=None):
         if not self._from_logits:
@@ -146,12 +119,8 @@ class SoftmaxCrossEntropyLoss(Loss):
 SoftmaxCELoss = SoftmaxCrossEntropyLoss
 
 
-class KLDivLoss(Loss):
+class KLDivLoss(Loss, takes={"from_logits": True, "axis": -1, **_WEIGHTED}):
     """The Kullback-Leibler divergence of two distributions."""
-
-    def __init__(self, from_logits=True, axis=-1, weight=None, batch_axis=0, **kwargs):
-        super().__init__(weight, batch_axis, **kwargs)
-        self._from_logits, self._axis = from_logits, axis
 
     def hybrid_forward(self, F, pred, label, sample_weight=None):
         if not self._from_logits:
@@ -183,12 +152,8 @@ class CTCLoss(Loss):
         return _apply_weighting(F, loss, self._weight, sample_weight)
 
 
-class HuberLoss(Loss):
+class HuberLoss(Loss, takes={"rho": 1, **_WEIGHTED}):
     """Squared up to a difference of ``rho``, straight from there on."""
-
-    def __init__(self, rho=1, weight=None, batch_axis=0, **kwargs):
-        super().__init__(weight, batch_axis, **kwargs)
-        self._rho = rho
 
     def hybrid_forward(self, F, pred, label, sample_weight=None):
         loss = F.abs(_reshape_like(F, label, pred) - pred)
@@ -196,12 +161,8 @@ class HuberLoss(Loss):
         return self._mean(F, loss, sample_weight)
 
 
-class HingeLoss(_Pairwise):
+class HingeLoss(_Pairwise, takes={"margin": 1, **_WEIGHTED}):
     """``max(0, margin - pred * label)``, for labels -1 and 1."""
-
-    def __init__(self, margin=1, weight=None, batch_axis=0, **kwargs):
-        super().__init__(weight, batch_axis, **kwargs)
-        self._margin = margin
 
     def _loss_of(self, F, pred, label):
         return F.relu(self._margin - pred * label)
@@ -214,26 +175,21 @@ class SquaredHingeLoss(HingeLoss):
         return F.square(super()._loss_of(F, pred, label))
 
 
-class LogisticLoss(_Pairwise):
+class LogisticLoss(_Pairwise, takes={**_WEIGHTED, "label_format": "signed"}):
     """``log(1 + exp(-pred * label))``; labels are -1 and 1 (``"signed"``) or 0 and 1 (``"binary"``)."""
 
-    def __init__(self, weight=None, batch_axis=0, label_format="signed", **kwargs):
-        super().__init__(weight, batch_axis, **kwargs)
+    def _set_up(self, label_format, **given):
+        super()._set_up(label_format=label_format, **given)
         if label_format not in ("signed", "binary"):
             raise ValueError(f"label_format can only be signed or binary, recieved {label_format}.")
-        self._label_format = label_format
 
     def _loss_of(self, F, pred, label):
         label = (label + 1.0) / 2.0 if self._label_format == "signed" else label
         return _log_sigmoid_loss(F, pred, label)
 
 
-class TripletLoss(Loss):
+class TripletLoss(Loss, takes={"margin": 1, **_WEIGHTED}):
     """How much nearer the negative is than the positive, plus ``margin``."""
-
-    def __init__(self, margin=1, weight=None, batch_axis=0, **kwargs):
-        super().__init__(weight, batch_axis, **kwargs)
-        self._margin = margin
 
     def hybrid_forward(self, F, pred, positive, negative):
         distances = (F.square(_reshape_like(F, each, pred) - pred) for each in (positive, negative))
@@ -242,12 +198,11 @@ class TripletLoss(Loss):
         return _apply_weighting(F, F.relu(loss + self._margin), self._weight)
 
 
-class PoissonNLLLoss(Loss):
-    """The negative log-likelihood of counts."""
+_OF_COUNTS = {"weight": None, "from_logits": True, "batch_axis": 0, "compute_full": False}
 
-    def __init__(self, weight=None, from_logits=True, batch_axis=0, compute_full=False, **kwargs):
-        super().__init__(weight, batch_axis, **kwargs)
-        self._from_logits, self._compute_full = from_logits, compute_full
+
+class PoissonNLLLoss(Loss, takes=_OF_COUNTS):
+    """The negative log-likelihood of counts."""
 
     def hybrid_forward(self, F, pred, target, sample_weight=None, epsilon=1e-08):
         target = _reshape_like(F, target, pred)
@@ -261,12 +216,8 @@ class PoissonNLLLoss(Loss):
         return F.mean(_apply_weighting(F, loss, self._weight, sample_weight))
 
 
-class CosineEmbeddingLoss(Loss):
+class CosineEmbeddingLoss(Loss, takes={**_WEIGHTED, "margin": 0}):
     """``1 - cos`` of pairs labelled 1, ``max(0, cos - margin)`` of those labelled -1."""
-
-    def __init__(self, weight=None, batch_axis=0, margin=0, **kwargs):
-        super().__init__(weight, batch_axis, **kwargs)
-        self._margin = margin
 
     def hybrid_forward(self, F, input1, input2, label, sample_weight=None):
         cosine = self._cosine_similarity(F, _reshape_like(F, input1, input2), input2)

@@ -77,9 +77,8 @@ class Parameter:
                 )
             if value != "default":
                 raise ParamError(
-                    f"Parameter '{name}': {what}={value!r} is not offered, since parameters and "
-                    "gradients are "
-                    "dense here; leave it out (sparse_grad=False of an Embedding)"
+                    f"Parameter '{name}': {what}={value!r} is not offered, since parameters and gradients "
+                    "are dense here; leave it out (sparse_grad=False of an Embedding)"
                 )
         self.name, self.lr_mult, self.wd_mult, self.init = name, lr_mult, wd_mult, init
         self._shape = (shape,) if isinstance(shape, int) else shape
@@ -221,19 +220,14 @@ class Parameter:
             if self._deferred_init:
                 raise DeferredInitializationError(
                     f"Parameter '{self.name}' has not been initialized yet because initialization was "
-                    "deferred. "
-                    "Actual initialization happens during the first forward pass. Please pass one batch "
-                    "of data "
-                    "through the network before accessing Parameters. You can also avoid deferred "
-                    "initialization "
-                    "by specifying in_units, num_features, etc., for network layers."
+                    "deferred. Actual initialization happens during the first forward pass. Please pass one "
+                    "batch of data through the network before accessing Parameters. You can also avoid "
+                    "deferred initialization by specifying in_units, num_features, etc., for network layers."
                 )
             raise RuntimeError(
                 f"Parameter '{self.name}' has not been initialized. Note that you should initialize "
-                "parameters and "
-                "create Trainer with Block.collect_params() instead of Block.params because the later "
-                "does not "
-                "include Parameters of nested child Blocks"
+                "parameters and create Trainer with Block.collect_params() instead of Block.params because "
+                "the later does not include Parameters of nested child Blocks"
             )
         if ctx is list:
             return list(arrays.values())
@@ -475,8 +469,7 @@ class ParameterDict:
             if value is not None and value != existing:
                 raise AssertionError(
                     f"Cannot retrieve Parameter '{name}' because desired attribute does not match with "
-                    "stored for "
-                    f"attribute '{key}': desired '{value}' vs stored '{existing}'."
+                    f"stored for attribute '{key}': desired '{value}' vs stored '{existing}'."
                 )
         return parameter
 
@@ -546,11 +539,10 @@ class ParameterDict:
         for name in self.keys():
             if not name.startswith(strip_prefix):
                 raise ValueError(
-                    f"Prefix '{strip_prefix}' is to be striped before saving, but Parameter's name "
-                    f"'{name}' does not "
-                    f"start with '{strip_prefix}'. this may be due to your Block shares parameters from "
-                    "other Blocks "
-                    f"or you forgot to use 'with name_scope()' when creating child blocks. {_HOW_TO_NAME}"
+                    f"Prefix '{strip_prefix}' is to be striped before saving, but Parameter's name '{name}' "
+                    f"does not start with '{strip_prefix}'. this may be due to your Block shares parameters "
+                    "from other Blocks or you forgot to use 'with name_scope()' when creating child blocks. "
+                    f"{_HOW_TO_NAME}"
                 )
         save(filename, {name[len(strip_prefix) :]: each._reduce() for name, each in self.items()})
 
@@ -601,16 +593,14 @@ class ParameterDict:
         if missing and not allow_missing:
             raise AssertionError(
                 f"Parameter '{missing[0][len(restore_prefix) :]}' is missing in {source}, which contains "
-                "parameters: "
-                f"{_brief(given)}. Please make sure source and target networks have the same prefix. "
-                f"{_HOW_TO_NAME}"
+                f"parameters: {_brief(given)}. Please make sure source and target networks have the same "
+                f"prefix. {_HOW_TO_NAME}"
             )
         extra = [name for name in given if name not in self._params]
         if extra and not ignore_extra:
             raise AssertionError(
                 f"Parameter '{extra[0][len(restore_prefix) :]}' loaded from {source} is not present in "
-                "ParameterDict, "
-                f"choices are: {_brief(self._params)}. Set ignore_extra to True to ignore. "
+                f"ParameterDict, choices are: {_brief(self._params)}. Set ignore_extra to True to ignore. "
                 f"Please make sure source and target networks have the same prefix. {_HOW_TO_NAME}"
             )
         for name, value in given.items():

@@ -73,8 +73,7 @@ class Trainer:
                 raise AssertionError(
                     "All Parameters must be initialized on the same set of contexts, but Parameter "
                     f"{each.name} is initialized on {each.list_ctx()} while previous Parameters are "
-                    "initialized on "
-                    f"{contexts}."
+                    f"initialized on {contexts}."
                 )
             contexts = each.list_ctx()
         return contexts or []
@@ -150,10 +149,8 @@ class Trainer:
         if fixed and self._optimizer.rescale_grad != scale:
             raise UserWarning(
                 "Possible change in the `batch_size` from previous `step` detected. Optimizer gradient "
-                "normalizing "
-                "factor will not change w.r.t new batch_size when update_on_kvstore=True and when "
-                "distributed "
-                "kvstore is used."
+                "normalizing factor will not change w.r.t new batch_size when update_on_kvstore=True and "
+                "when distributed kvstore is used."
             )
         self._optimizer.rescale_grad = scale
 
@@ -177,8 +174,7 @@ class Trainer:
         if self._kvstore and self._update_on_kvstore:
             raise AssertionError(
                 f"{what}() when parameters are updated on kvstore is not supported. Try setting "
-                "`update_on_kvstore` "
-                "to False when creating trainer."
+                "`update_on_kvstore` to False when creating trainer."
             )
 
     def allreduce_grads(self) -> None:
@@ -208,14 +204,10 @@ class Trainer:
                 if not ignore_stale_grad and not array._fresh_grad:
                     raise UserWarning(
                         f"Gradient of Parameter `{each.name}` on context {array.context} has not been "
-                        "updated by "
-                        "backward since last `step`. This could mean a bug in your model that made it "
-                        "only use a "
-                        "subset of the Parameters (Blocks) for this iteration. If you are intentionally "
-                        "only using a "
-                        "subset, call step with ignore_stale_grad=True to suppress this warning and skip "
-                        "updating of "
-                        "Parameters with stale gradient"
+                        "updated by backward since last `step`. This could mean a bug in your model that "
+                        "made it only use a subset of the Parameters (Blocks) for this iteration. If you "
+                        "are intentionally only using a subset, call step with ignore_stale_grad=True to "
+                        "suppress this warning and skip updating of Parameters with stale gradient"
                     )
             if self._kvstore and self._update_on_kvstore:
                 continue

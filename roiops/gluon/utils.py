@@ -17,10 +17,8 @@ def split_data(data, num_slice, batch_axis=0, even_split=True) -> list:
     if even_split and size % num_slice:
         raise ValueError(
             f"data with shape {data.shape} cannot be evenly split into {num_slice} slices along axis "
-            f"{batch_axis}. "
-            f"Use a batch size that's multiple of {num_slice} or set even_split=False to allow uneven "
-            "partitioning "
-            "of data."
+            f"{batch_axis}. Use a batch size that's multiple of {num_slice} or set even_split=False to allow "
+            "uneven partitioning of data."
         )
     each, more = divmod(size, num_slice)
     lengths = [each + 1] * more + [each] * (num_slice - more)

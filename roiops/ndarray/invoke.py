@@ -46,14 +46,7 @@ def plan_for(prop_class, given: dict, arrays, names=None, types=None) -> Plan:
     key = None
     if prop_class.reusable and all(type(value) in _PLAIN for value in given.values()):
         # repr, because 1, 1.0 and True, or 0.0 and -0.0, are equal but not the same parameter.
-        key = (
-            prop_class,
-            names,
-            *((name, repr(value)) for name, value in given.items()),
-            *((a.shape, a.dtype) for a in arrays),
-        )
-        if types is not None:
-            key = (*key, *types)
+        key = prop_class, names, repr(given), types and tuple(types), *[(a.shape, a.dtype) for a in arrays]
         plan = _plans.get(key)
         if plan is not None:
             return plan

@@ -298,3 +298,11 @@ def test_training_goes_on_from_saved_states_as_without_a_stop(tmp_path, kvstore)
         return net.weight.data().asnumpy().tolist()
 
     assert trained(stops_at=2) == trained(stops_at=None)
+
+
+def test_a_symbol_block_has_parameters_of_the_dtype_that_its_input_says():
+    wide = mx.sym.var("data", dtype="float64")
+    block = gluon.SymbolBlock(mx.sym.BatchNorm(mx.sym.FullyConnected(wide, num_hidden=2)), wide)
+    assert {np.dtype(each.dtype).name for each in block.collect_params().values()} == {"float64"}
+    block.initialize()
+    assert block(nd.zeros((1, 3), dtype="float64")).dtype == np.float64

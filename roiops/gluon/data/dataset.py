@@ -103,8 +103,7 @@ class ArrayDataset(Dataset):
             if len(each) != len(args[0]):
                 raise AssertionError(
                     f"All arrays must have the same length; array[0] has length {len(args[0])} while "
-                    f"array[{i}] has "
-                    f"{len(each)}."
+                    f"array[{i}] has {len(each)}."
                 )
         self._data = [
             each.asnumpy() if isinstance(each, NDArray) and each.ndim == 1 else each for each in args

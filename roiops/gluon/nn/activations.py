@@ -1,5 +1,7 @@
 """Activations as layers."""
 
+from ...training.initializer import Constant
+from ..declare import REQUIRED, Declared
 from ..hybrid import HybridBlock
 
 __all__ = ["ELU", "GELU", "SELU", "Activation", "LeakyReLU", "PReLU", "Swish"]
@@ -22,13 +24,12 @@ class Activation(HybridBlock):
         return f"{type(self).__name__}({self._act_type})"
 
 
-class LeakyReLU(HybridBlock):
+class LeakyReLU(Declared, HybridBlock, takes={"alpha": REQUIRED}):
     """Negative numbers times ``alpha``."""
 
-    def __init__(self, alpha, **kwargs):
+    def _set_up(self, alpha):
         if alpha < 0:
             raise AssertionError("Slope coefficient for LeakyReLU must be no less than 0.")
-        super().__init__(**kwargs)
         self._alpha = alpha
 
     def hybrid_forward(self, F, x):
@@ -38,28 +39,19 @@ class LeakyReLU(HybridBlock):
         return f"{type(self).__name__}({self._alpha})"
 
 
-class PReLU(HybridBlock):
+class PReLU(Declared, HybridBlock, takes={"alpha_initializer": "constant", "in_channels": 1}):
     """Negative numbers times a learned ``alpha``: one number, or one for each channel."""
 
-    def __init__(self, alpha_initializer="constant", in_channels=1, **kwargs):
-        super().__init__(**kwargs)
-        if alpha_initializer == "constant":
-            from ...training.initializer import Constant
-
-            alpha_initializer = Constant(0.25)
-        with self.name_scope():
-            self.alpha = self.params.get("alpha", shape=(in_channels,), init=alpha_initializer)
+    def _set_up(self, alpha_initializer, in_channels):
+        init = Constant(0.25) if alpha_initializer == "constant" else alpha_initializer
+        self.alpha = self.params.get("alpha", shape=(in_channels,), init=init)
 
     def hybrid_forward(self, F, x, alpha):
         return F.LeakyReLU(x, gamma=alpha, act_type="prelu", name="fwd")
 
 
-class ELU(HybridBlock):
+class ELU(Declared, HybridBlock, takes={"alpha": 1.0}):
     """``alpha * (exp(x) - 1)`` of negative numbers."""
-
-    def __init__(self, alpha=1.0, **kwargs):
-        super().__init__(**kwargs)
-        self._alpha = alpha
 
     def hybrid_forward(self, F, x):
         return F.LeakyReLU(x, act_type="elu", slope=self._alpha)
@@ -79,12 +71,8 @@ class GELU(HybridBlock):
         return F.LeakyReLU(x, act_type="gelu", name="fwd")
 
 
-class Swish(HybridBlock):
+class Swish(Declared, HybridBlock, takes={"beta": 1.0}):
     """``x * sigmoid(beta * x)``."""
-
-    def __init__(self, beta=1.0, **kwargs):
-        super().__init__(**kwargs)
-        self._beta = beta
 
     def hybrid_forward(self, F, x):
         return x * F.sigmoid(self._beta * x, name="fwd")

@@ -8,23 +8,12 @@ from ... import ndarray
 from ...errors import ParamError
 from ...graph import functions as symbol
 from ..block import Block, _indented
+from ..declare import REQUIRED, Declared
 from ..hybrid import HybridBlock
 from .activations import Activation
 
-__all__ = [
-    "BatchNorm",
-    "Dense",
-    "Dropout",
-    "Embedding",
-    "Flatten",
-    "GroupNorm",
-    "HybridLambda",
-    "HybridSequential",
-    "InstanceNorm",
-    "Lambda",
-    "LayerNorm",
-    "Sequential",
-]
+__all__ = ["BatchNorm", "Dense", "Dropout", "Embedding", "Flatten", "GroupNorm", "HybridLambda"]
+__all__ += ["HybridSequential", "InstanceNorm", "Lambda", "LayerNorm", "Sequential"]
 
 
 class _Stack:
@@ -88,7 +77,11 @@ class HybridSequential(_Stack, HybridBlock):
         return self._run(x, args)
 
 
-class Dense(HybridBlock):
+_DENSE = {"units": REQUIRED, "activation": None, "use_bias": True, "flatten": True, "dtype": "float32"}
+_INITIALIZERS = {"weight_initializer": None, "bias_initializer": "zeros"}
+
+
+class Dense(Declared, HybridBlock, takes={**_DENSE, **_INITIALIZERS, "in_units": 0}):
     """``activation(x W' + b)``, a fully connected layer.
 
     Parameters
@@ -101,19 +94,9 @@ class Dense(HybridBlock):
         How many go in; found from the first batch unless given.
     """
 
-    def __init__(
-        self,
-        units,
-        activation=None,
-        use_bias=True,
-        flatten=True,
-        dtype="float32",
-        weight_initializer=None,
-        bias_initializer="zeros",
-        in_units=0,
-        **kwargs,
+    def _set_up(
+        self, units, activation, use_bias, flatten, dtype, weight_initializer, bias_initializer, in_units
     ):
-        super().__init__(**kwargs)
         self._units, self._in_units, self._flatten = units, in_units, flatten
         later = {"dtype": dtype, "allow_deferred_init": True}
         with self.name_scope():
@@ -131,16 +114,12 @@ class Dense(HybridBlock):
         return out if self.act is None else self.act(out)
 
     def __repr__(self):
-        shape, act = self.weight.shape, self.act if self.act else "linear"
-        return f"{type(self).__name__}({shape[1] or None} -> {shape[0]}, {act})"
+        rows, columns = self.weight.shape
+        return f"{type(self).__name__}({columns or None} -> {rows}, {self.act or 'linear'})"
 
 
-class Dropout(HybridBlock):
+class Dropout(Declared, HybridBlock, takes={"rate": REQUIRED, "axes": ()}):
     """In training, each number is 0 with probability ``rate``; along ``axes``, all together."""
-
-    def __init__(self, rate, axes=(), **kwargs):
-        super().__init__(**kwargs)
-        self._rate, self._axes = rate, axes
 
     def hybrid_forward(self, F, x):
         if self._rate > 0:
@@ -151,53 +130,49 @@ class Dropout(HybridBlock):
         return f"{type(self).__name__}(p = {self._rate}, axes={self._axes})"
 
 
-class _Norm(HybridBlock):
+# Arguments of layers that normalise.
+_FILLED = {"beta_initializer": "zeros", "gamma_initializer": "ones"}
+_NORM = {"epsilon": 1e-5, "center": True, "scale": True, **_FILLED, "in_channels": 0}
+_STATES = {"running_mean_initializer": "zeros", "running_variance_initializer": "ones", "in_channels": 0}
+_BATCH_NORM = {"momentum": 0.9, "epsilon": 1e-5, "center": True, "scale": True, "use_global_stats": False}
+_BATCH_NORM = {**_BATCH_NORM, **_FILLED, **_STATES}
+
+
+class _Norm(Declared, HybridBlock):
     """Base of normalising layers: a scale ``gamma`` and a shift ``beta``."""
 
-    def __init__(self, in_channels, scale, center, gamma, beta, kwargs, shown):
-        super().__init__(**kwargs)
-        self._kwargs = shown
+    def _set_up(self, epsilon, center, scale, beta_initializer, gamma_initializer, in_channels, **more):
+        self._epsilon, self._axis, self.in_channels = epsilon, more.get("axis", 1), in_channels
+        self._kwargs = {"eps": epsilon, **more, "center": center, "scale": scale}
         with self.name_scope():
-            for name, learns, init in (("gamma", scale, gamma), ("beta", center, beta)):
-                given = {"shape": (in_channels,), "init": init, "allow_deferred_init": True}
-                learned = {"grad_req": "write" if learns else "null", "differentiable": learns}
-                setattr(self, name, self.params.get(name, **given, **learned))
+            self._keep("gamma", gamma_initializer, scale)
+            self._keep("beta", beta_initializer, center)
+
+    def _keep(self, name, init, learns):
+        """One number a channel, which is learned or not."""
+        given = {"shape": (self.in_channels,), "init": init, "allow_deferred_init": True}
+        req = "write" if learns else "null"
+        setattr(self, name, self.params.get(name, grad_req=req, differentiable=learns, **given))
 
     def __repr__(self):
         shown = ", ".join(f"{key}={value!r}" for key, value in self._kwargs.items())
         return f"{type(self).__name__}({shown}, in_channels={self.gamma.shape[0] or None})"
 
 
-class BatchNorm(_Norm):
+class BatchNorm(_Norm, takes={"axis": 1, **_BATCH_NORM}):
     """Normalise each channel over the batch, in inference by the means and variances kept in training."""
 
-    def __init__(
-        self,
-        axis=1,
-        momentum=0.9,
-        epsilon=1e-5,
-        center=True,
-        scale=True,
-        use_global_stats=False,
-        beta_initializer="zeros",
-        gamma_initializer="ones",
-        running_mean_initializer="zeros",
-        running_variance_initializer="ones",
-        in_channels=0,
-        **kwargs,
-    ):
-        shown = {"axis": axis, "eps": epsilon, "momentum": momentum, "fix_gamma": not scale}
-        shown["use_global_stats"] = use_global_stats
-        super().__init__(in_channels, scale, center, gamma_initializer, beta_initializer, kwargs, shown)
-        self._axis, self.in_channels = axis, in_channels
-        kept = {
-            "grad_req": "null",
-            "shape": (in_channels,),
-            "allow_deferred_init": True,
-            "differentiable": False,
+    def _set_up(self, running_mean_initializer, running_variance_initializer, scale, **given):
+        super()._set_up(scale=scale, **given)
+        self._kwargs = {
+            "axis": self._axis,
+            "eps": self._epsilon,
+            "momentum": given["momentum"],
+            "fix_gamma": not scale,
+            "use_global_stats": given["use_global_stats"],
         }
-        self.running_mean = self.params.get("running_mean", init=running_mean_initializer, **kept)
-        self.running_var = self.params.get("running_var", init=running_variance_initializer, **kept)
+        self._keep("running_mean", running_mean_initializer, False)
+        self._keep("running_var", running_variance_initializer, False)
 
     def cast(self, dtype):
         super().cast("float32" if np.dtype(dtype).name == "float16" else dtype)
@@ -206,107 +181,53 @@ class BatchNorm(_Norm):
         return F.BatchNorm(x, gamma, beta, running_mean, running_var, name="fwd", **self._kwargs)
 
 
-class InstanceNorm(_Norm):
+class InstanceNorm(_Norm, takes={"axis": 1, **_NORM, "scale": False}):
     """Normalise each channel of each image."""
-
-    def __init__(
-        self,
-        axis=1,
-        epsilon=1e-5,
-        center=True,
-        scale=False,
-        beta_initializer="zeros",
-        gamma_initializer="ones",
-        in_channels=0,
-        **kwargs,
-    ):
-        shown = {"eps": epsilon, "axis": axis, "center": center, "scale": scale}
-        super().__init__(in_channels, scale, center, gamma_initializer, beta_initializer, kwargs, shown)
-        self._axis, self._epsilon = axis, epsilon
 
     def hybrid_forward(self, F, x, gamma, beta):
         if self._axis == 1:
             return F.InstanceNorm(x, gamma, beta, name="fwd", eps=self._epsilon)
         x = F.swapaxes(x, dim1=1, dim2=self._axis)
-        return F.swapaxes(
-            F.InstanceNorm(x, gamma, beta, name="fwd", eps=self._epsilon), dim1=1, dim2=self._axis
-        )
+        x = F.InstanceNorm(x, gamma, beta, name="fwd", eps=self._epsilon)
+        return F.swapaxes(x, dim1=1, dim2=self._axis)
 
 
-class LayerNorm(_Norm):
+class LayerNorm(_Norm, takes={"axis": -1, **_NORM}):
     """Normalise along one axis."""
-
-    def __init__(
-        self,
-        axis=-1,
-        epsilon=1e-5,
-        center=True,
-        scale=True,
-        beta_initializer="zeros",
-        gamma_initializer="ones",
-        in_channels=0,
-        prefix=None,
-        params=None,
-    ):
-        shown = {"eps": epsilon, "axis": axis, "center": center, "scale": scale}
-        names = {"prefix": prefix, "params": params}
-        super().__init__(in_channels, scale, center, gamma_initializer, beta_initializer, names, shown)
-        self._axis, self._epsilon = axis, epsilon
 
     def hybrid_forward(self, F, data, gamma, beta):
         return F.LayerNorm(data, gamma=gamma, beta=beta, axis=self._axis, eps=self._epsilon)
 
 
-class GroupNorm(_Norm):
+class GroupNorm(_Norm, takes={"num_groups": 1, **_NORM}):
     """Normalise groups of channels of each image."""
 
-    def __init__(
-        self,
-        num_groups=1,
-        epsilon=1e-5,
-        center=True,
-        scale=True,
-        beta_initializer="zeros",
-        gamma_initializer="ones",
-        prefix=None,
-        params=None,
-        in_channels=0,
-    ):
-        shown = {"eps": epsilon, "num_groups": num_groups, "center": center, "scale": scale}
-        names = {"prefix": prefix, "params": params}
-        super().__init__(in_channels, scale, center, gamma_initializer, beta_initializer, names, shown)
-        self._num_groups, self._epsilon = num_groups, epsilon
-
     def hybrid_forward(self, F, data, gamma, beta):
-        return F.GroupNorm(data, gamma=gamma, beta=beta, num_groups=self._num_groups, eps=self._epsilon)
+        groups = self._kwargs["num_groups"]
+        return F.GroupNorm(data, gamma=gamma, beta=beta, num_groups=groups, eps=self._epsilon)
 
 
-class Embedding(HybridBlock):
+_EMBEDDING = {"input_dim": REQUIRED, "output_dim": REQUIRED, "dtype": "float32", "weight_initializer": None}
+
+
+class Embedding(Declared, HybridBlock, takes={**_EMBEDDING, "sparse_grad": False}):
     """The rows of a matrix that the numbers of the input tell."""
 
-    def __init__(
-        self, input_dim, output_dim, dtype="float32", weight_initializer=None, sparse_grad=False, **kwargs
-    ):
-        super().__init__(**kwargs)
-        if sparse_grad:
+    def _set_up(self, weight_initializer, **given):
+        if given["sparse_grad"]:
             raise ParamError(
                 "Embedding: sparse_grad=True is not offered, since gradients are dense here; leave it out"
             )
-        self._input_dim, self._output_dim = input_dim, output_dim
-        self._kwargs = {
-            "input_dim": input_dim,
-            "output_dim": output_dim,
-            "dtype": dtype,
-            "sparse_grad": False,
-        }
-        given = {"shape": (input_dim, output_dim), "init": weight_initializer, "dtype": dtype}
-        self.weight = self.params.get("weight", allow_deferred_init=True, **given)
+        self._kwargs, shape = given, (given["input_dim"], given["output_dim"])
+        more = {"dtype": given["dtype"], "allow_deferred_init": True}
+        self.weight = self.params.get("weight", shape=shape, init=weight_initializer, **more)
 
     def hybrid_forward(self, F, x, weight):
         return F.Embedding(x, weight, name="fwd", **self._kwargs)
 
     def __repr__(self):
-        return f"{type(self).__name__}({self._input_dim} -> {self._output_dim}, {self._kwargs['dtype']})"
+        rows, columns, dtype, _ = self._kwargs.values()
+        return f"{type(self).__name__}({rows} -> {columns}, {dtype})"
 
 
 class Flatten(HybridBlock):

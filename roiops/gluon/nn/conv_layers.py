@@ -1,6 +1,6 @@
 """Convolutions and pooling of one, two and three dimensions: a row each."""
 
-from ..declare import Declared, block
+from ..declare import REQUIRED, Declared
 from ..hybrid import HybridBlock
 from .activations import Activation
 
@@ -91,15 +91,7 @@ class _Pooling(Declared, HybridBlock):
 
     _count, _kind, _everywhere = 2, "max", False
 
-    def _set_up(
-        self,
-        layout,
-        pool_size=1,
-        strides=None,
-        padding=0,
-        ceil_mode=True,
-        count_include_pad=None,
-    ):
+    def _set_up(self, layout, pool_size=1, strides=None, padding=0, ceil_mode=True, count_include_pad=None):
         size = _tuple(pool_size, self._count)
         self._kwargs = {
             "kernel": size,
@@ -129,11 +121,10 @@ class _Pooling(Declared, HybridBlock):
         )
 
 
-class ReflectionPad2D(HybridBlock):
+class ReflectionPad2D(Declared, HybridBlock, takes={"padding": 0}):
     """Images with their borders mirrored outwards."""
 
-    def __init__(self, padding=0, **kwargs):
-        super().__init__(**kwargs)
+    def _set_up(self, padding):
         if isinstance(padding, int):
             padding = (0, 0, 0, 0, padding, padding, padding, padding)
         if len(padding) != 8:
@@ -144,57 +135,44 @@ class ReflectionPad2D(HybridBlock):
         return F.pad(x, mode="reflect", pad_width=self._padding)
 
 
+def _made(name: str, base: type, text: str, takes: dict, **members) -> type:
+    return type(name, (base,), {"__doc__": text, "__module__": __name__, **members}, takes=takes)
+
+
 def _convolution(count: int, transposed: bool) -> type:
-    name = f"Conv{count}D{'Transpose' if transposed else ''}"
     kind = "A transposed convolution" if transposed else "A convolution"
     ones, zeros = (1,) * count, (0,) * count
-    further = {"output_padding": zeros} if transposed else {}
-    return block(
-        name,
-        _Conv,
-        f"{kind} over {_dimensions(count)}.",
-        __name__,
-        required=("channels", "kernel_size"),
-        members={"_count": count},
-        **{"strides": ones, "padding": zeros, **further, "dilation": ones, "groups": 1},
-        layout=_LAYOUTS[count],
-        activation=None,
-        use_bias=True,
-        weight_initializer=None,
-        bias_initializer="zeros",
-        in_channels=0,
-    )
+    takes = {"channels": REQUIRED, "kernel_size": REQUIRED, "strides": ones, "padding": zeros}
+    takes |= {"output_padding": zeros} if transposed else {}
+    takes |= {"dilation": ones, "groups": 1, "layout": _LAYOUTS[count], "activation": None, "use_bias": True}
+    takes |= {"weight_initializer": None, "bias_initializer": "zeros", "in_channels": 0}
+    name, text = f"Conv{count}D{'Transpose' * transposed}", f"{kind} over {_dimensions(count)}."
+    return _made(name, _Conv, text, takes, _count=count)
 
 
 def _pooling(count: int, kind: str, everywhere: bool) -> type:
-    window = {"pool_size": 2, "strides": None, "padding": 0}
-    layout = {"layout": _LAYOUTS[count]}
-    arguments = {**window, **layout, "ceil_mode": False}
+    window, layout = {"pool_size": 2, "strides": None, "padding": 0}, {"layout": _LAYOUTS[count]}
+    takes = {**window, **layout, "ceil_mode": False}
     if kind == "avg":  # MXNet's order is another one here
-        arguments = {**window, "ceil_mode": False, **layout, "count_include_pad": True}
+        takes = {**window, "ceil_mode": False, **layout, "count_include_pad": True}
     word = "average" if kind == "avg" else "largest number"
-    return block(
-        f"{'Global' * everywhere}{kind.capitalize()}Pool{count}D",
-        _Pooling,
-        f"The {word} of {'everything' if everywhere else 'windows'} over {_dimensions(count)}.",
-        __name__,
-        required=(),
-        members={"_count": count, "_kind": kind, "_everywhere": everywhere},
-        **(layout if everywhere else arguments),
-    )
+    text = f"The {word} of {'everything' if everywhere else 'windows'} over {_dimensions(count)}."
+    name = f"{'Global' * everywhere}{kind.capitalize()}Pool{count}D"
+    members = {"_count": count, "_kind": kind, "_everywhere": everywhere}
+    return _made(name, _Pooling, text, layout if everywhere else takes, **members)
 
 
 def _dimensions(count: int) -> str:
     return f"{count} dimension{'s' if count > 1 else ''}"
 
 
-_made = [_convolution(count, transposed) for transposed in (False, True) for count in (1, 2, 3)]
-_made += [
+_LAYERS = [_convolution(count, transposed) for transposed in (False, True) for count in (1, 2, 3)]
+_LAYERS += [
     _pooling(count, kind, everywhere)
     for everywhere in (False, True)
     for kind in ("max", "avg")
     for count in (1, 2, 3)
 ]
-globals().update({layer.__name__: layer for layer in _made})
+globals().update({layer.__name__: layer for layer in _LAYERS})
 
-__all__ = ["ReflectionPad2D", *(layer.__name__ for layer in _made)]
+__all__ = ["ReflectionPad2D", *(layer.__name__ for layer in _LAYERS)]

@@ -6,7 +6,7 @@ from ... import ndarray
 from ...graph import functions as symbol
 from ...graph.symbol import Symbol
 from ...ndarray import NDArray
-from ..declare import Declared, block
+from ..declare import REQUIRED, Declared
 from ..hybrid import HybridBlock
 from .cells import (
     BidirectionalCell,
@@ -203,41 +203,27 @@ class _RNNLayer(Declared, HybridBlock):
 _WEIGHTS = {"i2h_weight_initializer": None, "h2h_weight_initializer": None}
 _BIASES = {"i2h_bias_initializer": "zeros", "h2h_bias_initializer": "zeros"}
 _SHAPE = {"layout": "TNC", "dropout": 0, "bidirectional": False}
+_DEEP = {"hidden_size": REQUIRED, "num_layers": 1}
+_RNN = {**_DEEP, "activation": "relu", **_SHAPE, **_WEIGHTS, **_BIASES, "input_size": 0, "dtype": "float32"}
+_GATED = {**_DEEP, **_SHAPE, "input_size": 0, **_WEIGHTS, **_BIASES}
+_PROJECTED = {"projection_size": None, "h2r_weight_initializer": None}
+_CLIPPED = {"state_clip_min": None, "state_clip_max": None, "state_clip_nan": False}
+_LAST = {"dtype": "float32", "use_sequence_length": False}
 
 
-def _layer(name: str, text: str, gates: int, mode: str, **defaults) -> type:
-    members = {"_gates": gates, "_mode": mode}
-    return block(name, _RNNLayer, text, __name__, required=("hidden_size",), members=members, **defaults)
+class RNN(_RNNLayer, takes=_RNN):
+    """Layers of ``activation(W x + b + U h + c)``; ``activation`` is ``relu`` or ``tanh``."""
+
+    _mode = "rnn"
 
 
-RNN = _layer(
-    "RNN",
-    "Layers of ``activation(W x + b + U h + c)``; ``activation`` is ``relu`` or ``tanh``.",
-    1,
-    "rnn",
-    **{"num_layers": 1, "activation": "relu", **_SHAPE, **_WEIGHTS, **_BIASES},
-    input_size=0,
-    dtype="float32",
-)
-LSTM = _layer(
-    "LSTM",
-    "Layers of long short-term memory, with a projection of the output if ``projection_size`` is given.",
-    4,
-    "lstm",
-    **{"num_layers": 1, **_SHAPE, "input_size": 0, **_WEIGHTS, **_BIASES},
-    projection_size=None,
-    h2r_weight_initializer=None,
-    state_clip_min=None,
-    state_clip_max=None,
-    state_clip_nan=False,
-    dtype="float32",
-    use_sequence_length=False,
-)
-GRU = _layer(
-    "GRU",
-    "Layers of gated recurrent units.",
-    3,
-    "gru",
-    **{"num_layers": 1, **_SHAPE, "input_size": 0, **_WEIGHTS, **_BIASES, "dtype": "float32"},
-    use_sequence_length=False,
-)
+class LSTM(_RNNLayer, takes={**_GATED, **_PROJECTED, **_CLIPPED, **_LAST}):
+    """Layers of long short-term memory, with a projection of the output if ``projection_size`` is given."""
+
+    _gates, _mode = 4, "lstm"
+
+
+class GRU(_RNNLayer, takes={**_GATED, **_LAST}):
+    """Layers of gated recurrent units."""
+
+    _gates, _mode = 3, "gru"

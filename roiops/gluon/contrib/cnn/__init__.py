@@ -1,5 +1,6 @@
 """``gluon.contrib.cnn``: convolutions that learn where they read."""
 
+from ...declare import REQUIRED, Declared
 from ...hybrid import HybridBlock
 from ...nn import Activation
 from ...nn.conv_layers import _tuple
@@ -7,7 +8,14 @@ from ...nn.conv_layers import _tuple
 __all__ = ["DeformableConvolution", "ModulatedDeformableConvolution"]
 
 
-class DeformableConvolution(HybridBlock):
+_TAKES = {"channels": REQUIRED, "kernel_size": (1, 1), "strides": (1, 1), "padding": (0, 0)}
+_TAKES |= {"dilation": (1, 1), "groups": 1, "num_deformable_group": 1, "layout": "NCHW", "use_bias": True}
+_TAKES |= {"in_channels": 0, "activation": None, "weight_initializer": None, "bias_initializer": "zeros"}
+_TAKES |= {"offset_weight_initializer": "zeros", "offset_bias_initializer": "zeros", "offset_use_bias": True}
+_TAKES |= {"op_name": None, "adj": None}
+
+
+class DeformableConvolution(Declared, HybridBlock, takes=_TAKES):
     """A convolution of pixels beside those of the window: how far beside, another convolution tells.
 
     Parameters
@@ -21,65 +29,25 @@ class DeformableConvolution(HybridBlock):
     #: How many numbers the convolution of the offsets gives for each pixel of the window.
     _numbers = 2
 
-    def __init__(
-        self,
-        channels,
-        kernel_size=(1, 1),
-        strides=(1, 1),
-        padding=(0, 0),
-        dilation=(1, 1),
-        groups=1,
-        num_deformable_group=1,
-        layout="NCHW",
-        use_bias=True,
-        in_channels=0,
-        activation=None,
-        weight_initializer=None,
-        bias_initializer="zeros",
-        offset_weight_initializer="zeros",
-        offset_bias_initializer="zeros",
-        offset_use_bias=True,
-        op_name=None,
-        adj=None,
-        prefix=None,
-        params=None,
-    ):
-        super().__init__(prefix=prefix, params=params)
-        if layout != "NCHW":
-            raise AssertionError(f"{type(self).__name__}: the layout must be NCHW, got {layout}")
-        window = _tuple(kernel_size, 2)
-        self._kwargs = {
-            "kernel": window,
-            "stride": _tuple(strides, 2),
-            "dilate": _tuple(dilation, 2),
-            "pad": _tuple(padding, 2),
-            "num_group": groups,
-            "layout": layout,
-        }
-        self._channels, self._groups, self._use_bias = channels, num_deformable_group, use_bias
+    def _set_up(self, channels, kernel_size, groups, num_deformable_group, in_channels, **given):
+        if given["layout"] != "NCHW":
+            raise AssertionError(f"{type(self).__name__}: the layout must be NCHW, got {given['layout']}")
+        window, activation = _tuple(kernel_size, 2), given["activation"]
+        sizes = {"stride": "strides", "dilate": "dilation", "pad": "padding"}
+        self._kwargs = {key: _tuple(given[name], 2) for key, name in sizes.items()}
+        self._kwargs.update(kernel=window, num_group=groups, layout="NCHW")
+        self._channels, self._groups = channels, num_deformable_group
         self._offset_channels = self._numbers * window[0] * window[1] * num_deformable_group
-        self._offset_use_bias = offset_use_bias
+        for name, start, use, count, depth in (
+            ("offset", "offset_", "offset_use_bias", self._offset_channels, in_channels // groups),
+            ("deformable_conv", "", "use_bias", channels, 0),
+        ):
+            fill = given[f"{start}weight_initializer"], given[f"{start}bias_initializer"]
+            self._learn(name, count, (count, depth, *window), fill[0], fill[1] if given[use] else None)
         with self.name_scope():
-            self._learn(
-                "offset",
-                self._offset_channels,
-                in_channels // groups,
-                window,
-                offset_weight_initializer,
-                offset_bias_initializer if offset_use_bias else None,
-            )
-            self._learn(
-                "deformable_conv",
-                channels,
-                0,
-                window,
-                weight_initializer,
-                bias_initializer if use_bias else None,
-            )
             self.act = None if activation is None else Activation(activation, prefix=f"{activation}_")
 
-    def _learn(self, name, count, depth, window, weight_init, bias_init):
-        shape = (count, depth, *window)
+    def _learn(self, name, count, shape, weight_init, bias_init):
         weight = self.params.get(f"{name}_weight", shape=shape, init=weight_init, allow_deferred_init=True)
         setattr(self, f"{name}_weight", weight)
         bias = None

@@ -1,40 +1,34 @@
 """``gluon.contrib.nn``: branches side by side, and what else GluonCV asks for."""
 
+import math
+
+from .... import ndarray
 from ....errors import ParamError
 from ...hybrid import HybridBlock
 from ...nn import BatchNorm, HybridSequential, Sequential
+from ...nn.basic_layers import _BATCH_NORM
 
-__all__ = [
-    "Concurrent",
-    "HybridConcurrent",
-    "Identity",
-    "PixelShuffle1D",
-    "PixelShuffle2D",
-    "PixelShuffle3D",
-    "SparseEmbedding",
-    "SyncBatchNorm",
-]
+__all__ = ["Concurrent", "HybridConcurrent", "Identity", "PixelShuffle1D", "PixelShuffle2D"]
+__all__ += ["PixelShuffle3D", "SparseEmbedding", "SyncBatchNorm"]
 
 
-class Concurrent(Sequential):
+class _SideBySide:
     """The outputs of all children on one input, joined along ``axis``."""
 
     def __init__(self, axis=-1, prefix=None, params=None):
         super().__init__(prefix=prefix, params=params)
         self.axis = axis
 
-    def forward(self, x):
-        from .... import ndarray
 
+class Concurrent(_SideBySide, Sequential):
+    """The outputs of all children on one input, joined along ``axis``."""
+
+    def forward(self, x):
         return ndarray.concat(*[block(x) for block in self], dim=self.axis)
 
 
-class HybridConcurrent(HybridSequential):
+class HybridConcurrent(_SideBySide, HybridSequential):
     """The outputs of all children on one input, joined along ``axis``."""
-
-    def __init__(self, axis=-1, prefix=None, params=None):
-        super().__init__(prefix=prefix, params=params)
-        self.axis = axis
 
     def hybrid_forward(self, F, x):
         return F.concat(*[block(x) for block in self], dim=self.axis)
@@ -56,30 +50,15 @@ class SparseEmbedding:
         )
 
 
-class SyncBatchNorm(BatchNorm):
+_OF_DEVICES = {"in_channels": 0, "num_devices": None, **_BATCH_NORM}
+
+
+class SyncBatchNorm(BatchNorm, takes=_OF_DEVICES):
     """:class:`BatchNorm` over one device; ``num_devices`` above 1 is refused by the operator."""
 
-    def __init__(
-        self,
-        in_channels=0,
-        num_devices=None,
-        momentum=0.9,
-        epsilon=1e-5,
-        center=True,
-        scale=True,
-        use_global_stats=False,
-        beta_initializer="zeros",
-        gamma_initializer="ones",
-        running_mean_initializer="zeros",
-        running_variance_initializer="ones",
-        **kwargs,
-    ):
-        first = (1, momentum, epsilon, center, scale, use_global_stats, beta_initializer, gamma_initializer)
-        super().__init__(
-            *first, running_mean_initializer, running_variance_initializer, in_channels, **kwargs
-        )
-        shown = ("eps", "momentum", "fix_gamma", "use_global_stats")
-        self._kwargs = {name: self._kwargs[name] for name in shown}
+    def _set_up(self, num_devices, **given):
+        super()._set_up(axis=1, **given)
+        del self._kwargs["axis"]
         self._kwargs.update(ndev=num_devices or 1, key=self.prefix)
 
     def hybrid_forward(self, F, x, gamma, beta, running_mean, running_var):
@@ -101,22 +80,15 @@ class _PixelShuffle(HybridBlock):
         count = self._count
         # (N, C f..., s...) -> (N, C, f, ..., s, ...) -> (N, C, s, f, ...) -> (N, C, s f, ...)
         head = (0, -4, -1)
-        x = F.reshape(x, (*head, _product(self._factors), *(0,) * count))
+        x = F.reshape(x, (*head, math.prod(self._factors), *(0,) * count))
         for i, factor in enumerate(self._factors[:-1]):
-            rest = _product(self._factors[i + 1 :])
+            rest = math.prod(self._factors[i + 1 :])
             x = F.reshape(x, (*(0,) * (2 + i), -4, factor, rest, *(0,) * count))
         pairs = [axis for i in range(count) for axis in (2 + count + i, 2 + i)]
         return F.reshape(F.transpose(x, (0, 1, *pairs)), (0, 0, *(-3,) * count))
 
     def __repr__(self):
         return f"{type(self).__name__}({self._factors})"
-
-
-def _product(factors) -> int:
-    result = 1
-    for each in factors:
-        result *= each
-    return result
 
 
 class PixelShuffle1D(_PixelShuffle):

@@ -126,7 +126,7 @@ class Forward:
         key = data.shape, weight.shape, prologue is not None
         if key != self._key:
             self._key = key
-            self._taps, layer = self._layer(data.shape, weight.shape, out.shape)
+            self._taps, layer = _layer(self._window, self._groups, data.shape, weight.shape, out.shape)
             self._way = choose(layer, normalised=prologue is not None)(layer)
         way, taps = self._way, self._taps
         scale, shift = np.ones((2, len(weight) + ROOM), np.float32)
@@ -155,29 +155,31 @@ class Forward:
         """Whether the way for weights of these shapes takes a ``prologue``."""
         if 0 in out_shape or weight_shape[2] > 1 or self._window[3][0] > 0:
             return False
-        taps, layer = self._layer(data_shape, weight_shape, out_shape)
+        taps, layer = _layer(self._window, self._groups, data_shape, weight_shape, out_shape)
         return taps is None and choose(layer, normalised=True).takes_prologue(layer)
 
-    def _layer(self, data_shape, weight_shape, out_shape):
-        """Where the taps that see a pixel lie in a weight, or None where all do; and the layer of those taps.
 
-        Taps that lie so far apart that some see nothing but the zeros around an image are common in pyramids
-        of dilated convolutions.
-        """
-        slices, axes = [slice(None)] * 3, []
-        for kernel, stride, dilate, pad, size, count in zip(
-            *(values[1:] for values in self._window), data_shape[3:], out_shape[3:], strict=True
-        ):
-            starts = [place * stride - pad for place in range(count)]
-            sees = [k for k in range(kernel) if any(0 <= s + k * dilate < size for s in starts)]
-            if self._groups > 1 or not sees:
-                sees = range(kernel)
-            slices.append(slice(sees[0], sees[-1] + 1))
-            axes.append((sees[-1] + 1 - sees[0], stride, dilate, pad - sees[0] * dilate))
-        window = tuple(zip(*axes, strict=True))
-        taps = None if window == tuple(values[1:] for values in self._window) else tuple(slices)
-        counts = out_shape[0], data_shape[1], weight_shape[0], self._groups
-        return taps, Layer(*counts, tuple(data_shape[3:]), tuple(out_shape[3:]), *window)
+@functools.lru_cache(4096)  # an operator called by itself asks in each call
+def _layer(window, groups, data_shape, weight_shape, out_shape):
+    """Where the taps that see a pixel lie in a weight, or None where all do; and the layer of those taps.
+
+    Taps that lie so far apart that some see nothing but the zeros around an image are common in pyramids
+    of dilated convolutions.
+    """
+    slices, axes = [slice(None)] * 3, []
+    for kernel, stride, dilate, pad, size, count in zip(
+        *(values[1:] for values in window), data_shape[3:], out_shape[3:], strict=True
+    ):
+        starts = [place * stride - pad for place in range(count)]
+        sees = [k for k in range(kernel) if any(0 <= s + k * dilate < size for s in starts)]
+        if groups > 1 or not sees:
+            sees = range(kernel)
+        slices.append(slice(sees[0], sees[-1] + 1))
+        axes.append((sees[-1] + 1 - sees[0], stride, dilate, pad - sees[0] * dilate))
+    seen = tuple(zip(*axes, strict=True))
+    taps = None if seen == tuple(values[1:] for values in window) else tuple(slices)
+    counts = out_shape[0], data_shape[1], weight_shape[0], groups
+    return taps, Layer(*counts, tuple(data_shape[3:]), tuple(out_shape[3:]), *seen)
 
 
 class _Sequence:
