@@ -22,21 +22,8 @@ from .operators.base import OpContext, Operator, OperatorProperty, assign
 from .params import Parameter
 from .recording import Mode, current
 
-__all__ = [
-    "Function",
-    "backward",
-    "get_symbol",
-    "grad",
-    "is_recording",
-    "is_training",
-    "mark_variables",
-    "pause",
-    "predict_mode",
-    "record",
-    "set_recording",
-    "set_training",
-    "train_mode",
-]
+__all__ = ["Function", "backward", "get_symbol", "grad", "is_recording", "is_training", "mark_variables"]
+__all__ += ["pause", "predict_mode", "record", "set_recording", "set_training", "train_mode"]
 
 _numbers = itertools.count()
 

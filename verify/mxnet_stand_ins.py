@@ -13,6 +13,7 @@ import importlib.machinery
 import importlib.util
 import inspect
 import json
+import math
 import os
 import re
 import signal
@@ -254,7 +255,10 @@ def install(checkout: Path) -> None:
 
 
 def _made(maker):
-    """What makes networks, with random parameters where the tests ask for those that MXNet downloads."""
+    """What makes networks, with parameters where the tests ask for those that MXNet downloads.
+
+    They are random ones, and the same for networks of the same kind, of which some tests make two.
+    """
 
     @functools.wraps(maker)
     def make(*args, pretrained=False, ctx=None, **kwargs):
@@ -264,6 +268,10 @@ def _made(maker):
 
             net.initialize(mxnet.init.Xavier(), ctx=ctx)
             net(mxnet.nd.zeros((1, 3, 32, 32)))
+            for number, parameter in enumerate(net.collect_params().values()):
+                if parameter.name.endswith("weight"):
+                    values = np.random.RandomState(number).normal(size=parameter.shape)
+                    parameter.set_data(mxnet.nd.array(values / math.sqrt(values[0].size)))
         return net
 
     return make
@@ -370,24 +378,44 @@ def pytest_collection_finish(session):
             tests.IMAGES = _make_pictures(16)
         if hasattr(item.module, "get_mnist_ubyte"):
             item.module.get_mnist_ubyte = _make_mnist
+        if item.name == "test_datasets":
+            _make_datasets()
+        if hasattr(item.module, "prepare_record"):
+            os.makedirs("data/test_images/test_images", exist_ok=True)
+            _make_pictures(16, "data/test_images/test_images")
 
 
-def _make_mnist() -> None:
+def _make_datasets() -> None:
+    """Files of the size and layout of MNIST and CIFAR, where ``gluon.data.vision`` looks for them."""
+    for folder in ("data/mnist", "data/fashion-mnist"):
+        _make_mnist(folder)
+    batches = [f"data_batch_{i}.bin" for i in range(1, 6)]
+    for folder, row, counts in (
+        ("data/cifar10", 3073, dict.fromkeys([*batches, "test_batch.bin"], 10000)),
+        ("data/cifar100", 3074, {"train.bin": 50000, "test.bin": 10000}),
+    ):
+        os.makedirs(folder, exist_ok=True)
+        for name, count in counts.items():
+            with open(f"{folder}/{name}", "wb") as file:
+                file.truncate(count * row)
+
+
+def _make_mnist(folder: str = "data") -> None:
     """Files of MNIST's size and layout with noise in them, where ``get_mnist_ubyte`` puts the real ones."""
-    os.makedirs("data", exist_ok=True)
+    os.makedirs(folder, exist_ok=True)
     rng = np.random.default_rng(0)
     for part, count in (("train", 60000), ("t10k", 10000)):
         pictures = rng.integers(0, 256, (count, 28, 28), np.uint8)
         labels = rng.integers(0, 10, count, np.uint8)
         for name, kind, values in (("images-idx3", 2051, pictures), ("labels-idx1", 2049, labels)):
             head = np.array([kind, *values.shape], ">i4").tobytes()
-            Path(f"data/{part}-{name}-ubyte").write_bytes(head + values.tobytes())
+            Path(f"{folder}/{part}-{name}-ubyte").write_bytes(head + values.tobytes())
 
 
-def _make_pictures(count: int) -> list[str]:
+def _make_pictures(count: int, folder: str | None = None) -> list[str]:
     from PIL import Image
 
-    rng, folder = np.random.default_rng(0), tempfile.mkdtemp()
+    rng, folder = np.random.default_rng(0), folder or tempfile.mkdtemp()
     paths = [os.path.join(folder, f"{number}.png") for number in range(count)]
     for path in paths:
         height, width = rng.integers(60, 120, 2)

@@ -8,21 +8,5 @@ from .trainer import Trainer
 
 block.HybridBlock, block.SymbolBlock = HybridBlock, SymbolBlock  # MXNet has them in one module
 
-__all__ = [
-    "Block",
-    "Constant",
-    "DeferredInitializationError",
-    "HybridBlock",
-    "Parameter",
-    "ParameterDict",
-    "SymbolBlock",
-    "Trainer",
-    "block",
-    "contrib",
-    "data",
-    "loss",
-    "model_zoo",
-    "nn",
-    "rnn",
-    "utils",
-]
+__all__ = ["Block", "Constant", "DeferredInitializationError", "HybridBlock", "Parameter", "ParameterDict"]
+__all__ += ["SymbolBlock", "Trainer", "block", "contrib", "data", "loss", "model_zoo", "nn", "rnn", "utils"]

@@ -110,14 +110,9 @@ def _indented(text: str) -> str:
 class Block:
     """Base of all layers and models: override ``forward``.
 
-    Attributes that are blocks become children, those that are parameters become its own.
-
-    Parameters
-    ----------
-    prefix : str, optional
-        What the names of its parameters and children begin with; made of the class's name unless given.
-    params : ParameterDict, optional
-        Lends parameters of the same names.
+    Attributes that are blocks become children, those that are parameters become its own. The names of both
+    begin with ``prefix``, made of the class's name unless given; ``params`` lends parameters of the same
+    names.
     """
 
     def __init__(self, prefix=None, params=None):
@@ -240,10 +235,7 @@ class Block:
     def save_parameters(self, filename, deduplicate=False) -> None:
         """Write all parameters to a file, by the attributes that lead to them.
 
-        Parameters
-        ----------
-        deduplicate : bool
-            Whether a shared parameter is written once only.
+        With ``deduplicate``, a shared parameter is written once only.
         """
         params = self._collect_params_with_prefix()
         if deduplicate:
@@ -262,14 +254,9 @@ class Block:
     ) -> None:
         """Read the parameters from a file of :meth:`save_parameters`, ``save_params`` or ``export``.
 
-        Parameters
-        ----------
-        ctx : Context or list of Context, optional
-            Where they go; where they are, or the CPU, unless given.
-        allow_missing, ignore_extra : bool
-            Whether parameters may lack in the file, and whether it may hold others.
-        cast_dtype : bool
-            Whether dtypes may differ; ``dtype_source`` says which one is kept, ``"current"`` or ``"saved"``.
+        They go to ``ctx``, or where they are, or to the CPU. ``allow_missing`` and ``ignore_extra`` say
+        whether parameters may lack in the file, and whether it may hold others; ``cast_dtype``, whether
+        dtypes may differ, of which ``dtype_source`` says the one kept, ``"current"`` or ``"saved"``.
         """
         loaded, params = load(filename), self._collect_params_with_prefix()
         if not loaded and not params:

@@ -338,16 +338,9 @@ def _without_nones(form):
 
 
 class SymbolBlock(HybridBlock):
-    """A symbol as a block.
+    """A symbol as a block: the variables among ``inputs`` are its inputs, all others are parameters.
 
-    Parameters
-    ----------
-    outputs : Symbol or list of Symbol
-        What it computes.
-    inputs : Symbol or list of Symbol
-        The variables that are its inputs; all others are parameters.
-    params : ParameterDict, optional
-        Lends parameters of the same names.
+    ``params`` lends parameters of the same names.
     """
 
     @staticmethod

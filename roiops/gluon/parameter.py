@@ -33,26 +33,8 @@ def _as_contexts(ctx) -> list[Context]:
 class Parameter:
     """An array that a block learns, on one device or on several.
 
-    Parameters
-    ----------
-    name : str
-        Its full name.
-    grad_req : str
-        ``"write"``, ``"add"`` or ``"null"``: what backward does with its gradient.
-    shape : int or tuple of int, optional
-        Its shape; entries that are 0 follow from the first batch.
-    dtype : str or numpy.dtype
-        Its dtype.
-    lr_mult, wd_mult : float
-        Factors on the learning rate and the weight decay.
-    init : Initializer or str, optional
-        What fills it; the initializer of the whole network unless given.
-    allow_deferred_init : bool
-        Whether its shape may be unknown until the first forward.
-    differentiable : bool
-        Whether it can have a gradient.
-    stype, grad_stype : str
-        ``"default"``: arrays are dense.
+    The arguments are MXNet's. Entries of ``shape`` that are 0 follow from the first batch; ``stype`` and
+    ``grad_stype`` are ``"default"``, since arrays are dense here.
     """
 
     def __init__(
@@ -155,14 +137,8 @@ class Parameter:
     def initialize(self, init=None, ctx=None, default_init=None, force_reinit=False) -> None:
         """Make the arrays and fill them, now or as soon as the shape is known.
 
-        Parameters
-        ----------
-        init : Initializer or str, optional
-            What fills it, before its own ``init`` and ``default_init``.
-        ctx : Context or list of Context, optional
-            Where.
-        force_reinit : bool
-            Whether to do so where there are arrays already.
+        They are filled by ``init``, or by the parameter's own, or by ``default_init``. Arrays that are there
+        already stay unless ``force_reinit`` is set.
         """
         if self._data is not None and not force_reinit:
             warnings.warn(
@@ -395,15 +371,7 @@ _HOW_TO_NAME = (
 
 
 class ParameterDict:
-    """Parameters by their full names.
-
-    Parameters
-    ----------
-    prefix : str
-        What the names that :meth:`get` makes begin with.
-    shared : ParameterDict, optional
-        Lends parameters of the same names.
-    """
+    """Parameters by their full names; ``shared`` lends parameters of the same names."""
 
     def __init__(self, prefix="", shared=None):
         self._prefix, self._shared = prefix, shared
@@ -558,12 +526,7 @@ class ParameterDict:
     ) -> None:
         """Read the parameters from a file, where their names lack ``restore_prefix``.
 
-        Parameters
-        ----------
-        allow_missing, ignore_extra : bool
-            Whether parameters may lack in the file, and whether it may hold others.
-        cast_dtype : bool
-            Whether dtypes may differ; ``dtype_source`` says which one is kept, ``"current"`` or ``"saved"``.
+        The other arguments are those of :meth:`Block.load_parameters`.
         """
         options = {"cast_dtype": cast_dtype, "dtype_source": dtype_source}
         self.load_dict(load(filename), ctx, allow_missing, ignore_extra, restore_prefix, filename, **options)

@@ -10,18 +10,8 @@ __all__ = ["Trainer"]
 class Trainer:
     """Updates parameters after each backward.
 
-    Parameters
-    ----------
-    params : ParameterDict or list of Parameter
-        What to learn.
-    optimizer : str or Optimizer
-        How; ``optimizer_params`` are its parameters.
-    kvstore : str or KVStore
-        Sums gradients over devices and hosts: ``"device"``, ``"dist_sync"`` or a store.
-    compression_params : dict, optional
-        How the store compresses gradients.
-    update_on_kvstore : bool, optional
-        Whether the store updates the parameters.
+    The arguments are MXNet's: ``kvstore`` sums gradients over devices and hosts, ``"device"``,
+    ``"dist_sync"`` or a store; ``update_on_kvstore`` says whether it updates the parameters, too.
     """
 
     def __init__(
@@ -155,14 +145,9 @@ class Trainer:
         self._optimizer.rescale_grad = scale
 
     def step(self, batch_size, ignore_stale_grad=False) -> None:
-        """Sum gradients over devices and update the parameters.
+        """Sum gradients over devices, divide them by ``batch_size`` and update the parameters.
 
-        Parameters
-        ----------
-        batch_size : int
-            By what gradients are divided.
-        ignore_stale_grad : bool
-            Whether to pass over parameters without a new gradient, instead of an error.
+        A parameter without a new gradient is an error, or is passed over with ``ignore_stale_grad``.
         """
         self._rescale(self._scale / batch_size)
         self._make_ready()

@@ -51,24 +51,9 @@ def _make(dataset, indices, batchify_fn):
 class DataLoader:
     """Batches of a dataset.
 
-    Parameters
-    ----------
-    dataset : Dataset
-        The samples.
-    batch_size : int, optional
-        How many a batch has; ``shuffle``, ``sampler`` and ``last_batch`` say which ones.
-    batch_sampler : BatchSampler, optional
-        In place of these four.
-    batchify_fn : callable, optional
-        Makes a batch of a list of samples.
-    num_workers : int
-        How many processes, or with ``thread_pool`` threads, make batches; 0 makes them here.
-    prefetch : int, optional
-        How many batches are made ahead.
-    timeout : float
-        Seconds that a batch may take.
-    pin_memory, pin_device_id, try_nopython, auto_reload : optional
-        Accepted for MXNet's sake.
+    The arguments are MXNet's: ``batchify_fn`` makes a batch of a list of samples; ``num_workers`` processes,
+    or with ``thread_pool`` threads, make ``prefetch`` batches ahead, each within ``timeout`` seconds.
+    ``pin_memory``, ``pin_device_id``, ``try_nopython`` and ``auto_reload`` do nothing.
     """
 
     def __init__(

@@ -55,17 +55,9 @@ class FilterSampler(_Listed):
 
 
 class BatchSampler(Sampler):
-    """Lists of ``batch_size`` numbers.
+    """Lists of ``batch_size`` numbers of a sampler.
 
-    Parameters
-    ----------
-    sampler : Sampler
-        The numbers.
-    batch_size : int
-        How many a list has.
-    last_batch : str
-        What becomes of numbers that do not fill a list: ``"keep"``, ``"discard"``, or ``"rollover"`` to the
-        next time.
+    Those that do not fill a list are kept, discarded, or with ``last_batch="rollover"`` come next time.
     """
 
     def __init__(self, sampler, batch_size, last_batch="keep"):

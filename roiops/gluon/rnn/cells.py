@@ -11,20 +11,9 @@ from ..block import Block, _indented
 from ..hybrid import HybridBlock
 from ..nn import LeakyReLU
 
-__all__ = [
-    "BidirectionalCell",
-    "DropoutCell",
-    "GRUCell",
-    "HybridRecurrentCell",
-    "HybridSequentialRNNCell",
-    "LSTMCell",
-    "ModifierCell",
-    "RNNCell",
-    "RecurrentCell",
-    "ResidualCell",
-    "SequentialRNNCell",
-    "ZoneoutCell",
-]
+__all__ = ["BidirectionalCell", "DropoutCell", "GRUCell", "HybridRecurrentCell", "HybridSequentialRNNCell"]
+__all__ += ["LSTMCell", "ModifierCell", "RNNCell", "RecurrentCell", "ResidualCell", "SequentialRNNCell"]
+__all__ += ["ZoneoutCell"]
 
 
 def _namespace(inputs):

@@ -52,8 +52,7 @@ class Repeated:
 
     ``prepare(threads)`` says which kernels these are: each with its number of threads and its arguments. It
     is asked anew where the threads or the memory of :class:`Scratch` are others than before. A layer of a
-    small network takes as long as some hundred lines of Python. An operator called by itself calls them
-    once; only what is called again is worth keeping.
+    small network takes as long as some hundred lines of Python.
     """
 
     __slots__ = ("_block", "_entries", "_prepare", "_run", "_threads", "_work", "first")
@@ -66,13 +65,7 @@ class Repeated:
 
     def __call__(self):
         threads = num_threads(self._work)
-        if self._run is None or threads != self._threads or _held.block is not self._block:
-            kernels = [*self.first, *self._prepare(threads)]
-            if self._threads is None:
-                self._threads = threads
-                for kernel, count, *args in kernels:
-                    self._entries(kernel, count, *args)
-                return
-            self._run = self._entries.repeated(kernels)
+        if threads != self._threads or _held.block is not self._block:
+            self._run = self._entries.repeated([*self.first, *self._prepare(threads)])
             self._threads, self._block = threads, _held.block
         self._run()

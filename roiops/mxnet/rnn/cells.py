@@ -11,21 +11,9 @@ from ...graph.symbol import Symbol
 from ...ndarray import concatenate, zeros
 from ...training import initializer as init
 
-__all__ = [
-    "BaseRNNCell",
-    "BidirectionalCell",
-    "DropoutCell",
-    "FusedRNN",
-    "FusedRNNCell",
-    "GRUCell",
-    "LSTMCell",
-    "ModifierCell",
-    "RNNCell",
-    "RNNParams",
-    "ResidualCell",
-    "SequentialRNNCell",
-    "ZoneoutCell",
-]
+__all__ = ["BaseRNNCell", "BidirectionalCell", "DropoutCell", "FusedRNN", "FusedRNNCell", "GRUCell"]
+__all__ += ["LSTMCell", "ModifierCell", "RNNCell", "RNNParams", "ResidualCell", "SequentialRNNCell"]
+__all__ += ["ZoneoutCell"]
 
 
 def as_steps(length, inputs, layout, merge):

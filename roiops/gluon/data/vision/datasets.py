@@ -18,14 +18,7 @@ __all__ = ["CIFAR10", "CIFAR100", "MNIST", "FashionMNIST", "ImageFolderDataset",
 class _FromFiles(Dataset):
     """Base of datasets of files that everybody has: pictures and labels in one folder.
 
-    Parameters
-    ----------
-    root : str
-        The folder of the files; nothing is downloaded.
-    train : bool
-        Whether to read the pictures to train with, or those to test with.
-    transform : callable, optional
-        ``transform(picture, label)`` makes the sample.
+    Nothing is downloaded: the files are in ``root``. ``transform(picture, label)`` makes the sample.
     """
 
     _folder = ""
@@ -110,16 +103,9 @@ class CIFAR100(CIFAR10):
 
 
 class ImageRecordDataset(RecordFileDataset):
-    """Pictures with labels in a record file.
+    """Pictures with labels in a record file, whose index is beside it, with the ending ``.idx``.
 
-    Parameters
-    ----------
-    filename : str
-        The record file; its index is beside it, with the ending ``.idx``.
-    flag : int
-        1 for colours, 0 for grey.
-    transform : callable, optional
-        ``transform(picture, label)`` makes the sample.
+    ``flag`` is 1 for colours, 0 for grey; ``transform(picture, label)`` makes the sample.
     """
 
     def __init__(self, filename, flag=1, transform=None):
@@ -135,14 +121,7 @@ class ImageRecordDataset(RecordFileDataset):
 class ImageFolderDataset(Dataset):
     """Pictures in folders, one for each class: ``root/cat/1.jpg``.
 
-    Parameters
-    ----------
-    root : str
-        The folder of the classes' folders.
-    flag : int
-        1 for colours, 0 for grey.
-    transform : callable, optional
-        ``transform(picture, label)`` makes the sample.
+    ``flag`` is 1 for colours, 0 for grey; ``transform(picture, label)`` makes the sample.
     """
 
     _ENDINGS = (".jpg", ".jpeg", ".png")

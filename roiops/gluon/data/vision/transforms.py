@@ -8,6 +8,7 @@ import numpy as np
 from .... import ndarray
 from ....training import image
 from ...block import Block
+from ...declare import REQUIRED, Declared
 from ...hybrid import HybridBlock
 from ...nn import HybridSequential, Sequential
 
@@ -34,12 +35,8 @@ class Compose(Sequential):
                 self.add(each)
 
 
-class Cast(HybridBlock):
+class Cast(Declared, HybridBlock, takes={"dtype": "float32"}):
     """Pictures of another dtype."""
-
-    def __init__(self, dtype="float32"):
-        super().__init__()
-        self._dtype = dtype
 
     def hybrid_forward(self, F, x):
         return F.cast(x, dtype=self._dtype)
@@ -52,12 +49,8 @@ class ToTensor(HybridBlock):
         return F.image.to_tensor(x)
 
 
-class Normalize(HybridBlock):
+class Normalize(Declared, HybridBlock, takes={"mean": 0.0, "std": 1.0}):
     """``(x - mean) / std`` of each channel."""
-
-    def __init__(self, mean=0.0, std=1.0):
-        super().__init__()
-        self._mean, self._std = mean, std
 
     def hybrid_forward(self, F, x):
         return F.image.normalize(x, self._mean, self._std)
@@ -113,18 +106,17 @@ class RandomFlipTopBottom(Block):
         return ndarray.image.flip_top_bottom(x) if random.random() < 0.5 else x
 
 
-class Resize(Block):
+def _pair(size):
+    return (size, size) if isinstance(size, int) else size
+
+
+class Resize(Declared, Block, takes={"size": REQUIRED, "keep_ratio": False, "interpolation": 1}):
     """Pictures of another size; with ``keep_ratio``, the shorter side has it."""
 
-    def __init__(self, size, keep_ratio=False, interpolation=1):
-        super().__init__()
-        self._size, self._keep, self._interpolation = size, keep_ratio, interpolation
-
     def forward(self, x):
-        if isinstance(self._size, int) and self._keep:
+        if isinstance(self._size, int) and self._keep_ratio:
             return image.resize_short(x, self._size, self._interpolation)
-        width, height = (self._size, self._size) if isinstance(self._size, int) else self._size
-        return image.imresize(x, width, height, self._interpolation)
+        return image.imresize(x, *_pair(self._size), self._interpolation)
 
 
 class CropResize(Block):
@@ -140,26 +132,22 @@ class CropResize(Block):
         return part if self._resize is None else self._resize(part)
 
 
-class CenterCrop(Block):
+class CenterCrop(Declared, Block, takes={"size": REQUIRED, "interpolation": 1}):
     """The middle of a picture, ``size`` being ``(width, height)``."""
 
-    def __init__(self, size, interpolation=1):
-        super().__init__()
-        self._args = (size, size) if isinstance(size, int) else size, interpolation
-
     def forward(self, x):
-        return image.center_crop(x, *self._args)[0]
+        return image.center_crop(x, _pair(self._size), self._interpolation)[0]
 
 
-class RandomResizedCrop(Block):
+_CROP = {"size": REQUIRED, "scale": (0.08, 1.0), "ratio": (3.0 / 4.0, 4.0 / 3.0), "interpolation": 1}
+
+
+class RandomResizedCrop(Declared, Block, takes=_CROP):
     """A part of a picture, of an area within ``scale`` and sides within ``ratio``, in another size."""
 
-    def __init__(self, size, scale=(0.08, 1.0), ratio=(3.0 / 4.0, 4.0 / 3.0), interpolation=1):
-        super().__init__()
-        self._args = (size, size) if isinstance(size, int) else size, scale, ratio, interpolation
-
     def forward(self, x):
-        return image.random_size_crop(x, *self._args)[0]
+        how = self._scale, self._ratio, self._interpolation
+        return image.random_size_crop(x, _pair(self._size), *how)[0]
 
 
 class RandomApply(Sequential):
