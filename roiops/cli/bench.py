@@ -23,6 +23,7 @@ from .common import (
     add_device,
     add_import,
     add_with,
+    dtype_name,
     import_modules,
     open_model,
     positive,
@@ -42,6 +43,7 @@ def configure(parser) -> None:
     )
     add_with(parser)
     parser.add_argument("--params", metavar="FILE", help="its parameters")
+    parser.add_argument("--dtype", type=dtype_name, metavar="TYPE", help="convert them, as to float32")
     parser.add_argument("--shape", action="append", default=[], type=shape_argument, metavar="NAME=N,...")
     parser.add_argument(
         "--operators", action="store_true", help="also the time of each operator of the model"
@@ -117,7 +119,7 @@ def _model(args) -> list[dict]:
     if needed and not shapes:
         args.parser.error(f"--shape is needed for {', '.join(needed)}")
     if params is not None:
-        model = archive.load(symbol, params, source=args.symbol)
+        model = archive.load(symbol, params, source=args.symbol, dtype=args.dtype)
         symbol, executor = model.symbol, model.bind(args.device, **shapes)
     else:
         if isinstance(symbol, str):

@@ -14,13 +14,13 @@ import numpy as np
 
 from .. import ndarray as nd
 from ..context import Context, cpu, current_context
-from ..errors import DTypeError, GraphError, InputError, MissingFileError, MXNetError, ShapeError, nearest
+from ..errors import GraphError, InputError, MissingFileError, MXNetError, ShapeError, nearest
 from ..graph import json_format
 from ..graph import nodes as graph
 from ..graph.functions import Group, load_json
 from ..ndarray.ndarray import writable
 from .files import compare, find_files, read_params, read_symbol
-from .inspection import free_variables, label_variables, runnable_outputs
+from .inspection import free_variables, infer_types, label_variables, runnable_outputs
 
 __all__ = ["ArchivedModel", "load", "read_params"]
 
@@ -64,21 +64,6 @@ def load(
     if dtype is not None:
         params = {name: array.astype(dtype, copy=False) for name, array in params.items()}
     return ArchivedModel(symbol, params, source)
-
-
-def infer_types(order, params, dtype) -> dict:
-    """The dtypes of a graph with these parameters; an error says how to convert those of half precision."""
-    held = {name: np.dtype(array.dtype) for name, array in params.items()}
-    try:
-        return graph.infer_types(order, held, dtype)
-    except DTypeError as error:
-        floats = {kind.name for kind in held.values() if kind.kind == "f"}
-        if floats <= {np.dtype(dtype).name}:
-            raise
-        raise DTypeError(
-            f"{error}; the parameters are {' and '.join(sorted(floats))}: "
-            "dtype='float32' (--dtype float32) converts them"
-        ) from None
 
 
 def _check_names(order, every, held, source, allow_missing) -> None:
@@ -167,7 +152,8 @@ class ArchivedModel:
         self._check_parameter_shapes(inferred, given)
         given.update({name: tuple(array.shape) for name, array in self.params.items()})
         inferred = graph.infer_shapes(self._order, given)
-        types = infer_types(self._order, self.params, np.float32)
+        held = {name: array.dtype for name, array in self.params.items()}
+        types = infer_types(self._order, held, np.float32)
         arrays, unknown = {}, []
         for node in self._order:
             if not node.is_variable:

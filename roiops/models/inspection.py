@@ -7,7 +7,7 @@ from collections import Counter
 import numpy as np
 
 from ..context import cpu
-from ..errors import MXNetError, nearest
+from ..errors import DTypeError, MXNetError, nearest
 from ..graph import json_format
 from ..graph import nodes as graph
 from ..graph.plan import plan
@@ -159,7 +159,7 @@ def inspect_model(
     deduced = {n: s for n, s in _deduced_shapes(supported, held).items() if n not in given_shapes}
     known_shapes = _infer(graph.infer_shapes, supported, {**deduced, **given_shapes}, problems)
     given_types = {name: value.dtype for name, value in held.items() if name in variables}
-    known_types = _infer(graph.infer_types, supported, given_types, problems, np.float32)
+    known_types = _infer(infer_types, supported, given_types, problems, np.float32)
 
     def value(node, index=0, name=None):
         unknown = [None] * (index + 1)
@@ -256,6 +256,21 @@ def runnable_outputs(order, heads) -> list[str]:
             if id(node) in supported and not node.is_variable
         ]
     return list(dict.fromkeys(found))
+
+
+def infer_types(order, held, dtype) -> dict:
+    """The dtypes of a graph whose parameters have those of ``held``; an error says how to convert halves."""
+    held = {name: np.dtype(each) for name, each in held.items()}
+    try:
+        return graph.infer_types(order, held, dtype)
+    except DTypeError as error:
+        floats = {each.name for each in held.values() if each.kind == "f"}
+        if floats <= {np.dtype(dtype).name}:
+            raise
+        raise DTypeError(
+            f"{error}; the parameters are {' and '.join(sorted(floats))}: "
+            "dtype='float32' (--dtype float32) converts them"
+        ) from None
 
 
 def _infer(how, order, given, problems, *more) -> dict:

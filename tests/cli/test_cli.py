@@ -420,7 +420,13 @@ def test_half_precision_says_how_to_convert(roiops, picture):
     code, _, err = roiops("run", *HALF, picture)
     assert code == 1
     assert "gamma must have dtype float32, got float16" in err
-    assert "the parameters are float16: dtype='float32' (--dtype float32) converts them" in err
+    convert = "the parameters are float16: dtype='float32' (--dtype float32) converts them"
+    assert convert in err
+    shapes = "--shape", "data=1,3,128,128", "--shape", "im_info=1,3"
+    assert convert in roiops("inspect", HALF[0], "--params", HALF[1], *shapes)[1]
+    options = "--params", HALF[1], *shapes, "--seconds", "0.01"
+    assert convert in roiops("bench", HALF[0], *options)[2]
+    assert roiops("bench", HALF[0], *options, "--dtype", "float32")[0] == 0
 
 
 def test_convert_checks_a_model_of_half_precision(roiops, tmp_path):

@@ -11,7 +11,7 @@ from ...graph import nodes as symbol_graph
 from ...ndarray import device
 from ...operators import lowering
 from ...operators.base import OpContext
-from ..archive import infer_types
+from ..inspection import infer_types
 from .graph import Graph, Value
 
 __all__ = ["NEWEST", "OLDEST", "Conversion", "Lowered", "convert"]
@@ -244,7 +244,8 @@ class _Converter:
     def _infer(self):
         trials = self._trials()
         self.trials = [self._shapes(trial) for trial in trials] if len(trials) == 1 else trials
-        self.types = infer_types(self.order, self.params, self.dtype)
+        types = {name: array.dtype for name, array in self.params.items()}
+        self.types = infer_types(self.order, types, self.dtype)
 
     def _shapes(self, given):
         fixed = {name: array.shape for name, array in self.params.items()}
