@@ -28,7 +28,10 @@ class UpSamplingOp(DenseOperator):
             if p.multi_input_mode == "sum" and i:
                 blocks += data[:, :, :, None, :, None]
             else:
-                blocks[...] = data[:, :, :, None, :, None]
+                # Rows first, then copies of rows: NumPy is slow where the last axis is short.
+                for x in range(blocks.shape[5]):
+                    blocks[:, :, :, :1, :, x] = data[:, :, :, None]
+                blocks[:, :, :, 1:] = blocks[:, :, :, :1]
 
     def gradient(self, ctx, out_grad, in_data, out_data, in_grad, aux):
         p, head = self.params, out_grad[0]

@@ -183,6 +183,13 @@ def test_pooling_passes_over_nan_and_padding_never_wins():
     assert run("Pooling_v1", -np.ones((1, 1, 2, 2), np.float32), kernel=(3, 3), pad=(1, 1)).max() == 0
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_relu_of_large_arrays_is_numpys_maximum_to_the_last_bit(dtype):
+    data = np.random.default_rng(0).standard_normal(100_003).astype(dtype)
+    data[:5] = data[-5:] = -0.0, np.nan, -np.nan, -np.inf, np.inf
+    assert run("Activation", data, act_type="relu").tobytes() == np.maximum(data, 0).tobytes()
+
+
 def test_relu_keeps_nan():
     for act_type in ("relu", "sigmoid", "tanh", "softrelu", "softsign"):
         assert np.isnan(run("Activation", np.float32([np.nan]), act_type=act_type)).all()

@@ -19,6 +19,9 @@ from ..product.emitter import Emitter
 from ..product.tiles import Rows
 from ..vector import MACHINE_LANES
 
+#: Windows of depthwise convolutions.
+_SIZES = (3, 5, 7)
+
 
 def _takes(data, sizes, kernel, stride, pad):
     # Masked loads want a machine that has them.
@@ -29,7 +32,7 @@ def _takes(data, sizes, kernel, stride, pad):
 def convolves(data, window) -> bool:
     """Whether :func:`convolution` computes this."""
     kernel, stride, dilate, pad = window
-    return dilate == (1, 1, 1) and _takes(data, ((1, 3, 3), (1, 5, 5)), kernel, stride, pad)
+    return dilate == (1, 1, 1) and _takes(data, [(1, n, n) for n in _SIZES], kernel, stride, pad)
 
 
 def pools(data, kernel, stride, pad) -> bool:
@@ -242,7 +245,7 @@ def _convolver(size, step):
     return convolve
 
 
-_CONVOLVERS = {(size, step): _convolver(size, step) for size in (3, 5) for step in (1, 2)}
+_CONVOLVERS = {(size, step): _convolver(size, step) for size in _SIZES for step in (1, 2)}
 
 
 def convolution(data, weight, window, epilogue, out):

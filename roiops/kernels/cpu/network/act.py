@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 from ...jit import num_threads, parallel, within
-from ..vector import FIXED_LANES, greater, load, pointer_to, scaled, select, splat, store
+from ..vector import FIXED_LANES, greater, load, multiply_add, pointer_to, scaled, select, splat, store
 
 #: Gradients of fewer numbers stay in a cache from one pass of NumPy to the next.
 _LARGE = 1 << 17
@@ -16,7 +16,7 @@ _BLOCK = 1 << 14
 def forward(kind, data, out):
     """``out = kind(data)``; ``out`` may be ``data``."""
     if kind == "relu":
-        np.maximum(data, 0, out=out)
+        _relu(data, out)
     elif kind == "tanh":
         np.tanh(data, out=out)
     elif kind == "sigmoid":
@@ -25,6 +25,13 @@ def forward(kind, data, out):
         np.logaddexp(data, data.dtype.type(0), out=out)
     else:
         np.divide(data, 1 + np.abs(data), out=out)
+
+
+def _relu(data, out):
+    if data.size < _BLOCK or data.dtype != out.dtype:
+        np.maximum(data, 0, out=out)
+    else:  # NumPy takes three times as long for a maximum of an array and a number
+        _relu_forward.by(num_threads(data.size / 4))(data.reshape(-1), out.reshape(-1))
 
 
 def _sigmoid(data, out):
@@ -56,6 +63,25 @@ def backward(kind, grad_out, out, grad_data):
     else:
         slope = np.square(1 / (1 + np.abs(out)))  # 1 - |output| would lose the digits of large numbers
     np.multiply(grad_out, slope, out=grad_data)
+
+
+@parallel
+def _relu_forward(share, data, out):
+    """On flat arrays. NaN stays NaN, and -0 becomes 0."""
+    size, one, zero = data.size, data.dtype.type(1), data.dtype.type(0)
+    for block in within(share, (size + _BLOCK - 1) // _BLOCK):
+        start = np.int64(block) * _BLOCK
+        stop = min(start + _BLOCK, size)
+        whole = stop - (stop - start) % FIXED_LANES
+        for i in range(start, whole, FIXED_LANES):
+            value = load(pointer_to(data), i)
+            store(
+                pointer_to(out),
+                i,
+                multiply_add(one, select(greater(splat(zero), value), splat(zero), value), splat(zero)),
+            )
+        for i in range(whole, stop):
+            out[i] = zero if data[i] < zero else data[i] + zero
 
 
 @parallel
