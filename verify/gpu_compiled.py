@@ -4,6 +4,7 @@
     python verify/gpu_compiled.py --short         # the planted mistakes, and one operator
     python verify/gpu_compiled.py --only rotated  # cases whose name holds this
     python verify/gpu_compiled.py --part 2/2      # the second half of the cases
+    python verify/gpu_compiled.py --contract      # with products and sums contracted wherever LLVM can
 
 ``verify/gpu_host.py`` says how a kernel runs and what is checked: bounds, races, barriers, memory that
 nobody wrote. A case is a dialect in one dtype and one layout of the features: golden calls, hostile boxes
@@ -14,15 +15,11 @@ launch is an error. The environment is that of ``verify/peers.py cuda``; no GPU 
 
 import argparse
 import functools
-import os
-import subprocess
 import sys
 import time
-from pathlib import Path
 
 import peers
 
-ROOT = Path(__file__).resolve().parent.parent
 SHORT = "ROIAlign/mmcv, float32"
 
 # Calls of each dialect, beside its golden ones: arguments of ``calls.case_of``. Every loop of a kernel is
@@ -35,7 +32,7 @@ SIZES = {
     "hostile, adaptive": {"scale": 0.5, "ratio": 0, "hostile": True},
     "one pixel": {"size": (1, 1), "pooled": (1, 1), "count": 2},
     "no boxes": {"count": 0},
-    "tall": {"size": (600, 3), "pooled": (1, 1), "ratio": 0},
+    "long": {"size": (3, 400), "pooled": (1, 1), "ratio": 0},
     "many boxes": {"size": (9, 34), "pooled": (1, 2), "count": 1100},
     "many bins": {"size": (9, 11), "pooled": (10, 9), "channels": 18, "count": 4},
 }
@@ -84,9 +81,11 @@ def calls_of(dialect, layout):
         if layout != "PLANES":  # one that four divides, or none
             given["channels"] = given["channels"] // 4 * 4 + (4 if layout == "QUADS" else 3)
         name, params, arrays, head = calls.case_of(row, random, **given)
+        boxes = arrays[get(name).create(params).maps]
+        if label == "long":  # so is the one bin of this box
+            boxes[0, 1:5] = 0, 0, given["size"][1], 2
         if label in drawn and "rois" not in get(name).zero_grad:
             # Off whole pixels, where the slope jumps: which side it is of follows from the last bit.
-            boxes = arrays[get(name).create(params).maps]
             boxes[:, 1:] += random.uniform(-0.01, 0.01, boxes[:, 1:].shape)
         yield label, name, params, arrays, head
     if layout == "PLANES":
@@ -220,6 +219,9 @@ def run_cases(cases) -> list:
         seconds = time.perf_counter() - started
         print(f"{', '.join(case)}: {seconds:.0f} s, {len(found)} failures", *found, sep="\n  ", flush=True)
         failures += found
+    for (kernel, _), code in device.kernels.items():
+        if lines := code.never_reached():
+            print(f"{kernel.py_func.__name__}: not reached:", *lines, sep="\n  ")
     print(f"{len(cases)} cases, {len(device.kernels)} kernels")
     return failures
 
@@ -229,18 +231,14 @@ def main() -> None:
     parser.add_argument("--short", action="store_true", help="what the default tests run")
     parser.add_argument("--only", default="", help="cases whose name holds this")
     parser.add_argument("--part", default="1/1", help="this of so many parts of the cases")
+    parser.add_argument("--contract", action="store_true", help="contract products and sums: see gpu_host")
     args = parser.parse_args()
-    python = peers.interpreter("cuda")
-    if Path(sys.executable).absolute() != python.absolute():
-        peers.set_up("cuda")
-        folders = (ROOT, ROOT / "tests", ROOT / "tests" / "operators", ROOT / "tests" / "cuda")
-        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, folders))}
-        environment.pop("NUMBA_ENABLE_CUDASIM", None)
-        environment.pop("NUMBA_DISABLE_JIT", None)
-        sys.exit(subprocess.run([python, __file__, *sys.argv[1:]], env=environment).returncode)
+    peers.enter("cuda", "tests", "tests/operators", "tests/cuda")
     started = time.perf_counter()
+    import gpu_host
     import gpu_planted
 
+    gpu_host.CONTRACT = args.contract
     part, parts = map(int, args.part.split("/"))
     chosen = args.only or (SHORT if args.short else "")
     cases = {case: kernels for case, kernels in wanted().items() if chosen in ", ".join(case)}

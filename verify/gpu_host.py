@@ -7,8 +7,9 @@ that text, with what it uses of CUDA's own ``libdevice``, is made into code for 
   that a block's threads go on from there in any order. Which thread runs is read from memory.
 - Before each load, store and atomic operation, ``_touch`` is asked. It compares the access with the extent of
   the array that the pointer was made from, and with what other threads did to that place: see there.
-- Shared and local memory hold NaN, or integers far outside of everything, until they are written. Products
-  and sums are contracted as the CUDA compiler may contract them.
+- Shared and local memory hold NaN, or integers far outside of everything, until they are written.
+- Products and sums are rounded one by one, as on the CPU. With ``CONTRACT`` they are contracted wherever LLVM
+  can; where NVIDIA's compiler does is known to it only.
 
 What this cannot show: the memory model beyond barriers, NVIDIA's own compiler from here on, and time.
 """
@@ -43,6 +44,7 @@ KINDS = "loads", "stores", "updates"
 OUTSIDE, MISALIGNED, RACE, BARRIER = 1, 2, 3, 4
 
 MOST_REGIONS, MOST_SITES = 128, 4096
+CONTRACT = False
 # Elements of all arrays of a launch of which accesses are remembered.
 MOST_SHADOW = 1 << 25
 
@@ -61,6 +63,7 @@ STATE = np.zeros(
         for name in (
             "thread", "block", "threads", "blocks", "barrier",
             "stamp", "block_stamp", "launch_stamp", "fault", "site", "region", "offset", "other", "anywhere",
+            "logged",
         )
     ],
 )  # fmt: skip
@@ -68,7 +71,7 @@ REGIONS = np.zeros(
     MOST_REGIONS,
     [(name, np.int64) for name in ("base", "extent", "element", "shadow", "shared")],
 )
-SITES = np.zeros(MOST_SITES, [(name, np.int64) for name in ("region", "size", "alignment", "kind")])
+SITES = np.zeros(MOST_SITES, [(name, np.int64) for name in ("region", "size", "alignment", "kind", "visits")])
 # Of each element: when and by which thread it was written, and read. Pages are used with their elements only.
 SHADOW = np.zeros(
     MOST_SHADOW,
@@ -134,6 +137,7 @@ def _touch(address, base, site, state_at, regions_at, sites_at, shadow_at):
     """
     state = numba.carray(state_at, 1)[0]
     told = numba.carray(sites_at, MOST_SITES)[site]
+    told.visits += 1
     region = numba.carray(regions_at, MOST_REGIONS)[told.region]
     offset = address - (base if base else region.base)
     if offset < 0 or offset + told.size > region.extent:
@@ -149,6 +153,26 @@ def _touch(address, base, site, state_at, regions_at, sites_at, shadow_at):
             other = _note(state, shadow[region.shadow + element], told.kind, floor)
             if other >= 0:
                 _fault(state, RACE, site, told.region, offset, other)
+    return address
+
+
+@numba.cfunc(types.int64(types.int64, types.int64, types.int64, *_POINTERS), error_model="numpy")
+def _log(address, base, site, state_at, regions_at, sites_at, shadow_at):
+    """In place of :func:`_touch`: note an access of an array or of shared memory, which goes where it likes.
+
+    The memory of the shadow holds the notes: the site, the thread, since which barrier, and the place.
+    """
+    state = numba.carray(state_at, 1)[0]
+    if base == 0 and state.logged < MOST_SHADOW:
+        region = numba.carray(regions_at, MOST_REGIONS)[numba.carray(sites_at, MOST_SITES)[site].region]
+        note = numba.carray(shadow_at, MOST_SHADOW)[state.logged]
+        note.written, note.writer, note.read, note.reader = (
+            site,
+            state.thread,
+            state.stamp,
+            address - region.base,
+        )
+        state.logged += 1
     return address
 
 
@@ -245,10 +269,11 @@ _ABSENT = {
 _DTYPES = {"half": "f2", "float": "f4", "double": "f8", "i8": "i1", "i16": "i2", "i32": "i4", "i64": "i8"}
 _POSITIONS = {"tid.x": "thread", "ctaid.x": "block", "ntid.x": "threads", "nctaid.x": "blocks"}
 # What libdevice asks of the compiler, and its functions of a GPU as LLVM has them for any machine.
-_REFLECTED = {"__CUDA_FTZ": 0, "__CUDA_ARCH": 900}
+_REFLECTED = {"__CUDA_FTZ": 0, "__CUDA_ARCH": 900, "__CUDA_PREC_SQRT": 1}
 _ANYWHERE = {
     "fma.rn.f": "fma.f32", "fma.rn.d": "fma.f64", "fabs.f32": "fabs.f32", "fabs.f64": "fabs.f64",
     "floor.f": "floor.f32", "floor.d": "floor.f64", "ceil.f": "ceil.f32", "ceil.d": "ceil.f64",
+    "sqrt.rn.f": "sqrt.f32", "sqrt.rn.d": "sqrt.f64",
 }  # fmt: skip
 _ROUNDED = """
 define i32 @llvm_nvvm_{0}2i_rn({1} %x) alwaysinline {{
@@ -400,7 +425,8 @@ def _inlined(text: str) -> str:
         text,
     )
     text = _OF_HALVES.sub(_of_half, text)
-    text = re.sub(r"(?m)^( *%\S+ = f(?:mul|add|sub)) (?!arcp)", r"\1 contract ", text)
+    if CONTRACT:
+        text = re.sub(r"(?m)^( *%\S+ = f(?:mul|add|sub)) (?!arcp)", r"\1 contract ", text)
     text = re.sub(r"(?m)^( *store) \[(\d+) x (\w+)\] zeroinitializer, (ptr %\S*_cudapy_lmem)", _absent, text)
     module = _for_host(text.replace("define ptx_kernel void", "define void"))
     passes = llvm.create_new_module_pass_manager()
@@ -458,8 +484,8 @@ _POSITION = re.compile(r"(%\S+) = call .*@llvm\.nvvm\.read\.ptx\.sreg\.([\w.]+)\
 _NAME = re.compile(r'@_cudapy_smem_\d+|%"[^"]+"|%[\w.$-]+')
 
 
-def _rewritten(text: str) -> _Rewritten:
-    """One kernel as a coroutine that asks before each access of memory."""
+def _rewritten(text: str, touch) -> _Rewritten:
+    """One kernel as a coroutine that asks ``touch`` before each access of memory."""
     lines = _Lines(text)
     arguments, body = re.search(r"(?ms)^define void @\S+?\((.*?)\)[^\n]*\{\n(.*?)^\}", text).groups()
     arguments = [tuple(each.replace(" noundef", "").rsplit(" ", 1)) for each in arguments.split(", ")]
@@ -568,7 +594,7 @@ def _rewritten(text: str) -> _Rewritten:
                     which = f"%site.{k}"
                 tables = ", ".join(f"i64 {each.ctypes.data}" for each in (STATE, REGIONS, SITES, SHADOW))
                 out += [
-                    f"  %to.{site} = call i64 inttoptr (i64 {_touch.address} to ptr)"
+                    f"  %to.{site} = call i64 inttoptr (i64 {touch.address} to ptr)"
                     f"(i64 %at.{site}, i64 %base.{site}, i64 {which}, {tables})",
                     f"  %there.{site} = inttoptr i64 %to.{site} to ptr",
                 ]
@@ -671,14 +697,19 @@ class _Lines:
 
 
 class HostKernel:
-    """A kernel for arguments of some types, as code for this machine."""
+    """A kernel for arguments of some types, as code for this machine.
 
-    def __init__(self, kernel, signature, capability=(9, 0)):
+    With ``log``, accesses are not checked, but given to ``log(kernel, notes)`` after each block: see
+    :func:`_log`.
+    """
+
+    def __init__(self, kernel, signature, capability=(9, 0), log=None):
         self.name, self.signature = kernel.py_func.__name__, signature
         gc.disable()  # the compiler makes much that lives until it is done
         text = _inlined(lowered(kernel, signature, capability, lineinfo=True).get_llvm_str())
         gc.enable()
-        self._code = _rewritten(text)
+        self._log, self._code = log, _rewritten(text, _log if log else _touch)
+        self.sites = self._code.sites
         shared = [name for name in self._code.arrays if name.startswith("@")]
         module = _for_host(self._code.text)
         self._entry, *addresses = _to_code(module, "kernel", *(name[1:] for name in shared))
@@ -689,7 +720,8 @@ class HostKernel:
         }  # fmt: skip
         given = [name for _, name in self._code.arguments]
         self._regions = {name: k for k, name in enumerate([*given, *self._code.arrays])}
-        if len(self._regions) > MOST_REGIONS or len(self._code.sites) > MOST_SITES:
+        self._visits = np.zeros(len(self.sites), np.int64)
+        if len(self._regions) > MOST_REGIONS or len(self.sites) > MOST_SITES:
             raise NotImplementedError(f"gpu_host: {self.name}: too many arguments or accesses")
 
     def __call__(self, blocks, threads, *arguments, seed=0):
@@ -707,12 +739,21 @@ class HostKernel:
             _scheduler()(self._entry, values.ctypes.data, threads, order.integers(1 << 31), STATE[0])
             if state["fault"]:
                 raise Fault(self._told(state))
+            if self._log:
+                self._log(self, SHADOW[: state["logged"]])
+                STATE["logged"] = 0
+        self._visits += SITES["visits"][: self._visits.size]
+
+    def never_reached(self) -> list:
+        """The lines with an access of memory that no launch has come to."""
+        sites = zip(self.sites, self._visits, strict=True)
+        return sorted({site.line for site, visits in sites if site.array is not None and not visits})
 
     def _lay_out(self, arrays):
         """Tell :func:`_touch` of the arrays of a launch."""
-        for site, told in enumerate(self._code.sites):
+        for site, told in enumerate(self.sites):
             if told.array is not None:
-                SITES[site] = self._regions[told.array], told.size, told.alignment, told.kind
+                SITES[site] = self._regions[told.array], told.size, told.alignment, told.kind, 0
         shadow = 0
         regions = [(self._code.arguments[slot][1], array, False) for slot, array in arrays.items()]
         regions += [(name, array, True) for name, array in self._shared.items()]
@@ -728,7 +769,7 @@ class HostKernel:
                 REGIONS[self._regions[name]] = 0, count * _SIZES[element], _SIZES[element], -1, False
 
     def _told(self, state) -> str:
-        sites, thread, other = self._code.sites, state["anywhere"], state["other"]
+        sites, thread, other = self.sites, state["anywhere"], state["other"]
         where = f"{self.name}, block {state['block']}"
         if state["fault"] == BARRIER:
             lines = [sites[k].line if k >= 0 else "its end" for k in (state["site"], state["region"])]
@@ -843,11 +884,11 @@ def _as_the_backend_takes(argument):
 class Device:
     """What runs the launches of roiops. ``seed`` changes the order of blocks and threads.
 
-    ``streams`` are the addresses of those that something was launched on.
+    ``streams`` are the addresses of those that something was launched on; ``log`` is that of the kernels.
     """
 
-    def __init__(self):
-        self.seed, self.kernels, self.streams = 0, {}, set()
+    def __init__(self, log=None):
+        self.seed, self.kernels, self.streams, self.log = 0, {}, set(), log
 
     def install(self):
         """Have roiops take this for the machine's GPU 0."""
@@ -870,6 +911,6 @@ class Device:
         arguments = [_as_the_backend_takes(each) for each in arguments]
         signature = tuple(map(numba.typeof, arguments))
         if (kernel, signature) not in self.kernels:
-            self.kernels[kernel, signature] = HostKernel(kernel, signature)
+            self.kernels[kernel, signature] = HostKernel(kernel, signature, log=self.log)
         self.seed += 1
         self.kernels[kernel, signature](blocks, threads, *arguments, seed=self.seed)

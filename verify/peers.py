@@ -109,6 +109,19 @@ def set_up(name: str) -> None:
     done.touch()
 
 
+def enter(name: str, *folders: str) -> None:
+    """Go on in the environment of ``name``, if this is another; modules are found in ``folders`` too."""
+    python = interpreter(name)
+    if Path(sys.executable).absolute() == python.absolute():
+        return
+    set_up(name)
+    root = Path(__file__).resolve().parent.parent
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(str(root / each) for each in ("", *folders))}
+    for of_the_simulator in "NUMBA_ENABLE_CUDASIM", "NUMBA_DISABLE_JIT":
+        environment.pop(of_the_simulator, None)
+    sys.exit(subprocess.run([python, *sys.argv], env=environment).returncode)
+
+
 def set_up_source(name: str) -> None:
     environment, requirement = SOURCES[name]
     set_up(environment)

@@ -179,6 +179,30 @@ def lowered(kernel, types, capability, lineinfo=False):
     return library
 
 
+def assembled(library, kernel, capability):
+    """The PTX of a kernel, and ``(registers, shared memory, stack, spills)`` of its code for a GPU."""
+    (ptx,) = library.get_asm_strs(cc=capability)
+    with tempfile.NamedTemporaryFile("w", suffix=".ptx") as file:
+        file.write(ptx)
+        file.flush()
+        command = [ptxas(), "-v", "-arch=sm_{}{}".format(*capability), file.name, "-o", "/dev/null"]
+        most = kernel.targetoptions.get("max_registers")
+        command += ["--maxrregcount", str(most)] if most else []
+        told = subprocess.run(command, capture_output=True, text=True)
+    if told.returncode:
+        raise SystemExit(
+            f"ptx_check: {kernel.py_func.__name__}: ptxas failed for {capability}:\n{told.stderr}"
+        )
+    stack, stores, loads = (
+        int(n) for n in re.search(
+            r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads", told.stderr
+        ).groups()
+    )  # fmt: skip
+    registers = int(re.search(r"Used (\d+) registers", told.stderr)[1])
+    shared = re.search(r"(\d+) bytes smem", told.stderr)
+    return ptx, (registers, int(shared[1]) if shared else 0, stack, stores + loads)
+
+
 def compile_one(job):
     """``{capability: (registers, shared memory, stack, spills, doubles, vectors)}`` of one variant."""
     variant, first = job
@@ -186,33 +210,13 @@ def compile_one(job):
     capabilities = CAPABILITIES if first else CAPABILITIES[-1:]
     # One lowering for all GPUs, to which it makes no difference, since it takes the longest.
     library = lowered(kernel, types, capabilities[0])
+    # TensorFlow takes the middle of a box in double where a crop has one row or column.
+    # The angle of a box becomes orientations in double, as in mmcv, whatever the data.
+    exempt = variant[2] == "float64" or variant[1].startswith("CropAndResize") or variant[0] == "orientations"
     result = {}
     for capability in capabilities:
-        (ptx,) = library.get_asm_strs(cc=capability)
-        with tempfile.NamedTemporaryFile("w", suffix=".ptx") as file:
-            file.write(ptx)
-            file.flush()
-            command = [ptxas(), "-v", "-arch=sm_{}{}".format(*capability), file.name, "-o", "/dev/null"]
-            most = kernel.targetoptions.get("max_registers")
-            command += ["--maxrregcount", str(most)] if most else []
-            told = subprocess.run(command, capture_output=True, text=True)
-        if told.returncode:
-            raise SystemExit(f"ptx_check: {variant}: ptxas failed for {capability}:\n{told.stderr}")
-        stack, stores, loads = (
-            int(n) for n in re.search(
-                r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads", told.stderr
-            ).groups()
-        )  # fmt: skip
-        registers = int(re.search(r"Used (\d+) registers", told.stderr)[1])
-        shared = re.search(r"(\d+) bytes smem", told.stderr)
-        # TensorFlow takes the middle of a box in double where a crop has one row or column.
-        # The angle of a box becomes orientations in double, as in mmcv, whatever the data.
-        exempt = variant[2] == "float64" or variant[1].startswith("CropAndResize")
-        exempt = exempt or variant[0] == "orientations"
-        doubles = 0 if exempt else doubles_in(ptx)
-        result[capability] = (
-            registers, int(shared[1]) if shared else 0, stack, stores + loads, doubles, vectors_in(ptx)
-        )  # fmt: skip
+        ptx, numbers = assembled(library, kernel, capability)
+        result[capability] = (*numbers, 0 if exempt else doubles_in(ptx), vectors_in(ptx))
     return variant, result
 
 
@@ -249,12 +253,8 @@ def main() -> None:
     parser.add_argument("--check", action="store_true", help="write nothing")
     parser.add_argument("--only", default="", help="kernels whose name holds this")
     args = parser.parse_args()
-    python = peers.interpreter("cuda")
-    if Path(sys.executable).absolute() != python.absolute():
-        peers.set_up("cuda")
-        environment = {**os.environ, "PYTHONPATH": str(ROOT), "ROIOPS_CACHE": "0"}
-        environment.pop("NUMBA_ENABLE_CUDASIM", None)
-        sys.exit(subprocess.run([python, __file__, *sys.argv[1:]], env=environment).returncode)
+    os.environ["ROIOPS_CACHE"] = "0"
+    peers.enter("cuda")
     started = time.perf_counter()
     wanted = [variant for variant in variants() if args.only in variant[0][0]]
     with ProcessPoolExecutor() as pool:

@@ -199,8 +199,8 @@ class Plan:
                 stray = run(data.data_ptr(), rois.data_ptr(), output.data_ptr(), argmax)
             if stray < 0:
                 return outputs
-        inputs, arrays = self._arrays(tensors), self._arrays(outputs)
         with self._stream_or_threads(tensors[0]), np.errstate(all="ignore"):
+            inputs, arrays = self._arrays(tensors), self._arrays(outputs)
             self._op.forward(self._context, inputs, _requests(outputs), arrays, [])
         if self._widens:
             outputs[0] = outputs[0].to(self.dtype)
@@ -214,11 +214,11 @@ class Plan:
         if self._at_addresses and wanted[0] and _are_in_order(grad_out, inputs[1]):
             return [self.gradient_of_map(grad_out, inputs[1], hidden), None]
         grads = [make() if wants else None for make, wants in zip(self._makers[1], wanted, strict=True)]
-        heads = [*self._arrays([grad_out]), *(None for _ in hidden)]
-        outputs = [None, *self._arrays(hidden)]
         inputs = [other if each is None else each for each, other in zip(inputs, self._unread, strict=True)]
-        inputs, arrays = self._arrays(inputs), self._arrays(grads)
         with self._stream_or_threads(grad_out), np.errstate(all="ignore"):
+            heads = [*self._arrays([grad_out]), *(None for _ in hidden)]
+            outputs = [None, *self._arrays(hidden)]
+            inputs, arrays = self._arrays(inputs), self._arrays(grads)
             self._op.backward(self._context, heads, inputs, outputs, _requests(grads), arrays, [])
         if self._widens:
             grads = [g if g is None else g.to(dtype) for g, dtype in zip(grads, self._dtypes, strict=True)]

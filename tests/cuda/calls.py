@@ -7,7 +7,7 @@ from roiops.context import cpu, gpu
 from roiops.kernels.rules import TURNED_DEGREES
 from roiops.operators.base import OpContext
 from roiops.operators.imperative import Invocation
-from roiops.operators.roi.dialects import TABLE
+from roiops.operators.roi.dialects import TABLE, named
 from roiops.registry import get
 
 __all__ = [
@@ -99,7 +99,7 @@ def random_cases():
                 del kinds["hostile"]
         for label, given in kinds.items():
             cases[f"{row.name} {label}"] = case_of(row, random, **given)
-    return cases | _moved_and_turned(random) | _more_groups_than_bins(random)
+    return cases | _moved_and_turned(random) | _more_groups_than_bins(random) | _reversed_corners(random)
 
 
 def case_of(row, random, size=(8, 7), pooled=(2, 3), scale=1.0, ratio=2, count=6, channels=3, hostile=False):
@@ -198,6 +198,14 @@ def _more_groups_than_bins(random):
         head = random.standard_normal((len(rois), 2, 2, 2)).astype(np.float32)
         cases[f"more groups than bins, {label}"] = (name, params, [data, rois], head)
     return cases
+
+
+def _reversed_corners(random):
+    """Boxes whose samples descend, though the corners about each of them ascend."""
+    row = named()["ROIAlign/onnx/max/aligned"]
+    name, params, arrays, head = case_of(row, random, size=(9, 10), pooled=(2, 2))
+    arrays[1] = np.float32([[0, 7.3, 6.2, 1.4, 1.1], [1, 8.1, 1.2, 2.7, 7.9], [1, 1.6, 8.3, 6.1, 0.4]])
+    return {"reversed, of corners": (name, params, arrays, head[:3])}
 
 
 # -- features whose channels are neighbours ---------------------------------------------------------------

@@ -15,6 +15,7 @@ from roiops.kernels import geometry
 from roiops.kernels.cuda.number import computing
 from roiops.kernels.cuda.runtime import QUAD, cuda, device, empty, launch, quad_at
 from roiops.kernels.jit import njit
+from roiops.kernels.rules import CORNERS
 
 
 class Sizes(NamedTuple):
@@ -88,7 +89,9 @@ def bin_pixels(rules, axis, i):
                     low, high = (pixel0 if pixel0 < low else low), (pixel0 + 1 if pixel0 + 1 > high else high)
                 if weight1 != 0:
                     low, high = (pixel1 if pixel1 < low else low), (pixel1 + 1 if pixel1 + 1 > high else high)
-                if weight0 != 0 or weight1 != 0:
+                # Of two corners about a sample, which stand one after the other, both: those of a reversed
+                # box descend, but not the two among themselves.
+                if (weight0 != 0 or weight1 != 0) and (rules.samples != CORNERS or k % 2 != end):
                     break
     return (low, high) if high > low else (0, 0)
 

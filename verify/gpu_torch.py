@@ -1,0 +1,176 @@
+"""Run ``roiops.torch`` on tensors of a GPU that is this machine's processor, beside itself on the CPU.
+
+    python verify/gpu_torch.py
+
+While a call runs, PyTorch, which finds no GPU, is told that every tensor is on a GPU: the device of tensors
+and PyTorch's streams are replaced. All else is PyTorch's own: autograd, DLPack, memory, strides, dtypes. What
+is launched is what numba-cuda compiled, run by ``verify/gpu_host.py`` with each access checked. The threads
+that PyTorch takes the gradients of a GPU in, and when streams run, are not there. The environments are those
+of ``verify/peers.py cuda torch``.
+"""
+
+import contextlib
+import sys
+from types import SimpleNamespace
+from unittest import mock
+
+import peers
+
+STREAM = 77  # PyTorch's current one
+
+
+@contextlib.contextmanager
+def tensors_on_a_gpu():
+    """Every tensor says that it is on GPU 0, and new ones are made there.
+
+    Yields the streams that were told to wait for the current one.
+    """
+    import torch
+
+    stream, waits, empty = SimpleNamespace(cuda_stream=STREAM), [], torch.empty
+
+    def external(pointer):
+        if pointer == STREAM:
+            return stream
+        return SimpleNamespace(cuda_stream=pointer, wait_event=lambda event: waits.append(pointer))
+
+    def new(*shape, device=None, **options):
+        return empty(*shape, **options)
+
+    cuda = {
+        "current_stream": lambda device=None: stream,
+        "default_stream": lambda device=None: external(0),
+        "ExternalStream": external,
+        "Event": lambda: SimpleNamespace(record=lambda stream: None),
+        "current_device": lambda: 0,
+    }
+    on_gpu = {"device": torch.device("cuda", 0), "is_cuda": True, "is_cpu": False}
+    with contextlib.ExitStack() as replaced:
+        for name, value in on_gpu.items():
+            replaced.enter_context(mock.patch.object(torch.Tensor, name, property(lambda _, v=value: v)))
+        for name, value in cuda.items():
+            replaced.enter_context(mock.patch.object(torch.cuda, name, value))
+        replaced.enter_context(mock.patch.object(torch, "empty", new))
+        yield waits
+
+
+def calls() -> dict:
+    """``label: (function of tensors, what the tensors hold, which of them have a gradient)``."""
+    import numpy as np
+
+    from roiops import torch as ops
+
+    random = np.random.default_rng(5)
+    data, half = random.standard_normal((2, 8, 12, 10)), random.standard_normal((2, 8, 6, 5))
+    boxes = np.array([[0, 1, 2, 17, 21], [1, -3, 0, 9, 30], [1, 4, 4, 4, 4], [0, 40, 40, 60, 60]])
+    turned = np.column_stack([boxes[:, 0], random.uniform(2, 18, (4, 4)), random.uniform(-2, 2, 4)])
+    moves = random.uniform(-1, 1, (4, 2, 2, 2))
+    return {
+        "mean": (lambda d, b: ops.roi_align(d, b, 3, 0.5, 2, aligned=True), (data, boxes), 1),
+        "maximum": (lambda d, b: ops.roi_pool(d, b, (3, 2), 0.5), (data, boxes), 1),
+        "by position": (lambda d, b: ops.ps_roi_pool(d, b, 2, 0.5), (data, boxes), 1),
+        "rotated": (lambda d, b: ops.roi_align_rotated(d, b, 2, 0.5, 2), (data, turned), 1),
+        "displaced": (
+            lambda d, m, b: ops.deform_roi_pool(d, b, m, 2, 0.5, 2),
+            (data, moves, boxes),
+            2,
+        ),
+        "pyramid": (
+            lambda d, h, b: ops.multi_scale_roi_align([d, h], b, 2, [0.5, 0.25], 2, canonical_scale=16.0),
+            (data, half, boxes),
+            2,
+        ),
+    }
+
+
+def tensors_of(arrays, maps, dtype, layout):
+    """Tensors of a dtype, ``maps`` of them with a gradient, in a layout."""
+    import torch
+
+    found = [torch.tensor(each, dtype=dtype if k < maps else torch.float32) for k, each in enumerate(arrays)]
+    for k, each in enumerate(found[:maps]):
+        if layout == "channels last":
+            each = each.to(memory_format=torch.channels_last)
+        elif layout == "a part":  # with a gap after each row, and not from the start of the memory on
+            each = torch.nn.functional.pad(each, (1, 2))[..., 1:-2]
+        found[k] = each.requires_grad_()
+    return found
+
+
+def results(function, arrays, maps, dtype, layout):
+    """The output, and the gradients that autograd gives for a head in order and for one of no strides."""
+    import torch
+
+    found = []
+    for expanded in False, True:
+        tensors = tensors_of(arrays, maps, dtype, layout)
+        out = function(*tensors)
+        weight = torch.linspace(-1, 1, out.numel()).reshape(out.shape).to(out.dtype)
+        (out.sum() if expanded else (out * weight).sum()).backward()
+        found += [out.detach(), *(each.grad for each in tensors[:maps])]
+    return found
+
+
+def check(label, dtype, layout, device):
+    """One call on the GPU beside the CPU's."""
+    import torch
+
+    function, arrays, maps = calls()[label]
+    expected = results(function, arrays, maps, dtype, layout)
+    device.streams.clear()
+    with tensors_on_a_gpu() as waits:
+        found = results(function, arrays, maps, dtype, layout)
+    assert device.streams == {STREAM}, f"work was queued on the streams {device.streams}"
+    assert not waits, f"streams {waits} waited for PyTorch's"
+    most = {torch.float64: 1e-12, torch.float32: 3e-6, torch.float16: 3e-3, torch.bfloat16: 2e-2}[dtype]
+    for one, other in zip(found, expected, strict=True):
+        assert (one.dtype, one.shape) == (other.dtype, other.shape)
+        torch.testing.assert_close(one, other, rtol=most, atol=most * max(1.0, float(other.abs().max())))
+
+
+def check_dispatcher(device):
+    """The operators as PyTorch's dispatcher has them, and the gradient of a gradient, which there is not."""
+    import torch
+
+    from roiops import torch as ops
+    from roiops.errors import MXNetError
+
+    function, arrays, maps = calls()["mean"]
+    expected = results(function, arrays, maps, torch.float32, "in order")[0]
+    with tensors_on_a_gpu():
+        tensors = tensors_of(arrays, maps, torch.float32, "in order")
+        out, _ = torch.ops.roiops.ROIAlign(*tensors, [3, 3], 0.5, [2, 2], "avg", True, "mmcv")
+        torch.testing.assert_close(out, expected, rtol=3e-6, atol=3e-6)
+        out = ops.roi_align(*tensors, 3, 0.5, 2)
+        (grad,) = torch.autograd.grad((out * out).sum(), tensors[0], create_graph=True)
+        with contextlib.suppress(MXNetError):
+            grad.sum().backward()
+            raise AssertionError("the gradient of a gradient is no error")
+    assert device.streams == {STREAM}
+
+
+def main() -> None:
+    peers.set_up("torch")
+    peers.enter("cuda")
+    # PyTorch alone is from its environment: what both have, as NumPy, is from the compilers'.
+    import gpu_host
+    import nvidia  # noqa: F401 - the compilers', before there is another
+
+    with_torch = peers.interpreter("torch").parent.parent
+    sys.path += map(str, with_torch.glob("lib/python3*/site-packages"))
+    import torch
+
+    device = gpu_host.Device().install()
+    wanted = [(label, torch.float32, "in order") for label in calls()]
+    wanted += [("mean", torch.float32, layout) for layout in ("channels last", "a part")]
+    wanted += [("mean", dtype, "in order") for dtype in (torch.float64, torch.float16, torch.bfloat16)]
+    wanted += [("maximum", torch.bfloat16, "channels last")]
+    for each in wanted:
+        check(*each, device)
+        print(*each, sep=", ", flush=True)
+    check_dispatcher(device)
+    print(f"gpu_torch: {len(wanted) + 1} calls, {len(device.kernels)} kernels, no failure")
+
+
+if __name__ == "__main__":
+    main()
