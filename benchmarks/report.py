@@ -5,6 +5,7 @@ import math
 from pathlib import Path
 
 import zoo
+import zoo_engines
 from roi_workloads import WORKLOADS, operators
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -281,6 +282,13 @@ def page() -> str:
             "\n".join(zoo.summary(models)),
             "Model by model: [benchmarks/results/zoo.md](../benchmarks/results/zoo.md).",
         ]
+    if engines := read("zoo_engines"):
+        parts += [
+            "## The model zoo beside today's engines",
+            zoo_engines.words(engines),
+            "\n".join(zoo_engines.summary(engines)),
+            "Model by model: [benchmarks/results/zoo_engines.md](../benchmarks/results/zoo_engines.md).",
+        ]
     if executor:
         nodes = executor["microseconds_a_node"]
         parts += [
@@ -295,11 +303,13 @@ def page() -> str:
 
 
 def _summary(what, peer, found, model="") -> str:
-    return f"| {what} | {peer} | {mean(found):.1f}x | {min(found):.2f}x{model} | {len(found)} |"
+    average = mean(found)
+    digits = 1 if average > 1.2 else 2
+    return f"| {what} | {peer} | {average:.{digits}f}x | {min(found):.2f}x{model} | {len(found)} |"
 
 
 def readme_table() -> str:
-    """Five rows: what people run, beside what they run it with today, with two threads."""
+    """What people run, beside what they run it with today, with two threads."""
     roi, models, pytorch, network = (read(name) for name in ("roi", "zoo", "pytorch", "network"))
     lines = ["| two threads | beside | geometric mean | least | rows |", "|---|---|---:|---:|---:|"]
     for direction in ("forward", "backward"):
@@ -313,9 +323,17 @@ def readme_table() -> str:
     networks = {"whole networks": {name: row["ratio"] for name, row in rows.items()}}
     steps = [row for row in network["rows"] if row["threads"] == 2 and row["network"].endswith("_training")]
     networks["training steps"] = {row["network"].removesuffix("_training"): row["ratio"] for row in steps}
-    for words, found in networks.items():
+    beside = [(words, "MXNet 1.9.1", found) for words, found in networks.items()]
+    if engines := read("zoo_engines"):
+        about = engines["about"]
+        beside += [
+            (f"whole networks: {about['chosen']}", about["versions"][engine], found)
+            for (engine, threads), found in zoo_engines.ratios(engines).items()
+            if threads == 2
+        ]
+    for words, peer, found in beside:
         least = min(found, key=found.get).rpartition(":")[2]
-        lines.append(_summary(words, "MXNet 1.9.1", list(found.values()), f" ({least})"))
+        lines.append(_summary(words, peer, list(found.values()), f" ({least})"))
     about = f"Times as fast; recorded {models['about']['date']}, {models['about']['machine']}."
     return "\n".join(lines) + f"\n\n{about} The six: {names_of_peers(roi['rows'])}."
 

@@ -1,7 +1,7 @@
 """All benchmarks, one after another: sets up the peers, measures, writes results, draws the plots.
 
     python benchmarks/run.py                  # some hours; the machine should have nothing else to do
-    python benchmarks/run.py --only roi       # one of executor, scaling, roi, roi_start, network, zoo, ranks
+    python benchmarks/run.py --only roi       # one of those in PEERS below
     python benchmarks/run.py --report         # only the page, its plots and README's table, from the results
 
 Each benchmark takes turns with its peers and writes JSON and Markdown to benchmarks/results. ROI operators
@@ -21,6 +21,7 @@ PEERS = {
     "roi_start": [],
     "network": ["mxnet"],
     "zoo": ["gluoncv"],
+    "zoo_engines": ["gluoncv", "engines"],
     "ranks": [],
 }
 

@@ -73,7 +73,7 @@ def export(name, folder):
     try:
         done = subprocess.run(
             [str(peers.interpreter("gluoncv")), "mxnet_worker.py"],
-            input=json.dumps({"do": "prepare", "name": name, "folder": str(folder), "timed": False}) + "\n",
+            input=json.dumps({"do": "prepare", "name": name, "folder": str(folder)}) + "\n",
             capture_output=True,
             text=True,
             cwd=ZOO,

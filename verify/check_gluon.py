@@ -52,7 +52,7 @@ def check(model, threads) -> dict:
     now = str(peers.interpreter("gluoncv-now"))
     roiops = Worker(now, "gluon_worker.py", threads, module="roiops.as_mxnet")
     try:
-        made = mxnet.ask(do="prepare", name=model.name, folder=str(folder), timed=False)
+        made = mxnet.ask(do="prepare", name=model.name, folder=str(folder))
         if "error" in made:
             return {"error": f"mxnet: {made['error']}"}
         heads = {**made["heads"], **made["choices"]}

@@ -1,4 +1,4 @@
-"""Run the published models in MXNet and in roiops, compare, time both, and write the table in the docs.
+"""Run the published models in MXNet and in roiops, compare, and write the table in the docs.
 
     python verify/peers.py gluoncv                        # once: MXNet 1.9.1 with GluonCV
     python verify/check_model_zoo.py                      # all models; writes docs/model_zoo.md
@@ -11,8 +11,7 @@ model and leaves its files, as MXNet saves them; another has roiops and no MXNet
 a detector's raw heads before boxes are selected, must agree to 1e-4 relative; detections box by box. Where
 they do not, since two scores or an overlap and its threshold tie but for rounding, MXNet runs the graph again
 with what its selecting operators got in roiops, and outputs, heads and those numbers must all agree. Both
-are then timed in turns, with the same number of threads. Both processes are new for each model, so memory
-does not grow, and what was found is written down after each.
+processes are new for each model, so memory does not grow, and what was found is written down after each.
 """
 
 import argparse
@@ -110,7 +109,7 @@ def check(model, threads):
     mxnet = Worker(str(peers.interpreter("gluoncv")), "mxnet_worker.py", threads)
     roiops = Worker(sys.executable, "roiops_worker.py", threads)
     try:
-        made = mxnet.ask(do="prepare", name=model.name, folder=str(folder), timed=False)
+        made = mxnet.ask(do="prepare", name=model.name, folder=str(folder))
         if "error" in made:
             return {"error": f"mxnet: {made['error']}"}
         answer = roiops.ask(do="load", folder=str(folder), heads={**made["heads"], **made["choices"]})

@@ -4,10 +4,10 @@ Each is one of the registry's operators. ``dialect`` says whose numbers are want
 The gradient goes to the features only, as in torchvision.
 
 The source of what ``torch.jit.script`` compiles keeps to TorchScript's part of Python: annotated, and with
-what is not for it in an ``else`` of ``torch.jit.is_scripting()``. A function that is given something that
-stands for a tensor, as ``torch.fx`` does to trace, hands over to it, and so is one node of its graph.
+what is not for it in an ``else`` of ``torch.jit.is_scripting()``.
 """
 
+import functools
 import math
 import warnings
 
@@ -41,6 +41,44 @@ _PS_ALIGN, _PS_POOL = registry.get("PSROIAlign"), registry.get("_contrib_PSROIPo
 _ALIGN_DIALECTS = {"torchvision": "mmcv", "detectron2": "mmcv"}
 
 
+def one_node(function):
+    """``function``; given what stands for a tensor, as ``torch.fx`` does to trace, it is one node of a graph.
+
+    A subclass of Tensor is a tensor: operators that ``function`` calls hand over to it.
+    """
+
+    # TorchScript compiles the source of `function`, with the names of the module of `call`: this one.
+    @functools.wraps(function)
+    def call(*args, **kwargs):
+        if not torch.compiler.is_compiling():
+            given = _no_tensors((*args, *kwargs.values()))
+            if has_torch_function(given):
+                return handle_torch_function(call, given, *args, **kwargs)
+        return function(*args, **kwargs)
+
+    return call
+
+
+# What most arguments are, beside lists of them.
+_USUAL = {Tensor, torch.nn.Parameter, int, float, bool, str, type(None)}
+
+
+def _no_tensors(values) -> list:
+    """Those of the values, and of lists and dicts among them, that are neither a tensor nor a number."""
+    found = []
+    for each in values:
+        if type(each) in _USUAL or isinstance(each, Tensor):
+            continue
+        if isinstance(each, (list, tuple)):
+            found += _no_tensors(each)
+        elif isinstance(each, dict):
+            found += _no_tensors(each.values())
+        else:
+            found.append(each)
+    return found
+
+
+@one_node
 def roi_align(
     input: Tensor,
     boxes: Tensor | list[Tensor],
@@ -85,14 +123,11 @@ def roi_align(
             input, rois, output_size, spatial_scale, ratio, mode, aligned, dialect
         )[0]
     else:
-        choices = output_size, spatial_scale, sampling_ratio, aligned
-        given = _overloading(input, boxes)
-        if has_torch_function(given):
-            return handle_torch_function(roi_align, given, input, boxes, *choices, mode=mode, dialect=dialect)
-        inputs = input, as_rois(boxes, input, "roi_align")
-        return call_with(_ALIGN, inputs, _align_params, *choices, mode, dialect)
+        choices = output_size, spatial_scale, sampling_ratio, aligned, mode, dialect
+        return call_with(_ALIGN, (input, as_rois(boxes, input, "roi_align")), _align_params, *choices)
 
 
+@one_node
 def roi_pool(
     input: Tensor,
     boxes: Tensor | list[Tensor],
@@ -109,13 +144,11 @@ def roi_pool(
         rois = as_rois(boxes, input, "roi_pool")
         return torch.ops.roiops.ROIPooling(input, rois, output_size, spatial_scale, dialect)[0]
     else:
-        choices = output_size, spatial_scale
-        given = _overloading(input, boxes)
-        if has_torch_function(given):
-            return handle_torch_function(roi_pool, given, input, boxes, *choices, dialect=dialect)
-        return call_with(_POOL, (input, as_rois(boxes, input, "roi_pool")), _pool_params, *choices, dialect)
+        choices = output_size, spatial_scale, dialect
+        return call_with(_POOL, (input, as_rois(boxes, input, "roi_pool")), _pool_params, *choices)
 
 
+@one_node
 def ps_roi_align(
     input: Tensor,
     boxes: Tensor | list[Tensor],
@@ -135,14 +168,12 @@ def ps_roi_align(
         ratio = [sampling_ratio, sampling_ratio]
         return torch.ops.roiops.PSROIAlign(input, rois, spatial_scale, dim, output_size, 0, ratio, dialect)[0]
     else:
-        choices = output_size, spatial_scale, sampling_ratio
-        given = _overloading(input, boxes)
-        if has_torch_function(given):
-            return handle_torch_function(ps_roi_align, given, input, boxes, *choices, dialect=dialect)
+        choices = _channels(input), output_size, spatial_scale, sampling_ratio, dialect
         inputs = input, as_rois(boxes, input, "ps_roi_align")
-        return call_with(_PS_ALIGN, inputs, _ps_align_params, _channels(input), *choices, dialect)
+        return call_with(_PS_ALIGN, inputs, _ps_align_params, *choices)
 
 
+@one_node
 def ps_roi_pool(
     input: Tensor,
     boxes: Tensor | list[Tensor],
@@ -167,18 +198,13 @@ def ps_roi_pool(
             input, rois, spatial_scale, dim, output_size, 0, dialect, "avg", released
         )[0]
     else:
-        choices = output_size, spatial_scale
-        given = _overloading(input, boxes)
-        if has_torch_function(given):
-            return handle_torch_function(
-                ps_roi_pool, given, input, boxes, *choices, dialect=dialect, as_released=as_released
-            )
         if as_released is None:
             as_released = dialect == "torchvision"
-        inputs = input, as_rois(boxes, input, "ps_roi_pool")
-        return call_with(_PS_POOL, inputs, _ps_pool_params, _channels(input), *choices, dialect, as_released)
+        choices = _channels(input), output_size, spatial_scale, dialect, as_released
+        return call_with(_PS_POOL, (input, as_rois(boxes, input, "ps_roi_pool")), _ps_pool_params, *choices)
 
 
+@one_node
 def roi_align_rotated(
     input: Tensor,
     rois: Tensor,
@@ -200,10 +226,6 @@ def roi_align_rotated(
             input, rois, output_size, spatial_scale, ratio, aligned, clockwise, dialect
         )[0]
     else:
-        given = input, rois
-        if has_torch_function(given):
-            choices = output_size, spatial_scale, sampling_ratio, aligned, clockwise
-            return handle_torch_function(roi_align_rotated, given, *given, *choices, dialect=dialect)
         params = {
             "pooled_size": _pair(output_size),
             "spatial_scale": spatial_scale,
@@ -212,9 +234,10 @@ def roi_align_rotated(
             "clockwise": clockwise,
             "dialect": dialect,
         }
-        return call(_ROTATED, given, params)
+        return call(_ROTATED, (input, rois), params)
 
 
+@one_node
 def deform_roi_pool(
     input: Tensor,
     rois: Tensor,
@@ -237,10 +260,6 @@ def deform_roi_pool(
             input, rois, offset, output_size, spatial_scale, ratio, gamma
         )[0]
     else:
-        given = input, rois, offset
-        if has_torch_function(given):
-            choices = output_size, spatial_scale, sampling_ratio, gamma
-            return handle_torch_function(deform_roi_pool, given, *given, *choices)
         height, width = _pair(output_size)
         if offset is None or not offset.numel():
             offset = input.new_zeros((rois.shape[0], 2, height, width))
@@ -253,6 +272,7 @@ def deform_roi_pool(
         return call(_DEFORMED, (input, rois, offset), params)
 
 
+@one_node
 def multi_scale_roi_align(
     features: list[Tensor],
     boxes: Tensor | list[Tensor],
@@ -301,12 +321,6 @@ def multi_scale_roi_align(
             inputs, output_size, scales, ratio, aligned, canonical_scale, canonical_level, dialect
         )[0]
     else:
-        given = (*_overloading(features, boxes), scales)
-        if has_torch_function(given):
-            return handle_torch_function(
-                multi_scale_roi_align, given, features, boxes, output_size, scales, sampling_ratio, aligned,
-                canonical_scale=canonical_scale, canonical_level=canonical_level, dialect=dialect,
-            )  # fmt: skip
         if aligned and dialect == "torchvision":
             raise ParamError(
                 "multi_scale_roi_align: aligned must be False under dialect 'torchvision', which has no such "
@@ -337,6 +351,7 @@ def pyramid_scales(features: list[Tensor], image_shapes: list[tuple[int, int]]) 
     return [2.0 ** math.floor(math.log(each / height) / math.log(2.0) + 0.5) for each in heights]
 
 
+@one_node
 def pool_levels(
     x: dict[str, Tensor],
     boxes: list[Tensor],
@@ -351,13 +366,6 @@ def pool_levels(
     dialect: str,
 ) -> Tensor:
     """:func:`multi_scale_roi_align` of those maps of a dict that have these names: ``MultiScaleRoIAlign``."""
-    if not torch.jit.is_scripting():
-        given = (*_overloading(x, boxes), *_overloading(image_shapes, []))
-        if has_torch_function(given):
-            return handle_torch_function(
-                pool_levels, given, x, boxes, image_shapes, names, scales, output_size, sampling_ratio,
-                aligned, canonical_scale, canonical_level, dialect,
-            )  # fmt: skip
     features: list[Tensor] = []
     for name, feature in x.items():
         if name in names:
@@ -368,19 +376,6 @@ def pool_levels(
         features, boxes, output_size, scales, sampling_ratio, aligned,
         canonical_scale=canonical_scale, canonical_level=canonical_level, dialect=dialect,
     )  # fmt: skip
-
-
-def _overloading(*given) -> tuple:
-    """What may stand for a tensor in an argument, or in lists and dicts of it."""
-    found = []
-    for each in given:
-        if isinstance(each, (list, tuple)):  # torch.compile knows no union here
-            found += each
-        elif isinstance(each, dict):
-            found += each.values()
-        else:
-            found.append(each)
-    return tuple(found)
 
 
 def _align_params(output_size, spatial_scale, sampling_ratio, aligned, mode, dialect) -> dict:

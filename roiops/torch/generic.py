@@ -3,11 +3,11 @@
 import functools
 
 import torch
-from torch.overrides import handle_torch_function, has_torch_function
 
 from .. import registry
 from ..errors import MXNetError
 from . import library
+from .functions import one_node
 from .operators import call
 
 __all__ = ["namespace"]
@@ -21,9 +21,6 @@ def _is_tensor(value) -> bool:
 
 
 def _invoke(prop_class, args, kwargs):
-    given = (*args, *kwargs.values())
-    if has_torch_function(given):  # something stands for a tensor, as torch.fx does to trace
-        return handle_torch_function(_function(prop_class.name), given, *args, **kwargs)
     positional, named, params = registry.split_arguments(prop_class, args, kwargs, _is_tensor, _KIND)
     if prop_class.variadic:
         return call(prop_class, [*positional, *named.values()], params)
@@ -36,7 +33,7 @@ def _invoke(prop_class, args, kwargs):
 
 @functools.cache
 def _function(name: str):
-    return registry.make_function(name, _invoke, "roiops.torch.op", _FRONT)
+    return one_node(registry.make_function(name, _invoke, "roiops.torch.op", _FRONT))
 
 
 def namespace(module: str, prefix: str = ""):

@@ -1,5 +1,7 @@
 """The functions as modules, with torchvision's arguments, attributes and ``repr``. None has a state."""
 
+import inspect
+
 import torch
 from torch import Tensor, nn
 
@@ -229,33 +231,19 @@ class MultiScaleRoIAlign(_Module):
                 self.scales = functions.pyramid_scales(features, image_shapes)
 
 
-# The arguments that each of torchvision's modules was made with, which are its attributes.
-_ARGUMENTS = {
-    RoIAlign: ("output_size", "spatial_scale", "sampling_ratio", "aligned"),
-    RoIPool: ("output_size", "spatial_scale"),
-    PSRoIAlign: ("output_size", "spatial_scale", "sampling_ratio"),
-    PSRoIPool: ("output_size", "spatial_scale"),
-    MultiScaleRoIAlign: (
-        "featmap_names",
-        "output_size",
-        "sampling_ratio",
-        "canonical_scale",
-        "canonical_level",
-    ),
-}
-
-
 def replace_poolers(model: nn.Module) -> int:
     """Put our modules in the place of torchvision's in ``model``; how many there were.
 
     They compute the same and have no state, so that checkpoints fit as before.
     """
-    ours = {kind.__name__: kind for kind in _ARGUMENTS}
+    kinds = RoIAlign, RoIPool, PSRoIAlign, PSRoIPool, MultiScaleRoIAlign
+    ours = {kind.__name__: kind for kind in kinds}
     replaced = 0
     for parent in list(model.modules()):
         for name, child in list(parent.named_children()):
             kind = ours.get(type(child).__name__)
             if kind is not None and type(child).__module__.startswith("torchvision.ops."):
-                setattr(parent, name, kind(**{each: getattr(child, each) for each in _ARGUMENTS[kind]}))
+                arguments = [each for each in inspect.signature(kind).parameters if each != "keywords"]
+                setattr(parent, name, kind(**{each: getattr(child, each) for each in arguments}))
                 replaced += 1
     return replaced

@@ -72,7 +72,7 @@ def _is_transformed() -> bool:
 
 
 def _gradients(plan, grad_out, read, hidden, wanted) -> list:
-    """The gradients of the inputs, for a batch of ``grad_out`` too (``is_grads_batched``)."""
+    """The gradients of the inputs, also of a batch: ``torch.vmap`` of ``torch.autograd.grad``."""
     if _transform() is None:
         return plan.backward(grad_out, read, hidden, wanted)
     prop = plan.operator.prop

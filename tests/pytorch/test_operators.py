@@ -130,6 +130,7 @@ def test_operators_that_come_later_are_there_too():
     class LaterProp(ROIProperty):
         """Nothing but shapes."""
 
+        op = registry.get("ROIPooling").op
         pooled_size = (1, 1)
 
     register("_test_later_roi_operator")(LaterProp)

@@ -284,3 +284,17 @@ def test_replace_poolers():
     assert type(head.pool) is rt.RoIAlign
     torch.testing.assert_close(head(features(), boxes()), expected, atol=1e-4, rtol=1e-5)
     assert rt.replace_poolers(head) == 0
+
+
+def test_pictures_and_boxes_of_torchvisions_own_tensors():
+    ops = pytest.importorskip("torchvision.ops", reason="torchvision is not installed")
+    from torchvision import tv_tensors
+
+    image = tv_tensors.Image(torch.rand(1, 8, 18, 22, generator=torch.Generator().manual_seed(6)))
+    shapes = torch.tensor([[1.0, 2, 15, 17], [4, 0, 9, 30]])
+    boxes = [tv_tensors.BoundingBoxes(shapes, format="XYXY", canvas_size=(18, 22))]
+    for name in ("roi_align", "roi_pool", "ps_roi_align", "ps_roi_pool"):
+        expected = getattr(ops, name)(image, boxes, (2, 4), SCALE)
+        found = getattr(rt, name)(image, boxes, (2, 4), SCALE)
+        assert type(found) is type(expected) is torch.Tensor
+        torch.testing.assert_close(found, expected, atol=1e-5, rtol=1e-5)

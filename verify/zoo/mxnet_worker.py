@@ -3,7 +3,6 @@
 import json
 import os
 import sys
-import time
 import warnings
 from pathlib import Path
 
@@ -87,7 +86,7 @@ def _save_net(net, values, folder):
     net.save_parameters(str(folder / "net.params"))
 
 
-def prepare(name, folder, timed):
+def prepare(name, folder):
     """Build a model, give it weights, run it, and leave everything in ``folder``."""
     _bound.clear()
     model, folder = find(name), Path(folder)
@@ -113,35 +112,8 @@ def prepare(name, folder, timed):
     _bound.update(
         graph=masked_text, outputs=symbol.list_outputs(), heads=heads, choices=choices, values=values
     )
-    if timed:
-        _bind_to_measure(symbol, values)
     ops = sorted({node["op"] for node in json.loads(text)["nodes"]} - {"null"})
     return {"operators": ops, "heads": heads, "choices": choices, "outputs": symbol.list_outputs()}
-
-
-def _bind_to_measure(symbol, values):
-    _bound["executor"] = _bind(symbol, values)
-    try:
-        measure()
-        measure()
-    except mx.MXNetError:  # on some graphs the second pass of a fused executor fails within oneDNN
-        _bound["executor"] = _bind(symbol, values, fuse=False)
-
-
-def load(folder):
-    """Load a prepared model from its files, to measure it."""
-    _bound.clear()
-    folder = Path(folder)
-    symbol = mx.sym.load(str(folder / "model-symbol.json"))
-    values = {name.split(":", 1)[1]: a for name, a in mx.nd.load(str(folder / "model-0000.params")).items()}
-    with np.load(folder / "inputs.npz") as file:
-        values.update(file)
-    shapes = {name: value.shape for name, value in values.items() if name in symbol.list_inputs()}
-    for name, shape in zip(symbol.list_arguments(), symbol.infer_shape(**shapes)[0]):
-        if name not in values:  # the label of a loss
-            values[name] = np.zeros(shape, np.float32)
-    _bind_to_measure(symbol, values)
-    return {}
 
 
 def choose(folder):
@@ -178,9 +150,9 @@ def _is_label(name):
     return name in ("label", "bbox_target", "bbox_weight") or name.endswith("_label")
 
 
-def _bind(symbol, values, fuse=True):
-    """An executor; ``fuse`` is whether oneDNN may put several operators into one, as it does by default."""
-    os.environ["MXNET_SUBGRAPH_BACKEND"] = "MKLDNN" if fuse else "NONE"
+def _bind(symbol, values):
+    """An executor in which oneDNN does not put several operators into one, as it does by default."""
+    os.environ["MXNET_SUBGRAPH_BACKEND"] = "NONE"
     arguments = {name: mx.nd.array(values[name]) for name in symbol.list_arguments()}
     states = {name: mx.nd.array(values[name]) for name in symbol.list_auxiliary_states()}
     return symbol.bind(mx.cpu(), arguments, grad_req="null", aux_states=states)
@@ -239,7 +211,7 @@ def _outputs(symbol, names, heads, values):
 
 def _run(symbol, values):
     """The outputs, operator by operator: fused, MXNet gets some graphs wrong (cifar_resnet56_v2 by 13 %)."""
-    executor = _bind(symbol, values, fuse=False)
+    executor = _bind(symbol, values)
     return [value.asnumpy() for value in executor.forward(is_train=False)]
 
 
@@ -273,7 +245,7 @@ def _calibrate(text, symbol, values):
     normed = [
         internals[inputs.internal_number(names, inputs.head_of(nodes, node["inputs"][0]))] for node in norms
     ]
-    executor = _bind(mx.sym.Group(normed), given, fuse=False)
+    executor = _bind(mx.sym.Group(normed), given)
     states = {}
     for node, value in zip(norms, executor.forward(is_train=True)):
         mean, variance = inputs.statistics(value.asnumpy())
@@ -298,13 +270,6 @@ def _save(folder, symbol, values, data):
     np.savez(folder / "inputs.npz", **{name: a for name, a in data.items() if not name.endswith("_label")})
 
 
-def measure():
-    start = time.perf_counter()
-    for output in _bound["executor"].forward(is_train=False):
-        output.wait_to_read()
-    return (time.perf_counter() - start) * 1e3
-
-
 def main():
     answers = sys.stdout
     sys.stdout = sys.stderr  # GluonCV prints
@@ -312,21 +277,17 @@ def main():
         request = json.loads(line)
         try:
             if request["do"] == "prepare":
-                answer = prepare(request["name"], request["folder"], request["timed"])
-            elif request["do"] == "load":
-                answer = load(request["folder"])
+                answer = prepare(request["name"], request["folder"])
             elif request["do"] == "choose":
                 answer = choose(request["folder"])
             elif request["do"] == "golden":
                 answer = golden(request["name"], request["path"], request["size"])
             elif request["do"] == "graph":
                 answer = graph(request["name"], request["path"])
-            elif request["do"] == "names":
+            else:
                 from gluoncv.model_zoo import get_model_list
 
                 answer = {"names": list(get_model_list())}
-            else:
-                answer = {"ms": measure()}
         except Exception as error:
             answer = {"error": "%s: %s" % (type(error).__name__, error)}
         answers.write(json.dumps(answer) + "\n")

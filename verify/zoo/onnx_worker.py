@@ -3,24 +3,18 @@
 It sees only the files that MXNet left.
 """
 
-import collections
 import contextlib
 import json
-import statistics
 import sys
-import tempfile
 import time
 import traceback
 from pathlib import Path
 
 import numpy as np
 import roiops
-from roiops.graph.nodes import topological_order
 from roiops.models import archive
 from roiops.models import onnx as roiops_onnx
 from roiops.models.onnx.check import compare, session
-from roiops.operators import lowering
-from roiops.operators.base import OpContext
 
 import custom_onnx
 import custom_ops
@@ -28,7 +22,6 @@ import inputs
 
 custom_ops.register(roiops)
 assert custom_onnx.__doc__  # registers their lowerings
-_bound = {}
 
 
 def _run(running, feeds):
@@ -114,22 +107,6 @@ def write_given(folder, choices, target, opset):
     return _write(*_written(given, {**data, **chosen}, opset), {**data, **chosen}, target)
 
 
-def load(folder, threads, target):
-    """Bind a model in roiops and in onnxruntime, to measure it; ``target`` is written if need be."""
-    _bound.clear()
-    model, data = _read(folder)
-    if not target.exists():
-        made, _ = _written(model, data)
-        target.write_bytes(made.SerializeToString())
-        del made
-    executor = model.bind(**{name: array.shape for name, array in data.items()})
-    executor.forward(is_train=False, **data)
-    _bound.update(executor=executor, data=data, model=model, target=target, threads=threads)
-    _bound["running"] = session(target, threads)
-    measure("onnxruntime")
-    return {}
-
-
 def _summary(found):
     return {
         "worst": max((each.worst for each in found), default=0.0),
@@ -165,80 +142,6 @@ def _chosen(folder, model, data, choices):
     return chosen, archive.ArchivedModel(roiops.sym.load_json(text), model.params)
 
 
-def measure(engine):
-    data, start = _bound["data"], time.perf_counter()
-    if engine == "roiops":
-        for output in _bound["executor"].forward(is_train=False):
-            output.wait_to_read()
-    else:
-        _run(_bound["running"], data)
-    return (time.perf_counter() - start) * 1e3
-
-
-def compositions(rounds):
-    """Milliseconds of the compositions, in onnxruntime (by its profile) and of their operators in roiops."""
-    import onnxruntime
-
-    data = _bound["data"]
-    options = onnxruntime.SessionOptions()
-    options.log_severity_level, options.intra_op_num_threads = 3, _bound["threads"]
-    options.enable_profiling = True
-    with tempfile.TemporaryDirectory() as scratch:
-        options.profile_file_prefix = str(Path(scratch) / "profile")
-        running = onnxruntime.InferenceSession(str(_bound["target"]), options)
-        for _ in range(rounds + 1):
-            _run(running, data)
-        events = json.loads(Path(running.end_profiling()).read_text())
-    taken = collections.defaultdict(list)
-    for event in events:
-        if event.get("cat") == "Node" and event["name"].endswith("_kernel_time"):
-            taken[event["name"]].append(event["dur"] / 1e3)
-    inside = {name: statistics.median(all_[1:] or all_) for name, all_ in taken.items()}
-    heads = tuple(f"{node.name}/" for node in _composed(_bound["model"]))
-    of_onnx = sum(ms for name, ms in inside.items() if name.startswith(heads))
-    return {
-        "onnxruntime": of_onnx,
-        "rest": sum(inside.values()) - of_onnx,
-        "roiops": _in_roiops(_bound["model"], data, rounds),
-    }
-
-
-def _composed(model):
-    """The nodes that are compositions in ONNX."""
-    found = {}
-    for node in topological_order(model.symbol.heads):
-        if not node.is_variable:
-            found[node] = lowering.find(*node.prop.lowered_as)
-    return [node for node, how in found.items() if how and how.as_function]
-
-
-def _in_roiops(model, data, rounds):
-    """Milliseconds that roiops takes for the operators that are compositions in ONNX, one by one."""
-    nodes = _composed(model)
-    # One pass over the graph leaves what all of them read.
-    entries = [roiops.sym.Symbol([entry]) for node in nodes for entry in node.inputs]
-    part = archive.ArchivedModel(roiops.sym.Group(entries), model.params)
-    read = iter(part(**{name: array for name, array in data.items() if name in part.input_names}))
-    total = 0.0
-    for node in nodes:
-        arrays = [next(read).asnumpy() for _ in node.inputs]
-        prop, ctx = node.prop, OpContext(label=node.prop.label)
-        shapes, types = [a.shape for a in arrays], [a.dtype for a in arrays]
-        outs = [
-            np.empty(shape, dtype)
-            for shape, dtype in zip(prop.infer_shape(shapes)[1], prop.infer_type(types)[1], strict=True)
-        ]
-        operator = prop.create_operator(ctx, shapes, types)
-        times = []
-        for _ in range(rounds + 1):
-            start = time.perf_counter()
-            with np.errstate(all="ignore"):
-                operator.forward(ctx, arrays, ["write"] * len(outs), outs, [])
-            times.append((time.perf_counter() - start) * 1e3)
-        total += statistics.median(times[1:])
-    return total
-
-
 def _answer(request):
     do, folder = request["do"], Path(request.get("folder", ""))
     if do == "convert":
@@ -246,13 +149,8 @@ def _answer(request):
         return convert(folder, request["choices"], request["size"], request["threads"], target)
     if do == "write":
         return write(folder, Path(request["target"]), request["opset"])
-    if do == "write_given":
-        return write_given(folder, request["choices"], Path(request["target"]), request["opset"])
-    if do == "load":
-        return load(folder, request["threads"], Path(request["target"]))
-    if do == "compositions":
-        return compositions(request["rounds"])
-    return {"ms": measure(request["engine"])}
+    assert do == "write_given"
+    return write_given(folder, request["choices"], Path(request["target"]), request["opset"])
 
 
 def main():
