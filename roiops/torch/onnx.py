@@ -14,7 +14,7 @@ from ..graph.symbol import Symbol, Variable, invoke
 from ..models.archive import ArchivedModel
 from ..models.onnx import convert
 from ..models.onnx.write import used_nodes
-from .plans import NUMPY_DTYPES
+from .plans import NUMPY_DTYPES, bind
 
 __all__ = ["symbolic", "translation_table"]
 
@@ -105,6 +105,10 @@ def _conversion(definition, params, shapes, dtypes, opset):
         (None, prop_class.roi_columns) if name == "rois" else shape
         for name, shape in zip(names, shapes, strict=True)
     ]
+    if any(None in shape[1:] for name, shape in zip(names, shapes, strict=True) if name == "offset"):
+        # Of zeros that `deform_roi_pool` has made, the older exporter knows no lengths; the operator does.
+        known, _ = bind(prop_class, params).prop.infer_shape([(-1, -1, -1, -1), (-1, 5), None])
+        shapes[2] = (None, *known[2][1:])
     channels = 3 if params.get("layout") == "NHWC" else 1
     given, known = {}, {}
     for name, shape in zip(names, shapes, strict=True):

@@ -3,7 +3,7 @@
 import io
 
 import pytest
-from torch_cases import CASES, ONE_EACH
+from torch_cases import CASES, ONE_EACH, place_of_boxes
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed; make test-torch installs it")
 onnx = pytest.importorskip("onnx", reason="onnx is not installed; make test-torch installs it")
@@ -74,6 +74,27 @@ def test_every_dialect_with_the_older_exporter(case):
     model, inputs = Operator(case[0], case[2]), inputs_of(case)
     (found,) = run(exported(model, inputs), *inputs)
     assert_same(found, model(*inputs))
+
+
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+def test_a_file_takes_no_boxes_too(case):
+    model, inputs = Operator(case[0], case[2]), inputs_of(case)
+    names, first = [f"input{i}" for i in range(len(inputs))], place_of_boxes(case[0]) % len(inputs)
+    options = {"input_names": names, "dynamic_axes": {name: {0: "boxes"} for name in names[first:]}}
+    file = exported(model, inputs, **options)
+    for count in (0, 1):
+        given = [*inputs[:first], *(each[:count] for each in inputs[first:])]
+        (found,) = run(file, *given)
+        expected = model(*given)
+        assert found.shape == expected.shape
+        if count:
+            assert_same(found, expected)
+
+
+def test_displacements_that_are_none():
+    file = exported(rt.DeformRoIPool((2, 3), 0.5, 2), (features(), ROIS))
+    (found,) = run(file, features(), ROIS)
+    assert_same(found, rt.DeformRoIPool((2, 3), 0.5, 2)(features(), ROIS))
 
 
 @pytest.mark.parametrize("case", ONE_EACH.values(), ids=ONE_EACH)
