@@ -197,16 +197,20 @@ def read_image(picture, name: str | None = None):
     name : str, optional
         What errors call it; the file's name unless given.
     """
+    from ..training.image.reading import in_bytes
+
     pillow = _pillow()
     if isinstance(picture, pillow.Image.Image):
-        return picture.convert("RGB")
+        return in_bytes(picture)
     if not isinstance(picture, str | os.PathLike) and not hasattr(picture, "read"):
         return pillow.Image.fromarray(_bytes(picture)).convert("RGB")
     try:
         with pillow.Image.open(picture) as image:
-            return pillow.ImageOps.exif_transpose(image).convert("RGB")
+            return in_bytes(pillow.ImageOps.exif_transpose(image))
     except pillow.UnidentifiedImageError:
         raise MXNetError(f"{name or picture}: not an image that Pillow can read") from None
+    except MXNetError as error:
+        raise MXNetError(f"{name or picture}: {error}") from None
     except (OSError, ValueError, SyntaxError, EOFError) as error:
         if isinstance(error, FileNotFoundError | PermissionError | IsADirectoryError):
             raise

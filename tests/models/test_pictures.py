@@ -86,6 +86,25 @@ def test_a_picture_is_upright_as_its_camera_noted(tmp_path):
     assert read_image(tmp_path / "turned.jpg").size == (20, 40)
 
 
+def test_of_16_bits_the_upper_8_are_taken_as_opencv_does(tmp_path):
+    values = np.array([[0, 255, 256], [18888, 43020, 65535]], np.uint16)
+    PIL.fromarray(values).save(tmp_path / "deep.png")
+    upper = [[0, 0, 1], [73, 168, 255]]
+    assert np.asarray(read_image(tmp_path / "deep.png"))[..., 0].tolist() == upper
+    assert mx.image.imread(tmp_path / "deep.png").asnumpy()[..., 2].tolist() == upper
+    assert mx.image.imread(tmp_path / "deep.png", flag=0).asnumpy()[..., 0].tolist() == upper
+
+
+@pytest.mark.parametrize(("values", "span"), [([[0.5, 300.0]], "0.5 to 300"), ([[-1.0, 3.0]], "-1 to 3")])
+def test_numbers_that_are_no_colours_are_refused(tmp_path, values, span):
+    path = tmp_path / "measured.tif"
+    PIL.fromarray(np.array(values, np.float32)).save(path)
+    with pytest.raises(
+        mx.MXNetError, match=f"measured.tif: a picture's values must be from 0 to 255, got {span}"
+    ):
+        read_image(path)
+
+
 @pytest.mark.parametrize("name", ["cut.png", "cut.jpg"])
 def test_a_damaged_picture_is_an_error_of_ours(tmp_path, name):
     path = tmp_path / name

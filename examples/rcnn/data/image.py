@@ -3,6 +3,8 @@
 import numpy as np
 from PIL import Image
 
+import roiops as mx
+
 from ..config import Data
 
 __all__ = ["open_image", "prepare", "stack"]
@@ -15,7 +17,7 @@ def open_image(path) -> Image.Image:
             image = image.convert("RGBA")
             ground = Image.new("RGBA", image.size, "white")
             return Image.alpha_composite(ground, image).convert("RGB")
-        return image.convert("RGB")
+    return Image.fromarray(mx.image.imread(path).asnumpy())
 
 
 def prepare(image: Image.Image, data: Data):

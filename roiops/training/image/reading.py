@@ -60,7 +60,7 @@ def imdecode(buf, flag=1, to_rgb=True) -> nd.NDArray:
     raw = buf.asnumpy().tobytes() if isinstance(buf, nd.NDArray) else bytes(buf)
     try:
         with Image.open(io.BytesIO(raw)) as image:
-            pixels = np.array(image.convert("RGB" if flag else "L"))
+            pixels = np.array(in_bytes(image, "RGB" if flag else "L"))
     except (UnidentifiedImageError, OSError) as error:
         raise FormatError(f"imdecode: the {len(raw)} bytes are no image that can be read: {error}") from None
     if not flag:
@@ -68,6 +68,26 @@ def imdecode(buf, flag=1, to_rgb=True) -> nd.NDArray:
     elif not to_rgb:
         pixels = pixels[:, :, ::-1]
     return nd.array(pixels, dtype=np.uint8)
+
+
+def in_bytes(image, mode: str = "RGB"):
+    """A Pillow image in a mode of 8 bits. Of 16 bits the upper 8 are taken, as OpenCV does.
+
+    Pillow by itself would make white of all that is above 255.
+    """
+    if image.mode.startswith(("I", "F")):
+        values = np.asarray(image)
+        if image.mode.startswith("I;16") or (image.mode == "I" and image.format == "PNG"):
+            values = values >> 8
+        elif not (np.isfinite(values).all() and values.min() >= 0 and values.max() <= 255):
+            raise FormatError(
+                f"a picture's values must be from 0 to 255, got {values.min():g} to {values.max():g} "
+                f"(Pillow's mode {image.mode})"
+            )
+        from PIL import Image
+
+        image = Image.fromarray(values.astype(np.uint8))
+    return image.convert(mode)
 
 
 def copyMakeBorder(src, top, bot, left, right, type=0, value=0.0, values=(), out=None) -> nd.NDArray:
