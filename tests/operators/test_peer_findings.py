@@ -172,3 +172,21 @@ def test_the_gradient_of_softsign_keeps_its_digits_far_from_zero():
     far = np.array([1e4, -1e5, np.inf], np.float32)
     got = gradient_of(mx.sym.Activation, far, act_type="softsign")
     np.testing.assert_allclose(got, 1 / (1 + np.abs(far.astype("f8"))) ** 2, rtol=3e-7)
+
+
+def test_mixed_precision_leaves_what_is_neither_float16_nor_float32():
+    whole, double = mx.nd.array([1, 300], dtype="int32"), mx.nd.array([1, 1e-300], dtype="float64")
+    assert mx.nd.amp_cast(whole, dtype="float16").dtype == np.int32
+    assert mx.nd.amp_cast(double, dtype="float16").dtype == np.float64
+    half, single = mx.nd.array([0.5], dtype="float16"), mx.nd.array([0.5])
+    for narrow, expected in ((False, np.float32), (True, np.float16)):
+        outs = mx.nd.amp_multicast(half, whole, single, double, num_outputs=4, cast_narrow=narrow)
+        assert [out.dtype for out in outs] == [expected, np.int32, expected, np.float64]
+    outs = mx.nd.amp_multicast(half, whole, num_outputs=2)
+    assert [out.asnumpy().tolist() for out in outs] == [[0.5], [1, 300]]
+
+
+def test_a_multiplied_gradient_of_unsigned_integers_is_cast_as_in_c():
+    data = np.array([1, 2], np.uint8)
+    operator = mx.sym.contrib.gradientmultiplier
+    assert gradient_of(operator, data, head=[1, 3], scalar=-2).tolist() == [254, 250]

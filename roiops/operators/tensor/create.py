@@ -200,10 +200,18 @@ class CastProp(ElementwiseProp):
         return in_types, [self.params.dtype]
 
 
+#: What mixed precision changes. Other dtypes, float64 among them, stay as they are.
+_MIXED = {np.dtype(np.float16), np.dtype(np.float32)}
+
 declare(
     "amp_cast",
     CastProp,
-    "The data in another floating-point dtype, as mixed-precision graphs have it.",
+    "float16 and float32 data in another floating-point dtype, as mixed-precision graphs have it; "
+    "data of other dtypes as it is.",
+    infer_type=lambda self, in_types: (
+        in_types,
+        [self.params.dtype if in_types[0] in {None, *_MIXED} else in_types[0]],
+    ),
 )
 
 
@@ -234,7 +242,10 @@ class MulticastOp(Operator):
 
 @register("amp_multicast")
 class MulticastProp(OperatorProperty):
-    """All inputs in the widest of their floating-point dtypes, or the narrowest."""
+    """The float16 and float32 inputs in the wider of their dtypes, or the narrower; the others as they are.
+
+    MXNet casts float16 inputs to the dtype of a first input that is neither, where none is float32.
+    """
 
     num_outputs = Field(int, range=(1, MOST_ARRAYS), doc="number of inputs and outputs")
     cast_narrow = Field(bool, False, doc="whether the narrowest dtype is taken instead of the widest")
@@ -250,10 +261,9 @@ class MulticastProp(OperatorProperty):
         return in_shapes, list(in_shapes)
 
     def infer_type(self, in_types):
-        kinds = sorted((t for t in in_types if t is not None), key=lambda t: t.itemsize)
-        if not kinds:
-            return in_types, [None] * len(in_types)
-        return in_types, [kinds[0 if self.params.cast_narrow else -1]] * len(in_types)
+        kinds = sorted({t for t in in_types if t in _MIXED}, key=lambda t: t.itemsize)
+        common = kinds[0 if self.params.cast_narrow else -1] if kinds else None
+        return in_types, [common if t in {None, *_MIXED} else t for t in in_types]
 
 
 class LinspaceOp(NumbersOp):

@@ -417,7 +417,7 @@ class GradientMultiplierOp(Operator):
         arrays.evaluate(None, in_data, out_data[0], req[0])
 
     def backward(self, ctx, out_grad, in_data, out_data, req, in_grad, aux):
-        scalar = np.array(self.params.scalar, out_grad[0].dtype)
+        scalar = as_scalar(self.params.scalar, out_grad[0].dtype)
         arrays.evaluate(np.multiply, [out_grad[0], scalar], in_grad[0], req[0])
 
 
