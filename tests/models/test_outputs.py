@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import roiops as mx
+from roiops.errors import SettingsError
 from roiops.models.detections import Detection, best_detections, find_detections
 from roiops.models.drawing import colours, draw, save
 from roiops.models.labels import SETS, class_name, fitting, read_labels
@@ -165,6 +166,22 @@ def test_built_in_label_sets():
     assert read_labels("a, b") == ["a", "b"]
     assert class_name(3, ["a"]) == "class 3"
     assert fitting(["a"], 2, "x") == ["background", "a"]
+
+
+@pytest.mark.parametrize("content", [b"cat\ndog", b"\xef\xbb\xbfcat\r\n\r\ndog\r\n", b"  cat  \ndog\n\n"])
+def test_files_of_class_names_as_editors_write_them(tmp_path, content):
+    (tmp_path / "names.txt").write_bytes(content)
+    assert read_labels(tmp_path / "names.txt") == ["cat", "dog"]
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [(b"", "holds no names"), (b"\n \n", "holds no names"), (b"K\xe4se\n", "byte 1 is not UTF-8 text")],
+)
+def test_a_file_without_class_names_is_refused(tmp_path, content, problem):
+    (tmp_path / "names.txt").write_bytes(content)
+    with pytest.raises(SettingsError, match=rf"classes: .*names.txt:? {problem}"):
+        read_labels(tmp_path / "names.txt")
 
 
 # -- drawings --------------------------------------------------------------------------------------------

@@ -22,8 +22,16 @@ def read_labels(text) -> list[str]:
         return [str(name) for name in text]
     path = Path(__file__).parent / f"{text}.txt" if text in SETS else Path(text)
     if path.suffix == ".txt" or path.is_file():
-        return [line.strip() for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
-    return [name.strip() for name in str(text).split(",")]
+        try:  # a byte order mark, which some editors write, is no part of a name
+            found = path.read_text(encoding="utf-8-sig").splitlines()
+        except UnicodeDecodeError as error:
+            raise SettingsError(f"classes: {path}: byte {error.start} is not UTF-8 text") from None
+    else:
+        found = str(text).split(",")
+    names = [name.strip() for name in found if name.strip()]
+    if not names:
+        raise SettingsError(f"classes: {text} holds no names")
+    return names
 
 
 def fitting(names: list[str], count: int, what: str) -> list[str]:
