@@ -10,27 +10,9 @@ try:
 except ImportError as error:
     raise ImportError("roiops.torch needs PyTorch 2.4 or newer: pip install torch") from error
 
-from . import library, op
-from .functions import (
-    deform_roi_pool,
-    multi_scale_roi_align,
-    ps_roi_align,
-    ps_roi_pool,
-    pyramid_scales,
-    roi_align,
-    roi_align_rotated,
-    roi_pool,
-)
-from .modules import (
-    DeformRoIPool,
-    MultiScaleRoIAlign,
-    PSRoIAlign,
-    PSRoIPool,
-    RoIAlign,
-    RoIAlignRotated,
-    RoIPool,
-    replace_poolers,
-)
+from . import functions, library, modules, op
+from .functions import *  # noqa: F403
+from .modules import *  # noqa: F403
 
 library.register_all()
 
@@ -46,23 +28,4 @@ def onnx_translation_table() -> dict:
     return translation_table(library.OPERATORS.values())
 
 
-__all__ = [
-    "DeformRoIPool",
-    "MultiScaleRoIAlign",
-    "PSRoIAlign",
-    "PSRoIPool",
-    "RoIAlign",
-    "RoIAlignRotated",
-    "RoIPool",
-    "deform_roi_pool",
-    "multi_scale_roi_align",
-    "onnx_translation_table",
-    "op",
-    "ps_roi_align",
-    "ps_roi_pool",
-    "pyramid_scales",
-    "replace_poolers",
-    "roi_align",
-    "roi_align_rotated",
-    "roi_pool",
-]
+__all__ = [*functions.__all__, *modules.__all__, "onnx_translation_table", "op"]

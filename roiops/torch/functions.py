@@ -23,7 +23,6 @@ from .operators import call, call_with
 __all__ = [
     "deform_roi_pool",
     "multi_scale_roi_align",
-    "pool_levels",
     "ps_roi_align",
     "ps_roi_pool",
     "pyramid_scales",
