@@ -244,3 +244,13 @@ def test_borders(picture):
     small = mx.nd.zeros((4, 5, 3), dtype="uint8")
     assert mx.image.imresize(picture, 5, 4, out=small) is small
     np.testing.assert_array_equal(small.asnumpy(), mx.image.imresize(picture, 5, 4).asnumpy())
+
+
+@pytest.mark.parametrize("line", ["abc", "x\t1\ta.png", "0\tone\ta.png"])
+def test_a_line_of_a_list_that_is_none_is_named(tmp_path, line):
+    path = tmp_path / "train.lst"
+    path.write_text(f"0\t1\ta.png\n{line}\n")
+    with pytest.raises(
+        mx.MXNetError, match=r"train.lst, line 2: not a number, labels and a file parted by tabs"
+    ):
+        mx.image.ImageIter(1, (3, 4, 4), path_imglist=str(path), path_root=str(tmp_path))

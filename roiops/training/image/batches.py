@@ -211,8 +211,8 @@ def _read_list(path) -> dict:
     """Labels and file by number, from a file of lines."""
     found = {}
     for number, line in enumerate(Path(path).read_text(encoding="utf-8").splitlines(), 1):
-        key, *labels, file = line.strip().split("\t")
         try:
+            key, *labels, file = line.strip().split("\t")
             found[int(key)] = np.array(labels, np.float64), file
         except ValueError:
             raise DataError(
