@@ -162,6 +162,10 @@ class _Tape:
         if not self.follows([array]):
             return
         data, ctx = array.data, array.context
+        if type(key) is NDArray and data.ndim and key.data.dtype != bool:
+            rows = NDArray(key.data.copy(), key.context).as_in_context(ctx)
+            self.add_made("take", {"axis": 0, "mode": "wrap"}, [array, rows], part)
+            return
         if type(key) is int and data.ndim:  # the commonest one, done fast
             i = key % data.shape[0]
             ranges = ((i, i + 1, 1),)

@@ -335,3 +335,14 @@ def test_operators_of_users_are_recorded():
         y = nd.Custom(x, op_type="test_autograd_twice") * x
     y.backward()
     assert x.grad.asnumpy().tolist() == [4, 8]
+
+
+@pytest.mark.parametrize("dtype", ["int32", "float32"])
+def test_rows_read_by_an_array_that_changes_later(dtype):
+    x, rows = nd.array([[1, 2], [3, 4], [5, 6]]), nd.array([0, -1, 0], dtype=dtype)
+    x.attach_grad()
+    with autograd.record():
+        y = x[rows] * nd.array([[1, 10], [2, 20], [3, 30]])
+    rows[:] = 1
+    y.backward()
+    assert x.grad.asnumpy().tolist() == [[4, 40], [0, 0], [2, 20]]
