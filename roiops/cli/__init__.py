@@ -12,6 +12,7 @@ import os
 import re
 import sys
 import traceback
+import warnings
 
 from .._version import __version__
 from ..errors import MXNetError
@@ -85,7 +86,9 @@ def main(argv: list[str] | None = None) -> int:
     args = _parsed(parser, argv)
     show = args.traceback or os.environ.get("ROIOPS_TRACEBACK", "0") not in ("", "0")
     try:
-        return args.execute(args) or 0
+        with warnings.catch_warnings():
+            warnings.showwarning = lambda message, *_: print(f"roiops: warning: {message}", file=sys.stderr)
+            return args.execute(args) or 0
     except KeyboardInterrupt:
         print("roiops: interrupted", file=sys.stderr)
         return 130

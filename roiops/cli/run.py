@@ -551,8 +551,17 @@ def _show(args, prediction) -> None:
     if args.json:
         print(json.dumps(_as_json(prediction), ensure_ascii=False), flush=True)
     elif prediction.error is None:
+        _tell_nan(prediction)
         told = _in_a_line(args, prediction.reading)
         print(f"{prediction.picture}: {told}  ({prediction.ms:.1f} ms)", flush=True)
+
+
+def _tell_nan(prediction) -> None:
+    if names := prediction.reading.not_numbers:
+        note(
+            f"{prediction.picture}: {' and '.join(names)} hold NaN: the parameters, or how the picture was "
+            "prepared (--preset, --mean, --std), do not fit the model"
+        )
 
 
 def _as_json(prediction) -> dict:
@@ -563,6 +572,7 @@ def _as_json(prediction) -> dict:
 def _print_page(args, prediction, found, alone: bool) -> None:
     """What is known of a picture whose outputs were printed."""
     reading = prediction.reading
+    _tell_nan(prediction)
     if not alone:
         print(f"{prediction.picture}:")
     if reading.detections:

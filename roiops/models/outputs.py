@@ -89,6 +89,8 @@ class Reading:
         The class of each pixel of the network's input.
     names : list of str
         The names of the classes of detections and segmentation.
+    not_numbers : list of str
+        The outputs that hold NaN: whatever else is read from them means nothing.
     """
 
     detections: list[Detection] | None = None
@@ -96,6 +98,7 @@ class Reading:
     scores: list[ClassScores] | None = None
     segmentation: np.ndarray | None = None
     names: list[str] = dataclasses.field(default_factory=list)
+    not_numbers: list[str] = dataclasses.field(default_factory=list)
 
     def _repr_html_(self):
         """A table for notebooks."""
@@ -121,7 +124,7 @@ class Reading:
 
     def to_dict(self) -> dict:
         """The same, fit for JSON; of a segmentation, the part of the pixels that each class has."""
-        result: dict = {}
+        result: dict = {"not_numbers": self.not_numbers} if self.not_numbers else {}
         if self.detections is not None:
             result["detections"] = [_as_dict(each, self.names) for each in self.detections]
         if self.best_below is not None:
@@ -172,7 +175,16 @@ def read_outputs(
     settings : Settings, optional
         How they are read.
     """
-    settings = settings or Settings()
+    readings = _read(outputs, places, settings or Settings())
+    for row, reading in enumerate(readings):
+        own = {n: a[row] if a.ndim and len(a) == len(places) else a for n, a in outputs.items()}
+        reading.not_numbers = [
+            n for n, a in own.items() if a.size and a.dtype.kind == "f" and np.isnan(a.min())
+        ]
+    return readings
+
+
+def _read(outputs, places, settings) -> list[Reading]:
     height, width = places[0].height, places[0].width
     how = {"box_stds": settings.box_stds}
     found = find_detections(outputs, height, width, threshold=settings.threshold, **how)

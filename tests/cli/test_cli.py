@@ -429,6 +429,19 @@ def test_half_precision_says_how_to_convert(roiops, picture):
     assert roiops("bench", HALF[0], *options, "--dtype", "float32")[0] == 0
 
 
+@pytest.mark.filterwarnings("default")
+def test_nan_and_surplus_parameters_are_told(roiops, model, picture, pictures):
+    params = mx.nd.load(str(model[1]))
+    params["arg:fc_weight"][:] = np.nan
+    params["arg:old_weight"] = mx.nd.zeros((2,))
+    mx.nd.save(str(model[1]), params)
+    for given in (picture, pictures):
+        err = roiops("run", *model, given)[2]
+        assert "roiops: warning: " in err
+        assert "the file has 1 array that the graph does not: old_weight" in err
+        assert "softmax_output hold NaN: the parameters, or how the picture was prepared" in err
+
+
 def test_convert_checks_a_model_of_half_precision(roiops, tmp_path):
     pytest.importorskip("onnxruntime")
     shapes = "--shape", "data=1,3,128,128", "--shape", "im_info=1,3", "--dtype", "float32", "--check"

@@ -244,3 +244,11 @@ def test_a_legend_has_a_whole_line_for_each_class(side):
 def test_a_drawing_needs_an_ending_that_pillow_knows(tmp_path):
     with pytest.raises(mx.MXNetError, match=r"Pillow cannot write this kind of picture; use .png or .jpg"):
         save(PIL.new("RGB", (2, 2)), tmp_path / "picture.xyz")
+
+
+def test_outputs_that_hold_nan_are_named_for_the_pictures_that_they_are_of():
+    scores = np.array([[0.1, 0.9], [np.nan, 0.2]], np.float32)
+    first, second = read_outputs({"prob_output": scores}, [Placement(9, 9)] * 2)
+    assert (first.not_numbers, second.not_numbers) == ([], ["prob_output"])
+    assert "not_numbers" not in first.to_dict()
+    assert second.to_dict()["not_numbers"] == ["prob_output"]
