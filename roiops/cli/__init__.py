@@ -85,10 +85,9 @@ def main(argv: list[str] | None = None) -> int:
         return 2
     args = _parsed(parser, argv)
     show = args.traceback or os.environ.get("ROIOPS_TRACEBACK", "0") not in ("", "0")
+    usual, warnings.formatwarning = warnings.formatwarning, _warning_line
     try:
-        with warnings.catch_warnings():
-            warnings.showwarning = lambda message, *_: print(f"roiops: warning: {message}", file=sys.stderr)
-            return args.execute(args) or 0
+        return args.execute(args) or 0
     except KeyboardInterrupt:
         print("roiops: interrupted", file=sys.stderr)
         return 130
@@ -109,6 +108,12 @@ def main(argv: list[str] | None = None) -> int:
             file=sys.stderr,
         )
         return 1
+    finally:
+        warnings.formatwarning = usual
+
+
+def _warning_line(message, *_where) -> str:
+    return f"roiops: warning: {message}\n"
 
 
 def _collect_garbage_rarely() -> None:
