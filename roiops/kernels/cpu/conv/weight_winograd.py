@@ -1,6 +1,6 @@
 """The gradient of the weight of a 3x3 convolution with steps of 1, with a quarter of the products.
 
-It is the gradient of :mod:`.conv_winograd` by its filters. Tiles of 6x6 pixels of the data, and the 4x4
+It is the gradient of ``conv/winograd.py`` by its filters. Tiles of 6x6 pixels of the data, and the 4x4
 pixels of the output's gradient that belong to them, are transformed to 36 numbers each. For each of the 36, a
 matrix product over the tiles follows. The 36 sums of a filter and a channel are transformed to 9 taps.
 
@@ -8,22 +8,17 @@ The number of threads has no part in how the sums are divided.
 """
 
 import numpy as np
-from numba import types
-from numba.extending import intrinsic
 
 from ...jit import inner, num_threads, parallel, within
 from ..product.caches import SECOND_CACHE
-from ..product.emitter import COLUMNS, ROWS, Emitter
+from ..product.emitter import COLUMNS, ROWS
 from ..product.panels import SEGMENT, copy_run, count_panels, panel_range, segments
 from ..product.tiles import Rows, add_product_tile, product_tile
 from ..scratch import Scratch
 from ..vector import BLOCK, MACHINE_LANES, transpose_block
-from .winograd import APART, FILTERS, IN, OUT, RESULTS, TILES
+from .transforms import IN, OUT, PARTS, TAPS, transform_heads, transform_pixels, transform_sums
+from .winograd_tiles import APART
 
-#: Taps in each direction.
-TAPS = 3
-#: The parts of a transformed tile.
-PARTS = IN * IN
 #: Most tiles that are summed at once: a panel of them stays in the second-level cache.
 AT_ONCE = max(1, SECOND_CACHE // 2 // (4 * PARTS * COLUMNS))
 #: Most terms that are added one after the other. Longer sums are those of such sums, which loses less.
@@ -32,42 +27,6 @@ TERMS = 16
 SUMS = 16 << 20
 #: Tiles of a row that are taken together, and the pixels that hold them: whole blocks of ``BLOCK``.
 RUN, LINE_PIXELS = 7, 2 * BLOCK
-
-
-def _two_way(matrix):
-    """An intrinsic that takes a square of vectors to ``matrix @ square @ matrix.T``.
-
-    ``(source, source_at, row_step, column_step, out, out_at, out_step)``: the results, row by row, are
-    ``out_step`` apart.
-    """
-    count = matrix.shape[1]
-    rows = matrix.tolist()
-
-    @intrinsic
-    def transform(typing, source, source_at, row_step, column_step, out, out_at, out_step):
-        i = types.int64
-        signature = types.void(source, i, i, i, out, i, i)
-
-        def generate(context, builder, signature, args, loc=None):
-            emit = Emitter(context, builder, loc)
-            first = emit.pointer(signature.args[0], args[0], args[1], "source")
-            target = emit.pointer(signature.args[4], args[4], args[5], "out")
-            columns = []
-            for x in range(count):
-                column = emit.move(first, emit.times(args[3], x))
-                values = [emit.load(column, emit.times(args[2], y)) for y in range(count)]
-                columns.append(emit.transform(rows, values))
-            for y in range(len(rows)):
-                for x, value in enumerate(emit.transform(rows, [column[y] for column in columns])):
-                    emit.store(value, target, emit.times(args[6], y * len(rows) + x))
-            return context.get_dummy_value()
-
-        return signature, generate
-
-    return transform
-
-
-_transform_tile, _transform_results, _transform_sums = map(_two_way, (TILES, RESULTS.T, FILTERS.T))
 
 
 def count_tiles(shape) -> int:
@@ -138,9 +97,9 @@ def _transform_run(pixels, run, count, of_data, out, at, step, part):
         for lane in range(0, count, MACHINE_LANES):
             start, to = t * OUT * BLOCK + lane, at + t * step + lane
             if of_data:
-                _transform_tile(pixels, start, LINE_PIXELS * BLOCK, BLOCK, out, to, part)
+                transform_pixels(pixels, start, LINE_PIXELS * BLOCK, BLOCK, out, to, part)
             else:
-                _transform_results(pixels, start, LINE_PIXELS * BLOCK, BLOCK, out, to, part)
+                transform_heads(pixels, start, LINE_PIXELS * BLOCK, BLOCK, out, to, part)
 
 
 @inner
@@ -228,7 +187,7 @@ def _put_taps(sums, at, first, stop, taps, grad_weight):
     """Transform the sums of one filter and the channels ``[first, stop)``."""
     part, target = ROWS * COLUMNS, grad_weight.reshape(-1)
     for c in range(first, stop, MACHINE_LANES):
-        _transform_sums(sums, at + c - first, IN * part, part, taps, 0, BLOCK)
+        transform_sums(sums, at + c - first, IN * part, part, taps, 0, BLOCK)
         # A channel's taps side by side; what comes after them is overwritten by the next.
         transpose_block(taps, 0, BLOCK, TAPS * TAPS, taps, BLOCK * BLOCK, TAPS * TAPS)
         to, count = c * TAPS * TAPS, min(MACHINE_LANES, stop - c) * TAPS * TAPS

@@ -1,0 +1,185 @@
+"""The transforms of Winograd's minimal filtering F(4x4, 3x3), on vectors of tiles, filters or channels.
+
+The results of a filter g on a tile d of 6x6 pixels are ``A ((G g G') * (B d B')) A'`` (Lavin and Gray,
+arXiv 1509.09308), with ``A = RESULTS``, ``G = FILTERS`` and ``B = TILES``. The gradient of g takes the same
+matrices, transposed.
+
+They interpolate at 0, +-5/8, +-3/2 and infinity. These points are exact in binary and spread the weights so
+evenly that results are within about 2e-6 of the largest one (0, +-1, +-2, the usual choice: 6e-6).
+"""
+
+import numpy as np
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic
+
+from ..product.emitter import ROWS, Emitter
+from ..product.tiles import by_rows
+from ..vector import BLOCK, MACHINE_LANES
+
+#: Results, pixels and taps of a tile in each direction.
+OUT, IN, TAPS = 4, 6, 3
+#: The numbers of a transformed tile, and of a filter's channel: products are made for each of them.
+PARTS = IN * IN
+_POINTS = (0.0, 5 / 8, -5 / 8, 3 / 2, -3 / 2)
+
+
+def _matrices():
+    """``(A, G, B)``."""
+    points = np.array(_POINTS)
+    others = [np.delete(points, i) for i in range(len(points))]
+    scale = np.array([np.prod(p - rest) for p, rest in zip(points, others, strict=True)])
+    powers = points[:, None] ** np.arange(OUT)
+    results = np.vstack([powers, [0, 0, 0, 1]]).T
+    filters = np.vstack([points[:, None] ** np.arange(TAPS) / scale[:, None], [0, 0, 1]])
+    tiles = np.zeros((IN, IN))
+    for i, rest in enumerate(others):
+        tiles[i, : IN - 1] = np.poly(rest)[::-1]
+    tiles[IN - 1] = np.poly(points)[::-1]
+    return results, filters, tiles
+
+
+RESULTS, FILTERS, TILES = _matrices()
+
+
+def _two_sided(emit, matrix, lines, aside=None):
+    """A square of vectors, transformed along each of its ``lines`` and then across them.
+
+    What comes of number i of all lines is yielded before the next: nothing else need stay in registers.
+    ``aside``: memory for what is between the two, where that is better than what the compiler would do.
+    """
+    matrix, along = matrix.tolist(), []
+    for k, line in enumerate(lines):
+        values = emit.transform(matrix, line)
+        if aside is not None:
+            for i, value in enumerate(values):
+                emit.store(value, aside, (i * IN + k) * MACHINE_LANES)
+        along.append(values)
+    for i in range(len(matrix)):
+        across = [line[i] for line in along]
+        if aside is not None:
+            across = [emit.load(aside, (i * IN + k) * MACHINE_LANES) for k in range(len(along))]
+        yield emit.transform(matrix, across)
+
+
+def _of_squares(matrix):
+    """An intrinsic that takes a square of vectors to ``matrix @ square @ matrix.T``.
+
+    ``(source, source_at, row_step, column_step, out, out_at, out_step)``: the results, row by row, are
+    ``out_step`` apart.
+    """
+    count = matrix.shape[1]
+
+    @intrinsic
+    def transform(typing, source, source_at, row_step, column_step, out, out_at, out_step):
+        i = types.int64
+        signature = types.void(source, i, i, i, out, i, i)
+
+        def generate(context, builder, signature, args, loc=None):
+            emit = Emitter(context, builder, loc)
+            first = emit.pointer(signature.args[0], args[0], args[1], "source")
+            target = emit.pointer(signature.args[4], args[4], args[5], "out")
+            columns = [emit.move(first, emit.times(args[3], x)) for x in range(count)]
+            squares = ([emit.load(each, emit.times(args[2], y)) for y in range(count)] for each in columns)
+            for y, row in enumerate(_two_sided(emit, matrix, squares)):
+                for x, value in enumerate(row):
+                    emit.store(value, target, emit.times(args[6], y * len(matrix) + x))
+            return context.get_dummy_value()
+
+        return signature, generate
+
+    return transform
+
+
+#: Of tiles of pixels; of tiles of results' gradients, for the gradient of a filter; of the sums of that.
+transform_pixels, transform_heads, transform_sums = map(_of_squares, (TILES, RESULTS.T, FILTERS.T))
+
+
+@intrinsic
+def transform_tiles(typing, lines, aside, out, out_at, out_step):
+    """Transform a vector of neighbouring tiles: 6 lines of pixels, :class:`Rows`, become 36 vectors.
+
+    ``aside`` is memory for 36 vectors.
+    """
+    i = types.int64
+    signature = types.void(lines, aside, out, i, i)
+
+    def generate(context, builder, signature, args, loc=None):
+        emit = Emitter(context, builder, loc)
+        line, step = emit.rows(signature.args[0], args[0], "pixels")
+        aside = emit.pointer(signature.args[1], args[1], emit.number(0), "aside")
+        target = emit.pointer(signature.args[2], args[2], args[3], "out")
+
+        def pixels(y):
+            row = emit.move(line, emit.times(step, y))
+            return emit.deinterleave(row, OUT) + emit.deinterleave(emit.move(row, OUT), OUT)[: IN - OUT]
+
+        for x, column in enumerate(_two_sided(emit, TILES, map(pixels, range(IN)), aside)):
+            for y, value in enumerate(column):
+                emit.store(value, target, emit.times(args[4], y * IN + x))
+        return context.get_dummy_value()
+
+    return signature, generate
+
+
+@intrinsic
+def transform_taps(typing, taps, one, two, out, out_at, out_step):
+    """Transform two neighbouring channels of ``ROWS`` filters: 9 rows of taps each become 36 rows of both.
+
+    The taps begin at ``one`` and at ``two``, ``BLOCK`` apart.
+    """
+    i = types.int64
+    signature = types.void(taps, i, i, out, i, i)
+
+    def generate(context, builder, signature, args, loc=None):
+        emit, both = Emitter(context, builder, loc, ROWS), Emitter(context, builder, loc, 2 * ROWS)
+        channels = [emit.pointer(signature.args[0], args[0], at, "taps") for at in args[1:3]]
+        target = emit.pointer(signature.args[3], args[3], args[4], "out")
+        lanes = ir.Constant(ir.VectorType(ir.IntType(32), 2 * ROWS), list(range(2 * ROWS)))
+
+        def tap(y, x):
+            pair = [emit.load(channel, (y * TAPS + x) * BLOCK) for channel in channels]
+            return builder.shuffle_vector(*pair, lanes)
+
+        columns = ([tap(y, x) for y in range(TAPS)] for x in range(TAPS))
+        for y, row in enumerate(_two_sided(both, FILTERS, columns)):
+            for x, value in enumerate(row):
+                both.store(value, target, both.times(args[5], y * IN + x))
+        return context.get_dummy_value()
+
+    return signature, generate
+
+
+@intrinsic
+def transform_results(typing, products, out, epilogue):
+    """Transform the 36 products of ``MACHINE_LANES`` tiles to 4 lines of pixels.
+
+    ``products`` and ``out`` are :class:`Rows`; ``epilogue`` is a :class:`Epilogue` of one filter, whose
+    ``scale`` and ``shift`` are numbers.
+    """
+    signature = types.void(products, out, epilogue)
+
+    def generate(context, builder, signature, args, loc=None):
+        emit, kinds = Emitter(context, builder, loc), signature.args
+        source, step = emit.rows(kinds[0], args[0], "products")
+        target, out_step = emit.rows(kinds[1], args[1], "out")
+        scale, shift, act, other, add_other = emit.members(args[2])
+        other = emit.pointer(kinds[2][3], other, emit.members(args[1])[1], "other")
+        scale, shift, act = emit.splat(scale), emit.splat(shift), emit.activation(act)
+        columns = ([emit.load(source, emit.times(step, y * IN + x)) for y in range(IN)] for x in range(IN))
+        lines = [emit.times(out_step, y) for y in range(OUT)]
+        values = []
+        for row in _two_sided(emit, RESULTS, columns):
+            values += emit.interleave([emit.fma(scale, value, shift) for value in row])
+
+        def with_other():
+            pairs = zip(by_rows(values, OUT), lines, strict=True)
+            return [value for row, line in pairs for value in emit.plus(row, emit.move(other, line))]
+
+        values = emit.activate(emit.choose(add_other, with_other, values), act)
+        for row, line in zip(by_rows(values, OUT), lines, strict=True):
+            for k, value in enumerate(row):
+                emit.store(value, emit.move(target, line), k * MACHINE_LANES)
+        return context.get_dummy_value()
+
+    return signature, generate
