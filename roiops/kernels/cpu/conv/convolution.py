@@ -4,8 +4,7 @@ One, two and three spatial axes are all handled as three (depth, height, width),
 length 1. ``window`` is ``(kernel, stride, dilate, pad)``, each a tuple of three. Arrays are C-contiguous
 float32 or float64: data ``(N, C, D, H, W)``, weight ``(F, C / groups, kd, kh, kw)``.
 
-The general way unrolls images into columns and multiplies matrices. The columns of a whole image are never
-held: output rows are taken in blocks of about ``AT_ONCE`` bytes.
+The general way unrolls images into columns (``conv/columns.py``) and multiplies matrices.
 
 ``tests/reference.py`` has the same in plain loops: ``convolution``.
 """
@@ -16,7 +15,7 @@ import math
 import numpy as np
 
 from ... import ways
-from ...jit import Calls, call, inner, parallel, within
+from ...jit import Calls, call
 from ..network import norm
 from ..product.emitter import ROWS, activate, activation
 from ..product.machine import HERE, Machine
@@ -27,6 +26,7 @@ from ..vector import BLOCK
 from . import depthwise as conv_depthwise
 from . import weight as conv_weight
 from . import weight_winograd as conv_weight_winograd
+from .columns import blocks, roll
 from .depthwise import Depthwise
 from .dilated import Dilated
 from .filters import ByFilters
@@ -39,8 +39,6 @@ from .way import ROOM, Arrays, Layer, Way, ceil_div
 from .winograd import Winograd
 
 _IDENTITY = activation()
-#: Bytes of unrolled columns held at once.
-AT_ONCE = 4 << 20
 #: Of fewer tiles or pixels, the gradient of a weight is a product of matrices.
 FEW_TILES, FEW_PIXELS = 4, 400
 #: So many filters take as long to be sorted by phases as a row of pixels takes to be added to the results.
@@ -224,101 +222,8 @@ def _forward_unrolled(data, weight, window, groups, out):
         for g in range(groups):
             group = image[g * per_group : (g + 1) * per_group]
             target = result[g * filters : (g + 1) * filters].reshape(filters, -1)
-            for start, stop, columns in _blocks(group, window, out.shape[2:]):
+            for start, stop, columns in blocks(group, window, out.shape[2:]):
                 matmul(matrix[g], columns, target[:, start:stop])
-
-
-def _blocks(image, window, out_size, load=True):
-    """The columns of an image block by block: ``(first position, last, columns)``."""
-    kernel, stride, dilate, pad = window
-    if kernel == stride == (1, 1, 1) and pad == (0, 0, 0):
-        yield 0, image[0].size, image.reshape(len(image), -1)
-        return
-    depth, height, width = out_size
-    taps = len(image) * int(np.prod(kernel))
-    rows = depth * height
-    step = max(1, min(rows, AT_ONCE // max(1, taps * width * image.itemsize)))
-    buffer = np.empty((taps, step * width), image.dtype)
-    for first in range(0, rows, step):
-        last = min(first + step, rows)
-        columns = buffer[:, : (last - first) * width]
-        if load:
-            unroll(image, kernel, stride, dilate, pad, height, width, first, columns)
-        yield first * width, last * width, columns
-
-
-@inner
-def _span(offset, stride, size, length):
-    """The output positions ``[start, stop)`` for which ``offset + stride * position`` is in ``[0, size)``."""
-    start = 0 if offset >= 0 else (-offset + stride - 1) // stride
-    stop = (size - offset + stride - 1) // stride if size > offset else 0
-    start = min(start, length)
-    return start, max(start, min(stop, length))
-
-
-@parallel
-def unroll(share, image, kernel, stride, dilate, pad, height, width, first, columns):
-    """Columns of the output rows from ``first`` on, as many as ``columns`` holds (im2col)."""
-    _, in_depth, in_height, in_width = image.shape
-    area = kernel[1] * kernel[2]
-    count = columns.shape[1] // max(width, 1)
-    for tap in within(share, columns.shape[0]):
-        c, rest = divmod(tap, kernel[0] * area)
-        kd, rest = divmod(rest, area)
-        kh, kw = divmod(rest, kernel[2])
-        left = kw * dilate[2] - pad[2]
-        start, stop = _span(left, stride[2], in_width, width)
-        for row in range(count):
-            od, oh = divmod(first + row, height)
-            z = od * stride[0] + kd * dilate[0] - pad[0]
-            y = oh * stride[1] + kh * dilate[1] - pad[1]
-            target = columns[tap, row * width : (row + 1) * width]
-            if z < 0 or z >= in_depth or y < 0 or y >= in_height:
-                target[:] = 0
-                continue
-            source = image[c, z, y]
-            target[:start] = 0
-            target[stop:] = 0
-            if stride[2] == 1:
-                target[start:stop] = source[left + start : left + stop]
-            else:
-                for x in range(start, stop):
-                    target[x] = source[left + x * stride[2]]
-
-
-@inner
-def _add_row(source, start, stop, target, left, step):
-    """``target[left + x * step] += source[x]``"""
-    if step == 1:
-        for x in range(start, stop):
-            target[left + x] += source[x]
-    else:
-        for x in range(start, stop):
-            target[left + x * step] += source[x]
-
-
-@parallel
-def roll(share, columns, kernel, stride, dilate, pad, height, width, first, image):
-    """Add columns back to the pixels that :func:`unroll` takes them from (col2im)."""
-    channels, in_depth, in_height, in_width = image.shape
-    taps = kernel[0] * kernel[1] * kernel[2]
-    area = kernel[1] * kernel[2]
-    count = columns.shape[1] // max(width, 1)
-    for channel in within(share, channels):
-        c = np.int64(channel)
-        for tap in range(taps):
-            kd, rest = divmod(tap, area)
-            kh, kw = divmod(rest, kernel[2])
-            left = kw * dilate[2] - pad[2]
-            start, stop = _span(left, stride[2], in_width, width)
-            for row in range(count):
-                od, oh = divmod(first + row, height)
-                z = od * stride[0] + kd * dilate[0] - pad[0]
-                y = oh * stride[1] + kh * dilate[1] - pad[1]
-                if z < 0 or z >= in_depth or y < 0 or y >= in_height:
-                    continue
-                source = columns[c * taps + tap, row * width : (row + 1) * width]
-                _add_row(source, start, stop, image[c, z, y], left, stride[2])
 
 
 class BackwardData:
@@ -378,7 +283,7 @@ def backward_data(grad_out, weight, window, groups, grad_data):
         for g in range(groups):
             pixels = target[g * per_group : (g + 1) * per_group]
             rows = head[g * filters : (g + 1) * filters].reshape(filters, -1)
-            for start, stop, columns in _blocks(pixels, window, grad_out.shape[2:], load=False):
+            for start, stop, columns in blocks(pixels, window, grad_out.shape[2:], load=False):
                 matmul(matrix[g], rows[:, start:stop], columns)
                 if not direct:
                     roll(columns, kernel, stride, dilate, pad, height, width, start // width, pixels)
@@ -415,7 +320,7 @@ def weight_unrolled(grad_out, data, window, groups, grad_weight):
         for head, image in zip(grad_out, data, strict=True):
             group = image[g * per_group : (g + 1) * per_group]
             rows = head[g * filters : (g + 1) * filters].reshape(filters, -1)
-            for start, stop, columns in _blocks(group, window, grad_out.shape[2:]):
+            for start, stop, columns in blocks(group, window, grad_out.shape[2:]):
                 matmul(rows[:, start:stop], columns.T, matrix[g], add=not first)
                 first = False
         if first:

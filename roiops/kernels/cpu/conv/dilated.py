@@ -13,8 +13,10 @@ import math
 import numpy as np
 
 from ...jit import Calls, inner, num_threads, parallel, within
-from ..product.emitter import activated, activation
+from ..product.emitter import activation
 from ..product.machine import HERE
+from .columns import span
+from .phases import spread
 from .way import Arrays, Layer, Way, ceil_div
 from .winograd import Winograd
 
@@ -34,19 +36,10 @@ def one_phase(layer: Layer) -> Layer:
 
 
 @inner
-def _inside(first, step, size, count):
-    """The indices i in ``[0, count)`` for which ``first + i * step`` is in ``[0, size)``, as a range."""
-    start = 0 if first >= 0 else (-first + step - 1) // step
-    stop = (size - first + step - 1) // step if size > first else 0
-    start = min(start, count)
-    return start, max(start, min(stop, count))
-
-
-@inner
 def _gather_phase(plane, ry, left, dilate, top, target):
     """The rows and columns of a plane that one phase sees, and zeros outside the image."""
     height, width = plane.shape
-    start, stop = _inside(left, dilate[1], width, target.shape[1])
+    start, stop = span(left, dilate[1], width, target.shape[1])
     for i in range(target.shape[0]):
         y = ry - top + i * dilate[0]
         if y < 0 or y >= height:
@@ -61,37 +54,13 @@ def _gather_phase(plane, ry, left, dilate, top, target):
 
 @parallel
 def _gather(share, data, dilate, pad, phases):
-    """``phases[n, ry, rx, c, i, j] = data[n, c, ry - pad + i * dilate, ...]``, and 0 outside the image."""
+    """``phases[ry, rx, n, c, i, j] = data[n, c, ry - pad + i * dilate, ...]``, and 0 outside the image."""
     batch, channels = data.shape[:2]
     for plane in within(share, batch * channels):
         n, c = divmod(plane, channels)
         for ry in range(dilate[0]):
             for rx in range(dilate[1]):
-                _gather_phase(data[n, c], ry, rx - pad[1], dilate, pad[0], phases[n, ry, rx, c])
-
-
-@inner
-def _put_phase(source, first, step, act, other, add_other, target):
-    """A row of one phase's results to every ``step``-th column; ``other`` may be the target."""
-    for j in range((target.shape[0] - first + step - 1) // step):
-        x = first + j * step
-        if add_other:
-            target[x] = activated(source[j] + other[x], act)
-        else:
-            target[x] = source[j]
-
-
-@parallel
-def _spread(share, phases, dilate, act, other, add_other, out):
-    """The inverse of :func:`_gather`, for results; with ``add_other``, ``act(phases + other)``."""
-    batch, filters, height = out.shape[:3]
-    for plane in within(share, batch * filters):
-        n, f = divmod(plane, filters)
-        for y in range(height):
-            i, ry = y // dilate[0], y % dilate[0]
-            for rx in range(dilate[1]):
-                source = phases[n, ry, rx, f, i]
-                _put_phase(source, rx, dilate[1], act, other[n, f, y], add_other, out[n, f, y])
+                _gather_phase(data[n, c], ry, rx - pad[1], dilate, pad[0], phases[ry, rx, n, c])
 
 
 class Dilated(Way):
@@ -121,14 +90,14 @@ class Dilated(Way):
 
     def _compute(self, arrays):
         data, weight, scale, shift, act, other, out, _ = arrays
-        dilate, (batch, channels) = self.layer.dilate, data.shape[:2]
-        apart = self._winograd.layer
-        images = np.empty((batch, *dilate, channels, *apart.in_size), np.float32)
-        results = np.empty((batch, *dilate, len(weight), *apart.out_size), np.float32)
+        dilate, apart = self.layer.dilate, self._winograd.layer
+        images = np.empty((*dilate, *data.shape[:2], *apart.in_size), np.float32)
+        results = np.empty((*dilate, *out.shape[:2], *apart.out_size), np.float32)
         self._call(_gather, num_threads(images.size), data, dilate, self.layer.pad, images)
         first_act = act if other is None else _IDENTITY
         small_images, small_results = (a.reshape(-1, *a.shape[3:]) for a in (images, results))
-        small = Arrays(small_images, weight, scale, shift, first_act, None, small_results)
-        self._winograd.bind(small)()
+        self._winograd.bind(Arrays(small_images, weight, scale, shift, first_act, None, small_results))()
         other = (out, 0) if other is None else (other, 1)
-        self._call(_spread, num_threads(out.size), results, dilate, act, *other, out)
+        threads = num_threads(out.size / dilate[0])
+        for row, phases in enumerate(results):
+            self._call(spread, threads, phases, row, dilate, act, *other, out)

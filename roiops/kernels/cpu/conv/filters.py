@@ -292,10 +292,9 @@ class ByFilters(Way):
         return batch * layer.groups * tiled + 0.5 * layer.filters * layer.terms + copied + again
 
     def bind(self, arrays):
-        data, weight, scale, shift, act, other, out, prologue = arrays
-        prologue = (shift, shift, shift, np.float32(0), 0) if prologue is None else prologue
+        data, weight, out = arrays.data, arrays.weight, arrays.out
+        prologue, epilogue = arrays.of_data, arrays.epilogue
         layer, plan = self.layer, self.plan(self.layer, self.machine)
-        epilogue = scale, shift, act, out if other is None else other, int(other is not None)
         size = ceil_div(WIDTH * layer.terms, MACHINE_LANES) * MACHINE_LANES
         at_once = ceil_div(WIDTH, len(plan.tiles.places) - 1)
         weights = weight.reshape(-1), layer.terms, layer.in_group, at_once

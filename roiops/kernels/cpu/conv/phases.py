@@ -13,9 +13,12 @@ import math
 import numpy as np
 
 from ...jit import inner, num_threads, parallel, within
+from ..product.emitter import activated, activation
 from ..product.fingerprint import fingerprint
 from ..product.turn import turn
 from ..vector import LINE
+
+_IDENTITY = activation()
 
 
 @inner(forceinline=True)
@@ -47,16 +50,28 @@ def _part_filters(share, weight, firsts, counts, gaps, places, parts):
                 _part_filter(weight, f, (first, last), tap, count, gaps, parts, places[phase], step)
 
 
+@inner
+def _put_phase(source, first, step, act, other, add_other, target):
+    """A row of one phase's results to every ``step``-th column; ``other`` may be the target."""
+    for j in range((target.shape[0] - first + step - 1) // step):
+        x = first + j * step
+        target[x] = activated(source[j] + other[x], act) if add_other else source[j]
+
+
 @parallel
-def _spread(share, results, first, step, out):
-    """Put the phases of the rows ``first``, ``first + step[0]``, ... to their places, one phase a column."""
+def spread(share, results, first, step, act, other, add_other, out):
+    """Put the phases of the rows ``first``, ``first + step[0]``, ... to their places, one phase a column.
+
+    With ``add_other`` they become ``act(results + other)``.
+    """
     batch, channels, height, width = out.shape
     rows = (height - first + step[0] - 1) // step[0]
     for plane in within(share, batch * channels):
         n, c = divmod(plane, channels)
         for i in range(rows):
-            target = out[n, c, first + i * step[0]]
-            if step[1] == 2:  # pairs, which become vectors
+            y = first + i * step[0]
+            target = out[n, c, y]
+            if step[1] == 2 and not add_other:  # pairs, which become vectors
                 even, odd = results[0, n, c, i], results[1, n, c, i]
                 for x in range(width // 2):
                     target[2 * x] = even[x]
@@ -65,9 +80,7 @@ def _spread(share, results, first, step, out):
                     target[width - 1] = even[width // 2]
                 continue
             for k in range(step[1]):
-                source = results[k, n, c, i]
-                for x in range((width - k + step[1] - 1) // step[1]):
-                    target[x * step[1] + k] = source[x]
+                _put_phase(results[k, n, c, i], k, step[1], act, other[n, c, y], add_other, target)
 
 
 def _taps(remainder, kernel, stride, dilate, pad):
@@ -109,7 +122,8 @@ class Phases:
                     continue
                 part = self._nothing if part is None else part
                 forward(data, part, bias, results[column], batch_norm=batch_norm, **more)
-            _spread.by(num_threads(out.size / step[0]))(results[:, :, :, 0], first, step, out[:, :, 0])
+            flat, threads = out[:, :, 0], num_threads(out.size / step[0])
+            spread.by(threads)(results[:, :, :, 0], first, step, _IDENTITY, flat, 0, flat)
 
     def _plan(self, data_shape, weight_shape, out_shape):
         kernel, stride, dilate, pad = (values[1:] for values in self._window)

@@ -228,10 +228,9 @@ class Pointwise(Way):
         return products + vectors * (5 * layer.filters + 7 * layer.channels) + edges + thinned
 
     def bind(self, arrays):
-        data, weight, scale, shift, act, other, out, prologue = arrays
-        prologue = (shift, shift, shift, np.float32(0), 0) if prologue is None else prologue
+        data, weight, out = arrays.data, arrays.weight, arrays.out
+        prologue, epilogue = arrays.of_data, arrays.epilogue
         groups, stride, terms = self.layer.groups, self.layer.stride, self.layer.terms
-        epilogue = scale, shift, act, out if other is None else other, int(other is not None)
         left = weights_and_last_rows(weight.reshape(len(weight), -1), groups)
         size = (2 * ROWS + terms + 1) * COLUMNS
         thin = stride != (1, 1)

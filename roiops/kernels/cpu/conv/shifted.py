@@ -158,14 +158,13 @@ class Shifted(Way):
         return products + copied + stored * layer.filters
 
     def bind(self, arrays):
-        data, weight, scale, shift, act, other, out, prologue = arrays
-        prologue = (shift, shift, shift, np.float32(0), 0) if prologue is None else prologue
+        data, weight, out, added = arrays.data, arrays.weight, arrays.out, arrays.other is not None
         groups, terms = self.layer.groups, self.layer.terms
-        plan = self.plan(self.layer, self.machine, other is not None)
+        plan = self.plan(self.layer, self.machine, added)
         left = weights_and_last_rows(weight.reshape(len(weight), -1), groups, (0, HALF))
         results = out.reshape(*out.shape[:2], *plan.result_shape)
-        added = results if other is None else other.reshape(results.shape)
-        epilogue = scale, shift, act, added, int(other is not None)
+        *numbers, other, add_other = arrays.epilogue
+        epilogue = *numbers, other.reshape(results.shape), add_other
         channels = data.shape[1]
 
         def prepare(workers):
@@ -174,13 +173,13 @@ class Shifted(Way):
                 own = own or 4 * workers * plan.padded <= self.machine.last_cache
             shape = (workers, plan.group_padded) if own else (1, plan.padded)
             images, spares = Scratch(shape, (workers, 2, ROWS * COLUMNS))()
-            begins, lines = self.division(self.layer, self.machine, other is not None, workers)
-            sources = data, plan.layout, prologue, lines, channels // groups * own
+            begins, lines = self.division(self.layer, self.machine, added, workers)
+            sources = data, plan.layout, arrays.of_data, lines, channels // groups * own
             step = plan.terms.group_step * (not own)
             of_sums = tuple(plan.terms._replace(group_step=step)), tuple(plan.tiles), groups, begins
             memory = spares, images, images
             sums = self.kernel, workers, sources, left.arrays, *of_sums, epilogue, memory, results
-            filling = fill_padded, workers, data, plan.layout, prologue, workers, images[0]
+            filling = fill_padded, workers, data, plan.layout, arrays.of_data, workers, images[0]
             return [*([] if own else [filling]), sums]
 
         run = Repeated(Calls(), out.size * terms / MACHINE_LANES, prepare)

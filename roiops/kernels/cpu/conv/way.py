@@ -62,6 +62,17 @@ class Arrays(NamedTuple):
     out: np.ndarray
     prologue: tuple | None = None
 
+    @property
+    def epilogue(self) -> tuple:
+        """An :class:`~..product.tiles.Epilogue` as a plain tuple."""
+        added = self.out if self.other is None else self.other
+        return self.scale, self.shift, self.act, added, int(self.other is not None)
+
+    @property
+    def of_data(self) -> tuple:
+        """The prologue, or one that is not used."""
+        return self.prologue or (self.shift, self.shift, self.shift, np.float32(0), 0)
+
 
 class Way(ABC):
     """One way to compute a convolution. An object is for one layer, and keeps its plan and workspace."""

@@ -277,9 +277,8 @@ class Winograd(Way):
         self._kept = aligned_zeros(0)
 
     def bind(self, arrays):
-        data, weight, scale, shift, act, other, out, _ = arrays
+        data, weight, out, epilogue = arrays.data, arrays.weight, arrays.out, arrays.epilogue
         work = out.size / MACHINE_LANES * 4 * weight.shape[1]
-        epilogue = scale, shift, act, out if other is None else other, int(other is not None)
         calls, planned, run = Calls(), None, None
 
         def prepare(workers):
