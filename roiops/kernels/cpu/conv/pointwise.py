@@ -77,23 +77,17 @@ def _thin_out(share, data, stride, out):
 
 
 @inner
-def _put_tile(tile, found, count, rows, filters, positions, first_row, out):
-    """Copy a tile's rows, filters from ``first_row`` on, to where the panel's segments lie in ``out``."""
+def _move_tile(tile, found, count, rows, filters, positions, first_row, out, fetch):
+    """Copy a tile's rows, filters from ``first_row`` on, to where the panel's segments lie, or from there."""
     for s in range(count):
         segment = found[s]
         at = (segment.image * filters + first_row) * positions + segment.x
         for i in range(rows):
-            copy_run(tile, i * COLUMNS + segment.column, out, at + i * positions, segment.run)
-
-
-@inner
-def _fetch_tile(tile, found, count, rows, filters, positions, first_row, out):
-    """The inverse of :func:`_put_tile`."""
-    for s in range(count):
-        segment = found[s]
-        at = (segment.image * filters + first_row) * positions + segment.x
-        for i in range(rows):
-            copy_run(out, at + i * positions, tile, i * COLUMNS + segment.column, segment.run)
+            column, place = i * COLUMNS + segment.column, at + i * positions
+            if fetch:
+                copy_run(out, place, tile, column, segment.run)
+            else:
+                copy_run(tile, column, out, place, segment.run)
 
 
 @inner(makes_arrays=False, forceinline=True)
@@ -114,12 +108,12 @@ def _compute(left, right, found, count, vectors, place, epilogue, memory, out):
             for i in range(rows):
                 prefetch_to_read(other, at + i * positions, COLUMNS)
     elif add_other:
-        _fetch_tile(others, found, count, rows, filters, positions, row, other)
+        _move_tile(others, found, count, rows, filters, positions, row, other, True)
     target, added = (flat, other) if whole else (tile, others)
     after, sums = Epilogue(scale, shift, act, added, add_other), Rows(target, at, step)
     finished_product_tile_of(vectors, left, right, left.step, sums, after, row)
     if not whole:
-        _put_tile(tile, found, count, rows, filters, positions, row, flat)
+        _move_tile(tile, found, count, rows, filters, positions, row, flat, False)
 
 
 @parallel(makes_arrays=False)

@@ -74,6 +74,13 @@ def _pack_block(right, columns, start, stop, begin, end, size, packed):
         _pack(right, term_step, column_step, start, stop, first, after, packed[(p - begin) * size :])
 
 
+@inner
+def _prefetch_rows(left, step, first, stop, place, count):
+    """Ask for ``count`` numbers of these rows, from ``place`` on."""
+    for row in range(first, stop):
+        prefetch_to_read(left, row * step + place, count)
+
+
 @parallel
 def _multiply(share, left, last, right, sizes, blocks, scratch, out):
     """Matrices come as :func:`_flat` gives them; ``sizes`` are ``(rows, terms, columns)``.
@@ -106,8 +113,8 @@ def _multiply(share, left, last, right, sizes, blocks, scratch, out):
                 first, after, vectors = panel_range(block * together + q, columns)
                 if together > 1:  # the next rows come meanwhile, from memory: a part with each panel
                     ahead = (stop - start + together - 1) // together
-                    for i in range((r + 1) * ROWS, min((r + 2) * ROWS, rows)):
-                        prefetch_to_read(left, i * left_step + start + q * ahead, ahead)
+                    place, next_rows = start + q * ahead, (r + 1) * ROWS
+                    _prefetch_rows(left, left_step, next_rows, min(next_rows + ROWS, rows), place, ahead)
                 count = min(ROWS, rows - r * ROWS)
                 whole = count == ROWS and after - first == vectors * MACHINE_LANES
                 to = Rows(out, r * ROWS * out_step + first, out_step) if whole else Rows(spare, 0, COLUMNS)
