@@ -33,6 +33,8 @@ LAYERS = [
     layer(1, 9, 11, 1, (15, 16), (3, 3), dilate=(4, 3), pad=(4, 3)),
     layer(2, 18, 18, 18, (11, 21), (3, 3), (2, 2), pad=(1, 1)),
     layer(3, 7, 13, 1, (4, 5), (4, 5)),
+    # A large weight: workers take filters, and read one padded image.
+    layer(1, 260, 96, 1, (12, 12), (3, 3), pad=(1, 1)),
 ]
 
 

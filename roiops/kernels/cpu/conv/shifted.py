@@ -177,7 +177,7 @@ class Shifted(Way):
             sources = data, plan.layout, arrays.of_data, lines, channels // groups * own
             step = plan.terms.group_step * (not own)
             of_sums = tuple(plan.terms._replace(group_step=step)), tuple(plan.tiles), groups, begins
-            memory = spares, images, images
+            memory = spares, images, spares.reshape(workers, -1)  # nothing is packed: any panels will do
             sums = self.kernel, workers, sources, left.arrays, *of_sums, epilogue, memory, results
             filling = fill_padded, workers, data, plan.layout, arrays.of_data, workers, images[0]
             return [*([] if own else [filling]), sums]
