@@ -34,10 +34,12 @@ class Shapes(NamedTuple):
 
 
 def _maker(made):
-    """What generates an array of type ``made`` of an address, its extents and a number."""
+    """What generates an array of type ``made`` of an address, its extents and a number; none at address 0."""
 
     def generate(context, builder, signature, args):
         address, *shape, _ = args
+        nothing = builder.icmp_unsigned("==", address, address.type(0))
+        shape[0] = builder.select(nothing, address.type(0), shape[0])
         size = address.type(made.dtype.bitwidth // 8)
         strides = [size]
         for extent in shape[:0:-1]:
@@ -64,45 +66,52 @@ def _rows_at(typing_context, address, rows, columns, number):
     return made(types.intp, types.intp, types.intp, number), _maker(made)
 
 
+if numba.config.DISABLE_JIT:  # an array stands for its address
+
+    def _array_at(array, count, number):
+        return array.reshape(-1)
+
+    def _rows_at(array, rows, columns, number):
+        return array
+
+
 @inner
-def arrays_at(shapes, number, data, rois, out):
+def arrays_at(shapes, numbers, data, rois, out):
     """The map, its pixels in a row; the boxes; the output, in a row."""
     pixels = shapes.images * shapes.in_channels * shapes.height * shapes.width
     bins = shapes.rois * shapes.out_channels * shapes.pooled_h * shapes.pooled_w
     return (
-        _array_at(data, pixels, number),
-        _rows_at(rois, shapes.rois, shapes.columns, number),
-        _array_at(out, bins, number),
+        _array_at(data, pixels, numbers[0]),
+        _rows_at(rois, shapes.rois, shapes.columns, numbers[0]),
+        _array_at(out, bins, numbers[0]),
     )
 
 
 @inner
-def places_at(shapes, number, address):
+def places_at(shapes, numbers, argmax):
     """The argmax of an output, in a row; nothing at address 0."""
     bins = shapes.rois * shapes.out_channels * shapes.pooled_h * shapes.pooled_w
-    return _array_at(address, bins if address else 0, number)
+    return _array_at(argmax, bins, numbers[1])
 
 
 class Kernel:
     """A kernel as Python calls it.
 
-    ``body(launcher, parts, call, shapes, data, rois, out[, argmax])`` does the work, on flat arrays but for
-    the boxes; ``entry`` has their addresses, and a number of each type before, and calls the body.
+    ``body(launcher, parts, call, shapes, numbers, data, rois, out[, argmax])`` does the work. ``numbers`` has
+    a number of each type; of the arrays the body gets the addresses (:func:`arrays_at`).
     """
 
-    def __init__(self, body, entry):
-        self._body, self._entry = body, Whole(entry)
+    def __init__(self, body):
+        self._entry = Whole(body)
 
     def __call__(self, threads, call, shapes, arrays):
         """Run it on contiguous arrays; returns what the body does."""
-        data, rois, out, *argmax = arrays
-        if numba.config.DISABLE_JIT:
-            flat = [array.reshape(-1) for array in (out, *argmax)]
-            return self._body(0, 1, call, shapes, data.reshape(-1), rois, *flat)
-        numbers = rois.dtype.type(0), *(array.dtype.type(0) for array in argmax)
+        _, rois, _, *argmax = arrays
         dtypes = rois.dtype, *(array.dtype for array in argmax)
-        addresses = (array.ctypes.data if array.size else 0 for array in arrays)
-        return self._entry.by(threads, dtypes, call, shapes, numbers, *addresses)
+        numbers = tuple(dtype.type(0) for dtype in dtypes)
+        if not numba.config.DISABLE_JIT:
+            arrays = (array.ctypes.data if array.size else 0 for array in arrays)
+        return self._entry.by(threads, dtypes, call, shapes, numbers, *arrays)
 
     def small(self, call, shapes, dtypes):
         """A function of addresses alone, for one thread and arrays of these dtypes."""

@@ -42,14 +42,14 @@ ROWS = ways.declare(
 )
 
 _FORWARD = {
-    SCALARS: Kernel(scalars.forward, scalars.forward_at),
-    LANES: Kernel(lanes.forward, lanes.forward_at),
-    CHANNELS_LAST: Kernel(channels_last.forward, channels_last.forward_at),
-    ROWS: Kernel(rows.forward, rows.forward_at),
+    SCALARS: Kernel(scalars.forward),
+    LANES: Kernel(lanes.forward),
+    CHANNELS_LAST: Kernel(channels_last.forward),
+    ROWS: Kernel(rows.forward),
 }
 _BACKWARD = {
-    SCALARS: Kernel(scalars.backward, scalars.backward_at),
-    LANES: Kernel(lanes.backward, lanes.backward_at),
+    SCALARS: Kernel(scalars.backward),
+    LANES: Kernel(lanes.backward),
 }
 
 # An output of at most so many channels and boxes is computed number by number.

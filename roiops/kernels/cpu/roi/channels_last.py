@@ -13,8 +13,6 @@ import numpy as np
 from roiops.kernels.cpu.roi import tables
 from roiops.kernels.cpu.roi.addresses import arrays_at
 from roiops.kernels.cpu.roi.bins import CACHED_BYTES
-from roiops.kernels.cpu.roi.images import first_stray
-from roiops.kernels.cpu.roi.tiles import clear_ignored
 from roiops.kernels.cpu.vector import (
     FIXED_LANES,
     load,
@@ -168,20 +166,10 @@ def _forward_rois(share, data, shapes, plan, table, out):
 
 
 @inner
-def forward(launcher, parts, call, shapes, data, rois, out):
+def forward(launcher, parts, call, shapes, numbers, data, rois, out):
     """:func:`lanes.forward` for a map (N, H, W, C) and an output (R, H, W, C)."""
-    rules, setting, _, clear = call
-    stray = first_stray(rois, setting.images)
+    data, rois, out = arrays_at(shapes, numbers, data, rois, out)
+    stray, plan, table = tables.begin(launcher, parts, call, shapes, rois, out)
     if stray < 0:
-        plan, table = tables.build(launcher, parts, rules, rois, setting)
-        if clear:
-            clear_ignored(plan, out, shapes.out_channels * shapes.pooled_h * shapes.pooled_w, 0)
         _forward_rois(launcher, parts, data, shapes, plan, table, out)
     return stray
-
-
-@inner
-def forward_at(launcher, parts, call, shapes, numbers, data, rois, out):
-    """:func:`forward` of addresses."""
-    data, rois, out = arrays_at(shapes, numbers[0], data, rois, out)
-    return forward(launcher, parts, call, shapes, data, rois, out)

@@ -9,9 +9,8 @@ import numpy as np
 from roiops.kernels.cpu.roi import tables
 from roiops.kernels.cpu.roi.addresses import arrays_at
 from roiops.kernels.cpu.roi.bins import prefetch_row, stream_row
-from roiops.kernels.cpu.roi.images import first_stray
 from roiops.kernels.cpu.roi.items import backward_items, forward_items
-from roiops.kernels.cpu.roi.tiles import add_row, clear_ignored, read_row, slot_of
+from roiops.kernels.cpu.roi.tiles import add_row, read_row, slot_of
 from roiops.kernels.cpu.vector import FIXED_LANES, load, multiply_add, scaled, splat, store
 from roiops.kernels.jit import inner
 
@@ -142,26 +141,13 @@ _forward_items = forward_items(tables.axes_of, pool)
 
 
 @inner
-def forward(launcher, parts, call, shapes, data, rois, out):
-    """Write the means, and zeros for rows to be ignored if ``clear``, unless a ROI names no image.
-
-    Returns the number of that ROI, or -1.
-    """
-    rules, setting, groups, clear = call
-    stray = first_stray(rois, setting.images)
+def forward(launcher, parts, call, shapes, numbers, data, rois, out):
+    """Write the means, unless a ROI names no image: then its number is returned, else -1."""
+    data, rois, out = arrays_at(shapes, numbers, data, rois, out)
+    stray, plan, table = tables.begin(launcher, parts, call, shapes, rois, out)
     if stray < 0:
-        plan, table = tables.build(launcher, parts, rules, rois, setting)
-        if clear:
-            clear_ignored(plan, out, shapes.out_channels * shapes.pooled_h * shapes.pooled_w, 0)
-        _forward_items(launcher, parts, data, shapes, plan, table, groups, out, 0)
+        _forward_items(launcher, parts, data, shapes, plan, table, call[2], out, 0)
     return stray
-
-
-@inner
-def forward_at(launcher, parts, call, shapes, numbers, data, rois, out):
-    """:func:`forward` of addresses."""
-    data, rois, out = arrays_at(shapes, numbers[0], data, rois, out)
-    return forward(launcher, parts, call, shapes, data, rois, out)
 
 
 @inner
@@ -214,16 +200,10 @@ def backward_tables(launcher, parts, rules, rois, setting, groups):
 
 
 @inner
-def backward(launcher, parts, call, shapes, grad_data, rois, grad_out):
+def backward(launcher, parts, call, shapes, numbers, grad_data, rois, grad_out):
     """Write, or add, the gradient of the map."""
+    grad_data, rois, grad_out = arrays_at(shapes, numbers, grad_data, rois, grad_out)
     rules, setting, groups, accumulate = call
     plan, table = backward_tables(launcher, parts, rules, rois, setting, groups)
     _backward_items(launcher, parts, grad_out, shapes, plan, table, groups, accumulate, grad_data, 0)
     return np.int64(-1)
-
-
-@inner
-def backward_at(launcher, parts, call, shapes, numbers, grad_data, rois, grad_out):
-    """:func:`backward` of addresses."""
-    grad_data, rois, grad_out = arrays_at(shapes, numbers[0], grad_data, rois, grad_out)
-    return backward(launcher, parts, call, shapes, grad_data, rois, grad_out)

@@ -9,8 +9,6 @@ import numpy as np
 from roiops.kernels import geometry
 from roiops.kernels.cpu.roi import tables
 from roiops.kernels.cpu.roi.addresses import arrays_at
-from roiops.kernels.cpu.roi.images import first_stray
-from roiops.kernels.cpu.roi.tiles import clear_ignored
 from roiops.kernels.cpu.vector import multiply_add, pointer_to, room
 from roiops.kernels.jit import inner
 
@@ -84,28 +82,19 @@ _means, _gradients = _boxes(True), _boxes(False)
 
 
 @inner
-def forward(launcher, parts, call, shapes, data, rois, out):
+def forward(launcher, parts, call, shapes, numbers, data, rois, out):
     """:func:`lanes.forward`."""
-    rules, setting, groups, clear = call
-    stray = first_stray(rois, setting.images)
+    data, rois, out = arrays_at(shapes, numbers, data, rois, out)
+    stray, _, table = tables.begin(launcher, parts, call, shapes, rois, out)
     if stray < 0:
-        plan, table = tables.build(launcher, parts, rules, rois, setting)
-        if clear:
-            clear_ignored(plan, out, shapes.out_channels * shapes.pooled_h * shapes.pooled_w, 0)
-        _means(setting, shapes, groups, rois, table, pointer_to(data), pointer_to(out))
+        _means(call[1], shapes, call[2], rois, table, pointer_to(data), pointer_to(out))
     return stray
 
 
 @inner
-def forward_at(launcher, parts, call, shapes, numbers, data, rois, out):
-    """:func:`forward` of addresses."""
-    data, rois, out = arrays_at(shapes, numbers[0], data, rois, out)
-    return forward(launcher, parts, call, shapes, data, rois, out)
-
-
-@inner
-def backward(launcher, parts, call, shapes, grad_data, rois, grad_out):
+def backward(launcher, parts, call, shapes, numbers, grad_data, rois, grad_out):
     """:func:`lanes.backward`."""
+    grad_data, rois, grad_out = arrays_at(shapes, numbers, grad_data, rois, grad_out)
     rules, setting, groups, accumulate = call
     _, table = tables.build(launcher, parts, rules, rois, setting)
     if not accumulate:
@@ -113,10 +102,3 @@ def backward(launcher, parts, call, shapes, grad_data, rois, grad_out):
             grad_data[p] = 0
     _gradients(setting, shapes, groups, rois, table, pointer_to(grad_data), pointer_to(grad_out))
     return np.int64(-1)
-
-
-@inner
-def backward_at(launcher, parts, call, shapes, numbers, grad_data, rois, grad_out):
-    """:func:`backward` of addresses."""
-    grad_data, rois, grad_out = arrays_at(shapes, numbers[0], grad_data, rois, grad_out)
-    return backward(launcher, parts, call, shapes, grad_data, rois, grad_out)

@@ -5,6 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from roiops.kernels import geometry
+from roiops.kernels.cpu.roi.images import first_stray
 from roiops.kernels.cpu.vector import pointer_to, room
 from roiops.kernels.jit import inner, njit, shared
 from roiops.kernels.rules import MAX_INVALID_IS_ZERO, PIXELS
@@ -301,6 +302,30 @@ def build(launcher, parts, rules, rois, setting):
 
 
 @inner
+def clear_ignored(plan, out, size, value):
+    """Set what belongs to the ROIs that are to be ignored, ``size`` numbers each of a flat array."""
+    order, image_at = plan
+    for k in range(image_at[0]):
+        for p in range(order[k] * size, (order[k] + 1) * size):
+            out[p] = value
+
+
+@inner
+def begin(launcher, parts, call, shapes, rois, out):
+    """What a forward pass of means begins with: ``(stray, plan, table)``, those of :func:`build`.
+
+    ``stray`` is the first row that names no image, or -1: then what rows to be ignored get is zero, if
+    ``clear``.
+    """
+    rules, setting, _, clear = call
+    stray = first_stray(rois, setting.images)
+    plan, table = build(launcher, parts, rules, rois, setting)
+    if clear and stray < 0:
+        clear_ignored(plan, out, shapes.out_channels * shapes.pooled_h * shapes.pooled_w, 0)
+    return stray, plan, table
+
+
+@inner
 def _spans(rules, rois, image, setting, across):
     bins = setting.pooled_w if across else setting.pooled_h
     low, high = zeros(image.size * bins), zeros(image.size * bins)
@@ -313,7 +338,7 @@ def _spans(rules, rois, image, setting, across):
 
 
 @inner
-def build_spans(launcher, parts, rules, rois, setting):
+def build_spans(rules, rois, setting):
     """``(order, image_at)`` and ``y + x`` for integer bins."""
     image = images_of(rois, setting.images)
     y = _spans(rules, rois, image, setting, 0)
@@ -385,7 +410,7 @@ def _add_samples(rules, axis, r, i, samples, place, tap):
 
 
 @inner
-def build_samples(launcher, parts, rules, rois, setting):
+def build_samples(rules, rois, setting):
     """``(order, image_at)`` and ``y + x`` for maxima of samples."""
     image = images_of(rois, setting.images)
     y = _samples(rules, rois, image, setting, 0)

@@ -76,15 +76,6 @@ def channel_blocks(channels, block=FIXED_LANES):
 
 
 @inner
-def clear_ignored(plan, out, size, value):
-    """Set what belongs to the ROIs that are to be ignored, ``size`` numbers each of a flat array."""
-    order, image_at = plan
-    for k in range(image_at[0]):
-        for p in range(order[k] * size, (order[k] + 1) * size):
-            out[p] = value
-
-
-@inner
 def items_of(shapes, groups, block=FIXED_LANES):
     """How many items there are."""
     return shapes.images * channel_blocks(shapes.out_channels, block) * groups[0] * groups[1]
