@@ -72,7 +72,8 @@ def inner(function=None, *, makes_arrays=True, **options):
     before it compiles the function into its callers and optimises the whole again. For the many small
     functions of a kernel that is more than half of the time that its first call takes.
 
-    ``makes_arrays=False`` is for a function that only kernels call of which :func:`parallel` says the same.
+    ``makes_arrays=False`` is for a function that neither makes arrays nor gives any back: what it is given,
+    its callers hold, and nobody counts who uses it.
     """
     if not makes_arrays:
         options = {**UNCOUNTED, **options}
@@ -426,18 +427,21 @@ def parallel(function=None, *, makes_arrays=True, **options):
     return (_Parallel if compiles else _PlainParallel)(function, options)
 
 
-def shared(function):
+def shared(function=None, **options):
     """A loop that threads share, as a part of other compiled functions: ``f(launcher, parts, *args)``.
 
     ``function(share, *args)`` does one share of ``parts``, as in :func:`parallel`. A :class:`Whole` is given
-    the launcher; without it (0), and where numba's insides are not there, there is one share.
+    the launcher; without it (0), and where numba's insides are not there, there is one share. The options
+    are those of :func:`inner`.
     """
+    if function is None:
+        return functools.partial(shared, **options)
     remember_source(function)
-    body = inner(function)
+    body = inner(function, **options)
     if DIVIDED and not numba.config.DISABLE_JIT:
-        return inner(_with_launcher(function, launcher_of(body)))
+        return inner(_with_launcher(function, launcher_of(body)), makes_arrays=False)
 
-    @inner
+    @inner(makes_arrays=False)
     def alone(launcher, parts, args):
         body((0, 1), *args)
 

@@ -478,8 +478,8 @@ def launcher_of(body):
 
     In a compiled function, ``launch(launcher, parts, arguments)`` calls ``body((part, parts), *arguments)``
     for each part, on a thread each, and raises the error of the first part that failed. If ``launcher``,
-    which is what :func:`threads_launcher` returns, is 0, it calls ``body((0, 1), *arguments)`` itself. If it
-    is ``KEEP``, ``parts`` is the address of memory to keep the call in, which holds its size in bytes, the
+    which is what :func:`threads_launcher` returns, is 0, there is one part, on the calling thread. If it is
+    ``KEEP``, ``parts`` is the address of memory to keep the call in, which holds its size in bytes, the
     number of parts, and where there is memory for their failures, all 0.
     """
 
@@ -498,26 +498,21 @@ def launcher_of(body):
             number = parts.type
             function, shared_type = _part(context, builder, part, pair, packed.type)
             keeps = builder.icmp_unsigned("==", launcher, number(KEEP))
-            alone = builder.icmp_unsigned("==", launcher, number(0))
-            with builder.if_else(alone) as (by_itself, otherwise):
-                with by_itself:
-                    whole = context.make_tuple(builder, pair, (number(0), number(1)))
-                    given = [whole, *cgutils.unpack_tuple(builder, packed)]
-                    context.call_internal(builder, part.fndesc, part.signature, given)
-                with otherwise, builder.if_else(keeps) as (kept, by_threads):
-                    with kept:
-                        _keep(context, builder, function, shared_type, parts, packed)
-                    with by_threads:
-                        shared = cgutils.alloca_once(builder, shared_type)
-                        numbers = builder.alloca(number, size=parts)
-                        failures = builder.alloca(number, size=builder.mul(parts, number(FAILURE)))
-                        for i, value in enumerate((parts, failures, packed)):
-                            builder.store(value, cgutils.gep_inbounds(builder, shared, 0, i))
-                        with cgutils.for_range(builder, parts) as loop:
-                            builder.store(loop.index, builder.gep(numbers, [loop.index]))
-                            builder.store(number(0), _failure(builder, failures, loop.index)[0])
-                        _launch(builder, launcher, function, parts, numbers, shared)
-                        _raise_first(context, builder, parts, failures)
+            with builder.if_else(keeps) as (kept, run):
+                with kept:
+                    _keep(context, builder, function, shared_type, parts, packed)
+                with run:
+                    alone = builder.icmp_unsigned("==", launcher, number(0))
+                    parts = builder.select(alone, number(1), parts)
+                    shared = cgutils.alloca_once(builder, shared_type)
+                    numbers = builder.alloca(number, size=parts)
+                    failures = builder.alloca(number, size=builder.mul(parts, number(FAILURE)))
+                    for i, value in enumerate((parts, failures, packed)):
+                        builder.store(value, cgutils.gep_inbounds(builder, shared, 0, i))
+                    with cgutils.for_range(builder, parts) as loop:
+                        builder.store(loop.index, builder.gep(numbers, [loop.index]))
+                        builder.store(number(0), _failure(builder, failures, loop.index)[0])
+                    _run_parts(context, builder, launcher, function, parts, numbers, shared, failures)
             return context.get_dummy_value()
 
         return types.void(types.int64, types.int64, arguments), generate
@@ -552,18 +547,9 @@ def _run_kept(typing, launcher, numbers, at):
         memory, numbers = builder.inttoptr(at, pointer), builder.inttoptr(numbers, pointer)
         function = builder.inttoptr(builder.load(memory), _kind_of_part(number).as_pointer())
         shared, to_failures = (builder.gep(memory, [number(i)]) for i in (1, 2))
-        parts = builder.load(shared)
-        alone = builder.icmp_unsigned("==", parts, number(1))
-        with builder.if_else(alone) as (by_itself, by_threads):
-            with by_itself:
-                bytes_ = llvmlite.ir.IntType(8).as_pointer()
-                arrays = cgutils.alloca_once_value(builder, builder.bitcast(numbers, bytes_))
-                count = cgutils.alloca_once_value(builder, parts)
-                builder.call(function, [arrays, count, count, builder.bitcast(shared, bytes_)])
-            with by_threads:
-                _launch(builder, launcher, function, parts, numbers, shared)
         failures = builder.inttoptr(builder.load(to_failures), pointer)
-        _raise_first(context, builder, parts, failures)
+        parts = builder.load(shared)
+        _run_parts(context, builder, launcher, function, parts, numbers, shared, failures)
         return context.get_dummy_value()
 
     return types.void(types.int64, types.int64, types.int64), generate
@@ -644,13 +630,21 @@ def _part(context, builder, part, pair, packed_type):
     return function, shared_type
 
 
-def _launch(builder, launcher, function, parts, numbers, shared):
-    """Have numba's threads call ``function`` for each of its parts; each gets the same ``shared``."""
+def _run_parts(context, builder, launcher, function, parts, numbers, shared, failures):
+    """Call ``function`` for each of its parts, by threads if there are several; each gets ``shared``.
+
+    Raise what the first of the parts raised that failed.
+    """
     number, pointer = parts.type, llvmlite.ir.IntType(8).as_pointer()
     array = cgutils.alloca_once_value(builder, builder.bitcast(numbers, pointer))
     count, step = cgutils.alloca_once_value(builder, parts), cgutils.alloca_once_value(builder, number(8))
-    # Arrays, counts, steps, and what all share; dimensions of an item; how many arrays; how many threads.
-    target = llvmlite.ir.FunctionType(llvmlite.ir.VoidType(), [pointer] * 5 + [number] * 3)
-    threads = builder.inttoptr(launcher, target.as_pointer())
     given = [builder.bitcast(each, pointer) for each in (function, array, count, step, shared)]
-    builder.call(threads, [*given, number(0), number(1), parts])
+    with builder.if_else(builder.icmp_unsigned("==", parts, number(1))) as (alone, by_threads):
+        with alone:
+            builder.call(function, [array, count, step, given[-1]])
+        with by_threads:
+            # Arrays, counts, steps, and what all share; dimensions of an item; how many arrays, and threads.
+            target = llvmlite.ir.FunctionType(llvmlite.ir.VoidType(), [pointer] * 5 + [number] * 3)
+            threads = builder.inttoptr(launcher, target.as_pointer())
+            builder.call(threads, [*given, number(0), number(1), parts])
+    _raise_first(context, builder, parts, failures)

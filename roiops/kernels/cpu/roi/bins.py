@@ -61,7 +61,7 @@ class Pending(NamedTuple):
     lines: int
 
 
-@inner
+@inner(makes_arrays=False)
 def target_of(item, out, scratch):
     """``out`` and ``scratch`` are arrays that the caller keeps."""
     address, large = out.ctypes.data, out.size * out.itemsize > CACHED_BYTES

@@ -13,6 +13,7 @@ import numpy as np
 from roiops.kernels.cpu.roi import tables
 from roiops.kernels.cpu.roi.addresses import arrays_at
 from roiops.kernels.cpu.roi.bins import CACHED_BYTES
+from roiops.kernels.cpu.roi.images import first_stray
 from roiops.kernels.cpu.vector import (
     FIXED_LANES,
     load,
@@ -142,7 +143,7 @@ def _row_of_bins(values, image, row, columns, y, x, target, to, channels):
         to += channels
 
 
-@shared
+@shared(makes_arrays=False)
 def _forward_rois(share, data, shapes, plan, table, out):
     part, parts = share
     order, image_at = plan
@@ -169,7 +170,11 @@ def _forward_rois(share, data, shapes, plan, table, out):
 def forward(launcher, parts, call, shapes, numbers, data, rois, out):
     """:func:`lanes.forward` for a map (N, H, W, C) and an output (R, H, W, C)."""
     data, rois, out = arrays_at(shapes, numbers, data, rois, out)
-    stray, plan, table = tables.begin(launcher, parts, call, shapes, rois, out)
+    rules, setting, _, clear = call
+    stray = first_stray(rois, setting.images)
     if stray < 0:
+        plan, table = tables.build(launcher, parts, rules, rois, setting)
+        if clear:
+            tables.clear_ignored(plan, shapes, out, 0)
         _forward_rois(launcher, parts, data, shapes, plan, table, out)
     return stray

@@ -7,7 +7,7 @@ import numpy as np
 from roiops.kernels.jit import Direct, inner
 
 
-@inner
+@inner(makes_arrays=False)
 def first_stray(rois, images):
     """The first row that neither names one of the images nor is to be ignored, or -1."""
     for r in range(rois.shape[0]):

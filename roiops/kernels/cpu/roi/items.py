@@ -68,7 +68,7 @@ def memory_for(rows, shapes, like):
     )
 
 
-@inner
+@inner(makes_arrays=False)
 def tile_in(memory, rows, shapes):
     return Tile(pointer_to(memory.tile), pointer_to(memory.marks), rows, shapes.width)
 
@@ -113,7 +113,7 @@ def forward_items(view, pool, in_any_order=False):
     computes the bins of ROI ``r``, with the channels last, and writes what is pending of the ROI before it.
     """
 
-    @inner
+    @inner(makes_arrays=False)
     def pool_item(item, planes, next_planes, shapes, plan, table, memory, tile, out, more):
         order, image_at = plan
         y, x = view(table)
@@ -190,7 +190,7 @@ def backward_items(view, rows_of, spread, by_rows=False):
     what is upcoming prefetched row by row.
     """
 
-    @inner
+    @inner(makes_arrays=False)
     def spread_band(item, band, shapes, plan, places, y, x, memory, tile, heads, more):
         order, _ = plan
         first, stop, rows = places

@@ -9,6 +9,7 @@ import numpy as np
 from roiops.kernels.cpu.roi import tables
 from roiops.kernels.cpu.roi.addresses import arrays_at
 from roiops.kernels.cpu.roi.bins import prefetch_row, stream_row
+from roiops.kernels.cpu.roi.images import first_stray
 from roiops.kernels.cpu.roi.items import backward_items, forward_items
 from roiops.kernels.cpu.roi.tiles import add_row, read_row, slot_of
 from roiops.kernels.cpu.vector import FIXED_LANES, load, multiply_add, scaled, splat, store
@@ -144,9 +145,13 @@ _forward_items = forward_items(tables.axes_of, pool)
 def forward(launcher, parts, call, shapes, numbers, data, rois, out):
     """Write the means, unless a ROI names no image: then its number is returned, else -1."""
     data, rois, out = arrays_at(shapes, numbers, data, rois, out)
-    stray, plan, table = tables.begin(launcher, parts, call, shapes, rois, out)
+    rules, setting, groups, clear = call
+    stray = first_stray(rois, setting.images)
     if stray < 0:
-        _forward_items(launcher, parts, data, shapes, plan, table, call[2], out, 0)
+        plan, table = tables.build(launcher, parts, rules, rois, setting)
+        if clear:
+            tables.clear_ignored(plan, shapes, out, 0)
+        _forward_items(launcher, parts, data, shapes, plan, table, groups, out, 0)
     return stray
 
 
@@ -156,7 +161,7 @@ def _rows_of(r, item, y, x):
     return tables.span(y, r * (item.pooled_h + 1) + item.first_row, item.stop_row - item.first_row)
 
 
-@inner
+@inner(makes_arrays=False)
 def rows_and_columns(table):
     """A table of rows and a turned one of columns, readable."""
     return tables.axis_of(table[:3]), tables.columns_of(table[3:])

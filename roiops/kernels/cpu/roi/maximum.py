@@ -71,13 +71,13 @@ def _start_bins(values, value, where, first, count):
         store(where, at, nowhere)
 
 
-@inner
+@inner(makes_arrays=False)
 def _spans(table):
     low_y, high_y, low_x, high_x = table
     return tables.spans_of((low_y, high_y)), tables.spans_of((low_x, high_x))
 
 
-@inner
+@inner(makes_arrays=False)
 def _samples(table):
     return tables.samples_of(table[:10]), tables.samples_of(table[10:])
 
@@ -174,7 +174,7 @@ def _max_of_samples(r, item, planes, tile, y, x, line, values, where, limits):
 def _forward_items(view, pool):
     """The forward loop of maxima: ``more`` are the limits and the argmax, which may have no elements."""
 
-    @inner
+    @inner(makes_arrays=False)
     def pool_rois(item, planes, next_planes, shapes, plan, table, memory, tile, out, more, where, scratch):
         order, image_at = plan
         limits, argmax = more
@@ -209,15 +209,6 @@ _pool_samples = _forward_items(_samples, _max_of_samples)
 
 
 @inner
-def _clear(plan, shapes, out, argmax):
-    """Set what belongs to the ROIs that are to be ignored."""
-    size = shapes.out_channels * shapes.pooled_h * shapes.pooled_w
-    tables.clear_ignored(plan, out, size, 0)
-    if argmax.size:
-        tables.clear_ignored(plan, argmax, size, -1)
-
-
-@inner
 def _forward_pixels(launcher, parts, call, shapes, numbers, data, rois, out, argmax):
     """:func:`lanes.forward` for maxima of pixels."""
     data, rois, out = arrays_at(shapes, numbers, data, rois, out)
@@ -226,7 +217,9 @@ def _forward_pixels(launcher, parts, call, shapes, numbers, data, rois, out, arg
     stray = first_stray(rois, setting.images)
     if stray < 0:
         plan, table = tables.build_spans(rules, rois, setting)
-        _clear(plan, shapes, out, argmax)
+        tables.clear_ignored(plan, shapes, out, 0)
+        if argmax.size:
+            tables.clear_ignored(plan, shapes, argmax, -1)
         _pool_pixels(launcher, parts, data, shapes, plan, table, groups, out, (limits, argmax))
     return stray
 
@@ -240,7 +233,9 @@ def _forward_samples(launcher, parts, call, shapes, numbers, data, rois, out, ar
     stray = first_stray(rois, setting.images)
     if stray < 0:
         plan, table = tables.build_samples(rules, rois, setting)
-        _clear(plan, shapes, out, argmax)
+        tables.clear_ignored(plan, shapes, out, 0)
+        if argmax.size:
+            tables.clear_ignored(plan, shapes, argmax, -1)
         _pool_samples(launcher, parts, data, shapes, plan, table, groups, out, (limits, argmax))
     return stray
 
@@ -303,7 +298,7 @@ def _clear_band(item, pixels, planes, step, band):
             pixels[p] = 0
 
 
-@shared
+@shared(makes_arrays=False)
 def _scatter_bands(share, heads, argmax, shapes, plan, groups, accumulate, grad_data):
     """The items of one thread, each a band of rows of some planes, which are scattered to."""
     part, parts = share

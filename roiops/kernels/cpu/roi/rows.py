@@ -14,6 +14,7 @@ import numpy as np
 from roiops.kernels.cpu.roi import lanes, tables
 from roiops.kernels.cpu.roi.addresses import arrays_at
 from roiops.kernels.cpu.roi.bins import nothing_pending, prefetch_bins, target_of, write_bins
+from roiops.kernels.cpu.roi.images import first_stray
 from roiops.kernels.cpu.roi.items import forward_share, prefetch_part
 from roiops.kernels.cpu.roi.tiles import bins_at, places_of
 from roiops.kernels.cpu.vector import (
@@ -70,7 +71,7 @@ def _room_for_pattern(bins_high, number):
     return lanes_ + weights + places + (room(bins_high, number), room(bins_high, number))
 
 
-@inner
+@inner(makes_arrays=False)
 def _pattern_in(arrays):
     count, left, right, left_weight, right_weight, above, below, near, far = arrays
     return Pattern(
@@ -211,7 +212,7 @@ def _pool(r, item, planes, y, x, pattern, page, target, to):
     return True
 
 
-@inner
+@inner(makes_arrays=False)
 def _pool_rois(item, planes, next_planes, shapes, plan, table, memory, tile, out, arrays, page_memory):
     order, image_at = plan
     first, stop = places_of(item, image_at)
@@ -249,7 +250,11 @@ _forward_items = forward_share(_pool_item)
 def forward(launcher, parts, call, shapes, numbers, data, rois, out):
     """:func:`lanes.forward`."""
     data, rois, out = arrays_at(shapes, numbers, data, rois, out)
-    stray, plan, table = tables.begin(launcher, parts, call, shapes, rois, out)
+    rules, setting, groups, clear = call
+    stray = first_stray(rois, setting.images)
     if stray < 0:
-        _forward_items(launcher, parts, data, shapes, plan, table, call[2], out, 0)
+        plan, table = tables.build(launcher, parts, rules, rois, setting)
+        if clear:
+            tables.clear_ignored(plan, shapes, out, 0)
+        _forward_items(launcher, parts, data, shapes, plan, table, groups, out, 0)
     return stray

@@ -9,6 +9,7 @@ import numpy as np
 from roiops.kernels import geometry
 from roiops.kernels.cpu.roi import tables
 from roiops.kernels.cpu.roi.addresses import arrays_at
+from roiops.kernels.cpu.roi.images import first_stray
 from roiops.kernels.cpu.vector import multiply_add, pointer_to, room
 from roiops.kernels.jit import inner
 
@@ -85,9 +86,13 @@ _means, _gradients = _boxes(True), _boxes(False)
 def forward(launcher, parts, call, shapes, numbers, data, rois, out):
     """:func:`lanes.forward`."""
     data, rois, out = arrays_at(shapes, numbers, data, rois, out)
-    stray, _, table = tables.begin(launcher, parts, call, shapes, rois, out)
+    rules, setting, groups, clear = call
+    stray = first_stray(rois, setting.images)
     if stray < 0:
-        _means(call[1], shapes, call[2], rois, table, pointer_to(data), pointer_to(out))
+        plan, table = tables.build(launcher, parts, rules, rois, setting)
+        if clear:
+            tables.clear_ignored(plan, shapes, out, 0)
+        _means(setting, shapes, groups, rois, table, pointer_to(data), pointer_to(out))
     return stray
 
 

@@ -5,7 +5,6 @@ from typing import NamedTuple
 import numpy as np
 
 from roiops.kernels import geometry
-from roiops.kernels.cpu.roi.images import first_stray
 from roiops.kernels.cpu.vector import pointer_to, room
 from roiops.kernels.jit import inner, njit, shared
 from roiops.kernels.rules import MAX_INVALID_IS_ZERO, PIXELS
@@ -69,19 +68,19 @@ class Samples(NamedTuple):
 # others. Inner loops read them through the classes, which hold pointers to them.
 
 
-@inner
+@inner(makes_arrays=False)
 def axis_of(table):
     at, pixel, weight = table
     return Axis(pointer_to(at), pointer_to(pixel), pointer_to(weight))
 
 
-@inner
+@inner(makes_arrays=False)
 def axes_of(table):
     """The tables of both axes, readable."""
     return axis_of(table[:3]), axis_of(table[3:])
 
 
-@inner
+@inner(makes_arrays=False)
 def columns_of(table):
     low, high, pixel_at, at, bins, weight = table
     return Columns(
@@ -94,13 +93,13 @@ def columns_of(table):
     )
 
 
-@inner
+@inner(makes_arrays=False)
 def spans_of(table):
     low, high = table
     return Spans(pointer_to(low), pointer_to(high))
 
 
-@inner
+@inner(makes_arrays=False)
 def samples_of(table):
     bin_at, number, first, stop, count, low, high, taps_at, pixel, weight = table
     return Samples(
@@ -115,7 +114,7 @@ def samples_of(table):
     )
 
 
-@inner(forceinline=True)
+@inner(makes_arrays=False, forceinline=True)
 def _fill_axis(rules, axis, row, start, table):
     """The row of the table of one axis that begins with entry ``row``; its pixels begin at ``start``."""
     at, pixel, weight = table
@@ -181,7 +180,7 @@ def turned(table, rois, bins, groups):
     return low, high, pixel_at, at, bin_of, weight_of
 
 
-@inner
+@inner(makes_arrays=False)
 def _turn_group(table, row, first, stop, columns, at, bin_of, weight_of):
     """What the pixels get of the bins ``first`` to ``stop`` of a ROI: a counting sort by pixel.
 
@@ -258,7 +257,7 @@ def _most_taps(rules, rois, image, setting, across):
     return start
 
 
-@shared
+@shared(makes_arrays=False)
 def _fill(share, rules, rois, setting, image, start_y, start_x, table):
     part, parts = share
     for across in range(2):
@@ -301,28 +300,14 @@ def build(launcher, parts, rules, rois, setting):
     return sorted_by(image, top, setting.images, setting.height), table
 
 
-@inner
-def clear_ignored(plan, out, size, value):
-    """Set what belongs to the ROIs that are to be ignored, ``size`` numbers each of a flat array."""
+@inner(makes_arrays=False)
+def clear_ignored(plan, shapes, out, value):
+    """Set what belongs to the ROIs that are to be ignored in a flat output."""
     order, image_at = plan
+    size = shapes.out_channels * shapes.pooled_h * shapes.pooled_w
     for k in range(image_at[0]):
         for p in range(order[k] * size, (order[k] + 1) * size):
             out[p] = value
-
-
-@inner
-def begin(launcher, parts, call, shapes, rois, out):
-    """What a forward pass of means begins with: ``(stray, plan, table)``, those of :func:`build`.
-
-    ``stray`` is the first row that names no image, or -1: then what rows to be ignored get is zero, if
-    ``clear``.
-    """
-    rules, setting, _, clear = call
-    stray = first_stray(rois, setting.images)
-    plan, table = build(launcher, parts, rules, rois, setting)
-    if clear and stray < 0:
-        clear_ignored(plan, out, shapes.out_channels * shapes.pooled_h * shapes.pooled_w, 0)
-    return stray, plan, table
 
 
 @inner
