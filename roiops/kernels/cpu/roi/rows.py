@@ -129,9 +129,11 @@ def _fill_rows(y, row, bins, each, width, pattern):
 
 
 @inner
-def _points(pattern, values, at, count, rows, wide, bins, to):
-    """The bins of a channel, points between pixels, from ``to`` on; ``at`` is the first pixel that any
-    reads."""
+def _bins_of_channel(pattern, each, values, at, count, rows, wide, bins, to):
+    """The bins of a channel, which read ``each`` pixels on either axis, from ``to`` on.
+
+    ``at`` is the first pixel that any of them reads, of ``count``.
+    """
     zero = splat(type(bins[0])(0))
     left, right = load(pattern.left, 0), load(pattern.right, 0)
     left_weight, right_weight = load(pattern.left_weight, 0), load(pattern.right_weight, 0)
@@ -139,32 +141,17 @@ def _points(pattern, values, at, count, rows, wide, bins, to):
     for i in range(rows):
         total = zero
         if pattern.above[i] >= 0:
-            line = scaled(pattern.near[i], load_some(values, at + pattern.above[i], count))
-            under = load_some(values, at + pattern.below[i], count)
-            line = multiply_add(pattern.far[i], under, line)
-            total = multiply_add(left_weight, pick(line, line, left), zero)
-            total = multiply_add(right_weight, pick(line, line, right), total)
+            above, near = at + pattern.above[i], pattern.near[i]
+            line = rest = scaled(near, load_some(values, above, count))
+            if each == 2:
+                line = multiply_add(pattern.far[i], load_some(values, at + pattern.below[i], count), line)
+            elif count > FIXED_LANES:
+                rest = scaled(near, load_some(values, above + FIXED_LANES, count - FIXED_LANES))
+            total = multiply_add(left_weight, pick(line, rest, left), zero)
+            if each == 2:
+                total = multiply_add(right_weight, pick(line, line, right), total)
             total = select(none, zero, total)
         # What is stored beyond the row is written again with the next one.
-        store(bins, to, total)
-        to += wide
-
-
-@inner
-def _pixels(pattern, values, at, count, rows, wide, bins, to):
-    """The same for bins that are one pixel each."""
-    zero = splat(type(bins[0])(0))
-    left, left_weight = load(pattern.left, 0), load(pattern.left_weight, 0)
-    none = equal(load(pattern.count, 0), splat(np.int32(0)))
-    for i in range(rows):
-        total = zero
-        if pattern.above[i] >= 0:
-            above = at + pattern.above[i]
-            second = first = load_some(values, above, count)
-            if count > FIXED_LANES:
-                second = load_some(values, above + FIXED_LANES, count - FIXED_LANES)
-            picked = scaled(pattern.near[i], pick(first, second, left))
-            total = select(none, zero, multiply_add(left_weight, picked, zero))
         store(bins, to, total)
         to += wide
 
@@ -201,10 +188,7 @@ def _pool(r, item, planes, y, x, pattern, page, target, to):
             sent = _send(page, begin, stop, target, base)
             begin, stop, base = 0, stop - sent, base + sent
         at = planes.at + c * planes.step + low
-        if each == 2:
-            _points(pattern, planes.values, at, count, high, wide, page, stop)
-        else:
-            _pixels(pattern, planes.values, at, count, high, wide, page, stop)
+        _bins_of_channel(pattern, each, planes.values, at, count, high, wide, page, stop)
         stop += high * wide
     sent = _send(page, begin, stop, target, base)
     for k in range(stop - sent):
