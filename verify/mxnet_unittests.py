@@ -143,7 +143,7 @@ def reason(name: str, result: dict) -> str | None:
     for length in range(len(parts), 0, -1):
         if ".".join(parts[:length]) in _ABSENT:
             return _ABSENT[".".join(parts[:length])]
-    why = result.get("why", "")
+    why = result.get("why") or absent
     return next((words for text, words in _TEXTS.items() if text in why), None)
 
 

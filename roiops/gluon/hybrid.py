@@ -6,6 +6,7 @@ import numpy as np
 
 from .. import ndarray
 from ..autograd import _tape as tape
+from ..errors import DTypeError
 from ..graph import functions as symbol
 from ..graph.nodes import topological_order
 from ..graph.symbol import Symbol
@@ -368,8 +369,11 @@ class SymbolBlock(HybridBlock):
         graph = symbol.Group(flat)
         names = {each.name for each in symbols}
         used = [each for each in symbols if each.name in graph.list_inputs()]
-        known = {each.name: each.infer_type_partial()[0][0] or np.float32 for each in used}
-        types = graph.infer_type_partial(**known)
+        said = {each.name: each.infer_type_partial()[0][0] for each in used}
+        try:
+            types = graph.infer_type_partial(**{name: dtype or np.float32 for name, dtype in said.items()})
+        except DTypeError:  # a network of another dtype, which its inputs do not say
+            types = graph.infer_type_partial(**{name: dtype for name, dtype in said.items() if dtype})
         listed = (
             zip(graph.list_arguments(), types[0], strict=True),
             zip(graph.list_auxiliary_states(), types[2], strict=True),

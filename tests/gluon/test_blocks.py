@@ -306,3 +306,19 @@ def test_a_symbol_block_has_parameters_of_the_dtype_that_its_input_says():
     assert {np.dtype(each.dtype).name for each in block.collect_params().values()} == {"float64"}
     block.initialize()
     assert block(nd.zeros((1, 3), dtype="float64")).dtype == np.float64
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float16"])
+def test_a_network_of_another_dtype_is_imported(tmp_path, dtype):
+    net = nn.HybridSequential()
+    net.add(nn.Conv2D(2, 1), nn.BatchNorm(), nn.Dense(2))
+    net.initialize()
+    net.cast(dtype)
+    net.hybridize()
+    x = nd.array(np.arange(8).reshape(1, 2, 2, 2), dtype=dtype)
+    expected = net(x).asnumpy()
+    graph, params = net.export(str(tmp_path / "net"))
+    block = gluon.SymbolBlock.imports(graph, "data", params)
+    result = block(x).asnumpy()
+    assert result.dtype == np.dtype(dtype)
+    assert result.tolist() == expected.tolist()
