@@ -212,7 +212,7 @@ def write_table(results):
             families.setdefault(model.family, []).append(rows[model.name])
     titles = [ENGINES[name][0] for name in columns] + [TENSORRT]
     lines = [
-        f"{about['date']}; {len(rows)} of the zoo's {len(models())} models so far; "
+        f"{about['date']}; {len(rows)} of the zoo's {len(models())} models; "
         f"{', '.join(f'{n} {v}' for n, v in about['versions'].items())}; {TENSORRT_LIST}.",
         "",
         f"| family | models | {' | '.join(titles)} |",
