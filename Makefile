@@ -8,7 +8,7 @@ ARCHIVED := examples/archived/shapes-symbol.json
 PYTEST := $(BIN)/python -m pytest
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint types format test-torch test-pythons test-aarch64 test-slow soak bench pages docs pictures package ptx gpu-compiled golden clean
+.PHONY: help demo test lint types format test-torch test-pythons test-aarch64 test-slow soak bench pages docs pictures package ptx gpu-compiled gpu-cost golden clean
 
 help: ## list these targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -61,8 +61,12 @@ test-slow: $(STAMP) ## the long checks
 ptx: ## compile every CUDA kernel for three GPU generations; needs no GPU (installs the compilers)
 	$(PYTHON) verify/ptx_check.py
 
-gpu-compiled: ## run what numba-cuda compiled for a GPU on this processor, with checks; long, not yet run to its end (installs it)
+gpu-compiled: ## run what numba-cuda compiled for a GPU on this processor, with checks; below 30 minutes (installs it, and PyTorch)
 	$(PYTHON) verify/gpu_compiled.py
+	$(PYTHON) verify/gpu_torch.py
+
+gpu-cost: ## what the CUDA kernels would cost a GPU: computed from runs on this processor, not measured
+	$(PYTHON) verify/gpu_cost.py
 
 soak: $(STAMP) ## hostile boxes, damaged files, threads, forks, Ctrl-C, memory: at most 30 minutes
 	$(BIN)/python verify/soak.py

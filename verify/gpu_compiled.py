@@ -151,6 +151,10 @@ def check_call(name, params, arrays, head, dtype, layout):
         arrays = [widened(array) for array in arrays]
         expected = on_device(arrays, calls.from_bits(head), "write")
         for key, value in found.items():
+            if name == "RiROIAlign" and value.dtype == np.uint16:  # rounded before it is turned, too
+                most = abs(expected[key]).max(initial=0)
+                assert (abs(calls.from_bits(value) - expected[key]) <= most / 128).all(), key
+                continue
             same = calls.bits_of(expected[key]) if value.dtype == np.uint16 else expected[key]
             np.testing.assert_array_equal(value, same, err_msg=key)
         return
@@ -165,10 +169,22 @@ def check_call(name, params, arrays, head, dtype, layout):
             terms.update(calls.results(calls.invoke(name, params, arrays, cpu()), abs(head)))
         return abs(terms[key])
 
+    @functools.cache
+    def in_double():
+        wide = [array.astype(np.float64) for array in arrays]
+        return calls.results(calls.invoke(name, params, wide, cpu()), head.astype(np.float64))
+
     for key, value in found.items():
-        calls.agree(
-            value, expected[key], key, (lambda key=key: absolute(key)) if key.startswith("grad") else None
-        )
+        terms = (lambda key=key: absolute(key)) if key.startswith("grad") else None
+        try:
+            calls.agree(value, expected[key], key, terms)
+        except AssertionError:
+            # Both may be rounded, to either side: then they are as near to the exact numbers as each other.
+            if value.dtype != np.float32:
+                raise
+            error, own = (abs(each - in_double()[key]).max() for each in (value, expected[key]))
+            if not error <= 2 * own < 1e-5:
+                raise
 
 
 def check_copies(dtype):

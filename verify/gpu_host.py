@@ -304,6 +304,16 @@ define double @llvm_nvvm_lohi_i2d(i32 %low, i32 %high) alwaysinline {
   %x = bitcast i64 %bits to double
   ret double %x
 }
+define double @llvm_nvvm_rcp_approx(double %x) alwaysinline {
+  %bits = bitcast double %x to i64
+  %above = and i64 %bits, -4294967296
+  %high = bitcast i64 %above to double
+  %exact = fdiv double 1.0, %high
+  %whole = bitcast double %exact to i64
+  %kept = and i64 %whole, -4294967296
+  %result = bitcast i64 %kept to double
+  ret double %result
+}
 """
 # What is written in the GPU's own assembler in the cosine and sine of large angles: numbers of two words.
 _TWO_WORDS = """
@@ -381,6 +391,8 @@ def _libdevice() -> bytes:
     text = re.sub(r"@llvm\.nvvm\.([fd])2i\.rn\(", r"@llvm_nvvm_\g<1>2i_rn(", text)
     text = re.sub(r"(?m)^declare \w+ @llvm\.nvvm\.(?:d2i\.(?:hi|lo)|lohi\.i2d)\(.*\n", "", text)
     text = re.sub(r"@llvm\.nvvm\.(d2i|lohi)\.(hi|lo|i2d)\(", r"@llvm_nvvm_\1_\2(", text)
+    text = re.sub(r"(?m)^declare double @llvm\.nvvm\.rcp\.approx\.ftz\.d\(.*\n", "", text)
+    text = text.replace("@llvm.nvvm.rcp.approx.ftz.d(", "@llvm_nvvm_rcp_approx(")
     text = re.sub(r'call (\{ i(?:32|64), i\d+ \}) asm "(.*?)", "[^"]*"\((.*?)\).*', _of_two_words, text)
     # So that of all functions those come into a module that it calls.
     text = re.sub(r"(?m)^define (?:internal )?", "define linkonce_odr ", text + _MORE)
