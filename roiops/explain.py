@@ -349,6 +349,7 @@ def draw(
     """
     try:
         from matplotlib.figure import Figure
+        from matplotlib.layout_engine import ConstrainedLayoutEngine
     except ImportError:
         raise MXNetError("explain: drawing needs matplotlib (pip install matplotlib)") from None
 
@@ -376,8 +377,7 @@ def draw(
     ]
     in_a_row = min(5, max(1, int(columns * panel / 1.9)))  # of the legend's five entries
     height = sum(heights) + 0.25 + 0.2 * -(-5 // in_a_row)
-    figure = Figure(figsize=(columns * panel, height), layout="constrained")
-    figure.get_layout_engine().set(h_pad=0.1)
+    figure = Figure(figsize=(columns * panel, height), layout=ConstrainedLayoutEngine(h_pad=0.1))
     panels = figure.subplots(rows, columns, squeeze=False, height_ratios=heights)
     for panel_axes, name, box in zip(panels.flat, names, boxes, strict=False):
         _panel(panel_axes, box, shape, limits_y, limits_x)
