@@ -62,9 +62,9 @@ class _Blocks:
     def size(self, at: int) -> int:
         return self._maps[at][2]
 
-    def free(self, at: int) -> None:
+    def free(self, at: int, unmap=_C and _C.munmap) -> None:
         start, whole, _ = self._maps.pop(at)
-        _C.munmap(start, whole)
+        unmap(start, whole)
 
 
 class _Handler(ctypes.Structure):
@@ -90,10 +90,6 @@ def _set_handler():
     return ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.py_object)(table[_SET_HANDLER])
 
 
-#: Handlers are kept: arrays that were made with one go back to it, whenever that is.
-_kept: list = []
-
-
 def _handler(blocks: _Blocks):
     """A capsule for NumPy by which its arrays are blocks."""
 
@@ -114,7 +110,9 @@ def _handler(blocks: _Blocks):
     make = ctypes.pythonapi.PyCapsule_New
     make.restype, make.argtypes = ctypes.py_object, [_POINTER, ctypes.c_char_p, _POINTER]
     capsule = make(ctypes.addressof(handler), b"mem_handler", None)
-    _kept.append((blocks, calls, handler, capsule))
+    # Arrays that were made with a handler go back to it, those that caches hold at the very end of the process:
+    # so it is never taken apart.
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object((calls, handler, capsule)))
     return capsule
 
 
