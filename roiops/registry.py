@@ -6,7 +6,6 @@
 The first name is the operator's own; the others are aliases. A name taken twice is an error.
 """
 
-import functools
 import inspect
 import re
 import textwrap
@@ -239,14 +238,14 @@ def split_arguments(prop: type, args: tuple, kwargs: dict, is_input, kind: str, 
         most = len(prop.arguments) + len(prop.aux) + len(names)
         raise ParamError(f"{prop.label}: too many positional arguments: {len(args)}, it takes {most}")
     params = dict(zip(names[: len(rest)], rest, strict=True))
-    inputs, tensors = {}, _inputs_of(prop)
+    inputs, fields = {}, prop.param.fields
     for name, value in kwargs.items():
-        if is_input(value):  # one of these names is a parameter that is an array
-            (params if name in prop.param.fields else inputs)[name] = value
-        elif name in tensors and value is None:
+        if is_input(value):
+            (params if name in fields else inputs)[name] = value  # a parameter may be an array
+        elif name not in fields and (name in prop.arguments or name in prop.aux):
+            if value is not None:
+                raise _not_a_tensor(prop, name, kind, value, is_input)
             inputs[name] = value
-        elif name in tensors:
-            raise _not_a_tensor(prop, name, kind, value, is_input)
         elif name in params:
             if len(positional) < len(prop.arguments):  # more likely an input that is not one
                 wanted = prop.arguments[len(positional)]
@@ -255,12 +254,6 @@ def split_arguments(prop: type, args: tuple, kwargs: dict, is_input, kind: str, 
         else:
             params[name] = value
     return positional, inputs, params
-
-
-@functools.cache
-def _inputs_of(prop: type) -> frozenset:
-    """The names of inputs that are not names of parameters, too."""
-    return frozenset((*prop.arguments, *prop.aux)) - set(prop.param.fields)
 
 
 def bind_inputs(label: str, names, positional: list, named: dict, error=MXNetError) -> dict:
