@@ -334,7 +334,10 @@ def readme_table() -> str:
     for words, peer, found in beside:
         least = min(found, key=found.get).rpartition(":")[2]
         lines.append(_summary(words, peer, list(found.values()), f" ({least})"))
-    about = f"Times as fast; recorded {models['about']['date']}, {models['about']['machine']}."
+    when = models["about"]["date"]
+    if engines:
+        when += f" (onnxruntime and OpenVINO on whole networks: {engines['about']['date']})"
+    about = f"Times as fast; recorded {when}, {models['about']['machine']}."
     return "\n".join(lines) + f"\n\n{about} The six: {names_of_peers(roi['rows'])}."
 
 
