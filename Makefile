@@ -61,7 +61,7 @@ test-slow: $(STAMP) ## the long checks
 ptx: ## compile every CUDA kernel for three GPU generations; needs no GPU (installs the compilers)
 	$(PYTHON) verify/ptx_check.py
 
-gpu-compiled: ## run what numba-cuda compiled for a GPU on this processor, with checks; below 30 minutes (installs it, and PyTorch)
+gpu-compiled: ## run what numba-cuda compiled for a GPU on this processor, with checks; long (installs it, and PyTorch)
 	$(PYTHON) verify/gpu_compiled.py
 	$(PYTHON) verify/gpu_torch.py
 
