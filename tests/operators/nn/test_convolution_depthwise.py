@@ -1,5 +1,6 @@
 """Convolution of single channels against one general convolution for each channel, both ways."""
 
+import numba
 import numpy as np
 import pytest
 
@@ -78,7 +79,8 @@ def test_the_number_of_workers_does_not_show():
     for workers in (1, 3):
         out, grad_data, grad_weight = (np.empty_like(a) for a in (head, data, weight))
         conv_depthwise._forward(data, weight, window, (scale, shift, conv.activation(floor=0)), workers, out)
-        conv_depthwise._backward_data(head, weight, *window, workers, grad_data)
+        with use_threads(min(workers, numba.config.NUMBA_NUM_THREADS)):
+            conv_depthwise.backward_data(head, weight, window, grad_data)
         conv_depthwise._backward_weight(head, data, *window, workers, grad_weight)
         results.append((out, grad_data, grad_weight))
     assert results[0][0].min() == 0

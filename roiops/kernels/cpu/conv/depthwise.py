@@ -105,25 +105,32 @@ def _work(window, out_shape) -> int:
 
 
 def backward_data(grad_out, weight, window, grad_data):
-    """Write the gradient of the data."""
+    """Write the gradient of the data: a convolution with steps of 1, by the filters turned round.
+
+    Where the layer has larger steps, zeros are put between the gradient's pixels first.
+    """
     kernel, stride, dilate, pad = window
-    rest = tuple(d * (k - 1) - p for k, d, p in zip(kernel, dilate, pad, strict=True))
-    if stride == (1, 1, 1) and min(rest) >= 0 and len(weight) == grad_data.shape[1]:
-        # With steps of 1 it is a convolution again, by the filters turned round.
-        turned = np.ascontiguousarray(weight[:, :, ::-1, ::-1, ::-1])
-        ones, zeros = np.ones(len(weight), weight.dtype), np.zeros(len(weight), weight.dtype)
-        forward(
-            grad_out,
-            turned,
-            (kernel, stride, dilate, rest),
-            ones,
-            zeros,
-            activation(dtype=weight.dtype),
-            grad_data,
-        )
-    else:
-        workers = max(1, min(num_threads(), grad_data.shape[0] * grad_data.shape[1]))
-        _backward_data(grad_out, weight, kernel, stride, dilate, pad, workers, grad_data)
+    reach = [d * (k - 1) for k, d in zip(kernel, dilate, strict=True)]
+    spread = [n + 2 * p - r for n, p, r in zip(grad_data.shape[2:], pad, reach, strict=True)]
+    # With more padding than the window reaches over, the outermost results see nothing of the image.
+    unseen = [max(0, p - r) for p, r in zip(pad, reach, strict=True)]
+    inside = (..., *(slice(k, n - k) for n, k in zip(spread, unseen, strict=True)))
+    again = kernel, (1, 1, 1), dilate, tuple(max(0, r - p) for r, p in zip(reach, pad, strict=True))
+    channels, dtype = grad_data.shape[1], weight.dtype
+    multiplier = len(weight) // channels
+    ones, zeros = np.ones(channels, dtype), np.zeros(channels, dtype)
+    for k in range(multiplier):
+        head, turned = grad_out[:, k::multiplier], weight[k::multiplier, :, ::-1, ::-1, ::-1]
+        if stride != (1, 1, 1):
+            wide = np.zeros((*head.shape[:2], *spread), dtype)
+            ends = [(n - 1) * s + 1 for n, s in zip(head.shape[2:], stride, strict=True)]
+            wide[(..., *(slice(0, end, s) for end, s in zip(ends, stride, strict=True)))] = head
+            head = wide
+        head, turned = np.ascontiguousarray(head[inside]), np.ascontiguousarray(turned)
+        result = grad_data if k == 0 else np.empty_like(grad_data)
+        forward(head, turned, again, ones, zeros, activation(dtype=dtype), result)
+        if k > 0:
+            grad_data += result
 
 
 def backward_weight(grad_out, data, window, grad_weight):
@@ -327,84 +334,3 @@ def _nine_sums(heads, frame, at, height, wide, step, sums):
             i = multiply_add(head, load(pointer_to(frame), base + at[8]), i)
     for tap, total in enumerate((a, b, c, d, e, f, g, h, i)):
         sums[tap] += sum_lanes(total)
-
-
-@inner
-def _window_at(place, tap, stride, dilate, pad, count):
-    """The window whose ``tap`` sees the pixel ``place`` of an axis, or -1."""
-    start = place + pad - tap * dilate
-    return start // stride if start % stride == 0 and 0 <= start // stride < count else -1
-
-
-@inner(forceinline=True)
-def _sum_line(heads, wide, multiplier, shape, weight, first, window, place, sums, part):
-    """What the windows that see the row ``place`` of a channel's pixels add to it.
-
-    ``heads``: the gradient's rows, of filters from ``first`` on; ``shape``: how many there are.
-    """
-    kernel, stride, dilate, pad = window
-    for kd in range(kernel[0]):
-        od = _window_at(place[0], kd, stride[0], dilate[0], pad[0], shape[0])
-        for kh in range(kernel[1]):
-            oh = _window_at(place[1], kh, stride[1], dilate[1], pad[1], shape[1])
-            if od < 0 or oh < 0:
-                continue
-            for m in range(multiplier):
-                head = ((m * shape[0] + od) * shape[1] + oh) * wide
-                for kw in range(kernel[2]):
-                    shift, remainder = divmod(kw * dilate[2], stride[2])
-                    factor, to = weight[first + m, 0, kd, kh, kw], remainder * part + shift
-                    _add_scaled(factor, heads, head, wide, sums, to)
-
-
-@parallel
-def _backward_data(share, grad_out, weight, kernel, stride, dilate, pad, workers, grad_data):
-    """Row by row. A row's pixels are summed apart for each remainder to the stride, then put side by side."""
-    batch, filters, depth, height, width = grad_out.shape
-    channels, in_depth, in_height, in_width = grad_data.shape[1:]
-    multiplier = filters // channels
-    planes = batch * channels
-    wide = -(-width // FIXED_LANES) * FIXED_LANES
-    reach = (kernel[2] - 1) * dilate[2] // stride[2] + wide
-    part = max(reach, (in_width - 1 + pad[2]) // stride[2]) + 1
-    for w in within(share, workers):
-        # The gradient's rows, with zeros up to whole vectors.
-        rows = depth * height
-        heads = np.zeros(multiplier * rows * wide + FIXED_LANES, grad_data.dtype)
-        sums = np.empty(stride[2] * part, grad_data.dtype)
-        for plane in range(w * planes // workers, (w + 1) * planes // workers):
-            n, c = divmod(plane, channels)
-            first = c * multiplier
-            for m in range(multiplier):
-                flat = grad_out[n, first + m].reshape(-1)
-                _copy_rows(flat, 0, rows, width, wide, heads, m * rows * wide)
-            for line in range(in_depth * in_height):
-                z, y = divmod(line, in_height)
-                sums[:] = 0
-                window, shape = (kernel, stride, dilate, pad), (depth, height)
-                _sum_line(heads, wide, multiplier, shape, weight, first, window, (z, y), sums, part)
-                _side_by_side(sums, part, stride[2], pad[2], grad_data[n, c, z, y])
-
-
-@inner
-def _side_by_side(sums, part, stride, pad, target):
-    """``target[x]`` from the sums for the remainder of ``x + pad``, ``part`` apart for each remainder."""
-    width = target.shape[0]
-    if stride == 2:  # pairs, which become vectors
-        even, odd = sums[pad % 2 * part + pad // 2 :], sums[(pad + 1) % 2 * part + (pad + 1) // 2 :]
-        for x in range(width // 2):
-            target[2 * x] = even[x]
-            target[2 * x + 1] = odd[x]
-        if width % 2:
-            target[width - 1] = even[width // 2]
-        return
-    for x in range(width):
-        target[x] = sums[(x + pad) % stride * part + (x + pad) // stride]
-
-
-@inner
-def _add_scaled(factor, source, start, count, target, at):
-    """``target[at + i] += factor * source[start + i]``, both flat, for whole vectors."""
-    for i in range(0, count, FIXED_LANES):
-        total = multiply_add(factor, load(pointer_to(source), start + i), load(pointer_to(target), at + i))
-        store(pointer_to(target), at + i, total)
