@@ -50,57 +50,36 @@ class Value:
             raise CannotLower(f"the number of dimensions of {self.name} is not known")
         return len(self.shape)
 
-    def __add__(self, other):
-        return self.graph.Add(self, other)
-
-    def __radd__(self, other):
-        return self.graph.Add(other, self)
-
-    def __sub__(self, other):
-        return self.graph.Sub(self, other)
-
-    def __rsub__(self, other):
-        return self.graph.Sub(other, self)
-
-    def __mul__(self, other):
-        return self.graph.Mul(self, other)
-
-    def __rmul__(self, other):
-        return self.graph.Mul(other, self)
-
-    def __truediv__(self, other):
-        return self.graph.Div(self, other)
-
-    def __rtruediv__(self, other):
-        return self.graph.Div(other, self)
-
-    def __neg__(self):
-        return self.graph.Neg(self)
-
-    def __lt__(self, other):
-        return self.graph.Less(self, other)
-
-    def __le__(self, other):
-        return self.graph.LessOrEqual(self, other)
-
-    def __gt__(self, other):
-        return self.graph.Greater(self, other)
-
-    def __ge__(self, other):
-        return self.graph.GreaterOrEqual(self, other)
-
     def equals(self, other):
         """Whether the entries are equal."""
         return self.graph.Equal(self, other)
 
-    def __and__(self, other):
-        return self.graph.And(self, other)
-
-    def __or__(self, other):
-        return self.graph.Or(self, other)
+    def __neg__(self):
+        return self.graph.Neg(self)
 
     def __invert__(self):
         return self.graph.Not(self)
+
+
+#: Python's infix operators as ONNX's.
+_INFIX = {
+    "add": "Add",
+    "sub": "Sub",
+    "mul": "Mul",
+    "truediv": "Div",
+    "lt": "Less",
+    "le": "LessOrEqual",
+    "gt": "Greater",
+    "ge": "GreaterOrEqual",
+    "and": "And",
+    "or": "Or",
+}
+_REFLECTED = "add", "sub", "mul", "truediv"
+
+for _name, _op in _INFIX.items():
+    setattr(Value, f"__{_name}__", lambda self, other, op=_op: self.graph.add(op, (self, other)))
+    if _name in _REFLECTED:
+        setattr(Value, f"__r{_name}__", lambda self, other, op=_op: self.graph.add(op, (other, self)))
 
 
 class Node:
@@ -131,14 +110,8 @@ class Function:
         for array in self.graph.constants.values():
             lines.append((number(array), array.dtype, array.constant.shape, array.constant.tobytes()))
         for node in self.graph.nodes:
-            lines.append(
-                (
-                    node.op,
-                    tuple(map(number, node.inputs)),
-                    tuple(map(number, node.outputs)),
-                    repr(sorted(node.attributes.items())),
-                )
-            )
+            ends = tuple(map(number, node.inputs)), tuple(map(number, node.outputs))
+            lines.append((node.op, *ends, repr(sorted(node.attributes.items()))))
         return self.name, len(self.inputs), tuple(lines), tuple(map(number, self.outputs))
 
 
@@ -187,7 +160,7 @@ class Graph:
             return np.dtype(_RESULTS[op])
         if op == "Cast":
             return attributes["to"]
-        if op in ("ConstantOfShape",):
+        if op == "ConstantOfShape":
             return attributes["value"].dtype
         which = {"Where": 1, "OneHot": 2}.get(op, 0)
         return values[which].dtype if len(values) > which else None
@@ -254,8 +227,18 @@ class Graph:
         return parts[0] if len(parts) == 1 else self.Concat(*parts, axis=0)
 
     def full(self, lengths, number, dtype) -> Value:
-        """An array of one number; ``lengths`` as :meth:`shape_of` takes them."""
-        return self.ConstantOfShape(self.shape_of(*lengths), value=np.array([number], dtype))
+        """An array of one number; its shape is a value, or lengths as :meth:`shape_of` takes them."""
+        shape = lengths if isinstance(lengths, Value) else self.shape_of(*lengths)
+        return self.ConstantOfShape(shape, value=np.array([number], dtype))
+
+    def length(self, count, dtype=np.int64):
+        """A length, as :meth:`dim` gives it, as a number of a dtype to compute with."""
+        known = isinstance(count, int | np.integer)
+        return np.dtype(dtype).type(count) if known else self.cast(count, dtype)
+
+    def places(self, mask: Value) -> Value:
+        """The indices of the entries that are true, a row each."""
+        return self.Transpose(self.NonZero(mask), perm=[1, 0])
 
     def reshape(self, x: Value, *lengths) -> Value:
         """``x`` in another shape, whose lengths are numbers or values of shape (1,)."""

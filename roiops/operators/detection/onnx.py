@@ -37,7 +37,7 @@ def _suppressed(g, boxes, scores, threshold, most):
     return g.NonMaxSuppression(
         g.cast(boxes, np.float32),
         g.cast(scores, np.float32),
-        g.ints(most) if isinstance(most, int) else most,
+        g.shape_of(most),
         np.array([threshold], np.float32),
         np.array([_LEAST], np.float32),
     )
@@ -46,13 +46,12 @@ def _suppressed(g, boxes, scores, threshold, most):
 def _marked(g, found, like):
     """Where (batch, n) the rows (image, class, box) point, as booleans; ``like`` has the shape."""
     places = g.Gather(found, np.array([0, 2], np.int64), axis=1)
-    none = g.ConstantOfShape(g.Shape(like), value=np.zeros(1, np.int64))
-    ones = g.ConstantOfShape(g.slice(g.Shape(found), 0, 0, 1), value=np.ones(1, np.int64))
-    return g.ScatterND(none, places, ones) > 0
+    ones = g.full(g.slice(g.Shape(found), 0, 0, 1), 1, np.int64)
+    return g.ScatterND(g.full(g.Shape(like), 0, np.int64), places, ones) > 0
 
 
 def _top(g, scores, count):
-    return g.TopK(scores, g.ints(count) if isinstance(count, int) else count, axis=1, outputs=2)
+    return g.TopK(scores, g.shape_of(count), axis=1, outputs=2)
 
 
 def _fewer(g, most, length):
@@ -116,11 +115,7 @@ def box_nms(g, node, data):
         chosen = g.Concat(before, g.Where(left_out, boxes, convert(g, boxes)), after, axis=2)
     kept = g.Where(g.unsqueeze(best > none, 2), chosen, np.array(-1, flat.dtype))
     if p.topk > 0 and not (isinstance(rows, int) and rows == count):
-        rest = (
-            rows - count
-            if isinstance(rows, int)
-            else rows - (count if not isinstance(count, int) else np.int64(count))
-        )
+        rest = rows - count if isinstance(rows, int) else rows - g.length(count)
         kept = g.Pad(kept, g.shape_of(0, 0, 0, 0, rest, 0), np.array(-1, flat.dtype))
     if data.ndim != 3:
         kept = node.reshape_like(g, kept, data)
@@ -289,9 +284,7 @@ def multi_box_prior(g, node, data):
             node.computed(np.broadcast_to(np.zeros((), data.dtype), (1, 1, *data.shape[2:])))[0]
         )
     lengths = [g.dim(data, 2), g.dim(data, 3)]
-    height, width = (
-        g.constant(np.array([n], kind)) if isinstance(n, int) else g.cast(n, kind) for n in lengths
-    )
+    height, width = (g.cast(g.shape_of(n), kind) for n in lengths)
     own_steps = p.steps[0] <= 0 or p.steps[1] <= 0
     centres = []
     for axis, (length, size) in enumerate(zip(lengths, (height, width), strict=True)):
@@ -327,10 +320,8 @@ def multi_box_detection(g, node, cls_prob, loc_pred, anchor):
     rows = g.Where(g.unsqueeze(valid, 2), rows, nothing)
     # In the order of the anchors, those that are no detections last.
     numbers = g.range(total)
-    count = np.int64(total) if isinstance(total, int) else total
-    places = g.Where(valid, numbers, numbers + count)
-    every = g.ints(total) if isinstance(total, int) else total
-    _, order = g.TopK(places, every, axis=1, largest=0, outputs=2)
+    places = g.Where(valid, numbers, numbers + g.length(total))
+    _, order = g.TopK(places, g.shape_of(total), axis=1, largest=0, outputs=2)
     found = _rows(g, rows, order)
     if not 0 < p.nms_threshold <= 1:
         return g.cast(found, cls_prob.dtype)
@@ -398,11 +389,9 @@ def multi_box_target(g, node, anchor, label, cls_pred):
     # The best pair of a free object and a free anchor, once for each object; of equals the first anchor.
     least = np.array(1e-6, kind)
     free = g.Transpose(overlap, perm=[0, 2, 1])
-    match = g.ConstantOfShape(g.slice(g.Shape(free), 0, 0, 2), value=np.array([-1], np.int64))
-    anchors, numbers = (
-        g.reshape(g.range(total), 1, -1, 1),
-        np.arange(objects, dtype=np.int64).reshape(1, 1, -1),
-    )
+    match = g.full(g.slice(g.Shape(free), 0, 0, 2), -1, np.int64)
+    anchors = g.reshape(g.range(total), 1, -1, 1)
+    numbers = np.arange(objects, dtype=np.int64).reshape(1, 1, -1)
     for _ in range(objects):
         flat = g.reshape(free, 0, -1)
         place = g.ArgMax(flat, axis=1, keepdims=1)
@@ -427,7 +416,7 @@ def multi_box_target(g, node, anchor, label, cls_pred):
         doubt = g.Where(open_, -chance, np.array(-np.inf, chance.dtype))
         doubt, order = _top(g, doubt, total)
         taken = (g.unsqueeze(g.range(total), 0) < wanted) & (doubt > np.array(-np.inf, doubt.dtype))
-        none = g.ConstantOfShape(g.Shape(match), value=np.zeros(1, np.int64))
+        none = g.full(g.Shape(match), 0, np.int64)
         negative = g.ScatterElements(none, order, g.cast(taken, np.int64), axis=1) > 0
         classes = g.Where(negative, zero, np.array(p.ignore_label, kind))
     else:
@@ -468,8 +457,7 @@ def deformable_convolution(g, node, data, offset, weight, bias=None):
     for axis in range(2):
         shift = g.column(pairs, axis, axis=3)
         place = shift + _tap_bases(g, p, axis, out[axis], single)
-        extent = g.dim(data, 2 + axis)
-        size = single(extent) if isinstance(extent, int) else g.cast(extent, single)
+        size = g.length(g.dim(data, 2 + axis), single)
         inside = (place >= 0) & (place < size)
         mask = inside if mask is None else mask & inside
         on_map = g.Max(g.Min(place, size - single(1)), single(0))
@@ -524,7 +512,7 @@ def _sampled_conv(g, node, data, offset, mask, weight, bias, out):
     for axis in range(2):
         # GridSample counts from -1 to 1, from one edge of the map to the other.
         place = g.column(pairs, axis, axis=3) + _tap_bases(g, p, axis, out[axis], single)
-        extent = single(size[axis]) if isinstance(size[axis], int) else g.cast(size[axis], single)
+        extent = g.length(size[axis], single)
         places.append(g.reshape((place * 2 + 1) / extent - 1, -1, *_flat_taps(taps, out), 1))
     grid = g.Concat(places[1], places[0], axis=3)  # x before y
     maps = g.reshape(_single(g, data), -1, channels // groups, *size)

@@ -302,8 +302,7 @@ def leaky_relu(g, node, data, gamma=None):
     if p.act_type == "leaky":
         return g.LeakyRelu(data, alpha=p.slope)
     mean = (p.lower_bound + p.upper_bound) / 2
-    slopes = g.ConstantOfShape(g.Shape(data), value=np.array([mean], data.dtype))
-    return g.LeakyRelu(data, alpha=mean), slopes
+    return g.LeakyRelu(data, alpha=mean), g.full(g.Shape(data), mean, data.dtype)
 
 
 @lowers("Dropout")

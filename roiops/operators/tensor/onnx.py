@@ -91,9 +91,7 @@ def filled(g, node):
 @lowers("zeros_like", "ones_like", shape_only=("data",))
 def filled_like(g, node, data):
     number = node.prop.op.number
-    if -1 not in data.shape:
-        return g.full(data.shape, number, data.dtype)
-    return g.ConstantOfShape(g.Shape(data), value=np.array([number], data.dtype))
+    return g.full(g.Shape(data) if -1 in data.shape else data.shape, number, data.dtype)
 
 
 @lowers("_arange")
@@ -266,8 +264,7 @@ def crop(g, node, data, like=None):
         return g.Slice(data, g.ints(*offset), g.ints(*stops), g.ints(2, 3))
     if not any(offset) and all(_same_length(data, a, like, a) for a in (2, 3)):
         return data
-    stops = [g.dim(like, 2), g.dim(like, 3)]
-    stops = [s + (np.int64(o) if not isinstance(s, int) else o) for s, o in zip(stops, offset, strict=True)]
+    stops = [g.dim(like, 2 + axis) + g.length(offset[axis]) for axis in range(2)]
     return g.Slice(data, g.ints(*offset), g.shape_of(*stops), g.ints(2, 3))
 
 
@@ -362,7 +359,7 @@ def repeat(g, node, data):
     reps = [times if a == axis + 1 else 1 for a in range(data.ndim + 1)]
     many = g.Tile(g.unsqueeze(data, axis + 1), g.ints(*reps))
     lengths = [g.dim(data, a) for a in range(data.ndim)]
-    lengths[axis] = lengths[axis] * (times if isinstance(lengths[axis], int) else np.int64(times))
+    lengths[axis] = lengths[axis] * g.length(times)
     return g.reshape(many, *lengths)
 
 
@@ -472,8 +469,7 @@ def _along(g, data, axis):
 
 
 def _top(g, x, axis, count, ascending):
-    k = count if not isinstance(count, int) else g.ints(count)
-    return g.TopK(x, k, axis=axis, largest=0 if ascending else 1, sorted=1, outputs=2)
+    return g.TopK(x, g.shape_of(count), axis=axis, largest=0 if ascending else 1, sorted=1, outputs=2)
 
 
 @lowers("sort")
@@ -495,8 +491,7 @@ def topk(g, node, data):
         return g.cast(indices, node.dtypes[0])
     if p.ret_typ != "mask":
         return values, g.cast(indices, node.dtypes[1])
-    none = g.ConstantOfShape(g.Shape(x), value=np.zeros(1, data.dtype))
-    ones = g.ConstantOfShape(g.Shape(indices), value=np.ones(1, data.dtype))
+    none, ones = g.full(g.Shape(x), 0, data.dtype), g.full(g.Shape(indices), 1, data.dtype)
     mask = g.ScatterElements(none, indices, ones, axis=axis)
     return mask if p.axis is not None else g.Reshape(mask, g.Shape(data))
 
@@ -531,14 +526,12 @@ def argmax_channel(g, node, data):
 
 def _bounded(g, index, length, mode):
     """Indices within an axis: moved to its ends, or wrapped around."""
-    whole = g.cast(index, np.int64)
-    count = np.int64(length) if isinstance(length, int) else length
+    whole, count = g.cast(index, np.int64), g.length(length)
     if mode == "wrap":
         return g.Mod(whole, count)
     if mode == "raise":
         return whole
-    last = np.int64(length - 1) if isinstance(length, int) else length - np.int64(1)
-    return g.Max(g.Min(whole, last), np.int64(0))
+    return g.Max(g.Min(whole, count - np.int64(1)), np.int64(0))
 
 
 @lowers("take")

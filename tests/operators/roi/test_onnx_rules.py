@@ -34,6 +34,10 @@ class Arrays:
         return x.shape[axis]
 
     @staticmethod
+    def length(count, dtype):
+        return dtype(count)
+
+    @staticmethod
     def reduce(kind, x, axes):
         return getattr(np, kind.lower())(x, axis=axes)
 

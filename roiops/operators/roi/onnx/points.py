@@ -16,12 +16,14 @@ from .pooling import (
     channels_first,
     mean_in_boxes,
     on_sound_rows,
+    one_ratio,
     plain_align,
     positions_of_samples,
     roi_align,
     rounded,
     the_geometry,
     values_at,
+    zeros_for_rows,
 )
 
 
@@ -39,10 +41,9 @@ def _sum_of_points(g, maps, image, y, x, weight):
     return channels_first(g, g.reduce("Sum", found * g.cast(g.unsqueeze(weight, 5), found.dtype), (3, 4)))
 
 
-def _extent(g, data, axis):
-    """The pixels of an axis of the map, as a number or a value of shape (1,)."""
-    extent = g.dim(data, axis)
-    return np.float32(extent) if isinstance(extent, int) else g.cast(extent, np.float32)
+def _last(g, data, axis):
+    """The last pixel of an axis of the map, as a number or a value of shape (1,)."""
+    return g.length(g.dim(data, axis), np.float32) - np.float32(1)
 
 
 def _crossed(g, y, x):
@@ -136,7 +137,7 @@ def _crop_planes(g, node, data, rois, channels):
     def axis(rows, number):
         """The points on an axis, (rois, bins), their distance, and which lie on the map."""
         low, high = (g.cast(g.slice(rows, 1, k, k + 1), np.float32) for k in (number + 1, number + 3))
-        last, bins = _extent(g, data, 2 + number) - np.float32(1), pooled[number]
+        last, bins = _last(g, data, 2 + number), pooled[number]
         if bins == 1:
             points, step = (low + high) * last * np.float32(0.5), low * np.float32(0) + np.float32(1)
         else:
@@ -166,8 +167,8 @@ def _nearest(g, data, image, y, x):
     """The pixels nearest to the points (rois, rows) and (rois, columns); outside the map, border pixels."""
     at = []
     for points, number in ((y, 0), (x, 1)):
-        last = _extent(g, data, 2 + number) - np.float32(1)
-        at.append(g.cast(g.Max(g.Min(rounded(g, points), last), np.float32(0)), np.int64))
+        on_map = g.Max(g.Min(rounded(g, points), _last(g, data, 2 + number)), np.float32(0))
+        at.append(g.cast(on_map, np.int64))
     row, column = g.unsqueeze(at[0], 2), g.unsqueeze(at[1], 1)
     grid = g.Shape(row + column)
     indices = (g.unsqueeze(g.Expand(i, grid), 3) for i in (g.unsqueeze(image, 1, 2), row, column))
@@ -217,8 +218,7 @@ def deform_roi_pooling(g, node, data, rois, offset):
     """``RoiAlign`` of each bin."""
     (channels,) = node.fixed(data, 1)
     p, rules, pooled = node.params, node.params.row.rules, node.prop.pooled_size
-    if p.sampling_ratio[0] != p.sampling_ratio[1]:
-        node.cannot(f"ONNX's RoiAlign has one sampling ratio for both axes, got {p.sampling_ratio}")
+    ratio = one_ratio(node, p.sampling_ratio)
 
     def pool(rows, places):
         moves = g.cast(offset if places is None else g.GatherND(offset, places), np.float32)
@@ -232,7 +232,7 @@ def deform_roi_pooling(g, node, data, rois, offset):
             low = g.unsqueeze(origin, new) + moved + np.float32(0.5)  # RoiAlign takes half a pixel off
             ends.append((low, low + g.unsqueeze(size, 2)))
         image = g.unsqueeze(_image(g, rows), 1, 2)
-        return channels_first(g, mean_in_boxes(g, data, image, *ends, 3, p.sampling_ratio[0]))
+        return channels_first(g, mean_in_boxes(g, data, image, *ends, 3, ratio))
 
     return on_sound_rows(g, node, rois, (channels, *pooled), pool)
 
@@ -246,8 +246,7 @@ def multi_scale_align(g, node, *inputs):
     *maps, rois = inputs
     (channels,) = node.fixed(maps[0], 1)
     p, pooled, rules = node.params, node.prop.pooled_size, node.params.row.rules
-    if p.sampling_ratio[0] != p.sampling_ratio[1]:
-        node.cannot(f"ONNX's RoiAlign has one sampling ratio for both axes, got {p.sampling_ratio}")
+    ratio = one_ratio(node, p.sampling_ratio)
     first, size, inside, added, count = node.prop.op(p).levels
 
     def pool(rows, places):
@@ -260,14 +259,10 @@ def multi_scale_align(g, node, *inputs):
         level = g.Where(
             side > np.float32(0), g.Max(g.Min(level, np.float32(count - 1)), np.float32(0)), np.float32(0)
         )
-        rows_there = g.slice(g.Shape(rows), 0, 0, 1)
-        shape = g.Concat(rows_there, g.ints(channels, *pooled), axis=0)
-        out = g.ConstantOfShape(shape, value=np.zeros(1, maps[0].dtype))
+        out = zeros_for_rows(g, rows, (channels, *pooled), maps[0].dtype)
         for k, (data, scale) in enumerate(zip(maps, p.spatial_scales, strict=True)):
-            here = level.equals(np.float32(k)) & (area >= np.float32(0))
-            here = g.Transpose(g.NonZero(here), perm=[1, 0])
-            some = g.GatherND(rows, here)
-            found = plain_align(g, rules, data, some, pooled, p.sampling_ratio[0], float(scale))
+            here = g.places(level.equals(np.float32(k)) & (area >= np.float32(0)))
+            found = plain_align(g, rules, data, g.GatherND(rows, here), pooled, ratio, float(scale))
             out = g.ScatterND(out, here, found)
         return out
 

@@ -38,11 +38,21 @@ def on_sound_rows(g, node, rois, shape, pool, which=1):
     # A sum of magnitudes is finite where all of them are, short of overflow.
     extent = g.reduce("Sum", g.Abs(g.slice(rois, 1, 1)), [1])
     sound = (g.column(rois, 0, axis=1) > -1) & (extent < np.array(np.inf, rois.dtype))
-    places = g.Transpose(g.NonZero(sound), perm=[1, 0])
+    places = g.places(sound)
     found = pool(g.GatherND(rois, places), places)
-    count = g.slice(g.Shape(rois), 0, 0, 1)
-    zeros = g.ConstantOfShape(g.Concat(count, g.ints(*shape), axis=0), value=np.zeros(1, found.dtype))
-    return g.ScatterND(zeros, places, found)
+    return g.ScatterND(zeros_for_rows(g, rois, shape, found.dtype), places, found)
+
+
+def zeros_for_rows(g, rows, shape, dtype):
+    """An array of ``shape`` for each of the rows."""
+    return g.full([g.slice(g.Shape(rows), 0, 0, 1), *shape], 0, dtype)
+
+
+def one_ratio(node, ratio) -> int:
+    """The sampling ratio of both axes, which must be one for ``RoiAlign``."""
+    if ratio[0] != ratio[1]:
+        node.cannot(f"ONNX's RoiAlign has one sampling ratio for both axes, got {ratio}")
+    return ratio[0]
 
 
 class BoxAxis(NamedTuple):
@@ -82,9 +92,7 @@ def axis_of_boxes(g, rules, rows, number, data, bins, ratio, scale):
         length = length + 1
     if np.isfinite(rules.least):
         length = g.Max(length, np.float32(rules.least))
-    extent = g.dim(data, 2 + number)
-    extent = np.float32(extent) if isinstance(extent, int) else g.cast(extent, np.float32)
-    return BoxAxis(start, length, extent, bins, ratio)
+    return BoxAxis(start, length, g.length(g.dim(data, 2 + number), np.float32), bins, ratio)
 
 
 def divided(g, x, count):
@@ -312,8 +320,8 @@ def _separable(g, node, data, rois, pooled):
     plain = rules.channels == r.SAME_CHANNEL and rules.rounding != r.ROUNDED_BEFORE_SCALING
     mean = rules.samples == r.CENTRES and rules.reduction == r.MEAN_OF_ALL
     align = plain and (mean or rules.samples == r.CORNERS)  # the latter is ONNX's own maximum
-    if (mean or align) and ratio[0] != ratio[1]:
-        node.cannot(f"ONNX's RoiAlign has one sampling ratio for both axes, got {ratio}")
+    if mean or align:
+        one_ratio(node, ratio)
 
     def pool(rows, places):
         if align and (rules.shift, rules.least) in ((0.5, -np.inf), (0.0, 1.0)):
@@ -392,7 +400,7 @@ def moved_bins(g, p, data, rows, trans, classes):
     # RoiAlign counts samples up to a pixel outside; here those beyond half a pixel take no part.
     valid = counted[0] * counted[1]
     wide = g.Concat(g.Shape(valid), g.ints(samples), axis=0)
-    leaving = g.Transpose(g.NonZero(g.reshape(valid, -1) < float(samples * samples)), perm=[1, 0])
+    leaving = g.places(g.reshape(valid, -1) < float(samples * samples))
 
     def of_leaving(value, *lengths):
         return g.GatherND(g.reshape(value, -1, *lengths), leaving)
