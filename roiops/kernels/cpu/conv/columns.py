@@ -13,7 +13,7 @@ AT_ONCE = 4 << 20
 
 def blocks(image, window, out_size, load=True):
     """The columns of an image block by block: ``(first position, last, columns)``."""
-    kernel, stride, dilate, pad = window
+    kernel, stride, _, pad = window
     if kernel == stride == (1, 1, 1) and pad == (0, 0, 0):
         yield 0, image[0].size, image.reshape(len(image), -1)
         return
@@ -26,7 +26,7 @@ def blocks(image, window, out_size, load=True):
         last = min(first + step, rows)
         columns = buffer[:, : (last - first) * width]
         if load:
-            unroll(image, kernel, stride, dilate, pad, height, width, first, columns)
+            move(image, tuple(window), (height, width), first, columns, False)
         yield first * width, last * width, columns
 
 
@@ -39,34 +39,16 @@ def span(offset, stride, size, length):
     return start, max(start, min(stop, length))
 
 
-@parallel
-def unroll(share, image, kernel, stride, dilate, pad, height, width, first, columns):
-    """Columns of the output rows from ``first`` on, as many as ``columns`` holds (im2col)."""
-    _, in_depth, in_height, in_width = image.shape
-    area = kernel[1] * kernel[2]
-    count = columns.shape[1] // max(width, 1)
-    for tap in within(share, columns.shape[0]):
-        c, rest = divmod(tap, kernel[0] * area)
-        kd, rest = divmod(rest, area)
-        kh, kw = divmod(rest, kernel[2])
-        left = kw * dilate[2] - pad[2]
-        start, stop = span(left, stride[2], in_width, width)
-        for row in range(count):
-            od, oh = divmod(first + row, height)
-            z = od * stride[0] + kd * dilate[0] - pad[0]
-            y = oh * stride[1] + kh * dilate[1] - pad[1]
-            target = columns[tap, row * width : (row + 1) * width]
-            if z < 0 or z >= in_depth or y < 0 or y >= in_height:
-                target[:] = 0
-                continue
-            source = image[c, z, y]
-            target[:start] = 0
-            target[stop:] = 0
-            if stride[2] == 1:
-                target[start:stop] = source[left + start : left + stop]
-            else:
-                for x in range(start, stop):
-                    target[x] = source[left + x * stride[2]]
+@inner
+def _copy_row(source, left, step, start, stop, target):
+    """``target[x] = source[left + x * step]`` from ``start`` to before ``stop``, and 0 elsewhere."""
+    target[:start] = 0
+    target[stop:] = 0
+    if step == 1:
+        target[start:stop] = source[left + start : left + stop]
+    else:
+        for x in range(start, stop):
+            target[x] = source[left + x * step]
 
 
 @inner
@@ -80,25 +62,43 @@ def _add_row(source, start, stop, target, left, step):
             target[left + x * step] += source[x]
 
 
+@inner
+def _move_tap(volume, tap, window, shape, first, line, back):
+    """:func:`move` of one tap of a channel."""
+    (_, stride, dilate, pad), (height, width) = window, shape
+    left = tap[2] * dilate[2] - pad[2]
+    start, stop = span(left, stride[2], volume.shape[2], width)
+    for row in range(line.shape[0] // max(width, 1)):
+        od, oh = divmod(first + row, height)
+        z = od * stride[0] + tap[0] * dilate[0] - pad[0]
+        y = oh * stride[1] + tap[1] * dilate[1] - pad[1]
+        part = line[row * width : (row + 1) * width]
+        if z >= 0 and z < volume.shape[0] and y >= 0 and y < volume.shape[1]:
+            if back:
+                _add_row(part, start, stop, volume[z, y], left, stride[2])
+            else:
+                _copy_row(volume[z, y], left, stride[2], start, stop, part)
+        elif not back:
+            part[:] = 0
+
+
 @parallel
-def roll(share, columns, kernel, stride, dilate, pad, height, width, first, image):
-    """Add columns back to the pixels that :func:`unroll` takes them from (col2im)."""
-    channels, in_depth, in_height, in_width = image.shape
-    taps = kernel[0] * kernel[1] * kernel[2]
+def move(share, image, window, shape, first, columns, back):
+    """Columns of the output rows from ``first`` on, as many as ``columns`` holds (im2col).
+
+    With ``back`` they are added to the pixels that they were taken from (col2im), by one thread for all taps
+    of a channel. ``shape``: height and width of the output.
+    """
+    kernel, stride, dilate, pad = window
+    height, width = shape
     area = kernel[1] * kernel[2]
-    count = columns.shape[1] // max(width, 1)
-    for channel in within(share, channels):
-        c = np.int64(channel)
-        for tap in range(taps):
-            kd, rest = divmod(tap, area)
+    taps = kernel[0] * area
+    together = taps if back else 1
+    for item in within(share, columns.shape[0] // together):
+        begin = np.int64(item) * together
+        for row in range(begin, begin + together):
+            c, rest = divmod(row, taps)
+            kd, rest = divmod(rest, area)
             kh, kw = divmod(rest, kernel[2])
-            left = kw * dilate[2] - pad[2]
-            start, stop = span(left, stride[2], in_width, width)
-            for row in range(count):
-                od, oh = divmod(first + row, height)
-                z = od * stride[0] + kd * dilate[0] - pad[0]
-                y = oh * stride[1] + kh * dilate[1] - pad[1]
-                if z < 0 or z >= in_depth or y < 0 or y >= in_height:
-                    continue
-                source = columns[c * taps + tap, row * width : (row + 1) * width]
-                _add_row(source, start, stop, image[c, z, y], left, stride[2])
+            how, out_shape = (kernel, stride, dilate, pad), (height, width)
+            _move_tap(image[c], (kd, kh, kw), how, out_shape, first, columns[row], back)

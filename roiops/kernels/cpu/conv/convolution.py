@@ -26,7 +26,7 @@ from ..vector import BLOCK
 from . import depthwise as conv_depthwise
 from . import weight as conv_weight
 from . import weight_winograd as conv_weight_winograd
-from .columns import blocks, roll
+from .columns import blocks, move
 from .depthwise import Depthwise
 from .dilated import Dilated
 from .filters import ByFilters
@@ -272,13 +272,13 @@ def backward_data(grad_out, weight, window, groups, grad_data):
     if conv_depthwise.is_depthwise(grad_data, groups):
         conv_depthwise.backward_data(grad_out, weight, window, grad_data)
         return
-    kernel, stride, dilate, pad = window
+    kernel, stride, _, pad = window
     filters, per_group = len(weight) // groups, weight.shape[1]
     matrix = weight.reshape(groups, filters, -1).transpose(0, 2, 1)
     direct = kernel == stride == (1, 1, 1) and pad == (0, 0, 0)
     if not direct:
         grad_data[...] = 0
-    _, _, _, height, width = grad_out.shape
+    shape = grad_out.shape[3:]
     for head, target in zip(grad_out, grad_data, strict=True):
         for g in range(groups):
             pixels = target[g * per_group : (g + 1) * per_group]
@@ -286,7 +286,7 @@ def backward_data(grad_out, weight, window, groups, grad_data):
             for start, stop, columns in blocks(pixels, window, grad_out.shape[2:], load=False):
                 matmul(matrix[g], rows[:, start:stop], columns)
                 if not direct:
-                    roll(columns, kernel, stride, dilate, pad, height, width, start // width, pixels)
+                    move(pixels, tuple(window), shape, start // shape[1], columns, True)
 
 
 def backward_weight(grad_out, data, window, groups, grad_weight):

@@ -83,10 +83,37 @@ def _load_quartets(emit, rows, j):
     return parts[0]
 
 
+def _store_pixels(emit, sums, target, epilogue):
+    """Store one vector of filters, a sum for each pixel, as ``epilogue`` makes them; four pixels at a time.
+
+    ``target``: the row of each filter in the results. What is added lies in the rows ``epilogue.other``.
+    """
+    #: The first pixels of the quartets that are stored; the last two may overlap.
+    quartets = (*range(0, len(sums) - _QUARTET, _QUARTET), len(sums) - _QUARTET)
+    scale, shift = emit.load(epilogue.scale), emit.load(epilogue.shift)
+    values = [emit.fma(each, scale, shift) for each in sums]
+    turned = []
+    for start in quartets:
+        turned += _transpose_quartets(emit.builder, values[start : start + _QUARTET])
+
+    def at(rows, start):
+        return [emit.move(row, start) for row in rows]
+
+    def with_other():
+        addends = [_load_quartets(emit, at(epilogue.other, start), j) for start in quartets for j in range(4)]
+        return [emit.builder.fadd(value, each) for value, each in zip(turned, addends, strict=True)]
+
+    # All of what is added is read before anything is stored: it may be the same memory.
+    turned = emit.choose(epilogue.add_other, with_other, turned)
+    for i, value in enumerate(emit.activate(turned, epilogue.act)):
+        far, j = at(target, quartets[i // 4]), i % 4
+        for k in range(MACHINE_LANES // 4):
+            part = _shuffle(emit.builder, value, value, list(range(4 * k, 4 * k + 4)))
+            emit.store(part, far[4 * k + j])
+
+
 def _tile(vectors, count):
     """A tile of so many vectors of filters by so many pixels."""
-    #: The first pixels of the quartets that are stored; the last two may overlap.
-    quartets = (*range(0, count - _QUARTET, _QUARTET), count - _QUARTET)
 
     @intrinsic
     def tile(typing, padded, starts, channels, offsets, panel, ahead, out, epilogue, row):
@@ -132,33 +159,13 @@ def _tile(vectors, count):
             epilogue = emit.epilogue(kinds[7], args[7], args[8], emit.members(args[6])[1])
             for v in range(vectors):
                 at = v * MACHINE_LANES
-                a, b = emit.load(epilogue.scale, at), emit.load(epilogue.shift, at)
-                values = [emit.fma(sums[p * vectors + v], a, b) for p in range(count)]
-                turned = []
-                for start in quartets:
-                    turned += _transpose_quartets(builder, values[start : start + _QUARTET])
-
-                def rows(array, start, v=v):
-                    return [
-                        emit.move(emit.move(array, emit.times(out_step, v * MACHINE_LANES + f)), start)
-                        for f in range(MACHINE_LANES)
-                    ]
-
-                def with_other(turned=turned, rows=rows):
-                    addends = [
-                        _load_quartets(emit, rows(epilogue.other, start), j)
-                        for start in quartets
-                        for j in range(4)
-                    ]
-                    return [builder.fadd(value, each) for value, each in zip(turned, addends, strict=True)]
-
-                # All of what is added is read before anything is stored: it may be the same memory.
-                turned = emit.choose(epilogue.add_other, with_other, turned)
-                for i, value in enumerate(emit.activate(turned, epilogue.act)):
-                    far, j = rows(target, quartets[i // 4]), i % 4
-                    for k in range(MACHINE_LANES // 4):
-                        part = _shuffle(builder, value, value, list(range(4 * k, 4 * k + 4)))
-                        emit.store(part, far[4 * k + j])
+                rows, other = (
+                    [emit.move(first, emit.times(out_step, at + f)) for f in range(MACHINE_LANES)]
+                    for first in (target, epilogue.other)
+                )
+                scale, shift = emit.move(epilogue.scale, at), emit.move(epilogue.shift, at)
+                of_vector = epilogue._replace(scale=scale, shift=shift, other=other)
+                _store_pixels(emit, sums[v::vectors], rows, of_vector)
             return context.get_dummy_value()
 
         return signature, generate

@@ -17,7 +17,7 @@ from numba.extending import intrinsic
 from ...jit import inner, parallel, planes_of, rows_of, rows_within, within
 from ..product.emitter import Emitter
 from ..product.tiles import Rows
-from ..vector import LINE, MACHINE_LANES
+from ..vector import LINE, MACHINE_LANES, repeat
 
 #: Numbers of a row that are fetched while those before them are computed.
 _AHEAD = 2 * LINE
@@ -51,6 +51,68 @@ class Plane(NamedTuple):
     width: int
 
 
+_WORD = ir.IntType(32)
+_LANES = ir.Constant(ir.VectorType(_WORD, MACHINE_LANES), list(range(MACHINE_LANES)))
+
+
+def _inside(builder, start, limit):
+    """Which of the lanes from position ``start`` on are in ``[0, limit)``."""
+    start, limit = (repeat(builder, builder.trunc(each, _WORD), MACHINE_LANES) for each in (start, limit))
+    # As unsigned numbers, negative ones are beyond any limit.
+    return builder.icmp_unsigned("<", builder.add(_LANES, start), limit)
+
+
+def _store_row(emit, result, row, rows, left, out):
+    """Store one row of results: ``left`` numbers of it, or a vector.
+
+    Where a row is shorter than a vector, the rest goes to where the next one will be written; only at the end
+    of all rows it is held back. AMD's processors with AVX2 take a dozen cycles for a masked store.
+    """
+    builder, (first, width) = emit.builder, out
+    to, room = emit.move(first, builder.mul(row, width)), builder.mul(builder.sub(rows, row), width)
+    enough = builder.icmp_signed(">=", room, emit.number(MACHINE_LANES))
+    with builder.if_else(enough) as (whole, part):
+        with whole:
+            emit.store(result, to)
+        with part:
+            emit.check(to, left, "store")
+            emit.store_masked(result, to, _inside(builder, emit.number(0), left))
+
+
+class _Pixels:
+    """In a body: the pixels that the taps of a row of windows see, ``MACHINE_LANES`` windows side by side."""
+
+    def __init__(self, emit, kind, plane, x, size, step, nothing):
+        array, at, self.height, self.width = emit.members(plane)
+        self.emit, self.x, self.size, self.step, self.nothing = emit, x, size, step, nothing
+        self.first = emit.pointer(kind[0], array, at, "plane")
+        # With steps of 2, a pair of loads serves the taps kx and kx + 1.
+        self.taps = [
+            [emit.builder.add(x, emit.number(kx + part * MACHINE_LANES)) for part in range(step)]
+            for kx in range(0, size, step)
+        ]
+        self.masks = [[_inside(emit.builder, place, self.width) for place in each] for each in self.taps]
+
+    def of_row(self, line) -> list:
+        """A vector for each tap."""
+        emit, builder, step = self.emit, self.emit.builder, self.step
+        valid = builder.icmp_unsigned("<", line, self.height)
+        row = builder.select(valid, line, emit.number(0))
+        begin = emit.move(self.first, builder.mul(row, self.width))
+        emit.check(begin, self.width, "load")  # what the masks let through is within the row
+        # The rows of a large plane are not in a near cache, and lie too far apart to be foreseen.
+        emit.prefetch(emit.move(begin, builder.add(self.x, emit.number(_AHEAD * step))))
+        values = []
+        for places, masks in zip(self.taps, self.masks, strict=True):
+            there = [builder.select(valid, mask, mask.type([0] * MACHINE_LANES)) for mask in masks]
+            parts = [
+                emit.load_masked(emit.move(begin, place), lanes, self.nothing)
+                for place, lanes in zip(places, there, strict=True)
+            ]
+            values += parts if step == 1 else emit.split(parts)
+        return values[: self.size]
+
+
 def _generator(size, step, empty, begin):
     """The code of an intrinsic: ``MACHINE_LANES`` columns of results, row after row.
 
@@ -61,94 +123,32 @@ def _generator(size, step, empty, begin):
     ``empty`` is what nothing makes. ``begin(emit, args)`` stands before the loop and returns two functions:
     ``combine(ky, pixels, total)`` takes in what row ky of a window sees, ``epilogue(total)`` is last.
     """
-    #: Windows that a row belongs to, at most.
+    #: Windows that a row belongs to, at most; those that lack rows when a row comes.
     windows = -(-size // step)
+    begun = windows - 1
 
     def generate(context, builder, signature, args, loc=None):
         emit, kinds = Emitter(context, builder, loc), signature.args
-        _, at, height, width = emit.members(args[0])
-        y, x = args[1:3]
-        rows, columns = args[-2:]
-        word = ir.IntType(32)
-        lanes = ir.Constant(ir.VectorType(word, MACHINE_LANES), list(range(MACHINE_LANES)))
-        vector = ir.VectorType(ir.FloatType(), MACHINE_LANES)
-        bits = ir.VectorType(ir.IntType(1), MACHINE_LANES)
-        none, nothing = ir.Constant(bits, [0] * MACHINE_LANES), ir.Constant(vector, [empty] * MACHINE_LANES)
-
-        def splat(number):
-            unset = ir.Constant(lanes.type, ir.Undefined)
-            first = builder.insert_element(unset, builder.trunc(number, word), ir.Constant(word, 0))
-            return builder.shuffle_vector(first, unset, ir.Constant(lanes.type, [0] * MACHINE_LANES))
-
-        def inside(start, limit):
-            """Which of the lanes from position ``start`` on are in ``[0, limit)``."""
-            # As unsigned numbers, negative ones are beyond any limit.
-            return builder.icmp_unsigned("<", builder.add(lanes, splat(start)), splat(limit))
-
-        # With steps of 2, a pair of loads serves the taps kx and kx + 1.
-        positions = {
-            kx: [builder.add(x, emit.number(kx + part * MACHINE_LANES)) for part in range(step)]
-            for kx in range(0, size, step)
-        }
-        masks = {kx: [inside(position, width) for position in each] for kx, each in positions.items()}
-        plane = emit.pointer(kinds[0][0], emit.members(args[0])[0], at, "plane")
-        target, out_width = emit.rows(kinds[-3], args[-3], "out")
-        stored, most = inside(emit.number(0), columns), emit.number(MACHINE_LANES)
-
-        def store(result, row):
-            """Store one row of results.
-
-            Where a row is shorter than a vector, the rest goes to where the next one will be written; only at
-            the end of all rows it is held back. AMD's processors with AVX2 take a dozen cycles for a masked
-            store.
-            """
-            to = emit.move(target, builder.mul(row, out_width))
-            room = builder.mul(builder.sub(rows, row), out_width)
-            with builder.if_else(builder.icmp_signed(">=", room, most)) as (whole, part):
-                with whole:
-                    emit.store(result, to)
-                with part:
-                    emit.check(to, columns, "store")
-                    emit.store_masked(result, to, stored)
-
-        def load_row(line):
-            """What the taps of a row see."""
-            valid = builder.icmp_unsigned("<", line, height)
-            begin = emit.move(plane, builder.mul(builder.select(valid, line, emit.number(0)), width))
-            emit.check(begin, width, "load")  # what the masks let through is within the row
-            # The rows of a large plane are not in a near cache, and lie too far apart to be foreseen.
-            emit.prefetch(emit.move(begin, builder.add(x, emit.number(_AHEAD * step))))
-            values = []
-            for kx, each in positions.items():
-                parts = []
-                for position, mask in zip(each, masks[kx], strict=True):
-                    there = builder.select(valid, mask, none)
-                    parts.append(emit.load_masked(emit.move(begin, position), there, nothing))
-                for phase in range(min(step, size - kx)):
-                    order = [phase + step * i for i in range(MACHINE_LANES)]
-                    order = ir.Constant(lanes.type, order)
-                    values.append(parts[0] if step == 1 else builder.shuffle_vector(*parts, order))
-            return values
-
+        nothing = emit.constant(empty)
+        pixels = _Pixels(emit, kinds[0], args[0], args[2], size, step, nothing)
+        y, (rows, left) = args[1], args[-2:]
+        out = emit.rows(kinds[-3], args[-3], "out")
         combine, epilogue = begin(emit, args)
-        begun = windows - 1
         # Totals of the windows that lack rows, the one that began first in front.
         start = [y, builder.neg(emit.number(begun)), *[nothing] * begun]
         with emit.loop(builder.add(rows, emit.number(begun)), start) as loop:
             line, row, *totals = loop.values
             totals.append(nothing)
             for i in range(step):
-                pixels = load_row(builder.add(line, emit.number(i)))
+                seen = pixels.of_row(builder.add(line, emit.number(i)))
                 for k in range(windows):
                     ky = (begun - k) * step + i
                     if ky < size:
-                        totals[k] = combine(ky, pixels, totals[k])
-            there = builder.icmp_signed(">=", row, emit.number(0))
-            with builder.if_then(there):
-                store(epilogue(totals[0]), row)
-            loop.advance(
-                [builder.add(line, emit.number(step)), builder.add(row, emit.number(1)), *totals[1:]]
-            )
+                        totals[k] = combine(ky, seen, totals[k])
+            with builder.if_then(builder.icmp_signed(">=", row, emit.number(0))):
+                _store_row(emit, epilogue(totals[0]), row, rows, left, out)
+            line, row = builder.add(line, emit.number(step)), builder.add(row, emit.number(1))
+            loop.advance([line, row, *totals[1:]])
         return context.get_dummy_value()
 
     return generate

@@ -295,13 +295,17 @@ class Emitter:
 
     def deinterleave(self, pointer, step: int):
         """``step`` vectors: the floats at ``pointer + phase + step * lane`` for each phase."""
-        wide = self._join([self.load(pointer, k * MACHINE_LANES) for k in range(step)])
+        return self.split([self.load(pointer, k * MACHINE_LANES) for k in range(step)])
+
+    def split(self, vectors):
+        """The same number of vectors: one for each remainder of the lanes, one vector after the other."""
+        count, wide = len(vectors), self._join(vectors)
         nothing = ir.Constant(wide.type, ir.Undefined)
         return [
             self.builder.shuffle_vector(
-                wide, nothing, self._lanes([phase + step * i for i in range(MACHINE_LANES)])
+                wide, nothing, self._lanes([phase + count * i for i in range(MACHINE_LANES)])
             )
-            for phase in range(step)
+            for phase in range(count)
         ]
 
     def interleave(self, vectors):

@@ -253,39 +253,40 @@ def _sum_up(sums, at, weight, data, first):
 
 
 @inner
-def _put_sums(sums, weight, data, f, first, bias, out):
-    """The results of rows of the weight from ``f`` on, ``_WEIGHTS`` of them or all there are."""
-    count = data.shape[0]
+def _put_products(data, weight, bias, f, n, count, sums, out):
+    """The results of ``count`` rows of the data with ``_WEIGHTS`` rows of the weight, or all there are.
+
+    ``sums`` is a worker's memory.
+    """
+    terms, first = data.shape[1], 0  # the first of the terms that are left over
+    flat_data, flat_weight = data.reshape(-1), weight.reshape(-1)
+    if weight.shape[0] < _WEIGHTS:
+        sums[:] = 0
+    else:
+        first = terms // MACHINE_LANES * MACHINE_LANES
+        if count == 1:
+            _dot_one(flat_weight, f * terms, terms, flat_data, n * terms, terms, first, sums)
+        else:
+            _dot_more(flat_weight, f * terms, terms, flat_data, n * terms, terms, first, sums)
     for i in range(min(_WEIGHTS, weight.shape[0])):
         for j in range(count):
-            total = _sum_up(sums, (i * count + j) * MACHINE_LANES, weight[f + i], data[j], first)
-            out[j, f + i] = total + bias[f + i]
+            total = _sum_up(sums, (i * count + j) * MACHINE_LANES, weight[f + i], data[n + j], first)
+            out[n + j, f + i] = total + bias[f + i]
 
 
 @parallel
 def _few_rows(share, data, weight, bias, workers, out):
     """A row's products are summed lane by lane, the lanes one after the other, what is left over last."""
-    batch, terms = data.shape
-    features = weight.shape[0]
-    whole = terms // MACHINE_LANES * MACHINE_LANES
-    flat_data, flat_weight = data.reshape(-1), weight.reshape(-1)
+    batch, features = data.shape[0], weight.shape[0]
     groups = (features + _WEIGHTS - 1) // _WEIGHTS
     for w in within(share, workers):
         sums = np.empty(_WEIGHTS * _DATA * MACHINE_LANES, np.float32)
         for group in range(w * groups // workers, (w + 1) * groups // workers):
             # The last rows are computed again rather than fewer of them.
-            f = max(0, min(group * _WEIGHTS, features - _WEIGHTS))
-            n = 0
+            f, n = max(0, min(group * _WEIGHTS, features - _WEIGHTS)), 0
             while n < batch:
                 count = _DATA if n + _DATA <= batch else 1
-                if features < _WEIGHTS:
-                    sums[:] = 0
-                elif count == 1:
-                    _dot_one(flat_weight, f * terms, terms, flat_data, n * terms, terms, whole, sums)
-                else:
-                    _dot_more(flat_weight, f * terms, terms, flat_data, n * terms, terms, whole, sums)
-                first = whole if features >= _WEIGHTS else 0  # the terms that are left over
-                _put_sums(sums, weight, data[n : n + count], f, first, bias, out[n : n + count])
+                _put_products(data, weight, bias, f, n, count, sums, out)
                 n += count
 
 
