@@ -2,7 +2,8 @@
 
 ``fuse`` rewrites the forward program; ``bind`` turns a rewritten step into a call. A value that nothing but
 the next operator reads is then never stored, nor is a batch norm whose readers all do it as they read:
-convolutions, while they copy their pixels. Results agree with the single operators' to rounding.
+convolutions, while they copy their pixels. Element-wise operators are a chain, with the bits of each alone;
+other results agree with the single operators' to rounding.
 """
 
 import numpy as np
@@ -60,13 +61,18 @@ class _Fusion:
         work = step.prop.follows(self._shapes(step))
         if work is None or any(value is not None for value in step.outputs[1:]):
             return None
-        # Of two makers the later one takes it: then fewer values are alive at once.
-        for i in sorted(work.inputs, key=lambda i: -self.maker.get(step.inputs[i], -1)):
+        for i in sorted(work.inputs, key=lambda i: self._rank(step.inputs[i])):
             others = [*step.inputs[:i], *step.inputs[i + 1 :], *step.aux]
             merged = self._into(step.inputs[i], work, others, step.outputs[0])
             if merged:
                 return merged
         return None
+
+    def _rank(self, value):
+        """The least takes it: one that computes more, then the later one, so that fewer values are alive."""
+        at = self.maker.get(value, -1)
+        maker = self.steps[at] if at >= 0 else None
+        return maker is not None and maker.prop.follows(self._shapes(maker)) is not None, -at
 
     def _into(self, value, work, others, output):
         """The maker of ``value``, doing ``work`` as well; None where it cannot, or others read the value."""
@@ -74,7 +80,7 @@ class _Fusion:
         maker = None if at is None else self.steps[at]
         if maker is None or value in self.shared or any(v is not None for v in maker.outputs[1:]):
             return None
-        if not maker.prop.takes_over(work, [each.kind for each, _ in maker.fused]):
+        if not maker.prop.takes_over(work, [each.kind for each, _ in maker.fused], self._shapes(maker)):
             return None
         before = [v for _, values in maker.fused for v in values]
         if not all(map(self._dense, (*maker.inputs, *maker.aux, *before, *others))):

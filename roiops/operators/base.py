@@ -23,8 +23,10 @@ class Following(NamedTuple):
     """What an operator does to the result of another one, which that one may do as well; in inference only.
 
     ``kind`` is ``"batch_norm"`` (then ``eps`` and ``fix_gamma`` are in ``details``; the other arrays are the
-    operator's further inputs and its states), ``"add"`` (of the other input) or ``"act"``: negative numbers
-    times ``slope``, then all within ``floor`` and ``ceiling``, as ``details`` has them.
+    operator's further inputs and its states), ``"add"`` (of the other input), ``"act"`` (negative numbers
+    times ``slope``, then all within ``floor`` and ``ceiling``, as ``details`` has them) or
+    ``"arithmetic"``: ``function``, a ufunc, of the result and the other input, or ``number``; the other way
+    round where ``reflected`` says so.
     """
 
     kind: str
@@ -482,7 +484,7 @@ class OperatorProperty:
         """What this does, where that is something that the operator before may do as well."""
         return None
 
-    def takes_over(self, work: Following, done: list[str]) -> bool:
+    def takes_over(self, work: Following, done: list[str], in_shapes: list) -> bool:
         """Whether this operator's Op can do ``work`` after itself and after the kinds of work in ``done``."""
         return False
 

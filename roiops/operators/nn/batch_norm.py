@@ -142,7 +142,7 @@ class BatchNormProp(FloatProperty):
             return None
         return Following("batch_norm", (0,), {"eps": self.params.eps, "fix_gamma": self.params.fix_gamma})
 
-    def takes_over(self, work, done):
+    def takes_over(self, work, done, in_shapes):
         return not done and work.kind == "act" and work.details == {"floor": 0}
 
     @property

@@ -253,10 +253,10 @@ class ConvolutionProp(_ConvolutionBaseProp):
     def count_operations(self, in_shapes, out_shapes):
         return 2 * math.prod(out_shapes[0]) * math.prod(in_shapes[1][1:])
 
-    def takes_over(self, work, done):
+    def takes_over(self, work, done, in_shapes):
         before = {"batch_norm": (), "add": ("batch_norm",), "act": ("batch_norm", "add")}
         plain = len(self.params.kernel) < 3 and not self.params.channels_last
-        return plain and all(kind in before[work.kind] for kind in done)
+        return plain and work.kind in before and all(kind in before[work.kind] for kind in done)
 
     def takes_before(self, before, in_shapes):
         first, *rest = before
@@ -395,7 +395,7 @@ class DeconvolutionProp(_ConvolutionBaseProp):
     def count_operations(self, in_shapes, out_shapes):
         return 2 * math.prod(in_shapes[0]) * math.prod(in_shapes[1][1:])
 
-    def takes_over(self, work, done):
+    def takes_over(self, work, done, in_shapes):
         before = {"batch_norm": (), "act": ("batch_norm",)}
         p = self.params
         plain = len(p.kernel) < 3 and not p.channels_last and p.num_group == 1

@@ -13,7 +13,8 @@ import numpy as np
 from ...errors import ShapeError
 from ...params import Field
 from .. import arrays
-from ..base import Following, GradientFree, Operator, OperatorProperty
+from ..base import Following, GradientFree
+from .chain import ARITHMETIC, ChainOp, ChainProp, two_arrays
 from .common import ElementwiseProp, as_scalar, declare
 
 
@@ -241,7 +242,7 @@ def _needs(*gradients) -> tuple:
 # -- two arrays of one shape, or broadcasting ------------------------------------------------------------
 
 
-class BinaryOp(Operator):
+class BinaryOp(ChainOp):
     """``function(lhs, rhs)``, broadcasting where the shapes ask for it."""
 
     shareable = True
@@ -251,6 +252,9 @@ class BinaryOp(Operator):
     def __init__(self, params):
         super().__init__(params)
         self._scratch = None
+
+    def work(self, in_shapes):
+        return two_arrays(self.row.function, in_shapes)
 
     def bind_forward(self, ctx, in_data, req, out_data, aux):
         return arrays.bind(self.row.function, in_data, out_data[0], req[0])
@@ -282,14 +286,14 @@ class CompareOp(GradientFree, BinaryOp):
     """A comparison: piecewise constant, so without a gradient."""
 
 
-class BinaryProp(ElementwiseProp):
+class BinaryProp(ChainProp, ElementwiseProp):
     """Two arrays of one shape."""
 
     arguments = ("lhs", "rhs")
     argument_docs = {"lhs": "left operand", "rhs": "right operand, of the same shape and dtype"}
 
 
-class BroadcastProp(OperatorProperty):
+class BroadcastProp(ChainProp):
     """Two arrays that broadcast: an axis of length 1, or missing at the front, is repeated."""
 
     arguments = ("lhs", "rhs")
@@ -319,7 +323,7 @@ def broadcast_shape(prop, lhs, rhs):
 # -- an array and a scalar -------------------------------------------------------------------------------
 
 
-class ScalarOp(Operator):
+class ScalarOp(ChainOp):
     """``function(data, scalar)``, or the other way round where the row is reflected."""
 
     shareable = True
@@ -330,6 +334,11 @@ class ScalarOp(Operator):
     def __init__(self, params):
         super().__init__(params)
         self._scalar = None
+
+    def work(self, in_shapes):
+        function, number = self.row.function, self.params.scalar
+        details = {"function": function, "number": number, "reflected": self.reflected}
+        return Following("arithmetic", (0,), details) if function in ARITHMETIC else None
 
     def _operand(self, data):
         """The scalar as an array of the dtype that it is computed in, made once."""
@@ -364,7 +373,7 @@ class CompareScalarOp(GradientFree, ScalarOp):
     """A comparison with a scalar."""
 
 
-class ScalarProp(ElementwiseProp):
+class ScalarProp(ChainProp, ElementwiseProp):
     """An array and a number."""
 
     scalar = Field(float, 1.0, doc="the other operand")
@@ -390,10 +399,6 @@ def _sentence(row, l, r, more=""):
     return f"Entry by entry, {text}."
 
 
-def _adds(prop, in_shapes):
-    return Following("add", (0, 1), {}) if in_shapes[0] == in_shapes[1] else None
-
-
 def _declare(row):
     op = type("RowOp", (BinaryOp if row.lhs else CompareOp,), {"row": row, "__module__": __name__})
     shared = {}
@@ -403,8 +408,6 @@ def _declare(row):
             "backward_needs": _needs(row.lhs, row.rhs),
             "inplace_grad": {0: 0} if row.lhs == (None, "g") and row.rhs[1] == "g" else {},
         }
-    if row.function is np.add:
-        shared["follows"] = _adds
     declare(row.elemwise, BinaryProp, _sentence(row, "lhs", "rhs"), op=op, **shared)
     shared.pop("inplace_grad", None)
     declare(row.broadcast, BroadcastProp, _sentence(row, "lhs", "rhs", ", broadcasting"), op=op, **shared)

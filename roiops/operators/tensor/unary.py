@@ -9,6 +9,7 @@ import numpy as np
 from ...params import Field, Parameter
 from .. import arrays
 from ..base import Following, GradientFree, Operator
+from .chain import ChainOp, ChainProp
 from .common import ElementwiseProp, as_scalar, declare
 
 #: Where a function is defined and smooth: tests take numbers from there, and others than those about 0.
@@ -354,12 +355,15 @@ ROWS = (
 )
 
 
-class UnaryOp(Operator):
+class UnaryOp(ChainOp):
     """``function(data)``; backward multiplies the head gradient by the slope."""
 
     shareable = True
 
     row: Row
+
+    def work(self, in_shapes):
+        return self.row.act and Following("act", (0,), self.row.act(self.params))
 
     def _given_parameters(self, function):
         return functools.partial(function, self.params) if self.row.param.fields else function
@@ -384,25 +388,17 @@ class StepOp(GradientFree, UnaryOp):
     """A piecewise constant function, without a gradient."""
 
 
-class UnaryProp(ElementwiseProp):
+class UnaryProp(ChainProp, ElementwiseProp):
     """One array to another of its shape."""
 
     argument_docs = {"data": "the array"}
     inplace_grad = {0: 0}
 
 
-class ActivatingProp(UnaryProp):
-    """One that an operator before may do as well."""
-
-    def follows(self, in_shapes):
-        return Following("act", (0,), self.op.row.act(self.params))
-
-
 def _declare(row):
     op = type("RowOp", (UnaryOp if row.smooth else StepOp,), {"row": row, "__module__": __name__})
     needs = ("out_grad", *(("in_data",) if row.slope_in else ("out_data",) if row.slope_out else ()))
-    base = ActivatingProp if row.act else UnaryProp
-    declare(row.names, base, row.words, param=row.param, op=op, backward_needs=needs)
+    declare(row.names, UnaryProp, row.words, param=row.param, op=op, backward_needs=needs)
 
 
 for _row in ROWS:

@@ -8,7 +8,7 @@ import math
 import numpy as np
 
 from ...jit import Calls
-from ..product.emitter import activate
+from ..network import chain
 from ..product.matmul import bind_few_rows
 from .way import Way
 
@@ -30,18 +30,21 @@ class OnePixel(Way):
     def bind(self, arrays):
         data, weight, scale, shift, act, other, out, _ = arrays
         filters = len(weight)
-        other, results = (None if each is None else each.reshape(-1, filters) for each in (other, out))
-        data, weight, zeros = data.reshape(len(data), -1), weight.reshape(filters, -1), np.zeros_like(shift)
-        scale, shift = scale[:filters], shift[:filters]
-        multiply = bind_few_rows(data, weight, zeros, results, Calls())
+        # What is added may be in the memory of the results.
+        held = other.copy() if other is not None and np.shares_memory(other, out) else other
+        results, after = out.reshape(-1, filters), []
+        for i, image in enumerate(results):
+            steps = [(chain.MULTIPLY, scale[:filters]), (chain.ADD, shift[:filters])]
+            if other is not None:
+                steps.append((chain.ADD, held[i]))
+            after.append(chain.kernel(image, 1, [*steps, *chain.activation(*act)], image))
+        data, weight = data.reshape(len(data), -1), weight.reshape(filters, -1)
+        run = bind_few_rows(data, weight, np.zeros_like(shift), results, Calls(), after)
+        if held is other:
+            return run
 
-        def run():
-            added = None if other is None else other.copy()  # it may be the memory of the results
-            multiply()
-            np.multiply(results, scale, results)
-            np.add(results, shift, results)
-            if added is not None:
-                np.add(results, added, results)
-            activate(results, act)
+        def copy_and_run():
+            np.copyto(held, other)
+            run()
 
-        return run
+        return copy_and_run

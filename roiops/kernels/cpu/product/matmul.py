@@ -299,11 +299,11 @@ def few_rows(data, weight, bias, out, call=call_once):
     call(_few_rows, workers, data, weight, bias, workers, out)
 
 
-def bind_few_rows(data, weight, bias, out, calls):
-    """A call of :func:`few_rows`, again and again."""
+def bind_few_rows(data, weight, bias, out, calls, after=()):
+    """A call of :func:`few_rows` and of the kernels ``after`` it, again and again."""
 
     def prepare(threads):
-        return [(_few_rows, threads, data, weight, bias, threads, out)]
+        return [(_few_rows, threads, data, weight, bias, threads, out), *after]
 
     return Repeated(calls, _work_of_few(data, weight), prepare)
 

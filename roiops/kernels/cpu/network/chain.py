@@ -1,0 +1,136 @@
+"""Element-wise operators one after the other, in one pass.
+
+A block of numbers goes through all of them before the next one comes: they read it in a near cache, and one
+call of a kernel does what would be as many. Each number is rounded as it is by the operators alone.
+"""
+
+import numpy as np
+
+from ...jit import Calls, inner, parallel, within
+from ..scratch import Repeated
+from ..vector import MACHINE_LANES
+
+ADD, SUBTRACT, SUBTRACT_FROM, MULTIPLY, DIVIDE, DIVIDE_INTO, MAXIMUM, MINIMUM, LEAK = range(9)
+#: The first is that of data and operand, the second that of operand and data.
+CODES = {
+    np.add: (ADD, ADD),
+    np.subtract: (SUBTRACT, SUBTRACT_FROM),
+    np.multiply: (MULTIPLY, MULTIPLY),
+    np.true_divide: (DIVIDE, DIVIDE_INTO),
+}
+#: Arrays beside the data, at most.
+MOST_ARRAYS = 4
+#: Numbers of a block.
+_BLOCK = 1024
+#: What kind of operand a step has: a number, one for each entry, or one for each row of entries.
+_NUMBER, _ENTRIES, _ROWS = range(3)
+
+
+def activation(floor=-np.inf, ceiling=np.inf, slope=1.0) -> list:
+    """The steps of an activation: negative numbers times ``slope``, then all within bounds."""
+    steps = (LEAK, slope, 1), (MAXIMUM, floor, -np.inf), (MINIMUM, ceiling, np.inf)
+    return [(code, number) for code, number, nothing in steps if number != nothing]
+
+
+def bind(data, steps, out):
+    """A call that takes ``data`` through all :func:`steps <kernel>` into ``out``, again and again."""
+    work = data.size * (1 + len(steps)) / MACHINE_LANES
+    return Repeated(Calls(), work, lambda threads: [kernel(data, threads, steps, out)])
+
+
+def kernel(data, threads, steps, out):
+    """The kernel that takes ``data`` through all steps into ``out``, its threads, and its arguments.
+
+    A step is a code and its operand: a number, or an array of the shape of the data, or of the shape of
+    their first axes, and maybe axes of length 1 after these. All are C-contiguous float32; each may be
+    ``out``.
+    """
+    columns, others, numbers = data.size, [], np.zeros(len(steps), np.float32)
+    table = np.zeros((len(steps), 3), np.int64)
+    for i, (code, operand) in enumerate(steps):
+        table[i, 0] = code
+        if np.ndim(operand) == 0:
+            numbers[i] = operand
+            continue
+        table[i, 1:] = _ENTRIES if operand.size == data.size else _ROWS, len(others)
+        others.append(operand.reshape(-1))
+        if operand.size < data.size:
+            columns = data.size // operand.size
+    target = out.reshape(-1)
+    others += [target] * (MOST_ARRAYS - len(others))
+    return _chain, threads, data.reshape(-1), table, numbers, tuple(others), columns, target
+
+
+def _steps(of_operand):
+    """One step of a block, where ``of_operand(operand, i)`` is that of entry i."""
+
+    @inner
+    def step(code, values, operand):
+        if code == ADD:
+            for i in range(values.size):
+                values[i] += of_operand(operand, i)
+        elif code == SUBTRACT:
+            for i in range(values.size):
+                values[i] -= of_operand(operand, i)
+        elif code == SUBTRACT_FROM:
+            for i in range(values.size):
+                values[i] = of_operand(operand, i) - values[i]
+        elif code == MULTIPLY:
+            for i in range(values.size):
+                values[i] *= of_operand(operand, i)
+        elif code == DIVIDE:
+            for i in range(values.size):
+                values[i] /= of_operand(operand, i)
+        elif code == DIVIDE_INTO:
+            for i in range(values.size):
+                values[i] = of_operand(operand, i) / values[i]
+        elif code == MAXIMUM:  # here and below, NaN stays NaN
+            for i in range(values.size):
+                values[i] = of_operand(operand, i) if values[i] < of_operand(operand, i) else values[i]
+        elif code == MINIMUM:
+            for i in range(values.size):
+                values[i] = of_operand(operand, i) if values[i] > of_operand(operand, i) else values[i]
+        else:
+            for i in range(values.size):
+                values[i] = values[i] * of_operand(operand, i) if values[i] < 0 else values[i]
+
+    return step
+
+
+@inner
+def _entry(operand, i):
+    return operand[i]
+
+
+@inner
+def _number(operand, i):
+    return operand
+
+
+@inner
+def _copy(source, target):
+    for i in range(source.size):
+        target[i] = source[i]
+
+
+_by_entries, _by_number = _steps(_entry), _steps(_number)
+
+
+@parallel
+def _chain(share, data, table, numbers, others, columns, out):
+    """On flat arrays; ``table`` has the code, the kind of operand and the array of each step."""
+    blocks = (columns + _BLOCK - 1) // _BLOCK
+    held = np.empty(_BLOCK, np.float32)
+    for block in within(share, data.size // max(1, columns) * blocks):
+        row, part = divmod(block, blocks)
+        start = row * columns + part * _BLOCK
+        stop = min(start + _BLOCK, (row + 1) * columns)
+        values = held[: stop - start]
+        _copy(data[start:stop], values)
+        for i in range(table.shape[0]):
+            code, kind, other = table[i]
+            if kind == _ENTRIES:
+                _by_entries(code, values, others[other][start:stop])
+            else:
+                _by_number(code, values, numbers[i] if kind == _NUMBER else others[other][row])
+        _copy(values, out[start:stop])

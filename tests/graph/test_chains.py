@@ -1,0 +1,90 @@
+"""Chains of element-wise operators, which inference computes in one pass."""
+
+import numpy as np
+import pytest
+
+import roiops as mx
+
+
+def bound(net, **shapes):
+    executor = net.simple_bind(mx.cpu(), grad_req="null", **shapes)
+    rng = np.random.default_rng(0)
+    for array in executor.arg_dict.values():
+        array[:] = rng.standard_normal(array.shape) * 4
+    return executor
+
+
+def operators(executor):
+    """The names of the steps of inference."""
+    executor.forward()
+    return [step.name for step in executor._inference.program.forward]
+
+
+def results(executor):
+    """Those of inference, and those of one operator after the other."""
+    one = [output.asnumpy().copy() for output in executor.forward()]
+    executor.set_monitor_callback(lambda name, array: None)
+    other = [output.asnumpy().copy() for output in executor.forward()]
+    executor.set_monitor_callback(None)
+    return zip(one, other, strict=True)
+
+
+def hard_swish(x):
+    return x * (mx.sym.clip(x + 3, a_min=0, a_max=6) / 6)
+
+
+X, Y, ROWS = map(mx.sym.Variable, ("x", "y", "rows"))
+NETS = {
+    "hard_swish": hard_swish(X),
+    "reflected": 2 / (1 - X),
+    "difference": mx.sym.relu(X - Y) * 0.3 - Y,
+    "quotient": mx.sym.clip((X * Y) / Y, a_min=-1, a_max=2),
+    "rows": mx.sym.broadcast_add(mx.sym.broadcast_mul(X + 1, ROWS), ROWS),
+    "rows_first": mx.sym.broadcast_div(mx.sym.broadcast_sub(ROWS, X + 1), ROWS),
+    "leaky": mx.sym.LeakyReLU(X + Y, act_type="leaky", slope=0.1) + Y,
+    "sum_of_four": mx.sym.relu(X + Y + X * 2 + Y),
+}
+
+
+@pytest.mark.parametrize("size", [(1, 1), (7, 7), (33, 70)])
+@pytest.mark.parametrize("name", NETS)
+def test_a_chain_has_the_bits_of_its_operators(name, size):
+    known = {"x": (2, 3, *size), "y": (2, 3, *size), "rows": (2, 3, 1, 1)}
+    executor = bound(NETS[name], **{n: known[n] for n in NETS[name].list_arguments()})
+    executor.arg_dict["x"][0, 0, 0, 0] = np.nan
+    # A chain goes on from the left side of a difference of two arrays of one shape.
+    apart = name == "sum_of_four" or (name == "rows_first" and size == (1, 1))
+    assert len(operators(executor)) == (2 if apart else 1)
+    for one, other in results(executor):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_what_others_read_is_kept():
+    inner = X + 3
+    net = mx.sym.Group([mx.sym.relu(inner) * 2, inner])
+    executor = bound(net, x=(1, 2, 5, 5))
+    assert len(operators(executor)) == 2
+    for one, other in results(executor):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_other_dtypes_and_long_chains():
+    net = X
+    for i in range(9):
+        net = (net + Y) * (i - 3.5)
+    for dtype in ("float16", "float64", "int32", "float32"):
+        executor = net.simple_bind(mx.cpu(), grad_req="null", x=(3, 40), type_dict={"x": dtype, "y": dtype})
+        for array in executor.arg_dict.values():
+            array[:] = np.arange(120).reshape(3, 40) % 7 - 3
+        for one, other in results(executor):
+            np.testing.assert_array_equal(one, other)
+
+
+def test_a_convolution_adds_before_a_chain_does():
+    """The sum of a convolution and a chain is the convolution's: its results are at hand."""
+    conv = mx.sym.Convolution(X, kernel=(3, 3), pad=(1, 1), num_filter=3, name="conv")
+    executor = bound(mx.sym.relu(conv + Y * 2), x=(1, 3, 9, 9), y=(1, 3, 9, 9))
+    assert operators(executor)[-1] == "conv"
+    assert len(operators(executor)) == 2
+    for one, other in results(executor):
+        np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-5)
