@@ -96,6 +96,38 @@ def prefetch_line(builder, pointer, *, write: bool, into: int = 1):
 # -- vectors of FIXED_LANES numbers ------------------------------------------------------------------------
 
 
+def _or_plain(plain, checked=False):
+    """A decorator: what is beneath becomes an intrinsic, and ``plain`` takes its place without the JIT.
+
+    With ``checked`` it does so in the checked mode, too.
+    """
+    if numba.config.DISABLE_JIT:
+        return lambda typing: plain
+    return (lambda typing: inner(plain)) if checked and CHECKED else intrinsic
+
+
+def _plain_store(array, at, lanes):
+    array[at : at + len(lanes)] = lanes
+
+
+def _plain_load_some(array, at, count):
+    lanes = np.zeros(FIXED_LANES, array.dtype)
+    lanes[: max(0, count)] = array[at : at + min(max(0, count), FIXED_LANES)]
+    return lanes
+
+
+def _plain_sum(lanes):
+    while lanes.size > 1:
+        lanes = lanes[: lanes.size // 2] + lanes[lanes.size // 2 :]
+    return lanes[0]
+
+
+def _plain_transpose(source, at, stride, rows, target, to, target_stride):
+    for i in range(BLOCK):
+        row = at + min(i, rows - 1) * stride
+        target[to + i : to + BLOCK * target_stride : target_stride] = source[row : row + BLOCK]
+
+
 class Lanes(types.Type):
     """``FIXED_LANES`` numbers of one scalar type."""
 
@@ -139,7 +171,8 @@ def _vector(context, scalar_type, length=FIXED_LANES):
     return ir.VectorType(context.get_value_type(scalar_type), length)
 
 
-def _pointer_to(typing_context, array):
+@_or_plain(lambda array: array, checked=True)
+def pointer_to(typing_context, array):
     """The elements of a contiguous array, without a count of its users
 
     Counting costs more than the arithmetic of an inner loop. But numba frees an array after its last use:
@@ -153,7 +186,8 @@ def _pointer_to(typing_context, array):
     return types.CPointer(array.dtype)(array), generate
 
 
-def _load(typing_context, array, at):
+@_or_plain(lambda array, at: array[at : at + FIXED_LANES].copy())
+def load(typing_context, array, at):
     """``array[at : at + FIXED_LANES]``"""
     signature = Lanes(array.dtype)(array, types.intp)
 
@@ -165,7 +199,8 @@ def _load(typing_context, array, at):
     return signature, generate
 
 
-def _store(typing_context, array, at, lanes):
+@_or_plain(_plain_store)
+def store(typing_context, array, at, lanes):
     """``array[at : at + FIXED_LANES] = lanes``"""
     signature = types.void(array, types.intp, lanes)
 
@@ -176,7 +211,8 @@ def _store(typing_context, array, at, lanes):
     return signature, generate
 
 
-def _stream(typing_context, array, at, lanes):
+@_or_plain(_plain_store)
+def stream(typing_context, array, at, lanes):
     """``array[at : at + FIXED_LANES] = lanes`` past the caches
 
     ``array[at]`` begins a cache line, or half of one where a number has two bytes.
@@ -211,7 +247,8 @@ def _masked(builder, action, result, arguments, vector):
     return builder.call(cgutils.get_or_insert_function(builder.module, declared, name), arguments)
 
 
-def _load_some(typing_context, array, at, count):
+@_or_plain(_plain_load_some)
+def load_some(typing_context, array, at, count):
     """``array[at : at + count]``, at most ``FIXED_LANES``; the lanes beyond are zero"""
     signature = Lanes(array.dtype)(array, types.intp, types.intp)
 
@@ -228,7 +265,8 @@ def _load_some(typing_context, array, at, count):
     return signature, generate
 
 
-def _store_some(typing_context, array, at, lanes, count):
+@_or_plain(lambda array, at, lanes, count: _plain_store(array, at, lanes[: max(0, count)]))
+def store_some(typing_context, array, at, lanes, count):
     """``array[at : at + count] = lanes[:count]``"""
     signature = types.void(array, types.intp, lanes, types.intp)
 
@@ -243,7 +281,8 @@ def _store_some(typing_context, array, at, lanes, count):
     return signature, generate
 
 
-def _pick(typing_context, low, high, index):
+@_or_plain(lambda low, high, index: np.concatenate((low, high))[index])
+def pick(typing_context, low, high, index):
     """Lane by lane, element ``index`` of ``low`` and ``high`` one after the other"""
 
     def generate(context, builder, signature, args):
@@ -266,7 +305,8 @@ def _pick(typing_context, low, high, index):
     return low(low, high, index), generate
 
 
-def _splat(typing_context, number):
+@_or_plain(lambda number: np.full(FIXED_LANES, number))
+def splat(typing_context, number):
     """``number`` in every lane"""
 
     def generate(context, builder, signature, args):
@@ -275,7 +315,8 @@ def _splat(typing_context, number):
     return Lanes(number)(number), generate
 
 
-def _scaled(typing_context, factor, lanes):
+@_or_plain(lambda factor, lanes: factor * lanes)
+def scaled(typing_context, factor, lanes):
     """``factor * lanes``"""
 
     def generate(context, builder, signature, args):
@@ -284,7 +325,8 @@ def _scaled(typing_context, factor, lanes):
     return lanes(lanes.dtype, lanes), generate
 
 
-def _multiply_add(typing_context, factor, lanes, total):
+@_or_plain(lambda factor, lanes, total: factor * lanes + total)
+def multiply_add(typing_context, factor, lanes, total):
     """``factor * lanes + total``, rounded once where the machine can; the factor is a number or lanes
 
     All three may be numbers: that is one lane of the same.
@@ -300,7 +342,8 @@ def _multiply_add(typing_context, factor, lanes, total):
     return total(factor if isinstance(factor, Lanes) else lanes.dtype, lanes, total), generate
 
 
-def _greater(typing_context, one, other):
+@_or_plain(lambda one, other: one > other)
+def greater(typing_context, one, other):
     """``one > other``, lane by lane; false for NaN"""
 
     def generate(context, builder, signature, args):
@@ -309,7 +352,8 @@ def _greater(typing_context, one, other):
     return Lanes(types.boolean)(one, other), generate
 
 
-def _equal(typing_context, one, other):
+@_or_plain(lambda one, other: one == other)
+def equal(typing_context, one, other):
     """``one == other``, lane by lane, of integers"""
 
     def generate(context, builder, signature, args):
@@ -318,7 +362,8 @@ def _equal(typing_context, one, other):
     return Lanes(types.boolean)(one, other), generate
 
 
-def _select(typing_context, mask, one, other):
+@_or_plain(np.where)
+def select(typing_context, mask, one, other):
     """``one`` where ``mask`` is true, ``other`` elsewhere"""
 
     def generate(context, builder, signature, args):
@@ -327,7 +372,8 @@ def _select(typing_context, mask, one, other):
     return one(mask, one, other), generate
 
 
-def _sum_lanes(typing_context, lanes):
+@_or_plain(_plain_sum)
+def sum_lanes(typing_context, lanes):
     """The sum of the lanes: of two halves, of the halves of those, and so on."""
 
     def generate(context, builder, signature, args):
@@ -342,17 +388,20 @@ def _sum_lanes(typing_context, lanes):
     return lanes.dtype(lanes), generate
 
 
-def _prefetch_to_read(typing_context, array, at, count):
+@_or_plain(lambda array, at, count: None)
+def prefetch_to_read(typing_context, array, at, count):
     """Have the cache lines of ``array[at : at + count]`` come from memory while other work is done."""
     return types.void(array, types.intp, types.intp), _prefetcher(array, write=False)
 
 
-def _prefetch_far_ahead(typing_context, array, at, count):
+@_or_plain(lambda array, at, count: None)
+def prefetch_far_ahead(typing_context, array, at, count):
     """The same for what is needed after thousands of other numbers: into the second cache only."""
     return types.void(array, types.intp, types.intp), _prefetcher(array, write=False, into=2)
 
 
-def _prefetch_to_write(typing_context, array, at, count):
+@_or_plain(lambda array, at, count: None)
+def prefetch_to_write(typing_context, array, at, count):
     """The same for lines that will be written to, which must come from memory as well."""
     return types.void(array, types.intp, types.intp), _prefetcher(array, write=True)
 
@@ -369,7 +418,8 @@ def _prefetcher(array, write, into=1):
     return generate
 
 
-def _transpose_block(typing_context, source, at, stride, rows, target, to, target_stride):
+@_or_plain(_plain_transpose)
+def transpose_block(typing_context, source, at, stride, rows, target, to, target_stride):
     """``target[to + j * target_stride + i] = source[at + i * stride + j]`` for i, j < ``BLOCK``
 
     The source has ``rows`` rows; those beyond repeat the last.
@@ -418,83 +468,11 @@ def _transpose_block(typing_context, source, at, stride, rows, target, to, targe
     return signature, generate
 
 
-if numba.config.DISABLE_JIT:
-
-    def pointer_to(array):
-        return array
-
-    def load(array, at):
-        return array[at : at + FIXED_LANES].copy()
-
-    def store(array, at, lanes):
-        array[at : at + FIXED_LANES] = lanes
-
-    stream = store
-
-    def load_some(array, at, count):
-        lanes = np.zeros(FIXED_LANES, array.dtype)
-        lanes[: max(0, count)] = array[at : at + min(max(0, count), FIXED_LANES)]
-        return lanes
-
-    def store_some(array, at, lanes, count):
-        array[at : at + count] = lanes[:count]
-
-    def pick(low, high, index):
-        return np.concatenate((low, high))[index]
-
-    def splat(number):
-        return np.full(FIXED_LANES, number)
-
-    def scaled(factor, lanes):
-        return factor * lanes
-
-    def multiply_add(factor, lanes, total):
-        return factor * lanes + total
-
-    def equal(one, other):
-        return one == other
-
-    def greater(one, other):
-        return one > other
-
-    def select(mask, one, other):
-        return np.where(mask, one, other)
-
-    def sum_lanes(lanes):
-        while lanes.size > 1:
-            lanes = lanes[: lanes.size // 2] + lanes[lanes.size // 2 :]
-        return lanes[0]
-
-    def prefetch_to_read(array, at, count):
-        pass
-
-    def prefetch_to_write(array, at, count):
-        pass
-
-    def prefetch_far_ahead(array, at, count):
-        pass
-
-    def transpose_block(source, at, stride, rows, target, to, target_stride):
-        for i in range(BLOCK):
-            row = at + min(i, rows - 1) * stride
-            target[to + i : to + BLOCK * target_stride : target_stride] = source[row : row + BLOCK]
-
-else:
-    splat, scaled, multiply_add = intrinsic(_splat), intrinsic(_scaled), intrinsic(_multiply_add)
-    equal, greater, select = intrinsic(_equal), intrinsic(_greater), intrinsic(_select)
-    sum_lanes = intrinsic(_sum_lanes)
-    prefetch_to_read, prefetch_to_write = intrinsic(_prefetch_to_read), intrinsic(_prefetch_to_write)
-    prefetch_far_ahead = intrinsic(_prefetch_far_ahead)
-    # An array knows its size, a pointer does not.
-    pointer_to = inner(lambda array: array) if CHECKED else intrinsic(_pointer_to)
-    load, store, transpose_block = intrinsic(_load), intrinsic(_store), intrinsic(_transpose_block)
-    stream = intrinsic(_stream)
-    load_some, store_some, pick = intrinsic(_load_some), intrinsic(_store_some), intrinsic(_pick)
-
 # -- memory ------------------------------------------------------------------------------------------------
 
 
-def _room(typing_context, count, number):
+@_or_plain(lambda count, number: np.empty(count, np.asarray(number).dtype))
+def room(typing_context, count, number):
     """``count`` uninitialised numbers of the type of ``number``, from a cache line on
 
     ``np.empty`` would be compiled as four functions of its own, which takes longer than many a kernel's part.
@@ -510,15 +488,6 @@ def _room(typing_context, count, number):
         return impl_ret_new_ref(context, builder, made, array._getvalue())
 
     return made(types.intp, number), generate
-
-
-if numba.config.DISABLE_JIT:
-
-    def room(count, number):
-        return np.empty(count, np.asarray(number).dtype)
-
-else:
-    room = intrinsic(_room)
 
 
 def aligned_zeros(count: int):
