@@ -186,6 +186,19 @@ def pointer_to(typing_context, array):
     return types.CPointer(array.dtype)(array), generate
 
 
+@_or_plain(lambda arrays: arrays, checked=True)
+def pointers_to(typing_context, arrays):
+    """:func:`pointer_to` of each array of a tuple"""
+    made = types.BaseTuple.from_types([types.CPointer(array.dtype) for array in arrays])
+
+    def generate(context, builder, signature, args):
+        each = (builder.extract_value(args[0], i) for i in range(len(arrays)))
+        pointers = [data_of(context, builder, *pair) for pair in zip(arrays, each, strict=True)]
+        return context.make_tuple(builder, made, pointers)
+
+    return made(arrays), generate
+
+
 @_or_plain(lambda array, at: array[at : at + FIXED_LANES].copy())
 def load(typing_context, array, at):
     """``array[at : at + FIXED_LANES]``"""

@@ -26,15 +26,10 @@ class BoxGradientOp(SeparableOp):
     """Means whose boxes have a gradient too."""
 
     def backward(self, ctx, out_grad, in_data, out_data, req, in_grad, aux):
-        edges = kernels("roi.edges", ctx.device)
-        inputs = out_grad[0], *in_data, self.params.spatial_scale, self.rules
-        add_data, add_rois = (request == "add" for request in req)
-        in_one_pass = not ctx.device.is_gpu and "null" not in req
-        if in_one_pass and edges.backward_with_data(*inputs, (add_data, add_rois), *in_grad):
-            return
         super().backward(ctx, out_grad, in_data, out_data, req, in_grad, aux)
         if req[1] != "null":
-            edges.backward(*inputs, add_rois, in_grad[1])
+            inputs = out_grad[0], *in_data, self.params.spatial_scale, self.rules
+            kernels("roi.edges", ctx.device).backward(*inputs, req[1] == "add", in_grad[1])
 
     def at_addresses(self, ctx, in_shapes, out_shape, dtype):
         """None: the functions of addresses know the gradient of the map only."""

@@ -4,9 +4,11 @@ import re
 
 import numpy as np
 import pytest
-from roi_cases import call
+from roi_cases import call, gradient
 
 from roiops.errors import DataError
+from roiops.kernels.cpu.roi import chunks
+from roiops.kernels.jit import use_threads
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float16])
@@ -45,3 +47,17 @@ def test_no_image_to_read(index):
     rois[0, 0] = -1
     out = call("ROIAlign", data, rois, pooled_size=(2, 2), spatial_scale=1.0).outputs[0]
     assert (out == 0).all()
+
+
+def test_gradient_of_boxes_on_any_number_of_threads(monkeypatch):
+    """A strided map was copied in other parts on two threads than on one, and their sums rounded otherwise."""
+    monkeypatch.setattr(chunks, "_CHUNK_BYTES", 90_000)
+    random = np.random.default_rng(0)
+    data = random.normal(size=(1, 9, 64, 128)).astype(np.float32)[..., ::2]
+    corner, side = random.uniform(0, 0.7, (20, 2)), random.uniform(0.1, 0.3, (20, 2))
+    rois = np.concatenate([np.zeros((20, 1)), corner, corner + side], axis=1).astype(np.float32)
+    head, found = random.normal(size=(20, 9, 7, 7)), []
+    for threads in (1, 2):
+        with use_threads(threads):
+            found.append(gradient(call("CropAndResize", data, rois, pooled_size=(7, 7)), head)[1])
+    assert found[0].tobytes() == found[1].tobytes()

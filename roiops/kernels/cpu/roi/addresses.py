@@ -16,6 +16,7 @@ from numba.np.arrayobj import populate_array
 
 from roiops.kernels import geometry
 from roiops.kernels.cpu.roi.chunks import is_small
+from roiops.kernels.cpu.roi.images import first_stray
 from roiops.kernels.jit import Whole, inner
 
 
@@ -92,6 +93,51 @@ def places_at(shapes, numbers, argmax):
     """The argmax of an output, in a row; nothing at address 0."""
     bins = shapes.rois * shapes.out_channels * shapes.pooled_h * shapes.pooled_w
     return _array_at(argmax, bins, numbers[1])
+
+
+@inner(makes_arrays=False)
+def clear_ignored(plan, shapes, out, value):
+    """Set what belongs to the ROIs that are to be ignored in a flat output."""
+    order, image_at = plan
+    size = shapes.out_channels * shapes.pooled_h * shapes.pooled_w
+    for k in range(image_at[0]):
+        for p in range(order[k] * size, (order[k] + 1) * size):
+            out[p] = value
+
+
+def forward_body(build, run):
+    """The body of a :class:`Kernel` of means: ``build`` makes the tables, ``run`` applies them.
+
+    It returns the first row that names no image, and then nothing is written, or -1.
+    """
+
+    @inner
+    def forward(launcher, parts, call, shapes, numbers, data, rois, out):
+        data, rois, out = arrays_at(shapes, numbers, data, rois, out)
+        _, setting, groups, clear = call
+        stray = first_stray(rois, setting.images)
+        if stray < 0:
+            plan, table = build(launcher, parts, call, rois)
+            if clear:
+                clear_ignored(plan, shapes, out, 0)
+            run(launcher, parts, data, shapes, plan, table, groups, out, 0)
+        return stray
+
+    return forward
+
+
+def backward_body(build, run):
+    """The body of a :class:`Kernel` that writes, or adds, the gradient of the map of means."""
+
+    @inner
+    def backward(launcher, parts, call, shapes, numbers, grad_data, rois, grad_out):
+        grad_data, rois, grad_out = arrays_at(shapes, numbers, grad_data, rois, grad_out)
+        _, _, groups, accumulate = call
+        plan, table = build(launcher, parts, call, rois)
+        run(launcher, parts, grad_out, shapes, plan, table, groups, accumulate, grad_data, 0)
+        return np.int64(-1)
+
+    return backward
 
 
 class Kernel:

@@ -11,9 +11,8 @@ from typing import NamedTuple
 import numpy as np
 
 from roiops.kernels.cpu.roi import tables
-from roiops.kernels.cpu.roi.addresses import arrays_at
+from roiops.kernels.cpu.roi.addresses import forward_body
 from roiops.kernels.cpu.roi.bins import CACHED_BYTES
-from roiops.kernels.cpu.roi.images import first_stray
 from roiops.kernels.cpu.vector import (
     FIXED_LANES,
     load,
@@ -144,7 +143,8 @@ def _row_of_bins(values, image, row, columns, y, x, target, to, channels):
 
 
 @shared(makes_arrays=False)
-def _forward_rois(share, data, shapes, plan, table, out):
+def _forward_rois(share, data, shapes, plan, table, groups, out, more):
+    """The ROIs of one thread: a map (N, H, W, C) and an output (R, H, W, C), flat."""
     part, parts = share
     order, image_at = plan
     channels, pooled_h, pooled_w = shapes.out_channels, shapes.pooled_h, shapes.pooled_w
@@ -166,15 +166,4 @@ def _forward_rois(share, data, shapes, plan, table, out):
             _row_of_bins(pointer_to(data), pixels, row, columns, y, x, target, to, channels)
 
 
-@inner
-def forward(launcher, parts, call, shapes, numbers, data, rois, out):
-    """:func:`lanes.forward` for a map (N, H, W, C) and an output (R, H, W, C)."""
-    data, rois, out = arrays_at(shapes, numbers, data, rois, out)
-    rules, setting, _, clear = call
-    stray = first_stray(rois, setting.images)
-    if stray < 0:
-        plan, table = tables.build(launcher, parts, rules, rois, setting)
-        if clear:
-            tables.clear_ignored(plan, shapes, out, 0)
-        _forward_rois(launcher, parts, data, shapes, plan, table, out)
-    return stray
+forward = forward_body(tables.build, _forward_rois)

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from roiops.kernels import geometry
-from roiops.kernels.cpu.roi import average, lanes, tables
+from roiops.kernels.cpu.roi import tables
 from roiops.kernels.cpu.roi.addresses import setting_of, shapes_of
 from roiops.kernels.cpu.roi.bins import Upcoming, comes_by_rows, prefetch_row, prefetch_take, take_bins
 from roiops.kernels.cpu.roi.chunks import as_rois, channel_chunks, threads_for
@@ -25,10 +25,7 @@ from roiops.kernels.cpu.roi.tiles import (
     items_of,
     planes_of,
     read_row,
-    tile_bands,
     tile_slots,
-    touch_nothing,
-    write_rows,
 )
 from roiops.kernels.cpu.vector import FIXED_LANES, load, multiply_add, pointer_to, room, splat, store
 from roiops.kernels.geometry import larger, smaller
@@ -86,7 +83,7 @@ def _axis_table(rules, rois, image, setting, across):
 def _slopes(rules, rois, setting):
     """``(order, image_at)``, in the order of the ROIs' numbers, and the arrays of the tables of y and x."""
     image = tables.images_of(rois, setting.images)
-    plan = tables.sorted_by(image, tables.zeros(image.size), setting.images, 0)
+    plan = tables.in_order(image, setting.images)
     return plan, _axis_table(rules, rois, image, setting, 0) + _axis_table(rules, rois, image, setting, 1)
 
 
@@ -243,49 +240,13 @@ def _edges_share(share, heads, data, shapes, plan, slopes, totals):
             _add_sums(item, order[place], k % blocks, sums, totals)
 
 
-@shared
-def _both_share(share, heads, data, shapes, plan, slopes, totals, table, accumulate, grad_data):
-    """The same, and the gradient of the map: head gradients are read and turned once for both."""
-    part, parts = share
-    order, image_at = plan
-    number = data.dtype.type(0)
-    rows = tile_slots(shapes.height, shapes.width, data.itemsize)
-    memory, grad_memory = memory_for(rows, shapes, number), memory_for(shapes.height, shapes, number)
-    line_memory, sum_memory = room(3 * shapes.width * FIXED_LANES, number), room(4 * FIXED_LANES, number)
-    items, blocks = items_of(shapes, (1, 1)), channel_blocks(shapes.out_channels)
-    for k in range(part * items // parts, (part + 1) * items // parts):
-        item = item_of(k, shapes, (1, 1))
-        planes, tile = planes_of(item, shapes, pointer_to(data)), tile_in(memory, rows, shapes)
-        grad_tile, band = tile_in(grad_memory, shapes.height, shapes), (0, shapes.height)
-        slopes_y, slopes_x = _slopes_of(slopes[:5]), _slopes_of(slopes[5:])
-        y, x = lanes.rows_and_columns(table)
-        empty_tile(tile)
-        touch_nothing(grad_tile)
-        lines, bins, sums = pointer_to(line_memory), pointer_to(memory.bins), pointer_to(sum_memory)
-        for place in range(image_at[item.image], image_at[item.image + 1]):
-            stop = image_at[item.image + 1]
-            upcoming = _heads_of(item, shapes, order, place, stop, pointer_to(heads), bins)
-            lanes.spread(order[place], item, grad_tile, band, y, x, lines, bins, upcoming)
-            _add_roi(order[place], item, planes, tile, slopes_y, slopes_x, lines, bins, upcoming, sums)
-            _add_sums(item, order[place], k % blocks, sums, totals)
-        grad_planes = planes_of(item, shapes, pointer_to(grad_data))
-        write_rows(grad_tile, 0, shapes.height, grad_planes, accumulate, lines)
-
-
 @inner
 def _edges(launcher, parts, rules, setting, shapes, rois, heads, data, totals):
     plan, slopes = _slopes(rules, rois, setting)
     _edges_share(launcher, parts, heads, data, shapes, plan, slopes, totals)
 
 
-@inner
-def _both(launcher, parts, rules, setting, shapes, rois, heads, data, totals, accumulate, grad_data):
-    _, slopes = _slopes(rules, rois, setting)
-    plan, table = lanes.backward_tables(launcher, parts, rules, rois, setting, (1, 1))
-    _both_share(launcher, parts, heads, data, shapes, plan, slopes, totals, table, accumulate, grad_data)
-
-
-_run_edges, _run_both = Whole(_edges), Whole(_both)
+_run_edges = Whole(_edges)
 
 
 def backward(grad_out, data, rois, scale, rules, accumulate, grad_rois):
@@ -302,30 +263,6 @@ def backward(grad_out, data, rois, scale, rules, accumulate, grad_rois):
             _run_edges.by(threads, boxes.dtype, rules, setting, shapes, *arrays)
         chunks.append(sums)
     _put_gradient(rules, setting, chunks, accumulate, grad_rois)
-
-
-def backward_with_data(grad_out, data, rois, scale, rules, accumulate, grad_data, grad_rois):
-    """Write, or add (a pair of truths), the gradients of the map and of the boxes in one pass.
-
-    They are those of :func:`average.backward` and :func:`backward`. False, and nothing is done, where the
-    sums of a map would not stay in a cache or there is little to do.
-    """
-    items = data.shape[0] * channel_blocks(data.shape[1])
-    threads = threads_for(grad_out.size + grad_data.size)
-    bands, _ = tile_bands(*data.shape[2:], data.itemsize, threads, items)
-    if bands != 1 or not grad_data.size or average.way_of(grad_out.shape) != average.LANES:
-        return False
-    boxes = as_rois(rois, data.dtype)
-    setting = setting_of(rules, scale, (0, 0), boxes.dtype, data.shape, grad_out.shape)
-    add_data, add_rois = accumulate
-    chunks = []
-    for head, chunk, grad, add in channel_chunks([grad_out, data], [grad_data], add_data):
-        sums, shapes = _room_for_sums(chunk, boxes), shapes_of(chunk.shape, boxes.shape, head.shape)
-        arrays = boxes, head.reshape(-1), chunk.reshape(-1), sums, add, grad.reshape(-1)
-        _run_both.by(threads, boxes.dtype, rules, setting, shapes, *arrays)
-        chunks.append(sums)
-    _put_gradient(rules, setting, chunks, add_rois, grad_rois)
-    return True
 
 
 def _room_for_sums(data, rois):

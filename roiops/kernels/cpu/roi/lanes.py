@@ -7,9 +7,8 @@ the work. All channels of a pixel have one weight, so that rows are multiplied a
 import numpy as np
 
 from roiops.kernels.cpu.roi import tables
-from roiops.kernels.cpu.roi.addresses import arrays_at
+from roiops.kernels.cpu.roi.addresses import backward_body, forward_body
 from roiops.kernels.cpu.roi.bins import prefetch_row, stream_row
-from roiops.kernels.cpu.roi.images import first_stray
 from roiops.kernels.cpu.roi.items import backward_items, forward_items
 from roiops.kernels.cpu.roi.tiles import add_row, read_row, slot_of
 from roiops.kernels.cpu.vector import FIXED_LANES, load, multiply_add, scaled, splat, store
@@ -138,21 +137,7 @@ def pool(r, item, planes, tile, y, x, line, bins, pending):
         to += wide * FIXED_LANES
 
 
-_forward_items = forward_items(tables.axes_of, pool)
-
-
-@inner
-def forward(launcher, parts, call, shapes, numbers, data, rois, out):
-    """Write the means, unless a ROI names no image: then its number is returned, else -1."""
-    data, rois, out = arrays_at(shapes, numbers, data, rois, out)
-    rules, setting, groups, clear = call
-    stray = first_stray(rois, setting.images)
-    if stray < 0:
-        plan, table = tables.build(launcher, parts, rules, rois, setting)
-        if clear:
-            tables.clear_ignored(plan, shapes, out, 0)
-        _forward_items(launcher, parts, data, shapes, plan, table, groups, out, 0)
-    return stray
+forward = forward_body(tables.build, forward_items(tables.axes_of, pool))
 
 
 @inner
@@ -161,14 +146,8 @@ def _rows_of(r, item, y, x):
     return tables.span(y, r * (item.pooled_h + 1) + item.first_row, item.stop_row - item.first_row)
 
 
-@inner(makes_arrays=False)
-def rows_and_columns(table):
-    """A table of rows and a turned one of columns, readable."""
-    return tables.axis_of(table[:3]), tables.columns_of(table[3:])
-
-
 @inner
-def spread(r, item, tile, band, y, x, line, bins, upcoming):
+def _spread(r, item, tile, band, y, x, line, bins, upcoming):
     """Add the gradient of ROI ``r``, whose head gradient is ``bins``, to a band of rows."""
     top, bottom = band
     zero = splat(type(bins[0])(0))
@@ -194,21 +173,6 @@ def spread(r, item, tile, band, y, x, line, bins, upcoming):
             add_row(tile, y.pixel[k] - top, low, high, y.weight[k], line)
 
 
-_backward_items = backward_items(rows_and_columns, _rows_of, spread, by_rows=True)
-
-
-@inner
-def backward_tables(launcher, parts, rules, rois, setting, groups):
-    """``(order, image_at)`` and the tables that :func:`spread` reads."""
-    plan, table = tables.build(launcher, parts, rules, rois, setting)
-    return plan, table[:3] + tables.turned(table[3:], rois.shape[0], setting.pooled_w, groups[1])
-
-
-@inner
-def backward(launcher, parts, call, shapes, numbers, grad_data, rois, grad_out):
-    """Write, or add, the gradient of the map."""
-    grad_data, rois, grad_out = arrays_at(shapes, numbers, grad_data, rois, grad_out)
-    rules, setting, groups, accumulate = call
-    plan, table = backward_tables(launcher, parts, rules, rois, setting, groups)
-    _backward_items(launcher, parts, grad_out, shapes, plan, table, groups, accumulate, grad_data, 0)
-    return np.int64(-1)
+backward = backward_body(
+    tables.build_turned, backward_items(tables.rows_and_columns, _rows_of, _spread, by_rows=True)
+)

@@ -14,7 +14,15 @@ import numpy as np
 
 from roiops.kernels import geometry
 from roiops.kernels.cpu.roi import tables
-from roiops.kernels.cpu.roi.addresses import Kernel, arrays_at, places_at, prepared, setting_of, shapes_of
+from roiops.kernels.cpu.roi.addresses import (
+    Kernel,
+    arrays_at,
+    clear_ignored,
+    places_at,
+    prepared,
+    setting_of,
+    shapes_of,
+)
 from roiops.kernels.cpu.roi.bins import (
     Upcoming,
     prefetch_bins,
@@ -69,17 +77,6 @@ def _start_bins(values, value, where, first, count):
     for at in range(first * FIXED_LANES, (first + count) * FIXED_LANES, FIXED_LANES):
         store(values, at, splat(value))
         store(where, at, nowhere)
-
-
-@inner(makes_arrays=False)
-def _spans(table):
-    low_y, high_y, low_x, high_x = table
-    return tables.spans_of((low_y, high_y)), tables.spans_of((low_x, high_x))
-
-
-@inner(makes_arrays=False)
-def _samples(table):
-    return tables.samples_of(table[:10]), tables.samples_of(table[10:])
 
 
 @inner
@@ -204,40 +201,39 @@ def _forward_items(view, pool):
     return forward_share(pool_item)
 
 
-_pool_pixels = _forward_items(_spans, _max_of_pixels)
-_pool_samples = _forward_items(_samples, _max_of_samples)
+def _forward(build, run):
+    """The body of a :class:`Kernel`, as :func:`forward_body` makes one for means."""
+
+    @inner
+    def body(launcher, parts, call, shapes, numbers, data, rois, out, argmax):
+        data, rois, out = arrays_at(shapes, numbers, data, rois, out)
+        argmax = places_at(shapes, numbers, argmax)
+        _, setting, groups, limits = call
+        stray = first_stray(rois, setting.images)
+        if stray < 0:
+            plan, table = build(launcher, parts, call, rois)
+            clear_ignored(plan, shapes, out, 0)
+            if argmax.size:
+                clear_ignored(plan, shapes, argmax, -1)
+            run(launcher, parts, data, shapes, plan, table, groups, out, (limits, argmax))
+        return stray
+
+    return body
 
 
-@inner
-def _forward_pixels(launcher, parts, call, shapes, numbers, data, rois, out, argmax):
-    """:func:`lanes.forward` for maxima of pixels."""
-    data, rois, out = arrays_at(shapes, numbers, data, rois, out)
-    argmax = places_at(shapes, numbers, argmax)
-    rules, setting, groups, limits = call
-    stray = first_stray(rois, setting.images)
-    if stray < 0:
-        plan, table = tables.build_spans(rules, rois, setting)
-        tables.clear_ignored(plan, shapes, out, 0)
-        if argmax.size:
-            tables.clear_ignored(plan, shapes, argmax, -1)
-        _pool_pixels(launcher, parts, data, shapes, plan, table, groups, out, (limits, argmax))
-    return stray
+def _backward(build, run):
+    """The same for the gradient of the map."""
 
+    @inner
+    def body(launcher, parts, call, shapes, numbers, grad_data, rois, grad_out, argmax):
+        grad_data, rois, grad_out = arrays_at(shapes, numbers, grad_data, rois, grad_out)
+        argmax = places_at(shapes, numbers, argmax)
+        _, _, groups, accumulate = call
+        plan, table = build(launcher, parts, call, rois)
+        run(launcher, parts, grad_out, shapes, plan, table, groups, accumulate, grad_data, argmax)
+        return np.int64(-1)
 
-@inner
-def _forward_samples(launcher, parts, call, shapes, numbers, data, rois, out, argmax):
-    """:func:`lanes.forward` for maxima of samples."""
-    data, rois, out = arrays_at(shapes, numbers, data, rois, out)
-    argmax = places_at(shapes, numbers, argmax)
-    rules, setting, groups, limits = call
-    stray = first_stray(rois, setting.images)
-    if stray < 0:
-        plan, table = tables.build_samples(rules, rois, setting)
-        tables.clear_ignored(plan, shapes, out, 0)
-        if argmax.size:
-            tables.clear_ignored(plan, shapes, argmax, -1)
-        _pool_samples(launcher, parts, data, shapes, plan, table, groups, out, (limits, argmax))
-    return stray
+    return body
 
 
 @inner
@@ -299,7 +295,7 @@ def _clear_band(item, pixels, planes, step, band):
 
 
 @shared(makes_arrays=False)
-def _scatter_bands(share, heads, argmax, shapes, plan, groups, accumulate, grad_data):
+def _scatter_bands(share, heads, shapes, plan, table, groups, accumulate, grad_data, argmax):
     """The items of one thread, each a band of rows of some planes, which are scattered to."""
     part, parts = share
     order, image_at = plan
@@ -322,17 +318,6 @@ def _scatter_bands(share, heads, argmax, shapes, plan, groups, accumulate, grad_
             next_at = bins_at(item, shapes, order[smaller(place + 1, end - 1)])
             values, found = pointer_to(heads), pointer_to(argmax)
             _scatter_pixels(item, values, found, at, next_at, pixels, planes, step, band)
-
-
-@inner
-def _backward_pixels(launcher, parts, call, shapes, numbers, grad_data, rois, grad_out, argmax):
-    """:func:`lanes.backward` for maxima of pixels."""
-    grad_data, rois, grad_out = arrays_at(shapes, numbers, grad_data, rois, grad_out)
-    argmax = places_at(shapes, numbers, argmax)
-    rules, setting, groups, accumulate = call
-    plan, _ = tables.build_spans(rules, rois, setting)
-    _scatter_bands(launcher, parts, grad_out, argmax, shapes, plan, groups, accumulate, grad_data)
-    return np.int64(-1)
 
 
 @inner
@@ -407,23 +392,15 @@ def _spread_band(item, band, shapes, plan, places, y, x, memory, tile, heads, mo
         _spread(r, item, tile, band, y, x, line, bins, found)
 
 
-_backward_items = backward_share(_samples, _rows_of, _spread_band)
-
-
-@inner
-def _backward_samples(launcher, parts, call, shapes, numbers, grad_data, rois, grad_out, argmax):
-    """:func:`lanes.backward` for maxima of samples."""
-    grad_data, rois, grad_out = arrays_at(shapes, numbers, grad_data, rois, grad_out)
-    argmax = places_at(shapes, numbers, argmax)
-    rules, setting, groups, accumulate = call
-    plan, table = tables.build_samples(rules, rois, setting)
-    _backward_items(launcher, parts, grad_out, shapes, plan, table, groups, accumulate, grad_data, argmax)
-    return np.int64(-1)
-
-
 # By whether the maxima are of pixels.
-_FORWARD = {True: Kernel(_forward_pixels), False: Kernel(_forward_samples)}
-_BACKWARD = {True: Kernel(_backward_pixels), False: Kernel(_backward_samples)}
+_FORWARD = {
+    True: Kernel(_forward(tables.build_spans, _forward_items(tables.spans_of, _max_of_pixels))),
+    False: Kernel(_forward(tables.build_samples, _forward_items(tables.samples_of, _max_of_samples))),
+}
+_BACKWARD = {
+    True: Kernel(_backward(tables.build_spans, _scatter_bands)),
+    False: Kernel(_backward(tables.build_samples, backward_share(tables.samples_of, _rows_of, _spread_band))),
+}
 
 _NOWHERE = np.empty((0, 0, 0, 0), np.int32)
 

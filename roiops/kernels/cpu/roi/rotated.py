@@ -193,7 +193,7 @@ def _tables(rules, rois, setting):
         box, at = np.zeros((len(boxes), 4), np.int64), np.zeros((len(boxes), area + 1), np.int64)
         table = box, at, np.empty(taps, np.int64), np.empty(taps, rois.dtype)
         launch(_build, taps, rules, boxes, setting, start, images, table)
-        yield part, images, tables.by_image(images, setting.images), table
+        yield part, images, tables.in_order(images, setting.images), table
         first = part.stop
 
 

@@ -12,9 +12,8 @@ from typing import NamedTuple
 import numpy as np
 
 from roiops.kernels.cpu.roi import lanes, tables
-from roiops.kernels.cpu.roi.addresses import arrays_at
+from roiops.kernels.cpu.roi.addresses import forward_body
 from roiops.kernels.cpu.roi.bins import nothing_pending, prefetch_bins, target_of, write_bins
-from roiops.kernels.cpu.roi.images import first_stray
 from roiops.kernels.cpu.roi.items import forward_share, prefetch_part
 from roiops.kernels.cpu.roi.tiles import bins_at, places_of
 from roiops.kernels.cpu.vector import (
@@ -25,6 +24,7 @@ from roiops.kernels.cpu.vector import (
     multiply_add,
     pick,
     pointer_to,
+    pointers_to,
     room,
     scaled,
     select,
@@ -69,22 +69,6 @@ def _room_for_pattern(bins_high, number):
     weights = room(FIXED_LANES, number), room(FIXED_LANES, number)
     places = room(bins_high, np.int64(0)), room(bins_high, np.int64(0))
     return lanes_ + weights + places + (room(bins_high, number), room(bins_high, number))
-
-
-@inner(makes_arrays=False)
-def _pattern_in(arrays):
-    count, left, right, left_weight, right_weight, above, below, near, far = arrays
-    return Pattern(
-        pointer_to(count),
-        pointer_to(left),
-        pointer_to(right),
-        pointer_to(left_weight),
-        pointer_to(right_weight),
-        pointer_to(above),
-        pointer_to(below),
-        pointer_to(near),
-        pointer_to(far),
-    )
 
 
 @inner
@@ -201,7 +185,7 @@ def _pool_rois(item, planes, next_planes, shapes, plan, table, memory, tile, out
     order, image_at = plan
     first, stop = places_of(item, image_at)
     y, x = tables.axes_of(table)
-    target, pattern = target_of(item, out, memory.scratch), _pattern_in(arrays)
+    target, pattern = target_of(item, out, memory.scratch), Pattern(*pointers_to(arrays))
     page, line, bins = pointer_to(page_memory), pointer_to(memory.line), pointer_to(memory.bins)
     for place in range(first, stop):
         to = bins_at(item, shapes, order[place])
@@ -227,18 +211,4 @@ def _pool_item(item, planes, next_planes, shapes, plan, table, memory, tile, out
     _pool_rois(item, planes, next_planes, shapes, plan, table, memory, tile, out, arrays, page_memory)
 
 
-_forward_items = forward_share(_pool_item)
-
-
-@inner
-def forward(launcher, parts, call, shapes, numbers, data, rois, out):
-    """:func:`lanes.forward`."""
-    data, rois, out = arrays_at(shapes, numbers, data, rois, out)
-    rules, setting, groups, clear = call
-    stray = first_stray(rois, setting.images)
-    if stray < 0:
-        plan, table = tables.build(launcher, parts, rules, rois, setting)
-        if clear:
-            tables.clear_ignored(plan, shapes, out, 0)
-        _forward_items(launcher, parts, data, shapes, plan, table, groups, out, 0)
-    return stray
+forward = forward_body(tables.build, forward_share(_pool_item))

@@ -8,8 +8,7 @@ import numpy as np
 
 from roiops.kernels import geometry
 from roiops.kernels.cpu.roi import tables
-from roiops.kernels.cpu.roi.addresses import arrays_at
-from roiops.kernels.cpu.roi.images import first_stray
+from roiops.kernels.cpu.roi.addresses import backward_body, forward_body
 from roiops.kernels.cpu.vector import multiply_add, pointer_to, room
 from roiops.kernels.jit import inner
 
@@ -31,79 +30,77 @@ def _planes_of_bins(shapes, groups):
 
 
 @inner
-def _mean(pixels, at, width, y, rows, x, columns):
-    """The mean over entries ``rows`` of y and ``columns`` of x of the plane that begins at ``at``."""
+def _put_mean(bins, to, pixels, at, width, y, rows, x, columns):
+    """Write the mean over entries ``rows`` of y and ``columns`` of x of the plane that begins at ``at``."""
     total = type(y.weight[0])(0)
     for m in range(columns[0], columns[1]):
         mean = type(y.weight[0])(0)
         for k in range(rows[0], rows[1]):
             mean = multiply_add(y.weight[k], pixels[at + x.pixel[m] + y.pixel[k] * width], mean)
         total = multiply_add(x.weight[m], mean, total)
-    return total
+    bins[to] = total
 
 
 @inner
-def _spread(head, pixels, at, width, y, rows, x, columns):
+def _spread(bins, to, pixels, at, width, y, rows, x, columns):
     """Add the gradient of such a mean."""
     for k in range(rows[0], rows[1]):
         row = at + y.pixel[k] * width
-        of_row = y.weight[k] * head
+        of_row = y.weight[k] * bins[to]
         for m in range(columns[0], columns[1]):
             pixels[row + x.pixel[m]] += x.weight[m] * of_row
 
 
-def _boxes(gives_means):
-    """A function that goes through the bins of all ROIs: writes means, or spreads gradients."""
+@inner
+def _build(launcher, parts, call, rois):
+    """The tables, and the boxes of each image in the order of their numbers."""
+    _, setting, _, _ = call
+    _, table = tables.build(launcher, parts, call, rois)
+    return tables.in_order(tables.images_of(rois, setting.images), setting.images), table
+
+
+def _boxes(visit):
+    """A function that goes through the bins of all ROIs, and has ``visit`` deal with each of a channel."""
 
     @inner
-    def boxes(setting, shapes, groups, rois, table, pixels, bins):
+    def boxes(shapes, groups, plan, table, pixels, bins):
+        order, image_at = plan
         image_size = shapes.in_channels * shapes.height * shapes.width
         step = groups[0] * groups[1] * shapes.height * shapes.width
         area = shapes.pooled_h * shapes.pooled_w
         starts = _planes_of_bins(shapes, groups)
         y, x = tables.axes_of(table)
-        for r in range(shapes.rois):
-            image = geometry.image_of(rois, r, setting.images)
-            for b in range(area if image >= 0 else 0):
+        image = 0
+        for place in range(image_at[0], order.size):
+            while place >= image_at[image + 1]:
+                image += 1
+            r = order[place]
+            for b in range(area):
                 i, j = r * (shapes.pooled_h + 1) + b // shapes.pooled_w, b % shapes.pooled_w
                 j += r * (shapes.pooled_w + 1)
                 rows, columns = (y.at[i], y.at[i + 1]), (x.at[j], x.at[j + 1])
                 for c in range(shapes.out_channels):
                     at = starts[b] + image * image_size + c * step
                     to = (r * shapes.out_channels + c) * area + b
-                    if gives_means:
-                        bins[to] = _mean(pixels, at, shapes.width, y, rows, x, columns)
-                    else:
-                        _spread(bins[to], pixels, at, shapes.width, y, rows, x, columns)
+                    visit(bins, to, pixels, at, shapes.width, y, rows, x, columns)
 
     return boxes
 
 
-_means, _gradients = _boxes(True), _boxes(False)
+_means, _gradients = _boxes(_put_mean), _boxes(_spread)
 
 
 @inner
-def forward(launcher, parts, call, shapes, numbers, data, rois, out):
-    """:func:`lanes.forward`."""
-    data, rois, out = arrays_at(shapes, numbers, data, rois, out)
-    rules, setting, groups, clear = call
-    stray = first_stray(rois, setting.images)
-    if stray < 0:
-        plan, table = tables.build(launcher, parts, rules, rois, setting)
-        if clear:
-            tables.clear_ignored(plan, shapes, out, 0)
-        _means(setting, shapes, groups, rois, table, pointer_to(data), pointer_to(out))
-    return stray
+def _forward(launcher, parts, data, shapes, plan, table, groups, out, more):
+    _means(shapes, groups, plan, table, pointer_to(data), pointer_to(out))
 
 
 @inner
-def backward(launcher, parts, call, shapes, numbers, grad_data, rois, grad_out):
-    """:func:`lanes.backward`."""
-    grad_data, rois, grad_out = arrays_at(shapes, numbers, grad_data, rois, grad_out)
-    rules, setting, groups, accumulate = call
-    _, table = tables.build(launcher, parts, rules, rois, setting)
+def _backward(launcher, parts, heads, shapes, plan, table, groups, accumulate, grad_data, more):
     if not accumulate:
         for p in range(grad_data.size):
             grad_data[p] = 0
-    _gradients(setting, shapes, groups, rois, table, pointer_to(grad_data), pointer_to(grad_out))
-    return np.int64(-1)
+    _gradients(shapes, groups, plan, table, pointer_to(grad_data), pointer_to(heads))
+
+
+forward, backward = forward_body(_build, _forward), backward_body(_build, _backward)

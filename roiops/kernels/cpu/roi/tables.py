@@ -5,8 +5,8 @@ from typing import NamedTuple
 import numpy as np
 
 from roiops.kernels import geometry
-from roiops.kernels.cpu.vector import pointer_to, room
-from roiops.kernels.jit import inner, njit, shared
+from roiops.kernels.cpu.vector import pointers_to, room
+from roiops.kernels.jit import inner, shared
 from roiops.kernels.rules import MAX_INVALID_IS_ZERO, PIXELS
 
 
@@ -70,8 +70,7 @@ class Samples(NamedTuple):
 
 @inner(makes_arrays=False)
 def axis_of(table):
-    at, pixel, weight = table
-    return Axis(pointer_to(at), pointer_to(pixel), pointer_to(weight))
+    return Axis(*pointers_to(table))
 
 
 @inner(makes_arrays=False)
@@ -81,37 +80,26 @@ def axes_of(table):
 
 
 @inner(makes_arrays=False)
-def columns_of(table):
-    low, high, pixel_at, at, bins, weight = table
-    return Columns(
-        pointer_to(low),
-        pointer_to(high),
-        pointer_to(pixel_at),
-        pointer_to(at),
-        pointer_to(bins),
-        pointer_to(weight),
-    )
+def rows_and_columns(table):
+    """A table of rows and a turned one of columns, readable."""
+    return axis_of(table[:3]), Columns(*pointers_to(table[3:]))
 
 
 @inner(makes_arrays=False)
 def spans_of(table):
-    low, high = table
-    return Spans(pointer_to(low), pointer_to(high))
+    """The spans of both axes, readable."""
+    return Spans(*pointers_to(table[:2])), Spans(*pointers_to(table[2:]))
+
+
+@inner(makes_arrays=False)
+def _samples_of_axis(table):
+    return Samples(*pointers_to(table[:7]), axis_of(table[7:]))
 
 
 @inner(makes_arrays=False)
 def samples_of(table):
-    bin_at, number, first, stop, count, low, high, taps_at, pixel, weight = table
-    return Samples(
-        pointer_to(bin_at),
-        pointer_to(number),
-        pointer_to(first),
-        pointer_to(stop),
-        pointer_to(count),
-        pointer_to(low),
-        pointer_to(high),
-        Axis(pointer_to(taps_at), pointer_to(pixel), pointer_to(weight)),
-    )
+    """The samples of both axes, readable."""
+    return _samples_of_axis(table[:10]), _samples_of_axis(table[10:])
 
 
 @inner(makes_arrays=False, forceinline=True)
@@ -239,8 +227,8 @@ def sorted_by(image, top, images, height):
     return order, image_at
 
 
-@njit
-def by_image(image, images):
+@inner
+def in_order(image, images):
     """``(order, image_at)`` of ROIs of these images, in the order of their numbers."""
     return sorted_by(image, zeros(image.size), images, 0)
 
@@ -274,12 +262,14 @@ def _fill(share, rules, rois, setting, image, start_y, start_x, table):
                     axis_table[0][i] = start[r]
 
 
-@inner
-def build(launcher, parts, rules, rois, setting):
-    """``(order, image_at)`` and the tables of both axes, ``y + x``, for means.
+# What makes the tables of a call is given ``call``: rules, setting, groups, and what a kernel knows besides.
+# ``rois`` have the computing type, as the setting has.
 
-    ``rois`` have the computing type, as ``setting`` has.
-    """
+
+@inner
+def build(launcher, parts, call, rois):
+    """``(order, image_at)`` and the tables of both axes, ``y + x``, for means."""
+    rules, setting, _, _ = call
     image, whole, number = images_of(rois, setting.images), np.int64(0), rois.dtype.type(0)
     start_y = _most_taps(rules, rois, image, setting, 0)
     start_x = _most_taps(rules, rois, image, setting, 1)
@@ -300,14 +290,12 @@ def build(launcher, parts, rules, rois, setting):
     return sorted_by(image, top, setting.images, setting.height), table
 
 
-@inner(makes_arrays=False)
-def clear_ignored(plan, shapes, out, value):
-    """Set what belongs to the ROIs that are to be ignored in a flat output."""
-    order, image_at = plan
-    size = shapes.out_channels * shapes.pooled_h * shapes.pooled_w
-    for k in range(image_at[0]):
-        for p in range(order[k] * size, (order[k] + 1) * size):
-            out[p] = value
+@inner
+def build_turned(launcher, parts, call, rois):
+    """``(order, image_at)`` and the tables that gradients of means read: that of x is turned."""
+    _, setting, groups, _ = call
+    plan, table = build(launcher, parts, call, rois)
+    return plan, table[:3] + turned(table[3:], rois.shape[0], setting.pooled_w, groups[1])
 
 
 @inner
@@ -323,8 +311,9 @@ def _spans(rules, rois, image, setting, across):
 
 
 @inner
-def build_spans(rules, rois, setting):
+def build_spans(launcher, parts, call, rois):
     """``(order, image_at)`` and ``y + x`` for integer bins."""
+    rules, setting, _, _ = call
     image = images_of(rois, setting.images)
     y = _spans(rules, rois, image, setting, 0)
     x = _spans(rules, rois, image, setting, 1)
@@ -363,7 +352,7 @@ def _samples(rules, rois, image, setting, across):
         for i in range(bins):
             if image[r] >= 0:
                 axis = geometry.box_axis(rules, rois, r, setting, across)
-                place, tap = _add_samples(rules, axis, r, i, samples_of(found), place, tap)
+                place, tap = _add_samples(rules, axis, r, i, _samples_of_axis(found), place, tap)
             bin_at[r * (bins + 1) + i + 1] = place
     taps_at[place] = tap
     return found
@@ -395,8 +384,9 @@ def _add_samples(rules, axis, r, i, samples, place, tap):
 
 
 @inner
-def build_samples(rules, rois, setting):
+def build_samples(launcher, parts, call, rois):
     """``(order, image_at)`` and ``y + x`` for maxima of samples."""
+    rules, setting, _, _ = call
     image = images_of(rois, setting.images)
     y = _samples(rules, rois, image, setting, 0)
     x = _samples(rules, rois, image, setting, 1)
