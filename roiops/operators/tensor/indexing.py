@@ -11,6 +11,7 @@ from ...registry import register
 from .. import arrays
 from ..base import GradientFree, Operator, OperatorProperty, kernels, known, merge_shapes
 from .common import as_scalar
+from .slices import AssignOp
 
 
 def _check_inside(ctx, name, indices, lengths, negative=True):
@@ -221,17 +222,15 @@ class BatchTakeProp(PickProp):
         return [in_types[0], in_types[1] or np.dtype(np.int32)], [in_types[0]]
 
 
-class FillElementOp(GradientFree):
-    def forward(self, ctx, in_data, req, out_data, aux):
-        lhs, values, index = in_data
+class FillElementOp(GradientFree, AssignOp):
+    def places(self, ctx, in_data):
+        lhs, _, index = in_data
         columns = kernels("tensor.index", ctx.device).whole_numbers(index)
         _check_inside(ctx, "rhs", columns[None], (lhs.shape[1],), negative=False)
+        return np.arange(lhs.shape[0]), columns
 
-        def compute(out):
-            np.copyto(out, lhs)
-            out[np.arange(lhs.shape[0]), columns] = values
-
-        arrays.fill(out_data[0], req[0], compute)
+    def value(self, in_data):
+        return in_data[1]
 
 
 @register("fill_element_0index")
@@ -395,31 +394,11 @@ class ScatterProp(OperatorProperty):
         return in_shapes, [self.params.shape]
 
 
-class IndexCopyOp(Operator):
-    def _rows(self, ctx, index, length):
-        whole = kernels("tensor.index", ctx.device).whole_numbers(index)
-        _check_inside(ctx, "index_vector", whole[None], (length,), negative=False)
-        return whole
-
-    def forward(self, ctx, in_data, req, out_data, aux):
-        old, index, new = in_data
-        rows = self._rows(ctx, index, old.shape[0])
-
-        def compute(out):
-            np.copyto(out, old)
-            out[rows] = new
-
-        arrays.fill(out_data[0], req[0], compute)
-
-    def backward(self, ctx, out_grad, in_data, out_data, req, in_grad, aux):
-        grad = out_grad[0]
-        rows = self._rows(ctx, in_data[1], grad.shape[0])
-        if req[0] != "null":
-            kept = in_grad[0][rows] if req[0] == "add" else 0
-            arrays.evaluate(None, [grad], in_grad[0], req[0])
-            in_grad[0][rows] = kept
-        if req[2] != "null":
-            arrays.evaluate(None, [grad[rows]], in_grad[2], req[2])
+class IndexCopyOp(AssignOp):
+    def places(self, ctx, in_data):
+        rows = kernels("tensor.index", ctx.device).whole_numbers(in_data[1])
+        _check_inside(ctx, "index_vector", rows[None], in_data[0].shape[:1], negative=False)
+        return rows
 
 
 @register("_contrib_index_copy")

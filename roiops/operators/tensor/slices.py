@@ -349,32 +349,42 @@ class SplitV2Prop(OperatorProperty):
 # -- assignment to a slice -------------------------------------------------------------------------------
 
 
-class SliceAssignOp(Operator):
-    """The first input with a slice replaced by the second."""
+class AssignOp(Operator):
+    """The first input with the entries at some places replaced: by the last input, or by a number."""
 
+    def places(self, ctx, in_data):
+        """The index of the entries."""
+        raise NotImplementedError
+
+    def value(self, in_data):
+        return in_data[-1]
+
+    def forward(self, ctx, in_data, req, out_data, aux):
+        places = self.places(ctx, in_data)
+
+        def compute(out):
+            arrays.evaluate(None, [in_data[0]], out)
+            out[places] = self.value(in_data)
+
+        arrays.fill(out_data[0], req[0], compute)
+
+    def backward(self, ctx, out_grad, in_data, out_data, req, in_grad, aux):
+        places = self.places(ctx, in_data)
+        if req[0] != "null":
+            kept = in_grad[0][places].copy() if req[0] == "add" else 0
+            arrays.evaluate(None, [out_grad[0]], in_grad[0], req[0])
+            in_grad[0][places] = kept
+        if len(in_grad) > 1:
+            arrays.evaluate(None, [out_grad[0][places]], in_grad[-1], req[-1])
+
+
+class SliceAssignOp(AssignOp):
     def __init__(self, params, key):
         super().__init__(params)
         self.key = key
 
-    def forward(self, ctx, in_data, req, out_data, aux):
-        if req[0] == "add":
-            value = in_data[0].copy()
-            value[self.key] = self.value(in_data)
-            out_data[0] += value
-        else:
-            arrays.evaluate(None, [in_data[0]], out_data[0])
-            out_data[0][self.key] = self.value(in_data)
-
-    def value(self, in_data):
-        return in_data[1]
-
-    def backward(self, ctx, out_grad, in_data, out_data, req, in_grad, aux):
-        if req[0] != "null":
-            added = in_grad[0][self.key].copy() if req[0] == "add" else 0
-            arrays.evaluate(None, [out_grad[0]], in_grad[0], req[0])
-            in_grad[0][self.key] = added
-        if len(in_grad) > 1:
-            arrays.evaluate(None, [out_grad[0][self.key]], in_grad[1], req[1])
+    def places(self, ctx, in_data):
+        return self.key
 
 
 class SliceAssignScalarParam(SliceParam):
