@@ -251,10 +251,8 @@ def cross_entropy_gradient(p, label, use_ignore, ignore, alpha, factor, add, out
                 value = p[o, k, i]
                 if use_ignore and which == ignore:
                     value = p.dtype.type(0)
-                elif which == k:
-                    value -= p.dtype.type(1 - alpha)
                 else:
-                    value -= p.dtype.type(spread)
+                    value -= p.dtype.type(1 - alpha if which == k else spread)
                 value *= p.dtype.type(factor)
                 out[o, k, i] = out[o, k, i] + value if add else value
 

@@ -27,13 +27,6 @@ def _clip(position, stride, pad, kernel, size):
 
 
 @inner
-def _count(divisor, inside, padded, kernel):
-    return (
-        inside if divisor == INSIDE else (padded if divisor == PADDED else kernel[0] * kernel[1] * kernel[2])
-    )
-
-
-@inner
 def _power(x, p):
     return x * x if p == 2 else (x * x * x if p == 3 else x)
 
@@ -139,13 +132,13 @@ def _plan(data, kernel, stride, pad, mode, p, divisor, pad_with_zero, out):
     if out.shape[1:] == (1, 1, 1) and kernel == data.shape[1:] and pad == (0, 0, 0) and mode != NORM:
         # Each pixel is read once: what takes time is that others than its reader may have written it.
         return data.size, (_whole_planes, data.reshape(-1), mode), out.reshape(-1), _nothing
+    divide = _nothing
+    if mode == MEAN:
+        divide = functools.partial(np.divide, out, _counts(data.shape, *window, divisor, out), out)
     if mode != NORM and not pad_with_zero and masked.pools(data, kernel, stride, pad):
-        divide = _nothing
-        if mode == MEAN:
-            divide = functools.partial(np.divide, out, _counts(data.shape, *window, divisor, out), out)
         return *masked.pooling(data, *window, mode == MAXIMUM, out), divide
     work = data.size * (kernel[1] + kernel[2]) / 4
-    return work, (_windows, data, window, mode, p, divisor, pad_with_zero), out, _nothing
+    return work, (_windows, data, window, mode, p, pad_with_zero), out, divide
 
 
 def _counts(shape, kernel, stride, pad, divisor, out):
@@ -209,29 +202,7 @@ def _combine_rows(image, rows, size, mode, p, line, at):
 
 
 @inner(forceinline=True)
-def _divide_row(target, rows, window, size, divisor):
-    """Make means of the sums of a row of windows."""
-    kernel, stride, pad = window
-    (z0, z1, pad_z), (y0, y1, pad_y) = rows
-    inside, padded = max(z1 - z0, 0) * max(y1 - y0, 0), pad_z * pad_y
-    if inside == 0:  # the last window of the 'full' convention may be past the image
-        return
-    width, number = target.shape[0], target.dtype.type
-    # The windows that lie inside a row have one divisor.
-    begin = (pad[2] + stride[2] - 1) // stride[2]
-    end = max(begin, min(width, (size - kernel[2] + pad[2]) // stride[2] + 1))
-    count = number(_count(divisor, inside * kernel[2], padded * kernel[2], kernel))
-    for ow in range(begin, end):
-        target[ow] /= count
-    for k in range(width - (end - begin)):
-        ow = k if k < begin else k + end - begin
-        x0, x1, pad_x = _clip(ow, stride[2], pad[2], kernel[2], size)
-        if x1 > x0:
-            target[ow] /= number(_count(divisor, inside * (x1 - x0), padded * pad_x, kernel))
-
-
-@inner(forceinline=True)
-def _finish_row(target, rows, window, size, mode, p, divisor):
+def _finish_row(target, rows, window, size, mode, p):
     """What the sums of powers, or the maxima, of a row of windows become: padding competes as 0."""
     kernel, stride, pad = window
     (z0, z1, pad_z), (y0, y1, pad_y) = rows
@@ -245,8 +216,8 @@ def _finish_row(target, rows, window, size, mode, p, divisor):
 
 
 @parallel
-def _windows(share, data, window, mode, p, divisor, pad_with_zero, workers, out):
-    """Rows are combined first, pixel by pixel, then the pixels of that one row."""
+def _windows(share, data, window, mode, p, pad_with_zero, workers, out):
+    """Maxima, sums or norms. Rows are combined first, pixel by pixel, then the pixels of that one row."""
     kernel, stride, pad = window
     planes, in_depth, in_height, in_width = data.shape
     _, depth, height, width = out.shape
@@ -273,10 +244,8 @@ def _windows(share, data, window, mode, p, divisor, pad_with_zero, workers, out)
                 _combine(line, tap, SUM if mode == NORM else mode, 1, sums, 0, steps)
             target = out[plane, od, oh]
             _pick(sums, stride[2], target)
-            if mode == MEAN:
-                _divide_row(target, rows, window, in_width, divisor)
-            elif mode == NORM or (mode == MAXIMUM and pad_with_zero):
-                _finish_row(target, rows, window, in_width, mode, p, divisor)
+            if mode == NORM or (mode == MAXIMUM and pad_with_zero):
+                _finish_row(target, rows, window, in_width, mode, p)
 
 
 def backward(grad_out, data, out, window, mode, p, divisor, all_maxima, grad_data):
@@ -286,8 +255,10 @@ def backward(grad_out, data, out, window, mode, p, divisor, all_maxima, grad_dat
     """
     if mode == MAXIMUM and not all_maxima:
         _backward_of_first(grad_out, data, *window, grad_data)
-    else:
-        _backward(grad_out, data, out, window, mode, p, divisor, grad_data)
+        return
+    if mode == MEAN:
+        grad_out = grad_out / _counts(data.shape, *window, divisor, grad_out)
+    _backward(grad_out, data, out, window, mode, p, grad_data)
 
 
 @parallel
@@ -359,22 +330,28 @@ def _search(pixels, stride, tap, best, chosen):
 
 
 @inner(forceinline=True)
+def _due(pixel, mode, p, result, g):
+    """What a pixel of a window gets of the gradient of the result."""
+    if mode == NORM and p > 1:
+        return g * _power(pixel / result, p - 1)
+    return g if mode != MAXIMUM or pixel == result else type(g)(0)
+
+
+@inner(forceinline=True)
 def _give(pixels, target, ends, mode, p, result, g):
-    """Add to each pixel of a window what is its due of the gradient of the result."""
+    """Add to each pixel of a window what is its due."""
     (z0, z1, _), (y0, y1, _), (x0, x1, _) = ends
     if mode == NORM and p > 1 and result == 0:
         return
     for z in range(z0, z1):
         for y in range(y0, y1):
             for x in range(x0, x1):
-                if mode == NORM and p > 1:
-                    target[z, y, x] += g * _power(pixels[z, y, x] / result, p - 1)
-                elif mode != MAXIMUM or pixels[z, y, x] == result:
-                    target[z, y, x] += g
+                target[z, y, x] += _due(pixels[z, y, x], mode, p, result, g)
 
 
 @parallel
-def _backward(share, grad_out, data, out, window, mode, p, divisor, grad_data):
+def _backward(share, grad_out, data, out, window, mode, p, grad_data):
+    """That of maxima, each to all pixels that have it, of sums and of norms."""
     kernel, stride, pad = window
     planes, in_depth, in_height, in_width = data.shape
     _, depth, height, width = out.shape
@@ -387,9 +364,6 @@ def _backward(share, grad_out, data, out, window, mode, p, divisor, grad_data):
             for ow in range(width):
                 x = _clip(ow, stride[2], pad[2], kernel[2], in_width)
                 g = grad_out[plane, od, oh, ow]
-                if mode == MEAN:
-                    inside = max(z[1] - z[0], 0) * max(y[1] - y[0], 0) * max(x[1] - x[0], 0)
-                    g /= grad_out.dtype.type(_count(divisor, inside, z[2] * y[2] * x[2], kernel))
                 _give(data[plane], grad_data[plane], (z, y, x), mode, p, out[plane, od, oh, ow], g)
 
 

@@ -7,7 +7,7 @@ import math
 
 import numpy as np
 
-from ...jit import njit
+from ...jit import inner, njit
 
 
 @njit
@@ -18,29 +18,32 @@ def erf(x):
     return out
 
 
+@inner
+def _inverse(v):
+    """A rational start value, then Newton's steps with Halley's correction on erf(y) = v."""
+    if not -1.0 <= v <= 1.0:
+        return np.nan
+    if abs(v) == 1.0:
+        return math.copysign(np.inf, v)
+    a = 0.147
+    log = math.log1p(-v * v)
+    t = 2.0 / (math.pi * a) + log / 2.0
+    y = math.copysign(math.sqrt(math.sqrt(t * t - log / a) - t), v)
+    for _ in range(4):
+        if abs(v) < 0.5:
+            miss = math.erf(y) - v
+        else:  # erfc keeps the digits of the tails, where erf is 1 to rounding
+            miss = math.copysign(1.0, v) * (1.0 - abs(v) - math.erfc(abs(y)))
+        step = miss * math.sqrt(math.pi) / 2.0 * math.exp(y * y)
+        y -= step / (1.0 + y * step)
+    return y
+
+
 @njit
 def erfinv(x):
-    """A rational start value, then Newton's steps with Halley's correction on erf(y) = x."""
     out = np.empty(x.size)
     for i in range(x.size):
-        v = x[i]
-        if not -1.0 <= v <= 1.0:
-            out[i] = np.nan
-        elif abs(v) == 1.0:
-            out[i] = math.copysign(np.inf, v)
-        else:
-            a = 0.147
-            log = math.log1p(-v * v)
-            t = 2.0 / (math.pi * a) + log / 2.0
-            y = math.copysign(math.sqrt(math.sqrt(t * t - log / a) - t), v)
-            for _ in range(4):
-                if abs(v) < 0.5:
-                    miss = math.erf(y) - v
-                else:  # erfc keeps the digits of the tails, where erf is 1 to rounding
-                    miss = math.copysign(1.0, v) * (1.0 - abs(v) - math.erfc(abs(y)))
-                step = miss * math.sqrt(math.pi) / 2.0 * math.exp(y * y)
-                y -= step / (1.0 + y * step)
-            out[i] = y
+        out[i] = _inverse(x[i])
     return out
 
 
