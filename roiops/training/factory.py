@@ -1,5 +1,6 @@
 """Classes that are made by name: how metrics, initializers and optimizers register and are created."""
 
+import inspect
 import json
 
 from ..errors import ParamError, RegistryError, nearest
@@ -61,4 +62,28 @@ class Factory:
         klass = self._classes.get(what.lower())
         if klass is None:
             raise RegistryError(f"{self._kind}: {what!r} is unknown{nearest(what, self._classes)}")
-        return klass(*args, **kwargs)
+        try:
+            return klass(*args, **kwargs)
+        except TypeError:
+            known = _parameters(klass)
+            unknown = next((name for name in kwargs if name not in known), None)
+            if unknown is None:
+                raise
+            takes = f"it takes: {', '.join(known) or 'none'}"
+            raise ParamError(
+                f"{klass.__name__}: unknown parameter {unknown!r}{nearest(unknown, known)} ({takes})"
+            ) from None
+
+
+def _parameters(klass: type) -> list[str]:
+    """What a class is made with, by name, with what it passes on to its bases."""
+    names: list[str] = []
+    for each in klass.__mro__:
+        if "__init__" in vars(each):
+            _, *parameters = inspect.signature(each.__init__).parameters.values()
+            names += [
+                one.name for one in parameters if one.kind in (one.POSITIONAL_OR_KEYWORD, one.KEYWORD_ONLY)
+            ]
+            if not any(one.kind is one.VAR_KEYWORD for one in parameters):
+                break
+    return names

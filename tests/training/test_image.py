@@ -127,11 +127,55 @@ def test_batches_for_training_after_the_same_seed(files, golden, caplog):
         batches.reset()
 
 
+@pytest.fixture
+def records(files, tmp_path):
+    """The five pictures of ``files`` in a record file with an index, under keys from 10 on."""
+    paths = str(tmp_path / "a.idx"), str(tmp_path / "a.rec")
+    writer = mx.recordio.MXIndexedRecordIO(*paths, "w")
+    for number in range(5):
+        header = mx.recordio.IRHeader(0, float(number), number, 0)
+        writer.write_idx(10 + number, mx.recordio.pack(header, (files / f"{number}.png").read_bytes()))
+    writer.close()
+    return paths
+
+
+@pytest.mark.parametrize("last", ["pad", "discard", "roll_over"])
+@pytest.mark.parametrize("indexed", [True, False])
+def test_batches_of_record_files_are_those_of_the_files(files, records, last, indexed):
+    index, path = records
+    more = {"last_batch_handle": last, "aug_list": [mx.image.ForceResizeAug((9, 10), 1)]}
+    listed = [[number, f"{number}.png"] for number in range(5)]
+    expected = mx.image.ImageIter(2, (3, 10, 9), imglist=listed, path_root=files, **more)
+    found = mx.image.ImageIter(
+        2, (3, 10, 9), path_imgrec=path, path_imgidx=index if indexed else None, **more
+    )
+    for _ in range(3):
+        for one, other in zip(found, expected, strict=True):
+            assert one.pad == other.pad
+            assert one.label[0].asnumpy().tolist() == other.label[0].asnumpy().tolist()
+            np.testing.assert_array_equal(one.data[0].asnumpy(), other.data[0].asnumpy())
+        found.reset()
+        expected.reset()
+
+
+def test_record_files_in_parts_shuffled_and_with_labels_of_a_list(files, records, tmp_path):
+    index, path = records
+    more = {"path_imgrec": path, "path_imgidx": index, "aug_list": [mx.image.ForceResizeAug((9, 10), 1)]}
+    part = mx.image.ImageIter(1, (3, 10, 9), part_index=1, num_parts=2, **more)
+    assert [batch.label[0].asscalar() for batch in part] == [2, 3]
+    shuffled = mx.image.ImageIter(1, (3, 10, 9), shuffle=True, **more)
+    assert sorted(batch.label[0].asscalar() for batch in shuffled) == [0, 1, 2, 3, 4]
+    lines = [f"{10 + number}\t{number + 0.5}\tunused.png\n" for number in range(5)]
+    (tmp_path / "a.lst").write_text("".join(lines))
+    labelled = mx.image.ImageIter(1, (3, 10, 9), path_imglist=str(tmp_path / "a.lst"), **more)
+    assert [batch.label[0].asscalar() for batch in labelled] == [0.5, 1.5, 2.5, 3.5, 4.5]
+
+
 def test_iterators_say_what_they_need(files):
-    with pytest.raises(mx.MXNetError, match="record files are not read; give path_imglist or imglist"):
-        mx.image.ImageIter(2, (3, 4, 4), path_imgrec="a.rec")
-    with pytest.raises(mx.MXNetError, match="path_imglist or imglist must be given"):
+    with pytest.raises(mx.MXNetError, match="path_imgrec, path_imglist or imglist must be given"):
         mx.image.ImageIter(2, (3, 4, 4))
+    with pytest.raises(mx.MXNetError, match="path_imgidx must be given to shuffle record files"):
+        mx.image.ImageIter(2, (3, 4, 4), path_imgrec="a.rec", shuffle=True)
     (files / "bad.png").write_bytes(b"nothing")
     broken = mx.image.ImageIter(1, (3, 4, 4), imglist=[[0, "bad.png"]], path_root=files)
     with pytest.raises(mx.MXNetError, match=r"ImageIter: bad.png: imdecode: the 7 bytes are no image"):

@@ -222,6 +222,16 @@ def test_names_and_own_rules():
         mx.optimizer.create("adm")
     with pytest.raises(RegistryError, match="optimizer: 'LBSGD' is unknown; did you mean 'sgd'"):
         mx.optimizer.create("LBSGD")
+    with pytest.raises(
+        ParamError, match=r"SGD: unknown parameter 'momentun'; did you mean 'momentum'\? \(it"
+    ):
+        mx.optimizer.create("sgd", learning_rate=0.1, momentun=0.9)
+    weight = mx.gluon.Parameter("w", shape=(1,))
+    weight.initialize()
+    with pytest.raises(
+        ParamError, match="Adam: unknown parameter 'learn_rate'; did you mean 'learning_rate'"
+    ):
+        mx.gluon.Trainer([weight], "adam", {"learn_rate": 0.1})
     with pytest.raises(ParamError, match=r"SGD: param_idx2name must be a dict, got \['a'\]"):
         mx.optimizer.SGD(param_idx2name=["a"])
 

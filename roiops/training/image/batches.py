@@ -13,6 +13,7 @@ from ...errors import DataError, MXNetError, ParamError, ShapeError
 from ..io import DataBatch, DataIter
 from .augment import CreateAugmenter
 from .reading import imdecode
+from .recordio import MXIndexedRecordIO, MXRecordIO, unpack
 
 __all__ = ["ImageIter"]
 
@@ -28,8 +29,11 @@ class ImageIter(DataIter):
         Channels, which are 3, height and width.
     label_width : int
         Labels of an image.
+    path_imgrec, path_imgidx : str
+        A record file of images, and its index; without an index it is read from its start to its end.
     path_imglist : str
-        A file with a line for each image: number, labels and file, parted by tabs.
+        A file with a line for each image: number, labels and file, parted by tabs. Beside a record file it
+        has the labels of its records.
     imglist : list
         In its place, a list of ``[label, ..., file]``.
     path_root : str
@@ -67,30 +71,39 @@ class ImageIter(DataIter):
     ):
         super().__init__(batch_size)
         name = type(self).__name__
-        if path_imgrec is not None or path_imgidx is not None:
-            raise MXNetError(
-                f"{name}: record files are not read; give path_imglist or imglist, or see mx.recordio"
-            )
-        if path_imglist is None and not isinstance(imglist, list):
-            raise ParamError(f"{name}: path_imglist or imglist must be given")
+        if path_imgrec is None and path_imglist is None and not isinstance(imglist, list):
+            raise ParamError(f"{name}: path_imgrec, path_imglist or imglist must be given")
+        if path_imgrec is not None and path_imgidx is None and (shuffle or num_parts > 1):
+            raise ParamError(f"{name}: path_imgidx must be given to shuffle record files or to read a part")
         if dtype not in ("int32", "float32", "int64", "float64"):
             raise ParamError(f"{name}: dtype must be int32, float32, int64 or float64, got {dtype!r}")
         if not 0 <= part_index < num_parts:
             raise ParamError(f"{name}: part_index must be below num_parts, {num_parts}, got {part_index}")
         self.check_data_shape(data_shape)
-        what = "image list" if path_imglist is None else f"image list {path_imglist}"
-        logging.info("%s: loading %s...", name, what)
-        listed = _read_list(path_imglist) if path_imglist is not None else _from_list(imglist)
-        self.imglist = {key: (nd.array(label, dtype=dtype), file) for key, (label, file) in listed.items()}
+        self.imgrec = self.imglist = None
+        if path_imgrec is not None:
+            logging.info("%s: loading recordio %s...", name, path_imgrec)
+            indexed = path_imgidx is not None
+            self.imgrec = (
+                MXIndexedRecordIO(path_imgidx, path_imgrec, "r") if indexed else MXRecordIO(path_imgrec, "r")
+            )
+        if path_imglist is not None or isinstance(imglist, list):
+            what = "image list" if path_imglist is None else f"image list {path_imglist}"
+            logging.info("%s: loading %s...", name, what)
+            listed = _read_list(path_imglist) if path_imglist is not None else _from_list(imglist)
+            self.imglist = {
+                key: (nd.array(label, dtype=dtype), file) for key, (label, file) in listed.items()
+            }
         self.path_root, self.shuffle = path_root, shuffle
         self.data_shape, self.label_width = tuple(data_shape), label_width
         self.provide_data = [(data_name, (batch_size, *self.data_shape))]
         self.provide_label = [(label_name, (batch_size, label_width) if label_width > 1 else (batch_size,))]
-        self.seq = list(self.imglist)
+        #: The keys of the images in the order of an epoch; None for a record file without an index.
+        self.seq = list(self.imglist) if self.imgrec is None else getattr(self.imgrec, "keys", None)
         if num_parts > 1:
             part = len(self.seq) // num_parts
             self.seq = self.seq[part_index * part : (part_index + 1) * part]
-        self.num_image = len(self.seq)
+        self.num_image = None if self.seq is None else len(self.seq)
         self.auglist = CreateAugmenter(data_shape, **kwargs) if aug_list is None else aug_list
         self.last_batch_handle = last_batch_handle
         self.hard_reset()
@@ -111,8 +124,13 @@ class ImageIter(DataIter):
         if self.shuffle:
             random.shuffle(self.seq)
         if self._left_over is None:  # a new epoch goes on after the images that the last one left over
-            self.cur = 0
+            self._rewind()
             self._has_ended = False
+
+    def _rewind(self) -> None:
+        self.cur = 0
+        if self.imgrec is not None:
+            self.imgrec.reset()
 
     def hard_reset(self) -> None:
         """Start anew, without what an epoch left over."""
@@ -173,17 +191,27 @@ class ImageIter(DataIter):
         """The next label, and the bytes of its image's file."""
         if self._has_ended:
             raise StopIteration
-        if self.cur >= self.num_image:
+        key = record = None
+        if self.seq is None:
+            record = self.imgrec.read()
+        elif self.cur < self.num_image:
+            key = self.seq[self.cur]
+        if key is record is None:
             if self.last_batch_handle != "discard":
-                self.cur = 0
+                self._rewind()
             raise StopIteration
         self.cur += 1
-        label, file = self.imglist[self.seq[self.cur - 1]]
-        return label, self.read_image(file)
+        if self.imgrec is None:
+            label, file = self.imglist[key]
+            return label, self.read_image(file)
+        header, image = unpack(self.imgrec.read_idx(key) if record is None else record)
+        return header.label if self.imglist is None or key is None else self.imglist[key][0], image
 
     def _file(self) -> str:
-        """The file that was read last."""
-        return self.imglist[self.seq[self.cur - 1]][1]
+        """The file that was read last, or the record."""
+        if self.imgrec is None:
+            return self.imglist[self.seq[self.cur - 1]][1]
+        return f"{self.imgrec.uri}, record {self.cur - 1 if self.seq is None else self.seq[self.cur - 1]}"
 
     def imdecode(self, s) -> nd.NDArray:
         """The image in the bytes of a file."""
