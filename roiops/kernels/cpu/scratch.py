@@ -52,20 +52,26 @@ class Repeated:
 
     ``prepare(threads)`` says which kernels these are: each with its number of threads and its arguments. It
     is asked anew where the threads or the memory of :class:`Scratch` are others than before. A layer of a
-    small network takes as long as some hundred lines of Python.
+    small network takes as long as some hundred lines of Python: from the second call on there are none. An
+    operator called by itself makes but one, which would not make up for what that takes.
     """
 
-    __slots__ = ("_block", "_entries", "_prepare", "_run", "_threads", "_work", "first")
+    __slots__ = ("_block", "_entries", "_kernels", "_prepare", "_run", "_threads", "_work", "first")
 
     def __init__(self, calls: Calls, work: float, prepare):
         self._entries, self._work, self._prepare = calls, work, prepare
-        self._threads = self._block = self._run = None
+        self._threads = self._block = self._kernels = self._run = None
         #: Kernels that come before those, each with the number of its threads and its arguments.
         self.first = []
 
     def __call__(self):
         threads = num_threads(self._work)
         if threads != self._threads or _held.block is not self._block:
-            self._run = self._entries.repeated([*self.first, *self._prepare(threads)])
+            self._kernels, self._run = [*self.first, *self._prepare(threads)], None
             self._threads, self._block = threads, _held.block
+            for kernel in self._kernels:
+                self._entries(*kernel)
+            return
+        if self._run is None:
+            self._run, self._kernels = self._entries.repeated(self._kernels), None
         self._run()
