@@ -6,6 +6,7 @@ from pathlib import Path
 
 import zoo
 import zoo_engines
+from roi_start import table_of_bars
 from roi_workloads import WORKLOADS, operators
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -113,6 +114,16 @@ def rows_of_note(rows) -> list[str]:
             lines.append(f"| {what} | {found:.2f}x | {reached:.0%} |")
     head = ["| workload | operator | direction | threads | times as fast | of the limit |"]
     return [*head, "|---|---|---|---:|---:|---:|", *lines] if lines else []
+
+
+def bars_of_start(start) -> list[str]:
+    if "bars" not in start:
+        return []
+    about = (
+        f"`python benchmarks/roi_start.py --bars`, {start['machine of bars']}. First calls in a process of "
+        "their own, each beside what it should take at most on a quiet machine:"
+    )
+    return [about, "\n".join(table_of_bars(start["bars"]))]
 
 
 def start_tables(start) -> str:
@@ -255,6 +266,7 @@ def page() -> str:
     if start:
         parts += [
             "## First calls and small calls",
+            *bars_of_start(start),
             f"`python benchmarks/roi_start.py`, {start['machine']}. The first call of an operator compiles "
             "it; the rest is its gradient and other kernels. A later process reads all that from disk.",
             start_tables(start),

@@ -299,6 +299,34 @@ class _InnerCompiler(_LeanCompiler):
         return result._replace(entry_point=name)
 
 
+@contextlib.contextmanager
+def _operators_remembered(typing):
+    """Within the ``with`` statement, an operator's type for the same types of numbers is found once.
+
+    numba tries one template after the other, again for each operator in each part. Its lock of the compiler
+    is held.
+    """
+    if "resolve_function_type" in vars(typing):  # a kernel is compiled for another one
+        yield
+        return
+    find, known, numbers = typing.resolve_function_type, {}, (types.Number, types.Boolean)
+
+    def resolve(function, args, kws):
+        module = getattr(getattr(function, "typing_key", None), "__module__", None)
+        if module != "_operator" or not all(isinstance(each, numbers) for each in args):
+            return find(function, args, kws)
+        key = function, tuple(args)
+        if key not in known:
+            known[key] = find(function, args, kws)
+        return known[key]
+
+    typing.resolve_function_type = resolve
+    try:
+        yield
+    finally:
+        del typing.resolve_function_type
+
+
 class _KernelCompiler(_LeanCompiler):
     def compile_extra(self, func):
         self.state.flags.no_cfunc_wrapper = True  # nothing calls a kernel from C
@@ -307,7 +335,7 @@ class _KernelCompiler(_LeanCompiler):
         collects = gc.isenabled()
         gc.disable()
         try:
-            with compiling():
+            with compiling(), _operators_remembered(self.state.typingctx):
                 result = super().compile_extra(func)
             if _tells_numbers(result.library):  # numba makes them objects by the environment of each part
                 for each in result._find_referenced_environments():

@@ -180,7 +180,7 @@ def test_an_inner_function_is_an_ordinary_one_when_called_from_python():
 
 @pytest.mark.skipif(numba.config.DISABLE_JIT, reason="nothing is compiled")
 def test_a_parallel_kernel_is_turned_into_machine_code_once(monkeypatch):
-    """Not its loop first, by itself; Python collects garbage again afterwards."""
+    """Not its loop first, by itself."""
     from numba.core.codegen import JITCodeLibrary
 
     finished = []
@@ -202,7 +202,28 @@ def test_a_parallel_kernel_is_turned_into_machine_code_once(monkeypatch):
     add_one(values)
     assert values.tolist() == [1, 2, 3, 4]
     assert len([name for name in finished if "add_one" in name]) == 1
-    assert gc.isenabled()
+
+
+@pytest.mark.parametrize("collects", [True, False])
+@pytest.mark.parametrize("source", ["x + 1", "x.no_such_thing"])
+def test_a_compilation_leaves_python_and_numba_as_they_were(collects, source, monkeypatch):
+    """Whether garbage is collected, and how operators are looked up, also after an error."""
+    from numba.core.registry import cpu_target
+
+    monkeypatch.setenv("ROIOPS_CACHE", "0")
+    kernel = njit(eval(f"lambda x: {source}"))
+    if not collects:
+        gc.disable()
+    try:
+        if "no_such" in source:
+            with pytest.raises((numba.TypingError, AttributeError)):
+                kernel(1)
+        else:
+            assert kernel(1) == 2
+        assert gc.isenabled() == collects
+    finally:
+        gc.enable()
+    assert "resolve_function_type" not in vars(cpu_target.typing_context)
 
 
 def run(code: str, **environment) -> str:
