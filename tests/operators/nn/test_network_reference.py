@@ -36,7 +36,15 @@ def test_convolution(channels, filters, kernel, params, dtype):
 
 
 @pytest.mark.parametrize("mode", ["max", "avg"])
-@pytest.mark.parametrize(("kernel", "stride", "pad"), [((2, 2), (2, 2), (0, 0)), ((3, 3), (2, 1), (1, 1))])
+@pytest.mark.parametrize(
+    ("kernel", "stride", "pad"),
+    [
+        ((1, 1), (2, 2), (0, 0)),
+        ((1, 1), (1, 1), (0, 0)),
+        ((2, 2), (2, 2), (0, 0)),
+        ((3, 3), (2, 1), (1, 1)),
+    ],
+)
 def test_pooling(kernel, stride, pad, mode):
     data = random(2, 5, 9, 10)
     found = mx.nd.Pooling(data, kernel=kernel, stride=stride, pad=pad, pool_type=mode)

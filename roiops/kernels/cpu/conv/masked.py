@@ -39,7 +39,7 @@ def convolves(data, window) -> bool:
 
 def pools(data, kernel, stride, pad) -> bool:
     """Whether :func:`pool` computes this."""
-    return _takes(data, ((1, 2, 2), (1, 3, 3)), kernel, stride, pad)
+    return _takes(data, ((1, 1, 1), (1, 2, 2), (1, 3, 3)), kernel, stride, pad)
 
 
 class Plane(NamedTuple):
@@ -288,7 +288,7 @@ def _pooler(size, step, maximum):
 
 _POOLERS = {
     (size, step, maximum): _pooler(size, step, maximum)
-    for size in (2, 3)
+    for size in (1, 2, 3)
     for step in (1, 2)
     for maximum in (False, True)
 }
