@@ -22,12 +22,12 @@ from ..graph.nodes import known, topological_order
 from .common import (
     add_device,
     add_import,
+    add_shapes,
     add_with,
     dtype_name,
     import_modules,
     open_model,
     positive,
-    shape_argument,
     table,
 )
 
@@ -44,7 +44,7 @@ def configure(parser) -> None:
     add_with(parser)
     parser.add_argument("--params", metavar="FILE", help="its parameters")
     parser.add_argument("--dtype", type=dtype_name, metavar="TYPE", help="convert them, as to float32")
-    parser.add_argument("--shape", action="append", default=[], type=shape_argument, metavar="NAME=N,...")
+    add_shapes(parser)
     parser.add_argument(
         "--operators", action="store_true", help="also the time of each operator of the model"
     )

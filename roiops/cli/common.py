@@ -94,6 +94,17 @@ def add_import(parser) -> None:
     )
 
 
+def add_shapes(parser, kind=shape_argument, example="data=1,3,600,800") -> None:
+    parser.add_argument(
+        "--shape",
+        action="append",
+        default=[],
+        type=kind,
+        metavar="NAME=N,...",
+        help=f"shape of an input, such as {example}; repeat for each input",
+    )
+
+
 def add_outputs(parser) -> None:
     parser.add_argument(
         "--outputs", type=_names, metavar="NAMES", help="outputs to compute instead, with commas between"

@@ -30,6 +30,7 @@ from .common import (
     add_import,
     add_inputs,
     add_outputs,
+    add_shapes,
     add_with,
     dtype_name,
     find_model,
@@ -66,14 +67,7 @@ def configure(parser) -> None:
         "params", nargs="?", metavar="PARAMS", help="its parameters, or their epoch; the last by default"
     )
     parser.add_argument("target", metavar="MODEL.onnx", help="the file to write")
-    parser.add_argument(
-        "--shape",
-        action="append",
-        default=[],
-        type=_open_shape,
-        metavar="NAME=N,...",
-        help="shape of an input, such as data=1,3,600,800 or data=N,3,H,W; repeat for each input",
-    )
+    add_shapes(parser, _open_shape, "data=1,3,600,800 or data=N,3,H,W")
     add_outputs(parser)
     parser.add_argument(
         "--opset", type=int, metavar="N", help="version of ONNX's operators, 17 to 22 (default: the least)"

@@ -17,7 +17,7 @@ must be given for sizes, arithmetic and memory to be known; leaving them out is 
 
 import json
 
-from .common import add_import, add_with, dtype_name, import_modules, open_model, shape_argument
+from .common import add_import, add_shapes, add_with, dtype_name, import_modules, open_model
 
 SUMMARY = "operators, inputs, outputs, parameters, arithmetic and memory of a saved model"
 
@@ -32,14 +32,7 @@ def configure(parser) -> None:
     parser.add_argument(
         "--params", metavar="FILE", help="its parameters, or their epoch, to be compared with the graph"
     )
-    parser.add_argument(
-        "--shape",
-        action="append",
-        default=[],
-        type=shape_argument,
-        metavar="NAME=N,...",
-        help="shape of an input, such as data=1,3,600,800; repeat for each input",
-    )
+    add_shapes(parser)
     parser.add_argument(
         "--dtype", type=dtype_name, metavar="TYPE", help="take the parameters to be converted to this"
     )

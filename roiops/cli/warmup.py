@@ -23,7 +23,7 @@ from ..registry import public_name
 from ..shapes import known
 from ..warmup import internal_name, kinds_of_steps, names, warmup
 from .blocks import is_block
-from .common import add_import, add_with, dtype_name, import_modules, open_model, positive, shape_argument
+from .common import add_import, add_shapes, add_with, dtype_name, import_modules, open_model, positive
 from .compiling import Claims, compile_in_processes, compile_share, shape_arguments
 
 SUMMARY = "compile the kernels of ROI operators or of a saved model ahead of the first call"
@@ -33,9 +33,7 @@ def configure(parser) -> None:
     parser.add_argument(
         "names", nargs="*", metavar="NAME", help="a model or operators; all ROI operators if none"
     )
-    parser.add_argument(
-        "--shape", action="append", default=[], type=shape_argument, metavar="NAME=SHAPE", help="of an input"
-    )
+    add_shapes(parser)
     parser.add_argument(
         "--dtype", action="append", type=dtype_name, help="of ROI operators' data (default float32)"
     )

@@ -238,13 +238,7 @@ class PythonOp:
         """``(in_shapes, out_shapes)``; one output, of the first input's shape, unless overridden."""
         return in_shape, [in_shape[0]]
 
-    def list_outputs(self):
-        """Names of the outputs."""
-        return ["output"]
-
-    def list_arguments(self):
-        """Names of the inputs."""
-        return ["data"]
+    list_arguments, list_outputs = CustomOpProp.list_arguments, CustomOpProp.list_outputs
 
     def need_top_grad(self):
         """Whether backward reads the gradient of the outputs."""

@@ -95,6 +95,10 @@ class GemmOp(LinearAlgebraOp):
 class GemmProp(LinearAlgebraProp):
     """Base: the product of A and B, and perhaps something that is added."""
 
+    transpose_a = Field(bool, False, doc="whether A is transposed first")
+    transpose_b = Field(bool, False, doc="whether B is transposed first")
+    alpha = Field(float, 1.0, doc="factor of the product")
+
     op = GemmOp
     arguments = ("A", "B", "C")
     argument_docs = {"A": "left factors", "B": "right factors", "C": "what is added"}
@@ -127,9 +131,6 @@ class GemmProp(LinearAlgebraProp):
 class LinalgGemmProp(GemmProp):
     """``alpha * A @ B + beta * C`` for each matrix."""
 
-    transpose_a = Field(bool, False, doc="whether A is transposed first")
-    transpose_b = Field(bool, False, doc="whether B is transposed first")
-    alpha = Field(float, 1.0, doc="factor of the product")
     beta = Field(float, 1.0, doc="factor of C")
     axis = Field(int, -2, doc="the axis of the rows; that of the columns is the last one")
 
@@ -138,9 +139,6 @@ class LinalgGemmProp(GemmProp):
 class LinalgGemm2Prop(GemmProp):
     """``alpha * A @ B`` for each matrix."""
 
-    transpose_a = Field(bool, False, doc="whether A is transposed first")
-    transpose_b = Field(bool, False, doc="whether B is transposed first")
-    alpha = Field(float, 1.0, doc="factor of the product")
     axis = Field(int, -2, doc="the axis of the rows; that of the columns is the last one")
 
     arguments = ("A", "B")
