@@ -65,7 +65,7 @@ _TEXTS = {
 _TESTS = {
     **dict.fromkeys(
         ("io.test_Cifar10Rec", "io.test_image_iter_exception", "io.test_ImageRecordIter_seed_augmentation"),
-        "downloads a RecordIO file, for MXNet's native reader or for ImageIter, which read none here",
+        "downloads a RecordIO file, most of them for MXNet's native reader, which is not here",
     ),
     "autograd.test_sparse_dot_grad": "sparse parameters and gradients are not offered",
     "gluon.test_np_shape_parameters": "needs shapes of NumPy, where 0 is a length, before the first batch",
