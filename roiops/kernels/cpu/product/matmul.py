@@ -82,11 +82,12 @@ def _prefetch_rows(left, step, first, stop, place, count):
 
 
 @parallel
-def _multiply(share, left, last, right, sizes, blocks, scratch, out):
+def _multiply(share, left, starts, last, right, sizes, blocks, scratch, out):
     """Matrices come as :func:`_flat` gives them; ``sizes`` are ``(rows, terms, columns)``.
 
-    ``blocks``: the terms and the panels that are packed at once. Tiles follow one another by block of panels,
-    rows and panel.
+    ``starts``: where the rows of each tile begin in the left factor. ``last``: those of a tile that is not
+    full, filled up. ``blocks``: the terms and the panels that are packed at once. Tiles follow one another by
+    block of panels, rows and panel.
     """
     left, left_step, term_step = left
     out, out_step, _ = out
@@ -120,7 +121,7 @@ def _multiply(share, left, last, right, sizes, blocks, scratch, out):
                 to = Rows(out, r * ROWS * out_step + first, out_step) if whole else Rows(spare, 0, COLUMNS)
                 if not whole:
                     spare[:] = 0
-                factor, apart = Rows(left, r * ROWS * left_step + start * term_step, left_step), term_step
+                factor, apart = Rows(left, starts[r] + start * term_step, left_step), term_step
                 if count < ROWS:
                     factor, apart = Rows(last, start, terms), np.int64(1)
                 add_product_tile(vectors, factor, apart, packed, q * size, stop - start, to)
@@ -157,18 +158,39 @@ def times_transposed(data, weight, bias, out):
     np.add(turned.T, bias, out=out)
 
 
-def _in_blocks(left, right, out, blocks):
-    """Add the product to ``out``; ``blocks``: terms and panels that are packed at once."""
-    rows, terms = left.shape
-    workers = num_threads(left.size * out.shape[1] / MACHINE_LANES)
-    size = (ROWS + blocks[0] * blocks[1] + 1) * COLUMNS
-    (scratch,) = Scratch((workers, size))()
+def multiply_at(left, starts, right, out, at_once, scratch):
+    """Add ``tile @ right`` to the next ``ROWS`` rows of ``out``, for each tile of the left factor.
+
+    A tile is ``ROWS`` rows of ``left`` from one of the places ``starts`` on, which may overlap and go on from
+    row to row, as the taps of a convolution see an image. ``at_once``: the terms whose panels are packed, in
+    the array that :func:`scratch_shape` is for.
+    """
+    _in_blocks(left, right, out, (at_once, 1), starts, scratch)
+
+
+def scratch_shape(workers: int, at_once: int, panels: int = 1) -> tuple[int, int]:
+    """A tile, and so many terms of panels, for each worker."""
+    return workers, (ROWS + at_once * panels + 1) * COLUMNS
+
+
+def _in_blocks(left, right, out, blocks, starts=None, scratch=None):
+    """Add the product to ``out``; ``blocks``: terms and panels that are packed at once.
+
+    ``starts``: where tiles of ``ROWS`` rows begin in ``left``, if they do not follow one another.
+    """
+    (rows, columns), terms = out.shape, len(right)
+    if scratch is None:
+        workers = num_threads(out.size * terms / MACHINE_LANES)
+        (scratch,) = Scratch(scratch_shape(workers, *blocks))()
+    if starts is None:
+        starts = np.arange(0, rows, ROWS) * (left.strides[0] // 4)
     rest = rows % ROWS
     last = np.zeros((ROWS, terms if rest else 0), np.float32)
     if rest:
         last[:rest] = left[rows - rest :]
-    sizes = rows, terms, out.shape[1]
-    _multiply.by(workers)(_flat(left), last.reshape(-1), _flat(right), sizes, blocks, scratch, _flat(out))
+    sizes = rows, terms, columns
+    right, out = _flat(right), _flat(out)
+    _multiply.by(len(scratch))(_flat(left), starts, last.reshape(-1), right, sizes, blocks, scratch, out)
 
 
 def matmul(a, b, out, *, add=False):
