@@ -142,15 +142,14 @@ def main(arguments=None) -> int:
 
     params = int(options.params) if options.params.isdecimal() else options.params
     try:
-        model = roiops.models.load(
-            options.symbol,
-            params,
-            preset=options.preset,
-            classes=options.classes,
-            batch=options.batch,
-            dtype="float32",
+        given = {
+            "preset": options.preset,
+            "classes": options.classes,
+            "batch": options.batch,
+            "dtype": "float32",
             **json.loads(options.options),
-        )
+        }
+        model = roiops.models.load(options.symbol, params, **given)
         if options.onnx:
             from onnx_model import OnnxModel
 
