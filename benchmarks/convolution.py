@@ -4,6 +4,7 @@
     NUMBA_NUM_THREADS=1 python benchmarks/convolution.py --mxnet   # beside MXNet 1.9.1 with oneDNN
     NUMBA_NUM_THREADS=1 python benchmarks/convolution.py --gradients  # transposed ones, gradients of weights
     NUMBA_NUM_THREADS=1 python benchmarks/convolution.py --choices # what would be chosen elsewhere; no timing
+    NUMBA_NUM_THREADS=1 python benchmarks/convolution.py --record  # layers and gradients, kept for docs
 
 The layers are those of networks for pictures of 224 by 224, one picture at a time; after them those of
 dilated networks and of groups, and the last ones those of small networks. Figures are GFLOP/s of the fastest
@@ -15,7 +16,8 @@ that is larger than these; MXNet keeps one, which is packed already. Its process
 here, and the other way round; verify/peers.py sets it up.
 
 At the end, for each way: in how many layers it is the fastest, and how much longer they take without it. With
-``--gradients``, the same of transposed convolutions with steps and of the gradients of weights, in turn.
+``--gradients``, the same of transposed convolutions with steps and of the gradients of weights, in turn. What
+``--record`` keeps, report.py shows in docs/performance.md.
 """
 
 import argparse
@@ -28,6 +30,7 @@ import time
 from pathlib import Path
 
 import numpy as np
+import ways
 from machine import processor
 
 from roiops.kernels.cpu.conv import convolution, weight_winograd
@@ -214,35 +217,21 @@ def of_weight(batch, channels, size, filters, kernel, dilate) -> dict:
     return in_turn(calls)
 
 
-def gradients():
+def gradients() -> dict:
     """Print how long each way takes, and what is lost without it."""
+    found = {}
     for title, layers, speeds_of in (
-        ("transposed", TRANSPOSED, transposed),
-        ("gradient of the weight", WEIGHTS, of_weight),
+        ("transposed convolution", TRANSPOSED, transposed),
+        ("gradient of a weight", WEIGHTS, of_weight),
     ):
         print(f"| {title} | us of each way |\n|---|---|")
-        rows = []
+        rows = found[title] = []
         for each in layers:
             rows.append(speeds_of(*each))
-            ways = ", ".join(f"{name} {1e6 / speed:.0f}" for name, speed in rows[-1].items())
-            print(f"| {each} | {ways} |", flush=True)
-        print("\n" + losses(rows) + "\n")
-
-
-def losses(rows) -> str:
-    """For each way the layers in which it is the fastest, and what they lose without it."""
-    lines = ["| way | fastest in | mean loss without it, there | largest |", "|---|---:|---:|---:|"]
-    for way in dict.fromkeys(name for found in rows for name in found):
-        without = []
-        for found in rows:
-            others = [speed for name, speed in found.items() if name != way]
-            if others and found.get(way, 0) > max(others):
-                without.append(found[way] / max(others))
-        if without:
-            mean = math.exp(sum(map(math.log, without)) / len(without))
-            cells = [way, str(len(without)), f"{mean - 1:.0%}", f"{max(without) - 1:.0%}"]
-            lines.append("| " + " | ".join(cells) + " |")
-    return "\n".join(lines)
+            shown = ", ".join(f"{name} {1e6 / speed:.0f}" for name, speed in rows[-1].items())
+            print(f"| {each} | {shown} |", flush=True)
+        print("\n" + ways.table({title: rows}) + "\n")
+    return found
 
 
 def choices() -> str:
@@ -283,6 +272,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--mxnet", action="store_true", help="also the speed of MXNet's convolution")
     parser.add_argument("--choices", action="store_true", help="only what is chosen, on several machines")
+    parser.add_argument("--record", action="store_true", help="layers and gradients, kept for the docs")
     parser.add_argument("--gradients", action="store_true", help="transposed ones and gradients of weights")
     options = parser.parse_args()
     if options.choices:
@@ -291,7 +281,14 @@ def main():
     if options.gradients:
         gradients()
         return
-    ask = peer() if options.mxnet else None
+    rows = forward(options.mxnet)
+    if options.record:
+        ways.record(HERE.lanes, {"convolution": rows, **gradients()})
+
+
+def forward(mxnet: bool) -> list:
+    """Print the speed of each way in each layer; with MXNet's beside it, if asked for."""
+    ask = peer() if mxnet else None
     print(f"{processor()}, {os.environ.get('NUMBA_NUM_THREADS', os.cpu_count())} threads")
     print(f"peak of one thread {peak():.0f} GFLOP/s; {HERE}")
     more = ("oneDNN", "chosen by oneDNN") if ask else ()
@@ -302,14 +299,15 @@ def main():
         layer = layer_of(*each)
         chosen, found = convolution.choose(layer).name, speeds(layer)
         rows.append(found)
-        ways = ", ".join(f"{name} {speed:.0f}" for name, speed in found.items())
-        cells = [str(each), chosen, ways, f"{found[chosen] / max(found.values()):.2f}"]
+        shown = ", ".join(f"{name} {speed:.0f}" for name, speed in found.items())
+        cells = [str(each), chosen, shown, f"{found[chosen] / max(found.values()):.2f}"]
         if ask:
             theirs = ask(each)
             cells += [f"{theirs:.0f}", f"{found[chosen] / theirs:.2f}"]
         print("| " + " | ".join(cells) + " |", flush=True)
     print()
-    print(losses(rows))
+    print(ways.table({"convolution": rows}))
+    return rows
 
 
 if __name__ == "__main__":

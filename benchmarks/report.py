@@ -1,9 +1,13 @@
-"""docs/benchmarks.md, its plots and README's table, from benchmarks/results/*.json. Measures nothing."""
+"""docs/benchmarks.md, its plots, and tables of README and docs/performance.md, from benchmarks/results.
+
+Measures nothing.
+"""
 
 import json
 import math
 from pathlib import Path
 
+import ways
 import zoo
 import zoo_engines
 from roi_start import table_of_bars
@@ -353,12 +357,16 @@ def readme_table() -> str:
     return "\n".join(lines) + f"\n\n{about} The six: {names_of_peers(roi['rows'])}."
 
 
+def insert(path: Path, text: str) -> None:
+    """Put a table in its place in a page that is written by hand."""
+    before, _, rest = path.read_text().partition(BEGIN)
+    path.write_text(f"{before}{BEGIN}\n{text}\n{END}{rest.partition(END)[2]}")
+
+
 def main() -> None:
     (DOCS / "benchmarks.md").write_text(page())
-    readme = ROOT / "README.md"
-    old = readme.read_text()
-    before, _, rest = old.partition(BEGIN)
-    readme.write_text(f"{before}{BEGIN}\n{readme_table()}\n{END}{rest.partition(END)[2]}")
+    insert(ROOT / "README.md", readme_table())
+    insert(DOCS / "performance.md", ways.report())
 
 
 if __name__ == "__main__":

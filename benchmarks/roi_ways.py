@@ -3,12 +3,16 @@
     python benchmarks/roi_ways.py --match "C4 head"
     NUMBA_CPU_NAME=haswell NUMBA_CPU_FEATURES=+avx2,+fma,+f16c,+bmi,+bmi2 python benchmarks/roi_ways.py
 
-One thread; the ways take turns, and the least time of each counts. Small calls come last.
+One thread; the ways take turns, and the least time of each counts. Small calls come last, and they alone are
+timed with ``scalars``, which takes 10 to 20 times as long in the others. What ``--record`` keeps, report.py
+shows in docs/performance.md.
 """
 
 import argparse
 import os
 import time
+
+import ways as table_of_ways
 
 os.environ.setdefault("NUMBA_NUM_THREADS", "1")
 
@@ -31,6 +35,8 @@ SMALL = {
 def chosen_and_forced(workload, operator, rounds):
     """``{way: least seconds}`` of the forward and of the backward pass; "" is the way that is chosen."""
     taken, names = {}, ["", *(way.name for way in ways.declared())]
+    if workload not in SMALL:
+        names.remove("scalars")
     real = average.way_of
 
     def noted(*args):
@@ -53,11 +59,12 @@ def chosen_and_forced(workload, operator, rounds):
     for _ in range(rounds):
         for times in found.values():
             for way, pair in times.items():
-                if way != "is":
-                    os.environ["ROIOPS_WAY"] = way
-                    start = time.process_time()
-                    pair[0]()
-                    pair[1].append(time.process_time() - start)
+                if way == "is":
+                    continue
+                os.environ["ROIOPS_WAY"] = way
+                start = time.process_time()
+                pair[0]()
+                pair[1].append(time.process_time() - start)
     average.way_of = real
     os.environ.pop("ROIOPS_WAY")
     return found
@@ -67,12 +74,14 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--match", default="", help="only rows that hold this")
     parser.add_argument("--rounds", type=int, default=15)
+    parser.add_argument("--record", action="store_true", help="keep what is measured for the docs")
     options = parser.parse_args()
     print(f"{processor()}, registers of {MACHINE_LANES} float32 numbers, one thread\n")
     print("| row | pass | taken | time | without it |\n|---|---|---|---|---|")
     align = {"ROIAlign avg, 2": Operator("align", "ROIAlign", {"aligned": False, "sampling_ratio": 2})}
     rows = {name: operators(name) for name in WORKLOADS} | dict.fromkeys(SMALL, align)
     WORKLOADS.update(SMALL)
+    speeds = {"forward": [], "backward": []}
     for workload, all_operators in rows.items():
         for operator, what in all_operators.items():
             if what.params.get("mode") == "max" or options.match not in f"{workload}, {operator}":
@@ -81,9 +90,14 @@ def main():
                 least = {way: min(pair[1]) for way, pair in times.items() if way != "is"}
                 others = {way: least[way] for way in least if way not in ("", times["is"])}
                 if others:
+                    speeds[name].append({times["is"]: 1 / least[""], **{w: 1 / t for w, t in others.items()}})
                     words = ", ".join(f"{way} {t / least['']:.2f}" for way, t in others.items())
                     took = f"{times['is']} | {least[''] * 1e3:.3f} ms"
-                    print(f"| {workload}, {operator} | {name} | {took} | {words} |")
+                    print(f"| {workload}, {operator} | {name} | {took} | {words} |", flush=True)
+    means = {f"means of boxes, {name}": rows for name, rows in speeds.items() if rows}
+    print("\n" + table_of_ways.table(means))
+    if options.record:
+        table_of_ways.record(MACHINE_LANES, means)
 
 
 if __name__ == "__main__":
