@@ -23,20 +23,19 @@ def steps_of_one(grad_out, data, kernel, dilate, pad, grad_weight):
     batch, filters, height, width = grad_out.shape
     channels, (tall, wide) = data.shape[1], (n + 2 * p for n, p in zip(data.shape[2:], pad, strict=True))
     # The last taps of the last row reach beyond it, into zeros.
-    step = channel_step(batch * tall * wide + wide - width, MACHINE_LANES)
+    step = channel_step(tall * wide + wide - width, MACHINE_LANES)
     tiles = ceil_div(channels, ROWS)
     taps = tap_places(kernel, (1, 1), dilate, wide, 0)
     starts = np.add.outer(np.arange(tiles) * ROWS * step, taps).reshape(-1)
     at_once, terms = max(1, min(height, PIXELS // wide)) * wide, height * wide
     workers = num_threads(starts.size * ROWS * filters * batch * terms / MACHINE_LANES)
-    shapes = (tiles * ROWS, step), (filters, batch * terms), (starts.size * ROWS, filters)
-    images, heads, sums, scratch = Scratch(*shapes, scratch_shape(workers, at_once))()
-    _fill(data, pad, (tall, wide, step), workers, images)
-    _fill(grad_out, (0, 0), (height, wide, batch * terms), workers, heads)
+    shapes = (tiles * ROWS, step), (filters, terms), (starts.size * ROWS, filters)
+    image, head, sums, scratch = Scratch(*shapes, scratch_shape(workers, at_once))()
     sums[:] = 0
     for n in range(batch):
-        of_image = heads[:, n * terms : (n + 1) * terms].T
-        multiply_at(images, starts + n * tall * wide, of_image, sums, at_once, scratch)
+        _fill(data[n : n + 1], pad, (tall, wide, step), workers, image)
+        _fill(grad_out[n : n + 1], (0, 0), (height, wide, terms), workers, head)
+        multiply_at(image, starts, head.T, sums, at_once, scratch)
     sums = sums.reshape(tiles, len(taps), ROWS, filters)
     _put_sums.by(workers)(sums, grad_weight.reshape(filters, channels, len(taps)))
 
