@@ -196,7 +196,7 @@ class ImageIter(DataIter):
             record = self.imgrec.read()
         elif self.cur < self.num_image:
             key = self.seq[self.cur]
-        if key is record is None:
+        if key is None and record is None:
             if self.last_batch_handle != "discard":
                 self._rewind()
             raise StopIteration
