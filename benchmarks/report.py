@@ -293,7 +293,9 @@ def page() -> str:
         parts += [
             "## The model zoo",
             f"`python benchmarks/zoo.py`, {models['about']['date']}, {models['about']['machine']}. "
-            + ZOO_WORDS,
+            + ZOO_WORDS
+            + " "
+            + zoo.words_of_runs(models),
             "\n".join(zoo.bars(models)),
             "\n".join(zoo.summary(models)),
             "Model by model: [benchmarks/results/zoo.md](../benchmarks/results/zoo.md).",
