@@ -103,10 +103,15 @@ class Direct:
 
     numba looks at the type of each argument in each call, which takes microseconds where some are tuples.
     Here it does so once for each dtype. The caller sees to it that arrays are contiguous.
+
+    The function is one of a module. numba would never find one that holds others (a closure) on disk again;
+    such a function can be a part.
     """
 
     def __init__(self, function):
         self._function, self._entries = getattr(function, "py_func", function), {}
+        if self._function.__closure__:
+            raise TypeError(f"{self._function.__qualname__}: a kernel must be a function of a module")
         remember_source(self._function)
 
     @functools.cached_property

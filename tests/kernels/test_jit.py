@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from roiops.kernels import numba_insides
-from roiops.kernels.jit import Calls, inner, njit, num_threads, parallel, within
+from roiops.kernels.jit import Calls, Direct, inner, njit, num_threads, parallel, within
 
 
 @njit
@@ -534,3 +534,41 @@ def test_an_entry_is_that_for_the_types_of_the_arguments():
     halves = [entry(each) for entry, each in zip(entries, given, strict=True)]
     assert halves == [each[-1] / 2 for each in given]
     assert [numba_insides.entry_of(compiled, (each,)) for each in given] == entries
+
+
+_FIRST_CALLS = """
+import numpy as np, roiops as mx
+data, rois = mx.nd.array(np.ones((1, 32, 9, 9))), mx.nd.array([[0.0, 1, 1, 6, 6]] * 40)
+data.attach_grad()
+small = data[:, :1, :4, :4]
+with mx.autograd.record():
+    outs = [
+        mx.nd.ROIPooling(data, rois, pooled_size=(2, 2), spatial_scale=1),
+        mx.nd.ROIAlign(data, rois, pooled_size=(2, 2), spatial_scale=1.0, sampling_ratio=2),
+        mx.nd.ROIAlign(data, rois, pooled_size=(2, 2), spatial_scale=1.0, sampling_ratio=2, mode="max"),
+        mx.nd.ROIAlign(small, rois[:1], pooled_size=(2, 2), spatial_scale=1.0, sampling_ratio=2),
+        mx.nd.Convolution(data, mx.nd.ones((8, 32, 3, 3)), no_bias=True, kernel=(3, 3), num_filter=8),
+        mx.nd.Pooling(data, kernel=(2, 2), pool_type="max"),
+    ]
+    total = sum(out.sum() for out in outs)
+total.backward()
+"""
+
+
+def test_what_one_process_compiled_the_next_one_reads(tmp_path):
+    """A kernel that is never found on disk again is compiled and written in every process, without a word."""
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path), "ROIOPS_CACHE": "1"}
+    written = []
+    for _ in range(2):
+        subprocess.run([sys.executable, "-c", _FIRST_CALLS], env=environment, check=True, timeout=300)
+        written.append({path.name for path in tmp_path.rglob("*.nbc")})
+    assert len(written[0]) > 8
+    assert written[1] == written[0]
+
+
+def test_a_kernel_that_could_not_be_found_on_disk_again_is_refused():
+    def made(step):
+        return lambda x: x + step
+
+    with pytest.raises(TypeError, match="a kernel must be a function of a module"):
+        Direct(made(1))

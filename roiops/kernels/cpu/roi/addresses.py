@@ -106,7 +106,7 @@ def clear_ignored(plan, shapes, out, value):
 
 
 def forward_body(build, run):
-    """The body of a :class:`Kernel` of means: ``build`` makes the tables, ``run`` applies them.
+    """What the body of a :class:`Kernel` of means calls: ``build`` makes the tables, ``run`` applies them.
 
     It returns the first row that names no image, and then nothing is written, or -1.
     """
@@ -127,7 +127,7 @@ def forward_body(build, run):
 
 
 def backward_body(build, run):
-    """The body of a :class:`Kernel` that writes, or adds, the gradient of the map of means."""
+    """What the body of a :class:`Kernel` calls that writes, or adds, the gradient of the map of means."""
 
     @inner
     def backward(launcher, parts, call, shapes, numbers, grad_data, rois, grad_out):

@@ -166,4 +166,10 @@ def _forward_rois(share, data, shapes, plan, table, groups, out, more):
             _row_of_bins(pointer_to(data), pixels, row, columns, y, x, target, to, channels)
 
 
-forward = forward_body(tables.build, _forward_rois)
+_means = forward_body(tables.build, _forward_rois)
+
+
+@inner
+def forward(launcher, parts, call, shapes, numbers, data, rois, out):
+    """The body of a :class:`~roiops.kernels.cpu.roi.addresses.Kernel`."""
+    return _means(launcher, parts, call, shapes, numbers, data, rois, out)

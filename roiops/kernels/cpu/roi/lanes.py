@@ -137,7 +137,13 @@ def pool(r, item, planes, tile, y, x, line, bins, pending):
         to += wide * FIXED_LANES
 
 
-forward = forward_body(tables.build, forward_items(tables.axes_of, pool))
+_means = forward_body(tables.build, forward_items(tables.axes_of, pool))
+
+
+@inner
+def forward(launcher, parts, call, shapes, numbers, data, rois, out):
+    """The body of a :class:`~roiops.kernels.cpu.roi.addresses.Kernel`."""
+    return _means(launcher, parts, call, shapes, numbers, data, rois, out)
 
 
 @inner
@@ -173,6 +179,12 @@ def _spread(r, item, tile, band, y, x, line, bins, upcoming):
             add_row(tile, y.pixel[k] - top, low, high, y.weight[k], line)
 
 
-backward = backward_body(
+_gradients = backward_body(
     tables.build_turned, backward_items(tables.rows_and_columns, _rows_of, _spread, by_rows=True)
 )
+
+
+@inner
+def backward(launcher, parts, call, shapes, numbers, grad_data, rois, grad_out):
+    """The body of a :class:`~roiops.kernels.cpu.roi.addresses.Kernel`."""
+    return _gradients(launcher, parts, call, shapes, numbers, grad_data, rois, grad_out)

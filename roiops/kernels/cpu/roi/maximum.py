@@ -392,15 +392,37 @@ def _spread_band(item, band, shapes, plan, places, y, x, memory, tile, heads, mo
         _spread(r, item, tile, band, y, x, line, bins, found)
 
 
+_maxima_of_pixels = _forward(tables.build_spans, _forward_items(tables.spans_of, _max_of_pixels))
+_maxima_of_samples = _forward(tables.build_samples, _forward_items(tables.samples_of, _max_of_samples))
+_gradients_of_pixels = _backward(tables.build_spans, _scatter_bands)
+_gradients_of_samples = _backward(
+    tables.build_samples, backward_share(tables.samples_of, _rows_of, _spread_band)
+)
+
+
+@inner
+def _forward_pixels(launcher, parts, call, shapes, numbers, data, rois, out, argmax):
+    return _maxima_of_pixels(launcher, parts, call, shapes, numbers, data, rois, out, argmax)
+
+
+@inner
+def _forward_samples(launcher, parts, call, shapes, numbers, data, rois, out, argmax):
+    return _maxima_of_samples(launcher, parts, call, shapes, numbers, data, rois, out, argmax)
+
+
+@inner
+def _backward_pixels(launcher, parts, call, shapes, numbers, grad_data, rois, grad_out, argmax):
+    return _gradients_of_pixels(launcher, parts, call, shapes, numbers, grad_data, rois, grad_out, argmax)
+
+
+@inner
+def _backward_samples(launcher, parts, call, shapes, numbers, grad_data, rois, grad_out, argmax):
+    return _gradients_of_samples(launcher, parts, call, shapes, numbers, grad_data, rois, grad_out, argmax)
+
+
 # By whether the maxima are of pixels.
-_FORWARD = {
-    True: Kernel(_forward(tables.build_spans, _forward_items(tables.spans_of, _max_of_pixels))),
-    False: Kernel(_forward(tables.build_samples, _forward_items(tables.samples_of, _max_of_samples))),
-}
-_BACKWARD = {
-    True: Kernel(_backward(tables.build_spans, _scatter_bands)),
-    False: Kernel(_backward(tables.build_samples, backward_share(tables.samples_of, _rows_of, _spread_band))),
-}
+_FORWARD = {True: Kernel(_forward_pixels), False: Kernel(_forward_samples)}
+_BACKWARD = {True: Kernel(_backward_pixels), False: Kernel(_backward_samples)}
 
 _NOWHERE = np.empty((0, 0, 0, 0), np.int32)
 

@@ -211,4 +211,10 @@ def _pool_item(item, planes, next_planes, shapes, plan, table, memory, tile, out
     _pool_rois(item, planes, next_planes, shapes, plan, table, memory, tile, out, arrays, page_memory)
 
 
-forward = forward_body(tables.build, forward_share(_pool_item))
+_means = forward_body(tables.build, forward_share(_pool_item))
+
+
+@inner
+def forward(launcher, parts, call, shapes, numbers, data, rois, out):
+    """The body of a :class:`~roiops.kernels.cpu.roi.addresses.Kernel`."""
+    return _means(launcher, parts, call, shapes, numbers, data, rois, out)

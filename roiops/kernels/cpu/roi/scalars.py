@@ -103,4 +103,16 @@ def _backward(launcher, parts, heads, shapes, plan, table, groups, accumulate, g
     _gradients(shapes, groups, plan, table, pointer_to(grad_data), pointer_to(heads))
 
 
-forward, backward = forward_body(_build, _forward), backward_body(_build, _backward)
+_all_means, _all_gradients = forward_body(_build, _forward), backward_body(_build, _backward)
+
+
+@inner
+def forward(launcher, parts, call, shapes, numbers, data, rois, out):
+    """The body of a :class:`~roiops.kernels.cpu.roi.addresses.Kernel`."""
+    return _all_means(launcher, parts, call, shapes, numbers, data, rois, out)
+
+
+@inner
+def backward(launcher, parts, call, shapes, numbers, grad_data, rois, grad_out):
+    """The body of a :class:`~roiops.kernels.cpu.roi.addresses.Kernel`."""
+    return _all_gradients(launcher, parts, call, shapes, numbers, grad_data, rois, grad_out)
