@@ -268,9 +268,9 @@ def page() -> str:
                 draw_bars(roi["rows"], direction, threads, DOCS / "images" / name)
                 parts.append(f"![{direction}, threads: {threads}](images/{name})")
     if start:
+        parts += ["## First calls and small calls", *bars_of_start(start)]
+    if start and "machine" in start:
         parts += [
-            "## First calls and small calls",
-            *bars_of_start(start),
             f"`python benchmarks/roi_start.py`, {start['machine']}. The first call of an operator compiles "
             "it; the rest is its gradient and other kernels. A later process reads all that from disk.",
             start_tables(start),
