@@ -353,7 +353,7 @@ def readme_table() -> str:
         least = min(found, key=found.get).rpartition(":")[2]
         lines.append(_summary(words, peer, list(found.values()), f" ({least})"))
     when = models["about"]["date"]
-    if engines:
+    if engines and engines["about"]["date"] != when:
         when += f" (onnxruntime and OpenVINO on whole networks: {engines['about']['date']})"
     about = f"Times as fast; recorded {when}, {models['about']['machine']}."
     return "\n".join(lines) + f"\n\n{about} The six: {names_of_peers(roi['rows'])}."

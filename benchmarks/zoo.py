@@ -322,7 +322,7 @@ def main():
     )
     parser.add_argument("--threads", nargs="+", type=int, default=[1, 2])
     parser.add_argument(
-        "--seconds", type=float, default=SECONDS, help="about how long all turns of a model take (default 3)"
+        "--seconds", type=float, default=SECONDS, help="about how long all turns of a model take"
     )
     parser.add_argument("--minutes", type=float, help="start no more models after this long")
     parser.add_argument("--resume", action="store_true", help="leave out what the results hold already")
