@@ -236,7 +236,6 @@ def draw_scaling(rows, target: Path) -> None:
 
 def page() -> str:
     roi, start, network, executor, scaling = map(read, ("roi", "roi_start", "network", "executor", "scaling"))
-    models = read("zoo")
     parts = [
         "# Benchmarks",
         "Made by `python benchmarks/run.py`, which sets up the peers in environments of their own and lets "
@@ -289,17 +288,15 @@ def page() -> str:
             f"that take turns; load average {network['load']:.1f}. {RATIO_WORDS}",
             "\n".join(network_table(network["rows"])),
         ]
-    if models:
-        parts += [
-            "## The model zoo",
-            f"`python benchmarks/zoo.py`, {models['about']['date']}, {models['about']['machine']}. "
-            + ZOO_WORDS
-            + " "
-            + zoo.words_of_runs(models),
-            "\n".join(zoo.bars(models)),
-            "\n".join(zoo.summary(models)),
-            "Model by model: [benchmarks/results/zoo.md](../benchmarks/results/zoo.md).",
-        ]
+    for name, title in ("zoo", "The model zoo"), ("zoo_avx2", "The model zoo on AVX2"):
+        if models := read(name):
+            parts += [
+                f"## {title}",
+                f"{zoo.words(models)} {ZOO_WORDS} {zoo.words_of_runs(models)}",
+                "\n".join(zoo.bars(models)),
+                "\n".join(zoo.summary(models)),
+                f"Model by model: [benchmarks/results/{name}.md](../benchmarks/results/{name}.md).",
+            ]
     if engines := read("zoo_engines"):
         parts += [
             "## The model zoo beside today's engines",
@@ -337,8 +334,11 @@ def readme_table() -> str:
     rows = [row for row in pytorch["rows"] if row["threads"] == 2 and row["direction"] != "forward"]
     found = [row["milliseconds"]["torchvision"] / row["milliseconds"]["roiops"] for row in rows]
     lines.append(_summary("`roiops.torch`, forward and backward", "torchvision", found))
-    (rows,) = (rows for group, threads, rows in zoo.groups(models) if (group, threads) == ("all", 2))
-    networks = {"whole networks": {name: row["ratio"] for name, row in rows.items()}}
+    networks = {}
+    for words, result in ("whole networks", models), ("whole networks, both held to AVX2", read("zoo_avx2")):
+        for group, threads, rows in zoo.groups(result) if result else ():
+            if (group, threads) == ("all", 2):
+                networks[words] = {name: row["ratio"] for name, row in rows.items()}
     steps = [row for row in network["rows"] if row["threads"] == 2 and row["network"].endswith("_training")]
     networks["training steps"] = {row["network"].removesuffix("_training"): row["ratio"] for row in steps}
     beside = [(words, "MXNet 1.9.1", found) for words, found in networks.items()]

@@ -4,6 +4,7 @@
     python benchmarks/zoo.py --only ssd yolo       # those whose names contain one of these
     python benchmarks/zoo.py --resume --minutes 20 # a piece at a time
     python benchmarks/zoo.py --again 0.1           # models of at most 0.1 s once more
+    python benchmarks/zoo.py --avx2 --every 4      # both held to AVX2, every 4th model; results in zoo_avx2
     python benchmarks/zoo.py --table               # writes the tables anew from the results
 
 The models are those of verify/check_model_zoo.py, which compares their outputs. MXNet builds each once,
@@ -15,7 +16,8 @@ time by ours in two turns, and the median of these is what the table shows. Fast
 and turns than slow ones, so that each takes about the same time (``--seconds``). Peak memory is that of
 the whole process. Of a model that was measured again, the run counts in which both libraries together took
 less time: the one that was disturbed less, whoever was ahead in it. A model that fails in either library is a
-row with what was said. Results go to benchmarks/results/zoo.{json,md}; verify/peers.py sets up MXNet.
+row with what was said. ``--avx2`` takes AVX-512 from numba and from oneDNN. Results go to
+benchmarks/results/zoo.{json,md}, or zoo_avx2; verify/peers.py sets up MXNet.
 """
 
 import argparse
@@ -57,6 +59,12 @@ RATIO_WORDS = (
 PATIENCE = 600
 #: The environment of ``verify/peers.py`` that has a library.
 PEERS = {"mxnet": "gluoncv", "onnxruntime": "engines", "openvino": "engines"}
+#: What holds numba and MXNet's oneDNN to AVX2. The name of the processor alone would leave numba AVX-512.
+AVX2 = {
+    "NUMBA_CPU_NAME": "haswell",
+    "NUMBA_CPU_FEATURES": "+avx2,+fma,+f16c,+bmi,+bmi2",
+    "DNNL_MAX_CPU_ISA": "AVX2",
+}
 
 
 def environment(library, threads):
@@ -258,6 +266,12 @@ def bars(result):
     return lines
 
 
+def words(result) -> str:
+    """What was run where."""
+    about = result["about"]
+    return f"`python benchmarks/zoo.py{about.get('options', '')}`, {about['date']}, {about['machine']}."
+
+
 def words_of_runs(result) -> str:
     """A sentence about the models that were measured more than once."""
     count = sum(row.get("runs", 1) > 1 for rows in result["models"].values() for row in rows.values())
@@ -272,8 +286,7 @@ def markdown(result):
     lines = [
         "# The model zoo against MXNet 1.9.1 with oneDNN",
         "",
-        f"`python benchmarks/zoo.py`, {about['date']}, {about['machine']}, {about['versions']}. "
-        f"{RATIO_WORDS} "
+        f"{words(result)} {about['versions']}. {RATIO_WORDS} "
         "Of a group it is the geometric mean. *Memory* is our process's peak by MXNet's; below 1, ours is "
         f"smaller. {words_of_runs(result)}"
         f"Load average of the last minute {min(loads, default=0):.1f} to "
@@ -299,13 +312,13 @@ def markdown(result):
     return "\n".join(lines) + "\n"
 
 
-def record(result):
+def record(result, name):
     """Write results and table; a run that is cut leaves those of the models before."""
     RESULTS.mkdir(parents=True, exist_ok=True)
-    scratch = RESULTS / "zoo.part"
+    scratch = RESULTS / f"{name}.part"
     scratch.write_text(json.dumps(result, indent=1) + "\n")
-    scratch.replace(RESULTS / "zoo.json")
-    (RESULTS / "zoo.md").write_text(markdown(result), encoding="utf-8")
+    scratch.replace(RESULTS / f"{name}.json")
+    (RESULTS / f"{name}.md").write_text(markdown(result), encoding="utf-8")
 
 
 def versions():
@@ -320,6 +333,8 @@ def main():
     parser.add_argument(
         "--only", nargs="+", default=[""], metavar="TEXT", help="names that contain one of these"
     )
+    parser.add_argument("--every", type=int, default=1, metavar="N", help="every Nth model only")
+    parser.add_argument("--avx2", action="store_true", help="hold both libraries to AVX2")
     parser.add_argument("--threads", nargs="+", type=int, default=[1, 2])
     parser.add_argument(
         "--seconds", type=float, default=SECONDS, help="about how long all turns of a model take"
@@ -330,15 +345,18 @@ def main():
     parser.add_argument("--exported", action="store_true", help="only models that are exported already")
     parser.add_argument("--table", action="store_true", help="measure nothing, write the table")
     options = parser.parse_args()
-    path = RESULTS / "zoo.json"
+    if options.avx2:
+        os.environ.update(AVX2)
+    results = "zoo_avx2" if options.avx2 else "zoo"
+    path = RESULTS / f"{results}.json"
     result = json.loads(path.read_text()) if path.exists() else {"models": {}}
     if options.table:
-        record(result)
+        record(result, results)
         return
     if not options.resume and not options.again and options.only == [""]:
         result = {"models": {}}
     began = time.monotonic()
-    for model in models():
+    for model in models()[:: options.every]:
         if not any(text in model.name for text in options.only):
             continue
         if options.minutes is not None and time.monotonic() - began > options.minutes * 60:
@@ -360,9 +378,10 @@ def main():
         result["about"] = {
             "date": datetime.date.today().isoformat(),
             "machine": f"{processor()}, {os.cpu_count()} cores",
+            "options": " --avx2" * options.avx2 + f" --every {options.every}" * (options.every > 1),
             "versions": versions(),
         }
-        record(result)
+        record(result, results)
 
 
 if __name__ == "__main__":
