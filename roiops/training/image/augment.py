@@ -44,6 +44,12 @@ __all__ = [
 #: Mean and standard deviation of the colours of ImageNet's pictures.
 IMAGENET_MEAN, IMAGENET_STD = (123.68, 116.28, 103.53), (58.395, 57.12, 57.375)
 
+#: How much they vary along each of three axes, and these axes, as columns.
+IMAGENET_LIGHT = (
+    np.array([55.46, 4.794, 1.148]),
+    np.array([[-0.5675, 0.7192, 0.4009], [-0.5808, -0.0045, -0.8140], [-0.5836, -0.6948, 0.4203]]),
+)
+
 #: How much of grey each of red, green and blue is.
 _GREY = (0.299, 0.587, 0.114)
 
@@ -414,8 +420,7 @@ def colour_augmenters(brightness, contrast, saturation, hue, pca_noise, rand_gra
     if hue:
         found.append(HueJitterAug(hue))
     if pca_noise > 0:
-        vectors = [[-0.5675, 0.7192, 0.4009], [-0.5808, -0.0045, -0.8140], [-0.5836, -0.6948, 0.4203]]
-        found.append(LightingAug(pca_noise, np.array([55.46, 4.794, 1.148]), np.array(vectors)))
+        found.append(LightingAug(pca_noise, *IMAGENET_LIGHT))
     if rand_gray > 0:
         found.append(RandomGrayAug(rand_gray))
     if mean is not None or std is not None:

@@ -1,16 +1,20 @@
-"""What is done to pictures before a network sees them; those of mx.image's augmenters are a row each."""
+"""What is done to pictures before a network sees them; most are augmenters of mx.image as blocks."""
 
+import functools
+import inspect
 import random
-import sys
-
-import numpy as np
 
 from .... import ndarray
 from ....training import image
+from ....training.image.augment import IMAGENET_LIGHT, colour_augmenters
 from ...block import Block
-from ...declare import REQUIRED, Declared
+from ...declare import Declared
 from ...hybrid import HybridBlock
 from ...nn import HybridSequential, Sequential
+
+__all__ = ["Cast", "CenterCrop", "Compose", "CropResize", "Normalize", "RandomApply", "RandomBrightness"]
+__all__ += ["RandomColorJitter", "RandomContrast", "RandomFlipLeftRight", "RandomFlipTopBottom", "RandomHue"]
+__all__ += ["RandomLighting", "RandomResizedCrop", "RandomSaturation", "Resize", "ToTensor"]
 
 
 class Compose(Sequential):
@@ -56,100 +60,6 @@ class Normalize(Declared, HybridBlock, takes={"mean": 0.0, "std": 1.0}):
         return F.image.normalize(x, self._mean, self._std)
 
 
-class _Augmenting(Block):
-    """Base of transforms that are an augmenter of ``mx.image``, whose parameters they have."""
-
-    def __init__(self, *args, **kwargs):
-        super().__init__()
-        self._augmenter = self._make(*args, **kwargs)
-
-    def forward(self, x):
-        return self._augmenter(x)
-
-
-# The name, the augmenter, and what it does.
-_ROWS = (
-    ("RandomFlipLeftRight", lambda: image.HorizontalFlipAug(0.5), "Every second picture mirrored."),
-    ("RandomBrightness", lambda brightness: image.BrightnessJitterAug(brightness), "Lighter or darker."),
-    ("RandomContrast", lambda contrast: image.ContrastJitterAug(contrast), "More contrast or less."),
-    ("RandomSaturation", lambda saturation: image.SaturationJitterAug(saturation), "More colour or less."),
-    ("RandomHue", lambda hue: image.HueJitterAug(hue), "Colours turned."),
-    ("RandomLighting", lambda alpha: image.LightingAug(alpha, _VALUES, _VECTORS), "Noise as colours vary."),
-)
-
-# How colours of ImageNet vary together.
-_VALUES = np.array([55.46, 4.794, 1.148])
-_VECTORS = np.array(
-    [[-0.5675, 0.7192, 0.4009], [-0.5808, -0.0045, -0.8140], [-0.5836, -0.6948, 0.4203]], np.float64
-)
-
-
-class RandomColorJitter(Block):
-    """Brightness, contrast, saturation and hue changed by chance."""
-
-    def __init__(self, brightness=0, contrast=0, saturation=0, hue=0):
-        super().__init__()
-        self._steps = [image.ColorJitterAug(brightness, contrast, saturation)]
-        if hue:
-            self._steps.append(image.HueJitterAug(hue))
-
-    def forward(self, x):
-        for step in self._steps:
-            x = step(x)
-        return x
-
-
-class RandomFlipTopBottom(Block):
-    """Every second picture upside down."""
-
-    def forward(self, x):
-        return ndarray.image.flip_top_bottom(x) if random.random() < 0.5 else x
-
-
-def _pair(size):
-    return (size, size) if isinstance(size, int) else size
-
-
-class Resize(Declared, Block, takes={"size": REQUIRED, "keep_ratio": False, "interpolation": 1}):
-    """Pictures of another size; with ``keep_ratio``, the shorter side has it."""
-
-    def forward(self, x):
-        if isinstance(self._size, int) and self._keep_ratio:
-            return image.resize_short(x, self._size, self._interpolation)
-        return image.imresize(x, *_pair(self._size), self._interpolation)
-
-
-class CropResize(Block):
-    """A part of a picture, in another size if one is given."""
-
-    def __init__(self, x, y, width, height, size=None, interpolation=None):
-        super().__init__()
-        self._part = {"x": x, "y": y, "width": width, "height": height}
-        self._resize = None if size is None else Resize(size, interpolation=interpolation or 1)
-
-    def forward(self, x):
-        part = ndarray.image.crop(x, **self._part)
-        return part if self._resize is None else self._resize(part)
-
-
-class CenterCrop(Declared, Block, takes={"size": REQUIRED, "interpolation": 1}):
-    """The middle of a picture, ``size`` being ``(width, height)``."""
-
-    def forward(self, x):
-        return image.center_crop(x, _pair(self._size), self._interpolation)[0]
-
-
-_CROP = {"size": REQUIRED, "scale": (0.08, 1.0), "ratio": (3.0 / 4.0, 4.0 / 3.0), "interpolation": 1}
-
-
-class RandomResizedCrop(Declared, Block, takes=_CROP):
-    """A part of a picture, of an area within ``scale`` and sides within ``ratio``, in another size."""
-
-    def forward(self, x):
-        how = self._scale, self._ratio, self._interpolation
-        return image.random_size_crop(x, _pair(self._size), *how)[0]
-
-
 class RandomApply(Sequential):
     """A transform that is done with probability ``p``."""
 
@@ -161,21 +71,102 @@ class RandomApply(Sequential):
         return x if self.p < random.random() else self.transforms(x)
 
 
-for _name, _maker, _text in _ROWS:
-    _members = {"_make": staticmethod(_maker), "__doc__": _text, "__module__": __name__}
-    setattr(sys.modules[__name__], _name, type(_name, (_Augmenting,), _members))
+class _Augmenting(Block):
+    """Base of transforms that are a function of a picture, which ``_make`` makes."""
 
-__all__ = [
-    "Cast",
-    "CenterCrop",
-    "Compose",
-    "CropResize",
-    "Normalize",
-    "RandomApply",
-    "RandomColorJitter",
-    "RandomFlipTopBottom",
-    "RandomResizedCrop",
-    "Resize",
-    "ToTensor",
-    *(_row[0] for _row in _ROWS),
-]
+    def __init__(self, *args, **kwargs):
+        super().__init__()
+        self._augment = self._make(*args, **kwargs)
+
+    def forward(self, x):
+        return self._augment(x)
+
+
+def _augmenting(make) -> type:
+    """The class of transforms that takes what this function takes and does what its result does."""
+    members = {"_make": staticmethod(make), "__signature__": inspect.signature(make)}
+    return type(make.__name__, (_Augmenting,), {**members, "__doc__": make.__doc__, "__module__": __name__})
+
+
+@_augmenting
+def RandomFlipLeftRight():
+    """Every second picture mirrored."""
+    return image.HorizontalFlipAug(0.5)
+
+
+def _flip_top_bottom(x):
+    return ndarray.image.flip_top_bottom(x) if random.random() < 0.5 else x
+
+
+@_augmenting
+def RandomFlipTopBottom():
+    """Every second picture upside down."""
+    return _flip_top_bottom
+
+
+@_augmenting
+def RandomBrightness(brightness):
+    """Lighter or darker."""
+    return image.BrightnessJitterAug(brightness)
+
+
+@_augmenting
+def RandomContrast(contrast):
+    """More contrast or less."""
+    return image.ContrastJitterAug(contrast)
+
+
+@_augmenting
+def RandomSaturation(saturation):
+    """More colour or less."""
+    return image.SaturationJitterAug(saturation)
+
+
+@_augmenting
+def RandomHue(hue):
+    """Colours turned."""
+    return image.HueJitterAug(hue)
+
+
+@_augmenting
+def RandomLighting(alpha):
+    """Noise as colours vary."""
+    return image.LightingAug(alpha, *IMAGENET_LIGHT)
+
+
+@_augmenting
+def RandomColorJitter(brightness=0, contrast=0, saturation=0, hue=0):
+    """Brightness, contrast, saturation and hue changed by chance."""
+    return image.SequentialAug(colour_augmenters(brightness, contrast, saturation, hue, 0, 0, None, None))
+
+
+def _pair(size):
+    return (size, size) if isinstance(size, int) else size
+
+
+@_augmenting
+def Resize(size, keep_ratio=False, interpolation=1):
+    """Pictures of another size; with ``keep_ratio``, the shorter side has it."""
+    if isinstance(size, int) and keep_ratio:
+        return image.ResizeAug(size, interpolation)
+    return image.ForceResizeAug(_pair(size), interpolation)
+
+
+@_augmenting
+def CropResize(x, y, width, height, size=None, interpolation=None):
+    """A part of a picture, in another size if one is given."""
+    crop = functools.partial(ndarray.image.crop, x=x, y=y, width=width, height=height)
+    resize = [] if size is None else [image.ForceResizeAug(_pair(size), interpolation or 1)]
+    return image.SequentialAug([crop, *resize])
+
+
+@_augmenting
+def CenterCrop(size, interpolation=1):
+    """The middle of a picture, ``size`` being ``(width, height)``."""
+    return image.CenterCropAug(_pair(size), interpolation)
+
+
+@_augmenting
+def RandomResizedCrop(size, scale=(0.08, 1.0), ratio=(3.0 / 4.0, 4.0 / 3.0), interpolation=1):
+    """A part of a picture, of an area within ``scale`` and sides within ``ratio``, in another size."""
+    return image.RandomSizedCropAug(_pair(size), scale, ratio, interpolation)

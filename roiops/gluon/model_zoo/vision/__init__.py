@@ -3,10 +3,10 @@
 import functools
 import sys
 
-from .branches import DenseNet, Inception3, SqueezeNet
 from .mobilenet import MobileNet, MobileNetV2
-from .plain import VGG, AlexNet, refuse_pretrained
+from .networks import VGG, AlexNet, DenseNet, Inception3, SqueezeNet
 from .resnet import ResNetV1, ResNetV2, get_resnet
+from .rows import refuse_pretrained
 
 __all__ = ["VGG", "AlexNet", "DenseNet", "Inception3", "MobileNet", "MobileNetV2", "ResNetV1", "ResNetV2"]
 __all__ += ["SqueezeNet", "get_model", "get_resnet"]
