@@ -5,6 +5,7 @@ import re
 from ... import ndarray
 from ...graph import functions as symbol
 from ...graph.symbol import Symbol
+from ...mxnet.rnn.steps import make_state
 from ...ndarray import NDArray
 from ..declare import REQUIRED, Declared
 from ..hybrid import HybridBlock
@@ -15,7 +16,6 @@ from .cells import (
     HybridSequentialRNNCell,
     LSTMCell,
     RNNCell,
-    make_state,
 )
 
 __all__ = ["GRU", "LSTM", "RNN"]
@@ -30,78 +30,51 @@ class _RNNLayer(Declared, HybridBlock):
         ``"TNC"`` or ``"NTC"``.
     """
 
-    _gates = 1
-    _mode = ""
+    _gates, _mode = 1, ""
+    # Those that not every layer takes.
+    _activation = _projection_size = _state_clip_min = None
+    _use_sequence_length = _skip_states = False
 
-    def _set_up(
-        self,
-        hidden_size,
-        num_layers,
-        layout,
-        dropout,
-        bidirectional,
-        input_size,
-        dtype,
-        i2h_weight_initializer,
-        h2h_weight_initializer,
-        i2h_bias_initializer,
-        h2h_bias_initializer,
-        activation=None,
-        projection_size=None,
-        h2r_weight_initializer=None,
-        state_clip_min=None,
-        state_clip_max=None,
-        state_clip_nan=False,
-        use_sequence_length=False,
-    ):
-        if layout not in ("TNC", "NTC"):
-            raise AssertionError(f"Invalid layout {layout}; must be one of ['TNC' or 'NTC']")
-        if activation is not None:
-            self._mode = f"rnn_{activation}"
-        self._hidden_size, self._num_layers, self._layout = hidden_size, num_layers, layout
-        self._dropout, self._dtype, self._input_size = dropout, dtype, input_size
-        self._directions = ("l", "r") if bidirectional else ("l",)
-        self._projection_size, self._options = projection_size or None, {}
-        if state_clip_min is not None:
-            self._options = {"lstm_state_clip_min": state_clip_min, "lstm_state_clip_max": state_clip_max}
-            self._options["lstm_state_clip_nan"] = state_clip_nan
-        self._use_sequence_length, self._skip_states = use_sequence_length, False
-        rows, out = self._gates * hidden_size, projection_size or hidden_size
-        for i in range(num_layers):
-            width = input_size if i == 0 else out * len(self._directions)
-            parts = [
-                ("i2h_weight", (rows, width), i2h_weight_initializer),
-                ("h2h_weight", (rows, out), h2h_weight_initializer),
-                ("i2h_bias", (rows,), i2h_bias_initializer),
-                ("h2h_bias", (rows,), h2h_bias_initializer),
-            ]
-            if projection_size:
-                parts.append(("h2r_weight", (projection_size, hidden_size), h2r_weight_initializer))
+    def _set_up(self, **given):
+        super()._set_up(**given)
+        if self._layout not in ("TNC", "NTC"):
+            raise AssertionError(f"Invalid layout {self._layout}; must be one of ['TNC' or 'NTC']")
+        if self._activation is not None:
+            self._mode = f"rnn_{self._activation}"
+        self._directions = ("l", "r") if self._bidirectional else ("l",)
+        self._out = self._projection_size or self._hidden_size
+        rows, width = self._gates * self._hidden_size, self._input_size
+        for i in range(self._num_layers):
+            shapes = {"i2h_weight": (rows, width), "h2h_weight": (rows, self._out)}
+            shapes |= {"i2h_bias": (rows,), "h2h_bias": (rows,)}
+            if self._projection_size:
+                shapes["h2r_weight"] = (self._out, self._hidden_size)
             for direction in self._directions:
-                for end, shape, init in parts:
-                    name = f"{direction}{i}_{end}"
-                    given = {"shape": shape, "init": init, "dtype": dtype, "allow_deferred_init": True}
-                    setattr(self, name, self.params.get(name, **given))
+                for end, shape in shapes.items():
+                    name, fill = f"{direction}{i}_{end}", given[f"{end}_initializer"]
+                    more = {"init": fill, "dtype": self._dtype, "allow_deferred_init": True}
+                    setattr(self, name, self.params.get(name, shape=shape, **more))
+            width = self._out * len(self._directions)
 
     def __repr__(self):
         shape = self.l0_i2h_weight.shape
         text = f"{type(self).__name__}({shape[1] or None} -> {shape[0] // self._gates}, {self._layout}"
         text += f", num_layers={self._num_layers}" if self._num_layers != 1 else ""
         text += f", dropout={self._dropout}" if self._dropout else ""
-        return text + (", bidirectional)" if len(self._directions) == 2 else ")")
+        return text + (", bidirectional)" if self._bidirectional else ")")
 
     def _collect_params_with_prefix(self, prefix=""):
         """Files have the names of the stack of cells that this layer stands for."""
         start, found = f"{prefix}." if prefix else "", {}
         for key, value in self._reg_params.items():
             direction, layer, rest = re.match(r"([lr])(\d+)_(.*)", key).groups()
-            cell = f"{direction}_cell." if len(self._directions) == 2 else ""
+            cell = f"{direction}_cell." if self._bidirectional else ""
             found[f"{start}_unfused.{layer}.{cell}{rest}"] = value
         return found
 
     def state_info(self, batch_size=0) -> list[dict]:
         """Shape and layout of each state."""
-        count, sizes = self._num_layers * len(self._directions), [self._projection_size or self._hidden_size]
+        count, sizes = self._num_layers * len(self._directions), [self._out]
         if self._mode == "lstm":
             sizes.append(self._hidden_size)
         return [{"shape": (count, batch_size, n), "__layout__": "LNC", "dtype": self._dtype} for n in sizes]
@@ -116,16 +89,16 @@ class _RNNLayer(Declared, HybridBlock):
         self._dtype = dtype
 
     def infer_shape(self, inputs, *args):
-        width, out = inputs.shape[2], self._projection_size or self._hidden_size
+        width = inputs.shape[2]
         for i in range(self._num_layers):
             for direction in self._directions:
                 weight = getattr(self, f"{direction}{i}_i2h_weight")
                 weight.shape = (self._gates * self._hidden_size, width)
-            width = out * len(self._directions)
+            width = self._out * len(self._directions)
 
     def _unfuse(self) -> HybridSequentialRNNCell:
         """The same layers as a stack of cells, which have these parameters."""
-        if self._projection_size or self._options:
+        if self._projection_size or self._state_clip_min is not None:
             raise AssertionError(
                 f"{type(self).__name__}: layers with a projection or clipped states are no stack of cells"
             )
@@ -157,44 +130,32 @@ class _RNNLayer(Declared, HybridBlock):
 
     def hybrid_forward(self, F, inputs, states, sequence_length=None, **kwargs):
         if F is ndarray:
-            for state, info in zip(
-                states, self.state_info(inputs.shape[self._layout.find("N")]), strict=True
-            ):
+            infos = self.state_info(inputs.shape[self._layout.find("N")])
+            for state, info in zip(states, infos, strict=True):
                 if state.shape != info["shape"]:
                     raise ValueError(
                         f"Invalid recurrent state shape. Expecting {info['shape']}, got {state.shape}."
                     )
         if self._layout == "NTC":
             inputs = F.swapaxes(inputs, dim1=0, dim2=1)
-        groups = ("i2h", "h2h", "h2r") if self._projection_size else ("i2h", "h2h")
-        names = [
-            f"{direction}{i}_{group}_{kind}"
-            for kind in ("weight", "bias")
-            for i in range(self._num_layers)
-            for direction in self._directions
-            for group in groups
-        ]
-        flat = [kwargs[name].reshape((-1,)) for name in names if name in kwargs]
-        parameters = F._internal._rnn_param_concat(*flat, dim=0)
-        lengths = [sequence_length] if self._use_sequence_length else []
+        names = sorted(kwargs, key=lambda name: name.endswith("bias"))  # all weights, then all biases
+        parameters = F._internal._rnn_param_concat(*(kwargs[name].reshape((-1,)) for name in names), dim=0)
+        options = {}
+        if self._state_clip_min is not None:
+            options = {f"lstm_{key}": getattr(self, f"_{key}") for key in _CLIPPED}
         results = F.RNN(
-            *(inputs, parameters, *states, *lengths),
+            *(inputs, parameters, *states, *([sequence_length] if self._use_sequence_length else [])),
             use_sequence_length=self._use_sequence_length,
             state_size=self._hidden_size,
-            projection_size=self._projection_size,
+            projection_size=self._projection_size or None,
             num_layers=self._num_layers,
-            bidirectional=len(self._directions) == 2,
+            bidirectional=self._bidirectional,
             p=self._dropout,
             state_outputs=True,
             mode=self._mode,
-            **self._options,
+            **options,
         )
-        outputs, states = (
-            results[0],
-            list(results[1:])
-            if isinstance(results, list)
-            else [results[i] for i in range(1, len(states) + 1)],
-        )
+        outputs, *states = [results[i] for i in range(1 + len(states))]
         if self._layout == "NTC":
             outputs = F.swapaxes(outputs, dim1=0, dim2=1)
         return outputs if self._skip_states else (outputs, states)

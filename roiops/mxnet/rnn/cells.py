@@ -4,89 +4,28 @@ import warnings
 
 import numpy as np
 
-from ... import ndarray
 from ...errors import GraphError, MXNetError
 from ...graph import functions as sym
 from ...graph.symbol import Symbol
 from ...ndarray import concatenate, zeros
 from ...training import initializer as init
+from .steps import (
+    Cell,
+    Dropping,
+    Holding,
+    Modifying,
+    Residual,
+    Stacking,
+    Zoning,
+    as_steps,
+    gru_step,
+    lstm_step,
+    rnn_step,
+)
 
 __all__ = ["BaseRNNCell", "BidirectionalCell", "DropoutCell", "FusedRNN", "FusedRNNCell", "GRUCell"]
 __all__ += ["LSTMCell", "ModifierCell", "RNNCell", "RNNParams", "ResidualCell", "SequentialRNNCell"]
 __all__ += ["ZoneoutCell"]
-
-
-def as_steps(length, inputs, layout, merge):
-    """Inputs as a list of steps, with ``merge`` as one array, with None as they are; and the time axis.
-
-    Arrays and symbols alike.
-    """
-    axis = layout.find("T")
-    if not isinstance(inputs, list | tuple):
-        F = sym if isinstance(inputs, Symbol) else ndarray
-        if merge is not False:
-            return inputs, axis
-        if F is sym and len(inputs) != 1:
-            raise GraphError("unroll: the inputs are a symbol of several outputs; give a list of symbols")
-        if F is ndarray and length != inputs.shape[axis]:
-            raise GraphError(f"unroll: {inputs.shape[axis]} inputs for {length} steps")
-        steps = F.SliceChannel(inputs, axis=axis, num_outputs=length, squeeze_axis=1)
-        return (list(steps) if F is sym or length > 1 else [steps]), axis
-    if length is not None and len(inputs) != length:
-        raise GraphError(f"unroll: {len(inputs)} inputs for {length} steps")
-    if merge is True:
-        F = sym if isinstance(inputs[0], Symbol) else ndarray
-        inputs = [F.expand_dims(each, axis=axis) for each in inputs]
-        return F.Concat(*inputs, dim=axis), axis
-    return inputs, axis
-
-
-# -- one step, of arrays and of symbols ---------------------------------------------------------------------
-# F is nd or sym, activate(x, kind, name=...) an activation. Names of sums and products begin with `inner`;
-# without it they are those of their operators, as in mx.rnn.
-
-
-def _inner(name, part):
-    return None if name is None else name + part
-
-
-def rnn_step(F, activate, i2h, h2h, name, activation, inner=None):
-    """The output and the states of a simple cell."""
-    total = F._internal._plus(i2h, h2h, name=_inner(inner, "plus0"))
-    output = activate(total, activation, name=f"{name}out")
-    return output, [output]
-
-
-def lstm_step(F, activate, i2h, h2h, before, name, activation="tanh", recurrent="sigmoid", inner=None):
-    """The output and the states of a long short-term memory, of which ``before`` is the second one."""
-    plus, times = F._internal._plus, F._internal._mul
-    gates = plus(i2h, h2h, name=_inner(inner, "plus0"))
-    gates = F.SliceChannel(gates, num_outputs=4, name=f"{name}slice")
-    kinds = (recurrent, recurrent, activation, recurrent)
-    write, forget, change, read = (
-        activate(gates[k], kind, name=f"{name}{'ifco'[k]}") for k, kind in enumerate(kinds)
-    )
-    kept = times(forget, before, name=_inner(inner, "mul0"))
-    added = times(write, change, name=_inner(inner, "mul1"))
-    state = plus(kept, added, name=f"{name}state")
-    shown = F.Activation(state, act_type=activation, name=_inner(inner, "activation0"))
-    output = times(read, shown, name=f"{name}out")
-    return output, [output, state]
-
-
-def gru_step(F, activate, i2h, h2h, before, name, output_name, inner=None):
-    """The output and the states of a gated recurrent unit, in cuDNN's form."""
-    plus, times = F._internal._plus, F._internal._mul
-    i2h_r, i2h_z, i2h = F.SliceChannel(i2h, num_outputs=3, name=f"{name}i2h_slice")
-    h2h_r, h2h_z, h2h = F.SliceChannel(h2h, num_outputs=3, name=f"{name}h2h_slice")
-    reset = activate(plus(i2h_r, h2h_r, name=_inner(inner, "plus0")), "sigmoid", name=f"{name}r_act")
-    update = activate(plus(i2h_z, h2h_z, name=_inner(inner, "plus1")), "sigmoid", name=f"{name}z_act")
-    fresh = plus(i2h, times(reset, h2h, name=_inner(inner, "mul0")), name=_inner(inner, "plus2"))
-    fresh = activate(fresh, "tanh", name=f"{name}h_act")
-    taken = times(1.0 - update, fresh, name=_inner(inner, "mul1"))
-    kept = times(update, before, name=_inner(inner, "mul20"))
-    output = plus(taken, kept, name=output_name)
-    return output, [output]
 
 
 class RNNParams:
@@ -104,7 +43,7 @@ class RNNParams:
         return self._params[name]
 
 
-class BaseRNNCell:
+class BaseRNNCell(Cell):
     """What all cells share.
 
     Parameters
@@ -125,12 +64,6 @@ class BaseRNNCell:
         self._params = RNNParams(prefix) if params is None else params
         self._modified = False
         self.reset()
-
-    def reset(self) -> None:
-        """Count steps and states from the start; done before the graph is built again."""
-        self._init_counter = self._counter = -1
-        for cell in getattr(self, "_cells", ()):
-            cell.reset()
 
     def __call__(self, inputs, states):
         """One step: ``(output, new states)``."""
@@ -153,14 +86,7 @@ class BaseRNNCell:
 
     def begin_state(self, func=sym.zeros, **kwargs) -> list:
         """The states before the first step: ``func(name=..., shape=...)`` for each."""
-        self._check_not_modified()
-        states = []
-        for info in self.state_info:
-            self._init_counter += 1
-            states.append(
-                func(name=f"{self._prefix}begin_state_{self._init_counter}", **kwargs, **(info or {}))
-            )
-        return states
+        return self._first_states(func, 0, kwargs)
 
     def unpack_weights(self, args: dict) -> dict:
         """Parameters with those of this cell cut into gates."""
@@ -192,29 +118,13 @@ class BaseRNNCell:
             return sym.Activation(inputs, act_type=activation, **kwargs)
         return activation(inputs, **kwargs)
 
-    def unroll(self, length, inputs, begin_state=None, layout="NTC", merge_outputs=None):
-        """``length`` steps: ``(outputs, states)``.
-
-        Parameters
-        ----------
-        inputs : Symbol or list of Symbol
-            One symbol of all steps, in the layout given, or one a step.
-        begin_state : list of Symbol, optional
-            What :meth:`begin_state` gives, unless given.
-        merge_outputs : bool, optional
-            Whether outputs are one symbol of all steps, or a list; whichever is at hand unless given.
-        """
-        self.reset()
-        inputs, _ = as_steps(length, inputs, layout, False)
-        states, outputs = self.begin_state() if begin_state is None else begin_state, []
-        for step in range(length):
-            output, states = self(inputs[step], states)
-            outputs.append(output)
-        return as_steps(length, outputs, layout, merge_outputs)[0], states
-
 
 class _GatedCell(BaseRNNCell):
     """Base of cells with one product of the input and one of the state."""
+
+    _activation = "tanh"
+    #: How gates are cut, unless along axis 1.
+    _cut: dict = {}
 
     def __init__(self, num_hidden, prefix, params, bias=None):
         super().__init__(prefix, params)
@@ -266,7 +176,7 @@ class LSTMCell(_GatedCell):
     def __call__(self, inputs, states):
         name = self._step_name()
         i2h, h2h = self._products(inputs, states[0], name)
-        return lstm_step(sym, self._get_activation, i2h, h2h, states[1], name)
+        return lstm_step(sym, self._get_activation, i2h, h2h, states[1], name, self._activation, **self._cut)
 
 
 class GRUCell(_GatedCell):
@@ -447,7 +357,7 @@ class FusedRNNCell(BaseRNNCell):
         return stack
 
 
-class _CellOfCells(BaseRNNCell):
+class _CellOfCells(Holding, BaseRNNCell):
     """Base of cells that hold others."""
 
     def _share_params(self, cell) -> None:
@@ -461,10 +371,6 @@ class _CellOfCells(BaseRNNCell):
     def state_info(self):
         return [info for cell in self._cells for info in cell.state_info]
 
-    def begin_state(self, **kwargs):
-        self._check_not_modified()
-        return [state for cell in self._cells for state in cell.begin_state(**kwargs)]
-
     def unpack_weights(self, args):
         for cell in self._cells:
             args = cell.unpack_weights(args)
@@ -476,7 +382,7 @@ class _CellOfCells(BaseRNNCell):
         return args
 
 
-class SequentialRNNCell(_CellOfCells):
+class SequentialRNNCell(Stacking, _CellOfCells):
     """Cells one upon the other."""
 
     def __init__(self, params=None):
@@ -488,28 +394,6 @@ class SequentialRNNCell(_CellOfCells):
         """Put a cell on top."""
         self._share_params(cell)
         self._cells.append(cell)
-
-    def __call__(self, inputs, states):
-        self._counter += 1
-        after, at = [], 0
-        for cell in self._cells:
-            count = len(cell.state_info)
-            inputs, new = cell(inputs, states[at : at + count])
-            after += new
-            at += count
-        return inputs, after
-
-    def unroll(self, length, inputs, begin_state=None, layout="NTC", merge_outputs=None):
-        self.reset()
-        states = self.begin_state() if begin_state is None else begin_state
-        after, at = [], 0
-        for i, cell in enumerate(self._cells):
-            count = len(cell.state_info)
-            merge = merge_outputs if i == len(self._cells) - 1 else None
-            inputs, new = cell.unroll(length, inputs, states[at : at + count], layout, merge)
-            after += new
-            at += count
-        return inputs, after
 
 
 class BidirectionalCell(_CellOfCells):
@@ -546,7 +430,7 @@ class BidirectionalCell(_CellOfCells):
         ], states
 
 
-class DropoutCell(BaseRNNCell):
+class DropoutCell(Dropping, BaseRNNCell):
     """Dropout of the inputs; it has no states."""
 
     def __init__(self, dropout, prefix="dropout_", params=None):
@@ -554,23 +438,22 @@ class DropoutCell(BaseRNNCell):
         self.dropout = dropout
 
     def __call__(self, inputs, states):
-        return (sym.Dropout(data=inputs, p=self.dropout) if self.dropout > 0 else inputs), states
+        return self._dropped(sym, inputs), states
 
-    def unroll(self, length, inputs, begin_state=None, layout="NTC", merge_outputs=None):
-        self.reset()
-        inputs, _ = as_steps(length, inputs, layout, merge_outputs)
-        if isinstance(inputs, Symbol):
-            return self(inputs, [])
-        return super().unroll(length, inputs, begin_state or [], layout, merge_outputs)
+    def _dropped(self, F, inputs):
+        return F.Dropout(data=inputs, p=self.dropout) if self.dropout > 0 else inputs
 
 
-class ModifierCell(BaseRNNCell):
+class ModifierCell(Modifying, BaseRNNCell):
     """Base of cells that change what another cell does."""
 
     def __init__(self, base_cell):
         super().__init__()
         base_cell._modified = True
         self.base_cell = base_cell
+
+    def __call__(self, inputs, states):
+        return self.hybrid_forward(sym, inputs, states)
 
     @property
     def params(self):
@@ -583,10 +466,7 @@ class ModifierCell(BaseRNNCell):
 
     def begin_state(self, init_sym=sym.zeros, **kwargs):
         self._check_not_modified()
-        self.base_cell._modified = False
-        begin = self.base_cell.begin_state(func=kwargs.pop("func", init_sym), **kwargs)
-        self.base_cell._modified = True
-        return begin
+        return self._of_base("begin_state", **{"func": init_sym, **kwargs})
 
     def unpack_weights(self, args):
         return self.base_cell.unpack_weights(args)
@@ -595,7 +475,7 @@ class ModifierCell(BaseRNNCell):
         return self.base_cell.pack_weights(args)
 
 
-class ZoneoutCell(ModifierCell):
+class ZoneoutCell(Zoning, ModifierCell):
     """In training, outputs and states keep their former value with these probabilities."""
 
     def __init__(self, base_cell, zoneout_outputs=0.0, zoneout_states=0.0):
@@ -604,48 +484,16 @@ class ZoneoutCell(ModifierCell):
                 f"ZoneoutCell: a {type(base_cell).__name__} cannot be stepped; put it on the cells beneath"
             )
         super().__init__(base_cell)
-        self.zoneout_outputs, self.zoneout_states = zoneout_outputs, zoneout_states
-
-    def reset(self):
-        super().reset()
-        self.prev_output = None
-        if hasattr(self, "base_cell"):
-            self.base_cell.reset()
-
-    def __call__(self, inputs, states):
-        output, after = self.base_cell(inputs, states)
-
-        def kept(probability, new, old):
-            mask = sym.Dropout(sym.ones_like(new), p=probability)
-            return sym.where(mask, new, old)
-
-        if self.zoneout_outputs:
-            before = sym.zeros_like(output) if self.prev_output is None else self.prev_output
-            output = kept(self.zoneout_outputs, output, before)
-        if self.zoneout_states:
-            after = [kept(self.zoneout_states, *pair) for pair in zip(after, states, strict=True)]
-        self.prev_output = output
-        return output, after
+        self.zoneout_outputs, self.zoneout_states, self._cells = zoneout_outputs, zoneout_states, [base_cell]
 
 
-class ResidualCell(ModifierCell):
+class ResidualCell(Residual, ModifierCell):
     """The output of a cell, and its input added to it."""
 
-    @staticmethod
-    def _add(output, inputs):
-        return sym.elemwise_add(output, inputs, name=f"{output.name}_plus_residual")
-
-    def __call__(self, inputs, states):
+    def hybrid_forward(self, F, inputs, states):
         output, states = self.base_cell(inputs, states)
-        return self._add(output, inputs), states
+        return self._sum(F, output, inputs), states
 
-    def unroll(self, length, inputs, begin_state=None, layout="NTC", merge_outputs=None):
-        self.reset()
-        self.base_cell._modified = False
-        outputs, states = self.base_cell.unroll(length, inputs, begin_state, layout, merge_outputs)
-        self.base_cell._modified = True
-        merge = isinstance(outputs, Symbol) if merge_outputs is None else merge_outputs
-        inputs, _ = as_steps(length, inputs, layout, merge)
-        if merge:
-            return self._add(outputs, inputs), states
-        return [self._add(*pair) for pair in zip(outputs, inputs, strict=True)], states
+    @staticmethod
+    def _sum(F, output, inputs):
+        return F.elemwise_add(output, inputs, name=f"{output.name}_plus_residual")

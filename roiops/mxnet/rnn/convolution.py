@@ -4,7 +4,8 @@ import functools
 
 from ...errors import ParamError
 from ...graph import functions as sym
-from .cells import BaseRNNCell, RNNCell
+from .cells import BaseRNNCell, LSTMCell, RNNCell
+from .steps import gru_step
 
 __all__ = ["BaseConvRNNCell", "ConvGRUCell", "ConvLSTMCell", "ConvRNNCell"]
 
@@ -65,6 +66,7 @@ class BaseConvRNNCell(BaseRNNCell):
         if any(size % 2 == 0 for size in h2h_kernel):
             raise ParamError(f"{type(self).__name__}: the sizes of h2h_kernel must be odd, got {h2h_kernel}")
         self._num_hidden, self._activation, self._conv_layout = num_hidden, activation, conv_layout
+        self._cut = {"axis": conv_layout.find("C")}
         self._i2h_convolution = {
             "kernel": i2h_kernel,
             "stride": i2h_stride,
@@ -101,11 +103,6 @@ class BaseConvRNNCell(BaseRNNCell):
             ),
         )
 
-    def _gates(self, product, name):
-        """The gates of a product, cut along the channels."""
-        axis, count = self._conv_layout.find("C"), len(self._gate_names)
-        return sym.SliceChannel(product, num_outputs=count, axis=axis, name=name)
-
 
 class ConvRNNCell(BaseConvRNNCell):
     """``activation(W * x + U * h + b)``, with convolutions."""
@@ -123,17 +120,7 @@ class ConvLSTMCell(BaseConvRNNCell):
     _usual_prefix = "ConvLSTM_"
     _states = 2
 
-    def __call__(self, inputs, states):
-        name = self._step_name()
-        i2h, h2h = self._products(inputs, states[0], name)
-        gates = self._gates(i2h + h2h, f"{name}slice")
-        write = sym.Activation(gates[0], act_type="sigmoid", name=f"{name}i")
-        forget = sym.Activation(gates[1], act_type="sigmoid", name=f"{name}f")
-        change = self._get_activation(gates[2], self._activation, name=f"{name}c")
-        read = sym.Activation(gates[3], act_type="sigmoid", name=f"{name}o")
-        state = sym._internal._plus(forget * states[1], write * change, name=f"{name}state")
-        output = sym._internal._mul(read, self._get_activation(state, self._activation), name=f"{name}out")
-        return output, [output, state]
+    __call__ = LSTMCell.__call__
 
 
 class ConvGRUCell(BaseConvRNNCell):
@@ -145,10 +132,5 @@ class ConvGRUCell(BaseConvRNNCell):
     def __call__(self, inputs, states):
         name = self._step_name()
         i2h, h2h = self._products(inputs, states[0], name)
-        i2h_r, i2h_z, i2h = self._gates(i2h, f"{name}_i2h_slice")
-        h2h_r, h2h_z, h2h = self._gates(h2h, f"{name}_h2h_slice")
-        reset = sym.Activation(i2h_r + h2h_r, act_type="sigmoid", name=f"{name}_r_act")
-        update = sym.Activation(i2h_z + h2h_z, act_type="sigmoid", name=f"{name}_z_act")
-        fresh = self._get_activation(i2h + reset * h2h, self._activation, name=f"{name}_h_act")
-        output = sym._internal._plus((1.0 - update) * fresh, update * states[0], name=f"{name}out")
-        return output, [output]
+        names, state = (f"{name}_", f"{name}out"), states[0]
+        return gru_step(sym, self._get_activation, i2h, h2h, state, *names, self._activation, **self._cut)

@@ -1,0 +1,299 @@
+"""What cells of ``mx.rnn`` and of Gluon share: a step and sequences of steps, of arrays and of symbols.
+
+Classes here are mixed into those of both. A step is ``cell(inputs, states)``; what makes it differs in names.
+"""
+
+from ... import ndarray
+from ...errors import GraphError
+from ...graph import functions as symbol
+from ...graph.symbol import Symbol
+
+__all__ = [
+    "Cell",
+    "Dropping",
+    "Holding",
+    "Modifying",
+    "Residual",
+    "Stacking",
+    "Zoning",
+    "as_steps",
+    "gru_step",
+]
+__all__ += ["listed", "lstm_step", "make_state", "masked", "namespace", "rnn_step"]
+
+
+def listed(data) -> bool:
+    """Whether these are steps rather than one array of all."""
+    return isinstance(data, list | tuple)
+
+
+def namespace(inputs):
+    """``nd`` or ``sym``, as the inputs are."""
+    return symbol if isinstance(inputs[0] if listed(inputs) else inputs, Symbol) else ndarray
+
+
+def as_steps(length, inputs, layout, merge):
+    """Inputs as a list of steps, with ``merge`` as one array, with None as they are; and the time axis.
+
+    Arrays and symbols alike.
+    """
+    axis = layout.find("T")
+    if not listed(inputs):
+        F = namespace(inputs)
+        if merge is not False:
+            return inputs, axis
+        if F is symbol and len(inputs) != 1:
+            raise GraphError("unroll: the inputs are a symbol of several outputs; give a list of symbols")
+        if F is ndarray and length != inputs.shape[axis]:
+            raise GraphError(f"unroll: {inputs.shape[axis]} inputs for {length} steps")
+        steps = F.SliceChannel(inputs, axis=axis, num_outputs=length, squeeze_axis=1)
+        return (list(steps) if F is symbol or length > 1 else [steps]), axis
+    if length is not None and len(inputs) != length:
+        raise GraphError(f"unroll: {len(inputs)} inputs for {length} steps")
+    if merge is True:
+        F = namespace(inputs)
+        inputs = [F.expand_dims(each, axis=axis) for each in inputs]
+        return F.Concat(*inputs, dim=axis), axis
+    return inputs, axis
+
+
+# -- one step, of arrays and of symbols ---------------------------------------------------------------------
+# F is nd or sym, activate(x, kind, name=...) an activation. Names of sums and products begin with `inner`;
+# without it they are those of their operators, as in mx.rnn. `cut` is how gates are cut, unless along axis 1.
+
+
+def _inner(name, part):
+    return None if name is None else name + part
+
+
+def rnn_step(F, activate, i2h, h2h, name, activation, inner=None):
+    """The output and the states of a simple cell."""
+    total = F._internal._plus(i2h, h2h, name=_inner(inner, "plus0"))
+    output = activate(total, activation, name=f"{name}out")
+    return output, [output]
+
+
+def lstm_step(F, activate, i2h, h2h, before, name, activation="tanh", recurrent="sigmoid", inner=None, **cut):
+    """The output and the states of a long short-term memory, of which ``before`` is the second one."""
+    plus, times = F._internal._plus, F._internal._mul
+    gates = plus(i2h, h2h, name=_inner(inner, "plus0"))
+    gates = F.SliceChannel(gates, num_outputs=4, name=f"{name}slice", **cut)
+    kinds = (recurrent, recurrent, activation, recurrent)
+    write, forget, change, read = (
+        activate(gates[k], kind, name=f"{name}{'ifco'[k]}") for k, kind in enumerate(kinds)
+    )
+    kept = times(forget, before, name=_inner(inner, "mul0"))
+    added = times(write, change, name=_inner(inner, "mul1"))
+    state = plus(kept, added, name=f"{name}state")
+    if callable(activation):
+        shown = activate(state, activation)
+    else:
+        shown = F.Activation(state, act_type=activation, name=_inner(inner, "activation0"))
+    output = times(read, shown, name=f"{name}out")
+    return output, [output, state]
+
+
+def gru_step(F, activate, i2h, h2h, before, name, output_name, activation="tanh", inner=None, **cut):
+    """The output and the states of a gated recurrent unit, in cuDNN's form."""
+    plus, times = F._internal._plus, F._internal._mul
+    i2h_r, i2h_z, i2h = F.SliceChannel(i2h, num_outputs=3, name=f"{name}i2h_slice", **cut)
+    h2h_r, h2h_z, h2h = F.SliceChannel(h2h, num_outputs=3, name=f"{name}h2h_slice", **cut)
+    reset = activate(plus(i2h_r, h2h_r, name=_inner(inner, "plus0")), "sigmoid", name=f"{name}r_act")
+    update = activate(plus(i2h_z, h2h_z, name=_inner(inner, "plus1")), "sigmoid", name=f"{name}z_act")
+    fresh = plus(i2h, times(reset, h2h, name=_inner(inner, "mul0")), name=_inner(inner, "plus2"))
+    fresh = activate(fresh, activation, name=f"{name}h_act")
+    taken = times(1.0 - update, fresh, name=_inner(inner, "mul1"))
+    kept = times(update, before, name=_inner(inner, "mul20"))
+    output = plus(taken, kept, name=output_name)
+    return output, [output]
+
+
+# -- sequences of steps, of arrays and of symbols -----------------------------------------------------------
+
+
+def make_state(func, name, info):
+    """A state before the first step; functions of arrays take neither a name nor a layout."""
+    if func.__module__.startswith(ndarray.__name__):
+        return func(**{key: value for key, value in info.items() if key != "__layout__"})
+    return func(name=name, **info)
+
+
+def masked(F, data, length, valid_length, axis, merge):
+    """Outputs with zeros after the end of each sequence."""
+    if listed(data):
+        data = F.stack(*data, axis=axis)
+    data = F.SequenceMask(data, sequence_length=valid_length, use_sequence_length=True, axis=axis)
+    return data if merge else as_steps(length, data, "TN" if axis == 0 else "NT", False)[0]
+
+
+def _infos(cell, batch_size=0) -> list:
+    """Shape and layout of each state: a list in ``mx.rnn``, a method in Gluon."""
+    info = cell.state_info
+    return info(batch_size) if callable(info) else info
+
+
+def _if_given(valid_length) -> dict:
+    return {} if valid_length is None else {"valid_length": valid_length}
+
+
+class Cell:
+    """Base of cells."""
+
+    def _held(self):
+        """The cells that this one holds."""
+        return getattr(self, "_cells", ())
+
+    def reset(self) -> None:
+        """Count steps and states from the start; done before a sequence is gone through again."""
+        self._init_counter = self._counter = -1
+        for cell in self._held():
+            cell.reset()
+
+    def _first_states(self, func, batch_size, kwargs) -> list:
+        self._check_not_modified()
+        states = []
+        for info in _infos(self, batch_size):
+            self._init_counter += 1
+            name = f"{self._prefix}begin_state_{self._init_counter}"
+            states.append(make_state(func, name, {**(info or {}), **kwargs}))
+        return states
+
+    def _begin_states(self, begin_state, inputs, layout) -> list:
+        if begin_state is not None:
+            return begin_state
+        if namespace(inputs) is symbol:
+            return self.begin_state(func=symbol.zeros)
+        first, axis = (inputs[0], 0) if listed(inputs) else (inputs, layout.find("N"))
+        with first.context:
+            return self.begin_state(batch_size=first.shape[axis], func=ndarray.zeros)
+
+    def unroll(
+        self, length, inputs, begin_state=None, layout="NTC", merge_outputs=None, valid_length=None
+    ) -> tuple:
+        """``length`` steps: ``(outputs, states)``.
+
+        Parameters
+        ----------
+        inputs : NDArray, Symbol or list of them
+            One array or symbol of all steps, in the layout given, or one a step.
+        begin_state : list, optional
+            What :meth:`begin_state` gives, unless given.
+        merge_outputs : bool, optional
+            Whether outputs are one array of all steps, or a list; whichever is at hand unless given.
+        valid_length : NDArray or Symbol, optional
+            How many steps each sequence has; outputs after them are 0, and states are those of its end.
+        """
+        self.reset()
+        inputs, axis = as_steps(length, inputs, layout, False)
+        F, states = namespace(inputs), self._begin_states(begin_state, inputs, layout)
+        outputs, every = [], []
+        for step in range(length):
+            output, states = self(inputs[step], states)
+            outputs.append(output)
+            every.append(states)
+        if valid_length is not None:
+            ends = {"sequence_length": valid_length, "use_sequence_length": True, "axis": 0}
+            states = [F.SequenceLast(F.stack(*each, axis=0), **ends) for each in zip(*every, strict=True)]
+            outputs = masked(F, outputs, length, valid_length, axis, True)
+        return as_steps(length, outputs, layout, merge_outputs)[0], states
+
+
+class Holding(Cell):
+    """A cell that holds others."""
+
+    def begin_state(self, **kwargs):
+        self._check_not_modified()
+        return [state for cell in self._held() for state in cell.begin_state(**kwargs)]
+
+    def _with_own(self, states):
+        """Each cell and its part of the states."""
+        at = 0
+        for cell in self._held():
+            count = len(_infos(cell))
+            yield cell, states[at : at + count]
+            at += count
+
+
+class Stacking(Holding):
+    """Cells one upon the other."""
+
+    def __call__(self, inputs, states):
+        self._counter += 1
+        after = []
+        for cell, own in self._with_own(states):
+            inputs, new = cell(inputs, own)
+            after += new
+        return inputs, after
+
+    def unroll(self, length, inputs, begin_state=None, layout="NTC", merge_outputs=None, valid_length=None):
+        self.reset()
+        inputs, _ = as_steps(length, inputs, layout, None)
+        states, after = self._begin_states(begin_state, inputs, layout), []
+        for i, (cell, own) in enumerate(self._with_own(states), 1):
+            merge = merge_outputs if i == len(self._held()) else None
+            inputs, new = cell.unroll(length, inputs, own, layout, merge, **_if_given(valid_length))
+            after += new
+        return inputs, after
+
+
+class Dropping(Cell):
+    """A cell without states that drops inputs: ``_dropped(F, inputs)``."""
+
+    def unroll(self, length, inputs, begin_state=None, layout="NTC", merge_outputs=None, valid_length=None):
+        self.reset()
+        inputs, _ = as_steps(length, inputs, layout, merge_outputs)
+        if listed(inputs):
+            return super().unroll(length, inputs, begin_state or [], layout, merge_outputs)
+        return self._dropped(namespace(inputs), inputs), begin_state or []
+
+
+class Modifying(Cell):
+    """A cell that changes what another one does, ``base_cell``."""
+
+    def _of_base(self, method, *args, **kwargs):
+        """What a method of the base cell gives, which only this cell may call."""
+        self.base_cell._modified = False
+        try:
+            return getattr(self.base_cell, method)(*args, **kwargs)
+        finally:
+            self.base_cell._modified = True
+
+
+class Zoning(Modifying):
+    """In training, outputs and states keep their former value with these probabilities."""
+
+    def reset(self):
+        super().reset()
+        self.prev_output = None
+
+    def hybrid_forward(self, F, inputs, states):
+        output, after = self.base_cell(inputs, states)
+
+        def kept(probability, new, old):
+            mask = F.Dropout(F.ones_like(new), p=probability)
+            return F.where(mask, new, old)
+
+        if self.zoneout_outputs:
+            before = F.zeros_like(output) if self.prev_output is None else self.prev_output
+            output = kept(self.zoneout_outputs, output, before)
+        if self.zoneout_states:
+            after = [kept(self.zoneout_states, *pair) for pair in zip(after, states, strict=True)]
+        self.prev_output = output
+        return output, after
+
+
+class Residual(Modifying):
+    """The output of a cell, and its input added to it: ``_sum(F, output, inputs)``."""
+
+    def unroll(self, length, inputs, begin_state=None, layout="NTC", merge_outputs=None, valid_length=None):
+        self.reset()
+        given = (length, inputs, begin_state, layout, merge_outputs)
+        outputs, states = self._of_base("unroll", *given, **_if_given(valid_length))
+        merge = not listed(outputs) if merge_outputs is None else merge_outputs
+        inputs, axis = as_steps(length, inputs, layout, merge)
+        F = namespace(inputs)
+        if valid_length is not None:
+            inputs = masked(F, inputs, length, valid_length, axis, merge)
+        if merge:
+            return self._sum(F, outputs, inputs), states
+        return [self._sum(F, *pair) for pair in zip(outputs, inputs, strict=True)], states
