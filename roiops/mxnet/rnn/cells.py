@@ -491,6 +491,7 @@ class ResidualCell(Residual, ModifierCell):
     """The output of a cell, and its input added to it."""
 
     def hybrid_forward(self, F, inputs, states):
+        """One step."""
         output, states = self.base_cell(inputs, states)
         return self._sum(F, output, inputs), states
 

@@ -202,6 +202,7 @@ class Holding(Cell):
     """A cell that holds others."""
 
     def begin_state(self, **kwargs):
+        """The states of all of them before the first step."""
         self._check_not_modified()
         return [state for cell in self._held() for state in cell.begin_state(**kwargs)]
 
@@ -267,6 +268,7 @@ class Zoning(Modifying):
         self.prev_output = None
 
     def hybrid_forward(self, F, inputs, states):
+        """One step."""
         output, after = self.base_cell(inputs, states)
 
         def kept(probability, new, old):
