@@ -2,7 +2,9 @@
 
 import inspect
 
-__all__ = ["REQUIRED", "Declared"]
+from .hybrid import HybridBlock
+
+__all__ = ["REQUIRED", "Declared", "Layer"]
 
 #: The default of an argument that must be given.
 REQUIRED = inspect.Parameter.empty
@@ -35,3 +37,20 @@ class Declared:
     def _set_up(self, **given):
         for name, value in given.items():
             setattr(self, f"_{name}", value)
+
+
+class Layer(Declared, HybridBlock):
+    """A layer that is one operator: its name, its parameters, and what the graph calls its node."""
+
+    _op_name, _kwargs, _node = "", {}, "fwd"
+    #: The activation that follows.
+    act = None
+
+    def _learn(self, name, shape, init, **given):
+        """Make a parameter of its own; what is 0 in its shape follows from the first batch."""
+        given = {"shape": shape, "init": init, "allow_deferred_init": True, **given}
+        setattr(self, name, self.params.get(name, **given))
+
+    def hybrid_forward(self, F, x, *learned, **by_name):
+        out = getattr(F, self._op_name)(x, *learned, *by_name.values(), name=self._node, **self._kwargs)
+        return out if self.act is None else self.act(out)

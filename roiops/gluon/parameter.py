@@ -370,40 +370,18 @@ _HOW_TO_NAME = (
 )
 
 
-class ParameterDict:
+class ParameterDict(dict):
     """Parameters by their full names; ``shared`` lends parameters of the same names."""
 
     def __init__(self, prefix="", shared=None):
+        super().__init__()
         self._prefix, self._shared = prefix, shared
-        self._params: dict[str, Parameter] = {}
+
+    __hash__ = object.__hash__
 
     def __repr__(self):
         name = f"{self._prefix} " if self._prefix else ""
         return "\n".join([f"{name}(", *(f"  {each}" for each in self.values()), ")"])
-
-    def __getitem__(self, key):
-        return self._params[key]
-
-    def __iter__(self):
-        return iter(self._params)
-
-    def __len__(self):
-        return len(self._params)
-
-    def __contains__(self, key):
-        return key in self._params
-
-    def items(self):
-        """Names and parameters."""
-        return self._params.items()
-
-    def keys(self):
-        """The names."""
-        return self._params.keys()
-
-    def values(self):
-        """The parameters."""
-        return self._params.values()
 
     @property
     def prefix(self) -> str:
@@ -411,16 +389,16 @@ class ParameterDict:
         return self._prefix
 
     def _find(self, name):
-        if name not in self._params and self._shared is not None and name in self._shared._params:
-            self._params[name] = self._shared._params[name]
-        return self._params.get(name)
+        if name not in self and self._shared is not None and name in self._shared:
+            self[name] = self._shared[name]
+        return super().get(name)
 
     def get(self, name, **kwargs) -> Parameter:
         """The parameter ``<prefix><name>``, made with ``kwargs`` where there is none."""
         name = self.prefix + name
         parameter = self._find(name)
         if parameter is None:
-            parameter = self._params[name] = Parameter(name, **kwargs)
+            parameter = self[name] = Parameter(name, **kwargs)
             return parameter
         for key, value in kwargs.items():
             existing = getattr(parameter, key, None)
@@ -450,7 +428,7 @@ class ParameterDict:
                 raise KeyError(
                     f"No constant named '{name}'. Please specify value if you want to create a new constant."
                 )
-            parameter = self._params[name] = Constant(name, value)
+            parameter = self[name] = Constant(name, value)
         elif value is not None:
             if not isinstance(parameter, Constant):
                 raise AssertionError(f"Parameter '{name}' already exists but it is not a constant.")
@@ -463,12 +441,12 @@ class ParameterDict:
     def update(self, other) -> None:
         """Take in all parameters of another dict."""
         for name, parameter in other.items():
-            if self._params.get(name, parameter) is not parameter:
+            if name in self and self[name] is not parameter:
                 raise AssertionError(
                     "Cannot update self with other because they have different Parameters with the same "
                     f"name '{name}'"
                 )
-        self._params.update(other.items())
+        super().update(other)
 
     def initialize(self, init=None, ctx=None, verbose=False, force_reinit=False) -> None:
         """Initialize all parameters; ``init`` is for those that have none of their own."""
@@ -559,13 +537,13 @@ class ParameterDict:
                 f"parameters: {_brief(given)}. Please make sure source and target networks have the same "
                 f"prefix. {_HOW_TO_NAME}"
             )
-        extra = [name for name in given if name not in self._params]
+        extra = [name for name in given if name not in self]
         if extra and not ignore_extra:
             raise AssertionError(
                 f"Parameter '{extra[0][len(restore_prefix) :]}' loaded from {source} is not present in "
-                f"ParameterDict, choices are: {_brief(self._params)}. Set ignore_extra to True to ignore. "
+                f"ParameterDict, choices are: {_brief(self)}. Set ignore_extra to True to ignore. "
                 f"Please make sure source and target networks have the same prefix. {_HOW_TO_NAME}"
             )
         for name, value in given.items():
-            if name in self._params:
+            if name in self:
                 self[name]._load_init(value, ctx, cast_dtype=cast_dtype, dtype_source=dtype_source)

@@ -82,9 +82,12 @@ def run(
     # Outputs that only backward reads are computed where there will be one.
     hidden = [None if kept is None else device.empty(*each, ctx) for each in plan.outputs[visible:]]
     op_context = OpContext(ctx, prop.label, current.training)
-    op = plan.operator(op_context)
+    weight = inputs[1] if prop.op.keeps_weight and kept is None and not op_context.is_train else None
+    op = plan.operator(op_context, weight)
     every = [*outputs, *hidden]
     plan.forward(op, op_context, inputs, every, aux)
+    if weight is not None:
+        plan.keep(op, weight)
     if kept is not None:
         kept += prop, op, op_context, every
     for target, result in zip(out or (), outputs, strict=False):

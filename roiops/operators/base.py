@@ -99,12 +99,19 @@ class Operator:
         Whether forward leaves nothing behind that another call could see, on any thread. Imperative calls of
         equal parameters, shapes and types then share one Op, and otherwise each makes its own, which holds
         no scratch memory when the call is over.
+    keeps_weight : bool
+        Whether it keeps what it makes of its second input, a weight, and looks in each call whether that is
+        still right. Imperative calls with the same array, in inference, then have one Op as long as the array
+        is there.
     """
 
-    shareable = False
+    shareable = keeps_weight = False
 
     def __init__(self, params: Parameter):
         self.params = params
+
+    def forget(self) -> None:
+        """Let go of memory that is of use within a call only."""
 
     def forward(self, ctx: OpContext, in_data, req, out_data, aux) -> None:
         """Compute the outputs into ``out_data``; override this or :meth:`bind_forward`."""

@@ -26,6 +26,9 @@ class DenseOperator(Operator):
         super().__init__(params)
         self._scratch = {}
 
+    def forget(self):
+        self._scratch.clear()
+
     def compute(self, ctx, in_data, out_data, aux) -> None:
         """The forward pass."""
         raise NotImplementedError

@@ -1,6 +1,7 @@
 """Run one operator on arrays, without a graph. NDArray functions and tests of operators use this."""
 
 import functools
+import weakref
 
 import numpy as np
 
@@ -41,6 +42,10 @@ def infer(prop: OperatorProperty, in_shapes, in_types, in_data=None):
     return out_shapes, out_types, shaped[2], aux_types
 
 
+#: For each weight that is there, by its id: a reference to it, and the plan and the Op of the last call.
+_of_weights: dict = {}
+
+
 class Plan:
     """An operator for inputs of given shapes and dtypes: what its outputs are, and how they are computed.
 
@@ -56,14 +61,26 @@ class Plan:
         self.outputs = [(tuple(s), stored(t)) for s, t in zip(shapes, types, strict=True)]
         self._op = None
 
-    def operator(self, ctx: OpContext) -> Operator:
-        """An Op for one call: the same for all calls where it may be."""
+    def operator(self, ctx: OpContext, weight=None) -> Operator:
+        """An Op for one call: the same for all calls where it may be, or that of the last call with a weight.
+
+        One of a weight is the caller's alone until :meth:`keep` has it back.
+        """
         if self._op is not None:
             return self._op
+        _, plan, op = _of_weights.pop(id(weight), (None, None, None))
+        if plan is self:
+            return op
         op = self.prop.create_operator(ctx, self.in_shapes, self.in_types)
         if op.shareable:
             self._op = op
         return op
+
+    def keep(self, op: Operator, weight: np.ndarray) -> None:
+        """Keep an Op for the next call with this weight, as long as that is there."""
+        op.forget()
+        place = id(weight)
+        _of_weights[place] = weakref.ref(weight, lambda _: _of_weights.pop(place, None)), self, op
 
     def check_targets(self, targets) -> None:
         """Raise unless these arrays can hold the first outputs."""

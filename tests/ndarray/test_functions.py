@@ -1,6 +1,8 @@
 """Operators as functions on arrays: how arguments are read, what comes back, what errors say."""
 
+import gc
 import threading
+import weakref
 
 import golden_files
 import numpy as np
@@ -10,6 +12,7 @@ import roiops as mx
 from roiops import nd, registry
 from roiops.errors import DeviceError, DTypeError, MXNetError, ParamError, ShapeError
 from roiops.ndarray import invoke
+from roiops.operators import imperative
 from roiops.operators.base import Operator, OperatorProperty
 from roiops.operators.imperative import Invocation
 from roiops.params import Field, Parameter
@@ -324,6 +327,95 @@ def test_threads_call_operators_at_once():
                 wrong.append(k)
 
     threads = [threading.Thread(target=work, args=(k,)) for k in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+
+
+# -- what is kept beside a weight --------------------------------------------------------------------------
+
+
+def _convolve(data, weight):
+    return nd.Convolution(data, weight, num_filter=weight.shape[0], kernel=(3, 3), pad=(1, 1), no_bias=True)
+
+
+@pytest.fixture
+def wide_layer(monkeypatch):
+    """Data and weight of a convolution that keeps its filters transformed."""
+    monkeypatch.setenv("ROIOPS_WAY", "winograd")
+    draw = np.random.default_rng(5).standard_normal
+    return nd.array(draw((1, 4096, 5, 5))), nd.array(draw((10, 4096, 3, 3)))
+
+
+def test_a_weight_changed_in_place_is_seen(wide_layer):
+    data, weight = wide_layer
+    _convolve(data, weight)
+    (_, _, op) = imperative._of_weights[id(weight.data)]
+    assert op._forward._way._kept.size > weight.size  # there is something that could be stale
+
+    def add():
+        nd.elemwise_add(weight, weight, out=weight)
+
+    def assign():
+        weight[3, 5] = 7
+
+    def write_below():
+        weight.data[9, 2, 0, 0] += 1
+
+    def copy_over():
+        nd.array(weight.asnumpy()[::-1]).copyto(weight)
+
+    for change in (add, assign, write_below, copy_over):
+        before = _convolve(data, weight).asnumpy()
+        change()
+        after, anew = _convolve(data, weight).asnumpy(), _convolve(data, weight.copy()).asnumpy()
+        np.testing.assert_array_equal(after, anew)
+        assert not np.array_equal(after, before)
+        assert imperative._of_weights[id(weight.data)][2] is op
+
+
+def test_an_op_goes_with_its_weight(wide_layer):
+    data, weight = (each.copy() for each in wide_layer)
+    place = id(weight.data)
+    _convolve(data, weight)
+    first = weakref.ref(imperative._of_weights[place][2])
+    _convolve(nd.concat(data, data, dim=0), weight)  # for other shapes, another one, in its place
+    second = weakref.ref(imperative._of_weights[place][2])
+    gc.collect()
+    assert first() is None
+    assert second() is not None
+    del weight
+    gc.collect()
+    assert second() is None
+
+
+@pytest.mark.parametrize("record", [False, True])
+def test_training_keeps_nothing_beside_a_weight(wide_layer, record):
+    data, weight = wide_layer
+    weight.attach_grad()
+    with mx.autograd.record() if record else mx.autograd.train_mode():
+        _convolve(data, weight)
+    assert id(weight.data) not in imperative._of_weights
+
+
+def test_memory_of_one_call_is_not_kept(wide_layer):
+    data, weight = (each.astype("float16") for each in wide_layer)
+    _convolve(data, weight)
+    assert not imperative._of_weights[id(weight.data)][2]._scratch
+
+
+def test_threads_may_call_with_one_weight(wide_layer):
+    data, weight = wide_layer
+    expected, wrong = _convolve(data, weight).asnumpy(), []
+
+    def work():
+        for _ in range(20):
+            if not np.array_equal(_convolve(data, weight).asnumpy(), expected):
+                wrong.append(1)
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
     for thread in threads:
         thread.start()
     for thread in threads:

@@ -8,7 +8,7 @@ from ... import ndarray
 from ...errors import ParamError
 from ...graph import functions as symbol
 from ..block import Block, _indented
-from ..declare import REQUIRED, Declared
+from ..declare import REQUIRED, Declared, Layer
 from ..hybrid import HybridBlock
 from .activations import Activation
 
@@ -81,7 +81,20 @@ _DENSE = {"units": REQUIRED, "activation": None, "use_bias": True, "flatten": Tr
 _INITIALIZERS = {"weight_initializer": None, "bias_initializer": "zeros"}
 
 
-class Dense(Declared, HybridBlock, takes={**_DENSE, **_INITIALIZERS, "in_units": 0}):
+class Linear(Layer):
+    """Base of layers with a ``weight``, and perhaps a ``bias`` and an activation."""
+
+    bias = None
+
+    def _learn_both(self, shape, units, weight_initializer, bias_initializer, use_bias, activation, **more):
+        with self.name_scope():
+            self._learn("weight", shape, weight_initializer, **more)
+            if use_bias:
+                self._learn("bias", (units,), bias_initializer, **more)
+            self.act = None if activation is None else Activation(activation, prefix=f"{activation}_")
+
+
+class Dense(Linear, takes={**_DENSE, **_INITIALIZERS, "in_units": 0}):
     """``activation(x W' + b)``, a fully connected layer.
 
     Parameters
@@ -94,24 +107,12 @@ class Dense(Declared, HybridBlock, takes={**_DENSE, **_INITIALIZERS, "in_units":
         How many go in; found from the first batch unless given.
     """
 
-    def _set_up(
-        self, units, activation, use_bias, flatten, dtype, weight_initializer, bias_initializer, in_units
-    ):
-        self._units, self._in_units, self._flatten = units, in_units, flatten
-        later = {"dtype": dtype, "allow_deferred_init": True}
-        with self.name_scope():
-            self.weight = self.params.get("weight", shape=(units, in_units), init=weight_initializer, **later)
-            self.bias = (
-                self.params.get("bias", shape=(units,), init=bias_initializer, **later) if use_bias else None
-            )
-            self.act = None if activation is None else Activation(activation, prefix=f"{activation}_")
+    _op_name = "FullyConnected"
 
-    def hybrid_forward(self, F, x, weight, bias=None):
-        given = [x, weight] if bias is None else [x, weight, bias]
-        out = F.FullyConnected(
-            *given, no_bias=bias is None, num_hidden=self._units, flatten=self._flatten, name="fwd"
-        )
-        return out if self.act is None else self.act(out)
+    def _set_up(self, units, flatten, in_units, **given):
+        self._units, self._in_units, self._flatten = units, in_units, flatten
+        self._kwargs = {"no_bias": not given["use_bias"], "num_hidden": units, "flatten": flatten}
+        self._learn_both((units, in_units), units, **given)
 
     def __repr__(self):
         rows, columns = self.weight.shape
@@ -138,33 +139,35 @@ _BATCH_NORM = {"momentum": 0.9, "epsilon": 1e-5, "center": True, "scale": True, 
 _BATCH_NORM = {**_BATCH_NORM, **_FILLED, **_STATES}
 
 
-class _Norm(Declared, HybridBlock):
+class _Norm(Layer):
     """Base of normalising layers: a scale ``gamma`` and a shift ``beta``."""
 
     def _set_up(self, epsilon, center, scale, beta_initializer, gamma_initializer, in_channels, **more):
         self._epsilon, self._axis, self.in_channels = epsilon, more.get("axis", 1), in_channels
-        self._kwargs = {"eps": epsilon, **more, "center": center, "scale": scale}
+        self._kwargs = {"eps": epsilon, **more}
+        self._shown = {**self._kwargs, "center": center, "scale": scale}
         with self.name_scope():
             self._keep("gamma", gamma_initializer, scale)
             self._keep("beta", beta_initializer, center)
 
     def _keep(self, name, init, learns):
         """One number a channel, which is learned or not."""
-        given = {"shape": (self.in_channels,), "init": init, "allow_deferred_init": True}
         req = "write" if learns else "null"
-        setattr(self, name, self.params.get(name, grad_req=req, differentiable=learns, **given))
+        self._learn(name, (self.in_channels,), init, grad_req=req, differentiable=learns)
 
     def __repr__(self):
-        shown = ", ".join(f"{key}={value!r}" for key, value in self._kwargs.items())
+        shown = ", ".join(f"{key}={value!r}" for key, value in self._shown.items())
         return f"{type(self).__name__}({shown}, in_channels={self.gamma.shape[0] or None})"
 
 
 class BatchNorm(_Norm, takes={"axis": 1, **_BATCH_NORM}):
     """Normalise each channel over the batch, in inference by the means and variances kept in training."""
 
+    _op_name = "BatchNorm"
+
     def _set_up(self, running_mean_initializer, running_variance_initializer, scale, **given):
         super()._set_up(scale=scale, **given)
-        self._kwargs = {
+        self._kwargs = self._shown = {
             "axis": self._axis,
             "eps": self._epsilon,
             "momentum": given["momentum"],
@@ -176,9 +179,6 @@ class BatchNorm(_Norm, takes={"axis": 1, **_BATCH_NORM}):
 
     def cast(self, dtype):
         super().cast("float32" if np.dtype(dtype).name == "float16" else dtype)
-
-    def hybrid_forward(self, F, x, gamma, beta, running_mean, running_var):
-        return F.BatchNorm(x, gamma, beta, running_mean, running_var, name="fwd", **self._kwargs)
 
 
 class InstanceNorm(_Norm, takes={"axis": 1, **_NORM, "scale": False}):
@@ -195,23 +195,22 @@ class InstanceNorm(_Norm, takes={"axis": 1, **_NORM, "scale": False}):
 class LayerNorm(_Norm, takes={"axis": -1, **_NORM}):
     """Normalise along one axis."""
 
-    def hybrid_forward(self, F, data, gamma, beta):
-        return F.LayerNorm(data, gamma=gamma, beta=beta, axis=self._axis, eps=self._epsilon)
+    _op_name, _node = "LayerNorm", None
 
 
 class GroupNorm(_Norm, takes={"num_groups": 1, **_NORM}):
     """Normalise groups of channels of each image."""
 
-    def hybrid_forward(self, F, data, gamma, beta):
-        groups = self._kwargs["num_groups"]
-        return F.GroupNorm(data, gamma=gamma, beta=beta, num_groups=groups, eps=self._epsilon)
+    _op_name, _node = "GroupNorm", None
 
 
 _EMBEDDING = {"input_dim": REQUIRED, "output_dim": REQUIRED, "dtype": "float32", "weight_initializer": None}
 
 
-class Embedding(Declared, HybridBlock, takes={**_EMBEDDING, "sparse_grad": False}):
+class Embedding(Layer, takes={**_EMBEDDING, "sparse_grad": False}):
     """The rows of a matrix that the numbers of the input tell."""
+
+    _op_name = "Embedding"
 
     def _set_up(self, weight_initializer, **given):
         if given["sparse_grad"]:
@@ -219,22 +218,17 @@ class Embedding(Declared, HybridBlock, takes={**_EMBEDDING, "sparse_grad": False
                 "Embedding: sparse_grad=True is not offered, since gradients are dense here; leave it out"
             )
         self._kwargs, shape = given, (given["input_dim"], given["output_dim"])
-        more = {"dtype": given["dtype"], "allow_deferred_init": True}
-        self.weight = self.params.get("weight", shape=shape, init=weight_initializer, **more)
-
-    def hybrid_forward(self, F, x, weight):
-        return F.Embedding(x, weight, name="fwd", **self._kwargs)
+        self._learn("weight", shape, weight_initializer, dtype=given["dtype"])
 
     def __repr__(self):
         rows, columns, dtype, _ = self._kwargs.values()
         return f"{type(self).__name__}({rows} -> {columns}, {dtype})"
 
 
-class Flatten(HybridBlock):
+class Flatten(Layer):
     """All axes but the first as one."""
 
-    def hybrid_forward(self, F, x):
-        return F.Flatten(x)
+    _op_name, _node = "Flatten", None
 
     def __repr__(self):
         return type(self).__name__

@@ -1,8 +1,7 @@
 """Convolutions and pooling of one, two and three dimensions: a row each."""
 
-from ..declare import REQUIRED, Declared
-from ..hybrid import HybridBlock
-from .activations import Activation
+from ..declare import REQUIRED, Layer
+from .basic_layers import Linear
 
 _LAYOUTS = {1: "NCW", 2: "NCHW", 3: "NCDHW"}
 
@@ -11,7 +10,7 @@ def _tuple(value, count) -> tuple:
     return (value,) * count if isinstance(value, int) else tuple(value)
 
 
-class _Conv(Declared, HybridBlock):
+class _Conv(Linear):
     """Base of convolutions; that of a transposed one has an ``output_padding``."""
 
     _count = 2
@@ -25,12 +24,9 @@ class _Conv(Declared, HybridBlock):
         dilation,
         groups,
         layout,
-        activation,
-        use_bias,
-        weight_initializer,
-        bias_initializer,
         in_channels,
         output_padding=None,
+        **given,
     ):
         count, window = self._count, _tuple(kernel_size, self._count)
         self._channels, self._in_channels = channels, in_channels
@@ -41,7 +37,7 @@ class _Conv(Declared, HybridBlock):
             "pad": _tuple(padding, count),
             "num_filter": channels,
             "num_group": groups,
-            "no_bias": not use_bias,
+            "no_bias": not given["use_bias"],
             "layout": layout,
         }
         self._op_name, shape = "Convolution", [channels, in_channels // groups, *window]
@@ -50,17 +46,7 @@ class _Conv(Declared, HybridBlock):
             self._kwargs["adj"] = self.outpad = _tuple(output_padding, count)
         if layout.endswith("C"):  # the channels of the weight lie last, too
             shape.append(shape.pop(1))
-        with self.name_scope():
-            given = {"shape": tuple(shape), "init": weight_initializer, "allow_deferred_init": True}
-            self.weight = self.params.get("weight", **given)
-            given = {"shape": (channels,), "init": bias_initializer, "allow_deferred_init": True}
-            self.bias = self.params.get("bias", **given) if use_bias else None
-            self.act = None if activation is None else Activation(activation, prefix=f"{activation}_")
-
-    def hybrid_forward(self, F, x, weight, bias=None):
-        given = [x, weight] if bias is None else [x, weight, bias]
-        out = getattr(F, self._op_name)(*given, name="fwd", **self._kwargs)
-        return out if self.act is None else self.act(out)
+        self._learn_both(tuple(shape), channels, **given)
 
     def _alias(self):
         return "conv"
@@ -86,9 +72,10 @@ class _Conv(Declared, HybridBlock):
         return f"{type(self).__name__}({shape[ends[0]] or None} -> {shape[ends[1]]}, {', '.join(parts)})"
 
 
-class _Pooling(Declared, HybridBlock):
+class _Pooling(Layer):
     """Base of pooling layers, over windows or over everything."""
 
+    _op_name = "Pooling"
     _count, _kind, _everywhere = 2, "max", False
 
     def _set_up(self, layout, pool_size=1, strides=None, padding=0, ceil_mode=True, count_include_pad=None):
@@ -108,9 +95,6 @@ class _Pooling(Declared, HybridBlock):
     def _alias(self):
         return "pool"
 
-    def hybrid_forward(self, F, x):
-        return F.Pooling(x, name="fwd", **self._kwargs)
-
     def __repr__(self):
         kwargs = self._kwargs
         return (
@@ -121,18 +105,17 @@ class _Pooling(Declared, HybridBlock):
         )
 
 
-class ReflectionPad2D(Declared, HybridBlock, takes={"padding": 0}):
+class ReflectionPad2D(Layer, takes={"padding": 0}):
     """Images with their borders mirrored outwards."""
+
+    _op_name, _node = "pad", None
 
     def _set_up(self, padding):
         if isinstance(padding, int):
             padding = (0, 0, 0, 0, padding, padding, padding, padding)
         if len(padding) != 8:
             raise AssertionError(f"ReflectionPad2D: padding must be a number or 8 of them, got {padding}")
-        self._padding = padding
-
-    def hybrid_forward(self, F, x):
-        return F.pad(x, mode="reflect", pad_width=self._padding)
+        self._kwargs = {"mode": "reflect", "pad_width": padding}
 
 
 def _made(name: str, base: type, text: str, takes: dict, **members) -> type:

@@ -35,13 +35,14 @@ class BatchNormOp(DenseOperator):
         data, gamma, beta = in_data
         norm = kernels("network.norm", ctx.device)
         view = row_view(data, self.params.axis)
-        mean, invstd = self._statistics(out_data, gamma.dtype)
         if ctx.is_train and not self.params.use_global_stats:
+            mean, invstd = self._statistics(out_data, gamma.dtype)
             norm.batch_statistics(view, self.params.eps, mean, invstd)
         else:
-            moving_mean, moving_var = aux
-            np.copyto(mean, moving_mean)
-            np.copyto(invstd, self._invstd(moving_var))
+            mean, invstd = (np.ascontiguousarray(a, gamma.dtype) for a in (aux[0], self._invstd(aux[1])))
+            for target, value in zip(out_data[1:], (mean, invstd), strict=True):
+                if target is not None:
+                    np.copyto(target, value)
         if out_data[0] is not None:
             scale = invstd if self.params.fix_gamma else invstd * gamma
             floor = 0.0 if self.with_relu else -np.inf

@@ -35,6 +35,8 @@ def _layout(shape, last: bool):
 class _ConvolutionBase(DenseOperator):
     """Both directions: the window in kernel terms, and layouts with the channels last."""
 
+    keeps_weight = True
+
     def forward(self, ctx, in_data, req, out_data, aux):
         if self.params.channels_last:
             in_data, out_data = self._channels_second(in_data), self._channels_second(out_data)

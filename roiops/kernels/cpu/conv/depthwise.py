@@ -11,7 +11,6 @@ import math
 import numpy as np
 
 from ...jit import (
-    Calls,
     call,
     inner,
     num_threads,
@@ -83,7 +82,9 @@ class Depthwise(Way):
         layer = self.layer
         window = (1, *layer.kernel), (1, *layer.stride), (1, *layer.dilate), (0, *layer.pad)
         now = act if other is None else activation()
-        run = bind(Calls(), data[:, :, None], weight[:, :, None], window, scale, shift, now, out[:, :, None])
+        run = bind(
+            self.calls, data[:, :, None], weight[:, :, None], window, scale, shift, now, out[:, :, None]
+        )
         if other is None:
             return run
 

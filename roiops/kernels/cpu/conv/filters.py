@@ -16,7 +16,7 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-from ...jit import Calls, inner
+from ...jit import inner
 from ..product.driver import FILTERS, PLACES, RUN, Terms, Tiles, deal, driver
 from ..product.emitter import Emitter
 from ..product.machine import HERE
@@ -323,7 +323,7 @@ class ByFilters(Way):
             filling = fill_padded, workers, data, plan.layout, prologue, workers, images[0]
             return [sums] if own or not plan.padded else [filling, sums]
 
-        return Repeated(Calls(), out.size * layer.terms / MACHINE_LANES, prepare)
+        return Repeated(self.calls, out.size * layer.terms / MACHINE_LANES, prepare)
 
     @staticmethod
     @functools.lru_cache(maxsize=64)

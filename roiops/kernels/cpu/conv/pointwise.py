@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...jit import Calls, inner, num_threads, parallel, within
+from ...jit import inner, num_threads, parallel, within
 from ..product.emitter import COLUMNS, ROWS
 from ..product.panels import (
     MOST_SEGMENTS,
@@ -239,4 +239,4 @@ class Pointwise(Way):
             multiply = thinned if thin else data, left.arrays, groups, prologue, epilogue, scratch, found, out
             return [*kernels, (_multiply, workers, *multiply)]
 
-        return left.before(Repeated(Calls(), out.size * terms / MACHINE_LANES, prepare))
+        return left.before(Repeated(self.calls, out.size * terms / MACHINE_LANES, prepare))

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...jit import Calls, inner
+from ...jit import inner
 from ..product.driver import Terms, Tiles, deal, driver, rows_of_filters, vectors_of_places
 from ..product.emitter import COLUMNS, ROWS
 from ..product.machine import Machine
@@ -182,7 +182,7 @@ class Shifted(Way):
             filling = fill_padded, workers, data, plan.layout, arrays.of_data, workers, images[0]
             return [*([] if own else [filling]), sums]
 
-        run = Repeated(Calls(), out.size * terms / MACHINE_LANES, prepare)
+        run = Repeated(self.calls, out.size * terms / MACHINE_LANES, prepare)
         return left.before(run)
 
     @staticmethod

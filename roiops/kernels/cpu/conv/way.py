@@ -12,6 +12,7 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
+from ...jit import Calls
 from ..product.machine import HERE, Machine
 from ..vector import FIXED_LANES
 
@@ -85,6 +86,8 @@ class Way(ABC):
 
     def __init__(self, layer: Layer, machine: Machine = HERE):
         self.layer, self.machine = layer, machine
+        #: What its kernels are called by: their arguments are of the same types in all calls.
+        self.calls = Calls()
 
     @staticmethod
     @abstractmethod

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...jit import Calls, inner, num_threads, parallel, within
+from ...jit import inner, num_threads, parallel, within
 from ..product.emitter import COLUMNS, ROWS, activation
 from ..product.fingerprint import fingerprint
 from ..product.machine import HERE, Machine
@@ -279,7 +279,7 @@ class Winograd(Way):
     def bind(self, arrays):
         data, weight, out, epilogue = arrays.data, arrays.weight, arrays.out, arrays.epilogue
         work = out.size / MACHINE_LANES * 4 * weight.shape[1]
-        calls, planned, run = Calls(), None, None
+        planned = run = None
 
         def prepare(workers):
             layer, plan = self.layer, self._plan
@@ -302,7 +302,7 @@ class Winograd(Way):
             if workers != self._workers:
                 self._allocate(workers)
             if planned is not self._plan:
-                planned, run = self._plan, Repeated(calls, work, prepare)
+                planned, run = self._plan, Repeated(self.calls, work, prepare)
             if self._plan.keeps:
                 self._pack(weight, workers)
             run()

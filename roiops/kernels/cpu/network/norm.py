@@ -7,7 +7,7 @@ Statistics are summed in float64.
 
 import numpy as np
 
-from ...jit import Direct, inner, num_threads, parallel, within
+from ...jit import Calls, Direct, inner, num_threads, parallel, within
 from ..product.tiles import scale_vector
 from ..vector import MACHINE_LANES
 
@@ -60,10 +60,16 @@ def fold(share, gamma, beta, mean, var, eps, bias, scale, shift):
         shift[f] = beta[f] + (bias[f] - mean[f]) * scale[f]
 
 
+_calls = Calls()
+
+
 def scale_channels(data, mean, scale, shift, floor, out):
     """``max((data - mean) * scale + shift, floor)`` for each channel; ``out`` may be ``data``."""
-    kernel = _scale_vectors if data.dtype == np.float32 else _scale_channels
-    kernel.by(num_threads(data.size / 4))(data, mean, scale, shift, data.dtype.type(floor), out)
+    threads, arguments = num_threads(data.size / 4), (data, mean, scale, shift, data.dtype.type(floor), out)
+    if data.dtype == np.float32:
+        _calls(_scale_vectors, threads, *arguments)
+    else:
+        _scale_channels.by(threads)(*arguments)
 
 
 @parallel
