@@ -42,12 +42,27 @@ def test_large_3x3_layers_take_winograds_way_and_channels_of_their_own_depthwise
         (AVX2, {"channels": 512, "size": 7, "filters": 512}, "by_filters"),
         (AVX512, {"channels": 72, "size": 56, "filters": 12, "kernel": 1}, "pointwise"),
         (AVX512, {"channels": 512, "size": 7, "filters": 2048, "kernel": 1}, "by_filters"),
+        (AVX512, {"channels": 256, "size": 3, "filters": 256}, "by_filters"),
+        (AVX512, {"channels": 512, "size": 4, "filters": 84}, "by_filters"),
     ],
     ids=str,
 )
 def test_layers_take_the_way_that_was_more_than_a_tenth_faster_when_measured(machine, shape, fastest):
     """Of ``benchmarks/convolution.py`` on an AMD EPYC (Zen 4), with AVX-512 and held to AVX2."""
     assert convolution.choose(layer(**shape), machine).name == fastest
+
+
+def test_taps_that_see_only_zeros_are_left_out_where_copying_the_others_is_worth_it():
+    """A result of one pixel reads each number of the weight once; to copy a part of it takes longer."""
+
+    def seen(channels, size, filters, stride, dilate):
+        window = ((1, 3, 3), (1, stride, stride), (1, dilate, dilate), (0, dilate, dilate))
+        out = (1, filters, 1, *((size - 1) // stride + 1,) * 2)
+        shapes = (1, channels, 1, size, size), (filters, channels, 1, 3, 3), out
+        return convolution._layer(window, 1, *shapes)[1].kernel
+
+    assert seen(256, 2, 256, stride=2, dilate=1) == (3, 3)
+    assert seen(64, 12, 32, stride=1, dilate=12) == (1, 1)
 
 
 def test_every_way_suits_some_layer_and_costs_something_finite():

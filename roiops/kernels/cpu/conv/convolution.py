@@ -162,7 +162,7 @@ def _layer(window, groups, data_shape, weight_shape, out_shape):
     """Where the taps that see a pixel lie in a weight, or None where all do; and the layer of those taps.
 
     Taps that lie so far apart that some see nothing but the zeros around an image are common in pyramids
-    of dilated convolutions.
+    of dilated convolutions. All taps are computed where to copy those that see pixels would take longer.
     """
     slices, axes = [slice(None)] * 3, []
     for kernel, stride, dilate, pad, size, count in zip(
@@ -174,10 +174,20 @@ def _layer(window, groups, data_shape, weight_shape, out_shape):
             sees = range(kernel)
         slices.append(slice(sees[0], sees[-1] + 1))
         axes.append((sees[-1] + 1 - sees[0], stride, dilate, pad - sees[0] * dilate))
-    seen = tuple(zip(*axes, strict=True))
-    taps = None if seen == tuple(values[1:] for values in window) else tuple(slices)
-    counts = out_shape[0], data_shape[1], weight_shape[0], groups
-    return taps, Layer(*counts, tuple(data_shape[3:]), tuple(out_shape[3:]), *seen)
+    numbers = (
+        out_shape[0],
+        data_shape[1],
+        weight_shape[0],
+        groups,
+        tuple(data_shape[3:]),
+        tuple(out_shape[3:]),
+    )
+    whole = Layer(*numbers, *(values[1:] for values in window))
+    seen = Layer(*numbers, *zip(*axes, strict=True))
+    copied = HERE.single * seen.filters * seen.terms
+    if seen == whole or min(costs(whole).values()) <= min(costs(seen).values()) + copied:
+        return None, whole
+    return tuple(slices), seen
 
 
 class _Sequence:

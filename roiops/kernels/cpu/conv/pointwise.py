@@ -212,7 +212,7 @@ class Pointwise(Way):
     @staticmethod
     def cost(layer, machine):
         pixels = math.prod(layer.out_size)
-        vectors = ceil_div(layer.batch * pixels, machine.lanes)
+        vectors = max(machine.few, ceil_div(layer.batch * pixels, machine.lanes))
         # The more of the second cache a panel takes, the longer its pixels are on their way.
         fetched = 0.2 * 4 * layer.terms * machine.columns / machine.second_cache
         rows = ceil_div(layer.in_group, machine.rows) * machine.rows

@@ -147,6 +147,7 @@ class Shifted(Way):
             vectors = batch * size[0] * ceil_div(size[1], machine.lanes)
         else:
             vectors = ceil_div(batch * rows * length, machine.lanes)
+        vectors = max(machine.few, vectors)
         stored = vectors * VECTOR_STORED if joined or by_row else ROW_MOVED * batch * size[0]
         low = machine.rows // 2 if layer.in_group <= machine.rows // 2 else machine.rows
         steps = 1.0 if max(stride) == 1 else 1.1

@@ -44,6 +44,11 @@ class Machine(NamedTuple):
         return self.tile[1]
 
     @property
+    def few(self) -> int:
+        """Vectors of the narrower of the two tiles; fewer take as long."""
+        return max(1, self.vectors - 1)
+
+    @property
     def columns(self) -> int:
         """Numbers of a row of a tile."""
         return self.lanes * self.vectors

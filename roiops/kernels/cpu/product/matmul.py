@@ -224,7 +224,7 @@ def matmul(a, b, out, *, add=False):
 #: Rows of the weight, and of the data, whose products are summed side by side.
 _WEIGHTS, _DATA = 4, 4
 #: What it costs to fetch a vector of the weight, in products of vectors.
-_FETCH = 3
+FETCH = 3
 
 
 def _dot(count):
@@ -332,4 +332,4 @@ def bind_few_rows(data, weight, bias, out, calls, after=()):
 
 def _work_of_few(data, weight) -> float:
     # Each vector of the weight comes from a distant cache, which takes longer than the products.
-    return (len(data) + _FETCH) * weight.size / MACHINE_LANES
+    return (len(data) + FETCH) * weight.size / MACHINE_LANES

@@ -15,6 +15,7 @@ from numba.extending import intrinsic
 from ...jit import inner
 from ..vector import LINE, MACHINE_LANES
 from .emitter import BY_ELEMENT, COLUMNS, ROWS, VECTORS, Emitter
+from .machine import HERE
 
 
 class Rows(NamedTuple):
@@ -268,7 +269,7 @@ def _finished_product_tile(vectors):
 
 
 #: Vectors of the narrower of the two tiles.
-FEW = max(1, VECTORS - 1)
+FEW = HERE.few
 _finished_tile, _narrow_finished_tile = _finished_product_tile(VECTORS), _finished_product_tile(FEW)
 
 
