@@ -5,22 +5,7 @@ What a step computes, and how sequences go through it, is in :mod:`roiops.mxnet.
 
 from ... import ndarray
 from ...graph import functions as symbol
-from ...mxnet.rnn.steps import (
-    Cell,
-    Dropping,
-    Holding,
-    Modifying,
-    Residual,
-    Stacking,
-    Zoning,
-    as_steps,
-    gru_step,
-    listed,
-    lstm_step,
-    masked,
-    namespace,
-    rnn_step,
-)
+from ...mxnet.rnn import steps
 from ..block import Block, _indented
 from ..hybrid import HybridBlock
 from ..nn import LeakyReLU
@@ -30,17 +15,20 @@ __all__ += ["LSTMCell", "ModifierCell", "RNNCell", "RecurrentCell", "ResidualCel
 __all__ += ["ZoneoutCell"]
 
 
-def _reversed(F, steps, valid_length):
+def _reversed(F, inputs, valid_length):
     """The steps backwards, each sequence from its own end."""
     if valid_length is None:
-        return list(reversed(steps))
-    data = F.stack(*steps, axis=0)
+        return list(reversed(inputs))
+    data = F.stack(*inputs, axis=0)
     data = F.SequenceReverse(data, sequence_length=valid_length, use_sequence_length=True)
-    return as_steps(len(steps), data, "TN", False)[0]
+    return steps.as_steps(len(inputs), data, "TN", False)[0]
 
 
-class RecurrentCell(Cell, Block):
+class RecurrentCell(steps.Cell, Block):
     """Base of cells: ``output, states = cell(inputs, states)`` is one step."""
+
+    #: What prefixes are made of, unless it is the class's name.
+    _kind = ""
 
     def __init__(self, prefix=None, params=None):
         super().__init__(prefix=prefix, params=params)
@@ -52,6 +40,9 @@ class RecurrentCell(Cell, Block):
 
     def _shown(self) -> str:
         return ""
+
+    def _alias(self):
+        return self._kind or super()._alias()
 
     def _held(self):
         return list(self._children.values())
@@ -74,8 +65,7 @@ class RecurrentCell(Cell, Block):
     def _get_activation(self, F, inputs, activation, **kwargs):
         """An activation given by its name, by a layer, or by a function; cells of users call it, too."""
         if isinstance(activation, str):
-            named = activation in ("tanh", "relu", "sigmoid", "softsign")
-            if named:
+            if activation in ("tanh", "relu", "sigmoid", "softsign"):
                 return getattr(F, activation)(inputs, **kwargs)
             return F.Activation(inputs, act_type=activation, **kwargs)
         if isinstance(activation, LeakyReLU):
@@ -140,57 +130,50 @@ class _GatedCell(HybridRecurrentCell):
 class RNNCell(_GatedCell):
     """``activation(W x + b + U h + c)``."""
 
+    _kind = "rnn"
+
     def __init__(self, hidden_size, activation="tanh", *args, **kwargs):
         super().__init__(hidden_size, *args, **kwargs)
         self._activation = activation
-
-    def _alias(self):
-        return "rnn"
 
     def _shown(self):
         return f"{super()._shown()}, {self._activation}"
 
     def _step(self, F, activate, i2h, h2h, states, name):
-        return rnn_step(F, activate, i2h, h2h, name, self._activation, inner=name)
+        return steps.rnn_step(F, activate, i2h, h2h, name, self._activation, inner=name)
 
 
 class LSTMCell(_GatedCell):
     """Long short-term memory."""
 
-    _gates, _states = 4, 2
+    _kind, _gates, _states = "lstm", 4, 2
 
     def __init__(self, *args, activation="tanh", recurrent_activation="sigmoid", **kwargs):
         super().__init__(*args, **kwargs)
         self._activation, self._recurrent_activation = activation, recurrent_activation
 
-    def _alias(self):
-        return "lstm"
-
     def _step(self, F, activate, i2h, h2h, states, name):
         kinds = self._activation, self._recurrent_activation
-        return lstm_step(F, activate, i2h, h2h, states[1], name, *kinds, inner=name)
+        return steps.lstm_step(F, activate, i2h, h2h, states[1], name, *kinds, inner=name)
 
 
 class GRUCell(_GatedCell):
     """Gated recurrent unit, in cuDNN's form."""
 
-    _gates = 3
-
-    def _alias(self):
-        return "gru"
+    _kind, _gates = "gru", 3
 
     def _step(self, F, activate, i2h, h2h, states, name):
-        return gru_step(F, activate, i2h, h2h, states[0], name, f"{name}out", inner=name)
+        return steps.gru_step(F, activate, i2h, h2h, states[0], name, f"{name}out", inner=name)
 
 
-class _CellOfCells(Holding, RecurrentCell):
+class _CellOfCells(steps.Holding, RecurrentCell):
     """What cells share that hold others."""
 
     def state_info(self, batch_size=0):
         return [info for cell in self._children.values() for info in cell.state_info(batch_size)]
 
 
-class _Stack(Stacking, _CellOfCells):
+class _Stack(steps.Stacking, _CellOfCells):
     """What both kinds of stacks share."""
 
     def __repr__(self):
@@ -224,8 +207,10 @@ class HybridSequentialRNNCell(_Stack, HybridRecurrentCell):
     """Hybrid cells one upon the other."""
 
 
-class DropoutCell(Dropping, HybridRecurrentCell):
+class DropoutCell(steps.Dropping, HybridRecurrentCell):
     """Dropout of the inputs; it has no states."""
+
+    _kind = "dropout"
 
     def __init__(self, rate, axes=(), prefix=None, params=None):
         super().__init__(prefix, params)
@@ -239,9 +224,6 @@ class DropoutCell(Dropping, HybridRecurrentCell):
     def state_info(self, batch_size=0):
         return []
 
-    def _alias(self):
-        return "dropout"
-
     def _dropped(self, F, inputs):
         if self._rate > 0:
             inputs = F.Dropout(inputs, p=self._rate, axes=self._axes, name=f"t{self._counter}_fwd")
@@ -251,7 +233,7 @@ class DropoutCell(Dropping, HybridRecurrentCell):
         return self._dropped(F, inputs), states
 
 
-class ModifierCell(Modifying, HybridRecurrentCell):
+class ModifierCell(steps.Modifying, HybridRecurrentCell):
     """Base of cells that change what another cell does."""
 
     def __init__(self, base_cell):
@@ -278,8 +260,10 @@ class ModifierCell(Modifying, HybridRecurrentCell):
         return self._of_base("begin_state", func=func, **kwargs)
 
 
-class ZoneoutCell(Zoning, ModifierCell):
+class ZoneoutCell(steps.Zoning, ModifierCell):
     """In training, outputs and states keep their former value with these probabilities."""
+
+    _kind = "zoneout"
 
     def __init__(self, base_cell, zoneout_outputs=0.0, zoneout_states=0.0):
         if isinstance(base_cell, BidirectionalCell):
@@ -293,11 +277,8 @@ class ZoneoutCell(Zoning, ModifierCell):
     def _shown(self):
         return f"p_out={self.zoneout_outputs}, p_state={self.zoneout_states}, {super()._shown()}"
 
-    def _alias(self):
-        return "zoneout"
 
-
-class ResidualCell(Residual, ModifierCell):
+class ResidualCell(steps.Residual, ModifierCell):
     """The output of a cell, and its input added to it."""
 
     def hybrid_forward(self, F, inputs, states):
@@ -326,8 +307,8 @@ class BidirectionalCell(_CellOfCells, HybridRecurrentCell):
 
     def unroll(self, length, inputs, begin_state=None, layout="NTC", merge_outputs=None, valid_length=None):
         self.reset()
-        inputs, axis = as_steps(length, inputs, layout, False)
-        F = namespace(inputs)
+        inputs, axis = steps.as_steps(length, inputs, layout, False)
+        F = steps.namespace(inputs)
         states = self._begin_states(begin_state, inputs, layout)
         (left, left_states), (right, right_states) = self._with_own(states)
         ahead, left_states = left.unroll(length, inputs, left_states, layout, merge_outputs, valid_length)
@@ -335,7 +316,7 @@ class BidirectionalCell(_CellOfCells, HybridRecurrentCell):
         back, right_states = right.unroll(length, inputs, right_states, layout, False, valid_length)
         back = _reversed(F, back, valid_length)
         if merge_outputs is None:
-            merge_outputs = not listed(ahead)
+            merge_outputs = not steps.listed(ahead)
         if merge_outputs:
             name = f"{self._output_prefix}out"
             outputs = F.concat(ahead, F.stack(*back, axis=axis), dim=2, name=name)
@@ -343,5 +324,5 @@ class BidirectionalCell(_CellOfCells, HybridRecurrentCell):
             pairs = enumerate(zip(ahead, back, strict=True))
             outputs = [F.concat(*pair, dim=1, name=f"{self._output_prefix}t{i}") for i, pair in pairs]
         if valid_length is not None:
-            outputs = masked(F, outputs, length, valid_length, axis, merge_outputs)
+            outputs = steps.masked(F, outputs, length, valid_length, axis, merge_outputs)
         return outputs, left_states + right_states

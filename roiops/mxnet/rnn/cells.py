@@ -1,27 +1,14 @@
 """Cells that build recurrent graphs step by step."""
 
+import math
 import warnings
-
-import numpy as np
 
 from ...errors import GraphError, MXNetError
 from ...graph import functions as sym
 from ...graph.symbol import Symbol
 from ...ndarray import concatenate, zeros
 from ...training import initializer as init
-from .steps import (
-    Cell,
-    Dropping,
-    Holding,
-    Modifying,
-    Residual,
-    Stacking,
-    Zoning,
-    as_steps,
-    gru_step,
-    lstm_step,
-    rnn_step,
-)
+from . import steps
 
 __all__ = ["BaseRNNCell", "BidirectionalCell", "DropoutCell", "FusedRNN", "FusedRNNCell", "GRUCell"]
 __all__ += ["LSTMCell", "ModifierCell", "RNNCell", "RNNParams", "ResidualCell", "SequentialRNNCell"]
@@ -43,7 +30,7 @@ class RNNParams:
         return self._params[name]
 
 
-class BaseRNNCell(Cell):
+class BaseRNNCell(steps.Cell):
     """What all cells share.
 
     Parameters
@@ -122,27 +109,28 @@ class BaseRNNCell(Cell):
 class _GatedCell(BaseRNNCell):
     """Base of cells with one product of the input and one of the state."""
 
+    #: The product's operator, and which of its parameters says how many numbers come out.
+    _operator, _counts = "FullyConnected", "num_hidden"
     _activation = "tanh"
     #: How gates are cut, unless along axis 1.
     _cut: dict = {}
 
-    def __init__(self, num_hidden, prefix, params, bias=None):
+    def __init__(self, num_hidden, prefix, params, **fills):
         super().__init__(prefix, params)
-        self._num_hidden = num_hidden
-        self._i2h = {"weight": self.params.get("i2h_weight")}
-        self._h2h = {"weight": self.params.get("h2h_weight")}
-        self._i2h["bias"] = self.params.get("i2h_bias", **({} if bias is None else {"init": bias}))
-        self._h2h["bias"] = self.params.get("h2h_bias")
+        self._num_hidden, self._i2h, self._h2h = num_hidden, {}, {}
+        for part in ("weight", "bias"):
+            for group, own in (("i2h", self._i2h), ("h2h", self._h2h)):
+                own[part] = self.params.get(f"{group}_{part}", init=fills.get(f"{group}_{part}"))
 
     @property
     def state_info(self):
         return [{"shape": (0, self._num_hidden), "__layout__": "NC"}]
 
     def _products(self, inputs, state, name):
-        count = self._num_hidden * len(self._gate_names)
+        make, count = getattr(sym, self._operator), self._num_hidden * len(self._gate_names)
         return (
-            sym.FullyConnected(data=inputs, **self._i2h, num_hidden=count, name=f"{name}i2h"),
-            sym.FullyConnected(data=state, **self._h2h, num_hidden=count, name=f"{name}h2h"),
+            make(data=inputs, **self._i2h, **{self._counts: count}, name=f"{name}i2h"),
+            make(data=state, **self._h2h, **{self._counts: count}, name=f"{name}h2h"),
         )
 
 
@@ -158,7 +146,7 @@ class RNNCell(_GatedCell):
     def __call__(self, inputs, states):
         name = self._step_name()
         i2h, h2h = self._products(inputs, states[0], name)
-        return rnn_step(sym, self._get_activation, i2h, h2h, name, self._activation)
+        return steps.rnn_step(sym, self._get_activation, i2h, h2h, name, self._activation)
 
 
 class LSTMCell(_GatedCell):
@@ -167,7 +155,7 @@ class LSTMCell(_GatedCell):
     _gate_names = ("_i", "_f", "_c", "_o")
 
     def __init__(self, num_hidden, prefix="lstm_", params=None, forget_bias=1.0):
-        super().__init__(num_hidden, prefix, params, init.LSTMBias(forget_bias=forget_bias))
+        super().__init__(num_hidden, prefix, params, i2h_bias=init.LSTMBias(forget_bias=forget_bias))
 
     @property
     def state_info(self):
@@ -176,7 +164,9 @@ class LSTMCell(_GatedCell):
     def __call__(self, inputs, states):
         name = self._step_name()
         i2h, h2h = self._products(inputs, states[0], name)
-        return lstm_step(sym, self._get_activation, i2h, h2h, states[1], name, self._activation, **self._cut)
+        return steps.lstm_step(
+            sym, self._get_activation, i2h, h2h, states[1], name, self._activation, **self._cut
+        )
 
 
 class GRUCell(_GatedCell):
@@ -190,7 +180,7 @@ class GRUCell(_GatedCell):
     def __call__(self, inputs, states):
         name = self._step_name()
         i2h, h2h = self._products(inputs, states[0], f"{name}_")
-        return gru_step(sym, self._get_activation, i2h, h2h, states[0], f"{name}_", f"{name}out")
+        return steps.gru_step(sym, self._get_activation, i2h, h2h, states[0], f"{name}_", f"{name}out")
 
 
 @init.register
@@ -227,6 +217,19 @@ class FusedRNN(init.Initializer):
             else:
                 fill(init.InitDesc(name, global_init=fill), part)
         arr[:] = cell.pack_weights(parts)["parameters"]
+
+
+def _size(shapes) -> int:
+    return sum(map(math.prod, shapes.values()))
+
+
+def _parts(whole, shapes):
+    """The parts of one array by their names, one after the other."""
+    start = 0
+    for name, shape in shapes.items():
+        end = start + math.prod(shape)
+        yield name, whole[start:end].reshape(shape)
+        start = end
 
 
 class FusedRNNCell(BaseRNNCell):
@@ -267,55 +270,46 @@ class FusedRNNCell(BaseRNNCell):
         shape = (len(self._directions) * self._num_layers, 0, self._num_hidden)
         return [{"shape": shape, "__layout__": "LNC"}] * (2 if self._mode == "lstm" else 1)
 
-    def _slice_weights(self, whole, num_input) -> dict:
-        """The parts of the one array of parameters, by the names of the cells' weights."""
-        hidden, directions = self._num_hidden, len(self._directions)
-        layers = [(n, d) for n in range(self._num_layers) for d in self._directions]
-        parts, start = {}, 0
-
-        def take(name, shape):
-            nonlocal start
-            size = int(np.prod(shape))
-            parts[name] = whole[start : start + size].reshape(shape)
-            start += size
-
-        for layer, direction in layers:
-            width = directions * hidden if layer else num_input
+    def _shapes(self, num_input) -> dict:
+        """The shapes of the parts of the one array, in order, by the names of the cells' weights."""
+        hidden, directions, shapes = self._num_hidden, self._directions, {}
+        cells = [
+            (layer, f"{self._prefix}{d}{layer}") for layer in range(self._num_layers) for d in directions
+        ]
+        for layer, cell in cells:
+            width = len(directions) * hidden if layer else num_input
             for group, columns in (("i2h", width), ("h2h", hidden)):
-                for gate in self._gate_names:
-                    take(f"{self._prefix}{direction}{layer}_{group}{gate}_weight", (hidden, columns))
-        for layer, direction in layers:
+                shapes |= {f"{cell}_{group}{gate}_weight": (hidden, columns) for gate in self._gate_names}
+        for _, cell in cells:
             for group in ("i2h", "h2h"):
-                for gate in self._gate_names:
-                    take(f"{self._prefix}{direction}{layer}_{group}{gate}_bias", (hidden,))
-        if start != whole.size:
-            raise MXNetError(f"FusedRNNCell: the parameters have {whole.size} numbers, {start} are needed")
-        return parts
+                shapes |= {f"{cell}_{group}{gate}_bias": (hidden,) for gate in self._gate_names}
+        return shapes
 
     def unpack_weights(self, args):
         args = dict(args)
         whole = args.pop(self._parameter.name)
-        hidden, count, gates = self._num_hidden, len(self._directions), len(self._gate_names)
-        further = (self._num_layers - 1) * (hidden + count * hidden + 2)
-        num_input = whole.size // count // hidden // gates - further - hidden - 2
-        args.update((name, part.copy()) for name, part in self._slice_weights(whole, num_input).items())
+        columns = self._num_hidden * len(self._gate_names) * len(self._directions)
+        shapes = self._shapes((whole.size - _size(self._shapes(0))) // columns)
+        if _size(shapes) != whole.size:
+            raise MXNetError(
+                f"FusedRNNCell: the parameters have {whole.size} numbers, {_size(shapes)} are needed"
+            )
+        args.update((name, part.copy()) for name, part in _parts(whole, shapes))
         return args
 
     def pack_weights(self, args):
         args = dict(args)
         first = args[f"{self._prefix}l0_i2h{self._gate_names[0]}_weight"]
-        hidden, count, gates = self._num_hidden, len(self._directions), len(self._gate_names)
-        further = (self._num_layers - 1) * (hidden + count * hidden + 2)
-        total = (first.shape[1] + hidden + 2 + further) * hidden * gates * count
-        whole = zeros((total,), first.context, first.dtype)
-        for name, part in self._slice_weights(whole, first.shape[1]).items():
+        shapes = self._shapes(first.shape[1])
+        whole = zeros((_size(shapes),), first.context, first.dtype)
+        for name, part in _parts(whole, shapes):
             part[:] = args.pop(name)
         args[self._parameter.name] = whole
         return args
 
     def unroll(self, length, inputs, begin_state=None, layout="NTC", merge_outputs=None):
         self.reset()
-        inputs, axis = as_steps(length, inputs, layout, True)
+        inputs, axis = steps.as_steps(length, inputs, layout, True)
         if axis == 1:
             warnings.warn("FusedRNNCell: the layout TNC spares it two transpositions", stacklevel=2)
             inputs = sym.swapaxes(inputs, dim1=0, dim2=1)
@@ -335,7 +329,7 @@ class FusedRNNCell(BaseRNNCell):
         outputs, states = rnn[0], [rnn[i] for i in range(1, len(rnn))]
         if axis == 1:
             outputs = sym.swapaxes(outputs, dim1=0, dim2=1)
-        return as_steps(length, outputs, layout, merge_outputs)[0], states
+        return steps.as_steps(length, outputs, layout, merge_outputs)[0], states
 
     def unfuse(self) -> "SequentialRNNCell":
         """The same layers as a stack of cells, with the same weights once they are unpacked."""
@@ -357,7 +351,7 @@ class FusedRNNCell(BaseRNNCell):
         return stack
 
 
-class _CellOfCells(Holding, BaseRNNCell):
+class _CellOfCells(steps.Holding, BaseRNNCell):
     """Base of cells that hold others."""
 
     def _share_params(self, cell) -> None:
@@ -382,7 +376,7 @@ class _CellOfCells(Holding, BaseRNNCell):
         return args
 
 
-class SequentialRNNCell(Stacking, _CellOfCells):
+class SequentialRNNCell(steps.Stacking, _CellOfCells):
     """Cells one upon the other."""
 
     def __init__(self, params=None):
@@ -408,7 +402,7 @@ class BidirectionalCell(_CellOfCells):
 
     def unroll(self, length, inputs, begin_state=None, layout="NTC", merge_outputs=None):
         self.reset()
-        inputs, axis = as_steps(length, inputs, layout, False)
+        inputs, axis = steps.as_steps(length, inputs, layout, False)
         states = self.begin_state() if begin_state is None else begin_state
         forward, backward = self._cells
         count = len(forward.state_info)
@@ -419,7 +413,7 @@ class BidirectionalCell(_CellOfCells):
         if merge_outputs is None:
             merge_outputs = isinstance(left, Symbol) and isinstance(right, Symbol)
             if not merge_outputs:
-                left, right = (as_steps(length, each, layout, False)[0] for each in (left, right))
+                left, right = (steps.as_steps(length, each, layout, False)[0] for each in (left, right))
         states = [left_states, right_states]
         if merge_outputs:
             right = sym.reverse(right, axis=axis)
@@ -430,7 +424,7 @@ class BidirectionalCell(_CellOfCells):
         ], states
 
 
-class DropoutCell(Dropping, BaseRNNCell):
+class DropoutCell(steps.Dropping, BaseRNNCell):
     """Dropout of the inputs; it has no states."""
 
     def __init__(self, dropout, prefix="dropout_", params=None):
@@ -444,7 +438,7 @@ class DropoutCell(Dropping, BaseRNNCell):
         return F.Dropout(data=inputs, p=self.dropout) if self.dropout > 0 else inputs
 
 
-class ModifierCell(Modifying, BaseRNNCell):
+class ModifierCell(steps.Modifying, BaseRNNCell):
     """Base of cells that change what another cell does."""
 
     def __init__(self, base_cell):
@@ -475,7 +469,7 @@ class ModifierCell(Modifying, BaseRNNCell):
         return self.base_cell.pack_weights(args)
 
 
-class ZoneoutCell(Zoning, ModifierCell):
+class ZoneoutCell(steps.Zoning, ModifierCell):
     """In training, outputs and states keep their former value with these probabilities."""
 
     def __init__(self, base_cell, zoneout_outputs=0.0, zoneout_states=0.0):
@@ -487,7 +481,7 @@ class ZoneoutCell(Zoning, ModifierCell):
         self.zoneout_outputs, self.zoneout_states, self._cells = zoneout_outputs, zoneout_states, [base_cell]
 
 
-class ResidualCell(Residual, ModifierCell):
+class ResidualCell(steps.Residual, ModifierCell):
     """The output of a cell, and its input added to it."""
 
     def hybrid_forward(self, F, inputs, states):

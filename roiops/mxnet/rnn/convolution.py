@@ -4,7 +4,7 @@ import functools
 
 from ...errors import ParamError
 from ...graph import functions as sym
-from .cells import BaseRNNCell, LSTMCell, RNNCell
+from .cells import LSTMCell, RNNCell, _GatedCell
 from .steps import gru_step
 
 __all__ = ["BaseConvRNNCell", "ConvGRUCell", "ConvLSTMCell", "ConvRNNCell"]
@@ -13,7 +13,7 @@ __all__ = ["BaseConvRNNCell", "ConvGRUCell", "ConvLSTMCell", "ConvRNNCell"]
 _LEAKY = functools.partial(sym.LeakyReLU, act_type="leaky", slope=0.2)
 
 
-class BaseConvRNNCell(BaseRNNCell):
+class BaseConvRNNCell(_GatedCell):
     """What cells of convolutions share.
 
     Parameters
@@ -38,6 +38,7 @@ class BaseConvRNNCell(BaseRNNCell):
         The layout of both convolutions.
     """
 
+    _operator, _counts = "Convolution", "num_filter"
     #: How many states there are.
     _states = 1
     #: What names begin with, unless it is given.
@@ -62,46 +63,24 @@ class BaseConvRNNCell(BaseRNNCell):
         params=None,
         conv_layout="NCHW",
     ):
-        super().__init__(self._usual_prefix if prefix is None else prefix, params)
+        fills = {"i2h_weight": i2h_weight_initializer, "h2h_weight": h2h_weight_initializer}
+        fills |= {"i2h_bias": i2h_bias_initializer, "h2h_bias": h2h_bias_initializer}
+        super().__init__(num_hidden, self._usual_prefix if prefix is None else prefix, params, **fills)
         if any(size % 2 == 0 for size in h2h_kernel):
             raise ParamError(f"{type(self).__name__}: the sizes of h2h_kernel must be odd, got {h2h_kernel}")
-        self._num_hidden, self._activation, self._conv_layout = num_hidden, activation, conv_layout
+        self._activation, self._conv_layout = activation, conv_layout
         self._cut = {"axis": conv_layout.find("C")}
-        self._i2h_convolution = {
-            "kernel": i2h_kernel,
-            "stride": i2h_stride,
-            "pad": i2h_pad,
-            "dilate": i2h_dilate,
-            "layout": conv_layout,
-        }
-        self._h2h_convolution = {
-            "kernel": h2h_kernel,
-            "stride": (1, 1),
-            "pad": tuple(d * (k - 1) // 2 for d, k in zip(h2h_dilate, h2h_kernel, strict=True)),
-            "dilate": h2h_dilate,
-            "layout": conv_layout,
-        }
-        state = sym.Convolution(sym.Variable("data"), num_filter=num_hidden, **self._i2h_convolution)
+        i2h = {"kernel": i2h_kernel, "stride": i2h_stride, "pad": i2h_pad, "dilate": i2h_dilate}
+        h2h = {"kernel": h2h_kernel, "stride": (1, 1), "dilate": h2h_dilate}
+        h2h["pad"] = tuple(d * (k - 1) // 2 for d, k in zip(h2h_dilate, h2h_kernel, strict=True))
+        self._i2h.update(i2h, layout=conv_layout)
+        self._h2h.update(h2h, layout=conv_layout)
+        state = sym.Convolution(sym.Variable("data"), num_filter=num_hidden, **i2h, layout=conv_layout)
         self._state_shape = (0, *state.infer_shape(data=input_shape)[1][0][1:])
-        self._i2h = {"weight": self.params.get("i2h_weight", init=i2h_weight_initializer)}
-        self._h2h = {"weight": self.params.get("h2h_weight", init=h2h_weight_initializer)}
-        self._i2h["bias"] = self.params.get("i2h_bias", init=i2h_bias_initializer)
-        self._h2h["bias"] = self.params.get("h2h_bias", init=h2h_bias_initializer)
 
     @property
     def state_info(self):
         return [{"shape": self._state_shape, "__layout__": self._conv_layout}] * self._states
-
-    def _products(self, inputs, state, name):
-        count = self._num_hidden * len(self._gate_names)
-        return (
-            sym.Convolution(
-                data=inputs, **self._i2h, num_filter=count, **self._i2h_convolution, name=f"{name}i2h"
-            ),
-            sym.Convolution(
-                data=state, **self._h2h, num_filter=count, **self._h2h_convolution, name=f"{name}h2h"
-            ),
-        )
 
 
 class ConvRNNCell(BaseConvRNNCell):
