@@ -1,56 +1,51 @@
 """Blocks: models whose graph is Python, with their parameters, children and names."""
 
 import re
-import threading
 import warnings
 
-from ..graph.naming import NameManager, Prefix
+from ..graph.naming import NameManager, Prefix, Scoped
 from ..ndarray import NDArray, load, save
 from ..training import initializer
 from .parameter import Parameter, ParameterDict, _brief
 
 __all__ = ["Block"]
 
-_local = threading.local()
 
-
-class _BlockScope:
+class _BlockScope(Scoped):
     """Names within a block: what is made in ``with block.name_scope()`` is called after it."""
 
+    _stack = "blocks"
+
     def __init__(self, block):
-        self._block, self._counter, self._entered = block, {}, []
+        self._block, self._counter, self._names = block, NameManager(), []
 
     @staticmethod
-    def create(prefix, params, hint):
+    def _default():
+        return None
+
+    @classmethod
+    def create(cls, prefix, params, hint):
         """The prefix and the parameters of a new block."""
-        scope = getattr(_local, "scope", None)
-        if prefix is None and scope is None:
-            prefix = f"{NameManager.current().get(None, hint)}_"
-        elif prefix is None:
-            count = scope._counter.get(hint, 0)
-            scope._counter[hint] = count + 1
-            prefix = f"{hint}{count}_"
+        scope = cls.current()
+        if prefix is None:
+            prefix = (NameManager.current() if scope is None else scope._counter).get(None, hint) + "_"
+        full = prefix if scope is None else scope._block.prefix + prefix
         if params is not None:
-            params = ParameterDict(params.prefix, params)
-        elif scope is None:
-            params = ParameterDict(prefix)
-        else:
-            around = scope._block.params
-            params = ParameterDict(around.prefix + prefix, around._shared)
-        return (prefix if scope is None else scope._block.prefix + prefix), params
+            return full, ParameterDict(params.prefix, params)
+        if scope is None:
+            return full, ParameterDict(prefix)
+        return full, ParameterDict(scope._block.params.prefix + prefix, scope._block.params._shared)
 
     def __enter__(self):
         if not self._block._empty_prefix:
-            names = Prefix(self._block.prefix)
-            self._entered.append((getattr(_local, "scope", None), names))
-            _local.scope = self
-            names.__enter__()
+            self._names.append(Prefix(self._block.prefix).__enter__())
+            super().__enter__()
         return self
 
     def __exit__(self, *error):
         if not self._block._empty_prefix:
-            _local.scope, names = self._entered.pop()
-            names.__exit__(*error)
+            super().__exit__(*error)
+            self._names.pop().__exit__(*error)
 
 
 def flatten(args, what="input") -> tuple[list, object]:

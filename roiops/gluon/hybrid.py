@@ -15,7 +15,7 @@ from ..ndarray.ndarray import wrap
 from ..operators.base import assign
 from ..recording import Mode, current
 from .block import Block, flatten, regroup
-from .parameter import DeferredInitializationError, Parameter, ParameterDict
+from .parameter import Parameter, ParameterDict
 
 __all__ = ["HybridBlock", "SymbolBlock"]
 
@@ -191,52 +191,45 @@ class HybridBlock(Block):
             self._cached_graph = [each for each in inputs if each is not None], symbol.Group(outputs)
         return self._cached_graph
 
-    def _infer(self, what, args) -> dict:
+    def _infer(self, what: str, args, attribute: str) -> None:
         inputs, outputs = self._get_graph(*args)
         flat = [each for each in flatten(list(args))[0] if each is not None]
         names = set(outputs.list_inputs())
         given = {
-            each.name: getattr(value, what)
+            each.name: getattr(value, attribute)
             for each, value in zip(inputs, flat, strict=True)
             if each.name in names
         }
-        lists = getattr(outputs, f"infer_{'type' if what == 'dtype' else what}")(**given)
-        if lists[0] is None:
-            raise ValueError(f"the inputs given do not decide the {what} of all parameters")
-        return {
-            **dict(zip(outputs.list_arguments(), lists[0], strict=True)),
-            **dict(zip(outputs.list_auxiliary_states(), lists[2], strict=True)),
-        }
+        of_arguments, _, of_states = getattr(outputs, f"infer_{what}")(**given)
+        if of_arguments is None:
+            raise ValueError(f"the inputs given do not decide the {attribute} of all parameters")
+        names = *outputs.list_arguments(), *outputs.list_auxiliary_states()
+        found = dict(zip(names, (*of_arguments, *of_states), strict=True))
+        for name, parameter in self.collect_params().items():
+            if name in found:
+                setattr(parameter, attribute, found[name])
 
     def infer_shape(self, *args) -> None:
         """Find the shapes of all parameters from these inputs."""
-        found = self._infer("shape", args)
-        for name, parameter in self.collect_params().items():
-            if name in found:
-                parameter.shape = found[name]
+        self._infer("shape", args, "shape")
 
     def infer_type(self, *args) -> None:
         """Find the dtypes of all parameters from these inputs."""
-        found = self._infer("dtype", args)
-        for name, parameter in self.collect_params().items():
-            if name in found:
-                parameter.dtype = found[name]
+        self._infer("type", args, "dtype")
 
     def _finish_parameters(self, args, params) -> None:
         """Initialize parameters that waited for the shapes of the inputs."""
-        ctx = _tensors(args)[0].context
-        try:
-            for parameter in params:
-                parameter.data(ctx)
-        except DeferredInitializationError:
+        if not any(each._deferred_init for each in params):
+            return
+        with Mode(tape=None):
             try:
                 self.infer_shape(*args)
             except Exception as error:
                 raise ValueError(
                     f"Deferred initialization failed because shape cannot be inferred. {error}"
                 ) from error
-            for parameter in params:
-                parameter._finish_deferred_init()
+            for each in params:
+                each._finish_deferred_init()
 
     def _call_cached_op(self, *args):
         flat, form = flatten(list(args))
@@ -248,8 +241,9 @@ class HybridBlock(Block):
             unknown = [name for name in used if name not in params]
             if unknown:
                 raise AssertionError(f"Unknown input to HybridBlock: {unknown[0]}")
-            with Mode(tape=None):
-                self._finish_parameters(args, [params[name] for name in used])
+            self._finish_parameters(args, [params[name] for name in used])
+            for name in used:
+                params[name].list_data()  # an error where it was never initialised
             self._cached_op = _BoundGraph(self, names, outputs, params)
         if _without_nones(form) != _without_nones(self._in_format):
             raise ValueError(
@@ -288,12 +282,9 @@ class HybridBlock(Block):
             return self._call_cached_op(x, *args)
         ctx = tensors[0].context
         with ctx:
-            try:
-                params = {name: each.data(ctx) for name, each in self._reg_params.items()}
-            except DeferredInitializationError:
-                with Mode(tape=None):
-                    self._finish_parameters((x, *args), list(self.params.values()))
-                params = {name: each.data(ctx) for name, each in self._reg_params.items()}
+            if any(each._data is None for each in self._reg_params.values()):
+                self._finish_parameters((x, *args), self.params.values())
+            params = {name: each.data(ctx) for name, each in self._reg_params.items()}
             return self.hybrid_forward(ndarray, x, *args, **params)
 
     def hybrid_forward(self, F, x, *args, **kwargs):

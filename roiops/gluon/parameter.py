@@ -24,6 +24,12 @@ def _known(shape) -> bool:
     return shape is not None and all(length > 0 for length in shape)
 
 
+def _fits(shape, known) -> bool:
+    """Whether a shape is one that is known so far, where 0 and -1 stand for any length."""
+    same = len(shape) == len(known)
+    return same and all(k in (-1, 0, n) for n, k in zip(shape, known, strict=True))
+
+
 def _as_contexts(ctx) -> list[Context]:
     if ctx is None:
         return [current_context()]
@@ -110,9 +116,7 @@ class Parameter:
     @shape.setter
     def shape(self, shape):
         old = self._shape
-        if old is not None and (
-            len(old) != len(shape) or any(o not in (-1, 0, n) for o, n in zip(old, shape, strict=True))
-        ):
+        if old is not None and not _fits(shape, old):
             raise AssertionError(
                 f"Expected shape {shape} is incompatible with given shape {old} of {self.name}."
             )
@@ -151,13 +155,14 @@ class Parameter:
         default_init = initializer.Uniform() if default_init is None else default_init
         if init is None:
             init = default_init if self.init is None else self.init
-        if not _known(self.shape) and not self._allow_deferred_init:
-            raise ValueError(
-                f"Cannot initialize Parameter '{self.name}' because it has invalid shape: {self.shape}."
-            )
         self._deferred_init = (init, _as_contexts(ctx), default_init, None)
         if _known(self.shape):
             self._finish_deferred_init()
+        elif not self._allow_deferred_init:
+            self._deferred_init = ()
+            raise ValueError(
+                f"Cannot initialize Parameter '{self.name}' because it has invalid shape: {self.shape}."
+            )
 
     def _finish_deferred_init(self) -> None:
         if not self._deferred_init:
@@ -190,20 +195,25 @@ class Parameter:
         self._grad = {ctx: zeros(a.shape, ctx, a.dtype) for ctx, a in self._data.items()}
         autograd.mark_variables(list(self._data.values()), list(self._grad.values()), self.grad_req)
 
-    def _held(self, arrays, ctx):
-        """The array of a device, or those of all."""
-        if arrays is None:
-            if self._deferred_init:
-                raise DeferredInitializationError(
-                    f"Parameter '{self.name}' has not been initialized yet because initialization was "
-                    "deferred. Actual initialization happens during the first forward pass. Please pass one "
-                    "batch of data through the network before accessing Parameters. You can also avoid "
-                    "deferred initialization by specifying in_units, num_features, etc., for network layers."
-                )
+    def _held(self, ctx, *, gradient=False):
+        """The array of a device or its gradient, or those of all devices."""
+        if self._data is None and self._deferred_init:
+            raise DeferredInitializationError(
+                f"Parameter '{self.name}' has not been initialized yet because initialization was "
+                "deferred. Actual initialization happens during the first forward pass. Please pass one "
+                "batch of data through the network before accessing Parameters. You can also avoid "
+                "deferred initialization by specifying in_units, num_features, etc., for network layers."
+            )
+        if self._data is None:
             raise RuntimeError(
                 f"Parameter '{self.name}' has not been initialized. Note that you should initialize "
                 "parameters and create Trainer with Block.collect_params() instead of Block.params because "
                 "the later does not include Parameters of nested child Blocks"
+            )
+        arrays = self._grad if gradient else self._data
+        if arrays is None:
+            raise RuntimeError(
+                f"Cannot get gradient array for Parameter '{self.name}' because grad_req='null'"
             )
         if ctx is list:
             return list(arrays.values())
@@ -219,26 +229,19 @@ class Parameter:
 
     def data(self, ctx=None) -> NDArray:
         """The array on a device."""
-        return self._held(self._data, ctx)
+        return self._held(ctx)
 
     def list_data(self) -> list[NDArray]:
         """The arrays on all devices."""
-        return self._held(self._data, list)
-
-    def _gradients(self):
-        if self._data is not None and self._grad is None:
-            raise RuntimeError(
-                f"Cannot get gradient array for Parameter '{self.name}' because grad_req='null'"
-            )
-        return self._grad
+        return self._held(list)
 
     def grad(self, ctx=None) -> NDArray:
         """The gradient on a device."""
-        return self._held(self._gradients(), ctx)
+        return self._held(ctx, gradient=True)
 
     def list_grad(self) -> list[NDArray]:
         """The gradients on all devices."""
-        return self._held(self._gradients(), list)
+        return self._held(list, gradient=True)
 
     def list_ctx(self) -> list[Context]:
         """The devices that it is on."""
@@ -298,13 +301,11 @@ class Parameter:
         """Take the values of a file."""
         if cast_dtype and dtype_source not in ("current", "saved"):
             raise AssertionError(f"dtype_source must be 'current' or 'saved', got {dtype_source!r}")
-        if self.shape:
-            agree = len(self.shape) == len(data.shape)
-            if not agree or any(o not in (-1, 0, n) for o, n in zip(self.shape, data.shape, strict=True)):
-                raise AssertionError(
-                    f"Failed loading Parameter '{self.name}' from saved params: shape incompatible "
-                    f"expected {self.shape} vs saved {data.shape}"
-                )
+        if self.shape and not _fits(data.shape, self.shape):
+            raise AssertionError(
+                f"Failed loading Parameter '{self.name}' from saved params: shape incompatible "
+                f"expected {self.shape} vs saved {data.shape}"
+            )
         self._shape = tuple(data.shape)
         if self.dtype and np.dtype(self.dtype) != data.dtype:
             if not cast_dtype:
@@ -318,20 +319,18 @@ class Parameter:
             else:
                 self.cast(data.dtype)
         contexts = [ctx] if isinstance(ctx, Context) else ctx
-        if self._data is not None or self._deferred_init:
-            have = self.list_ctx()
-            if contexts is not None and set(contexts) != set(have):
-                raise AssertionError(
-                    f"Failed to load Parameter '{self.name}' on {ctx} because it was previous "
-                    f"initialized on {have}."
-                )
-            contexts = have
-        self._deferred_init, there = (), self._data is not None
-        with Mode(tape=None):
-            if there:
-                self.set_data(data)
-            else:
-                self._place(data, contexts or [cpu()])
+        have = self.list_ctx() if self._data is not None or self._deferred_init else None
+        if have and contexts is not None and set(contexts) != set(have):
+            raise AssertionError(
+                f"Failed to load Parameter '{self.name}' on {ctx} because it was previous "
+                f"initialized on {have}."
+            )
+        self._deferred_init = ()
+        if self._data is not None:
+            self.set_data(data)
+        else:
+            with Mode(tape=None):
+                self._place(data, have or contexts or [cpu()])
 
 
 class Constant(Parameter):

@@ -79,8 +79,7 @@ class Trainer:
 
     def _forget_store_of(self, parameter) -> None:
         """A parameter was set by hand: a store that keeps the values is to take them anew."""
-        kept = self._kv_initialized and self._update_on_kvstore
-        if kept and not any(each is parameter for each in self._params_to_init):
+        if self._update_on_kvstore and parameter not in self._params_to_init:
             self._reset_kvstore()
 
     def _init_kvstore(self) -> None:
@@ -110,7 +109,7 @@ class Trainer:
             self._init_kvstore()
         waiting = []
         for i, each in enumerate(self._params):
-            if not any(each is one for one in self._params_to_init):
+            if each not in self._params_to_init:
                 continue
             if each._deferred_init:
                 waiting.append(each)
@@ -135,8 +134,7 @@ class Trainer:
         self._optimizer.set_learning_rate(lr)
 
     def _rescale(self, scale) -> None:
-        fixed = self._update_on_kvstore and self._distributed and self._kv_initialized
-        if fixed and self._optimizer.rescale_grad != scale:
+        if self._update_on_kvstore and self._distributed and self._optimizer.rescale_grad != scale:
             raise UserWarning(
                 "Possible change in the `batch_size` from previous `step` detected. Optimizer gradient "
                 "normalizing factor will not change w.r.t new batch_size when update_on_kvstore=True and "
@@ -156,7 +154,7 @@ class Trainer:
 
     def _not_on_store(self, what) -> None:
         self._make_ready()
-        if self._kvstore and self._update_on_kvstore:
+        if self._update_on_kvstore:
             raise AssertionError(
                 f"{what}() when parameters are updated on kvstore is not supported. Try setting "
                 "`update_on_kvstore` to False when creating trainer."
@@ -176,10 +174,8 @@ class Trainer:
     def _allreduce_grads(self) -> None:
         for i, each in enumerate(self._params if self._kvstore else ()):
             if each.grad_req != "null":
-                if self._update_on_kvstore:
-                    self._kvstore.pushpull(i, each.list_grad(), out=each.list_data(), priority=-i)
-                else:
-                    self._kvstore.pushpull(i, each.list_grad(), priority=-i)
+                out = {"out": each.list_data()} if self._update_on_kvstore else {}
+                self._kvstore.pushpull(i, each.list_grad(), priority=-i, **out)
 
     def _update(self, ignore_stale_grad) -> None:
         for i, each in enumerate(self._params):
@@ -194,7 +190,7 @@ class Trainer:
                         "are intentionally only using a subset, call step with ignore_stale_grad=True to "
                         "suppress this warning and skip updating of Parameters with stale gradient"
                     )
-            if self._kvstore and self._update_on_kvstore:
+            if self._update_on_kvstore:
                 continue
             for counts, updater, array, gradient in zip(
                 self._counts, self._updaters, each.list_data(), each.list_grad(), strict=True

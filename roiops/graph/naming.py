@@ -15,7 +15,7 @@ def hidden_key(key: str) -> str:
     return f"__{key}__" if key in HIDDEN_KEYS else key
 
 
-class _Scoped:
+class Scoped:
     """Something of which the innermost ``with`` block's is current."""
 
     def __enter__(self):
@@ -38,7 +38,7 @@ class _Scoped:
         return stack[-1]
 
 
-class NameManager(_Scoped):
+class NameManager(Scoped):
     """Gives nodes without a name ``<operator><number>``, counting each operator from 0."""
 
     _stack = "names"
@@ -70,7 +70,7 @@ class Prefix(NameManager):
         return self._prefix + super().get(name, hint)
 
 
-class AttrScope(_Scoped):
+class AttrScope(Scoped):
     """Attributes for every node made within the block: ``with AttrScope(ctx_group="dev1"): ...``."""
 
     _stack = "attributes"

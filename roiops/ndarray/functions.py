@@ -149,7 +149,7 @@ def _context(prop, inputs, given, targets) -> Context:
     found = None
     for value in inputs.values():
         if isinstance(value, NDArray):
-            if found is not None and value._context != found:
+            if found is not None and value._context is not found and value._context != found:
                 raise DeviceError(f"{prop.label}: the inputs are on {found} and on {value._context}")
             found = value._context
     if found is None and targets and isinstance(targets[0], NDArray):
