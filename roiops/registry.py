@@ -233,12 +233,13 @@ def split_arguments(prop: type, args: tuple, kwargs: dict, is_input, kind: str, 
         positional.append(rest.pop(0))
     if rest and len(positional) < most and not prop.variadic and _holds_tensors(rest[0], is_input):
         raise _not_a_tensor(prop, prop.arguments[len(positional)], kind, rest[0], is_input)
-    names = [n for n in prop.param.fields if n != prop.variadic]
-    if len(rest) > len(names):
-        most = len(prop.arguments) + len(prop.aux) + len(names)
-        raise ParamError(f"{prop.label}: too many positional arguments: {len(args)}, it takes {most}")
-    params = dict(zip(names[: len(rest)], rest, strict=True))
-    inputs, fields = {}, prop.param.fields
+    inputs, params, fields = {}, {}, prop.param.fields
+    if rest:
+        names = [n for n in fields if n != prop.variadic]
+        if len(rest) > len(names):
+            most = len(prop.arguments) + len(prop.aux) + len(names)
+            raise ParamError(f"{prop.label}: too many positional arguments: {len(args)}, it takes {most}")
+        params = dict(zip(names[: len(rest)], rest, strict=True))
     for name, value in kwargs.items():
         if is_input(value):
             (params if name in fields else inputs)[name] = value  # a parameter may be an array
