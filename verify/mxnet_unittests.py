@@ -68,6 +68,7 @@ _TESTS = {
         "downloads a RecordIO file, most of them for MXNet's native reader, which is not here",
     ),
     "autograd.test_sparse_dot_grad": "sparse parameters and gradients are not offered",
+    "gluon_data.test_dataloader_context": "asks for pinned memory, which is that of the CPU here",
     "gluon.test_np_shape_parameters": "needs shapes of NumPy, where 0 is a length, before the first batch",
     "gluon.test_inline": "counts the nodes that MXNet's inline_limit leaves in a graph; here it is one",
     "gluon.test_sparse_symbol_block": "sparse parameters and gradients are not offered",

@@ -202,6 +202,23 @@ def test_batches(workers):
     assert len(loader) == 3
 
 
+def test_a_loader_left_in_the_middle_ends():
+    """Batches larger than a pipe's buffer are on their way when the loader goes."""
+    import subprocess
+    import sys
+
+    code = """if True:
+        import numpy as np
+        from roiops.gluon.data import DataLoader
+        for _ in range(3):
+            loader = DataLoader(np.zeros((400, 20000)), batch_size=8, num_workers=4)
+            next(iter(loader))
+            del loader
+        print("done")"""
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert ended.stdout == "done\n", ended.stderr
+
+
 def test_gluon_is_imported_when_it_is_asked_for():
     import subprocess
     import sys

@@ -1,8 +1,8 @@
 """DataLoader: batches of a dataset, made by worker processes or threads."""
 
 import multiprocessing
-import multiprocessing.pool
 from collections import deque
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 
 import numpy as np
 
@@ -93,12 +93,11 @@ class DataLoader:
         self._prefetch = max(0, 2 * self._num_workers if prefetch is None else int(prefetch))
         self._threads, self._pool = thread_pool, None
         if self._num_workers and thread_pool:
-            self._pool = multiprocessing.pool.ThreadPool(self._num_workers)
+            self._pool = ThreadPoolExecutor(self._num_workers)
         elif self._num_workers:
-            context = multiprocessing.get_context(
-                "fork" if "fork" in multiprocessing.get_all_start_methods() else None
-            )
-            self._pool = context.Pool(self._num_workers, _begin, [dataset])
+            forks = "fork" in multiprocessing.get_all_start_methods()
+            context = multiprocessing.get_context("fork" if forks else None)
+            self._pool = ProcessPoolExecutor(self._num_workers, context, _begin, (dataset,))
 
     def __iter__(self):
         if self._pool is None:
@@ -107,15 +106,15 @@ class DataLoader:
             return
         dataset, coming = self._dataset if self._threads else None, deque()
         for batch in self._batch_sampler:
-            coming.append(self._pool.apply_async(_make, (dataset, batch, self._batchify_fn)))
+            coming.append(self._pool.submit(_make, dataset, batch, self._batchify_fn))
             if len(coming) > self._prefetch:
-                yield coming.popleft().get(self._timeout)
+                yield coming.popleft().result(self._timeout)
         while coming:
-            yield coming.popleft().get(self._timeout)
+            yield coming.popleft().result(self._timeout)
 
     def __len__(self):
         return len(self._batch_sampler)
 
     def __del__(self):
         if getattr(self, "_pool", None) is not None:
-            self._pool.terminate()
+            self._pool.shutdown(wait=False, cancel_futures=True)
