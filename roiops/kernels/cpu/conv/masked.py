@@ -1,8 +1,8 @@
 """Small windows on float32 planes, step 1 or 2: depthwise convolution, maxima and sums.
 
-Masked loads read nothing where a window hangs over the image's side, so no plane is copied to a frame. The
-weights of a convolution stay in registers. ``conv_depthwise`` and ``pool`` have every other case, and say the
-same in plainer words.
+Where windows hang over the image's side, masked loads read nothing there, so that no plane is copied to a
+frame; elsewhere, loads are plain. ``depthwise`` and ``pool`` have every other case, and say the same in
+plainer words.
 
 ``tests/reference.py`` has the same in plain loops: ``convolution`` and ``pooling``.
 """
@@ -82,34 +82,53 @@ def _store_row(emit, result, row, rows, left, out):
 class _Pixels:
     """In a body: the pixels that the taps of a row of windows see, ``MACHINE_LANES`` windows side by side."""
 
-    def __init__(self, emit, kind, plane, x, size, step, nothing):
+    def __init__(self, emit, kind, plane, x, size, step, empty):
         array, at, self.height, self.width = emit.members(plane)
-        self.emit, self.x, self.size, self.step, self.nothing = emit, x, size, step, nothing
+        self.emit, self.x, self.size, self.nothing = emit, x, size, emit.constant(empty)
         self.first = emit.pointer(kind[0], array, at, "plane")
         # With steps of 2, a pair of loads serves the taps kx and kx + 1.
-        self.taps = [
-            [emit.builder.add(x, emit.number(kx + part * MACHINE_LANES)) for part in range(step)]
-            for kx in range(0, size, step)
-        ]
-        self.masks = [[_inside(emit.builder, place, self.width) for place in each] for each in self.taps]
+        self.taps = [[kx + part * MACHINE_LANES for part in range(step)] for kx in range(0, size, step)]
+        self.reach = self.taps[-1][-1] + MACHINE_LANES
+        self.outside = emit.fixed([empty] * self.reach, "outside")
 
-    def of_row(self, line) -> list:
-        """A vector for each tap."""
-        emit, builder, step = self.emit, self.emit.builder, self.step
+    def are_inside(self):
+        """Whether all pixels of a row are there, where the row is."""
+        builder = self.emit.builder
+        beyond = builder.icmp_signed(">", builder.add(self.x, self.emit.number(self.reach)), self.width)
+        return builder.not_(builder.or_(beyond, builder.icmp_signed("<", self.x, self.emit.number(0))))
+
+    def masks(self) -> list:
+        """Of each load, which lanes are pixels."""
+        emit = self.emit
+        return [
+            [
+                _inside(emit.builder, emit.builder.add(self.x, emit.number(place)), self.width)
+                for place in each
+            ]
+            for each in self.taps
+        ]
+
+    def of_row(self, line, masks) -> list:
+        """A vector for each tap; ``masks`` is None where all pixels of the row are inside."""
+        emit, builder = self.emit, self.emit.builder
         valid = builder.icmp_unsigned("<", line, self.height)
         row = builder.select(valid, line, emit.number(0))
         begin = emit.move(self.first, builder.mul(row, self.width))
         emit.check(begin, self.width, "load")  # what the masks let through is within the row
+        begin = emit.move(begin, self.x)
         # The rows of a large plane are not in a near cache, and lie too far apart to be foreseen.
-        emit.prefetch(emit.move(begin, builder.add(self.x, emit.number(_AHEAD * step))))
+        emit.prefetch(begin, _AHEAD * len(self.taps[0]))
+        begin = emit.either(valid, begin, self.outside)
         values = []
-        for places, masks in zip(self.taps, self.masks, strict=True):
-            there = [builder.select(valid, mask, mask.type([0] * MACHINE_LANES)) for mask in masks]
-            parts = [
-                emit.load_masked(emit.move(begin, place), lanes, self.nothing)
-                for place, lanes in zip(places, there, strict=True)
-            ]
-            values += parts if step == 1 else emit.split(parts)
+        for k, places in enumerate(self.taps):
+            if masks is None:
+                parts = [emit.load(begin, place) for place in places]
+            else:
+                parts = [
+                    emit.load_masked(emit.move(begin, place), lanes, self.nothing)
+                    for place, lanes in zip(places, masks[k], strict=True)
+                ]
+            values += parts if len(parts) == 1 else emit.split(parts)
         return values[: self.size]
 
 
@@ -129,26 +148,33 @@ def _generator(size, step, empty, begin):
 
     def generate(context, builder, signature, args, loc=None):
         emit, kinds = Emitter(context, builder, loc), signature.args
-        nothing = emit.constant(empty)
-        pixels = _Pixels(emit, kinds[0], args[0], args[2], size, step, nothing)
-        y, (rows, left) = args[1], args[-2:]
+        pixels = _Pixels(emit, kinds[0], args[0], args[2], size, step, empty)
+        nothing, y, (rows, left) = pixels.nothing, args[1], args[-2:]
         out = emit.rows(kinds[-3], args[-3], "out")
         combine, epilogue = begin(emit, args)
-        # Totals of the windows that lack rows, the one that began first in front.
-        start = [y, builder.neg(emit.number(begun)), *[nothing] * begun]
-        with emit.loop(builder.add(rows, emit.number(begun)), start) as loop:
-            line, row, *totals = loop.values
-            totals.append(nothing)
-            for i in range(step):
-                seen = pixels.of_row(builder.add(line, emit.number(i)))
-                for k in range(windows):
-                    ky = (begun - k) * step + i
-                    if ky < size:
-                        totals[k] = combine(ky, seen, totals[k])
-            with builder.if_then(builder.icmp_signed(">=", row, emit.number(0))):
-                _store_row(emit, epilogue(totals[0]), row, rows, left, out)
-            line, row = builder.add(line, emit.number(step)), builder.add(row, emit.number(1))
-            loop.advance([line, row, *totals[1:]])
+
+        def all_rows(masks):
+            # Totals of the windows that lack rows, the one that began first in front.
+            start = [y, builder.neg(emit.number(begun)), *[nothing] * begun]
+            with emit.loop(builder.add(rows, emit.number(begun)), start) as loop:
+                line, row, *totals = loop.values
+                totals.append(nothing)
+                for i in range(step):
+                    seen = pixels.of_row(builder.add(line, emit.number(i)), masks)
+                    for k in range(windows):
+                        ky = (begun - k) * step + i
+                        if ky < size:
+                            totals[k] = combine(ky, seen, totals[k])
+                with builder.if_then(builder.icmp_signed(">=", row, emit.number(0))):
+                    _store_row(emit, epilogue(totals[0]), row, rows, left, out)
+                line, row = builder.add(line, emit.number(step)), builder.add(row, emit.number(1))
+                loop.advance([line, row, *totals[1:]])
+
+        with builder.if_else(pixels.are_inside()) as (inside, edge):
+            with inside:
+                all_rows(None)
+            with edge:
+                all_rows(pixels.masks())
         return context.get_dummy_value()
 
     return generate
@@ -160,15 +186,19 @@ def _convolution(size, step):
         """``last`` is the filter's ``(scale, shift, act)``."""
 
         def begin(emit, args):
-            # All weights are loaded here: in the loop it would be done for each row.
             first = emit.pointer(weight, args[3], emit.times(args[4], size * size), "weight")
-            weights = [emit.load_splat(first, tap) for tap in range(size * size)]
+            # Registers hold the weights of 3x3. Those of more lie in memory: repeated as vectors, or, where a
+            # multiply-add can repeat a number itself (AVX-512), as they are.
+            again = MACHINE_LANES == 16 and size > 3
+            weights = [None if again else emit.load_splat(first, tap) for tap in range(size * size)]
             scale, shift, act = emit.members(args[5])
             scale, shift, act = emit.splat(scale), emit.splat(shift), emit.activation(act)
 
             def combine(ky, pixels, total):
                 for kx, value in enumerate(pixels):
-                    total = emit.fma(weights[ky * size + kx], value, total)
+                    tap = ky * size + kx
+                    factor = emit.load_splat(first, tap) if again else weights[tap]
+                    total = emit.fma(factor, value, total)
                 return total
 
             return combine, lambda total: emit.activate([emit.fma(scale, total, shift)], act)[0]

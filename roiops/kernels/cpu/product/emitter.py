@@ -98,6 +98,21 @@ class Emitter:
             size = self.context.make_array(array_type)(self.context, self.builder, array).nitems
         return self.move(Span(first, first, size, name), position)
 
+    def fixed(self, numbers, name) -> Span:
+        """A place in memory that holds these numbers."""
+        kind = ir.ArrayType(_F32, len(numbers))
+        held = cgutils.global_constant(self.builder, name, ir.Constant(kind, [float(n) for n in numbers]))
+        first = self.builder.bitcast(held, _F32.as_pointer())
+        return Span(first, first, self.number(len(numbers)) if CHECKED else None, name)
+
+    def either(self, condition, span: Span, other: Span) -> Span:
+        """``span`` where ``condition`` is true, else ``other``."""
+        chosen = [
+            None if a is None else self.builder.select(condition, a, b)
+            for a, b in zip(span[:3], other[:3], strict=True)
+        ]
+        return Span(*chosen, span.name)
+
     def elements(self, array_type, array, name):
         """How many elements a contiguous array has, and where the first one lies."""
         count = self.builder.extract_value(
