@@ -28,6 +28,7 @@ class DeformableConvolution(Declared, HybridBlock, takes=_TAKES):
 
     #: How many numbers the convolution of the offsets gives for each pixel of the window.
     _numbers = 2
+    _operator = "DeformableConvolution"
 
     def _set_up(self, channels, kernel_size, groups, num_deformable_group, in_channels, **given):
         if given["layout"] != "NCHW":
@@ -42,18 +43,13 @@ class DeformableConvolution(Declared, HybridBlock, takes=_TAKES):
             ("offset", "offset_", "offset_use_bias", self._offset_channels, in_channels // groups),
             ("deformable_conv", "", "use_bias", channels, 0),
         ):
-            fill = given[f"{start}weight_initializer"], given[f"{start}bias_initializer"]
-            self._learn(name, count, (count, depth, *window), fill[0], fill[1] if given[use] else None)
+            for part, shape in (("weight", (count, depth, *window)), ("bias", (count,))):
+                more = {"init": given[f"{start}{part}_initializer"], "allow_deferred_init": True}
+                used = part == "weight" or given[use]
+                parameter = self.params.get(f"{name}_{part}", shape=shape, **more) if used else None
+                setattr(self, f"{name}_{part}", parameter)
         with self.name_scope():
             self.act = None if activation is None else Activation(activation, prefix=f"{activation}_")
-
-    def _learn(self, name, count, shape, weight_init, bias_init):
-        weight = self.params.get(f"{name}_weight", shape=shape, init=weight_init, allow_deferred_init=True)
-        setattr(self, f"{name}_weight", weight)
-        bias = None
-        if bias_init is not None:
-            bias = self.params.get(f"{name}_bias", shape=(count,), init=bias_init, allow_deferred_init=True)
-        setattr(self, f"{name}_bias", bias)
 
     def hybrid_forward(
         self, F, x, offset_weight, deformable_conv_weight, offset_bias=None, deformable_conv_bias=None
@@ -68,8 +64,6 @@ class DeformableConvolution(Declared, HybridBlock, takes=_TAKES):
         options["num_deformable_group"] = self._groups
         out = getattr(F.contrib, self._operator)(**given, name="fwd", **self._kwargs, **options)
         return out if self.act is None else self.act(out)
-
-    _operator = "DeformableConvolution"
 
     def _places(self, F, offset):
         return {"offset": offset}

@@ -88,16 +88,13 @@ class _PixelShuffle(HybridBlock):
         return F.reshape(F.transpose(x, (0, 1, *pairs)), (0, 0, *(-3,) * count))
 
     def __repr__(self):
-        return f"{type(self).__name__}({self._factors})"
+        return f"{type(self).__name__}({self._factors if self._count > 1 else self._factors[0]})"
 
 
 class PixelShuffle1D(_PixelShuffle):
     """``(N, f C, W)`` as ``(N, C, f W)``."""
 
     _count = 1
-
-    def __repr__(self):
-        return f"{type(self).__name__}({self._factors[0]})"
 
 
 class PixelShuffle2D(_PixelShuffle):
