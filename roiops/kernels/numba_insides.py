@@ -303,8 +303,8 @@ class _InnerCompiler(_LeanCompiler):
 def _operators_remembered(typing):
     """Within the ``with`` statement, an operator's type for the same types of numbers is found once.
 
-    numba tries one template after the other, again for each operator in each part. Its lock of the compiler
-    is held.
+    numba tries one template after the other, again for each operator in each part; and it compiles ``min``
+    and ``max`` anew for each literal number that they are called with. Its lock of the compiler is held.
     """
     if "resolve_function_type" in vars(typing):  # a kernel is compiled for another one
         yield
@@ -312,8 +312,10 @@ def _operators_remembered(typing):
     find, known, numbers = typing.resolve_function_type, {}, (types.Number, types.Boolean)
 
     def resolve(function, args, kws):
-        module = getattr(getattr(function, "typing_key", None), "__module__", None)
-        if module != "_operator" or not all(isinstance(each, numbers) for each in args):
+        kind = getattr(function, "typing_key", None)
+        if kind in (min, max):
+            return find(function, [*map(unliteral, args)], kws)
+        if getattr(kind, "__module__", None) != "_operator" or not all(isinstance(a, numbers) for a in args):
             return find(function, args, kws)
         key = function, tuple(args)
         if key not in known:

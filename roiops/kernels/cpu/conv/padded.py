@@ -69,7 +69,7 @@ def padding_cost(rows: int, planes: int) -> int:
     return 25 * rows * planes
 
 
-@inner
+@inner(makes_arrays=False)
 def _clear(padded, first, stop):
     """Zeros from ``first`` to before ``stop``, and nothing beyond them."""
     if stop - first < MACHINE_LANES:
@@ -89,7 +89,7 @@ class _Source(NamedTuple):
     step: int
 
 
-@inner
+@inner(makes_arrays=False)
 def _fill_rows(flat, source, count, prologue, padded, to, length, rows, end):
     """Rows of ``count`` pixels, each with zeros up to where the next one begins.
 
@@ -135,7 +135,7 @@ def _fill_rows(flat, source, count, prologue, padded, to, length, rows, end):
         at, to = at + at_step, to + length
 
 
-@inner
+@inner(makes_arrays=False)
 def fill_channels(data, layout, prologue, owned, first, last, lines, padded):
     """Copy channels ``[first, last)`` of the images, as the :class:`Prologue` makes them, to a padded image.
 
@@ -197,7 +197,7 @@ def fill_channels(data, layout, prologue, owned, first, last, lines, padded):
     _clear(padded, stop, min(stop + zeros, padded.shape[0]))
 
 
-@parallel
+@parallel(makes_arrays=False)
 def fill_padded(share, data, layout, prologue, workers, padded):
     """:func:`fill_channels` of all channels, for a padded image that all workers read."""
     channels = data.shape[1]
@@ -207,7 +207,7 @@ def fill_padded(share, data, layout, prologue, workers, padded):
         fill_channels(data, layout, prologue, owned, first, last, lines, padded)
 
 
-@inner
+@inner(makes_arrays=False)
 def fill_own(sources, g, w, image):
     """A worker's own padded image of a group's channels, for the driver: ``fill``.
 

@@ -15,8 +15,7 @@ from ..product.panels import (
     MOST_SEGMENTS,
     SEGMENT,
     copy_run,
-    count_panels,
-    first_item,
+    first_items,
     panel_range,
     scale_run,
     segments,
@@ -27,7 +26,7 @@ from ..vector import MACHINE_LANES, prefetch_to_read
 from .way import Way, ceil_div
 
 
-@inner
+@inner(makes_arrays=False)
 def _fill_plain(pixels, channels, found, count, panel):
     """A panel of pixels that lie as they are wanted.
 
@@ -47,7 +46,7 @@ def _fill_plain(pixels, channels, found, count, panel):
             copy_run(flat, first + c * step, panel, c * COLUMNS + segment.column, run)
 
 
-@inner
+@inner(makes_arrays=False)
 def _fill_scaled(pixels, channels, found, count, panel, prologue, first_channel):
     """:func:`_fill_plain` of pixels as ``prologue`` makes them, of channels from ``first_channel`` on."""
     flat, start, image_step, step = pixels
@@ -65,7 +64,7 @@ def _fill_scaled(pixels, channels, found, count, panel, prologue, first_channel)
                 scale_run(flat, source, panel, target, run, m, a, b, floor)
 
 
-@parallel
+@parallel(makes_arrays=False)
 def _thin_out(share, data, stride, out):
     """The pixels that a kernel of one pixel sees with these strides."""
     batch, channels, height, width = out.shape
@@ -76,7 +75,7 @@ def _thin_out(share, data, stride, out):
                 out[n, c, y, x] = data[n, c, y * stride[0], x * stride[1]]
 
 
-@inner
+@inner(makes_arrays=False)
 def _move_tile(tile, found, count, rows, filters, positions, first_row, out, fetch):
     """Copy a tile's rows, filters from ``first_row`` on, to where the panel's segments lie, or from there."""
     for s in range(count):
@@ -117,31 +116,31 @@ def _compute(left, right, found, count, vectors, place, epilogue, memory, out):
 
 
 @parallel(makes_arrays=False)
-def _multiply(share, data, weight, groups, prologue, epilogue, scratch, found, out):
-    """``prologue`` and ``epilogue`` hold what :class:`Prologue` and :class:`Epilogue` do."""
+def _multiply(share, data, weight, groups, begins, prologue, epilogue, scratch, found, out):
+    """``prologue`` and ``epilogue`` hold what :class:`Prologue` and :class:`Epilogue` do.
+
+    ``begins``: the first tile of each worker, and the end. Tiles follow one another by group, panel and rows.
+    """
     scale, shift, act, other, add_other = epilogue
     batch, filters, height, width = out.shape
     positions, filters = height * width, filters // groups
-    panels, row_tiles = count_panels(batch * positions), (filters + ROWS - 1) // ROWS
+    row_tiles = (filters + ROWS - 1) // ROWS
+    panels = (batch * positions + COLUMNS - 1) // COLUMNS
     flat_weight, flat_last, _ = weight
     terms = flat_weight.shape[0] // (groups * filters)
     flat_data, flat, flat_other = data.reshape(-1), out.reshape(-1), other.reshape(-1)
-    workers = scratch.shape[0]
-    vectors_in_all = (batch * positions + MACHINE_LANES - 1) // MACHINE_LANES
-    for w in within(share, workers):
+    for w in within(share, scratch.shape[0]):
         tile, others = scratch[w, : ROWS * COLUMNS], scratch[w, ROWS * COLUMNS : 2 * ROWS * COLUMNS]
         panel, parts = scratch[w, 2 * ROWS * COLUMNS :], found[w]
         filled = np.int64(-1)
         first = stop = vectors = count = g = start = ahead = np.int64(0)
         # Of each panel's tiles one after the other, so that workers share a panel they cannot divide.
-        begin = first_item(w, workers, groups, panels, vectors_in_all, row_tiles)
-        end = first_item(w + 1, workers, groups, panels, vectors_in_all, row_tiles)
-        for item in range(begin, end):
+        for item in range(begins[w], begins[w + 1]):
             index, r = divmod(item, row_tiles)
             if index != filled:
                 filled = index
                 g, p = divmod(index, panels)
-                first, stop, vectors = panel_range(p, batch * positions)
+                first, stop, vectors = panel_range(p, panels, batch * positions)
                 vectors = max(vectors, FEW)
                 count = segments(first, stop, 1, positions, parts)
                 pixels = flat_data, g * terms * positions, groups * terms * positions, positions
@@ -229,14 +228,17 @@ class Pointwise(Way):
         size = (2 * ROWS + terms + 1) * COLUMNS
         thin = stride != (1, 1)
         thinner = (*data.shape[:2], *out.shape[2:]) if thin else (0,)
+        pixels, row_tiles = len(data) * math.prod(out.shape[2:]), ceil_div(self.layer.in_group, ROWS)
+        vectors = ceil_div(pixels, MACHINE_LANES)
 
         def prepare(workers):
             scratch, thinned = Scratch((workers, size), thinner)()
+            begins = first_items(workers, groups, ceil_div(pixels, COLUMNS), vectors, row_tiles)
             found = np.zeros((workers, MOST_SEGMENTS), SEGMENT)
             kernels = []
             if thin:
                 kernels.append((_thin_out, min(workers, num_threads(thinned.size)), data, stride, thinned))
-            multiply = thinned if thin else data, left.arrays, groups, prologue, epilogue, scratch, found, out
-            return [*kernels, (_multiply, workers, *multiply)]
+            sources = thinned if thin else data, left.arrays, groups, begins
+            return [*kernels, (_multiply, workers, *sources, prologue, epilogue, scratch, found, out)]
 
         return left.before(Repeated(self.calls, out.size * terms / MACHINE_LANES, prepare))

@@ -12,7 +12,7 @@ import numpy as np
 from ...jit import inner, num_threads, parallel, within
 from ..product.caches import SECOND_CACHE
 from ..product.emitter import COLUMNS, ROWS
-from ..product.panels import SEGMENT, copy_run, count_panels, panel_range, segments
+from ..product.panels import SEGMENT, copy_run, panel_range, segments
 from ..product.tiles import Rows, add_product_tile, product_tile
 from ..scratch import Scratch
 from ..vector import BLOCK, MACHINE_LANES, transpose_block
@@ -40,7 +40,7 @@ def three_by_three(grad_out, data, pad, grad_weight):
     tiles = count_tiles(grad_out.shape)
     rounds = -(-tiles // AT_ONCE)
     at_once = -(-tiles // rounds)
-    panels, row_tiles = count_panels(channels), -(-filters // ROWS)
+    panels, row_tiles = -(-channels // COLUMNS), -(-filters // ROWS)
     work = tiles * PARTS * filters * channels / MACHINE_LANES
     together, workers = panels, num_threads(work)
     if rounds > 1:
@@ -63,7 +63,7 @@ def three_by_three(grad_out, data, pad, grad_weight):
             _sum_up.by(workers)(heads, planes, some, stop - first, steps, sums, pixels, grad_weight)
 
 
-@inner
+@inner(makes_arrays=False)
 def _load_pixels(images, n, first, count, y, x, rows, columns, pixels):
     """``rows`` rows of ``columns`` pixels from (y, x) on, 0 outside the image, of channels from ``first`` on.
 
@@ -90,7 +90,7 @@ def _load_pixels(images, n, first, count, y, x, rows, columns, pixels):
         pixels[to + right * BLOCK : to + columns * BLOCK] = 0
 
 
-@inner
+@inner(makes_arrays=False)
 def _transform_run(pixels, run, count, of_data, out, at, step, part):
     """Transform ``run`` neighbouring tiles of ``count`` channels to ``out``, ``step`` from tile to tile."""
     for t in range(run):
@@ -102,7 +102,7 @@ def _transform_run(pixels, run, count, of_data, out, at, step, part):
                 transform_heads(pixels, start, LINE_PIXELS * BLOCK, BLOCK, out, to, part)
 
 
-@inner
+@inner(makes_arrays=False)
 def _transform_segment(images, place, pad, rows, run, channels, square, out, at, step):
     """``run`` neighbouring tiles of ``rows`` rows, of some channels, to ``out``; a tile is a ``step``.
 
@@ -116,11 +116,12 @@ def _transform_segment(images, place, pad, rows, run, channels, square, out, at,
         _transform_run(square, run, count, of_data, out, at + c - channels[0], step, part)
 
 
-@parallel
+@parallel(makes_arrays=False)
 def _transform(share, grad_out, data, pad, panels, tiles, pixels, found, heads, planes):
     """Transform the tiles ``[first, stop)``: all filters to ``heads``, the panels' channels to ``planes``."""
     filters, height, width = grad_out.shape[1:]
     channels = data.shape[1]
+    all_panels = (channels + COLUMNS - 1) // COLUMNS
     tall, wide = (height + OUT - 1) // OUT, (width + OUT - 1) // OUT
     first, stop = tiles
     workers = pixels.shape[0]
@@ -139,14 +140,14 @@ def _transform(share, grad_out, data, pad, panels, tiles, pixels, found, heads, 
                         grad_out, place, (0, 0), OUT, run, some, square, head, tile * BLOCK, BLOCK
                     )
                 for p in range(panels[0], panels[1]):
-                    from_channel, to_channel, _ = panel_range(p, channels)
+                    from_channel, to_channel, _ = panel_range(p, all_panels, channels)
                     some, plane = (from_channel, to_channel), planes[p - panels[0]]
                     _transform_segment(
                         data, place, pad, IN, run, some, square, plane, tile * COLUMNS, COLUMNS
                     )
 
 
-@parallel
+@parallel(makes_arrays=False)
 def _sum_up(share, heads, planes, panels, tiles, steps, sums, pixels, grad_weight):
     """Multiply the parts of filters and channels over so many tiles, and add them to the sums of before.
 
@@ -154,14 +155,14 @@ def _sum_up(share, heads, planes, panels, tiles, steps, sums, pixels, grad_weigh
     are both, a worker needs memory for the sums of one product only.
     """
     filters, channels = grad_weight.shape[:2]
-    row_tiles = (filters + ROWS - 1) // ROWS
+    row_tiles, all_panels = (filters + ROWS - 1) // ROWS, (channels + COLUMNS - 1) // COLUMNS
     head_part, part = heads.shape[1] // PARTS, planes.shape[1] // PARTS
     begins, ends = steps
     mine = pixels[share[0]]
     for item in within(share, (panels[1] - panels[0]) * row_tiles):
         i = np.int64(item)
         p, r = divmod(i, row_tiles)
-        first, stop, vectors = panel_range(panels[0] + p, channels)
+        first, stop, vectors = panel_range(panels[0] + p, all_panels, channels)
         total = sums[share[0] if begins and ends else i]
         block, row = divmod(r * ROWS, BLOCK)
         for k in range(PARTS):
@@ -182,7 +183,7 @@ def _sum_up(share, heads, planes, panels, tiles, steps, sums, pixels, grad_weigh
                 _put_taps(total, (f - r * ROWS) * COLUMNS, first, stop, mine, grad_weight[f])
 
 
-@inner
+@inner(makes_arrays=False)
 def _put_taps(sums, at, first, stop, taps, grad_weight):
     """Transform the sums of one filter and the channels ``[first, stop)``."""
     part, target = ROWS * COLUMNS, grad_weight.reshape(-1)

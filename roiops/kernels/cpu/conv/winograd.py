@@ -26,8 +26,8 @@ from .way import Way, ceil_div
 from .winograd_tiles import (
     APART,
     SCRATCH,
+    find_tiles,
     store_results,
-    tiles_of,
     transform_filters,
     transform_panel,
 )
@@ -53,7 +53,7 @@ def most_channels(machine: Machine) -> int:
     return machine.second_cache // (4 * PARTS * BLOCK)
 
 
-@parallel
+@parallel(makes_arrays=False)
 def _transform_all(share, weight, groups, turned, out):
     """Transform all filters, each group's to row tiles of its own. ``turned`` is memory for each worker."""
     in_group = weight.shape[0] // groups
@@ -66,7 +66,7 @@ def _transform_all(share, weight, groups, turned, out):
         transform_filters(weight, first, count, (np.int64(0), weight.shape[1]), mine, out, tile)
 
 
-@inner
+@inner(makes_arrays=False)
 def _multiply(filters, rows, channels, panel, vectors, products, step):
     """The products of some tiles of filters with a panel: ``rows`` are the first of them, how many there are,
     and how many tiles further those lie that come next.
@@ -80,7 +80,7 @@ def _multiply(filters, rows, channels, panel, vectors, products, step):
         packed_product_tile(vectors, left, ROWS, panel, at, channels, results)
 
 
-@parallel
+@parallel(makes_arrays=False)
 def _by_panel(share, data, filters, groups, grid, pad, epilogue, memory, out):
     """Each worker takes whole panels of tiles through all steps.
 
@@ -95,7 +95,8 @@ def _by_panel(share, data, filters, groups, grid, pad, epilogue, memory, out):
         into = Epilogue(scale, shift, act, other, add_other)
         for item in range(w * items // workers, (w + 1) * items // workers):
             g, p = divmod(item, grid[0])
-            tiles = tiles_of(p, grid, found[w])
+            count, vectors = find_tiles(p, grid, found[w])
+            tiles = found[w], count, vectors
             first, mine = g * channels, (np.int64(0), channels)
             transform_panel(
                 data, first, channels, mine, pad, grid[2], tiles, scratch[w], places[w], panels[w]
@@ -103,11 +104,11 @@ def _by_panel(share, data, filters, groups, grid, pad, epilogue, memory, out):
             for r in range(row_tiles):
                 begin, end = g * in_group + r * ROWS, g * in_group + min((r + 1) * ROWS, in_group)
                 rows = g * row_tiles + r, np.int64(1), groups * row_tiles
-                _multiply(filters[0], rows, channels, panels[w], tiles[2], products[w], step)
+                _multiply(filters[0], rows, channels, panels[w], vectors, products[w], step)
                 store_results(Rows(products[w], 0, step), begin, end, tiles, scratch[w], into, out)
 
 
-@parallel
+@parallel(makes_arrays=False)
 def _transform_panels(share, data, turn, groups, grid, pad, memory, out):
     """Workers make panels of a group together: each transforms some of the channels.
 
@@ -120,11 +121,12 @@ def _transform_panels(share, data, turn, groups, grid, pad, memory, out):
     for w in within(share, workers):
         mine = w * channels // workers, (w + 1) * channels // workers
         for p in range(begin, end):
-            tiles, panel = tiles_of(p, grid, found[w]), panels[p - begin]
+            count, vectors = find_tiles(p, grid, found[w])
+            tiles, panel = (found[w], count, vectors), panels[p - begin]
             transform_panel(data, first, channels, mine, pad, grid[2], tiles, scratch[w], places[w], panel)
 
 
-@parallel
+@parallel(makes_arrays=False)
 def _multiply_panels(share, filters, turn, groups, grid, epilogue, memory, out):
     """Each worker multiplies the panels of a :func:`_transform_panels` with filters of its own.
 
@@ -154,11 +156,12 @@ def _multiply_panels(share, filters, turn, groups, grid, epilogue, memory, out):
                 # Those of the panels before are still there where a worker has all of its own at once.
                 there = begin > 0 and last_tile - first_tile <= at_once
                 for f in range(to_filter if there else from_filter, to_filter, BLOCK):
-                    count, to = min(BLOCK, to_filter - f), (f - from_filter) // ROWS
-                    transform_filters(weight, f, count, (from_channel, to_channel), turned[w], left, to)
+                    height, to = min(BLOCK, to_filter - f), (f - from_filter) // ROWS
+                    transform_filters(weight, f, height, (from_channel, to_channel), turned[w], left, to)
             for p in range(begin, end):
-                tiles, panel = tiles_of(p, grid, found[w]), panels[p - begin]
-                _multiply(left, (left_tile, some, 1), channels, panel, tiles[2], products[w], step)
+                count, vectors = find_tiles(p, grid, found[w])
+                tiles, panel = (found[w], count, vectors), panels[p - begin]
+                _multiply(left, (left_tile, some, 1), channels, panel, vectors, products[w], step)
                 store_results(
                     Rows(products[w], 0, step), from_filter, to_filter, tiles, scratch[w], into, out
                 )

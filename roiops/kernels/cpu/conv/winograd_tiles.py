@@ -9,7 +9,7 @@ import numpy as np
 
 from ...jit import inner
 from ..product.emitter import COLUMNS, ROWS, activation
-from ..product.panels import add_run, copy_run, find_places, gather, load_line, panel_of_many, segments
+from ..product.panels import add_run, copy_run, find_places, gather, load_line, panel_range, segments
 from ..product.tiles import Epilogue, Rows, copy_vector
 from ..vector import BLOCK, MACHINE_LANES, prefetch_to_read, prefetch_to_write, transpose_block
 from .transforms import (
@@ -42,23 +42,15 @@ _NUMBERS = TAPS * TAPS
 _IDENTITY = activation()
 
 
-@inner
-def tiles_of(p, grid, found):
-    """The tiles of a panel: their segments, how many these are, and how many vectors they fill."""
+@inner(makes_arrays=False)
+def find_tiles(p, grid, found):
+    """Write the segments of a panel's tiles to ``found``: how many they are, and the vectors they fill."""
     panels, tall, wide, tiles = grid
-    first, stop, vectors = panel_of_many(p, panels, tiles)
-    return found, segments(first, stop, tall, wide, found), vectors
+    first, stop, vectors = panel_range(p, panels, tiles)
+    return segments(first, stop, tall, wide, found), vectors
 
 
-@inner
-def _prefetch_rows(image, y, x, count):
-    """Ask for the pixels of a row of tiles."""
-    flat = image.reshape(-1)
-    for row in range(max(y, 0), min(y + IN, image.shape[0])):
-        prefetch_to_read(flat, row * image.shape[1] + max(x, 0), count)
-
-
-@inner
+@inner(makes_arrays=False)
 def _transform_row(data, channel, pad, tiles, ahead, scratch):
     """Transform a channel of a panel's tiles, in ``scratch``; ``ahead``: the channel that comes next.
 
@@ -71,7 +63,9 @@ def _transform_row(data, channel, pad, tiles, ahead, scratch):
         image = data[some.image, channel]
         flat = image.reshape(-1)
         y, x, pixels = some.y * OUT - pad[0], some.x * OUT - pad[1], some.run * OUT + IN - OUT
-        _prefetch_rows(data[some.image, ahead], y, x, pixels)
+        following = data[some.image, ahead].reshape(-1)
+        for row in range(max(y, 0), min(y + IN, data.shape[2])):
+            prefetch_to_read(following, row * width + max(x, 0), pixels)
         end = (y + IN - 1) * width + x + (some.run + 2 * MACHINE_LANES) * OUT
         source, start, step = flat, y * width + x, width
         if not (y >= 0 and x >= 0 and x + pixels <= width and end <= flat.shape[0]):
@@ -83,7 +77,7 @@ def _transform_row(data, channel, pad, tiles, ahead, scratch):
             transform_tiles(Rows(source, at, step), aside, scratch, _ASIDE + some.column + block, _MADE_STEP)
 
 
-@inner
+@inner(makes_arrays=False)
 def transform_panel(data, begin, channels, mine, pad, wide, tiles, scratch, places, panel):
     """Transform some of ``channels`` channels from ``begin`` on for a panel's tiles: ``mine``, the first and
     the end of them.
@@ -109,7 +103,7 @@ def transform_panel(data, begin, channels, mine, pad, wide, tiles, scratch, plac
                 copy_vector(scratch, _ASIDE + k * _MADE_STEP + i, panel, k * part + c * COLUMNS + i)
 
 
-@inner
+@inner(makes_arrays=False)
 def transform_filters(weight, first, count, part_of, turned, out, tile):
     """Transform the filters from ``first`` on, ``count`` of them and at most ``BLOCK``, to ``out``.
 
@@ -144,7 +138,7 @@ def transform_filters(weight, first, count, part_of, turned, out, tile):
                 transform_taps(turned, one, two, out, ((tile + t) * channels + c) * ROWS, part)
 
 
-@inner
+@inner(makes_arrays=False)
 def _prefetch_results(tiles, f, out):
     """Ask for the pixels that a filter's results will be stored to."""
     found, count, _ = tiles
@@ -161,7 +155,7 @@ def _prefetch_results(tiles, f, out):
                 prefetch_to_write(flat, plane + y * width + some.x * OUT, some.run * OUT)
 
 
-@inner(forceinline=True)
+@inner(makes_arrays=False, forceinline=True)
 def _store_filter(products, tiles, lines, epilogue, f, out):
     """Transform the products of filter ``f`` with a panel's tiles, 36 :class:`Rows`, to pixels of ``out``."""
     found, count, vectors = tiles
@@ -178,14 +172,17 @@ def _store_filter(products, tiles, lines, epilogue, f, out):
         some = found[s]
         x, rows = (some.x + begin - some.column) * OUT, min(OUT, height - some.y * OUT)
         inside = begin + MACHINE_LANES <= some.column + some.run and x + MACHINE_LANES * OUT <= width
-        if inside and rows == OUT:
-            to = (some.image * filters + f) * plane + some.y * OUT * width + x
-            into = Epilogue(scale[f], shift[f], act, flat_other, add_other)
-            transform_results(of_tiles, Rows(flat, to, width), into)
+        whole = inside and rows == OUT
+        # Tiles that hang over the edge, or lie apart: their pixels are made aside, without what is added.
+        into, place, step, added = lines, np.int64(0), np.int64(OUT * MACHINE_LANES), np.int64(0)
+        if whole:
+            place = (some.image * filters + f) * plane + some.y * OUT * width + x
+            into, step, added = flat, width, add_other
+        then = act if whole or not add_other else _IDENTITY
+        of_filter = Epilogue(scale[f], shift[f], then, flat_other if whole else lines, added)
+        transform_results(of_tiles, Rows(into, place, step), of_filter)
+        if whole:
             continue
-        # These tiles hang over the edge, or lie apart: their pixels are made aside.
-        into = Epilogue(scale[f], shift[f], _IDENTITY if add_other else act, lines, np.int64(0))
-        transform_results(of_tiles, Rows(lines, np.int64(0), np.int64(OUT * MACHINE_LANES)), into)
         k = s
         while k < count and found[k].column < begin + MACHINE_LANES:
             some = found[k]
@@ -203,7 +200,7 @@ def _store_filter(products, tiles, lines, epilogue, f, out):
             k += 1
 
 
-@inner
+@inner(makes_arrays=False)
 def store_results(products, begin, end, tiles, scratch, epilogue, out):
     """Transform the products of the filters from ``begin`` to ``end`` with a panel's tiles to results.
 

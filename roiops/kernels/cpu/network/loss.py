@@ -11,7 +11,7 @@ import math
 import numpy as np
 
 from ...jit import inner, njit, num_threads, parallel, within
-from ..vector import FIXED_LANES, greater, load, pointer_to, scaled, select, splat, store
+from ..vector import FIXED_LANES, greater, load, pointer_to, room, scaled, select, splat, store
 from .exponential import exp_below_zero
 
 BLOCK = 32768
@@ -143,7 +143,7 @@ def _shifted(values, scale, top, rest, out):
 def _softmax_rows(share, x, scale, log, workers, out):
     rows, classes = x.shape
     for w in within(share, workers):
-        buffer = np.empty(_CHUNK, np.float32)
+        buffer = room(_CHUNK, np.float32(0))
         for r in range(w * rows // workers, (w + 1) * rows // workers):
             source, target = x[r], out[r]
             top = _largest(source, scale, buffer)
@@ -212,7 +212,7 @@ def _log_gradient(grad, y, total, scale, out):
 def _gradient_rows(share, grad, y, scale, log, add, workers, out):
     rows, classes = y.shape
     for w in within(share, workers):
-        buffer = np.empty(_CHUNK, np.float32)
+        buffer = room(_CHUNK, np.float32(0))
         for r in range(w * rows // workers, (w + 1) * rows // workers):
             total = 0.0
             for start in range(0, classes, _CHUNK):

@@ -6,6 +6,7 @@ Whoever holds a weight may write to it at any time, so that nothing less than a 
 import numpy as np
 
 from ...jit import inner, num_threads, parallel, within
+from ..vector import room
 
 #: Parts that are hashed side by side, and numbers of a stretch that one thread hashes at a time.
 _PARTS, _STRETCH = 64, 1 << 14
@@ -25,7 +26,7 @@ def _hash_stretches(share, values, sums):
     for stretch in within(share, sums.shape[0]):
         begin = np.int64(stretch) * _STRETCH
         end = min(begin + _STRETCH, values.shape[0])
-        lanes = np.empty(_PARTS, np.uint64)
+        lanes = room(_PARTS, _SEED)
         for i in range(_PARTS):
             lanes[i] = _SEED * np.uint64(2 * i + 1)
         whole = begin + (end - begin) // _PARTS * _PARTS

@@ -17,7 +17,7 @@ from ..scratch import Repeated, Scratch
 from ..vector import BLOCK, LINE, MACHINE_LANES, prefetch_to_read, transpose_block
 from .caches import SECOND_CACHE
 from .emitter import COLUMNS, ROWS, Emitter
-from .panels import copy_run, count_panels, first_item, panel_range
+from .panels import copy_run, first_items, panel_range
 from .tiles import Rows, add_product_tile
 
 #: Bytes of panels that are used again and again at once: they stay in the second-level cache.
@@ -33,7 +33,7 @@ def _flat(matrix):
     return np.lib.stride_tricks.as_strided(matrix, (size,), (4,)), *steps
 
 
-@inner
+@inner(makes_arrays=False)
 def _pack(right, term_step, column_step, start, stop, first, last, panel):
     """Columns ``[first, last)`` of the terms ``[start, stop)`` as a panel."""
     count = last - first
@@ -57,7 +57,7 @@ def _pack(right, term_step, column_step, start, stop, first, last, panel):
                 panel[to + k * COLUMNS] = right[source + k * term_step]
 
 
-@inner(forceinline=True)
+@inner(makes_arrays=False, forceinline=True)
 def _add_edge(spare, count, first, after, out, at, step):
     """Add ``count`` rows of a tile to the columns ``[first, after)``."""
     for i in range(count):
@@ -65,57 +65,38 @@ def _add_edge(spare, count, first, after, out, at, step):
             out[at + i * step + j] += spare[i * COLUMNS + j - first]
 
 
-@inner
-def _pack_block(right, columns, start, stop, begin, end, size, packed):
-    """The panels ``[begin, end)`` of these terms, ``size`` floats apart."""
-    right, term_step, column_step = right
-    for p in range(begin, end):
-        first, after, _ = panel_range(p, columns)
-        _pack(right, term_step, column_step, start, stop, first, after, packed[(p - begin) * size :])
-
-
-@inner
-def _prefetch_rows(left, step, first, stop, place, count):
-    """Ask for ``count`` numbers of these rows, from ``place`` on."""
-    for row in range(first, stop):
-        prefetch_to_read(left, row * step + place, count)
-
-
-@parallel
-def _multiply(share, left, starts, last, right, sizes, blocks, scratch, out):
+@parallel(makes_arrays=False)
+def _multiply(share, left, starts, last, right, sizes, blocks, begins, scratch, out):
     """Matrices come as :func:`_flat` gives them; ``sizes`` are ``(rows, terms, columns)``.
 
     ``starts``: where the rows of each tile begin in the left factor. ``last``: those of a tile that is not
-    full, filled up. ``blocks``: the terms and the panels that are packed at once. Tiles follow one another by
-    block of panels, rows and panel.
+    full, filled up. ``blocks``: the terms and the panels that are packed at once. ``begins``: the first tile
+    of each worker, and the end. Tiles follow one another by block of panels, rows and panel.
     """
     left, left_step, term_step = left
+    right, right_step, column_step = right
     out, out_step, _ = out
     (rows, terms, columns), (at_once, together) = sizes, blocks
-    row_tiles, panels = (rows + ROWS - 1) // ROWS, count_panels(columns)
-    vectors_in_all = (columns + MACHINE_LANES - 1) // MACHINE_LANES
-    workers, size = scratch.shape[0], at_once * COLUMNS
-    for w in within(share, workers):
+    row_tiles, panels = (rows + ROWS - 1) // ROWS, (columns + COLUMNS - 1) // COLUMNS
+    size = at_once * COLUMNS
+    for w in within(share, scratch.shape[0]):
         spare, packed = scratch[w, : ROWS * COLUMNS], scratch[w, ROWS * COLUMNS :]
-        if together == 1:
-            begin = first_item(w, workers, 1, panels, vectors_in_all, row_tiles)
-            end = first_item(w + 1, workers, 1, panels, vectors_in_all, row_tiles)
-        else:
-            begin, end = w * row_tiles // workers * panels, (w + 1) * row_tiles // workers * panels
         for start in range(0, terms, at_once):
             stop, there = min(start + at_once, terms), np.int64(-1)
-            for item in range(begin, end):
+            for item in range(begins[w], begins[w + 1]):
                 block, inside = divmod(item, row_tiles * together)
                 r, q = divmod(inside, together)
                 if block != there:
                     there = block
-                    p = block * together
-                    _pack_block(right, columns, start, stop, p, p + together, size, packed)
-                first, after, vectors = panel_range(block * together + q, columns)
+                    for p in range(together):
+                        first, after, _ = panel_range(block * together + p, panels, columns)
+                        panel = packed[p * size :]
+                        _pack(right, right_step, column_step, start, stop, first, after, panel)
+                first, after, vectors = panel_range(block * together + q, panels, columns)
                 if together > 1:  # the next rows come meanwhile, from memory: a part with each panel
                     ahead = (stop - start + together - 1) // together
-                    place, next_rows = start + q * ahead, (r + 1) * ROWS
-                    _prefetch_rows(left, left_step, next_rows, min(next_rows + ROWS, rows), place, ahead)
+                    for row in range((r + 1) * ROWS, min((r + 2) * ROWS, rows)):
+                        prefetch_to_read(left, row * left_step + start + q * ahead, ahead)
                 count = min(ROWS, rows - r * ROWS)
                 whole = count == ROWS and after - first == vectors * MACHINE_LANES
                 to = Rows(out, r * ROWS * out_step + first, out_step) if whole else Rows(spare, 0, COLUMNS)
@@ -188,9 +169,14 @@ def _in_blocks(left, right, out, blocks, starts=None, scratch=None):
     last = np.zeros((ROWS, terms if rest else 0), np.float32)
     if rest:
         last[:rest] = left[rows - rest :]
-    sizes = rows, terms, columns
-    right, out = _flat(right), _flat(out)
-    _multiply.by(len(scratch))(_flat(left), starts, last.reshape(-1), right, sizes, blocks, scratch, out)
+    workers, row_tiles, vectors = len(scratch), -(-rows // ROWS), -(-columns // MACHINE_LANES)
+    panels = -(-columns // COLUMNS)
+    if blocks[1] == 1:
+        begins = first_items(workers, 1, panels, vectors, row_tiles)
+    else:
+        begins = np.arange(workers + 1) * row_tiles // workers * panels
+    factors = _flat(left), starts, last.reshape(-1), _flat(right)
+    _multiply.by(workers)(*factors, (rows, terms, columns), blocks, begins, scratch, _flat(out))
 
 
 def matmul(a, b, out, *, add=False):
@@ -263,7 +249,7 @@ def _dot(count):
 _dot_one, _dot_more = _dot(1), _dot(_DATA)
 
 
-@inner
+@inner(makes_arrays=False)
 def _sum_up(sums, at, weight, data, first):
     """The lanes of a sum one after the other, and then the terms from ``first`` on."""
     total = np.float32(0)
@@ -274,7 +260,7 @@ def _sum_up(sums, at, weight, data, first):
     return total
 
 
-@inner
+@inner(makes_arrays=False)
 def _put_products(data, weight, bias, f, n, count, sums, out):
     """The results of ``count`` rows of the data with ``_WEIGHTS`` rows of the weight, or all there are.
 

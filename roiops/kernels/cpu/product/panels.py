@@ -6,7 +6,7 @@ takes the next few vectors of them, and goes on from one image to the next: of s
 
 import numpy as np
 
-from ...jit import inner, njit
+from ...jit import inner
 from ..vector import (
     FIXED_LANES,
     MACHINE_LANES,
@@ -27,20 +27,9 @@ SEGMENT = np.dtype([(name, np.int64) for name in ("column", "run", "image", "y",
 MOST_SEGMENTS = COLUMNS
 
 
-@njit
-def count_panels(positions):
-    return (positions + COLUMNS - 1) // COLUMNS
-
-
-@inner
-def panel_range(index, positions):
-    """The positions ``[first, stop)`` of a panel, and the vectors that hold them."""
-    return panel_of_many(index, count_panels(positions), positions)
-
-
-@inner
-def panel_of_many(index, panels, positions):
-    """:func:`panel_range` where there are ``panels`` of them.
+@inner(makes_arrays=False)
+def panel_range(index, panels, positions):
+    """The positions ``[first, stop)`` of one of so many panels, and the vectors that hold them.
 
     All panels have nearly as many vectors: a last one of few columns would take as long as a full one.
     """
@@ -49,18 +38,21 @@ def panel_of_many(index, panels, positions):
     return start * MACHINE_LANES, min(stop * MACHINE_LANES, positions), stop - start
 
 
-@inner
-def first_item(worker, workers, groups, panels, vectors, tiles):
-    """The first tile of a worker, so that all multiply as many vectors: some panels have more than others."""
-    g, rest = divmod(worker * groups * vectors * tiles // workers, vectors * tiles)
-    p = rest // tiles * panels // vectors
-    while (p + 1) * vectors // panels * tiles <= rest:
-        p += 1
-    start, stop = p * vectors // panels, (p + 1) * vectors // panels
-    return (g * panels + p) * tiles + (rest - start * tiles) // max(1, stop - start)
+def first_items(workers: int, groups: int, panels: int, vectors: int, tiles: int) -> np.ndarray:
+    """The first tile of each worker, and the end: all multiply as many vectors, though panels differ."""
+    begins = np.zeros(workers + 1, np.int64)
+    begins[workers] = groups * panels * tiles
+    for worker in range(1, workers):
+        g, rest = divmod(worker * groups * vectors * tiles // workers, vectors * tiles)
+        p = rest // tiles * panels // vectors
+        while (p + 1) * vectors // panels * tiles <= rest:
+            p += 1
+        start, stop = p * vectors // panels, (p + 1) * vectors // panels
+        begins[worker] = (g * panels + p) * tiles + (rest - start * tiles) // max(1, stop - start)
+    return begins
 
 
-@inner
+@inner(makes_arrays=False)
 def segments(first, stop, height, width, out):
     """Write the segments of the positions ``[first, stop)`` to ``out``; their number."""
     count = 0
@@ -76,7 +68,7 @@ def segments(first, stop, height, width, out):
     return count
 
 
-@inner
+@inner(makes_arrays=False)
 def copy_run(source, source_at, target, target_at, count):
     """Copy ``count`` floats, and nothing beyond them."""
     if count < MACHINE_LANES:
@@ -88,7 +80,7 @@ def copy_run(source, source_at, target, target_at, count):
     copy_vector(source, source_at + count - MACHINE_LANES, target, target_at + count - MACHINE_LANES)
 
 
-@inner
+@inner(makes_arrays=False)
 def scale_run(source, source_at, target, target_at, count, mean, scale, shift, floor):
     """:func:`copy_run` of floats as ``max((float - mean) * scale + shift, floor)``."""
     if count < MACHINE_LANES:
@@ -102,7 +94,7 @@ def scale_run(source, source_at, target, target_at, count, mean, scale, shift, f
     scale_vector(source, source_at + last, target, target_at + last, mean, scale, shift, floor)
 
 
-@inner
+@inner(makes_arrays=False)
 def add_run(source, source_at, other, activation, target, target_at, count):
     """:func:`copy_run` with what lies at the same place in ``other`` added, through an activation.
 
@@ -120,7 +112,7 @@ def add_run(source, source_at, other, activation, target, target_at, count):
         store_some(target, target_at + i, total, left)
 
 
-@inner
+@inner(makes_arrays=False)
 def load_line(image, y, x, count, line, at):
     """``count`` pixels of row y from x on, 0 outside the image; what follows in ``line`` is spoiled."""
     height, width = image.shape
@@ -143,7 +135,7 @@ def load_line(image, y, x, count, line, at):
         line[at + i] = 0
 
 
-@inner
+@inner(makes_arrays=False)
 def _find_row(shape, segment, y, tap, step, places, at):
     """:func:`find_places` of one segment and one tap; it sees row ``y``, from column ``tap`` on."""
     _, channels, height, width = shape
@@ -153,7 +145,7 @@ def _find_row(shape, segment, y, tap, step, places, at):
             places[at + i] = (segment.image * channels * height + y) * width + x
 
 
-@inner
+@inner(makes_arrays=False)
 def find_places(shape, kernel, stride, dilate, pad, found, count, places):
     """Where the pixels that segments see lie in channel 0 of the first image, negative where outside.
 
@@ -171,7 +163,7 @@ def find_places(shape, kernel, stride, dilate, pad, found, count, places):
                 _find_row(shape, segment, y, kx * dilate[1] - pad[1], stride[1], places, at)
 
 
-@inner
+@inner(makes_arrays=False)
 def gather(flat, start, places, columns, out, at):
     """What lies at ``places``, ``start`` further, and 0 where a place is negative.
 

@@ -228,7 +228,7 @@ def _product_tile(*, add=False, packed=False):
 
     one, two, most = map(of, (1, 2, VECTORS))
 
-    @inner(forceinline=True)
+    @inner(makes_arrays=False, forceinline=True)
     def product_tile(vectors, left, term_step, panel, panel_at, terms, out):
         if vectors == VECTORS:
             most(left, term_step, panel, panel_at, terms, out)
@@ -273,7 +273,7 @@ FEW = HERE.few
 _finished_tile, _narrow_finished_tile = _finished_product_tile(VECTORS), _finished_product_tile(FEW)
 
 
-@inner(forceinline=True)
+@inner(makes_arrays=False, forceinline=True)
 def finished_product_tile_of(vectors, left, panel, terms, out, epilogue, row):
     """``out`` becomes what :class:`Epilogue` makes of ``left @ panel``; the terms of a row are neighbours.
 
