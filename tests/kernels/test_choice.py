@@ -36,6 +36,8 @@ def test_large_3x3_layers_take_winograds_way_and_channels_of_their_own_depthwise
 @pytest.mark.parametrize(
     ("machine", "shape", "fastest"),
     [
+        (AVX512, {"channels": 16, "size": 1, "filters": 64, "kernel": 1, "batch": 3}, "by_filters"),
+        (AVX512, {"channels": 256, "size": 1, "filters": 256, "kernel": 1}, "one_pixel"),
         (AVX2, {"channels": 256, "size": 35, "filters": 64, "kernel": 1}, "pointwise"),
         (AVX2, {"channels": 512, "size": 13, "filters": 64, "kernel": 1}, "pointwise"),
         (AVX2, {"channels": 64, "size": 30, "filters": 8, "kernel": 1}, "pointwise"),

@@ -23,7 +23,9 @@ class OnePixel(Way):
 
     @staticmethod
     def cost(layer, machine):
-        return (layer.batch + FETCH) * layer.filters * layer.terms / machine.lanes
+        """Each vector of the weight is fetched; the lanes of a sum are added one after the other."""
+        products = (layer.batch + FETCH) * layer.filters * layer.terms / machine.lanes
+        return products + 4 * machine.lanes * layer.batch * layer.filters
 
     def bind(self, arrays):
         data, weight, scale, shift, act, other, out, _ = arrays
