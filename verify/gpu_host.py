@@ -47,6 +47,8 @@ MOST_REGIONS, MOST_SITES = 128, 4096
 CONTRACT = False
 # Elements of all arrays of a launch of which accesses are remembered.
 MOST_SHADOW = 1 << 25
+# With a log, launches of more blocks than this run only so many of them, drawn at random.
+MOST_LOGGED, SAMPLED = 64, 8
 
 
 class Fault(Exception):
@@ -711,14 +713,17 @@ class _Lines:
 class HostKernel:
     """A kernel for arguments of some types, as code for this machine.
 
-    With ``log``, accesses are not checked, but given to ``log(kernel, notes)`` after each block: see
-    :func:`_log`.
+    With ``log``, accesses are not checked, but given to ``log(kernel, notes, weight)`` after each block: see
+    :func:`_log`. Of a launch of many blocks then run :data:`SAMPLED`, each of which stands for ``weight``.
     """
 
     def __init__(self, kernel, signature, capability=(9, 0), log=None):
         self.name, self.signature = kernel.py_func.__name__, signature
         gc.disable()  # the compiler makes much that lives until it is done
-        text = _inlined(lowered(kernel, signature, capability, lineinfo=True).get_llvm_str())
+        #: The kernel, and what numba-cuda made of it.
+        self.dispatcher = kernel
+        self.library = lowered(kernel, signature, capability, lineinfo=True)
+        text = _inlined(self.library.get_llvm_str())
         gc.enable()
         self._log, self._code = log, _rewritten(text, _log if log else _touch)
         self.sites = self._code.sites
@@ -744,7 +749,8 @@ class HostKernel:
         self._lay_out(arrays)
         STATE["launch_stamp"] = state["stamp"] + 1
         order = np.random.default_rng(seed)
-        for block in order.permutation(blocks):
+        sampled = SAMPLED if self._log and blocks > MOST_LOGGED else blocks
+        for block in order.permutation(blocks)[:sampled]:
             STATE["block"], STATE["block_stamp"] = block, state["stamp"] + 1
             for array in self._shared.values():
                 array.fill(absent(array.dtype))
@@ -752,7 +758,7 @@ class HostKernel:
             if state["fault"]:
                 raise Fault(self._told(state))
             if self._log:
-                self._log(self, SHADOW[: state["logged"]])
+                self._log(self, SHADOW[: state["logged"]], blocks / sampled)
                 STATE["logged"] = 0
         self._visits += SITES["visits"][: self._visits.size]
 
@@ -897,10 +903,11 @@ class Device:
     """What runs the launches of roiops. ``seed`` changes the order of blocks and threads.
 
     ``streams`` are the addresses of those that something was launched on; ``log`` is that of the kernels.
+    While ``recorded`` is a list, launches are added to it, and not run.
     """
 
     def __init__(self, log=None):
-        self.seed, self.kernels, self.streams, self.log = 0, {}, set(), log
+        self.seed, self.kernels, self.streams, self.log, self.recorded = 0, {}, set(), log, None
 
     def install(self):
         """Have roiops take this for the machine's GPU 0."""
@@ -917,7 +924,11 @@ class Device:
     def configured(self, kernel, blocks, threads, stream):
         """A kernel as it is launched."""
         self.streams.add(stream)
-        return functools.partial(self.launch, kernel, blocks, threads)
+        if self.recorded is None:
+            return functools.partial(self.launch, kernel, blocks, threads)
+        return lambda *arguments: self.recorded.append(
+            functools.partial(self.launch, kernel, blocks, threads, *arguments)
+        )
 
     def launch(self, kernel, blocks, threads, *arguments):
         arguments = [_as_the_backend_takes(each) for each in arguments]

@@ -4,9 +4,10 @@
 
 While a call runs, PyTorch, which finds no GPU, is told that every tensor is on a GPU: the device of tensors
 and PyTorch's streams are replaced. All else is PyTorch's own: autograd, DLPack, memory, strides, dtypes. What
-is launched is what numba-cuda compiled, run by ``verify/gpu_host.py`` with each access checked. The threads
-that PyTorch takes the gradients of a GPU in, and when streams run, are not there. The environments are those
-of ``verify/peers.py cuda torch``.
+is launched is what numba-cuda compiled, run by ``verify/gpu_host.py`` with each access checked. All memory
+must be PyTorch's, and nothing may wait for the GPU. So a graph can be recorded of it: launches are recorded
+here and run again on other numbers. The threads that PyTorch takes the gradients of a GPU in, and when
+streams run, are not there. The environments are those of ``verify/peers.py cuda torch``.
 """
 
 import contextlib
@@ -25,9 +26,15 @@ def tensors_on_a_gpu():
 
     Yields the streams that were told to wait for the current one.
     """
+    import gpu_host
     import torch
 
+    from roiops.kernels.cuda import runtime
+
     stream, waits, empty = SimpleNamespace(cuda_stream=STREAM), [], torch.empty
+
+    def forbidden(*arguments, **options):
+        raise AssertionError("memory that is not PyTorch's, or waiting for the GPU")
 
     def external(pointer):
         if pointer == STREAM:
@@ -51,6 +58,9 @@ def tensors_on_a_gpu():
         for name, value in cuda.items():
             replaced.enter_context(mock.patch.object(torch.cuda, name, value))
         replaced.enter_context(mock.patch.object(torch, "empty", new))
+        for owner, names in (gpu_host._Module, ("empty", "zeros")), (runtime, ("synchronize", "to_host")):
+            for name in names:
+                replaced.enter_context(mock.patch.object(owner, name, forbidden))
         yield waits
 
 
@@ -128,6 +138,74 @@ def check(label, dtype, layout, device):
         torch.testing.assert_close(one, other, rtol=most, atol=most * max(1.0, float(other.abs().max())))
 
 
+def forward_and_gradients(function, tensors, maps):
+    """The output, and the gradients of the first tensors, for a head in order."""
+    import torch
+
+    out = function(*tensors)
+    head = torch.linspace(-1, 1, out.numel()).reshape(out.shape)
+    return [out.detach(), *torch.autograd.grad(out, tensors[:maps], head)]
+
+
+def check_recorded(label, device):
+    """What a call launches, recorded, and run after other numbers came into the same memory."""
+    import torch
+
+    function, arrays, maps = calls()[label]
+    others = [each[::-1].copy() for each in arrays]
+    expected = forward_and_gradients(function, tensors_of(others, maps, torch.float32, "in order"), maps)
+    with tensors_on_a_gpu():
+        tensors = tensors_of(arrays, maps, torch.float32, "in order")
+        device.recorded = []
+        found = forward_and_gradients(function, tensors, maps)
+        launches, device.recorded = device.recorded, None
+        for tensor, other in zip(tensors, others, strict=True):
+            tensor.detach().copy_(torch.tensor(other))
+        for launch in launches:
+            launch()
+    for one, other in zip(found, expected, strict=True):
+        torch.testing.assert_close(one, other, rtol=3e-6, atol=3e-6 * max(1.0, float(other.abs().max())))
+
+
+def check_compiled(label, device):
+    """The graph that ``torch.compile`` makes of a call and its gradient, run on tensors of a GPU."""
+    import torch
+
+    function, arrays, maps = calls()[label]
+    tensors = tensors_of(arrays, maps, torch.float32, "in order")
+    compiled = torch.compile(lambda *given: 2 * function(*given), backend="aot_eager", fullgraph=True)
+    expected = forward_and_gradients(compiled, tensors, maps)
+    device.streams.clear()
+    with tensors_on_a_gpu(), torch.compiler.set_stance("fail_on_recompile"):
+        found = forward_and_gradients(compiled, tensors, maps)
+    assert device.streams == {STREAM}
+    for one, other in zip(found, expected, strict=True):
+        torch.testing.assert_close(one, other, rtol=3e-6, atol=3e-6 * max(1.0, float(other.abs().max())))
+
+
+def check_traced(label, device):
+    """What PyTorch's compiler is told of a call and its gradient, for tensors on a GPU without numbers."""
+    import torch
+    from torch._subclasses.fake_tensor import FakeTensorMode
+    from torch.fx.experimental.proxy_tensor import make_fx
+
+    function, arrays, maps = calls()[label]
+    expected = forward_and_gradients(function, tensors_of(arrays, maps, torch.float32, "in order"), maps)
+    with FakeTensorMode():
+        tensors = [torch.empty(each.shape, device="cuda") for each in arrays]
+        nodes = make_fx(function)(*tensors).graph.nodes
+        (call,) = (node for node in nodes if "roiops" in str(node.target))
+        given = dict(zip((node for node in nodes if node.op == "placeholder"), tensors, strict=True))
+        with_gradient, inputs = list(given)[:maps], [given[node] for node in call.all_input_nodes]
+        together = isinstance(call.args[0], list)
+        values = call.args[1 if together else len(inputs) :]
+        out, hidden = call.target(*([inputs] if together else inputs), *values)
+        backward = getattr(torch.ops.roiops, call.target._schema.name.partition("::")[2] + "_backward")
+        wanted = [node in with_gradient for node in call.all_input_nodes]
+        found = [out, *backward(out, inputs, [], hidden, wanted, *values)]
+    assert [(each.shape, each.device.type) for each in found] == [(each.shape, "cuda") for each in expected]
+
+
 def check_dispatcher(device):
     """The operators as PyTorch's dispatcher has them, and the gradient of a gradient, which there is not."""
     import torch
@@ -169,7 +247,12 @@ def main() -> None:
         check(*each, device)
         print(*each, sep=", ", flush=True)
     check_dispatcher(device)
-    print(f"gpu_torch: {len(wanted) + 1} calls, {len(device.kernels)} kernels, no failure")
+    for label in calls():
+        for each in check_recorded, check_compiled, check_traced:
+            each(label, device)
+            print(label, each.__name__.removeprefix("check_"), sep=", ", flush=True)
+    done = len(wanted) + 1 + 3 * len(calls())
+    print(f"gpu_torch: {done} calls, {len(device.kernels)} kernels, no failure")
 
 
 if __name__ == "__main__":

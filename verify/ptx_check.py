@@ -56,6 +56,7 @@ def without_driver(note, layout_of):
         "device_of": lambda array: 0,
         "launch": lambda kernel, items, threads, *arguments: note(kernel, arguments),
         "layout_of": layout_of,
+        "_seen_as": np.lib.stride_tricks.as_strided,
     }
     # Before any is replaced: a module that is imported later would keep what it imports of the others.
     found = pkgutil.walk_packages(roiops.kernels.cuda.__path__, "roiops.kernels.cuda.")

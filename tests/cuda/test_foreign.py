@@ -95,6 +95,23 @@ def test_work_is_on_the_stream_of_the_caller(library, monkeypatch):
     assert Tensor.streams == [1, 1]
 
 
+def test_memory_is_of_the_library_of_the_caller(library, monkeypatch):
+    made = []
+
+    def new_empty(self, count, dtype):
+        made.append(np.empty(count, dtype))
+        return types.SimpleNamespace(data_ptr=lambda array=made[-1]: array.ctypes.data, memory=made[-1])
+
+    library.uint8 = np.uint8
+    monkeypatch.setattr(Tensor, "new_empty", new_empty, raising=False)
+    out = align(Tensor(DATA), Tensor(ROIS))
+    assert any(np.may_share_memory(out.array, each) for each in made)
+    np.testing.assert_allclose(out.array, EXPECTED, rtol=1e-6, atol=1e-6)
+    made.clear()
+    runtime.empty((3,), np.float32)  # which no call of that library asks for
+    assert not made
+
+
 def test_the_stream_is_left_after_an_error():
     with pytest.raises(MXNetError):
         align(Tensor(DATA), Tensor(ROIS[0]))

@@ -186,6 +186,16 @@ def test_a_bad_image_raises_where_asked():
         invoke(name, params, [data, rois]).forward()
 
 
+@pytest.mark.parametrize("axes", range(6))
+def test_copies_of_any_axes(axes):
+    array = np.arange(np.prod((3, 2, 10, 2, 3)[:axes]), dtype=np.float32).reshape((3, 2, 10, 2, 3)[:axes])
+    for order in range(axes), reversed(range(axes)), np.roll(range(axes), 1):
+        turned = runtime.to_device(array).transpose(*order)
+        target = runtime.empty(turned.shape, np.float64)
+        runtime.copy(turned, target)
+        np.testing.assert_array_equal(target, turned)
+
+
 def test_a_dtype_without_kernels():
     with pytest.raises(
         DTypeError, match=r"data on a GPU must be float16, bfloat16, float32 or float64, got int32"

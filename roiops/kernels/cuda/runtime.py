@@ -10,6 +10,7 @@ import contextlib
 import functools
 import importlib
 import importlib.util
+import math
 import os
 import sys
 import threading
@@ -220,7 +221,13 @@ def device_of(array) -> int:
 
 
 def empty(shape, dtype, device_id: int = 0):
-    """Uninitialised device memory."""
+    """Uninitialised device memory: within :func:`on_stream_of` the other library's, if it gives any."""
+    source = getattr(_asked, "source", None)
+    if hasattr(source, "new_empty") and 0 not in shape:
+        dtype = np.dtype(dtype)
+        memory = source.new_empty(math.prod(shape) * dtype.itemsize, dtype=_library_of(source).uint8)
+        interface = {"shape": tuple(shape), "typestr": dtype.str, "data": (memory.data_ptr(), False)}
+        return _over({**interface, "version": 3}, memory)
     with on(device_id):
         if SIMULATOR:
             return np.empty(shape, dtype)
@@ -355,17 +362,35 @@ def synchronize() -> None:
 @functools.cache
 def _copy_kernel():
     @cuda.jit
-    def copy_elements(source, target):
-        # By ``flat``, in C order whatever the strides are.
-        for i in range(cuda.grid(1), source.size, cuda.gridsize(1)):
-            target.flat[i] = source.flat[i]
+    def copy_elements(source, target, together):
+        """Neighbouring threads take so many neighbouring channels together, then those of the next pixel."""
+        images, channels, height, width = source.shape
+        pixels, groups = height * width, (channels + together - 1) // together
+        for unit in range(cuda.grid(1), images * groups * pixels * together, cuda.gridsize(1)):
+            pixel, rest = unit // together % pixels, unit // (together * pixels)
+            n, c = rest // groups, rest % groups * together + unit % together
+            if c < channels:
+                y, x = pixel // width, pixel % width
+                target[n, c, y, x] = source[n, c, y, x]
 
     return copy_elements
 
 
 def copy(source, target) -> None:
     """Copy between device arrays of one shape and any strides, converting the dtype."""
-    launch(_copy_kernel(), -(-source.size // COPY_THREADS), COPY_THREADS, source, target)
+    if source.size == 0:
+        return
+    if source.ndim > 4:
+        for k in range(source.shape[0]):
+            copy(source[k], target[k])
+        return
+    add = 4 - source.ndim
+    shape = (1,) * add + source.shape
+    source, target = (_seen_as(a, shape, (a.nbytes,) * add + a.strides) for a in (source, target))
+    # Of a warp's elements, a whole sector of memory each, in planes as where the channels are last.
+    together = 8 if any(a.strides[1] < a.strides[3] for a in (source, target)) else 1
+    blocks = -(-source.size // COPY_THREADS)
+    launch(_copy_kernel(), blocks, COPY_THREADS, source, target, together)
 
 
 def contiguous(array, dtype=None):
@@ -427,20 +452,25 @@ def flat_output(array):
 _asked = threading.local()
 
 
+def _library_of(source):
+    """The imported package that the class of an array is of."""
+    return sys.modules.get(type(source).__module__.partition(".")[0])
+
+
 @contextlib.contextmanager
 def on_stream_of(source):
     """Queue work, and order memory, on the stream that is current to the library of another's device array.
 
     A library says so as PyTorch does, by ``cuda.current_stream``; for the arrays of others nothing changes.
+    New memory is the library's too, which knows of its streams, and of a graph that is being recorded.
     """
-    library = sys.modules.get(type(source).__module__.partition(".")[0])
-    current = getattr(getattr(library, "cuda", None), "current_stream", None)
+    current = getattr(getattr(_library_of(source), "cuda", None), "current_stream", None)
     if current is None:
         yield
         return
     pointer = current(source.device).cuda_stream
-    before = getattr(_asked, "pointer", None)
-    _asked.pointer = pointer
+    before = getattr(_asked, "pointer", None), getattr(_asked, "source", None)
+    _asked.pointer, _asked.source = pointer, source
     try:
         with contextlib.ExitStack() as stack:
             stack.enter_context(on(source.__dlpack_device__()[1]))
@@ -449,7 +479,7 @@ def on_stream_of(source):
                 stack.enter_context(stream)
             yield
     finally:
-        _asked.pointer = before
+        _asked.pointer, _asked.source = before
 
 
 def stream_pointer() -> int:
