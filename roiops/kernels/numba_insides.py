@@ -68,7 +68,7 @@ _HAS = {
     CompileResultCacheImpl: ("reduce",),
     runtime: ("c_helpers",),
     Compiler: ("compile_extra", "define_pipelines"),
-    CPUDispatcher: ("get_call_template", "add_overload", "compile"),
+    CPUDispatcher: ("get_call_template", "add_overload", "compile", "targetdescr"),
     CPUCallConv: ("return_user_exc", "return_status_propagate"),
     BaseContext: ("call_internal", "call_internal_no_propagate", "add_linking_libs", "make_tuple"),
 }
@@ -276,8 +276,12 @@ class _PartLibrary(JITCodeLibrary):
 
 
 #: Passes of numba's compiler that kernels have no use for: they fuse expressions on arrays, inline functions
-#: that are defined in functions, and overloads that ask for it. They take a twelfth of the time.
-_NEEDLESS = {"NopythonRewrites", "InlineClosureLikes", "InlineOverloads"}
+#: that are defined in functions, and overloads that ask for it, and so on. They take a tenth of the time.
+_NEEDLESS = {
+    "NopythonRewrites", "InlineClosureLikes", "InlineOverloads", "InlineInlinables", "WithLifting",
+    "MakeFunctionToJitFunction", "FindLiterallyCalls", "LiteralUnroll", "LiteralPropagationSubPipelinePass",
+    "AnnotateTypes", "DumpParforDiagnostics",
+}  # fmt: skip
 
 
 class _LeanCompiler(Compiler):
@@ -300,22 +304,24 @@ class _InnerCompiler(_LeanCompiler):
 
 
 @contextlib.contextmanager
-def _operators_remembered(typing):
-    """Within the ``with`` statement, an operator's type for the same types of numbers is found once.
+def _remembered(typing):
+    """Within the ``with`` statement, numba's lock of the compiler being held, some things are found once.
 
-    numba tries one template after the other, again for each operator in each part; and it compiles ``min``
-    and ``max`` anew for each literal number that they are called with. Its lock of the compiler is held.
+    They are an operator's type for the same types of numbers and pointers, for which numba tries one template
+    after the other, and the size of a type, for which LLVM parses a module; both again in each part. And it
+    compiles ``min`` and ``max`` anew for each literal number that they are called with.
     """
+    target = CPUDispatcher.targetdescr.target_context
     if "resolve_function_type" in vars(typing):  # a kernel is compiled for another one
         yield
         return
-    find, known, numbers = typing.resolve_function_type, {}, (types.Number, types.Boolean)
+    find, known, simple = typing.resolve_function_type, {}, (types.Number, types.Boolean, types.CPointer)
 
     def resolve(function, args, kws):
         kind = getattr(function, "typing_key", None)
         if kind in (min, max):
             return find(function, [*map(unliteral, args)], kws)
-        if getattr(kind, "__module__", None) != "_operator" or not all(isinstance(a, numbers) for a in args):
+        if getattr(kind, "__module__", None) != "_operator" or not all(isinstance(a, simple) for a in args):
             return find(function, args, kws)
         key = function, tuple(args)
         if key not in known:
@@ -323,10 +329,11 @@ def _operators_remembered(typing):
         return known[key]
 
     typing.resolve_function_type = resolve
+    target.get_abi_sizeof = functools.cache(target.get_abi_sizeof)
     try:
         yield
     finally:
-        del typing.resolve_function_type
+        del typing.resolve_function_type, target.get_abi_sizeof
 
 
 class _KernelCompiler(_LeanCompiler):
@@ -337,7 +344,7 @@ class _KernelCompiler(_LeanCompiler):
         collects = gc.isenabled()
         gc.disable()
         try:
-            with compiling(), _operators_remembered(self.state.typingctx):
+            with compiling(), _remembered(self.state.typingctx):
                 result = super().compile_extra(func)
             if _tells_numbers(result.library):  # numba makes them objects by the environment of each part
                 for each in result._find_referenced_environments():

@@ -51,8 +51,8 @@ FIXED_LANES = 16
 MACHINE_LANES = _machine_lanes()
 #: Whether the machine has the 32 registers of ARM's 64-bit processors.
 IS_ARM = platform.machine() in ("aarch64", "arm64")
-#: Side of the square that :func:`transpose_block` turns.
-BLOCK = 16
+#: Side of the square that :func:`transpose_block` turns: pixels or bins, and as many channels.
+BLOCK = FIXED_LANES
 #: float32 numbers of a cache line.
 LINE = 16
 

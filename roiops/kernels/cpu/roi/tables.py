@@ -75,8 +75,9 @@ def axis_of(table):
 
 @inner(makes_arrays=False)
 def axes_of(table):
-    """The tables of both axes, readable."""
-    return axis_of(table[:3]), axis_of(table[3:])
+    """The tables of both axes, readable; they share the arrays of pixels and weights."""
+    at_y, at_x, pixel, weight = pointers_to(table)
+    return Axis(at_y, pixel, weight), Axis(at_x, pixel, weight)
 
 
 @inner(makes_arrays=False)
@@ -105,7 +106,7 @@ def samples_of(table):
 @inner(makes_arrays=False, forceinline=True)
 def _fill_axis(rules, axis, row, start, table):
     """The row of the table of one axis that begins with entry ``row``; its pixels begin at ``start``."""
-    at, pixel, weight = table
+    at, pixel, weight = table.at, table.pixel, table.weight
     at[row] = start
     if rules.samples == PIXELS:  # as `bin_taps` has it; by way of that, a table takes five times as long
         for i in range(axis.bins):
@@ -234,9 +235,10 @@ def in_order(image, images):
 
 
 @inner
-def _most_taps(rules, rois, image, setting, across):
-    """Where the entries of each ROI begin on an axis, far enough apart for all; the last is the end."""
-    start = zeros(image.size + 1)
+def _most_taps(rules, rois, image, setting, across, first):
+    """Where the entries of each ROI begin on an axis, from ``first`` on, with room for all; then the end."""
+    start = room(image.size + 1, np.int64(0))
+    start[0] = first
     for r in range(image.size):
         most = 0
         if image[r] >= 0:
@@ -246,20 +248,21 @@ def _most_taps(rules, rois, image, setting, across):
 
 
 @shared(makes_arrays=False)
-def _fill(share, rules, rois, setting, image, start_y, start_x, table):
+def _fill(share, rules, rois, setting, image, start_y, start_x, table, top):
     part, parts = share
+    y, x = axes_of(table)
     for across in range(2):
-        axis_table, start, bins = table[:3], start_y, setting.pooled_h
-        if across:
-            axis_table, start, bins = table[3:], start_x, setting.pooled_w
+        filled, start, bins = (x, start_x, setting.pooled_w) if across else (y, start_y, setting.pooled_h)
         for r in range(part * image.size // parts, (part + 1) * image.size // parts):
             row = r * (bins + 1)
             if image[r] >= 0:
                 axis = geometry.box_axis(rules, rois, r, setting, across)
-                _fill_axis(rules, axis, row, start[r], axis_table)
+                _fill_axis(rules, axis, row, start[r], filled)
             else:
                 for i in range(row, row + bins + 1):
-                    axis_table[0][i] = start[r]
+                    filled.at[i] = start[r]
+            if not across:
+                top[r] = span(y, row, bins)[0]
 
 
 # What makes the tables of a call is given ``call``: rules, setting, groups, and what a kernel knows besides.
@@ -268,25 +271,20 @@ def _fill(share, rules, rois, setting, image, start_y, start_x, table):
 
 @inner
 def build(launcher, parts, call, rois):
-    """``(order, image_at)`` and the tables of both axes, ``y + x``, for means."""
+    """``(order, image_at)`` and the tables of both axes (:func:`axes_of`), for means."""
     rules, setting, _, _ = call
     image, whole, number = images_of(rois, setting.images), np.int64(0), rois.dtype.type(0)
-    start_y = _most_taps(rules, rois, image, setting, 0)
-    start_x = _most_taps(rules, rois, image, setting, 1)
-    # One at least: loops ask the first weight for its type.
-    most_y, most_x = max(1, start_y[image.size]), max(1, start_x[image.size])
+    start_y = _most_taps(rules, rois, image, setting, 0, whole)
+    start_x = _most_taps(rules, rois, image, setting, 1, start_y[image.size])
+    most = geometry.larger(1, start_x[image.size])  # loops ask the first weight for its type
     table = (
         room(image.size * (setting.pooled_h + 1), whole),
-        room(most_y, np.int32(0)),
-        room(most_y, number),
         room(image.size * (setting.pooled_w + 1), whole),
-        room(most_x, np.int32(0)),
-        room(most_x, number),
+        room(most, np.int32(0)),
+        room(most, number),
     )
-    _fill(launcher, parts, rules, rois, setting, image, start_y, start_x, table)
     top = room(image.size, whole)
-    for r in range(image.size):
-        top[r] = span(axis_of(table[:3]), r * (setting.pooled_h + 1), setting.pooled_h)[0]
+    _fill(launcher, parts, rules, rois, setting, image, start_y, start_x, table, top)
     return sorted_by(image, top, setting.images, setting.height), table
 
 
@@ -294,8 +292,9 @@ def build(launcher, parts, call, rois):
 def build_turned(launcher, parts, call, rois):
     """``(order, image_at)`` and the tables that gradients of means read: that of x is turned."""
     _, setting, groups, _ = call
-    plan, table = build(launcher, parts, call, rois)
-    return plan, table[:3] + turned(table[3:], rois.shape[0], setting.pooled_w, groups[1])
+    plan, (at_y, at_x, pixel, weight) = build(launcher, parts, call, rois)
+    columns = turned((at_x, pixel, weight), rois.shape[0], setting.pooled_w, groups[1])
+    return plan, (at_y, pixel, weight, *columns)
 
 
 @inner

@@ -149,17 +149,7 @@ def to_lanes(source, at, step, channels, count, target, to):
             for k in range(p):
                 target[to + k * FIXED_LANES + c] = source[row + k]
     while p < count:
-        for c in range(0, FIXED_LANES, BLOCK):
-            first = smaller(c, channels - 1)
-            transpose_block(
-                source,
-                at + first * step + p,
-                step,
-                channels - first,
-                target,
-                to + p * FIXED_LANES + c,
-                FIXED_LANES,
-            )
+        transpose_block(source, at + p, step, channels, target, to + p * FIXED_LANES, FIXED_LANES)
         # The last block may do some pixels again.
         p = smaller(p + BLOCK, count - BLOCK) if p + BLOCK < count else count
 
@@ -174,10 +164,7 @@ def from_lanes(source, at, count, target, to, step, channels):
             for k in range(p):
                 target[to + c * step + k] = source[at + k * FIXED_LANES + c]
     while p < count:
-        for c in range(0, FIXED_LANES, BLOCK):
-            transpose_block(
-                source, at + p * FIXED_LANES + c, FIXED_LANES, BLOCK, target, to + c * step + p, step
-            )
+        transpose_block(source, at + p * FIXED_LANES, FIXED_LANES, BLOCK, target, to + p, step)
         p = smaller(p + BLOCK, count - BLOCK) if p + BLOCK < count else count
 
 
