@@ -86,17 +86,15 @@ def _multiply(share, left, starts, last, right, sizes, blocks, begins, scratch, 
             for item in range(begins[w], begins[w + 1]):
                 block, inside = divmod(item, row_tiles * together)
                 r, q = divmod(inside, together)
-                if block != there:
-                    there = block
-                    for p in range(together):
-                        first, after, _ = panel_range(block * together + p, panels, columns)
-                        panel = packed[p * size :]
-                        _pack(right, right_step, column_step, start, stop, first, after, panel)
+                for p in range(together if block != there else 0):
+                    first, after, _ = panel_range(block * together + p, panels, columns)
+                    _pack(right, right_step, column_step, start, stop, first, after, packed[p * size :])
+                there = block
                 first, after, vectors = panel_range(block * together + q, panels, columns)
-                if together > 1:  # the next rows come meanwhile, from memory: a part with each panel
-                    ahead = (stop - start + together - 1) // together
-                    for row in range((r + 1) * ROWS, min((r + 2) * ROWS, rows)):
-                        prefetch_to_read(left, row * left_step + start + q * ahead, ahead)
+                # With several panels, the next rows come meanwhile, from memory: a part with each.
+                ahead, behind = (stop - start + together - 1) // together, min((r + 2) * ROWS, rows)
+                for row in range((r + 1) * ROWS, behind if together > 1 else 0):
+                    prefetch_to_read(left, row * left_step + start + q * ahead, ahead)
                 count = min(ROWS, rows - r * ROWS)
                 whole = count == ROWS and after - first == vectors * MACHINE_LANES
                 to = Rows(out, r * ROWS * out_step + first, out_step) if whole else Rows(spare, 0, COLUMNS)
