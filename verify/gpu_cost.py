@@ -198,8 +198,11 @@ def of_devices(dispatcher, types):
     from roiops.kernels.cuda.roi.tiles import SIZES
 
     registers, rooms, library = [], [], ptx_check.lowered(dispatcher, types, (8, 0))
-    for device in DEVICES.values():
-        _, (count, shared, _, _) = ptx_check.assembled(library, dispatcher, device.capability)
+    for name, device in DEVICES.items():
+        try:
+            _, (count, shared, _, _) = ptx_check.assembled(library, dispatcher, device.capability)
+        except Exception as error:
+            raise RuntimeError(f"{dispatcher.py_func.__name__}{types} does not compile for {name}") from error
         registers.append(count)
         rooms.append(occupancy(device, count, shared, SIZES.threads))
     return registers, rooms
