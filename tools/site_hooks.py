@@ -15,7 +15,6 @@ _BOOST = {
     "gpu_kernels.md": 0.3,
     "design.md": 0.3,
     "mxnet_unittests.md": 0.3,
-    "onnx_zoo.md": 0.3,
     "model_zoo.md": 0.3,
     "benchmarks.md": 0.5,
 }

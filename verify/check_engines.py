@@ -8,9 +8,9 @@
     python verify/check_engines.py --table               # runs nothing, writes the table from the results
 
 MXNet builds each model with random weights and leaves its files and what it computes, as in
-``check_onnx.py``. Each engine then runs the file in a process of its own. All outputs must agree with MXNet's
-to 1e-4 relative, detections box by box; where two choices tie but for rounding, the operators that select
-boxes get what they got in roiops, and everything must agree with roiops.
+``check_model_zoo.py``. Each engine then runs the file in a process of its own. All outputs must agree with
+MXNet's to 1e-4 relative, detections box by box; where two choices tie but for rounding, the operators that
+select boxes get what they got in roiops, and everything must agree with roiops.
 
 TensorRT needs a GPU and is not run: of it the table says whether its parser's list has every operator of the
 file.
@@ -29,14 +29,13 @@ from pathlib import Path
 
 import numpy as np
 import peers
-from check_model_zoo import TOLERANCE, Worker, processor
-from check_onnx import exported
+from check_model_zoo import TOLERANCE, Worker, exported, processor
 
 ROOT = Path(__file__).resolve().parent.parent
 ZOO = ROOT / "verify" / "zoo"
 sys.path.insert(0, str(ZOO))
 
-from catalogue import models  # noqa: E402
+from catalogue import models, named  # noqa: E402
 
 from roiops.models.compare import compare_boxes, relative_difference, split_boxes  # noqa: E402
 
@@ -212,7 +211,7 @@ def write_table(results):
             families.setdefault(model.family, []).append(rows[model.name])
     titles = [ENGINES[name][0] for name in columns] + [TENSORRT]
     lines = [
-        f"{about['date']}; {len(rows)} of the zoo's {len(models())} models; "
+        f"{len(rows)} of the zoo's {len(models())} models; "
         f"{', '.join(f'{n} {v}' for n, v in about['versions'].items())}; {TENSORRT_LIST}.",
         "",
         f"| family | models | {' | '.join(titles)} |",
@@ -282,12 +281,8 @@ def main():
     if args.table:
         write_table(results)
         return 0
-    if args.exported:
-        args.exported = args.exported.resolve()  # the workers run elsewhere
     failed, started = 0, time.monotonic()
-    for model in models():
-        if not any(text in model.name for text in args.only):
-            continue
+    for model in named(args.only):
         place = args.exported and args.exported / model.name.replace(":", "_") / "made.json"
         if args.ready and not (place and place.exists()):
             continue

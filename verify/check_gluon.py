@@ -24,7 +24,7 @@ from datetime import date
 from pathlib import Path
 
 import peers
-from check_model_zoo import ROOT, Worker, compare, processor
+from check_model_zoo import ROOT, TOLERANCE, Worker, compare, processor, said_of_boxes
 
 sys.path.insert(0, str(ROOT / "verify" / "zoo"))
 
@@ -121,25 +121,23 @@ def write_table(results) -> None:
     """``docs/gluon_zoo.md``, from the results of all networks."""
     about, rows = results["about"], {name: _row(row) for name, row in results["models"].items()}
     tried = {name: row for name, row in rows.items() if "left_out" not in row}
-    agreeing = [row for row in tried.values() if row.get("agrees")]
+    agreeing = sum(row.get("agrees", False) for row in tried.values())
     same = sum("same_graph" in row for row in tried.values())
-    worst = max((row["worst"] for row in agreeing), default=0.0)
     lines = [
         "# Gluon networks",
         "",
-        f"{len(agreeing)} of {len(tried)} networks, built by GluonCV 0.10.5 and by MXNet's Gluon zoo, load "
-        f"parameters that MXNet 1.9.1 saved and agree with it to {worst:.1e} relative or better. {same} more "
+        f"{agreeing} of {len(tried)} networks, built by GluonCV 0.10.5 and by MXNet's Gluon zoo, load "
+        f"parameters that MXNet 1.9.1 saved and agree with it to {TOLERANCE:.0e} relative. {same} more "
         "have the same graph and the same parameters by name and shape; their numbers were not compared.",
         "",
         "Written by `python verify/check_gluon.py`. GluonCV is the published package, unchanged, with "
         f"Python {about['python']} and NumPy {about['numpy']}, run by `python -m roiops.as_mxnet`. The "
-        "graph "
-        "that its code builds must have the same nodes, by name, as with MXNet. *Worst*, *boxes* and *same "
+        "graph that its code builds must have the same nodes, by name, as with MXNet. *Boxes* and *same "
         "choice* are those of the [model zoo](model_zoo.md): the last means that boxes are selected by "
         "numbers that tie but for rounding, and MXNet ran again with the numbers that roiops selected by.",
         "",
-        f"Machine: {about['processor']}; {about['date']}. Weights are random. Networks that a list of "
-        "GluonCV holds under several names for several data sets differ in their number of classes.",
+        "Weights are random. Networks that a list of GluonCV holds under several names for several data "
+        "sets differ in their number of classes.",
     ]
     families = {}
     for name, row in rows.items():
@@ -148,19 +146,12 @@ def write_table(results) -> None:
     for family, members in families.items():
         if family == "left out":
             continue
-        lines += ["", f"## {family}", "", "| network | input | worst | boxes |", "|---|---|---|---|"]
+        lines += ["", f"## {family}", "", "| network | input | compared | boxes |", "|---|---|---|---|"]
         for name, row in members.items():
             shape = ", ".join("x".join(map(str, shape)) for shape in find(name).inputs.values())
-            boxes = row.get("boxes")
-            count = "" if not boxes else f"{boxes['count']}"
-            count += f", {boxes['wrong']} differ" if boxes and boxes["wrong"] else ""
-            said = row.get("error")
-            if "same_graph" in row:
-                said = "same graph"
-            if said is None:
-                said = f"{row['worst']:.1e}" + ("" if row["agrees"] else " (differs)")
-                said += ", same choice" if "own_choices" in row else ""
-            lines.append(f"| {name} | {shape} | {said} | {count} |")
+            graph = "same_graph" in row
+            cells = [name, shape, "graph" if graph else "numbers", "" if graph else said_of_boxes(row)]
+            lines.append(f"| {' | '.join(cells)} |")
     if "left out" in families:
         lines += ["", "## Left out", "", "| network | why |", "|---|---|"]
         lines += [f"| {name} | {row['left_out']} |" for name, row in families["left out"].items()]

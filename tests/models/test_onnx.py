@@ -144,14 +144,15 @@ def names_of_the_zoo():
 @pytest.mark.slow
 @pytest.mark.parametrize("name", names_of_the_zoo())
 def test_the_whole_zoo(name):
-    """A model as MXNet exports it, in onnxruntime beside roiops. What is exported stays in ``.peers/zoo``."""
-    if not (ROOT / ".peers" / "gluoncv" / "bin" / "python").exists():
-        pytest.skip("MXNet with GluonCV is not set up: python verify/peers.py gluoncv")
-    command = [sys.executable, str(ROOT / "verify" / "check_onnx.py"), "--dry", "--only", name]
-    command += ["--exported", str(ROOT / ".peers" / "zoo")]
+    """A model as MXNet exports it, in onnxruntime, beside MXNet. What is exported stays in ``.peers/zoo``."""
+    peers = ROOT / ".peers"
+    if not all((peers / name / "bin" / "python").exists() for name in ("gluoncv", "engines")):
+        pytest.skip("MXNet or the engines are not set up: python verify/peers.py gluoncv engines")
+    command = [sys.executable, str(ROOT / "verify" / "check_engines.py"), "--dry", "--only", name]
+    command += ["--engines", "onnxruntime", "--exported", str(peers / "zoo")]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
-    assert "1 of 1 agree" in done.stdout
+    assert f'{name}  {{"onnxruntime": "agrees"}}' in done.stdout
 
 
 # -- shapes that stay open -------------------------------------------------------------------------------

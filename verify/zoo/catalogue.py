@@ -260,6 +260,12 @@ def of_gluoncv(name):
     return Model("gluoncv:" + name, family, shapes, options=options)
 
 
+def named(texts):
+    """The models of these names; for a text that is no name, those with it in theirs."""
+    names = {m.name for m in models()}
+    return [m for m in models() if any(m.name == t or (t not in names and t in m.name) for t in texts)]
+
+
 def find(name):
     listed = [m for m in models() if m.name == name]
     return listed[0] if listed else of_gluoncv(name.split(":")[1])

@@ -3,7 +3,6 @@
 import importlib.util
 import json
 import sys
-import time
 import traceback
 from pathlib import Path
 
@@ -15,12 +14,10 @@ import inputs
 
 assert importlib.util.find_spec("mxnet") is None, "the point is to run without mxnet"
 custom_ops.register(roiops)
-_bound = {}
 
 
 def load(folder, heads):
     """Load the model, run it on the saved inputs, and save its outputs and internal ``heads`` by name."""
-    _bound.clear()
     folder = Path(folder)
     with np.load(folder / "inputs.npz") as file:
         data = dict(file)
@@ -36,25 +33,14 @@ def load(folder, heads):
         fed = {name: array for name, array in data.items() if name in part.input_names}
         results.update((name, a.asnumpy()) for name, a in zip(heads, part(**fed), strict=True))
     np.savez(folder / "got.npz", **results)
-    _bound["executor"] = executor
     return {}
-
-
-def measure():
-    start = time.perf_counter()
-    for output in _bound["executor"].forward(is_train=False):
-        output.wait_to_read()
-    return (time.perf_counter() - start) * 1e3
 
 
 def main():
     for line in sys.stdin:
         request = json.loads(line)
         try:
-            if request["do"] == "load":
-                answer = load(request["folder"], request["heads"])
-            else:
-                answer = {"ms": measure()}
+            answer = load(**request)
         except Exception as error:
             traceback.print_exc()
             answer = {"error": f"{type(error).__name__}: {error}"}
