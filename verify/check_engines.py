@@ -297,7 +297,8 @@ def main():
             row = check(model, args, held, worker)
         finally:
             worker.close()
-        shown = {n: "agrees" if agrees(r) else reason(r) for n, r in row["engines"].items()}
+        asked = {name: row["engines"][name] for name in args.engines if name in row["engines"]}
+        shown = {name: "agrees" if agrees(each) else reason(each) for name, each in asked.items()}
         failed += "error" in row or any(text != "agrees" for text in shown.values())
         print(model.name, row.get("error", ""), json.dumps(shown), flush=True)
         if not args.dry:
