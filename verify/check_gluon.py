@@ -4,6 +4,7 @@
     python verify/check_gluon.py                          # all networks; writes docs/gluon_zoo.md
     python verify/check_gluon.py --only rcnn ssd          # those whose names contain one of these
     python verify/check_gluon.py --graphs                 # only graphs and parameters: seconds a network
+    python verify/check_gluon.py --exported FOLDER        # MXNet's files are kept there, and used again
     python verify/check_gluon.py --resume --minutes 8     # some at a time: goes on where the last run ended
 
 MXNet builds the network by GluonCV's code, gives it random weights of sensible size, runs it, and writes
@@ -23,12 +24,13 @@ import time
 from datetime import date
 from pathlib import Path
 
+import check_model_zoo
 import peers
-from check_model_zoo import ROOT, TOLERANCE, Worker, compare, processor, said_of_boxes
+from check_model_zoo import ROOT, TOLERANCE, Worker, ask_once, processor, said_of_boxes
 
 sys.path.insert(0, str(ROOT / "verify" / "zoo"))
 
-from catalogue import find, models
+from catalogue import find, models, named
 
 RESULTS = ROOT / "benchmarks" / "results" / "gluon_zoo.json"
 TABLE = ROOT / "docs" / "gluon_zoo.md"
@@ -43,33 +45,21 @@ def every_network() -> list:
     return own + [find(f"gluoncv:{name}") for name in names]
 
 
-def check(model, threads) -> dict:
+def run_network(model, folder, made, threads):
+    """Have GluonCV's code, on roiops, load MXNet's parameters and leave what it computes in ``folder``."""
+    now = str(peers.interpreter("gluoncv-now"))
+    worker = Worker(now, "gluon_worker.py", threads, module="roiops.as_mxnet")
+    heads = {**made["heads"], **made["choices"]}
+    answer = ask_once(worker, do="load", name=model.name, folder=str(folder), heads=heads)
+    return {"error": f"the graph {answer['graph']}"} if answer.get("graph") else answer
+
+
+def check(model, folder, threads) -> dict:
     """One network's row of the table."""
     if model.inputs is None:
         return {"left_out": model.family}
-    folder = Path(tempfile.mkdtemp(prefix="gluon_"))
-    mxnet = Worker(str(peers.interpreter("gluoncv")), "mxnet_worker.py", threads)
-    now = str(peers.interpreter("gluoncv-now"))
-    roiops = Worker(now, "gluon_worker.py", threads, module="roiops.as_mxnet")
-    try:
-        made = mxnet.ask(do="prepare", name=model.name, folder=str(folder))
-        if "error" in made:
-            return {"error": f"mxnet: {made['error']}"}
-        heads = {**made["heads"], **made["choices"]}
-        answer = roiops.ask(do="load", name=model.name, folder=str(folder), heads=heads)
-        if "error" in answer or answer["graph"]:
-            return {"error": answer.get("error") or f"the graph {answer['graph']}"}
-        result = compare(folder, made["outputs"], model.image)
-        if not result["agrees"] and made["choices"]:
-            answer = mxnet.ask(do="choose", folder=str(folder))
-            if "error" in answer:
-                return {**result, "error": f"mxnet: {answer['error']}"}
-            result = {**compare(folder, made["outputs"], model.image), "own_choices": result["worst"]}
-        return {key: result[key] for key in ("worst", "agrees", "boxes", "own_choices") if key in result}
-    finally:
-        mxnet.close()
-        roiops.close()
-        shutil.rmtree(folder)
+    row = check_model_zoo.check(model, folder, threads, run_network)
+    return {key: value for key, value in row.items() if key not in ("outputs", "heads", "operators")}
 
 
 class Graphs:
@@ -172,6 +162,7 @@ def main() -> int:
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--resume", action="store_true", help="leave out those that agreed already")
     parser.add_argument("--minutes", type=float, help="start no more networks after this long")
+    parser.add_argument("--exported", type=Path, metavar="FOLDER", help="where MXNet's files are kept")
     parser.add_argument("--list", action="store_true", help="print the names only")
     parser.add_argument("--dry", action="store_true", help="write neither results nor table")
     parser.add_argument("--table", action="store_true", help="run nothing, write the table from the results")
@@ -181,7 +172,7 @@ def main() -> int:
         write_table(results)
         return 0
     every = every_network()
-    chosen = [m for m in every if any(text in m.name for text in args.only)]
+    chosen = named(args.only, every)
     if args.resume:
         over = ("agrees", "left_out", "same_graph") if args.graphs else ("agrees", "left_out")
         done = {name for name, row in results["models"].items() if any(row.get(key) for key in over)}
@@ -195,7 +186,7 @@ def main() -> int:
             print(f"{len(chosen) - count} are left for another run")
             break
         begun = time.monotonic()
-        row = graphs.check(model) if args.graphs else check(model, args.threads)
+        row = graphs.check(model) if args.graphs else check(model, args.exported, args.threads)
         print(f"{model.name} {json.dumps(row)} {time.monotonic() - begun:.0f} s", flush=True)
         if "error" in row or row.get("agrees") is False:
             failed.append(model.name)

@@ -117,7 +117,7 @@ def exported(model, folder):
         if said.exists():
             made = json.loads(said.read_text())
         else:
-            made = _asked_once(_mxnet(2), do="prepare", name=model.name, folder=str(place))
+            made = ask_once(_mxnet(2), do="prepare", name=model.name, folder=str(place))
             if "error" not in made:
                 said.write_text(json.dumps(made))
         yield place, made
@@ -127,42 +127,42 @@ def _mxnet(threads):
     return Worker(str(peers.interpreter("gluoncv")), "mxnet_worker.py", threads)
 
 
-def _asked_once(worker, **request):
+def ask_once(worker, **request):
     try:
         return worker.ask(**request)
     finally:
         worker.close()
 
 
-def check(model, folder, threads):
+def run_archived(model, folder, made, threads):
+    """Have roiops run MXNet's files and leave what it computes in ``folder``."""
+    worker = Worker(sys.executable, "roiops_worker.py", threads)
+    return ask_once(worker, folder=str(folder), heads={**made["heads"], **made["choices"]})
+
+
+def check(model, folder, threads, run=run_archived):
     """One model's row of the table."""
     with exported(model, folder) as (place, made):
         if "error" in made:
             return {"error": f"mxnet: {made['error']}"}
-        answer = _run(place, made, threads)
+        answer = run(model, place, made, threads)
         if "error" in answer:
             return answer
         result = compare(place, made["outputs"], model.image)
     if not result["agrees"] and made["choices"]:
         alone = {key: result[key] for key in ("worst", "boxes")}
-        result = {**result, **_given_choices(model, threads), "own_choices": alone}
+        result = {**result, **_given_choices(model, threads, run), "own_choices": alone}
     return {**result, "operators": made["operators"]}
 
 
-def _run(folder, made, threads):
-    """Have roiops leave what it computes in ``folder``."""
-    worker = Worker(sys.executable, "roiops_worker.py", threads)
-    return _asked_once(worker, folder=str(folder), heads={**made["heads"], **made["choices"]})
-
-
-def _given_choices(model, threads):
+def _given_choices(model, threads, run):
     """The comparison in which the operators that select boxes get in MXNet what they got in roiops."""
     mxnet = _mxnet(threads)
     try:
         with tempfile.TemporaryDirectory(prefix="zoo_") as scratch:
             made = mxnet.ask(do="prepare", name=model.name, folder=scratch)
             if "error" not in made:
-                made.update(_run(Path(scratch), made, threads))
+                made.update(run(model, Path(scratch), made, threads))
             if "error" not in made:
                 made.update(mxnet.ask(do="choose", folder=scratch))
             if "error" in made:

@@ -260,10 +260,11 @@ def of_gluoncv(name):
     return Model("gluoncv:" + name, family, shapes, options=options)
 
 
-def named(texts):
+def named(texts, among=None):
     """The models of these names; for a text that is no name, those with it in theirs."""
-    names = {m.name for m in models()}
-    return [m for m in models() if any(m.name == t or (t not in names and t in m.name) for t in texts)]
+    among = models() if among is None else among
+    names = {m.name for m in among}
+    return [m for m in among if any(m.name == t or (t not in names and t in m.name) for t in texts)]
 
 
 def find(name):
