@@ -98,3 +98,25 @@ def test_the_zoo_has_the_names_of_parameters(golden):
         net = gluon.model_zoo.vision.get_model(name, prefix="m_")
         got = [digest(net.collect_params().keys()), digest(net._collect_params_with_prefix())]
         assert got == needed, name
+
+
+def test_networks_by_their_sizes_are_those_of_the_zoo():
+    vision = gluon.model_zoo.vision
+
+    def shapes(net):
+        return {name: parameter.shape for name, parameter in net.collect_params().items()}
+
+    layers, filters = (1, 1, 2, 2, 2), (64, 128, 256, 512, 512)
+    for made, name in [
+        (vision.get_vgg(11, batch_norm=True, prefix="m_"), "vgg11_bn"),
+        (vision.VGG(layers, filters, prefix="m_"), "vgg11"),
+        (vision.get_mobilenet(0.5, prefix="m_"), "mobilenet0.5"),
+        (vision.get_mobilenet_v2(0.5, prefix="m_"), "mobilenetv2_0.5"),
+        (
+            vision.ResNetV1(vision.BasicBlockV1, [2, 2, 2, 2], [64, 64, 128, 256, 512], prefix="m_"),
+            "resnet18_v1",
+        ),
+    ]:
+        assert shapes(made) == shapes(vision.get_model(name, prefix="m_")), name
+    with pytest.raises(ValueError, match="load_parameters"):
+        vision.get_mobilenet(0.5, pretrained=True)

@@ -29,13 +29,11 @@ class AlexNet(Network):
 
 
 class VGG(Network):
-    """VGG of 11, 13, 16 or 19 layers."""
+    """VGG: ``layers`` convolutions in each stage, of ``filters`` channels."""
 
-    _LAYERS = {11: (1, 1, 2, 2, 2), 13: (2, 2, 2, 2, 2), 16: (2, 2, 3, 3, 3), 19: (2, 2, 4, 4, 4)}
-
-    def __init__(self, depth, classes=1000, batch_norm=False, **kwargs):
+    def __init__(self, layers, filters, classes=1000, batch_norm=False, **kwargs):
         fill, features = Xavier(rnd_type="gaussian", factor_type="out", magnitude=2), []
-        for count, channels in zip(self._LAYERS[depth], (64, 128, 256, 512, 512), strict=True):
+        for count, channels in zip(layers, filters, strict=True):
             layer = [conv(channels, 3, 1, 1, weight_initializer=fill), *(NORMED if batch_norm else [RELU])]
             features += [*layer * count, (nn.MaxPool2D, {"strides": 2})]
         dense = (nn.Dense, 4096, "relu", {"weight_initializer": "normal"})
