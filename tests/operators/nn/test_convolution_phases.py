@@ -18,6 +18,9 @@ SHAPES = [
     (1, 4, 3, 8, 6, (3, 4), (1, 3), (1, 2), (2, 3), (0, 2)),
     (1, 3, 9, 12, 8, (3, 3), (1, 1), (1, 1), (3, 4), (0, 0)),
     (2, 3, 4, 4, 2, (2, 2), (4, 4), (3, 2), (0, 1), (3, 0)),
+    # all phases at once
+    (1, 64, 32, 32, 32, (4, 4), (2, 2), (1, 1), (1, 1), (0, 0)),
+    (2, 40, 24, 20, 24, (4, 4), (2, 2), (1, 1), (1, 1), (1, 0)),
     # few pixels, many filters
     (1, 300, 4, 3, 24, (4, 4), (2, 2), (1, 1), (1, 1), (0, 0)),
     (2, 390, 3, 5, 16, (3, 3), (2, 2), (1, 1), (1, 1), (1, 1)),
@@ -66,6 +69,7 @@ def test_data_gradient(shape):
     "params",
     [
         {"kernel": (4, 4), "stride": (2, 2), "pad": (1, 1)},
+        {"kernel": (4, 4), "stride": (2, 2), "pad": (1, 1), "num_filter": 32, "data": (1, 64, 32, 32)},
         {"kernel": (3, 3), "stride": (2, 2), "pad": (1, 1), "adj": (1, 1), "no_bias": False},
         {"kernel": (2, 2), "stride": (3, 3), "target_shape": (16, 14)},
         {"kernel": (4,), "stride": (2,), "pad": (1,)},
@@ -73,12 +77,12 @@ def test_data_gradient(shape):
     ],
 )
 def test_what_follows_a_deconvolution_is_done_on_the_way(params):
-    data = mx.sym.var("data")
-    net = mx.sym.Deconvolution(data, num_filter=8, name="up", **params)
+    params = {"num_filter": 8, "data": (2, 6, *(6, 5)[: len(params["kernel"])]), **params}
+    shape = params.pop("data")
+    net = mx.sym.Deconvolution(mx.sym.var("data"), name="up", **params)
     net = mx.sym.BatchNorm(net, fix_gamma=False, name="norm")
     net = mx.sym.Activation(net, act_type="relu")
-    size = (6, 5)[: len(params["kernel"])]
-    executor = net.simple_bind(grad_req="null", data=(2, 6, *size))
+    executor = net.simple_bind(grad_req="null", data=shape)
     for name, array in {**executor.arg_dict, **executor.aux_dict}.items():
         low = 0.5 if "var" in name else -1
         array[:] = RNG.uniform(low, 1, array.shape)

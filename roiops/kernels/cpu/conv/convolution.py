@@ -149,6 +149,10 @@ class Forward:
             return run
         return _Sequence(functools.partial(np.copyto, results[1], bias), run)
 
+    def cost(self, data_shape, weight_shape, out_shape) -> float:
+        """What the cheapest way for arrays of these shapes costs."""
+        return min(costs(_layer(self._window, self._groups, data_shape, weight_shape, out_shape)[1]).values())
+
     def takes_prologue(self, data_shape, weight_shape, out_shape) -> bool:
         """Whether the way for weights of these shapes takes a ``prologue``."""
         if 0 in out_shape or weight_shape[2] > 1 or self._window[3][0] > 0:

@@ -98,6 +98,6 @@ class Dilated(Way):
         small_images, small_results = (a.reshape(-1, *a.shape[3:]) for a in (images, results))
         self._winograd.bind(Arrays(small_images, weight, scale, shift, first_act, None, small_results))()
         other = (out, 0) if other is None else (other, 1)
-        threads = num_threads(out.size / dilate[0])
-        for row, phases in enumerate(results):
-            self._call(spread, threads, phases, row, dilate, act, *other, out)
+        planes = (out.shape[1], len(out) * out.shape[1]), dilate
+        flat = results.reshape(-1, *apart.out_size)
+        self._call(spread, num_threads(out.size), flat, *planes, act, *other, out)

@@ -22,22 +22,23 @@ _IDENTITY = activation()
 
 
 @inner(forceinline=True)
-def _part_filter(weight, f, channels, tap, count, gaps, parts, at, step):
+def _part_filter(weight, f, channels, tap, count, gaps, parts, at, steps):
     """The taps of a phase of one filter, of the channels from the first to before the last."""
     tall, wide = count
     for i in range(tall):
         ky = tap[0] + (tall - 1 - i) * gaps[0]
         for j in range(wide):
-            kx, to = tap[1] + (wide - 1 - j) * gaps[1], at + (f * tall + i) * wide + j
+            kx, to = tap[1] + (wide - 1 - j) * gaps[1], at + i * steps[1] + j
             for c in range(channels[0], channels[1]):
-                parts[to + c * step] = weight[f, c, ky, kx]
+                parts[to + c * steps[0]] = weight[f, c, ky, kx]
 
 
 @parallel
-def _part_filters(share, weight, firsts, counts, gaps, places, parts):
+def _part_filters(share, weight, firsts, counts, gaps, places, windows, parts):
     """The part of each phase's kernel, channels first and taps in reverse order, one after the other.
 
-    Channels are taken some at a time, whose taps lie in the same cache lines.
+    It begins at its place, in filters of a window that may be larger. Channels are taken some at a time,
+    whose taps lie in the same cache lines.
     """
     filters, channels, _, _ = weight.shape
     for block in within(share, (channels + LINE - 1) // LINE):
@@ -45,9 +46,10 @@ def _part_filters(share, weight, firsts, counts, gaps, places, parts):
         last = min(first + LINE, channels)
         for phase in range(firsts.shape[0]):
             count, tap = (counts[phase, 0], counts[phase, 1]), firsts[phase]
+            taps, row = windows[phase, 0] * windows[phase, 1], windows[phase, 1]
             for f in range(filters):
-                step = filters * count[0] * count[1]
-                _part_filter(weight, f, (first, last), tap, count, gaps, parts, places[phase], step)
+                at = places[phase] + f * taps
+                _part_filter(weight, f, (first, last), tap, count, gaps, parts, at, (filters * taps, row))
 
 
 @inner
@@ -59,20 +61,19 @@ def _put_phase(source, first, step, act, other, add_other, target):
 
 
 @parallel
-def spread(share, results, first, step, act, other, add_other, out):
-    """Put the phases of the rows ``first``, ``first + step[0]``, ... to their places, one phase a column.
+def spread(share, results, planes, step, act, other, add_other, out):
+    """Put the results of all phases to their places; with ``add_other`` as ``act(results + other)``.
 
-    With ``add_other`` they become ``act(results + other)``.
+    ``planes``: how many of the results' planes lie from an image to the next, and from a phase to the next.
     """
     batch, channels, height, width = out.shape
-    rows = (height - first + step[0] - 1) // step[0]
     for plane in within(share, batch * channels):
         n, c = divmod(plane, channels)
-        for i in range(rows):
-            y = first + i * step[0]
-            target = out[n, c, y]
+        for y in range(height):
+            i, row = divmod(y, step[0])
+            at, target = n * planes[0] + row * step[1] * planes[1] + c, out[n, c, y]
             if step[1] == 2 and not add_other:  # pairs, which become vectors
-                even, odd = results[0, n, c, i], results[1, n, c, i]
+                even, odd = results[at, i], results[at + planes[1], i]
                 for x in range(width // 2):
                     target[2 * x] = even[x]
                     target[2 * x + 1] = odd[x]
@@ -80,7 +81,8 @@ def spread(share, results, first, step, act, other, add_other, out):
                     target[width - 1] = even[width // 2]
                 continue
             for k in range(step[1]):
-                _put_phase(results[k, n, c, i], k, step[1], act, other[n, c, y], add_other, target)
+                source = results[at + k * planes[1], i]
+                _put_phase(source, k, step[1], act, other[n, c, y], add_other, target)
 
 
 def _taps(remainder, kernel, stride, dilate, pad):
@@ -93,10 +95,20 @@ def _taps(remainder, kernel, stride, dilate, pad):
     return taps[0], len(taps), (len(taps) - 1) * (dilate // math.gcd(stride, dilate)) - ahead
 
 
+def _common(axis):
+    """The taps of a window that holds those of all phases on one axis, and its pad."""
+    sides = [(count, pad) for _, count, pad in axis if count]
+    pad = max(pad for _, pad in sides)
+    return pad + max(count - before for count, before in sides), pad
+
+
 class Phases:
     """The transposed convolution of images of one depth, without groups. Parts of a steady kernel are kept.
 
-    ``make_forward(window)`` makes the convolution of a phase.
+    Where it costs less, the phases are one convolution, of the filters of all, each with zeros around its
+    taps. A kernel of 4x4 with a step of 2 is four times as many of 3x3 so, which Winograd's way is for.
+
+    ``make_forward(window)`` makes the convolution of a phase, or of all.
     """
 
     def __init__(self, window, make_forward):
@@ -112,18 +124,21 @@ class Phases:
             self._plan(*key)
         self._prepare(weight, steady)
         more = {} if act is None else {"act": act}
-        step = self._window[1][1:]
-        results = np.empty((step[1], *out.shape[:3], *self._size), np.float32)
-        for first in range(min(step[0], out.shape[3])):
-            for column in range(min(step[1], out.shape[4])):
-                forward, part = self._phases[first * step[1] + column]
-                if part is None and bias is None and batch_norm is None:
-                    results[column] = 0
-                    continue
-                part = self._nothing if part is None else part
-                forward(data, part, bias, results[column], batch_norm=batch_norm, **more)
-            flat, threads = out[:, :, 0], num_threads(out.size / step[0])
-            spread.by(threads)(results[:, :, :, 0], first, step, _IDENTITY, flat, 0, flat)
+        step, (batch, channels) = self._window[1][1:], out.shape[:2]
+        calls, at_once = len(self._convolutions), math.prod(step) // len(self._convolutions)
+        if at_once > 1:
+            bias, *norm = (np.tile(a, at_once) if np.ndim(a) else a for a in (bias, *(batch_norm or ())))
+            batch_norm = tuple(norm) or None
+        results = np.empty((calls, batch, at_once * channels, 1, *self._size), np.float32)
+        for result, (forward, part) in zip(results, self._convolutions, strict=True):
+            if part.size == 0 and bias is None:
+                result[...] = 0
+                continue
+            part = part if part.size else self._nothing
+            forward(data, part, bias, result, batch_norm=batch_norm, **more)
+        planes, flat = (at_once * channels, channels * (batch if at_once == 1 else 1)), out[:, :, 0]
+        results = results.reshape(-1, *self._size)
+        spread.by(num_threads(out.size))(results, planes, step, _IDENTITY, flat, 0, flat)
 
     def _plan(self, data_shape, weight_shape, out_shape):
         kernel, stride, dilate, pad = (values[1:] for values in self._window)
@@ -139,17 +154,32 @@ class Phases:
         phases = [tuple(zip(*pair, strict=True)) for pair in itertools.product(*axes)]
         self._firsts = np.array([first for first, _, _ in phases])
         self._counts = np.array([count for _, count, _ in phases])
-        sizes = self._counts.prod(axis=1) * filters * channels
-        self._places = np.cumsum(sizes) - sizes
-        self._parts = np.empty(sizes.sum(), np.float32)
-        self._nothing = np.zeros((channels, filters, 1, 1, 1), np.float32)
-        self._phases = []
-        for (_, count, border), at, size in zip(phases, self._places, sizes, strict=True):
-            part = self._parts[at : at + size].reshape(channels, filters, 1, *count) if size else None
-            taken = count if size else (1, 1)
-            window = (1, *taken), (1, 1, 1), (1, *closer), (0, *(border if size else (0, 0)))
-            self._phases.append((self._make_forward(window), part))
-        self._print = None
+        self._windows, self._places = self._counts, np.zeros(len(phases), np.int64)
+        self._nothing, self._print = np.zeros((channels, filters, 1, 1, 1), np.float32), None
+
+        def convolution(taps, border, at_once=1):
+            """One of some phases, the shape of its weight, and what it costs."""
+            seen = taps if all(taps) else (1, 1)
+            window = (1, *seen), (1, 1, 1), (1, *closer), (0, *(border if all(taps) else (0, 0)))
+            forward, rows = self._make_forward(window), at_once * channels
+            shapes = (rows, filters, 1, *seen), (out_shape[0], rows, 1, *self._size)
+            return forward, (rows, filters, 1, *taps), forward.cost(data_shape, *shapes) * all(taps)
+
+        made = [convolution(count, border) for _, count, border in phases]
+        common, border = zip(*map(_common, axes), strict=True)
+        together = convolution(common, border, len(phases))
+        if closer == (1, 1) and together[2] < sum(cost for _, _, cost in made):
+            made, self._windows = [together], np.full_like(self._counts, common)
+            before = np.array([[b - o for b, o in zip(border, own, strict=True)] for _, _, own in phases])
+            self._places += before @ (common[1], 1)
+        sizes = self._windows.prod(axis=1) * filters * channels
+        begins = np.cumsum(sizes) - sizes
+        self._places += begins
+        self._parts = np.zeros(sizes.sum(), np.float32)
+        self._convolutions = [
+            (forward, self._parts[at:][: math.prod(shape)].reshape(shape))
+            for (forward, shape, _), at in zip(made, begins, strict=False)
+        ]
 
     def _prepare(self, weight, steady):
         bits = fingerprint(weight) if steady else None
@@ -158,6 +188,7 @@ class Phases:
             if self._parts.size == len(weight) * weight.shape[1]:
                 turn(weight, self._parts)
                 return
+            places = self._gaps, self._places, self._windows
             _part_filters.by(num_threads(weight.size))(
-                weight[:, :, 0], self._firsts, self._counts, self._gaps, self._places, self._parts
+                weight[:, :, 0], self._firsts, self._counts, *places, self._parts
             )
