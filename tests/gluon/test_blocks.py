@@ -1,6 +1,8 @@
 """Blocks, parameters and trainers: what they do, beyond MXNet's numbers."""
 
 import inspect
+import multiprocessing
+import time
 
 import numpy as np
 import pytest
@@ -217,6 +219,22 @@ def test_a_loader_left_in_the_middle_ends():
         print("done")"""
     ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
     assert ended.stdout == "done\n", ended.stderr
+
+
+class _Waits:
+    def __len__(self):
+        return 2
+
+    def __getitem__(self, index):
+        time.sleep(0.5)
+        raise TimeoutError("the dataset's own")
+
+
+def test_a_batch_that_takes_too_long_says_what_to_do():
+    with pytest.raises(multiprocessing.TimeoutError, match="larger timeout or more workers"):
+        next(iter(gluon.data.DataLoader(_Waits(), 1, num_workers=1, thread_pool=True, timeout=0.05)))
+    with pytest.raises(TimeoutError, match="the dataset's own"):
+        next(iter(gluon.data.DataLoader(_Waits(), 1, num_workers=1, thread_pool=True)))
 
 
 def test_gluon_is_imported_when_it_is_asked_for():

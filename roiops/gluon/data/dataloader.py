@@ -3,6 +3,7 @@
 import multiprocessing
 from collections import deque
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures import TimeoutError as FutureTimeout
 
 import numpy as np
 
@@ -108,9 +109,20 @@ class DataLoader:
         for batch in self._batch_sampler:
             coming.append(self._pool.submit(_make, dataset, batch, self._batchify_fn))
             if len(coming) > self._prefetch:
-                yield coming.popleft().result(self._timeout)
+                yield self._result(coming.popleft())
         while coming:
-            yield coming.popleft().result(self._timeout)
+            yield self._result(coming.popleft())
+
+    def _result(self, batch):
+        try:
+            return batch.result(self._timeout)
+        except FutureTimeout:
+            if batch.done():  # the dataset's own error
+                raise
+            raise multiprocessing.TimeoutError(
+                f"a batch took longer than {self._timeout} s; where the dataset or a transform is slow, give "
+                "DataLoader a larger timeout or more workers"
+            ) from None
 
     def __len__(self):
         return len(self._batch_sampler)
