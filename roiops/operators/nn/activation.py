@@ -13,6 +13,11 @@ from ..dense import DenseOperator, FloatProperty
 
 
 class ActivationOp(DenseOperator):
+    def bind_forward(self, ctx, in_data, req, out_data, aux):
+        if self.params.act_type != "relu" or not self.as_they_are(in_data, req, out_data):
+            return super().bind_forward(ctx, in_data, req, out_data, aux)
+        return kernels("network.act", ctx.device).bind_relu(in_data[0], out_data[0])
+
     def compute(self, ctx, in_data, out_data, aux):
         kernels("network.act", ctx.device).forward(self.params.act_type, in_data[0], out_data[0])
 

@@ -3,6 +3,7 @@
 import numpy as np
 
 from ...errors import ParamError, ShapeError
+from ...kernels.jit import num_threads
 from ...params import MOST_ARRAYS, Field, Parameter, enum, optional
 from ...params import shape as ints
 from ...registry import register
@@ -20,18 +21,14 @@ class UpSamplingOp(DenseOperator):
                 data[:, :, None], weight[:, :, None], self._window(), data.shape[1], out[:, :, None]
             )
             return
-        first = 0
+        resize, first = kernels("network.resize", ctx.device), 0
         for i, data in enumerate(in_data):
-            part = out if p.multi_input_mode == "sum" else out[:, first : first + data.shape[1]]
-            first += data.shape[1]
-            blocks = _blocks(part, data.shape)
             if p.multi_input_mode == "sum" and i:
+                blocks = _blocks(out, data.shape)
                 blocks += data[:, :, :, None, :, None]
-            else:
-                # Rows first, then copies of rows: NumPy is slow where the last axis is short.
-                for x in range(blocks.shape[5]):
-                    blocks[:, :, :, :1, :, x] = data[:, :, :, None]
-                blocks[:, :, :, 1:] = blocks[:, :, :, :1]
+                continue
+            resize.upsample.by(num_threads(out.size / 4))(data, first, out)
+            first += data.shape[1]
 
     def gradient(self, ctx, out_grad, in_data, out_data, in_grad, aux):
         p, head = self.params, out_grad[0]

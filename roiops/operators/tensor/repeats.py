@@ -9,7 +9,8 @@ from ...params import Field, dtype, enum, optional
 from ...params import shape as ints
 from ...registry import register
 from .. import arrays
-from ..base import Operator, OperatorProperty, known
+from ..base import Operator, OperatorProperty, kernels, known
+from ..dense import DenseOperator
 from .common import as_scalar
 
 # -- repeats along axes ----------------------------------------------------------------------------------
@@ -198,6 +199,15 @@ class PadOp(Operator):
 
     def forward(self, ctx, in_data, req, out_data, aux):
         arrays.fill(out_data[0], req[0], lambda out: self._pad(in_data[0], out))
+
+    def bind_forward(self, ctx, in_data, req, out_data, aux):
+        *outer, (top, _), (left, _) = self.widths
+        planes = self.params.mode == "constant" and not any(map(any, outer)) and not ctx.device.is_gpu
+        dense = planes and DenseOperator.as_they_are(in_data, req, out_data)
+        if not dense or in_data[0].dtype != np.float32:
+            return super().bind_forward(ctx, in_data, req, out_data, aux)
+        bind = kernels("tensor.planes", ctx.device).bind
+        return bind(in_data[0], top, left, self.params.constant_value, out_data[0])
 
     def _pad(self, data, out):
         if self.params.mode == "constant":

@@ -432,3 +432,23 @@ def test_arrays_without_dimensions_and_without_entries():
     assert run("_sample_multinomial", np.zeros((0, 3), np.float32), shape=2).shape == (0, 2)
     mean, variance = run("moments", np.zeros((2, 0), np.float32), axes=1)
     assert np.isnan([*mean, *variance, *run("mean", np.zeros((2, 0), np.float32), axis=1)]).all()
+
+
+@pytest.mark.parametrize(
+    "width", [(0, 0, 0, 0, 1, 0, 1, 0), (0, 0, 0, 0, 0, 2, 3, 1), (0, 0, 0, 0, 0, 0, 0, 0)]
+)
+@pytest.mark.parametrize("size", [(0, 2), (3, 1), (5, 40)])
+def test_bound_padding(width, size):
+    data = np.random.default_rng(0).standard_normal((2, 3, *size), dtype=np.float32)
+    pad = mx.sym.Pad(mx.sym.var("data"), mode="constant", pad_width=width, constant_value=-1.5)
+    found = pad.bind(mx.cpu(), {"data": mx.nd.array(data)}).forward()[0].asnumpy()
+    pairs = list(zip(width[::2], width[1::2], strict=True))
+    np.testing.assert_array_equal(found, np.pad(data, pairs, constant_values=np.float32(-1.5)))
+
+
+@pytest.mark.parametrize("size", [1, 37, 20_000])
+def test_bound_relu(size):
+    data = np.resize(np.float32([1.5, -2, 0.0, np.nan, np.inf, -np.inf, 3]), size)
+    relu = mx.sym.Activation(mx.sym.var("data"), act_type="relu")
+    found = relu.bind(mx.cpu(), {"data": mx.nd.array(data)}).forward()[0].asnumpy()
+    np.testing.assert_array_equal(found, np.maximum(data, 0))

@@ -4,7 +4,8 @@ import math
 
 import numpy as np
 
-from ...jit import num_threads, parallel, within
+from ...jit import Calls, num_threads, parallel, within
+from ..scratch import Repeated
 from ..vector import FIXED_LANES, greater, load, multiply_add, pointer_to, scaled, select, splat, store
 
 #: Gradients of fewer numbers stay in a cache from one pass of NumPy to the next.
@@ -32,6 +33,12 @@ def _relu(data, out):
         np.maximum(data, 0, out=out)
     else:  # NumPy takes three times as long for a maximum of an array and a number
         _relu_forward.by(num_threads(data.size / 4))(data.reshape(-1), out.reshape(-1))
+
+
+def bind_relu(data, out):
+    """A call of :func:`forward` for ``relu``, again and again."""
+    flat = data.reshape(-1), out.reshape(-1)
+    return Repeated(Calls(), data.size / 4, lambda threads: [(_relu_forward, threads, *flat)])
 
 
 def _sigmoid(data, out):

@@ -1,4 +1,4 @@
-"""Bilinear resizing and sampling of C-contiguous float32 or float64 images.
+"""Upsampling, bilinear resizing and sampling of C-contiguous float32 or float64 images.
 
 ``tests/reference.py`` has the same in plain loops: ``resize``; ``surface`` is one sample.
 """
@@ -6,6 +6,33 @@
 import numpy as np
 
 from ...jit import inner, parallel, within
+
+
+@inner(forceinline=True)
+def _widen(source, count, wide, target):
+    """Repeat each of ``count`` pixels."""
+    if wide == 2:  # pairs, which become vectors
+        for x in range(np.uint64(count)):
+            target[2 * x] = source[x]
+            target[2 * x + 1] = source[x]
+        return
+    for x in range(count):
+        for i in range(x * wide, (x + 1) * wide):
+            target[i] = source[x]
+
+
+@parallel
+def upsample(share, data, first, out):
+    """Each pixel of ``data`` becomes a block of pixels of ``out``, in its channels from ``first`` on."""
+    batch, channels, height, width = data.shape
+    tall, wide = out.shape[2] // max(1, height), out.shape[3] // max(1, width)
+    for plane in within(share, batch * channels):
+        n, c = divmod(plane, channels)
+        for y in range(height):
+            top = out[n, first + c, y * tall]
+            _widen(data[n, c, y], width, wide, top)
+            for i in range(1, tall):
+                out[n, first + c, y * tall + i] = top
 
 
 def resize_table(size, out_size, align_corners, dtype):
