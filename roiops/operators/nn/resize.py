@@ -3,7 +3,6 @@
 import numpy as np
 
 from ...errors import ParamError, ShapeError
-from ...kernels.jit import num_threads
 from ...params import MOST_ARRAYS, Field, Parameter, enum, optional
 from ...params import shape as ints
 from ...registry import register
@@ -27,7 +26,7 @@ class UpSamplingOp(DenseOperator):
                 blocks = _blocks(out, data.shape)
                 blocks += data[:, :, :, None, :, None]
                 continue
-            resize.upsample.by(num_threads(out.size / 4))(data, first, out)
+            resize.upsample(data, first, out)
             first += data.shape[1]
 
     def gradient(self, ctx, out_grad, in_data, out_data, in_grad, aux):

@@ -5,7 +5,7 @@
 
 import numpy as np
 
-from ...jit import inner, parallel, within
+from ...jit import inner, num_threads, parallel, within
 
 
 @inner(forceinline=True)
@@ -21,9 +21,13 @@ def _widen(source, count, wide, target):
             target[i] = source[x]
 
 
-@parallel
-def upsample(share, data, first, out):
+def upsample(data, first, out):
     """Each pixel of ``data`` becomes a block of pixels of ``out``, in its channels from ``first`` on."""
+    _upsample.by(num_threads(out.size / 4))(data, first, out)
+
+
+@parallel
+def _upsample(share, data, first, out):
     batch, channels, height, width = data.shape
     tall, wide = out.shape[2] // max(1, height), out.shape[3] // max(1, width)
     for plane in within(share, batch * channels):
