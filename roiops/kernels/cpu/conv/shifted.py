@@ -233,11 +233,12 @@ class Shifted(Way):
         starts, pieces = _results(layer, lanes, rows, length, joined, by_row)
         places, runs, targets = vectors_of_places(*pieces)
         # What is read again for each tile of filters is the padded image; for each panel of places, the
-        # weight.
+        # weight. Then results also go to as many places of memory as there are filters, a few to each.
         panels, tiles = pieces[-1] / machine.columns, layer.in_group / machine.rows
         weights = layer.filters * layer.terms
         by_panel = panels * weights * (4 * weights > machine.second_cache // 2)
-        by_filters = int(by_panel > tiles * channels * step)
+        results = batch * layer.filters * height * width
+        by_filters = int(by_panel + results > tiles * channels * step)
         filters = rows_of_filters(layer.in_group)
         return Plan(
             layout=(stride, pad, (rows, length, step), columns),
