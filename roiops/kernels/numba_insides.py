@@ -307,9 +307,10 @@ class _InnerCompiler(_LeanCompiler):
 def _remembered(typing):
     """Within the ``with`` statement, numba's lock of the compiler being held, some things are found once.
 
-    They are an operator's type for the same types of numbers and pointers, for which numba tries one template
-    after the other, and the size of a type, for which LLVM parses a module; both again in each part. And it
-    compiles ``min`` and ``max`` anew for each literal number that they are called with.
+    They are the type of an operator, or of ``bool`` as in each ``if``, for the same types of numbers and
+    pointers, for which numba tries one template after the other, and the size of a type, for which LLVM
+    parses a module; both again in each part. And it compiles ``min`` and ``max`` anew for each literal number
+    that they are called with.
     """
     target = CPUDispatcher.targetdescr.target_context
     if "resolve_function_type" in vars(typing):  # a kernel is compiled for another one
@@ -321,7 +322,8 @@ def _remembered(typing):
         kind = getattr(function, "typing_key", None)
         if kind in (min, max):
             return find(function, [*map(unliteral, args)], kws)
-        if getattr(kind, "__module__", None) != "_operator" or not all(isinstance(a, simple) for a in args):
+        plain = getattr(kind, "__module__", None) in ("_operator", "builtins") and not kws
+        if not plain or not all(isinstance(a, simple) for a in args):
             return find(function, args, kws)
         key = function, tuple(args)
         if key not in known:
