@@ -3,12 +3,20 @@
 import platform
 from pathlib import Path
 
+#: Vector instructions by their flag in Linux's list, the widest first.
+_VECTORS = {"avx512f": "AVX-512", "avx2": "AVX2"}
+
 
 def processor() -> str:
-    """The name of the processor's model."""
+    """The name of the processor's model, and the widest vectors that it has."""
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
     except OSError:
         lines = []
-    names = [line.split(":")[1].strip() for line in lines if line.startswith("model name")]
-    return names[0] if names else platform.processor()
+    found = {}
+    for line in lines:
+        key, _, value = line.partition(":")
+        found.setdefault(key.strip(), value.strip())
+    flags = found.get("flags", "").split()
+    vectors = [f" with {name}" for flag, name in _VECTORS.items() if flag in flags]
+    return found.get("model name", platform.processor()) + "".join(vectors[:1])
