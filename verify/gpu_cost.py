@@ -272,6 +272,10 @@ def main() -> None:
     args = parser.parse_args()
     peers.enter("cuda", "benchmarks", "tests", "tests/operators", "tests/cuda")
     import gpu_host
+    import numba.cuda
+
+    # Without the lines of the source that ``gpu_host`` reports: of those NVIDIA's compiler takes not all.
+    numba.cuda.jit = numba.cuda.jit.func
     from roi_workloads import WORKLOADS, operators
 
     running, rows = {}, []

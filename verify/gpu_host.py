@@ -722,7 +722,7 @@ class HostKernel:
         gc.disable()  # the compiler makes much that lives until it is done
         #: The kernel, and what numba-cuda made of it.
         self.dispatcher = kernel
-        self.library = lowered(kernel, signature, capability, lineinfo=True)
+        self.library = lowered(kernel, signature, capability, lineinfo=log is None)
         text = _inlined(self.library.get_llvm_str())
         gc.enable()
         self._log, self._code = log, _rewritten(text, _log if log else _touch)

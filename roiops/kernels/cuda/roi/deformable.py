@@ -18,7 +18,7 @@ from roiops.kernels.cuda.lanes import THREAD_LANES, lanes_for, layout_of, quads_
 from roiops.kernels.cuda.number import computing, kind_of
 from roiops.kernels.cuda.roi import tiles
 from roiops.kernels.cuda.roi.average import rois_of, setting_of
-from roiops.kernels.cuda.roi.tiles import axes, bin_pixels, quads_up_to, smaller
+from roiops.kernels.cuda.roi.tiles import add_up, axes, bin_pixels, quads_up_to, smaller
 from roiops.kernels.cuda.runtime import (
     QUAD,
     contiguous,
@@ -264,9 +264,8 @@ def data_kernel(rules, name, accumulate, sizes):
 
 
 @functools.cache
-def trans_kernel(rules, name, accumulate, sizes):
-    real, shared, read, _ = computing(name)
-    threads = sizes.threads
+def _derivatives(rules, name):
+    real, _, read, _ = computing(name)
 
     @device
     def derivatives(data, base, strides, y, i, x, j):
@@ -300,59 +299,74 @@ def trans_kernel(rules, name, accumulate, sizes):
             along_y, along_x = along_y / share, along_x / share
         return along_y, along_x
 
+    return derivatives
+
+
+@functools.cache
+def trans_kernel(rules, name, accumulate, sizes):
+    real, shared, read, _ = computing(name)
+    derivatives, threads = _derivatives(rules, name), sizes.threads
+
+    @device
+    def put(grad, at, value):
+        if accumulate:
+            value += real(grad[at])
+        grad[at] = value  # which need not be of the data's dtype
+
+    @device
+    def sum_of_part(inputs, r, k, n, part, lane, lanes, boxes, setting):
+        """What every ``lanes``-th mean of bins that are moved alike adds to the gradient, in y and in x."""
+        heads, data, strides, trans, deviation, groups, channels = inputs
+        pooled_h, pooled_w = setting.pooled_h, setting.pooled_w
+        first_i, stop_i = geometry.bins_of(part // trans.shape[3], pooled_h, trans.shape[2])
+        first_j, stop_j = geometry.bins_of(part % trans.shape[3], pooled_w, trans.shape[3])
+        wide, of_class = stop_j - first_j, channels // _classes(trans)
+        bins = (stop_i - first_i) * wide
+        sum_y, sum_x = real(0), real(0)
+        for unit in range(lane, bins * of_class, lanes):
+            c, spot = k * of_class + unit // bins, unit % bins
+            i, j = first_i + spot // wide, first_j + spot % wide
+            y, x = geometry.moved_axes(trans, r, k, i, j, deviation, boxes[0], boxes[1])
+            group_y = geometry.group_of(i, pooled_h, groups)
+            group_x = geometry.group_of(j, pooled_w, groups)
+            channel = geometry.channel_of(c, group_y, group_x, groups, groups)
+            base = n * strides[0] + channel * strides[1]
+            along_y, along_x = derivatives(data, base, strides, y, i, x, j)
+            head = read(heads[np.uint64(((r * channels + c) * pooled_h + i) * pooled_w + j)])
+            sum_y += head * along_y
+            sum_x += head * along_x
+        return sum_y, sum_x
+
     @cuda.jit
     def deformable_trans(heads, data, strides, rois, trans, setting, deviation, groups, channels, grad):
+        # A block has all displacements of a class: bins side by side have sectors in common.
         sum_y = cuda.shared.array(threads, shared)
         sum_x = cuda.shared.array(threads, shared)
-        thread = cuda.threadIdx.x
-        pooled_h, pooled_w = setting.pooled_h, setting.pooled_w
-        area = pooled_h * pooled_w
-        classes, parts_y, parts_x = trans.shape[1] // 2, trans.shape[2], trans.shape[3]
-        of_class = channels // classes
-        for item in range(cuda.blockIdx.x, rois.shape[0] * classes * parts_y * parts_x, cuda.gridDim.x):
-            part_x, rest = item % parts_x, item // parts_x
-            part_y, rest = rest % parts_y, rest // parts_y
-            k, r = rest % classes, rest // classes
+        inputs = heads, data, strides, trans, deviation, groups, channels
+        classes, parts = _classes(trans), trans.shape[2] * trans.shape[3]
+        at_once = smaller(parts, threads)
+        lane, lanes = cuda.threadIdx.x // at_once, threads // at_once
+        thread, turns = cuda.threadIdx.x, (parts + at_once - 1) // at_once
+        for item in range(cuda.blockIdx.x, rois.shape[0] * classes * turns, cuda.gridDim.x):
+            part = item % turns * at_once + thread % at_once
+            r, k = item // turns // classes, item // turns % classes
             n = geometry.image_of(rois, r, setting.images)
-            length_y = length_x = real(0)
-            first_i, stop_i = geometry.bins_of(part_y, pooled_h, parts_y)
-            first_j, stop_j = geometry.bins_of(part_x, pooled_w, parts_x)
-            bins = (stop_i - first_i) * (stop_j - first_j)
-            mine_y, mine_x = real(0), real(0)
+            sum_y[thread] = sum_x[thread] = length_y = length_x = real(0)
             if n >= 0:
-                box_y, box_x = axes(rules, rois, r, setting)
-                length_y, length_x = box_y.length, box_x.length
-                for unit in range(thread, bins * of_class, threads):
-                    c, spot = k * of_class + unit // bins, unit % bins
-                    i = first_i + spot // (stop_j - first_j)
-                    j = first_j + spot % (stop_j - first_j)
-                    y, x = geometry.moved_axes(trans, r, k, i, j, deviation, box_y, box_x)
-                    group_y = geometry.group_of(i, pooled_h, groups)
-                    group_x = geometry.group_of(j, pooled_w, groups)
-                    channel = geometry.channel_of(c, group_y, group_x, groups, groups)
-                    base = n * strides[0] + channel * strides[1]
-                    along_y, along_x = derivatives(data, base, strides, y, i, x, j)
-                    head = read(heads[np.uint64((r * channels + c) * area + i * pooled_w + j)])
-                    mine_y += head * along_y
-                    mine_x += head * along_x
-            sum_y[thread], sum_x[thread] = mine_y, mine_x
+                boxes = axes(rules, rois, r, setting)
+                length_y, length_x = boxes[0].length, boxes[1].length
+                if lane < lanes and part < parts:
+                    own = sum_of_part(inputs, r, k, n, part, lane, lanes, boxes, setting)
+                    sum_y[thread], sum_x[thread] = own
             cuda.syncthreads()
-            # Halves onto halves: one order, whatever runs first.
-            step = 1
-            while step < threads:
-                if thread % (2 * step) == 0 and thread + step < threads:
-                    sum_y[thread] += sum_y[thread + step]
-                    sum_x[thread] += sum_x[thread + step]
-                cuda.syncthreads()
-                step *= 2
-            if thread < 2:
-                length = length_y if thread else length_x
-                value = (sum_y[0] if thread else sum_x[0]) * geometry.moved_by(real(1), deviation, length)
-                value = value if n >= 0 else real(0)
-                at = np.uint64(((r * 2 * classes + 2 * k + thread) * parts_y + part_y) * parts_x + part_x)
-                if accumulate:
-                    value += real(grad[at])
-                grad[at] = value  # which need not be of the data's dtype
+            add_up(sum_y, thread, lanes, at_once)
+            add_up(sum_x, thread, lanes, at_once)
+            if lane == 0 and part < parts:
+                by_x = sum_x[thread] * geometry.moved_by(real(1), deviation, length_x)
+                by_y = sum_y[thread] * geometry.moved_by(real(1), deviation, length_y)
+                at = np.uint64((r * 2 * classes + 2 * k) * parts + part)
+                put(grad, at, by_x if n >= 0 else real(0))
+                put(grad, at + np.uint64(parts), by_y if n >= 0 else real(0))
             cuda.syncthreads()
 
     return deformable_trans
@@ -416,4 +430,6 @@ def backward_trans(grad_out, data, rois, trans, displaced, accumulate, grad_tran
     with flat_output(grad_trans) as target:
         displace = trans_kernel(rules, name, bool(accumulate), sizes)
         inputs = contiguous(grad_out).reshape(-1), elements, strides, *call
-        launch(displace, grad_trans.size // 2, sizes.threads, *inputs, groups, channels, target)
+        parts = grad_trans.shape[2] * grad_trans.shape[3]
+        blocks = grad_trans.size // (2 * parts) * -(-parts // sizes.threads)
+        launch(displace, blocks, sizes.threads, *inputs, groups, channels, target)

@@ -14,16 +14,14 @@ from roiops.kernels import geometry
 from roiops.kernels.cuda.number import computing, kind_of
 from roiops.kernels.cuda.roi import tiles
 from roiops.kernels.cuda.roi.average import rois_of, setting_of
-from roiops.kernels.cuda.roi.tiles import axes
+from roiops.kernels.cuda.roi.tiles import add_up, axes
 from roiops.kernels.cuda.runtime import contiguous, cuda, device, flat_output, flat_view, launch
 from roiops.kernels.rules import CORNERS_YX_NORMALISED
 
 
 @functools.cache
-def edges_kernel(rules, name, accumulate, sizes):
-    real, shared, read, _ = computing(name)
-    threads = sizes.threads
-    first_column = 1 if rules.boxes == CORNERS_YX_NORMALISED else 2  # of the near y edge
+def _derivative(rules, name):
+    real, _, read, _ = computing(name)
 
     @device
     def derivative(data, base, strides, y, i, x, j, edge):
@@ -45,6 +43,15 @@ def edges_kernel(rules, name, accumulate, sizes):
                 total += weight_y * weight_x * read(data[np.uint64(place)])
         return total
 
+    return derivative
+
+
+@functools.cache
+def edges_kernel(rules, name, accumulate, sizes):
+    real, shared, read, _ = computing(name)
+    derivative, threads = _derivative(rules, name), sizes.threads
+    first_column = 1 if rules.boxes == CORNERS_YX_NORMALISED else 2  # of the near y edge
+
     @cuda.jit
     def box_edges(heads, data, strides, rois, setting, channels, grad):
         sums = cuda.shared.array(threads, shared)
@@ -64,12 +71,7 @@ def edges_kernel(rules, name, accumulate, sizes):
                     mine += head * derivative(data, base, strides, y, i, x, j, edge)
             sums[thread] = mine
             cuda.syncthreads()
-            step = 1
-            while step < threads:  # halves onto halves: one order, whatever runs first
-                if thread % (2 * step) == 0 and thread + step < threads:
-                    sums[thread] += sums[thread + step]
-                cuda.syncthreads()
-                step *= 2
+            add_up(sums, thread, threads, 1)
             if thread == 0:
                 column, scale = 0, real(0)
                 if edge < 2:

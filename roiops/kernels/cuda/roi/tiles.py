@@ -154,6 +154,20 @@ def rank(count, running, thread, threads):
     return running[thread]
 
 
+@device
+def add_up(sums, thread, lanes, stride):
+    """Add the sums of ``lanes`` threads, ``stride`` apart, to that of the first. All threads must call it.
+
+    Halves are added onto halves: in one order, whatever runs first.
+    """
+    lane, step = thread // stride, 1
+    while step < lanes:
+        if lane % (2 * step) == 0 and lane + step < lanes:
+            sums[thread] += sums[thread + step * stride]
+        cuda.syncthreads()
+        step *= 2
+
+
 @functools.cache
 def _order_kernel(sizes):
     threads = sizes.threads
