@@ -15,13 +15,17 @@ from numba.extending import intrinsic
 from numba.np.arrayobj import populate_array
 
 from roiops.kernels import geometry
-from roiops.kernels.cpu.roi.chunks import is_small
+from roiops.kernels.cpu.roi.chunks import is_dense, is_small
 from roiops.kernels.cpu.roi.images import first_stray
 from roiops.kernels.jit import Whole, inner
 
 
 class Shapes(NamedTuple):
-    """The shapes of the map, or its gradient, of the boxes, and of the output, or its gradient."""
+    """The shapes of the map, or its gradient, of the boxes, and of the output, or its gradient.
+
+    The channels of either come last, so that ``pixel_step`` or ``bin_step`` are the channels, or before the
+    pixels and the bins, so that these are 1.
+    """
 
     images: int
     in_channels: int
@@ -32,6 +36,10 @@ class Shapes(NamedTuple):
     out_channels: int
     pooled_h: int
     pooled_w: int
+    pixel_step: int  # from a pixel of the map to the next
+    plane_step: int  # and from a channel
+    bin_step: int  # from a bin of the output to the next
+    bins_step: int  # and from a channel
 
 
 def _maker(made):
@@ -70,7 +78,7 @@ def _rows_at(typing_context, address, rows, columns, number):
 if numba.config.DISABLE_JIT:  # an array stands for its address
 
     def _array_at(array, count, number):
-        return array.reshape(-1)
+        return array.ravel("K")
 
     def _rows_at(array, rows, columns, number):
         return array
@@ -151,7 +159,7 @@ class Kernel:
         self._entry = Whole(body)
 
     def __call__(self, threads, call, shapes, arrays):
-        """Run it on contiguous arrays; returns what the body does."""
+        """Run it on arrays as :func:`shapes_for` takes them; returns what the body does."""
         _, rois, _, *argmax = arrays
         dtypes = rois.dtype, *(array.dtype for array in argmax)
         numbers = tuple(dtype.type(0) for dtype in dtypes)
@@ -166,9 +174,14 @@ class Kernel:
         return functools.partial(self._entry.by, 1, dtypes, call, shapes, numbers)
 
 
-def shapes_of(data_shape, rois_shape, out_shape) -> Shapes:
-    """The shapes of a map (N, C, H, W), of boxes, and of an output (R, C, H, W)."""
-    return Shapes(*data_shape, *rois_shape, *out_shape[1:])
+def _steps(shape, channels_last=False):
+    return (shape[1], 1) if channels_last else (1, shape[2] * shape[3])
+
+
+def shapes_for(data, rois, out) -> Shapes:
+    """The shapes of a map (N, C, H, W), of boxes, and of an output (R, C, H, W), in either layout."""
+    steps = *_steps(data.shape, not is_dense(data)), *_steps(out.shape, not is_dense(out))
+    return Shapes(*data.shape, *rois.shape, *out.shape[1:], *steps)
 
 
 def prepared(kernels, calls, shapes, dtypes):
@@ -176,12 +189,13 @@ def prepared(kernels, calls, shapes, dtypes):
 
     ``calls`` are the first arguments of each of the two ``kernels``.
     """
-    data_shape, _, out_shape = shapes
+    data_shape, rois_shape, out_shape = shapes
+    shapes = Shapes(*data_shape, *rois_shape, *out_shape[1:], *_steps(data_shape), *_steps(out_shape))
     data_size, out_size = int(np.prod(data_shape)), int(np.prod(out_shape))
     if numba.config.DISABLE_JIT or not is_small(data_size + out_size) or not data_size:
         return None
     pairs = zip(kernels, calls, strict=True)
-    return [kernel.small(call, shapes_of(*shapes), dtypes) for kernel, call in pairs]
+    return [kernel.small(call, shapes, dtypes) for kernel, call in pairs]
 
 
 def setting_of(rules, scale, ratio, dtype, data_shape, out_shape):

@@ -12,7 +12,7 @@ import numpy as np
 
 from roiops.kernels import geometry, ways
 from roiops.kernels.cpu.roi import channels_last, lanes, rows, scalars
-from roiops.kernels.cpu.roi.addresses import Kernel, prepared, setting_of, shapes_of
+from roiops.kernels.cpu.roi.addresses import Kernel, prepared, setting_of, shapes_for
 from roiops.kernels.cpu.roi.bins import CACHED_BYTES
 from roiops.kernels.cpu.roi.chunks import as_rois, channel_chunks, is_dense, threads_for, with_channels_last
 from roiops.kernels.cpu.vector import FIXED_LANES, MACHINE_LANES
@@ -31,7 +31,7 @@ LANES = ways.declare(
 CHANNELS_LAST = ways.declare(
     "channels_last",
     _MEANS,
-    "forward, map and output with the channels last in memory, one group of bins",
+    "map and output with the channels last in memory, one group of bins; gradients that are written",
     "wherever it applies: nothing is turned",
 )
 ROWS = ways.declare(
@@ -50,6 +50,7 @@ _FORWARD = {
 _BACKWARD = {
     SCALARS: Kernel(scalars.backward),
     LANES: Kernel(lanes.backward),
+    CHANNELS_LAST: Kernel(channels_last.backward),
 }
 
 # An output of at most so many channels and boxes is computed number by number.
@@ -61,6 +62,13 @@ def _row_fits(rules, setting, groups, dtype, out_shape) -> bool:
     is_point = rules.samples == END_TO_END or setting.ratio_y == setting.ratio_x == 1
     is_large = np.prod(out_shape) * 4 > CACHED_BYTES
     return groups == (1, 1) and dtype == np.float32 and is_point and is_large and out_shape[3] <= FIXED_LANES
+
+
+def _fitting(groups, data, out) -> list[str]:
+    """The ways that only maps and outputs with the channels last can go."""
+    last = with_channels_last(data), with_channels_last(out)
+    fits = groups == (1, 1) and not is_dense(out) and all(each is not None for each in last)
+    return [CHANNELS_LAST] if fits else []
 
 
 def way_of(out_shape, *fitting) -> str:
@@ -89,21 +97,13 @@ def forward(data, rois, scale, ratio, groups, rules, out, clear=True):
     groups = geometry.channel_groups(rules, groups, *out.shape[2:])
     rois = as_rois(rois, data.dtype)
     call = rules, setting_of(rules, scale, ratio, rois.dtype, data.shape, out.shape), groups, clear
-    last = with_channels_last(data), with_channels_last(out)
-    fitting = []
-    if groups == (1, 1) and not is_dense(out) and all(each is not None for each in last):
-        fitting.append(CHANNELS_LAST)
-    if _row_fits(rules, call[1], groups, rois.dtype, out.shape):
+    fitting = _fitting(groups, data, out)
+    if not fitting and _row_fits(rules, call[1], groups, rois.dtype, out.shape):
         fitting.append(ROWS)
     way = way_of(out.shape, *fitting)
-    threads = _threads(way, out.size)
-    if way == CHANNELS_LAST:
-        shapes = shapes_of(data.shape, rois.shape, out.shape)
-        return _FORWARD[way](threads, call, shapes, (last[0], rois, last[1]))
-    stray = -1
-    for chunk, means, _ in channel_chunks([data], [out], keep=not clear):
-        shapes = shapes_of(chunk.shape, rois.shape, means.shape)
-        stray = _FORWARD[way](threads, call, shapes, (chunk, rois, means))
+    threads, stray = _threads(way, out.size), -1
+    for chunk, means, _ in channel_chunks([data], [out], keep=not clear, planes_only=way == ROWS):
+        stray = _FORWARD[way](threads, call, shapes_for(chunk, rois, means), (chunk, rois, means))
         if stray >= 0:
             break
     return stray
@@ -116,11 +116,15 @@ def backward(grad_out, rois, scale, ratio, groups, rules, accumulate, grad_data)
     groups = geometry.channel_groups(rules, groups, *grad_out.shape[2:])
     rois = as_rois(rois, grad_data.dtype)
     setting = setting_of(rules, scale, ratio, rois.dtype, grad_data.shape, grad_out.shape)
-    way = way_of(grad_out.shape)
-    threads = _threads(way, grad_out.size + grad_data.size)
+    size = grad_out.size + grad_data.size
+    # Each thread of that way has channels; and the sums of a few channels are formed as in `scalars`.
+    is_wide = grad_out.shape[1] > max(_FEW_CHANNELS, (threads_for(size) - 1) * FIXED_LANES)
+    fitting = _fitting(groups, grad_data, grad_out) if is_wide and not accumulate else []
+    way = way_of(grad_out.shape, *fitting)
+    threads = _threads(way, size)
     for heads, grad, add in channel_chunks([grad_out], [grad_data], accumulate):
-        shapes = shapes_of(grad.shape, rois.shape, heads.shape)
-        _BACKWARD[way](threads, (rules, setting, groups, add), shapes, (grad, rois, heads))
+        call = rules, setting, groups, add
+        _BACKWARD[way](threads, call, shapes_for(grad, rois, heads), (grad, rois, heads))
 
 
 def at_addresses(data_shape, rois_shape, out_shape, dtype, scale, ratio, groups, rules, backward_rules):

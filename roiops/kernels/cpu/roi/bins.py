@@ -30,10 +30,15 @@ _AT_ONCE = 1 << 10
 
 @inner
 def _lines(item):
-    """Where the lines of an item's bins are: all of them, or one a channel if there are groups."""
+    """Where the lines of an item's bins are, ``(first, stop, step)``: all of them, one a channel if there are
+    groups, or one a bin if the channels come last."""
+    area = item.pooled_h * item.pooled_w
     if is_one_run(item):
-        return 0, FIXED_LANES
-    return item.first_row * item.pooled_w + item.first_column, item.pooled_h * item.pooled_w
+        return 0, item.channels * area, FIXED_LANES
+    first = (item.first_row * item.pooled_w + item.first_column) * item.bin_step
+    if item.bin_step == 1:
+        return first, item.channels * area, area
+    return first, area * item.bin_step, item.bin_step
 
 
 # Forward
@@ -77,30 +82,30 @@ def nothing_pending(target):
 @inner
 def prefetch_bins(item, target, to):
     """Have the lines come that :func:`put_bins` will write to, or :func:`stage_bins` fills in part."""
-    size = item.channels * item.pooled_h * item.pooled_w
+    first, stop, step = _lines(item)
     if target.past_caches:
         prefetch_to_write(target.out, to, 1)
-        prefetch_to_write(target.out, to + size - 1, 1)
+        prefetch_to_write(target.out, to + stop - 1, 1)
         return
-    first, step = _lines(item)
-    for at in range(to + first, to + size, step):
+    for at in range(to + first, to + stop, step):
         prefetch_to_write(target.out, at, 1)
 
 
 @inner
 def put_bins(bins, item, out, to):
     """Copy bins with the channels last to ``out``, where those of one ROI's first channel begin at ``to``."""
-    pooled_w, area = item.pooled_w, item.pooled_h * item.pooled_w
+    pooled_w, step, bins_step = item.pooled_w, item.bin_step, item.bins_step
     wide = item.stop_column - item.first_column
     if wide == pooled_w:
-        count = (item.stop_row - item.first_row) * wide
-        from_lanes(bins, 0, count, out, to + item.first_row * wide, area, item.channels)
+        count, first = (item.stop_row - item.first_row) * wide, item.first_row * wide * step
+        from_lanes(bins, 0, count, out, to + first, (step, bins_step), item.channels)
         return
     for i in range(item.first_row, item.stop_row):
         for j in range(wide):
             at = ((i - item.first_row) * wide + j) * FIXED_LANES
+            there = to + (i * pooled_w + item.first_column + j) * step
             for c in range(item.channels):
-                out[to + c * area + i * pooled_w + item.first_column + j] = bins[at + c]
+                out[there + c * bins_step] = bins[at + c]
 
 
 @inner
@@ -159,32 +164,31 @@ class Upcoming(NamedTuple):
 @inner
 def take_bins(source, at, item, bins):
     """The inverse of :func:`put_bins`; lanes without a channel hold any of the item's numbers."""
-    pooled_w, area = item.pooled_w, item.pooled_h * item.pooled_w
+    pooled_w, step, bins_step = item.pooled_w, item.bin_step, item.bins_step
     wide = item.stop_column - item.first_column
     if wide == pooled_w:
-        count = (item.stop_row - item.first_row) * wide
-        to_lanes(source, at + item.first_row * wide, area, item.channels, count, bins, 0)
+        count, first = (item.stop_row - item.first_row) * wide, item.first_row * wide * step
+        to_lanes(source, at + first, (step, bins_step), item.channels, count, bins, 0)
         return
     for i in range(item.first_row, item.stop_row):
         for j in range(wide):
             to = ((i - item.first_row) * wide + j) * FIXED_LANES
+            here = at + (i * pooled_w + item.first_column + j) * step
             for c in range(FIXED_LANES):
-                row = at + smaller(c, item.channels - 1) * area
-                bins[to + c] = source[row + i * pooled_w + item.first_column + j]
+                bins[to + c] = source[here + smaller(c, item.channels - 1) * bins_step]
 
 
 @inner
 def prefetch_take(item, upcoming):
     """Have the lines that :func:`take_bins` will read come while the ROI before is worked on."""
-    first, step = _lines(item)
-    stop = upcoming.at + item.channels * item.pooled_h * item.pooled_w
-    for line in range(upcoming.at + first, stop, step):
+    first, stop, step = _lines(item)
+    for line in range(upcoming.at + first, upcoming.at + stop, step):
         prefetch_far_ahead(upcoming.values, line, 1)
 
 
 @inner
 def comes_by_rows(item):
-    """Whether :func:`prefetch_row` is better than :func:`prefetch_take`: for one run of many numbers."""
+    """Whether :func:`prefetch_row` is better than :func:`prefetch_take`: for many numbers of whole rows."""
     return is_one_run(item) and item.channels * item.pooled_h * item.pooled_w > _AT_ONCE
 
 

@@ -1,7 +1,8 @@
 """Means over the bins of ROIs where the channels come last, in the map and in the output.
 
 A bin is computed for all its channels before the next: they lie side by side wherever they are read and
-written, so that nothing is turned. The sums are those of :mod:`average`, to the last bit.
+written, so that nothing is turned. Of a gradient each thread has channels of its own. The sums are those of
+:mod:`average`, to the last bit.
 
 ``tests/reference.py`` has the same in plain loops: ``separable``.
 """
@@ -11,8 +12,9 @@ from typing import NamedTuple
 import numpy as np
 
 from roiops.kernels.cpu.roi import tables
-from roiops.kernels.cpu.roi.addresses import forward_body
+from roiops.kernels.cpu.roi.addresses import backward_body, forward_body
 from roiops.kernels.cpu.roi.bins import CACHED_BYTES
+from roiops.kernels.cpu.roi.tiles import channel_blocks
 from roiops.kernels.cpu.vector import (
     FIXED_LANES,
     load,
@@ -173,3 +175,88 @@ _means = forward_body(tables.build, _forward_rois)
 def forward(launcher, parts, call, shapes, numbers, data, rois, out):
     """The body of a :class:`~roiops.kernels.cpu.roi.addresses.Kernel`."""
     return _means(launcher, parts, call, shapes, numbers, data, rois, out)
+
+
+@inner
+def _clear(grad, pixels, channels, mine):
+    """Set the channels ``mine`` of all pixels to 0."""
+    for p in range(0, pixels * channels, channels):
+        for c in range(p + mine[0], p + mine[1]):
+            grad[c] = 0
+
+
+def _adder(read, write):
+    @inner
+    def add(heads, row, channels, x, bins, grad, at, step, y, rows, count):
+        """Add what a row of bins gives to ``count`` channels of a column of pixels; ``rows`` are which."""
+        total = splat(type(heads[0])(0))
+        for k in range(bins[0], bins[1]):
+            total = multiply_add(x.weight[k], read(heads, row + x.bin[k] * channels, count), total)
+        k = rows[0]
+        # Both rows are read before either is written: they are often whole pages apart, and a processor holds
+        # back a load that has the last bits of its address in common with a store.
+        while k + 1 < rows[1]:
+            to, to2 = at + y.pixel[k] * step, at + y.pixel[k + 1] * step
+            one, other = read(grad, to, count), read(grad, to2, count)
+            write(grad, to, multiply_add(y.weight[k], total, one), count)
+            write(grad, to2, multiply_add(y.weight[k + 1], total, other), count)
+            k += 2
+        if k < rows[1]:
+            to = at + y.pixel[k] * step
+            write(grad, to, multiply_add(y.weight[k], total, read(grad, to, count)), count)
+
+    return add
+
+
+@inner
+def _store_all(values, at, lanes, count):
+    store(values, at, lanes)
+
+
+_add, _add_some = _adder(_load_all, _store_all), _adder(load_some, store_some)
+
+
+@inner
+def _spread_row(heads, row, y, rows, x, columns, shapes, grad, image, mine):
+    """Add what a row of bins, which begins at ``row``, gives to the channels ``mine`` of an image."""
+    channels = shapes.out_channels
+    low, high, first = x.low[columns], x.high[columns], x.pixel_at[columns]
+    for p in range(high - low):
+        bins, at = (x.at[first + p], x.at[first + p + 1]), image + (low + p) * channels
+        whole, step = mine[1] - (mine[1] - mine[0]) % FIXED_LANES, shapes.width * channels
+        for c in range(mine[0], whole, FIXED_LANES):
+            _add(heads, row + c, channels, x, bins, grad, at + c, step, y, rows, FIXED_LANES)
+        if whole < mine[1]:
+            here, rest = row + whole, mine[1] - whole
+            _add_some(heads, here, channels, x, bins, grad, at + whole, step, y, rows, rest)
+
+
+@shared(makes_arrays=False)
+def _backward_channels(share, heads, shapes, plan, table, groups, accumulate, grad_data, more):
+    """The channels of one thread, which it adds up ROI after ROI; it never adds to what is there."""
+    part, parts = share
+    order, image_at = plan
+    channels, pooled_h = shapes.out_channels, shapes.pooled_h
+    blocks, pixels = channel_blocks(channels), shapes.height * shapes.width
+    mine = part * blocks // parts * FIXED_LANES, (part + 1) * blocks // parts * FIXED_LANES
+    mine = mine[0], smaller(mine[1], channels)
+    _clear(pointer_to(grad_data), shapes.images * pixels, channels, mine)
+    y, x = tables.rows_and_columns(table)
+    image = 0
+    for place in range(image_at[0], order.size):
+        while place >= image_at[image + 1]:
+            image += 1
+        r, at = order[place], image * pixels * channels
+        for i in range(pooled_h):
+            row, k = (r * pooled_h + i) * shapes.pooled_w * channels, r * (pooled_h + 1) + i
+            rows, columns = (y.at[k], y.at[k + 1]), r * shapes.pooled_w
+            _spread_row(pointer_to(heads), row, y, rows, x, columns, shapes, pointer_to(grad_data), at, mine)
+
+
+_gradients = backward_body(tables.build_turned, _backward_channels)
+
+
+@inner
+def backward(launcher, parts, call, shapes, numbers, grad_data, rois, grad_out):
+    """The body of a :class:`~roiops.kernels.cpu.roi.addresses.Kernel`."""
+    return _gradients(launcher, parts, call, shapes, numbers, grad_data, rois, grad_out)

@@ -1,4 +1,4 @@
-"""Arrays as the ROI kernels want them: C-contiguous, float32 or float64, and boxes of the computing type.
+"""Arrays as the ROI kernels want them: float32 or float64 in one run, and boxes of the computing type.
 
 Others are copied, some channels at a time.
 """
@@ -55,14 +55,24 @@ def with_channels_last(array):
     return last if array.ndim == 4 and is_dense(last) else None
 
 
-def channel_chunks(inputs, outputs, accumulate=False, keep=False):
-    """``(*inputs, *outputs, accumulate)`` whole if all are dense, else copies of some channels after another.
+def _has_one_layout(arrays) -> bool:
+    """Whether the channels lie before the pixels or last in each array, alike in arrays of one shape."""
+    layouts = {(array.shape, is_dense(array)) for array in arrays}
+    one_of_each = len(layouts) == len({array.shape for array in arrays})
+    return one_of_each and all(is_dense(array) or with_channels_last(array) is not None for array in arrays)
+
+
+def channel_chunks(inputs, outputs, accumulate=False, keep=False, planes_only=False):
+    """``(*inputs, *outputs, accumulate)`` whole if kernels can take them, else copies of some channels
+    after another.
 
     What is written to the copies is taken over, or added, when the next is asked for. All arrays have a
     multiple of the channels of the one with fewest. With ``keep`` the copies of outputs hold what is there.
+    A kernel of ``planes_only`` reads no channels that lie last.
     """
-    if all(map(is_dense, inputs)) and all(map(is_dense, outputs)):
-        return ((*inputs, *outputs, accumulate),)
+    arrays = *inputs, *outputs
+    if all(map(is_dense, arrays)) or (not planes_only and _has_one_layout(arrays)):
+        return ((*arrays, accumulate),)
     return _copies(inputs, outputs, accumulate, keep)
 
 

@@ -251,7 +251,7 @@ def forward(data, rois, trans, displaced, out):
     groups, rules = displaced.groups, displaced.rules
     call = _call(rois, trans, displaced, data, out)
     for _, moved, images, results in _by_class(call.trans, data, out):
-        for chunk, means, _ in channel_chunks([images], [results]):
+        for chunk, means, _ in channel_chunks([images], [results], planes_only=True):
             _forward(rules, chunk, call.rois, moved, call.setting, call.deviation, groups, means)
 
 
@@ -260,7 +260,7 @@ def backward_data(grad_out, rois, trans, displaced, accumulate, grad_data):
     groups, rules = displaced.groups, displaced.rules
     call = _call(rois, trans, displaced, grad_data, grad_out)
     for _, moved, images, results in _by_class(call.trans, grad_data, grad_out):
-        for head, grad, add in channel_chunks([results], [images], accumulate):
+        for head, grad, add in channel_chunks([results], [images], accumulate, planes_only=True):
             if not add:
                 grad[:] = 0
             _backward_data(
@@ -275,7 +275,7 @@ def backward_trans(grad_out, data, rois, trans, displaced, accumulate, grad_tran
     total = np.zeros(grad_trans.shape, call.rois.dtype)
     for pair, moved, images, results in _by_class(call.trans, data, grad_out):
         grad = np.zeros_like(moved)
-        for head, chunk, _ in channel_chunks([results, images], []):
+        for head, chunk, _ in channel_chunks([results, images], [], planes_only=True):
             _backward_trans(rules, head, chunk, call.rois, moved, call.setting, call.deviation, groups, grad)
         total[:, pair] = grad
     if accumulate:

@@ -13,11 +13,12 @@ import numpy as np
 
 from roiops.kernels import geometry
 from roiops.kernels.cpu.roi import tables
-from roiops.kernels.cpu.roi.addresses import setting_of, shapes_of
+from roiops.kernels.cpu.roi.addresses import setting_of, shapes_for
 from roiops.kernels.cpu.roi.bins import Upcoming, comes_by_rows, prefetch_row, prefetch_take, take_bins
-from roiops.kernels.cpu.roi.chunks import as_rois, channel_chunks, threads_for
+from roiops.kernels.cpu.roi.chunks import as_rois, channel_chunks, is_dense, threads_for
 from roiops.kernels.cpu.roi.items import memory_for, tile_in
 from roiops.kernels.cpu.roi.tiles import (
+    Tile,
     bins_at,
     channel_blocks,
     empty_tile,
@@ -27,7 +28,17 @@ from roiops.kernels.cpu.roi.tiles import (
     read_row,
     tile_slots,
 )
-from roiops.kernels.cpu.vector import FIXED_LANES, load, multiply_add, pointer_to, room, splat, store
+from roiops.kernels.cpu.vector import (
+    FIXED_LANES,
+    load,
+    load_some,
+    multiply_add,
+    pointer_to,
+    prefetch_to_read,
+    room,
+    splat,
+    store,
+)
 from roiops.kernels.geometry import larger, smaller
 from roiops.kernels.jit import Whole, inner, njit, shared
 from roiops.kernels.rules import CORNERS_YX_NORMALISED
@@ -156,8 +167,11 @@ def _add_row_of_points(tile, rows, y, entry, x, column, wide, bins, at, sums):
 
 
 @inner
-def _add_roi(r, item, planes, tile, y, x, lines, bins, upcoming, sums):
-    """``sums``: the derivatives by the near and far y and x of ROI ``r``, whose head gradient is ``bins``."""
+def _add_roi(r, item, planes, tile, y, x, lines, bins, begin, upcoming, sums):
+    """``sums``: the derivatives by the near and far y and x of ROI ``r``.
+
+    Its head gradient is ``bins``, from ``begin`` on.
+    """
     pooled_h, pooled_w, step = item.pooled_h, item.pooled_w, tile.width * FIXED_LANES
     nothing = splat(type(sums[0])(0))
     for k in range(0, 4 * FIXED_LANES, FIXED_LANES):
@@ -178,7 +192,7 @@ def _add_roi(r, item, planes, tile, y, x, lines, bins, upcoming, sums):
         if are_points and _are_points(y, entry, 1):
             first = y.first[entry]
             rows = read_row(planes, first, low, high, tile), read_row(planes, first + 1, low, high, tile)
-            at = i * pooled_w * FIXED_LANES
+            at = begin + i * pooled_w * FIXED_LANES
             _add_row_of_points(tile, rows, y, entry, x, r * pooled_w, pooled_w, bins, at, sums)
             continue
         _lines_of(planes, tile, y, entry, low, high, lines)
@@ -193,7 +207,7 @@ def _add_roi(r, item, planes, tile, y, x, lines, bins, upcoming, sums):
                 near_x = multiply_add(x.near[k], mean, near_x)
                 far_x = multiply_add(x.far[k], mean, far_x)
                 p += FIXED_LANES
-            head = load(bins, (i * pooled_w + j) * FIXED_LANES)
+            head = load(bins, begin + (i * pooled_w + j) * FIXED_LANES)
             store(sums, 0, multiply_add(head, near_y, load(sums, 0)))
             store(sums, FIXED_LANES, multiply_add(head, far_y, load(sums, FIXED_LANES)))
             store(sums, 2 * FIXED_LANES, multiply_add(head, near_x, load(sums, 2 * FIXED_LANES)))
@@ -236,17 +250,103 @@ def _edges_share(share, heads, data, shapes, plan, slopes, totals):
         for place in range(image_at[item.image], image_at[item.image + 1]):
             stop = image_at[item.image + 1]
             upcoming = _heads_of(item, shapes, order, place, stop, pointer_to(heads), bins)
-            _add_roi(order[place], item, planes, tile, y, x, lines, bins, upcoming, sums)
+            _add_roi(order[place], item, planes, tile, y, x, lines, bins, 0, upcoming, sums)
             _add_sums(item, order[place], k % blocks, sums, totals)
 
 
+# Blocks of channels that lie last which are read at once, and how many bins ahead they are fetched. Bins are
+# often whole pages apart: line by line, reading them would take twice as long.
+_TOGETHER, _BINS_AHEAD = 16, 2
+
+
 @inner
-def _edges(launcher, parts, rules, setting, shapes, rois, heads, data, totals):
-    plan, slopes = _slopes(rules, rois, setting)
-    _edges_share(launcher, parts, heads, data, shapes, plan, slopes, totals)
+def _take_blocks(heads, shapes, r, first, stop, bins):
+    """Read the head gradient of a ROI, the blocks ``first`` to ``stop`` of its channels one after another."""
+    area, channels = shapes.pooled_h * shapes.pooled_w, shapes.out_channels
+    for b in range(area):
+        at = (r * area + b) * channels
+        prefetch_to_read(
+            heads, at + _BINS_AHEAD * channels + first * FIXED_LANES, (stop - first) * FIXED_LANES
+        )
+        for block in range(first, stop):
+            c, to = block * FIXED_LANES, ((block - first) * area + b) * FIXED_LANES
+            store(bins, to, load_some(heads, at + c, smaller(FIXED_LANES, channels - c)))
 
 
-_run_edges = Whole(_edges)
+@inner
+def _tile_of(block, values, marks, rows, width):
+    """The tile of one of some blocks."""
+    size, count = rows * width * FIXED_LANES, rows * (width // FIXED_LANES + 2)
+    of_block = values[block * size : (block + 1) * size], marks[block * count : (block + 1) * count]
+    return Tile(pointer_to(of_block[0]), pointer_to(of_block[1]), rows, width)
+
+
+@inner
+def _image_at(place, image_at):
+    """The image of the ROI at a place of the order."""
+    image = 0
+    while place >= image_at[image + 1]:
+        image += 1
+    return image
+
+
+@shared
+def _edges_share_last(share, heads, data, shapes, plan, slopes, totals):
+    """Where the channels lie last, a thread has some blocks of some ROIs."""
+    part, parts = share
+    order, image_at = plan
+    number, area, width = data.dtype.type(0), shapes.pooled_h * shapes.pooled_w, shapes.width
+    rows = tile_slots(shapes.height, width, data.itemsize)
+    values = room(_TOGETHER * rows * width * FIXED_LANES, number)
+    marks = room(_TOGETHER * rows * (width // FIXED_LANES + 2), np.int64(0))
+    line_memory, sum_memory = room(3 * width * FIXED_LANES, number), room(4 * FIXED_LANES, number)
+    bin_memory = room(_TOGETHER * area * FIXED_LANES, number)
+    blocks, count = channel_blocks(shapes.out_channels), order.size - image_at[0]
+    runs = (blocks + _TOGETHER - 1) // _TOGETHER
+    run_held = image_held = np.int64(-1)
+    for k in range(part * runs * count // parts, (part + 1) * runs * count // parts):
+        run, place = k // count, image_at[0] + k % count
+        image, first, stop = _image_at(place, image_at), run * _TOGETHER, (run + 1) * _TOGETHER
+        bins = pointer_to(bin_memory)
+        _take_blocks(pointer_to(heads), shapes, order[place], first, smaller(stop, blocks), bins)
+        for block in range(first, smaller(stop, blocks)):
+            item = item_of(image * blocks + block, shapes, (1, 1))
+            planes = planes_of(item, shapes, pointer_to(data))
+            tile = _tile_of(block - first, values, marks, rows, width)
+            if run != run_held or image != image_held:
+                empty_tile(tile)
+            y, x, sums = _slopes_of(slopes[:5]), _slopes_of(slopes[5:]), pointer_to(sum_memory)
+            begin, upcoming = (block - first) * area * FIXED_LANES, Upcoming(bins, 0)
+            lines = pointer_to(line_memory)
+            _add_roi(order[place], item, planes, tile, y, x, lines, bins, begin, upcoming, sums)
+            _add_sums(item, order[place], block, sums, totals)
+        run_held, image_held = run, image
+
+
+def _edges_by(run):
+    @inner
+    def edges(launcher, parts, rules, setting, shapes, rois, heads, data, totals):
+        plan, slopes = _slopes(rules, rois, setting)
+        run(launcher, parts, heads, data, shapes, plan, slopes, totals)
+
+    return edges
+
+
+_edges_of_planes, _edges_of_last = _edges_by(_edges_share), _edges_by(_edges_share_last)
+
+
+@inner
+def _planes(launcher, parts, rules, setting, shapes, rois, heads, data, totals):
+    return _edges_of_planes(launcher, parts, rules, setting, shapes, rois, heads, data, totals)
+
+
+@inner
+def _last(launcher, parts, rules, setting, shapes, rois, heads, data, totals):
+    return _edges_of_last(launcher, parts, rules, setting, shapes, rois, heads, data, totals)
+
+
+# By whether the channels of the head gradient lie last.
+_RUN = {False: Whole(_planes), True: Whole(_last)}
 
 
 def backward(grad_out, data, rois, scale, rules, accumulate, grad_rois):
@@ -257,10 +357,9 @@ def backward(grad_out, data, rois, scale, rules, accumulate, grad_rois):
     for head, chunk, _ in channel_chunks([grad_out, data], []):
         sums = _room_for_sums(chunk, boxes)
         if sums.size and chunk.size:
-            shapes = shapes_of(chunk.shape, boxes.shape, head.shape)
             threads = threads_for(head.size + chunk.size)
-            arrays = boxes, head.reshape(-1), chunk.reshape(-1), sums
-            _run_edges.by(threads, boxes.dtype, rules, setting, shapes, *arrays)
+            call, run = (rules, setting, shapes_for(chunk, boxes, head)), _RUN[not is_dense(head)]
+            run.by(threads, boxes.dtype, *call, boxes, head.ravel("K"), chunk.ravel("K"), sums)
         chunks.append(sums)
     _put_gradient(rules, setting, chunks, accumulate, grad_rois)
 

@@ -21,7 +21,7 @@ from roiops.kernels.cpu.roi.addresses import (
     places_at,
     prepared,
     setting_of,
-    shapes_of,
+    shapes_for,
 )
 from roiops.kernels.cpu.roi.bins import (
     Upcoming,
@@ -38,9 +38,11 @@ from roiops.kernels.cpu.roi.lanes import average_rows
 from roiops.kernels.cpu.roi.tiles import (
     add_row,
     bins_at,
+    clear_pixels,
     item_of,
     items_of,
     places_of,
+    planes_of,
     read_row,
 )
 from roiops.kernels.cpu.vector import (
@@ -267,8 +269,9 @@ def _scatter_two_runs(heads, places, runs, count, distance, grad, planes, band):
 
 
 @inner
-def _scatter_pixels(item, heads, places, at, next_at, grad, planes, step, band):
+def _scatter_pixels(item, heads, places, at, next_at, planes, band):
     """Add what a ROI gives to a ``band`` of pixels, ``(first, stop)``, of the item's planes."""
+    grad, step = planes.values, planes.step
     pooled_h, pooled_w = item.pooled_h, item.pooled_w
     area = pooled_h * pooled_w
     wide = item.stop_column - item.first_column
@@ -279,19 +282,12 @@ def _scatter_pixels(item, heads, places, at, next_at, grad, planes, step, band):
     for i in range(high):
         run = at + (item.first_row + i) * pooled_w + item.first_column
         for c in range(0, item.channels - 1, 2):
-            first, to = run + c * area, planes + c * step
+            first, to = run + c * area, planes.at + c * step
             runs, two_planes = (first, first + area), (to, to + step)
             _scatter_two_runs(heads, places, runs, wide, next_at - at, grad, two_planes, band)
         if item.channels % 2:
             c = item.channels - 1
-            _scatter_run(heads, places, run + c * area, wide, grad, planes + c * step, band)
-
-
-@inner
-def _clear_band(item, pixels, planes, step, band):
-    for c in range(item.channels):
-        for p in range(planes + c * step + band[0], planes + c * step + band[1]):
-            pixels[p] = 0
+            _scatter_run(heads, places, run + c * area, wide, grad, planes.at + c * step, band)
 
 
 @shared(makes_arrays=False)
@@ -308,16 +304,15 @@ def _scatter_bands(share, heads, shapes, plan, table, groups, accumulate, grad_d
         item = item_of(number // bands, shapes, groups, block)
         first = number % bands * shapes.height // bands * shapes.width
         band = first, (number % bands + 1) * shapes.height // bands * shapes.width
-        planes, step = (item.image * shapes.in_channels + item.in_channel) * plane, item.step * plane
-        pixels = pointer_to(grad_data)
+        planes = planes_of(item, shapes, pointer_to(grad_data))
         if not accumulate:
-            _clear_band(item, pixels, planes, step, band)
+            clear_pixels(planes, planes.at + band[0] * planes.pixel_step, band[1] - band[0])
         begin, end = places_of(item, image_at)
         for place in range(begin, end):
             at = bins_at(item, shapes, order[place])
             next_at = bins_at(item, shapes, order[smaller(place + 1, end - 1)])
             values, found = pointer_to(heads), pointer_to(argmax)
-            _scatter_pixels(item, values, found, at, next_at, pixels, planes, step, band)
+            _scatter_pixels(item, values, found, at, next_at, planes, band)
 
 
 @inner
@@ -439,9 +434,8 @@ def forward(data, rois, scale, ratio, groups, rules, lowest, out, argmax=None):
     limits = rois.dtype.type(rules.empty), rois.dtype.type(lowest)
     run, threads, stray = _FORWARD[rules.samples == PIXELS], threads_for(out.size), -1
     for chunk, maxima, *places, _ in channel_chunks([data], [out] if argmax is None else [out, argmax]):
-        shapes = shapes_of(chunk.shape, rois.shape, maxima.shape)
-        where = places[0] if places else _NOWHERE
-        stray = run(threads, (rules, setting, groups, limits), shapes, (chunk, rois, maxima, where))
+        call, where = (rules, setting, groups, limits), places[0] if places else _NOWHERE
+        stray = run(threads, call, shapes_for(chunk, rois, maxima), (chunk, rois, maxima, where))
         if stray >= 0:
             break
     return stray
@@ -460,10 +454,12 @@ def backward(grad_out, argmax, rois, scale, ratio, groups, rules, accumulate, gr
     groups = geometry.channel_groups(rules, groups, *grad_out.shape[2:])
     rois = as_rois(rois, grad_data.dtype)
     setting = setting_of(rules, scale, ratio, rois.dtype, grad_data.shape, grad_out.shape)
-    run, threads = _BACKWARD[rules.samples == PIXELS], threads_for(grad_out.size + grad_data.size)
-    for heads, where, grad, add in channel_chunks([grad_out, argmax], [grad_data], accumulate):
-        shapes = shapes_of(grad.shape, rois.shape, heads.shape)
-        run(threads, (rules, setting, groups, add), shapes, (grad, rois, heads, where))
+    pixels, threads = rules.samples == PIXELS, threads_for(grad_out.size + grad_data.size)
+    arrays = [grad_out, argmax], [grad_data]
+    # Pixels that are scattered to, a page apart, would find few places in a cache.
+    for heads, where, grad, add in channel_chunks(*arrays, accumulate, planes_only=pixels):
+        call = rules, setting, groups, add
+        _BACKWARD[pixels](threads, call, shapes_for(grad, rois, heads), (grad, rois, heads, where))
 
 
 def at_addresses(

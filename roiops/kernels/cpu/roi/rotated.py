@@ -12,7 +12,7 @@ import numpy as np
 
 from roiops.kernels import geometry
 from roiops.kernels.cpu.roi import tables
-from roiops.kernels.cpu.roi.addresses import shapes_of
+from roiops.kernels.cpu.roi.addresses import shapes_for
 from roiops.kernels.cpu.roi.bins import stream_lines
 from roiops.kernels.cpu.roi.chunks import as_rois, channel_chunks, launch, threads_for
 from roiops.kernels.cpu.roi.items import backward_items, forward_items
@@ -205,8 +205,8 @@ def forward(data, rois, scale, ratio, rules, out):
         for part, image, plan, table in _tables(rules, rois, setting):
             if image.size and image.min() < 0:
                 means[part][image < 0] = 0
-            shapes = shapes_of(chunk.shape, rois.shape, means[part].shape)
-            arrays = chunk.reshape(-1), plan, table, means[part].reshape(-1)
+            shapes = shapes_for(chunk, rois, means)
+            arrays = chunk.ravel("K"), plan, table, means[part].ravel("K")
             _run_forward.by(threads_for(means.size), rois.dtype, shapes, *arrays)
 
 
@@ -219,6 +219,6 @@ def backward(grad_out, rois, scale, ratio, rules, accumulate, grad_data):
     for heads, grad, add in channel_chunks([grad_out], [grad_data], accumulate):
         for part, _, plan, table in _tables(rules, rois, setting):
             threads = threads_for(heads.size + grad.size)
-            shapes = shapes_of(grad.shape, rois.shape, heads[part].shape)
-            arrays = heads[part].reshape(-1), plan, table, add or part.start > 0, grad.reshape(-1)
+            shapes = shapes_for(grad, rois, heads)
+            arrays = heads[part].ravel("K"), plan, table, add or part.start > 0, grad.ravel("K")
             _run_backward.by(threads, rois.dtype, shapes, *arrays)

@@ -25,30 +25,32 @@ def _planes_of_bins(shapes, groups):
         for j in range(shapes.pooled_w):
             group_x = geometry.group_of(j, shapes.pooled_w, groups[1])
             channel = geometry.channel_of(0, group_y, group_x, groups[0], groups[1])
-            starts[i * shapes.pooled_w + j] = channel * shapes.height * shapes.width
+            starts[i * shapes.pooled_w + j] = channel * shapes.plane_step
     return starts
 
 
 @inner
-def _put_mean(bins, to, pixels, at, width, y, rows, x, columns):
+def _put_mean(bins, to, pixels, at, steps, y, rows, x, columns):
     """Write the mean over entries ``rows`` of y and ``columns`` of x of the plane that begins at ``at``."""
+    row_step, pixel_step = steps
     total = type(y.weight[0])(0)
     for m in range(columns[0], columns[1]):
-        mean = type(y.weight[0])(0)
+        mean, column = type(y.weight[0])(0), at + x.pixel[m] * pixel_step
         for k in range(rows[0], rows[1]):
-            mean = multiply_add(y.weight[k], pixels[at + x.pixel[m] + y.pixel[k] * width], mean)
+            mean = multiply_add(y.weight[k], pixels[column + y.pixel[k] * row_step], mean)
         total = multiply_add(x.weight[m], mean, total)
     bins[to] = total
 
 
 @inner
-def _spread(bins, to, pixels, at, width, y, rows, x, columns):
+def _spread(bins, to, pixels, at, steps, y, rows, x, columns):
     """Add the gradient of such a mean."""
+    row_step, pixel_step = steps
     for k in range(rows[0], rows[1]):
-        row = at + y.pixel[k] * width
+        row = at + y.pixel[k] * row_step
         of_row = y.weight[k] * bins[to]
         for m in range(columns[0], columns[1]):
-            pixels[row + x.pixel[m]] += x.weight[m] * of_row
+            pixels[row + x.pixel[m] * pixel_step] += x.weight[m] * of_row
 
 
 @inner
@@ -66,7 +68,8 @@ def _boxes(visit):
     def boxes(shapes, groups, plan, table, pixels, bins):
         order, image_at = plan
         image_size = shapes.in_channels * shapes.height * shapes.width
-        step = groups[0] * groups[1] * shapes.height * shapes.width
+        step = groups[0] * groups[1] * shapes.plane_step
+        steps = shapes.width * shapes.pixel_step, shapes.pixel_step
         area = shapes.pooled_h * shapes.pooled_w
         starts = _planes_of_bins(shapes, groups)
         y, x = tables.axes_of(table)
@@ -81,8 +84,8 @@ def _boxes(visit):
                 rows, columns = (y.at[i], y.at[i + 1]), (x.at[j], x.at[j + 1])
                 for c in range(shapes.out_channels):
                     at = starts[b] + image * image_size + c * step
-                    to = (r * shapes.out_channels + c) * area + b
-                    visit(bins, to, pixels, at, shapes.width, y, rows, x, columns)
+                    to = r * shapes.out_channels * area + b * shapes.bin_step + c * shapes.bins_step
+                    visit(bins, to, pixels, at, steps, y, rows, x, columns)
 
     return boxes
 

@@ -12,10 +12,12 @@ from roiops.kernels.cpu.vector import (
     BLOCK,
     FIXED_LANES,
     load,
+    load_some,
     multiply_add,
     prefetch_far_ahead,
     splat,
     store,
+    store_some,
     transpose_block,
 )
 from roiops.kernels.geometry import larger, smaller
@@ -48,6 +50,8 @@ class Item(NamedTuple):
     channels: int
     pooled_h: int  # bins of a whole ROI
     pooled_w: int
+    bin_step: int  # from a bin to the next, in the output
+    bins_step: int  # and from a channel to the next
 
 
 class Planes(NamedTuple):
@@ -59,6 +63,7 @@ class Planes(NamedTuple):
     channels: int
     height: int
     width: int
+    pixel_step: int  # from a pixel to the next
 
 
 class Tile(NamedTuple):
@@ -103,28 +108,37 @@ def item_of(number, shapes, groups, block=FIXED_LANES):
         smaller(block, shapes.out_channels - first),
         shapes.pooled_h,
         shapes.pooled_w,
+        shapes.bin_step,
+        shapes.bins_step,
     )
 
 
 @inner
 def planes_of(item, shapes, values):
     """The channels that an item reads, or writes, of the pixels ``values`` of all maps."""
-    plane = shapes.height * shapes.width
-    at = (item.image * shapes.in_channels + item.in_channel) * plane
-    return Planes(values, at, item.step * plane, item.channels, shapes.height, shapes.width)
+    at = item.image * shapes.in_channels * shapes.height * shapes.width
+    at += item.in_channel * shapes.plane_step
+    step = item.step * shapes.plane_step
+    return Planes(values, at, step, item.channels, shapes.height, shapes.width, shapes.pixel_step)
 
 
 @inner
 def bins_at(item, shapes, r):
     """Where the bins of an item's first channel of ROI ``r`` begin, in an output."""
-    return (r * shapes.out_channels + item.out_channel) * item.pooled_h * item.pooled_w
+    return r * shapes.out_channels * item.pooled_h * item.pooled_w + item.out_channel * shapes.bins_step
+
+
+@inner
+def has_all_bins(item):
+    """Whether the bins of an item are all of a ROI's."""
+    area = (item.stop_row - item.first_row) * (item.stop_column - item.first_column)
+    return area == item.pooled_h * item.pooled_w
 
 
 @inner
 def is_one_run(item):
-    """Whether the bins of an item are all of a ROI's: one run of memory, not a part of each channel's."""
-    area = (item.stop_row - item.first_row) * (item.stop_column - item.first_column)
-    return area == item.pooled_h * item.pooled_w
+    """Whether the bins of an item are one run of memory, not a part of each channel's."""
+    return item.bin_step == 1 and has_all_bins(item)
 
 
 @inner
@@ -136,11 +150,19 @@ def places_of(item, image_at):
 
 
 @inner
-def to_lanes(source, at, step, channels, count, target, to):
-    """``target[to + p * FIXED_LANES + c] = source[at + c * step + p]`` for p < ``count``.
+def to_lanes(source, at, steps, channels, count, target, to):
+    """``target[to + p * FIXED_LANES + c] = source[at + p * steps[0] + c * steps[1]]`` for p < ``count``.
 
-    Of fewer than ``FIXED_LANES`` ``channels``, the last one fills the remaining lanes.
+    One of the steps is 1. Of fewer than ``FIXED_LANES`` ``channels``, the remaining lanes get any of these
+    numbers, or 0.
     """
+    place_step, step = steps
+    if place_step != 1:
+        for p in range(count):
+            here = at + p * place_step
+            lanes = load(source, here) if channels == FIXED_LANES else load_some(source, here, channels)
+            store(target, to + p * FIXED_LANES, lanes)
+        return
     p = 0
     if count < BLOCK or count % BLOCK <= _FEW:  # these are copied one by one, the rest in blocks
         p = count if count < BLOCK else count % BLOCK
@@ -155,8 +177,17 @@ def to_lanes(source, at, step, channels, count, target, to):
 
 
 @inner
-def from_lanes(source, at, count, target, to, step, channels):
-    """``target[to + c * step + p] = source[at + p * FIXED_LANES + c]``: ``channels`` c, ``count`` p."""
+def from_lanes(source, at, count, target, to, steps, channels):
+    """The inverse of :func:`to_lanes`."""
+    place_step, step = steps
+    if place_step != 1:
+        for p in range(count):
+            lanes, there = load(source, at + p * FIXED_LANES), to + p * place_step
+            if channels == FIXED_LANES:
+                store(target, there, lanes)
+            else:
+                store_some(target, there, lanes, channels)
+        return
     p = 0
     if count < BLOCK or channels < FIXED_LANES or count % BLOCK <= _FEW:
         p = count if count < BLOCK or channels < FIXED_LANES else count % BLOCK
@@ -226,8 +257,8 @@ def read_row(planes, y, low, high, tile):
             first = larger(0, smaller(chunk * BLOCK, tile.width - BLOCK))
             to_lanes(
                 planes.values,
-                planes.at + y * tile.width + first,
-                planes.step,
+                planes.at + (y * tile.width + first) * planes.pixel_step,
+                (planes.pixel_step, planes.step),
                 planes.channels,
                 smaller(BLOCK, tile.width),
                 tile.values,
@@ -286,25 +317,36 @@ def add_row(tile, slot, low, high, weight, line):
 
 
 @inner
+def clear_pixels(planes, at, count):
+    """Set ``count`` pixels of all channels to 0, the first of which begin at ``at``."""
+    if planes.pixel_step == 1:
+        for c in range(planes.channels):
+            for p in range(at + c * planes.step, at + c * planes.step + count):
+                planes.values[p] = 0
+        return
+    for p in range(at, at + count * planes.pixel_step, planes.pixel_step):
+        for c in range(planes.channels):
+            planes.values[p + c * planes.step] = 0
+
+
+@inner
 def write_rows(tile, top, rows, planes, accumulate, scratch):
     """Store rows of sums as ``rows`` rows of the map from row ``top``, or add them to what is there."""
-    width = tile.width
+    width, pixel_step = tile.width, planes.pixel_step
     for slot in range(rows):
-        to = planes.at + (top + slot) * width
+        to = planes.at + (top + slot) * width * pixel_step
         first, stop = tile.marks[2 * slot], tile.marks[2 * slot + 1]
         if not accumulate:
-            for c in range(planes.channels):
-                for p in range(first):
-                    planes.values[to + c * planes.step + p] = 0
-                for p in range(stop, width):
-                    planes.values[to + c * planes.step + p] = 0
+            clear_pixels(planes, to, first)
+            clear_pixels(planes, to + stop * pixel_step, width - stop)
         if first >= stop:
             continue
-        at = (slot * width + first) * FIXED_LANES
+        at, to = (slot * width + first) * FIXED_LANES, to + first * pixel_step
+        steps, count = (pixel_step, planes.step), stop - first
         if not accumulate:
-            from_lanes(tile.values, at, stop - first, planes.values, to + first, planes.step, planes.channels)
+            from_lanes(tile.values, at, count, planes.values, to, steps, planes.channels)
             continue
-        from_lanes(tile.values, at, stop - first, scratch, 0, width, planes.channels)
+        from_lanes(tile.values, at, count, scratch, 0, (1, width), planes.channels)
         for c in range(planes.channels):
-            for p in range(stop - first):
-                planes.values[to + c * planes.step + first + p] += scratch[c * width + p]
+            for p in range(count):
+                planes.values[to + c * planes.step + p * pixel_step] += scratch[c * width + p]
