@@ -92,11 +92,18 @@ def update_calls():
             yield name, lambda call=operator, arrays=arrays: call(*arrays, out=arrays[0], lr=0.1)
 
 
+def bound_calls():
+    """Operators whose kernels run in bound graphs alone."""
+    data = mx.sym.Variable("data")
+    pad = mx.sym.Pad(data, mode="constant", pad_width=(0, 0, 0, 0, 1, 2, 3, 1), constant_value=2)
+    yield "Pad", pad.simple_bind(mx.cpu(), grad_req="null", data=(2, 3, 5, 7)).forward
+
+
 def main(room=""):
     for module in pkgutil.walk_packages(cpu.__path__, f"{cpu.__name__}."):
         importlib.import_module(module.name)
     more = () if room else (update_calls(), forced_calls(), random_calls(RANDOM))
-    for name, call in itertools.chain(golden_calls(room), *more):
+    for name, call in itertools.chain(golden_calls(room), bound_calls(), *more):
         try:
             with np.errstate(all="ignore"), warnings.catch_warnings():
                 warnings.simplefilter("ignore")
