@@ -317,45 +317,56 @@ def page() -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def _summary(what, peer, found, model="") -> str:
+def _summary(what, peer, found, recorded, model="") -> str:
     average = mean(found)
     digits = 1 if average > 1.2 else 2
-    return f"| {what} | {peer} | {average:.{digits}f}x | {min(found):.2f}x{model} | {len(found)} |"
+    cells = [what, peer, f"{average:.{digits}f}x", f"{min(found):.2f}x{model}", str(len(found)), recorded]
+    return f"| {' | '.join(cells)} |"
+
+
+def recorded(date: str, machine: str) -> str:
+    """When, and with which vectors, as ``machine.processor`` names them."""
+    return f"{date}, {machine.partition(' with ')[2].partition(',')[0]}"
 
 
 def readme_table() -> str:
     """What people run, beside what they run it with today, with two threads."""
-    roi, models, pytorch, network = (read(name) for name in ("roi", "zoo", "pytorch", "network"))
-    lines = ["| two threads | beside | geometric mean | least | rows |", "|---|---|---:|---:|---:|"]
+    roi, pytorch, network = map(read, ("roi", "pytorch", "network"))
+    lines = [
+        "| two threads | beside | geometric mean | least | rows | recorded |",
+        "|---|---|---:|---:|---:|---|",
+    ]
+    when = recorded(roi["notes"][0][:10], roi["machine"])
     for direction in ("forward", "backward"):
         rows = [row for row in roi["rows"] if (row["direction"], row["threads"]) == (direction, 2)]
         found = [r for row in rows if (r := ratio(row))]
-        lines.append(_summary(f"ROI operators, {direction}", "the fastest of six libraries", found))
+        lines.append(_summary(f"ROI operators, {direction}", "the fastest of six libraries", found, when))
     rows = [row for row in pytorch["rows"] if row["threads"] == 2 and row["direction"] != "forward"]
     found = [row["milliseconds"]["torchvision"] / row["milliseconds"]["roiops"] for row in rows]
-    lines.append(_summary("`roiops.torch`, forward and backward", "torchvision", found))
-    networks = {}
-    for words, result in ("whole networks", models), ("whole networks, both held to AVX2", read("zoo_avx2")):
+    when = recorded(pytorch["machine"][:10], pytorch["machine"])
+    lines.append(_summary("`roiops.torch`, forward and backward", "torchvision", found, when))
+    beside = []
+    for words, result in ("whole networks", read("zoo")), ("whole networks on AVX2", read("zoo_avx2")):
         for group, threads, rows in zoo.groups(result) if result else ():
             if (group, threads) == ("all", 2):
-                networks[words] = {name: row["ratio"] for name, row in rows.items()}
+                found = {name: row["ratio"] for name, row in rows.items()}
+                beside.append((words, "MXNet 1.9.1", found, result["about"]))
     steps = [row for row in network["rows"] if row["threads"] == 2 and row["network"].endswith("_training")]
-    networks["training steps"] = {row["network"].removesuffix("_training"): row["ratio"] for row in steps}
-    beside = [(words, "MXNet 1.9.1", found) for words, found in networks.items()]
+    steps = {row["network"].removesuffix("_training"): row["ratio"] for row in steps}
+    beside.append(("training steps", "MXNet 1.9.1", steps, network))
     if engines := read("zoo_engines"):
         about = engines["about"]
         beside += [
-            (f"whole networks: {about['chosen']}", about["versions"][engine], found)
+            (f"whole networks: {about['chosen']}", about["versions"][engine], found, about)
             for (engine, threads), found in zoo_engines.ratios(engines).items()
             if threads == 2
         ]
-    for words, peer, found in beside:
+    for words, peer, found, about in beside:
         least = min(found, key=found.get).rpartition(":")[2]
-        lines.append(_summary(words, peer, list(found.values()), f" ({least})"))
-    when = models["about"]["date"]
-    if engines and engines["about"]["date"] != when:
-        when += f" (onnxruntime and OpenVINO on whole networks: {engines['about']['date']})"
-    about = f"Times as fast; recorded {when}, {models['about']['machine']}."
+        when = recorded(about["date"], about["machine"])
+        lines.append(_summary(words, peer, list(found.values()), when, f" ({least})"))
+    model = roi["machine"].partition(" with ")[0]
+    about = f"Times as fast; {model}, 2 cores: one machine with AVX-512, one with AVX2."
     return "\n".join(lines) + f"\n\n{about} The six: {names_of_peers(roi['rows'])}."
 
 
