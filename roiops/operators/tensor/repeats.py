@@ -202,7 +202,7 @@ class PadOp(Operator):
 
     def bind_forward(self, ctx, in_data, req, out_data, aux):
         *outer, (top, _), (left, _) = self.widths
-        planes = self.params.mode == "constant" and not any(map(any, outer)) and not ctx.device.is_gpu
+        planes = self.params.mode == "constant" and not any(map(any, outer))
         dense = planes and DenseOperator.as_they_are(in_data, req, out_data)
         if not dense or in_data[0].dtype != np.float32:
             return super().bind_forward(ctx, in_data, req, out_data, aux)

@@ -323,26 +323,16 @@ def _edges_share_last(share, heads, data, shapes, plan, slopes, totals):
         run_held, image_held = run, image
 
 
-def _edges_by(run):
-    @inner
-    def edges(launcher, parts, rules, setting, shapes, rois, heads, data, totals):
-        plan, slopes = _slopes(rules, rois, setting)
-        run(launcher, parts, heads, data, shapes, plan, slopes, totals)
-
-    return edges
-
-
-_edges_of_planes, _edges_of_last = _edges_by(_edges_share), _edges_by(_edges_share_last)
-
-
 @inner
 def _planes(launcher, parts, rules, setting, shapes, rois, heads, data, totals):
-    return _edges_of_planes(launcher, parts, rules, setting, shapes, rois, heads, data, totals)
+    plan, slopes = _slopes(rules, rois, setting)
+    _edges_share(launcher, parts, heads, data, shapes, plan, slopes, totals)
 
 
 @inner
 def _last(launcher, parts, rules, setting, shapes, rois, heads, data, totals):
-    return _edges_of_last(launcher, parts, rules, setting, shapes, rois, heads, data, totals)
+    plan, slopes = _slopes(rules, rois, setting)
+    _edges_share_last(launcher, parts, heads, data, shapes, plan, slopes, totals)
 
 
 # By whether the channels of the head gradient lie last.
