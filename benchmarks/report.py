@@ -366,7 +366,7 @@ def readme_table() -> str:
         when = recorded(about["date"], about["machine"])
         lines.append(_summary(words, peer, list(found.values()), when, f" ({least})"))
     model = roi["machine"].partition(" with ")[0]
-    about = f"Times as fast; {model}, 2 cores: one machine with AVX-512, one with AVX2."
+    about = f"Times as fast; {model}, 2 cores, with the vectors that the last column names."
     return "\n".join(lines) + f"\n\n{about} The six: {names_of_peers(roi['rows'])}."
 
 
