@@ -95,7 +95,8 @@ def test_feed_forward_takes_batches_of_a_number_and_saves(tmp_path):
     model.fit(x, y, batch_end_callback=lambda each: counts.append(each.nbatch))
     assert counts == [*range(1, 8)] * 2
     model.save(str(tmp_path / "net"))
-    again = mx.model.FeedForward.load(str(tmp_path / "net"), 2)
+    # Batches of the same size: only then are the last bits the same.
+    again = mx.model.FeedForward.load(str(tmp_path / "net"), 2, numpy_batch_size=10)
     assert np.array_equal(again.predict(x), model.predict(x))
     with pytest.raises(ParamError, match="y must be specified when X is numpy"):
         model.fit(x)
