@@ -38,6 +38,7 @@ for folder in (ROOT, ROOT / "tests", ROOT / "tests" / "operators", ROOT / "tests
 
 import calls  # noqa: E402
 import golden_files  # noqa: E402
+import gpu_torch  # noqa: E402
 import peer_calls  # noqa: E402
 from roi_cases import OTHERS, SEPARABLE, other_case, random_rois, with_sizes  # noqa: E402
 
@@ -235,10 +236,30 @@ def _as_cpu(name, params, arrays, head, dtype):
             terms.update(calls.results(calls.invoke(name, params, arrays, cpu()), abs(head)))
         return abs(terms[key])
 
+    @functools.cache
+    def in_double():
+        wide = [array.astype(np.float64) for array in arrays]
+        return calls.results(calls.invoke(name, params, wide, cpu()), head.astype(np.float64))
+
+    # Positions of up to 68 pixels are rounded to 4e-6, and neighbouring pixels are up to 8 apart.
     for key, value in found.items():
-        calls.agree(
-            value, expected[key], key, (lambda key=key: absolute(key)) if key.startswith("grad") else None
-        )
+        terms = (lambda key=key: absolute(key)) if key.startswith("grad") else None
+        agree_or_as_near(value, expected[key], key, terms, in_double, most=5e-5)
+
+
+def agree_or_as_near(value, expected, key, terms, in_double, most):
+    """Results agree, or float32 is as near to the exact numbers as the CPU's, which is ``most`` apart.
+
+    Cosines differ by their last bit between libraries: a position may be rounded to either side.
+    """
+    try:
+        calls.agree(value, expected, key, terms)
+    except AssertionError:
+        if value.dtype != np.float32:
+            raise
+        error, own = (abs(each - in_double()[key]).max() for each in (value, expected))
+        if not error <= 2 * own < 2 * most:
+            raise
 
 
 def _repeats(name, params, arrays, head):
@@ -280,7 +301,7 @@ def _bfloat16(dialect):
 def check_layouts(report, label):
     """Channels last, in quads and not, against planes."""
     for dtype in DTYPES:
-        for channels in (64, 33):
+        for channels in (64, 34 if label == "displaced" else 33):  # whose two classes share the channels
             report.check(
                 f"{label}, {channels} channels last, {dtype}",
                 lambda channels=channels, dtype=dtype: _channels_last(label, channels, dtype),
@@ -338,6 +359,72 @@ def _torch_arrays():
         torch.cuda.current_stream().wait_stream(stream)
 
 
+def check_tensors(report, case):
+    """``roiops.torch`` on CUDA tensors beside itself on the CPU: autograd, streams, dtypes, strides."""
+    report.check(f"tensors, {', '.join(map(str, case))}", lambda: _tensors(*case))
+
+
+def _tensors(label, dtype, layout):
+    import torch
+
+    function, arrays, maps = gpu_torch.calls()[label]
+    dtype = getattr(torch, dtype)
+    expected = gpu_torch.results(function, arrays, maps, dtype, layout)
+    side = torch.cuda.Stream()
+    for stream in (torch.cuda.current_stream(), side):
+        with torch.cuda.stream(stream):
+            found = gpu_torch.results(function, arrays, maps, dtype, layout, "cuda")
+        torch.cuda.synchronize()
+        gpu_torch.check_near([each.cpu() for each in found], expected, dtype)
+
+
+def check_recorded(report, label):
+    """A call and its gradient in a CUDA graph, replayed on other numbers; the same by ``torch.compile``."""
+    report.check(f"{label}, in a CUDA graph", lambda: _recorded(label))
+    report.check(f"{label}, by torch.compile", lambda: _compiled(label))
+
+
+def _on_cpu_and_gpu(label, reverse=False):
+    import torch
+
+    function, arrays, maps = gpu_torch.calls()[label]
+    if reverse:
+        arrays = [each[::-1].copy() for each in arrays]
+    both = [gpu_torch.tensors_of(arrays, maps, torch.float32, "in order", d) for d in ("cpu", "cuda")]
+    return function, maps, *both
+
+
+def _recorded(label):
+    import torch
+
+    function, maps, others, moved = _on_cpu_and_gpu(label, reverse=True)
+    expected = gpu_torch.forward_and_gradients(function, others, maps)
+    _, _, _, tensors = _on_cpu_and_gpu(label)
+    side = torch.cuda.Stream()
+    with torch.cuda.stream(side):  # compiles, which must not be recorded
+        gpu_torch.forward_and_gradients(function, tensors, maps)
+    torch.cuda.synchronize()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        found = gpu_torch.forward_and_gradients(function, tensors, maps)
+    with torch.no_grad():
+        for tensor, other in zip(tensors, moved, strict=True):
+            tensor.copy_(other)
+    graph.replay()
+    torch.cuda.synchronize()
+    gpu_torch.check_near([each.cpu() for each in found], expected, torch.float32)
+
+
+def _compiled(label):
+    import torch
+
+    function, maps, host, tensors = _on_cpu_and_gpu(label)
+    expected = gpu_torch.forward_and_gradients(lambda *given: 2 * function(*given), host, maps)
+    compiled = torch.compile(lambda *given: 2 * function(*given), fullgraph=True)
+    found = gpu_torch.forward_and_gradients(compiled, tensors, maps)
+    gpu_torch.check_near([each.cpu() for each in found], expected, torch.float32)
+
+
 def _cupy_arrays():
     import cupy
 
@@ -362,6 +449,11 @@ def libraries():
     return found
 
 
+def tensor_cases() -> list:
+    """Those of ``gpu_torch.cases``, with names of dtypes."""
+    return [(label, str(dtype).partition(".")[2], layout) for label, dtype, layout in gpu_torch.cases()]
+
+
 def strided() -> bool:
     """Whether there are device arrays of any strides: the backend's own have none."""
     return DRY or runtime._cupy() is not None
@@ -373,18 +465,22 @@ CHECKS = {
     "bfloat16": check_bfloat16,
     "layouts": check_layouts,
     "kinds": check_kinds,
+    "tensors": check_tensors,
+    "recorded": check_recorded,
 }
 
 
 def tasks():
     """``(check, what of)`` of all checks."""
-    dialects = list(own_cases())
+    dialects, others = list(own_cases()), [] if DRY else libraries()
     return [
         *(("dialect", dialect) for dialect in dialects),
         *(("golden", row.name) for row in TABLE.values() if row.golden),
         *(("bfloat16", dialect) for dialect in ("ROIAlign/mmcv", "ROIPooling/mxnet")),
         *(("layouts", label) for label in (calls.ALIKE if strided() else ())),
-        *(("kinds", library) for library in ([] if DRY else libraries())),
+        *(("kinds", library) for library in others),
+        *(("tensors", case) for case in (tensor_cases() if "torch" in others else ())),
+        *(("recorded", label) for label in (gpu_torch.calls() if "torch" in others else ())),
     ]
 
 
@@ -449,7 +545,7 @@ class Time(NamedTuple):
     host: float
 
 
-def time_of(calls_, seconds=0.8):
+def time_of(calls_, seconds=0.3):
     """The times of a list of calls that use different memory.
 
     They are queued behind a kernel that occupies the device meanwhile, so that the events between which they
@@ -658,7 +754,7 @@ def main() -> int:
         import scheduler
 
         scheduler.install()
-        tiles.SIZES = tiles.Sizes(2, 3, 2, 2, 3, 2, 24, 5, 16)
+        tiles.SIZES = tiles.Sizes(2, 3, 2, 3, 2, 1, 3, 2, 24, 5, 16)
         runtime.MOST_BLOCKS, runtime.COPY_THREADS = 3, 5
     runtime.zeros((1,), np.float32)  # an error that says what is missing, before there are many
     os.environ.setdefault("NUMBA_NUM_THREADS", "1")  # of the processes that check

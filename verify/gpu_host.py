@@ -917,6 +917,7 @@ class Device:
         runtime._cupy = lambda: _Module
         runtime._count = lambda: 1
         runtime._argument = lambda value: value
+        runtime._core_launch = lambda: None
         runtime._configured = self.configured
         runtime.synchronize = lambda: None
         return self

@@ -5,9 +5,10 @@
 
 Each kernel is compiled to PTX for compute capabilities 7.5, 8.0 and 9.0 and assembled by ``ptxas -v``, in an
 environment of its own (``verify/peers.py cuda``): one dialect of each kernel in all dtypes, the others in
-float32 and for the newest GPU. Spilled registers, an array that is not in registers, too much shared memory,
-or an instruction on doubles in a kernel that computes with float32 is an error. What the kernels compute is
-checked elsewhere, under the simulator; whether they run is for ``verify/gpu_check.py`` on a real GPU.
+float32 and for the newest GPU. An error is: spilled registers, an array that is not in registers, too much
+shared memory, an instruction on doubles in a kernel that computes with float32, a product that is not rounded
+before it is added. What the kernels compute is checked elsewhere, under the simulator; whether they run is for
+``verify/gpu_check.py`` on a real GPU.
 """
 
 import argparse
@@ -156,6 +157,12 @@ def doubles_in(ptx) -> int:
     return len(lines) - sum(take for number, take in DOUBLES.items() for line in lines if number in line)
 
 
+def contracts(ptx, library) -> bool:
+    """Whether a product and a sum are one operation, but in CUDA's own cosine, sine and logarithm."""
+    own = re.search(r"@__nv_(?:cos|sin|log)", library.get_llvm_str())
+    return "fma.rn" in ptx and own is None
+
+
 def vectors_in(ptx) -> tuple[str, ...]:
     """The accesses of memory that load or store several elements, as ``global.v4.f32``."""
     found = re.findall(r"\b(?:ld|st)\.((?:global|shared)\S*\.v[24]\.\w+)", ptx)
@@ -182,7 +189,10 @@ def lowered(kernel, types, capability, lineinfo=False):
 
 def assembled(library, kernel, capability):
     """The PTX of a kernel, and ``(registers, shared memory, stack, spills)`` of its code for a GPU."""
-    (ptx,) = library.get_asm_strs(cc=capability)
+    from roiops.kernels.cuda import runtime
+
+    with runtime.separate_rounding():
+        (ptx,) = library.get_asm_strs(cc=capability)
     with tempfile.NamedTemporaryFile("w", suffix=".ptx") as file:
         file.write(ptx)
         file.flush()
@@ -217,6 +227,8 @@ def compile_one(job):
     result = {}
     for capability in capabilities:
         ptx, numbers = assembled(library, kernel, capability)
+        if contracts(ptx, library):
+            raise SystemExit(f"ptx_check: {variant}: products and sums are contracted")
         result[capability] = (*numbers, 0 if exempt else doubles_in(ptx), vectors_in(ptx))
     return variant, result
 

@@ -43,6 +43,16 @@ def small_blocks(monkeypatch):
         tiles,
         "SIZES",
         tiles.Sizes(
-            tile_h=2, tile_w=3, channels=2, max_channels=2, bins=3, each=2, table=24, threads=5, blocks=16
+            tile_h=2,
+            tile_w=3,
+            channels=2,
+            max_tile=3,
+            max_channels=2,
+            words=1,
+            bins=3,
+            each=2,
+            table=24,
+            threads=5,
+            blocks=16,
         ),
     )

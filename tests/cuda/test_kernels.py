@@ -60,6 +60,7 @@ def test_the_cut_of_the_work_does_not_matter(label, tile, monkeypatch):
         tile_h=tile[0],
         tile_w=tile[1],
         channels=3,
+        max_tile=tile[0],
         max_channels=1,
         bins=2,
         each=1,

@@ -22,8 +22,10 @@ class Layout(enum.Enum):
     """How the features lie in memory, and with that, which bins and channels neighbouring threads take."""
 
     PLANES = "neighbouring threads take neighbouring bins of a channel"
-    CHANNELS_LAST = "neighbouring threads take neighbouring channels of a bin"
-    QUADS = "the same, and a thread's lanes are neighbours, which are loaded at once"
+    CHANNELS_LAST = (
+        "eight neighbouring threads take neighbouring channels of a bin, the next eight the next bin"
+    )
+    QUADS = "four take neighbouring channels, and a thread's lanes are neighbours, which are loaded at once"
 
 
 def layout_of(elements, strides, channels, groups=1) -> Layout:
@@ -64,10 +66,17 @@ class Lanes(NamedTuple):
 def lanes_for(name, layout: Layout) -> Lanes:
     _, _, read, write = computing(name)
     planes, together = layout is Layout.PLANES, layout is Layout.QUADS
+    # Threads that share a bin. Their loads fill sectors of memory; with the next bins, so do their stores.
+    share = 4 if together else 8
 
     @device
     def spot_and_quad(unit, area, quads):
-        return (unit % area, unit // area) if planes else (unit // quads, unit % quads)
+        if planes:
+            return unit % area, unit // area
+        first = unit // (area * share) * share
+        width = share if share < quads - first else quads - first
+        rest = unit - first * area
+        return rest // width, first + rest % width
 
     @device
     def channel(quad, lane, quads):

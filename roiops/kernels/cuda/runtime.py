@@ -7,6 +7,7 @@ backend's own, which knows less arithmetic.
 """
 
 import contextlib
+import ctypes
 import functools
 import importlib
 import importlib.util
@@ -44,11 +45,27 @@ def _backend():
     if name == "numba.cuda" and not SIMULATOR and importlib.util.find_spec("numba_cuda") is None:
         raise DeviceError(f"gpu: the package numba-cuda is missing; {_INSTALL}")
     try:
-        return importlib.import_module(name)
+        backend = importlib.import_module(name)
+        if name == "numba.cuda" and not SIMULATOR and not hasattr(np, "row_stack"):
+            _import_on_current_numpy()
+        return backend
     except ImportError as error:
         raise DeviceError(
             f"gpu: the CUDA backend {name!r} cannot be imported ({error}); {_INSTALL}"
         ) from error
+
+
+def _import_on_current_numpy() -> None:
+    """Import what numba-cuda imports when it first compiles: up to 0.30 it asks NumPy for ``row_stack``.
+
+    NumPy 2.5 has that name no more. It is there for as long as the import takes.
+    """
+    setattr(np, "row_stack", np.vstack)  # noqa: B010 (the linter takes it for a call)
+    try:
+        importlib.import_module("numba.cuda.target")
+        importlib.import_module("numba.cuda.np.arrayobj")
+    finally:
+        delattr(np, "row_stack")
 
 
 class _Simulated:
@@ -82,13 +99,53 @@ class _SimulatedMemory:
 cuda = _Simulated() if SIMULATOR else _backend()
 
 
-def kernel(real):
-    """Decorator of a kernel of 256 threads that computes with ``real`` numbers.
+def kernel(real=None):
+    """Decorator of a kernel of 256 threads; ``real`` is the dtype of the numbers that it computes with.
 
-    float32 kernels are held to 128 registers a thread, so that a multiprocessor has room for two blocks. What
-    would spill registers then is not declared by this; verify/ptx_check.py sees to it.
+    float32 kernels that say so are held to 128 registers a thread, so that a multiprocessor has room for two
+    blocks. What would spill registers then says no dtype; verify/ptx_check.py sees to it.
     """
-    return cuda.jit if SIMULATOR or real is np.float64 else cuda.jit(max_registers=128)
+    if SIMULATOR:
+        return cuda.jit
+    # When it optimises as it links, the compiler contracts products and sums whatever it was told before.
+    options = {"lto": False} if cuda.__name__ == "numba.cuda" else {}
+    if real is not None and real is not np.float64:
+        options["max_registers"] = 128
+    return lambda function: _uncontracted(cuda.jit(**options)(function))
+
+
+def _uncontracted(dispatcher):
+    """The same kernel, compiled within :func:`separate_rounding`."""
+    compile_one = dispatcher.compile
+
+    def compile_it(signature):
+        with separate_rounding():
+            return compile_one(signature)
+
+    dispatcher.compile = compile_it
+    return dispatcher
+
+
+@contextlib.contextmanager
+def separate_rounding():
+    """Have CUDA's compiler round a product before it is added, as the CPU does.
+
+    By itself it contracts both to one operation. Then a sample that is on the edge of an image, or a bin on
+    that of a pixel, may be on its other side.
+    """
+    try:
+        compiler = importlib.import_module("numba.cuda.cudadrv.nvvm")
+        lock = importlib.import_module("numba.core.compiler_lock").global_compiler_lock
+        compile_ir = compiler.compile_ir
+    except (ImportError, AttributeError):  # another backend
+        yield
+        return
+    with lock:
+        compiler.compile_ir = functools.partial(compile_ir, fma=False)
+        try:
+            yield
+        finally:
+            compiler.compile_ir = compile_ir
 
 
 def device(function):
@@ -193,15 +250,25 @@ def _count() -> int:
     return count
 
 
-@contextlib.contextmanager
+_NOTHING_TO_ENTER = contextlib.nullcontext()
+_entered = threading.local()
+
+
 def on(device_id: int):
     """Work on a device within the ``with`` statement."""
     count = _count()
     if not 0 <= device_id < count:
         raise DeviceError(f"gpu({device_id}): there are {count} CUDA devices, numbered from 0")
-    if SIMULATOR:
-        yield
-        return
+    if count > 1:
+        return _on_one_of_many(device_id)
+    if not SIMULATOR and not getattr(_entered, "once", False):
+        cuda.current_context()  # the only one there is, for this thread from now on
+        _entered.once = True
+    return _NOTHING_TO_ENTER
+
+
+@contextlib.contextmanager
+def _on_one_of_many(device_id):
     with contextlib.ExitStack() as stack:
         stack.enter_context(cuda.gpus[device_id])
         if _cupy() is not None:
@@ -211,10 +278,10 @@ def on(device_id: int):
 
 def device_of(array) -> int:
     """The number of the device that a device array is on."""
+    if _count() == 1:
+        return 0
     device = getattr(array, "device", None)  # CuPy's arrays have one
-    if hasattr(device, "id"):
-        return device.id
-    return 0 if SIMULATOR else cuda.current_context().device.id
+    return device.id if hasattr(device, "id") else cuda.current_context().device.id
 
 
 # -- arrays ----------------------------------------------------------------------------------------------
@@ -361,7 +428,7 @@ def synchronize() -> None:
 
 @functools.cache
 def _copy_kernel():
-    @cuda.jit
+    @kernel()
     def copy_elements(source, target, together):
         """Neighbouring threads take so many neighbouring channels together, then those of the next pixel."""
         images, channels, height, width = source.shape
@@ -520,11 +587,75 @@ def _configured(kernel, blocks, threads, pointer):
         return kernel[blocks, threads, cuda.external_stream(pointer) if pointer else 0]
 
 
-def _device_of_any(arguments):
-    """Work on the device that the first array among the arguments is on."""
-    if _count() == 1:
-        return contextlib.nullcontext()
-    return on(next(device_of(a) for a in arguments if hasattr(a, "__cuda_array_interface__")))
+@functools.cache
+def _core_launch():
+    """The functions that the backend launches kernels by and makes their configurations with, or None.
+
+    They are those of NVIDIA's cuda.core. Calling them with arguments that are laid out here takes the host a
+    fraction of the time that the backend takes.
+    """
+    try:
+        backend = importlib.import_module("numba.cuda.dispatcher")
+        return backend.launch, functools.lru_cache(4096)(backend.LaunchConfig)
+    except (ImportError, AttributeError):
+        return None
+
+
+# What the backend makes of a scalar's type when it calls a kernel.
+_SCALARS = {
+    int: int,
+    bool: bool,
+    float: ctypes.c_double,
+    np.float64: ctypes.c_double,
+    np.float32: ctypes.c_float,
+    np.int64: int,
+    np.int32: ctypes.c_int32,
+}
+
+
+def _lay_out(values, kinds, numbers) -> bool:
+    """Append the kinds of a kernel's arguments and the numbers that they are to it; whether all are known."""
+    for value in values:
+        kind = type(value)
+        if kind in _SCALARS:
+            kinds.append(kind)
+            numbers.append(_SCALARS[kind](value))
+        elif hasattr(value, "_fields"):
+            kinds.append(kind)
+            if not _lay_out(value, kinds, numbers):
+                return False
+        elif kind is tuple:
+            kinds.append(len(value))
+            if not _lay_out(value, kinds, numbers):
+                return False
+        elif _cupy() is not None and kind is _cupy().ndarray:
+            kinds.append((value.dtype, value.ndim, value.flags.c_contiguous))
+            numbers += (0, 0, value.size, value.itemsize, value.data.ptr, *value.shape, *value.strides)
+        else:
+            return False
+    return True
+
+
+_known = {}  # the compiled kernel for the kinds of arguments of a kernel, or None
+
+
+def _launch_known(kernel, blocks, threads, configured, arguments, device_id) -> bool:
+    """Launch a kernel that was launched with such arguments before; whether it was."""
+    kinds, numbers = [kernel, device_id], []
+    if _core_launch() is None or not _lay_out(arguments, kinds, numbers):
+        return False
+    kinds = tuple(kinds)
+    if kinds not in _known:
+        configured(*(given := [_argument(each) for each in arguments]))
+        compiled = kernel.overloads.get(tuple(map(kernel.typeof_pyval, given)))
+        code = getattr(compiled, "_codelibrary", None)
+        _known[kinds] = None if code is None else getattr(code.get_cufunc(), "kernel", None)
+        return True
+    if _known[kinds] is None:
+        return False
+    run, configuration = _core_launch()
+    run(configured.stream, configuration(grid=blocks, block=threads), _known[kinds], *numbers)
+    return True
 
 
 def launch(kernel, items: int, threads: int, *arguments) -> None:
@@ -535,5 +666,17 @@ def launch(kernel, items: int, threads: int, *arguments) -> None:
     if SIMULATOR:
         kernel[blocks, threads](*map(_argument, arguments))
         return
-    with _device_of_any(arguments):
-        _configured(kernel, blocks, threads, stream_pointer())(*map(_argument, arguments))
+    several = _count() > 1
+    device_id = device_of(next(_arrays_of(arguments))) if several else 0
+    with on(device_id):
+        configured = _configured(kernel, blocks, threads, stream_pointer())
+        if not _launch_known(kernel, blocks, threads, configured, arguments, device_id):
+            configured(*map(_argument, arguments))
+
+
+def _arrays_of(arguments):
+    for each in arguments:
+        if hasattr(each, "__cuda_array_interface__"):
+            yield each
+        elif hasattr(each, "_fields"):
+            yield from _arrays_of(each)

@@ -196,7 +196,7 @@ def _weigh(rules, axis, i, weights, at):
 
 @functools.cache
 def tables_kernel(rules):
-    @cuda.jit
+    @kernel()
     def average_tables(rois, setting, spans, weights):
         """For each bin on either axis of each ROI, the pixels it averages and their weights."""
         height, width, pooled_h = setting.height, setting.width, setting.pooled_h

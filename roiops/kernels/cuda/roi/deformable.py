@@ -28,6 +28,7 @@ from roiops.kernels.cuda.runtime import (
     empty,
     flat_output,
     flat_view,
+    kernel,
     launch,
 )
 from roiops.kernels.jit import njit
@@ -74,7 +75,7 @@ def forward_kernel(rules, name, layout):
             for lane in range(THREAD_LANES):
                 total[lane] /= real(count_y) * real(count_x)
 
-    @cuda.jit
+    @kernel()
     def deformable_forward(data, strides, rois, trans, setting, deviation, groups, channels, out):
         base = cuda.local.array(THREAD_LANES, numba.int64)
         total = cuda.local.array(THREAD_LANES, shared)
@@ -101,7 +102,7 @@ def forward_kernel(rules, name, layout):
 
 @functools.cache
 def _boxes_kernel(rules):
-    @cuda.jit
+    @kernel()
     def deformable_boxes(rois, trans, setting, deviation, image_of, pixels):
         classes, pooled_h, pooled_w = _classes(trans), setting.pooled_h, setting.pooled_w
         for r in range(cuda.grid(1), rois.shape[0], cuda.gridsize(1)):
@@ -226,7 +227,7 @@ def data_kernel(rules, name, accumulate, sizes):
                     add_head(weight, head, b * step, total)
             cuda.syncthreads()
 
-    @cuda.jit  # held to 128 registers, as by ``kernel``, it spills some of the 138 it needs
+    @kernel()  # held to 128 registers it spills some of the 138 it needs
     def deformable_data(heads, rois, trans, lists, setting, deviation, groups, items, channels, grad):
         # Its own loop over tiles, not ``tiles.gathering``: with that one it spills registers in float32.
         running = cuda.shared.array(running_size, numba.int32)
@@ -337,7 +338,7 @@ def trans_kernel(rules, name, accumulate, sizes):
             sum_x += head * along_x
         return sum_y, sum_x
 
-    @cuda.jit
+    @kernel()
     def deformable_trans(heads, data, strides, rois, trans, setting, deviation, groups, channels, grad):
         # A block has all displacements of a class: bins side by side have sectors in common.
         sum_y = cuda.shared.array(threads, shared)

@@ -15,7 +15,7 @@ from roiops.kernels.cuda.number import computing, kind_of
 from roiops.kernels.cuda.roi import tiles
 from roiops.kernels.cuda.roi.average import rois_of, setting_of
 from roiops.kernels.cuda.roi.tiles import add_up, axes
-from roiops.kernels.cuda.runtime import contiguous, cuda, device, flat_output, flat_view, launch
+from roiops.kernels.cuda.runtime import contiguous, cuda, device, flat_output, flat_view, kernel, launch
 from roiops.kernels.rules import CORNERS_YX_NORMALISED
 
 
@@ -52,7 +52,7 @@ def edges_kernel(rules, name, accumulate, sizes):
     derivative, threads = _derivative(rules, name), sizes.threads
     first_column = 1 if rules.boxes == CORNERS_YX_NORMALISED else 2  # of the near y edge
 
-    @cuda.jit
+    @kernel()
     def box_edges(heads, data, strides, rois, setting, channels, grad):
         sums = cuda.shared.array(threads, shared)
         thread = cuda.threadIdx.x
@@ -107,7 +107,7 @@ def backward(grad_out, data, rois, scale, rules, accumulate, grad_rois):
 def outside_kernel(rules, name):
     write = computing(name).write
 
-    @cuda.jit
+    @kernel()
     def points_outside(rois, setting, channels, value, out):
         area = setting.pooled_h * setting.pooled_w
         for unit in range(cuda.grid(1), rois.shape[0] * area, cuda.gridsize(1)):

@@ -6,12 +6,12 @@ from roiops.kernels import geometry
 from roiops.kernels.cuda.number import computing, kind_of
 from roiops.kernels.cuda.roi import tiles
 from roiops.kernels.cuda.roi.average import rois_of
-from roiops.kernels.cuda.runtime import cuda, device_of, empty, launch
+from roiops.kernels.cuda.runtime import cuda, device_of, empty, kernel, launch
 
 
 @functools.cache
 def levels_kernel():
-    @cuda.jit
+    @kernel()
     def rows_of_each_level(rois, levels, rows):
         for r in range(cuda.grid(1), rois.shape[0], cuda.gridsize(1)):
             level = geometry.level_of(levels, rois, r)

@@ -2,14 +2,14 @@
 
 Forward, a thread takes a bin and four channels (see :mod:`lanes`). ``argmax`` is, for pixels, the index in
 the channel's plane; for samples, the place in the bin's grid, row-major; -1 where nothing gets a gradient.
-Backward, a block takes a tile of the map and some channels (see :mod:`tiles`): its threads note where each
-bin's maximum is, then every pixel takes what is due to it.
+Backward, a block owns a tile of the map for as many channels as it has threads, one each. For every ROI that
+touches the tile it reads the maxima of the bins there, in order, and adds what is due to their pixels in
+shared memory. So each sum is always the same to the last bit, without atomic additions.
 
 ``tests/reference.py`` has the same in plain loops: ``separable``.
 """
 
 import functools
-from typing import NamedTuple
 
 import numba
 import numpy as np
@@ -19,7 +19,7 @@ from roiops.kernels.cuda.lanes import THREAD_LANES, lanes_for, layout_of, quads_
 from roiops.kernels.cuda.number import computing, kind_of
 from roiops.kernels.cuda.roi import tiles
 from roiops.kernels.cuda.roi.average import rois_of, setting_of
-from roiops.kernels.cuda.roi.tiles import axes, bin_pixels, quads_up_to, smaller
+from roiops.kernels.cuda.roi.tiles import axes, bin_pixels, smaller
 from roiops.kernels.cuda.runtime import (
     QUAD,
     contiguous,
@@ -31,8 +31,8 @@ from roiops.kernels.cuda.runtime import (
     flat_view,
     kernel,
     launch,
-    quad_at,
 )
+from roiops.kernels.jit import njit
 from roiops.kernels.rules import MAX_INVALID_IS_ZERO, PIXELS
 
 
@@ -93,7 +93,7 @@ def forward_kernel(rules, name, layout, keep_argmax):
         base = cuda.local.array(THREAD_LANES, numba.int64)
         value = cuda.local.array(THREAD_LANES, shared)
         best = cuda.local.array(THREAD_LANES, shared)
-        where = cuda.local.array(THREAD_LANES, numba.int64)
+        where = cuda.local.array(THREAD_LANES, numba.int32)
         pooled_h, pooled_w = setting.pooled_h, setting.pooled_w
         area, quads = pooled_h * pooled_w, (channels + THREAD_LANES - 1) // THREAD_LANES
         for unit in range(cuda.grid(1), rois.shape[0] * area * quads, cuda.gridsize(1)):
@@ -145,156 +145,182 @@ def forward(data, rois, scale, ratio, groups, rules, lowest, out, argmax=None):
 # -- gradient --------------------------------------------------------------------------------------------
 
 
-class _Spans(NamedTuple):
-    """The pixels of some bins on either axis."""
+@njit
+def _put_spans(rules, axis, spans, at):
+    """Write the pixels ``[low, high)`` that each bin of an axis reads, and return those of all of them."""
+    low, high = axis.extent, 0
+    for i in range(axis.bins):
+        near, far = bin_pixels(rules, axis, i)
+        spans[at + i, 0], spans[at + i, 1] = near, far
+        if far > near:
+            low, high = (near if near < low else low), (far if far > high else high)
+    return (low, high) if high > low else (0, 0)
 
-    y_low: object
-    y_high: object
-    x_low: object
-    x_high: object
 
+@functools.cache
+def spans_kernel(rules):
+    @kernel()
+    def max_spans(rois, setting, spans, image_of, pixels):
+        """The pixels that each bin of an ROI reads on either axis, and the box of them all."""
+        pooled_h, bins = setting.pooled_h, setting.pooled_h + setting.pooled_w
+        for r in range(cuda.grid(1), rois.shape[0], cuda.gridsize(1)):
+            n = geometry.image_of(rois, r, setting.images)
+            y0 = y1 = x0 = x1 = 0
+            if n >= 0:
+                y, x = axes(rules, rois, r, setting)
+                y0, y1 = _put_spans(rules, y, spans, r * bins)
+                x0, x1 = _put_spans(rules, x, spans, r * bins + pooled_h)
+            tiles.put_box(image_of, pixels, r, n, y0, y1, x0, x1)
 
-class _Noted(NamedTuple):
-    """Where maxima are: the first of two by two pixels, and the weights of both on either axis."""
-
-    head: object  # what is due to them
-    y_at: object
-    x_at: object
-    y_near: object
-    y_far: object
-    x_near: object
-    x_far: object
+    return max_spans
 
 
 @functools.cache
 def backward_kernel(rules, name, accumulate, sizes):
-    real, shared, read, _ = computing(name)
+    real, shared, read, write = computing(name)
     of_pixels = rules.samples == PIXELS
-    tile_h, tile_w, slab, bins = sizes.tile_h, sizes.tile_w, sizes.max_channels, sizes.bins
-    threads = sizes.pixels
-    places = slab * bins * bins
-    step = quads_up_to(slab)  # from the channels of a bin to those of the next: they are loaded in quads
-    entries = step * bins * bins
+    side, slab, bins, words = sizes.max_tile, sizes.max_channels, sizes.bins, sizes.words
+    threads, pixels = slab, side * side
+    place_of = tiles.placing(slab, sizes._replace(tile_h=side, tile_w=side))
+    # From the channels of a bin to those of the next: so a warp, which writes four channels of eight bins,
+    # meets all banks of shared memory.
+    step = slab + QUAD
+    entries, places = step * bins, pixels * slab
 
     @device
-    def corner_and_weights(axis, i, k, count):
-        """The first of two neighbouring pixels that a sample reads, and the weights of both."""
-        _, pixel0, weight0, pixel1, weight1 = geometry.sample(rules, axis, i, k, count)
-        # Where the near pixel has no weight it may be any; the far one is the one after it.
-        return (pixel1 - 1 if weight0 == 0 else pixel0), weight0, weight1
+    def select(lists, first, stop, tile, masks):
+        """Set the bits of the ROIs that touch the tile, of those of a list from ``first`` on."""
+        thread = cuda.threadIdx.x
+        cuda.syncthreads()
+        for word in range(thread, words, threads):
+            masks[word] = 0
+        cuda.syncthreads()
+        for k in range(thread, smaller(stop - first, 32 * words), threads):
+            if tiles.touches(lists.pixels, lists.order[first + k], tile.top, tile.left, side, side):
+                cuda.atomic.or_(masks, k // 32, np.uint32(np.uint32(1) << np.uint32(k % 32)))
+        cuda.syncthreads()
 
     @device
-    def note(flat, y, i, x, j, entry, noted):
-        """Note the pixels, two by two from a corner on, and the weights of one maximum."""
-        if of_pixels:
-            noted.y_at[entry], noted.x_at[entry] = flat // x.extent, flat % x.extent
-            noted.y_near[entry], noted.y_far[entry] = 1, 0
-            noted.x_near[entry], noted.x_far[entry] = 1, 0
-            return
+    def place_in(tile, row, column):
+        """Where a pixel is in the tile, or -1."""
+        row, column = row - tile.top, column - tile.left
+        inside = row >= 0 and row < side and column >= 0 and column < side
+        return row * side + column if inside else -1
+
+    @device
+    def take(inputs, r, i, j, wide, tile, setting, channels, where, due):
+        """Where the maxima of ``wide`` bins from ``(i, j)`` on are in the tile, and what is due to them."""
+        heads, argmax, _, _ = inputs
+        area, width = setting.pooled_h * setting.pooled_w, np.uint32(setting.width)
+        first = (r * channels + tile.first_channel) * area + i * setting.pooled_w + j
+        # All places that there may be for a channel, so that the divisions are by constants.
+        for k in range(cuda.threadIdx.x, smaller(slab, channels - tile.first_channel) * bins, threads):
+            c, b = k // bins, k % bins
+            spot = -1
+            if b < wide:
+                at = first + c * area + b
+                spot = argmax[np.uint64(at)]
+                due[b * step + c] = read(heads[np.uint64(at)])
+                if of_pixels and spot >= 0:
+                    row = np.int64(np.uint32(spot) // width)
+                    spot = place_in(tile, row, spot - row * setting.width)
+            where[b * step + c] = spot
+
+    @device
+    def add_sample(flat, y, i, x, j, tile, due, sums):
+        """Add what a sample is due to the pixels of the tile that it read."""
         grid_y, grid_x = geometry.bin_grid(rules, y, i), geometry.bin_grid(rules, x, j)
         ky, kx = geometry.unflat_sample(flat, grid_y, grid_x)
-        noted.y_at[entry], noted.y_near[entry], noted.y_far[entry] = corner_and_weights(
-            y, i, ky, grid_y.count
-        )
-        noted.x_at[entry], noted.x_near[entry], noted.x_far[entry] = corner_and_weights(
-            x, j, kx, grid_x.count
-        )
+        _, y0, wy0, y1, wy1 = geometry.sample(rules, y, i, ky, grid_y.count)
+        _, x0, wx0, x1, wx1 = geometry.sample(rules, x, j, kx, grid_x.count)
+        for corner in range(4):
+            weight = (wy1 if corner >= 2 else wy0) * (wx1 if corner % 2 else wx0)
+            if weight != 0:
+                spot = place_in(tile, y1 if corner >= 2 else y0, x1 if corner % 2 else x0)
+                if spot >= 0:
+                    sums[spot * slab + cuda.threadIdx.x] += weight * due
 
     @device
-    def spans(axis, first, number, low, high):
-        """The pixels that each of some bins of an axis may have its maximum in."""
-        for k in range(cuda.threadIdx.x, number, threads):
-            low[k], high[k] = bin_pixels(rules, axis, first + k)
+    def add_bins(where, due, y, i, x, j, wide, tile, channels, sums):
+        """Add ``wide`` bins, one after the other; a thread has a channel."""
+        channel = cuda.threadIdx.x
+        for b in range(wide if tile.first_channel + channel < channels else 0):
+            spot = where[b * step + channel]
+            if spot >= 0 and of_pixels:
+                sums[spot * slab + channel] += due[b * step + channel]
+            elif spot >= 0:
+                add_sample(spot, y, i, x, j + b, tile, due[b * step + channel], sums)
 
     @device
-    def touch(span, a, b, tile):
-        """Whether a bin may have its maximum in the tile."""
-        return (
-            span.y_low[a] < tile.top + tile_h
-            and span.y_high[a] > tile.top
-            and span.x_low[b] < tile.left + tile_w
-            and span.x_high[b] > tile.left
-        )
+    def find_bins(spans, entry, first, stop, origin, edges, at):
+        """See that ``edges[at]`` and ``edges[at + 1]`` enclose the bins that touch the tile on an axis."""
+        for i in range(first + cuda.threadIdx.x, stop, threads):
+            if spans[entry + i, 0] < origin + side and spans[entry + i, 1] > origin:
+                cuda.atomic.min(edges, at, np.int32(i))
+                cuda.atomic.max(edges, at + 1, np.int32(i + 1))
 
     @device
-    def note_bins(heads, argmax, r, tile, setting, channels, bin_y, bin_x, span, noted):
-        """Note the maxima of some bins of a ROI that may be in the tile."""
-        y, i, tall = bin_y
-        x, j, wide = bin_x
-        # All places that there may be, so that the divisions are by constants.
-        for k in range(cuda.threadIdx.x, places, threads):
-            c, a, b = k // (bins * bins), k // bins % bins, k % bins
-            if a >= tall or b >= wide:
-                continue
-            entry = (a * bins + b) * step + c
-            noted.head[entry] = 0
-            if tile.first_channel + c < channels and touch(span, a, b, tile):
-                at = (r * channels + tile.first_channel + c) * (setting.pooled_h * setting.pooled_w)
-                at = np.uint64(at + (i + a) * setting.pooled_w + j + b)
-                if argmax[at] >= 0:
-                    noted.head[entry] = read(heads[at])
-                    note(argmax[at], y, i + a, x, j + b, entry, noted)
-
-    @device
-    def add_bin(noted, entry, row, column, total):
-        """Add what the maxima of a bin in all channels give to a pixel."""
-        for first in range(0, slab, QUAD):
-            due = quad_at(noted.head, entry + first)
-            rows, columns = quad_at(noted.y_at, entry + first), quad_at(noted.x_at, entry + first)
-            for c in range(smaller(QUAD, slab - first)):
-                dy, dx, at = row - rows[c], column - columns[c], entry + first + c
-                if due[c] != 0 and dy >= 0 and dy <= 1 and dx >= 0 and dx <= 1:
-                    weight = noted.y_far[at] if dy else noted.y_near[at]
-                    weight *= noted.x_far[at] if dx else noted.x_near[at]
-                    if weight != 0:
-                        total[first + c] += weight * due[c]
-
-    @device
-    def add_bins(noted, span, tall, wide, row, column, total):
-        for a in range(tall):
-            if row < span.y_low[a] or row >= span.y_high[a]:
-                continue
-            for b in range(wide):
-                if column >= span.x_low[b] and column < span.x_high[b]:
-                    add_bin(noted, (a * bins + b) * step, row, column, total)
-
-    @device
-    def add_roi(inputs, r, tile, setting, groups, channels, total):
-        heads, argmax, rois = inputs
-        y_low = cuda.shared.array(bins, numba.int32)
-        y_high = cuda.shared.array(bins, numba.int32)
-        x_low = cuda.shared.array(bins, numba.int32)
-        x_high = cuda.shared.array(bins, numba.int32)
-        head = cuda.shared.array(entries, shared, alignment=16)  # see ``quad_at``
-        y_at = cuda.shared.array(entries, numba.int32, alignment=16)
-        x_at = cuda.shared.array(entries, numba.int32, alignment=16)
-        y_near = cuda.shared.array(entries, shared)
-        y_far = cuda.shared.array(entries, shared)
-        x_near = cuda.shared.array(entries, shared)
-        x_far = cuda.shared.array(entries, shared)
-        span = _Spans(y_low, y_high, x_low, x_high)
-        noted = _Noted(head, y_at, x_at, y_near, y_far, x_near, x_far)
-        thread = cuda.threadIdx.x
-        row, column = tile.top + thread // tile_w, tile.left + thread % tile_w
+    def add_roi(inputs, r, tile, setting, groups, channels, sums):
+        _, _, rois, spans = inputs
+        edges = cuda.shared.array(4, numba.int32)
+        where = cuda.shared.array(entries, numba.int32)
+        due = cuda.shared.array(entries, shared)
+        of_y = r * (setting.pooled_h + setting.pooled_w)
         first_i, stop_i = geometry.bins_of(tile.group_y, setting.pooled_h, groups[0])
         first_j, stop_j = geometry.bins_of(tile.group_x, setting.pooled_w, groups[1])
+        cuda.syncthreads()
+        if cuda.threadIdx.x == 0:
+            edges[0] = edges[2] = setting.pooled_h + setting.pooled_w
+            edges[1] = edges[3] = 0
+        cuda.syncthreads()
+        find_bins(spans, of_y, first_i, stop_i, tile.top, edges, 0)
+        find_bins(spans, of_y + setting.pooled_h, first_j, stop_j, tile.left, edges, 2)
+        cuda.syncthreads()
         y, x = axes(rules, rois, r, setting)
-        for i in range(first_i, stop_i, bins):
-            for j in range(first_j, stop_j, bins):
-                tall, wide = smaller(bins, stop_i - i), smaller(bins, stop_j - j)
-                spans(y, i, tall, y_low, y_high)
-                spans(x, j, wide, x_low, x_high)
+        for i in range(edges[0], edges[1]):
+            for j in range(edges[2], edges[3], bins):
+                wide = smaller(bins, edges[3] - j)
+                take(inputs, r, i, j, wide, tile, setting, channels, where, due)
                 cuda.syncthreads()
-                note_bins(heads, argmax, r, tile, setting, channels, (y, i, tall), (x, j, wide), span, noted)
-                cuda.syncthreads()
-                add_bins(noted, span, tall, wide, row, column, total)
+                add_bins(where, due, y, i, x, j, wide, tile, channels, sums)
                 cuda.syncthreads()
 
-    gather = tiles.gathering(name, accumulate, sizes, slab, add_roi)
+    @device
+    def store(sums, tile, setting, groups, channels, grad):
+        """Write the tile: neighbouring threads have neighbouring pixels."""
+        own = smaller(slab, channels - tile.first_channel)
+        for row in range(smaller(side, setting.height - tile.top)):
+            for k in range(cuda.threadIdx.x, own * side, threads):
+                c, column = k // side, k % side
+                if tile.left + column < setting.width:
+                    channel = tile.first_channel + c
+                    channel = geometry.channel_of(channel, tile.group_y, tile.group_x, groups[0], groups[1])
+                    channel += tile.n * channels * groups[0] * groups[1]
+                    at = (channel * setting.height + tile.top + row) * setting.width + tile.left + column
+                    value = sums[(row * side + column) * slab + c]
+                    if accumulate:
+                        value += read(grad[np.uint64(at)])
+                    grad[np.uint64(at)] = write(value)
 
-    @kernel(real)
-    def max_backward(heads, argmax, rois, lists, setting, groups, items, channels, grad):
-        gather((heads, argmax, rois), lists, setting, groups, items, channels, grad)
+    @kernel(real if of_pixels else None)  # held to 128 registers, that of samples spills some of its 156
+    def max_backward(heads, argmax, rois, spans, lists, setting, groups, items, channels, grad):
+        masks = cuda.shared.array(words, numba.uint32)
+        sums = cuda.shared.array(places, shared)
+        for item in range(cuda.blockIdx.x, items, cuda.gridDim.x):
+            tile = place_of(item, channels, groups, setting)
+            for k in range(cuda.threadIdx.x, places, threads):
+                sums[k] = 0
+            stop = lists.image_at[tile.n + 1]
+            for first in range(lists.image_at[tile.n], stop, 32 * words):
+                select(lists, first, stop, tile, masks)
+                for word in range(words):
+                    for bit in range(32 if masks[word] else 0):
+                        if (masks[word] >> bit) & 1:
+                            r = lists.order[first + 32 * word + bit]
+                            add_roi((heads, argmax, rois, spans), r, tile, setting, groups, channels, sums)
+            cuda.syncthreads()
+            store(sums, tile, setting, groups, channels, grad)
+            cuda.syncthreads()
 
     return max_backward
 
@@ -303,13 +329,18 @@ def backward(grad_out, argmax, rois, scale, ratio, groups, rules, accumulate, gr
     """Write, or add, the gradient of ``data``."""
     if grad_data.size == 0:
         return
-    sizes, name = tiles.SIZES, kind_of(grad_data.dtype)
-    channels = grad_out.shape[1]
-    groups = geometry.channel_groups(rules, groups, *grad_out.shape[2:])
+    sizes, name, device_id = tiles.SIZES, kind_of(grad_data.dtype), device_of(grad_data)
+    count, channels, pooled_h, pooled_w = grad_out.shape
+    groups = geometry.channel_groups(rules, groups, pooled_h, pooled_w)
     rois, setting = rois_of(rois, name), setting_of(rules, scale, ratio, name, grad_data, grad_out)
-    lists = tiles.build_lists(rules, rois, setting, device_of(grad_data), sizes)
-    items = tiles.items_of(setting, channels, groups, sizes.max_channels, sizes)
+    boxes, threads = tiles.empty_boxes(count, device_id), sizes.max_channels
+    spans = empty((count * (pooled_h + pooled_w), 2), np.int32, device_id)
+    launch(spans_kernel(rules), -(-count // threads), threads, rois, setting, spans, *boxes)
+    lists = tiles.list_by_image(boxes, setting.images, device_id, sizes)
+    items = tiles.items_of(
+        setting, channels, groups, threads, sizes._replace(tile_h=sizes.max_tile, tile_w=sizes.max_tile)
+    )
     with flat_output(grad_data) as target:
         gather = backward_kernel(rules, name, bool(accumulate), sizes)
-        inputs = contiguous(grad_out).reshape(-1), contiguous(argmax).reshape(-1), rois, lists
-        launch(gather, items, sizes.pixels, *inputs, setting, groups, items, channels, target)
+        inputs = contiguous(grad_out).reshape(-1), contiguous(argmax).reshape(-1), rois, spans, lists
+        launch(gather, items, threads, *inputs, setting, groups, items, channels, target)

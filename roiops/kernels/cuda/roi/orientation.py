@@ -9,14 +9,14 @@ from roiops.kernels import geometry
 from roiops.kernels.cuda.number import computing, kind_of
 from roiops.kernels.cuda.roi import tiles
 from roiops.kernels.cuda.roi.average import rois_of
-from roiops.kernels.cuda.runtime import contiguous, copy, cuda, device_of, empty, flat_output, launch
+from roiops.kernels.cuda.runtime import contiguous, copy, cuda, device_of, empty, flat_output, kernel, launch
 
 
 @functools.cache
 def turn_kernel(name, back):
     real, _, read, write = computing(name)
 
-    @cuda.jit
+    @kernel()
     def orientations(source, rois, groups, count, area, target):
         for unit in range(cuda.grid(1), rois.shape[0] * groups * area, cuda.gridsize(1)):
             r, rest = unit // (groups * area), unit % (groups * area)

@@ -19,7 +19,16 @@ from roiops.kernels.cuda.number import computing, kind_of
 from roiops.kernels.cuda.roi import tiles
 from roiops.kernels.cuda.roi.average import rois_of, setting_of
 from roiops.kernels.cuda.roi.tiles import smaller
-from roiops.kernels.cuda.runtime import contiguous, cuda, device, device_of, flat_output, flat_view, launch
+from roiops.kernels.cuda.runtime import (
+    contiguous,
+    cuda,
+    device,
+    device_of,
+    flat_output,
+    flat_view,
+    kernel,
+    launch,
+)
 from roiops.kernels.jit import njit
 
 
@@ -45,7 +54,7 @@ def forward_kernel(rules, name, layout):
             for lane in range(THREAD_LANES):
                 total[lane] /= real(grid_v.count) * real(grid_u.count)
 
-    @cuda.jit
+    @kernel()
     def rotated_forward(data, strides, rois, setting, channels, out):
         base = cuda.local.array(THREAD_LANES, numba.int64)
         total = cuda.local.array(THREAD_LANES, shared)
@@ -94,7 +103,7 @@ def _pixels(low, high, extent):
 def _boxes_kernel(rules, name):
     real = computing(name).real
 
-    @cuda.jit
+    @kernel()
     def rotated_boxes(rois, setting, image_of, pixels):
         for r in range(cuda.grid(1), rois.shape[0], cuda.gridsize(1)):
             n = geometry.image_of(rois, r, setting.images)
@@ -216,7 +225,7 @@ def backward_kernel(rules, name, accumulate, sizes):
 
     gather = tiles.gathering(name, accumulate, sizes, slab, add_roi)
 
-    @cuda.jit
+    @kernel()
     def rotated_backward(heads, rois, lists, setting, items, channels, grad):
         gather((heads, rois), lists, setting, (1, 1), items, channels, grad)
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from roiops.kernels import geometry
 from roiops.kernels.cuda.number import computing
-from roiops.kernels.cuda.runtime import QUAD, cuda, device, empty, launch, quad_at
+from roiops.kernels.cuda.runtime import QUAD, cuda, device, empty, kernel, launch, quad_at
 from roiops.kernels.jit import njit
 from roiops.kernels.rules import CORNERS
 
@@ -24,7 +24,9 @@ class Sizes(NamedTuple):
     tile_h: int = 8
     tile_w: int = 32  # a thread for each pixel of a tile
     channels: int = 16  # of a tile, held in registers
-    max_channels: int = 4  # of a tile, where each has a place of its own to add to
+    max_tile: int = 8  # pixels of either side of a tile of maxima
+    max_channels: int = 32  # of such a tile, one for each thread
+    words: int = 4  # of 32 bits, one for each ROI that a block of such a tile looks at, at a time
     bins: int = 8  # on each axis, at a time
     each: int = 4  # ROIs that a thread looks at, at a time
     table: int = 256  # pixels and weights of an axis table
@@ -122,7 +124,7 @@ def put_box(image_of, pixels, r, n, y0, y1, x0, x1):
 
 @functools.cache
 def _boxes_kernel(rules):
-    @cuda.jit
+    @kernel()
     def boxes_of_rois(rois, setting, image_of, pixels):
         for r in range(cuda.grid(1), rois.shape[0], cuda.gridsize(1)):
             n = geometry.image_of(rois, r, setting.images)
@@ -172,7 +174,7 @@ def add_up(sums, thread, lanes, stride):
 def _order_kernel(sizes):
     threads = sizes.threads
 
-    @cuda.jit
+    @kernel()
     def order_of_rois(image_of, images, order, image_at):
         """A block for each image counts the ROIs of those before it, then lists its own."""
         running = cuda.shared.array(threads, numba.int32)
@@ -314,11 +316,11 @@ def selecting(sizes):
         count = 0
         mine = first + thread * each
         for k in range(mine, smaller(mine + each, stop)):
-            if _touches(lists.pixels, lists.order[k], top, left, tile_h, tile_w):
+            if touches(lists.pixels, lists.order[k], top, left, tile_h, tile_w):
                 count += 1
         place = rank(count, running, thread, threads) - count
         for k in range(mine, smaller(mine + each, stop)):
-            if _touches(lists.pixels, lists.order[k], top, left, tile_h, tile_w):
+            if touches(lists.pixels, lists.order[k], top, left, tile_h, tile_w):
                 found[place] = lists.order[k]
                 place += 1
         cuda.syncthreads()
@@ -327,7 +329,7 @@ def selecting(sizes):
 
 
 @device
-def _touches(pixels, r, top, left, tile_h, tile_w):
+def touches(pixels, r, top, left, tile_h, tile_w):
     # Aligned: ``pixels`` is memory of our own from its start on, and a quad for every ROI.
     y0, y1, x0, x1 = quad_at(pixels, QUAD * r)
     return y0 < top + tile_h and y1 > top and x0 < left + tile_w and x1 > left
