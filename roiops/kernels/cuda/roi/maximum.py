@@ -177,7 +177,7 @@ def spans_kernel(rules):
 
 @functools.cache
 def backward_kernel(rules, name, accumulate, sizes):
-    real, shared, read, write = computing(name)
+    _, shared, read, write = computing(name)
     of_pixels = rules.samples == PIXELS
     side, slab, bins, words = sizes.max_tile, sizes.max_channels, sizes.bins, sizes.words
     threads, pixels = slab, side * side
@@ -302,7 +302,7 @@ def backward_kernel(rules, name, accumulate, sizes):
                         value += read(grad[np.uint64(at)])
                     grad[np.uint64(at)] = write(value)
 
-    @kernel(real if of_pixels else None)  # held to 128 registers, that of samples spills some of its 156
+    @kernel()  # a block is one warp: shared memory, not registers, says how many there are
     def max_backward(heads, argmax, rois, spans, lists, setting, groups, items, channels, grad):
         masks = cuda.shared.array(words, numba.uint32)
         sums = cuda.shared.array(places, shared)
