@@ -62,6 +62,8 @@ def test_the_cut_of_the_work_does_not_matter(label, tile, monkeypatch):
         channels=3,
         max_tile=tile[0],
         max_channels=1,
+        max_rows=1,
+        max_bins=1,
         bins=2,
         each=1,
         table=7,

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from roi_cases import call, gradient, random_rois
+from roi_cases import SEPARABLE, call, gradient, random_rois, with_sizes
 
 from roiops.errors import ParamError, ShapeError
 from roiops.kernels.cpu.roi import chunks
@@ -94,3 +94,21 @@ def test_strides_with_the_channels_last(name, shape, dtype, monkeypatch):
     grad = np.moveaxis(np.ones_like(last(data)), -1, 1)
     gradient(found, np.moveaxis(last(head), -1, 1), "write", [grad, np.ones_like(rois)])
     np.testing.assert_array_equal(grad, wanted)
+
+
+@pytest.mark.parametrize("channels", [3, 7, 20])
+@pytest.mark.parametrize(("name", "given"), [pytest.param(*row[1:], id=row[0]) for row in SEPARABLE])
+def test_every_dialect_reads_either_layout(name, given, channels):
+    """Bins by position read every so many channels: of those that lie last, too."""
+    random = np.random.default_rng(0)
+    params, total = with_sizes(name, given, (3, 3), 0.5, 2, channels, 3)
+    data = random.standard_normal((2, total, 9, 11)).astype(np.float32)
+    rois = random_rois(random, 12, 2, 9, 11, 0.5)
+    found = call(name, np.moveaxis(last(data), -1, 1), rois, **params)
+    expected = call(name, data, rois, **params)
+    np.testing.assert_array_equal(found.outputs[0], expected.outputs[0])
+    head = random.standard_normal(expected.outputs[0].shape).astype(np.float32)
+    wanted = gradient(expected, head, "write", [np.ones_like(data), np.ones_like(rois)])[0]
+    grad = np.moveaxis(np.ones_like(last(data)), -1, 1)
+    gradient(found, head, "write", [grad, np.ones_like(rois)])
+    np.testing.assert_allclose(grad, wanted, rtol=0, atol=1e-5)

@@ -102,7 +102,8 @@ def forward(data, rois, scale, ratio, groups, rules, out, clear=True):
         fitting.append(ROWS)
     way = way_of(out.shape, *fitting)
     threads, stray = _threads(way, out.size), -1
-    for chunk, means, _ in channel_chunks([data], [out], keep=not clear, planes_only=way == ROWS):
+    planes_only = way == ROWS or groups != (1, 1)
+    for chunk, means, _ in channel_chunks([data], [out], keep=not clear, planes_only=planes_only):
         stray = _FORWARD[way](threads, call, shapes_for(chunk, rois, means), (chunk, rois, means))
         if stray >= 0:
             break
@@ -122,7 +123,7 @@ def backward(grad_out, rois, scale, ratio, groups, rules, accumulate, grad_data)
     fitting = _fitting(groups, grad_data, grad_out) if is_wide and not accumulate else []
     way = way_of(grad_out.shape, *fitting)
     threads = _threads(way, size)
-    for heads, grad, add in channel_chunks([grad_out], [grad_data], accumulate):
+    for heads, grad, add in channel_chunks([grad_out], [grad_data], accumulate, planes_only=groups != (1, 1)):
         call = rules, setting, groups, add
         _BACKWARD[way](threads, call, shapes_for(grad, rois, heads), (grad, rois, heads))
 

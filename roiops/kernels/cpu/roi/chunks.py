@@ -68,7 +68,7 @@ def channel_chunks(inputs, outputs, accumulate=False, keep=False, planes_only=Fa
 
     What is written to the copies is taken over, or added, when the next is asked for. All arrays have a
     multiple of the channels of the one with fewest. With ``keep`` the copies of outputs hold what is there.
-    A kernel of ``planes_only`` reads no channels that lie last.
+    A kernel of ``planes_only`` reads no channels that lie last, as none does whose bins read every so many.
     """
     arrays = *inputs, *outputs
     if all(map(is_dense, arrays)) or (not planes_only and _has_one_layout(arrays)):

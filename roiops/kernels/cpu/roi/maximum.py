@@ -433,7 +433,8 @@ def forward(data, rois, scale, ratio, groups, rules, lowest, out, argmax=None):
     setting = setting_of(rules, scale, ratio, rois.dtype, data.shape, out.shape)
     limits = rois.dtype.type(rules.empty), rois.dtype.type(lowest)
     run, threads, stray = _FORWARD[rules.samples == PIXELS], threads_for(out.size), -1
-    for chunk, maxima, *places, _ in channel_chunks([data], [out] if argmax is None else [out, argmax]):
+    outputs = [out] if argmax is None else [out, argmax]
+    for chunk, maxima, *places, _ in channel_chunks([data], outputs, planes_only=groups != (1, 1)):
         call, where = (rules, setting, groups, limits), places[0] if places else _NOWHERE
         stray = run(threads, call, shapes_for(chunk, rois, maxima), (chunk, rois, maxima, where))
         if stray >= 0:
@@ -457,7 +458,9 @@ def backward(grad_out, argmax, rois, scale, ratio, groups, rules, accumulate, gr
     pixels, threads = rules.samples == PIXELS, threads_for(grad_out.size + grad_data.size)
     arrays = [grad_out, argmax], [grad_data]
     # Pixels that are scattered to, a page apart, would find few places in a cache.
-    for heads, where, grad, add in channel_chunks(*arrays, accumulate, planes_only=pixels):
+    for heads, where, grad, add in channel_chunks(
+        *arrays, accumulate, planes_only=pixels or groups != (1, 1)
+    ):
         call = rules, setting, groups, add
         _BACKWARD[pixels](threads, call, shapes_for(grad, rois, heads), (grad, rois, heads, where))
 

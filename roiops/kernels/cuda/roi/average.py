@@ -226,6 +226,7 @@ def backward_kernel(name, accumulate, sizes):
     # lies a quad more, so that a warp, which writes one channel of many bins, meets more banks.
     step = quads_up_to(slab) + QUAD
     head_size = step * bins * bins
+    y_turns, x_turns, turns = (-(-size // threads) for size in (y_size, x_size, places))
     add_head = tiles.adding(slab)
 
     @device
@@ -237,35 +238,65 @@ def backward_kernel(name, accumulate, sizes):
                 cuda.atomic.max(edges, at + 1, np.int32(i + 1))
 
     @device
-    def take_weights(spans, entry, weights, at, extent, number, origin, size, thread, taken):
-        """The weights of ``number`` bins on the pixels ``origin : origin + size`` of a tile, bin by bin.
+    def weight_of(spans, entry, weights, at, extent, number, origin, size, k):
+        """What the ``k``-th of the weights of ``number`` bins on the pixels of a tile is, bin by bin.
 
         So the threads of a warp, which have a row of the tile, read neighbours: each from a bank of its own.
         """
-        # The number of rounds is a constant, mostly 1: of a loop the compiler would make several rounds, and
-        # keep the indices of all of them in registers all along.
-        for turn in range((size * bins + threads - 1) // threads):
-            k = thread + turn * threads
-            if k < size * bins:
-                i, pixel = k // size, origin + k % size
-                inside = i < number and pixel >= spans[entry + i, 0] and pixel < spans[entry + i, 1]
-                taken[k] = weights[np.uint64(at + i * extent + pixel)] if inside else real(0)
+        i, pixel = k // size, origin + k % size
+        inside = i < number and pixel < extent
+        low, high = spans[entry + (i if inside else 0), 0], spans[entry + (i if inside else 0), 1]
+        # Loaded before it is known whether it was written: so the memory is waited for once.
+        weight = weights[np.uint64(at + (i * extent + pixel if inside else 0))]
+        return weight if inside and pixel >= low and pixel < high else real(0)
 
     @device
-    def take_heads(heads, r, tile, setting, channels, bin_y, bin_x, thread, head):
-        """The head gradients of some bins for the tile's channels."""
+    def take(inputs, r, bin_y, bin_x, tile, setting, channels, y_weight, x_weight, head):
+        """The weights of some bins on a tile, and their head gradients for its channels.
+
+        All loads come before the first store, so that the memory is waited for once.
+        """
+        heads, spans, weights = inputs
         i, high = bin_y
         j, wide = bin_x
-        area = setting.pooled_h * setting.pooled_w
-        # All places that there may be, so that the divisions are by constants. They seem to depend on the
-        # bins, else they too would be kept in registers all along.
-        for turn in range((places + threads - 1) // threads):
-            k = (thread if high > 0 else places) + turn * threads
+        thread, height, width = cuda.threadIdx.x, setting.height, setting.width
+        pooled_h, pooled_w = setting.pooled_h, setting.pooled_w
+        of_y = cuda.local.array(y_turns, shared)
+        of_x = cuda.local.array(x_turns, shared)
+        due = cuda.local.array(turns, shared)
+        entry, at = r * (pooled_h + pooled_w), r * (pooled_h * height + pooled_w * width)
+        for turn in range(y_turns):
+            k = thread + turn * threads
+            of_y[turn] = weight_of(
+                spans, entry + i, weights, at + i * height, height, high, tile.top, tile_h, k
+            )
+        entry, at = entry + pooled_h, at + pooled_h * height
+        for turn in range(x_turns):
+            k = thread + turn * threads
+            of_x[turn] = weight_of(
+                spans, entry + j, weights, at + j * width, width, wide, tile.left, tile_w, k
+            )
+        # All places that there may be, so that the divisions are by constants.
+        first = (r * channels + tile.first_channel) * (pooled_h * pooled_w) + i * pooled_w + j
+        for turn in range(turns):
+            k = thread + turn * threads
             c, a, b = k // (bins * bins), k // bins % bins, k % bins
-            if k < places and a < high and b < wide and tile.first_channel + c < channels:
-                at = (r * channels + tile.first_channel + c) * area
-                at += (i + a) * setting.pooled_w + j + b
-                head[(a * bins + b) * step + c] = read(heads[np.uint64(at)])
+            is_there = a < high and b < wide and tile.first_channel + c < channels and k < places
+            due[turn] = read(
+                heads[np.uint64(first + (c * pooled_h * pooled_w + a * pooled_w + b if is_there else 0))]
+            )
+        for turn in range(y_turns):
+            k = thread + turn * threads
+            if k < y_size:
+                y_weight[k] = of_y[turn]
+        for turn in range(x_turns):
+            k = thread + turn * threads
+            if k < x_size:
+                x_weight[k] = of_x[turn]
+        for turn in range(turns):
+            k = thread + turn * threads
+            if k < places:
+                head[k % (bins * bins) * step + k // (bins * bins)] = due[turn]
 
     @device
     def add_bins(y_weight, x_weight, head, high, wide, thread, total):
@@ -282,14 +313,13 @@ def backward_kernel(name, accumulate, sizes):
 
     @device
     def add_roi(inputs, r, tile, setting, groups, channels, total):
-        heads, spans, weights = inputs
+        _, spans, _ = inputs
         edges = cuda.shared.array(4, numba.int32)
         y_weight = cuda.shared.array(y_size, shared)
         x_weight = cuda.shared.array(x_size, shared)
         head = cuda.shared.array(head_size, shared, alignment=16)  # see ``quad_at``
         thread = cuda.threadIdx.x
-        height, width, pooled_h, pooled_w = setting.height, setting.width, setting.pooled_h, setting.pooled_w
-        per_roi = pooled_h * height + pooled_w * width
+        pooled_h, pooled_w = setting.pooled_h, setting.pooled_w
         first_i, stop_i = geometry.bins_of(tile.group_y, pooled_h, groups[0])
         first_j, stop_j = geometry.bins_of(tile.group_x, pooled_w, groups[1])
         of_y = r * (pooled_h + pooled_w)
@@ -305,11 +335,7 @@ def backward_kernel(name, accumulate, sizes):
             for j in range(edges[2], edges[3], bins):
                 high = smaller(bins, edges[1] - i)
                 wide = smaller(bins, edges[3] - j)
-                at = r * per_roi + i * height
-                take_weights(spans, of_y + i, weights, at, height, high, tile.top, tile_h, thread, y_weight)
-                at = r * per_roi + pooled_h * height + j * width
-                take_weights(spans, of_x + j, weights, at, width, wide, tile.left, tile_w, thread, x_weight)
-                take_heads(heads, r, tile, setting, channels, (i, high), (j, wide), thread, head)
+                take(inputs, r, (i, high), (j, wide), tile, setting, channels, y_weight, x_weight, head)
                 cuda.syncthreads()
                 add_bins(y_weight, x_weight, head, high, wide, thread, total)
                 cuda.syncthreads()
@@ -344,7 +370,7 @@ def backward(grad_out, rois, scale, ratio, groups, rules, accumulate, grad_data)
             chunk = rois[first : first + at_a_time]
             blocks = -(-chunk.shape[0] * bins // sizes.threads)
             launch(tables_kernel(rules), blocks, sizes.threads, chunk, setting, spans, weights)
-            lists = tiles.build_lists(rules, chunk, setting, device_id, sizes)
+            lists = tiles.lists_of_bins(chunk, setting, groups, spans, device_id, sizes)
             gather = backward_kernel(name, bool(accumulate or first), sizes)
             inputs = heads[first * channels * pooled_h * pooled_w :], spans, weights, lists
             launch(gather, items, sizes.pixels, *inputs, setting, groups, items, channels, target)

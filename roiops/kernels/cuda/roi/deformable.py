@@ -252,7 +252,7 @@ def data_kernel(rules, name, accumulate, sizes):
             end = lists.image_at[tile.n + 1]
             for first_place in range(lists.image_at[tile.n], end, found_size):
                 stop = smaller(first_place + found_size, end)
-                select(lists, first_place, stop, tile.top, tile.left, running, found)
+                select(lists, 0, 1, first_place, stop, tile.top, tile.left, running, found)
                 for place in range(running[threads - 1]):
                     r = found[place]
                     inputs = heads, trans, axes(rules, rois, r, setting), deviation, channels, of_class

@@ -32,7 +32,6 @@ from roiops.kernels.cuda.runtime import (
     kernel,
     launch,
 )
-from roiops.kernels.jit import njit
 from roiops.kernels.rules import MAX_INVALID_IS_ZERO, PIXELS
 
 
@@ -145,32 +144,22 @@ def forward(data, rois, scale, ratio, groups, rules, lowest, out, argmax=None):
 # -- gradient --------------------------------------------------------------------------------------------
 
 
-@njit
-def _put_spans(rules, axis, spans, at):
-    """Write the pixels ``[low, high)`` that each bin of an axis reads, and return those of all of them."""
-    low, high = axis.extent, 0
-    for i in range(axis.bins):
-        near, far = bin_pixels(rules, axis, i)
-        spans[at + i, 0], spans[at + i, 1] = near, far
-        if far > near:
-            low, high = (near if near < low else low), (far if far > high else high)
-    return (low, high) if high > low else (0, 0)
-
-
 @functools.cache
 def spans_kernel(rules):
     @kernel()
-    def max_spans(rois, setting, spans, image_of, pixels):
-        """The pixels that each bin of an ROI reads on either axis, and the box of them all."""
-        pooled_h, bins = setting.pooled_h, setting.pooled_h + setting.pooled_w
-        for r in range(cuda.grid(1), rois.shape[0], cuda.gridsize(1)):
-            n = geometry.image_of(rois, r, setting.images)
-            y0 = y1 = x0 = x1 = 0
-            if n >= 0:
+    def max_spans(rois, setting, spans):
+        """The pixels that each bin of each ROI reads, on either axis."""
+        bins = setting.pooled_h + setting.pooled_w
+        for unit in range(cuda.grid(1), rois.shape[0] * bins, cuda.gridsize(1)):
+            r, i = unit // bins, unit % bins
+            low, high = 0, 0
+            if geometry.image_of(rois, r, setting.images) >= 0:
                 y, x = axes(rules, rois, r, setting)
-                y0, y1 = _put_spans(rules, y, spans, r * bins)
-                x0, x1 = _put_spans(rules, x, spans, r * bins + pooled_h)
-            tiles.put_box(image_of, pixels, r, n, y0, y1, x0, x1)
+                if i < setting.pooled_h:
+                    low, high = bin_pixels(rules, y, i)
+                else:
+                    low, high = bin_pixels(rules, x, i - setting.pooled_h)
+            spans[unit, 0], spans[unit, 1] = low, high
 
     return max_spans
 
@@ -179,24 +168,27 @@ def spans_kernel(rules):
 def backward_kernel(rules, name, accumulate, sizes):
     _, shared, read, write = computing(name)
     of_pixels = rules.samples == PIXELS
-    side, slab, bins, words = sizes.max_tile, sizes.max_channels, sizes.bins, sizes.words
+    side, slab, words = sizes.max_tile, sizes.max_channels, sizes.words
+    rows, bins = sizes.max_rows, sizes.max_bins
     threads, pixels = slab, side * side
     place_of = tiles.placing(slab, sizes._replace(tile_h=side, tile_w=side))
     # From the channels of a bin to those of the next: so a warp, which writes four channels of eight bins,
     # meets all banks of shared memory.
     step = slab + QUAD
-    entries, places = step * bins, pixels * slab
+    entries, places, taken = step * rows * bins, pixels * slab, rows * bins
 
     @device
-    def select(lists, first, stop, tile, masks):
+    def select(lists, first, stop, tile, groups, masks):
         """Set the bits of the ROIs that touch the tile, of those of a list from ``first`` on."""
         thread = cuda.threadIdx.x
+        group, every = tile.group_y * groups[1] + tile.group_x, groups[0] * groups[1]
         cuda.syncthreads()
         for word in range(thread, words, threads):
             masks[word] = 0
         cuda.syncthreads()
         for k in range(thread, smaller(stop - first, 32 * words), threads):
-            if tiles.touches(lists.pixels, lists.order[first + k], tile.top, tile.left, side, side):
+            box = lists.order[first + k] * every + group
+            if tiles.touches(lists.pixels, box, tile.top, tile.left, side, side):
                 cuda.atomic.or_(masks, k // 32, np.uint32(np.uint32(1) << np.uint32(k % 32)))
         cuda.syncthreads()
 
@@ -208,23 +200,32 @@ def backward_kernel(rules, name, accumulate, sizes):
         return row * side + column if inside else -1
 
     @device
-    def take(inputs, r, i, j, wide, tile, setting, channels, where, due):
-        """Where the maxima of ``wide`` bins from ``(i, j)`` on are in the tile, and what is due to them."""
+    def take(inputs, r, i, tall, j, wide, tile, setting, channels, where, due):
+        """Where the maxima of ``tall`` by ``wide`` bins from ``(i, j)`` on are in the tile, and what is due.
+
+        All loads come before the first store, so that the memory is waited for once.
+        """
         heads, argmax, _, _ = inputs
+        spots = cuda.local.array(taken, numba.int32)
+        values = cuda.local.array(taken, shared)
         area, width = setting.pooled_h * setting.pooled_w, np.uint32(setting.width)
-        first = (r * channels + tile.first_channel) * area + i * setting.pooled_w + j
-        # All places that there may be for a channel, so that the divisions are by constants.
-        for k in range(cuda.threadIdx.x, smaller(slab, channels - tile.first_channel) * bins, threads):
-            c, b = k // bins, k % bins
-            spot = -1
-            if b < wide:
-                at = first + c * area + b
-                spot = argmax[np.uint64(at)]
-                due[b * step + c] = read(heads[np.uint64(at)])
-                if of_pixels and spot >= 0:
-                    row = np.int64(np.uint32(spot) // width)
-                    spot = place_in(tile, row, spot - row * setting.width)
-            where[b * step + c] = spot
+        b, first_c = cuda.threadIdx.x % bins, cuda.threadIdx.x // bins
+        own = smaller(slab, channels - tile.first_channel)
+        start = (r * channels + tile.first_channel) * area + i * setting.pooled_w + j
+        for turn in range(taken):
+            c, a = first_c + turn % bins * (slab // bins), turn // bins
+            is_there = c < own and a < tall and b < wide
+            at = np.uint64(start + (c * area + a * setting.pooled_w + b if is_there else 0))
+            spots[turn] = argmax[at] if is_there else -1
+            values[turn] = read(heads[at])
+        for turn in range(taken):
+            c, a = first_c + turn % bins * (slab // bins), turn // bins
+            spot = spots[turn]
+            if of_pixels and spot >= 0:
+                row = np.int64(np.uint32(spot) // width)
+                spot = place_in(tile, row, spot - row * setting.width)
+            entry = (a * bins + b) * step + c
+            where[entry], due[entry] = spot, values[turn]
 
     @device
     def add_sample(flat, y, i, x, j, tile, due, sums):
@@ -241,15 +242,16 @@ def backward_kernel(rules, name, accumulate, sizes):
                     sums[spot * slab + cuda.threadIdx.x] += weight * due
 
     @device
-    def add_bins(where, due, y, i, x, j, wide, tile, channels, sums):
-        """Add ``wide`` bins, one after the other; a thread has a channel."""
+    def add_bins(where, due, y, i, tall, x, j, wide, tile, sums):
+        """Add bins, one after the other; a thread has a channel."""
         channel = cuda.threadIdx.x
-        for b in range(wide if tile.first_channel + channel < channels else 0):
-            spot = where[b * step + channel]
+        for k in range(tall * bins):
+            a, b = k // bins, k % bins
+            spot = where[k * step + channel] if b < wide else -1
             if spot >= 0 and of_pixels:
-                sums[spot * slab + channel] += due[b * step + channel]
+                sums[spot * slab + channel] += due[k * step + channel]
             elif spot >= 0:
-                add_sample(spot, y, i, x, j + b, tile, due[b * step + channel], sums)
+                add_sample(spot, y, i + a, x, j + b, tile, due[k * step + channel], sums)
 
     @device
     def find_bins(spans, entry, first, stop, origin, edges, at):
@@ -277,12 +279,12 @@ def backward_kernel(rules, name, accumulate, sizes):
         find_bins(spans, of_y + setting.pooled_h, first_j, stop_j, tile.left, edges, 2)
         cuda.syncthreads()
         y, x = axes(rules, rois, r, setting)
-        for i in range(edges[0], edges[1]):
+        for i in range(edges[0], edges[1], rows):
             for j in range(edges[2], edges[3], bins):
-                wide = smaller(bins, edges[3] - j)
-                take(inputs, r, i, j, wide, tile, setting, channels, where, due)
+                tall, wide = smaller(rows, edges[1] - i), smaller(bins, edges[3] - j)
+                take(inputs, r, i, tall, j, wide, tile, setting, channels, where, due)
                 cuda.syncthreads()
-                add_bins(where, due, y, i, x, j, wide, tile, channels, sums)
+                add_bins(where, due, y, i, tall, x, j, wide, tile, sums)
                 cuda.syncthreads()
 
     @device
@@ -312,7 +314,7 @@ def backward_kernel(rules, name, accumulate, sizes):
                 sums[k] = 0
             stop = lists.image_at[tile.n + 1]
             for first in range(lists.image_at[tile.n], stop, 32 * words):
-                select(lists, first, stop, tile, masks)
+                select(lists, first, stop, tile, groups, masks)
                 for word in range(words):
                     for bit in range(32 if masks[word] else 0):
                         if (masks[word] >> bit) & 1:
@@ -333,10 +335,10 @@ def backward(grad_out, argmax, rois, scale, ratio, groups, rules, accumulate, gr
     count, channels, pooled_h, pooled_w = grad_out.shape
     groups = geometry.channel_groups(rules, groups, pooled_h, pooled_w)
     rois, setting = rois_of(rois, name), setting_of(rules, scale, ratio, name, grad_data, grad_out)
-    boxes, threads = tiles.empty_boxes(count, device_id), sizes.max_channels
-    spans = empty((count * (pooled_h + pooled_w), 2), np.int32, device_id)
-    launch(spans_kernel(rules), -(-count // threads), threads, rois, setting, spans, *boxes)
-    lists = tiles.list_by_image(boxes, setting.images, device_id, sizes)
+    bins, threads = count * (pooled_h + pooled_w), sizes.max_channels
+    spans = empty((bins, 2), np.int32, device_id)
+    launch(spans_kernel(rules), -(-bins // sizes.threads), sizes.threads, rois, setting, spans)
+    lists = tiles.lists_of_bins(rois, setting, groups, spans, device_id, sizes)
     items = tiles.items_of(
         setting, channels, groups, threads, sizes._replace(tile_h=sizes.max_tile, tile_w=sizes.max_tile)
     )

@@ -26,6 +26,8 @@ class Sizes(NamedTuple):
     channels: int = 16  # of a tile, held in registers
     max_tile: int = 8  # pixels of either side of a tile of maxima
     max_channels: int = 32  # of such a tile, one for each thread
+    max_rows: int = 1  # of bins that such a block takes at a time
+    max_bins: int = 8  # in each of these rows; they divide the number of threads
     words: int = 4  # of 32 bits, one for each ROI that a block of such a tile looks at, at a time
     bins: int = 8  # on each axis, at a time
     each: int = 4  # ROIs that a thread looks at, at a time
@@ -44,7 +46,8 @@ SIZES = Sizes()
 class Boxes(NamedTuple):
     """For every ROI its image, -1 if it touches no pixel, and the pixels ``[y0, y1) x [x0, x1)`` it touches.
 
-    ``pixels`` holds these four numbers of every ROI one after the other, so that they are one quad.
+    ``pixels`` holds these four numbers one after the other, so that they are one quad: of every ROI, or of
+    the bins of each group of channels, group by group.
     """
 
     images: object
@@ -98,44 +101,60 @@ def bin_pixels(rules, axis, i):
     return (low, high) if high > low else (0, 0)
 
 
-@njit
-def axis_pixels(rules, axis):
-    """The pixels ``[low, high)`` between which all bins of an axis read."""
-    low, high = axis.extent, 0
-    for end in range(2):
-        for step in range(axis.bins):
-            near, far = bin_pixels(rules, axis, axis.bins - 1 - step if end else step)
-            if far > near:
-                low, high = (near if near < low else low), (far if far > high else high)
-                break
-    return (low, high) if high > low else (0, 0)
-
-
-def empty_boxes(count, device_id) -> Boxes:
-    return Boxes(empty((count,), np.int32, device_id), empty((QUAD * count,), np.int32, device_id))
+def empty_boxes(count, device_id, groups=1) -> Boxes:
+    return Boxes(empty((count,), np.int32, device_id), empty((QUAD * count * groups,), np.int32, device_id))
 
 
 @njit
 def put_box(image_of, pixels, r, n, y0, y1, x0, x1):
     image_of[r] = n if y1 > y0 and x1 > x0 else -1
-    at = QUAD * r
+    put_pixels(pixels, r, y0, y1, x0, x1)
+
+
+@njit
+def put_pixels(pixels, k, y0, y1, x0, x1):
+    at = QUAD * k
     pixels[at], pixels[at + 1], pixels[at + 2], pixels[at + 3] = y0, y1, x0, x1
 
 
+@njit
+def _pixels_of(spans, first, stop, extent):
+    """The pixels ``[low, high)`` between which some bins of an axis read."""
+    low, high = extent, 0
+    for i in range(first, stop):
+        if spans[i, 1] > spans[i, 0]:
+            low, high = (
+                (spans[i, 0] if spans[i, 0] < low else low),
+                (spans[i, 1] if spans[i, 1] > high else high),
+            )
+    return (low, high) if high > low else (0, 0)
+
+
 @functools.cache
-def _boxes_kernel(rules):
+def _boxes_kernel():
     @kernel()
-    def boxes_of_rois(rois, setting, image_of, pixels):
-        for r in range(cuda.grid(1), rois.shape[0], cuda.gridsize(1)):
+    def boxes_of_bins(rois, setting, groups, spans, image_of, pixels):
+        """A thread takes an ROI and a group of channels."""
+        pooled_h, pooled_w, every = setting.pooled_h, setting.pooled_w, groups[0] * groups[1]
+        for unit in range(cuda.grid(1), rois.shape[0] * every, cuda.gridsize(1)):
+            r, group = unit // every, unit % every
             n = geometry.image_of(rois, r, setting.images)
             y0 = y1 = x0 = x1 = 0
             if n >= 0:
-                y, x = axes(rules, rois, r, setting)
-                y0, y1 = axis_pixels(rules, y)
-                x0, x1 = axis_pixels(rules, x)
-            put_box(image_of, pixels, r, n, y0, y1, x0, x1)
+                at = r * (pooled_h + pooled_w)
+                first, stop = geometry.bins_of(group // groups[1], pooled_h, groups[0])
+                y0, y1 = _pixels_of(spans, at + first, at + stop, setting.height)
+                first, stop = geometry.bins_of(group % groups[1], pooled_w, groups[1])
+                at += pooled_h
+                x0, x1 = _pixels_of(spans, at + first, at + stop, setting.width)
+            if every == 1:
+                put_box(image_of, pixels, r, n, y0, y1, x0, x1)
+            else:
+                put_pixels(pixels, unit, y0, y1, x0, x1)
+                if group == 0:
+                    image_of[r] = n
 
-    return boxes_of_rois
+    return boxes_of_bins
 
 
 @device
@@ -217,12 +236,12 @@ def list_by_image(boxes, images, device_id, sizes) -> Lists:
     return Lists(boxes.pixels, order, image_at)
 
 
-def build_lists(rules, rois, setting, device_id, sizes) -> Lists:
-    """The lists of ROIs by image."""
-    count = rois.shape[0]
-    boxes = empty_boxes(count, device_id)
-    blocks = (count + sizes.threads - 1) // sizes.threads
-    launch(_boxes_kernel(rules), blocks, sizes.threads, rois, setting, *boxes)
+def lists_of_bins(rois, setting, groups, spans, device_id, sizes) -> Lists:
+    """The lists of ROIs by image; ``spans`` has the pixels of each bin of an ROI, on y and then on x."""
+    units = rois.shape[0] * groups[0] * groups[1]
+    boxes = empty_boxes(rois.shape[0], device_id, groups[0] * groups[1])
+    blocks = (units + sizes.threads - 1) // sizes.threads
+    launch(_boxes_kernel(), blocks, sizes.threads, rois, setting, groups, spans, *boxes)
     return list_by_image(boxes, setting.images, device_id, sizes)
 
 
@@ -305,22 +324,22 @@ def adding(slab):
 def selecting(sizes):
     """A device function that lists the ROIs of ``lists`` from ``first`` to ``stop`` that touch a tile.
 
-    They are written to ``found`` in order; how many is ``running``'s last entry. All threads must call it,
-    with ``stop - first`` at most ``each`` for each of them.
+    ``group`` is the one of ``every`` whose bins do. They are written to ``found`` in order; how many is
+    ``running``'s last entry. All threads must call it, with ``stop - first`` at most ``each`` for each.
     """
     tile_h, tile_w, each, threads = sizes.tile_h, sizes.tile_w, sizes.each, sizes.pixels
 
     @device
-    def select(lists, first, stop, top, left, running, found):
+    def select(lists, group, every, first, stop, top, left, running, found):
         thread = cuda.threadIdx.x
         count = 0
         mine = first + thread * each
         for k in range(mine, smaller(mine + each, stop)):
-            if touches(lists.pixels, lists.order[k], top, left, tile_h, tile_w):
+            if touches(lists.pixels, lists.order[k] * every + group, top, left, tile_h, tile_w):
                 count += 1
         place = rank(count, running, thread, threads) - count
         for k in range(mine, smaller(mine + each, stop)):
-            if touches(lists.pixels, lists.order[k], top, left, tile_h, tile_w):
+            if touches(lists.pixels, lists.order[k] * every + group, top, left, tile_h, tile_w):
                 found[place] = lists.order[k]
                 place += 1
         cuda.syncthreads()
@@ -329,9 +348,9 @@ def selecting(sizes):
 
 
 @device
-def touches(pixels, r, top, left, tile_h, tile_w):
-    # Aligned: ``pixels`` is memory of our own from its start on, and a quad for every ROI.
-    y0, y1, x0, x1 = quad_at(pixels, QUAD * r)
+def touches(pixels, k, top, left, tile_h, tile_w):
+    # Aligned: ``pixels`` is memory of our own from its start on, quad by quad.
+    y0, y1, x0, x1 = quad_at(pixels, QUAD * k)
     return y0 < top + tile_h and y1 > top and x0 < left + tile_w and x1 > left
 
 
@@ -359,9 +378,11 @@ def gathering(name, accumulate, sizes, slab, add_roi):
             tile = place_of(item, channels, groups, setting)
             for c in range(slab):
                 total[c] = 0
+            group, every = tile.group_y * groups[1] + tile.group_x, groups[0] * groups[1]
             stop = lists.image_at[tile.n + 1]
             for first in range(lists.image_at[tile.n], stop, found_size):
-                select(lists, first, smaller(first + found_size, stop), tile.top, tile.left, running, found)
+                last = smaller(first + found_size, stop)
+                select(lists, group, every, first, last, tile.top, tile.left, running, found)
                 for place in range(running[threads - 1]):
                     add_roi(inputs, found[place], tile, setting, groups, channels, total)
                 cuda.syncthreads()
