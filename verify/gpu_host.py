@@ -884,8 +884,11 @@ class _Module:
     def asarray(source):
         if isinstance(source, np.ndarray):
             return np.array(source, copy=True, order="C").view(DeviceArray)
-        interface = source.__cuda_array_interface__
-        holder = SimpleNamespace(__array_interface__=interface, owner=source)
+        return _Module.over(source.__cuda_array_interface__, source)
+
+    @staticmethod
+    def over(interface, owner):
+        holder = SimpleNamespace(__array_interface__={**interface, "version": 3}, owner=owner)
         return np.asarray(holder).view(DeviceArray)
 
 
@@ -918,6 +921,7 @@ class Device:
         runtime._count = lambda: 1
         runtime._argument = lambda value: value
         runtime._core_launch = lambda: None
+        runtime._over = _Module.over
         runtime._configured = self.configured
         runtime.synchronize = lambda: None
         return self

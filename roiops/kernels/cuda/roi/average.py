@@ -259,11 +259,21 @@ def backward_kernel(name, accumulate, sizes):
         heads, spans, weights = inputs
         i, high = bin_y
         j, wide = bin_x
-        thread, height, width = cuda.threadIdx.x, setting.height, setting.width
-        pooled_h, pooled_w = setting.pooled_h, setting.pooled_w
+        # It seems to depend on the bins: else what follows from it would be kept in registers all along.
+        thread = cuda.threadIdx.x if high > 0 else places
+        height, width, pooled_h, pooled_w = setting.height, setting.width, setting.pooled_h, setting.pooled_w
         of_y = cuda.local.array(y_turns, shared)
         of_x = cuda.local.array(x_turns, shared)
         due = cuda.local.array(turns, shared)
+        # All places that there may be, so that the divisions are by constants.
+        first = (r * channels + tile.first_channel) * (pooled_h * pooled_w) + i * pooled_w + j
+        for turn in range(turns):
+            k = thread + turn * threads
+            c, a, b = k // (bins * bins), k // bins % bins, k % bins
+            is_there = a < high and b < wide and tile.first_channel + c < channels and k < places
+            due[turn] = read(
+                heads[np.uint64(first + (c * pooled_h * pooled_w + a * pooled_w + b if is_there else 0))]
+            )
         entry, at = r * (pooled_h + pooled_w), r * (pooled_h * height + pooled_w * width)
         for turn in range(y_turns):
             k = thread + turn * threads
@@ -275,15 +285,6 @@ def backward_kernel(name, accumulate, sizes):
             k = thread + turn * threads
             of_x[turn] = weight_of(
                 spans, entry + j, weights, at + j * width, width, wide, tile.left, tile_w, k
-            )
-        # All places that there may be, so that the divisions are by constants.
-        first = (r * channels + tile.first_channel) * (pooled_h * pooled_w) + i * pooled_w + j
-        for turn in range(turns):
-            k = thread + turn * threads
-            c, a, b = k // (bins * bins), k // bins % bins, k % bins
-            is_there = a < high and b < wide and tile.first_channel + c < channels and k < places
-            due[turn] = read(
-                heads[np.uint64(first + (c * pooled_h * pooled_w + a * pooled_w + b if is_there else 0))]
             )
         for turn in range(y_turns):
             k = thread + turn * threads
