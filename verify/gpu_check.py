@@ -19,6 +19,7 @@ import argparse
 import contextlib
 import datetime
 import functools
+import importlib.metadata
 import json
 import math
 import multiprocessing
@@ -70,9 +71,11 @@ PS_WORKLOADS = {
     "R-FCN 21": ((1, 49 * 21, 38, 63), 300, (32, 600), 7, 1 / 16),
     "R-FCN 81": ((1, 49 * 81, 38, 63), 300, (32, 600), 7, 1 / 16),
 }
+# What is timed first where there is not the time for all.
+FIRST = {label: k for k, label in enumerate(("C4 head", "FPN P2", "R-FCN 21", "8 images"))}
 if DRY:
     WORKLOADS = {"tiny": ((1, 4, 6, 7), 3, (4, 20), 2, 1 / 4)}
-    PS_WORKLOADS = {"tiny": ((1, 4 * 2, 6, 7), 3, (4, 20), 2, 1 / 4)}
+    PS_WORKLOADS = {"tiny, by position": ((1, 4 * 2, 6, 7), 3, (4, 20), 2, 1 / 4)}
 # label: operator, parameters, torchvision's counterpart
 TIMED = {
     "ROIPooling": ("ROIPooling", {"dialect": "torchvision"}, "roi_pool"),
@@ -472,15 +475,15 @@ CHECKS = {
 
 def tasks():
     """``(check, what of)`` of all checks."""
-    dialects, others = list(own_cases()), [] if DRY else libraries()
-    return [
-        *(("dialect", dialect) for dialect in dialects),
+    others = [] if DRY else libraries()
+    return [  # what takes longest first
+        *(("recorded", label) for label in (gpu_torch.calls() if "torch" in others else ())),
+        *(("dialect", dialect) for dialect in own_cases()),
         *(("golden", row.name) for row in TABLE.values() if row.golden),
-        *(("bfloat16", dialect) for dialect in ("ROIAlign/mmcv", "ROIPooling/mxnet")),
-        *(("layouts", label) for label in (calls.ALIKE if strided() else ())),
         *(("kinds", library) for library in others),
         *(("tensors", case) for case in (tensor_cases() if "torch" in others else ())),
-        *(("recorded", label) for label in (gpu_torch.calls() if "torch" in others else ())),
+        *(("bfloat16", dialect) for dialect in ("ROIAlign/mmcv", "ROIPooling/mxnet")),
+        *(("layouts", label) for label in (calls.ALIKE if strided() else ())),
     ]
 
 
@@ -678,17 +681,21 @@ def add_times(row, what, calls_):
     row[f"{what}_ms"], row[f"{what}_host_ms"] = time_of(calls_)
 
 
-def time_all():
-    torch, version = import_torchvision()
+def time_all(times, until):
+    """Fill ``times``; generates its rows. No row is begun after ``until``."""
+    torch, times["torchvision"] = import_torchvision()
     bandwidth = copy_bandwidth()
-    rows = []
-    for workloads, operators in ((WORKLOADS, TIMED), (PS_WORKLOADS, PS_TIMED)):
-        for label, workload in workloads.items():
-            for operator, timed in operators.items():
-                row = {"operator": operator} | time_one(label, workload, timed, torch, bandwidth)
-                rows.append(row)
-                print("  ".join(f"{k}={v:.3f}" if isinstance(v, float) else str(v) for k, v in row.items()))
-    return {"torchvision": version, "copy_gigabytes_a_second": bandwidth / 1e6, "rows": rows}
+    times |= {"copy_gigabytes_a_second": bandwidth / 1e6, "rows": [], "left_out": 0}
+    both = (WORKLOADS, TIMED), (PS_WORKLOADS, PS_TIMED)
+    rows = [(label, name) for workloads, timed in both for label in workloads for name in timed]
+    for label, operator in sorted(rows, key=lambda row: FIRST.get(row[0], 9)):
+        if time.perf_counter() > until:
+            times["left_out"] += 1
+            continue
+        workload, timed = (WORKLOADS | PS_WORKLOADS)[label], (TIMED | PS_TIMED)[operator]
+        row = {"operator": operator} | time_one(label, workload, timed, torch, bandwidth)
+        times["rows"].append(row)
+        yield "  ".join(f"{k}={v:.3f}" if isinstance(v, float) else str(v) for k, v in row.items())
 
 
 # -- 3. report -------------------------------------------------------------------------------------------
@@ -702,12 +709,12 @@ def markdown(result) -> str:
     lines = [
         f"# GPU check, {result['date']}",
         "",
-        f"{result['device']}; roiops {result['roiops']}, numba {result['numba']}. "
+        f"{result['device']}; roiops {result['roiops']}, numba-cuda {result['numba_cuda']}. "
         f"{result['passed']} checks passed, {len(result['failed'])} failed.",
         "",
         *(f"- {failure}" for failure in result["failed"]),
     ]
-    if "times" not in result:
+    if not result.get("times", {}).get("rows"):
         return "\n".join(lines) + "\n"
     times = result["times"]
     lines += [
@@ -735,6 +742,8 @@ def markdown(result) -> str:
                 cells.append(f"{row['least_ms']:.3f}")
                 cells.append(f"{row['nhwc_forward_ms']:.3f}" if "nhwc_forward_ms" in row else "-")
         lines.append("| " + " | ".join(cells) + " |")
+    if times["left_out"]:
+        lines += ["", f"{times['left_out']} rows of times were left out, for want of time."]
     for way, found in ratios.items():
         if found:
             mean = geometric_mean(found)
@@ -753,6 +762,8 @@ def main() -> int:
     parser.add_argument("--no-timing", action="store_true", help="only check the numbers")
     parser.add_argument("--workers", type=int, default=min(8, os.cpu_count() or 1), metavar="N",
                         help="processes that check; 1 where the GPU takes only one")  # fmt: skip
+    parser.add_argument("--minutes", type=float, default=60, metavar="M",
+                        help="begin no row of times after this long")  # fmt: skip
     args = parser.parse_args()
     started = time.perf_counter()
     if DRY:
@@ -774,20 +785,28 @@ def main() -> int:
         "device": "numba's simulator" if DRY else device_name(),
         "roiops": roiops.__version__,
         "numba": numba.__version__,
+        "numba_cuda": "none" if DRY else importlib.metadata.version("numba-cuda"),
         "passed": report.passed,
         "failed": report.failed,
     }
+    record(result)
     if not args.no_timing:
-        result["times"] = time_all()
-    result["seconds"] = round(time.perf_counter() - started)
-    if DRY:
-        print(f"{markdown(result)}\nA dry run: the times mean nothing, and nothing is written.")
-        return bool(report.failed)
-    RESULTS.mkdir(exist_ok=True)
-    (RESULTS / "gpu_check.json").write_text(json.dumps(result, indent=1) + "\n")
-    (RESULTS / "gpu_check.md").write_text(markdown(result))
-    print(f"written to {RESULTS / 'gpu_check.md'} in {result['seconds']} s")
+        result["times"] = {}
+        for said in time_all(result["times"], started + 60 * args.minutes):
+            print(said, flush=True)
+            record(result)
+    print(markdown(result))
+    seconds = time.perf_counter() - started
+    where = "nowhere: a dry run, of which the times mean nothing" if DRY else RESULTS / "gpu_check.md"
+    print(f"written to {where}, in {seconds:.0f} s")
     return bool(report.failed)
+
+
+def record(result) -> None:
+    if not DRY:
+        RESULTS.mkdir(exist_ok=True)
+        (RESULTS / "gpu_check.json").write_text(json.dumps(result, indent=1) + "\n")
+        (RESULTS / "gpu_check.md").write_text(markdown(result))
 
 
 if __name__ == "__main__":

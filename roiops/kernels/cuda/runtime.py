@@ -381,7 +381,7 @@ def shared(source) -> Shared:
 
 
 def _is_plain_tensor(source) -> bool:
-    """Whether it is a tensor of the library that :func:`on_stream_of` was given one of: its stream is ours."""
+    """Whether it is a tensor of the library whose stream is ours, within :func:`on_stream_of`."""
     if not (hasattr(getattr(_asked, "source", None), "data_ptr") and hasattr(source, "data_ptr")):
         return False
     return 0 not in source.shape and not (source.requires_grad or source.is_neg() or source.is_conj())
