@@ -109,3 +109,15 @@ def test_compiled_kernels_on_this_processor():
     ran = subprocess.run(command, capture_output=True, text=True)
     assert ran.returncode == 0, ran.stdout[-2000:] + ran.stderr[-4000:]
     assert "1 cases, 6 kernels\ngpu_compiled: 0 failures" in ran.stdout
+
+
+@pytest.mark.skipif(not COMPILERS.exists(), reason="python verify/peers.py cuda installs numba-cuda")
+def test_kernels_are_not_optimised_as_they_are_linked():
+    """CUDA's compiler would contract products and sums there, whatever it was told before."""
+    code = (
+        "import numpy as np; from roiops.kernels.cuda import runtime; "
+        "print([runtime.kernel(real)(lambda x: None).targetoptions['lto'] for real in (None, np.float32)])"
+    )
+    python = COMPILERS.parent / "bin" / "python"
+    ran = subprocess.run([python, "-c", code], cwd=HERE.parent, capture_output=True, text=True)
+    assert ran.stdout == "[False, False]\n", ran.stderr

@@ -246,8 +246,8 @@ def _as_cpu(name, params, arrays, head, dtype):
 
     # Positions of up to 68 pixels are rounded to 4e-6, and neighbouring pixels are up to 8 apart.
     for key, value in found.items():
-        terms = (lambda key=key: absolute(key)) if key.startswith("grad") else None
-        agree_or_as_near(value, expected[key], key, terms, in_double, most=5e-5)
+        of_key = (lambda key=key: absolute(key)) if key.startswith("grad") else None
+        agree_or_as_near(value, expected[key], key, of_key, in_double, most=5e-5)
 
 
 def agree_or_as_near(value, expected, key, terms, in_double, most):

@@ -175,8 +175,8 @@ def check_call(name, params, arrays, head, dtype, layout):
         return calls.results(calls.invoke(name, params, wide, cpu()), head.astype(np.float64))
 
     for key, value in found.items():
-        terms = (lambda key=key: absolute(key)) if key.startswith("grad") else None
-        gpu_check.agree_or_as_near(value, expected[key], key, terms, in_double, most=5e-6)
+        of_key = (lambda key=key: absolute(key)) if key.startswith("grad") else None
+        gpu_check.agree_or_as_near(value, expected[key], key, of_key, in_double, most=5e-6)
 
 
 def check_copies(dtype):

@@ -111,7 +111,8 @@ def kernel(real=None):
     options = {"lto": False} if cuda.__name__ == "numba.cuda" else {}
     if real is not None and real is not np.float64:
         options["max_registers"] = 128
-    return lambda function: _uncontracted(cuda.jit(**options)(function))
+    # Given options alone, numba-cuda 0.30 forgets what was said of ``lto``.
+    return lambda function: _uncontracted(cuda.jit(function, **options))
 
 
 def _uncontracted(dispatcher):
