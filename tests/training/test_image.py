@@ -59,10 +59,22 @@ def test_rotation(golden, picture):
         found["rotated_" + zoom] = mx.image.imrotate(both, mx.nd.array([15, -40]), **{zoom: True})
     seed(5)
     found["rotated_at_random"] = mx.image.random_rotate(both, (-30, 30))
+    blocks = mx.gluon.data.vision.transforms
+    found["rotated_block"] = blocks.Rotate(-25, zoom_out=True)(both)
+    maybe = blocks.RandomRotation((-30, 30), zoom_in=True, rotate_with_proba=0.6)
+    for number in range(4):
+        found[f"rotated_block_at_random_{number}"] = maybe(first)
+    assert {found[f"rotated_block_at_random_{number}"] is first for number in range(4)} == {True, False}
     for name, image in found.items():
         np.testing.assert_allclose(image.asnumpy(), golden[name], rtol=0, atol=2e-5 * 255, err_msg=name)
     with pytest.raises(ValueError, match="cannot be both True"):
         mx.image.imrotate(first, 20, zoom_in=True, zoom_out=True)
+    with pytest.raises(TypeError, match=r"only supports float32\. Consider calling it after ToTensor"):
+        blocks.Rotate(20)(picture)
+    with pytest.raises(ValueError, match="`angle_limits` must be an ordered tuple"):
+        blocks.RandomRotation((10, -10))
+    with pytest.raises(ValueError, match="Probability of rotating the image should be between 0 and 1"):
+        blocks.RandomRotation((-10, 10), rotate_with_proba=1.1)
 
 
 @pytest.fixture

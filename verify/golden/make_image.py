@@ -60,6 +60,11 @@ def augmented(image):
         found["rotated_" + zoom] = mx.image.imrotate(both, mx.nd.array([15, -40]), **{zoom: True})
     np.random.seed(5)  # noqa: NPY002
     found["rotated_at_random"] = mx.image.random_rotate(both, (-30, 30))
+    blocks = mx.gluon.data.vision.transforms
+    found["rotated_block"] = blocks.Rotate(-25, zoom_out=True)(both)
+    maybe = blocks.RandomRotation((-30, 30), zoom_in=True, rotate_with_proba=0.6)
+    for number in range(4):
+        found[f"rotated_block_at_random_{number}"] = maybe(first)
     return found
 
 

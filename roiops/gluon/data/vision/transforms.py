@@ -4,6 +4,8 @@ import functools
 import inspect
 import random
 
+import numpy as np
+
 from .... import ndarray
 from ....training import image
 from ....training.image.augment import IMAGENET_LIGHT, colour_augmenters
@@ -14,7 +16,8 @@ from ...nn import HybridSequential, Sequential
 
 __all__ = ["Cast", "CenterCrop", "Compose", "CropResize", "Normalize", "RandomApply", "RandomBrightness"]
 __all__ += ["RandomColorJitter", "RandomContrast", "RandomFlipLeftRight", "RandomFlipTopBottom", "RandomHue"]
-__all__ += ["RandomLighting", "RandomResizedCrop", "RandomSaturation", "Resize", "ToTensor"]
+__all__ += ["RandomLighting", "RandomResizedCrop", "RandomRotation", "RandomSaturation", "Resize", "Rotate"]
+__all__ += ["ToTensor"]
 
 
 class Compose(Sequential):
@@ -170,3 +173,34 @@ def CenterCrop(size, interpolation=1):
 def RandomResizedCrop(size, scale=(0.08, 1.0), ratio=(3.0 / 4.0, 4.0 / 3.0), interpolation=1):
     """A part of a picture, of an area within ``scale`` and sides within ``ratio``, in another size."""
     return image.RandomSizedCropAug(_pair(size), scale, ratio, interpolation)
+
+
+def _turned(x, turn, angles, zoom_in, zoom_out):
+    if x.dtype != np.float32:
+        raise TypeError("This transformation only supports float32. Consider calling it after ToTensor")
+    return turn(x, angles, zoom_in, zoom_out)
+
+
+@_augmenting
+def Rotate(rotation_degrees, zoom_in=False, zoom_out=False):
+    """Pictures ``(C, H, W)``, or a batch of them, turned around their middle by ``mx.image.imrotate``."""
+    given = {"angles": rotation_degrees, "zoom_in": zoom_in, "zoom_out": zoom_out}
+    return functools.partial(_turned, turn=image.imrotate, **given)
+
+
+class RandomRotation(Block):
+    """:class:`Rotate` by an angle between two limits, done with probability ``rotate_with_proba``."""
+
+    def __init__(self, angle_limits, zoom_in=False, zoom_out=False, rotate_with_proba=1.0):
+        super().__init__()
+        lower, upper = angle_limits
+        if lower >= upper:
+            raise ValueError("`angle_limits` must be an ordered tuple")
+        if not 0 <= rotate_with_proba <= 1:
+            raise ValueError("Probability of rotating the image should be between 0 and 1")
+        self._how = image.random_rotate, angle_limits, zoom_in, zoom_out
+        self._probability = rotate_with_proba
+
+    def forward(self, x):
+        skipped = np.random.random() > self._probability  # noqa: NPY002 - MXNet draws from this generator
+        return x if skipped else _turned(x, *self._how)
