@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 
 import roiops as mx
+from roiops import registry
+from roiops.operators.tensor.chain import ChainOp, ChainProp
 
 
 def bound(net, **shapes):
@@ -88,3 +90,17 @@ def test_a_convolution_adds_before_a_chain_does():
     assert len(operators(executor)) == 2
     for one, other in results(executor):
         np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", ["div_sqrt_dim", "gradientmultiplier"])
+def test_operators_that_no_chain_has_stay_apart(name):
+    net = getattr(mx.sym.contrib, name)(X + 1) * 2
+    executor = bound(net, x=(3, 4))
+    assert len(operators(executor)) == 3
+    for one, other in results(executor):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_every_operator_of_a_chain_says_what_it_does():
+    props = [registry.get(name) for name in registry.list_operators()]
+    assert [prop for prop in props if issubclass(prop, ChainProp) and not issubclass(prop.op, ChainOp)] == []

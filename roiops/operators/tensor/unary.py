@@ -388,17 +388,21 @@ class StepOp(GradientFree, UnaryOp):
     """A piecewise constant function, without a gradient."""
 
 
-class UnaryProp(ChainProp, ElementwiseProp):
+class UnaryProp(ElementwiseProp):
     """One array to another of its shape."""
 
     argument_docs = {"data": "the array"}
     inplace_grad = {0: 0}
 
 
+class RowProp(ChainProp, UnaryProp):
+    pass
+
+
 def _declare(row):
     op = type("RowOp", (UnaryOp if row.smooth else StepOp,), {"row": row, "__module__": __name__})
     needs = ("out_grad", *(("in_data",) if row.slope_in else ("out_data",) if row.slope_out else ()))
-    declare(row.names, UnaryProp, row.words, param=row.param, op=op, backward_needs=needs)
+    declare(row.names, RowProp, row.words, param=row.param, op=op, backward_needs=needs)
 
 
 for _row in ROWS:
