@@ -267,7 +267,7 @@ def _made(maker):
             import mxnet
 
             net.initialize(mxnet.init.Xavier(), ctx=ctx)
-            net(mxnet.nd.zeros((1, 3, 32, 32)))
+            net(mxnet.nd.zeros((1, 3, 224, 224)))
             for number, parameter in enumerate(net.collect_params().values()):
                 if parameter.name.endswith("weight"):
                     values = np.random.RandomState(number).normal(size=parameter.shape)

@@ -18,6 +18,7 @@ from roiops.kernels.cpu.conv import weight_winograd as conv_weight_winograd
 from roiops.kernels.cpu.conv import winograd as conv_winograd
 from roiops.kernels.cpu.conv.one_pixel import OnePixel
 from roiops.kernels.cpu.conv.way import ROOM, Arrays, Layer
+from roiops.kernels.cpu.product import fc
 from roiops.kernels.cpu.product.machine import HERE
 from roiops.kernels.cpu.product.matmul import times_transposed
 from roiops.kernels.cpu.product.panels import first_items
@@ -290,6 +291,15 @@ def test_a_window_as_large_as_the_image(shape):
     window = shape[2:], (1, 1), (1, 1), (0, 0)
     plain = expected(data, weight, window, 1)
     check_finished(OnePixel, data, weight, window, 1, plain, 1e-6)
+    head = np.float32(RNG.normal(size=plain.shape))[:, :, None]
+    found, right = [[np.full(a.shape, np.nan, np.float32) for a in (data, weight)] for _ in range(2)]
+    window = tuple((0 if i == 3 else 1, *v) for i, v in enumerate(window))
+    conv.BackwardData(window, 1)(head, weight[:, :, None], found[0][:, :, None])
+    conv.backward_weight(head, data[:, :, None], window, 1, found[1][:, :, None])
+    head, data, weight, *flat = (a.reshape(len(a), -1) for a in (head, data, weight, *right))
+    fc.backward(head, data, weight, *flat, None)
+    for one, other in zip(found, right, strict=True):
+        np.testing.assert_array_equal(one, other)
 
 
 WEIGHT_GRADIENTS = [

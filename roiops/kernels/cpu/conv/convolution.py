@@ -262,7 +262,8 @@ class BackwardData:
 
         ``batch_norm`` and ``act`` are for float32 without groups.
         """
-        if Forward.finishes(grad_out) and grad_out.size and grad_data.size:
+        product = _sees_all(self._window, self._groups, grad_data, grad_out)
+        if not product and Forward.finishes(grad_out) and grad_out.size and grad_data.size:
             if self._again is not None:
                 self._again(grad_out, turn(weight), bias, grad_data, **following)
                 return
@@ -281,8 +282,20 @@ class BackwardData:
             activate(grad_data, following["act"])
 
 
+def _sees_all(window, groups, data, out) -> bool:
+    """Whether a result is of all pixels of an image; gradients are then those of a fully connected layer."""
+    return groups == 1 and window[0] == data.shape[2:] and out.shape[2:] == (1, 1, 1) and max(window[3]) == 0
+
+
+def _flat(array):
+    return array.reshape(len(array), -1)
+
+
 def backward_data(grad_out, weight, window, groups, grad_data):
     """Write the gradient of the data (the transposed convolution of ``grad_out``) in the general way."""
+    if _sees_all(window, groups, grad_data, grad_out):
+        matmul(_flat(grad_out), _flat(weight), _flat(grad_data))
+        return
     if conv_depthwise.is_depthwise(grad_data, groups):
         conv_depthwise.backward_data(grad_out, weight, window, grad_data)
         return
@@ -305,6 +318,9 @@ def backward_data(grad_out, weight, window, groups, grad_data):
 
 def backward_weight(grad_out, data, window, groups, grad_weight):
     """Write the gradient of the weight."""
+    if _sees_all(window, groups, data, grad_out):
+        matmul(_flat(grad_out).T, _flat(data), _flat(grad_weight))
+        return
     if conv_depthwise.is_depthwise(data, groups):
         conv_depthwise.backward_weight(grad_out, data, window, grad_weight)
         return
