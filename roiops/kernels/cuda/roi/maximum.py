@@ -288,6 +288,12 @@ def backward_kernel(rules, name, accumulate, sizes):
                 cuda.syncthreads()
 
     @device
+    def add_some(inputs, order, at, mask, tile, setting, groups, channels, sums):
+        for bit in range(32 if mask else 0):
+            if (mask >> bit) & 1:
+                add_roi(inputs, order[at + bit], tile, setting, groups, channels, sums)
+
+    @device
     def store(sums, tile, setting, groups, channels, grad):
         """Write the tile: neighbouring threads have neighbouring pixels."""
         own = smaller(slab, channels - tile.first_channel)
@@ -316,10 +322,8 @@ def backward_kernel(rules, name, accumulate, sizes):
             for first in range(lists.image_at[tile.n], stop, 32 * words):
                 select(lists, first, stop, tile, groups, masks)
                 for word in range(words):
-                    for bit in range(32 if masks[word] else 0):
-                        if (masks[word] >> bit) & 1:
-                            r = lists.order[first + 32 * word + bit]
-                            add_roi((heads, argmax, rois, spans), r, tile, setting, groups, channels, sums)
+                    inputs, at = (heads, argmax, rois, spans), first + 32 * word
+                    add_some(inputs, lists.order, at, masks[word], tile, setting, groups, channels, sums)
             cuda.syncthreads()
             store(sums, tile, setting, groups, channels, grad)
             cuda.syncthreads()
