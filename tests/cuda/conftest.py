@@ -46,6 +46,7 @@ def small_blocks(monkeypatch):
             tile_h=2,
             tile_w=3,
             channels=2,
+            grouped_channels=2,
             max_tile=3,
             max_channels=4,
             max_rows=2,

@@ -34,6 +34,7 @@ from roiops.kernels.cuda.runtime import (
     launch,
 )
 from roiops.kernels.jit import njit
+from roiops.kernels.rules import SAME_CHANNEL
 
 
 class _Table(NamedTuple):
@@ -178,20 +179,18 @@ _TABLE_BYTES = 32 << 20
 
 
 @njit
-def _weigh(rules, axis, i, weights, at):
-    """Write the weights of the pixels ``[low, high)`` of bin ``i`` to ``weights[at + low : at + high]``."""
-    low, high = bin_pixels(rules, axis, i)
+def _weigh(rules, axis, i, low, high, weights, at):
+    """Write the weights of the pixels ``[low, high)`` in bin ``i`` to ``weights[at + low : at + high]``."""
     for pixel in range(low, high):
         weights[at + pixel] = 0
     first, stop, count = geometry.bin_grid(rules, axis, i)
     share = type(axis.start)(count)
     for k in range(first, stop):
         valid, pixel0, weight0, pixel1, weight1 = geometry.sample(rules, axis, i, k, count)
-        if valid and weight0 != 0:
+        if valid and weight0 != 0 and pixel0 >= low and pixel0 < high:
             weights[at + pixel0] += weight0 / share
-        if valid and weight1 != 0:
+        if valid and weight1 != 0 and pixel1 >= low and pixel1 < high:
             weights[at + pixel1] += weight1 / share
-    return low, high
 
 
 @functools.cache
@@ -207,10 +206,12 @@ def tables_kernel(rules):
             if geometry.image_of(rois, r, setting.images) >= 0:
                 y, x = axes(rules, rois, r, setting)
                 if i < pooled_h:
-                    low, high = _weigh(rules, y, i, weights, r * per_roi + i * height)
+                    low, high = bin_pixels(rules, y, i)
+                    _weigh(rules, y, i, low, high, weights, r * per_roi + i * height)
                 else:
                     j = i - pooled_h
-                    low, high = _weigh(rules, x, j, weights, r * per_roi + pooled_h * height + j * width)
+                    low, high = bin_pixels(rules, x, j)
+                    _weigh(rules, x, j, low, high, weights, r * per_roi + pooled_h * height + j * width)
             spans[unit, 0], spans[unit, 1] = low, high
 
     return average_tables
@@ -230,9 +231,9 @@ def backward_kernel(name, accumulate, sizes):
     add_head = tiles.adding(slab)
 
     @device
-    def find_bins(spans, entry, first, stop, origin, size, thread, edges, at):
+    def find_bins(spans, entry, number, origin, size, thread, edges, at):
         """See that ``edges[at]`` and ``edges[at + 1]`` enclose the bins that touch the tile."""
-        for i in range(first + thread, stop, threads):
+        for i in range(thread, number, threads):
             if spans[entry + i, 0] < origin + size and spans[entry + i, 1] > origin:
                 cuda.atomic.min(edges, at, np.int32(i))
                 cuda.atomic.max(edges, at + 1, np.int32(i + 1))
@@ -321,16 +322,14 @@ def backward_kernel(name, accumulate, sizes):
         head = cuda.shared.array(head_size, shared, alignment=16)  # see ``quad_at``
         thread = cuda.threadIdx.x
         pooled_h, pooled_w = setting.pooled_h, setting.pooled_w
-        first_i, stop_i = geometry.bins_of(tile.group_y, pooled_h, groups[0])
-        first_j, stop_j = geometry.bins_of(tile.group_x, pooled_w, groups[1])
         of_y = r * (pooled_h + pooled_w)
         of_x = of_y + pooled_h
         if thread == 0:
             edges[0] = edges[2] = pooled_h + pooled_w
             edges[1] = edges[3] = 0
         cuda.syncthreads()
-        find_bins(spans, of_y, first_i, stop_i, tile.top, tile_h, thread, edges, 0)
-        find_bins(spans, of_x, first_j, stop_j, tile.left, tile_w, thread, edges, 2)
+        find_bins(spans, of_y, pooled_h, tile.top, tile_h, thread, edges, 0)
+        find_bins(spans, of_x, pooled_w, tile.left, tile_w, thread, edges, 2)
         cuda.syncthreads()
         for i in range(edges[0], edges[1], bins):
             for j in range(edges[2], edges[3], bins):
@@ -345,10 +344,112 @@ def backward_kernel(name, accumulate, sizes):
     gather = tiles.gathering(name, accumulate, sizes, slab, add_roi)
 
     @kernel(real)
-    def average_backward(heads, spans, weights, lists, setting, groups, items, channels, grad):
-        gather((heads, spans, weights), lists, setting, groups, items, channels, grad)
+    def average_backward(heads, spans, weights, lists, setting, items, channels, grad):
+        gather((heads, spans, weights), lists, setting, (1, 1), items, channels, grad)
 
     return average_backward
+
+
+@functools.cache
+def grouped_kernel(rules, name, accumulate, sizes):
+    """The gradient where groups of bins have channels of their own.
+
+    Of an ROI, few bins are of the group of a block, and fewer touch its tile. So it lists bins, not ROIs, and
+    takes those of several ROIs at a time.
+    """
+    real, shared, read, _ = computing(name)
+    tile_h, tile_w, threads, slab = sizes.tile_h, sizes.tile_w, sizes.pixels, sizes.grouped_channels
+    at_once = sizes.bins * sizes.bins
+    store, place_of = tiles.storing(name, accumulate, slab), tiles.placing(slab, sizes)
+    add_head, found_size = tiles.adding(slab), sizes.pixels * sizes.each
+    # A bin's channels in quads, and one quad between those of two bins; of weights, whose bins a thread each
+    # writes, one more than a tile has: so the threads of a warp meet more banks.
+    step, y_step, x_step = quads_up_to(slab) + QUAD, tile_h + 1, tile_w + 1
+    head_size, y_size, x_size = step * at_once, y_step * at_once, x_step * at_once
+    places = slab * at_once
+    turns = -(-places // threads)
+
+    @device
+    def bin_at(bins, k):
+        """The ROI, the row and the column of bin ``k`` of a group."""
+        first_i, first_j, tall, wide = bins
+        return k // (tall * wide), first_i + k // wide % tall, first_j + k % wide
+
+    @device
+    def touches(listed, k, top, left):
+        rois, setting, bins, n = listed
+        r, i, j = bin_at(bins, k)
+        if geometry.image_of(rois, r, setting.images) != n:
+            return False
+        y, x = axes(rules, rois, r, setting)
+        low, high = bin_pixels(rules, y, i)
+        if low >= top + tile_h or high <= top:
+            return False
+        low, high = bin_pixels(rules, x, j)
+        return low < left + tile_w and high > left
+
+    @device
+    def take(heads, listed, tile, channels, found, begin, number, y_weight, x_weight, head):
+        """Write the weights that bins give to the rows and columns of the tile, and their head gradients."""
+        rois, setting, bins, _ = listed
+        for entry in range(cuda.threadIdx.x, 2 * at_once, threads):
+            b = entry % at_once
+            if b < number:
+                r, i, j = bin_at(bins, found[begin + b])
+                y, x = axes(rules, rois, r, setting)
+                if entry < at_once:
+                    _weigh(rules, y, i, tile.top, tile.top + tile_h, y_weight, b * y_step - tile.top)
+                else:
+                    _weigh(rules, x, j, tile.left, tile.left + tile_w, x_weight, b * x_step - tile.left)
+        # All are loaded before any is stored, so that the memory is waited for once. They seem to depend on
+        # the bins, as in ``backward_kernel``.
+        due = cuda.local.array(turns, shared)
+        thread = cuda.threadIdx.x if number > 0 else places
+        for turn in range(turns):
+            b, c = (thread + turn * threads) // slab, (thread + turn * threads) % slab
+            is_there = b < number and tile.first_channel + c < channels
+            r, i, j = bin_at(bins, found[begin + (b if is_there else 0)])
+            at = (r * channels + tile.first_channel + (c if is_there else 0)) * setting.pooled_h + i
+            due[turn] = read(heads[np.uint64(at * setting.pooled_w + j)])
+        for turn in range(turns):
+            entry = thread + turn * threads
+            if entry < places:
+                head[entry // slab * step + entry % slab] = due[turn]
+
+    select = tiles.selecting(sizes, touches)
+
+    @kernel(real)
+    def average_grouped(heads, rois, setting, groups, items, channels, grad):
+        running = cuda.shared.array(threads, numba.int32)
+        found = cuda.shared.array(found_size, numba.int32)
+        y_weight = cuda.shared.array(y_size, shared)
+        x_weight = cuda.shared.array(x_size, shared)
+        head = cuda.shared.array(head_size, shared, alignment=16)  # see ``quad_at``
+        total = cuda.local.array(slab, shared)
+        row, column = cuda.threadIdx.x // tile_w, cuda.threadIdx.x % tile_w
+        for item in range(cuda.blockIdx.x, items, cuda.gridDim.x):
+            tile = place_of(item, channels, groups, setting)
+            for c in range(slab):
+                total[c] = 0
+            first_i, stop_i = geometry.bins_of(tile.group_y, setting.pooled_h, groups[0])
+            first_j, stop_j = geometry.bins_of(tile.group_x, setting.pooled_w, groups[1])
+            listed = rois, setting, (first_i, first_j, stop_i - first_i, stop_j - first_j), tile.n
+            end = rois.shape[0] * (stop_i - first_i) * (stop_j - first_j)
+            for first in range(0, end, found_size):
+                select(listed, first, smaller(first + found_size, end), tile.top, tile.left, running, found)
+                for begin in range(0, running[threads - 1], at_once):
+                    number = smaller(at_once, running[threads - 1] - begin)
+                    take(heads, listed, tile, channels, found, begin, number, y_weight, x_weight, head)
+                    cuda.syncthreads()
+                    for b in range(number):
+                        weight = y_weight[b * y_step + row] * x_weight[b * x_step + column]
+                        if weight != 0:
+                            add_head(weight, head, b * step, total)
+                    cuda.syncthreads()
+                cuda.syncthreads()
+            store(total, tile, tile.top + row, tile.left + column, channels, groups, setting, grad)
+
+    return average_grouped
 
 
 def backward(grad_out, rois, scale, ratio, groups, rules, accumulate, grad_data):
@@ -360,12 +461,18 @@ def backward(grad_out, rois, scale, ratio, groups, rules, accumulate, grad_data)
     _, _, height, width = grad_data.shape
     groups = geometry.channel_groups(rules, groups, pooled_h, pooled_w)
     rois, setting = rois_of(rois, name), setting_of(rules, scale, ratio, name, grad_data, grad_out)
+    heads = contiguous(grad_out).reshape(-1)
+    if rules.channels != SAME_CHANNEL:
+        items = tiles.items_of(setting, channels, groups, sizes.grouped_channels, sizes)
+        with flat_output(grad_data) as target:
+            gather = grouped_kernel(rules, name, bool(accumulate), sizes)
+            launch(gather, items, sizes.pixels, heads, rois, setting, groups, items, channels, target)
+        return
     items = tiles.items_of(setting, channels, groups, sizes.channels, sizes)
     bins, per_roi = pooled_h + pooled_w, pooled_h * height + pooled_w * width
     at_a_time = max(1, min(count, _TABLE_BYTES // (per_roi * computing(name).real().itemsize)))
     spans = empty((at_a_time * bins, 2), np.int32, device_id)
     weights = empty((at_a_time * per_roi,), computing(name).real, device_id)
-    heads = contiguous(grad_out).reshape(-1)
     with flat_output(grad_data) as target:
         for first in range(0, max(count, 1), at_a_time):
             chunk = rois[first : first + at_a_time]
@@ -374,4 +481,4 @@ def backward(grad_out, rois, scale, ratio, groups, rules, accumulate, grad_data)
             lists = tiles.lists_of_bins(chunk, setting, groups, spans, device_id, sizes)
             gather = backward_kernel(name, bool(accumulate or first), sizes)
             inputs = heads[first * channels * pooled_h * pooled_w :], spans, weights, lists
-            launch(gather, items, sizes.pixels, *inputs, setting, groups, items, channels, target)
+            launch(gather, items, sizes.pixels, *inputs, setting, items, channels, target)

@@ -252,9 +252,9 @@ def data_kernel(rules, name, accumulate, sizes):
             end = lists.image_at[tile.n + 1]
             for first_place in range(lists.image_at[tile.n], end, found_size):
                 stop = smaller(first_place + found_size, end)
-                select(lists, 0, 1, first_place, stop, tile.top, tile.left, running, found)
+                select(lists, first_place, stop, tile.top, tile.left, running, found)
                 for place in range(running[threads - 1]):
-                    r = found[place]
+                    r = lists.order[found[place]]
                     inputs = heads, trans, axes(rules, rois, r, setting), deviation, channels, of_class
                     add_roi(inputs, r, tile, of_tile, setting, thread, memory, total)
                 cuda.syncthreads()

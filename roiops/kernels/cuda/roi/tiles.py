@@ -24,6 +24,7 @@ class Sizes(NamedTuple):
     tile_h: int = 8
     tile_w: int = 32  # a thread for each pixel of a tile
     channels: int = 16  # of a tile, held in registers
+    grouped_channels: int = 24  # the same, of channels that a group of bins has of its own
     max_tile: int = 8  # pixels of either side of a tile of maxima
     max_channels: int = 32  # of such a tile, one for each thread
     max_rows: int = 1  # of bins that such a block takes at a time
@@ -321,26 +322,33 @@ def adding(slab):
 
 
 @functools.cache
-def selecting(sizes):
-    """A device function that lists the ROIs of ``lists`` from ``first`` to ``stop`` that touch a tile.
+def selecting(sizes, touches_tile=None):
+    """A device function that lists which of ``listed``, from ``first`` to ``stop``, touch a tile.
 
-    ``group`` is the one of ``every`` whose bins do. They are written to ``found`` in order; how many is
-    ``running``'s last entry. All threads must call it, with ``stop - first`` at most ``each`` for each.
+    ``touches_tile(listed, k, top, left)`` says whether number ``k`` does; if it is not given, that is the ROI
+    at place ``k`` of :class:`Lists`. The numbers go to ``found`` in order; how many is ``running``'s last
+    entry. All threads must call it.
     """
-    tile_h, tile_w, each, threads = sizes.tile_h, sizes.tile_w, sizes.each, sizes.pixels
+    tile_h, tile_w, threads = sizes.tile_h, sizes.tile_w, sizes.pixels
 
     @device
-    def select(lists, group, every, first, stop, top, left, running, found):
-        thread = cuda.threadIdx.x
-        count = 0
-        mine = first + thread * each
-        for k in range(mine, smaller(mine + each, stop)):
-            if touches(lists.pixels, lists.order[k] * every + group, top, left, tile_h, tile_w):
+    def box_touches(lists, k, top, left):
+        return touches(lists.pixels, lists.order[k], top, left, tile_h, tile_w)
+
+    touches_tile = touches_tile or box_touches
+
+    @device
+    def select(listed, first, stop, top, left, running, found):
+        thread, each = cuda.threadIdx.x, (stop - first + threads - 1) // threads
+        mine, count, bits = first + thread * each, 0, 0
+        for k in range(smaller(each, stop - mine)):
+            if touches_tile(listed, mine + k, top, left):
+                bits |= 1 << k
                 count += 1
         place = rank(count, running, thread, threads) - count
-        for k in range(mine, smaller(mine + each, stop)):
-            if touches(lists.pixels, lists.order[k] * every + group, top, left, tile_h, tile_w):
-                found[place] = lists.order[k]
+        for k in range(each):
+            if (bits >> k) & 1:
+                found[place] = mine + k
                 place += 1
         cuda.syncthreads()
 
@@ -378,13 +386,12 @@ def gathering(name, accumulate, sizes, slab, add_roi):
             tile = place_of(item, channels, groups, setting)
             for c in range(slab):
                 total[c] = 0
-            group, every = tile.group_y * groups[1] + tile.group_x, groups[0] * groups[1]
             stop = lists.image_at[tile.n + 1]
             for first in range(lists.image_at[tile.n], stop, found_size):
                 last = smaller(first + found_size, stop)
-                select(lists, group, every, first, last, tile.top, tile.left, running, found)
+                select(lists, first, last, tile.top, tile.left, running, found)
                 for place in range(running[threads - 1]):
-                    add_roi(inputs, found[place], tile, setting, groups, channels, total)
+                    add_roi(inputs, lists.order[found[place]], tile, setting, groups, channels, total)
                 cuda.syncthreads()
             row, column = tile.top + thread // tile_w, tile.left + thread % tile_w
             store(total, tile, row, column, channels, groups, setting, grad)
