@@ -416,6 +416,13 @@ def grouped_kernel(rules, name, accumulate, sizes):
             if entry < places:
                 head[entry // slab * step + entry % slab] = due[turn]
 
+    @device
+    def add_bins(y_weight, x_weight, head, number, row, column, total):
+        for b in range(number):
+            weight = y_weight[b * y_step + row] * x_weight[b * x_step + column]
+            if weight != 0:
+                add_head(weight, head, b * step, total)
+
     select = tiles.selecting(sizes, touches)
 
     @kernel(real)
@@ -441,10 +448,7 @@ def grouped_kernel(rules, name, accumulate, sizes):
                     number = smaller(at_once, running[threads - 1] - begin)
                     take(heads, listed, tile, channels, found, begin, number, y_weight, x_weight, head)
                     cuda.syncthreads()
-                    for b in range(number):
-                        weight = y_weight[b * y_step + row] * x_weight[b * x_step + column]
-                        if weight != 0:
-                            add_head(weight, head, b * step, total)
+                    add_bins(y_weight, x_weight, head, number, row, column, total)
                     cuda.syncthreads()
                 cuda.syncthreads()
             store(total, tile, tile.top + row, tile.left + column, channels, groups, setting, grad)
