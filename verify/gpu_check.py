@@ -773,7 +773,7 @@ def main() -> int:
         import scheduler
 
         scheduler.install()
-        tiles.SIZES = tiles.Sizes(2, 3, 2, 3, 4, 2, 2, 1, 3, 2, 24, 5, 16)
+        tiles.SIZES = tiles.Sizes(**calls.SMALL_SIZES)
         runtime.MOST_BLOCKS, runtime.COPY_THREADS = 3, 5
     runtime.zeros((1,), np.float32)  # an error that says what is missing, before there are many
     os.environ.setdefault("NUMBA_NUM_THREADS", "1")  # of the processes that check

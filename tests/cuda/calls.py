@@ -12,6 +12,7 @@ from roiops.registry import get
 
 __all__ = [
     "ALIKE",
+    "SMALL_SIZES",
     "agree",
     "alike",
     "answers_of_the_cpu",
@@ -23,6 +24,25 @@ __all__ = [
     "random_cases",
     "results",
 ]
+
+
+#: How kernels cut their work in the simulator: so that small arrays reach every loop.
+SMALL_SIZES = {
+    "tile_h": 2,
+    "tile_w": 3,
+    "channels": 2,
+    "grouped_channels": 2,
+    "max_tile": 3,
+    "max_channels": 4,
+    "max_rows": 2,
+    "max_bins": 2,
+    "words": 1,
+    "bins": 3,
+    "each": 2,
+    "table": 24,
+    "threads": 5,
+    "blocks": 16,
+}
 
 
 def invoke(name, params, arrays, device=None):

@@ -8,6 +8,7 @@ import pytest
 SIMULATOR = os.environ.get("NUMBA_ENABLE_CUDASIM", "0") not in ("", "0")
 
 if SIMULATOR:
+    import calls
     import scheduler
 
     scheduler.install()
@@ -39,23 +40,4 @@ def small_blocks(monkeypatch):
 
     monkeypatch.setattr(runtime, "MOST_BLOCKS", 3)
     monkeypatch.setattr(runtime, "COPY_THREADS", 5)
-    monkeypatch.setattr(
-        tiles,
-        "SIZES",
-        tiles.Sizes(
-            tile_h=2,
-            tile_w=3,
-            channels=2,
-            grouped_channels=2,
-            max_tile=3,
-            max_channels=4,
-            max_rows=2,
-            max_bins=2,
-            words=1,
-            bins=3,
-            each=2,
-            table=24,
-            threads=5,
-            blocks=16,
-        ),
-    )
+    monkeypatch.setattr(tiles, "SIZES", tiles.Sizes(**calls.SMALL_SIZES))
