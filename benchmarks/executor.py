@@ -2,10 +2,12 @@
 
     python benchmarks/executor.py            # with real MXNet, if verify/peers.py has set it up
     python benchmarks/executor.py --no-peer
+    NUMBA_NUM_THREADS=1 python benchmarks/executor.py --gluon resnet50_v1    # prints, and writes nothing
 
 A graph of 1,000 additions of arrays of one element is run forward and its result read back, in turn with
 real MXNet 1.9.1 on the same graph and with a bare loop of ``np.add(a, b, out=c)``. One thread. The result
-is written to benchmarks/results/executor.{json,md}.
+is written to benchmarks/results/executor.{json,md}. ``--gluon`` has a network of Gluon at 224x224
+instead: operator by operator, hybridised, and its symbol bound.
 """
 
 import argparse
@@ -101,10 +103,45 @@ def chain_memory() -> dict[int, int]:
     return sizes
 
 
+def gluon(name) -> None:
+    import roiops as mx
+
+    data, nets = mx.nd.random.uniform(shape=(1, 3, 224, 224)), []
+    for _ in range(2):
+        mx.random.seed(0)
+        net = mx.gluon.model_zoo.vision.get_model(name, prefix="")
+        net.initialize(mx.init.Xavier())
+        net(data)
+        nets.append(net)
+    nets[1].hybridize()
+    executor = nets[1](mx.sym.var("data")).simple_bind(mx.cpu(), grad_req="null", data=data.shape)
+    values = {key: parameter.data() for key, parameter in nets[1].collect_params().items()}
+    executor.copy_params_from(values, values, allow_extra_params=True)
+    runs = {
+        "not hybridised": lambda: nets[0](data).asnumpy(),
+        "hybridised": lambda: nets[1](data).asnumpy(),
+        "bound": lambda: executor.forward(data=data)[0].asnumpy(),
+    }
+    plain, *others = (run() for run in runs.values())
+    for other in others:
+        np.testing.assert_allclose(other, plain, rtol=0, atol=1e-5 * np.abs(plain).max())
+    rounds = {key: [] for key in runs}
+    for _ in range(RUNS):
+        for key, run in runs.items():
+            rounds[key].append(clock(run))
+    for key, times in rounds.items():
+        ratio = statistics.median(a / b for a, b in zip(times, rounds["bound"], strict=True))
+        print(f"{name}, {key}: {statistics.median(times) * 1e3:.1f} ms, {ratio:.3f} of the bound symbol's")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--no-peer", action="store_true", help="leave MXNet out")
+    parser.add_argument("--gluon", metavar="NETWORK", help="a network of Gluon's zoo instead")
     args = parser.parse_args()
+    if args.gluon:
+        gluon(args.gluon)
+        return
     peer = None if args.no_peer else start_peer()
     rounds = {"roiops": [], "np.add": []}
     runs = {"roiops": ours(), "np.add": bare()}

@@ -132,8 +132,10 @@ class ArchivedModel:
 
     @property
     def output_names(self) -> list[str]:
-        """Names of the outputs: ``prob_output``."""
-        return self.symbol.list_outputs()
+        """Names of the outputs: ``prob_output``; ``_2`` ends that of a block's second call."""
+        names = self.symbol.list_outputs()
+        counts = [names[: place + 1].count(name) for place, name in enumerate(names)]
+        return [f"{name}_{count}" if count > 1 else name for name, count in zip(names, counts, strict=True)]
 
     def bind(self, ctx=None, **shapes):
         """An :class:`~roiops.executor.Executor` for inputs of these shapes, without gradients.

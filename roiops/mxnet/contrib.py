@@ -2,13 +2,14 @@
 
 import types
 
+from .. import autograd  # MXNet's autograd before 1.0 had these functions already
 from ..graph.functions import contrib as symbol
 from ..ndarray import contrib as ndarray
 
 nd = ndarray
 sym = symbol
 
-__all__ = ["amp", "nd", "ndarray", "quantization", "sym", "symbol"]
+__all__ = ["amp", "autograd", "nd", "ndarray", "quantization", "sym", "symbol"]
 
 
 class _Absent(types.ModuleType):
@@ -27,6 +28,7 @@ amp = _Absent(
     "automatic mixed precision is not offered; train in float32, or cast the whole network: "
     "net.cast('float16')",
 )
+amp.amp = amp  # scripts import it from either
 quantization = _Absent(
     "quantization", "quantisation is not offered; run the network in float32 or in float16"
 )

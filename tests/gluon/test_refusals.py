@@ -38,6 +38,7 @@ def test_mixed_precision():
         AttributeError, match=r"mx.contrib.amp.init: automatic mixed precision is not offered; "
     ):
         mx.contrib.amp.init()
+    assert mx.contrib.amp.amp is mx.contrib.amp  # from mxnet.contrib.amp import amp
 
 
 def test_quantisation():

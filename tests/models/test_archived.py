@@ -532,3 +532,14 @@ def test_scripts_reach_through_a_module_to_its_executor(saved):
         np.testing.assert_allclose(got, archive.load(saved)(data=rows)[0].asnumpy(), rtol=1e-4)
         assert group.data_arrays[0][0][0] == slice(0, count)
         assert group.label_arrays == []
+
+
+def test_outputs_of_the_same_name_are_told_apart():
+    data = mx.sym.Variable("data")
+    twice = mx.sym.Group([mx.sym.relu(data, name="act"), mx.sym.relu(-data, name="act")])
+    model = archive.ArchivedModel(twice, {})
+    values = [array.asnumpy().tolist() for array in model(np.float32([[-1, 2]]))]
+    assert dict(zip(model.output_names, values, strict=True)) == {
+        "act_output": [[0, 2]],
+        "act_output_2": [[1, 0]],
+    }
