@@ -28,7 +28,7 @@ amp = _Absent(
     "automatic mixed precision is not offered; train in float32, or cast the whole network: "
     "net.cast('float16')",
 )
-amp.amp = amp  # scripts import it from either
+vars(amp)["amp"] = amp  # scripts import it from either
 quantization = _Absent(
     "quantization", "quantisation is not offered; run the network in float32 or in float16"
 )
