@@ -125,7 +125,8 @@ def peak() -> float:
 _CLOCK = time.thread_time if os.environ.get("NUMBA_NUM_THREADS") == "1" else time.perf_counter
 #: Machines for ``--choices``.
 MACHINES = {
-    "AVX-512, 1 MiB": Machine(16, 32, 1 << 20, 32 << 20),
+    "AVX-512, 1 MiB": Machine(16, 32, 1 << 20, 32 << 20, units=1),
+    "AVX-512, 2 MiB": Machine(16, 32, 2 << 20, 64 << 20),
     "AVX2, 512 KiB": Machine(8, 16, 512 << 10, 32 << 20),
     "AVX2, 256 KiB": Machine(8, 16, 256 << 10, 8 << 20),
     "Arm, 1 MiB": Machine(4, 32, 1 << 20, 32 << 20),

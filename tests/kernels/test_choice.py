@@ -10,7 +10,7 @@ from roiops.kernels.cpu.conv import convolution, winograd
 from roiops.kernels.cpu.conv.way import Layer
 from roiops.kernels.cpu.product.machine import HERE, Machine
 
-AVX512 = Machine(16, 32, 1 << 20, 32 << 20)
+AVX512 = Machine(16, 32, 1 << 20, 32 << 20, units=1)
 AVX2 = Machine(8, 16, 512 << 10, 32 << 20)
 SSE = Machine(4, 16, 256 << 10, 8 << 20)
 

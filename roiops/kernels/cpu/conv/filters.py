@@ -42,6 +42,8 @@ WIDTH = VECTORS * MACHINE_LANES
 #: Results of four neighbouring pixels are stored at once.
 _QUARTET = 4
 _FOUR = ir.VectorType(ir.FloatType(), _QUARTET)
+#: The loads that a line of pixels takes which is in no near cache.
+LINE_FETCHED = 14
 #: Floats of the largest tile.
 _TILE = WIDTH * PIXELS
 
@@ -239,6 +241,10 @@ def _term_cost(layer, pixels, vectors, machine):
     the general registers do not hold those of more than eight pixels.
     """
     loads = pixels + vectors + 6 + 3 / math.prod(layer.kernel) + max(0, pixels - 8)
+    # Each term of a 1x1 layer lies in another line. Where two units multiply, lines come too slowly for them
+    # from a map that the second cache does not hold.
+    if layer.kernel == (1, 1) and machine.units > 1 and _is_large(layer, machine):
+        loads += LINE_FETCHED * (1 + (pixels - 1) * layer.stride[1] / LINE)
     return machine.of_term(pixels * vectors, loads)
 
 
@@ -293,8 +299,8 @@ class ByFilters(Way):
         if max(layer.pad) > 0:
             copied = padding_cost(batch * (layer.out_size[0] * stride[0] + 1), channels)
         # With steps, a tile's pixels lie in several lines, which each panel of filters reads again.
-        again, large = 0, 4 * channels // layer.groups * _pixels_read(layer) > machine.second_cache // 2
-        if max(stride) > 1 and math.prod(layer.kernel) > 1 and large:
+        again = 0
+        if max(stride) > 1 and math.prod(layer.kernel) > 1 and _is_large(layer, machine):
             again = 20 * channels * _pixels_read(layer) / LINE * len(panels)
         return batch * layer.groups * tiled + 0.5 * layer.filters * layer.terms + copied + again
 
@@ -391,6 +397,11 @@ def _tiles(layer, pixels: int) -> Tiles:
     places["first"] = places["run"] * pixels
     runs["place"], places["direct"][:-1] = places["first"][:-1], runs["count"] == pixels
     return Tiles(filters, places, runs, 1, in_image, pixels)
+
+
+def _is_large(layer, machine) -> bool:
+    """Whether the images of a group do not stay in the second cache."""
+    return 4 * layer.channels // layer.groups * _pixels_read(layer) > machine.second_cache // 2
 
 
 def _pixels_read(layer) -> int:

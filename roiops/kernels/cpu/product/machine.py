@@ -6,6 +6,9 @@
 
 from typing import NamedTuple
 
+import llvmlite.binding
+import numba
+
 from ..vector import IS_ARM, MACHINE_LANES
 from .caches import LAST_CACHE, SECOND_CACHE
 
@@ -23,6 +26,8 @@ class Machine(NamedTuple):
     last_cache: int
     #: Threads that share the work. No choice of a way depends on it: results would, too.
     workers: int = 1
+    #: Multiply-adds of whole vectors in a cycle.
+    units: int = 2
 
     @property
     def tile(self) -> tuple[int, int]:
@@ -70,10 +75,21 @@ class Machine(NamedTuple):
     def of_term(self, products: float, loads: float) -> float:
         """What a tile takes for one term of its sums, in products: these, or what it loads if that is more.
 
-        As many loads as products of 8 numbers fit into a cycle; of 16, half as many products.
+        Two loads fit into a cycle.
         """
-        return max(products, loads * min(1, 8 / self.lanes))
+        return max(products, loads * self.units / 2)
 
 
-#: The machine at hand.
-HERE = Machine(MACHINE_LANES, 32 if MACHINE_LANES == 16 or IS_ARM else 16, SECOND_CACHE, LAST_CACHE)
+#: Processors that halve vectors of 16 numbers, or have one unit for them, in LLVM's words.
+_ONE_UNIT = ("znver4", "icelake-client", "rocketlake", "tigerlake")
+
+
+def _here() -> Machine:
+    """The machine at hand."""
+    wide = MACHINE_LANES == 16
+    one = wide and (numba.config.CPU_NAME or llvmlite.binding.get_host_cpu_name()) in _ONE_UNIT
+    registers = 32 if wide or IS_ARM else 16
+    return Machine(MACHINE_LANES, registers, SECOND_CACHE, LAST_CACHE, units=1 if one else 2)
+
+
+HERE = _here()
