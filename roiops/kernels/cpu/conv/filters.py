@@ -242,8 +242,8 @@ def _term_cost(layer, pixels, vectors, machine):
     """
     loads = pixels + vectors + 6 + 3 / math.prod(layer.kernel) + max(0, pixels - 8)
     # Each term of a 1x1 layer lies in another line. Where two units multiply, lines come too slowly for them
-    # from a map that the second cache does not hold.
-    if layer.kernel == (1, 1) and machine.units > 1 and _is_large(layer, machine):
+    # from maps that are much larger than the second cache.
+    if layer.kernel == (1, 1) and machine.units > 1 and _image_bytes(layer) > 2 * machine.second_cache:
         loads += LINE_FETCHED * (1 + (pixels - 1) * layer.stride[1] / LINE)
     return machine.of_term(pixels * vectors, loads)
 
@@ -299,8 +299,8 @@ class ByFilters(Way):
         if max(layer.pad) > 0:
             copied = padding_cost(batch * (layer.out_size[0] * stride[0] + 1), channels)
         # With steps, a tile's pixels lie in several lines, which each panel of filters reads again.
-        again = 0
-        if max(stride) > 1 and math.prod(layer.kernel) > 1 and _is_large(layer, machine):
+        again, large = 0, _image_bytes(layer) > machine.second_cache // 2
+        if max(stride) > 1 and math.prod(layer.kernel) > 1 and large:
             again = 20 * channels * _pixels_read(layer) / LINE * len(panels)
         return batch * layer.groups * tiled + 0.5 * layer.filters * layer.terms + copied + again
 
@@ -399,9 +399,9 @@ def _tiles(layer, pixels: int) -> Tiles:
     return Tiles(filters, places, runs, 1, in_image, pixels)
 
 
-def _is_large(layer, machine) -> bool:
-    """Whether the images of a group do not stay in the second cache."""
-    return 4 * layer.channels // layer.groups * _pixels_read(layer) > machine.second_cache // 2
+def _image_bytes(layer) -> int:
+    """What a group's channels take."""
+    return 4 * layer.channels // layer.groups * _pixels_read(layer)
 
 
 def _pixels_read(layer) -> int:
