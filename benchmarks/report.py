@@ -17,6 +17,8 @@ ROOT = Path(__file__).resolve().parent.parent
 RESULTS, DOCS = ROOT / "benchmarks" / "results", ROOT / "docs"
 BEGIN, END = "<!-- begin: made by benchmarks/report.py -->", "<!-- end: made by benchmarks/report.py -->"
 
+#: Results of benchmarks/zoo.py, and what is particular in them.
+ZOOS = {"zoo": "", "zoo_avx2": " on AVX2", "zoo_intel": " on an Intel Xeon"}
 KINDS = {
     "align": "bilinear",
     "pool": "integer bins",
@@ -288,10 +290,10 @@ def page() -> str:
             f"that take turns; load average {network['load']:.1f}. {RATIO_WORDS}",
             "\n".join(network_table(network["rows"])),
         ]
-    for name, title in ("zoo", "The model zoo"), ("zoo_avx2", "The model zoo on AVX2"):
+    for name, title in ZOOS.items():
         if models := read(name):
             parts += [
-                f"## {title}",
+                f"## The model zoo{title}",
                 f"{zoo.words(models)} {ZOO_WORDS} {zoo.words_of_runs(models)}",
                 "\n".join(zoo.bars(models)),
                 "\n".join(zoo.summary(models)),
@@ -346,11 +348,12 @@ def readme_table() -> str:
     when = recorded(pytorch["machine"][:10], pytorch["machine"])
     lines.append(_summary("`roiops.torch`, forward and backward", "torchvision", found, when))
     beside = []
-    for words, result in ("whole networks", read("zoo")), ("whole networks on AVX2", read("zoo_avx2")):
+    for name, title in ZOOS.items():
+        result = read(name)
         for group, threads, rows in zoo.groups(result) if result else ():
             if (group, threads) == ("all", 2):
                 found = {name: row["ratio"] for name, row in rows.items()}
-                beside.append((words, "MXNet 1.9.1", found, result["about"]))
+                beside.append((f"whole networks{title}", "MXNet 1.9.1", found, result["about"]))
     steps = [row for row in network["rows"] if row["threads"] == 2 and row["network"].endswith("_training")]
     steps = {row["network"].removesuffix("_training"): row["ratio"] for row in steps}
     beside.append(("training steps", "MXNet 1.9.1", steps, network))
@@ -366,7 +369,7 @@ def readme_table() -> str:
         when = recorded(about["date"], about["machine"])
         lines.append(_summary(words, peer, list(found.values()), when, f" ({least})"))
     model = roi["machine"].partition(" with ")[0]
-    about = f"Times as fast; {model}, 2 cores, with the vectors that the last column names."
+    about = f"Times as fast; {model} unless a row says otherwise, 2 cores; the last column names the vectors."
     return "\n".join(lines) + f"\n\n{about} The six: {names_of_peers(roi['rows'])}."
 
 

@@ -166,11 +166,13 @@ def _ways(failures):
     from ..kernels.cpu.product import caches
     from ..kernels.cpu.product.machine import HERE
 
-    yield "vectors of", f"{HERE.lanes} float32 numbers"
+    yield "vectors of", f"{HERE.lanes} float32 numbers, {HERE.units} multiply-adds of them in a cycle"
     if os.environ.get("NUMBA_CPU_NAME") and not os.environ.get("NUMBA_CPU_FEATURES"):
         yield "", "NUMBA_CPU_NAME alone keeps this processor's features; set NUMBA_CPU_FEATURES, too"
     second, last, source = caches.HERE
     yield "caches", f"second {second >> 10} KiB of a core, last {last >> 10} KiB, {source}"
+    if second != HERE.second_cache:
+        yield "", f"blocks are made for {HERE.second_cache >> 10} KiB of the second"
     by_kind = {}
     for way in ways.declared():
         by_kind.setdefault(way.computes, []).append(way.name)
