@@ -490,8 +490,9 @@ def pre_activation_net(after):
 
 @pytest.mark.parametrize("batch", [1, 3])
 @pytest.mark.parametrize(("after", "steps"), [(None, 5), (mx.sym.tanh, 7)], ids=["alone", "with a reader"])
-def test_batch_norm_is_merged_into_what_reads_it(after, steps, batch):
-    """Where all that read it are convolutions; NaN stays NaN."""
+def test_batch_norm_is_merged_into_what_reads_it(after, steps, batch, monkeypatch):
+    """Where all that read it are convolutions in a way that normalises on the way in; NaN stays NaN."""
+    monkeypatch.setenv("ROIOPS_WAY", "by_filters")
     net, size = pre_activation_net(after), (batch, 5, 51, 53)
     merged, watched = bound(net, "null", data=size), bound(net, "null", data=size)
     watched.set_monitor_callback(lambda name, array: None)
