@@ -17,7 +17,13 @@ from ..training.io import DataIter, NDArrayIter
 from ..training.metric import create as create_metric
 from ..training.module import Module
 from ..training.module.base_module import as_list
-from ..training.module.module import check_given, store_for, updates_in
+from ..training.module.module import (
+    check_given,
+    store_for,
+    update_params,
+    update_params_on_kvstore,
+    updates_in,
+)
 
 __all__ = ["BatchEndParam", "FeedForward", "load_checkpoint", "load_params", "save_checkpoint"]
 
@@ -324,6 +330,8 @@ class FeedForward:
 
 # -- what modules of scripts' own import, by MXNet's names --------------------------------------------------
 
+_update_params, _update_params_on_kvstore = update_params, update_params_on_kvstore
+
 
 def _create_kvstore(kvstore, num_device: int, arg_params) -> tuple:
     """The store of a training, or None, and whether it runs the optimizer."""
@@ -338,21 +346,3 @@ def _initialize_kvstore(kvstore, param_arrays, arg_params, param_names, update_o
         kvstore.init(name, arg_params[name])
         if update_on_kvstore:
             kvstore.pull(name, out=arrays)
-
-
-def _update_params_on_kvstore(param_arrays, grad_arrays, kvstore, param_names) -> None:
-    """One step of the optimizer that a store runs."""
-    for index, (weights, gradients) in enumerate(zip(param_arrays, grad_arrays, strict=True)):
-        if gradients[0] is not None:
-            kvstore.pushpull(param_names[index], gradients, out=weights, priority=-index)
-
-
-def _update_params(param_arrays, grad_arrays, updater, num_device, kvstore=None, param_names=None) -> None:
-    """One step of ``updater`` on each device, by gradients that a store adds up if there is one."""
-    for index, (weights, gradients) in enumerate(zip(param_arrays, grad_arrays, strict=True)):
-        if gradients[0] is None:
-            continue
-        if kvstore is not None:
-            kvstore.pushpull(param_names[index], gradients, priority=-index)
-        for device, (weight, gradient) in enumerate(zip(weights, gradients, strict=True)):
-            updater(index * num_device + device, gradient, weight)

@@ -97,13 +97,6 @@ class BaseModule:
             if not done:
                 raise GraphError(f"{type(self).__name__}.{what}: call {call}() first")
 
-    def _stays_bound(self, force_rebind) -> bool:
-        """Whether ``bind`` leaves things as they are, which is logged."""
-        stays = self.binded and not force_rebind
-        if stays:
-            self.logger.warning("Already bound, ignoring bind()")
-        return stays
-
     # -- whole jobs -----------------------------------------------------------------------------------
 
     def forward_backward(self, data_batch) -> None:
@@ -309,6 +302,108 @@ class BaseModule:
         merged = [ndarray.concatenate(list(parts)) for parts in zip(*every, strict=True)]
         return merged[0] if len(merged) == 1 and not always_output_list else merged
 
+    # -- getting ready --------------------------------------------------------------------------------
+
+    def bind(
+        self,
+        data_shapes,
+        label_shapes=None,
+        for_training=True,
+        inputs_need_grad=False,
+        force_rebind=False,
+        shared_module=None,
+        grad_req="write",
+    ) -> None:
+        """Allocate memory for inputs of these shapes.
+
+        Parameters
+        ----------
+        data_shapes, label_shapes : list of DataDesc or of (name, shape)
+            What the iterator's ``provide_data`` and ``provide_label`` say.
+        for_training : bool
+            Whether gradients are wanted.
+        inputs_need_grad : bool
+            Whether those of the inputs are, too; see :meth:`get_input_grads`.
+        force_rebind : bool
+            Whether to bind anew where the module is bound already. Parameters stay.
+        shared_module : Module, optional
+            Another module whose arrays are used where names, shapes and types agree.
+        grad_req : str, list or dict
+            As for ``Symbol.bind``.
+        """
+        if self.binded and not force_rebind:
+            self.logger.warning("Already bound, ignoring bind()")
+            return
+        self._bind(
+            data_shapes, label_shapes, for_training, inputs_need_grad, force_rebind, shared_module, grad_req
+        )
+        self.binded, self.for_training, self.inputs_need_grad = True, for_training, inputs_need_grad
+
+    def init_params(
+        self,
+        initializer=Uniform(0.01),  # noqa: B008  (an initializer does not change)
+        arg_params=None,
+        aux_params=None,
+        allow_missing=False,
+        force_init=False,
+        allow_extra=False,
+    ) -> None:
+        """Give the parameters their first values.
+
+        Parameters
+        ----------
+        initializer : Initializer
+            Fills what is not given.
+        arg_params, aux_params : dict of NDArray, optional
+            Values; what they lack is an error unless ``allow_missing``.
+        allow_missing : bool
+            Whether the initializer fills what ``arg_params`` lacks.
+        force_init : bool
+            Whether to do so again where it was done.
+        allow_extra : bool
+            Names that the network does not have are passed over, as in MXNet: those of another network's
+            head, say. Without an initializer and with ``allow_missing`` they are an error, unless this is
+            true.
+        """
+        if self.params_initialized and not force_init:
+            warnings.warn(
+                "Module: parameters are initialized and force_init is False; call ignored", stacklevel=2
+            )
+            return
+        self._require("init_params", params=False)
+        self._init_params(initializer, arg_params, aux_params, allow_missing, force_init, allow_extra)
+        self.params_initialized = True
+
+    def init_optimizer(
+        self,
+        kvstore="local",
+        optimizer="sgd",
+        optimizer_params=(("learning_rate", 0.01),),
+        force_init=False,
+    ) -> None:
+        """Choose how parameters are updated.
+
+        Parameters
+        ----------
+        kvstore : str, KVStore or None
+            Where the gradients of several devices are added up, and the optimizer runs: ``"local"`` or
+            ``"device"``. ``"dist_sync"`` adds up those of all processes that ``mpiexec`` started, and gives
+            all the parameters of the first. With None, each of several devices goes its own way. The name of
+            a store has no effect with one device in one process.
+        optimizer : str or Optimizer
+            The rule. Made by name it gets ``rescale_grad`` of 1 / batch size unless that is given.
+        optimizer_params : dict or pairs
+            Its parameters.
+        force_init : bool
+            Whether to do so again where it was done.
+        """
+        self._require("init_optimizer")
+        if self.optimizer_initialized and not force_init:
+            self.logger.warning("optimizer already initialized, ignoring...")
+            return
+        self._init_optimizer(kvstore, optimizer, optimizer_params, force_init)
+        self.optimizer_initialized = True
+
     # -- parameters -----------------------------------------------------------------------------------
 
     def set_params(
@@ -341,16 +436,18 @@ class BaseModule:
 
     # -- what a kind of module must have --------------------------------------------------------------
 
-    def bind(self, data_shapes, label_shapes=None, for_training=True, inputs_need_grad=False, **options):
-        """Make the executors for inputs of these shapes."""
+    def _bind(
+        self, data_shapes, label_shapes, for_training, inputs_need_grad, force_rebind, shared_module, grad_req
+    ) -> None:
+        """:meth:`bind`, where there is something to do; so the next two."""
         raise NotImplementedError
 
-    def init_params(self, initializer=None, arg_params=None, aux_params=None, **options):
-        """Fill the parameters, from the arrays given or by the initializer."""
+    def _init_params(
+        self, initializer, arg_params, aux_params, allow_missing, force_init, allow_extra
+    ) -> None:
         raise NotImplementedError
 
-    def init_optimizer(self, kvstore="local", optimizer="sgd", optimizer_params=(), force_init=False):
-        """Make what updates the parameters."""
+    def _init_optimizer(self, kvstore, optimizer, optimizer_params, force_init) -> None:
         raise NotImplementedError
 
     def get_params(self):

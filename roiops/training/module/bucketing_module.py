@@ -8,7 +8,6 @@ from ...errors import GraphError
 from ...graph.symbol import load as load_symbol
 from ...ndarray import array, files
 from .. import checkpoint
-from ..initializer import Uniform
 from .base_module import CompositeModule
 from .module import Module
 
@@ -116,19 +115,9 @@ class BucketingModule(CompositeModule):
     def _first(self) -> Module:
         return self._curr_module
 
-    def bind(
-        self,
-        data_shapes,
-        label_shapes=None,
-        for_training=True,
-        inputs_need_grad=False,
-        force_rebind=False,
-        shared_module=None,
-        grad_req="write",
-    ) -> None:
-        """Bind the network of the default key; see :meth:`Module.bind`."""
-        if self._stays_bound(force_rebind):
-            return
+    def _bind(
+        self, data_shapes, label_shapes, for_training, inputs_need_grad, force_rebind, shared_module, grad_req
+    ):
         if shared_module is not None:
             raise GraphError("BucketingModule.bind: shared_module is not supported")
         default = self._buckets.get(self._default_bucket_key, self._curr_module)
@@ -138,8 +127,6 @@ class BucketingModule(CompositeModule):
         self._buckets = {self._default_bucket_key: default}
         self._curr_module, self._curr_bucket_key = default, self._default_bucket_key
         self._grad_req = grad_req
-        self.for_training, self.inputs_need_grad = for_training, inputs_need_grad
-        self.binded = True
 
     def switch_bucket(self, bucket_key, data_shapes, label_shapes=None) -> None:
         """Make the network of a key the current one, bound to these shapes."""
@@ -161,39 +148,16 @@ class BucketingModule(CompositeModule):
 
     _monitor = None
 
-    def init_params(
-        self,
-        initializer=Uniform(0.01),  # noqa: B008  (an initializer does not change)
-        arg_params=None,
-        aux_params=None,
-        allow_missing=False,
-        force_init=False,
-        allow_extra=False,
-    ) -> None:
-        """Give the parameters of the default network their first values; the others share them."""
-        self._require("init_params", params=False)
+    def _init_params(self, initializer, arg_params, aux_params, allow_missing, force_init, allow_extra):
         default = self._buckets[self._default_bucket_key]
         default.init_params(initializer, arg_params, aux_params, allow_missing, force_init, allow_extra)
-        self.params_initialized = True
 
     def get_params(self):
         return self._buckets[self._default_bucket_key].get_params()
 
-    def init_optimizer(
-        self,
-        kvstore="local",
-        optimizer="sgd",
-        optimizer_params=(("learning_rate", 0.01),),
-        force_init=False,
-    ) -> None:
-        """See :meth:`Module.init_optimizer`."""
-        self._require("init_optimizer")
-        if self.optimizer_initialized and not force_init:
-            self.logger.warning("optimizer already initialized, ignoring...")
-            return
+    def _init_optimizer(self, kvstore, optimizer, optimizer_params, force_init):
         default = self._buckets[self._default_bucket_key]
         default.init_optimizer(kvstore, optimizer, optimizer_params, force_init)
-        self.optimizer_initialized = True
 
     def forward(self, data_batch, is_train=None) -> None:
         """Run the network of the batch's ``bucket_key``."""

@@ -12,7 +12,7 @@ from ...errors import DataError, DeviceError, GraphError, ParamError, ShapeError
 from .. import checkpoint
 from .. import kvstore as kvstores
 from .. import optimizer as optimizers
-from ..initializer import InitDesc, Uniform
+from ..initializer import InitDesc
 from ..io import DataDesc, descriptions
 from .base_module import BaseModule, _check_input_names, _parse_data_desc, as_list
 from .executor_group import DataParallelExecutorGroup, mean_of_devices
@@ -195,35 +195,9 @@ class Module(BaseModule):
         self._groups: OrderedDict = OrderedDict()
         self._data_shapes = self._label_shapes = None
 
-    def bind(
-        self,
-        data_shapes,
-        label_shapes=None,
-        for_training=True,
-        inputs_need_grad=False,
-        force_rebind=False,
-        shared_module=None,
-        grad_req="write",
-    ) -> None:
-        """Allocate memory for inputs of these shapes.
-
-        Parameters
-        ----------
-        data_shapes, label_shapes : list of DataDesc or of (name, shape)
-            What the iterator's ``provide_data`` and ``provide_label`` say.
-        for_training : bool
-            Whether gradients are wanted.
-        inputs_need_grad : bool
-            Whether those of the inputs are, too; see :meth:`get_input_grads`.
-        force_rebind : bool
-            Whether to bind anew where the module is bound already. Parameters stay.
-        shared_module : Module, optional
-            Another module whose arrays are used where names, shapes and types agree.
-        grad_req : str, list or dict
-            As for ``Symbol.bind``.
-        """
-        if self._stays_bound(force_rebind):
-            return
+    def _bind(
+        self, data_shapes, label_shapes, for_training, inputs_need_grad, force_rebind, shared_module, grad_req
+    ):
         if inputs_need_grad and not for_training:
             raise GraphError("Module.bind: inputs_need_grad needs for_training")
         kept = self.get_params() if self.params_initialized else None
@@ -320,38 +294,7 @@ class Module(BaseModule):
             },
         )
 
-    def init_params(
-        self,
-        initializer=Uniform(0.01),  # noqa: B008  (an initializer does not change)
-        arg_params=None,
-        aux_params=None,
-        allow_missing=False,
-        force_init=False,
-        allow_extra=False,
-    ) -> None:
-        """Give the parameters their first values.
-
-        Parameters
-        ----------
-        initializer : Initializer
-            Fills what is not given.
-        arg_params, aux_params : dict of NDArray, optional
-            Values; what they lack is an error unless ``allow_missing``.
-        allow_missing : bool
-            Whether the initializer fills what ``arg_params`` lacks.
-        force_init : bool
-            Whether to do so again where it was done.
-        allow_extra : bool
-            Names that the network does not have are passed over, as in MXNet: those of another network's
-            head, say. Without an initializer and with ``allow_missing`` they are an error, unless this is
-            true.
-        """
-        if self.params_initialized and not force_init:
-            warnings.warn(
-                "Module: parameters are initialized and force_init is False; call ignored", stacklevel=2
-            )
-            return
-        self._require("init_params", params=False)
+    def _init_params(self, initializer, arg_params, aux_params, allow_missing, force_init, allow_extra):
         attributes = self._symbol.attr_dict()
         groups = (
             ("arg_params", arg_params, self._param_names, [each.arg_dict for each in self._arrays]),
@@ -370,39 +313,12 @@ class Module(BaseModule):
                     raise ParamError(f"Module.init_params: neither {what} nor an initializer given")
                 for arrays in others:
                     arrays[name][:] = first[name]
-        self.params_initialized = True
         if self._ranked is not None:
             self._ranked.take_from_first()
 
     # -- training -------------------------------------------------------------------------------------
 
-    def init_optimizer(
-        self,
-        kvstore="local",
-        optimizer="sgd",
-        optimizer_params=(("learning_rate", 0.01),),
-        force_init=False,
-    ) -> None:
-        """Choose how parameters are updated.
-
-        Parameters
-        ----------
-        kvstore : str, KVStore or None
-            Where the gradients of several devices are added up, and the optimizer runs: ``"local"`` or
-            ``"device"``. ``"dist_sync"`` adds up those of all processes that ``mpiexec`` started, and gives
-            all the parameters of the first. With None, each of several devices goes its own way. The name of
-            a store has no effect with one device in one process.
-        optimizer : str or Optimizer
-            The rule. Made by name it gets ``rescale_grad`` of 1 / batch size unless that is given.
-        optimizer_params : dict or pairs
-            Its parameters.
-        force_init : bool
-            Whether to do so again where it was done.
-        """
-        self._require("init_optimizer")
-        if self.optimizer_initialized and not force_init:
-            self.logger.warning("optimizer already initialized, ignoring...")
-            return
+    def _init_optimizer(self, kvstore, optimizer, optimizer_params, force_init):
         store = store_for(kvstore, len(self._contexts))
         ranked = isinstance(store, kvstores.KVStore) and store.type.startswith("dist")
         if ranked and len(self._contexts) > 1:
@@ -560,19 +476,13 @@ class Module(BaseModule):
         """Update under the numbers that another module's parameters have, whose optimizer this one shares."""
         if self._ranked is not None:
             self._ranked.finish()
-        devices = len(self._arrays)
-        for index, name in enumerate(numbering._param_names):
-            gradients = [each.grad_dict.get(name) for each in self._arrays]
-            if gradients[0] is None:
-                continue
-            weights = [each.arg_dict[name] for each in self._arrays]
-            if self._update_on_kvstore:
-                self._kvstore.pushpull(name, gradients, out=weights, priority=-index)
-                continue
-            if self._kvstore is not None:
-                self._kvstore.pushpull(name, gradients, priority=-index)
-            for k, (weight, gradient) in enumerate(zip(weights, gradients, strict=True)):
-                self._updater(index * devices + k, gradient, weight)
+        names = numbering._param_names
+        weights = [[each.arg_dict.get(name) for each in self._arrays] for name in names]
+        gradients = [[each.grad_dict.get(name) for each in self._arrays] for name in names]
+        if self._update_on_kvstore:
+            update_params_on_kvstore(weights, gradients, self._kvstore, names)
+        else:
+            update_params(weights, gradients, self._updater, len(self._arrays), self._kvstore, names)
         if self._ranked is not None:
             self._ranked.updated()
 
@@ -635,6 +545,24 @@ def updates_in(store, asked, largest: int) -> bool:
         return False
     wanted = os.environ.get("MXNET_UPDATE_ON_KVSTORE", "1") != "0"
     return wanted and store.is_capable(kvstores.KVStoreBase.OPTIMIZER)
+
+
+def update_params_on_kvstore(param_arrays, grad_arrays, kvstore, param_names) -> None:
+    """One step of the optimizer that a store runs."""
+    for index, (weights, gradients) in enumerate(zip(param_arrays, grad_arrays, strict=True)):
+        if gradients[0] is not None:
+            kvstore.pushpull(param_names[index], gradients, out=weights, priority=-index)
+
+
+def update_params(param_arrays, grad_arrays, updater, num_device, kvstore=None, param_names=None) -> None:
+    """One step of ``updater`` on each device, by gradients that a store adds up if there is one."""
+    for index, (weights, gradients) in enumerate(zip(param_arrays, grad_arrays, strict=True)):
+        if gradients[0] is None:
+            continue
+        if kvstore is not None:
+            kvstore.pushpull(param_names[index], gradients, priority=-index)
+        for device, (weight, gradient) in enumerate(zip(weights, gradients, strict=True)):
+            updater(index * num_device + device, gradient, weight)
 
 
 def check_given(caller, what, given, names, allow_missing, surplus_is_wrong) -> None:

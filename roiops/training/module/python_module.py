@@ -48,25 +48,14 @@ class PythonModule(BaseModule):
         """Pairs of name and shape."""
         return self._output_shapes
 
-    def bind(
-        self,
-        data_shapes,
-        label_shapes=None,
-        for_training=True,
-        inputs_need_grad=False,
-        force_rebind=False,
-        shared_module=None,
-        grad_req="write",
-    ) -> None:
-        """Remember the shapes; there are no executors."""
-        if self._stays_bound(force_rebind):
-            return
+    def _bind(
+        self, data_shapes, label_shapes, for_training, inputs_need_grad, force_rebind, shared_module, grad_req
+    ):
         if grad_req != "write":
             raise ParamError(f"Python module only support write gradient, got grad_req {grad_req!r}")
         names = [description[0] for description in data_shapes]
         if names != self._data_names:
             raise ParamError(f"{type(self).__name__}.bind: data must be {self._data_names}, got {names}")
-        self.binded, self.for_training, self.inputs_need_grad = True, for_training, inputs_need_grad
         self._data_shapes = data_shapes
         self._label_shapes = label_shapes if self._label_names is not None else None
         self._output_shapes = self._compute_output_shapes()

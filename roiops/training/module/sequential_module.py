@@ -4,7 +4,6 @@ import copy
 import logging
 
 from ...errors import GraphError, ParamError
-from ..initializer import Uniform
 from .base_module import BaseModule, CompositeModule
 
 __all__ = ["SequentialModule"]
@@ -58,19 +57,9 @@ class SequentialModule(CompositeModule):
         self._require("label_shapes", params=False)
         return self._label_shapes
 
-    def bind(
-        self,
-        data_shapes,
-        label_shapes=None,
-        for_training=True,
-        inputs_need_grad=False,
-        force_rebind=False,
-        shared_module=None,
-        grad_req="write",
-    ) -> None:
-        """Bind every module; all but the first get the shapes of the outputs before them."""
-        if self._stays_bound(force_rebind):
-            return
+    def _bind(
+        self, data_shapes, label_shapes, for_training, inputs_need_grad, force_rebind, shared_module, grad_req
+    ):
         if shared_module is not None:
             raise ParamError("SequentialModule.bind: modules do not share memory with others; leave it None")
         if not self._modules:
@@ -93,32 +82,12 @@ class SequentialModule(CompositeModule):
                 grad_req=grad_req,
             )
             data_shapes = module.output_shapes
-        self.binded, self.for_training, self.inputs_need_grad = True, for_training, inputs_need_grad
         self._label_shapes = label_shapes if any(map(self._takes_labels, self._metas)) else None
 
-    def init_params(
-        self,
-        initializer=Uniform(0.01),  # noqa: B008  (an initializer does not change)
-        arg_params=None,
-        aux_params=None,
-        allow_missing=False,
-        force_init=False,
-        allow_extra=False,
-    ) -> None:
-        """Fill the parameters of every module; no two may have one of the same name."""
-        if self.params_initialized and not force_init:
-            return
-        self._require("init_params", params=False)
+    def _init_params(self, initializer, arg_params, aux_params, allow_missing, force_init, allow_extra):
         owners: dict[str, int] = {}
         for number, module in enumerate(self._modules):
-            module.init_params(
-                initializer=initializer,
-                arg_params=arg_params,
-                aux_params=aux_params,
-                allow_missing=allow_missing,
-                force_init=force_init,
-                allow_extra=allow_extra,
-            )
+            module.init_params(initializer, arg_params, aux_params, allow_missing, force_init, allow_extra)
             for names in module.get_params():
                 for name in names:
                     if owners.setdefault(name, number) != number:
@@ -126,7 +95,6 @@ class SequentialModule(CompositeModule):
                             f'Duplicated parameter names: name "{name}" in layer {number} is already used in '
                             f"layer {owners[name]}."
                         )
-        self.params_initialized = True
 
     def get_params(self):
         self._require("get_params")
@@ -137,23 +105,9 @@ class SequentialModule(CompositeModule):
             states.update(own_states)
         return arguments, states
 
-    def init_optimizer(
-        self,
-        kvstore="local",
-        optimizer="sgd",
-        optimizer_params=(("learning_rate", 0.01),),
-        force_init=False,
-    ) -> None:
-        """Give every module an optimizer."""
-        self._require("init_optimizer")
-        if self.optimizer_initialized and not force_init:
-            self.logger.warning("optimizer already initialized, ignoring.")
-            return
+    def _init_optimizer(self, kvstore, optimizer, optimizer_params, force_init):
         for module in self._modules:
-            module.init_optimizer(
-                kvstore=kvstore, optimizer=optimizer, optimizer_params=optimizer_params, force_init=force_init
-            )
-        self.optimizer_initialized = True
+            module.init_optimizer(kvstore, optimizer, optimizer_params, force_init)
 
     def forward(self, data_batch, is_train=None) -> None:
         self._require("forward")
