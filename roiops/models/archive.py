@@ -8,6 +8,7 @@ parameters that are missing, left over or of another shape. Labels are not asked
 """
 
 import warnings
+from collections import OrderedDict
 from pathlib import Path
 
 import numpy as np
@@ -105,13 +106,13 @@ class ArchivedModel:
         ]
         #: Called with each executor before it first runs, and with the shapes of its inputs by name.
         self.on_bind = None
-        self._bound: tuple | None = None
+        self._executors: OrderedDict = OrderedDict()
 
     def __getstate__(self):
         state = {
             name: value
             for name, value in self.__dict__.items()
-            if name not in ("_order", "_bound", "on_bind")
+            if name not in ("_order", "_executors", "on_bind")
         }
         state["symbol"] = self.symbol.tojson()
         state["params"] = {name: array.as_in_context(cpu()).data for name, array in self.params.items()}
@@ -124,7 +125,7 @@ class ArchivedModel:
         # Memory shared by processes may be read-only. No kernel writes a parameter, and each would be
         # compiled once more for arrays that may not be written.
         self.params = {name: nd.NDArray(writable(array)) for name, array in state["params"].items()}
-        self.on_bind = self._bound = None
+        self.on_bind, self._executors = None, OrderedDict()
 
     def __repr__(self):
         inputs, outputs = ", ".join(self.input_names), ", ".join(self.output_names)
@@ -225,14 +226,25 @@ class ArchivedModel:
         missing = [name for name in self.input_names if name not in inputs]
         if missing:
             raise MXNetError(f"{self.source}: lacks the inputs {', '.join(missing)}; each needs a value")
-        shapes = {name: tuple(np.shape(value)) for name, value in inputs.items()}
-        key = (ctx, shapes)
-        if self._bound is None or self._bound[0] != key:
-            self._bound = (key, self.bind(ctx, **shapes))
-            if self.on_bind is not None:
-                self.on_bind(self._bound[1], shapes)
-        outputs = self._bound[1].forward(is_train=False, **inputs)
+        outputs = self._executor(self.bind, ctx, inputs).forward(is_train=False, **inputs)
         return list(outputs) if reuse else [output.copy() for output in outputs]
+
+    #: Bound graphs for earlier shapes are kept up to this number.
+    _most_executors = 1
+
+    def _executor(self, bind, ctx, inputs):
+        """The graph that ``bind`` gives for inputs of these shapes, now or before."""
+        shapes = {name: tuple(np.shape(value)) for name, value in inputs.items()}
+        key = ctx, tuple(sorted(shapes.items()))
+        executor = self._executors.pop(key, None)
+        if executor is None:
+            while len(self._executors) >= self._most_executors:
+                self._executors.popitem(last=False)
+            executor = bind(ctx, **shapes)
+            if self.on_bind is not None:
+                self.on_bind(executor, shapes)
+        self._executors[key] = executor
+        return executor
 
     def _named(self, array, inputs) -> dict:
         """The inputs where one is given without its name."""

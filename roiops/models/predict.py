@@ -12,7 +12,7 @@ import dataclasses
 import io
 import os
 import time
-from collections import OrderedDict, deque
+from collections import deque
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 
 import numpy as np
@@ -26,8 +26,6 @@ from .pictures import Placement, Preprocessing, read_image
 
 __all__ = ["PictureModel", "Prediction", "load"]
 
-#: Bound graphs for earlier sizes of picture are kept up to this number.
-_MOST_SIZES = 4
 _IM_INFO = "im_info"
 
 
@@ -170,6 +168,8 @@ class PictureModel(archive.ArchivedModel):
     processes can share them; see :mod:`roiops.models.workers`.
     """
 
+    _most_executors = 4
+
     def __init__(
         self,
         symbol,
@@ -196,10 +196,6 @@ class PictureModel(archive.ArchivedModel):
                     f"{source}: {name!r} is not an input{nearest(name, self.input_names)} "
                     f"(it takes {', '.join(self.input_names)})"
                 )
-        self._executors: OrderedDict = OrderedDict()
-
-    def __getstate__(self):
-        return {**super().__getstate__(), "_executors": OrderedDict()}
 
     def picture_input(self) -> str:
         """The name of the input that takes the picture."""
@@ -307,25 +303,12 @@ class PictureModel(archive.ArchivedModel):
 
     def forward(self, feeds: dict) -> dict:
         """What the network puts out, by name; a subclass may compute it in another runtime."""
-        results = self._executor(feeds).forward(False, **feeds)
+        results = self._executor(self._bind_for, self.ctx, feeds).forward(False, **feeds)
         return {name: array.asnumpy() for name, array in zip(self.output_names, results, strict=True)}
 
-    def _executor(self, feeds):
-        """The graph bound for inputs of these shapes, now or before."""
-        key = tuple((name, value.shape) for name, value in feeds.items())
-        executor = self._executors.pop(key, None)
-        if executor is None:
-            while len(self._executors) >= _MOST_SIZES:
-                self._executors.popitem(last=False)
-            executor = self._bind_for(dict(key))
-            if self.on_bind is not None:
-                self.on_bind(executor, dict(key))
-        self._executors[key] = executor
-        return executor
-
-    def _bind_for(self, shapes: dict):
+    def _bind_for(self, ctx, **shapes):
         try:
-            return self.bind(self.ctx, **shapes)
+            return self.bind(ctx, **shapes)
         except MXNetError as error:
             height, width = self._size(shapes)
             if self.preprocessing.resize or self.preprocessing.crop:  # pictures of another size do not come

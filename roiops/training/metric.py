@@ -150,6 +150,12 @@ def check_label_shapes(labels, preds, wrap=False, shape=False):
     return labels, preds
 
 
+def _pairs_of(labels, preds) -> list:
+    """Labels and outputs in pairs, as NumPy arrays."""
+    pairs = zip(*check_label_shapes(labels, preds, wrap=True), strict=True)
+    return [(_numpy(label), _numpy(pred)) for label, pred in pairs]
+
+
 _factory = Factory(EvalMetric, "metric")
 register, alias = _factory.register, _factory.alias
 
@@ -170,9 +176,8 @@ class _PairMetric(EvalMetric):
         super().__init__(name, output_names, label_names, has_global_stats=True, **kwargs)
 
     def update(self, labels, preds):
-        labels, preds = check_label_shapes(labels, preds, wrap=True)
-        for label, pred in zip(labels, preds, strict=True):
-            self.add(*self.measure(_numpy(label), _numpy(pred)))
+        for label, pred in _pairs_of(labels, preds):
+            self.add(*self.measure(label, pred))
 
     def measure(self, label, pred) -> tuple:
         """Sum and number of samples of one pair of arrays."""
@@ -226,14 +231,18 @@ class TopKAccuracy(_PairMetric):
         return int((best == label.astype(numpy.int32).reshape(-1, 1)).sum()), len(pred)
 
 
-class _BinaryMetric(EvalMetric):
-    """A score of the counts (true positive, false positive, false negative, true negative)."""
+class _Averaged(EvalMetric):
+    """The mean of the updates' scores (``macro``), or the score of all samples (``micro``)."""
 
-    def __init__(self, name, output_names, label_names, average):
+    def __init__(self, name, output_names=None, label_names=None, average="macro", has_global_stats=True):
         if average not in ("macro", "micro"):
             raise ParamError(f"{type(self).__name__}: average must be 'macro' or 'micro', got {average!r}")
         self.average = average
-        super().__init__(name, output_names, label_names, has_global_stats=True, average=average)
+        super().__init__(name, output_names, label_names, has_global_stats, average=average)
+
+
+class _BinaryMetric(_Averaged):
+    """A score of the counts (true positive, false positive, false negative, true negative)."""
 
     def reset(self):
         self._global_counts = numpy.zeros(4)
@@ -244,10 +253,9 @@ class _BinaryMetric(EvalMetric):
         super().reset_local()
 
     def update(self, labels, preds):
-        labels, preds = check_label_shapes(labels, preds, wrap=True)
         counts = numpy.zeros(4)
-        for label, pred in zip(labels, preds, strict=True):
-            counts += self._count(_numpy(label).astype(numpy.int32).ravel(), _numpy(pred))
+        for label, pred in _pairs_of(labels, preds):
+            counts += self._count(label.astype(numpy.int32).ravel(), pred)
         if self.average == "macro":  # the mean of the updates' scores
             self.add(self.score(*counts), 1)
             return
@@ -311,9 +319,8 @@ class PCC(EvalMetric):
         self._since = numpy.zeros((2, 2))
 
     def update(self, labels, preds):
-        labels, preds = check_label_shapes(labels, preds, wrap=True)
-        for label, pred in zip(labels, preds, strict=True):
-            label, pred = _numpy(label).astype(numpy.int64), _numpy(pred)
+        for label, pred in _pairs_of(labels, preds):
+            label = label.astype(numpy.int64)
             chosen = (pred if pred.shape == label.shape else pred.argmax(axis=1)).astype(numpy.int64)
             _same_count("PCC", label, chosen)
             pairs = numpy.stack([chosen.ravel(), label.ravel()])
@@ -346,7 +353,7 @@ def _correlation(counts) -> float:
 
 
 @register
-class Perplexity(EvalMetric):
+class Perplexity(_PairMetric):
     """The exponential of the mean of -log p(label).
 
     Parameters
@@ -358,19 +365,17 @@ class Perplexity(EvalMetric):
     """
 
     def __init__(self, ignore_label, axis=-1, name="perplexity", output_names=None, label_names=None):
-        super().__init__(name, output_names, label_names, has_global_stats=True, ignore_label=ignore_label)
+        super().__init__(name, output_names, label_names, ignore_label=ignore_label)
         self.ignore_label, self.axis = ignore_label, axis
 
-    def update(self, labels, preds):
-        labels, preds = check_label_shapes(labels, preds, wrap=True)
-        for label, pred in zip(labels, preds, strict=True):
-            label, pred = _numpy(label).ravel().astype(numpy.int64), _numpy(pred)
-            pred = numpy.moveaxis(pred, self.axis, -1).reshape(-1, pred.shape[self.axis])
-            _same_count("Perplexity", label, pred)
-            chosen = pred[numpy.arange(label.size), numpy.clip(label, 0, pred.shape[1] - 1)]
-            if self.ignore_label is not None:
-                chosen = chosen[label != self.ignore_label]
-            self.add(float(-numpy.log(numpy.maximum(chosen, 1e-10)).sum()), chosen.size)
+    def measure(self, label, pred):
+        label = label.ravel().astype(numpy.int64)
+        pred = numpy.moveaxis(pred, self.axis, -1).reshape(-1, pred.shape[self.axis])
+        _same_count("Perplexity", label, pred)
+        chosen = pred[numpy.arange(label.size), numpy.clip(label, 0, pred.shape[1] - 1)]
+        if self.ignore_label is not None:
+            chosen = chosen[label != self.ignore_label]
+        return float(-numpy.log(numpy.maximum(chosen, 1e-10)).sum()), chosen.size
 
     def value_of(self, total, count):
         return math.exp(total / count) if count else math.nan
@@ -447,25 +452,18 @@ class NegativeLogLikelihood(CrossEntropy):
 
 @alias("pearsonr")
 @register
-class PearsonCorrelation(EvalMetric):
+class PearsonCorrelation(_Averaged):
     """Pearson's correlation: the mean of the batches' (``macro``) or of all values (``micro``)."""
 
     def __init__(self, name="pearsonr", output_names=None, label_names=None, average="macro"):
-        if average not in ("macro", "micro"):
-            raise ParamError(f"PearsonCorrelation: average must be 'macro' or 'micro', got {average!r}")
-        self.average = average
-        super().__init__(
-            name, output_names, label_names, has_global_stats=average == "macro", average=average
-        )
+        super().__init__(name, output_names, label_names, average, has_global_stats=average == "macro")
 
     def reset_local(self):
         super().reset_local()
         self._count, self._mean, self._scatter = 0, numpy.zeros(2), numpy.zeros((2, 2))
 
     def update(self, labels, preds):
-        labels, preds = check_label_shapes(labels, preds, wrap=True)
-        for label, pred in zip(labels, preds, strict=True):
-            label, pred = _numpy(label), _numpy(pred)
+        for label, pred in _pairs_of(labels, preds):
             check_label_shapes(label, pred, shape=True)
             both = numpy.stack([label.ravel(), pred.ravel()]).astype(numpy.float64)
             if self.average == "macro":

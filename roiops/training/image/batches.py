@@ -1,5 +1,6 @@
 """Batches of pictures from files, changed by augmenters."""
 
+import contextlib
 import logging
 import os
 import random
@@ -164,13 +165,17 @@ class ImageIter(DataIter):
 
     def _fill(self, data, labels, row: int) -> int:
         """Put samples into the rows from ``row`` on, until the images end; the first row that is free."""
-        while row < self.batch_size:
-            try:
-                label, raw = self.next_sample()
-            except StopIteration:
-                break
+        for label, raw in self._samples():
             row += self._put(label, self.imdecode(raw), data[row], labels[row : row + 1])
+            if row == self.batch_size:
+                break
         return row
+
+    def _samples(self):
+        """The samples that are left."""
+        with contextlib.suppress(StopIteration):
+            while True:
+                yield self.next_sample()
 
     def _put(self, label, image, data, labels) -> bool:
         """Write one changed image and its label into a batch; False where it is passed over."""

@@ -408,11 +408,7 @@ class ImageDetIter(ImageIter):
         """The most objects of an image, and how many numbers an object has."""
         count, width = 0, 0
         self.reset()
-        while True:
-            try:
-                label, _ = self.next_sample()
-            except StopIteration:
-                break
+        for label, _ in self._samples():
             found, width = self._parse_label(label).shape
             count = max(count, found)
         self.reset()
@@ -528,11 +524,7 @@ class ImageDetIter(ImageIter):
             The names of the classes, to be written into the boxes.
         """
         mean, std = mean_and_std("ImageDetIter.draw_next", mean, std, np.array)
-        while True:
-            try:
-                label, raw = self.next_sample()
-            except StopIteration:
-                return
+        for label, raw in self._samples():
             image = self.imdecode(raw)
             try:
                 self.check_valid_image([image])
