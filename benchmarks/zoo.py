@@ -45,6 +45,7 @@ sys.path[:0] = [str(ZOO), str(ROOT / "verify")]
 
 import peers  # noqa: E402
 from catalogue import models  # noqa: E402
+from check_model_zoo import held_results, keep_results, prepare  # noqa: E402
 
 #: The least and the most turns of a model, and about how many seconds all of them take.
 LEAST, MOST, SECONDS = 3, 7, 4.0
@@ -78,27 +79,7 @@ def environment(library, threads):
 
 def export(name, folder):
     """Have MXNet build a model and save it to ``folder``, unless it is there; what went wrong, or None."""
-    if (folder / "made.json").exists():
-        return None
-    folder.mkdir(parents=True, exist_ok=True)
-    try:
-        done = subprocess.run(
-            [str(peers.interpreter("gluoncv")), "mxnet_worker.py"],
-            input=json.dumps({"do": "prepare", "name": name, "folder": str(folder)}) + "\n",
-            capture_output=True,
-            text=True,
-            cwd=ZOO,
-            env=environment("mxnet", os.cpu_count()),
-            timeout=PATIENCE,
-        )
-    except subprocess.TimeoutExpired:
-        return f"took longer than {PATIENCE} s to build the model"
-    if not done.stdout.strip():
-        return (done.stderr.strip().splitlines() or [f"ended with {done.returncode}"])[-1]
-    answer = json.loads(done.stdout.splitlines()[-1])
-    if "error" not in answer:
-        (folder / "made.json").write_text(json.dumps(answer))
-    return answer.get("error")
+    return prepare(name, folder, os.cpu_count(), PATIENCE).get("error")
 
 
 class Side:
@@ -315,10 +296,7 @@ def markdown(result):
 
 def record(result, name):
     """Write results and table; a run that is cut leaves those of the models before."""
-    RESULTS.mkdir(parents=True, exist_ok=True)
-    scratch = RESULTS / f"{name}.part"
-    scratch.write_text(json.dumps(result, indent=1) + "\n")
-    scratch.replace(RESULTS / f"{name}.json")
+    keep_results(RESULTS / f"{name}.json", result)
     (RESULTS / f"{name}.md").write_text(markdown(result), encoding="utf-8")
 
 
@@ -351,7 +329,7 @@ def main():
         os.environ.update(AVX2)
     results = options.results or ("zoo_avx2" if options.avx2 else "zoo")
     path = RESULTS / f"{results}.json"
-    result = json.loads(path.read_text()) if path.exists() else {"models": {}}
+    result = held_results(path)
     if options.table:
         record(result, results)
         return

@@ -16,7 +16,6 @@ benchmarks/results/zoo_engines.{json,md}; ``report.py`` shows them in the README
 
 import argparse
 import datetime
-import json
 import os
 import sys
 import tempfile
@@ -30,7 +29,7 @@ sys.path.insert(0, str(ROOT / "verify"))
 
 from check_engines import ENGINES
 from check_engines import versions as versions_of_engines
-from check_model_zoo import Worker
+from check_model_zoo import Worker, held_results, keep_results
 
 TIMED = ("onnxruntime", "openvino")
 EVERY = 6
@@ -125,9 +124,7 @@ def record(result, chosen):
         "versions": {engine: f"{ENGINES[engine][0]} {known[ENGINES[engine][0]]}" for engine in TIMED},
         "chosen": chosen,
     }
-    scratch = RESULTS / "zoo_engines.part"
-    scratch.write_text(json.dumps(result, indent=1) + "\n")
-    scratch.replace(RESULTS / "zoo_engines.json")
+    keep_results(RESULTS / "zoo_engines.json", result)
     write_table(result)
 
 
@@ -149,7 +146,7 @@ def main():
     parser.add_argument("--table", action="store_true", help="measure nothing, write the table")
     options = parser.parse_args()
     path, began = RESULTS / "zoo_engines.json", time.monotonic()
-    result = json.loads(path.read_text()) if path.exists() else {"models": {}}
+    result = held_results(path)
     if options.table:
         write_table(result)
         return

@@ -27,6 +27,7 @@ from pathlib import Path
 
 import numpy as np
 import peers
+from check_model_zoo import held_results, keep_results
 
 ROOT = Path(__file__).resolve().parent.parent
 ZOO = ROOT / "verify" / "zoo"
@@ -222,9 +223,7 @@ def record(results) -> None:
 
     results["about"] = {"date": date.today().isoformat(), "onnxruntime": onnxruntime.__version__}
     results["models"] = dict(sorted(results["models"].items()))
-    scratch = RESULTS.with_suffix(".part")
-    scratch.write_text(json.dumps(results, indent=1) + "\n")
-    scratch.replace(RESULTS)
+    keep_results(RESULTS, results)
     write_table(results)
 
 
@@ -241,7 +240,7 @@ def main() -> int:
     parser.add_argument("--minutes", type=float, help="start no more files after this long")
     parser.add_argument("--dry", action="store_true", help="write neither results nor table")
     args = parser.parse_args()
-    results = json.loads(RESULTS.read_text()) if RESULTS.exists() else {"models": {}}
+    results = held_results(RESULTS)
     failed, started = [], time.monotonic()
     for symbol, params in models([args.folder]):
         name = str(symbol.relative_to(args.folder))

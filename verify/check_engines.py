@@ -29,7 +29,7 @@ from pathlib import Path
 
 import numpy as np
 import peers
-from check_model_zoo import TOLERANCE, Worker, exported, processor
+from check_model_zoo import TOLERANCE, Worker, exported, held_results, keep_results, processor
 
 ROOT = Path(__file__).resolve().parent.parent
 ZOO = ROOT / "verify" / "zoo"
@@ -277,7 +277,7 @@ def main():
     parser.add_argument("--dry", action="store_true", help="write neither results nor table")
     parser.add_argument("--table", action="store_true", help="only write the table again")
     args = parser.parse_args()
-    results = json.loads(RESULTS.read_text()) if RESULTS.exists() else {"models": {}}
+    results = held_results(RESULTS)
     if args.table:
         write_table(results)
         return 0
@@ -316,9 +316,7 @@ def record(results):
     }
     known = [m.name for m in models()]
     results["models"] = {name: results["models"][name] for name in known if name in results["models"]}
-    scratch = RESULTS.with_suffix(".part")
-    scratch.write_text(json.dumps(results, indent=1) + "\n")
-    scratch.replace(RESULTS)
+    keep_results(RESULTS, results)
     write_table(results)
 
 

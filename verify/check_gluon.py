@@ -16,7 +16,6 @@ have the same nodes by name, and the outputs and a detector's raw heads the same
 
 import argparse
 import json
-import os
 import shutil
 import sys
 import tempfile
@@ -167,7 +166,7 @@ def main() -> int:
     parser.add_argument("--dry", action="store_true", help="write neither results nor table")
     parser.add_argument("--table", action="store_true", help="run nothing, write the table from the results")
     args = parser.parse_args()
-    results = json.loads(RESULTS.read_text()) if RESULTS.exists() else {"models": {}}
+    results = check_model_zoo.held_results(RESULTS)
     if args.table:
         write_table(results)
         return 0
@@ -193,16 +192,14 @@ def main() -> int:
         if args.dry:
             continue
         # Read again: other runs may have written meanwhile.
-        results = json.loads(RESULTS.read_text()) if RESULTS.exists() else {"models": {}}
+        results = check_model_zoo.held_results(RESULTS)
         if args.graphs and "same_graph" in row and results["models"].get(model.name, {}).get("agrees"):
             continue  # its numbers were compared meanwhile
         results["models"][model.name] = row
         results["all"] = [each.name for each in every]
         results["about"] = _about()
         results["models"] = {m.name: results["models"][m.name] for m in every if m.name in results["models"]}
-        scratch = RESULTS.with_suffix(f".{os.getpid()}")
-        scratch.write_text(json.dumps(results, indent=1) + "\n")
-        scratch.replace(RESULTS)
+        check_model_zoo.keep_results(RESULTS, results)
         write_table(results)
     graphs.close()
     print("all agree" if not failed else f"not: {', '.join(failed)}")

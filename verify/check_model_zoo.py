@@ -24,6 +24,7 @@ import platform
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from datetime import date
 from pathlib import Path
@@ -112,15 +113,29 @@ def exported(model, folder):
             place = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="zoo_")))
         else:
             place = folder.resolve() / model.name.replace(":", "_")
-            place.mkdir(parents=True, exist_ok=True)
-        said = place / "made.json"
-        if said.exists():
-            made = json.loads(said.read_text())
-        else:
-            made = ask_once(_mxnet(2), do="prepare", name=model.name, folder=str(place))
-            if "error" not in made:
-                said.write_text(json.dumps(made))
-        yield place, made
+        yield place, prepare(model.name, place)
+
+
+def prepare(name, folder, threads=2, patience=None) -> dict:
+    """Have MXNet build a model and leave its files in ``folder``, unless they are there; what it says of it.
+
+    It is given up after so many seconds of ``patience``.
+    """
+    said = folder / "made.json"
+    if said.exists():
+        return json.loads(said.read_text())
+    folder.mkdir(parents=True, exist_ok=True)
+    worker = _mxnet(threads)
+    late = threading.Timer(patience or threading.TIMEOUT_MAX, worker.process.kill)
+    late.daemon = True
+    late.start()
+    made = ask_once(worker, do="prepare", name=name, folder=str(folder))
+    if not late.is_alive():
+        return {"error": f"took longer than {patience} s to build the model"}
+    late.cancel()
+    if "error" not in made:
+        said.write_text(json.dumps(made))
+    return made
 
 
 def _mxnet(threads):
@@ -278,7 +293,7 @@ def main() -> int:
     python = peers.interpreter("gluoncv")
     if not python.exists():
         parser.error("MXNet with GluonCV is not set up: python verify/peers.py gluoncv")
-    results = json.loads(RESULTS.read_text()) if RESULTS.exists() else {"models": {}}
+    results = held_results(RESULTS)
     if args.resume:
         chosen = [m for m in chosen if m.name not in results["models"]]
     failed, started = [], time.monotonic()
@@ -302,15 +317,25 @@ def main() -> int:
     return 1 if failed else 0
 
 
+def held_results(path) -> dict:
+    """The results that are kept in a file; of no model where there is none."""
+    return json.loads(path.read_text()) if path.exists() else {"models": {}}
+
+
+def keep_results(path, results) -> None:
+    """Write results to a file, which is whole at any time."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    scratch = path.with_suffix(f".{os.getpid()}")
+    scratch.write_text(json.dumps(results, indent=1) + "\n")
+    scratch.replace(path)
+
+
 def record(results, args) -> None:
     """Write the results and the table; a run that is cut leaves those of the models before."""
     results["about"] = about(args)
     known = [m.name for m in models()]
     results["models"] = {name: results["models"][name] for name in known if name in results["models"]}
-    RESULTS.parent.mkdir(parents=True, exist_ok=True)
-    scratch = RESULTS.with_suffix(".part")
-    scratch.write_text(json.dumps(results, indent=1) + "\n")
-    scratch.replace(RESULTS)
+    keep_results(RESULTS, results)
     write_table(results)
 
 

@@ -230,7 +230,12 @@ def _in_dtype(name, params, arrays, dtype):
 def _as_cpu(name, params, arrays, head, dtype):
     arrays = _in_dtype(name, params, arrays, dtype)
     head = head.astype(dtype)
-    found = OnDevice(name, params, arrays).results(head)
+    # Positions of up to 68 pixels are rounded to 4e-6, and neighbouring pixels are up to 8 apart.
+    agree_with_cpu(name, params, arrays, head, OnDevice(name, params, arrays).results(head), most=5e-5)
+
+
+def agree_with_cpu(name, params, arrays, head, found, most):
+    """The results ``found`` agree with those that the CPU makes of these arrays."""
     expected = calls.results(calls.invoke(name, params, arrays, cpu()), head)
     terms = {}
 
@@ -244,10 +249,9 @@ def _as_cpu(name, params, arrays, head, dtype):
         wide = [array.astype(np.float64) for array in arrays]
         return calls.results(calls.invoke(name, params, wide, cpu()), head.astype(np.float64))
 
-    # Positions of up to 68 pixels are rounded to 4e-6, and neighbouring pixels are up to 8 apart.
     for key, value in found.items():
         of_key = (lambda key=key: absolute(key)) if key.startswith("grad") else None
-        agree_or_as_near(value, expected[key], key, of_key, in_double, most=5e-5)
+        agree_or_as_near(value, expected[key], key, of_key, in_double, most)
 
 
 def agree_or_as_near(value, expected, key, terms, in_double, most):

@@ -131,7 +131,6 @@ def check_call(name, params, arrays, head, dtype, layout):
     import gpu_check
     import numpy as np
 
-    from roiops.context import cpu
     from roiops.dtypes import BFLOAT16
 
     arrays, maps = laid_out(name, params, arrays, dtype, layout)
@@ -161,22 +160,7 @@ def check_call(name, params, arrays, head, dtype, layout):
     # The CPU refuses an image that there is not, and ignores -1: so does the GPU with either.
     images, index = len(arrays[0]), arrays[maps][:, 0]
     index[~((index < images) & np.isfinite(index))] = -1
-    expected = calls.results(calls.invoke(name, params, arrays, cpu()), head)
-    terms = {}
-
-    def absolute(key):
-        if not terms:
-            terms.update(calls.results(calls.invoke(name, params, arrays, cpu()), abs(head)))
-        return abs(terms[key])
-
-    @functools.cache
-    def in_double():
-        wide = [array.astype(np.float64) for array in arrays]
-        return calls.results(calls.invoke(name, params, wide, cpu()), head.astype(np.float64))
-
-    for key, value in found.items():
-        of_key = (lambda key=key: absolute(key)) if key.startswith("grad") else None
-        gpu_check.agree_or_as_near(value, expected[key], key, of_key, in_double, most=5e-6)
+    gpu_check.agree_with_cpu(name, params, arrays, head, found, most=5e-6)
 
 
 def check_copies(dtype):

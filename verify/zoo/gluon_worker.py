@@ -5,8 +5,6 @@ GluonCV's own code builds the network, as it does under MXNet; it loads the file
 """
 
 import json
-import sys
-import traceback
 from pathlib import Path
 
 import mxnet as mx
@@ -79,22 +77,14 @@ def load(name, folder, heads):
     return {"graph": different}
 
 
-def main():
-    answers, sys.stdout = sys.stdout, sys.stderr  # GluonCV prints
-    for line in sys.stdin:
-        request = json.loads(line)
-        try:
-            if request["do"] == "graph":
-                answer = graph(request["name"], request["path"])
-                expected = Path(request["expected"]).read_text()
-                answer["graph"] = _difference(expected, Path(request["path"]).read_text())
-            else:
-                answer = load(request["name"], request["folder"], request["heads"])
-        except Exception as error:
-            traceback.print_exc()
-            answer = {"error": f"{type(error).__name__}: {error}"}
-        print(json.dumps(answer), file=answers, flush=True)
+def answer(do, name, **request):
+    """What is asked for: the difference of a graph from MXNet's, or a network that is run."""
+    if do == "load":
+        return load(name, **request)
+    found = graph(name, request["path"])
+    expected = Path(request["expected"]).read_text()
+    return {**found, "graph": _difference(expected, Path(request["path"]).read_text())}
 
 
 if __name__ == "__main__":
-    main()
+    inputs.serve(answer)

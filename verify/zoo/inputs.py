@@ -1,7 +1,9 @@
-"""Inputs and weights with sensible statistics, the same from every run. NumPy only."""
+"""Inputs and weights with sensible statistics, the same from every run, and a worker's loop. NumPy only."""
 
 import json
 import re
+import sys
+import traceback
 import zlib
 
 import numpy as np
@@ -20,6 +22,19 @@ _DECODING = _SELECTING - {"_contrib_box_nms", "topk"} | {"_contrib_box_decode"}
 
 
 _FEW = 64
+
+
+def serve(answer):
+    """Reply to requests, one in JSON a line, until they end; what else is printed goes to standard error."""
+    answers, sys.stdout = sys.stdout, sys.stderr  # GluonCV prints
+    for line in sys.stdin:
+        try:
+            reply = answer(**json.loads(line))
+        except Exception as error:
+            traceback.print_exc()
+            reply = {"error": f"{type(error).__name__}: {error}"}
+        answers.write(json.dumps(reply) + "\n")
+        answers.flush()
 
 
 def generator(name):

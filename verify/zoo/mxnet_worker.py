@@ -2,7 +2,6 @@
 
 import json
 import os
-import sys
 import warnings
 from pathlib import Path
 
@@ -270,29 +269,18 @@ def _save(folder, symbol, values, data):
     np.savez(folder / "inputs.npz", **{name: a for name, a in data.items() if not name.endswith("_label")})
 
 
-def main():
-    answers = sys.stdout
-    sys.stdout = sys.stderr  # GluonCV prints
-    for line in sys.stdin:
-        request = json.loads(line)
-        try:
-            if request["do"] == "prepare":
-                answer = prepare(request["name"], request["folder"])
-            elif request["do"] == "choose":
-                answer = choose(request["folder"])
-            elif request["do"] == "golden":
-                answer = golden(request["name"], request["path"], request["size"])
-            elif request["do"] == "graph":
-                answer = graph(request["name"], request["path"])
-            else:
-                from gluoncv.model_zoo import get_model_list
+def names():
+    """The networks that GluonCV lists."""
+    from gluoncv.model_zoo import get_model_list
 
-                answer = {"names": list(get_model_list())}
-        except Exception as error:
-            answer = {"error": "%s: %s" % (type(error).__name__, error)}
-        answers.write(json.dumps(answer) + "\n")
-        answers.flush()
+    return {"names": list(get_model_list())}
+
+
+def answer(do, **request):
+    """What is asked for, by the name of a function."""
+    known = {"prepare": prepare, "choose": choose, "golden": golden, "graph": graph, "names": names}
+    return known[do](**request)
 
 
 if __name__ == "__main__":
-    main()
+    inputs.serve(answer)

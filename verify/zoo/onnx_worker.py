@@ -1,8 +1,5 @@
 """The roiops side of ``verify/check_engines.py``: it sees only the files that MXNet left."""
 
-import json
-import sys
-import traceback
 from pathlib import Path
 
 import numpy as np
@@ -66,24 +63,11 @@ def _chosen(folder, model, data, choices):
     return chosen, archive.ArchivedModel(roiops.sym.load_json(text), model.params)
 
 
-def _answer(request):
-    do, folder = request["do"], Path(request.get("folder", ""))
-    if do == "write":
-        return write(folder, Path(request["target"]), request["opset"])
-    assert do == "write_given"
-    return write_given(folder, request["choices"], Path(request["target"]), request["opset"])
-
-
-def main():
-    for line in sys.stdin:
-        request = json.loads(line)
-        try:
-            answer = _answer(request)
-        except Exception as error:
-            traceback.print_exc()
-            answer = {"error": f"{type(error).__name__}: {error}"}
-        print(json.dumps(answer), flush=True)
+def answer(do, folder, target, **request):
+    """What is asked for, by the name of a function."""
+    known = {"write": write, "write_given": write_given}
+    return known[do](folder=Path(folder), target=Path(target), **request)
 
 
 if __name__ == "__main__":
-    main()
+    inputs.serve(answer)

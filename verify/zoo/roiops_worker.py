@@ -1,9 +1,6 @@
 """The roiops side of ``verify/check_model_zoo.py``: it sees only the files that MXNet left."""
 
 import importlib.util
-import json
-import sys
-import traceback
 from pathlib import Path
 
 import numpy as np
@@ -36,16 +33,5 @@ def load(folder, heads):
     return {}
 
 
-def main():
-    for line in sys.stdin:
-        request = json.loads(line)
-        try:
-            answer = load(**request)
-        except Exception as error:
-            traceback.print_exc()
-            answer = {"error": f"{type(error).__name__}: {error}"}
-        print(json.dumps(answer), flush=True)
-
-
 if __name__ == "__main__":
-    main()
+    inputs.serve(load)
