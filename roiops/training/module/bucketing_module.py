@@ -118,6 +118,7 @@ class BucketingModule(CompositeModule):
     def _bind(
         self, data_shapes, label_shapes, for_training, inputs_need_grad, force_rebind, shared_module, grad_req
     ):
+        """Bind the network of the default key."""
         if shared_module is not None:
             raise GraphError("BucketingModule.bind: shared_module is not supported")
         default = self._buckets.get(self._default_bucket_key, self._curr_module)
@@ -149,6 +150,7 @@ class BucketingModule(CompositeModule):
     _monitor = None
 
     def _init_params(self, initializer, arg_params, aux_params, allow_missing, force_init, allow_extra):
+        """Give the parameters of the default network their first values; the others share them."""
         default = self._buckets[self._default_bucket_key]
         default.init_params(initializer, arg_params, aux_params, allow_missing, force_init, allow_extra)
 

@@ -51,6 +51,7 @@ class PythonModule(BaseModule):
     def _bind(
         self, data_shapes, label_shapes, for_training, inputs_need_grad, force_rebind, shared_module, grad_req
     ):
+        """Remember the shapes; there are no executors."""
         if grad_req != "write":
             raise ParamError(f"Python module only support write gradient, got grad_req {grad_req!r}")
         names = [description[0] for description in data_shapes]

@@ -60,6 +60,7 @@ class SequentialModule(CompositeModule):
     def _bind(
         self, data_shapes, label_shapes, for_training, inputs_need_grad, force_rebind, shared_module, grad_req
     ):
+        """Bind every module; all but the first get the shapes of the outputs before them."""
         if shared_module is not None:
             raise ParamError("SequentialModule.bind: modules do not share memory with others; leave it None")
         if not self._modules:
@@ -85,6 +86,7 @@ class SequentialModule(CompositeModule):
         self._label_shapes = label_shapes if any(map(self._takes_labels, self._metas)) else None
 
     def _init_params(self, initializer, arg_params, aux_params, allow_missing, force_init, allow_extra):
+        """Fill the parameters of every module; no two may have one of the same name."""
         owners: dict[str, int] = {}
         for number, module in enumerate(self._modules):
             module.init_params(initializer, arg_params, aux_params, allow_missing, force_init, allow_extra)
