@@ -11,7 +11,7 @@ import ways
 import zoo
 import zoo_engines
 from roi_start import table_of_bars
-from roi_workloads import WORKLOADS, operators
+from roi_workloads import WORKLOADS
 
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS, DOCS = ROOT / "benchmarks" / "results", ROOT / "docs"
@@ -80,13 +80,6 @@ def mean(values) -> float:
 def operators_of(rows) -> list[str]:
     """Their names, in the order of the rows."""
     return list(dict.fromkeys(row["operator"].split()[0].rstrip(",") for row in rows if ratio(row)))
-
-
-def not_recorded(rows) -> str:
-    """A sentence about the operators that the benchmark has and these rows have not."""
-    asked = {name.split()[0].rstrip(",") for workload in WORKLOADS for name in operators(workload)}
-    lacking = sorted(asked - set(operators_of(rows)))
-    return f"The recorded run has no rows of {', '.join(lacking)}." if lacking else ""
 
 
 def roi_summary(rows) -> list[str]:
