@@ -88,6 +88,8 @@ class UpdateOperator:
         self.compiles = "i" in parameters
         before_settings = states + (4 if self.compiles else 3)
         self._settings = inspect.Signature(list(parameters.values())[before_settings:])
+        #: The names of its settings.
+        self.settings = tuple(self._settings.parameters)
         # A weight of a few numbers is updated sooner than a signature is bound.
         settings = self._settings.parameters.values()
         self._defaults = {each.name: each.default for each in settings if each.default is not each.empty}
@@ -118,7 +120,7 @@ class UpdateOperator:
         with np.errstate(all="ignore"):
             scalars = {
                 name: kind(given[name] if name in self.doubles else np.float32(given[name]))
-                for name in self._settings.parameters
+                for name in self.settings
             }
         arrays = weight, grad, *states
         # One pass is worth its compiling where the arrays do not stay in a cache.

@@ -254,11 +254,13 @@ def _zeros(weight: NDArray) -> NDArray:
 
 
 class _ByOperator(Optimizer):
-    """An optimizer whose rule is an update operator's."""
+    """An optimizer whose rule is an update operator's, whose settings are attributes of the same names."""
 
-    #: The operator, and its settings beside those of all.
     _operator: updates.UpdateOperator
-    _settings: tuple = ()
+
+    @property
+    def _zero_states(self) -> int:
+        return self._operator.states
 
     def _update_raw(self, index, weight, grad, *state):
         self._operator.in_place(self._all_settings(index), weight, grad, *state)
@@ -266,9 +268,9 @@ class _ByOperator(Optimizer):
     def _all_settings(self, index) -> dict:
         """What the operator is called with; as in MXNet, a limit of 0 is none."""
         lr, wd = self._rates(index)
-        settings = {name: getattr(self, name) for name in ("rescale_grad", "clip_gradient", *self._settings)}
-        unlimited = {name for name, value in settings.items() if name.startswith("clip") and not value}
-        return {"lr": lr, "wd": wd, **{name: settings[name] for name in settings if name not in unlimited}}
+        given = {"lr": lr, "wd": wd, "t": self._index_update_count[index], "clip_grad": self.clip_gradient}
+        settings = {n: given[n] if n in given else getattr(self, n) for n in self._operator.settings}
+        return {name: value for name, value in settings.items() if value or not name.startswith("clip")}
 
 
 class _MomentumRule(_ByOperator):
@@ -276,7 +278,6 @@ class _MomentumRule(_ByOperator):
 
     _with_momentum: updates.UpdateOperator
     _without_momentum: updates.UpdateOperator
-    _momentum_settings: tuple = ()
 
     def create_state(self, index, weight):
         return _zeros(weight) if self.momentum else None
@@ -284,10 +285,6 @@ class _MomentumRule(_ByOperator):
     @property
     def _operator(self):
         return self._with_momentum if self.momentum else self._without_momentum
-
-    @property
-    def _settings(self):
-        return ("momentum", *self._momentum_settings) if self.momentum else ()
 
 
 @register
@@ -339,7 +336,6 @@ class Signum(_MomentumRule):
 
     # Without momentum there is neither clipping nor decay of the gradient, as in MXNet.
     _with_momentum, _without_momentum = updates.signum_update, updates.signsgd_update
-    _momentum_settings = ("wd_lh",)
 
     def __init__(self, learning_rate=0.01, momentum=0.9, wd_lh=0.0, **kwargs):
         super().__init__(learning_rate=learning_rate, **kwargs)
@@ -360,8 +356,7 @@ class Adam(_ByOperator):
         Whether a row-sparse gradient changes only the rows that it has.
     """
 
-    _operator, _settings = updates.adam_update, ("beta1", "beta2", "epsilon")
-    _zero_states = 2
+    _operator = updates.adam_update
 
     def __init__(self, learning_rate=0.001, beta1=0.9, beta2=0.999, epsilon=1e-8, lazy_update=True, **kwargs):
         super().__init__(learning_rate=learning_rate, **kwargs)
@@ -440,16 +435,8 @@ class RMSProp(_ByOperator):
         self.centered, self.clip_weights = centered, clip_weights
 
     @property
-    def _zero_states(self) -> int:
-        return self._operator.states
-
-    @property
     def _operator(self):
         return updates.rmspropalex_update if self.centered else updates.rmsprop_update
-
-    @property
-    def _settings(self):
-        return ("gamma1", "epsilon", "clip_weights", *(["gamma2"] if self.centered else []))
 
 
 @register
@@ -566,18 +553,11 @@ class FTML(_ByOperator):
         Added to the root.
     """
 
-    _operator, _settings = updates.ftml_update, ("beta1", "beta2", "epsilon")
-    _zero_states = 3
+    _operator = updates.ftml_update
 
     def __init__(self, beta1=0.6, beta2=0.999, epsilon=1e-8, **kwargs):
         super().__init__(**kwargs)
         self.beta1, self.beta2, self.epsilon = beta1, beta2, epsilon
-
-    def _all_settings(self, index):
-        settings = super()._all_settings(index)
-        limit = settings.pop("clip_gradient", None)  # the operator's name for it is another one
-        limits = {} if limit is None else {"clip_grad": limit}
-        return {"t": self._index_update_count[index], **limits, **settings}
 
 
 @register
@@ -594,8 +574,7 @@ class Ftrl(_ByOperator):
         Added to the root of the sum of squared gradients.
     """
 
-    _operator, _settings = updates.ftrl_update, ("lamda1", "beta")
-    _zero_states = 2
+    _operator = updates.ftrl_update
 
     def __init__(self, lamda1=0.01, learning_rate=0.1, beta=1, **kwargs):
         super().__init__(**kwargs)
@@ -622,8 +601,6 @@ class LAMB(_ByOperator):
     """
 
     _operator = updates.lamb_update_phase1
-    _settings = ("beta1", "beta2", "epsilon", "bias_correction")
-    _zero_states = 2
 
     def __init__(
         self,
@@ -642,9 +619,8 @@ class LAMB(_ByOperator):
         self.bias_correction = bias_correction
 
     def _update_raw(self, index, weight, grad, *state):
-        settings = {**self._all_settings(index), "t": self._index_update_count[index]}
-        step, lr = np.empty_like(weight), settings.pop("lr")
-        self._operator.on_arrays(settings, step, weight, grad, *state)
+        step, lr = np.empty_like(weight), self._get_lr(index)
+        self._operator.on_arrays(self._all_settings(index), step, weight, grad, *state)
         ratio = updates.lamb_ratio(_norm(weight), _norm(step), self.lower_bound or -1, self.upper_bound or -1)
         updates.sgd_update.in_place({"lr": lr * ratio}, weight, step)
 
