@@ -233,7 +233,7 @@ def summary(rows) -> list[str]:
     for threads in sorted({row["threads"] for row in rows}):
         for direction in ("forward", "forward and backward"):
             found = [ratio(r) for r in rows if (r["threads"], r["direction"]) == (threads, direction)]
-            mean = math.exp(sum(map(math.log, found)) / len(found))
+            mean = statistics.geometric_mean(found)
             lines.append(f"| {threads} | {direction} | {mean:.1f} | {min(found):.1f} | {len(found)} |")
     return lines
 

@@ -4,8 +4,8 @@ Measures nothing.
 """
 
 import json
-import math
 from pathlib import Path
+from statistics import geometric_mean
 
 import ways
 import zoo
@@ -72,11 +72,6 @@ def ratio(row) -> float | None:
     return min(others.values()) / row["milliseconds"]["roiops"] if others else None
 
 
-def mean(values) -> float:
-    values = list(values)
-    return math.exp(sum(map(math.log, values)) / len(values))
-
-
 def operators_of(rows) -> list[str]:
     """Their names, in the order of the rows."""
     return list(dict.fromkeys(row["operator"].split()[0].rstrip(",") for row in rows if ratio(row)))
@@ -98,7 +93,7 @@ def roi_summary(rows) -> list[str]:
                 ]
                 if found:
                     names = ", ".join(operators_of(row for row in rows if row["kind"] == kind))
-                    numbers = f"{mean(found):.1f}x | {min(found):.1f}x | {len(found)}"
+                    numbers = f"{geometric_mean(found):.1f}x | {min(found):.1f}x | {len(found)}"
                     lines.append(f"| {words} ({names}) | {direction} | {threads} | {numbers} |")
     return lines
 
@@ -313,7 +308,7 @@ def page() -> str:
 
 
 def _summary(what, peer, found, recorded, model="") -> str:
-    average = mean(found)
+    average = geometric_mean(found)
     digits = 1 if average > 1.2 else 2
     cells = [what, peer, f"{average:.{digits}f}x", f"{min(found):.2f}x{model}", str(len(found)), recorded]
     return f"| {' | '.join(cells)} |"

@@ -10,7 +10,6 @@ and writing the result once takes, at the copy bandwidth that this run measured.
 
 import argparse
 import json
-import math
 import os
 import platform
 import statistics
@@ -20,6 +19,7 @@ import tempfile
 import threading
 import time
 from pathlib import Path
+from statistics import geometric_mean
 
 import numba
 import numpy as np
@@ -244,11 +244,6 @@ def text_of(row) -> str:
         f"{row['threads']} threads {row['workload']:12} {row['operator']:32} {row['direction']:8} "
         f"{row['milliseconds']['roiops']:8.2f} ms  {found or float('nan'):6.1f}x  ({others})"
     )
-
-
-def geometric_mean(values) -> float:
-    values = list(values)
-    return math.exp(sum(map(math.log, values)) / len(values)) if values else float("nan")
 
 
 def summaries(rows) -> list[tuple]:

@@ -18,9 +18,10 @@ import os
 import statistics
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from statistics import geometric_mean
 
 from machine import processor
-from zoo import RESULTS, Side, mean, models, passes_of_a_turn, peers, versions
+from zoo import RESULTS, Side, models, passes_of_a_turn, peers, versions
 
 TURNS = 5
 #: Milliseconds with one thread from which a model counts.
@@ -64,8 +65,8 @@ def markdown(result):
         "one thread by that of two. *Limit*: passes that two processes of one thread each make in the time "
         "in which one alone makes one.",
         "",
-        f"- Geometric mean of the gains of {len(rows)} models {mean(gains):.2f}, of the limits "
-        f"{mean(limits):.2f}; {sum(gain >= 1.7 for gain in gains)} gain 1.7, "
+        f"- Geometric mean of the gains of {len(rows)} models {geometric_mean(gains):.2f}, of the limits "
+        f"{geometric_mean(limits):.2f}; {sum(gain >= 1.7 for gain in gains)} gain 1.7, "
         f"{sum(limit >= 1.7 for limit in limits)} could by the limit; "
         f"{sum(gain >= 0.95 * limit for gain, limit in zip(gains, limits, strict=True))} come within a "
         "twentieth of it.",

@@ -34,6 +34,7 @@ import tempfile
 import threading
 import time
 from pathlib import Path
+from statistics import geometric_mean
 
 import numpy as np
 from machine import processor
@@ -194,12 +195,6 @@ def calmer(row, other):
     return {**best, "runs": row.get("runs", 1) + other.get("runs", 1)}
 
 
-def mean(values):
-    """The geometric mean."""
-    values = list(values)
-    return math.exp(sum(map(math.log, values)) / len(values))
-
-
 def groups(result):
     """``(group, threads, rows by model)``, in the catalogue's order; a last group has all."""
     found = {}
@@ -223,7 +218,7 @@ def summary(result):
     for group, threads, rows in groups(result):
         worst = min(rows, key=lambda name: rows[name]["ratio"])
         lines.append(
-            f"| {group} | {threads} | {len(rows)} | {mean(r['ratio'] for r in rows.values()):.2f} "
+            f"| {group} | {threads} | {len(rows)} | {geometric_mean(r['ratio'] for r in rows.values()):.2f} "
             f"| {rows[worst]['ratio']:.2f} | {worst} |"
         )
     return lines
@@ -241,8 +236,8 @@ def bars(result):
         ahead = sum(ratio >= 1 for ratio in ratios) / len(ratios)
         lean = sum(row["roiops_bytes"] <= row["mxnet_bytes"] for row in rows.values()) / len(rows)
         lines.append(
-            f"- {threads} thread{'s' * (threads > 1)}: geometric mean {mean(ratios):.2f}, {ahead:.0%} of "
-            f"{len(ratios)} models at 1.0 or above, least {min(ratios):.2f}; peak memory at most MXNet's in "
+            f"- {threads} thread{'s' * (threads > 1)}: geometric mean {geometric_mean(ratios):.2f}, "
+            f"{ahead:.0%} of {len(ratios)} models at 1.0 or above, least {min(ratios):.2f}; peak memory at most MXNet's in "
             f"{lean:.0%}."
         )
     return lines

@@ -21,9 +21,10 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from statistics import geometric_mean
 
 from machine import processor
-from zoo import RESULTS, ROOT, SECONDS, export, mean, measure, models, peers
+from zoo import RESULTS, ROOT, SECONDS, export, measure, models, peers
 
 sys.path.insert(0, str(ROOT / "verify"))
 
@@ -83,7 +84,7 @@ def summary(result):
         ahead = sum(ratio >= 1 for ratio in found.values()) / len(found)
         lines.append(
             f"| {result['about']['versions'][engine]} | {threads} | {len(found)} "
-            f"| {mean(found.values()):.2f} | {ahead:.0%} | {found[worst]:.2f} | {worst} |"
+            f"| {geometric_mean(found.values()):.2f} | {ahead:.0%} | {found[worst]:.2f} | {worst} |"
         )
     return lines
 
