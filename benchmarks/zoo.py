@@ -237,8 +237,8 @@ def bars(result):
         lean = sum(row["roiops_bytes"] <= row["mxnet_bytes"] for row in rows.values()) / len(rows)
         lines.append(
             f"- {threads} thread{'s' * (threads > 1)}: geometric mean {geometric_mean(ratios):.2f}, "
-            f"{ahead:.0%} of {len(ratios)} models at 1.0 or above, least {min(ratios):.2f}; peak memory at most MXNet's in "
-            f"{lean:.0%}."
+            f"{ahead:.0%} of {len(ratios)} models at 1.0 or above, least {min(ratios):.2f}; peak memory at "
+            f"most MXNet's in {lean:.0%}."
         )
     return lines
 
