@@ -15,8 +15,7 @@ from .errors import DeviceError, MXNetError, ParamError
 from .graph.executor import Arrays, Executor
 from .graph.nodes import Node, topological_order
 from .graph.symbol import Symbol, param_strings
-from .ndarray import NDArray, ones
-from .ndarray import device as devices
+from .ndarray import NDArray, device, ones
 from .ndarray.ndarray import wrap
 from .operators.base import OpContext, Operator, OperatorProperty, assign
 from .params import Parameter
@@ -45,55 +44,41 @@ _NO_PARTIAL_WRITES = "Inplace operations (+=, -=, x[:]=, etc) are not supported 
 
 
 class _Recorded(Node):
-    """A node with the arrays that it had when it was recorded, and whether it is still part of a graph."""
+    """A node with the arrays that it had when it was recorded.
 
-    __slots__ = ("alive",)
+    ``alive`` says whether it is still part of a graph, ``wants`` whether a gradient goes to it or through it.
+    """
+
+    __slots__ = ("alive", "device", "results", "wants")
 
     gradient = None
-    #: Whether a gradient goes to it, or through it.
-    wants = False
 
 
 class _Variable(_Recorded):
     """An array that was not computed by a recorded call: marked for a gradient, or a constant."""
 
-    __slots__ = ("array", "device", "fresh", "gradient", "req")
+    __slots__ = ("fresh", "gradient", "req")
 
     def __init__(self, array: NDArray, gradient: NDArray | None = None, req: str = "null"):
         super().__init__(None, f"{'null' if gradient is None else 'var'}{next(_numbers)}")
-        self.alive, self.fresh = True, False
-        self.array, self.device, self.gradient, self.req = array.data, array.context, gradient, req
-
-    @property
-    def wants(self) -> bool:
-        return self.gradient is not None
+        self.alive, self.wants, self.fresh = True, gradient is not None, False
+        self.results, self.device, self.gradient, self.req = [array.data], array.context, gradient, req
 
     def forget(self) -> None:
         """Leave the graph, if this is a constant."""
-        self.alive = self.gradient is not None
-
-    @property
-    def results(self) -> list:
-        return [self.array]
+        self.alive = self.wants
 
 
 class _Call(_Recorded):
     """A call of an operator."""
 
-    __slots__ = ("context", "given", "op_object", "results")
+    __slots__ = ("context", "given", "op_object")
 
     def __init__(self, prop, given, entries, results, context: OpContext, op_object=None):
         super().__init__(prop.name, f"node_{next(_numbers)}", None, entries, prop)
-        self.alive = True
-        self.given, self.results, self.context, self.op_object = given, results, context, op_object
-
-    @property
-    def wants(self) -> bool:
-        return self.alive
-
-    @property
-    def device(self):
-        return self.context.device
+        self.alive = self.wants = True
+        self.results, self.device, self.context = results, context.device, context
+        self.given, self.op_object = given, op_object
 
     def operator(self) -> Operator:
         """The Op whose backward follows the call: that of the call where it serves no other."""
@@ -105,7 +90,8 @@ class _Call(_Recorded):
 
     def forget(self) -> None:
         """Let go of the arrays, and of the nodes before this one."""
-        self.alive, self.inputs, self.results, self.op_object = False, (), (), None
+        self.alive = self.wants = False
+        self.inputs, self.results, self.op_object = (), (), None
 
 
 def _entry(array: NDArray):
@@ -119,26 +105,22 @@ def _entry(array: NDArray):
 class _Tape:
     """Makes nodes of calls. Nodes hang together by what they compute, so there is no list of them."""
 
-    @staticmethod
-    def follows(inputs, out=None) -> bool:
+    def follows(self, inputs, out=()) -> bool:
         """Whether a call is part of a graph; an error where it would write to an array that is."""
-        if out is not None:
-            for array in out:
-                _Tape.check_may_write(array)
+        for array in out or ():
+            self.check_may_write(array)
         for array in inputs:
             entry = array._entry
             if entry is not None and entry[0].wants:
                 return True
         return False
 
-    @staticmethod
-    def check_may_write(array: NDArray) -> None:
+    def check_may_write(self, array: NDArray) -> None:
         entry = array._entry
         if entry is not None and entry[0].alive:
             raise MXNetError(_MUST_NOT_WRITE)
 
-    @staticmethod
-    def add_call(given, inputs, results, kept) -> None:
+    def add_call(self, given, inputs, results, kept) -> None:
         """Record a call of which ``kept`` is what :func:`~roiops.ndarray.invoke.run` kept."""
         prop, op, context, outputs = kept
         node = _Call(prop, given, [_entry(array) for array in inputs], outputs, context, op)
@@ -148,14 +130,9 @@ class _Tape:
     def add_made(self, name: str, given: dict, inputs: list, result: NDArray) -> None:
         """Record ``result``, made in another way, as what the operator ``name`` makes of the inputs."""
         if self.follows(inputs):
-            entries = [_entry(array) for array in inputs]
-            result._entry = self._made(name, given, entries, result.data, inputs[0].context)
-
-    @staticmethod
-    def _made(name, given, entries, data, ctx):
-        """The place in the graph of what an operator makes of entries."""
-        prop = _property(name, tuple(given.items()))
-        return _Call(prop, given, entries, [data], OpContext(ctx, prop.label, current.training)), 0
+            prop = _property(name, tuple(given.items()))
+            context = OpContext(inputs[0].context, prop.label, current.training)
+            self.add_call(given, inputs, [result], (prop, None, context, [result.data]))
 
     def add_part(self, array: NDArray, key, part: NDArray) -> None:
         """Record ``part``, which is ``array[key]``."""
@@ -173,17 +150,17 @@ class _Tape:
             ranges = _basic_ranges(key, data.shape)
         if ranges is None:
             numbers = NDArray(np.arange(array.size).reshape(array.shape))[key]
-            flat = NDArray(array.data.reshape(-1), array.context)
+            flat = wrap(data.reshape(-1), ctx)
             self.add_made("Reshape", {"shape": (-1,)}, [array], flat)
-            self.add_made("take", {}, [flat, numbers.as_in_context(array.context)], part)
+            self.add_made("take", {}, [flat, numbers.as_in_context(ctx)], part)
             return
         begin, end, step = zip(*ranges, strict=True)
-        view = data[tuple(map(slice, begin, end, step))]
-        given = {"begin": begin, "end": end, "step": step}
-        entry = self._made("slice", given, [_entry(array)], view, ctx)
-        if view.shape != part.shape:
-            entry = self._made("Reshape", {"shape": part.shape}, [entry], part.data, ctx)
-        part._entry = entry
+        view = wrap(data[tuple(map(slice, begin, end, step))], ctx)
+        self.add_made("slice", {"begin": begin, "end": end, "step": step}, [array], view)
+        if view.shape == part.shape:
+            part._entry = view._entry
+        else:
+            self.add_made("Reshape", {"shape": part.shape}, [view], part)
 
     def add_assignment(self, array: NDArray, key, value) -> None:
         """Record ``array[key] = value``, before it is done."""
@@ -198,21 +175,16 @@ class _Tape:
             source = value if value.shape == array.shape else value.broadcast_to(array.shape)
             self.add_made("Cast", {"dtype": array.data.dtype.name}, [source], array)
 
-    @staticmethod
-    def add_function(name: str, inputs: list, results: list, backward) -> bool:
-        """Record a function of which only the gradient is known; whether it was part of a graph.
+    def add_function(self, name: str, inputs: list, results: list, backward) -> None:
+        """Record a function of which only the gradient is known.
 
         ``backward(out_grads, reqs, in_grads)`` is what an Op's backward does, on arrays.
         """
-        if not _Tape.follows(inputs):
-            return False
-        prop = _FunctionProp(name, len(inputs), len(results))
-        outputs = [array.data for array in results]
-        context = OpContext(inputs[0].context, name, current.training)
-        node = _Call(prop, {}, [_entry(array) for array in inputs], outputs, context, _Backward(backward))
-        for i, array in enumerate(results):
-            array._entry = (node, i)
-        return True
+        if self.follows(inputs):
+            prop = _FunctionProp(name, len(inputs), len(results))
+            context = OpContext(inputs[0].context, name, current.training)
+            kept = prop, _Backward(backward), context, [array.data for array in results]
+            self.add_call({}, inputs, results, kept)
 
 
 _tape = _Tape()
@@ -319,6 +291,11 @@ def _as_list(value) -> list:
     return list(value) if isinstance(value, list | tuple) else [value]
 
 
+def _zeros_like(array: NDArray) -> NDArray:
+    """Zeros where an array's gradient may go."""
+    return wrap(device.zeros(array.shape, array.data.dtype, array.context), array.context)
+
+
 def mark_variables(variables, gradients, grad_reqs="write") -> None:
     """From here on, ``backward`` puts the gradients of these arrays into those, which ``x.grad`` then is.
 
@@ -347,7 +324,7 @@ class _Replay(Executor):
         self._nodes = {id(node): node for node in order}
         shapes = {key: [array.shape for array in node.results] for key, node in self._nodes.items()}
         types = {key: [array.dtype for array in node.results] for key, node in self._nodes.items()}
-        args = {node.name: wrap(node.array, node.device) for node in variables}
+        args = {node.name: wrap(node.results[0], node.device) for node in variables}
         arrays = Arrays(args, gradients, requests, {})
         names = [f"heads[{i}]" for i in range(len(heads))]
         super().__init__(heads, heads[0][0].device, arrays, names, order=order, inferred=(shapes, types))
@@ -446,9 +423,7 @@ def grad(
                 f"Cannot differentiate with respect to the {i + 1}-th variable because it does not require "
                 "gradient."
             )
-        names[entry[0].name] = NDArray(
-            devices.zeros(array.shape, array.data.dtype, array.context), array.context
-        )
+        names[entry[0].name] = _zeros_like(array)
     _replay(heads, head_grads, bool(retain_graph), names)
     results = [names[array._entry[0].name] for array in wanted]
     return results if isinstance(variables, list | tuple) else results[0]
@@ -534,8 +509,7 @@ def _attach_grad(self, grad_req: str = "write", stype=None) -> None:
         raise ParamError(
             f"attach_grad: stype must be 'default', since gradients are dense here, got {stype!r}"
         )
-    zeros = NDArray(devices.zeros(self.shape, self.data.dtype, self.context), self.context)
-    mark_variables(self, zeros, grad_req)
+    mark_variables(self, _zeros_like(self), grad_req)
 
 
 def _backward_of(self, out_grad=None, retain_graph: bool = False, train_mode: bool = True) -> None:

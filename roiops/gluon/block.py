@@ -1,11 +1,9 @@
 """Blocks: models whose graph is Python, with their parameters, children and names."""
 
-import re
 import warnings
 
 from ..graph.naming import NameManager, Prefix, Scoped
 from ..ndarray import NDArray, load, save
-from ..training import initializer
 from .parameter import Parameter, ParameterDict, _brief
 
 __all__ = ["Block"]
@@ -97,9 +95,10 @@ class HookHandle:
         self.detach()
 
 
-def _indented(text: str) -> str:
-    first, *rest = text.split("\n")
-    return "\n".join([first, *(f"  {line}" for line in rest)])
+def described(block, parts: dict, margin="  ") -> str:
+    """A block and its parts, line by line."""
+    lines = [f"{margin}({key}): " + repr(each).replace("\n", "\n  ") for key, each in parts.items()]
+    return "\n".join([f"{type(block).__name__}(", *lines, ")"])
 
 
 class Block:
@@ -119,12 +118,7 @@ class Block:
         self._forward_hooks, self._forward_pre_hooks = {}, {}
 
     def __repr__(self):
-        lines = [
-            f"  ({key}): {_indented(repr(each))}"
-            for key, each in vars(self).items()
-            if isinstance(each, Block)
-        ]
-        return "\n".join([f"{type(self).__name__}(", *lines, ")"])
+        return described(self, {key: each for key, each in vars(self).items() if isinstance(each, Block)})
 
     def __setattr__(self, name, value):
         existing = getattr(self, name, None)
@@ -214,9 +208,7 @@ class Block:
 
     def initialize(self, init=None, ctx=None, verbose=False, force_reinit=False) -> None:
         """Initialize all parameters, by default with ``Uniform()``, on a device or on several."""
-        self.collect_params().initialize(
-            initializer.Uniform() if init is None else init, ctx, verbose, force_reinit
-        )
+        self.collect_params().initialize(init, ctx, verbose, force_reinit)
 
     def cast(self, dtype) -> None:
         """Cast all parameters to another dtype."""
@@ -317,10 +309,10 @@ class Block:
             child.hybridize(active, **kwargs)
 
     def __call__(self, *args):
-        for hook in (*self._forward_pre_hooks.values(),):
+        for hook in list(self._forward_pre_hooks.values()):
             hook(self, args)
         out = self.forward(*args)
-        for hook in (*self._forward_hooks.values(),):
+        for hook in list(self._forward_hooks.values()):
             hook(self, args, out)
         return out
 
@@ -369,13 +361,11 @@ class Block:
 
 def _shapes(arrays) -> str:
     def shape_of(value):
-        return (
-            [shape_of(each) for each in value]
-            if isinstance(value, list | tuple)
-            else getattr(value, "shape", value)
-        )
+        if isinstance(value, list | tuple):
+            return [shape_of(each) for each in value]
+        return getattr(value, "shape", value)
 
     shapes = shape_of(arrays)
     if isinstance(shapes, list):
-        shapes = shapes[0] if len(shapes) == 1 else str(shapes)[1:-1]
-    return re.sub("L", "", str(shapes))
+        return str(shapes[0]) if len(shapes) == 1 else str(shapes)[1:-1]
+    return str(shapes)

@@ -1,17 +1,20 @@
 """Hybrid blocks: the same Python on arrays and on symbols, and one bound graph for each shape of inputs."""
 
+import os
 import weakref
 
 import numpy as np
 
 from .. import ndarray
 from ..autograd import _tape as tape
+from ..autograd import _zeros_like
 from ..errors import DTypeError
 from ..graph import functions as symbol
 from ..graph.nodes import topological_order
 from ..graph.symbol import Symbol
 from ..ndarray import NDArray, device
 from ..ndarray.ndarray import wrap
+from ..ndarray.parameters import with_prefixes
 from ..operators.base import assign
 from ..recording import Mode, current
 from .block import Block, flatten, regroup
@@ -79,10 +82,9 @@ class _BoundGraph:
     def _bind(self, key, ctx, used, arrays):
         args, grads, requests, aux = {}, {}, {}, {}
         for (_, name), array, wants in zip(self._inputs, used, key[2], strict=True):
-            args[name] = NDArray(device.empty(array.shape, array.data.dtype, ctx), ctx)
+            args[name] = wrap(device.empty(array.shape, array.data.dtype, ctx), ctx)
             if wants:
-                grads[name] = NDArray(device.zeros(array.shape, array.data.dtype, ctx), ctx)
-                requests[name] = "write"
+                grads[name], requests[name] = _zeros_like(array), "write"
         for (name, parameter), (array, gradient) in zip(self._params, arrays, strict=True):
             (aux if name in self._aux else args)[name] = array.detach()
             if gradient is not None and name not in self._aux:
@@ -121,6 +123,12 @@ class _Backward:
             own[...] = before
             if req != "null":
                 assign(target, req, value)
+
+
+def _read(inputs: list[Symbol], outputs: Symbol, values) -> dict:
+    """The values of those inputs that the outputs read, by name."""
+    names = set(outputs.list_inputs())
+    return {each.name: value for each, value in zip(inputs, values, strict=True) if each.name in names}
 
 
 class HybridBlock(Block):
@@ -184,23 +192,20 @@ class HybridBlock(Block):
                 None if each is None else symbol.var(f"data{next(numbers)}" if count > 1 else "data")
                 for each in flat
             ]
-            params = {name: each.var() for name, each in self._reg_params.items()}
-            with self.name_scope():
-                outputs = self.hybrid_forward(symbol, *regroup(inputs, self._in_format), **params)
+            outputs = self._on_symbols(*regroup(inputs, self._in_format))
             outputs, self._out_format = flatten(outputs, "output")
             self._cached_graph = [each for each in inputs if each is not None], symbol.Group(outputs)
         return self._cached_graph
 
+    def _on_symbols(self, *args):
+        params = {name: each.var() for name, each in self._reg_params.items()}
+        with self.name_scope():
+            return self.hybrid_forward(symbol, *args, **params)
+
     def _infer(self, what: str, args, attribute: str) -> None:
         inputs, outputs = self._get_graph(*args)
-        flat = [each for each in flatten(list(args))[0] if each is not None]
-        names = set(outputs.list_inputs())
-        given = {
-            each.name: getattr(value, attribute)
-            for each, value in zip(inputs, flat, strict=True)
-            if each.name in names
-        }
-        of_arguments, _, of_states = getattr(outputs, f"infer_{what}")(**given)
+        flat = [getattr(each, attribute) for each in flatten(list(args))[0] if each is not None]
+        of_arguments, _, of_states = getattr(outputs, f"infer_{what}")(**_read(inputs, outputs, flat))
         if of_arguments is None:
             raise ValueError(f"the inputs given do not decide the {attribute} of all parameters")
         names = *outputs.list_arguments(), *outputs.list_auxiliary_states()
@@ -275,9 +280,7 @@ class HybridBlock(Block):
                 f"Received types are: {[type(each).__name__ for each in tensors]}"
             )
         if True in kinds:
-            params = {name: each.var() for name, each in self._reg_params.items()}
-            with self.name_scope():
-                return self.hybrid_forward(symbol, x, *args, **params)
+            return self._on_symbols(x, *args)
         if self._active:
             return self._call_cached_op(x, *args)
         ctx = tensors[0].context
@@ -301,15 +304,15 @@ class HybridBlock(Block):
                 "Please first call block.hybridize() and then run forward with this block at least once "
                 "before calling export."
             )
-        outputs = self._cached_graph[1]
-        outputs.save(f"{path}-symbol.json")
-        auxiliary, arrays = set(outputs.list_auxiliary_states()), {}
-        params = self.collect_params()
-        for name in outputs.list_inputs():
-            if name in params:
-                arrays[f"{'aux' if name in auxiliary else 'arg'}:{name}"] = params[name]._reduce()
-        ndarray.save(f"{path}-{epoch:04d}.params", arrays)
-        return f"{path}-symbol.json", f"{path}-{epoch:04d}.params"
+        outputs, params = self._cached_graph[1], self.collect_params()
+        arrays = [
+            {name: params[name]._reduce() for name in names if name in params}
+            for names in (outputs.list_arguments(), outputs.list_auxiliary_states())
+        ]
+        files = f"{path}-symbol.json", f"{path}-{epoch:04d}.params"
+        outputs.save(files[0])
+        ndarray.save(files[1], with_prefixes(*arrays))
+        return files
 
 
 def _tensors(args) -> list:
@@ -365,17 +368,13 @@ class SymbolBlock(HybridBlock):
             types = graph.infer_type_partial(**{name: dtype or np.float32 for name, dtype in said.items()})
         except DTypeError:  # a network of another dtype, which its inputs do not say
             types = graph.infer_type_partial(**{name: dtype for name, dtype in said.items() if dtype})
-        listed = (
-            zip(graph.list_arguments(), types[0], strict=True),
-            zip(graph.list_auxiliary_states(), types[2], strict=True),
-        )
-        for grad_req, pairs in zip(("write", "null"), listed, strict=True):
-            for name, dtype in pairs:
-                if name not in names:
-                    given = {"grad_req": grad_req} if grad_req == "null" else {}
-                    self.params.get(name, allow_deferred_init=True, dtype=dtype or np.float32, **given)
+        states = graph.list_auxiliary_states()
+        for name, dtype in zip([*graph.list_arguments(), *states], [*types[0], *types[2]], strict=True):
+            if name not in names:
+                given = {"grad_req": "null"} if name in states else {}
+                self.params.get(name, allow_deferred_init=True, dtype=dtype or np.float32, **given)
         self._cached_graph = symbols, graph
-        common = len(_common_prefix(list(self._params.keys())))
+        common = len(os.path.commonprefix(list(self._params)))  # noqa: RUF071 - of characters
         self._reg_params = {name[common:]: each for name, each in self._params.items()}
 
     def __repr__(self):
@@ -383,9 +382,7 @@ class SymbolBlock(HybridBlock):
         return f"{type(self).__name__}(\n{outputs} : {len(inputs)} -> {len(outputs)}\n)"
 
     def _clear_cached_op(self):
-        graph = getattr(self, "_cached_graph", ())
-        super()._clear_cached_op()
-        self._cached_graph = graph
+        self._cached_op = None  # the graph stays
 
     def forward(self, x, *args):
         if isinstance(_tensors((x, *args))[0], NDArray):
@@ -394,16 +391,4 @@ class SymbolBlock(HybridBlock):
         if form != self._in_format:
             raise AssertionError(f"Invalid input format: {form}, it is {self._in_format}")
         inputs, outputs = self._cached_graph
-        names = set(outputs.list_inputs())
-        given = {each.name: value for each, value in zip(inputs, flat, strict=True) if each.name in names}
-        return regroup(list(outputs(**given)), self._out_format)
-
-
-def _common_prefix(names) -> str:
-    if not names:
-        return ""
-    low, high = min(names), max(names)
-    end = next(
-        (i for i, (a, b) in enumerate(zip(low, high, strict=False)) if a != b), min(len(low), len(high))
-    )
-    return low[:end]
+        return regroup(list(outputs(**_read(inputs, outputs, flat))), self._out_format)

@@ -152,13 +152,12 @@ class CTCLoss(Loss):
         return _apply_weighting(F, loss, self._weight, sample_weight)
 
 
-class HuberLoss(Loss, takes={"rho": 1, **_WEIGHTED}):
+class HuberLoss(_Pairwise, takes={"rho": 1, **_WEIGHTED}):
     """Squared up to a difference of ``rho``, straight from there on."""
 
-    def hybrid_forward(self, F, pred, label, sample_weight=None):
-        loss = F.abs(_reshape_like(F, label, pred) - pred)
-        loss = F.where(loss > self._rho, loss - 0.5 * self._rho, (0.5 / self._rho) * F.square(loss))
-        return self._mean(F, loss, sample_weight)
+    def _loss_of(self, F, pred, label):
+        loss = F.abs(label - pred)
+        return F.where(loss > self._rho, loss - 0.5 * self._rho, (0.5 / self._rho) * F.square(loss))
 
 
 class HingeLoss(_Pairwise, takes={"margin": 1, **_WEIGHTED}):
@@ -192,8 +191,7 @@ class TripletLoss(Loss, takes={"margin": 1, **_WEIGHTED}):
     """How much nearer the negative is than the positive, plus ``margin``."""
 
     def hybrid_forward(self, F, pred, positive, negative):
-        distances = (F.square(_reshape_like(F, each, pred) - pred) for each in (positive, negative))
-        near, far = distances
+        near, far = (F.square(_reshape_like(F, each, pred) - pred) for each in (positive, negative))
         loss = F.sum(near - far, axis=self._batch_axis, exclude=True)
         return _apply_weighting(F, F.relu(loss + self._margin), self._weight)
 
@@ -241,10 +239,8 @@ class SDMLLoss(Loss):
 
     def hybrid_forward(self, F, x1, x2):
         size, dim = x1.shape
-        pairs = x1.expand_dims(1).broadcast_to((size, size, dim)) - x2.expand_dims(0).broadcast_to(
-            (size, size, dim)
-        )
-        distances = F.sum(F.square(pairs), axis=2)
+        rows, columns = (x.expand_dims(i).broadcast_to((size, size, dim)) for x, i in ((x1, 1), (x2, 0)))
+        distances = F.sum(F.square(rows - columns), axis=2)
         gold = F.eye(size)
         labels = gold * (1 - self.smoothing_parameter) + (1 - gold) * self.smoothing_parameter / (size - 1)
         return self.kl_loss(F.log_softmax(-distances, axis=1), labels.as_in_context(x1.context))

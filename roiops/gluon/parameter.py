@@ -12,16 +12,13 @@ from ..graph import functions as symbol
 from ..ndarray import NDArray, add_n, array, load, save, zeros
 from ..recording import Mode
 from ..training import initializer
+from .utils import shape_is_known
 
 __all__ = ["Constant", "DeferredInitializationError", "Parameter", "ParameterDict"]
 
 
 class DeferredInitializationError(RuntimeError):
     """A parameter was asked for before its shape is known."""
-
-
-def _known(shape) -> bool:
-    return shape is not None and all(length > 0 for length in shape)
 
 
 def _fits(shape, known) -> bool:
@@ -128,13 +125,8 @@ class Parameter:
         """The symbol that stands for it."""
         if self._var is None:
             factors = {"lr_mult": self.lr_mult, "wd_mult": self.wd_mult}
-            self._var = symbol.var(
-                self.name, shape=self.shape, dtype=self.dtype, init=self._init_text(), **factors
-            )
+            self._var = symbol.var(self.name, shape=self.shape, dtype=self.dtype, init=self.init, **factors)
         return self._var
-
-    def _init_text(self):
-        return self.init
 
     # -- its arrays ----------------------------------------------------------------------------------
 
@@ -156,7 +148,7 @@ class Parameter:
         if init is None:
             init = default_init if self.init is None else self.init
         self._deferred_init = (init, _as_contexts(ctx), default_init, None)
-        if _known(self.shape):
+        if shape_is_known(self.shape):
             self._finish_deferred_init()
         elif not self._allow_deferred_init:
             self._deferred_init = ()
@@ -167,7 +159,7 @@ class Parameter:
     def _finish_deferred_init(self) -> None:
         if not self._deferred_init:
             return
-        if not _known(self.shape):
+        if not shape_is_known(self.shape):
             raise AssertionError(
                 f"Cannot initialize Parameter '{self.name}' because it has invalid shape: {self.shape}. "
                 "Please specify in_units, in_channels, etc for `Block`s."

@@ -49,7 +49,7 @@ class Trainer:
         self._updaters = [opt.get_updater(self._optimizer) for _ in self._contexts]
         self._count_from_the_optimizer()
         self._scale = self._optimizer.rescale_grad
-        self._kvstore_params = {"kvstore": kvstore, "update_on_kvstore": update_on_kvstore}
+        self._asked_store, self._asked_update = kvstore, update_on_kvstore
         self._reset_kvstore()
 
     def _count_from_the_optimizer(self) -> None:
@@ -83,9 +83,9 @@ class Trainer:
             self._reset_kvstore()
 
     def _init_kvstore(self) -> None:
-        asked = self._kvstore_params["update_on_kvstore"]
+        asked = self._asked_update
         arrays = {each.name: each.data(self._contexts[0]) for each in self._params}
-        store, on_store = _create_kvstore(self._kvstore_params["kvstore"], len(self._contexts), arrays)
+        store, on_store = _create_kvstore(self._asked_store, len(self._contexts), arrays)
         self._distributed = "dist" in store.type if store else False
         if self._distributed and "async" in store.type:
             if asked is False:

@@ -7,7 +7,7 @@ import numpy as np
 from ... import ndarray
 from ...errors import ParamError
 from ...graph import functions as symbol
-from ..block import Block, _indented
+from ..block import Block, described
 from ..declare import REQUIRED, Declared, Layer
 from ..hybrid import HybridBlock
 from .activations import Activation
@@ -35,8 +35,7 @@ class _Stack:
         return (x, *args) if args else x
 
     def __repr__(self):
-        lines = [f"  ({key}): {_indented(repr(block))}" for key, block in self._children.items()]
-        return "\n".join([f"{type(self).__name__}(", *lines, ")"])
+        return described(self, self._children)
 
     def __getitem__(self, key):
         found = list(self._children.values())[key]
@@ -87,10 +86,13 @@ class Linear(Layer):
     bias = None
 
     def _learn_both(self, shape, units, weight_initializer, bias_initializer, use_bias, activation, **more):
+        self._learn("weight", shape, weight_initializer, **more)
+        if use_bias:
+            self._learn("bias", (units,), bias_initializer, **more)
+        self._activate(activation)
+
+    def _activate(self, activation):
         with self.name_scope():
-            self._learn("weight", shape, weight_initializer, **more)
-            if use_bias:
-                self._learn("bias", (units,), bias_initializer, **more)
             self.act = None if activation is None else Activation(activation, prefix=f"{activation}_")
 
 
@@ -146,9 +148,8 @@ class _Norm(Layer):
         self._epsilon, self._axis, self.in_channels = epsilon, more.get("axis", 1), in_channels
         self._kwargs = {"eps": epsilon, **more}
         self._shown = {**self._kwargs, "center": center, "scale": scale}
-        with self.name_scope():
-            self._keep("gamma", gamma_initializer, scale)
-            self._keep("beta", beta_initializer, center)
+        self._keep("gamma", gamma_initializer, scale)
+        self._keep("beta", beta_initializer, center)
 
     def _keep(self, name, init, learns):
         """One number a channel, which is learned or not."""
@@ -185,11 +186,10 @@ class InstanceNorm(_Norm, takes={"axis": 1, **_NORM, "scale": False}):
     """Normalise each channel of each image."""
 
     def hybrid_forward(self, F, x, gamma, beta):
-        if self._axis == 1:
-            return F.InstanceNorm(x, gamma, beta, name="fwd", eps=self._epsilon)
-        x = F.swapaxes(x, dim1=1, dim2=self._axis)
+        turned = {"dim1": 1, "dim2": self._axis}
+        x = x if self._axis == 1 else F.swapaxes(x, **turned)
         x = F.InstanceNorm(x, gamma, beta, name="fwd", eps=self._epsilon)
-        return F.swapaxes(x, dim1=1, dim2=self._axis)
+        return x if self._axis == 1 else F.swapaxes(x, **turned)
 
 
 class LayerNorm(_Norm, takes={"axis": -1, **_NORM}):

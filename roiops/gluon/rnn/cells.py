@@ -6,7 +6,7 @@ What a step computes, and how sequences go through it, is in :mod:`roiops.mxnet.
 from ... import ndarray
 from ...graph import functions as symbol
 from ...mxnet.rnn import steps
-from ..block import Block, _indented
+from ..block import Block, described
 from ..hybrid import HybridBlock
 from ..nn import LeakyReLU
 
@@ -177,8 +177,7 @@ class _Stack(steps.Stacking, _CellOfCells):
     """What both kinds of stacks share."""
 
     def __repr__(self):
-        lines = [f"({key}): {_indented(repr(cell))}" for key, cell in self._children.items()]
-        return "\n".join([f"{type(self).__name__}(", *lines, ")"])
+        return described(self, self._children, margin="")
 
     def add(self, cell) -> None:
         """Put a cell on top."""

@@ -1,8 +1,7 @@
 """``gluon.contrib.cnn``: convolutions that learn where they read."""
 
-from ...declare import REQUIRED, Declared
-from ...hybrid import HybridBlock
-from ...nn import Activation
+from ...declare import REQUIRED
+from ...nn.basic_layers import Linear
 from ...nn.conv_layers import _tuple
 
 __all__ = ["DeformableConvolution", "ModulatedDeformableConvolution"]
@@ -15,7 +14,7 @@ _TAKES |= {"offset_weight_initializer": "zeros", "offset_bias_initializer": "zer
 _TAKES |= {"op_name": None, "adj": None}
 
 
-class DeformableConvolution(Declared, HybridBlock, takes=_TAKES):
+class DeformableConvolution(Linear, takes=_TAKES):
     """A convolution of pixels beside those of the window: how far beside, another convolution tells.
 
     Parameters
@@ -29,27 +28,25 @@ class DeformableConvolution(Declared, HybridBlock, takes=_TAKES):
     #: How many numbers the convolution of the offsets gives for each pixel of the window.
     _numbers = 2
     _operator = "DeformableConvolution"
+    offset_bias = deformable_conv_bias = None
 
     def _set_up(self, channels, kernel_size, groups, num_deformable_group, in_channels, **given):
         if given["layout"] != "NCHW":
             raise AssertionError(f"{type(self).__name__}: the layout must be NCHW, got {given['layout']}")
-        window, activation = _tuple(kernel_size, 2), given["activation"]
+        window = _tuple(kernel_size, 2)
         sizes = {"stride": "strides", "dilate": "dilation", "pad": "padding"}
         self._kwargs = {key: _tuple(given[name], 2) for key, name in sizes.items()}
         self._kwargs.update(kernel=window, num_group=groups, layout="NCHW")
         self._channels, self._groups = channels, num_deformable_group
         self._offset_channels = self._numbers * window[0] * window[1] * num_deformable_group
-        for name, start, use, count, depth in (
-            ("offset", "offset_", "offset_use_bias", self._offset_channels, in_channels // groups),
-            ("deformable_conv", "", "use_bias", channels, 0),
+        for name, start, count, depth in (
+            ("offset", "offset_", self._offset_channels, in_channels // groups),
+            ("deformable_conv", "", channels, 0),
         ):
-            for part, shape in (("weight", (count, depth, *window)), ("bias", (count,))):
-                more = {"init": given[f"{start}{part}_initializer"], "allow_deferred_init": True}
-                used = part == "weight" or given[use]
-                parameter = self.params.get(f"{name}_{part}", shape=shape, **more) if used else None
-                setattr(self, f"{name}_{part}", parameter)
-        with self.name_scope():
-            self.act = None if activation is None else Activation(activation, prefix=f"{activation}_")
+            self._learn(f"{name}_weight", (count, depth, *window), given[f"{start}weight_initializer"])
+            if given[f"{start}use_bias"]:
+                self._learn(f"{name}_bias", (count,), given[f"{start}bias_initializer"])
+        self._activate(given["activation"])
 
     def hybrid_forward(
         self, F, x, offset_weight, deformable_conv_weight, offset_bias=None, deformable_conv_bias=None

@@ -85,10 +85,17 @@ class _Augmenting(Block):
         return self._augment(x)
 
 
-def _augmenting(make) -> type:
+def _augmenting(make, name=None, text=None) -> type:
     """The class of transforms that takes what this function takes and does what its result does."""
     members = {"_make": staticmethod(make), "__signature__": inspect.signature(make)}
-    return type(make.__name__, (_Augmenting,), {**members, "__doc__": make.__doc__, "__module__": __name__})
+    members |= {"__doc__": text or make.__doc__, "__module__": __name__}
+    return type(name or make.__name__, (_Augmenting,), members)
+
+
+RandomBrightness = _augmenting(image.BrightnessJitterAug, "RandomBrightness", "Lighter or darker.")
+RandomContrast = _augmenting(image.ContrastJitterAug, "RandomContrast", "More contrast or less.")
+RandomSaturation = _augmenting(image.SaturationJitterAug, "RandomSaturation", "More colour or less.")
+RandomHue = _augmenting(image.HueJitterAug, "RandomHue", "Colours turned.")
 
 
 @_augmenting
@@ -105,30 +112,6 @@ def _flip_top_bottom(x):
 def RandomFlipTopBottom():
     """Every second picture upside down."""
     return _flip_top_bottom
-
-
-@_augmenting
-def RandomBrightness(brightness):
-    """Lighter or darker."""
-    return image.BrightnessJitterAug(brightness)
-
-
-@_augmenting
-def RandomContrast(contrast):
-    """More contrast or less."""
-    return image.ContrastJitterAug(contrast)
-
-
-@_augmenting
-def RandomSaturation(saturation):
-    """More colour or less."""
-    return image.SaturationJitterAug(saturation)
-
-
-@_augmenting
-def RandomHue(hue):
-    """Colours turned."""
-    return image.HueJitterAug(hue)
 
 
 @_augmenting
