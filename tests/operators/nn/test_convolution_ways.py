@@ -21,7 +21,7 @@ from roiops.kernels.cpu.conv.way import ROOM, Arrays, Layer
 from roiops.kernels.cpu.product import fc
 from roiops.kernels.cpu.product.machine import HERE
 from roiops.kernels.cpu.product.matmul import times_transposed
-from roiops.kernels.cpu.product.panels import first_items
+from roiops.kernels.cpu.product.panels import deal
 from roiops.kernels.jit import use_threads
 
 RNG = np.random.default_rng(5)
@@ -601,7 +601,7 @@ def test_taps_that_see_no_pixel_are_left_out(size, dilate, kernel, stride):
 def test_each_worker_multiplies_as_many_vectors(groups, panels, vectors):
     tiles, widths = 28, [(p + 1) * vectors // panels - p * vectors // panels for p in range(panels)]
     for workers in (1, 2, 3, 5):
-        first = first_items(workers, groups, panels, vectors, tiles)
+        first = deal(np.array(widths), np.ones(tiles, int), groups, workers)
         assert first[0] == 0
         assert first[-1] == groups * panels * tiles
         taken = [

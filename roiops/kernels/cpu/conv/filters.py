@@ -9,7 +9,6 @@ a map of 7 by 7 pixels leaves nothing empty, where vectors of pixels would be a 
 
 import functools
 import math
-from typing import NamedTuple
 
 import numpy as np
 from llvmlite import ir
@@ -17,23 +16,14 @@ from numba import types
 from numba.extending import intrinsic
 
 from ...jit import inner
-from ..product.driver import FILTERS, PLACES, RUN, Terms, Tiles, deal, driver
+from ..product.driver import PLACES, RUN, Terms, Tiles, driver, filters_of_tiles
 from ..product.emitter import Emitter
 from ..product.machine import HERE
 from ..product.tiles import Rows
-from ..scratch import Repeated, Scratch
 from ..vector import BLOCK, LINE, MACHINE_LANES, transpose_block
-from .padded import (
-    channel_step,
-    fill_own,
-    fill_padded,
-    fills_itself,
-    padding_cost,
-    shared_zeros,
-    tap_places,
-    window_reach,
-)
-from .way import Way, ceil_div
+from .addressed import Addressed, Plan
+from .padded import channel_step, fill_own, padding_cost, shared_zeros, tap_places, window_reach
+from .way import ceil_div
 
 #: Pixels and vectors of a tile: its sums, a row of weights and a pixel, all in registers.
 PIXELS, VECTORS = HERE.filter_tile
@@ -44,8 +34,6 @@ _QUARTET = 4
 _FOUR = ir.VectorType(ir.FloatType(), _QUARTET)
 #: The loads that a line of pixels takes which is in no near cache.
 LINE_FETCHED = 14
-#: Floats of the largest tile.
-_TILE = WIDTH * PIXELS
 
 
 def _shuffle(builder, one, other, indices):
@@ -248,21 +236,7 @@ def _term_cost(layer, pixels, vectors, machine):
     return machine.of_term(pixels * vectors, loads)
 
 
-class Plan(NamedTuple):
-    """Where the pixels and taps lie."""
-
-    #: As that of :func:`fill_channels`; without rows where the images are read as they are.
-    layout: tuple
-    #: Floats of a padded image of all channels, and of one of a group's; 0 where there is none.
-    padded: int
-    group_padded: int
-    #: What filling it costs.
-    copying: int
-    terms: Terms
-    tiles: Tiles
-
-
-class ByFilters(Way):
+class ByFilters(Addressed):
     """Convolution with any kernel, stride, dilation and padding, on one or two axes."""
 
     name = "by_filters"
@@ -304,44 +278,13 @@ class ByFilters(Way):
             again = 20 * channels * _pixels_read(layer) / LINE * len(panels)
         return batch * layer.groups * tiled + 0.5 * layer.filters * layer.terms + copied + again
 
-    def bind(self, arrays):
-        data, weight, out = arrays.data, arrays.weight, arrays.out
-        prologue, epilogue = arrays.of_data, arrays.epilogue
-        layer, plan = self.layer, self.plan(self.layer, self.machine)
-        size = ceil_div(WIDTH * layer.terms, MACHINE_LANES) * MACHINE_LANES
+    def left(self, weight, plan):
         at_once = ceil_div(WIDTH, len(plan.tiles.places) - 1)
-        weights = weight.reshape(-1), layer.terms, layer.in_group, at_once
-        step, per_group = plan.layout[2][2], layer.channels // layer.groups
-
-        def prepare(workers):
-            own = fills_itself(workers, layer.groups, plan.copying)
-            shape = (workers, plan.group_padded) if own else (1, plan.padded)
-            images, spares, panels = Scratch(shape, (workers, 2, _TILE), (workers, size))()
-            if not plan.padded:
-                images = data.reshape(1, -1)
-            own = own and plan.padded > 0
-            begins, lines = self.division(layer, self.machine, workers)
-            sources = data, plan.layout, prologue, lines, per_group * own
-            of_sums = plan.terms._replace(group_step=per_group * step * (not own))
-            dealt = tuple(plan.tiles), layer.groups, begins
-            memory = spares, images, panels
-            sums = self.kernel, workers, sources, weights, tuple(of_sums), *dealt, epilogue, memory, out
-            filling = fill_padded, workers, data, plan.layout, prologue, workers, images[0]
-            return [sums] if own or not plan.padded else [filling, sums]
-
-        return Repeated(self.calls, out.size * layer.terms / MACHINE_LANES, prepare)
+        return (weight.reshape(-1), self.layer.terms, self.layer.in_group, at_once), []
 
     @staticmethod
     @functools.lru_cache(maxsize=64)
-    def division(layer, machine, workers) -> tuple[np.ndarray, np.ndarray]:
-        """The first tile of each worker, and the rows of a padded image that it fills: all."""
-        plan = ByFilters.plan(layer, machine)
-        lines = np.array([[0, layer.batch * plan.layout[2][0]]] * workers)
-        return deal(plan.tiles, layer.groups, workers), lines
-
-    @staticmethod
-    @functools.lru_cache(maxsize=64)
-    def plan(layer, machine) -> Plan:
+    def plan(layer, machine, added) -> Plan:
         kernel, stride, dilate, pad = layer.kernel, layer.stride, layer.dilate, layer.pad
         batch, channels, (in_height, in_width) = layer.batch, layer.channels, layer.in_size
         (height, width), tile_pixels = layer.out_size, machine.filter_tile[0]
@@ -375,8 +318,16 @@ class ByFilters(Way):
             padded=padded,
             group_padded=group_padded,
             copying=padding_cost(batch * rows, channels),
-            terms=Terms(starts, tiles.runs["at"].copy(), in_group // several, step * several, 0, offsets),
+            terms=Terms(
+                starts,
+                tiles.runs["at"].copy(),
+                in_group // several,
+                step * several,
+                in_group * step,
+                offsets,
+            ),
             tiles=tiles,
+            panel=ceil_div(WIDTH * layer.terms, MACHINE_LANES) * MACHINE_LANES,
         )
 
 
@@ -385,9 +336,8 @@ def _tiles(layer, pixels: int) -> Tiles:
     vectors = ceil_div(layer.in_group, MACHINE_LANES)
     panels, size = ceil_div(vectors, VECTORS), math.prod(layer.out_size)
     ends = np.arange(panels + 1) * vectors // panels * MACHINE_LANES
-    filters = np.zeros(panels, FILTERS)
-    filters["first"], filters["room"], filters["direct"] = ends[:-1], np.diff(ends), 1
-    filters["taken"] = np.where(filters["room"] == MACHINE_LANES, 2, 1)
+    room = np.diff(ends)
+    filters = filters_of_tiles(layer.in_group, ends[:-1], room, 1, np.where(room == MACHINE_LANES, 2, 1))
     in_image = ceil_div(size, pixels)
     image, x = np.ogrid[: layer.batch, 0:size:pixels]
     runs, places = np.zeros(layer.batch * in_image, RUN), np.zeros(layer.batch * in_image + 1, PLACES)

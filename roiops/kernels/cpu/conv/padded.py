@@ -219,3 +219,14 @@ def fill_own(sources, g, w, image):
         owned = g * channels, (g + 1) * channels
         wanted = lines[w, 0], lines[w, 1]
         fill_channels(data, layout, prologue, owned, owned[0], owned[1], wanted, image)
+
+
+@parallel(makes_arrays=False)
+def thin_out(share, data, stride, out):
+    """The pixels that a kernel of one pixel sees with these strides."""
+    batch, channels, height, width = out.shape
+    for plane in within(share, batch * channels):
+        n, c = divmod(plane, channels)
+        for y in range(height):
+            for x in range(width):
+                out[n, c, y, x] = data[n, c, y * stride[0], x * stride[1]]

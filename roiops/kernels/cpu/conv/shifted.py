@@ -7,29 +7,18 @@ A tile of results is a sum, over channels and taps, of one weight times one run 
 """
 
 import functools
-from typing import NamedTuple
 
 import numpy as np
 
 from ...jit import inner
-from ..product.driver import Terms, Tiles, deal, driver, rows_of_filters, vectors_of_places
-from ..product.emitter import COLUMNS, ROWS
+from ..product.driver import Terms, Tiles, driver, rows_of_filters, vectors_of_places
 from ..product.machine import Machine
-from ..product.tiles import HALF, Rows, sum_rows
-from ..scratch import Repeated, Scratch
-from ..vector import LINE, MACHINE_LANES
-from .padded import (
-    channel_step,
-    fill_own,
-    fill_padded,
-    fills_itself,
-    padding_cost,
-    shared_zeros,
-    tap_places,
-    window_reach,
-)
-from .pointwise import Pointwise, weights_and_last_rows
-from .way import Layer, Way, ceil_div
+from ..product.tiles import Rows, sum_rows
+from ..vector import LINE
+from .addressed import Addressed, Plan
+from .padded import channel_step, fill_own, padding_cost, shared_zeros, tap_places, window_reach
+from .pointwise import Pointwise
+from .way import Layer, ceil_div
 
 
 def joins_rows(layer: Layer, machine: Machine) -> bool:
@@ -71,26 +60,6 @@ def _pack(sources, weight, tiles, g, block, image, panel):
 _multiply = driver(fill_own, _pack, sum_rows)
 
 
-class Plan(NamedTuple):
-    """What is computed, and where it lies."""
-
-    #: Stride and pad; rows of a plane, their length, the step from channel to channel; planes of columns, and
-    #: how many pixels further each begins than the one before. See :func:`~.padded.fill_channels`.
-    layout: tuple
-    terms: Terms
-    tiles: Tiles
-    #: Floats of a padded image of all channels, and of one of a group's.
-    padded: int
-    group_padded: int
-    #: What filling it costs.
-    copying: int
-    #: Places of a row, and how far beyond the place of its first vector a tile reads in a plane.
-    length: int
-    reach: int
-    #: The results of an image as rows that follow one another.
-    result_shape: tuple[int, int]
-
-
 def _results(layer, lanes: int, rows: int, length: int, joined: bool, by_row: bool):
     """Where the vectors of results begin in a padded image, and what :func:`vectors_of_places` takes."""
     height, width = layer.out_size
@@ -108,7 +77,7 @@ def _results(layer, lanes: int, rows: int, length: int, joined: bool, by_row: bo
     return np.arange(0, count, lanes), (begins, np.full(begins.size, width), ats, count)
 
 
-class Shifted(Way):
+class Shifted(Addressed):
     """Convolution with any kernel, stride, dilation and padding, on one or two axes."""
 
     name = "shifted"
@@ -158,56 +127,9 @@ class Shifted(Way):
         copied = padding_cost(batch * (size[0] + 1), layer.channels * planes)
         return products + copied + stored * layer.filters
 
-    def bind(self, arrays):
-        data, weight, out, added = arrays.data, arrays.weight, arrays.out, arrays.other is not None
-        groups, terms = self.layer.groups, self.layer.terms
-        plan = self.plan(self.layer, self.machine, added)
-        left = weights_and_last_rows(weight.reshape(len(weight), -1), groups, (0, HALF))
-        results = out.reshape(*out.shape[:2], *plan.result_shape)
-        *numbers, other, add_other = arrays.epilogue
-        epilogue = *numbers, other.reshape(results.shape), add_other
-        channels = data.shape[1]
-
-        def prepare(workers):
-            own = fills_itself(workers, groups, plan.copying)
-            if groups == 1 and not plan.tiles.by_filters:  # each fills what it needs alone
-                own = own or 4 * workers * plan.padded <= self.machine.last_cache
-            shape = (workers, plan.group_padded) if own else (1, plan.padded)
-            images, spares = Scratch(shape, (workers, 2, ROWS * COLUMNS))()
-            begins, lines = self.division(self.layer, self.machine, added, workers)
-            sources = data, plan.layout, arrays.of_data, lines, channels // groups * own
-            step = plan.terms.group_step * (not own)
-            of_sums = tuple(plan.terms._replace(group_step=step)), tuple(plan.tiles), groups, begins
-            memory = spares, images, spares.reshape(workers, -1)  # nothing is packed: any panels will do
-            sums = self.kernel, workers, sources, left.arrays, *of_sums, epilogue, memory, results
-            filling = fill_padded, workers, data, plan.layout, arrays.of_data, workers, images[0]
-            return [*([] if own else [filling]), sums]
-
-        run = Repeated(self.calls, out.size * terms / MACHINE_LANES, prepare)
-        return left.before(run)
-
-    @staticmethod
-    @functools.lru_cache(maxsize=64)
-    def division(layer, machine, added, workers) -> tuple[np.ndarray, np.ndarray]:
-        """The first tile of each worker, and the rows of a padded image that its tiles see."""
-        plan = Shifted.plan(layer, machine, added)
-        begins = deal(plan.tiles, layer.groups, workers)
-        (rows, length, _), row_tiles = plan.layout[2], len(plan.tiles.filters)
-        found = np.array([[0, layer.batch * rows]] * (len(begins) - 1))
-        if layer.groups > 1 or plan.tiles.by_filters:
-            return begins, found
-        vectors = plan.tiles.places["first"] // machine.lanes
-        for lines, begin, end in zip(found, begins, begins[1:], strict=False):
-            if begin < end:
-                first, last = vectors[begin // row_tiles], vectors[(end - 1) // row_tiles + 1] - 1
-                lines[0] = plan.terms.starts[first] // length
-                lines[1] = min(lines[1], (plan.terms.starts[last] + plan.reach) // length + 1)
-        return begins, found
-
     @staticmethod
     @functools.lru_cache(maxsize=64)
     def plan(layer, machine, added) -> Plan:
-        """The plan; ``added``: whether something is added to the results."""
         kernel, stride, dilate, pad = layer.kernel, layer.stride, layer.dilate, layer.pad
         batch, channels, lanes = layer.batch, layer.channels, machine.lanes
         height, width = layer.out_size
@@ -255,7 +177,5 @@ class Shifted(Way):
             padded=padded,
             group_padded=group_padded,
             copying=padding_cost(batch * rows, channels * planes),
-            length=length,
             reach=max(tap % plane for tap in taps) + lanes - 1,
-            result_shape=(1, layer.out_size[0] * layer.out_size[1]) if joined else layer.out_size,
         )

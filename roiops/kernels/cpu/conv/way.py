@@ -80,9 +80,6 @@ class Way(ABC):
 
     #: What ``ROIOPS_WAY`` and ``roiops doctor`` call it.
     name: ClassVar[str]
-    #: The kernel that ``product/driver.py`` makes of the way's own fill, pack and tile; None where a
-    #: way has a loop of its own, or computes a layer by other ways.
-    kernel: ClassVar[Callable | None] = None
 
     def __init__(self, layer: Layer, machine: Machine = HERE):
         self.layer, self.machine = layer, machine
@@ -109,14 +106,6 @@ class Way(ABC):
     def takes_prologue(layer: Layer) -> bool:
         """Whether data can be normalised on their way in."""
         return False
-
-    @staticmethod
-    def plan(layer: Layer, machine: Machine, *more) -> tuple | None:
-        """How the work is divided, the lists of addresses, and what memory is needed, as a named tuple.
-
-        It follows from numbers alone; None where there is nothing to plan.
-        """
-        return None
 
     @abstractmethod
     def bind(self, arrays: Arrays) -> Callable[[], None]:

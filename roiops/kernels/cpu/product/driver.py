@@ -26,9 +26,9 @@ from typing import NamedTuple
 import numpy as np
 
 from ...jit import inner, parallel, within
-from ..vector import MACHINE_LANES, prefetch_to_read, prefetch_to_write
+from ..vector import MACHINE_LANES
 from .emitter import ROWS, VECTORS
-from .panels import copy_run
+from .panels import copy_run, deal
 from .tiles import FEW, HALF, Epilogue, Rows
 
 
@@ -36,11 +36,14 @@ def _record(*names):
     return np.dtype([(name, np.int64) for name in names])
 
 
-#: Filters of a tile: the first of the group, for how many the tile has room, how many tiles of places it
-#: takes at once, and how many vectors of these must lie in one piece for results to be stored in their place.
-FILTERS = _record("first", "room", "taken", "direct")
+#: Filters of a tile: the first of the group, how many, for how many the tile has room, how many tiles of
+#: places it takes at once, and how many vectors of these must lie in one piece for results to be stored in
+#: their place.
+FILTERS = _record("first", "rows", "room", "taken", "direct")
 #: Places of a tile: the first, its first run, and its vectors, 0 if one of them does not lie in one piece.
 PLACES = _record("first", "run", "direct")
+#: More vectors than any tile has.
+NEVER = 1 << 30
 #: Neighbouring results: the first place, how many, and where they lie in the results of filter 0.
 RUN = _record("place", "count", "at")
 
@@ -75,7 +78,7 @@ class Terms(NamedTuple):
     offsets: np.ndarray
 
 
-def cut_runs(begins, counts, ats, firsts):
+def _cut_runs(begins, counts, ats, firsts):
     """Runs of results, cut where a tile begins, and the first run of each tile; ``firsts`` has an end."""
     cuts = np.unique(np.concatenate([begins, begins + counts, firsts]))
     of = np.searchsorted(begins, cuts, "right") - 1
@@ -88,14 +91,20 @@ def cut_runs(begins, counts, ats, firsts):
     return runs, np.searchsorted(cuts, firsts)
 
 
-def rows_of_filters(in_group: int) -> np.ndarray:
-    """The :data:`FILTERS` of tiles of ``ROWS`` filters, the last one lower where that is enough."""
-    firsts = np.arange(0, in_group, ROWS)
+def filters_of_tiles(in_group: int, firsts, room, direct, taken=1) -> np.ndarray:
+    """The :data:`FILTERS` of a group's tiles; nothing is stored in its place where a tile has room left."""
     found = np.zeros(len(firsts), FILTERS)
-    found["first"], found["taken"] = firsts, 1
-    low = in_group - firsts <= HALF
-    found["room"], found["direct"] = np.where(low, HALF, ROWS), np.where(low, VECTORS, FEW)
+    found["first"], found["room"], found["taken"] = firsts, room, taken
+    found["rows"] = np.minimum(room, in_group - firsts)
+    found["direct"] = np.where(found["rows"] == room, direct, NEVER)
     return found
+
+
+def rows_of_filters(in_group: int, low=True) -> np.ndarray:
+    """The :data:`FILTERS` of tiles of ``ROWS`` filters, the last one ``low`` where that is enough."""
+    firsts = np.arange(0, in_group, ROWS)
+    half = (in_group - firsts <= HALF) & low
+    return filters_of_tiles(in_group, firsts, np.where(half, HALF, ROWS), np.where(half, VECTORS, FEW))
 
 
 def vectors_of_places(begins, counts, ats, places: int):
@@ -107,7 +116,7 @@ def vectors_of_places(begins, counts, ats, places: int):
     total = -(-places // MACHINE_LANES)
     tiles = -(-total // VECTORS)
     firsts = np.arange(tiles + 1) * total // tiles
-    runs, first_runs = cut_runs(begins, counts, ats, firsts * MACHINE_LANES)
+    runs, first_runs = _cut_runs(begins, counts, ats, firsts * MACHINE_LANES)
     vectors = np.arange(0, total * MACHINE_LANES, MACHINE_LANES)
     of = np.searchsorted(begins, vectors, "right") - 1
     whole = vectors + MACHINE_LANES <= begins[of] + counts[of]
@@ -118,19 +127,10 @@ def vectors_of_places(begins, counts, ats, places: int):
     return found, runs, np.pad(targets, (0, VECTORS), constant_values=-1)
 
 
-def deal(tiles: Tiles, groups: int, workers: int) -> np.ndarray:
-    """The first item of each worker, and the end, so that all multiply as many vectors."""
+def deal_tiles(tiles: Tiles, groups: int, workers: int) -> np.ndarray:
+    """The first item of each worker, and the end."""
     costs = tiles.filters["room"], np.diff(tiles.places["first"])
-    outer, of_block = costs if tiles.by_filters else costs[::-1]
-    outer_ends, ends = np.cumsum(outer), np.cumsum(of_block)
-    of_group, begins = int(outer_ends[-1] * ends[-1]), [0]
-    for worker in range(1, workers):
-        g, rest = divmod(worker * groups * of_group // workers, of_group)
-        block = int(np.searchsorted(outer_ends, rest // int(ends[-1]), "right"))
-        rest -= int(outer_ends[block] - outer[block]) * int(ends[-1])
-        inside = int(np.searchsorted(ends, rest // int(outer[block]), "right"))
-        begins.append((g * len(outer) + block) * len(ends) + inside)
-    return np.array([*begins, groups * len(outer) * len(ends)])
+    return deal(*(costs if tiles.by_filters else costs[::-1]), groups, workers)
 
 
 @inner(makes_arrays=False)
@@ -143,18 +143,6 @@ def _move(spare, first, width, rows, runs, flat, at, plane, fetch):
                 copy_run(flat, place + i * plane, spare, i * width + column, runs[k].count)
             else:
                 copy_run(spare, i * width + column, flat, place + i * plane, runs[k].count)
-
-
-@inner(makes_arrays=False, forceinline=True)
-def _bring(runs, rows, width, flat, flat_other, at, plane, add_other):
-    """Ask for the lines that a tile's first results go to: they come during the sums."""
-    if runs.shape[0] == 0:  # places between two images
-        return
-    first = at + runs[0].at
-    for i in range(rows):
-        prefetch_to_write(flat, first + i * plane, width)
-        if add_other:
-            prefetch_to_read(flat_other, first + i * plane, width)
 
 
 class Tile(NamedTuple):
@@ -177,8 +165,8 @@ def driver(fill, pack, sum_tile):
     """The kernel of a way: ``(sources, weight, terms, tiles, groups, begins, epilogue, memory, out)``.
 
     ``sources`` are for ``fill`` and ``pack``, ``weight`` for ``pack`` and ``sum_tile``; ``terms`` are a
-    :class:`Terms`, ``tiles`` a :class:`Tiles`, ``begins`` what :func:`deal` gives. ``memory``: two tiles for
-    each worker; an image for each or one for all; a panel for each.
+    :class:`Terms`, ``tiles`` a :class:`Tiles`, ``begins`` what :func:`deal_tiles` gives. ``memory``: two
+    tiles for each worker; an image for each or one for all; a panel for each.
     """
 
     @parallel(makes_arrays=False)
@@ -207,16 +195,15 @@ def driver(fill, pack, sum_tile):
                 while inside < end:
                     f, t = (o, inside) if by_filters else (inside, o)
                     some, first = filters[f], places[t].first
-                    taken = np.int64(1)
+                    taken, direct = np.int64(1), places[t].direct
                     if some.taken > 1:
                         taken = min(some.taken, end - inside, in_image - t % in_image)
-                    rows, width = min(some.room, in_group - some.first), some.taken * columns
+                        direct = min(direct, places[t + taken - 1].direct) if taken == some.taken else 0
+                    rows, width = some.rows, some.taken * columns
                     row = g * in_group + some.first
-                    runs, at = all_runs[places[t].run : places[t + taken].run], row * plane
-                    _bring(runs, rows, width, flat, flat_other, at, plane, add_other)
-                    direct = min(places[t].direct, places[t + taken - 1].direct) >= some.direct
-                    whole = direct and rows == some.room and taken == some.taken
+                    at, whole = row * plane, direct >= some.direct
                     if add_other and not whole:
+                        runs = all_runs[places[t].run : places[t + taken].run]
                         _move(others, first, width, rows, runs, flat_other, at, plane, True)
                     to, added = (flat, flat_other) if whole else (spare, others)
                     sums = Rows(to, at if whole else np.int64(0), plane if whole else width)
@@ -225,6 +212,7 @@ def driver(fill, pack, sum_tile):
                     tile = Tile(g, row, rows, some.room, first, t, count, inside)
                     sum_tile(weight, terms, tile, image, panel, soon, sums, whole, into)
                     if not whole:
+                        runs = all_runs[places[t].run : places[t + taken].run]
                         _move(spare, first, width, rows, runs, flat, at, plane, False)
                     inside += taken
 

@@ -267,14 +267,18 @@ class Emitter:
 
     def epilogue(self, kind, epilogue, row, at) -> EpilogueAt:
         """A :class:`~.tiles.Epilogue` for results from filter ``row`` on; ``other`` is read from ``at``."""
-        scale, shift, act, other, add_other = self.members(epilogue)
+        scale, shift, act, *_ = self.members(epilogue)
         return EpilogueAt(
             self.pointer(kind[0], scale, row, "scale"),
             self.pointer(kind[1], shift, row, "shift"),
             self.activation(act),
-            self.pointer(kind[3], other, at, "other"),
-            add_other,
+            *self.other(kind, epilogue, at),
         )
+
+    def other(self, kind, epilogue, at):
+        """What is added to results from ``at`` on, and whether it is."""
+        *_, other, add_other = self.members(epilogue)
+        return self.pointer(kind[3], other, at, "other"), add_other
 
     def weighted(self, values, weights):
         """The sum of ``weights[i] * values[i]``; None where all weights are 0."""

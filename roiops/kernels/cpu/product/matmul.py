@@ -7,6 +7,8 @@ reads the left one in place; ``few_rows`` is for products that do little more th
 ``tests/reference.py`` has the same in plain loops: ``product``.
 """
 
+import functools
+
 import numpy as np
 from numba import types
 from numba.extending import intrinsic
@@ -17,7 +19,7 @@ from ..scratch import Repeated, Scratch
 from ..vector import BLOCK, LINE, MACHINE_LANES, prefetch_to_read, transpose_block
 from .caches import SECOND_CACHE
 from .emitter import COLUMNS, ROWS, Emitter
-from .panels import copy_run, first_items, panel_range
+from .panels import copy_run, deal, panel_range
 from .tiles import Rows, add_product_tile
 
 #: Bytes of panels that are used again and again at once: they stay in the second-level cache.
@@ -170,11 +172,17 @@ def _in_blocks(left, right, out, blocks, starts=None, scratch=None):
     workers, row_tiles, vectors = len(scratch), -(-rows // ROWS), -(-columns // MACHINE_LANES)
     panels = -(-columns // COLUMNS)
     if blocks[1] == 1:
-        begins = first_items(workers, 1, panels, vectors, row_tiles)
+        begins = _by_panel(workers, panels, vectors, row_tiles)
     else:
         begins = np.arange(workers + 1) * row_tiles // workers * panels
     factors = _flat(left), starts, last.reshape(-1), _flat(right)
     _multiply.by(workers)(*factors, (rows, terms, columns), blocks, begins, scratch, _flat(out))
+
+
+@functools.lru_cache(256)
+def _by_panel(workers: int, panels: int, vectors: int, row_tiles: int) -> np.ndarray:
+    """The first tile of each worker, panel by panel, and the end."""
+    return deal(np.diff(np.arange(panels + 1) * vectors // panels), np.ones(row_tiles, int), 1, workers)
 
 
 def matmul(a, b, out, *, add=False):

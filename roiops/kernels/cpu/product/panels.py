@@ -38,18 +38,21 @@ def panel_range(index, panels, positions):
     return start * MACHINE_LANES, min(stop * MACHINE_LANES, positions), stop - start
 
 
-def first_items(workers: int, groups: int, panels: int, vectors: int, tiles: int) -> np.ndarray:
-    """The first tile of each worker, and the end: all multiply as many vectors, though panels differ."""
-    begins = np.zeros(workers + 1, np.int64)
-    begins[workers] = groups * panels * tiles
+def deal(blocks, tiles, groups: int, workers: int) -> np.ndarray:
+    """The first tile of each worker, and the end, so that all multiply as much.
+
+    Tiles follow one another by group, block and tile in the block. What a tile takes is what its block does,
+    of ``blocks``, times what it does in each, of ``tiles``.
+    """
+    block_ends, ends = np.cumsum(blocks), np.cumsum(tiles)
+    of_group, begins = int(block_ends[-1] * ends[-1]), [0]
     for worker in range(1, workers):
-        g, rest = divmod(worker * groups * vectors * tiles // workers, vectors * tiles)
-        p = rest // tiles * panels // vectors
-        while (p + 1) * vectors // panels * tiles <= rest:
-            p += 1
-        start, stop = p * vectors // panels, (p + 1) * vectors // panels
-        begins[worker] = (g * panels + p) * tiles + (rest - start * tiles) // max(1, stop - start)
-    return begins
+        g, rest = divmod(worker * groups * of_group // workers, of_group)
+        block = int(np.searchsorted(block_ends, rest // int(ends[-1]), "right"))
+        rest -= int(block_ends[block] - blocks[block]) * int(ends[-1])
+        inside = int(np.searchsorted(ends, rest // int(blocks[block]), "right"))
+        begins.append((g * len(blocks) + block) * len(ends) + inside)
+    return np.array([*begins, groups * len(blocks) * len(ends)])
 
 
 @inner(makes_arrays=False)

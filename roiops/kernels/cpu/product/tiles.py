@@ -118,10 +118,7 @@ def _sum_tile(emit, left, term_step, panel, terms, out, vectors, ahead=None, *, 
     the tile reads of its left factor.
     """
     builder, (left, left_step) = emit.builder, left
-    width = vectors * MACHINE_LANES
-    for row in _rows_of(emit, out):
-        for i in range(0, width + LINE, LINE):
-            emit.prefetch(row, min(i, width - 1), write=True)
+    _bring_lines(emit, _rows_of(emit, out), vectors * MACHINE_LANES, write=True)
     carried, done = [left, panel, *[emit.constant(0)] * (ROWS * vectors)], emit.number(0)
     if BY_ELEMENT and not packed:
         quads, done = emit.whole_quads(terms, term_step)
@@ -149,6 +146,24 @@ def _sum_tile(emit, left, term_step, panel, terms, out, vectors, ahead=None, *, 
         sums = emit.add_products(numbers, right, sums)
         loop.advance([emit.move(factor, term_step), emit.move(columns, COLUMNS), *sums])
     return by_rows(loop.results[2:], vectors)
+
+
+def _bring_lines(emit, rows, width, *, write):
+    """Ask for the lines of ``width`` numbers from each of some places on: they come during the sums."""
+    for row in rows:
+        for i in range(0, width + LINE, LINE):
+            emit.prefetch(row, min(i, width - 1), write=write)
+
+
+def bring_added(emit, kind, epilogue, at, rows_from, width):
+    """The same of what an epilogue adds, where it adds something; ``rows_from(other)``: the rows' places."""
+    other, add_other = emit.other(kind, epilogue, at)
+
+    def bring():
+        _bring_lines(emit, rows_from(other), width, write=False)
+        return []
+
+    emit.choose(add_other, bring, [])
 
 
 def _rows_of(emit, out, count=ROWS):
@@ -258,8 +273,10 @@ def _finished_product_tile(vectors):
             panel = emit.pointer(kinds[1], args[1], emit.number(0), "panel")
             out = emit.rows(kinds[3], args[3], "out")
             soon = emit.move(left[0], emit.times(left[1], ROWS))  # the next tile's rows
+            at, width = emit.members(args[3])[1], vectors * MACHINE_LANES
+            bring_added(emit, kinds[4], args[4], at, lambda other: _rows_of(emit, (other, out[1])), width)
             sums = _sum_tile(emit, left, emit.number(1), panel, args[2], out, vectors, soon)
-            epilogue = emit.epilogue(kinds[4], args[4], args[5], emit.members(args[3])[1])
+            epilogue = emit.epilogue(kinds[4], args[4], args[5], at)
             store_finished(emit, sums, out, epilogue)
             return context.get_dummy_value()
 
@@ -308,6 +325,14 @@ def _reduce_tile(height, vectors):
                 first = emit.pointer(kinds[k][0], *emit.members(args[k]), "starts or targets")
                 return [emit.load_number(first, v) for v in range(vectors)]
 
+            out, at, goes_to = emit.rows(kinds[6], args[6], "out"), emit.members(args[6])[1], numbers(7)
+
+            def rows_from(first):
+                return _rows_of(emit, (emit.move(first, goes_to[0]), out[1]), height)
+
+            width = vectors * MACHINE_LANES
+            _bring_lines(emit, rows_from(out[0]), width, write=True)
+            bring_added(emit, kinds[8], args[8], at, rows_from, width)
             begin, *others = numbers(2)
             start, apart = emit.move(origin, begin), [builder.sub(other, begin) for other in others]
             count, places = emit.elements(kinds[4], args[4], "offsets")
@@ -342,10 +367,8 @@ def _reduce_tile(height, vectors):
                     moved = zip((factor, line, place), (1, soon_step, 1), strict=True)
                     term.advance([*(emit.move(each, by) for each, by in moved), *sums])
                 outer.advance([emit.move(image, image_step), *term.results[:2], *term.results[3:]])
-            sums = outer.results[3:]
-            epilogue = emit.epilogue(kinds[8], args[8], args[9], emit.members(args[6])[1])
-            out = emit.rows(kinds[6], args[6], "out")
-            store_finished(emit, by_rows(sums, vectors), out, epilogue, numbers(7))
+            epilogue = emit.epilogue(kinds[8], args[8], args[9], at)
+            store_finished(emit, by_rows(outer.results[3:], vectors), out, epilogue, goes_to)
             return context.get_dummy_value()
 
         return signature, generate
@@ -359,6 +382,14 @@ _full_tile, _narrow_tile, _low_tile = map(_reduce_tile, (ROWS, ROWS, HALF), (VEC
 
 
 @inner(makes_arrays=False, forceinline=True)
+def left_rows(matrix, last, tile, length):
+    """A tile's rows of the weight; ``last`` holds those of each group's last tile, filled up."""
+    if tile.rows < tile.room:
+        return Rows(last, tile.group * ROWS * length, length)
+    return Rows(matrix, tile.row * length, length)
+
+
+@inner(makes_arrays=False, forceinline=True)
 def sum_rows(weight, terms, tile, image, panel, soon, sums, whole, epilogue):
     """Rows of filters by vectors of places, for the driver: ``sum_tile``.
 
@@ -368,9 +399,7 @@ def sum_rows(weight, terms, tile, image, panel, soon, sums, whole, epilogue):
     matrix, last, side_by_side = weight
     starts, targets, repeats, step, group_step, offsets = terms
     length, row = repeats * offsets.shape[0], tile.row
-    left = Rows(matrix, row * length, length)
-    if tile.rows < tile.room:
-        left = Rows(last, tile.group * ROWS * length, length)
+    left = left_rows(matrix, last, tile, length)
     following = Rows(matrix, (row + tile.rows) * length, ROWS)  # the next tile's weights
     source, vector = Rows(image, tile.group * group_step, step), tile.first // MACHINE_LANES
     begins, to = (starts, vector), (targets, vector) if whole else (side_by_side, np.int64(0))

@@ -1,0 +1,132 @@
+"""Ways that ``product/driver.py`` computes: each is lists of addresses, and how its factors are packed.
+
+What is here is the same for all: the padded image (``conv/padded.py``), which a worker fills for itself or
+all fill together; the tiles of each worker; memory; and the call of the driver's kernel.
+"""
+
+import functools
+from abc import abstractmethod
+from collections.abc import Callable
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+
+from ...jit import num_threads, parallel, within
+from ..product.driver import Terms, Tiles, deal_tiles
+from ..product.emitter import COLUMNS, ROWS
+from ..product.machine import HERE
+from ..scratch import Repeated, Scratch
+from ..vector import MACHINE_LANES
+from .padded import fill_padded, fills_itself, thin_out
+from .way import Way
+
+#: Floats of the largest tile.
+_TILE = max(ROWS * COLUMNS, MACHINE_LANES * HERE.filter_tile[0] * HERE.filter_tile[1])
+
+
+class Plan(NamedTuple):
+    """What is computed, and where it lies."""
+
+    #: What ``fill`` and ``pack`` are told about where pixels lie: see :func:`~.padded.fill_channels`.
+    layout: tuple
+    #: Floats of a padded image of all channels, and of one of a group's; 0 where images are read as they are.
+    padded: int
+    group_padded: int
+    #: What filling it costs.
+    copying: int
+    terms: Terms
+    tiles: Tiles
+    #: How far beyond the place of its first vector a tile reads in a plane.
+    reach: int = 0
+    #: Floats of a worker's panel.
+    panel: int = 0
+    #: Whether only the pixels that a kernel of one pixel sees are read, which are copied first.
+    thinned: bool = False
+
+
+@parallel(makes_arrays=False)
+def _copy_last(share, rows, last):
+    """The ``rows`` of each group to a tile of its own."""
+    for g in within(share, rows.shape[0]):
+        for i in range(rows.shape[1]):
+            for k in range(rows.shape[2]):
+                last[g, i, k] = rows[g, i, k]
+
+
+def rows_of_weight(weight, groups: int, filters) -> tuple[tuple, list]:
+    """A weight for :func:`~..product.tiles.sum_rows`, and the kernels that come before.
+
+    They copy what is left for the last of a group's tiles, the ``filters``, to where it is filled up.
+    """
+    matrix, final = weight.reshape(groups, len(weight) // groups, -1), filters[-1]
+    last = np.zeros((groups, ROWS, matrix.shape[2]), np.float32)
+    arrays = matrix.reshape(-1), last.reshape(-1), np.arange(0, COLUMNS, MACHINE_LANES)
+    whole = final["rows"] == final["room"]
+    return arrays, [] if whole else [(_copy_last, 1, matrix[:, final["first"] :], last)]
+
+
+class Addressed(Way):
+    """A way that says where things lie, and leaves the work to the driver."""
+
+    #: What ``product/driver.py`` makes of the way's own fill, pack and tile.
+    kernel: ClassVar[Callable]
+
+    @staticmethod
+    @abstractmethod
+    def plan(layer, machine, added) -> Plan:
+        """The lists of addresses; ``added``: whether something is added to the results."""
+
+    def left(self, weight, plan: Plan) -> tuple[tuple, list]:
+        """The weight for the way's tiles, and kernels that come before."""
+        return rows_of_weight(weight, self.layer.groups, plan.tiles.filters)
+
+    def bind(self, arrays):
+        data, out, layer, machine = arrays.data, arrays.out, self.layer, self.machine
+        added, of_data, groups = arrays.other is not None, arrays.of_data, layer.groups
+        plan = self.plan(layer, machine, added)
+        weight, copies = self.left(arrays.weight, plan)
+        thinner = (*data.shape[:2], *layer.out_size) if plan.thinned else (0,)
+
+        def prepare(workers):
+            own = plan.padded > 0 and fills_itself(workers, groups, plan.copying)
+            if plan.padded and groups == 1 and not plan.tiles.by_filters:  # each fills what it needs alone
+                own = own or 4 * workers * plan.padded <= machine.last_cache
+            shape = (workers, plan.group_padded) if own else (1, plan.padded)
+            *memory, thinned = Scratch(shape, (workers, 2, _TILE), (workers, plan.panel), thinner)()
+            images, spares, panels = memory
+            kernels = [*copies]
+            if plan.thinned:
+                kernels.append(
+                    (thin_out, min(workers, num_threads(thinned.size)), data, layer.stride, thinned)
+                )
+            if not plan.padded:
+                images = (thinned if plan.thinned else data).reshape(1, -1)
+            elif not own:
+                kernels.append((fill_padded, workers, data, plan.layout, of_data, workers, images[0]))
+            begins, lines = self.division(layer, machine, added, workers)
+            sources = data, plan.layout, of_data, lines, layer.channels // groups * own
+            terms = plan.terms._replace(group_step=plan.terms.group_step * (not own))
+            sums = sources, weight, tuple(terms), tuple(plan.tiles), groups, begins, arrays.epilogue
+            return [*kernels, (self.kernel, workers, *sums, (spares, images, panels), out)]
+
+        return Repeated(self.calls, out.size * layer.terms / MACHINE_LANES, prepare)
+
+    @classmethod
+    @functools.lru_cache(maxsize=192)
+    def division(cls, layer, machine, added, workers) -> tuple[np.ndarray, np.ndarray]:
+        """The first tile of each worker, and the rows of a padded image that its tiles see."""
+        plan = cls.plan(layer, machine, added)
+        begins, lines = deal_tiles(plan.tiles, layer.groups, workers), np.zeros((workers, 2), np.int64)
+        if not plan.padded:
+            return begins, lines
+        (rows, length, _), row_tiles = plan.layout[2], len(plan.tiles.filters)
+        lines[:, 1] = layer.batch * rows
+        if layer.groups > 1 or plan.tiles.by_filters:
+            return begins, lines
+        vectors = plan.tiles.places["first"] // machine.lanes
+        for seen, begin, end in zip(lines, begins, begins[1:], strict=False):
+            if begin < end:
+                first, last = vectors[begin // row_tiles], vectors[(end - 1) // row_tiles + 1] - 1
+                seen[0] = plan.terms.starts[first] // length
+                seen[1] = min(seen[1], (plan.terms.starts[last] + plan.reach) // length + 1)
+        return begins, lines
