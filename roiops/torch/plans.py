@@ -192,11 +192,8 @@ class Plan:
         if self._at_addresses and _are_in_order(*tensors):
             data, rois = tensors
             run, output = self._at_addresses[0], outputs[0]
-            if not others:
-                stray = run(data.data_ptr(), rois.data_ptr(), output.data_ptr())
-            else:
-                argmax = outputs[1].data_ptr() if keep_hidden else 0
-                stray = run(data.data_ptr(), rois.data_ptr(), output.data_ptr(), argmax)
+            argmax = outputs[1].data_ptr() if others and keep_hidden else 0
+            stray = run(data.data_ptr(), rois.data_ptr(), output.data_ptr(), argmax)
             if stray < 0:
                 return outputs
         with self._stream_or_threads(tensors[0]), np.errstate(all="ignore"):
@@ -229,11 +226,8 @@ class Plan:
         if not _are_in_order(grad_out, rois):
             return self.backward(grad_out, [None, rois], hidden, [True, False])[0]
         grad = self._makers[1][0]()
-        run = self._at_addresses[1]
-        if hidden:
-            run(grad.data_ptr(), rois.data_ptr(), grad_out.data_ptr(), hidden[0].data_ptr())
-        else:
-            run(grad.data_ptr(), rois.data_ptr(), grad_out.data_ptr())
+        argmax = hidden[0].data_ptr() if hidden else 0
+        self._at_addresses[1](grad.data_ptr(), rois.data_ptr(), grad_out.data_ptr(), argmax)
         return grad
 
     def empty_outputs(self) -> list:

@@ -6,6 +6,7 @@ arrays, on any number of threads, and PyTorch's small tensors.
 """
 
 import functools
+from types import FunctionType
 from typing import NamedTuple
 
 import numba
@@ -18,6 +19,9 @@ from roiops.kernels import geometry
 from roiops.kernels.cpu.roi.chunks import is_dense, is_small
 from roiops.kernels.cpu.roi.images import first_stray
 from roiops.kernels.jit import Whole, inner
+
+#: The argmax of what has none.
+NOWHERE = np.empty((0, 0, 0, 0), np.int32)
 
 
 class Shapes(NamedTuple):
@@ -85,26 +89,20 @@ if numba.config.DISABLE_JIT:  # an array stands for its address
 
 
 @inner
-def arrays_at(shapes, numbers, data, rois, out):
-    """The map, its pixels in a row; the boxes; the output, in a row."""
+def _arrays_at(shapes, numbers, data, rois, out, argmax):
+    """The map, its pixels in a row; the boxes; the output and its argmax, each in a row."""
     pixels = shapes.images * shapes.in_channels * shapes.height * shapes.width
     bins = shapes.rois * shapes.out_channels * shapes.pooled_h * shapes.pooled_w
     return (
         _array_at(data, pixels, numbers[0]),
         _rows_at(rois, shapes.rois, shapes.columns, numbers[0]),
         _array_at(out, bins, numbers[0]),
+        _array_at(argmax, bins, numbers[1]),
     )
 
 
-@inner
-def places_at(shapes, numbers, argmax):
-    """The argmax of an output, in a row; nothing at address 0."""
-    bins = shapes.rois * shapes.out_channels * shapes.pooled_h * shapes.pooled_w
-    return _array_at(argmax, bins, numbers[1])
-
-
 @inner(makes_arrays=False)
-def clear_ignored(plan, shapes, out, value):
+def _clear_ignored(plan, shapes, out, value):
     """Set what belongs to the ROIs that are to be ignored in a flat output."""
     order, image_at = plan
     size = shapes.out_channels * shapes.pooled_h * shapes.pooled_w
@@ -113,65 +111,75 @@ def clear_ignored(plan, shapes, out, value):
             out[p] = value
 
 
-def forward_body(build, run):
-    """What the body of a :class:`Kernel` of means calls: ``build`` makes the tables, ``run`` applies them.
+def _entry(launcher, parts, call, shapes, numbers, data, rois, out, argmax):
+    return _body(launcher, parts, call, shapes, numbers, data, rois, out, argmax)  # noqa: F821
+
+
+class Kernel:
+    """A kernel as Python calls it: ``body``, compiled as a function of ``module``.
+
+    ``body(launcher, parts, call, shapes, numbers, data, rois, out, argmax)`` does the work. ``call`` is the
+    rules, the setting, the groups, whether to clear or to accumulate, and the limits of maxima. ``numbers``
+    has a number of the computing type and one of the argmax's; of the arrays the body gets the addresses.
+    """
+
+    def __init__(self, module, body):
+        # A function that holds another, as `body` does, numba would not find on disk again.
+        entry = FunctionType(_entry.__code__, {"_body": body, "__name__": module}, body.__name__)
+        entry.__qualname__ = body.__qualname__
+        self._entry = Whole(entry)
+
+    def __call__(self, threads, call, shapes, data, rois, out, argmax=NOWHERE):
+        """Run it on arrays as :func:`shapes_for` takes them; returns what the body does."""
+        arrays, dtypes = (data, rois, out, argmax), (rois.dtype, argmax.dtype)
+        if not numba.config.DISABLE_JIT:
+            arrays = (array.ctypes.data if array.size else 0 for array in arrays)
+        return self._entry.by(threads, dtypes, call, shapes, _numbers(dtypes), *arrays)
+
+    def small(self, call, shapes, dtypes):
+        """A function of addresses alone, for one thread and arrays of these dtypes."""
+        return functools.partial(self._entry.by, 1, dtypes, call, shapes, _numbers(dtypes))
+
+
+def _numbers(dtypes):
+    return tuple(dtype.type(0) for dtype in dtypes)
+
+
+def forward_kernel(module, build, run):
+    """A :class:`Kernel` of means or maxima: ``build`` makes the tables, ``run`` applies them.
 
     It returns the first row that names no image, and then nothing is written, or -1.
     """
 
     @inner
-    def forward(launcher, parts, call, shapes, numbers, data, rois, out):
-        data, rois, out = arrays_at(shapes, numbers, data, rois, out)
-        _, setting, groups, clear = call
+    def forward(launcher, parts, call, shapes, numbers, data, rois, out, argmax):
+        data, rois, out, argmax = _arrays_at(shapes, numbers, data, rois, out, argmax)
+        _, setting, groups, clear, limits = call
         stray = first_stray(rois, setting.images)
         if stray < 0:
             plan, table = build(launcher, parts, call, rois)
             if clear:
-                clear_ignored(plan, shapes, out, 0)
-            run(launcher, parts, data, shapes, plan, table, groups, out, 0)
+                _clear_ignored(plan, shapes, out, 0)
+            if argmax.size:
+                _clear_ignored(plan, shapes, argmax, -1)
+            run(launcher, parts, data, shapes, plan, table, groups, out, (limits, argmax))
         return stray
 
-    return forward
+    return Kernel(module, forward)
 
 
-def backward_body(build, run):
-    """What the body of a :class:`Kernel` calls that writes, or adds, the gradient of the map of means."""
+def backward_kernel(module, build, run):
+    """A :class:`Kernel` that writes, or adds, the gradient of their map."""
 
     @inner
-    def backward(launcher, parts, call, shapes, numbers, grad_data, rois, grad_out):
-        grad_data, rois, grad_out = arrays_at(shapes, numbers, grad_data, rois, grad_out)
-        _, _, groups, accumulate = call
+    def backward(launcher, parts, call, shapes, numbers, grad_data, rois, grad_out, argmax):
+        grad_data, rois, grad_out, argmax = _arrays_at(shapes, numbers, grad_data, rois, grad_out, argmax)
+        _, _, groups, accumulate, _ = call
         plan, table = build(launcher, parts, call, rois)
-        run(launcher, parts, grad_out, shapes, plan, table, groups, accumulate, grad_data, 0)
+        run(launcher, parts, grad_out, shapes, plan, table, groups, accumulate, grad_data, argmax)
         return np.int64(-1)
 
-    return backward
-
-
-class Kernel:
-    """A kernel as Python calls it.
-
-    ``body(launcher, parts, call, shapes, numbers, data, rois, out[, argmax])`` does the work. ``numbers`` has
-    a number of each type; of the arrays the body gets the addresses (:func:`arrays_at`).
-    """
-
-    def __init__(self, body):
-        self._entry = Whole(body)
-
-    def __call__(self, threads, call, shapes, arrays):
-        """Run it on arrays as :func:`shapes_for` takes them; returns what the body does."""
-        _, rois, _, *argmax = arrays
-        dtypes = rois.dtype, *(array.dtype for array in argmax)
-        numbers = tuple(dtype.type(0) for dtype in dtypes)
-        if not numba.config.DISABLE_JIT:
-            arrays = (array.ctypes.data if array.size else 0 for array in arrays)
-        return self._entry.by(threads, dtypes, call, shapes, numbers, *arrays)
-
-    def small(self, call, shapes, dtypes):
-        """A function of addresses alone, for one thread and arrays of these dtypes."""
-        dtypes = tuple(map(np.dtype, dtypes))
-        numbers = tuple(dtype.type(0) for dtype in dtypes)
-        return functools.partial(self._entry.by, 1, dtypes, call, shapes, numbers)
+    return Kernel(module, backward)
 
 
 def _steps(shape, channels_last=False):
@@ -184,18 +192,21 @@ def shapes_for(data, rois, out) -> Shapes:
     return Shapes(*data.shape, *rois.shape, *out.shape[1:], *steps)
 
 
-def prepared(kernels, calls, shapes, dtypes):
-    """``(forward, backward)`` as functions of addresses, or None for a call that is not small.
+def prepared(kernels, calls, shapes, dtype):
+    """``(forward, backward)`` for a small call on contiguous arrays of one dtype, or None for a larger one.
 
-    ``calls`` are the first arguments of each of the two ``kernels``.
+    Both take the addresses of the map, the boxes, the output and the argmax (0 if there is none, or it is not
+    wanted), or of the gradients in the place of what they are the gradients of. They do all of a pass on one
+    thread. ``forward`` gives the first row that names no image, and then has done nothing, or -1. ``calls``
+    are the first arguments of each of the two ``kernels``.
     """
     data_shape, rois_shape, out_shape = shapes
     shapes = Shapes(*data_shape, *rois_shape, *out_shape[1:], *_steps(data_shape), *_steps(out_shape))
     data_size, out_size = int(np.prod(data_shape)), int(np.prod(out_shape))
     if numba.config.DISABLE_JIT or not is_small(data_size + out_size) or not data_size:
         return None
-    pairs = zip(kernels, calls, strict=True)
-    return [kernel.small(call, shapes, dtypes) for kernel, call in pairs]
+    dtypes = np.dtype(dtype), NOWHERE.dtype
+    return [kernel.small(call, shapes, dtypes) for kernel, call in zip(kernels, calls, strict=True)]
 
 
 def setting_of(rules, scale, ratio, dtype, data_shape, out_shape):

@@ -2,7 +2,7 @@
 
 ``A_y`` and ``A_x`` are the axis tables of :mod:`tables`. There are several ways to compute the same means, to
 the last bit; :func:`forward` and :func:`backward` choose one before they call a kernel, so that only that one
-is compiled. A way is a module with ``forward`` and perhaps ``backward``, each one compiled function: it looks
+is compiled. A way is a module with ``FORWARD`` and perhaps ``BACKWARD``, each one compiled function: it looks
 at the boxes, makes the tables and has threads share the work.
 
 ``tests/reference.py`` has the same in plain loops: ``separable``.
@@ -12,7 +12,7 @@ import numpy as np
 
 from roiops.kernels import geometry, ways
 from roiops.kernels.cpu.roi import channels_last, lanes, rows, scalars
-from roiops.kernels.cpu.roi.addresses import Kernel, prepared, setting_of, shapes_for
+from roiops.kernels.cpu.roi.addresses import prepared, setting_of, shapes_for
 from roiops.kernels.cpu.roi.bins import CACHED_BYTES
 from roiops.kernels.cpu.roi.chunks import as_rois, channel_chunks, is_dense, threads_for, with_channels_last
 from roiops.kernels.cpu.vector import FIXED_LANES, MACHINE_LANES
@@ -42,15 +42,15 @@ ROWS = ways.declare(
 )
 
 _FORWARD = {
-    SCALARS: Kernel(scalars.forward),
-    LANES: Kernel(lanes.forward),
-    CHANNELS_LAST: Kernel(channels_last.forward),
-    ROWS: Kernel(rows.forward),
+    SCALARS: scalars.FORWARD,
+    LANES: lanes.FORWARD,
+    CHANNELS_LAST: channels_last.FORWARD,
+    ROWS: rows.FORWARD,
 }
 _BACKWARD = {
-    SCALARS: Kernel(scalars.backward),
-    LANES: Kernel(lanes.backward),
-    CHANNELS_LAST: Kernel(channels_last.backward),
+    SCALARS: scalars.BACKWARD,
+    LANES: lanes.BACKWARD,
+    CHANNELS_LAST: channels_last.BACKWARD,
 }
 
 # An output of at most so many channels and boxes is computed number by number.
@@ -96,7 +96,7 @@ def forward(data, rois, scale, ratio, groups, rules, out, clear=True):
     """
     groups = geometry.channel_groups(rules, groups, *out.shape[2:])
     rois = as_rois(rois, data.dtype)
-    call = rules, setting_of(rules, scale, ratio, rois.dtype, data.shape, out.shape), groups, clear
+    call = rules, setting_of(rules, scale, ratio, rois.dtype, data.shape, out.shape), groups, clear, ()
     fitting = _fitting(groups, data, out)
     if not fitting and _row_fits(rules, call[1], groups, rois.dtype, out.shape):
         fitting.append(ROWS)
@@ -104,7 +104,7 @@ def forward(data, rois, scale, ratio, groups, rules, out, clear=True):
     threads, stray = _threads(way, out.size), -1
     planes_only = way == ROWS or groups != (1, 1)
     for chunk, means, _ in channel_chunks([data], [out], keep=not clear, planes_only=planes_only):
-        stray = _FORWARD[way](threads, call, shapes_for(chunk, rois, means), (chunk, rois, means))
+        stray = _FORWARD[way](threads, call, shapes_for(chunk, rois, means), chunk, rois, means)
         if stray >= 0:
             break
     return stray
@@ -124,22 +124,17 @@ def backward(grad_out, rois, scale, ratio, groups, rules, accumulate, grad_data)
     way = way_of(grad_out.shape, *fitting)
     threads = _threads(way, size)
     for heads, grad, add in channel_chunks([grad_out], [grad_data], accumulate, planes_only=groups != (1, 1)):
-        call = rules, setting, groups, add
-        _BACKWARD[way](threads, call, shapes_for(grad, rois, heads), (grad, rois, heads))
+        call = rules, setting, groups, add, ()
+        _BACKWARD[way](threads, call, shapes_for(grad, rois, heads), grad, rois, heads)
 
 
 def at_addresses(data_shape, rois_shape, out_shape, dtype, scale, ratio, groups, rules, backward_rules):
-    """``(forward, backward)`` for a small call on contiguous arrays of one dtype, or None for a larger one.
-
-    Both take the addresses of the map, the boxes and the output, and of argmax (0 if it is not wanted) where
-    there is one, or of the gradients in the place of what they are the gradients of. They do all of a pass on
-    one thread. ``forward`` gives the first row that names no image, and then has done nothing, or -1.
-    """
+    """See :func:`addresses.prepared`."""
     groups = geometry.channel_groups(rules, groups, *out_shape[2:])
     way = way_of(out_shape)
     calls = [
-        (each, setting_of(each, scale, ratio, dtype, data_shape, out_shape), groups, flag)
+        (each, setting_of(each, scale, ratio, dtype, data_shape, out_shape), groups, flag, ())
         for each, flag in ((rules, True), (backward_rules, False))
     ]
     kernels = _FORWARD[way], _BACKWARD[way]
-    return prepared(kernels, calls, (data_shape, rois_shape, out_shape), (dtype,))
+    return prepared(kernels, calls, (data_shape, rois_shape, out_shape), dtype)

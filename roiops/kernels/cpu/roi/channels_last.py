@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from roiops.kernels.cpu.roi import tables
-from roiops.kernels.cpu.roi.addresses import backward_body, forward_body
+from roiops.kernels.cpu.roi.addresses import backward_kernel, forward_kernel
 from roiops.kernels.cpu.roi.bins import CACHED_BYTES
 from roiops.kernels.cpu.roi.tiles import channel_blocks
 from roiops.kernels.cpu.vector import (
@@ -168,13 +168,7 @@ def _forward_rois(share, data, shapes, plan, table, groups, out, more):
             _row_of_bins(pointer_to(data), pixels, row, columns, y, x, target, to, channels)
 
 
-_means = forward_body(tables.build, _forward_rois)
-
-
-@inner
-def forward(launcher, parts, call, shapes, numbers, data, rois, out):
-    """The body of a :class:`~roiops.kernels.cpu.roi.addresses.Kernel`."""
-    return _means(launcher, parts, call, shapes, numbers, data, rois, out)
+FORWARD = forward_kernel(__name__, tables.build, _forward_rois)
 
 
 @inner
@@ -253,10 +247,4 @@ def _backward_channels(share, heads, shapes, plan, table, groups, accumulate, gr
             _spread_row(pointer_to(heads), row, y, rows, x, columns, shapes, pointer_to(grad_data), at, mine)
 
 
-_gradients = backward_body(tables.build_turned, _backward_channels)
-
-
-@inner
-def backward(launcher, parts, call, shapes, numbers, grad_data, rois, grad_out):
-    """The body of a :class:`~roiops.kernels.cpu.roi.addresses.Kernel`."""
-    return _gradients(launcher, parts, call, shapes, numbers, grad_data, rois, grad_out)
+BACKWARD = backward_kernel(__name__, tables.build_turned, _backward_channels)

@@ -7,7 +7,7 @@ the work. All channels of a pixel have one weight, so that rows are multiplied a
 import numpy as np
 
 from roiops.kernels.cpu.roi import tables
-from roiops.kernels.cpu.roi.addresses import backward_body, forward_body
+from roiops.kernels.cpu.roi.addresses import backward_kernel, forward_kernel
 from roiops.kernels.cpu.roi.bins import prefetch_row, stream_row
 from roiops.kernels.cpu.roi.items import backward_items, forward_items
 from roiops.kernels.cpu.roi.tiles import add_row, read_row, slot_of
@@ -137,13 +137,7 @@ def pool(r, item, planes, tile, y, x, line, bins, pending):
         to += wide * FIXED_LANES
 
 
-_means = forward_body(tables.build, forward_items(tables.axes_of, pool))
-
-
-@inner
-def forward(launcher, parts, call, shapes, numbers, data, rois, out):
-    """The body of a :class:`~roiops.kernels.cpu.roi.addresses.Kernel`."""
-    return _means(launcher, parts, call, shapes, numbers, data, rois, out)
+FORWARD = forward_kernel(__name__, tables.build, forward_items(tables.axes_of, pool))
 
 
 @inner
@@ -179,12 +173,8 @@ def _spread(r, item, tile, band, y, x, line, bins, upcoming):
             add_row(tile, y.pixel[k] - top, low, high, y.weight[k], line)
 
 
-_gradients = backward_body(
-    tables.build_turned, backward_items(tables.rows_and_columns, _rows_of, _spread, by_rows=True)
+BACKWARD = backward_kernel(
+    __name__,
+    tables.build_turned,
+    backward_items(tables.rows_and_columns, _rows_of, _spread, by_rows=True),
 )
-
-
-@inner
-def backward(launcher, parts, call, shapes, numbers, grad_data, rois, grad_out):
-    """The body of a :class:`~roiops.kernels.cpu.roi.addresses.Kernel`."""
-    return _gradients(launcher, parts, call, shapes, numbers, grad_data, rois, grad_out)

@@ -15,10 +15,8 @@ import numpy as np
 from roiops.kernels import geometry
 from roiops.kernels.cpu.roi import tables
 from roiops.kernels.cpu.roi.addresses import (
-    Kernel,
-    arrays_at,
-    clear_ignored,
-    places_at,
+    backward_kernel,
+    forward_kernel,
     prepared,
     setting_of,
     shapes_for,
@@ -32,7 +30,6 @@ from roiops.kernels.cpu.roi.bins import (
     write_bins,
 )
 from roiops.kernels.cpu.roi.chunks import as_rois, channel_chunks, threads_for
-from roiops.kernels.cpu.roi.images import first_stray
 from roiops.kernels.cpu.roi.items import backward_share, forward_share, next_in_band, prefetch_part
 from roiops.kernels.cpu.roi.lanes import average_rows
 from roiops.kernels.cpu.roi.tiles import (
@@ -203,41 +200,6 @@ def _forward_items(view, pool):
     return forward_share(pool_item)
 
 
-def _forward(build, run):
-    """The body of a :class:`Kernel`, as :func:`forward_body` makes one for means."""
-
-    @inner
-    def body(launcher, parts, call, shapes, numbers, data, rois, out, argmax):
-        data, rois, out = arrays_at(shapes, numbers, data, rois, out)
-        argmax = places_at(shapes, numbers, argmax)
-        _, setting, groups, limits = call
-        stray = first_stray(rois, setting.images)
-        if stray < 0:
-            plan, table = build(launcher, parts, call, rois)
-            clear_ignored(plan, shapes, out, 0)
-            if argmax.size:
-                clear_ignored(plan, shapes, argmax, -1)
-            run(launcher, parts, data, shapes, plan, table, groups, out, (limits, argmax))
-        return stray
-
-    return body
-
-
-def _backward(build, run):
-    """The same for the gradient of the map."""
-
-    @inner
-    def body(launcher, parts, call, shapes, numbers, grad_data, rois, grad_out, argmax):
-        grad_data, rois, grad_out = arrays_at(shapes, numbers, grad_data, rois, grad_out)
-        argmax = places_at(shapes, numbers, argmax)
-        _, _, groups, accumulate = call
-        plan, table = build(launcher, parts, call, rois)
-        run(launcher, parts, grad_out, shapes, plan, table, groups, accumulate, grad_data, argmax)
-        return np.int64(-1)
-
-    return body
-
-
 @inner
 def _scatter_run(heads, places, run, count, grad, to, band):
     first, stop = band
@@ -387,39 +349,17 @@ def _spread_band(item, band, shapes, plan, places, y, x, memory, tile, heads, mo
         _spread(r, item, tile, band, y, x, line, bins, found)
 
 
-_maxima_of_pixels = _forward(tables.build_spans, _forward_items(tables.spans_of, _max_of_pixels))
-_maxima_of_samples = _forward(tables.build_samples, _forward_items(tables.samples_of, _max_of_samples))
-_gradients_of_pixels = _backward(tables.build_spans, _scatter_bands)
-_gradients_of_samples = _backward(
-    tables.build_samples, backward_share(tables.samples_of, _rows_of, _spread_band)
-)
-
-
-@inner
-def _forward_pixels(launcher, parts, call, shapes, numbers, data, rois, out, argmax):
-    return _maxima_of_pixels(launcher, parts, call, shapes, numbers, data, rois, out, argmax)
-
-
-@inner
-def _forward_samples(launcher, parts, call, shapes, numbers, data, rois, out, argmax):
-    return _maxima_of_samples(launcher, parts, call, shapes, numbers, data, rois, out, argmax)
-
-
-@inner
-def _backward_pixels(launcher, parts, call, shapes, numbers, grad_data, rois, grad_out, argmax):
-    return _gradients_of_pixels(launcher, parts, call, shapes, numbers, grad_data, rois, grad_out, argmax)
-
-
-@inner
-def _backward_samples(launcher, parts, call, shapes, numbers, grad_data, rois, grad_out, argmax):
-    return _gradients_of_samples(launcher, parts, call, shapes, numbers, grad_data, rois, grad_out, argmax)
-
-
 # By whether the maxima are of pixels.
-_FORWARD = {True: Kernel(_forward_pixels), False: Kernel(_forward_samples)}
-_BACKWARD = {True: Kernel(_backward_pixels), False: Kernel(_backward_samples)}
-
-_NOWHERE = np.empty((0, 0, 0, 0), np.int32)
+_FORWARD = {
+    True: forward_kernel(__name__, tables.build_spans, _forward_items(tables.spans_of, _max_of_pixels)),
+    False: forward_kernel(__name__, tables.build_samples, _forward_items(tables.samples_of, _max_of_samples)),
+}
+_BACKWARD = {
+    True: backward_kernel(__name__, tables.build_spans, _scatter_bands),
+    False: backward_kernel(
+        __name__, tables.build_samples, backward_share(tables.samples_of, _rows_of, _spread_band)
+    ),
+}
 
 
 def forward(data, rois, scale, ratio, groups, rules, lowest, out, argmax=None):
@@ -431,12 +371,11 @@ def forward(data, rois, scale, ratio, groups, rules, lowest, out, argmax=None):
     groups = geometry.channel_groups(rules, groups, *out.shape[2:])
     rois = as_rois(rois, data.dtype)
     setting = setting_of(rules, scale, ratio, rois.dtype, data.shape, out.shape)
-    limits = rois.dtype.type(rules.empty), rois.dtype.type(lowest)
+    call = rules, setting, groups, True, (rois.dtype.type(rules.empty), rois.dtype.type(lowest))
     run, threads, stray = _FORWARD[rules.samples == PIXELS], threads_for(out.size), -1
     outputs = [out] if argmax is None else [out, argmax]
     for chunk, maxima, *places, _ in channel_chunks([data], outputs, planes_only=groups != (1, 1)):
-        call, where = (rules, setting, groups, limits), places[0] if places else _NOWHERE
-        stray = run(threads, call, shapes_for(chunk, rois, maxima), (chunk, rois, maxima, where))
+        stray = run(threads, call, shapes_for(chunk, rois, maxima), chunk, rois, maxima, *places)
         if stray >= 0:
             break
     return stray
@@ -461,20 +400,20 @@ def backward(grad_out, argmax, rois, scale, ratio, groups, rules, accumulate, gr
     for heads, where, grad, add in channel_chunks(
         *arrays, accumulate, planes_only=pixels or groups != (1, 1)
     ):
-        call = rules, setting, groups, add
-        _BACKWARD[pixels](threads, call, shapes_for(grad, rois, heads), (grad, rois, heads, where))
+        call = rules, setting, groups, add, ()
+        _BACKWARD[pixels](threads, call, shapes_for(grad, rois, heads), grad, rois, heads, where)
 
 
 def at_addresses(
     data_shape, rois_shape, out_shape, dtype, scale, ratio, groups, rules, backward_rules, lowest
 ):
-    """See :func:`average.at_addresses`; these have an argmax."""
+    """See :func:`addresses.prepared`."""
     groups = geometry.channel_groups(rules, groups, *out_shape[2:])
     number, pixels = np.dtype(dtype).type, rules.samples == PIXELS
     limits = number(rules.empty), number(lowest)
     calls = [
-        (each, setting_of(each, scale, ratio, dtype, data_shape, out_shape), groups, last)
-        for each, last in ((rules, limits), (backward_rules, False))
+        (each, setting_of(each, scale, ratio, dtype, data_shape, out_shape), groups, flag, last)
+        for each, flag, last in ((rules, True, limits), (backward_rules, False, ()))
     ]
     kernels = _FORWARD[pixels], _BACKWARD[pixels]
-    return prepared(kernels, calls, (data_shape, rois_shape, out_shape), (dtype, np.int32))
+    return prepared(kernels, calls, (data_shape, rois_shape, out_shape), dtype)

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from roiops.kernels.cpu.roi import lanes, tables
-from roiops.kernels.cpu.roi.addresses import forward_body
+from roiops.kernels.cpu.roi.addresses import forward_kernel
 from roiops.kernels.cpu.roi.bins import nothing_pending, prefetch_bins, target_of, write_bins
 from roiops.kernels.cpu.roi.items import forward_share, prefetch_part
 from roiops.kernels.cpu.roi.tiles import bins_at, places_of
@@ -211,10 +211,4 @@ def _pool_item(item, planes, next_planes, shapes, plan, table, memory, tile, out
     _pool_rois(item, planes, next_planes, shapes, plan, table, memory, tile, out, arrays, page_memory)
 
 
-_means = forward_body(tables.build, forward_share(_pool_item))
-
-
-@inner
-def forward(launcher, parts, call, shapes, numbers, data, rois, out):
-    """The body of a :class:`~roiops.kernels.cpu.roi.addresses.Kernel`."""
-    return _means(launcher, parts, call, shapes, numbers, data, rois, out)
+FORWARD = forward_kernel(__name__, tables.build, forward_share(_pool_item))

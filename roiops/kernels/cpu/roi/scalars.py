@@ -8,7 +8,7 @@ import numpy as np
 
 from roiops.kernels import geometry
 from roiops.kernels.cpu.roi import tables
-from roiops.kernels.cpu.roi.addresses import backward_body, forward_body
+from roiops.kernels.cpu.roi.addresses import backward_kernel, forward_kernel
 from roiops.kernels.cpu.vector import multiply_add, pointer_to, room
 from roiops.kernels.jit import inner
 
@@ -56,9 +56,9 @@ def _spread(bins, to, pixels, at, steps, y, rows, x, columns):
 @inner
 def _build(launcher, parts, call, rois):
     """The tables, and the boxes of each image in the order of their numbers."""
-    _, setting, _, _ = call
+    images = call[1].images
     _, table = tables.build(launcher, parts, call, rois)
-    return tables.in_order(tables.images_of(rois, setting.images), setting.images), table
+    return tables.in_order(tables.images_of(rois, images), images), table
 
 
 def _boxes(visit):
@@ -106,16 +106,5 @@ def _backward(launcher, parts, heads, shapes, plan, table, groups, accumulate, g
     _gradients(shapes, groups, plan, table, pointer_to(grad_data), pointer_to(heads))
 
 
-_all_means, _all_gradients = forward_body(_build, _forward), backward_body(_build, _backward)
-
-
-@inner
-def forward(launcher, parts, call, shapes, numbers, data, rois, out):
-    """The body of a :class:`~roiops.kernels.cpu.roi.addresses.Kernel`."""
-    return _all_means(launcher, parts, call, shapes, numbers, data, rois, out)
-
-
-@inner
-def backward(launcher, parts, call, shapes, numbers, grad_data, rois, grad_out):
-    """The body of a :class:`~roiops.kernels.cpu.roi.addresses.Kernel`."""
-    return _all_gradients(launcher, parts, call, shapes, numbers, grad_data, rois, grad_out)
+FORWARD = forward_kernel(__name__, _build, _forward)
+BACKWARD = backward_kernel(__name__, _build, _backward)

@@ -265,14 +265,14 @@ def _fill(share, rules, rois, setting, image, start_y, start_x, table, top):
                 top[r] = span(y, row, bins)[0]
 
 
-# What makes the tables of a call is given ``call``: rules, setting, groups, and what a kernel knows besides.
+# What makes the tables of a call is given ``call``: see :class:`addresses.Kernel`.
 # ``rois`` have the computing type, as the setting has.
 
 
 @inner
 def build(launcher, parts, call, rois):
     """``(order, image_at)`` and the tables of both axes (:func:`axes_of`), for means."""
-    rules, setting, _, _ = call
+    rules, setting = call[:2]
     image, whole, number = images_of(rois, setting.images), np.int64(0), rois.dtype.type(0)
     start_y = _most_taps(rules, rois, image, setting, 0, whole)
     start_x = _most_taps(rules, rois, image, setting, 1, start_y[image.size])
@@ -291,7 +291,7 @@ def build(launcher, parts, call, rois):
 @inner
 def build_turned(launcher, parts, call, rois):
     """``(order, image_at)`` and the tables that gradients of means read: that of x is turned."""
-    _, setting, groups, _ = call
+    setting, groups = call[1:3]
     plan, (at_y, at_x, pixel, weight) = build(launcher, parts, call, rois)
     columns = turned((at_x, pixel, weight), rois.shape[0], setting.pooled_w, groups[1])
     return plan, (at_y, pixel, weight, *columns)
@@ -312,7 +312,7 @@ def _spans(rules, rois, image, setting, across):
 @inner
 def build_spans(launcher, parts, call, rois):
     """``(order, image_at)`` and ``y + x`` for integer bins."""
-    rules, setting, _, _ = call
+    rules, setting = call[:2]
     image = images_of(rois, setting.images)
     y = _spans(rules, rois, image, setting, 0)
     x = _spans(rules, rois, image, setting, 1)
@@ -385,7 +385,7 @@ def _add_samples(rules, axis, r, i, samples, place, tap):
 @inner
 def build_samples(launcher, parts, call, rois):
     """``(order, image_at)`` and ``y + x`` for maxima of samples."""
-    rules, setting, _, _ = call
+    rules, setting = call[:2]
     image = images_of(rois, setting.images)
     y = _samples(rules, rois, image, setting, 0)
     x = _samples(rules, rois, image, setting, 1)
