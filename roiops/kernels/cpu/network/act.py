@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from ...jit import Calls, num_threads, parallel, within
+from ...jit import Calls, inner, num_threads, parallel, within
 from ..scratch import Repeated
 from ..vector import FIXED_LANES, greater, load, multiply_add, pointer_to, scaled, select, splat, store
 
@@ -72,21 +72,24 @@ def backward(kind, grad_out, out, grad_data):
     np.multiply(grad_out, slope, out=grad_data)
 
 
+@inner
+def _ends(block, size):
+    """Where a block of ``size`` numbers begins, where its last whole vector ends, and where it ends."""
+    start = np.int64(block) * _BLOCK
+    stop = min(start + _BLOCK, size)
+    return start, stop - (stop - start) % FIXED_LANES, stop
+
+
 @parallel
 def _relu_forward(share, data, out):
     """On flat arrays. NaN stays NaN, and -0 becomes 0."""
     size, one, zero = data.size, data.dtype.type(1), data.dtype.type(0)
     for block in within(share, (size + _BLOCK - 1) // _BLOCK):
-        start = np.int64(block) * _BLOCK
-        stop = min(start + _BLOCK, size)
-        whole = stop - (stop - start) % FIXED_LANES
+        start, whole, stop = _ends(block, size)
         for i in range(start, whole, FIXED_LANES):
             value = load(pointer_to(data), i)
-            store(
-                pointer_to(out),
-                i,
-                multiply_add(one, select(greater(splat(zero), value), splat(zero), value), splat(zero)),
-            )
+            value = select(greater(splat(zero), value), splat(zero), value)
+            store(pointer_to(out), i, multiply_add(one, value, splat(zero)))
         for i in range(whole, stop):
             out[i] = zero if data[i] < zero else data[i] + zero
 
@@ -97,9 +100,7 @@ def _relu_backward(share, grad_out, out, grad_data):
     size = out.size
     zero = splat(out.dtype.type(0))
     for block in within(share, (size + _BLOCK - 1) // _BLOCK):
-        start = np.int64(block) * _BLOCK
-        stop = min(start + _BLOCK, size)
-        whole = stop - (stop - start) % FIXED_LANES
+        start, whole, stop = _ends(block, size)
         for i in range(start, whole, FIXED_LANES):
             slope = load(pointer_to(grad_out), i)
             passed = greater(load(pointer_to(out), i), zero)

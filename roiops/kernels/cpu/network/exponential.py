@@ -5,37 +5,9 @@ A call of the C library's ``expf`` in a loop takes one number at a time.
 
 import math
 
-import numba
 import numpy as np
-from numba import types
-from numba.extending import intrinsic
 
 from ...jit import njit
-
-
-def _reinterpret(source, target):
-    """A function that takes the bits of a ``source`` for a ``target``."""
-
-    @intrinsic
-    def take(typing_context, number):
-        def generate(context, builder, signature, arguments):
-            return builder.bitcast(arguments[0], context.get_value_type(target))
-
-        return target(source), generate
-
-    return take
-
-
-if numba.config.DISABLE_JIT:
-
-    def _bits(number):
-        return np.float32(number).view(np.int32)
-
-    def _from_bits(bits):
-        return np.int32(bits).view(np.float32)
-
-else:
-    _bits, _from_bits = _reinterpret(types.float32, types.int32), _reinterpret(types.int32, types.float32)
 
 #: Added to a small number it rounds it to an integer, which its last bits then hold.
 _ROUND = np.float32(1.5 * 2**23)
@@ -47,7 +19,7 @@ _LOWEST = np.float32(-87.3)
 # The polynomial of Cephes for (exp(r) - 1 - r) / r**2 where |r| <= log(2) / 2.
 _P0, _P1, _P2 = np.float32(1.9875691500e-4), np.float32(1.3981999507e-3), np.float32(8.3334519073e-3)
 _P3, _P4, _P5 = np.float32(4.1665795894e-2), np.float32(1.6666665459e-1), np.float32(5.0000001201e-1)
-_ZERO, _ONE = np.float32(0), np.float32(1)
+_ZERO, _ONE, _BITS_OF_ONE = np.float32(0), np.float32(1), np.float32(1).view(np.int32)
 
 
 @njit(fastmath={"contract"})
@@ -63,5 +35,6 @@ def exp_below_zero(x):
     r = r - n * _LOG2_LOW
     p = ((((_P0 * r + _P1) * r + _P2) * r + _P3) * r + _P4) * r + _P5
     p = p * (r * r) + r + _ONE
-    power = _from_bits(np.int32((_bits(rounded) << np.int32(23)) + _bits(_ONE)))
+    exponent = np.float32(rounded).view(np.int32) << np.int32(23)
+    power = np.int32(exponent + _BITS_OF_ONE).view(np.float32)
     return _ZERO if x < _LOWEST else p * power

@@ -41,13 +41,18 @@ def _working(array):
     return np.float32 if array.dtype == np.float16 else array.dtype
 
 
-def _rows(array):
-    """``(outer, classes, 1)`` as contiguous rows of float32: the array itself where it is such."""
-    return np.ascontiguousarray(array[:, :, 0], np.float32)
+def _run_on_rows(kernel, inputs, told, reads, out):
+    """Run a kernel of contiguous rows of float32 on arrays ``(outer, classes, 1)``.
 
-
-def _workers(array):
-    return max(1, min(num_threads(), array.size // _WORTHWHILE, len(array)))
+    They are copied where they are not such; ``reads`` says whether the kernel reads what is in ``out``.
+    """
+    rows, target = [np.ascontiguousarray(each[:, :, 0], np.float32) for each in inputs], out[:, :, 0]
+    fits = target.dtype == np.float32 and target.flags.c_contiguous
+    work = target if fits else target.astype(np.float32) if reads else np.empty(target.shape, np.float32)
+    workers = max(1, min(num_threads(), work.size // _WORTHWHILE, len(work)))
+    kernel(*rows, *told, workers, work)
+    if work is not target:
+        np.copyto(target, work, casting="unsafe")
 
 
 def softmax(x, scale, log, out):
@@ -56,11 +61,7 @@ def softmax(x, scale, log, out):
         return
     dtype = np.result_type(_working(x), _working(out))
     if x.shape[2] == 1 and dtype == np.float32:
-        rows, target = _rows(x), out[:, :, 0]
-        work = target if target.dtype == dtype and target.flags.c_contiguous else np.empty(rows.shape, dtype)
-        _softmax_rows(rows, np.float32(scale), log, _workers(rows), work)
-        if work is not target:
-            np.copyto(target, work, casting="unsafe")
+        _run_on_rows(_softmax_rows, [x], (np.float32(scale), log), False, out)
         return
     for block in _blocks(*x.shape):
         source, target = x[block], out[block]
@@ -172,11 +173,7 @@ def softmax_gradient(grad, y, scale, log, add, out):
         return
     dtype = np.result_type(_working(grad), _working(y))
     if y.shape[2] == 1 and dtype == np.float32:
-        rows, target = _rows(y), out[:, :, 0]
-        work = target if target.dtype == dtype and target.flags.c_contiguous else target.astype(dtype)
-        _gradient_rows(_rows(grad), rows, np.float32(scale), log, add, _workers(rows), work)
-        if work is not target:
-            np.copyto(target, work, casting="unsafe")
+        _run_on_rows(_gradient_rows, [grad, y], (np.float32(scale), log, add), add, out)
         return
     for block in _blocks(*y.shape):
         g, p, target = np.asarray(grad[block], dtype), y[block], out[block]

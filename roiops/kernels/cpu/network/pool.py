@@ -27,6 +27,17 @@ def _clip(position, stride, pad, kernel, size):
 
 
 @inner
+def _covered(row, height, window, shape):
+    """Which row of windows ``row`` is, of which depth, and what it covers on these axes, as :func:`_clip`."""
+    kernel, stride, pad = window
+    od, oh = divmod(row, height)
+    return (od, oh), (
+        _clip(od, stride[0], pad[0], kernel[0], shape[1]),
+        _clip(oh, stride[1], pad[1], kernel[1], shape[2]),
+    )
+
+
+@inner
 def _power(x, p):
     return x * x if p == 2 else (x * x * x if p == 3 else x)
 
@@ -219,7 +230,7 @@ def _finish_row(target, rows, window, size, mode, p):
 def _windows(share, data, window, mode, p, pad_with_zero, workers, out):
     """Maxima, sums or norms. Rows are combined first, pixel by pixel, then the pixels of that one row."""
     kernel, stride, pad = window
-    planes, in_depth, in_height, in_width = data.shape
+    planes, _, in_height, in_width = data.shape
     _, depth, height, width = out.shape
     nothing = np.finfo(data.dtype).min if mode == MAXIMUM else data.dtype.type(0)
     length = max((width - 1) * stride[2] + kernel[2], pad[2] + in_width)
@@ -231,11 +242,7 @@ def _windows(share, data, window, mode, p, pad_with_zero, workers, out):
         first, stop = rows_within((w, workers), planes * depth, height)
         for k in range(first, stop):
             plane, row = divmod(k, depth * height)
-            od, oh = divmod(row, height)
-            rows = (
-                _clip(od, stride[0], pad[0], kernel[0], in_depth),
-                _clip(oh, stride[1], pad[1], kernel[1], in_height),
-            )
+            (od, oh), rows = _covered(row, height, window, data.shape)
             line[:] = nothing
             _combine_rows(data[plane].reshape(-1), rows, (in_height, in_width), mode, p, line, pad[2])
             line[pad[2] + in_width :] = nothing
@@ -254,7 +261,7 @@ def backward(grad_out, data, out, window, mode, p, divisor, all_maxima, grad_dat
     A maximum's goes to the first pixel that has it, or with ``all_maxima`` to each one.
     """
     if mode == MAXIMUM and not all_maxima:
-        _backward_of_first(grad_out, data, *window, grad_data)
+        _backward_of_first(grad_out, data, window, grad_data)
         return
     if mode == MEAN:
         grad_out = grad_out / _counts(data.shape, *window, divisor, grad_out)
@@ -262,9 +269,10 @@ def backward(grad_out, data, out, window, mode, p, divisor, all_maxima, grad_dat
 
 
 @parallel
-def _backward_of_first(share, grad_out, data, kernel, stride, pad, grad_data):
+def _backward_of_first(share, grad_out, data, window, grad_data):
     """That of a maximum, to the first pixel that has it: the windows of a row are searched side by side."""
-    planes, in_depth, in_height, in_width = data.shape
+    kernel, stride, pad = window
+    planes, _, in_height, in_width = data.shape
     _, depth, height, width = grad_out.shape
     lowest = np.finfo(data.dtype).min
     best, chosen = np.empty(width, data.dtype), np.empty(width, np.int32)
@@ -277,16 +285,12 @@ def _backward_of_first(share, grad_out, data, kernel, stride, pad, grad_data):
         pixels, target = data[plane].reshape(-1), grad_data[plane].reshape(-1)
         target[:] = 0
         for row in range(depth * height):
-            od, oh = divmod(row, height)
-            rows = (
-                _clip(od, stride[0], pad[0], kernel[0], in_depth),
-                _clip(oh, stride[1], pad[1], kernel[1], in_height),
-            )
+            (od, oh), rows = _covered(row, height, window, data.shape)
             best[:] = lowest
             chosen[:] = -1
             z, y = od * stride[0] - pad[0], oh * stride[1] - pad[1]
             first = (z * in_height + y) * in_width - pad[2]
-            _search_rows(pixels, rows, (z, y), first, (kernel, stride, pad), in_width, away, best, chosen)
+            _search_rows(pixels, rows, (z, y), first, window, in_width, away, best, chosen)
             for ow in range(width):
                 if chosen[ow] >= 0:
                     target[first + away[chosen[ow]] + ow * stride[2]] += grad_out[plane, od, oh, ow]
@@ -338,9 +342,9 @@ def _due(pixel, mode, p, result, g):
 
 
 @inner(forceinline=True)
-def _give(pixels, target, ends, mode, p, result, g):
+def _give(pixels, target, rows, columns, mode, p, result, g):
     """Add to each pixel of a window what is its due."""
-    (z0, z1, _), (y0, y1, _), (x0, x1, _) = ends
+    (z0, z1, _), (y0, y1, _), (x0, x1, _) = rows[0], rows[1], columns
     if mode == NORM and p > 1 and result == 0:
         return
     for z in range(z0, z1):
@@ -353,18 +357,15 @@ def _give(pixels, target, ends, mode, p, result, g):
 def _backward(share, grad_out, data, out, window, mode, p, grad_data):
     """That of maxima, each to all pixels that have it, of sums and of norms."""
     kernel, stride, pad = window
-    planes, in_depth, in_height, in_width = data.shape
     _, depth, height, width = out.shape
-    for plane in within(share, planes):
+    for plane in within(share, data.shape[0]):
         grad_data[plane] = 0
         for row in range(depth * height):
-            od, oh = divmod(row, height)
-            z = _clip(od, stride[0], pad[0], kernel[0], in_depth)
-            y = _clip(oh, stride[1], pad[1], kernel[1], in_height)
+            (od, oh), rows = _covered(row, height, window, data.shape)
             for ow in range(width):
-                x = _clip(ow, stride[2], pad[2], kernel[2], in_width)
-                g = grad_out[plane, od, oh, ow]
-                _give(data[plane], grad_data[plane], (z, y, x), mode, p, out[plane, od, oh, ow], g)
+                columns = _clip(ow, stride[2], pad[2], kernel[2], data.shape[3])
+                result, g = out[plane, od, oh, ow], grad_out[plane, od, oh, ow]
+                _give(data[plane], grad_data[plane], rows, columns, mode, p, result, g)
 
 
 @inner

@@ -192,21 +192,26 @@ def shapes_for(data, rois, out) -> Shapes:
     return Shapes(*data.shape, *rois.shape, *out.shape[1:], *steps)
 
 
-def prepared(kernels, calls, shapes, dtype):
+def prepared(kernels, shapes, dtype, numbers, rules, limits=()):
     """``(forward, backward)`` for a small call on contiguous arrays of one dtype, or None for a larger one.
 
     Both take the addresses of the map, the boxes, the output and the argmax (0 if there is none, or it is not
     wanted), or of the gradients in the place of what they are the gradients of. They do all of a pass on one
-    thread. ``forward`` gives the first row that names no image, and then has done nothing, or -1. ``calls``
-    are the first arguments of each of the two ``kernels``.
+    thread. ``forward`` gives the first row that names no image, and then has done nothing, or -1. Each pass
+    has one of the ``kernels`` and of the ``rules``; ``numbers`` are the scale, the ratio and the groups.
     """
     data_shape, rois_shape, out_shape = shapes
-    shapes = Shapes(*data_shape, *rois_shape, *out_shape[1:], *_steps(data_shape), *_steps(out_shape))
+    scale, ratio, groups = numbers
+    told = Shapes(*data_shape, *rois_shape, *out_shape[1:], *_steps(data_shape), *_steps(out_shape))
     data_size, out_size = int(np.prod(data_shape)), int(np.prod(out_shape))
     if numba.config.DISABLE_JIT or not is_small(data_size + out_size) or not data_size:
         return None
-    dtypes = np.dtype(dtype), NOWHERE.dtype
-    return [kernel.small(call, shapes, dtypes) for kernel, call in zip(kernels, calls, strict=True)]
+    groups = geometry.channel_groups(rules[0], groups, *out_shape[2:])
+    dtypes, run = (np.dtype(dtype), NOWHERE.dtype), []
+    for kernel, each, flags in zip(kernels, rules, ((True, limits), (False, ())), strict=True):
+        call = each, setting_of(each, scale, ratio, dtype, data_shape, out_shape), groups, *flags
+        run.append(kernel.small(call, told, dtypes))
+    return run
 
 
 def setting_of(rules, scale, ratio, dtype, data_shape, out_shape):

@@ -130,11 +130,6 @@ def backward(grad_out, rois, scale, ratio, groups, rules, accumulate, grad_data)
 
 def at_addresses(data_shape, rois_shape, out_shape, dtype, scale, ratio, groups, rules, backward_rules):
     """See :func:`addresses.prepared`."""
-    groups = geometry.channel_groups(rules, groups, *out_shape[2:])
-    way = way_of(out_shape)
-    calls = [
-        (each, setting_of(each, scale, ratio, dtype, data_shape, out_shape), groups, flag, ())
-        for each, flag in ((rules, True), (backward_rules, False))
-    ]
-    kernels = _FORWARD[way], _BACKWARD[way]
-    return prepared(kernels, calls, (data_shape, rois_shape, out_shape), dtype)
+    way, shapes = way_of(out_shape), (data_shape, rois_shape, out_shape)
+    kernels, rules = (_FORWARD[way], _BACKWARD[way]), (rules, backward_rules)
+    return prepared(kernels, shapes, dtype, (scale, ratio, groups), rules)

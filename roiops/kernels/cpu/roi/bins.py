@@ -41,6 +41,17 @@ def _lines(item):
     return first, area * item.bin_step, item.bin_step
 
 
+@inner
+def runs_of(item):
+    """The runs that the bins of a channel of an item are: how many, of how many bins, where the first begins
+    in the channel, and how far it is to the next."""
+    high, wide = item.stop_row - item.first_row, item.stop_column - item.first_column
+    first = (item.first_row * item.pooled_w + item.first_column) * item.bin_step
+    if wide == item.pooled_w:
+        return 1, high * wide, first, 0
+    return high, wide, first, item.pooled_w * item.bin_step
+
+
 # Forward
 
 
@@ -94,18 +105,10 @@ def prefetch_bins(item, target, to):
 @inner
 def put_bins(bins, item, out, to):
     """Copy bins with the channels last to ``out``, where those of one ROI's first channel begin at ``to``."""
-    pooled_w, step, bins_step = item.pooled_w, item.bin_step, item.bins_step
-    wide = item.stop_column - item.first_column
-    if wide == pooled_w:
-        count, first = (item.stop_row - item.first_row) * wide, item.first_row * wide * step
-        from_lanes(bins, 0, count, out, to + first, (step, bins_step), item.channels)
-        return
-    for i in range(item.first_row, item.stop_row):
-        for j in range(wide):
-            at = ((i - item.first_row) * wide + j) * FIXED_LANES
-            there = to + (i * pooled_w + item.first_column + j) * step
-            for c in range(item.channels):
-                out[there + c * bins_step] = bins[at + c]
+    runs, count, first, run_step = runs_of(item)
+    for k in range(runs):
+        there, steps = to + first + k * run_step, (item.bin_step, item.bins_step)
+        from_lanes(bins, k * count * FIXED_LANES, count, out, there, steps, item.channels)
 
 
 @inner
@@ -164,18 +167,10 @@ class Upcoming(NamedTuple):
 @inner
 def take_bins(source, at, item, bins):
     """The inverse of :func:`put_bins`; lanes without a channel hold any of the item's numbers."""
-    pooled_w, step, bins_step = item.pooled_w, item.bin_step, item.bins_step
-    wide = item.stop_column - item.first_column
-    if wide == pooled_w:
-        count, first = (item.stop_row - item.first_row) * wide, item.first_row * wide * step
-        to_lanes(source, at + first, (step, bins_step), item.channels, count, bins, 0)
-        return
-    for i in range(item.first_row, item.stop_row):
-        for j in range(wide):
-            to = ((i - item.first_row) * wide + j) * FIXED_LANES
-            here = at + (i * pooled_w + item.first_column + j) * step
-            for c in range(FIXED_LANES):
-                bins[to + c] = source[here + smaller(c, item.channels - 1) * bins_step]
+    runs, count, first, run_step = runs_of(item)
+    for k in range(runs):
+        here, steps = at + first + k * run_step, (item.bin_step, item.bins_step)
+        to_lanes(source, here, steps, item.channels, count, bins, k * count * FIXED_LANES)
 
 
 @inner

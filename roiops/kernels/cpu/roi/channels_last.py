@@ -153,11 +153,8 @@ def _forward_rois(share, data, shapes, plan, table, groups, out, more):
     past_caches = out.size * out.itemsize > CACHED_BYTES and out.ctypes.data % out.itemsize == 0
     row_size = shapes.width * channels
     count = order.size - image_at[0]
-    image = 0
     for place in range(image_at[0] + part * count // parts, image_at[0] + (part + 1) * count // parts):
-        while place >= image_at[image + 1]:
-            image += 1
-        r = order[place]
+        r, image = order[place], tables.image_of_place(place, image_at)
         y, x = tables.axes_of(table)
         target = pointer_to(out), out.ctypes.data // out.itemsize, past_caches
         columns = r * (pooled_w + 1), (r + 1) * (pooled_w + 1) - 1
@@ -236,11 +233,8 @@ def _backward_channels(share, heads, shapes, plan, table, groups, accumulate, gr
     mine = mine[0], smaller(mine[1], channels)
     _clear(pointer_to(grad_data), shapes.images * pixels, channels, mine)
     y, x = tables.rows_and_columns(table)
-    image = 0
     for place in range(image_at[0], order.size):
-        while place >= image_at[image + 1]:
-            image += 1
-        r, at = order[place], image * pixels * channels
+        r, at = order[place], tables.image_of_place(place, image_at) * pixels * channels
         for i in range(pooled_h):
             row, k = (r * pooled_h + i) * shapes.pooled_w * channels, r * (pooled_h + 1) + i
             rows, columns = (y.at[k], y.at[k + 1]), r * shapes.pooled_w

@@ -80,10 +80,12 @@ def _row(maps, channel, y):
 
 
 @inner(forceinline=True)
-def _prefetch(maps, channel, y, x):
-    """Fetch what a bin will read of a channel."""
+def _channel(c, maps, y, x, group, groups):
+    """The channel that output channel ``c`` reads, once what a bin will read of a later one is asked for."""
+    ahead = geometry.channel_of(c + AHEAD, group[0], group[1], groups, groups)
     for a in range(y.count):
-        prefetch_to_read(maps.values, _row(maps, channel, y.pixel[a]) + x.pixel[0], 1)
+        prefetch_to_read(maps.values, _row(maps, ahead, y.pixel[a]) + x.pixel[0], 1)
+    return geometry.channel_of(c, group[0], group[1], groups, groups)
 
 
 @inner(forceinline=True)
@@ -108,7 +110,8 @@ def _spread(maps, channel, y, x, head):
 
 
 @inner
-def _forward_roi(rules, data, rois, r, trans, setting, deviation, groups, out):
+def _forward_roi(how, data, rois, r, trans, out):
+    rules, setting, deviation, groups = how
     n = geometry.image_of(rois, r, setting.images)
     if n < 0:
         out[r] = 0
@@ -123,24 +126,22 @@ def _forward_roi(rules, data, rois, r, trans, setting, deviation, groups, out):
             for j in range(setting.pooled_w):
                 y, x = geometry.moved_axes(trans, r, k, i, j, deviation, box_y, box_x)
                 taps_y, taps_x = _mean(rules, y, i, for_taps_y), _mean(rules, x, j, for_taps_x)
-                group_y, group_x = _group(i, j, setting, groups)
+                group = _group(i, j, setting, groups)
                 for c in range(k * of_class, (k + 1) * of_class):
-                    ahead = geometry.channel_of(c + AHEAD, group_y, group_x, groups, groups)
-                    _prefetch(maps, ahead, taps_y, taps_x)
-                    channel = geometry.channel_of(c, group_y, group_x, groups, groups)
+                    channel = _channel(c, maps, taps_y, taps_x, group, groups)
                     out[r, c, i, j] = _contract(maps, channel, taps_y, taps_x)
 
 
 @parallel
-def _forward(share, rules, data, rois, trans, setting, deviation, groups, out):
+def _forward(share, how, data, rois, trans, out):
     for r in within(share, out.shape[0]):
-        _forward_roi(rules, data, rois, np.int64(r), trans, setting, deviation, groups, out)
+        _forward_roi(how, data, rois, np.int64(r), trans, out)
 
 
 @inner
-def _scatter_roi(rules, grad_out, rois, r, trans, setting, deviation, groups, channels, grad_data):
+def _scatter_roi(how, grad_out, rois, r, trans, channels, grad_data):
     """Add what the output channels ``[first, stop)`` of ROI ``r`` give to the data."""
-    first, stop = channels
+    (rules, setting, deviation, groups), (first, stop) = how, channels
     n = geometry.image_of(rois, r, setting.images)
     if n < 0:
         return
@@ -154,16 +155,14 @@ def _scatter_roi(rules, grad_out, rois, r, trans, setting, deviation, groups, ch
             for j in range(setting.pooled_w):
                 y, x = geometry.moved_axes(trans, r, k, i, j, deviation, box_y, box_x)
                 taps_y, taps_x = _mean(rules, y, i, for_taps_y), _mean(rules, x, j, for_taps_x)
-                group_y, group_x = _group(i, j, setting, groups)
+                group = _group(i, j, setting, groups)
                 for c in range(max(first, k * of_class), min(stop, (k + 1) * of_class)):
-                    ahead = geometry.channel_of(c + AHEAD, group_y, group_x, groups, groups)
-                    _prefetch(maps, ahead, taps_y, taps_x)
-                    channel = geometry.channel_of(c, group_y, group_x, groups, groups)
+                    channel = _channel(c, maps, taps_y, taps_x, group, groups)
                     _spread(maps, channel, taps_y, taps_x, grad_out[r, c, i, j])
 
 
 @parallel
-def _backward_data(share, rules, grad_out, rois, trans, setting, deviation, groups, threads, grad_data):
+def _backward_data(share, how, grad_out, rois, trans, threads, grad_data):
     """Each thread has output channels of its own, which read input channels of their own."""
     channels = grad_out.shape[1]
     for thread in within(share, threads):
@@ -171,12 +170,13 @@ def _backward_data(share, rules, grad_out, rois, trans, setting, deviation, grou
         mine = part * channels // threads, (part + 1) * channels // threads
         if mine[0] < mine[1]:
             for r in range(grad_out.shape[0]):
-                _scatter_roi(rules, grad_out, rois, r, trans, setting, deviation, groups, mine, grad_data)
+                _scatter_roi(how, grad_out, rois, r, trans, mine, grad_data)
 
 
 @inner
-def _displace_roi(rules, grad_out, data, rois, r, trans, setting, deviation, groups, grad_trans):
+def _displace_roi(how, grad_out, data, rois, r, trans, grad_trans):
     """Add the gradient of ROI ``r``'s displacements."""
+    rules, setting, deviation, groups = how
     n = geometry.image_of(rois, r, setting.images)
     if n < 0:
         return
@@ -195,12 +195,10 @@ def _displace_roi(rules, grad_out, data, rois, r, trans, setting, deviation, gro
                 y, x = geometry.moved_axes(trans, r, k, i, j, deviation, box_y, box_x)
                 taps_y, taps_x = _mean(rules, y, i, for_taps_y), _mean(rules, x, j, for_taps_x)
                 slopes_y, slopes_x = _slope(rules, y, i, for_slopes_y), _slope(rules, x, j, for_slopes_x)
-                group_y, group_x = _group(i, j, setting, groups)
+                group = _group(i, j, setting, groups)
                 grad_y = grad_x = data.dtype.type(0)
                 for c in range(k * of_class, (k + 1) * of_class):
-                    ahead = geometry.channel_of(c + AHEAD, group_y, group_x, groups, groups)
-                    _prefetch(maps, ahead, taps_y, taps_x)
-                    channel = geometry.channel_of(c, group_y, group_x, groups, groups)
+                    channel = _channel(c, maps, taps_y, taps_x, group, groups)
                     head = grad_out[r, c, i, j]
                     grad_y += head * _contract(maps, channel, slopes_y, taps_x)
                     grad_x += head * _contract(maps, channel, taps_y, slopes_x)
@@ -211,26 +209,18 @@ def _displace_roi(rules, grad_out, data, rois, r, trans, setting, deviation, gro
 
 
 @parallel
-def _backward_trans(share, rules, grad_out, data, rois, trans, setting, deviation, groups, grad_trans):
+def _backward_trans(share, how, grad_out, data, rois, trans, grad_trans):
     for r in within(share, grad_out.shape[0]):
-        _displace_roi(rules, grad_out, data, rois, np.int64(r), trans, setting, deviation, groups, grad_trans)
-
-
-class _Call(NamedTuple):
-    """The arguments of a call in the computing type."""
-
-    rois: np.ndarray
-    trans: np.ndarray
-    setting: geometry.Setting
-    deviation: float
+        _displace_roi(how, grad_out, data, rois, np.int64(r), trans, grad_trans)
 
 
 def _call(rois, trans, displaced, data, out):
-    scale, deviation, ratio, _, rules = displaced
+    """The boxes, the displacements, and what kernels are told of how to pool, all in the computing type."""
+    scale, deviation, ratio, groups, rules = displaced
     rois = as_rois(rois, data.dtype)
     setting = geometry.setting_of(rules, scale, ratio, rois.dtype, data.shape, out.shape)
-    trans = np.ascontiguousarray(trans, rois.dtype)
-    return _Call(rois, trans, setting, geometry.scale_of(rules, deviation, rois.dtype))
+    how = rules, setting, geometry.scale_of(rules, deviation, rois.dtype), groups
+    return rois, np.ascontiguousarray(trans, rois.dtype), how
 
 
 def _by_class(trans, images, results):
@@ -248,35 +238,30 @@ def _by_class(trans, images, results):
 
 def forward(data, rois, trans, displaced, out):
     """Write the means of all bins to ``out``; ``trans`` has no channels where nothing moves."""
-    groups, rules = displaced.groups, displaced.rules
-    call = _call(rois, trans, displaced, data, out)
-    for _, moved, images, results in _by_class(call.trans, data, out):
+    rois, trans, how = _call(rois, trans, displaced, data, out)
+    for _, moved, images, results in _by_class(trans, data, out):
         for chunk, means, _ in channel_chunks([images], [results], planes_only=True):
-            _forward(rules, chunk, call.rois, moved, call.setting, call.deviation, groups, means)
+            _forward(how, chunk, rois, moved, means)
 
 
 def backward_data(grad_out, rois, trans, displaced, accumulate, grad_data):
     """Write, or add, the gradient of the data."""
-    groups, rules = displaced.groups, displaced.rules
-    call = _call(rois, trans, displaced, grad_data, grad_out)
-    for _, moved, images, results in _by_class(call.trans, grad_data, grad_out):
+    rois, trans, how = _call(rois, trans, displaced, grad_data, grad_out)
+    for _, moved, images, results in _by_class(trans, grad_data, grad_out):
         for head, grad, add in channel_chunks([results], [images], accumulate, planes_only=True):
             if not add:
                 grad[:] = 0
-            _backward_data(
-                rules, head, call.rois, moved, call.setting, call.deviation, groups, num_threads(), grad
-            )
+            _backward_data(how, head, rois, moved, num_threads(), grad)
 
 
 def backward_trans(grad_out, data, rois, trans, displaced, accumulate, grad_trans):
     """Write, or add, the gradient of the displacements."""
-    groups, rules = displaced.groups, displaced.rules
-    call = _call(rois, trans, displaced, data, grad_out)
-    total = np.zeros(grad_trans.shape, call.rois.dtype)
-    for pair, moved, images, results in _by_class(call.trans, data, grad_out):
+    rois, trans, how = _call(rois, trans, displaced, data, grad_out)
+    total = np.zeros(grad_trans.shape, rois.dtype)
+    for pair, moved, images, results in _by_class(trans, data, grad_out):
         grad = np.zeros_like(moved)
         for head, chunk, _ in channel_chunks([results, images], [], planes_only=True):
-            _backward_trans(rules, head, chunk, call.rois, moved, call.setting, call.deviation, groups, grad)
+            _backward_trans(how, head, chunk, rois, moved, grad)
         total[:, pair] = grad
     if accumulate:
         grad_trans += total

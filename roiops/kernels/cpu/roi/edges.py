@@ -281,15 +281,6 @@ def _tile_of(block, values, marks, rows, width):
     return Tile(pointer_to(of_block[0]), pointer_to(of_block[1]), rows, width)
 
 
-@inner
-def _image_at(place, image_at):
-    """The image of the ROI at a place of the order."""
-    image = 0
-    while place >= image_at[image + 1]:
-        image += 1
-    return image
-
-
 @shared
 def _edges_share_last(share, heads, data, shapes, plan, slopes, totals):
     """Where the channels lie last, a thread has some blocks of some ROIs."""
@@ -306,7 +297,7 @@ def _edges_share_last(share, heads, data, shapes, plan, slopes, totals):
     run_held = image_held = np.int64(-1)
     for k in range(part * runs * count // parts, (part + 1) * runs * count // parts):
         run, place = k // count, image_at[0] + k % count
-        image, first, stop = _image_at(place, image_at), run * _TOGETHER, (run + 1) * _TOGETHER
+        image, first, stop = tables.image_of_place(place, image_at), run * _TOGETHER, (run + 1) * _TOGETHER
         bins = pointer_to(bin_memory)
         _take_blocks(pointer_to(heads), shapes, order[place], first, smaller(stop, blocks), bins)
         for block in range(first, smaller(stop, blocks)):

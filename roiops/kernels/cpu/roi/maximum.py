@@ -25,6 +25,7 @@ from roiops.kernels.cpu.roi.bins import (
     Upcoming,
     prefetch_bins,
     prefetch_take,
+    runs_of,
     take_bins,
     target_of,
     write_bins,
@@ -233,23 +234,17 @@ def _scatter_two_runs(heads, places, runs, count, distance, grad, planes, band):
 @inner
 def _scatter_pixels(item, heads, places, at, next_at, planes, band):
     """Add what a ROI gives to a ``band`` of pixels, ``(first, stop)``, of the item's planes."""
-    grad, step = planes.values, planes.step
-    pooled_h, pooled_w = item.pooled_h, item.pooled_w
-    area = pooled_h * pooled_w
-    wide = item.stop_column - item.first_column
-    if wide == pooled_w:  # the bins of a channel are one run
-        high, wide = 1, (item.stop_row - item.first_row) * pooled_w
-    else:
-        high = item.stop_row - item.first_row
-    for i in range(high):
-        run = at + (item.first_row + i) * pooled_w + item.first_column
+    grad, step, area = planes.values, planes.step, item.pooled_h * item.pooled_w
+    runs, count, begin, run_step = runs_of(item)
+    for i in range(runs):
+        run = at + begin + i * run_step
         for c in range(0, item.channels - 1, 2):
             first, to = run + c * area, planes.at + c * step
-            runs, two_planes = (first, first + area), (to, to + step)
-            _scatter_two_runs(heads, places, runs, wide, next_at - at, grad, two_planes, band)
+            pair, two_planes = (first, first + area), (to, to + step)
+            _scatter_two_runs(heads, places, pair, count, next_at - at, grad, two_planes, band)
         if item.channels % 2:
             c = item.channels - 1
-            _scatter_run(heads, places, run + c * area, wide, grad, planes.at + c * step, band)
+            _scatter_run(heads, places, run + c * area, count, grad, planes.at + c * step, band)
 
 
 @shared(makes_arrays=False)
@@ -408,12 +403,7 @@ def at_addresses(
     data_shape, rois_shape, out_shape, dtype, scale, ratio, groups, rules, backward_rules, lowest
 ):
     """See :func:`addresses.prepared`."""
-    groups = geometry.channel_groups(rules, groups, *out_shape[2:])
-    number, pixels = np.dtype(dtype).type, rules.samples == PIXELS
-    limits = number(rules.empty), number(lowest)
-    calls = [
-        (each, setting_of(each, scale, ratio, dtype, data_shape, out_shape), groups, flag, last)
-        for each, flag, last in ((rules, True, limits), (backward_rules, False, ()))
-    ]
-    kernels = _FORWARD[pixels], _BACKWARD[pixels]
-    return prepared(kernels, calls, (data_shape, rois_shape, out_shape), dtype)
+    pixels, number = rules.samples == PIXELS, np.dtype(dtype).type
+    kernels, limits = (_FORWARD[pixels], _BACKWARD[pixels]), (number(rules.empty), number(lowest))
+    shapes, numbers = (data_shape, rois_shape, out_shape), (scale, ratio, groups)
+    return prepared(kernels, shapes, dtype, numbers, (rules, backward_rules), limits)

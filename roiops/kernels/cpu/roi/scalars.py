@@ -73,11 +73,8 @@ def _boxes(visit):
         area = shapes.pooled_h * shapes.pooled_w
         starts = _planes_of_bins(shapes, groups)
         y, x = tables.axes_of(table)
-        image = 0
         for place in range(image_at[0], order.size):
-            while place >= image_at[image + 1]:
-                image += 1
-            r = order[place]
+            r, image = order[place], tables.image_of_place(place, image_at)
             for b in range(area):
                 i, j = r * (shapes.pooled_h + 1) + b // shapes.pooled_w, b % shapes.pooled_w
                 j += r * (shapes.pooled_w + 1)

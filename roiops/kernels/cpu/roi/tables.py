@@ -229,6 +229,15 @@ def sorted_by(image, top, images, height):
 
 
 @inner
+def image_of_place(place, image_at):
+    """The image of the ROI at a place of the order."""
+    image = 0
+    while place >= image_at[image + 1]:
+        image += 1
+    return image
+
+
+@inner
 def in_order(image, images):
     """``(order, image_at)`` of ROIs of these images, in the order of their numbers."""
     return sorted_by(image, zeros(image.size), images, 0)
