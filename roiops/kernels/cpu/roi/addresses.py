@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numba
 import numpy as np
 from numba import types
+from numba.core import cgutils
 from numba.extending import intrinsic
 from numba.np.arrayobj import populate_array
 
@@ -46,11 +47,14 @@ class Shapes(NamedTuple):
     bins_step: int  # and from a channel
 
 
-def _maker(made):
-    """What generates an array of type ``made`` of an address, its extents and a number; none at address 0."""
+@intrinsic
+def _array_at(typing_context, address, shape, number):
+    """The array of numbers like ``number`` at an address, which the caller keeps; none at address 0"""
+    made = types.Array(number, len(shape), "C")
 
     def generate(context, builder, signature, args):
-        address, *shape, _ = args
+        address, packed, _ = args
+        shape = cgutils.unpack_tuple(builder, packed)
         nothing = builder.icmp_unsigned("==", address, address.type(0))
         shape[0] = builder.select(nothing, address.type(0), shape[0])
         size = address.type(made.dtype.bitwidth // 8)
@@ -62,30 +66,13 @@ def _maker(made):
         populate_array(array, data, shape, strides, size, meminfo=None)
         return array._getvalue()
 
-    return generate
-
-
-@intrinsic
-def _array_at(typing_context, address, count, number):
-    """The array of so many numbers of the type of ``number`` at an address, which the caller keeps"""
-    made = types.Array(number, 1, "C")
-    return made(types.intp, types.intp, number), _maker(made)
-
-
-@intrinsic
-def _rows_at(typing_context, address, rows, columns, number):
-    """The array of so many rows of numbers"""
-    made = types.Array(number, 2, "C")
-    return made(types.intp, types.intp, types.intp, number), _maker(made)
+    return made(types.intp, shape, number), generate
 
 
 if numba.config.DISABLE_JIT:  # an array stands for its address
 
-    def _array_at(array, count, number):
-        return array.ravel("K")
-
-    def _rows_at(array, rows, columns, number):
-        return array
+    def _array_at(array, shape, number):
+        return array if len(shape) > 1 else array.ravel("K")
 
 
 @inner
@@ -94,10 +81,10 @@ def _arrays_at(shapes, numbers, data, rois, out, argmax):
     pixels = shapes.images * shapes.in_channels * shapes.height * shapes.width
     bins = shapes.rois * shapes.out_channels * shapes.pooled_h * shapes.pooled_w
     return (
-        _array_at(data, pixels, numbers[0]),
-        _rows_at(rois, shapes.rois, shapes.columns, numbers[0]),
-        _array_at(out, bins, numbers[0]),
-        _array_at(argmax, bins, numbers[1]),
+        _array_at(data, (pixels,), numbers[0]),
+        _array_at(rois, (shapes.rois, shapes.columns), numbers[0]),
+        _array_at(out, (bins,), numbers[0]),
+        _array_at(argmax, (bins,), numbers[1]),
     )
 
 

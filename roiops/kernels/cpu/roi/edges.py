@@ -15,15 +15,13 @@ from roiops.kernels import geometry
 from roiops.kernels.cpu.roi import tables
 from roiops.kernels.cpu.roi.addresses import setting_of, shapes_for
 from roiops.kernels.cpu.roi.bins import Upcoming, comes_by_rows, prefetch_row, prefetch_take, take_bins
-from roiops.kernels.cpu.roi.chunks import as_rois, channel_chunks, is_dense, threads_for
-from roiops.kernels.cpu.roi.items import memory_for, tile_in
+from roiops.kernels.cpu.roi.chunks import as_rois, channel_chunks, threads_for
 from roiops.kernels.cpu.roi.tiles import (
     Tile,
     bins_at,
     channel_blocks,
     empty_tile,
     item_of,
-    items_of,
     planes_of,
     read_row,
     tile_slots,
@@ -34,6 +32,7 @@ from roiops.kernels.cpu.vector import (
     load_some,
     multiply_add,
     pointer_to,
+    pointers_to,
     prefetch_to_read,
     room,
     splat,
@@ -60,8 +59,7 @@ class _Slopes(NamedTuple):
 
 @inner
 def _slopes_of(table):
-    first, at, mean, near, far = table
-    return _Slopes(pointer_to(first), pointer_to(at), pointer_to(mean), pointer_to(near), pointer_to(far))
+    return _Slopes(*pointers_to(table))
 
 
 @inner
@@ -232,28 +230,6 @@ def _heads_of(item, shapes, order, place, stop, heads, bins):
     return upcoming
 
 
-@shared
-def _edges_share(share, heads, data, shapes, plan, slopes, totals):
-    part, parts = share
-    order, image_at = plan
-    number = data.dtype.type(0)
-    rows = tile_slots(shapes.height, shapes.width, data.itemsize)
-    memory = memory_for(rows, shapes, number)
-    line_memory, sum_memory = room(3 * shapes.width * FIXED_LANES, number), room(4 * FIXED_LANES, number)
-    items, blocks = items_of(shapes, (1, 1)), channel_blocks(shapes.out_channels)
-    for k in range(part * items // parts, (part + 1) * items // parts):
-        item = item_of(k, shapes, (1, 1))
-        planes, tile = planes_of(item, shapes, pointer_to(data)), tile_in(memory, rows, shapes)
-        y, x = _slopes_of(slopes[:5]), _slopes_of(slopes[5:])
-        empty_tile(tile)
-        lines, bins, sums = pointer_to(line_memory), pointer_to(memory.bins), pointer_to(sum_memory)
-        for place in range(image_at[item.image], image_at[item.image + 1]):
-            stop = image_at[item.image + 1]
-            upcoming = _heads_of(item, shapes, order, place, stop, pointer_to(heads), bins)
-            _add_roi(order[place], item, planes, tile, y, x, lines, bins, 0, upcoming, sums)
-            _add_sums(item, order[place], k % blocks, sums, totals)
-
-
 # Blocks of channels that lie last which are read at once, and how many bins ahead they are fetched. Bins are
 # often whole pages apart: line by line, reading them would take twice as long.
 _TOGETHER, _BINS_AHEAD = 16, 2
@@ -282,52 +258,50 @@ def _tile_of(block, values, marks, rows, width):
 
 
 @shared
-def _edges_share_last(share, heads, data, shapes, plan, slopes, totals):
-    """Where the channels lie last, a thread has some blocks of some ROIs."""
+def _edges_share(share, heads, data, shapes, plan, slopes, totals):
+    """A thread has some blocks of channels of some ROIs; where these lie last, several at a time."""
     part, parts = share
     order, image_at = plan
     number, area, width = data.dtype.type(0), shapes.pooled_h * shapes.pooled_w, shapes.width
+    together = _TOGETHER if shapes.bin_step > 1 else 1
     rows = tile_slots(shapes.height, width, data.itemsize)
-    values = room(_TOGETHER * rows * width * FIXED_LANES, number)
-    marks = room(_TOGETHER * rows * (width // FIXED_LANES + 2), np.int64(0))
+    values = room(together * rows * width * FIXED_LANES, number)
+    marks = room(together * rows * (width // FIXED_LANES + 2), np.int64(0))
     line_memory, sum_memory = room(3 * width * FIXED_LANES, number), room(4 * FIXED_LANES, number)
-    bin_memory = room(_TOGETHER * area * FIXED_LANES, number)
+    bin_memory = room(together * area * FIXED_LANES, number)
     blocks, count = channel_blocks(shapes.out_channels), order.size - image_at[0]
-    runs = (blocks + _TOGETHER - 1) // _TOGETHER
+    runs = (blocks + together - 1) // together
     run_held = image_held = np.int64(-1)
     for k in range(part * runs * count // parts, (part + 1) * runs * count // parts):
         run, place = k // count, image_at[0] + k % count
-        image, first, stop = tables.image_of_place(place, image_at), run * _TOGETHER, (run + 1) * _TOGETHER
-        bins = pointer_to(bin_memory)
-        _take_blocks(pointer_to(heads), shapes, order[place], first, smaller(stop, blocks), bins)
-        for block in range(first, smaller(stop, blocks)):
+        image, first = tables.image_of_place(place, image_at), run * together
+        stop, bins = smaller(first + together, blocks), pointer_to(bin_memory)
+        upcoming = Upcoming(bins, 0)
+        if together > 1:
+            _take_blocks(pointer_to(heads), shapes, order[place], first, stop, bins)
+        else:
+            item = item_of(image * blocks + first, shapes, (1, 1))
+            upcoming = _heads_of(item, shapes, order, place, image_at[image + 1], pointer_to(heads), bins)
+        for block in range(first, stop):
             item = item_of(image * blocks + block, shapes, (1, 1))
             planes = planes_of(item, shapes, pointer_to(data))
             tile = _tile_of(block - first, values, marks, rows, width)
             if run != run_held or image != image_held:
                 empty_tile(tile)
             y, x, sums = _slopes_of(slopes[:5]), _slopes_of(slopes[5:]), pointer_to(sum_memory)
-            begin, upcoming = (block - first) * area * FIXED_LANES, Upcoming(bins, 0)
-            lines = pointer_to(line_memory)
+            begin, lines = (block - first) * area * FIXED_LANES, pointer_to(line_memory)
             _add_roi(order[place], item, planes, tile, y, x, lines, bins, begin, upcoming, sums)
             _add_sums(item, order[place], block, sums, totals)
         run_held, image_held = run, image
 
 
 @inner
-def _planes(launcher, parts, rules, setting, shapes, rois, heads, data, totals):
+def _all_edges(launcher, parts, rules, setting, shapes, rois, heads, data, totals):
     plan, slopes = _slopes(rules, rois, setting)
     _edges_share(launcher, parts, heads, data, shapes, plan, slopes, totals)
 
 
-@inner
-def _last(launcher, parts, rules, setting, shapes, rois, heads, data, totals):
-    plan, slopes = _slopes(rules, rois, setting)
-    _edges_share_last(launcher, parts, heads, data, shapes, plan, slopes, totals)
-
-
-# By whether the channels of the head gradient lie last.
-_RUN = {False: Whole(_planes), True: Whole(_last)}
+_run = Whole(_all_edges)
 
 
 def backward(grad_out, data, rois, scale, rules, accumulate, grad_rois):
@@ -339,8 +313,8 @@ def backward(grad_out, data, rois, scale, rules, accumulate, grad_rois):
         sums = _room_for_sums(chunk, boxes)
         if sums.size and chunk.size:
             threads = threads_for(head.size + chunk.size)
-            call, run = (rules, setting, shapes_for(chunk, boxes, head)), _RUN[not is_dense(head)]
-            run.by(threads, boxes.dtype, *call, boxes, head.ravel("K"), chunk.ravel("K"), sums)
+            call = rules, setting, shapes_for(chunk, boxes, head)
+            _run.by(threads, boxes.dtype, *call, boxes, head.ravel("K"), chunk.ravel("K"), sums)
         chunks.append(sums)
     _put_gradient(rules, setting, chunks, accumulate, grad_rois)
 

@@ -40,8 +40,12 @@ class Columns(NamedTuple):
 
 
 class Spans(NamedTuple):
-    """Bin ``i`` of ROI ``r`` holds the pixels ``[low, high)`` of entry ``r * bins + i``."""
+    """Bin ``i`` of ROI ``r`` holds the pixels ``[low, high)`` of entry ``r * bins + i``.
 
+    ``first`` is the first pixel that the ROI touches.
+    """
+
+    first: np.ndarray
     low: np.ndarray
     high: np.ndarray
 
@@ -54,13 +58,13 @@ class Samples(NamedTuple):
     ``low`` and ``high`` the pixels that the ROI touches.
     """
 
+    low: np.ndarray
+    high: np.ndarray
     bin_at: np.ndarray
     number: np.ndarray
     first: np.ndarray
     stop: np.ndarray
     count: np.ndarray
-    low: np.ndarray
-    high: np.ndarray
     taps: Axis
 
 
@@ -89,7 +93,7 @@ def rows_and_columns(table):
 @inner(makes_arrays=False)
 def spans_of(table):
     """The spans of both axes, readable."""
-    return Spans(*pointers_to(table[:2])), Spans(*pointers_to(table[2:]))
+    return Spans(*pointers_to(table[:3])), Spans(*pointers_to(table[3:]))
 
 
 @inner(makes_arrays=False)
@@ -306,33 +310,35 @@ def build_turned(launcher, parts, call, rois):
     return plan, (at_y, pixel, weight, *columns)
 
 
+def _builder(of_axis):
+    """What makes ``(order, image_at)`` and ``y + x`` of the arrays of each axis, the first of which says from
+    which pixel on each ROI reads."""
+
+    @inner
+    def build(launcher, parts, call, rois):
+        rules, setting = call[:2]
+        image = images_of(rois, setting.images)
+        y, x = of_axis(rules, rois, image, setting, 0), of_axis(rules, rois, image, setting, 1)
+        return sorted_by(image, y[0], setting.images, setting.height), y + x
+
+    return build
+
+
 @inner
 def _spans(rules, rois, image, setting, across):
     bins = setting.pooled_w if across else setting.pooled_h
-    low, high = zeros(image.size * bins), zeros(image.size * bins)
+    first, low, high = zeros(image.size), zeros(image.size * bins), zeros(image.size * bins)
     for r in range(image.size):
         if image[r] >= 0:
             axis = geometry.box_axis(rules, rois, r, setting, across)
-            for i in range(bins):
-                low[r * bins + i], high[r * bins + i] = geometry.bin_span(rules, axis, i)
-    return low, high
+            for k in range((r + 1) * bins - 1, r * bins - 1, -1):
+                low[k], high[k] = geometry.bin_span(rules, axis, k - r * bins)
+                if high[k] > 0:
+                    first[r] = low[k]
+    return first, low, high
 
 
-@inner
-def build_spans(launcher, parts, call, rois):
-    """``(order, image_at)`` and ``y + x`` for integer bins."""
-    rules, setting = call[:2]
-    image = images_of(rois, setting.images)
-    y = _spans(rules, rois, image, setting, 0)
-    x = _spans(rules, rois, image, setting, 1)
-    low, high = y
-    top = zeros(image.size)
-    pooled_h = setting.pooled_h
-    for r in range(image.size):
-        for i in range(pooled_h - 1, -1, -1):
-            if high[r * pooled_h + i] > 0:
-                top[r] = low[r * pooled_h + i]
-    return sorted_by(image, top, setting.images, setting.height), y + x
+build_spans = _builder(_spans)
 
 
 @inner
@@ -352,7 +358,7 @@ def _samples(rules, rois, image, setting, across):
                 most += stop[at] - first[at] + 2
     number, taps_at = zeros(most), zeros(most + 1)
     pixel, weight = room(2 * most, np.int64(0)), room(2 * most, rois.dtype.type(0))
-    found = (bin_at, number, first, stop, grid, low, high, taps_at, pixel, weight)
+    found = (low, high, bin_at, number, first, stop, grid, taps_at, pixel, weight)
     place = tap = np.int64(0)
     for r in range(count):
         bin_at[r * (bins + 1)] = place
@@ -391,11 +397,4 @@ def _add_samples(rules, axis, r, i, samples, place, tap):
     return place, tap
 
 
-@inner
-def build_samples(launcher, parts, call, rois):
-    """``(order, image_at)`` and ``y + x`` for maxima of samples."""
-    rules, setting = call[:2]
-    image = images_of(rois, setting.images)
-    y = _samples(rules, rois, image, setting, 0)
-    x = _samples(rules, rois, image, setting, 1)
-    return sorted_by(image, y[5], setting.images, setting.height), y + x
+build_samples = _builder(_samples)
