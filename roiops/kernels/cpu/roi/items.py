@@ -25,6 +25,7 @@ from roiops.kernels.cpu.roi.bins import (
     stream_lines,
     take_bins,
     target_of,
+    write_bins,
 )
 from roiops.kernels.cpu.roi.tiles import (
     Tile,
@@ -53,23 +54,28 @@ class Memory(NamedTuple):
     line: np.ndarray  # a row of a map, the channels last
     bins: np.ndarray  # of one ROI, the channels last
     scratch: np.ndarray  # the same, channel by channel, and a line
+    found: np.ndarray  # the argmax of these bins, if there is one
+    found_scratch: np.ndarray
 
 
 @inner
-def memory_for(rows, shapes, like):
+def _memory_for(rows, shapes, like, argmax):
     """Memory for a tile of so many rows of numbers like ``like``. The caller holds it until all is done."""
     area = shapes.pooled_h * shapes.pooled_w
+    found, place = (area + 1 if argmax.size else 0), argmax.dtype.type(0)
     return Memory(
         room(rows * shapes.width * FIXED_LANES, like),
         room(rows * (shapes.width // FIXED_LANES + 2), np.int64(0)),
         room(shapes.width * FIXED_LANES, like),
         room(area * FIXED_LANES, like),
         room((area + 1) * FIXED_LANES, like),
+        room(found * FIXED_LANES, place),
+        room(found * FIXED_LANES, place),
     )
 
 
 @inner(makes_arrays=False)
-def tile_in(memory, rows, shapes):
+def _tile_in(memory, rows, shapes):
     return Tile(pointer_to(memory.tile), pointer_to(memory.marks), rows, shapes.width)
 
 
@@ -84,14 +90,14 @@ def forward_share(pool_item, in_any_order=False):
 
     ``pool_item(item, planes, next_planes, shapes, plan, table, memory, tile, out, more)`` goes through the
     ROIs of an item; ``in_any_order`` says that it does not read the rows of the map from top to bottom.
-    ``plan`` is ``(order, image_at)``, and ``more`` what else a kernel needs.
+    ``plan`` is ``(order, image_at)``, and ``more`` the limits of maxima, and their argmax or an empty array.
     """
 
     @shared
     def share_of_items(share, data, shapes, plan, table, groups, out, more):
         part, parts = share
         rows = tile_slots(shapes.height, shapes.width, out.itemsize, in_any_order)
-        memory = memory_for(rows, shapes, out.dtype.type(0))
+        memory = _memory_for(rows, shapes, out.dtype.type(0), more[1])
         items = items_of(shapes, groups)
         last = (part + 1) * items // parts - 1
         for number in range(part * items // parts, last + 1):
@@ -99,7 +105,7 @@ def forward_share(pool_item, in_any_order=False):
             planes = planes_of(item, shapes, pointer_to(data))
             next_item = item_of(smaller(number + 1, last), shapes, groups)
             next_planes = planes_of(next_item, shapes, pointer_to(data))
-            tile = tile_in(memory, rows, shapes)
+            tile = _tile_in(memory, rows, shapes)
             empty_tile(tile)
             pool_item(item, planes, next_planes, shapes, plan, table, memory, tile, out, more)
 
@@ -107,25 +113,31 @@ def forward_share(pool_item, in_any_order=False):
 
 
 def forward_items(view, pool, in_any_order=False):
-    """The forward loop of a kernel that computes means.
+    """The forward loop of a kernel.
 
-    ``view(table)`` makes the tables readable. ``pool(r, item, planes, tile, y, x, line, bins, pending)``
-    computes the bins of ROI ``r``, with the channels last, and writes what is pending of the ROI before it.
+    ``view(table)`` makes the tables readable. ``pool(r, item, planes, tile, y, x, line, bins, told)``
+    computes the bins of ROI ``r``, with the channels last. It is told what is pending of the ROI before it,
+    which it writes, where the argmax goes, and the limits.
     """
 
     @inner(makes_arrays=False)
     def pool_item(item, planes, next_planes, shapes, plan, table, memory, tile, out, more):
         order, image_at = plan
+        limits, argmax = more
         y, x = view(table)
-        target = target_of(item, out, memory.scratch)
-        line, bins = pointer_to(memory.line), pointer_to(memory.bins)
+        target, places = target_of(item, out, memory.scratch), target_of(item, argmax, memory.found_scratch)
+        line, bins, found = pointer_to(memory.line), pointer_to(memory.bins), pointer_to(memory.found)
         first, stop = places_of(item, image_at)
         pending = nothing_pending(target)
         for place in range(first, stop):
             to = bins_at(item, shapes, order[place])
             prefetch_part(item, next_planes, place - first, stop - first)
             prefetch_bins(item, target, to)
-            pool(order[place], item, planes, tile, y, x, line, bins, pending)
+            if argmax.size:
+                prefetch_bins(item, places, to)
+            pool(order[place], item, planes, tile, y, x, line, bins, (pending, found, limits))
+            if argmax.size:
+                write_bins(found, item, places, to)
             if target.past_caches:
                 pending = stage_bins(bins, item, target, to)
             else:
@@ -136,7 +148,7 @@ def forward_items(view, pool, in_any_order=False):
 
 
 @inner
-def next_in_band(place, stop, band, rows, first):
+def _next_in_band(place, stop, band, rows, first):
     """The first place from ``place`` on whose ROI touches the rows of a band, or ``stop``."""
     top, bottom = band
     lowest, reach = rows
@@ -145,22 +157,42 @@ def next_in_band(place, stop, band, rows, first):
     return place
 
 
-def backward_share(view, rows_of, spread_band, by_rows=False):
+def backward_items(view, rows_of, spread, by_rows=False):
     """The backward loop, as :func:`jit.shared` makes it of a loop; its items are bands of rows of items.
 
-    ``rows_of(r, item, y, x)`` are the rows that ROI ``r`` touches. ``spread_band(item, band, shapes, plan,
-    places, y, x, memory, tile, heads, more)`` adds the gradients of all ROIs to the rows of a band;
-    ``places`` says which places of the order are the item's, and which rows each touches. With ``by_rows``
-    it looks only at the bins that touch the band.
+    ``rows_of(r, item, y, x)`` are the rows that ROI ``r`` touches. ``spread(r, item, tile, band, y, x, line,
+    bins, told)`` adds the gradient of ROI ``r``, whose head gradient is ``bins``, to the rows of a band; it
+    is told what comes next and, if there is one, the argmax. With ``by_rows`` it looks only at the bins that
+    touch the band, and has what comes next prefetched row by row.
     """
 
+    @inner(makes_arrays=False)
+    def spread_band(item, band, shapes, plan, places, y, x, memory, tile, heads, argmax):
+        order, _ = plan
+        first, stop, rows = places
+        line, bins, found = pointer_to(memory.line), pointer_to(memory.bins), pointer_to(memory.found)
+        place = _next_in_band(first, stop, band, rows, first)
+        while place < stop:
+            r = order[place]
+            at = bins_at(item, shapes, r)
+            place = _next_in_band(place + 1, stop, band, rows, first)
+            following = bins_at(item, shapes, r if place == stop else order[place])
+            upcoming = Upcoming(pointer_to(heads), following)
+            if not (by_rows and comes_by_rows(item)):
+                prefetch_take(item, upcoming)
+            take_bins(pointer_to(heads), at, item, bins)
+            if argmax.size:
+                prefetch_take(item, Upcoming(pointer_to(argmax), following))
+                take_bins(pointer_to(argmax), at, item, found)
+            spread(r, item, tile, band, y, x, line, bins, (upcoming, found))
+
     @shared
-    def share_of_bands(share, heads, shapes, plan, table, groups, accumulate, grad_data, more):
+    def share_of_bands(share, heads, shapes, plan, table, groups, accumulate, grad_data, argmax):
         part, parts = share
         order, image_at = plan
         items = items_of(shapes, groups)
         bands, rows = tile_bands(shapes.height, shapes.width, grad_data.itemsize, parts, items, by_rows)
-        memory = memory_for(rows, shapes, grad_data.dtype.type(0))
+        memory = _memory_for(rows, shapes, grad_data.dtype.type(0), argmax)
         # The rows [lowest, reach) that each ROI of an image touches: all bands of an item ask for them.
         lowest, reach = room(order.size, np.int64(0)), room(order.size, np.int64(0))
         begin = part * items * bands // parts
@@ -172,38 +204,11 @@ def backward_share(view, rows_of, spread_band, by_rows=False):
             if number == begin or number % bands == 0:
                 for place in range(first, stop):
                     lowest[place - first], reach[place - first] = rows_of(order[place], item, y, x)
-            tile = tile_in(memory, rows, shapes)
+            tile = _tile_in(memory, rows, shapes)
             touch_nothing(tile)
             places = first, stop, (pointer_to(lowest), pointer_to(reach))
-            spread_band(item, band, shapes, plan, places, y, x, memory, tile, heads, more)
+            spread_band(item, band, shapes, plan, places, y, x, memory, tile, heads, argmax)
             planes = planes_of(item, shapes, pointer_to(grad_data))
             write_rows(tile, band[0], band[1] - band[0], planes, accumulate, pointer_to(memory.line))
 
     return share_of_bands
-
-
-def backward_items(view, rows_of, spread, by_rows=False):
-    """The backward loop of a kernel that computes means.
-
-    ``spread(r, item, tile, band, y, x, line, bins, upcoming)`` adds the gradient of ROI ``r``, whose head
-    gradient is ``bins``, to the rows of a band. With ``by_rows`` it goes through the rows of bins, and has
-    what is upcoming prefetched row by row.
-    """
-
-    @inner(makes_arrays=False)
-    def spread_band(item, band, shapes, plan, places, y, x, memory, tile, heads, more):
-        order, _ = plan
-        first, stop, rows = places
-        line, bins = pointer_to(memory.line), pointer_to(memory.bins)
-        place = next_in_band(first, stop, band, rows, first)
-        while place < stop:
-            r = order[place]
-            place = next_in_band(place + 1, stop, band, rows, first)
-            following = bins_at(item, shapes, r if place == stop else order[place])
-            upcoming = Upcoming(pointer_to(heads), following)
-            if not (by_rows and comes_by_rows(item)):
-                prefetch_take(item, upcoming)
-            take_bins(pointer_to(heads), bins_at(item, shapes, r), item, bins)
-            spread(r, item, tile, band, y, x, line, bins, upcoming)
-
-    return backward_share(view, rows_of, spread_band, by_rows)

@@ -110,7 +110,7 @@ def _bins_between(upper, lower, tile, y, a, x, k, wide, bins, to):
 
 
 @inner
-def pool(r, item, planes, tile, y, x, line, bins, pending):
+def pool(r, item, planes, tile, y, x, line, bins, told):
     """The means of ROI ``r``, in ``bins``."""
     zero = splat(type(bins[0])(0))
     row, column = r * (item.pooled_h + 1), r * (item.pooled_w + 1) + item.first_column
@@ -119,7 +119,7 @@ def pool(r, item, planes, tile, y, x, line, bins, pending):
     each = _pixels_of_each(x, column, wide)
     to = 0
     for i in range(item.first_row, item.stop_row):
-        stream_row(pending, i, item.pooled_h)
+        stream_row(told[0], i, item.pooled_h)
         a, b = y.at[row + i], y.at[row + i + 1]
         if a == b or low == high:
             for p in range(to, to + wide * FIXED_LANES, FIXED_LANES):
@@ -147,7 +147,7 @@ def _rows_of(r, item, y, x):
 
 
 @inner
-def _spread(r, item, tile, band, y, x, line, bins, upcoming):
+def _spread(r, item, tile, band, y, x, line, bins, told):
     """Add the gradient of ROI ``r``, whose head gradient is ``bins``, to a band of rows."""
     top, bottom = band
     zero = splat(type(bins[0])(0))
@@ -155,7 +155,7 @@ def _spread(r, item, tile, band, y, x, line, bins, upcoming):
     wide = item.stop_column - item.first_column
     low, high, first = x.low[columns], x.high[columns], x.pixel_at[columns]
     for i in range(item.first_row, item.stop_row):
-        prefetch_row(item, i, upcoming)
+        prefetch_row(item, i, told[0])
         a, b = y.at[row + i], y.at[row + i + 1]
         while a < b and y.pixel[a] < top:
             a += 1

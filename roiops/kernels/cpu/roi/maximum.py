@@ -21,17 +21,9 @@ from roiops.kernels.cpu.roi.addresses import (
     setting_of,
     shapes_for,
 )
-from roiops.kernels.cpu.roi.bins import (
-    Upcoming,
-    prefetch_bins,
-    prefetch_take,
-    runs_of,
-    take_bins,
-    target_of,
-    write_bins,
-)
+from roiops.kernels.cpu.roi.bins import runs_of, stream_lines
 from roiops.kernels.cpu.roi.chunks import as_rois, channel_chunks, threads_for
-from roiops.kernels.cpu.roi.items import backward_share, forward_share, next_in_band, prefetch_part
+from roiops.kernels.cpu.roi.items import backward_items, forward_items
 from roiops.kernels.cpu.roi.lanes import average_rows
 from roiops.kernels.cpu.roi.tiles import (
     add_row,
@@ -51,7 +43,6 @@ from roiops.kernels.cpu.vector import (
     multiply_add,
     pointer_to,
     prefetch_to_read,
-    room,
     select,
     splat,
     store,
@@ -80,9 +71,10 @@ def _start_bins(values, value, where, first, count):
 
 
 @inner
-def _max_of_pixels(r, item, planes, tile, y, x, line, values, where, limits):
+def _max_of_pixels(r, item, planes, tile, y, x, line, values, told):
     """The maxima of ROI ``r`` over integer bins."""
-    empty, lowest = limits
+    pending, where, (empty, lowest) = told
+    stream_lines(pending, 0, pending.lines)
     pooled_h, pooled_w = item.pooled_h, item.pooled_w
     wide = item.stop_column - item.first_column
     column = r * pooled_w + item.first_column
@@ -132,9 +124,10 @@ def _value_of_line(line, low, taps, sample, nothing):
 
 
 @inner
-def _max_of_samples(r, item, planes, tile, y, x, line, values, where, limits):
+def _max_of_samples(r, item, planes, tile, y, x, line, values, told):
     """The maxima of ROI ``r`` over interpolated samples."""
-    empty, lowest = limits
+    pending, where, (empty, lowest) = told
+    stream_lines(pending, 0, pending.lines)
     pooled_h, pooled_w = item.pooled_h, item.pooled_w
     wide = item.stop_column - item.first_column
     low, high = x.low[r], x.high[r]
@@ -166,39 +159,6 @@ def _max_of_samples(r, item, planes, tile, y, x, line, values, where, limits):
                     place = select(better, splat(np.int32(flat if numbered else -1)), place)
                 store(values, to, best)
                 store(where, to, place)
-
-
-def _forward_items(view, pool):
-    """The forward loop of maxima: ``more`` are the limits and the argmax, which may have no elements."""
-
-    @inner(makes_arrays=False)
-    def pool_rois(item, planes, next_planes, shapes, plan, table, memory, tile, out, more, where, scratch):
-        order, image_at = plan
-        limits, argmax = more
-        y, x = view(table)
-        target, places = target_of(item, out, memory.scratch), target_of(item, argmax, scratch)
-        line, bins, found = pointer_to(memory.line), pointer_to(memory.bins), pointer_to(where)
-        first, stop = places_of(item, image_at)
-        for place in range(first, stop):
-            to = bins_at(item, shapes, order[place])
-            prefetch_part(item, next_planes, place - first, stop - first)
-            prefetch_bins(item, target, to)
-            if argmax.size:
-                prefetch_bins(item, places, to)
-            pool(order[place], item, planes, tile, y, x, line, bins, found, limits)
-            if argmax.size:
-                write_bins(found, item, places, to)
-            write_bins(bins, item, target, to)
-
-    @inner
-    def pool_item(item, planes, next_planes, shapes, plan, table, memory, tile, out, more):
-        # Arrays that are made here, and read through pointers within a loop of another function: looked up
-        # for each ROI, they took a tenth of the time.
-        area, place = item.pooled_h * item.pooled_w, more[1].dtype.type(0)
-        where, scratch = room(area * FIXED_LANES, place), room((area + 1) * FIXED_LANES, place)
-        pool_rois(item, planes, next_planes, shapes, plan, table, memory, tile, out, more, where, scratch)
-
-    return forward_share(pool_item)
 
 
 @inner
@@ -290,12 +250,12 @@ def _add_to_line(line, low, x, sample, flat_row, gradient, place):
 
 
 @inner
-def _spread(r, item, tile, band, y, x, line, bins, where):
+def _spread(r, item, tile, band, y, x, line, bins, told):
     """Add the gradient of ROI ``r``, whose head gradient is ``bins``, to a band of rows.
 
     Every sample of a bin is visited, as in the forward pass, and takes the channels whose maximum it was.
     """
-    top, bottom = band
+    (top, bottom), (_, where) = band, told
     pooled_h, pooled_w = item.pooled_h, item.pooled_w
     nothing = splat(type(bins[0])(0))
     wide = item.stop_column - item.first_column
@@ -325,34 +285,15 @@ def _spread(r, item, tile, band, y, x, line, bins, where):
                 add_row(tile, y.taps.pixel[k] - top, low, high, y.taps.weight[k], line)
 
 
-@inner
-def _spread_band(item, band, shapes, plan, places, y, x, memory, tile, heads, more):
-    order, _ = plan
-    first, stop, rows = places
-    where = room(item.pooled_h * item.pooled_w * FIXED_LANES, more.dtype.type(0))
-    place = next_in_band(first, stop, band, rows, first)
-    while place < stop:
-        r = order[place]
-        at = bins_at(item, shapes, r)
-        place = next_in_band(place + 1, stop, band, rows, first)
-        following = bins_at(item, shapes, r if place == stop else order[place])
-        prefetch_take(item, Upcoming(pointer_to(heads), following))
-        prefetch_take(item, Upcoming(pointer_to(more), following))
-        line, bins, found = pointer_to(memory.line), pointer_to(memory.bins), pointer_to(where)
-        take_bins(pointer_to(heads), at, item, bins)
-        take_bins(pointer_to(more), at, item, found)
-        _spread(r, item, tile, band, y, x, line, bins, found)
-
-
 # By whether the maxima are of pixels.
 _FORWARD = {
-    True: forward_kernel(__name__, tables.build_spans, _forward_items(tables.spans_of, _max_of_pixels)),
-    False: forward_kernel(__name__, tables.build_samples, _forward_items(tables.samples_of, _max_of_samples)),
+    True: forward_kernel(__name__, tables.build_spans, forward_items(tables.spans_of, _max_of_pixels)),
+    False: forward_kernel(__name__, tables.build_samples, forward_items(tables.samples_of, _max_of_samples)),
 }
 _BACKWARD = {
     True: backward_kernel(__name__, tables.build_spans, _scatter_bands),
     False: backward_kernel(
-        __name__, tables.build_samples, backward_share(tables.samples_of, _rows_of, _spread_band)
+        __name__, tables.build_samples, backward_items(tables.samples_of, _rows_of, _spread)
     ),
 }
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from roiops.kernels import geometry
 from roiops.kernels.cpu.roi import tables
-from roiops.kernels.cpu.roi.addresses import shapes_for
+from roiops.kernels.cpu.roi.addresses import NOWHERE, shapes_for
 from roiops.kernels.cpu.roi.bins import stream_lines
 from roiops.kernels.cpu.roi.chunks import as_rois, channel_chunks, launch, threads_for
 from roiops.kernels.cpu.roi.items import backward_items, forward_items
@@ -120,10 +120,10 @@ def _bins_of(table):
 
 
 @inner
-def _pool(r, item, planes, tile, taps, _, line, bins, pending):
+def _pool(r, item, planes, tile, taps, _, line, bins, told):
     """The means of ROI ``r``, in ``bins``."""
     zero = splat(type(bins[0])(0))
-    stream_lines(pending, 0, pending.lines)
+    stream_lines(told[0], 0, told[0].lines)
     kept = tile.slots >= planes.height  # all that is read stays in the tile
     if kept and taps.box[r, 2] < taps.box[r, 3]:
         for y in range(taps.box[r, 0], taps.box[r, 1]):
@@ -143,8 +143,8 @@ _forward_items = forward_items(_bins_of, _pool, in_any_order=True)
 
 
 @inner
-def _forward(launcher, parts, shapes, data, plan, table, out):
-    _forward_items(launcher, parts, data, shapes, plan, table, (1, 1), out, 0)
+def _forward(launcher, parts, shapes, data, plan, table, out, argmax):
+    _forward_items(launcher, parts, data, shapes, plan, table, (1, 1), out, ((), argmax))
 
 
 @inner
@@ -154,7 +154,7 @@ def _rows_of(r, item, taps, _):
 
 
 @inner
-def _spread(r, item, tile, band, taps, _, line, bins, upcoming):
+def _spread(r, item, tile, band, taps, _, line, bins, told):
     """Add the gradient of ROI ``r``, whose head gradient is ``bins``, to a band of rows."""
     top, bottom = band
     for y in range(max(top, taps.box[r, 0]), min(bottom, taps.box[r, 1])):
@@ -172,8 +172,8 @@ _backward_items = backward_items(_bins_of, _rows_of, _spread)
 
 
 @inner
-def _backward(launcher, parts, shapes, grad_out, plan, table, accumulate, grad_data):
-    _backward_items(launcher, parts, grad_out, shapes, plan, table, (1, 1), accumulate, grad_data, 0)
+def _backward(launcher, parts, shapes, grad_out, plan, table, accumulate, grad_data, argmax):
+    _backward_items(launcher, parts, grad_out, shapes, plan, table, (1, 1), accumulate, grad_data, argmax)
 
 
 _run_forward, _run_backward = Whole(_forward), Whole(_backward)
@@ -206,7 +206,7 @@ def forward(data, rois, scale, ratio, rules, out):
             if image.size and image.min() < 0:
                 means[part][image < 0] = 0
             shapes = shapes_for(chunk, rois, means)
-            arrays = chunk.ravel("K"), plan, table, means[part].ravel("K")
+            arrays = chunk.ravel("K"), plan, table, means[part].ravel("K"), NOWHERE
             _run_forward.by(threads_for(means.size), rois.dtype, shapes, *arrays)
 
 
@@ -220,5 +220,5 @@ def backward(grad_out, rois, scale, ratio, rules, accumulate, grad_data):
         for part, _, plan, table in _tables(rules, rois, setting):
             threads = threads_for(heads.size + grad.size)
             shapes = shapes_for(grad, rois, heads)
-            arrays = heads[part].ravel("K"), plan, table, add or part.start > 0, grad.ravel("K")
+            arrays = heads[part].ravel("K"), plan, table, add or part.start > 0, grad.ravel("K"), NOWHERE
             _run_backward.by(threads, rois.dtype, shapes, *arrays)

@@ -194,7 +194,8 @@ def _pool_rois(item, planes, next_planes, shapes, plan, table, memory, tile, out
         # An output that begins between two numbers has no whole cache lines to write past the caches.
         if target.past_caches and _pool(order[place], item, planes, y, x, pattern, page, target, to):
             continue
-        lanes.pool(order[place], item, planes, tile, y, x, line, bins, nothing_pending(target))
+        told = nothing_pending(target), pointer_to(memory.found), ()
+        lanes.pool(order[place], item, planes, tile, y, x, line, bins, told)
         write_bins(bins, item, target, to)
 
 
