@@ -10,7 +10,7 @@ import functools
 
 import numpy as np
 
-from ...jit import Calls, inner, num_threads, parallel, rows_within, within
+from ...jit import Calls, inner, parallel, rows_within, within
 from ...pooling_modes import INSIDE, MAXIMUM, MEAN, NORM, PADDED, SUM
 from ..conv import masked
 from ..scratch import Repeated
@@ -93,10 +93,7 @@ class Forward:
 
     def __call__(self, data, *how_and_out):
         """Compute once what :meth:`bind` describes."""
-        work, (function, *arguments), results, divide = _plan(data, *how_and_out)
-        workers = max(1, min(num_threads(work), _rows(results)))
-        self._of(data)(function, workers, *arguments, workers, results)
-        divide()
+        self.bind(data, *how_and_out)()
 
     def bind(self, data, *how_and_out):
         """A call of the maximum, mean, sum or p-norm of each window.
@@ -110,7 +107,8 @@ class Forward:
             workers = max(1, min(threads, _rows(results)))
             return [(function, workers, *arguments, workers, results)]
 
-        run = Repeated(self._of(data), work, prepare)
+        calls = self._calls.setdefault(data.dtype, Calls())  # of arrays of one dtype
+        run = Repeated(calls, work, prepare)
         if divide is _nothing:
             return run
 
@@ -119,10 +117,6 @@ class Forward:
             divide()
 
         return run_and_divide
-
-    def _of(self, data):
-        """The calls of arrays of one dtype."""
-        return self._calls.setdefault(data.dtype, Calls())
 
 
 def _nothing():

@@ -35,12 +35,6 @@ def threads_for(size) -> int:
     return 1 if is_small(size) else num_threads()
 
 
-def launch(kernel, size, *args):
-    """Run a parallel kernel, whose first argument is the number of threads, on ``size`` elements."""
-    threads = threads_for(size)
-    kernel.by(threads)(threads, *args)
-
-
 def _wide(dtype):
     return np.dtype(np.float32) if dtype == np.float16 else np.dtype(dtype)
 
@@ -110,7 +104,7 @@ def _copy_of(array, chosen):
     images, channels, height, width = copy.shape
     pixels = height * width
     here, there = (chosen.start, array.shape[1]), (0, pixels)
-    launch(_turn_images, copy.size, (images, pixels, channels), last, here, copy, there)
+    _turn_images.by(threads_for(copy.size))((images, pixels, channels), last, here, copy, there)
     return copy
 
 
@@ -123,7 +117,7 @@ def _store(planes, array, chosen):
     images, channels, height, width = planes.shape
     pixels = height * width
     here, there = (0, pixels), (chosen.start, array.shape[1])
-    launch(_turn_images, planes.size, (images, channels, pixels), planes, here, last, there)
+    _turn_images.by(threads_for(planes.size))((images, channels, pixels), planes, here, last, there)
 
 
 @inner
@@ -149,7 +143,7 @@ _ROWS = 4 * BLOCK
 
 
 @parallel(makes_arrays=False)
-def _turn_images(share, parts, sizes, source, here, target, there):
+def _turn_images(share, sizes, source, here, target, there):
     """Turn the matrix of each image. ``sizes`` are the images, and the rows and columns of the source.
 
     ``here`` and ``there`` say of either array where the matrix of an image begins, and how far it is from a

@@ -14,7 +14,7 @@ from roiops.kernels import geometry
 from roiops.kernels.cpu.roi import tables
 from roiops.kernels.cpu.roi.addresses import NOWHERE, shapes_for
 from roiops.kernels.cpu.roi.bins import stream_lines
-from roiops.kernels.cpu.roi.chunks import as_rois, channel_chunks, launch, threads_for
+from roiops.kernels.cpu.roi.chunks import as_rois, channel_chunks, threads_for
 from roiops.kernels.cpu.roi.items import backward_items, forward_items
 from roiops.kernels.cpu.roi.tiles import read_row, touch_row
 from roiops.kernels.cpu.vector import FIXED_LANES, load, multiply_add, pointer_to, splat, store
@@ -101,15 +101,13 @@ def _build_roi(rules, rois, r, setting, reach, at, pixel, weight):
 
 
 @parallel
-def _build(share, parts, rules, rois, setting, start, image, table):
+def _build(share, rules, rois, setting, start, image, table):
     """Fill ``table``, the arrays of :class:`_Bins`; the entries of ROI ``r`` begin at ``start[r]``."""
     box, at, pixel, weight = table
-    for part in within(share, parts):
-        count = image.size
-        for r in range(part * count // parts, (part + 1) * count // parts):
-            at[r, 0] = start[r]
-            if image[r] >= 0:
-                _build_roi(rules, rois, r, setting, box[r], at[r], pixel, weight)
+    for r in within(share, image.size):
+        at[r, 0] = start[r]
+        if image[r] >= 0:
+            _build_roi(rules, rois, r, setting, box[r], at[r], pixel, weight)
 
 
 @inner
@@ -192,7 +190,7 @@ def _tables(rules, rois, setting):
         taps = int(most[part].sum())
         box, at = np.zeros((len(boxes), 4), np.int64), np.zeros((len(boxes), area + 1), np.int64)
         table = box, at, np.empty(taps, np.int64), np.empty(taps, rois.dtype)
-        launch(_build, taps, rules, boxes, setting, start, images, table)
+        _build.by(threads_for(taps))(rules, boxes, setting, start, images, table)
         yield part, images, tables.in_order(images, setting.images), table
         first = part.stop
 

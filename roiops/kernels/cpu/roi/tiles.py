@@ -129,16 +129,10 @@ def bins_at(item, shapes, r):
 
 
 @inner
-def has_all_bins(item):
-    """Whether the bins of an item are all of a ROI's."""
-    area = (item.stop_row - item.first_row) * (item.stop_column - item.first_column)
-    return area == item.pooled_h * item.pooled_w
-
-
-@inner
 def is_one_run(item):
     """Whether the bins of an item are one run of memory, not a part of each channel's."""
-    return item.bin_step == 1 and has_all_bins(item)
+    bins = (item.stop_row - item.first_row) * (item.stop_column - item.first_column)
+    return item.bin_step == 1 and bins == item.pooled_h * item.pooled_w
 
 
 @inner
