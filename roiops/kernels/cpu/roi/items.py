@@ -35,7 +35,7 @@ from roiops.kernels.cpu.roi.tiles import (
     items_of,
     places_of,
     planes_of,
-    prefetch_planes,
+    prefetch_part,
     tile_bands,
     tile_slots,
     touch_nothing,
@@ -77,12 +77,6 @@ def _memory_for(rows, shapes, like, argmax):
 @inner(makes_arrays=False)
 def _tile_in(memory, rows, shapes):
     return Tile(pointer_to(memory.tile), pointer_to(memory.marks), rows, shapes.width)
-
-
-@inner
-def prefetch_part(item, planes, roi, rois):
-    """Have the part of the next item's planes come that falls to ``roi`` of the ``rois`` of this item."""
-    prefetch_planes(planes, roi, rois, rois * item.pooled_h * item.pooled_w)
 
 
 def forward_share(pool_item, in_any_order=False):

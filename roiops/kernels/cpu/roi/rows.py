@@ -14,8 +14,8 @@ import numpy as np
 from roiops.kernels.cpu.roi import lanes, tables
 from roiops.kernels.cpu.roi.addresses import forward_kernel
 from roiops.kernels.cpu.roi.bins import nothing_pending, prefetch_bins, target_of, write_bins
-from roiops.kernels.cpu.roi.items import forward_share, prefetch_part
-from roiops.kernels.cpu.roi.tiles import bins_at, places_of
+from roiops.kernels.cpu.roi.items import forward_share
+from roiops.kernels.cpu.roi.tiles import bins_at, places_of, prefetch_part
 from roiops.kernels.cpu.vector import (
     FIXED_LANES,
     equal,

@@ -198,15 +198,15 @@ _AHEAD = 1 << 17
 
 
 @inner
-def prefetch_planes(planes, part, parts, bins):
-    """Have one of ``parts`` parts of some planes come while others are worked on.
+def prefetch_part(item, planes, roi, rois):
+    """Have the part of the next item's planes come that falls to ``roi`` of the ``rois`` of this item.
 
-    Only where ROIs of ``bins`` bins promise that most of them are needed, and the cache has room.
+    Only where their bins promise that most of them are needed, and the cache has room.
     """
-    plane = planes.height * planes.width
+    plane, bins = planes.height * planes.width, rois * item.pooled_h * item.pooled_w
     size = planes.channels * plane
     if planes.step == plane and bins >= plane and size <= _AHEAD:
-        first, stop = part * size // parts, (part + 1) * size // parts
+        first, stop = roi * size // rois, (roi + 1) * size // rois
         prefetch_far_ahead(planes.values, planes.at + first, stop - first)
 
 
