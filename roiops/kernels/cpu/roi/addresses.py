@@ -135,7 +135,8 @@ def _numbers(dtypes):
 def forward_kernel(module, build, run):
     """A :class:`Kernel` of means or maxima: ``build`` makes the tables, ``run`` applies them.
 
-    It returns the first row that names no image, and then nothing is written, or -1.
+    It returns the first row that names no image, and then nothing is written, or -1. What ``run`` is given
+    last are the limits of maxima and the argmax, which is empty where there is none.
     """
 
     @inner
@@ -196,11 +197,6 @@ def prepared(kernels, shapes, dtype, numbers, rules, limits=()):
     groups = geometry.channel_groups(rules[0], groups, *out_shape[2:])
     dtypes, run = (np.dtype(dtype), NOWHERE.dtype), []
     for kernel, each, flags in zip(kernels, rules, ((True, limits), (False, ())), strict=True):
-        call = each, setting_of(each, scale, ratio, dtype, data_shape, out_shape), groups, *flags
-        run.append(kernel.small(call, told, dtypes))
+        setting = geometry.setting_of(each, scale, ratio, dtypes[0], tuple(data_shape), tuple(out_shape))
+        run.append(kernel.small((each, setting, groups, *flags), told, dtypes))
     return run
-
-
-def setting_of(rules, scale, ratio, dtype, data_shape, out_shape):
-    """:func:`geometry.setting_of` for arrays of ``dtype`` that are computed with as they are."""
-    return geometry.setting_of(rules, scale, ratio, np.dtype(dtype), tuple(data_shape), tuple(out_shape))

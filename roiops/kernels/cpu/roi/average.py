@@ -12,7 +12,7 @@ import numpy as np
 
 from roiops.kernels import geometry, ways
 from roiops.kernels.cpu.roi import channels_last, lanes, rows, scalars
-from roiops.kernels.cpu.roi.addresses import prepared, setting_of, shapes_for
+from roiops.kernels.cpu.roi.addresses import prepared, shapes_for
 from roiops.kernels.cpu.roi.bins import CACHED_BYTES
 from roiops.kernels.cpu.roi.chunks import as_rois, channel_chunks, is_dense, threads_for, with_channels_last
 from roiops.kernels.cpu.vector import FIXED_LANES, MACHINE_LANES
@@ -96,9 +96,10 @@ def forward(data, rois, scale, ratio, groups, rules, out, clear=True):
     """
     groups = geometry.channel_groups(rules, groups, *out.shape[2:])
     rois = as_rois(rois, data.dtype)
-    call = rules, setting_of(rules, scale, ratio, rois.dtype, data.shape, out.shape), groups, clear, ()
+    setting = geometry.setting_of(rules, scale, ratio, rois.dtype, data.shape, out.shape)
+    call = rules, setting, groups, clear, ()
     fitting = _fitting(groups, data, out)
-    if not fitting and _row_fits(rules, call[1], groups, rois.dtype, out.shape):
+    if not fitting and _row_fits(rules, setting, groups, rois.dtype, out.shape):
         fitting.append(ROWS)
     way = way_of(out.shape, *fitting)
     threads, stray = _threads(way, out.size), -1
@@ -116,7 +117,7 @@ def backward(grad_out, rois, scale, ratio, groups, rules, accumulate, grad_data)
         return
     groups = geometry.channel_groups(rules, groups, *grad_out.shape[2:])
     rois = as_rois(rois, grad_data.dtype)
-    setting = setting_of(rules, scale, ratio, rois.dtype, grad_data.shape, grad_out.shape)
+    setting = geometry.setting_of(rules, scale, ratio, rois.dtype, grad_data.shape, grad_out.shape)
     size = grad_out.size + grad_data.size
     # Each thread of that way has channels; and the sums of a few channels are formed as in `scalars`.
     is_wide = grad_out.shape[1] > max(_FEW_CHANNELS, (threads_for(size) - 1) * FIXED_LANES)

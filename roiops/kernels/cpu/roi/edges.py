@@ -13,7 +13,7 @@ import numpy as np
 
 from roiops.kernels import geometry
 from roiops.kernels.cpu.roi import tables
-from roiops.kernels.cpu.roi.addresses import setting_of, shapes_for
+from roiops.kernels.cpu.roi.addresses import shapes_for
 from roiops.kernels.cpu.roi.bins import Upcoming, comes_by_rows, prefetch_row, prefetch_take, take_bins
 from roiops.kernels.cpu.roi.chunks import as_rois, channel_chunks, threads_for
 from roiops.kernels.cpu.roi.tiles import (
@@ -307,7 +307,7 @@ _run = Whole(_all_edges)
 def backward(grad_out, data, rois, scale, rules, accumulate, grad_rois):
     """Write, or add, the gradient of the boxes; the image index has none."""
     boxes = as_rois(rois, data.dtype)
-    setting = setting_of(rules, scale, (0, 0), boxes.dtype, data.shape, grad_out.shape)
+    setting = geometry.setting_of(rules, scale, (0, 0), boxes.dtype, data.shape, grad_out.shape)
     chunks = []
     for head, chunk, _ in channel_chunks([grad_out, data], []):
         sums = _room_for_sums(chunk, boxes)
@@ -353,7 +353,7 @@ def _outside(rules, rois, setting, mask):
 def fill_outside(value, shape, rois, rules, out):
     """Set the bins whose point lies outside the maps, of ``shape``, to ``value``."""
     boxes = as_rois(rois, out.dtype)
-    setting = setting_of(rules, 1.0, (0, 0), boxes.dtype, shape, out.shape)
+    setting = geometry.setting_of(rules, 1.0, (0, 0), boxes.dtype, shape, out.shape)
     mask = np.zeros((out.shape[0], *out.shape[2:]), np.bool_)
     _outside(rules, boxes, setting, mask)
     np.copyto(out, out.dtype.type(value), where=mask[:, None])

@@ -18,7 +18,6 @@ from roiops.kernels.cpu.roi.addresses import (
     backward_kernel,
     forward_kernel,
     prepared,
-    setting_of,
     shapes_for,
 )
 from roiops.kernels.cpu.roi.bins import runs_of, stream_lines
@@ -306,7 +305,7 @@ def forward(data, rois, scale, ratio, groups, rules, lowest, out, argmax=None):
     """
     groups = geometry.channel_groups(rules, groups, *out.shape[2:])
     rois = as_rois(rois, data.dtype)
-    setting = setting_of(rules, scale, ratio, rois.dtype, data.shape, out.shape)
+    setting = geometry.setting_of(rules, scale, ratio, rois.dtype, data.shape, out.shape)
     call = rules, setting, groups, True, (rois.dtype.type(rules.empty), rois.dtype.type(lowest))
     run, threads, stray = _FORWARD[rules.samples == PIXELS], threads_for(out.size), -1
     outputs = [out] if argmax is None else [out, argmax]
@@ -329,7 +328,7 @@ def backward(grad_out, argmax, rois, scale, ratio, groups, rules, accumulate, gr
         return
     groups = geometry.channel_groups(rules, groups, *grad_out.shape[2:])
     rois = as_rois(rois, grad_data.dtype)
-    setting = setting_of(rules, scale, ratio, rois.dtype, grad_data.shape, grad_out.shape)
+    setting = geometry.setting_of(rules, scale, ratio, rois.dtype, grad_data.shape, grad_out.shape)
     pixels, threads = rules.samples == PIXELS, threads_for(grad_out.size + grad_data.size)
     arrays = [grad_out, argmax], [grad_data]
     # Pixels that are scattered to, a page apart, would find few places in a cache.
