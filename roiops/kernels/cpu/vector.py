@@ -401,34 +401,29 @@ def sum_lanes(typing_context, lanes):
     return lanes.dtype(lanes), generate
 
 
-@_or_plain(lambda array, at, count: None)
-def prefetch_to_read(typing_context, array, at, count):
-    """Have the cache lines of ``array[at : at + count]`` come from memory while other work is done."""
-    return types.void(array, types.intp, types.intp), _prefetcher(array, write=False)
+def _prefetch(write, into=1):
+    """What has the cache lines of ``array[at : at + count]`` come from memory while other work is done."""
+
+    @_or_plain(lambda array, at, count: None)
+    def prefetch(typing_context, array, at, count):
+        line = LINE * 4 * 8 // array.dtype.bitwidth
+
+        def generate(context, builder, signature, args):
+            data, at, count = args
+            start = builder.gep(data_of(context, builder, array, data), [at])
+            with cgutils.for_range_slice(builder, count.type(0), count, count.type(line)) as (index, _):
+                prefetch_line(builder, builder.gep(start, [index]), write=write, into=into)
+
+        return types.void(array, types.intp, types.intp), generate
+
+    return prefetch
 
 
-@_or_plain(lambda array, at, count: None)
-def prefetch_far_ahead(typing_context, array, at, count):
-    """The same for what is needed after thousands of other numbers: into the second cache only."""
-    return types.void(array, types.intp, types.intp), _prefetcher(array, write=False, into=2)
-
-
-@_or_plain(lambda array, at, count: None)
-def prefetch_to_write(typing_context, array, at, count):
-    """The same for lines that will be written to, which must come from memory as well."""
-    return types.void(array, types.intp, types.intp), _prefetcher(array, write=True)
-
-
-def _prefetcher(array, write, into=1):
-    line = LINE * 4 * 8 // array.dtype.bitwidth
-
-    def generate(context, builder, signature, args):
-        data, at, count = args
-        start = builder.gep(data_of(context, builder, array, data), [at])
-        with cgutils.for_range_slice(builder, count.type(0), count, count.type(line)) as (index, _):
-            prefetch_line(builder, builder.gep(start, [index]), write=write, into=into)
-
-    return generate
+prefetch_to_read = _prefetch(write=False)
+#: For what is needed after thousands of other numbers: into the second cache only.
+prefetch_far_ahead = _prefetch(write=False, into=2)
+#: For lines that will be written to, which must come from memory as well.
+prefetch_to_write = _prefetch(write=True)
 
 
 @_or_plain(_plain_transpose)
