@@ -54,15 +54,18 @@ class Memory(NamedTuple):
     line: np.ndarray  # a row of a map, the channels last
     bins: np.ndarray  # of one ROI, the channels last
     scratch: np.ndarray  # the same, channel by channel, and a line
-    found: np.ndarray  # the argmax of these bins, if there is one
+    found: np.ndarray  # the argmax of these bins, if they are maxima
     found_scratch: np.ndarray
 
 
 @inner
-def _memory_for(rows, shapes, like, argmax):
-    """Memory for a tile of so many rows of numbers like ``like``. The caller holds it until all is done."""
+def _memory_for(rows, shapes, like, are_maxima, place):
+    """Memory for a tile of so many rows of numbers like ``like``, and of places like ``place``.
+
+    The caller holds it until all is done.
+    """
     area = shapes.pooled_h * shapes.pooled_w
-    found, place = (area + 1 if argmax.size else 0), argmax.dtype.type(0)
+    found = area + 1 if are_maxima else 0
     return Memory(
         room(rows * shapes.width * FIXED_LANES, like),
         room(rows * (shapes.width // FIXED_LANES + 2), np.int64(0)),
@@ -91,7 +94,8 @@ def forward_share(pool_item, in_any_order=False):
     def share_of_items(share, data, shapes, plan, table, groups, out, more):
         part, parts = share
         rows = tile_slots(shapes.height, shapes.width, out.itemsize, in_any_order)
-        memory = _memory_for(rows, shapes, out.dtype.type(0), more[1])
+        limits, argmax = more
+        memory = _memory_for(rows, shapes, out.dtype.type(0), len(limits) > 0, argmax.dtype.type(0))
         items = items_of(shapes, groups)
         last = (part + 1) * items // parts - 1
         for number in range(part * items // parts, last + 1):
@@ -186,7 +190,8 @@ def backward_items(view, rows_of, spread, by_rows=False):
         order, image_at = plan
         items = items_of(shapes, groups)
         bands, rows = tile_bands(shapes.height, shapes.width, grad_data.itemsize, parts, items, by_rows)
-        memory = _memory_for(rows, shapes, grad_data.dtype.type(0), argmax)
+        place = argmax.dtype.type(0)
+        memory = _memory_for(rows, shapes, grad_data.dtype.type(0), argmax.size > 0, place)
         # The rows [lowest, reach) that each ROI of an image touches: all bands of an item ask for them.
         lowest, reach = room(order.size, np.int64(0)), room(order.size, np.int64(0))
         begin = part * items * bands // parts
