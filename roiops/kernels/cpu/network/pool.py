@@ -109,7 +109,7 @@ class Forward:
 
         calls = self._calls.setdefault(data.dtype, Calls())  # of arrays of one dtype
         run = Repeated(calls, work, prepare)
-        if divide is _nothing:
+        if divide is None:
             return run
 
         def run_and_divide():
@@ -119,25 +119,21 @@ class Forward:
         return run_and_divide
 
 
-def _nothing():
-    pass
-
-
 def _rows(results) -> int:
     """What is divided among threads."""
     return results.size // results.shape[-1] if results.ndim > 1 and results.size else results.size
 
 
 def _plan(data, kernel, stride, pad, mode, p, divisor, pad_with_zero, out):
-    """The work, the kernel with its arguments, its results, and what makes means of sums after it.
+    """The work, the kernel with its arguments, its results, and what makes means of sums after it, or None.
 
     The number of workers goes between the arguments and the results.
     """
     window = kernel, stride, pad
     if out.shape[1:] == (1, 1, 1) and kernel == data.shape[1:] and pad == (0, 0, 0) and mode != NORM:
         # Each pixel is read once: what takes time is that others than its reader may have written it.
-        return data.size, (_whole_planes, data.reshape(-1), mode), out.reshape(-1), _nothing
-    divide = _nothing
+        return data.size, (_whole_planes, data.reshape(-1), mode), out.reshape(-1), None
+    divide = None
     if mode == MEAN:
         divide = functools.partial(np.divide, out, _counts(data.shape, *window, divisor, out), out)
     if mode != NORM and not pad_with_zero and masked.pools(data, kernel, stride, pad):
