@@ -22,7 +22,7 @@ from roiops.kernels.cpu.roi.images import first_stray
 from roiops.kernels.jit import Whole, inner
 
 #: The argmax of what has none.
-NOWHERE = np.empty((0, 0, 0, 0), np.int32)
+NOWHERE = np.empty(0, np.int32)
 
 
 class Shapes(NamedTuple):
