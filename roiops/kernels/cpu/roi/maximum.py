@@ -60,13 +60,11 @@ FEW_PIXELS = (1 << 16) - 1
 
 
 @inner
-def _start_bins(values, value, where, first, count):
-    """Set ``count`` bins to ``value``, found nowhere."""
+def _start_bin(values, value, where, at):
+    """Set a bin to ``value``, found nowhere."""
     place = type(where[0])
-    nowhere = splat(place(~place(0)))
-    for at in range(first * FIXED_LANES, (first + count) * FIXED_LANES, FIXED_LANES):
-        store(values, at, splat(value))
-        store(where, at, nowhere)
+    store(values, at, splat(value))
+    store(where, at, splat(place(~place(0))))
 
 
 @inner
@@ -86,7 +84,7 @@ def _max_of_pixels(r, item, planes, tile, y, x, line, values, told):
         first = (i - item.first_row) * wide
         for j in range(wide):
             holds_pixels = bottom > top and x.high[column + j] > x.low[column + j]
-            _start_bins(values, lowest if holds_pixels else empty, where, first + j, 1)
+            _start_bin(values, lowest if holds_pixels else empty, where, (first + j) * FIXED_LANES)
         if low >= high:
             continue
         for row in range(top, bottom):
@@ -137,7 +135,7 @@ def _max_of_samples(r, item, planes, tile, y, x, line, values, told):
         a, b = y.bin_at[row + i], y.bin_at[row + i + 1]
         for j in range(wide):
             holds_samples = b > a and x.bin_at[column + j + 1] > x.bin_at[column + j]
-            _start_bins(values, lowest if holds_samples else empty, where, first + j, 1)
+            _start_bin(values, lowest if holds_samples else empty, where, (first + j) * FIXED_LANES)
         for sample_y in range(a, b):
             begin, end = y.taps.at[sample_y], y.taps.at[sample_y + 1]
             read = end > begin and high > low
