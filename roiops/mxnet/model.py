@@ -264,11 +264,7 @@ class FeedForward:
     def score(self, X, eval_metric="acc", num_batch=None, batch_end_callback=None, reset=True):
         """The value of a metric over the batches of ``X``, whose labels it compares with."""
         metric, batches = create_metric(eval_metric), self._iterator(X)
-        if reset:
-            batches.reset()
-        for number, batch in enumerate(batches):
-            if number == num_batch:
-                break
+        for number, batch in Module._batches(batches, num_batch, reset):
             metric.update(batch.label, self._forward(batches, batch))
             for call in as_list(batch_end_callback):
                 call(BatchEndParam(0, number, metric, locals()))
