@@ -1,11 +1,51 @@
-"""Classes that are made by name: how metrics, initializers and optimizers register and are created."""
+"""Classes that are made by name (metrics, initializers, optimizers), and whose arguments are a row."""
 
 import inspect
 import json
 
 from ..errors import ParamError, RegistryError, nearest
 
-__all__ = ["Factory"]
+__all__ = ["REQUIRED", "Declared", "Factory"]
+
+#: The default of an argument that must be given.
+REQUIRED = inspect.Parameter.empty
+_OTHERS = inspect.Parameter("kwargs", inspect.Parameter.VAR_KEYWORD)
+
+
+class Declared:
+    """Mixed into a class before its base: ``class Adamax(Declared, Optimizer, takes={"beta1": 0.9})``.
+
+    The arguments are a row: names in order, with defaults. The base gets those that it takes, and any others
+    that are given by name. ``_set_up`` gets those that the base does not name. It may be left out: each then
+    becomes an attribute.
+    """
+
+    _row = inspect.Signature([_OTHERS])
+    _of_base = _own = ()
+
+    def __init_subclass__(cls, takes=None, **kwargs):
+        super().__init_subclass__(**kwargs)
+        if takes is None:
+            return
+        named = inspect.signature(super().__init__).parameters
+        keeps_any = any(each.kind is each.VAR_KEYWORD for each in named.values())
+        kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+        given = [inspect.Parameter(name, kind, default=value) for name, value in takes.items()]
+        # A base that keeps whatever it is given, to be made again from it, is not to be given anything else.
+        cls._row = cls.__signature__ = inspect.Signature(given if keeps_any else [*given, _OTHERS])
+        cls._of_base = [name for name in takes if keeps_any or name in named]
+        cls._own = [name for name in takes if name not in named]
+
+    def __init__(self, *args, **kwargs):
+        bound = self._row.bind(*args, **kwargs)
+        bound.apply_defaults()
+        given = bound.arguments
+        super().__init__(**given.pop("kwargs", {}), **{name: given[name] for name in self._of_base})
+        self._set_up(**{name: given[name] for name in self._own})
+
+    def _set_up(self, **given):
+        for name, value in given.items():
+            setattr(self, name, value)
 
 
 class Factory:
@@ -79,11 +119,13 @@ def _parameters(klass: type) -> list[str]:
     """What a class is made with, by name, with what it passes on to its bases."""
     names: list[str] = []
     for each in klass.__mro__:
-        if "__init__" in vars(each):
+        if "__signature__" in vars(each):
+            parameters = [*vars(each)["__signature__"].parameters.values()]
+        elif "__init__" in vars(each):
             _, *parameters = inspect.signature(each.__init__).parameters.values()
-            names += [
-                one.name for one in parameters if one.kind in (one.POSITIONAL_OR_KEYWORD, one.KEYWORD_ONLY)
-            ]
-            if not any(one.kind is one.VAR_KEYWORD for one in parameters):
-                break
+        else:
+            continue
+        names += [one.name for one in parameters if one.kind in (one.POSITIONAL_OR_KEYWORD, one.KEYWORD_ONLY)]
+        if not any(one.kind is one.VAR_KEYWORD for one in parameters):
+            break
     return names

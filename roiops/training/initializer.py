@@ -10,7 +10,7 @@ import numpy as np
 from ..errors import FormatError, ParamError, ShapeError, nearest
 from ..ndarray import load as _load_arrays
 from ..random import generator
-from .factory import Factory
+from .factory import Declared, Factory
 
 __all__ = [
     "Bilinear",
@@ -136,12 +136,8 @@ register, alias, create = _factory.register, _factory.alias, _factory.create
 
 
 @register
-class LSTMBias(Initializer):
+class LSTMBias(Declared, Initializer, takes={"forget_bias": 1.0}):
     """The bias of an LSTM cell: zeros, and ``forget_bias`` for the forget gate, the second of four."""
-
-    def __init__(self, forget_bias=1.0):
-        super().__init__(forget_bias=forget_bias)
-        self.forget_bias = forget_bias
 
     def _init_weight(self, name, arr):
         count = arr.shape[0] // 4
@@ -151,11 +147,8 @@ class LSTMBias(Initializer):
 
 @alias("zeros")
 @register
-class Zero(Initializer):
+class Zero(Declared, Initializer, takes={}):
     """Zeros."""
-
-    def __init__(self):
-        super().__init__()
 
     def _init_weight(self, name, arr):
         arr[:] = 0
@@ -163,11 +156,8 @@ class Zero(Initializer):
 
 @alias("ones")
 @register
-class One(Initializer):
+class One(Declared, Initializer, takes={}):
     """Ones."""
-
-    def __init__(self):
-        super().__init__()
 
     def _init_weight(self, name, arr):
         arr[:] = 1
@@ -194,24 +184,16 @@ def _normal(shape, sigma):
 
 
 @register
-class Uniform(Initializer):
+class Uniform(Declared, Initializer, takes={"scale": 0.07}):
     """Evenly distributed between ``-scale`` and ``scale``."""
-
-    def __init__(self, scale=0.07):
-        super().__init__(scale=scale)
-        self.scale = scale
 
     def _init_weight(self, name, arr):
         arr[:] = _uniform(arr.shape, self.scale)
 
 
 @register
-class Normal(Initializer):
+class Normal(Declared, Initializer, takes={"sigma": 0.01}):
     """Normally distributed with standard deviation ``sigma``."""
-
-    def __init__(self, sigma=0.01):
-        super().__init__(sigma=sigma)
-        self.sigma = sigma
 
     def _init_weight(self, name, arr):
         arr[:] = _normal(arr.shape, self.sigma)
@@ -277,11 +259,8 @@ class MSRAPrelu(Xavier):
 
 
 @register
-class Bilinear(Initializer):
+class Bilinear(Declared, Initializer, takes={}):
     """The kernel of a Deconvolution that enlarges bilinearly."""
-
-    def __init__(self):
-        super().__init__()
 
     def _init_weight(self, name, arr):
         if len(arr.shape) != 4:

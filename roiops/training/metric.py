@@ -5,7 +5,7 @@ import math
 import numpy
 
 from ..errors import DataError, ParamError, ShapeError
-from .factory import Factory
+from .factory import Declared, Factory
 
 __all__ = [
     "F1",
@@ -169,6 +169,10 @@ def create(metric, *args, **kwargs) -> EvalMetric:
     return _factory.create(metric, *args, **kwargs)
 
 
+#: What every metric takes.
+_NAMES = {"output_names": None, "label_names": None}
+
+
 class _PairMetric(EvalMetric):
     """A metric that takes labels and outputs in pairs."""
 
@@ -191,12 +195,8 @@ def _same_count(metric, label, pred) -> None:
 
 @alias("acc")
 @register
-class Accuracy(_PairMetric):
+class Accuracy(Declared, _PairMetric, takes={"axis": 1, "name": "accuracy", **_NAMES}):
     """The part of samples whose largest output along ``axis`` is at the label."""
-
-    def __init__(self, axis=1, name="accuracy", output_names=None, label_names=None):
-        super().__init__(name, output_names, label_names, axis=axis)
-        self.axis = axis
 
     def measure(self, label, pred):
         if pred.shape != label.shape:
@@ -280,22 +280,16 @@ class _BinaryMetric(_Averaged):
 
 
 @register
-class F1(_BinaryMetric):
+class F1(Declared, _BinaryMetric, takes={"name": "f1", **_NAMES, "average": "macro"}):
     """Harmonic mean of precision and recall of class 1 of two."""
-
-    def __init__(self, name="f1", output_names=None, label_names=None, average="macro"):
-        super().__init__(name, output_names, label_names, average)
 
     def score(self, hit, wrong, missed, rest):
         return 2 * hit / (2 * hit + wrong + missed) if hit else 0.0
 
 
 @register
-class MCC(_BinaryMetric):
+class MCC(Declared, _BinaryMetric, takes={"name": "mcc", **_NAMES, "average": "macro"}):
     """Matthews' correlation coefficient of two classes."""
-
-    def __init__(self, name="mcc", output_names=None, label_names=None, average="macro"):
-        super().__init__(name, output_names, label_names, average)
 
     def score(self, hit, wrong, missed, rest):
         margins = (hit + wrong, hit + missed, rest + wrong, rest + missed)
@@ -394,33 +388,24 @@ class _Difference(_PairMetric):
 
 
 @register
-class MAE(_Difference):
+class MAE(Declared, _Difference, takes={"name": "mae", **_NAMES}):
     """Mean absolute error."""
-
-    def __init__(self, name="mae", output_names=None, label_names=None):
-        super().__init__(name, output_names, label_names)
 
     def mean(self, difference):
         return numpy.abs(difference).mean()
 
 
 @register
-class MSE(_Difference):
+class MSE(Declared, _Difference, takes={"name": "mse", **_NAMES}):
     """Mean squared error."""
-
-    def __init__(self, name="mse", output_names=None, label_names=None):
-        super().__init__(name, output_names, label_names)
 
     def mean(self, difference):
         return numpy.square(difference).mean()
 
 
 @register
-class RMSE(_Difference):
+class RMSE(Declared, _Difference, takes={"name": "rmse", **_NAMES}):
     """Root of the mean squared error."""
-
-    def __init__(self, name="rmse", output_names=None, label_names=None):
-        super().__init__(name, output_names, label_names)
 
     def mean(self, difference):
         return math.sqrt(numpy.square(difference).mean())
@@ -428,12 +413,8 @@ class RMSE(_Difference):
 
 @alias("ce")
 @register
-class CrossEntropy(_PairMetric):
+class CrossEntropy(Declared, _PairMetric, takes={"eps": 1e-12, "name": "cross-entropy", **_NAMES}):
     """Mean of -log(p(label) + eps)."""
-
-    def __init__(self, eps=1e-12, name="cross-entropy", output_names=None, label_names=None):
-        super().__init__(name, output_names, label_names, eps=eps)
-        self.eps = eps
 
     def measure(self, label, pred):
         _same_count(type(self).__name__, label, pred)
@@ -443,11 +424,8 @@ class CrossEntropy(_PairMetric):
 
 @alias("nll_loss")
 @register
-class NegativeLogLikelihood(CrossEntropy):
+class NegativeLogLikelihood(CrossEntropy, takes={"eps": 1e-12, "name": "nll-loss", **_NAMES}):
     """The same number as CrossEntropy, under its other name."""
-
-    def __init__(self, eps=1e-12, name="nll-loss", output_names=None, label_names=None):
-        super().__init__(eps, name, output_names, label_names)
 
 
 @alias("pearsonr")

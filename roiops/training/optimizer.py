@@ -11,7 +11,7 @@ import numpy as np
 
 from ..errors import FormatError, ParamError
 from ..ndarray import NDArray, array, random, sparse, updates, zeros
-from .factory import Factory
+from .factory import Declared, Factory
 
 __all__ = [
     "DCASGD",
@@ -288,7 +288,7 @@ class _MomentumRule(_ByOperator):
 
 
 @register
-class SGD(_MomentumRule):
+class SGD(Declared, _MomentumRule, takes={"momentum": 0.0, "lazy_update": True}):
     """Stochastic gradient descent: ``m = momentum * m - lr * g; w += m`` with ``g = grad + wd * w``.
 
     Parameters
@@ -304,13 +304,9 @@ class SGD(_MomentumRule):
     _master_last = True
     _with_momentum, _without_momentum = updates.sgd_mom_update, updates.sgd_without_momentum
 
-    def __init__(self, momentum=0.0, lazy_update=True, **kwargs):
-        super().__init__(**kwargs)
-        self.momentum, self.lazy_update = momentum, lazy_update
-
 
 @register
-class NAG(_MomentumRule):
+class NAG(Declared, _MomentumRule, takes={"momentum": 0.0}):
     """Nesterov's accelerated gradient: ``m = momentum * m - lr * g; w += momentum * m - lr * g``.
 
     As in MXNet, the weight decay in the new ``m`` is that of the new weight.
@@ -319,13 +315,9 @@ class NAG(_MomentumRule):
     _master_last = True
     _with_momentum, _without_momentum = updates.nag_mom_update, updates.sgd_update
 
-    def __init__(self, momentum=0.0, **kwargs):
-        super().__init__(**kwargs)
-        self.momentum = momentum
-
 
 @register
-class Signum(_MomentumRule):
+class Signum(Declared, _MomentumRule, takes={"learning_rate": 0.01, "momentum": 0.9, "wd_lh": 0.0}):
     """Steps of one size along the sign of the momentum.
 
     Parameters
@@ -336,10 +328,6 @@ class Signum(_MomentumRule):
 
     # Without momentum there is neither clipping nor decay of the gradient, as in MXNet.
     _with_momentum, _without_momentum = updates.signum_update, updates.signsgd_update
-
-    def __init__(self, learning_rate=0.01, momentum=0.9, wd_lh=0.0, **kwargs):
-        super().__init__(learning_rate=learning_rate, **kwargs)
-        self.momentum, self.wd_lh = momentum, wd_lh
 
 
 @register
@@ -440,7 +428,7 @@ class RMSProp(_ByOperator):
 
 
 @register
-class AdaDelta(Optimizer):
+class AdaDelta(Declared, Optimizer, takes={"rho": 0.90, "epsilon": 1e-5}):
     """Steps of the size of former steps; it has no learning rate.
 
     Parameters
@@ -453,10 +441,6 @@ class AdaDelta(Optimizer):
 
     _zero_states = 2
 
-    def __init__(self, rho=0.90, epsilon=1e-5, **kwargs):
-        super().__init__(**kwargs)
-        self.rho, self.epsilon = rho, epsilon
-
     def _step(self, rates, weight, grad, square, step_square):
         _, wd = rates
         g = self._scaled(grad)
@@ -467,7 +451,7 @@ class AdaDelta(Optimizer):
 
 
 @register
-class Adamax(Optimizer):
+class Adamax(Declared, Optimizer, takes={"learning_rate": 0.002, "beta1": 0.9, "beta2": 0.999}):
     """Adam with the largest gradient of late in place of the root of the mean square.
 
     As in MXNet, a weight whose gradients have all been zero becomes NaN.
@@ -479,10 +463,6 @@ class Adamax(Optimizer):
     """
 
     _zero_states = 2
-
-    def __init__(self, learning_rate=0.002, beta1=0.9, beta2=0.999, **kwargs):
-        super().__init__(learning_rate=learning_rate, **kwargs)
-        self.beta1, self.beta2 = beta1, beta2
 
     def _rates(self, index):
         lr, wd = super()._rates(index)
@@ -542,7 +522,7 @@ class Nadam(Optimizer):
 
 
 @register
-class FTML(_ByOperator):
+class FTML(Declared, _ByOperator, takes={"beta1": 0.6, "beta2": 0.999, "epsilon": 1e-8}):
     """Follow the moving leader: Adam's steps as the minimum of a running sum of models.
 
     Parameters
@@ -554,10 +534,6 @@ class FTML(_ByOperator):
     """
 
     _operator = updates.ftml_update
-
-    def __init__(self, beta1=0.6, beta2=0.999, epsilon=1e-8, **kwargs):
-        super().__init__(**kwargs)
-        self.beta1, self.beta2, self.epsilon = beta1, beta2, epsilon
 
 
 @register
@@ -630,7 +606,7 @@ def _norm(values) -> float:
 
 
 @register
-class DCASGD(Optimizer):
+class DCASGD(Declared, Optimizer, takes={"momentum": 0.0, "lamda": 0.04}):
     """SGD that makes up for gradients of an older weight, as of Zheng and others (2017).
 
     Parameters
@@ -640,10 +616,6 @@ class DCASGD(Optimizer):
     lamda : float
         How much is made up for; MXNet's spelling.
     """
-
-    def __init__(self, momentum=0.0, lamda=0.04, **kwargs):
-        super().__init__(**kwargs)
-        self.momentum, self.lamda = momentum, lamda
 
     def create_state(self, index, weight):
         return (weight.copy(), _zeros(weight)) if self.momentum else (weight.copy(),)

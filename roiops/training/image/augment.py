@@ -13,6 +13,7 @@ import numpy as np
 
 from ... import ndarray as nd
 from ...errors import ParamError
+from ..factory import REQUIRED, Declared
 from .reading import center_crop, color_normalize, fixed_crop, imresize, resize_short, scale_down
 
 __all__ = [
@@ -190,12 +191,8 @@ class RandomOrderAug(SequentialAug):
         return super().__call__(src)
 
 
-class ResizeAug(Augmenter):
+class ResizeAug(Declared, Augmenter, takes={"size": REQUIRED, "interp": 2}):
     """Resize the shorter side to ``size``."""
-
-    def __init__(self, size, interp=2):
-        super().__init__(size=size, interp=interp)
-        self.size, self.interp = size, interp
 
     def __call__(self, src):
         return resize_short(src, self.size, self.interp)
@@ -236,12 +233,8 @@ class RandomSizedCropAug(Augmenter):
         return random_size_crop(src, self.size, self.area, self.ratio, self.interp)[0]
 
 
-class BrightnessJitterAug(Augmenter):
+class BrightnessJitterAug(Declared, Augmenter, takes={"brightness": REQUIRED}):
     """Brightness changed by up to ``brightness``, a share."""
-
-    def __init__(self, brightness):
-        super().__init__(brightness=brightness)
-        self.brightness = brightness
 
     def __call__(self, src):
         src *= 1.0 + random.uniform(-self.brightness, self.brightness)
@@ -279,15 +272,11 @@ class SaturationJitterAug(Augmenter):
         return src
 
 
-class HueJitterAug(Augmenter):
+class HueJitterAug(Declared, Augmenter, takes={"hue": REQUIRED}):
     """Hues turned by up to ``hue``, a share of half a circle, in the colour space YIQ."""
 
     tyiq = np.array([_GREY, (0.596, -0.274, -0.321), (0.211, -0.523, 0.311)])
     ityiq = np.array([[1.0, 0.956, 0.621], [1.0, -0.272, -0.647], [1.0, -1.107, 1.705]])
-
-    def __init__(self, hue):
-        super().__init__(hue=hue)
-        self.hue = hue
 
     def __call__(self, src):
         angle = random.uniform(-self.hue, self.hue) * np.pi
@@ -308,12 +297,8 @@ class ColorJitterAug(RandomOrderAug):
         super().__init__([kind(share) for kind, share in kinds.items() if share > 0])
 
 
-class LightingAug(Augmenter):
+class LightingAug(Declared, Augmenter, takes={"alphastd": REQUIRED, "eigval": REQUIRED, "eigvec": REQUIRED}):
     """Light added along the colours' principal axes, as AlexNet does."""
-
-    def __init__(self, alphastd, eigval, eigvec):
-        super().__init__(alphastd=alphastd, eigval=eigval, eigvec=eigvec)
-        self.alphastd, self.eigval, self.eigvec = alphastd, eigval, eigvec
 
     def __call__(self, src):
         alpha = np.random.normal(0, self.alphastd, size=(3,))  # noqa: NPY002  (scripts seed it)
@@ -345,12 +330,8 @@ class RandomGrayAug(Augmenter):
         return nd.dot(src, self.mat) if random.random() < self.p else src
 
 
-class HorizontalFlipAug(Augmenter):
+class HorizontalFlipAug(Declared, Augmenter, takes={"p": REQUIRED}):
     """Left and right changed, with probability ``p``."""
-
-    def __init__(self, p):
-        super().__init__(p=p)
-        self.p = p
 
     def __call__(self, src):
         return nd.flip(src, axis=1) if random.random() < self.p else src

@@ -15,6 +15,7 @@ import numpy as np
 
 from ... import ndarray as nd
 from ...errors import DataError, MXNetError, ParamError
+from ..factory import REQUIRED, Declared
 from .augment import Augmenter, CastAug, ForceResizeAug, ResizeAug, colour_augmenters, mean_and_std
 from .batches import ImageIter
 from .reading import copyMakeBorder, fixed_crop
@@ -82,12 +83,8 @@ class DetRandomSelectAug(DetAugmenter):
         return self.aug_list[0](src, label)
 
 
-class DetHorizontalFlipAug(DetAugmenter):
+class DetHorizontalFlipAug(Declared, DetAugmenter, takes={"p": REQUIRED}):
     """Left and right changed, with probability ``p``."""
-
-    def __init__(self, p):
-        super().__init__(p=p)
-        self.p = p
 
     def __call__(self, src, label):
         if random.random() < self.p:
