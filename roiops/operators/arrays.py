@@ -59,6 +59,12 @@ def evaluate(function, inputs, out, req="write", exact=False):
     bind(function, inputs, out, req, exact)()
 
 
+def copy_each(values, targets, req):
+    """Copy each value to its target, as its request says."""
+    for value, target, how in zip(values, targets, req, strict=True):
+        evaluate(None, [value], target, how)
+
+
 def _compute_dtype(function, dtype):
     """The dtype in which ``function`` is evaluated on data of ``dtype``; None means that very dtype."""
     if isinstance(function, np.ufunc) and (dtype.kind == "f" or function in _INTEGER_LOOPS):

@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 from ...errors import ShapeError
-from ...params import Field, Parameter, enum, optional, shape
+from ...params import Field, enum, optional, shape
 from ...registry import register
 from ..base import kernels
 from ..dense import DenseOperator, FloatProperty
@@ -13,21 +13,6 @@ from ..dense import DenseOperator, FloatProperty
 # Bytes of gathered columns that are held at a time, and the least positions they are for.
 _TILE_BYTES = 4 << 20
 _LEAST_TILE = 64
-
-
-class DeformableConvolutionParam(Parameter):
-    kernel = Field(shape(2), above=0, doc="kernel size (height, width)")
-    stride = Field(shape((0, 2)), (1, 1), above=0, doc="distance of the windows in y and x")
-    dilate = Field(shape((0, 2)), (1, 1), above=0, doc="distance of a window's undisplaced taps in y and x")
-    pad = Field(shape((0, 2)), (0, 0), range=(0, None), doc="how far windows reach beyond the map in y and x")
-    num_filter = Field(int, range=(1, None), doc="output channels")
-    num_group = Field(int, 1, above=0, doc="groups of channels that are convolved apart from each other")
-    num_deformable_group = Field(
-        int, 1, above=0, doc="groups of input channels with displacements of their own"
-    )
-    workspace = Field(int, 1024, range=(0, None), doc="read from old files; scratch memory is bounded anyway")
-    no_bias = Field(bool, False, doc="whether there is no bias input")
-    layout = Field(optional(enum("NCHW")), None, doc="order of the axes")
 
 
 class DeformableConvolutionOp(DenseOperator):
@@ -132,10 +117,6 @@ class DeformableConvolutionOp(DenseOperator):
                 target[...] = value.reshape(target.shape)
 
 
-class ModulatedDeformableConvolutionParam(DeformableConvolutionParam):
-    im2col_step = Field(int, 64, above=0, doc="read from old files; images are taken one by one anyway")
-
-
 class ModulatedDeformableConvolutionOp(DeformableConvolutionOp):
     modulated = True
 
@@ -147,7 +128,20 @@ class DeformableConvolutionProp(FloatProperty):
     Taps that land outside the map read zero; beyond the middle of the last pixel its value holds.
     """
 
-    param, op = DeformableConvolutionParam, DeformableConvolutionOp
+    kernel = Field(shape(2), above=0, doc="kernel size (height, width)")
+    stride = Field(shape((0, 2)), (1, 1), above=0, doc="distance of the windows in y and x")
+    dilate = Field(shape((0, 2)), (1, 1), above=0, doc="distance of a window's undisplaced taps in y and x")
+    pad = Field(shape((0, 2)), (0, 0), range=(0, None), doc="how far windows reach beyond the map in y and x")
+    num_filter = Field(int, range=(1, None), doc="output channels")
+    num_group = Field(int, 1, above=0, doc="groups of channels that are convolved apart from each other")
+    num_deformable_group = Field(
+        int, 1, above=0, doc="groups of input channels with displacements of their own"
+    )
+    workspace = Field(int, 1024, range=(0, None), doc="read from old files; scratch memory is bounded anyway")
+    no_bias = Field(bool, False, doc="whether there is no bias input")
+    layout = Field(optional(enum("NCHW")), None, doc="order of the axes")
+
+    op = DeformableConvolutionOp
     arguments = ("data", "offset", "weight", "bias")
     argument_docs = {
         "data": "the feature map (images, channels, height, width)",
@@ -220,7 +214,9 @@ class ModulatedDeformableConvolutionProp(DeformableConvolutionProp):
     The map counts as padded with zeros, so that taps up to one pixel outside fade out.
     """
 
-    param, op = ModulatedDeformableConvolutionParam, ModulatedDeformableConvolutionOp
+    im2col_step = Field(int, 64, above=0, doc="read from old files; images are taken one by one anyway")
+
+    op = ModulatedDeformableConvolutionOp
     arguments = ("data", "offset", "mask", "weight", "bias")
     argument_docs = DeformableConvolutionProp.argument_docs | {
         "mask": "factors (images, groups * taps, height, width) of the output's size"

@@ -4,25 +4,13 @@ import math
 
 import numpy as np
 
-from ...params import Field, Parameter, optional
+from ...params import Field, optional
 from ...registry import register
 from ..base import Following, kernels
 from ..dense import DenseOperator, FloatProperty, row_view
-from .fields import IGNORED
+from ..fields import IGNORED
 
 _EPS = 0.0010000000474974513  # 1e-3 in float32: MXNet's own default
-
-
-class BatchNormParam(Parameter):
-    eps = Field(float, _EPS, range=(0, None), doc="added to the variance before the square root")
-    momentum = Field(float, 0.9, doc="weight of the old moving statistics in their update")
-    fix_gamma = Field(bool, True, doc="take gamma as 1 whatever it holds, and give it no gradient")
-    use_global_stats = Field(bool, False, doc="normalise by the moving statistics when training too")
-    output_mean_var = Field(bool, False, doc="also return the mean and the inverse standard deviation")
-    axis = Field(int, 1, doc="the channel axis; negative counts from the end")
-    cudnn_off = Field(bool, False, doc=IGNORED)
-    min_calib_range = Field(optional(float), None, doc="accepted and ignored: quantised networks use it")
-    max_calib_range = Field(optional(float), None, doc="accepted and ignored: quantised networks use it")
 
 
 class BatchNormOp(DenseOperator):
@@ -117,7 +105,17 @@ class BatchNormOp(DenseOperator):
 class BatchNormProp(FloatProperty):
     """Normalise each channel by its batch's mean and variance when training, by moving ones otherwise."""
 
-    param, op = BatchNormParam, BatchNormOp
+    eps = Field(float, _EPS, range=(0, None), doc="added to the variance before the square root")
+    momentum = Field(float, 0.9, doc="weight of the old moving statistics in their update")
+    fix_gamma = Field(bool, True, doc="take gamma as 1 whatever it holds, and give it no gradient")
+    use_global_stats = Field(bool, False, doc="normalise by the moving statistics when training too")
+    output_mean_var = Field(bool, False, doc="also return the mean and the inverse standard deviation")
+    axis = Field(int, 1, doc="the channel axis; negative counts from the end")
+    cudnn_off = Field(bool, False, doc=IGNORED)
+    min_calib_range = Field(optional(float), None, doc="accepted and ignored: quantised networks use it")
+    max_calib_range = Field(optional(float), None, doc="accepted and ignored: quantised networks use it")
+
+    op = BatchNormOp
     keeps_shape = True
     trains_with_relu = True
     arguments = ("data", "gamma", "beta")
@@ -166,12 +164,6 @@ class BatchNormProp(FloatProperty):
         return [dtype, stats, stats], [dtype, stats, stats], [stats, stats]
 
 
-class SyncBatchNormParam(BatchNormParam):
-    output_mean_var = Field(bool, False, doc="also return the mean and the variance")
-    ndev = Field(int, 1, doc="accepted and ignored: statistics are those of the one device")
-    key = Field(str, "", doc="accepted and ignored: it names a layer across devices")
-
-
 class SyncBatchNormOp(BatchNormOp):
     """Its second hidden output is the variance itself, as in MXNet."""
 
@@ -189,4 +181,8 @@ class SyncBatchNormOp(BatchNormOp):
 class SyncBatchNormProp(BatchNormProp):
     """BatchNorm under the name of its many-device form; here there is one device."""
 
-    param, op = SyncBatchNormParam, SyncBatchNormOp
+    output_mean_var = Field(bool, False, doc="also return the mean and the variance")
+    ndev = Field(int, 1, doc="accepted and ignored: statistics are those of the one device")
+    key = Field(str, "", doc="accepted and ignored: it names a layer across devices")
+
+    op = SyncBatchNormOp

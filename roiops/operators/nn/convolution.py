@@ -11,7 +11,7 @@ from ...params import shape as ints
 from ...registry import register
 from ..base import OpContext, kernels, merge_shapes
 from ..dense import DenseOperator, FloatProperty
-from .fields import IGNORED, Window
+from ..fields import IGNORED, Window
 
 
 def _three(values: tuple, fill: int) -> tuple:
@@ -366,10 +366,10 @@ class DeconvolutionOp(_ConvolutionBase):
         return self._kernels[kind, window]
 
     def _window(self, data):
-        return self.window(_border(self.params, data.shape[2:])[0])
+        return self.window(border(self.params, data.shape[2:])[0])
 
 
-def _border(params, sizes):
+def border(params, sizes):
     """``(pad, adj)`` for each axis of a deconvolution; with target_shape they follow from it."""
     target = params.axes(params.target_shape, 0)
     if not any(target):
@@ -414,7 +414,7 @@ class DeconvolutionProp(_ConvolutionBaseProp):
         target = p.axes(p.target_shape, 0)
         if any(target) and -1 in data[2:]:
             return tuple(want or -1 for want in target)
-        pads, adjs = _border(p, data[2:])
+        pads, adjs = border(p, data[2:])
         if min(pads) < 0:
             raise ShapeError(
                 f"{self.label}: target_shape must be one that data {data[2:]} can reach, got {p.target_shape}"

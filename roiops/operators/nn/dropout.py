@@ -6,8 +6,8 @@ from ... import random
 from ...params import Field, enum, optional, shape
 from ...registry import register
 from ..dense import DenseOperator, FloatProperty
+from ..fields import IGNORED
 from ..tensor.common import same_memory
-from .fields import IGNORED
 
 
 def draw_mask(mask, p) -> None:

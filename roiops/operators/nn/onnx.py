@@ -5,6 +5,8 @@ import math
 import numpy as np
 
 from ..lowering import lowers
+from .convolution import border
+from .resize import pixels
 
 # -- layouts ---------------------------------------------------------------------------------------------
 
@@ -53,24 +55,14 @@ def convolution(g, node, data, weight, bias=None):
 @lowers("Deconvolution")
 def deconvolution(g, node, data, weight, bias=None):
     p = node.params
-    pads, adjs = p.axes(p.pad, 0), p.axes(p.adj, 0)
-    stride, dilate = p.axes(p.stride, 1), p.axes(p.dilate, 1)
-    if any(p.target_shape):
-        sizes = _spatial(node, node.fixed(data))
-        surplus = [
-            step * (size - 1) + gap * (kernel - 1) + 1 - want
-            for want, size, kernel, step, gap in zip(
-                p.target_shape, sizes, p.kernel, stride, dilate, strict=True
-            )
-        ]
-        pads, adjs = tuple((s + 1) // 2 for s in surplus), tuple(s % 2 for s in surplus)
+    pads, adjs = border(p, _spatial(node, node.fixed(data)) if any(p.target_shape) else ())
     y = g.ConvTranspose(
         _channels_second(g, node, data),
         _channels_second(g, node, weight),
         bias,
         kernel_shape=p.kernel,
-        strides=stride,
-        dilations=dilate,
+        strides=p.axes(p.stride, 1),
+        dilations=p.axes(p.dilate, 1),
         pads=pads * 2,
         output_padding=adjs if any(adjs) else None,
         group=p.num_group,
@@ -375,10 +367,7 @@ def bilinear_sampler(g, node, data, grid):
 
 def _affine(g, loc, height, width):
     """x and y of an affine grid, (batch, 2, height * width)."""
-    pixels = np.ones((3, height, width))
-    pixels[0] = np.linspace(-1, 1, width) if width > 1 else -1
-    pixels[1] = np.linspace(-1, 1, height)[:, None] if height > 1 else -1
-    return g.MatMul(g.reshape(loc, -1, 2, 3), g.constant(pixels.reshape(3, -1).astype(loc.dtype)))
+    return g.MatMul(g.reshape(loc, -1, 2, 3), g.constant(pixels(height, width, loc.dtype)))
 
 
 @lowers("GridGenerator")
@@ -485,37 +474,23 @@ def _attention_part(g, node, projection, count, index):
     return g.Transpose(g.column(split, index, axis=2), perm=[1, 0, 2]), depth
 
 
-def _attention_scores(g, node, queries, keys):
-    """Scores from two pairs of an interleaved projection, and how many parts it has."""
-    queries, depth = _attention_part(g, node, *queries, 0)
-    keys, _ = _attention_part(g, node, *keys, keys[1] - 2)
+@lowers("_contrib_interleaved_matmul_selfatt_qk", "_contrib_interleaved_matmul_encdec_qk")
+def attention_scores(g, node, queries, keys=None):
+    if keys is None:
+        parts, keys = (3, 3), queries
+    else:
+        parts = 1, 2
+    queries, depth = _attention_part(g, node, queries, parts[0], 0)
+    keys, _ = _attention_part(g, node, keys, parts[1], parts[1] - 2)
     return g.MatMul(queries / math.sqrt(depth), g.Transpose(keys, perm=[0, 2, 1]))
 
 
-def _attention_values(g, node, projection, attention, count):
+@lowers("_contrib_interleaved_matmul_selfatt_valatt", "_contrib_interleaved_matmul_encdec_valatt")
+def attention_values(g, node, projection, attention):
+    count = node.prop.op.parts
     values, depth = _attention_part(g, node, projection, count, count - 1)
     mixed = g.Transpose(g.MatMul(attention, values), perm=[1, 0, 2])
     return g.reshape(mixed, g.dim(attention, 1), -1, node.params.heads * depth)
-
-
-@lowers("_contrib_interleaved_matmul_selfatt_qk")
-def selfatt_qk(g, node, queries_keys_values):
-    return _attention_scores(g, node, (queries_keys_values, 3), (queries_keys_values, 3))
-
-
-@lowers("_contrib_interleaved_matmul_selfatt_valatt")
-def selfatt_valatt(g, node, queries_keys_values, attention):
-    return _attention_values(g, node, queries_keys_values, attention, 3)
-
-
-@lowers("_contrib_interleaved_matmul_encdec_qk")
-def encdec_qk(g, node, queries, keys_values):
-    return _attention_scores(g, node, (queries, 1), (keys_values, 2))
-
-
-@lowers("_contrib_interleaved_matmul_encdec_valatt")
-def encdec_valatt(g, node, keys_values, attention):
-    return _attention_values(g, node, keys_values, attention, 2)
 
 
 @lowers("Correlation")

@@ -12,7 +12,7 @@ from ...registry import register
 from ..base import kernels, merge_shapes
 from ..checks import Undeclared
 from ..dense import DenseOperator, FloatProperty
-from .fields import IGNORED, Window
+from ..fields import IGNORED, Window
 
 _MODES = {"max": modes.MAXIMUM, "avg": modes.MEAN, "sum": modes.SUM, "lp": modes.NORM}
 #: Whose gradient is the same whatever the data.

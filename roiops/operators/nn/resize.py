@@ -8,7 +8,7 @@ from ...params import shape as ints
 from ...registry import register
 from ..base import kernels
 from ..dense import DenseOperator, FloatProperty
-from .fields import IGNORED
+from ..fields import IGNORED
 
 
 class UpSamplingOp(DenseOperator):
@@ -255,17 +255,22 @@ class BilinearSamplerProp(FloatProperty):
         return [data, grid], [(*data[:2], *grid[2:])]
 
 
+def pixels(height, width, dtype) -> np.ndarray:
+    """x, y and 1 of every pixel, (3, height * width), x and y from -1 to 1."""
+    grid = np.ones((3, height, width), dtype)
+    grid[0] = np.linspace(-1, 1, width) if width > 1 else -1
+    grid[1] = np.linspace(-1, 1, height)[:, None] if height > 1 else -1
+    return grid.reshape(3, -1)
+
+
 class _AffineOperator(DenseOperator):
     """An operator that applies affine matrices to the positions of the output's pixels."""
 
     def _pixels(self, height, width, dtype):
-        """x, y and 1 of every pixel, (3, height * width), x and y from -1 to 1."""
         key = "pixels", height, width, dtype
         if key not in self._scratch:
-            grid = self._scratch[key] = np.ones((3, height, width), dtype)
-            grid[0] = np.linspace(-1, 1, width) if width > 1 else -1
-            grid[1] = np.linspace(-1, 1, height)[:, None] if height > 1 else -1
-        return self._scratch[key].reshape(3, -1)
+            self._scratch[key] = pixels(height, width, dtype)
+        return self._scratch[key]
 
     # NumPy's own loops, instead of BLAS's threads.
 

@@ -3,7 +3,7 @@
 from ...errors import ShapeError
 from ...params import Field, shape
 from ...registry import register
-from .base import SeparableOp, SeparableProp
+from .base import SeparableProp
 from .fields import DialectParam, dialect_field, mode_field, pooled_size_field, samples_field, scale_field
 
 
@@ -25,17 +25,11 @@ class ROIAlignParam(DialectParam):
         return {**super().to_strings(defaults=defaults), "dialect": self.dialect}
 
 
-class ROIAlignOp(SeparableOp):
-    @property
-    def ratio(self):
-        return self.params.sampling_ratio
-
-
 @register("ROIAlign")
 class ROIAlignProp(SeparableProp):
     """Pool bilinear samples of each region of interest to a fixed grid (Mask R-CNN, 2017)."""
 
-    param, op = ROIAlignParam, ROIAlignOp
+    param = ROIAlignParam
 
 
 class ContribROIAlignParam(DialectParam):
@@ -46,18 +40,16 @@ class ContribROIAlignParam(DialectParam):
     position_sensitive = Field(bool, False, doc="whether each bin reads channels of its own")
     aligned = Field(bool, False, doc="pixel centres at half-integers, and no least size of a box")
 
-
-class ContribROIAlignOp(SeparableOp):
     @property
     def ratio(self):
-        return self.params.sample_ratio
+        return self.sample_ratio
 
 
 @register("_contrib_ROIAlign", "_npx_roi_align")
 class ContribROIAlignProp(SeparableProp):
     """MXNet's own ROIAlign: the mean of bilinear samples, position-sensitive if asked."""
 
-    param, op = ContribROIAlignParam, ContribROIAlignOp
+    param = ContribROIAlignParam
 
     def out_channels(self, channels):
         if not self.params.position_sensitive:

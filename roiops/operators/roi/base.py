@@ -136,24 +136,16 @@ class ROIProperty(OperatorProperty):
 
 
 class SeparableOp(ROIOperator):
-    """Boxes that are pooled axis by axis, to means or to maxima as their row of the table says.
-
-    ``ratio`` and ``groups`` are what else the kernels are told; an operator that has a say in them overrides
-    them.
-    """
+    """Boxes that are pooled axis by axis, to means or to maxima as their row of the table says."""
 
     finds_strays = True
-    #: Samples of a bin on each axis.
-    ratio = (0, 0)
-    #: Groups of bins on each axis.
-    groups = 1
 
     def __init__(self, params):
         super().__init__(params)
         row = params.row
         self.rules, self.backward_rules = row.rules, row.backward_rules or row.rules
         self.maximum = is_maximum(row.rules)
-        self.numbers = params.spatial_scale, self.ratio, self.groups
+        self.numbers = params.spatial_scale, params.ratio, params.groups
 
     def kernels(self, ctx):
         """The kernel module."""

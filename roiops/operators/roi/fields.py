@@ -143,6 +143,13 @@ class DialectParam(Parameter):
     """Parameters that choose a row of the table of dialects; ``table`` is the operator's name there."""
 
     table = ""
+    #: Groups of bins on each axis.
+    groups = 1
+
+    @property
+    def ratio(self) -> tuple[int, int]:
+        """Samples of a bin on each axis; an operator without samples has no say in them."""
+        return getattr(self, "sampling_ratio", (0, 0))
 
     @classmethod
     def translate(cls, given, operator):

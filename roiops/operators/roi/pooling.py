@@ -2,7 +2,7 @@
 
 from ...params import shape
 from ...registry import register
-from .base import SeparableOp, SeparableProp
+from .base import SeparableProp
 from .fields import (
     DialectParam,
     check_mxnets_scale,
@@ -25,13 +25,9 @@ class ROIPoolingParam(DialectParam):
         check_mxnets_scale(self, operator)
 
 
-class ROIPoolingOp(SeparableOp):
-    """Integer bins hold all their pixels, so that there is nothing more to choose."""
-
-
 @register("ROIPooling", "_npx_roi_pooling")
 class ROIPoolingProp(SeparableProp):
     """Max-pool each region of interest to a fixed grid of integer bins (Fast R-CNN, 2015)."""
 
-    param, op = ROIPoolingParam, ROIPoolingOp
+    param = ROIPoolingParam
     outputs = ("output", "argmax")

@@ -4,7 +4,7 @@ from ...errors import ParamError
 from ...kernels.rules import INNER, ONE_PER_BIN
 from ...params import Field
 from ...registry import register
-from .base import SeparableOp, SeparableProp
+from .base import SeparableProp
 from .fields import (
     POSITION_SENSITIVE_DOCS,
     DialectParam,
@@ -19,6 +19,10 @@ from .fields import (
 
 
 class _Param(DialectParam):
+    @property
+    def groups(self) -> int:
+        return self.group_size or self.pooled_size[0]
+
     @classmethod
     def translate(cls, given, operator):
         given = super().translate(given, operator)
@@ -41,12 +45,6 @@ class _Param(DialectParam):
             )
 
 
-class _Op(SeparableOp):
-    @property
-    def groups(self):
-        return self.params.group_size or self.params.pooled_size[0]
-
-
 class _Prop(SeparableProp):
     """Score maps: ``output_dim`` for each group of bins."""
 
@@ -56,9 +54,8 @@ class _Prop(SeparableProp):
             bins = p.pooled_size[0] * p.pooled_size[1]
             self.check_channels(channels, p.output_dim * bins, f"output_dim * bins = {p.output_dim} * {bins}")
         else:
-            groups = p.group_size or p.pooled_size[0]
-            words = f"output_dim * group_size * group_size = {p.output_dim} * {groups} * {groups}"
-            self.check_channels(channels, p.output_dim * groups**2, words)
+            words = f"output_dim * group_size * group_size = {p.output_dim} * {p.groups} * {p.groups}"
+            self.check_channels(channels, p.output_dim * p.groups**2, words)
         return p.output_dim
 
 
@@ -81,15 +78,11 @@ class PSROIPoolingParam(_Param):
         check_mxnets_scale(self, operator)
 
 
-class PSROIPoolingOp(_Op):
-    """Integer bins hold all their pixels; ``groups`` is all there is to choose."""
-
-
 @register("_contrib_PSROIPooling", "PSROIPooling")
 class PSROIPoolingProp(_Prop):
     """Mean over integer bins, each of which reads its own score maps (R-FCN, 2016)."""
 
-    param, op = PSROIPoolingParam, PSROIPoolingOp
+    param = PSROIPoolingParam
 
 
 class PSROIAlignParam(_Param):
@@ -111,14 +104,8 @@ class PSROIAlignParam(_Param):
             )
 
 
-class PSROIAlignOp(_Op):
-    @property
-    def ratio(self):
-        return self.params.sampling_ratio
-
-
 @register("PSROIAlign")
 class PSROIAlignProp(_Prop):
     """Mean of bilinear samples in bins that each read their own score maps."""
 
-    param, op = PSROIAlignParam, PSROIAlignOp
+    param = PSROIAlignParam

@@ -13,13 +13,9 @@ class PrROIPoolingParam(DialectParam):
     spatial_scale = scale_field(high=None)
 
 
-class PrROIPoolingOp(BoxGradientOp):
-    """The integrals are rules of the kernels; there is nothing more to choose."""
-
-
 @register("PrROIPooling", "_contrib_PrROIPooling")
 class PrROIPoolingProp(SeparableProp):
     """Precise mean over each bin, without samples, differentiable in the boxes too (IoU-Net, 2018)."""
 
-    param, op = PrROIPoolingParam, PrROIPoolingOp
+    param, op = PrROIPoolingParam, BoxGradientOp
     zero_grad = ()

@@ -32,6 +32,13 @@ class TurnedOp(ROIOperator):
             )
 
 
+class TurnedProp(ROIProperty):
+    """Base of those on turned boxes."""
+
+    op = TurnedOp
+    roi_columns = 6
+
+
 class RROIAlignParam(DialectParam):
     table = "contrib.RROIAlign"
     pooled_size = pooled_size_field(shape(2))
@@ -39,16 +46,11 @@ class RROIAlignParam(DialectParam):
     sampling_ratio = samples_field(-1, "sample_num", "sample_ratio")
 
 
-class RROIAlignOp(TurnedOp):
-    """MXNet's; it has nothing more to choose."""
-
-
 @register("_contrib_RROIAlign")
-class RROIAlignProp(ROIProperty):
+class RROIAlignProp(TurnedProp):
     """Mean of bilinear samples in the bins of rotated boxes. Unlike MXNet's, it has a gradient."""
 
-    param, op = RROIAlignParam, RROIAlignOp
-    roi_columns = 6
+    param = RROIAlignParam
     argument_docs = {**ROIProperty.argument_docs, "rois": _boxes("in degrees")}
 
 
@@ -62,16 +64,11 @@ class ROIAlignRotatedParam(DialectParam):
     dialect = dialect_field(table)
 
 
-class ROIAlignRotatedOp(TurnedOp):
-    """The same kernels as MXNet's; frame and angle are the row's."""
-
-
 @register("ROIAlignRotated", "_contrib_ROIAlignRotated")
-class ROIAlignRotatedProp(ROIProperty):
+class ROIAlignRotatedProp(TurnedProp):
     """Mean of bilinear samples in the bins of rotated (oriented) boxes, as mmcv and Detectron2 take it."""
 
-    param, op = ROIAlignRotatedParam, ROIAlignRotatedOp
-    roi_columns = 6
+    param = ROIAlignRotatedParam
     argument_docs = {
         **ROIProperty.argument_docs,
         "rois": _boxes("in radians, under detectron2 in degrees"),
@@ -109,12 +106,11 @@ class RiROIAlignOp(TurnedOp):
 
 
 @register("RiROIAlign", "_contrib_RiROIAlign")
-class RiROIAlignProp(ROIProperty):
+class RiROIAlignProp(TurnedProp):
     """Rotation-equivariant ROIAlign: orientation channels turn with the rotated box (ReDet, 2021)."""
 
     param, op = RiROIAlignParam, RiROIAlignOp
     example_params = {"num_orientations": 1}
-    roi_columns = 6
     argument_docs = {**ROIProperty.argument_docs, "rois": _boxes("in radians")}
 
     def out_channels(self, channels):

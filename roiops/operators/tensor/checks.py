@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ...params import MOST_ARRAYS, Field, Parameter
+from ...params import MOST_ARRAYS, Field
 from ...registry import register
 from .. import arrays
 from ..base import GradientFree, OperatorProperty
@@ -41,10 +41,6 @@ class AllCloseProp(OperatorProperty):
         return [dtype] * 2, [np.dtype(np.uint8)]
 
 
-class AllFiniteParam(Parameter):
-    init_output = Field(bool, True, doc="whether the output starts at 1; if not, a 0 that it holds stays")
-
-
 class AllFiniteOp(GradientFree):
     def forward(self, ctx, in_data, req, out_data, aux):
         finite = all(np.isfinite(array).all() for array in in_data)
@@ -57,7 +53,9 @@ class AllFiniteOp(GradientFree):
 class AllFiniteProp(OperatorProperty):
     """1 where every number is finite, else 0."""
 
-    param, op = AllFiniteParam, AllFiniteOp
+    init_output = Field(bool, True, doc="whether the output starts at 1; if not, a 0 that it holds stays")
+
+    op = AllFiniteOp
     argument_docs = {"data": "the numbers"}
     monitored_as_data = True
 
@@ -71,13 +69,10 @@ class AllFiniteProp(OperatorProperty):
 register("all_finite")(AllFiniteProp)
 
 
-class MultiAllFiniteParam(AllFiniteParam):
-    num_arrays = Field(int, 1, range=(1, MOST_ARRAYS), doc="number of inputs")
-
-
 @register("multi_all_finite")
 class MultiAllFiniteProp(AllFiniteProp):
     """1 where every number of all arrays is finite, else 0."""
 
-    param = MultiAllFiniteParam
+    num_arrays = Field(int, 1, range=(1, MOST_ARRAYS), doc="number of inputs")
+
     variadic = "num_arrays"

@@ -5,48 +5,37 @@ import math
 
 import numpy as np
 
-from ...errors import ParamError, ShapeError
-from ...params import Field, Parameter, shape
+from ...errors import ShapeError
+from ...params import Field, shape
 from ...registry import register
 from ..base import OperatorProperty
 from ..dense import FormulaOperator
+from ..fields import Window
 
 
-class WindowsParam(Parameter):
+class WindowsParam(Window):
     kernel = Field(shape((1, 2, 3)), range=(1, None), doc="size of the window")
     stride = Field(shape((0, 1, 2, 3)), (), range=(1, None), doc="step of the window; 1 unless given")
     dilate = Field(shape((0, 1, 2, 3)), (), range=(1, None), doc="distance of its pixels; 1 unless given")
     pad = Field(shape((0, 1, 2, 3)), (), range=(0, None), doc="zeros around the picture; none unless given")
 
-    def validate(self, operator):
-        _check_axes(self, operator, ("stride", "dilate", "pad"))
+    layout = None
 
 
-class SumOfWindowsParam(Parameter):
+class SumOfWindowsParam(Window):
     output_size = Field(shape((1, 2, 3)), range=(1, None), doc="size of the picture that results")
     kernel, stride, dilate, pad = WindowsParam.fields.values()
 
-    def validate(self, operator):
-        _check_axes(self, operator, ("output_size", "stride", "dilate", "pad"))
-
-
-def _check_axes(params, operator, names):
-    for name in names:
-        given = getattr(params, name)
-        if given and len(given) != len(params.kernel):
-            raise ParamError(
-                f"{operator}: {name} must have as many entries as kernel {params.kernel}, got {given}"
-            )
+    per_axis = ("output_size", "stride", "dilate", "pad")
+    layout = None
 
 
 class Windows:
     """Where the windows of one parameter struct lie in pictures of one size."""
 
     def __init__(self, params, size):
-        ones = (1,) * len(size)
-        self.kernel, self.size = params.kernel, size
-        self.stride, self.dilate = params.stride or ones, params.dilate or ones
-        self.pad = params.pad or (0,) * len(size)
+        self.kernel, self.size, self.pad = params.kernel, size, params.axes(params.pad, 0)
+        self.stride, self.dilate = params.axes(params.stride, 1), params.axes(params.dilate, 1)
         self.count = tuple(
             (n + 2 * pad - dilate * (kernel - 1) - 1) // stride + 1
             for n, kernel, stride, dilate, pad in zip(

@@ -215,29 +215,24 @@ declare(
 )
 
 
-class CastStorageParam(Parameter):
-    stype = Field(
-        enum("default", "row_sparse", "csr"), doc="storage of the result in MXNet; graphs have dense arrays"
-    )
-
-
 declare(
     "cast_storage",
     CastProp,
     "The data as it is: MXNet's change of storage. Graphs compute with dense arrays.",
-    param=CastStorageParam,
+    param=Parameter,
+    stype=Field(
+        enum("default", "row_sparse", "csr"), doc="storage of the result in MXNet; graphs have dense arrays"
+    ),
     infer_type=lambda self, in_types: (in_types, in_types),
 )
 
 
 class MulticastOp(Operator):
     def forward(self, ctx, in_data, req, out_data, aux):
-        for value, target, how in zip(in_data, out_data, req, strict=True):
-            arrays.evaluate(None, [value], target, how)
+        arrays.copy_each(in_data, out_data, req)
 
     def backward(self, ctx, out_grad, in_data, out_data, req, in_grad, aux):
-        for value, target, how in zip(out_grad, in_grad, req, strict=True):
-            arrays.evaluate(None, [value], target, how)
+        arrays.copy_each(out_grad, in_grad, req)
 
 
 @register("amp_multicast")

@@ -8,6 +8,7 @@ from ...registry import register
 from ..base import OperatorProperty
 from ..dense import FloatProperty, FormulaOperator
 from .common import declare
+from .slices import SliceProp
 
 
 class ToTensorOp(FormulaOperator):
@@ -81,23 +82,20 @@ class ImageNormalizeProp(FloatProperty):
         return in_shapes, [shape]
 
 
-class CropOp(FormulaOperator):
-    @property
-    def _kept(self):
-        p = self.params
-        return ..., slice(p.y, p.y + p.height), slice(p.x, p.x + p.width), slice(None)
+class PictureProp(SliceProp):
+    """Base: a part of each picture, with the channels last."""
 
-    def values(self, data):
-        return (data[self._kept],)
+    argument_docs = {"data": "(height, width, channels), or a batch of them"}
 
-    def slopes(self, heads, inputs, outputs):
-        grad = np.zeros_like(inputs[0])
-        grad[self._kept] = heads[0]
-        return (grad,)
+    def whole(self, in_shapes) -> list:
+        """All of the pictures, as a slice for each axis."""
+        (shape,) = in_shapes
+        self.check_ndim("data", shape, 3, 4)
+        return [slice(0, n, 1) for n in shape]
 
 
 @register("_image_crop")
-class ImageCropProp(OperatorProperty):
+class ImageCropProp(PictureProp):
     """A rectangle of each picture."""
 
     x = Field(int, range=(0, None), doc="left edge of what is kept")
@@ -105,49 +103,29 @@ class ImageCropProp(OperatorProperty):
     width = Field(int, range=(1, None), doc="width of what is kept")
     height = Field(int, range=(1, None), doc="height of what is kept")
 
-    op = CropOp
-    argument_docs = {"data": "(height, width, channels), or a batch of them"}
-    backward_needs = ("out_grad", "in_data")
-    moves_data = True
-
-    def infer_shape(self, in_shapes):
-        (shape,) = in_shapes
-        self.check_ndim("data", shape, 3, 4)
-        p = self.params
-        if p.y + p.height > shape[-3] or p.x + p.width > shape[-2]:
+    def key(self, in_shapes):
+        key, p = self.whole(in_shapes), self.params
+        bottom, right = p.y + p.height, p.x + p.width
+        if bottom > key[-3].stop or right > key[-2].stop:
             raise ShapeError(
-                f"{self.label}: the rectangle up to ({p.y + p.height}, {p.x + p.width}) "
-                f"reaches out of pictures of shape {tuple(shape)}"
+                f"{self.label}: the rectangle up to ({bottom}, {right}) "
+                f"reaches out of pictures of shape {tuple(in_shapes[0])}"
             )
-        return in_shapes, [(*shape[:-3], p.height, p.width, shape[-1])]
+        key[-3:-1] = slice(p.y, bottom, 1), slice(p.x, right, 1)
+        return tuple(key)
 
 
-class FlipOp(FormulaOperator):
+class FlipProp(PictureProp):
+    """Base: pictures mirrored."""
+
+    keeps_shape = True
     axis = -2
 
-    def values(self, data):
-        return (np.flip(data, self.axis),)
-
-    def slopes(self, heads, inputs, outputs):
-        return (np.flip(heads[0], self.axis),)
-
-
-class FlipUpDownOp(FlipOp):
-    axis = -3
-
-
-class FlipProp(OperatorProperty):
-    """Base: pictures with the channels last, mirrored."""
-
-    op = FlipOp
-    argument_docs = {"data": "(height, width, channels), or a batch of them"}
-    backward_needs = ("out_grad",)
-    moves_data = keeps_shape = True
-
-    def infer_shape(self, in_shapes):
-        self.check_ndim("data", in_shapes[0], 3, 4)
-        return in_shapes, [in_shapes[0]]
+    def key(self, in_shapes):
+        key = self.whole(in_shapes)
+        key[self.axis] = slice(key[self.axis].stop - 1, -1, -1)
+        return tuple(key)
 
 
 declare("_image_flip_left_right", FlipProp, "Each picture with left and right changed.")
-declare("_image_flip_top_bottom", FlipProp, "Each picture with top and bottom changed.", op=FlipUpDownOp)
+declare("_image_flip_top_bottom", FlipProp, "Each picture with top and bottom changed.", axis=-3)

@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 from ...errors import DataError, OutOfBoundsError, ParamError, ShapeError
-from ...params import Field, Parameter, dtype, enum, optional
+from ...params import Field, dtype, enum, optional
 from ...params import shape as ints
 from ...registry import register
 from .. import arrays
@@ -143,12 +143,6 @@ class EmbeddingProp(OperatorProperty):
 # -- one entry along an axis -----------------------------------------------------------------------------
 
 
-class PickParam(Parameter):
-    axis = Field(int, -1, doc="axis the indices count along")
-    keepdims = Field(bool, False, doc="whether the axis stays, with length 1")
-    mode = Field(enum("clip", "wrap"), "clip", doc="indices outside are moved to the edge, or wrapped around")
-
-
 class PickOp(Operator):
     """One entry of each row along an axis."""
 
@@ -179,7 +173,11 @@ class PickOp(Operator):
 class PickProp(OperatorProperty):
     """One entry of each row along an axis, the one that the index tells."""
 
-    param, op = PickParam, PickOp
+    axis = Field(int, -1, doc="axis the indices count along")
+    keepdims = Field(bool, False, doc="whether the axis stays, with length 1")
+    mode = Field(enum("clip", "wrap"), "clip", doc="indices outside are moved to the edge, or wrapped around")
+
+    op = PickOp
     arguments = ("data", "index")
     zero_grad = own_types = ("index",)
     backward_needs = ("out_grad", "in_data")
@@ -208,7 +206,6 @@ def _agree(one, other) -> bool:
 class BatchTakeProp(PickProp):
     """One entry of each row of a matrix. As in MXNet it has no gradient; pick has one."""
 
-    param, op = PickParam, PickOp
     arguments = ("a", "indices")
     own_types, zero_grad = ("indices",), ()
     partial_shapes = differentiable = False
@@ -498,8 +495,7 @@ class UnravelOp(GradientFree):
             rest = math.prod(shape[1:])
             shape = (max(int(flat.max(initial=0)) // rest, 0) + 1, *shape[1:])
         _check_inside(ctx, "data", flat[None], (math.prod(shape),), negative=False)
-        for target, row in zip(out_data[0], np.unravel_index(flat, shape), strict=True):
-            arrays.evaluate(None, [row], target, req[0])
+        arrays.copy_each(np.unravel_index(flat, shape), out_data[0], req * len(shape))
 
 
 class RavelOp(GradientFree):

@@ -10,6 +10,7 @@ from ...registry import register
 from .. import arrays
 from ..base import Operator, OperatorProperty, merge_shapes
 from .common import ElementwiseProp, merge_all, same_memory
+from .views import SectionsOp
 
 
 def _places(in_shapes, axis) -> list[int]:
@@ -19,18 +20,8 @@ def _places(in_shapes, axis) -> list[int]:
     return list(itertools.accumulate(map(math.prod, in_shapes[:-1]), initial=0))
 
 
-class ConcatOp(Operator):
-    """Each input is copied to its range of the output along one axis."""
-
-    shareable = True
-
-    def __init__(self, params, axis, bounds):
-        super().__init__(params)
-        self.axis, self.bounds = axis, bounds
-
-    def sections(self, array):
-        lead = (slice(None),) * self.axis
-        return [array[(*lead, slice(begin, end))] for begin, end in self.bounds]
+class ConcatOp(SectionsOp):
+    """The inputs are sections of the output."""
 
     def bind_forward(self, ctx, in_data, req, out_data, aux):
         pairs = zip(in_data, self.sections(out_data[0]), strict=True)
@@ -38,19 +29,13 @@ class ConcatOp(Operator):
         pairs = [(value, target) for value, target in pairs if not same_memory(value, target)]
         if not pairs:
             return arrays.nothing
-        return functools.partial(self._store, *zip(*pairs, strict=True), [req[0]] * len(pairs))
-
-    @staticmethod
-    def _store(values, targets, req):
-        for value, target, how in zip(values, targets, req, strict=True):
-            if how != "null":
-                arrays.evaluate(None, [value], target, how)
+        return functools.partial(arrays.copy_each, *zip(*pairs, strict=True), [req[0]] * len(pairs))
 
     def forward(self, ctx, in_data, req, out_data, aux):
-        self._store(in_data, self.sections(out_data[0]), [req[0]] * len(in_data))
+        arrays.copy_each(in_data, self.sections(out_data[0]), [req[0]] * len(in_data))
 
     def backward(self, ctx, out_grad, in_data, out_data, req, in_grad, aux):
-        self._store(self.sections(out_grad[0]), in_grad, req)
+        arrays.copy_each(self.sections(out_grad[0]), in_grad, req)
 
 
 @register("Concat", "concat")
@@ -116,9 +101,7 @@ class ConcatProp(OperatorProperty):
 
     def create_operator(self, ctx, in_shapes, in_types):
         axis = self.params.dim % len(in_shapes[0])
-        ends = [0]
-        for shape in in_shapes:
-            ends.append(ends[-1] + shape[axis])
+        ends = itertools.accumulate((shape[axis] for shape in in_shapes), initial=0)
         return self.op(self.params, axis, list(itertools.pairwise(ends)))
 
 
@@ -138,16 +121,6 @@ class RNNParamConcatProp(ConcatProp):
         return [part if i in unknown else s for i, s in enumerate(in_shapes)]
 
 
-class StackOp(ConcatOp):
-    def __init__(self, params, axis, count):
-        super().__init__(params, axis, [])
-        self.count = count
-
-    def sections(self, array):
-        lead = (slice(None),) * self.axis
-        return [array[(*lead, i, ...)] for i in range(self.count)]
-
-
 @register("stack")
 class StackProp(OperatorProperty):
     """The inputs, all of one shape, along a new axis."""
@@ -156,7 +129,7 @@ class StackProp(OperatorProperty):
     num_args = Field(int, range=(1, MOST_ARRAYS), doc="number of inputs")
 
     moves_data = True
-    op = StackOp
+    op = ConcatOp
     variadic = "num_args"
     backward_needs = ("out_grad",)
     partial_shapes = True
@@ -172,7 +145,8 @@ class StackProp(OperatorProperty):
         return _places(in_shapes, self.params.axis % (len(in_shapes[0]) + 1))
 
     def create_operator(self, ctx, in_shapes, in_types):
-        return self.op(self.params, self.params.axis % (len(in_shapes[0]) + 1), len(in_shapes))
+        axis = self.params.axis % (len(in_shapes[0]) + 1)
+        return self.op(self.params, axis, [(i, i + 1) for i in range(len(in_shapes))], squeeze=True)
 
 
 class AddNOp(Operator):
@@ -181,8 +155,7 @@ class AddNOp(Operator):
             arrays.evaluate(None, [value], out_data[0], "add" if i else req[0])
 
     def backward(self, ctx, out_grad, in_data, out_data, req, in_grad, aux):
-        for target, how in zip(in_grad, req, strict=True):
-            arrays.evaluate(None, [out_grad[0]], target, how)
+        arrays.copy_each(out_grad * len(in_grad), in_grad, req)
 
 
 @register("add_n", "ElementWiseSum", "_sum")

@@ -249,10 +249,6 @@ class LinalgTrsmProp(TriangularProp):
     op = TrsmOp
 
 
-class CholeskyParam(Parameter):
-    lower = Field(bool, True, doc="whether the triangular matrix is a lower one, else an upper one")
-
-
 class CholeskyOp(LinearAlgebraOp):
     """Base: everything is computed for lower triangles; for upper ones all matrices are transposed."""
 
@@ -282,21 +278,27 @@ class PotriOp(CholeskyOp):
         return (self.turn(-np.tril(_t(np.linalg.solve(root, _t(both))))),)
 
 
+class CholeskyProp(LinearAlgebraProp):
+    """Base of the two."""
+
+    lower = Field(bool, True, doc="whether the triangular matrix is a lower one, else an upper one")
+
+    square, keeps_shape = True, True
+
+
 @register("_linalg_potrf", "linalg_potrf")
-class LinalgPotrfProp(LinearAlgebraProp):
+class LinalgPotrfProp(CholeskyProp):
     """The Cholesky factor L of positive-definite matrices: ``A = L @ L.T``, or ``A = U.T @ U``."""
 
-    param, op = CholeskyParam, PotrfOp
+    op = PotrfOp
     backward_needs = ("out_grad", "out_data")
-    square, keeps_shape = True, True
 
 
 @register("_linalg_potri", "linalg_potri")
-class LinalgPotriProp(LinearAlgebraProp):
+class LinalgPotriProp(CholeskyProp):
     """The inverses of the matrices whose Cholesky factors are given."""
 
-    param, op = CholeskyParam, PotriOp
-    square, keeps_shape = True, True
+    op = PotriOp
 
 
 class SumLogDiagOp(LinearAlgebraOp):

@@ -5,18 +5,25 @@ import math
 import numpy as np
 
 from ...errors import ShapeError
-from ...params import MOST_ARRAYS, Field, Parameter, enum, optional
+from ...params import MOST_ARRAYS, Field, enum, optional
 from ...registry import register
 from .. import arrays
 from ..base import Operator, OperatorProperty
 
 
-class DotParam(Parameter):
+class ProductProp(OperatorProperty):
+    """Base of the products of two arrays."""
+
     transpose_a = Field(bool, False, doc="whether lhs is transposed first")
     transpose_b = Field(bool, False, doc="whether rhs is transposed first")
     forward_stype = Field(
         optional(enum("csr", "default", "row_sparse")), None, doc="accepted, without effect: arrays are dense"
     )
+
+    arguments = ("lhs", "rhs")
+    backward_needs = ("out_grad", "in_data")
+    partial_shapes = repeatable = True
+    needed_shapes = 2
 
 
 class DotOp(Operator):
@@ -53,18 +60,14 @@ class DotOp(Operator):
 
 
 @register("dot")
-class DotProp(OperatorProperty):
+class DotProp(ProductProp):
     """The product of two matrices, or the sum over the last axis of lhs and the first of rhs.
 
     A transposed lhs is summed over its first axis, a transposed rhs over its last one.
     """
 
-    param, op = DotParam, DotOp
-    arguments = ("lhs", "rhs")
-    backward_needs = ("out_grad", "in_data")
+    op = DotOp
     argument_docs = {"lhs": "left factor", "rhs": "right factor"}
-    partial_shapes = repeatable = True
-    needed_shapes = 2
 
     def count_operations(self, in_shapes, out_shapes):
         return 2 * math.prod(out_shapes[0]) * in_shapes[0][0 if self.params.transpose_a else -1]
@@ -105,15 +108,11 @@ class BatchDotOp(Operator):
 
 
 @register("batch_dot")
-class BatchDotProp(OperatorProperty):
+class BatchDotProp(ProductProp):
     """The products of the matrices in the last two axes; the axes before them count the matrices."""
 
-    param, op = DotParam, BatchDotOp
-    arguments = ("lhs", "rhs")
-    backward_needs = ("out_grad", "in_data")
+    op = BatchDotOp
     argument_docs = {"lhs": "left factors", "rhs": "right factors, as many"}
-    partial_shapes = repeatable = True
-    needed_shapes = 2
 
     def count_operations(self, in_shapes, out_shapes):
         return 2 * math.prod(out_shapes[0]) * in_shapes[0][-2 if self.params.transpose_a else -1]

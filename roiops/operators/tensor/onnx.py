@@ -28,19 +28,9 @@ for _row in UNARY:
         _declare_unary(_row)
 
 
-@lowers("_copy", "BlockGrad", "_contrib_gradientmultiplier", "cast_storage")
-def identity(g, node, data):
-    return data
-
-
 @lowers("_identity_with_attr_like_rhs", unused=("rhs",))
 def identity_like(g, node, lhs):
     return lhs
-
-
-@lowers("_contrib_div_sqrt_dim")
-def div_sqrt_dim(g, node, data):
-    return data / math.sqrt(node.fixed(data, data.ndim - 1)[0])
 
 
 # -- functions of two arrays, or of an array and a number ------------------------------------------------
@@ -73,11 +63,6 @@ def _declare_binary(row):
 
 for _row in ARITHMETIC:
     _declare_binary(_row)
-
-
-@lowers("add_n")
-def add_n(g, node, *inputs):
-    return inputs[0] if len(inputs) == 1 else g.Sum(*inputs)
 
 
 # -- arrays from nothing, other dtypes -------------------------------------------------------------------
@@ -124,16 +109,6 @@ def fixed_numbers(g, node):
     return g.constant(numbers.astype(node.dtypes[0]))
 
 
-@lowers("Cast", "amp_cast")
-def cast(g, node, data):
-    return g.cast(data, node.dtypes[0])
-
-
-@lowers("amp_multicast")
-def multicast(g, node, *inputs):
-    return [g.cast(x, dtype) for x, dtype in zip(inputs, node.dtypes, strict=True)]
-
-
 @lowers("shape_array", shape_only=("data",))
 def shape_array(g, node, data):
     return g.Shape(data)
@@ -145,21 +120,6 @@ def size_array(g, node, data):
 
 
 # -- shapes ----------------------------------------------------------------------------------------------
-
-
-@lowers("Reshape")
-def reshape(g, node, data):
-    return node.reshape(g, data)
-
-
-@lowers("Flatten")
-def flatten(g, node, data):
-    return g.Flatten(data, axis=1) if data.shape else g.reshape(data, 1, 1)
-
-
-@lowers("expand_dims")
-def expand_dims(g, node, data):
-    return g.unsqueeze(data, node.params.axis % (data.ndim + 1))
 
 
 @lowers("squeeze")
@@ -176,34 +136,14 @@ def reshape_like(g, node, lhs, rhs):
     p = node.params
     if -1 not in node.shapes[0]:
         return g.reshape(lhs, *node.shapes[0])
-
-    def part(x, begin, end):
-        begin = 0 if begin is None else begin % x.ndim
-        end = x.ndim if end is None else end + x.ndim * (end < 0)
-        return range(begin, end)
-
-    mine, its = part(lhs, p.lhs_begin, p.lhs_end), part(rhs, p.rhs_begin, p.rhs_end)
+    mine = node.prop.axes_between("lhs", lhs.shape, p.lhs_begin, p.lhs_end)
+    its = node.prop.axes_between("rhs", rhs.shape, p.rhs_begin, p.rhs_end)
     lengths = [
         *(g.dim(lhs, a) for a in range(mine.start)),
-        *(g.dim(rhs, a) for a in its),
+        *(g.dim(rhs, a) for a in range(its.start, its.stop)),
         *(g.dim(lhs, a) for a in range(mine.stop, lhs.ndim)),
     ]
     return g.reshape(lhs, *lengths)
-
-
-@lowers("transpose", "SwapAxis")
-def transpose(g, node, data):
-    return g.Transpose(data, perm=node.prop.axes(data.ndim))
-
-
-@lowers("depth_to_space")
-def depth_to_space(g, node, data):
-    return g.DepthToSpace(data, blocksize=node.params.block_size, mode="DCR")
-
-
-@lowers("space_to_depth")
-def space_to_depth(g, node, data):
-    return g.SpaceToDepth(data, blocksize=node.params.block_size)
 
 
 # -- joining and cutting ---------------------------------------------------------------------------------
@@ -273,11 +213,6 @@ def _reversed(g, x, *axes):
     return g.Slice(x, *each, g.ints(*axes), g.ints(*(-1,) * len(axes)))
 
 
-@lowers("reverse")
-def reverse(g, node, data):
-    return _reversed(g, data, *sorted({a % data.ndim for a in node.params.axis}))
-
-
 @lowers("SliceChannel")
 def slice_channel(g, node, data):
     p = node.params
@@ -293,17 +228,12 @@ def slice_channel(g, node, data):
 
 @lowers("_split_v2")
 def split_v2(g, node, data):
-    p = node.params
-    axis = p.axis % data.ndim
-    (length,) = node.fixed(data, axis)
-    if p.sections:
-        sizes, first = [length // p.sections] * p.sections, 0
-    else:
-        starts = [i + length * (i < 0) for i in p.indices]
-        sizes, first = list(np.diff([*starts, length])), starts[0]
+    node.fixed(data, node.params.axis % data.ndim)
+    axis, bounds = node.prop.bounds(data.shape)
+    first = bounds[0][0]
     x = g.slice(data, axis, first) if first else data
-    pieces = g.split(x, axis, sizes)
-    return [g.squeeze(x, axis) for x in pieces] if p.squeeze_axis else pieces
+    pieces = g.split(x, axis, [end - begin for begin, end in bounds])
+    return [g.squeeze(x, axis) for x in pieces] if node.params.squeeze_axis else pieces
 
 
 @lowers("_slice_assign", "_slice_assign_scalar")
@@ -472,14 +402,9 @@ def _top(g, x, axis, count, ascending):
     return g.TopK(x, g.shape_of(count), axis=axis, largest=0 if ascending else 1, sorted=1, outputs=2)
 
 
-@lowers("sort")
-def sort(g, node, data):
+def _sorted(g, node, data):
+    """Values and indices, all of them in order."""
     return _top(g, *_along(g, data, node.params.axis), node.params.is_ascend)
-
-
-@lowers("argsort")
-def argsort(g, node, data):
-    return g.cast(_top(g, *_along(g, data, node.params.axis), node.params.is_ascend)[1], node.dtypes[0])
 
 
 @lowers("topk")
@@ -505,16 +430,6 @@ def _extreme(g, node, data, op):
     return found
 
 
-@lowers("argmax")
-def argmax(g, node, data):
-    return _extreme(g, node, data, "ArgMax")
-
-
-@lowers("argmin")
-def argmin(g, node, data):
-    return _extreme(g, node, data, "ArgMin")
-
-
 @lowers("argmax_channel")
 def argmax_channel(g, node, data):
     found = g.cast(g.ArgMax(data, axis=min(1, data.ndim - 1), keepdims=0), data.dtype)
@@ -538,11 +453,6 @@ def _bounded(g, index, length, mode):
 def take(g, node, a, indices):
     axis = node.params.axis % a.ndim
     return g.Gather(a, _bounded(g, indices, g.dim(a, axis), node.params.mode), axis=axis)
-
-
-@lowers("Embedding")
-def embedding(g, node, data, weight):
-    return g.Gather(weight, _bounded(g, data, node.params.input_dim, "clip"), axis=0)
 
 
 @lowers("pick", "batch_take")
@@ -581,16 +491,6 @@ def _coordinates(g, indices):
 def gather_nd(g, node, data, indices):
     found = g.GatherND(data, _coordinates(g, indices))
     return g.reshape(found, 1) if node.shapes[0] == (1,) and indices.ndim == 1 else found
-
-
-@lowers("scatter_nd")
-def scatter_nd(g, node, data, indices):
-    return g.ScatterND(g.full(node.params.shape, 0, data.dtype), _coordinates(g, indices), data)
-
-
-@lowers("_contrib_index_copy")
-def index_copy(g, node, old, index, new):
-    return g.ScatterND(old, g.unsqueeze(g.cast(index, np.int64), 1), new)
 
 
 @lowers("where")
@@ -692,6 +592,38 @@ def image_crop(g, node, data):
     return g.slice(y, data.ndim - 2, p.x, p.x + p.width)
 
 
-@lowers("_image_flip_left_right", "_image_flip_top_bottom")
-def image_flip(g, node, data):
-    return _reversed(g, data, data.ndim + node.prop.op.axis)
+# -- operators that are one expression -------------------------------------------------------------------
+
+for _names, _expression in {
+    "_copy BlockGrad _contrib_gradientmultiplier cast_storage": lambda g, node, data: data,
+    "_contrib_div_sqrt_dim": lambda g, node, data: data / math.sqrt(node.fixed(data, data.ndim - 1)[0]),
+    "add_n": lambda g, node, *inputs: inputs[0] if len(inputs) == 1 else g.Sum(*inputs),
+    "Cast amp_cast": lambda g, node, data: g.cast(data, node.dtypes[0]),
+    "amp_multicast": lambda g, node, *inputs: list(map(g.cast, inputs, node.dtypes)),
+    "Reshape": lambda g, node, data: node.reshape(g, data),
+    "Flatten": lambda g, node, data: g.Flatten(data, axis=1) if data.shape else g.reshape(data, 1, 1),
+    "expand_dims": lambda g, node, data: g.unsqueeze(data, node.params.axis % (data.ndim + 1)),
+    "transpose SwapAxis": lambda g, node, data: g.Transpose(data, perm=node.prop.axes(data.ndim)),
+    "depth_to_space": lambda g, node, data: g.DepthToSpace(
+        data, blocksize=node.params.block_size, mode="DCR"
+    ),
+    "space_to_depth": lambda g, node, data: g.SpaceToDepth(data, blocksize=node.params.block_size),
+    "reverse": lambda g, node, data: _reversed(g, data, *sorted({a % data.ndim for a in node.params.axis})),
+    "_image_flip_left_right _image_flip_top_bottom": (
+        lambda g, node, data: _reversed(g, data, data.ndim + node.prop.axis)
+    ),
+    "sort": _sorted,
+    "argsort": lambda g, node, data: g.cast(_sorted(g, node, data)[1], node.dtypes[0]),
+    "argmax": lambda g, node, data: _extreme(g, node, data, "ArgMax"),
+    "argmin": lambda g, node, data: _extreme(g, node, data, "ArgMin"),
+    "Embedding": lambda g, node, data, weight: g.Gather(
+        weight, _bounded(g, data, node.params.input_dim, "clip"), axis=0
+    ),
+    "scatter_nd": lambda g, node, data, indices: g.ScatterND(
+        g.full(node.params.shape, 0, data.dtype), _coordinates(g, indices), data
+    ),
+    "_contrib_index_copy": lambda g, node, old, index, new: g.ScatterND(
+        old, g.unsqueeze(g.cast(index, np.int64), 1), new
+    ),
+}.items():
+    lowers(*_names.split())(_expression)

@@ -27,8 +27,7 @@ class QuantizeOp(GradientFree):
         if self.params.out_type == "int8":
             high = _largest(low, high)
             low = -high
-        for value, out, each in zip((low, high), out_data[1:], req[1:], strict=True):
-            arrays.evaluate(None, [value], out, each)
+        arrays.copy_each((low, high), out_data[1:], req[1:])
 
 
 class _RangedProp(OperatorProperty):

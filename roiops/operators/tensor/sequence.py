@@ -3,7 +3,7 @@
 import numpy as np
 
 from ...errors import DataError, ParamError
-from ...params import Field, Parameter
+from ...params import Field
 from ...registry import register
 from .. import arrays
 from ..base import Operator, OperatorProperty, kernels
@@ -88,15 +88,12 @@ class SequenceReverseOp(SequenceOp):
         arrays.evaluate(None, [out_grad[0][self._place(ctx, in_data)]], in_grad[0], req[0])
 
 
-class SequenceParam(Parameter):
-    use_sequence_length = Field(bool, False, doc="whether sequences have lengths of their own")
-    axis = Field(int, 0, range=(0, 1), doc="axis of time; the other of the first two counts the sequences")
-
-
 class SequenceProp(OperatorProperty):
     """Base of the sequence operators."""
 
-    param = SequenceParam
+    use_sequence_length = Field(bool, False, doc="whether sequences have lengths of their own")
+    axis = Field(int, 0, range=(0, 1), doc="axis of time; the other of the first two counts the sequences")
+
     arguments = ("data", "sequence_length")
     zero_grad = own_types = ("sequence_length",)
     backward_needs = ("out_grad", "in_data")
@@ -120,15 +117,13 @@ class SequenceProp(OperatorProperty):
         return in_shapes, [self.result(shape)]
 
 
-class SequenceMaskParam(SequenceParam):
-    value = Field(float, 0.0, doc="what entries after the end become")
-
-
 @register("SequenceMask")
 class SequenceMaskProp(SequenceProp):
     """Entries after the end of each sequence set to a number."""
 
-    param, op = SequenceMaskParam, SequenceMaskOp
+    value = Field(float, 0.0, doc="what entries after the end become")
+
+    op = SequenceMaskOp
 
 
 @register("SequenceLast")

@@ -10,7 +10,7 @@ from ...registry import register
 from .. import arrays
 from ..base import Operator, OperatorProperty, merge_shapes
 from .common import as_scalar
-from .views import ViewOp
+from .views import SectionsOp, ViewOp
 
 
 class SliceOp(ViewOp):
@@ -90,36 +90,14 @@ class SliceAxisProp(PartialSliceProp):
         return tuple(slice(begin, end, 1) if i == axis else slice(0, n, 1) for i, n in enumerate(shape))
 
 
-class SplitOp(Operator):
-    """Each output is a range of indices of the data along one axis, ``bounds`` says which."""
-
-    def __init__(self, params, axis, bounds):
-        super().__init__(params)
-        self.axis, self.bounds = axis, bounds
-
-    def sections(self, array):
-        """The views of ``array`` that make the outputs."""
-        lead = (slice(None),) * self.axis
-        for begin, end in self.bounds:
-            piece = array[(*lead, slice(begin, end))]
-            yield piece.squeeze(self.axis) if self.params.squeeze_axis else piece
+class SplitOp(SectionsOp):
+    """The outputs are sections of the data."""
 
     def bind_forward(self, ctx, in_data, req, out_data, aux):
-        moves = [
-            functools.partial(arrays.evaluate, None, [piece], out, how)
-            for piece, out, how in zip(self.sections(in_data[0]), out_data, req, strict=True)
-            if how != "null"
-        ]
-
-        def run():
-            for move in moves:
-                move()
-
-        return run
+        return functools.partial(arrays.copy_each, self.sections(in_data[0]), out_data, req)
 
     def backward(self, ctx, out_grad, in_data, out_data, req, in_grad, aux):
-        for piece, grad in zip(self.sections(in_grad[0]), out_grad, strict=True):
-            arrays.evaluate(None, [grad], piece, req[0])
+        arrays.copy_each(out_grad, self.sections(in_grad[0]), [req[0]] * len(out_grad))
 
 
 @register("SliceChannel", "split")
@@ -167,12 +145,10 @@ class SliceChannelProp(OperatorProperty):
         return [merge_shapes(in_shapes[0], shape) or in_shapes[0]]
 
     def create_operator(self, ctx, in_shapes, in_types):
-        (shape,) = in_shapes
-        axis = self.params.axis % len(shape)
-        step = shape[axis] // self.params.num_outputs
-        return self.op(
-            self.params, axis, [(i * step, (i + 1) * step) for i in range(self.params.num_outputs)]
-        )
+        (shape,), p = in_shapes, self.params
+        axis = p.axis % len(shape)
+        step = shape[axis] // p.num_outputs
+        return self.op(p, axis, [(i * step, (i + 1) * step) for i in range(p.num_outputs)], p.squeeze_axis)
 
 
 class SliceParam(Parameter):
@@ -312,7 +288,8 @@ class SplitV2Prop(OperatorProperty):
         count = self.params.sections or len(self.params.indices)
         return ("output",) if count == 1 else tuple(f"output{i}" for i in range(count))
 
-    def _bounds(self, shape):
+    def bounds(self, shape) -> tuple:
+        """The axis, and where each piece begins and ends along it."""
         p = self.params
         axis = self.check_axis("axis", p.axis, len(shape))
         length = shape[axis]
@@ -338,12 +315,12 @@ class SplitV2Prop(OperatorProperty):
 
     def infer_shape(self, in_shapes):
         (shape,) = in_shapes
-        axis, bounds = self._bounds(shape)
+        axis, bounds = self.bounds(shape)
         parts = [() if self.params.squeeze_axis else (e - b,) for b, e in bounds]
         return in_shapes, [(*shape[:axis], *part, *shape[axis + 1 :]) for part in parts]
 
     def create_operator(self, ctx, in_shapes, in_types):
-        return self.op(self.params, *self._bounds(in_shapes[0]))
+        return self.op(self.params, *self.bounds(in_shapes[0]), self.params.squeeze_axis)
 
 
 # -- assignment to a slice -------------------------------------------------------------------------------
@@ -387,16 +364,13 @@ class SliceAssignOp(AssignOp):
         return self.key
 
 
-class SliceAssignScalarParam(SliceParam):
-    scalar = Field(float, 0.0, doc="what the slice is set to")
-
-
 class SliceAssignScalarOp(SliceAssignOp):
     def value(self, in_data):
         return as_scalar(self.params.scalar, in_data[0].dtype)
 
 
 class SliceAssignBase(OperatorProperty):
+    param = SliceParam
     backward_needs = ("out_grad",)
     inplace = {0: 0}
 
@@ -408,7 +382,7 @@ class SliceAssignBase(OperatorProperty):
 class SliceAssignProp(SliceAssignBase):
     """lhs with a slice of it replaced by rhs."""
 
-    param, op = SliceParam, SliceAssignOp
+    op = SliceAssignOp
     arguments = ("lhs", "rhs")
     argument_docs = {"lhs": "the array", "rhs": "what the slice becomes"}
 
@@ -423,7 +397,9 @@ class SliceAssignProp(SliceAssignBase):
 class SliceAssignScalarProp(SliceAssignBase):
     """The data with a slice of it set to a number."""
 
-    param, op = SliceAssignScalarParam, SliceAssignScalarOp
+    scalar = Field(float, 0.0, doc="what the slice is set to")
+
+    op = SliceAssignScalarOp
     argument_docs = {"data": "the array"}
 
     def infer_shape(self, in_shapes):

@@ -242,14 +242,15 @@ class ReshapeLikeProp(ReshapeBase):
     def infer_shape(self, in_shapes):
         lhs, rhs = in_shapes
         p = self.params
-        lhs_part = self._range("lhs", lhs, p.lhs_begin, p.lhs_end)
-        rhs_part = self._range("rhs", rhs, p.rhs_begin, p.rhs_end)
+        lhs_part = self.axes_between("lhs", lhs, p.lhs_begin, p.lhs_end)
+        rhs_part = self.axes_between("rhs", rhs, p.rhs_begin, p.rhs_end)
         out = (*lhs[: lhs_part.start], *rhs[rhs_part], *lhs[lhs_part.stop :])
         if known(lhs) and known(out) and math.prod(out) != math.prod(lhs):
             raise ShapeError(f"{self.label}: {tuple(lhs)} cannot take the shape {out}")
         return in_shapes, [out]
 
-    def _range(self, name, shape, begin, end):
+    def axes_between(self, name, shape, begin, end) -> slice:
+        """The axes that are replaced, or taken."""
         ndim = len(shape)
         begin = 0 if begin is None else begin + ndim * (begin < 0)
         end = ndim if end is None else end + ndim * (end < 0)
@@ -325,6 +326,25 @@ class ViewOp(Operator):
         if not self.whole and req[0] != "add":
             target[...] = 0
         arrays.evaluate(None, [out_grad[0]], self.view(target), req[0])
+
+
+class SectionsOp(Operator):
+    """Base: several arrays that are ranges of indices of one along an axis; ``bounds`` says which.
+
+    With ``squeeze`` they are of length 1, and have no such axis.
+    """
+
+    shareable = True
+
+    def __init__(self, params, axis, bounds, squeeze=False):
+        super().__init__(params)
+        self.axis, self.bounds, self.squeeze = axis, bounds, squeeze
+
+    def sections(self, array) -> list:
+        """The views of ``array`` that are the others."""
+        lead = (slice(None),) * self.axis
+        pieces = [array[(*lead, slice(begin, end))] for begin, end in self.bounds]
+        return [piece.squeeze(self.axis) for piece in pieces] if self.squeeze else pieces
 
 
 class PermuteOp(ViewOp):

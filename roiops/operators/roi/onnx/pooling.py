@@ -145,10 +145,10 @@ def _images(g, node, data, rows, groups):
     return maps, image * np.int64(count) + which.astype(np.int64)[None]
 
 
-def _groups(rules, op, pooled):
+def _groups(rules, groups, pooled):
     """For rows and columns of bins: how many groups, and the group of each bin."""
     geometry = the_geometry()
-    counts = geometry.channel_groups(rules, op.groups, *pooled)
+    counts = geometry.channel_groups(rules, groups, *pooled)
     return [
         (count, np.array([i * count // bins for i in range(bins)], np.int64))
         for count, bins in zip(counts, pooled, strict=True)
@@ -204,12 +204,12 @@ def channels_first(g, y):
 
 def _pool(g, node, rules, data, rows, pooled, scale):
     """All bins of all rows, (rois, channels, rows, columns), by the rules of a dialect."""
-    op = node.prop.op(node.params)
+    p = node.params
     axes = [
-        axis_of_boxes(g, rules, rows, number, data, pooled[number], op.ratio[number], scale)
+        axis_of_boxes(g, rules, rows, number, data, pooled[number], p.ratio[number], scale)
         for number in range(2)
     ]
-    maps, image = _images(g, node, data, rows, _groups(rules, op, pooled))
+    maps, image = _images(g, node, data, rows, _groups(rules, p.groups, pooled))
     maximum = rules.reduction in (r.MAX_INVALID_IS_ZERO, r.MAX_OF_VALID)
     if rules.samples == r.PIXELS:
         return _integer_bins(g, rules, maps, image, axes, maximum)
@@ -220,7 +220,7 @@ def _pool(g, node, rules, data, rows, pooled, scale):
         low, _, size = _edges(g, rules, axis)
         low = low + 0.5  # RoiAlign takes half a pixel off
         ends.append((low, low + size))
-    return channels_first(g, mean_in_boxes(g, maps, image, *_crossed(g, ends), 3, op.ratio[0]))
+    return channels_first(g, mean_in_boxes(g, maps, image, *_crossed(g, ends), 3, p.ratio[0]))
 
 
 def _crossed(g, ends):
@@ -312,8 +312,8 @@ def plain_align(g, rules, data, rows, pooled, ratio, scale):
 def _separable(g, node, data, rois, pooled):
     p = node.params
     geometry = the_geometry()
-    op, row = node.prop.op(p), p.row
-    rules, ratio = row.rules, op.ratio
+    row, ratio = p.row, p.ratio
+    rules = row.rules
     scale = geometry.scale_of(rules, p.spatial_scale, np.float32)
     channels = node.shapes[0][1]
     # Bins whose number of samples follows from the box cannot be averaged sample by sample: boxes differ.

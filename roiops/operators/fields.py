@@ -1,7 +1,7 @@
-"""Fields and windows that several network operators declare alike."""
+"""Fields and windows that several operators declare alike."""
 
-from ...errors import ParamError
-from ...params import Parameter
+from ..errors import ParamError
+from ..params import Parameter
 
 IGNORED = "accepted and ignored: it steers MXNet's GPU library"
 
