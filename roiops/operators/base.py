@@ -165,7 +165,8 @@ class OperatorProperty:
     arguments, aux, outputs : tuple of str
         Names of the inputs, the auxiliary states and the outputs. Where they depend on the parameters,
         override :meth:`list_arguments`, :meth:`list_auxiliary_states`, :meth:`list_outputs`;
-        ``arguments`` then holds all possible ones, for the signature.
+        ``arguments`` then holds all possible ones, for the signature. A class may declare ``arguments`` and
+        ``aux`` with what each of them is, as dict of str to str, which then makes ``argument_docs``.
     argument_docs : dict of str to str
         What each input and auxiliary state is, for the generated documentation.
     list_advice : dict of str to str
@@ -266,6 +267,11 @@ class OperatorProperty:
         if fields:
             place = {"__module__": cls.__module__, "__qualname__": f"{cls.__qualname__}.param"}
             cls.param = type(f"{cls.__name__.removesuffix('Prop')}Param", (cls.param,), fields | place)
+        described = {n: docs for n in ("arguments", "aux") if isinstance(docs := vars(cls).get(n), dict)}
+        for name, docs in described.items():
+            setattr(cls, name, tuple(docs))
+        if described:
+            cls.argument_docs = {name: text for docs in described.values() for name, text in docs.items()}
 
     def __init__(self, params: Parameter, label: str | None = None):
         self.params = params

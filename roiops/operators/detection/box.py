@@ -86,7 +86,7 @@ class BoxNMSProp(OperatorProperty):
     )
 
     op = BoxNMSOp
-    argument_docs = {"data": "rows (..., boxes, width), in any number of batches"}
+    arguments = {"data": "rows (..., boxes, width), in any number of batches"}
     outputs, visible_outputs = ("output0", "output1"), 1
     backward_needs = ("out_grad", "out_data")
 
@@ -146,8 +146,7 @@ class BoxIoUProp(OperatorProperty):
     )
 
     op = BoxIoUOp
-    arguments = ("lhs", "rhs")
-    argument_docs = {"lhs": "boxes (..., 4)", "rhs": "boxes (..., 4)"}
+    arguments = {"lhs": "boxes (..., 4)", "rhs": "boxes (..., 4)"}
     partial_shapes = True
 
     def infer_shape(self, in_shapes):
@@ -190,7 +189,7 @@ class BipartiteMatchingProp(OperatorProperty):
     topk = Field(int, -1, doc="a bound on the matches; -1: none. As in MXNet, k lets k + 1 of them through")
 
     op = BipartiteMatchingOp
-    argument_docs = {"data": "score matrices (..., rows, columns)"}
+    arguments = {"data": "score matrices (..., rows, columns)"}
     outputs = ("output0", "output1")
 
     def infer_shape(self, in_shapes):
@@ -221,8 +220,7 @@ class BoxEncodeProp(OperatorProperty):
     """Regression targets of anchors to the boxes they match, and a mask of those that have one."""
 
     param, op = Parameter, BoxEncodeOp
-    arguments = ("samples", "matches", "anchors", "refs", "means", "stds")
-    argument_docs = {
+    arguments = {
         "samples": "(batches, anchors): 1 for a positive anchor, 0 or -1 for others",
         "matches": "(batches, anchors): the row of refs that a positive anchor matches",
         "anchors": "corners (batches, anchors, 4)",
@@ -271,8 +269,7 @@ class BoxDecodeProp(OperatorProperty):
     )
 
     op = BoxDecodeOp
-    arguments = ("data", "anchors")
-    argument_docs = {"data": "predictions (batches, anchors, 4)", "anchors": "boxes (1, anchors, 4)"}
+    arguments = {"data": "predictions (batches, anchors, 4)", "anchors": "boxes (1, anchors, 4)"}
     partial_shapes = True
 
     def infer_shape(self, in_shapes):

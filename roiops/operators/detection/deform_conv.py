@@ -142,8 +142,7 @@ class DeformableConvolutionProp(FloatProperty):
     layout = Field(optional(enum("NCHW")), None, doc="order of the axes")
 
     op = DeformableConvolutionOp
-    arguments = ("data", "offset", "weight", "bias")
-    argument_docs = {
+    arguments = {
         "data": "the feature map (images, channels, height, width)",
         "offset": "displacements (images, 2 * groups * taps, height, width) of the output's size: y, then x",
         "weight": "(num_filter, channels / num_group, height, width)",

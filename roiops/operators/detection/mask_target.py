@@ -56,8 +56,7 @@ class MRCNNMaskTargetProp(OperatorProperty):
     aligned = Field(bool, False, doc="whether coordinates are moved by half a pixel")
 
     op = MRCNNMaskTargetOp
-    arguments = ("rois", "gt_masks", "matches", "cls_targets")
-    argument_docs = {
+    arguments = {
         "rois": "corners (images, rois, 4)",
         "gt_masks": "masks of the size of the image (images, masks, height, width)",
         "matches": "(images, rois): the mask of each box, negative for none, which gives zeros",

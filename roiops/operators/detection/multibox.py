@@ -49,7 +49,7 @@ class MultiBoxPriorProp(OperatorProperty):
     """
 
     param, op = MultiBoxPriorParam, MultiBoxPriorOp
-    argument_docs = {"data": "the feature map (images, channels, height, width)"}
+    arguments = {"data": "the feature map (images, channels, height, width)"}
     monitored_as_data = True
 
     def infer_shape(self, in_shapes):
@@ -115,8 +115,7 @@ class MultiBoxTargetProp(OperatorProperty):
     """
 
     param, op = MultiBoxTargetParam, MultiBoxTargetOp
-    arguments = ("anchor", "label", "cls_pred")
-    argument_docs = {
+    arguments = {
         "anchor": "corners (1, anchors, 4)",
         "label": "rows (class, corners, ...) for each image, ended by a row of -1",
         "cls_pred": "class scores (images, classes, anchors), the background first",
@@ -174,8 +173,7 @@ class MultiBoxDetectionProp(OperatorProperty):
     nms_topk = Field(int, -1, doc="how many boxes of highest score enter suppression; 0 or less: all")
 
     op = MultiBoxDetectionOp
-    arguments = ("cls_prob", "loc_pred", "anchor")
-    argument_docs = {
+    arguments = {
         "cls_prob": "class probabilities (images, classes, anchors), the background first",
         "loc_pred": "box predictions (images, 4 * anchors)",
         "anchor": "corners (1, anchors, 4)",

@@ -70,8 +70,7 @@ class MultiProposalProp(OperatorProperty):
     """
 
     param, op = ProposalParam, ProposalOp
-    arguments = ("cls_prob", "bbox_pred", "im_info")
-    argument_docs = {
+    arguments = {
         "cls_prob": "probabilities (images, 2 * anchors, height, width), those of the background first",
         "bbox_pred": "displacements (images, 4 * anchors, height, width)",
         "im_info": "a row (height, width, scale) for each image",

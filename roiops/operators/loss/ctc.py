@@ -126,8 +126,7 @@ class CTCLossProp(FloatProperty):
 
     op = CTCLossOp
     partial_shapes = False
-    arguments = ("data", "label", "data_lengths", "label_lengths")
-    argument_docs = {
+    arguments = {
         "data": "scores, (time, batch, classes)",
         "label": "classes, (batch, most labels)",
         "data_lengths": "steps of each sequence, with use_data_lengths",

@@ -114,7 +114,7 @@ class SoftmaxOutputProp(LossProp, FloatProperty):
     )
 
     op = SoftmaxOutputOp
-    argument_docs = {
+    arguments = {
         "data": "scores of the classes",
         "label": "index of the right class, or probabilities of the shape of data",
     }
@@ -201,9 +201,10 @@ class SoftmaxCrossEntropyProp(OperatorProperty):
     """The cross-entropy of softmax(data) with class labels, summed over the batch."""
 
     op = SoftmaxCrossEntropyOp
-    arguments, zero_grad, own_types = ("data", "label"), ("label",), ("label",)
+    zero_grad = ("label",)
+    own_types = ("label",)
     backward_needs = ("out_grad", "in_data")
-    argument_docs = {"data": "scores, of shape (batch, classes)", "label": "class indices, of shape (batch,)"}
+    arguments = {"data": "scores, of shape (batch, classes)", "label": "class indices, of shape (batch,)"}
 
     def infer_shape(self, in_shapes):
         known = _scores_and_labels(self, *in_shapes)
@@ -250,7 +251,7 @@ class RegressionProp(LossProp):
     grad_scale = Field(float, 1.0, doc="factor of the gradient")
 
     backward_needs = ("in_data", "out_data")
-    argument_docs = {"data": "what was predicted", "label": "what it should be, with as many entries"}
+    arguments = {"data": "what was predicted", "label": "what it should be, with as many entries"}
 
     def infer_shape(self, in_shapes):
         shape, label = in_shapes
@@ -307,7 +308,7 @@ class SVMOutputProp(LossProp):
 
     op = SVMOutputOp
     backward_needs = ("in_data", "out_data")
-    argument_docs = {"data": "scores, of shape (batch, classes)", "label": "class indices, of shape (batch,)"}
+    arguments = {"data": "scores, of shape (batch, classes)", "label": "class indices, of shape (batch,)"}
 
     def infer_shape(self, in_shapes):
         known = _scores_and_labels(self, *in_shapes)
@@ -343,7 +344,7 @@ class PlainMakeLossOp(MakeLossOp):
 
 class MakeLossBase(ElementwiseProp):
     is_loss = True
-    argument_docs = {"data": "the loss, computed by other operators"}
+    arguments = {"data": "the loss, computed by other operators"}
 
 
 @register("MakeLoss")

@@ -93,8 +93,8 @@ class SoftmaxProp(FloatProperty):
         optional(bool), False, doc="whether only the first entries count, as many as length says"
     )
 
-    arguments, zero_grad = ("data", "length"), ("length",)
-    argument_docs = {
+    zero_grad = ("length",)
+    arguments = {
         "data": "the array",
         "length": "with use_length: how many entries count, an integer for each row along the axis",
     }
@@ -168,7 +168,7 @@ class SoftmaxActivationProp(FloatProperty):
     backward_needs = ("out_grad", "out_data")
     keeps_shape = True
     inplace, inplace_grad = {0: 0}, {0: 0}
-    argument_docs = {"data": "the array; three or more dimensions for channel"}
+    arguments = {"data": "the array; three or more dimensions for channel"}
 
     def infer_shape(self, in_shapes):
         (shape,) = in_shapes

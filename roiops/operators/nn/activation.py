@@ -39,7 +39,7 @@ class ActivationProp(FloatProperty):
     op = ActivationOp
     repeatable = True
     keeps_shape = True
-    argument_docs = {"data": "any shape"}
+    arguments = {"data": "any shape"}
     inplace = {0: 0}
     inplace_grad = {0: 0}
 
@@ -146,8 +146,7 @@ class LeakyReLUProp(FloatProperty):
 
     op = LeakyReLUOp
     keeps_shape = True
-    arguments = ("data", "gamma")
-    argument_docs = {
+    arguments = {
         "data": "any shape",
         "gamma": "slopes by channel, one slope, or one for each index of the first axes; only for 'prelu'",
     }

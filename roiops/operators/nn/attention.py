@@ -95,8 +95,7 @@ class SelfAttentionScoresProp(AttentionProp):
     """The scores of self-attention: queries times keys over the root of the depth, (batch * heads, L, L)."""
 
     op = ScoresOp
-    arguments = ("queries_keys_values",)
-    argument_docs = {"queries_keys_values": "(length, batch, heads * 3 * depth)"}
+    arguments = {"queries_keys_values": "(length, batch, heads * 3 * depth)"}
 
     def infer_shape(self, in_shapes):
         (shape,) = in_shapes
@@ -109,8 +108,7 @@ class AttentionScoresProp(AttentionProp):
     """The scores of attention to another sequence: (batch * heads, length of queries, length of keys)."""
 
     op = ScoresOp
-    arguments = ("queries", "keys_values")
-    argument_docs = {
+    arguments = {
         "queries": "(length, batch, heads * depth)",
         "keys_values": "(other length, batch, heads * 2 * depth)",
     }
@@ -129,8 +127,7 @@ class AttentionValuesProp(AttentionProp):
     """The values of another sequence, weighted: (length of queries, batch, heads * depth)."""
 
     op = WeightedOp
-    arguments = ("keys_values", "attention")
-    argument_docs = {
+    arguments = {
         "keys_values": "(other length, batch, heads * 2 * depth)",
         "attention": "weights, (batch * heads, length, other length)",
     }
@@ -159,8 +156,7 @@ class SelfAttentionValuesProp(AttentionValuesProp):
     """The values of self-attention, weighted: (length, batch, heads * depth)."""
 
     op = SelfWeightedOp
-    arguments = ("queries_keys_values", "attention")
-    argument_docs = {
+    arguments = {
         "queries_keys_values": "(length, batch, heads * 3 * depth)",
         "attention": "weights, (batch * heads, length, length)",
     }

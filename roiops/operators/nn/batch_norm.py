@@ -118,17 +118,17 @@ class BatchNormProp(FloatProperty):
     op = BatchNormOp
     keeps_shape = True
     trains_with_relu = True
-    arguments = ("data", "gamma", "beta")
-    aux = ("moving_mean", "moving_var")
     outputs = ("output", "mean", "var")
     variable_attributes = {
         "moving_mean": {"__init__": '["zero", {}]'},
         "moving_var": {"__init__": '["one", {}]'},
     }
-    argument_docs = {
+    arguments = {
         "data": "any shape of two dimensions or more",
         "gamma": "scale of each channel; taken as 1 with fix_gamma",
         "beta": "shift of each channel",
+    }
+    aux = {
         "moving_mean": "moving mean of each channel, updated by backward in training",
         "moving_var": "moving variance of each channel, updated by backward in training",
     }

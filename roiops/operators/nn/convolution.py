@@ -246,7 +246,7 @@ class ConvolutionProp(_ConvolutionBaseProp):
     """Slide a window over one to three spatial axes and take the weighted sum of what it covers."""
 
     param, op = ConvolutionParam, ConvolutionOp
-    argument_docs = {
+    arguments = {
         "data": "images, (batch, channels, *spatial)",
         "weight": "filters, (num_filter, channels / num_group, *kernel)",
         "bias": "one number for each filter; not with no_bias",
@@ -388,7 +388,7 @@ class DeconvolutionProp(_ConvolutionBaseProp):
     """The transpose of a convolution: each input pixel adds a weighted window to the output."""
 
     param, op = DeconvolutionParam, DeconvolutionOp
-    argument_docs = {
+    arguments = {
         "data": "images, (batch, channels, *spatial)",
         "weight": "filters, (channels, num_filter / num_group, *kernel)",
         "bias": "one number for each output channel; not with no_bias",

@@ -96,8 +96,7 @@ class CorrelationProp(FloatProperty):
 
     param, op = CorrelationParam, CorrelationOp
     partial_shapes = False
-    arguments = ("data1", "data2")
-    argument_docs = {"data1": "a map, (batch, channels, height, width)", "data2": "another of that shape"}
+    arguments = {"data1": "a map, (batch, channels, height, width)", "data2": "another of that shape"}
     backward_needs = ("out_grad", "in_data")
 
     def infer_shape(self, in_shapes):

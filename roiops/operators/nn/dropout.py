@@ -74,7 +74,7 @@ class DropoutProp(FloatProperty):
     moves_data = True
     op = DropoutOp
     keeps_shape = True
-    argument_docs = {"data": "any shape"}
+    arguments = {"data": "any shape"}
     outputs, visible_outputs = ("output", "mask"), 1
     backward_needs = ("out_grad", "out_data")
     inplace = {0: 0}

@@ -59,8 +59,7 @@ class FullyConnectedProp(FloatProperty):
 
     op = FullyConnectedOp
     repeatable = True
-    arguments = ("data", "weight", "bias")
-    argument_docs = {
+    arguments = {
         "data": "features, (batch, ...)",
         "weight": "matrix, (num_hidden, features)",
         "bias": "one number for each output feature; not with no_bias",

@@ -117,7 +117,7 @@ class LayerNormProp(_AffineNormProp):
 
     op = LayerNormOp
     outputs = ("output", "mean", "std")
-    argument_docs = {
+    arguments = {
         "data": "any shape",
         "gamma": "scale, of the axis's length",
         "beta": "shift, of the axis's length",
@@ -137,7 +137,7 @@ class InstanceNormProp(_AffineNormProp):
     eps = Field(float, 1e-3, range=(0, None), doc="added to the variance before the square root")
 
     op = InstanceNormOp
-    argument_docs = {
+    arguments = {
         "data": "images, (batch, channels, *spatial)",
         "gamma": "scale of each channel",
         "beta": "shift of each channel",
@@ -159,7 +159,7 @@ class GroupNormProp(_AffineNormProp):
 
     op = GroupNormOp
     outputs = ("output", "mean", "std")
-    argument_docs = {
+    arguments = {
         "data": "images, (batch, channels, *spatial)",
         "gamma": "scale of each group",
         "beta": "shift of each group",
@@ -216,7 +216,7 @@ class L2NormalizationProp(FloatProperty):
 
     op = L2NormalizationOp
     keeps_shape = True
-    argument_docs = {"data": "any shape; three dimensions or more unless mode is 'instance'"}
+    arguments = {"data": "any shape; three dimensions or more unless mode is 'instance'"}
     monitored_as_data = True
 
     def infer_shape(self, in_shapes):
@@ -275,7 +275,7 @@ class LRNProp(FloatProperty):
     param, op = LRNParam, LRNOp
     keeps_shape = True
     outputs, visible_outputs = ("output", "norm"), 1
-    argument_docs = {"data": "images, (batch, channels, height, width)"}
+    arguments = {"data": "images, (batch, channels, height, width)"}
     monitored_as_data = True
 
     def infer_shape(self, in_shapes):

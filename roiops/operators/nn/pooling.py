@@ -141,7 +141,7 @@ class PoolingProp(FloatProperty):
 
     param, op = PoolingParam, PoolingOp
     repeatable = True
-    argument_docs = {"data": "images, (batch, channels, *spatial)"}
+    arguments = {"data": "images, (batch, channels, *spatial)"}
     monitored_as_data = True
 
     @property
@@ -247,7 +247,7 @@ class AdaptiveAvgPooling2DProp(FloatProperty):
     )
 
     op = AdaptiveAvgPooling2DOp
-    argument_docs = {"data": "images, (batch, channels, height, width)"}
+    arguments = {"data": "images, (batch, channels, height, width)"}
     backward_needs = ("out_grad",)
 
     def infer_shape(self, in_shapes):

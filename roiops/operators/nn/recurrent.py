@@ -97,8 +97,7 @@ class RNNProp(FloatProperty):
     """Recurrent layers one on another (LSTM, GRU, or a plain one), over a whole sequence."""
 
     param, op = RNNParam, RNNOp
-    arguments = ("data", "parameters", "state", "state_cell")
-    argument_docs = {
+    arguments = {
         "data": "the sequence, (steps, batch, features)",
         "parameters": "all weights, flat: the matrices for input and state of each direction of each layer, "
         "then the biases in the same order",

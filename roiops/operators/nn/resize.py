@@ -77,8 +77,7 @@ class UpSamplingProp(FloatProperty):
 
     op = UpSamplingOp
     variadic = "num_args"
-    arguments = ("data", "weight")
-    argument_docs = {
+    arguments = {
         "data": "images, (batch, channels, height, width)",
         "weight": "for 'bilinear': (channels, 1, kernel, kernel), kernel = 2 * scale - scale % 2",
     }
@@ -178,8 +177,7 @@ class BilinearResize2DProp(FloatProperty):
     """Resize images by bilinear interpolation."""
 
     param, op = BilinearResize2DParam, BilinearResize2DOp
-    arguments = ("data", "like")
-    argument_docs = {
+    arguments = {
         "data": "images, (batch, channels, height, width)",
         "like": "images of the wanted height and width; only in mode 'like'",
     }
@@ -240,8 +238,7 @@ class BilinearSamplerProp(FloatProperty):
     cudnn_off = Field(optional(bool), None, doc=IGNORED)
 
     op = BilinearSamplerOp
-    arguments = ("data", "grid")
-    argument_docs = {
+    arguments = {
         "data": "images, (batch, channels, height, width)",
         "grid": "positions, (batch, 2, height, width): x and y, from -1 (first pixel) to 1 (last)",
     }
@@ -328,7 +325,7 @@ class GridGeneratorProp(FloatProperty):
     """Sampling positions for BilinearSampler, from an affine matrix or an optical flow."""
 
     param, op = GridGeneratorParam, GridGeneratorOp
-    argument_docs = {"data": "(batch, 6) matrices for 'affine', (batch, 2, height, width) flows for 'warp'"}
+    arguments = {"data": "(batch, 6) matrices for 'affine', (batch, 2, height, width) flows for 'warp'"}
     backward_needs = ("out_grad",)
     monitored_as_data = True
 
@@ -367,8 +364,7 @@ class SpatialTransformerProp(FloatProperty):
     cudnn_off = Field(optional(bool), None, doc=IGNORED)
 
     op = SpatialTransformerOp
-    arguments = ("data", "loc")
-    argument_docs = {
+    arguments = {
         "data": "images, (batch, channels, height, width)",
         "loc": "affine matrices, (batch, 6)",
     }

@@ -58,12 +58,11 @@ def refuse_stray(label, rois, images, row) -> None:
 class ROIProperty(OperatorProperty):
     """An operator on ``data`` (N, C, H, W) and ``rois`` (R, 5 or more columns)."""
 
-    arguments = ("data", "rois")
     zero_grad = ("rois",)
     backward_needs = ("out_grad", "in_data")
     devices = ("cpu", "gpu")
     compile_weight = 3
-    argument_docs = {
+    arguments = {
         "data": "feature map (N, C, H, W)",
         "rois": "boxes (num_rois, 5): image index, x1, y1, x2, y2 in image pixels. A row with a negative "
         "index or a coordinate that is not finite is ignored: it gives zeros, and no gradient",

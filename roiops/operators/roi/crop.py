@@ -70,7 +70,7 @@ class CropAndResizeProp(SeparableProp):
     param, op = CropAndResizeParam, CropAndResizeOp
     example_params = {"extrapolation_value": 1.0}
     zero_grad = ()
-    argument_docs = {
+    arguments = {
         **SeparableProp.argument_docs,
         "data": "image or feature map, (N, C, H, W) or (N, H, W, C) as layout says",
         "rois": "boxes (num_rois, 5): image index, y1, x1, y2, x2, where 0 and 1 are the centres of the "

@@ -78,8 +78,7 @@ class DeformablePSROIPoolingProp(ROIProperty):
     """Mean of bilinear samples in bins that ``trans`` displaces (Deformable ConvNets, 2017)."""
 
     param, op = DeformablePSROIPoolingParam, DeformablePSROIPoolingOp
-    arguments = ("data", "rois", "trans")
-    argument_docs = {
+    arguments = {
         **ROIProperty.argument_docs,
         "trans": "displacements (num_rois, 2 * classes, parts, parts), x before y, in box sizes; "
         "left out with no_trans",
@@ -135,8 +134,7 @@ class DeformROIPoolingProp(ROIProperty):
     """ROIAlign whose bins ``offset`` displaces, all channels alike (Deformable ConvNets, as in mmcv)."""
 
     param, op = DeformROIPoolingParam, DeformROIPoolingOp
-    arguments = ("data", "rois", "offset")
-    argument_docs = {
+    arguments = {
         **ROIProperty.argument_docs,
         "offset": "displacements (num_rois, 2, height, width) of the bins, x before y, in box sizes",
     }

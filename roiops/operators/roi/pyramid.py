@@ -86,8 +86,7 @@ class MultiScaleROIAlignProp(ROIProperty):
 
     param, op = MultiScaleROIAlignParam, MultiScaleROIAlignOp
     variadic = "num_args"
-    arguments = ("data0", "rois")
-    argument_docs = {
+    arguments = {
         "data0": "the finest feature map (N, C, H, W); data1 and so on are the others",
         "rois": ROIProperty.argument_docs["rois"],
     }

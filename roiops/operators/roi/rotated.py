@@ -51,7 +51,7 @@ class RROIAlignProp(TurnedProp):
     """Mean of bilinear samples in the bins of rotated boxes. Unlike MXNet's, it has a gradient."""
 
     param = RROIAlignParam
-    argument_docs = {**ROIProperty.argument_docs, "rois": _boxes("in degrees")}
+    arguments = {**ROIProperty.argument_docs, "rois": _boxes("in degrees")}
 
 
 class ROIAlignRotatedParam(DialectParam):
@@ -69,7 +69,7 @@ class ROIAlignRotatedProp(TurnedProp):
     """Mean of bilinear samples in the bins of rotated (oriented) boxes, as mmcv and Detectron2 take it."""
 
     param = ROIAlignRotatedParam
-    argument_docs = {
+    arguments = {
         **ROIProperty.argument_docs,
         "rois": _boxes("in radians, under detectron2 in degrees"),
     }
@@ -111,7 +111,7 @@ class RiROIAlignProp(TurnedProp):
 
     param, op = RiROIAlignParam, RiROIAlignOp
     example_params = {"num_orientations": 1}
-    argument_docs = {**ROIProperty.argument_docs, "rois": _boxes("in radians")}
+    arguments = {**ROIProperty.argument_docs, "rois": _boxes("in radians")}
 
     def out_channels(self, channels):
         if channels != -1 and channels % self.params.num_orientations:

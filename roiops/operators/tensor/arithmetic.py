@@ -289,15 +289,13 @@ class CompareOp(GradientFree, BinaryOp):
 class BinaryProp(ChainProp, ElementwiseProp):
     """Two arrays of one shape."""
 
-    arguments = ("lhs", "rhs")
-    argument_docs = {"lhs": "left operand", "rhs": "right operand, of the same shape and dtype"}
+    arguments = {"lhs": "left operand", "rhs": "right operand, of the same shape and dtype"}
 
 
 class BroadcastProp(ChainProp):
     """Two arrays that broadcast: an axis of length 1, or missing at the front, is repeated."""
 
-    arguments = ("lhs", "rhs")
-    argument_docs = {"lhs": "left operand", "rhs": "right operand; an axis of length 1 is repeated"}
+    arguments = {"lhs": "left operand", "rhs": "right operand; an axis of length 1 is repeated"}
     partial_shapes = repeatable = True
 
     def infer_shape(self, in_shapes):
@@ -379,7 +377,7 @@ class ScalarProp(ChainProp, ElementwiseProp):
     scalar = Field(float, 1.0, doc="the other operand")
     is_int = Field(bool, True, doc="whether integer data stays integer; if not, it becomes float64")
 
-    argument_docs = {"data": "the array"}
+    arguments = {"data": "the array"}
 
     def infer_type(self, in_types):
         (dtype,) = in_types

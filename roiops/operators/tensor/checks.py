@@ -30,8 +30,7 @@ class AllCloseProp(OperatorProperty):
     equal_nan = Field(bool, True, doc="whether NaN agrees with NaN")
 
     op = AllCloseOp
-    arguments = ("a", "b")
-    argument_docs = {"a": "one array", "b": "another of the same shape and dtype"}
+    arguments = {"a": "one array", "b": "another of the same shape and dtype"}
 
     def infer_shape(self, in_shapes):
         return [merge_all(self, in_shapes)] * 2, [()]
@@ -56,7 +55,7 @@ class AllFiniteProp(OperatorProperty):
     init_output = Field(bool, True, doc="whether the output starts at 1; if not, a 0 that it holds stays")
 
     op = AllFiniteOp
-    argument_docs = {"data": "the numbers"}
+    arguments = {"data": "the numbers"}
     monitored_as_data = True
 
     def infer_shape(self, in_shapes):

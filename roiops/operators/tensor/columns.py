@@ -111,7 +111,7 @@ class Im2ColProp(WindowsProp):
     """The windows of a convolution as columns: (batch, channels * window, number of windows)."""
 
     param, op = WindowsParam, Im2ColOp
-    argument_docs = {"data": "pictures, (batch, channels, *size)"}
+    arguments = {"data": "pictures, (batch, channels, *size)"}
     monitored_as_data = True
 
     def infer_shape(self, in_shapes):
@@ -127,7 +127,7 @@ class Col2ImProp(WindowsProp):
     """Columns, as ``im2col`` gives them, added up in pictures of ``output_size``."""
 
     param, op = SumOfWindowsParam, Col2ImOp
-    argument_docs = {"data": "columns, (batch, channels * window, number of windows)"}
+    arguments = {"data": "columns, (batch, channels * window, number of windows)"}
     monitored_as_data = True
 
     def infer_shape(self, in_shapes):

@@ -68,7 +68,7 @@ declare(
     value=Field(float, doc="what every entry is"),
 )
 
-_LIKE = {"argument_docs": {"data": "only its shape and dtype are used"}}
+_LIKE = {"arguments": {"data": "only its shape and dtype are used"}}
 declare("zeros_like", ElementwiseProp, "Zeros of the shape and dtype of the data.", op=FillOp, **_LIKE)
 declare("ones_like", ElementwiseProp, "Ones of the shape and dtype of the data.", op=OnesOp, **_LIKE)
 
@@ -162,7 +162,7 @@ class ArangeLikeProp(OperatorProperty):
     axis = Field(optional(int), None, doc="axis whose length is taken; none means all entries")
 
     op = ArangeLikeOp
-    argument_docs = {"data": "only its shape is used"}
+    arguments = {"data": "only its shape is used"}
 
     def infer_shape(self, in_shapes):
         (shape,) = in_shapes
@@ -194,7 +194,7 @@ class CastProp(ElementwiseProp):
     op = CastOp
     backward_needs = ("out_grad",)
     inplace = {}
-    argument_docs = {"data": "the array"}
+    arguments = {"data": "the array"}
 
     def infer_type(self, in_types):
         return in_types, [self.params.dtype]

@@ -223,8 +223,7 @@ def _declare(name, words, parameters, log_density, log_slopes):
         VectorDensityProp if vectors else DensityProp,
         f"The probability density of samples of {words}.",
         op=type("RowDensityOp", (base,), {**functions, "__module__": __name__}),
-        arguments=("sample", *parameters),
-        argument_docs={"sample": _DOCS["sample"], **{n: t or _DOCS[n] for n, t in parameters.items()}},
+        arguments={"sample": _DOCS["sample"], **{n: t or _DOCS[n] for n, t in parameters.items()}},
     )
 
 

@@ -41,8 +41,7 @@ class HistogramProp(OperatorProperty):
     """How many entries fall into each bin, and the edges of the bins. The last bin holds its upper edge."""
 
     param, op = HistogramParam, HistogramOp
-    arguments = ("data", "bins")
-    argument_docs = {"data": "any array", "bins": "the edges of the bins, ascending; without bin_cnt"}
+    arguments = {"data": "any array", "bins": "the edges of the bins, ascending; without bin_cnt"}
     outputs = ("output0", "output1")
     monitored_as_data = True
 

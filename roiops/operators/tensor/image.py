@@ -24,7 +24,7 @@ class ImageToTensorProp(OperatorProperty):
     """Pictures with the channels last and numbers up to 255 as float32, channels first, numbers up to 1."""
 
     op = ToTensorOp
-    argument_docs = {"data": "(height, width, channels), or a batch of them"}
+    arguments = {"data": "(height, width, channels), or a batch of them"}
     backward_needs = ("out_grad",)
     monitored_as_data = True
 
@@ -65,7 +65,7 @@ class ImageNormalizeProp(FloatProperty):
 
     param, op = NormalizeParam, NormalizeOp
     partial_shapes = False
-    argument_docs = {"data": "(channels, height, width), or a batch of them; 1 or 3 channels"}
+    arguments = {"data": "(channels, height, width), or a batch of them; 1 or 3 channels"}
     backward_needs = ("out_grad",)
     keeps_shape = True
     monitored_as_data = True
@@ -85,7 +85,7 @@ class ImageNormalizeProp(FloatProperty):
 class PictureProp(SliceProp):
     """Base: a part of each picture, with the channels last."""
 
-    argument_docs = {"data": "(height, width, channels), or a batch of them"}
+    arguments = {"data": "(height, width, channels), or a batch of them"}
 
     def whole(self, in_shapes) -> list:
         """All of the pictures, as a slice for each axis."""

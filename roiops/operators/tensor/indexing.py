@@ -97,10 +97,9 @@ class TakeProp(OperatorProperty):
 
     op = TakeAxisOp
     repeatable = True
-    arguments = ("a", "indices")
     zero_grad = own_types = ("indices",)
     backward_needs = ("out_grad", "in_data")
-    argument_docs = {"a": "the array", "indices": "which slices; fractions are cut off"}
+    arguments = {"a": "the array", "indices": "which slices; fractions are cut off"}
 
     def infer_shape(self, in_shapes):
         shape, indices = in_shapes
@@ -123,10 +122,10 @@ class EmbeddingProp(OperatorProperty):
     sparse_grad = Field(bool, False, doc="accepted, without effect: gradients are dense")
 
     op = EmbeddingOp
-    arguments, zero_grad = ("data", "weight"), ("data",)
+    zero_grad = ("data",)
     backward_needs = ("out_grad", "in_data")
     partial_shapes = True
-    argument_docs = {"data": "indices; fractions are cut off", "weight": "table of (input_dim, output_dim)"}
+    arguments = {"data": "indices; fractions are cut off", "weight": "table of (input_dim, output_dim)"}
 
     def infer_shape(self, in_shapes):
         shape, weight = in_shapes
@@ -178,12 +177,11 @@ class PickProp(OperatorProperty):
     mode = Field(enum("clip", "wrap"), "clip", doc="indices outside are moved to the edge, or wrapped around")
 
     op = PickOp
-    arguments = ("data", "index")
     zero_grad = own_types = ("index",)
     backward_needs = ("out_grad", "in_data")
     partial_shapes = repeatable = True
     needed_shapes = 1
-    argument_docs = {"data": "the array", "index": "which entry; of the shape of data without the axis"}
+    arguments = {"data": "the array", "index": "which entry; of the shape of data without the axis"}
 
     def infer_shape(self, in_shapes):
         shape, index = in_shapes
@@ -206,10 +204,9 @@ def _agree(one, other) -> bool:
 class BatchTakeProp(PickProp):
     """One entry of each row of a matrix. As in MXNet it has no gradient; pick has one."""
 
-    arguments = ("a", "indices")
     own_types, zero_grad = ("indices",), ()
     partial_shapes = differentiable = False
-    argument_docs = {"a": "the matrix", "indices": "which entry of each row"}
+    arguments = {"a": "the matrix", "indices": "which entry of each row"}
 
     def infer_shape(self, in_shapes):
         self.check_ndim("a", in_shapes[0], 2)
@@ -235,9 +232,8 @@ class FillElementProp(OperatorProperty):
     """lhs with one entry of each row replaced: that of column rhs by mhs."""
 
     op = FillElementOp
-    arguments = ("lhs", "mhs", "rhs")
     own_types = ("mhs", "rhs")
-    argument_docs = {"lhs": "the matrix", "mhs": "new entries, one a row", "rhs": "their columns"}
+    arguments = {"lhs": "the matrix", "mhs": "new entries, one a row", "rhs": "their columns"}
 
     def infer_shape(self, in_shapes):
         lhs, values, index = in_shapes
@@ -269,8 +265,7 @@ class OneHotProp(OperatorProperty):
     dtype = Field(dtype, "float32", doc="dtype of the result")
 
     op = OneHotOp
-    arguments = ("indices",)
-    argument_docs = {"indices": "indices; one outside gives a row without the on_value"}
+    arguments = {"indices": "indices; one outside gives a row without the on_value"}
 
     def infer_shape(self, in_shapes):
         (shape,) = in_shapes
@@ -326,10 +321,9 @@ class GatherProp(OperatorProperty):
     """The slices of data at the places whose coordinates are the columns of indices."""
 
     op = GatherOp
-    arguments = ("data", "indices")
     zero_grad = own_types = ("indices",)
     backward_needs = ("out_grad", "in_data")
-    argument_docs = {
+    arguments = {
         "data": "the array",
         "indices": "coordinates, of shape (axes, ...); negative from the end",
     }
@@ -372,10 +366,9 @@ class ScatterProp(OperatorProperty):
     shape = Field(ints(), doc="shape of the result")
 
     op = ScatterOp
-    arguments = ("data", "indices")
     zero_grad = own_types = ("indices",)
     backward_needs = ("out_grad", "in_data")
-    argument_docs = {"data": "what is stored", "indices": "coordinates, of shape (axes, ...)"}
+    arguments = {"data": "what is stored", "indices": "coordinates, of shape (axes, ...)"}
 
     def infer_shape(self, in_shapes):
         shape, indices = in_shapes
@@ -403,10 +396,9 @@ class IndexCopyProp(OperatorProperty):
     """old_tensor with the rows at index_vector replaced by those of new_tensor."""
 
     op = IndexCopyOp
-    arguments = ("old_tensor", "index_vector", "new_tensor")
     zero_grad = own_types = ("index_vector",)
     backward_needs = ("out_grad", "in_data")
-    argument_docs = {
+    arguments = {
         "old_tensor": "the array",
         "index_vector": "rows to replace",
         "new_tensor": "what they become",
@@ -437,7 +429,7 @@ class IndexArrayProp(OperatorProperty):
     axes = Field(optional(ints()), None, doc="axes whose index is given; none means all")
 
     op = IndexArrayOp
-    argument_docs = {"data": "only its shape is used"}
+    arguments = {"data": "only its shape is used"}
     monitored_as_data = True
 
     def infer_shape(self, in_shapes):
@@ -470,11 +462,10 @@ class BooleanMaskProp(OperatorProperty):
     axis = Field(int, 0, range=(0, 0), doc="axis that index chooses from; only the first")
 
     op = BooleanMaskOp
-    arguments = ("data", "index")
     zero_grad = own_types = ("index",)
     backward_needs = ("out_grad", "in_data")
     reusable = False
-    argument_docs = {"data": "the rows", "index": "one number for each row"}
+    arguments = {"data": "the rows", "index": "one number for each row"}
 
     def infer_shape(self, in_shapes):
         data, index = in_shapes
@@ -525,7 +516,7 @@ class UnravelProp(RavelBase):
     """Coordinates in an array of a shape, one row for each axis, from numbers of its entries."""
 
     op = UnravelOp
-    argument_docs = {"data": "numbers of entries"}
+    arguments = {"data": "numbers of entries"}
 
     def infer_shape(self, in_shapes):
         return in_shapes, [(len(self.params.shape), *in_shapes[0])]
@@ -536,7 +527,7 @@ class RavelProp(RavelBase):
     """Numbers of entries in an array of a shape, from coordinates."""
 
     op = RavelOp
-    argument_docs = {"data": "coordinates, one row for each axis"}
+    arguments = {"data": "coordinates, one row for each axis"}
 
     def infer_shape(self, in_shapes):
         (shape,) = in_shapes
@@ -577,10 +568,9 @@ class WhereProp(OperatorProperty):
     """x where the condition is not 0, y elsewhere."""
 
     op = WhereOp
-    arguments = ("condition", "x", "y")
     zero_grad = own_types = ("condition",)
     backward_needs = ("out_grad", "in_data")
-    argument_docs = {
+    arguments = {
         "condition": "of the shape of x, or one number for each of its rows",
         "x": "taken where the condition is not 0",
         "y": "taken where it is 0",

@@ -27,8 +27,7 @@ class LinearAlgebraOp(FormulaOperator):
 class LinearAlgebraProp(OperatorProperty):
     """Base: one matrix ``A``, float32 or float64, from which as large a one comes."""
 
-    arguments = ("A",)
-    argument_docs = {"A": "the matrices"}
+    arguments = {"A": "the matrices"}
     square = False
 
     def infer_type(self, in_types):
@@ -100,8 +99,7 @@ class GemmProp(LinearAlgebraProp):
     alpha = Field(float, 1.0, doc="factor of the product")
 
     op = GemmOp
-    arguments = ("A", "B", "C")
-    argument_docs = {"A": "left factors", "B": "right factors", "C": "what is added"}
+    arguments = {"A": "left factors", "B": "right factors", "C": "what is added"}
     backward_needs = ("out_grad", "in_data")
 
     def count_operations(self, in_shapes, out_shapes):
@@ -141,8 +139,7 @@ class LinalgGemm2Prop(GemmProp):
 
     axis = Field(int, -2, doc="the axis of the rows; that of the columns is the last one")
 
-    arguments = ("A", "B")
-    argument_docs = {"A": "left factors", "B": "right factors"}
+    arguments = {"A": "left factors", "B": "right factors"}
 
 
 class SyrkOp(LinearAlgebraOp):
@@ -222,8 +219,7 @@ class TriangularProp(LinearAlgebraProp):
     lower = Field(bool, True, doc="whether A is the lower triangle of what is given, else the upper one")
     alpha = Field(float, 1.0, doc="factor of B")
 
-    arguments = ("A", "B")
-    argument_docs = {"A": "triangular matrices", "B": "the other matrices"}
+    arguments = {"A": "triangular matrices", "B": "the other matrices"}
     square = True
 
     def infer_shape(self, in_shapes):
@@ -446,7 +442,7 @@ class LinalgMakediagProp(MakingProp):
     """Square matrices of zeros but for one diagonal, which is given."""
 
     param, op = DiagonalParam, MakeDiagOp
-    argument_docs = {"A": "the diagonals"}
+    arguments = {"A": "the diagonals"}
 
     def size(self, length):
         return length
@@ -467,7 +463,7 @@ class LinalgMaketrianProp(MakingProp):
     """Square matrices of zeros but for one triangle, which is given as ``extracttrian`` gives it."""
 
     param, op = TrianParam, MakeTrianOp
-    argument_docs = {"A": "the triangles"}
+    arguments = {"A": "the triangles"}
 
     def size(self, length):
         size = _triangle_side(length)

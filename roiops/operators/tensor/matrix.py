@@ -67,7 +67,7 @@ class DotProp(ProductProp):
     """
 
     op = DotOp
-    argument_docs = {"lhs": "left factor", "rhs": "right factor"}
+    arguments = {"lhs": "left factor", "rhs": "right factor"}
 
     def count_operations(self, in_shapes, out_shapes):
         return 2 * math.prod(out_shapes[0]) * in_shapes[0][0 if self.params.transpose_a else -1]
@@ -112,7 +112,7 @@ class BatchDotProp(ProductProp):
     """The products of the matrices in the last two axes; the axes before them count the matrices."""
 
     op = BatchDotOp
-    argument_docs = {"lhs": "left factors", "rhs": "right factors, as many"}
+    arguments = {"lhs": "left factors", "rhs": "right factors, as many"}
 
     def count_operations(self, in_shapes, out_shapes):
         return 2 * math.prod(out_shapes[0]) * in_shapes[0][-2 if self.params.transpose_a else -1]

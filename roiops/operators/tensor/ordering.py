@@ -63,7 +63,7 @@ class SortOp(ChosenOp):
 class SortedProp(OperatorProperty):
     """Base of the operators here."""
 
-    argument_docs = {"data": "the array"}
+    arguments = {"data": "the array"}
 
     def sorted_shape(self, shape, length=None):
         """The shape of the result, ``length`` entries along the axis instead of all."""

@@ -48,7 +48,7 @@ class QuantizeProp(_RangedProp):
 
     op = QuantizeOp
     outputs = ("output", "min_output", "max_output")
-    argument_docs = {"data": "the numbers", **_RANGE_DOCS}
+    arguments = {"data": "the numbers", **_RANGE_DOCS}
 
     def infer_shape(self, in_shapes):
         return [in_shapes[0], (1,), (1,)], [in_shapes[0], (1,), (1,)]
@@ -73,7 +73,7 @@ class DequantizeProp(_RangedProp):
     out_type = Field(enum("float32"), "float32", doc="what the numbers become")
 
     op = DequantizeOp
-    argument_docs = {"data": "int8 or uint8", **_RANGE_DOCS}
+    arguments = {"data": "int8 or uint8", **_RANGE_DOCS}
 
     def infer_shape(self, in_shapes):
         return [in_shapes[0], (1,), (1,)], [in_shapes[0]]

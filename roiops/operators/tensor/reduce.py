@@ -94,7 +94,7 @@ class ReduceBase(OperatorProperty):
     """Base of the reductions."""
 
     partial_shapes = repeatable = True
-    argument_docs = {"data": "what is reduced"}
+    arguments = {"data": "what is reduced"}
 
     def axes(self, ndim):
         return _axes(self, self.params.axis, ndim)
@@ -227,7 +227,7 @@ class MomentsProp(OperatorProperty):
     keepdims = Field(bool, False, doc="whether reduced axes stay, with length 1")
 
     op = MomentsOp
-    argument_docs = {"data": "the array"}
+    arguments = {"data": "the array"}
     outputs = ("output0", "output1")
     partial_shapes = True
 
@@ -276,7 +276,7 @@ class ArgReduceProp(OperatorProperty):
     keepdims = Field(bool, False, doc="whether the axis stays, with length 1")
 
     partial_shapes = True
-    argument_docs = {"data": "what is searched"}
+    arguments = {"data": "what is searched"}
 
     def infer_shape(self, in_shapes):
         (shape,) = in_shapes
@@ -301,7 +301,7 @@ class ArgMaxChannelProp(OperatorProperty):
 
     op = ArgMaxChannelOp
     partial_shapes = True
-    argument_docs = {"data": "what is searched, of shape (batch, channels, ...)"}
+    arguments = {"data": "what is searched, of shape (batch, channels, ...)"}
 
     def infer_shape(self, in_shapes):
         (shape,) = in_shapes

@@ -39,7 +39,7 @@ class RepeatBase(OperatorProperty):
 
     op = RepeatOp
     backward_needs = ("out_grad",)
-    argument_docs = {"data": "the array"}
+    arguments = {"data": "the array"}
 
     def forms(self, in_shapes):
         """``(narrow, wide, out_shape)``: the input and output as they broadcast, and the output's shape."""
@@ -104,8 +104,8 @@ class BroadcastLikeProp(BroadcastBase):
     lhs_axes = Field(optional(ints()), None, doc="axes of lhs to repeat; none means all")
     rhs_axes = Field(optional(ints()), None, doc="axes of rhs whose lengths they take")
 
-    arguments, zero_grad = ("lhs", "rhs"), ("rhs",)
-    argument_docs = {"lhs": "the array", "rhs": "only its shape is used"}
+    zero_grad = ("rhs",)
+    arguments = {"lhs": "the array", "rhs": "only its shape is used"}
 
     def target(self, in_shapes):
         lhs, rhs = in_shapes
@@ -246,7 +246,7 @@ class PadProp(OperatorProperty):
 
     op = PadOp
     backward_needs = ("out_grad",)
-    argument_docs = {"data": "the array, of four or five dimensions"}
+    arguments = {"data": "the array, of four or five dimensions"}
     monitored_as_data = True
 
     def _widths(self, shape):
@@ -302,7 +302,7 @@ class BlockProp(OperatorProperty):
 
     op = RearrangeOp
     backward_needs = ("out_grad",)
-    argument_docs = {"data": "pictures, of shape (batch, channels, height, width)"}
+    arguments = {"data": "pictures, of shape (batch, channels, height, width)"}
     monitored_as_data = True
 
     def sizes(self, in_shapes) -> tuple:
@@ -388,7 +388,7 @@ class DiagProp(OperatorProperty):
 
     op = DiagOp
     backward_needs = ("out_grad",)
-    argument_docs = {"data": "matrices, or one diagonal"}
+    arguments = {"data": "matrices, or one diagonal"}
     monitored_as_data = True
 
     def infer_shape(self, in_shapes):
@@ -430,9 +430,8 @@ class CumsumProp(OperatorProperty):
     dtype = Field(optional(dtype), None, doc="dtype of the result; that of the data if none")
 
     op = CumsumOp
-    arguments = ("a",)
     backward_needs = ("out_grad",)
-    argument_docs = {"a": "the array"}
+    arguments = {"a": "the array"}
 
     def infer_shape(self, in_shapes):
         (shape,) = in_shapes

@@ -155,7 +155,7 @@ class DrawForEachProp(OperatorProperty):
 class DrawLikeProp(OperatorProperty):
     """Numbers in an array of the shape and dtype of another."""
 
-    argument_docs = {"data": "only its shape and dtype are used"}
+    arguments = {"data": "only its shape and dtype are used"}
 
 
 def _declare(row: Distribution) -> None:
@@ -179,15 +179,13 @@ def _declare(row: Distribution) -> None:
     if name == "randint":
         return
     arguments = {"loc": "mu", "scale": "sigma"} if name == "normal" else {}
-    inputs = tuple(arguments.get(n, n) for n, _, _ in row.parameters)
     declare(
         f"_sample_{name} sample_{name}",
         DrawForEachProp,
         f"{row.words} The parameters are arrays; each of their entries gets numbers of its own.",
         op=each,
         **per_entry,
-        arguments=inputs,
-        argument_docs={i: doc for i, (_, _, doc) in zip(inputs, row.parameters, strict=True)},
+        arguments={arguments.get(n, n): doc for n, _, doc in row.parameters},
     )
     declare(
         f"_random_{name}_like random_{name}_like",
@@ -251,7 +249,7 @@ class MultinomialProp(OperatorProperty):
     dtype = Field(dtype, "int32", doc="dtype of the indices")
 
     op = MultinomialOp
-    argument_docs = {"data": "probabilities, along the last axis"}
+    arguments = {"data": "probabilities, along the last axis"}
 
     @property
     def zero_grad(self):
@@ -294,7 +292,7 @@ class ShuffleProp(OperatorProperty):
     """The rows of the data, which are its entries along the first axis, in a random order."""
 
     op = ShuffleOp
-    argument_docs = {"data": "the rows"}
+    arguments = {"data": "the rows"}
 
     def infer_shape(self, in_shapes):
         self.check_ndim("data", in_shapes[0], least=1)

@@ -94,10 +94,9 @@ class SequenceProp(OperatorProperty):
     use_sequence_length = Field(bool, False, doc="whether sequences have lengths of their own")
     axis = Field(int, 0, range=(0, 1), doc="axis of time; the other of the first two counts the sequences")
 
-    arguments = ("data", "sequence_length")
     zero_grad = own_types = ("sequence_length",)
     backward_needs = ("out_grad", "in_data")
-    argument_docs = {
+    arguments = {
         "data": "the sequences, of shape (time, batch, ...)",
         "sequence_length": "length of each sequence, with use_sequence_length",
     }

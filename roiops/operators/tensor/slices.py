@@ -42,7 +42,7 @@ class SliceProp(OperatorProperty):
     op = SliceOp
     repeatable = moves_data = True
     backward_needs = ("out_grad",)
-    argument_docs = {"data": "the array"}
+    arguments = {"data": "the array"}
 
     def key(self, in_shapes) -> tuple:
         """A slice with numbers for every axis of the first input."""
@@ -112,7 +112,7 @@ class SliceChannelProp(OperatorProperty):
     op = SplitOp
     backward_needs = ("out_grad",)
     partial_shapes = True
-    argument_docs = {"data": "the array"}
+    arguments = {"data": "the array"}
     monitored_as_data = True
 
     def list_outputs(self):
@@ -188,8 +188,8 @@ class SliceLikeProp(SliceProp):
 
     axes = Field(ints(), (), doc="axes to cut; all if empty")
 
-    arguments, zero_grad = ("data", "shape_like"), ("shape_like",)
-    argument_docs = {"data": "the array", "shape_like": "only its shape is used"}
+    zero_grad = ("shape_like",)
+    arguments = {"data": "the array", "shape_like": "only its shape is used"}
 
     def key(self, in_shapes):
         shape, like = in_shapes
@@ -281,7 +281,7 @@ class SplitV2Prop(OperatorProperty):
 
     op = SplitOp
     backward_needs = ("out_grad",)
-    argument_docs = {"data": "the array"}
+    arguments = {"data": "the array"}
     monitored_as_data = True
 
     def list_outputs(self):
@@ -383,8 +383,7 @@ class SliceAssignProp(SliceAssignBase):
     """lhs with a slice of it replaced by rhs."""
 
     op = SliceAssignOp
-    arguments = ("lhs", "rhs")
-    argument_docs = {"lhs": "the array", "rhs": "what the slice becomes"}
+    arguments = {"lhs": "the array", "rhs": "what the slice becomes"}
 
     def infer_shape(self, in_shapes):
         lhs, rhs = in_shapes
@@ -400,7 +399,7 @@ class SliceAssignScalarProp(SliceAssignBase):
     scalar = Field(float, 0.0, doc="what the slice is set to")
 
     op = SliceAssignScalarOp
-    argument_docs = {"data": "the array"}
+    arguments = {"data": "the array"}
 
     def infer_shape(self, in_shapes):
         slice_ranges(self, self.params, in_shapes[0])

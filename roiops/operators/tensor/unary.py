@@ -391,7 +391,7 @@ class StepOp(GradientFree, UnaryOp):
 class UnaryProp(ElementwiseProp):
     """One array to another of its shape."""
 
-    argument_docs = {"data": "the array"}
+    arguments = {"data": "the array"}
     inplace_grad = {0: 0}
 
 

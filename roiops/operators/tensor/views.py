@@ -48,7 +48,7 @@ class ReshapeBase(OperatorProperty):
     partial_shapes = repeatable = moves_data = True
     backward_needs = ("out_grad",)
     inplace, inplace_grad = {0: 0}, {0: 0}
-    argument_docs = {"data": "the array"}
+    arguments = {"data": "the array"}
 
     def new_shape(self, shape):
         """The output's shape for an input's, entries of which may be -1; None if nothing can be said."""
@@ -235,8 +235,8 @@ class ReshapeLikeProp(ReshapeBase):
     rhs_begin = Field(optional(int), None, doc="first axis of rhs to take; none means 0")
     rhs_end = Field(optional(int), None, doc="axis of rhs after the last to take; none means all")
 
-    arguments, zero_grad = ("lhs", "rhs"), ("rhs",)
-    argument_docs = {"lhs": "the array", "rhs": "only its shape is used"}
+    zero_grad = ("rhs",)
+    arguments = {"lhs": "the array", "rhs": "only its shape is used"}
     needed_shapes = 2
 
     def infer_shape(self, in_shapes):
@@ -271,7 +271,7 @@ declare(
     op=ReshapeOp,
     backward_needs=("out_grad",),
     inplace_grad={0: 0},
-    argument_docs={"data": "the array"},
+    arguments={"data": "the array"},
     moves_data=True,
 )
 
@@ -285,7 +285,7 @@ declare(
     ElementwiseProp,
     "The data as it is; no gradient passes.",
     op=BlockGradOp,
-    argument_docs={"data": "the array"},
+    arguments={"data": "the array"},
     moves_data=True,
 )
 
@@ -295,10 +295,10 @@ class IdentityLikeProp(ElementwiseProp):
     """lhs as it is; rhs only tells its shape."""
 
     op = ReshapeOp
-    arguments, zero_grad = ("lhs", "rhs"), ("rhs",)
+    zero_grad = ("rhs",)
     backward_needs = ("out_grad",)
     inplace_grad = {0: 0}
-    argument_docs = {"lhs": "the array", "rhs": "only its shape is used"}
+    arguments = {"lhs": "the array", "rhs": "only its shape is used"}
 
 
 # -- permutations ----------------------------------------------------------------------------------------
@@ -362,7 +362,7 @@ class PermuteProp(OperatorProperty):
     op = PermuteOp
     partial_shapes = repeatable = moves_data = True
     backward_needs = ("out_grad",)
-    argument_docs = {"data": "the array"}
+    arguments = {"data": "the array"}
 
     def axes(self, ndim):
         raise NotImplementedError
@@ -436,7 +436,7 @@ class ShapeArrayProp(OperatorProperty):
 
     moves_data = True
     op = ShapeArrayOp
-    argument_docs = {"data": "only its shape is used"}
+    arguments = {"data": "only its shape is used"}
 
     def infer_shape(self, in_shapes):
         return in_shapes, [(len(in_shapes[0]),)]
