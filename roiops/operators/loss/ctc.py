@@ -12,8 +12,7 @@ class CTCLossOp(DenseOperator):
     """The second output is the gradient, which the forward pass finds on its way."""
 
     def gradient(self, ctx, out_grad, in_data, out_data, in_grad, aux):
-        if in_grad[0] is not None:
-            np.multiply(out_grad[0][:, None], out_data[1], out=in_grad[0])
+        np.multiply(out_grad[0][:, None], out_data[1], out=in_grad[0])
 
     def _lengths(self, data, label, lengths):
         p = self.params

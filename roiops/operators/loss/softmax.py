@@ -71,8 +71,6 @@ class SoftmaxOp(Operator):
                 target[outside] = 0
 
         arrays.fill(in_grad[0], req[0], compute)
-        if len(in_data) > 1 and req[1] in ("write", "inplace"):
-            in_grad[1][...] = 0
 
 
 class SoftminOp(SoftmaxOp):

@@ -22,10 +22,9 @@ class ActivationOp(DenseOperator):
         kernels("network.act", ctx.device).forward(self.params.act_type, in_data[0], out_data[0])
 
     def gradient(self, ctx, out_grad, in_data, out_data, in_grad, aux):
-        if in_grad[0] is not None:
-            kind = self.params.act_type
-            known = in_data[0] if kind == "softsign" else out_data[0]
-            kernels("network.act", ctx.device).backward(kind, out_grad[0], known, in_grad[0])
+        kind = self.params.act_type
+        known = in_data[0] if kind == "softsign" else out_data[0]
+        kernels("network.act", ctx.device).backward(kind, out_grad[0], known, in_grad[0])
 
 
 @register("Activation", "_npx_activation")

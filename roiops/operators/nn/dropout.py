@@ -46,8 +46,6 @@ class DropoutOp(DenseOperator):
         np.multiply(data, mask, out=out)
 
     def gradient(self, ctx, out_grad, in_data, out_data, in_grad, aux):
-        if in_grad[0] is None:
-            return
         if self._drops(ctx):
             np.multiply(out_grad[0], out_data[1], out=in_grad[0])
         elif in_grad[0] is not out_grad[0]:

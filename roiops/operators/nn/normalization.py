@@ -194,8 +194,6 @@ class L2NormalizationOp(DenseOperator):
         np.divide(view, self._norm(view), out=self._view(out_data[0]))
 
     def gradient(self, ctx, out_grad, in_data, out_data, in_grad, aux):
-        if in_grad[0] is None:
-            return
         head, data, out = self._view(out_grad[0]), self._view(in_data[0]), self._view(out_data[0])
         target = self._view(in_grad[0])
         np.multiply(out, np.einsum("nki,nki->ni", head, out)[:, None], out=target)
@@ -253,8 +251,6 @@ class LRNOp(DenseOperator):
         return one(p.alpha), one(p.beta), one(p.knorm)
 
     def gradient(self, ctx, out_grad, in_data, out_data, in_grad, aux):
-        if in_grad[0] is None:
-            return
         view = row_view(in_data[0], 1)
         alpha, beta, _ = self._constants(view)
         kernels("network.norm", ctx.device).lrn_backward(

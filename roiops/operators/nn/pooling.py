@@ -109,8 +109,6 @@ class PoolingOp(DenseOperator):
         return self._forward
 
     def gradient(self, ctx, out_grad, in_data, out_data, in_grad, aux):
-        if in_grad[0] is None:
-            return
         head, to_data = _planes(out_grad[0]), _planes(in_grad[0])
         if self.params.pool_type in _LINEAR:
             data, out = to_data, head  # never read; they only tell sizes
@@ -227,8 +225,7 @@ class AdaptiveAvgPooling2DOp(DenseOperator):
         kernels("network.pool", ctx.device).adaptive_forward(_images(in_data[0]), _images(out_data[0]))
 
     def gradient(self, ctx, out_grad, in_data, out_data, in_grad, aux):
-        if in_grad[0] is not None:
-            kernels("network.pool", ctx.device).adaptive_backward(_images(out_grad[0]), _images(in_grad[0]))
+        kernels("network.pool", ctx.device).adaptive_backward(_images(out_grad[0]), _images(in_grad[0]))
 
 
 def _images(array):

@@ -145,12 +145,9 @@ class BilinearResize2DOp(DenseOperator):
 
     def gradient(self, ctx, out_grad, in_data, out_data, in_grad, aux):
         head = out_grad[0]
-        if in_grad[0] is not None:
-            kernels("network.resize", ctx.device).resize_backward(
-                _planes(head), *self._tables(ctx, in_grad[0], head), _planes(in_grad[0])
-            )
-        if len(in_grad) > 1 and in_grad[1] is not None:
-            in_grad[1][...] = 0
+        kernels("network.resize", ctx.device).resize_backward(
+            _planes(head), *self._tables(ctx, in_grad[0], head), _planes(in_grad[0])
+        )
 
     def _tables(self, ctx, data, out):
         table, corners = kernels("network.resize", ctx.device).resize_table, self.params.align_corners
@@ -181,6 +178,7 @@ class BilinearResize2DProp(FloatProperty):
         "data": "images, (batch, channels, height, width)",
         "like": "images of the wanted height and width; only in mode 'like'",
     }
+    zero_grad = ("like",)
     backward_needs = ("out_grad",)
     monitored_as_data = True
 
@@ -309,8 +307,6 @@ class GridGeneratorOp(_AffineOperator):
         out[:, 1] = (data[:, 1] + np.arange(height)[:, None]) / (max(height - 1, 1) / 2) - 1
 
     def gradient(self, ctx, out_grad, in_data, out_data, in_grad, aux):
-        if in_grad[0] is None:
-            return
         head = out_grad[0]
         height, width = head.shape[2:]
         if self.params.transform_type == "affine":

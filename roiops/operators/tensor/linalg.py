@@ -38,10 +38,10 @@ class LinearAlgebraProp(OperatorProperty):
 
     def infer_shape(self, in_shapes):
         self.check_matrices("A", in_shapes[0])
-        return in_shapes, [self.result_shape(in_shapes[0])]
+        return in_shapes, self.result_shapes(in_shapes[0])
 
-    def result_shape(self, shape):
-        return shape
+    def result_shapes(self, shape):
+        return [shape]
 
     def check_matrices(self, name, shape):
         """Raise unless a shape is that of matrices, square ones where they have to be."""
@@ -163,8 +163,8 @@ class LinalgSyrkProp(LinearAlgebraProp):
     op = SyrkOp
     backward_needs = ("out_grad", "in_data")
 
-    def result_shape(self, shape):
-        return (*shape[:-2], *[shape[-1 if self.params.transpose else -2]] * 2)
+    def result_shapes(self, shape):
+        return [(*shape[:-2], *[shape[-1 if self.params.transpose else -2]] * 2)]
 
 
 # -- triangular matrices ---------------------------------------------------------------------------------
@@ -314,8 +314,8 @@ class LinalgSumlogdiagProp(LinearAlgebraProp):
     backward_needs = ("out_grad", "in_data")
     square = True
 
-    def result_shape(self, shape):
-        return shape[:-2] or (1,)
+    def result_shapes(self, shape):
+        return [shape[:-2] or (1,)]
 
 
 # -- parts of matrices -----------------------------------------------------------------------------------
@@ -406,13 +406,13 @@ class PartProp(LinearAlgebraProp):
     moves_data = True
     square = True
 
-    def result_shape(self, shape):
+    def result_shapes(self, shape):
         count = shape[-1] - abs(self.params.offset)
         if count <= 0:
             raise ShapeError(
                 f"{self.label}: offset {self.params.offset} lies outside matrices of shape {tuple(shape)}"
             )
-        return (*shape[:-2], self.count(count))
+        return [(*shape[:-2], self.count(count))]
 
 
 class MakingProp(LinearAlgebraProp):
@@ -494,12 +494,10 @@ class LinalgGelqfProp(LinearAlgebraProp):
     outputs = ("output0", "output1")
     backward_needs = ("out_grad", "out_data")
 
-    def infer_shape(self, in_shapes):
-        shape = in_shapes[0]
-        self.check_matrices("A", shape)
+    def result_shapes(self, shape):
         if shape[-2] > shape[-1]:
             raise ShapeError(f"{self.label}: A must have no more rows than columns, got {tuple(shape)}")
-        return in_shapes, [shape, (*shape[:-1], shape[-2])]
+        return [shape, (*shape[:-1], shape[-2])]
 
 
 class SyevdOp(LinearAlgebraOp):
@@ -530,9 +528,8 @@ class LinalgSyevdProp(LinearAlgebraProp):
     backward_needs = ("out_grad", "out_data")
     square = True
 
-    def infer_shape(self, in_shapes):
-        self.check_matrices("A", in_shapes[0])
-        return in_shapes, [in_shapes[0], in_shapes[0][:-1]]
+    def result_shapes(self, shape):
+        return [shape, shape[:-1]]
 
 
 class InverseOp(LinearAlgebraOp):
@@ -576,8 +573,8 @@ class LinalgDetProp(LinearAlgebraProp):
     outputs = ("output0",)
     square = True
 
-    def result_shape(self, shape):
-        return shape[:-2] or (1,)
+    def result_shapes(self, shape):
+        return [shape[:-2] or (1,)] * len(self.outputs)
 
 
 class SlogdetOp(LinearAlgebraOp):
@@ -589,13 +586,8 @@ class SlogdetOp(LinearAlgebraOp):
 
 
 @register("_linalg_slogdet", "linalg_slogdet")
-class LinalgSlogdetProp(LinearAlgebraProp):
+class LinalgSlogdetProp(LinalgDetProp):
     """The sign of each matrix's determinant, and the logarithm of its size. The sign has no gradient."""
 
     op = SlogdetOp
     outputs = ("output0", "output1")
-    square = True
-
-    def infer_shape(self, in_shapes):
-        self.check_matrices("A", in_shapes[0])
-        return in_shapes, [in_shapes[0][:-2] or (1,)] * 2

@@ -20,7 +20,7 @@ def _declare_unary(row):
     def lower(g, node, data):
         if row.rounds and data.dtype.kind != "f":
             return data
-        return write(g, node.params, data) if row.param.fields else write(g, data)
+        return write(g, node.params, data) if row.fields else write(g, data)
 
 
 for _row in UNARY:

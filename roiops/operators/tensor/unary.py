@@ -2,11 +2,11 @@
 
 import functools
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
-from ...params import Field, Parameter
+from ...params import Field
 from .. import arrays
 from ..base import Following, GradientFree, Operator
 from .chain import ChainOp, ChainProp
@@ -37,7 +37,7 @@ class Row:
     rounds: bool = False
     #: What an operator before may do as well, as :class:`Following` has it: ``f(parameters)``.
     act: object = None
-    param: type = Parameter
+    fields: dict = field(default_factory=dict)
 
     @property
     def smooth(self) -> bool:
@@ -105,18 +105,9 @@ def _onnx_cbrt(g, x):
     return g.Sign(x) * g.Pow(g.Abs(x), 1 / 3)
 
 
-class HardSigmoidParam(Parameter):
-    alpha = Field(float, 0.2, doc="slope of the line")
-    beta = Field(float, 0.5, doc="height of the line at 0")
-
-
 def _hard_sigmoid_slope(p, x):
     line = p.alpha * x + p.beta
     return x.dtype.type(p.alpha) * ((line > 0) & (line < 1))
-
-
-class SmoothL1Param(Parameter):
-    scalar = Field(float, 1.0, doc="sigma: the parabola ends at 1 / scalar**2")
 
 
 def _smooth_l1(p, x):
@@ -132,17 +123,6 @@ def _onnx_smooth_l1(g, p, x):
         return x * 0
     size = g.Abs(x)
     return g.Where(size > 1 / square, size - 0.5 / square, x * x * (0.5 * square))
-
-
-class QuadraticParam(Parameter):
-    a = Field(float, 0.0, doc="factor of the square")
-    b = Field(float, 0.0, doc="factor of the entry")
-    c = Field(float, 0.0, doc="what is added")
-
-
-class ClipParam(Parameter):
-    a_min = Field(float, doc="lower limit")
-    a_max = Field(float, doc="upper limit")
 
 
 def _onnx_clip(g, p, x):
@@ -324,7 +304,10 @@ ROWS = (
         lambda p, x: np.clip(p.alpha * x + p.beta, 0, 1),
         lambda g, p, x: g.clip(x * p.alpha + p.beta, 0, 1),
         slope_in=_hard_sigmoid_slope,
-        param=HardSigmoidParam,
+        fields={
+            "alpha": Field(float, 0.2, doc="slope of the line"),
+            "beta": Field(float, 0.5, doc="height of the line at 0"),
+        },
     ),
     Row(
         "smooth_l1",
@@ -333,7 +316,9 @@ ROWS = (
         _smooth_l1,
         _onnx_smooth_l1,
         slope_in=lambda p, x: np.clip(p.scalar**2 * x, -1, 1),
-        param=SmoothL1Param,
+        fields={
+            "scalar": Field(float, 1.0, doc="sigma: the parabola ends at 1 / scalar**2"),
+        },
     ),
     Row(
         "_contrib_quadratic",
@@ -341,7 +326,11 @@ ROWS = (
         lambda p, x: (p.a * x + p.b) * x + p.c,
         lambda g, p, x: (x * p.a + p.b) * x + p.c,
         slope_in=lambda p, x: 2 * p.a * x + p.b,
-        param=QuadraticParam,
+        fields={
+            "a": Field(float, 0.0, doc="factor of the square"),
+            "b": Field(float, 0.0, doc="factor of the entry"),
+            "c": Field(float, 0.0, doc="what is added"),
+        },
     ),
     Row(
         "clip",
@@ -350,7 +339,10 @@ ROWS = (
         _onnx_clip,
         slope_in=lambda p, x: ~((x < p.a_min) | (x > p.a_max)),
         act=lambda p: {"floor": p.a_min, "ceiling": p.a_max},
-        param=ClipParam,
+        fields={
+            "a_min": Field(float, doc="lower limit"),
+            "a_max": Field(float, doc="upper limit"),
+        },
     ),
 )
 
@@ -366,7 +358,7 @@ class UnaryOp(ChainOp):
         return self.row.act and Following("act", (0,), self.row.act(self.params))
 
     def _given_parameters(self, function):
-        return functools.partial(function, self.params) if self.row.param.fields else function
+        return functools.partial(function, self.params) if self.row.fields else function
 
     def bind_forward(self, ctx, in_data, req, out_data, aux):
         inputs = [in_data[0]]
@@ -402,7 +394,7 @@ class RowProp(ChainProp, UnaryProp):
 def _declare(row):
     op = type("RowOp", (UnaryOp if row.smooth else StepOp,), {"row": row, "__module__": __name__})
     needs = ("out_grad", *(("in_data",) if row.slope_in else ("out_data",) if row.slope_out else ()))
-    declare(row.names, RowProp, row.words, param=row.param, op=op, backward_needs=needs)
+    declare(row.names, RowProp, row.words, op=op, backward_needs=needs, **row.fields)
 
 
 for _row in ROWS:
