@@ -25,8 +25,7 @@ def without_repeats(heads) -> list:
         inputs = [(moved.get(id(child), child), index) for child, index in node.inputs]
         kept = node
         if any(new is not old for (new, _), (old, _) in zip(inputs, node.inputs, strict=True)):
-            kept = Node(node.op, node.name, node.attrs, inputs, node.prop)
-            kept.subgraphs = node.subgraphs
+            kept = node.copy(inputs)
         if inputs and node.prop is not None and node.prop.repeatable and not node.prop.is_loss:
             entries = tuple((id(child), index) for child, index in inputs)
             kept = known.setdefault((type(node.prop), frozenset(node.attrs.items()), entries), kept)

@@ -46,6 +46,12 @@ class Node:
         self.prop = prop
         self.subgraphs = None
 
+    def copy(self, inputs) -> "Node":
+        """The same node with other inputs."""
+        made = Node(self.op, self.name, dict(self.attrs), inputs, self.prop)
+        made.subgraphs = self.subgraphs
+        return made
+
     @property
     def is_variable(self) -> bool:
         """Whether this is an input of the graph, not an operator."""

@@ -280,23 +280,19 @@ class Symbol:
             if not isinstance(value, Symbol) or len(value) != 1:
                 raise GraphError(f"{self!r}: {key} must be a Symbol of one output, got {value!r}")
             replaced[key] = value._heads[0]
-        copies: dict[int, tuple] = {}
+        copies: dict[int, Node] = {}
+
+        def moved(entry):
+            node, index = entry
+            return replaced.get(node.name, entry) if node.is_variable else (copies[id(node)], index)
+
         for node in order:
-            if node.is_variable:
-                copies[id(node)] = replaced.get(node.name, (node, 0))
-                continue
-            fresh = Node(node.op, node.name, dict(node.attrs), prop=node.prop)
-            fresh.inputs = [self._moved(entry, copies) for entry in node.inputs]
-            copies[id(node)] = (fresh, None)
-        result = Symbol(self._moved(entry, copies) for entry in self._heads)
+            if not node.is_variable:
+                copies[id(node)] = node.copy(map(moved, node.inputs))
+        result = Symbol(map(moved, self._heads))
         if name is not None:
             result._node().name = name
         return result
-
-    @staticmethod
-    def _moved(entry, copies):
-        node, index = copies[id(entry[0])]
-        return node, entry[1] if index is None else index
 
     def __copy__(self):
         return self()
@@ -590,9 +586,7 @@ def _without_amp_casts(heads) -> list:
         return copy.inputs[entry[1]] if copy.op in casts else (copy, entry[1])
 
     for node in order:
-        copy = Node(node.op, node.name, node.attrs, [taken(entry) for entry in node.inputs], node.prop)
-        copy.subgraphs = node.subgraphs
-        copies[id(node)] = copy
+        copies[id(node)] = node.copy(map(taken, node.inputs))
     return [(copies[id(node)], i) for node, i in heads]
 
 
