@@ -5,37 +5,16 @@ import numpy as np
 from ..lowering import lowers
 
 
-def _softmax(g, x, axis):
-    return g.Softmax(x, axis=axis)
-
-
-@lowers("softmax")
+@lowers("softmax", "softmin", "log_softmax")
 def softmax(g, node, data, length=None):
-    return _with_length(g, node, data, length, 1, "Softmax")
-
-
-@lowers("softmin")
-def softmin(g, node, data, length=None):
-    return _with_length(g, node, data, length, -1, "Softmax")
-
-
-@lowers("log_softmax")
-def log_softmax(g, node, data, length=None):
-    return _with_length(g, node, data, length, 1, "LogSoftmax")
-
-
-def _with_length(g, node, data, length, sign, op):
-    p = node.params
-    axis = p.axis % data.ndim
-    x = data
-    factor = sign / (p.temperature or 1.0)
-    if factor != 1:
-        x = x * factor
+    kind, axis = node.prop.op(node.params), node.params.axis % data.ndim
+    x = data if kind.scale == 1 else data * kind.scale
+    write = g.LogSoftmax if kind.log else g.Softmax
     if length is None:
-        return g.cast(g.add(op, (x,), 1, {"axis": axis}), node.dtypes[0])
+        return g.cast(write(x, axis=axis), node.dtypes[0])
     steps = g.reshape(g.range(g.dim(data, axis)), *(-1 if i == axis else 1 for i in range(data.ndim)))
     inside = steps < g.unsqueeze(g.cast(length, np.int64), axis)
-    y = g.add(op, (g.Where(inside, x, np.array(-np.inf, x.dtype)),), 1, {"axis": axis})
+    y = write(g.Where(inside, x, np.array(-np.inf, x.dtype)), axis=axis)
     return g.cast(g.Where(inside, y, np.array(0, x.dtype)), node.dtypes[0])
 
 
@@ -55,18 +34,14 @@ def softmax_output(g, node, data):
 
 
 @lowers("LinearRegressionOutput", "MAERegressionOutput", "SVMOutput", unused=("label",))
-def identity_output(g, node, data):
+@lowers("MakeLoss", "make_loss")
+def as_it_is(g, node, data):
     return data
 
 
 @lowers("LogisticRegressionOutput", unused=("label",))
 def logistic_output(g, node, data):
     return g.Sigmoid(data)
-
-
-@lowers("MakeLoss", "make_loss")
-def make_loss(g, node, data):
-    return data
 
 
 @lowers("softmax_cross_entropy")

@@ -197,6 +197,12 @@ class _ConvolutionBaseProp(FloatProperty):
     repeatable = True
     backward_needs = ("out_grad", "in_data")
     compile_weight = 2
+    #: What work it does after itself, and after which other.
+    after = {"batch_norm": (), "act": ("batch_norm",)}
+
+    def takes_over(self, work, done, in_shapes):
+        plain = len(self.params.kernel) < 3 and not self.params.channels_last
+        return plain and work.kind in self.after and all(kind in self.after[work.kind] for kind in done)
 
     def list_arguments(self):
         return self.arguments[:2] if self.params.no_bias else self.arguments
@@ -246,6 +252,7 @@ class ConvolutionProp(_ConvolutionBaseProp):
     """Slide a window over one to three spatial axes and take the weighted sum of what it covers."""
 
     param, op = ConvolutionParam, ConvolutionOp
+    after = {"batch_norm": (), "add": ("batch_norm",), "act": ("batch_norm", "add")}
     arguments = {
         "data": "images, (batch, channels, *spatial)",
         "weight": "filters, (num_filter, channels / num_group, *kernel)",
@@ -254,11 +261,6 @@ class ConvolutionProp(_ConvolutionBaseProp):
 
     def count_operations(self, in_shapes, out_shapes):
         return 2 * math.prod(out_shapes[0]) * math.prod(in_shapes[1][1:])
-
-    def takes_over(self, work, done, in_shapes):
-        before = {"batch_norm": (), "add": ("batch_norm",), "act": ("batch_norm", "add")}
-        plain = len(self.params.kernel) < 3 and not self.params.channels_last
-        return plain and work.kind in before and all(kind in before[work.kind] for kind in done)
 
     def takes_before(self, before, in_shapes):
         first, *rest = before
@@ -398,10 +400,7 @@ class DeconvolutionProp(_ConvolutionBaseProp):
         return 2 * math.prod(in_shapes[0]) * math.prod(in_shapes[1][1:])
 
     def takes_over(self, work, done, in_shapes):
-        before = {"batch_norm": (), "act": ("batch_norm",)}
-        p = self.params
-        plain = len(p.kernel) < 3 and not p.channels_last and p.num_group == 1
-        return plain and work.kind in before and all(kind in before[work.kind] for kind in done)
+        return self.params.num_group == 1 and super().takes_over(work, done, in_shapes)
 
     def weight_shape(self, channels):
         return (channels, self.params.num_filter // self.params.num_group, *self.params.kernel)

@@ -84,10 +84,14 @@ def fully_connected(g, node, data, weight, bias=None):
 
 @lowers("Pooling", "Pooling_v1")
 def pooling(g, node, data):
-    p = node.params
     x = _channels_second(g, node, data)
-    if p.global_pool:
-        return _as_laid_out(g, node, _global(g, node, x, data.ndim))
+    y = _global(g, node, x, data.ndim) if node.params.global_pool else _windows(g, node, data, x)
+    return _as_laid_out(g, node, y)
+
+
+def _windows(g, node, data, x):
+    """The windows of ``x``, which is the data with the channels second."""
+    p = node.params
     zeros_count = node.prop.op.pad_with_zero  # whether the padding takes part
     kernel, stride, pad = p.kernel, p.axes(p.stride, 1), p.axes(p.pad, 0)
     sizes, outs = _spatial(node, data.shape), _spatial(node, node.shapes[0])
@@ -117,7 +121,7 @@ def pooling(g, node, data):
             if ends is None:
                 node.fixed(data)
             y = g.Max(y, _zeros_of_padding(kernel, stride, pad, sizes, outs).astype(x.dtype)[None, None])
-        return _as_laid_out(g, node, y)
+        return y
     if p.pool_type == "lp":
         if zeros_count or not any(window["pads"]):
             y = g.LpPool(x, p=p.p_value, **window)
@@ -126,10 +130,10 @@ def pooling(g, node, data):
         else:
             window["pads"] = (0,) * (2 * len(kernel))
             y = g.LpPool(_padded(g, x, pad, ends), p=p.p_value, **window)
-        return _as_laid_out(g, node, y)
+        return y
     inside = not zeros_count and p.count_include_pad is False
     if p.pool_type == "avg" and (inside or (ends is None and not zeros_count and not any(pad))):
-        return _as_laid_out(g, node, g.AveragePool(x, count_include_pad=0, **window))
+        return g.AveragePool(x, count_include_pad=0, **window)
     if ends is None:
         node.fixed(data)
     y = g.AveragePool(x, count_include_pad=1, **window)
@@ -140,7 +144,7 @@ def pooling(g, node, data):
         factors = _divisors(kernel, stride, pad, sizes, outs)
         if not np.all(factors == 1):
             y = y * factors.astype(x.dtype)[None, None]
-    return _as_laid_out(g, node, y)
+    return y
 
 
 def _padded(g, x, begins, ends):

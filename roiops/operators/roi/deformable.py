@@ -10,8 +10,8 @@ from ..base import kernels
 from .base import ROIOperator, ROIProperty
 from .fields import (
     MOST_SAMPLES,
-    POSITION_SENSITIVE_DOCS,
     DialectParam,
+    output_dim_field,
     pooled_size_field,
     samples_field,
     scale_field,
@@ -21,7 +21,7 @@ from .fields import (
 class DeformablePSROIPoolingParam(DialectParam):
     table = "contrib.DeformablePSROIPooling"
     spatial_scale = scale_field()
-    output_dim = Field(int, range=(1, None), doc=POSITION_SENSITIVE_DOCS["output_dim"])
+    output_dim = output_dim_field()
     group_size = Field(int, range=(1, None), doc="groups of bins on each axis, each with its own score maps")
     pooled_size = Field(int, range=(1, None), doc="height and width of the output grid")
     part_size = Field(
@@ -73,8 +73,22 @@ def _displacements(trans):
     return trans[0] if trans else np.empty((0, 0, 1, 1), np.float32)
 
 
+class DisplacedProp(ROIProperty):
+    """Base: the third input holds the displacements."""
+
+    def displacements(self, shape, rois, need):
+        """The shape of the displacements, those of a box as ``need`` says; ``rois`` is how many boxes."""
+        name = self.arguments[2]
+        shape = self.check_shape(name, shape or (rois, *(-1 for _ in need)), ("num_rois", *need))
+        if -1 not in (shape[0], rois) and shape[0] != rois:
+            raise ShapeError(
+                f"{self.label}: {name} must have one row for each of {rois} rois, got shape {shape}"
+            )
+        return shape
+
+
 @register("_contrib_DeformablePSROIPooling")
-class DeformablePSROIPoolingProp(ROIProperty):
+class DeformablePSROIPoolingProp(DisplacedProp):
     """Mean of bilinear samples in bins that ``trans`` displaces (Deformable ConvNets, 2017)."""
 
     param, op = DeformablePSROIPoolingParam, DeformablePSROIPoolingOp
@@ -102,12 +116,7 @@ class DeformablePSROIPoolingProp(ROIProperty):
         if self.params.no_trans:
             return shapes, outputs
         parts = self.params.parts
-        trans = in_shapes[2] or (shapes[1][0], -1, parts, parts)
-        trans = self.check_shape("trans", trans, ("num_rois", "2 * classes", parts, parts))
-        if -1 not in (trans[0], shapes[1][0]) and trans[0] != shapes[1][0]:
-            raise ShapeError(
-                f"{self.label}: trans must have one row for each of {shapes[1][0]} rois, got shape {trans}"
-            )
+        trans = self.displacements(in_shapes[2], shapes[1][0], ("2 * classes", parts, parts))
         if trans[1] != -1 and (not trans[1] or trans[1] % 2 or self.params.output_dim % (trans[1] // 2)):
             raise ShapeError(
                 f"{self.label}: trans must have 2 * classes channels, where classes divides output_dim "
@@ -130,7 +139,7 @@ class DeformROIPoolingOp(DisplacedOp):
 
 
 @register("DeformROIPooling", "_contrib_DeformROIPooling")
-class DeformROIPoolingProp(ROIProperty):
+class DeformROIPoolingProp(DisplacedProp):
     """ROIAlign whose bins ``offset`` displaces, all channels alike (Deformable ConvNets, as in mmcv)."""
 
     param, op = DeformROIPoolingParam, DeformROIPoolingOp
@@ -141,10 +150,5 @@ class DeformROIPoolingProp(ROIProperty):
 
     def infer_shape(self, in_shapes):
         shapes, outputs = super().infer_shape(in_shapes)
-        offset = in_shapes[2] or (shapes[1][0], 2, *self.pooled_size)
-        offset = self.check_shape("offset", offset, ("num_rois", 2, *self.pooled_size))
-        if -1 not in (offset[0], shapes[1][0]) and offset[0] != shapes[1][0]:
-            raise ShapeError(
-                f"{self.label}: offset must have one row for each of {shapes[1][0]} rois, got shape {offset}"
-            )
+        offset = self.displacements(in_shapes[2], shapes[1][0], (2, *self.pooled_size))
         return [*shapes, offset], outputs

@@ -35,6 +35,10 @@ def scale_field(high=1):
     return Field(float, range=(0, high), doc="feature-map pixels per image pixel")
 
 
+def output_dim_field():
+    return Field(int, range=(1, None), doc="channels of the output")
+
+
 def check_mxnets_scale(params, operator) -> None:
     """Raise where MXNet's own dialect is given a scale above 1, which MXNet refuses and others take."""
     if params.dialect == "mxnet" and params.spatial_scale > 1:
@@ -65,12 +69,6 @@ def caffe_names(given: dict, operator: str) -> dict:
         raise ParamError(f"{operator}: pooled_h and pooled_w go together, got only {names[0]}")
     rest = {name: value for name, value in given.items() if name not in names}
     return {"spatial_scale": 1.0, **rest, "pooled_size": (given["pooled_h"], given["pooled_w"])}
-
-
-POSITION_SENSITIVE_DOCS = {
-    "output_dim": "channels of the output",
-    "group_size": "groups of bins on each axis, each with score maps of its own; 0: as many as bins",
-}
 
 
 def _words(names) -> str:

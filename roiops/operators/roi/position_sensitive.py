@@ -6,12 +6,12 @@ from ...params import Field
 from ...registry import register
 from .base import SeparableProp
 from .fields import (
-    POSITION_SENSITIVE_DOCS,
     DialectParam,
     Pair,
     check_mxnets_scale,
     dialect_field,
     mode_field,
+    output_dim_field,
     pooled_size_field,
     samples_field,
     scale_field,
@@ -19,6 +19,16 @@ from .fields import (
 
 
 class _Param(DialectParam):
+    spatial_scale = scale_field(high=None)
+    output_dim = output_dim_field()
+    pooled_size = pooled_size_field(Pair())
+    group_size = Field(
+        int,
+        0,
+        range=(0, None),
+        doc="groups of bins on each axis, each with score maps of its own; 0: as many as bins",
+    )
+
     @property
     def groups(self) -> int:
         return self.group_size or self.pooled_size[0]
@@ -61,10 +71,6 @@ class _Prop(SeparableProp):
 
 class PSROIPoolingParam(_Param):
     table = "PSROIPooling"
-    spatial_scale = scale_field(high=None)
-    output_dim = Field(int, range=(1, None), doc=POSITION_SENSITIVE_DOCS["output_dim"])
-    pooled_size = pooled_size_field(Pair())
-    group_size = Field(int, 0, range=(0, None), doc=POSITION_SENSITIVE_DOCS["group_size"])
     dialect = dialect_field(table)
     mode = mode_field(table)
     as_released = Field(
@@ -87,10 +93,6 @@ class PSROIPoolingProp(_Prop):
 
 class PSROIAlignParam(_Param):
     table = "PSROIAlign"
-    spatial_scale = scale_field(high=None)
-    output_dim = Field(int, range=(1, None), doc=POSITION_SENSITIVE_DOCS["output_dim"])
-    pooled_size = pooled_size_field(Pair())
-    group_size = Field(int, 0, range=(0, None), doc=POSITION_SENSITIVE_DOCS["group_size"])
     sampling_ratio = samples_field(2, "sample_num", "sample_ratio")
     dialect = dialect_field(table)
     mode = mode_field(table)
