@@ -12,6 +12,7 @@ from ..base import Operator, OperatorProperty, kernels, known, merge_shapes
 from ..dense import FloatProperty
 from ..tensor.common import ElementwiseProp, declare
 from ..tensor.unary import sigmoid
+from ..tensor.views import ReshapeOp
 
 
 class LossProp(OperatorProperty):
@@ -284,10 +285,7 @@ declare(
 )
 
 
-class SVMOutputOp(Operator):
-    def forward(self, ctx, in_data, req, out_data, aux):
-        arrays.evaluate(None, in_data[:1], out_data[0], req[0])
-
+class SVMOutputOp(ReshapeOp):
     def backward(self, ctx, out_grad, in_data, out_data, req, in_grad, aux):
         loss = kernels("network.loss", ctx.device)
         p = self.params
@@ -318,11 +316,8 @@ class SVMOutputProp(LossProp):
 # -- losses made of other operators ----------------------------------------------------------------------
 
 
-class MakeLossOp(Operator):
+class MakeLossOp(ReshapeOp):
     """Identity with a constant gradient."""
-
-    def forward(self, ctx, in_data, req, out_data, aux):
-        arrays.evaluate(None, in_data, out_data[0], req[0])
 
     def factor(self, data, shape):
         p = self.params

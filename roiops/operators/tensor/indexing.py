@@ -27,6 +27,17 @@ def _check_inside(ctx, name, indices, lengths, negative=True):
         )
 
 
+def _add_rows(ctx, grad, rows, target, req, shape) -> None:
+    """The gradient of an array from that of some of its rows; ``shape`` is it as (outer, rows, inner)."""
+    if req != "add":
+        target[...] = 0
+    whole = target if target.flags.c_contiguous else target.copy()
+    grad = grad.reshape(shape[0], len(rows), shape[2])
+    kernels("tensor.index", ctx.device).add_rows(grad, rows, whole.reshape(shape))
+    if whole is not target:
+        target[...] = whole
+
+
 # -- slices along one axis -------------------------------------------------------------------------------
 
 
@@ -62,17 +73,8 @@ class TakeOp(Operator):
         target, how = in_grad[self.source], req[self.source]
         axis = self.axis(target)
         index = self._index(ctx, in_data[self.chooser], target.shape[axis]).reshape(-1)
-        if how != "add":
-            target[...] = 0
-        outer, inner = math.prod(target.shape[:axis]), math.prod(target.shape[axis + 1 :])
-        rows = target if target.flags.c_contiguous else target.copy()
-        kernels("tensor.index", ctx.device).add_rows(
-            out_grad[0].reshape(outer, index.size, inner),
-            index,
-            rows.reshape(outer, target.shape[axis], inner),
-        )
-        if rows is not target:
-            target[...] = rows
+        shape = math.prod(target.shape[:axis]), target.shape[axis], math.prod(target.shape[axis + 1 :])
+        _add_rows(ctx, out_grad[0], index, target, how, shape)
 
 
 class TakeAxisOp(TakeOp):
@@ -304,16 +306,10 @@ class GatherOp(IndexedOp):
         arrays.fill(out_data[0], req[0], lambda out: np.take(source, rows, 0, out=out.reshape(shape)))
 
     def backward(self, ctx, out_grad, in_data, out_data, req, in_grad, aux):
-        target, count = in_grad[0], len(in_data[1])
-        rows = self.rows(ctx, in_data[1], target.shape)
-        if req[0] != "add":
-            target[...] = 0
-        whole = target if target.flags.c_contiguous else target.copy()
-        seen = self.seen(whole, count)
-        grad = out_grad[0].reshape(1, len(rows), seen.shape[1])
-        kernels("tensor.index", ctx.device).add_rows(grad, rows, seen[None])
-        if whole is not target:
-            target[...] = whole
+        shape, count = in_grad[0].shape, len(in_data[1])
+        rows = self.rows(ctx, in_data[1], shape)
+        seen = 1, math.prod(shape[:count]), math.prod(shape[count:])
+        _add_rows(ctx, out_grad[0], rows, in_grad[0], req[0], seen)
 
 
 @register("gather_nd")
