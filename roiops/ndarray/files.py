@@ -20,6 +20,7 @@ import math
 import os
 import struct
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -50,15 +51,13 @@ _CPU = 1
 _DENSE_BYTES, _DENSE_TIMES = 1 << 28, 256
 
 
+@dataclass(slots=True)
 class _Block:
     """Where in the file the elements of an array stand."""
 
-    __slots__ = ("dtype", "offset", "shape")
-
-    def __init__(self, dtype: np.dtype, shape: tuple):
-        self.dtype = dtype
-        self.shape = shape
-        self.offset = 0
+    dtype: np.dtype
+    shape: tuple
+    offset: int = 0
 
     @property
     def stored(self) -> np.dtype:
@@ -69,19 +68,17 @@ class _Block:
         return math.prod(self.shape) * self.stored.itemsize
 
 
+@dataclass(slots=True)
 class _Entry:
     """One array of a file: its shape and the blocks that hold its elements and its sparse indices."""
 
-    __slots__ = ("blocks", "index", "name", "numpy_shape", "offset", "shape", "storage")
-
-    def __init__(self, index: int, offset: int):
-        self.numpy_shape = False  # whether () and 0 in its shape mean themselves
-        self.index = index
-        self.offset = offset
-        self.name = None
-        self.storage = _DENSE
-        self.shape = ()
-        self.blocks = []
+    index: int
+    offset: int
+    name: str | None = None
+    storage: int = _DENSE
+    shape: tuple = ()
+    blocks: list = field(default_factory=list)
+    numpy_shape: bool = False  # whether () and 0 in its shape mean themselves
 
 
 class _Reader:
