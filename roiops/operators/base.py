@@ -107,8 +107,10 @@ class Operator:
 
     shareable = keeps_weight = False
 
-    def __init__(self, params: Parameter):
+    def __init__(self, params: Parameter, **worked_out):
+        """``worked_out``: what the property made of the inputs' shapes, kept under these names."""
         self.params = params
+        vars(self).update(worked_out)
 
     def forget(self) -> None:
         """Let go of memory that is of use within a call only."""

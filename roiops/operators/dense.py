@@ -22,8 +22,8 @@ class DenseOperator(Operator):
     :meth:`gradient`; a result that nobody wants is None there, every other one is to be written.
     """
 
-    def __init__(self, params):
-        super().__init__(params)
+    def __init__(self, params, **worked_out):
+        super().__init__(params, **worked_out)
         self._scratch = {}
 
     def forget(self):

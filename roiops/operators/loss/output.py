@@ -160,9 +160,7 @@ class SoftmaxOutputProp(LossProp, FloatProperty):
 class SoftmaxCrossEntropyOp(Operator):
     """The sum over the batch of -log(softmax(data)[label])."""
 
-    def __init__(self, params):
-        super().__init__(params)
-        self._softmax = None
+    _softmax = None
 
     def _probabilities(self, ctx, data):
         loss = kernels("network.loss", ctx.device)

@@ -9,9 +9,7 @@ from ..dense import DenseOperator, FloatProperty
 
 
 class FullyConnectedOp(DenseOperator):
-    def __init__(self, params):
-        super().__init__(params)
-        self._forward = None
+    _forward = None
 
     def compute(self, ctx, in_data, out_data, aux):
         self._bind(ctx, in_data, out_data)()

@@ -14,15 +14,9 @@ from ..dense import DenseOperator, FloatProperty, row_view
 class _AffineNormOp(DenseOperator):
     """``gamma * (data - mean) / std + beta`` with the statistics of rows that a subclass lays out.
 
-    ``rows(data)`` views an array so that statistics run over its middle axis; ``blocks(data)`` views it
-    as (outer, len(gamma), inner), so that gamma and beta run along the middle axis.
+    ``rows(data)`` views an array so that statistics run over its middle axis; ``blocks(data, count)`` views
+    it as (outer, len(gamma), inner), so that gamma and beta run along the middle axis.
     """
-
-    def rows(self, data):
-        raise NotImplementedError
-
-    def blocks(self, data, count):
-        raise NotImplementedError
 
     def compute(self, ctx, in_data, out_data, aux):
         data, gamma, beta = in_data

@@ -76,9 +76,7 @@ def _check_kernel(params, operator):
 class PoolingOp(DenseOperator):
     pad_with_zero = all_maxima = False
 
-    def __init__(self, params):
-        super().__init__(params)
-        self._forward = None
+    _forward = None
 
     def forward(self, ctx, in_data, req, out_data, aux):
         super().forward(ctx, self._channels_second(in_data), req, self._channels_second(out_data), aux)

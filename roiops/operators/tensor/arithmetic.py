@@ -249,9 +249,7 @@ class BinaryOp(ChainOp):
 
     row: Row
 
-    def __init__(self, params):
-        super().__init__(params)
-        self._scratch = None
+    _scratch = None
 
     def work(self, in_shapes):
         return two_arrays(self.row.function, in_shapes)
@@ -329,9 +327,7 @@ class ScalarOp(ChainOp):
     row: Row
     reflected = False
 
-    def __init__(self, params):
-        super().__init__(params)
-        self._scalar = None
+    _scalar = None
 
     def work(self, in_shapes):
         function, number = self.row.function, self.params.scalar

@@ -74,10 +74,7 @@ declare("ones_like", ElementwiseProp, "Ones of the shape and dtype of the data."
 
 
 class NumbersOp(GradientFree):
-    """An array that the parameters and the output's size fix; worked out once, when bound."""
-
-    def numbers(self, out):
-        raise NotImplementedError
+    """An array, ``numbers(out)``, that parameters and the output's size fix; worked out once, when bound."""
 
     def bind_forward(self, ctx, in_data, req, out_data, aux):
         numbers = self.numbers(out_data[0]).astype(out_data[0].dtype).reshape(out_data[0].shape)

@@ -12,16 +12,10 @@ from .unary import digamma, gammaln
 
 
 class DensityOp(FormulaOperator):
-    """Base: ``log_density`` and its slopes, for samples and parameters that broadcast to them.
+    """Base: ``log_density`` and ``log_slopes``, for samples and parameters that broadcast to them.
 
     A slope of None is zero.
     """
-
-    def log_density(self, x, *parameters):
-        raise NotImplementedError
-
-    def log_slopes(self, x, *parameters):
-        raise NotImplementedError
 
     def values(self, sample, *parameters):
         density = self.log_density(sample, *map(self._beside(sample), parameters))

@@ -102,7 +102,7 @@ class ConcatProp(OperatorProperty):
     def create_operator(self, ctx, in_shapes, in_types):
         axis = self.params.dim % len(in_shapes[0])
         ends = itertools.accumulate((shape[axis] for shape in in_shapes), initial=0)
-        return self.op(self.params, axis, list(itertools.pairwise(ends)))
+        return self.op(self.params, axis=axis, bounds=list(itertools.pairwise(ends)))
 
 
 @register("_rnn_param_concat")
@@ -146,7 +146,8 @@ class StackProp(OperatorProperty):
 
     def create_operator(self, ctx, in_shapes, in_types):
         axis = self.params.axis % (len(in_shapes[0]) + 1)
-        return self.op(self.params, axis, [(i, i + 1) for i in range(len(in_shapes))], squeeze=True)
+        bounds = [(i, i + 1) for i in range(len(in_shapes))]
+        return self.op(self.params, axis=axis, bounds=bounds, squeeze=True)
 
 
 class AddNOp(Operator):

@@ -25,10 +25,7 @@ def _order(data, axis, ascending):
 
 
 class ChosenOp(Operator):
-    """Base: some entries along an axis, in an order; their indices are the second output."""
-
-    def order(self, data, axis):
-        raise NotImplementedError
+    """Base: some entries along an axis, whose indices, ``order(data, axis)``, are the second output."""
 
     def forward(self, ctx, in_data, req, out_data, aux):
         data, axis = _along(in_data[0], self.params.axis)
@@ -115,9 +112,7 @@ class ArgsortProp(SortedProp):
 
 
 class TopkOp(ChosenOp):
-    def __init__(self, params, k):
-        super().__init__(params)
-        self.k = k
+    k: int
 
     def order(self, data, axis):
         whole = _order(data, axis, self.params.is_ascend)
@@ -192,4 +187,4 @@ class TopkProp(SortedProp):
         return in_types, kinds[self.params.ret_typ]
 
     def create_operator(self, ctx, in_shapes, in_types):
-        return self.op(self.params, self._k(in_shapes[0]))
+        return self.op(self.params, k=self._k(in_shapes[0]))

@@ -29,7 +29,7 @@ def _reduced(shape, axes, keepdims) -> tuple:
 
 
 class ReduceOp(Operator):
-    """Reduces over ``axes``, which the property has worked out.
+    """Reduces over ``axes``, which the property has worked out, by ``reduce(data, axes, keepdims, out)``.
 
     ``gradient`` is a function and the letters of its arguments: ``g`` the head gradient, ``x`` the data,
     ``y`` the result, all but the data with the reduced axes as length 1. None hands the argument on.
@@ -37,18 +37,12 @@ class ReduceOp(Operator):
 
     shareable = True
 
+    axes: tuple
     gradient: tuple = (None, "g")
-
-    def __init__(self, params, axes):
-        super().__init__(params)
-        self.axes = axes
 
     def kept(self, array, data):
         """An array of the result's shape, with the reduced axes back as length 1."""
         return array.reshape(_reduced(data.shape, self.axes, True))
-
-    def reduce(self, data, axes, keepdims, out):
-        raise NotImplementedError
 
     def forward(self, ctx, in_data, req, out_data, aux):
         out = np.empty_like(out_data[0]) if req[0] == "add" else out_data[0]
@@ -73,9 +67,7 @@ class MeanOp(ReduceOp):
 class NormOp(ReduceOp):
     shareable = False  # it keeps scratch
 
-    def __init__(self, params, axes):
-        super().__init__(params, axes)
-        self._scratch = None
+    _scratch = None
 
     @property
     def gradient(self):
@@ -105,7 +97,7 @@ class ReduceBase(OperatorProperty):
         return in_shapes, [out]
 
     def create_operator(self, ctx, in_shapes, in_types):
-        return self.op(self.params, self.axes(len(in_shapes[0])))
+        return self.op(self.params, axes=self.axes(len(in_shapes[0])))
 
 
 class ReduceProp(ReduceBase):
@@ -192,11 +184,9 @@ class NormProp(ReduceBase):
 
 
 class MomentsOp(Operator):
-    """Mean and variance."""
+    """Mean and variance over ``axes``."""
 
-    def __init__(self, params, axes):
-        super().__init__(params)
-        self.axes = axes
+    axes: tuple
 
     def forward(self, ctx, in_data, req, out_data, aux):
         (data,) = in_data
@@ -237,7 +227,7 @@ class MomentsProp(OperatorProperty):
         return in_shapes, [out, out]
 
     def create_operator(self, ctx, in_shapes, in_types):
-        return self.op(self.params, _axes(self, self.params.axes, len(in_shapes[0])))
+        return self.op(self.params, axes=_axes(self, self.params.axes, len(in_shapes[0])))
 
 
 # -- where the extreme is --------------------------------------------------------------------------------

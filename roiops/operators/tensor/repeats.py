@@ -19,9 +19,8 @@ from .common import as_scalar
 class RepeatOp(Operator):
     """Broadcasts the input seen as ``narrow`` to the output seen as ``wide``."""
 
-    def __init__(self, params, narrow, wide):
-        super().__init__(params)
-        self.narrow, self.wide = narrow, wide
+    narrow: tuple
+    wide: tuple
 
     def forward(self, ctx, in_data, req, out_data, aux):
         source = in_data[0].reshape(self.narrow)
@@ -49,14 +48,12 @@ class RepeatBase(OperatorProperty):
         return in_shapes, [None if None in in_shapes else self.forms(in_shapes)[2]]
 
     def create_operator(self, ctx, in_shapes, in_types):
-        return self.op(self.params, *self.forms(in_shapes)[:2])
+        narrow, wide, _ = self.forms(in_shapes)
+        return self.op(self.params, narrow=narrow, wide=wide)
 
 
 class BroadcastBase(RepeatBase):
-    """Base of operators that repeat axes of length 1."""
-
-    def target(self, in_shapes):
-        raise NotImplementedError
+    """Base of operators that repeat axes of length 1 until ``target(in_shapes)`` is reached."""
 
     def forms(self, in_shapes):
         shape, target = in_shapes[0], tuple(self.target(in_shapes))
@@ -180,10 +177,8 @@ class RepeatProp(RepeatBase):
 class PadOp(Operator):
     """One axis after the other: the outer parts repeat or mirror what is inside already."""
 
-    def __init__(self, params, widths):
-        super().__init__(params)
-        self.widths = widths
-        self._scratch = None
+    widths: list
+    _scratch = None
 
     def _inside(self, out_shape):
         return tuple(slice(b, n - a) for n, (b, a) in zip(out_shape, self.widths, strict=True))
@@ -273,7 +268,7 @@ class PadProp(OperatorProperty):
         return in_shapes, [tuple(n + b + a for n, (b, a) in zip(shape, self._widths(shape), strict=True))]
 
     def create_operator(self, ctx, in_shapes, in_types):
-        return self.op(self.params, self._widths(in_shapes[0]))
+        return self.op(self.params, widths=self._widths(in_shapes[0]))
 
 
 # -- blocks of pixels and channels -----------------------------------------------------------------------
@@ -282,9 +277,8 @@ class PadProp(OperatorProperty):
 class RearrangeOp(Operator):
     """The input seen as ``wide``, its axes permuted, is the output."""
 
-    def __init__(self, params, wide, axes):
-        super().__init__(params)
-        self.wide, self.axes = wide, axes
+    wide: tuple
+    axes: tuple
 
     def forward(self, ctx, in_data, req, out_data, aux):
         source = in_data[0].reshape(self.wide).transpose(self.axes)
@@ -328,7 +322,7 @@ class DepthToSpaceProp(BlockProp):
 
     def create_operator(self, ctx, in_shapes, in_types):
         n, c, h, w, b = self.sizes(in_shapes)
-        return self.op(self.params, (n, b, b, c // (b * b), h, w), (0, 3, 4, 1, 5, 2))
+        return self.op(self.params, wide=(n, b, b, c // (b * b), h, w), axes=(0, 3, 4, 1, 5, 2))
 
 
 @register("space_to_depth")
@@ -345,7 +339,7 @@ class SpaceToDepthProp(BlockProp):
 
     def create_operator(self, ctx, in_shapes, in_types):
         n, c, h, w, b = self.sizes(in_shapes)
-        return self.op(self.params, (n, c, h // b, b, w // b, b), (0, 3, 5, 1, 2, 4))
+        return self.op(self.params, wide=(n, c, h // b, b, w // b, b), axes=(0, 3, 5, 1, 2, 4))
 
 
 # -- diagonals and running sums --------------------------------------------------------------------------

@@ -17,10 +17,7 @@ class SliceOp(ViewOp):
     """The output is ``data[key]``."""
 
     whole = False
-
-    def __init__(self, params, key):
-        super().__init__(params)
-        self.key = key
+    key: tuple
 
     def view(self, array):
         return array[(*self.key, ...)]  # an array, even of no dimensions
@@ -52,7 +49,7 @@ class SliceProp(OperatorProperty):
         return in_shapes, [tuple(len(range(s.start, s.stop, s.step)) for s in self.key(in_shapes))]
 
     def create_operator(self, ctx, in_shapes, in_types):
-        return self.op(self.params, as_key(self.key(in_shapes)))
+        return self.op(self.params, key=as_key(self.key(in_shapes)))
 
 
 class PartialSliceProp(SliceProp):
@@ -148,7 +145,8 @@ class SliceChannelProp(OperatorProperty):
         (shape,), p = in_shapes, self.params
         axis = p.axis % len(shape)
         step = shape[axis] // p.num_outputs
-        return self.op(p, axis, [(i * step, (i + 1) * step) for i in range(p.num_outputs)], p.squeeze_axis)
+        bounds = [(i * step, (i + 1) * step) for i in range(p.num_outputs)]
+        return self.op(p, axis=axis, bounds=bounds, squeeze=p.squeeze_axis)
 
 
 class SliceParam(Parameter):
@@ -320,7 +318,8 @@ class SplitV2Prop(OperatorProperty):
         return in_shapes, [(*shape[:axis], *part, *shape[axis + 1 :]) for part in parts]
 
     def create_operator(self, ctx, in_shapes, in_types):
-        return self.op(self.params, *self.bounds(in_shapes[0]), self.params.squeeze_axis)
+        axis, bounds = self.bounds(in_shapes[0])
+        return self.op(self.params, axis=axis, bounds=bounds, squeeze=self.params.squeeze_axis)
 
 
 # -- assignment to a slice -------------------------------------------------------------------------------
@@ -356,9 +355,7 @@ class AssignOp(Operator):
 
 
 class SliceAssignOp(AssignOp):
-    def __init__(self, params, key):
-        super().__init__(params)
-        self.key = key
+    key: tuple
 
     def places(self, ctx, in_data):
         return self.key
@@ -375,7 +372,7 @@ class SliceAssignBase(OperatorProperty):
     inplace = {0: 0}
 
     def create_operator(self, ctx, in_shapes, in_types):
-        return self.op(self.params, as_key(slice_ranges(self, self.params, in_shapes[0])))
+        return self.op(self.params, key=as_key(slice_ranges(self, self.params, in_shapes[0])))
 
 
 @register("_slice_assign", "_crop_assign")

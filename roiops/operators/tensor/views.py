@@ -336,9 +336,9 @@ class SectionsOp(Operator):
 
     shareable = True
 
-    def __init__(self, params, axis, bounds, squeeze=False):
-        super().__init__(params)
-        self.axis, self.bounds, self.squeeze = axis, bounds, squeeze
+    axis: int
+    bounds: list
+    squeeze = False
 
     def sections(self, array) -> list:
         """The views of ``array`` that are the others."""
@@ -348,24 +348,19 @@ class SectionsOp(Operator):
 
 
 class PermuteOp(ViewOp):
-    def __init__(self, params, axes):
-        super().__init__(params)
-        self.axes = axes
+    axes: tuple
 
     def view(self, array):
         return array.transpose(self.axes)
 
 
 class PermuteProp(OperatorProperty):
-    """Base of operators that reorder axes."""
+    """Base of operators that reorder axes, as ``axes(ndim)`` says."""
 
     op = PermuteOp
     partial_shapes = repeatable = moves_data = True
     backward_needs = ("out_grad",)
     arguments = {"data": "the array"}
-
-    def axes(self, ndim):
-        raise NotImplementedError
 
     def infer_shape(self, in_shapes):
         (shape,) = in_shapes
@@ -380,7 +375,7 @@ class PermuteProp(OperatorProperty):
         return [merge_shapes(in_shapes[0], shape) or in_shapes[0]]
 
     def create_operator(self, ctx, in_shapes, in_types):
-        return self.op(self.params, self.axes(len(in_shapes[0])))
+        return self.op(self.params, axes=self.axes(len(in_shapes[0])))
 
 
 class TransposeParam(Parameter):
