@@ -21,7 +21,7 @@ from . import nodes as graph
 from .common import without_repeats
 from .parts import find_parts, in_wholes
 from .placement import place
-from .plan import Step, plan
+from .plan import Step, bytes_of, plan
 from .program import build, grad_of, parse_grad_req
 
 __all__ = ["Executor", "bind", "simple_bind"]
@@ -226,16 +226,12 @@ class Executor:
         """Shape and dtype of a value; those of a gradient are those of what it belongs to."""
         return self._specs[value[1] if value[0] == "grad" else value]
 
-    def _nbytes(self, value) -> int:
-        shape, dtype = self._spec(value)
-        return math.prod(shape) * dtype.itemsize
-
     def _allocate(self, program, arrays, kind: str) -> None:
         """Give every internal value its memory, by the plan; in a parent's blocks where those suffice."""
         steps = program.plan_steps()
         zeros = program.zeros
         sizes = {
-            value: self._nbytes(value)
+            value: bytes_of(*self._spec(value))
             for step in steps
             for value in (*step.reads, *step.writes)
             if value not in arrays and value not in zeros
@@ -250,7 +246,7 @@ class Executor:
             # The caller's gradient is copied in before the first step, so it lives from the start.
             if grad_of(value) not in arrays:
                 head_values.add(grad_of(value))
-                sizes[grad_of(value)] = self._nbytes(value)
+                sizes[grad_of(value)] = bytes_of(*self._spec(value))
         if program.head_grads:
             steps.insert(0, Step(writes=[grad_of(v) for v in program.head_grads if grad_of(v) in sizes]))
         slots, slot_sizes = plan(steps, sizes, head_values)

@@ -105,19 +105,14 @@ def parse(text: str, source: str = "symbol JSON", problems: list[str] | None = N
         raise FormatError(f"{source}: has no list of nodes, so it is not a saved symbol")
     nodes: list[Node] = []
     version = _version_number(document) or 800
-    for position, raw in enumerate(document["nodes"]):
-        try:
+    try:
+        for position, raw in enumerate(document["nodes"]):
             nodes.append(_read_node(raw, nodes, position, version, problems))
-        except FormatError as error:
-            raise FormatError(f"{source}: {error}") from None
-        except MXNetError as error:
-            raise type(error)(f"{source}: {error}") from None
+        heads = _entries(document.get("heads"), nodes, "heads")
+    except MXNetError as error:
+        raise type(error)(f"{source}: {error}") from None
     if is_np_shape() and not _has_np_shape(document):
         _translate_shapes(nodes)
-    try:
-        heads = _entries(document.get("heads"), nodes, "heads")
-    except FormatError as error:
-        raise FormatError(f"{source}: {error}") from None
     if not heads:
         if not nodes:
             raise FormatError(f"{source}: holds no nodes")

@@ -6,6 +6,7 @@ from ..context import Context
 from ..errors import DeviceError, MXNetError
 from ..ndarray import NDArray, array
 from ..ndarray import device as devices
+from .plan import bytes_of
 
 __all__ = ["as_ndarray", "raw", "view_bytes", "zero_bytes"]
 
@@ -28,8 +29,7 @@ def zero_bytes(size: int, device: Context):
 
 def view_bytes(block, shape, dtype):
     """The first bytes of a block as an array."""
-    size = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
-    return block[:size].view(dtype).reshape(shape)
+    return block[: bytes_of(shape, dtype)].view(dtype).reshape(shape)
 
 
 def as_ndarray(value, device: Context) -> NDArray:

@@ -1,9 +1,8 @@
 """Values that are computed where a later operator would only copy them to: the inputs of a Concat."""
 
-import math
 from collections import Counter
 
-from .plan import Step
+from .plan import Step, bytes_of
 
 __all__ = ["find_parts", "in_wholes"]
 
@@ -47,15 +46,10 @@ def find_parts(forward, specs: dict, bound, keep) -> dict:
                     overwritten.add(value)
         if out in parts and 0 in step.prop.inplace:
             source = step.inputs[step.prop.inplace[0]]
-            if may_move(source, True) and _nbytes(specs[source]) == _nbytes(specs[out]):
+            if may_move(source, True) and bytes_of(*specs[source]) == bytes_of(*specs[out]):
                 parts[source] = parts[out]
                 overwritten.add(source)
     return parts
-
-
-def _nbytes(spec) -> int:
-    shape, dtype = spec
-    return math.prod(shape) * dtype.itemsize
 
 
 def in_wholes(step: Step, parts: dict) -> Step:

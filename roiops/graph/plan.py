@@ -1,9 +1,10 @@
 """Which buffers may share memory: a plan from the order of steps alone."""
 
 import bisect
+import math
 from dataclasses import dataclass, field
 
-__all__ = ["Step", "plan"]
+__all__ = ["Step", "bytes_of", "plan"]
 
 
 @dataclass
@@ -17,6 +18,11 @@ class Step:
     reads: list = field(default_factory=list)
     writes: list = field(default_factory=list)
     takeover: dict = field(default_factory=dict)
+
+
+def bytes_of(shape, dtype) -> int:
+    """How much memory a value takes."""
+    return math.prod(shape) * dtype.itemsize
 
 
 def plan(steps: list[Step], nbytes: dict, keep=frozenset()):
