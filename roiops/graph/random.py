@@ -6,23 +6,10 @@ Parameters are numbers, or all symbols: then each of their entries gets ``shape`
 
 from .. import registry
 from ..errors import GraphError
-from ..ndarray.random import draw_zipfian
+from ..ndarray import random as arrays
 from .symbol import Symbol, invoke
 
-__all__ = [
-    "exponential",
-    "gamma",
-    "generalized_negative_binomial",
-    "multinomial",
-    "negative_binomial",
-    "normal",
-    "poisson",
-    "rand_zipfian",
-    "randint",
-    "randn",
-    "shuffle",
-    "uniform",
-]
+__all__ = [*arrays.__all__, "rand_zipfian"]
 
 
 def _draw(name: str, parameters: dict, shape, dtype, options) -> Symbol:
@@ -103,7 +90,7 @@ def rand_zipfian(true_classes, num_sampled: int, range_max: int) -> list[Symbol]
     list of Symbol
         The drawn classes; how often each of ``true_classes`` is expected among them; the same for the drawn.
     """
-    return draw_zipfian(uniform, true_classes, num_sampled, range_max)
+    return arrays.draw_zipfian(uniform, true_classes, num_sampled, range_max)
 
 
 def __getattr__(name):

@@ -50,11 +50,15 @@ class ActivationProp(FloatProperty):
         return Following("act", (0,), {"floor": 0}) if self.params.act_type == "relu" else None
 
 
-_SELU_SCALE = 1.0507009873554804934193349852946
-_SELU_ALPHA = 1.6732632423543772848170429916717
+#: SELU's factor of the exponential, and that of everything.
+_SELU = 1.6732632423543772848170429916717, 1.0507009873554804934193349852946
 
 
 class LeakyReLUOp(DenseOperator):
+    @property
+    def _exponential(self):
+        return _SELU if self.params.act_type == "selu" else (self.params.slope, 1)
+
     def compute(self, ctx, in_data, out_data, aux):
         kind, data, out = self.params.act_type, in_data[0], out_data[0]
         act = kernels("network.act", ctx.device)
@@ -63,10 +67,8 @@ class LeakyReLUOp(DenseOperator):
             low, high = self.params.lower_bound, self.params.upper_bound
             mask[...] = random.generator().uniform(low, high, data.shape)
             np.multiply(data, np.where(data > 0, data.dtype.type(1), mask), out=out)
-        elif kind == "elu":
-            _elu(data, self.params.slope, 1, out)
-        elif kind == "selu":
-            _elu(data, _SELU_ALPHA, _SELU_SCALE, out)
+        elif kind in ("elu", "selu"):
+            _elu(data, *self._exponential, out)
         elif kind == "gelu":
             act.gelu(data.reshape(-1), out.reshape(-1))
         else:
@@ -81,10 +83,8 @@ class LeakyReLUOp(DenseOperator):
         target = self.scratch("data", data.shape, data.dtype) if in_grad[0] is None else in_grad[0]
         if kind == "rrelu" and ctx.is_train:
             np.multiply(head, np.where(data > 0, data.dtype.type(1), out_data[1]), out=target)
-        elif kind == "elu":
-            _elu_backward(head, data, self.params.slope, 1, target)
-        elif kind == "selu":
-            _elu_backward(head, data, _SELU_ALPHA, _SELU_SCALE, target)
+        elif kind in ("elu", "selu"):
+            _elu_backward(head, data, *self._exponential, target)
         elif kind == "gelu":
             act.gelu_backward(head.reshape(-1), data.reshape(-1), target.reshape(-1))
         else:

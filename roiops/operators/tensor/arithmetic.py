@@ -373,8 +373,6 @@ class ScalarProp(ChainProp, ElementwiseProp):
     scalar = Field(float, 1.0, doc="the other operand")
     is_int = Field(bool, True, doc="whether integer data stays integer; if not, it becomes float64")
 
-    arguments = {"data": "the array"}
-
     def infer_type(self, in_types):
         (dtype,) = in_types
         promoted = dtype is not None and dtype.kind != "f" and not self.params.is_int

@@ -54,6 +54,7 @@ def same_memory(one, other) -> bool:
 class ElementwiseProp(OperatorProperty):
     """Inputs and output have one shape and one dtype."""
 
+    arguments = {"data": "the array"}
     partial_shapes = repeatable = True
     inplace = {0: 0}
 

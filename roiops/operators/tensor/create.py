@@ -191,7 +191,6 @@ class CastProp(ElementwiseProp):
     op = CastOp
     backward_needs = ("out_grad",)
     inplace = {}
-    arguments = {"data": "the array"}
 
     def infer_type(self, in_types):
         return in_types, [self.params.dtype]

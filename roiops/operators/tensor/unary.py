@@ -384,7 +384,6 @@ class StepOp(GradientFree, UnaryOp):
 class UnaryProp(ElementwiseProp):
     """One array to another of its shape."""
 
-    arguments = {"data": "the array"}
     inplace_grad = {0: 0}
 
 

@@ -271,7 +271,6 @@ declare(
     op=ReshapeOp,
     backward_needs=("out_grad",),
     inplace_grad={0: 0},
-    arguments={"data": "the array"},
     moves_data=True,
 )
 
@@ -285,7 +284,6 @@ declare(
     ElementwiseProp,
     "The data as it is; no gradient passes.",
     op=BlockGradOp,
-    arguments={"data": "the array"},
     moves_data=True,
 )
 
