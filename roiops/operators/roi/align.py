@@ -1,7 +1,7 @@
 """ROIAlign: the mean, or the maximum, of bilinear samples in bins that no rounding moves."""
 
 from ...errors import ShapeError
-from ...params import Field, shape
+from ...params import Field
 from ...registry import register
 from .base import SeparableProp
 from .fields import DialectParam, dialect_field, mode_field, pooled_size_field, samples_field, scale_field
@@ -9,7 +9,7 @@ from .fields import DialectParam, dialect_field, mode_field, pooled_size_field, 
 
 class ROIAlignParam(DialectParam):
     table = "ROIAlign"
-    pooled_size = pooled_size_field(shape(2))
+    pooled_size = pooled_size_field()
     spatial_scale = scale_field(high=None)
     sampling_ratio = samples_field(0, "sample_num", "sample_ratio")
     mode = mode_field(table)
@@ -34,7 +34,7 @@ class ROIAlignProp(SeparableProp):
 
 class ContribROIAlignParam(DialectParam):
     table = "contrib.ROIAlign"
-    pooled_size = pooled_size_field(shape(2))
+    pooled_size = pooled_size_field()
     spatial_scale = scale_field()
     sample_ratio = samples_field(-1, "sampling_ratio")
     position_sensitive = Field(bool, False, doc="whether each bin reads channels of its own")

@@ -4,7 +4,7 @@ import numpy as np
 
 from ...errors import ShapeError
 from ...kernels.rules import Displaced
-from ...params import Field, shape
+from ...params import Field
 from ...registry import register
 from ..base import kernels
 from .base import ROIOperator, ROIProperty
@@ -127,7 +127,7 @@ class DeformablePSROIPoolingProp(DisplacedProp):
 
 class DeformROIPoolingParam(DialectParam):
     table = "DeformROIPooling"
-    pooled_size = pooled_size_field(shape(2))
+    pooled_size = pooled_size_field()
     spatial_scale = scale_field(high=None)
     sampling_ratio = samples_field(0, "sample_num", "sample_ratio")
     gamma = Field(float, 0.1, range=(0, None), doc="factor of the displacements, which are in box sizes")

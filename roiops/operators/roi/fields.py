@@ -24,10 +24,9 @@ class Pair(shape):
         return str(value[0]) if value[0] == value[1] else super().format(value)
 
 
-def pooled_size_field(kind, **options):
-    """The size of the output grid; 7 stands for (7, 7) where the kind is a pair."""
-    if isinstance(kind, shape) and not kind.repeat:
-        kind = shape(2, repeat=True)
+def pooled_size_field(kind=None, **options):
+    """The size of the output grid; 7 stands for (7, 7)."""
+    kind = kind or shape(2, repeat=True)
     return Field(kind, range=(1, None), doc="output grid (height, width)", **options)
 
 

@@ -1,6 +1,5 @@
 """ROIPooling: the maximum, or the mean, of the pixels in integer bins."""
 
-from ...params import shape
 from ...registry import register
 from .base import SeparableProp
 from .fields import (
@@ -15,7 +14,7 @@ from .fields import (
 
 class ROIPoolingParam(DialectParam):
     table = "ROIPooling"
-    pooled_size = pooled_size_field(shape(2))
+    pooled_size = pooled_size_field()
     spatial_scale = scale_field(high=None)
     dialect = dialect_field(table)
     mode = mode_field(table)

@@ -1,6 +1,5 @@
 """Precise ROI pooling: the integral of the bilinear surface over each bin (IoU-Net, 2018)."""
 
-from ...params import shape
 from ...registry import register
 from .base import SeparableProp
 from .crop import BoxGradientOp
@@ -9,7 +8,7 @@ from .fields import DialectParam, pooled_size_field, scale_field
 
 class PrROIPoolingParam(DialectParam):
     table = "PrROIPooling"
-    pooled_size = pooled_size_field(shape(2))
+    pooled_size = pooled_size_field()
     spatial_scale = scale_field(high=None)
 
 

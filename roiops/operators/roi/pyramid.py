@@ -3,7 +3,7 @@
 import math
 
 from ...errors import ParamError, ShapeError
-from ...params import Field, floats, shape
+from ...params import Field, floats
 from ...registry import register
 from ..base import kernels
 from .base import ROIOperator, ROIProperty
@@ -13,7 +13,7 @@ from .fields import DialectParam, dialect_field, pooled_size_field, samples_fiel
 class MultiScaleROIAlignParam(DialectParam):
     table = "MultiScaleROIAlign"
     num_args = Field(int, range=(2, None), doc="number of inputs: the maps, and the boxes")
-    pooled_size = pooled_size_field(shape(2))
+    pooled_size = pooled_size_field()
     spatial_scales = Field(floats(), above=0, doc="feature-map pixels per image pixel, for each map")
     sampling_ratio = samples_field(2, "sample_num", "sample_ratio")
     aligned = Field(

@@ -1,7 +1,7 @@
 """ROIAlign for boxes that are turned."""
 
 from ...errors import ShapeError
-from ...params import Field, shape
+from ...params import Field
 from ...registry import register
 from ..base import kernels
 from .base import ROIOperator, ROIProperty
@@ -41,7 +41,7 @@ class TurnedProp(ROIProperty):
 
 class RROIAlignParam(DialectParam):
     table = "contrib.RROIAlign"
-    pooled_size = pooled_size_field(shape(2))
+    pooled_size = pooled_size_field()
     spatial_scale = scale_field()
     sampling_ratio = samples_field(-1, "sample_num", "sample_ratio")
 
@@ -56,7 +56,7 @@ class RROIAlignProp(TurnedProp):
 
 class ROIAlignRotatedParam(DialectParam):
     table = "ROIAlignRotated"
-    pooled_size = pooled_size_field(shape(2))
+    pooled_size = pooled_size_field()
     spatial_scale = scale_field(high=None)
     sampling_ratio = samples_field(0, "sample_num", "sample_ratio")
     aligned = Field(bool, True, doc="pixel centres at half-integers, and no least size of a box; mmcv only")
@@ -77,7 +77,7 @@ class ROIAlignRotatedProp(TurnedProp):
 
 class RiROIAlignParam(DialectParam):
     table = "RiROIAlign"
-    pooled_size = pooled_size_field(shape(2))
+    pooled_size = pooled_size_field()
     spatial_scale = scale_field(high=None)
     sampling_ratio = samples_field(0, "num_samples", "sample_num")
     num_orientations = Field(int, 8, range=(1, None), doc="neighbouring channels that are one, seen turned")
