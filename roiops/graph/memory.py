@@ -6,7 +6,6 @@ from ..context import Context
 from ..errors import DeviceError, MXNetError
 from ..ndarray import NDArray, array
 from ..ndarray import device as devices
-from .plan import bytes_of
 
 __all__ = ["as_ndarray", "raw", "view_bytes", "zero_bytes"]
 
@@ -29,7 +28,8 @@ def zero_bytes(size: int, device: Context):
 
 def view_bytes(block, shape, dtype):
     """The first bytes of a block as an array."""
-    return block[: bytes_of(shape, dtype)].view(dtype).reshape(shape)
+    size = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
+    return block[:size].view(dtype).reshape(shape)
 
 
 def as_ndarray(value, device: Context) -> NDArray:
