@@ -110,7 +110,7 @@ class MultiFactorScheduler(LRScheduler):
 class _Annealing(LRScheduler):
     """From ``base_lr`` to ``final_lr`` within ``max_update`` updates, along :meth:`remaining`."""
 
-    def __init__(self, max_update, base_lr, final_lr, warmup):
+    def __init__(self, max_update, base_lr=0.01, final_lr=0, **warmup):
         super().__init__(base_lr, **warmup)
         name = type(self).__name__
         _whole(name, "max_update", max_update, 1)
@@ -138,7 +138,7 @@ class PolyScheduler(_Annealing):
     """Fall along a polynomial of power ``pwr``."""
 
     def __init__(self, max_update, base_lr=0.01, pwr=2, final_lr=0, **warmup):
-        super().__init__(max_update, base_lr, final_lr, warmup)
+        super().__init__(max_update, base_lr, final_lr, **warmup)
         self.power = pwr
 
     def remaining(self, progress):
@@ -147,9 +147,6 @@ class PolyScheduler(_Annealing):
 
 class CosineScheduler(_Annealing):
     """Fall along half a cosine wave."""
-
-    def __init__(self, max_update, base_lr=0.01, final_lr=0, **warmup):
-        super().__init__(max_update, base_lr, final_lr, warmup)
 
     def remaining(self, progress):
         return (1 + math.cos(math.pi * progress)) / 2

@@ -331,7 +331,11 @@ class Signum(Declared, _MomentumRule, takes={"learning_rate": 0.01, "momentum": 
 
 
 @register
-class Adam(_ByOperator):
+class Adam(
+    Declared,
+    _ByOperator,
+    takes={"learning_rate": 0.001, "beta1": 0.9, "beta2": 0.999, "epsilon": 1e-8, "lazy_update": True},
+):
     """Steps by the running mean of the gradient over the root of that of its square.
 
     Parameters
@@ -345,10 +349,6 @@ class Adam(_ByOperator):
     """
 
     _operator = updates.adam_update
-
-    def __init__(self, learning_rate=0.001, beta1=0.9, beta2=0.999, epsilon=1e-8, lazy_update=True, **kwargs):
-        super().__init__(learning_rate=learning_rate, **kwargs)
-        self.beta1, self.beta2, self.epsilon, self.lazy_update = beta1, beta2, epsilon, lazy_update
 
     def _rates(self, index):
         lr, wd = super()._rates(index)
@@ -391,7 +391,18 @@ class AdaGrad(Optimizer):
 
 
 @register
-class RMSProp(_ByOperator):
+class RMSProp(
+    Declared,
+    _ByOperator,
+    takes={
+        "learning_rate": 0.001,
+        "gamma1": 0.9,
+        "gamma2": 0.9,
+        "epsilon": 1e-8,
+        "centered": False,
+        "clip_weights": None,
+    },
+):
     """Steps divided by the root of the running mean of squared gradients.
 
     Parameters
@@ -407,20 +418,6 @@ class RMSProp(_ByOperator):
     clip_weights : float, optional
         Weights are cut to this size.
     """
-
-    def __init__(
-        self,
-        learning_rate=0.001,
-        gamma1=0.9,
-        gamma2=0.9,
-        epsilon=1e-8,
-        centered=False,
-        clip_weights=None,
-        **kwargs,
-    ):
-        super().__init__(learning_rate=learning_rate, **kwargs)
-        self.gamma1, self.gamma2, self.epsilon = gamma1, gamma2, epsilon
-        self.centered, self.clip_weights = centered, clip_weights
 
     @property
     def _operator(self):
@@ -477,7 +474,11 @@ class Adamax(Declared, Optimizer, takes={"learning_rate": 0.002, "beta1": 0.9, "
 
 
 @register
-class Nadam(Optimizer):
+class Nadam(
+    Declared,
+    Optimizer,
+    takes={"learning_rate": 0.001, "beta1": 0.9, "beta2": 0.999, "epsilon": 1e-8, "schedule_decay": 0.004},
+):
     """Adam with Nesterov's momentum, which grows on a schedule.
 
     As in MXNet, all weights share one running product of the momentum's schedule.
@@ -493,14 +494,8 @@ class Nadam(Optimizer):
     """
 
     _running = ("m_schedule",)
+    m_schedule = 1.0
     _zero_states = 2
-
-    def __init__(
-        self, learning_rate=0.001, beta1=0.9, beta2=0.999, epsilon=1e-8, schedule_decay=0.004, **kwargs
-    ):
-        super().__init__(learning_rate=learning_rate, **kwargs)
-        self.beta1, self.beta2, self.epsilon = beta1, beta2, epsilon
-        self.schedule_decay, self.m_schedule = schedule_decay, 1.0
 
     def _rates(self, index):
         """Learning rate, decay, the momentum now and in the next step, and what is left of three starts."""
@@ -561,7 +556,19 @@ class Ftrl(_ByOperator):
 
 
 @register
-class LAMB(_ByOperator):
+class LAMB(
+    Declared,
+    _ByOperator,
+    takes={
+        "learning_rate": 0.001,
+        "beta1": 0.9,
+        "beta2": 0.999,
+        "epsilon": 1e-6,
+        "lower_bound": None,
+        "upper_bound": None,
+        "bias_correction": True,
+    },
+):
     """Adam's steps, for each array in proportion to its norm; for large batches.
 
     Parameters
@@ -577,22 +584,6 @@ class LAMB(_ByOperator):
     """
 
     _operator = updates.lamb_update_phase1
-
-    def __init__(
-        self,
-        learning_rate=0.001,
-        beta1=0.9,
-        beta2=0.999,
-        epsilon=1e-6,
-        lower_bound=None,
-        upper_bound=None,
-        bias_correction=True,
-        **kwargs,
-    ):
-        super().__init__(learning_rate=learning_rate, **kwargs)
-        self.beta1, self.beta2, self.epsilon = beta1, beta2, epsilon
-        self.lower_bound, self.upper_bound = lower_bound, upper_bound
-        self.bias_correction = bias_correction
 
     def _update_raw(self, index, weight, grad, *state):
         step, lr = np.empty_like(weight), self._get_lr(index)
