@@ -298,11 +298,8 @@ class MCC(Declared, _BinaryMetric, takes={"name": "mcc", **_NAMES, "average": "m
 
 
 @register
-class PCC(EvalMetric):
+class PCC(Declared, _PairMetric, takes={"name": "pcc", **_NAMES}):
     """The correlation of labels and predicted classes: that of Matthews, for any number of classes."""
-
-    def __init__(self, name="pcc", output_names=None, label_names=None):
-        super().__init__(name, output_names, label_names, has_global_stats=True)
 
     def reset(self):
         self._everything = numpy.zeros((2, 2))

@@ -241,11 +241,10 @@ class BrightnessJitterAug(Declared, Augmenter, takes={"brightness": REQUIRED}):
         return src
 
 
-class ContrastJitterAug(Augmenter):
+class ContrastJitterAug(Declared, Augmenter, takes={"contrast": REQUIRED}):
     """Contrast changed by up to ``contrast``, a share."""
 
-    def __init__(self, contrast):
-        super().__init__(contrast=contrast)
+    def _set_up(self, contrast):
         self.contrast, self.coef = contrast, nd.array([[_GREY]])
 
     def __call__(self, src):
@@ -257,11 +256,10 @@ class ContrastJitterAug(Augmenter):
         return src
 
 
-class SaturationJitterAug(Augmenter):
+class SaturationJitterAug(Declared, Augmenter, takes={"saturation": REQUIRED}):
     """Saturation changed by up to ``saturation``, a share."""
 
-    def __init__(self, saturation):
-        super().__init__(saturation=saturation)
+    def _set_up(self, saturation):
         self.saturation, self.coef = saturation, nd.array([[_GREY]])
 
     def __call__(self, src):
@@ -319,11 +317,10 @@ class ColorNormalizeAug(Augmenter):
         return color_normalize(src, self.mean, self.std)
 
 
-class RandomGrayAug(Augmenter):
+class RandomGrayAug(Declared, Augmenter, takes={"p": REQUIRED}):
     """Grey instead of colours, with probability ``p``."""
 
-    def __init__(self, p):
-        super().__init__(p=p)
+    def _set_up(self, p):
         self.p, self.mat = p, nd.array([[0.21] * 3, [0.72] * 3, [0.07] * 3])
 
     def __call__(self, src):
