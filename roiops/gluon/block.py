@@ -246,22 +246,19 @@ class Block:
         dtypes may differ, of which ``dtype_source`` says the one kept, ``"current"`` or ``"saved"``.
         """
         loaded, params = load(filename), self._collect_params_with_prefix()
-        if not loaded and not params:
-            return
         options = {"cast_dtype": cast_dtype, "dtype_source": dtype_source}
         if not any("." in name for name in loaded):  # prefixed names, those of a graph
             every = self.collect_params()
             prefix = "" if any(name.startswith(("arg:", "aux:")) for name in loaded) else self.prefix
             every.load_dict(loaded, ctx, allow_missing, ignore_extra, prefix, filename, **options)
             return
-        if not allow_missing:
-            found = {id(params[name]) for name in loaded if name in params}
-            for name, parameter in params.items():
-                if id(parameter) not in found:
-                    raise AssertionError(
-                        f"Parameter '{name}' is missing in file '{filename}', which contains parameters: "
-                        f"{_brief(loaded)}. Set allow_missing=True to ignore missing parameters."
-                    )
+        found = {id(params[name]) for name in loaded if name in params}
+        missing = [name for name, each in params.items() if id(each) not in found]
+        if missing and not allow_missing:
+            raise AssertionError(
+                f"Parameter '{missing[0]}' is missing in file '{filename}', which contains parameters: "
+                f"{_brief(loaded)}. Set allow_missing=True to ignore missing parameters."
+            )
         for name, value in loaded.items():
             if name in params:
                 params[name]._load_init(value, ctx, **options)

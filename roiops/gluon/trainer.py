@@ -1,5 +1,7 @@
 """Trainer: an optimizer on the parameters of blocks, with a KVStore for several devices or hosts."""
 
+from pathlib import Path
+
 from ..mxnet.model import _create_kvstore
 from ..training import optimizer as opt
 from .parameter import Parameter, ParameterDict
@@ -57,16 +59,15 @@ class Trainer:
         self._counts = [dict(self._optimizer._index_update_count) for _ in self._contexts]
 
     def _check_contexts(self):
-        contexts = None
+        contexts = self._params[0].list_ctx() if self._params else []
         for each in self._params:
-            if contexts is not None and contexts != each.list_ctx():
+            if contexts != each.list_ctx():
                 raise AssertionError(
                     "All Parameters must be initialized on the same set of contexts, but Parameter "
                     f"{each.name} is initialized on {each.list_ctx()} while previous Parameters are "
                     f"initialized on {contexts}."
                 )
-            contexts = each.list_ctx()
-        return contexts or []
+        return contexts
 
     # -- the store -----------------------------------------------------------------------------------
 
@@ -86,22 +87,22 @@ class Trainer:
         asked = self._asked_update
         arrays = {each.name: each.data(self._contexts[0]) for each in self._params}
         store, on_store = _create_kvstore(self._asked_store, len(self._contexts), arrays)
-        self._distributed = "dist" in store.type if store else False
-        if self._distributed and "async" in store.type:
-            if asked is False:
-                raise ValueError("Please set update_on_kvstore=True when training in async mode.")
-            on_store = True
-        on_store = on_store if asked is None else asked
-        if store and on_store and not store.is_capable("optimizer"):
-            if asked:
-                raise ValueError(f"Please set update_on_kvstore=False when training with {type(store)}")
-            on_store = False
-        if store:
+        if store is not None:
+            self._distributed = "dist" in store.type
+            if self._distributed and "async" in store.type:
+                if asked is False:
+                    raise ValueError("Please set update_on_kvstore=True when training in async mode.")
+                on_store = True
+            on_store = on_store if asked is None else asked
+            if on_store and not store.is_capable("optimizer"):
+                if asked:
+                    raise ValueError(f"Please set update_on_kvstore=False when training with {type(store)}")
+                on_store = False
             if self._compression_params:
                 store.set_gradient_compression(self._compression_params)
             if on_store:
                 store.set_optimizer(self._optimizer)
-        self._kvstore, self._update_on_kvstore = store or None, on_store if store else None
+            self._kvstore, self._update_on_kvstore = store, on_store
         self._kv_initialized = True
 
     def _make_ready(self) -> None:
@@ -208,21 +209,15 @@ class Trainer:
         if self._update_on_kvstore:
             self._kvstore.save_optimizer_states(fname, dump_optimizer=True)
             return
-        with open(fname, "wb") as file:
-            file.write(self._updaters[0].get_states(dump_optimizer=True))
+        Path(fname).write_bytes(self._updaters[0].get_states(dump_optimizer=True))
 
     def load_states(self, fname) -> None:
         """Read the optimizer's states from a file."""
         self._make_ready()
         if self._update_on_kvstore:
             self._kvstore.load_optimizer_states(fname)
-            self._optimizer = self._kvstore._updater.optimizer
         else:
-            with open(fname, "rb") as file:
-                states = file.read()
+            states = Path(fname).read_bytes()
             for updater in self._updaters:
                 updater.set_states(states)
-                updater.optimizer = self._updaters[0].optimizer
-            self._optimizer = self._updaters[0].optimizer
-        self._optimizer.param_dict = dict(enumerate(self._params))
         self._count_from_the_optimizer()

@@ -2,6 +2,7 @@
 
 import functools
 import inspect
+import itertools
 import random
 
 import numpy as np
@@ -25,21 +26,14 @@ class Compose(Sequential):
 
     def __init__(self, transforms):
         super().__init__()
-        together = []
-        for each in [*transforms, None]:
-            if isinstance(each, HybridBlock):
-                together.append(each)
-                continue
-            if len(together) > 1:
-                block = HybridSequential()
-                block.add(*together)
-                block.hybridize()
-                self.add(block)
-            elif together:
-                self.add(together[0])
-            together = []
-            if each is not None:
-                self.add(each)
+        for hybrid, group in itertools.groupby(transforms, lambda each: isinstance(each, HybridBlock)):
+            blocks = list(group)
+            if hybrid and len(blocks) > 1:
+                together = HybridSequential()
+                together.add(*blocks)
+                together.hybridize()
+                blocks = [together]
+            self.add(*blocks)
 
 
 class Cast(Declared, HybridBlock, takes={"dtype": "float32"}):
@@ -92,26 +86,20 @@ def _augmenting(make, name=None, text=None) -> type:
     return type(name or make.__name__, (_Augmenting,), members)
 
 
-RandomBrightness = _augmenting(image.BrightnessJitterAug, "RandomBrightness", "Lighter or darker.")
-RandomContrast = _augmenting(image.ContrastJitterAug, "RandomContrast", "More contrast or less.")
-RandomSaturation = _augmenting(image.SaturationJitterAug, "RandomSaturation", "More colour or less.")
-RandomHue = _augmenting(image.HueJitterAug, "RandomHue", "Colours turned.")
-
-
-@_augmenting
-def RandomFlipLeftRight():
-    """Every second picture mirrored."""
-    return image.HorizontalFlipAug(0.5)
-
-
 def _flip_top_bottom(x):
     return ndarray.image.flip_top_bottom(x) if random.random() < 0.5 else x
 
 
-@_augmenting
-def RandomFlipTopBottom():
-    """Every second picture upside down."""
-    return _flip_top_bottom
+RandomFlipLeftRight = _augmenting(
+    lambda: image.HorizontalFlipAug(0.5), "RandomFlipLeftRight", "Every second picture mirrored."
+)
+RandomFlipTopBottom = _augmenting(
+    lambda: _flip_top_bottom, "RandomFlipTopBottom", "Every second picture upside down."
+)
+RandomBrightness = _augmenting(image.BrightnessJitterAug, "RandomBrightness", "Lighter or darker.")
+RandomContrast = _augmenting(image.ContrastJitterAug, "RandomContrast", "More contrast or less.")
+RandomSaturation = _augmenting(image.SaturationJitterAug, "RandomSaturation", "More colour or less.")
+RandomHue = _augmenting(image.HueJitterAug, "RandomHue", "Colours turned.")
 
 
 @_augmenting
