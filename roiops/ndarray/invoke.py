@@ -9,7 +9,7 @@ from ..operators.imperative import Plan
 from ..recording import current
 from . import device
 
-__all__ = ["plan_for", "run"]
+__all__ = ["plan_for", "run", "run_followed"]
 
 
 def _plan(prop: OperatorProperty, arrays, types, given_names) -> Plan:
@@ -94,6 +94,33 @@ def run(
         if target is not result:
             device.copy_into(target, result)
     return outputs
+
+
+@np.errstate(all="ignore")
+def run_followed(operators: list, arrays: list, ctx: Context):
+    """What some operators make in inference, one after the other, that the first one does on the way.
+
+    Gives the output and how many were done; None where the first one takes no other over. ``operators`` are
+    property classes with parameters. ``arrays`` are those of each; for all after the first without the first
+    array, which is the output of the one before.
+    """
+    plan = plan_for(*operators[0], arrays[0])
+    out, work = device.empty(*plan.outputs[0], ctx), []
+    for operator, more in zip(operators[1:], arrays[1:], strict=True):
+        following = plan_for(*operator, [out, *more]).prop.follows([each.shape for each in (out, *more)])
+        done = [each.kind for each, _ in work]
+        if following is None or not plan.prop.takes_over(following, done, plan.in_shapes):
+            break
+        work.append((following, more))
+    if not work:
+        return None
+    count, op_context = len(plan.in_shapes), OpContext(ctx, plan.prop.label, False)
+    weight = arrays[0][1] if plan.prop.op.keeps_weight else None
+    op = plan.operator(op_context, weight)
+    op.bind_followed(op_context, arrays[0][:count], arrays[0][count:], out, work, [])()
+    if weight is not None:
+        plan.keep(op, weight)
+    return out, 1 + len(work)
 
 
 def _targets(plan: Plan, visible: int, inputs, ctx, out) -> list:

@@ -10,6 +10,7 @@ import pytest
 import roiops as mx
 from roiops import autograd, gluon, nd
 from roiops.gluon import nn
+from roiops.gluon.declare import done_at_once
 
 
 def ones(*shape):
@@ -279,6 +280,35 @@ def test_none_and_lists_as_first_argument():
     net.hybridize()
     with pytest.raises(ValueError, match=r"all inputs must be on one device, got \['cpu\(1\)', 'cpu\(2\)'\]"):
         net([mx.nd.ones((2,), ctx=mx.cpu(1))], mx.nd.ones((2,), ctx=mx.cpu(2)))
+
+
+def test_layers_that_one_kernel_does():
+    net = nn.HybridSequential()
+    net.add(nn.Conv2D(4, 3, in_channels=3), nn.BatchNorm(in_channels=4), nn.Activation("relu"), nn.Flatten())
+    mx.random.seed(0)
+    net.initialize(mx.init.Uniform(1))
+    net[1].running_mean.set_data(nd.array([0.1, -0.2, 0.3, 0]))
+    x = nd.array(np.random.default_rng(0).normal(size=(2, 3, 6, 6)))
+
+    def apart():
+        y = x
+        for layer in net:
+            y = layer(y)
+        return y.asnumpy()
+
+    assert done_at_once(list(net), x)[1] == 3
+    np.testing.assert_allclose(net(x).asnumpy(), apart(), rtol=1e-5, atol=1e-6)
+    with autograd.train_mode():
+        assert done_at_once(list(net), x) is None
+        np.testing.assert_array_equal(net(x).asnumpy(), apart())
+    seen = []
+    net[1].register_forward_hook(lambda block, x, y: seen.append(y.shape))
+    net(x)
+    assert seen == [(2, 4, 4, 4)]
+    assert done_at_once(list(net)[1:], x) is None
+    wide = x.astype("float64")
+    net.cast("float64")
+    assert net(wide).dtype == np.float64
 
 
 def test_a_sequence_of_hybrid_blocks_is_better_a_hybrid_one():

@@ -8,7 +8,7 @@ from ... import ndarray
 from ...errors import ParamError
 from ...graph import functions as symbol
 from ..block import Block, described
-from ..declare import REQUIRED, Declared, Layer
+from ..declare import REQUIRED, Declared, Layer, done_at_once
 from ..hybrid import HybridBlock
 from .activations import Activation
 
@@ -27,9 +27,10 @@ class _Stack:
             self.register_child(block)
 
     def _run(self, x, args):
-        for block in self._children.values():
-            x = block(x, *args)
-            args = []
+        blocks = list(self._children.values())
+        while blocks:
+            x, done = (None if args else done_at_once(blocks, x)) or (blocks[0](x, *args), 1)
+            blocks, args = blocks[done:], []
             if isinstance(x, list | tuple):
                 x, args = x[0], x[1:]
         return (x, *args) if args else x
