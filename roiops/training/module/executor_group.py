@@ -10,7 +10,7 @@ from ...context import Context
 from ...errors import DataError, GraphError, ShapeError
 from ..io import DataDesc, descriptions
 
-__all__ = ["Arrays", "DataParallelExecutorGroup", "gradient_requests", "mean_of_devices", "split_batch"]
+__all__ = ["Arrays", "DataParallelExecutorGroup", "gradient_requests", "means_of_devices", "split_batch"]
 
 #: What executors of one device share: everything but the memory between the operators.
 Arrays = namedtuple("Arrays", "arg_dict grad_dict aux_dict")
@@ -289,12 +289,12 @@ class DataParallelExecutorGroup:
 
     def get_params(self, arg_params, aux_params) -> None:
         """Copy parameters and auxiliary states from the devices, their means where there are several."""
-        for names, blocks, targets in (
-            (self.param_names, self.param_arrays, arg_params),
-            (self.aux_names, self.aux_arrays, aux_params),
+        for targets, means in (
+            (arg_params, means_of_devices(self.arrays, "arg_dict", self.param_names)),
+            (aux_params, means_of_devices(self.arrays, "aux_dict", self.aux_names)),
         ):
-            for name, block in zip(names, blocks, strict=True):
-                targets[name][:] = mean_of_devices(block)
+            for name, mean in means.items():
+                targets[name][:] = mean
 
     # -- running --------------------------------------------------------------------------------------
 
@@ -413,8 +413,12 @@ def _part(value, axis: int, rows: slice):
     return value[(slice(None),) * axis + (rows,)]
 
 
-def mean_of_devices(block):
-    """The mean of the arrays of several devices, as a new array on the CPU."""
+def means_of_devices(devices, kind: str, names) -> dict:
+    """Of the arrays of each device, those of a kind: the means by name, as new arrays on the CPU."""
+    return {name: _mean([getattr(each, kind)[name] for each in devices]) for name in names}
+
+
+def _mean(block):
     total = block[0].copyto(Context("cpu"))
     if len(block) == 1:
         return total

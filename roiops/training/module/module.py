@@ -15,7 +15,7 @@ from .. import optimizer as optimizers
 from ..initializer import InitDesc
 from ..io import DataDesc, descriptions
 from .base_module import BaseModule, _check_input_names, _parse_data_desc, as_list
-from .executor_group import DataParallelExecutorGroup, mean_of_devices
+from .executor_group import DataParallelExecutorGroup, means_of_devices
 
 __all__ = ["Module"]
 
@@ -284,14 +284,8 @@ class Module(BaseModule):
         if not self.binded:
             return self._loaded
         return (
-            {
-                name: mean_of_devices([each.arg_dict[name] for each in self._arrays])
-                for name in self._param_names
-            },
-            {
-                name: mean_of_devices([each.aux_dict[name] for each in self._arrays])
-                for name in self._aux_names
-            },
+            means_of_devices(self._arrays, "arg_dict", self._param_names),
+            means_of_devices(self._arrays, "aux_dict", self._aux_names),
         )
 
     def _init_params(self, initializer, arg_params, aux_params, allow_missing, force_init, allow_extra):
