@@ -4,6 +4,8 @@ All axes before the last two count matrices. What LAPACK computes comes from ``n
 """
 
 import math
+from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 
@@ -330,26 +332,53 @@ class TrianParam(Parameter):
     lower = Field(bool, True, doc="with offset 0: whether it is the lower triangle, else the upper one")
 
 
+class Part(NamedTuple):
+    """Some entries of square matrices."""
+
+    #: Row and column numbers, ``f(parameters, size)``.
+    places: Callable
+    #: How many entries there are in matrices of a size, less the offset.
+    count: Callable
+    #: The size, less the offset, of matrices with so many of them, rounded down.
+    size: Callable
+
+
+def _diagonal(p, size):
+    along = np.arange(size - abs(p.offset))
+    return along + max(-p.offset, 0), along + max(p.offset, 0)
+
+
+def _triangle(p, size):
+    if p.offset < 0 or (p.offset == 0 and p.lower):
+        return np.tril_indices(size, p.offset)
+    columns, rows = np.tril_indices(size, -p.offset)
+    return rows, columns
+
+
+DIAGONAL = Part(_diagonal, lambda size: size, lambda count: count)
+TRIANGLE = Part(
+    _triangle, lambda size: size * (size + 1) // 2, lambda count: (math.isqrt(8 * count + 1) - 1) // 2
+)
+
+
+def _diagonal_matrix(vector):
+    """Matrices of zeros but for the main diagonal."""
+    return vector[..., None] * np.eye(vector.shape[-1], dtype=vector.dtype)
+
+
 class PartOp(LinearAlgebraOp):
-    """Base: some entries of square matrices as a vector, or with ``make`` matrices from such vectors."""
+    """A part of square matrices as a vector, or with ``make`` matrices from such vectors."""
 
-    make = False
-
-    def places(self, size):
-        """Row and column numbers, in matrices of ``size``."""
-        raise NotImplementedError
-
-    def side(self, length):
-        """The size of matrices whose part has ``length`` entries, less the offset."""
-        raise NotImplementedError
+    part: Part
+    make: bool
 
     def _take(self, matrix):
-        return matrix[(..., *self.places(matrix.shape[-1]))]
+        return matrix[(..., *self.part.places(self.params, matrix.shape[-1]))]
 
     def _put(self, vector):
-        size = self.side(vector.shape[-1]) + abs(self.params.offset)
+        size = self.part.size(vector.shape[-1]) + abs(self.params.offset)
         matrix = np.zeros((*vector.shape[:-1], size, size), vector.dtype)
-        matrix[(..., *self.places(size))] = vector
+        matrix[(..., *self.part.places(self.params, size))] = vector
         return matrix
 
     def values(self, array):
@@ -359,117 +388,73 @@ class PartOp(LinearAlgebraOp):
         return (self._take(heads[0]) if self.make else self._put(heads[0]),)
 
 
-def _diagonal_matrix(vector):
-    """Matrices of zeros but for the main diagonal."""
-    return vector[..., None] * np.eye(vector.shape[-1], dtype=vector.dtype)
-
-
-def _triangle_side(length):
-    """The size of a triangle of so many entries, rounded down."""
-    return (math.isqrt(8 * length + 1) - 1) // 2
-
-
-class ExtractDiagOp(PartOp):
-    def places(self, size):
-        offset = self.params.offset
-        along = np.arange(size - abs(offset))
-        return along + max(-offset, 0), along + max(offset, 0)
-
-    def side(self, length):
-        return length
-
-
-class MakeDiagOp(ExtractDiagOp):
-    make = True
-
-
-class ExtractTrianOp(PartOp):
-    def places(self, size):
-        offset = self.params.offset
-        if offset < 0 or (offset == 0 and self.params.lower):
-            return np.tril_indices(size, offset)
-        columns, rows = np.tril_indices(size, -offset)
-        return rows, columns
-
-    def side(self, length):
-        return _triangle_side(length)
-
-
-class MakeTrianOp(ExtractTrianOp):
-    make = True
-
-
 class PartProp(LinearAlgebraProp):
     """Base: parts of square matrices."""
 
+    op = PartOp
     backward_needs = ("out_grad",)
     moves_data = True
     square = True
 
+    part: Part
+    make = False
+
+    def create_operator(self, ctx, in_shapes, in_types):
+        return self.op(self.params, part=self.part, make=self.make)
+
     def result_shapes(self, shape):
-        count = shape[-1] - abs(self.params.offset)
-        if count <= 0:
+        size = shape[-1] - abs(self.params.offset)
+        if size <= 0:
             raise ShapeError(
                 f"{self.label}: offset {self.params.offset} lies outside matrices of shape {tuple(shape)}"
             )
-        return [(*shape[:-2], self.count(count))]
+        return [(*shape[:-2], self.part.count(size))]
 
 
-class MakingProp(LinearAlgebraProp):
+class MakingProp(PartProp):
     """Base: matrices made of their parts."""
 
-    backward_needs = ("out_grad",)
-    moves_data = True
+    make = True
 
     def infer_shape(self, in_shapes):
         shape = in_shapes[0]
         self.check_ndim("A", shape, least=1)
-        return in_shapes, [(*shape[:-1], *[self.size(shape[-1]) + abs(self.params.offset)] * 2)]
+        size = self.part.size(shape[-1])
+        if self.part.count(size) != shape[-1]:
+            raise ShapeError(
+                f"{self.label}: A must hold whole triangles: 1, 3, 6, ... entries, got {shape[-1]}"
+            )
+        return in_shapes, [(*shape[:-1], *[size + abs(self.params.offset)] * 2)]
 
 
 @register("_linalg_extractdiag", "linalg_extractdiag")
 class LinalgExtractdiagProp(PartProp):
     """One diagonal of each square matrix."""
 
-    param, op = DiagonalParam, ExtractDiagOp
-
-    def count(self, length):
-        return length
+    param, part = DiagonalParam, DIAGONAL
 
 
 @register("_linalg_makediag", "linalg_makediag")
 class LinalgMakediagProp(MakingProp):
     """Square matrices of zeros but for one diagonal, which is given."""
 
-    param, op = DiagonalParam, MakeDiagOp
+    param, part = DiagonalParam, DIAGONAL
     arguments = {"A": "the diagonals"}
-
-    def size(self, length):
-        return length
 
 
 @register("_linalg_extracttrian", "linalg_extracttrian")
 class LinalgExtracttrianProp(PartProp):
     """One triangle of each square matrix: a lower one row by row, an upper one column by column."""
 
-    param, op = TrianParam, ExtractTrianOp
-
-    def count(self, length):
-        return length * (length + 1) // 2
+    param, part = TrianParam, TRIANGLE
 
 
 @register("_linalg_maketrian", "linalg_maketrian")
 class LinalgMaketrianProp(MakingProp):
     """Square matrices of zeros but for one triangle, which is given as ``extracttrian`` gives it."""
 
-    param, op = TrianParam, MakeTrianOp
+    param, part = TrianParam, TRIANGLE
     arguments = {"A": "the triangles"}
-
-    def size(self, length):
-        size = _triangle_side(length)
-        if size * (size + 1) // 2 != length:
-            raise ShapeError(f"{self.label}: A must hold whole triangles: 1, 3, 6, ... entries, got {length}")
-        return size
 
 
 # -- factorisations --------------------------------------------------------------------------------------
