@@ -210,7 +210,7 @@ class Executor:
         arrays = dict(self._seen)
         self._allocate(program, arrays, kind)
         bound = _Bound(program, arrays)
-        self._ready_calls(bound)
+        self._ready_backward(bound, self._ready_forward(bound))
         return bound
 
     def _head_req(self, value) -> str:
@@ -266,12 +266,8 @@ class Executor:
         """Values between the operators that have their arrays already."""
         return {}
 
-    def _ready_calls(self, bound) -> None:
-        """Turn steps into calls without arguments."""
-        self._ready_backward(bound, self._ready_forward(bound))
-
     def _ready_forward(self, bound) -> dict:
-        """The operator and its context of each step of forward, by the step's identity."""
+        """Turn the steps of forward into calls; the operator and its context of each, by its identity."""
         arrays, ops = bound.arrays, {}
         for step in bound.program.forward:
             ctx = OpContext(self._device, step.prop.label)

@@ -11,22 +11,14 @@ from .resize import pixels
 # -- layouts ---------------------------------------------------------------------------------------------
 
 
-def _last_to_second(ndim):
-    return [0, ndim - 1, *range(1, ndim - 1)]
-
-
-def _second_to_last(ndim):
-    return [0, *range(2, ndim), 1]
-
-
 def _channels_second(g, node, x):
     """``x`` with its channels second, whatever the node's layout."""
-    return g.Transpose(x, perm=_last_to_second(x.ndim)) if node.params.channels_last else x
+    return g.Transpose(x, perm=[0, x.ndim - 1, *range(1, x.ndim - 1)]) if node.params.channels_last else x
 
 
 def _as_laid_out(g, node, y):
     ndim = len(node.shapes[0])
-    return g.Transpose(y, perm=_second_to_last(ndim)) if node.params.channels_last else y
+    return g.Transpose(y, perm=[0, *range(2, ndim), 1]) if node.params.channels_last else y
 
 
 def _spatial(node, shape):
