@@ -12,9 +12,9 @@ import numpy as np
 
 from ...jit import inner
 from ..product.driver import Terms, Tiles, driver, rows_of_filters, vectors_of_places
-from ..product.emitter import COLUMNS
+from ..product.emitter import COLUMNS, ROWS
 from ..product.panels import copy_run, scale_run
-from ..product.tiles import FEW, Rows, copy_vector, finished_product_tile_of, left_rows, scale_vector
+from ..product.tiles import FEW, Rows, copy_vector, finished_product_tile_of, scale_vector
 from ..vector import MACHINE_LANES, prefetch_to_read
 from .addressed import Addressed, Plan
 from .way import ceil_div
@@ -77,7 +77,9 @@ def _sum_panel(weight, terms, tile, image, panel, soon, sums, whole, epilogue):
         first = tile.row - tile.group * in_group
         for c in range(first * channels // in_group, (first + tile.rows) * channels // in_group):
             prefetch_to_read(soon.array, soon.at + c * terms[3], soon.step)
-    left, at = left_rows(matrix, last, tile, channels), sums.at
+    left, at = Rows(matrix, tile.row * channels, channels), sums.at
+    if tile.rows < tile.room:
+        left = Rows(last, tile.group * ROWS * channels, channels)
     if whole:
         at += terms[1][tile.first // MACHINE_LANES]
     vectors, to = max(tile.count // MACHINE_LANES, FEW), Rows(sums.array, at, sums.step)

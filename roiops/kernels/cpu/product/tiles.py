@@ -382,14 +382,6 @@ _full_tile, _narrow_tile, _low_tile = map(_reduce_tile, (ROWS, ROWS, HALF), (VEC
 
 
 @inner(makes_arrays=False, forceinline=True)
-def left_rows(matrix, last, tile, length):
-    """A tile's rows of the weight; ``last`` holds those of each group's last tile, filled up."""
-    if tile.rows < tile.room:
-        return Rows(last, tile.group * ROWS * length, length)
-    return Rows(matrix, tile.row * length, length)
-
-
-@inner(makes_arrays=False, forceinline=True)
 def sum_rows(weight, terms, tile, image, panel, soon, sums, whole, epilogue):
     """Rows of filters by vectors of places, for the driver: ``sum_tile``.
 
@@ -399,7 +391,9 @@ def sum_rows(weight, terms, tile, image, panel, soon, sums, whole, epilogue):
     matrix, last, side_by_side = weight
     starts, targets, repeats, step, group_step, offsets = terms
     length, row = repeats * offsets.shape[0], tile.row
-    left = left_rows(matrix, last, tile, length)
+    left = Rows(matrix, row * length, length)
+    if tile.rows < tile.room:
+        left = Rows(last, tile.group * ROWS * length, length)
     following = Rows(matrix, (row + tile.rows) * length, ROWS)  # the next tile's weights
     source, vector = Rows(image, tile.group * group_step, step), tile.first // MACHINE_LANES
     begins, to = (starts, vector), (targets, vector) if whole else (side_by_side, np.int64(0))
