@@ -229,15 +229,19 @@ def forward(data, weight, bias, window, groups, out):
         out += bias.reshape(-1, 1, 1, 1)
 
 
+def _of_groups(data, results, groups):
+    """Image by image, each group's number, its channels of ``data``, and its results as a row a filter."""
+    images = data.reshape(len(data), groups, data.shape[1] // groups, *data.shape[2:])
+    rows = results.reshape(len(results), groups, results.shape[1] // groups, math.prod(results.shape[2:]))
+    for n, g in np.ndindex(len(data), groups):
+        yield g, images[n, g], rows[n, g]
+
+
 def _forward_unrolled(data, weight, window, groups, out):
-    filters, per_group = len(weight) // groups, weight.shape[1]
-    matrix = weight.reshape(groups, filters, -1)
-    for image, result in zip(data, out, strict=True):
-        for g in range(groups):
-            group = image[g * per_group : (g + 1) * per_group]
-            target = result[g * filters : (g + 1) * filters].reshape(filters, -1)
-            for start, stop, columns in blocks(group, window, out.shape[2:]):
-                matmul(matrix[g], columns, target[:, start:stop])
+    matrix = weight.reshape(groups, len(weight) // groups, -1)
+    for g, image, target in _of_groups(data, out, groups):
+        for start, stop, columns in blocks(image, window, out.shape[2:]):
+            matmul(matrix[g], columns, target[:, start:stop])
 
 
 class BackwardData:
@@ -300,20 +304,16 @@ def backward_data(grad_out, weight, window, groups, grad_data):
         conv_depthwise.backward_data(grad_out, weight, window, grad_data)
         return
     kernel, stride, _, pad = window
-    filters, per_group = len(weight) // groups, weight.shape[1]
-    matrix = weight.reshape(groups, filters, -1).transpose(0, 2, 1)
+    matrix = weight.reshape(groups, len(weight) // groups, -1).transpose(0, 2, 1)
     direct = kernel == stride == (1, 1, 1) and pad == (0, 0, 0)
     if not direct:
         grad_data[...] = 0
     shape = grad_out.shape[3:]
-    for head, target in zip(grad_out, grad_data, strict=True):
-        for g in range(groups):
-            pixels = target[g * per_group : (g + 1) * per_group]
-            rows = head[g * filters : (g + 1) * filters].reshape(filters, -1)
-            for start, stop, columns in blocks(pixels, window, grad_out.shape[2:], load=False):
-                matmul(matrix[g], rows[:, start:stop], columns)
-                if not direct:
-                    move(pixels, tuple(window), shape, start // shape[1], columns, True)
+    for g, pixels, rows in _of_groups(grad_data, grad_out, groups):
+        for start, stop, columns in blocks(pixels, window, grad_out.shape[2:], load=False):
+            matmul(matrix[g], rows[:, start:stop], columns)
+            if not direct:
+                move(pixels, tuple(window), shape, start // shape[1], columns, True)
 
 
 def backward_weight(grad_out, data, window, groups, grad_weight):
@@ -343,15 +343,11 @@ def backward_weight(grad_out, data, window, groups, grad_weight):
 
 def weight_unrolled(grad_out, data, window, groups, grad_weight):
     """:func:`backward_weight` in the general way."""
-    filters, per_group = len(grad_weight) // groups, grad_weight.shape[1]
-    matrix = grad_weight.reshape(groups, filters, -1)
-    for g in range(groups):
-        first = True
-        for head, image in zip(grad_out, data, strict=True):
-            group = image[g * per_group : (g + 1) * per_group]
-            rows = head[g * filters : (g + 1) * filters].reshape(filters, -1)
-            for start, stop, columns in blocks(group, window, grad_out.shape[2:]):
-                matmul(rows[:, start:stop], columns.T, matrix[g], add=not first)
-                first = False
-        if first:
-            matrix[g] = 0
+    matrix = grad_weight.reshape(groups, len(grad_weight) // groups, -1)
+    begun = [False] * groups
+    for g, image, rows in _of_groups(data, grad_out, groups):
+        for start, stop, columns in blocks(image, window, grad_out.shape[2:]):
+            matmul(rows[:, start:stop], columns.T, matrix[g], add=begun[g])
+            begun[g] = True
+    if not all(begun):  # no images, or no results
+        grad_weight[...] = 0

@@ -36,22 +36,13 @@ _FOUR = ir.VectorType(ir.FloatType(), _QUARTET)
 LINE_FETCHED = 14
 
 
-def _shuffle(builder, one, other, indices):
-    order = ir.Constant(ir.VectorType(ir.IntType(32), len(indices)), indices)
-    return builder.shuffle_vector(one, other, order)
-
-
-def _transpose_quartets(builder, pixels):
+def _transpose_quartets(emit, pixels):
     """Four vectors of filters, one a pixel, as four vectors; filter 4k + j is quartet k of vector j."""
     blocks = range(0, MACHINE_LANES, 4)
 
     def mix(one, other, order):
-        return _shuffle(
-            builder,
-            one,
-            other,
-            [base + (k if k < 4 else MACHINE_LANES + k - 4) for base in blocks for k in order],
-        )
+        places = [base + (k if k < 4 else MACHINE_LANES + k - 4) for base in blocks for k in order]
+        return emit.shuffle(one, other, places)
 
     a, b, c, d = pixels
     low, high = ((0, 4, 1, 5), (2, 6, 3, 7))
@@ -61,16 +52,7 @@ def _transpose_quartets(builder, pixels):
 
 def _load_quartets(emit, rows, j):
     """The inverse of storing vector j: quartets of the rows 4k + j side by side."""
-    parts = []
-    for k in range(MACHINE_LANES // 4):
-        parts.append(emit.load(rows[4 * k + j], vector=_FOUR))
-    while len(parts) > 1:
-        length = 2 * parts[0].type.count
-        parts = [
-            _shuffle(emit.builder, a, b, list(range(length)))
-            for a, b in zip(parts[::2], parts[1::2], strict=True)
-        ]
-    return parts[0]
+    return emit.join([emit.load(rows[4 * k + j], vector=_FOUR) for k in range(MACHINE_LANES // 4)])
 
 
 def _store_pixels(emit, sums, target, epilogue):
@@ -84,7 +66,7 @@ def _store_pixels(emit, sums, target, epilogue):
     values = [emit.fma(each, scale, shift) for each in sums]
     turned = []
     for start in quartets:
-        turned += _transpose_quartets(emit.builder, values[start : start + _QUARTET])
+        turned += _transpose_quartets(emit, values[start : start + _QUARTET])
 
     def at(rows, start):
         return [emit.move(row, start) for row in rows]
@@ -98,8 +80,8 @@ def _store_pixels(emit, sums, target, epilogue):
     for i, value in enumerate(emit.activate(turned, epilogue.act)):
         far, j = at(target, quartets[i // 4]), i % 4
         for k in range(MACHINE_LANES // 4):
-            part = _shuffle(emit.builder, value, value, list(range(4 * k, 4 * k + 4)))
-            emit.store(part, far[4 * k + j])
+            quartet = emit.shuffle(value, value, range(4 * k, 4 * k + 4))
+            emit.store(quartet, far[4 * k + j])
 
 
 def _tile(vectors, count):
@@ -131,18 +113,9 @@ def _tile(vectors, count):
                     at = builder.add(base, emit.load_number(place))
                     emit.prefetch(emit.move(pixels[-1], at), count)  # the next tile's last pixel
                     right = [emit.load(factors, v * MACHINE_LANES) for v in range(vectors)]
-                    for p in range(count):
-                        number = emit.load_splat(pixels[p], at)
-                        for v in range(vectors):
-                            sums[p * vectors + v] = emit.fma(number, right[v], sums[p * vectors + v])
-                    tap.advance(
-                        [
-                            emit.move(factors, vectors * MACHINE_LANES),
-                            emit.move(soon, ahead_step),
-                            emit.move(place, 1),
-                            *sums,
-                        ]
-                    )
+                    sums = emit.add_products((emit.load_splat(pixel, at) for pixel in pixels), right, sums)
+                    moved = zip((factors, soon, place), (vectors * MACHINE_LANES, ahead_step, 1), strict=True)
+                    tap.advance([*(emit.move(each, by) for each, by in moved), *sums])
                 channel.advance([builder.add(base, channel_step), *tap.results[:2], *tap.results[3:]])
             sums = channel.results[3:]
             target, out_step = emit.rows(kinds[6], args[6], "out")

@@ -15,7 +15,7 @@ from numba import types
 from numba.extending import intrinsic
 
 from ...jit import inner, parallel, planes_of, rows_of, rows_within, within
-from ..product.emitter import Emitter
+from ..product.emitter import Emitter, activation
 from ..product.tiles import Rows
 from ..vector import LINE, MACHINE_LANES, repeat
 
@@ -135,10 +135,11 @@ class _Pixels:
 def _generator(size, step, empty, begin):
     """The code of an intrinsic: ``MACHINE_LANES`` columns of results, row after row.
 
-    Its arguments begin with a :class:`Plane` of pixels and the first window's y and x. They end with where
-    the results go (:class:`~..product.tiles.Rows`), their rows, and how many columns there are: fewer than a
-    vector holds only where a row of results is that short. Each row of pixels is loaded once and taken into
-    the results of all windows that it belongs to.
+    Its arguments begin with a :class:`Plane` of pixels and the first window's y and x. Those of a convolution
+    follow: the weight, the filter, and its epilogue. They end with where the results go
+    (:class:`~..product.tiles.Rows`), their rows, and how many columns there are: fewer than a vector holds
+    only where a row of results is that short. Each row of pixels is loaded once and taken into the results of
+    all windows that it belongs to.
     ``empty`` is what nothing makes. ``begin(emit, args)`` stands before the loop and returns two functions:
     ``combine(ky, pixels, total)`` takes in what row ky of a window sees, ``epilogue(total)`` is last.
     """
@@ -229,9 +230,9 @@ def _pooling(size, step, maximum):
     generate = _generator(size, step, empty, begin)
 
     @intrinsic
-    def columns(typing, plane, y, x, out, rows, left):
+    def columns(typing, plane, y, x, weight, f, last, out, rows, left):
         i = types.int64
-        return types.void(plane, i, i, out, i, i), generate
+        return types.void(plane, i, i, weight, i, last, out, i, i), generate
 
     columns.__qualname__ += f"_{size}_{step}_{maximum}"
     return columns
@@ -247,12 +248,11 @@ def _first_column(strip, width):
     return max(0, min(strip * MACHINE_LANES, width - MACHINE_LANES))
 
 
-def _convolver(size, step):
-    """The kernel of windows of one size, with one step."""
-    columns = _convolution(size, step)
+def _kernel(columns, step):
+    """The kernel that has ``columns`` compute all results."""
 
     @parallel(makes_arrays=False)
-    def convolve(share, data, weight, pad, epilogue, workers, out):
+    def all_columns(share, data, weight, pad, epilogue, workers, out):
         scale, shift, act = epilogue
         batch, filters, height, width = out.shape
         channels, in_height, in_width = data.shape[1:]
@@ -276,10 +276,10 @@ def _convolver(size, step):
                     into = Rows(flat_out, (plane * height + begin) * width + ow, width)
                     columns(pixels, top, x, flat_weight, f, last, into, end - begin, left)
 
-    return convolve
+    return all_columns
 
 
-_CONVOLVERS = {(size, step): _convolver(size, step) for size in _SIZES for step in (1, 2)}
+_CONVOLVERS = {(size, step): _kernel(_convolution(size, step), step) for size in _SIZES for step in (1, 2)}
 
 
 def convolution(data, weight, window, epilogue, out):
@@ -293,31 +293,10 @@ def convolution(data, weight, window, epilogue, out):
     return kernel, (data[:, :, 0], weight, pad[1:], epilogue), out[:, :, 0]
 
 
-def _pooler(size, step, maximum):
-    """The kernel of the maxima or the sums of windows of one size, with one step."""
-    columns = _pooling(size, step, maximum)
-
-    @parallel(makes_arrays=False)
-    def pool(share, data, pad, workers, out):
-        planes, in_height, in_width = data.shape
-        _, height, width = out.shape
-        flat, results = data.reshape(-1), out.reshape(-1)
-        for w in within(share, workers):
-            mine = rows_within((w, workers), planes, height)
-            for plane in planes_of(mine, height):
-                begin, end = rows_of(plane, mine, height)
-                pixels = Plane(flat, plane * in_height * in_width, in_height, in_width)
-                top = begin * step - pad[0]
-                for strip in range((width + MACHINE_LANES - 1) // MACHINE_LANES):
-                    ow = _first_column(strip, width)
-                    into = Rows(results, (plane * height + begin) * width + ow, width)
-                    columns(pixels, top, ow * step - pad[1], into, end - begin, width - ow)
-
-    return pool
-
-
+#: A pooling's epilogue.
+_UNUSED = np.ones(1, np.float32), np.ones(1, np.float32), activation()
 _POOLERS = {
-    (size, step, maximum): _pooler(size, step, maximum)
+    (size, step, maximum): _kernel(_pooling(size, step, maximum), step)
     for size in (1, 2, 3)
     for step in (1, 2)
     for maximum in (False, True)
@@ -331,4 +310,5 @@ def pooling(data, kernel, stride, pad, maximum, out):
     and the results comes the number of workers.
     """
     work = out.size * (kernel[1] * kernel[2] + 4) / MACHINE_LANES
-    return work, (_POOLERS[kernel[1], stride[1], maximum], data[:, 0], pad[1:]), out[:, 0]
+    arguments = data, data, pad[1:], _UNUSED
+    return work, (_POOLERS[kernel[1], stride[1], maximum], *arguments), out

@@ -9,7 +9,6 @@ evenly that results are within about 2e-6 of the largest one (0, +-1, +-2, the u
 """
 
 import numpy as np
-from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
@@ -135,11 +134,9 @@ def transform_taps(typing, taps, one, two, out, out_at, out_step):
         emit, both = Emitter(context, builder, loc, ROWS), Emitter(context, builder, loc, 2 * ROWS)
         channels = [emit.pointer(signature.args[0], args[0], at, "taps") for at in args[1:3]]
         target = emit.pointer(signature.args[3], args[3], args[4], "out")
-        lanes = ir.Constant(ir.VectorType(ir.IntType(32), 2 * ROWS), list(range(2 * ROWS)))
 
         def tap(y, x):
-            pair = [emit.load(channel, (y * TAPS + x) * BLOCK) for channel in channels]
-            return builder.shuffle_vector(*pair, lanes)
+            return emit.join([emit.load(channel, (y * TAPS + x) * BLOCK) for channel in channels])
 
         columns = ([tap(y, x) for y in range(TAPS)] for x in range(TAPS))
         for y, row in enumerate(_two_sided(both, FILTERS, columns)):

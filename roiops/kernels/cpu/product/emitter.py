@@ -221,7 +221,7 @@ class Emitter:
 
     def splat_lane(self, vector, lane: int):
         """A vector with one of the lanes of ``vector`` in every lane."""
-        return self.builder.shuffle_vector(vector, vector, self._lanes([lane] * self.lanes))
+        return self.shuffle(vector, vector, [lane] * self.lanes)
 
     def add_products(self, numbers, right, sums) -> list:
         """``sums``, a list of vectors for each number one after the other, with ``number * right`` added."""
@@ -235,9 +235,10 @@ class Emitter:
         quads = self.builder.select(side_by_side, quads, self.number(0))
         return quads, self.times(quads, 4)
 
-    @staticmethod
-    def _lanes(indices):
-        return ir.Constant(ir.VectorType(_I32, len(indices)), indices)
+    def shuffle(self, one, other, indices):
+        """The lanes of two vectors, one after the other, in this order."""
+        order = ir.Constant(ir.VectorType(_I32, len(indices)), list(indices))
+        return self.builder.shuffle_vector(one, other, order)
 
     def fma(self, a, b, c):
         return fused_multiply_add(self.builder, a, b, c)
@@ -318,41 +319,35 @@ class Emitter:
 
     def split(self, vectors):
         """The same number of vectors: one for each remainder of the lanes, one vector after the other."""
-        count, wide = len(vectors), self._join(vectors)
-        nothing = ir.Constant(wide.type, ir.Undefined)
-        return [
-            self.builder.shuffle_vector(
-                wide, nothing, self._lanes([phase + count * i for i in range(MACHINE_LANES)])
-            )
-            for phase in range(count)
-        ]
+        count = len(vectors)
+        return self._reordered(
+            vectors, [phase + count * i for phase in range(count) for i in range(MACHINE_LANES)]
+        )
 
     def interleave(self, vectors):
         """The same number of vectors, in which lane i of number p comes at ``len(vectors) * i + p``."""
         count = len(vectors)
-        wide = self._join(vectors)
-        nothing = ir.Constant(wide.type, ir.Undefined)
-        places = [i // count + MACHINE_LANES * (i % count) for i in range(count * MACHINE_LANES)]
+        return self._reordered(
+            vectors, [i // count + MACHINE_LANES * (i % count) for i in range(count * MACHINE_LANES)]
+        )
+
+    def _reordered(self, vectors, places):
+        """As many vectors, of what lies at these places in all of them."""
+        wide = self.join(vectors)
         return [
-            self.builder.shuffle_vector(
-                wide, nothing, self._lanes(places[k * MACHINE_LANES : (k + 1) * MACHINE_LANES])
-            )
-            for k in range(count)
+            self.shuffle(wide, wide, places[first : first + MACHINE_LANES])
+            for first in range(0, len(places), MACHINE_LANES)
         ]
 
     def plus(self, vectors, pointer):
         """The vectors, with what lies from ``pointer`` on added."""
         return [self.builder.fadd(v, self.load(pointer, k * MACHINE_LANES)) for k, v in enumerate(vectors)]
 
-    def _join(self, vectors):
+    def join(self, vectors):
         """One long vector; a number of vectors that is a power of two."""
         while len(vectors) > 1:
-            length = vectors[0].type.count
-            order = self._lanes(list(range(2 * length)))
-            vectors = [
-                self.builder.shuffle_vector(a, b, order)
-                for a, b in zip(vectors[::2], vectors[1::2], strict=True)
-            ]
+            order = range(2 * vectors[0].type.count)
+            vectors = [self.shuffle(a, b, order) for a, b in zip(vectors[::2], vectors[1::2], strict=True)]
         return vectors[0]
 
     def loop(self, count, carried):

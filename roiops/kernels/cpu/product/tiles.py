@@ -321,11 +321,11 @@ def _reduce_tile(height, vectors):
             origin, image_step = emit.rows(kinds[1], args[1], "image")
             soon, soon_step = emit.rows(kinds[5], args[5], "soon")
 
-            def numbers(k):
+            def places_in(k):
                 first = emit.pointer(kinds[k][0], *emit.members(args[k]), "starts or targets")
                 return [emit.load_number(first, v) for v in range(vectors)]
 
-            out, at, goes_to = emit.rows(kinds[6], args[6], "out"), emit.members(args[6])[1], numbers(7)
+            out, at, goes_to = emit.rows(kinds[6], args[6], "out"), emit.members(args[6])[1], places_in(7)
 
             def rows_from(first):
                 return _rows_of(emit, (emit.move(first, goes_to[0]), out[1]), height)
@@ -333,7 +333,7 @@ def _reduce_tile(height, vectors):
             width = vectors * MACHINE_LANES
             _bring_lines(emit, rows_from(out[0]), width, write=True)
             bring_added(emit, kinds[8], args[8], at, rows_from, width)
-            begin, *others = numbers(2)
+            begin, *others = places_in(2)
             start, apart = emit.move(origin, begin), [builder.sub(other, begin) for other in others]
             count, places = emit.elements(kinds[4], args[4], "offsets")
             zeros = [emit.constant(0)] * (height * vectors)
@@ -360,10 +360,8 @@ def _reduce_tile(height, vectors):
                     emit.prefetch(line)
                     columns = emit.move(image, emit.load_number(place))
                     right = [emit.load(columns, by) for by in (0, *apart)]
-                    for r in range(height):
-                        number = emit.load_splat(factor, emit.times(weight_step, r))
-                        for v in range(vectors):
-                            sums[r * vectors + v] = emit.fma(number, right[v], sums[r * vectors + v])
+                    numbers = (emit.load_splat(factor, emit.times(weight_step, r)) for r in range(height))
+                    sums = emit.add_products(numbers, right, sums)
                     moved = zip((factor, line, place), (1, soon_step, 1), strict=True)
                     term.advance([*(emit.move(each, by) for each, by in moved), *sums])
                 outer.advance([emit.move(image, image_step), *term.results[:2], *term.results[3:]])
