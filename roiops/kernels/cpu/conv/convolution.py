@@ -147,7 +147,7 @@ class Forward:
         if bias is None:
             results[1][:] = 0
             return run
-        return _Sequence(functools.partial(np.copyto, results[1], bias), run)
+        return _one_after_another(functools.partial(np.copyto, results[1], bias), run)
 
     def cost(self, data_shape, weight_shape, out_shape) -> float:
         """What the cheapest way for arrays of these shapes costs."""
@@ -194,17 +194,12 @@ def _layer(window, groups, data_shape, weight_shape, out_shape):
     return tuple(slices), seen
 
 
-class _Sequence:
-    """Two calls, one after the other."""
+def _one_after_another(first, second):
+    def both():
+        first()
+        second()
 
-    __slots__ = ("first", "second")
-
-    def __init__(self, first, second):
-        self.first, self.second = first, second
-
-    def __call__(self):
-        self.first()
-        self.second()
+    return both
 
 
 def _fold_before(run, arrays):
@@ -213,7 +208,7 @@ def _fold_before(run, arrays):
     if isinstance(run, Repeated):
         run.first.append(fold)
         return run
-    return _Sequence(Repeated(Calls(), 0, lambda _: [fold]), run)
+    return _one_after_another(Repeated(Calls(), 0, lambda _: [fold]), run)
 
 
 def forward(data, weight, bias, window, groups, out):

@@ -11,6 +11,7 @@ import functools
 import numpy as np
 
 from ...jit import num_threads, parallel, within
+from ..product.emitter import activate
 from ..product.matmul import multiply
 from .way import Layer, Way, ceil_div
 
@@ -68,7 +69,7 @@ class ByTaps(Way):
         return functools.partial(self._compute, arrays)
 
     def _compute(self, arrays):
-        data, weight, scale, shift, (floor, ceiling, slope), other, out, _ = arrays
+        data, weight, scale, shift, act, other, out, _ = arrays
         filters, channels = weight.shape[:2]
         parts = np.empty((*self.layer.kernel, filters, channels), np.float32)
         _take_apart.by(num_threads(weight.size))(
@@ -85,5 +86,5 @@ class ByTaps(Way):
             sums += shift[:filters, None, None]
             if other is not None:
                 sums += other[n]
-            np.multiply(sums, slope, out=sums, where=sums < 0)
-            np.minimum(np.maximum(sums, floor, out=sums), ceiling, out=out[n])
+            activate(sums, act)
+            out[n] = sums

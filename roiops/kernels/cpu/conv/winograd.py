@@ -26,6 +26,7 @@ from .way import Way, ceil_div
 from .winograd_tiles import (
     APART,
     SCRATCH,
+    find_places,
     find_tiles,
     store_results,
     transform_filters,
@@ -98,9 +99,7 @@ def _by_panel(share, data, filters, groups, grid, pad, epilogue, memory, out):
             count, vectors = find_tiles(p, grid, found[w])
             tiles = found[w], count, vectors
             first, mine = g * channels, (np.int64(0), channels)
-            transform_panel(
-                data, first, channels, mine, pad, grid[2], tiles, scratch[w], places[w], panels[w]
-            )
+            transform_panel(data, first, channels, mine, pad, tiles, scratch[w], places[p], panels[w])
             for r in range(row_tiles):
                 begin, end = g * in_group + r * ROWS, g * in_group + min((r + 1) * ROWS, in_group)
                 rows = g * row_tiles + r, np.int64(1), groups * row_tiles
@@ -123,7 +122,7 @@ def _transform_panels(share, data, turn, groups, grid, pad, memory, out):
         for p in range(begin, end):
             count, vectors = find_tiles(p, grid, found[w])
             tiles, panel = (found[w], count, vectors), panels[p - begin]
-            transform_panel(data, first, channels, mine, pad, grid[2], tiles, scratch[w], places[w], panel)
+            transform_panel(data, first, channels, mine, pad, tiles, scratch[w], places[p], panel)
 
 
 @parallel(makes_arrays=False)
@@ -335,7 +334,7 @@ class Winograd(Way):
         for_each = product, SCRATCH, made, _TURNED
         self._scratch = Scratch((plan.together, panel), *((workers, count) for count in for_each))
         self._segments = np.zeros((workers, MOST_SEGMENTS), SEGMENT)
-        self._places = np.empty((workers, PARTS * COLUMNS), np.int64)
+        self._places = find_places(layer, plan.panels)
 
 
 def _epilogue_of(part, parts, epilogue, out):

@@ -9,7 +9,7 @@ import numpy as np
 
 from ...jit import inner
 from ..product.emitter import COLUMNS, ROWS, activation
-from ..product.panels import add_run, copy_run, find_places, gather, load_line, panel_range, segments
+from ..product.panels import add_run, copy_run, gather, load_line, panel_range, segments
 from ..product.tiles import Epilogue, Rows, copy_vector
 from ..vector import BLOCK, MACHINE_LANES, prefetch_to_read, prefetch_to_write, transpose_block
 from .transforms import (
@@ -40,6 +40,26 @@ SCRATCH = _MADE + max(IN * _LINE_STEP, PARTS * COLUMNS) + MACHINE_LANES
 #: Numbers of a filter's channel before the transform.
 _NUMBERS = TAPS * TAPS
 _IDENTITY = activation()
+
+
+def find_places(layer, panels: int) -> np.ndarray:
+    """For each panel, where its tiles' pixels lie in channel 0 of the first image, negative where outside.
+
+    One row of ``COLUMNS`` for each of the 36 pixels; nothing, where a row of an image has many tiles.
+    """
+    tall, wide = (-(-n // OUT) for n in layer.out_size)
+    if wide > NARROW:
+        return np.zeros((panels, 0), np.int64)
+    (height, width), tiles = layer.in_size, layer.batch * tall * wide
+    firsts = np.arange(panels + 1) * -(-tiles // MACHINE_LANES) // panels * MACHINE_LANES
+    tile = firsts[:-1, None, None] + np.arange(COLUMNS)
+    image, rest = np.divmod(tile, tall * wide)
+    pixel = np.arange(PARTS)[:, None]
+    y = rest // wide * OUT + pixel // IN - layer.pad[0]
+    x = rest % wide * OUT + pixel % IN - layer.pad[1]
+    seen = (y >= 0) & (y < height) & (x >= 0) & (x < width)
+    seen &= tile < np.minimum(firsts[1:], tiles)[:, None, None]
+    return np.where(seen, (image * layer.channels * height + y) * width + x, -1).reshape(panels, -1)
 
 
 @inner(makes_arrays=False)
@@ -78,16 +98,16 @@ def _transform_row(data, channel, pad, tiles, ahead, scratch):
 
 
 @inner(makes_arrays=False)
-def transform_panel(data, begin, channels, mine, pad, wide, tiles, scratch, places, panel):
+def transform_panel(data, begin, channels, mine, pad, tiles, scratch, places, panel):
     """Transform some of ``channels`` channels from ``begin`` on for a panel's tiles: ``mine``, the first and
     the end of them.
 
-    ``wide``: how many tiles a row has. ``scratch`` and ``places`` are a worker's memory.
+    ``scratch`` is a worker's memory, ``places`` a panel's of :func:`find_places`.
     """
-    (found, count, vectors), (height, width) = tiles, data.shape[2:]
+    _, _, vectors = tiles
+    height, width = data.shape[2:]
     pixels, part = scratch[_MADE:], (channels + APART) * COLUMNS
-    if wide <= NARROW:
-        find_places(data.shape, (IN, IN), (OUT, OUT), (1, 1), pad, found, count, places)
+    if places.shape[0] > 0:
         flat = data.reshape(-1)
         for c in range(mine[0], mine[1]):
             gather(flat, (begin + c) * height * width, places, vectors * MACHINE_LANES, pixels, 0)

@@ -9,7 +9,7 @@ import numpy as np
 
 from ...jit import Calls
 from .emitter import COLUMNS
-from .matmul import bind_few_rows, few_rows, matmul, times_transposed
+from .matmul import bind_few_rows, matmul, times_transposed
 
 
 class Forward:
@@ -20,28 +20,18 @@ class Forward:
 
     def __call__(self, data, weight, bias, out):
         """Compute into ``out``; ``bias`` may be None."""
-        if not _few(data, out):
-            self.bind(data, weight, bias, out)()
-        else:
-            few_rows(data, weight, _bias(bias, weight), out, self._call)
+        self.bind(data, weight, bias, out)()
 
     def bind(self, data, weight, bias, out):
         """A call of the same, again and again."""
         if data.dtype != np.float32 or not out.size:
             return functools.partial(_by_numpy, data, weight, bias, out)
-        bias = _bias(bias, weight)
-        if _few(data, out):
+        if bias is None:
+            bias = np.zeros(len(weight), np.float32)
+        # Few rows leave tiles half empty, and are bound by reading the weight anyhow.
+        if len(data) < COLUMNS // 2:
             return bind_few_rows(data, weight, bias, out, self._call)
         return functools.partial(times_transposed, data, weight, bias, out)
-
-
-def _few(data, out) -> bool:
-    # Few rows leave tiles half empty, and are bound by reading the weight anyhow.
-    return data.dtype == np.float32 and out.size > 0 and len(data) < COLUMNS // 2
-
-
-def _bias(bias, weight):
-    return np.zeros(len(weight), np.float32) if bias is None else bias
 
 
 def _by_numpy(data, weight, bias, out):

@@ -309,8 +309,7 @@ def few_rows(data, weight, bias, out, call=call_once):
 
     ``call`` runs the kernel; :class:`~...jit.Calls` where all arguments are of the same types each time.
     """
-    workers = num_threads(_work_of_few(data, weight))
-    call(_few_rows, workers, data, weight, bias, workers, out)
+    bind_few_rows(data, weight, bias, out, call)()
 
 
 def bind_few_rows(data, weight, bias, out, calls, after=()):
@@ -319,9 +318,5 @@ def bind_few_rows(data, weight, bias, out, calls, after=()):
     def prepare(threads):
         return [(_few_rows, threads, data, weight, bias, threads, out), *after]
 
-    return Repeated(calls, _work_of_few(data, weight), prepare)
-
-
-def _work_of_few(data, weight) -> float:
     # Each vector of the weight comes from a distant cache, which takes longer than the products.
-    return (len(data) + FETCH) * weight.size / MACHINE_LANES
+    return Repeated(calls, (len(data) + FETCH) * weight.size / MACHINE_LANES, prepare)

@@ -139,34 +139,6 @@ def load_line(image, y, x, count, line, at):
 
 
 @inner(makes_arrays=False)
-def _find_row(shape, segment, y, tap, step, places, at):
-    """:func:`find_places` of one segment and one tap; it sees row ``y``, from column ``tap`` on."""
-    _, channels, height, width = shape
-    for i in range(segment.run):
-        x = (segment.x + i) * step + tap
-        if x >= 0 and x < width:
-            places[at + i] = (segment.image * channels * height + y) * width + x
-
-
-@inner(makes_arrays=False)
-def find_places(shape, kernel, stride, dilate, pad, found, count, places):
-    """Where the pixels that segments see lie in channel 0 of the first image, negative where outside.
-
-    One row of ``COLUMNS`` for each tap of the kernel.
-    """
-    places[:] = -1
-    for s in range(count):
-        segment = found[s]
-        for ky in range(kernel[0]):
-            y = segment.y * stride[0] + ky * dilate[0] - pad[0]
-            if y < 0 or y >= shape[2]:
-                continue
-            for kx in range(kernel[1]):
-                at = (ky * kernel[1] + kx) * COLUMNS + segment.column
-                _find_row(shape, segment, y, kx * dilate[1] - pad[1], stride[1], places, at)
-
-
-@inner(makes_arrays=False)
 def gather(flat, start, places, columns, out, at):
     """What lies at ``places``, ``start`` further, and 0 where a place is negative.
 

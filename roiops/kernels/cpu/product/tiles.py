@@ -155,7 +155,7 @@ def _bring_lines(emit, rows, width, *, write):
             emit.prefetch(row, min(i, width - 1), write=write)
 
 
-def bring_added(emit, kind, epilogue, at, rows_from, width):
+def _bring_added(emit, kind, epilogue, at, rows_from, width):
     """The same of what an epilogue adds, where it adds something; ``rows_from(other)``: the rows' places."""
     other, add_other = emit.other(kind, epilogue, at)
 
@@ -274,7 +274,7 @@ def _finished_product_tile(vectors):
             out = emit.rows(kinds[3], args[3], "out")
             soon = emit.move(left[0], emit.times(left[1], ROWS))  # the next tile's rows
             at, width = emit.members(args[3])[1], vectors * MACHINE_LANES
-            bring_added(emit, kinds[4], args[4], at, lambda other: _rows_of(emit, (other, out[1])), width)
+            _bring_added(emit, kinds[4], args[4], at, lambda other: _rows_of(emit, (other, out[1])), width)
             sums = _sum_tile(emit, left, emit.number(1), panel, args[2], out, vectors, soon)
             epilogue = emit.epilogue(kinds[4], args[4], args[5], at)
             store_finished(emit, sums, out, epilogue)
@@ -332,7 +332,7 @@ def _reduce_tile(height, vectors):
 
             width = vectors * MACHINE_LANES
             _bring_lines(emit, rows_from(out[0]), width, write=True)
-            bring_added(emit, kinds[8], args[8], at, rows_from, width)
+            _bring_added(emit, kinds[8], args[8], at, rows_from, width)
             begin, *others = places_in(2)
             start, apart = emit.move(origin, begin), [builder.sub(other, begin) for other in others]
             count, places = emit.elements(kinds[4], args[4], "offsets")
