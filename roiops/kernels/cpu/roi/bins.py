@@ -42,12 +42,18 @@ def _lines(item):
 
 
 @inner
+def _has_whole_rows(item):
+    """Whether the bins of an item are whole rows of a ROI's."""
+    return item.stop_column - item.first_column == item.pooled_w
+
+
+@inner
 def runs_of(item):
     """The runs that the bins of a channel of an item are: how many, of how many bins, where the first begins
     in the channel, and how far it is to the next."""
     high, wide = item.stop_row - item.first_row, item.stop_column - item.first_column
     first = (item.first_row * item.pooled_w + item.first_column) * item.bin_step
-    if wide == item.pooled_w:
+    if _has_whole_rows(item):
         return 1, high * wide, first, 0
     return high, wide, first, item.pooled_w * item.bin_step
 
@@ -106,9 +112,16 @@ def prefetch_bins(item, target, to):
 def put_bins(bins, item, out, to):
     """Copy bins with the channels last to ``out``, where those of one ROI's first channel begin at ``to``."""
     runs, count, first, run_step = runs_of(item)
-    for k in range(runs):
-        there, steps = to + first + k * run_step, (item.bin_step, item.bins_step)
-        from_lanes(bins, k * count * FIXED_LANES, count, out, there, steps, item.channels)
+    step, bins_step = item.bin_step, item.bins_step
+    if _has_whole_rows(item):
+        from_lanes(bins, 0, count, out, to + first, (step, bins_step), item.channels)
+        return
+    for i in range(runs):
+        for j in range(count):
+            at = (i * count + j) * FIXED_LANES
+            there = to + first + i * run_step + j * step
+            for c in range(item.channels):
+                out[there + c * bins_step] = bins[at + c]
 
 
 @inner
@@ -168,9 +181,16 @@ class Upcoming(NamedTuple):
 def take_bins(source, at, item, bins):
     """The inverse of :func:`put_bins`; lanes without a channel hold any of the item's numbers."""
     runs, count, first, run_step = runs_of(item)
-    for k in range(runs):
-        here, steps = at + first + k * run_step, (item.bin_step, item.bins_step)
-        to_lanes(source, here, steps, item.channels, count, bins, k * count * FIXED_LANES)
+    step, bins_step = item.bin_step, item.bins_step
+    if _has_whole_rows(item):
+        to_lanes(source, at + first, (step, bins_step), item.channels, count, bins, 0)
+        return
+    for i in range(runs):
+        for j in range(count):
+            to = (i * count + j) * FIXED_LANES
+            here = at + first + i * run_step + j * step
+            for c in range(FIXED_LANES):
+                bins[to + c] = source[here + smaller(c, item.channels - 1) * bins_step]
 
 
 @inner
