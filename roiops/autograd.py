@@ -447,9 +447,7 @@ class Function:
     Each object is called once: ``y = Sigmoid()(x)``.
     """
 
-    def __init__(self):
-        self._used = False
-        self.saved_tensors = ()
+    _used, saved_tensors = False, ()
 
     def save_for_backward(self, *args) -> None:
         """Keep arrays for ``backward``, as ``self.saved_tensors``."""
@@ -464,7 +462,7 @@ class Function:
         raise NotImplementedError
 
     def __call__(self, *inputs):
-        if getattr(self, "_used", False):
+        if self._used:
             raise MXNetError("Each Function instance can only be called once. Create another instance.")
         self._used = True
         training = current.training

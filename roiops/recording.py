@@ -24,13 +24,8 @@ class Mode:
 
     def __enter__(self):
         self._before.append({name: getattr(current, name) for name in self._modes})
-        self._set(self._modes)
+        vars(current).update(self._modes)
         return self
 
     def __exit__(self, *error):
-        self._set(self._before.pop())
-
-    @staticmethod
-    def _set(modes):
-        for name, value in modes.items():
-            setattr(current, name, value)
+        vars(current).update(self._before.pop())

@@ -109,6 +109,9 @@ class Block:
     names.
     """
 
+    #: What prefixes are made of, unless it is the class's name.
+    _hint = ""
+
     def __init__(self, prefix=None, params=None):
         self._empty_prefix = prefix == ""
         self._prefix, self._params = _BlockScope.create(prefix, params, self._alias())
@@ -138,7 +141,7 @@ class Block:
         super().__setattr__(name, value)
 
     def _alias(self) -> str:
-        return type(self).__name__.lower()
+        return self._hint or type(self).__name__.lower()
 
     # -- names and parameters ------------------------------------------------------------------------
 

@@ -13,11 +13,9 @@ class Activation(Layer):
     _op_name = "Activation"
 
     def __init__(self, activation, **kwargs):
-        self._act_type, self._kwargs = activation, {"act_type": activation}
+        self._act_type = self._hint = activation
+        self._kwargs = {"act_type": activation}
         super().__init__(**kwargs)
-
-    def _alias(self):
-        return self._act_type
 
     def __repr__(self):
         return f"{type(self).__name__}({self._act_type})"

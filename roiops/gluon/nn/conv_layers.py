@@ -13,7 +13,7 @@ def _tuple(value, count) -> tuple:
 class _Conv(Linear):
     """Base of convolutions; that of a transposed one has an ``output_padding``."""
 
-    _count = 2
+    _hint, _count = "conv", 2
 
     def _set_up(
         self,
@@ -48,9 +48,6 @@ class _Conv(Linear):
             shape.append(shape.pop(1))
         self._learn_both(tuple(shape), channels, **given)
 
-    def _alias(self):
-        return "conv"
-
     def __repr__(self):
         shape, kwargs = self.weight.shape, self._kwargs
         count = len(kwargs["kernel"])
@@ -75,7 +72,7 @@ class _Conv(Linear):
 class _Pooling(Layer):
     """Base of pooling layers, over windows or over everything."""
 
-    _op_name = "Pooling"
+    _hint, _op_name = "pool", "Pooling"
     _count, _kind, _everywhere = 2, "max", False
 
     def _set_up(self, layout, pool_size=1, strides=None, padding=0, ceil_mode=True, count_include_pad=None):
@@ -91,9 +88,6 @@ class _Pooling(Layer):
         }
         if count_include_pad is not None:
             self._kwargs["count_include_pad"] = count_include_pad
-
-    def _alias(self):
-        return "pool"
 
     def __repr__(self):
         kwargs = self._kwargs

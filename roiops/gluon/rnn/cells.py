@@ -27,9 +27,6 @@ def _reversed(F, inputs, valid_length):
 class RecurrentCell(steps.Cell, Block):
     """Base of cells: ``output, states = cell(inputs, states)`` is one step."""
 
-    #: What prefixes are made of, unless it is the class's name.
-    _kind = ""
-
     def __init__(self, prefix=None, params=None):
         super().__init__(prefix=prefix, params=params)
         self._modified = False
@@ -40,9 +37,6 @@ class RecurrentCell(steps.Cell, Block):
 
     def _shown(self) -> str:
         return ""
-
-    def _alias(self):
-        return self._kind or super()._alias()
 
     def _held(self):
         return list(self._children.values())
@@ -130,7 +124,7 @@ class _GatedCell(HybridRecurrentCell):
 class RNNCell(_GatedCell):
     """``activation(W x + b + U h + c)``."""
 
-    _kind = "rnn"
+    _hint = "rnn"
 
     def __init__(self, hidden_size, activation="tanh", *args, **kwargs):
         super().__init__(hidden_size, *args, **kwargs)
@@ -146,7 +140,7 @@ class RNNCell(_GatedCell):
 class LSTMCell(_GatedCell):
     """Long short-term memory."""
 
-    _kind, _gates, _states = "lstm", 4, 2
+    _hint, _gates, _states = "lstm", 4, 2
 
     def __init__(self, *args, activation="tanh", recurrent_activation="sigmoid", **kwargs):
         super().__init__(*args, **kwargs)
@@ -160,7 +154,7 @@ class LSTMCell(_GatedCell):
 class GRUCell(_GatedCell):
     """Gated recurrent unit, in cuDNN's form."""
 
-    _kind, _gates = "gru", 3
+    _hint, _gates = "gru", 3
 
     def _step(self, F, activate, i2h, h2h, states, name):
         return steps.gru_step(F, activate, i2h, h2h, states[0], name, f"{name}out", inner=name)
@@ -209,7 +203,7 @@ class HybridSequentialRNNCell(_Stack, HybridRecurrentCell):
 class DropoutCell(steps.Dropping, HybridRecurrentCell):
     """Dropout of the inputs; it has no states."""
 
-    _kind = "dropout"
+    _hint = "dropout"
 
     def __init__(self, rate, axes=(), prefix=None, params=None):
         super().__init__(prefix, params)
@@ -262,7 +256,7 @@ class ModifierCell(steps.Modifying, HybridRecurrentCell):
 class ZoneoutCell(steps.Zoning, ModifierCell):
     """In training, outputs and states keep their former value with these probabilities."""
 
-    _kind = "zoneout"
+    _hint = "zoneout"
 
     def __init__(self, base_cell, zoneout_outputs=0.0, zoneout_states=0.0):
         if isinstance(base_cell, BidirectionalCell):

@@ -27,7 +27,7 @@ class DeformableConvolution(Linear, takes=_TAKES):
 
     #: How many numbers the convolution of the offsets gives for each pixel of the window.
     _numbers = 2
-    _operator = "DeformableConvolution"
+    _hint, _operator = "deformable_conv", "DeformableConvolution"
     offset_bias = deformable_conv_bias = None
 
     def _set_up(self, channels, kernel_size, groups, num_deformable_group, in_channels, **given):
@@ -65,20 +65,15 @@ class DeformableConvolution(Linear, takes=_TAKES):
     def _places(self, F, offset):
         return {"offset": offset}
 
-    def _alias(self):
-        return "deformable_conv"
-
 
 class ModulatedDeformableConvolution(DeformableConvolution):
     """The same with a learned factor, 0 to 2, for each pixel of the window."""
 
-    _numbers, _operator = 3, "ModulatedDeformableConvolution"
+    _hint, _operator = "modulated_deformable_conv", "ModulatedDeformableConvolution"
+    _numbers = 3
 
     def _places(self, F, offset):
         cut = self._offset_channels // 3 * 2
         places = F.slice_axis(offset, axis=1, begin=0, end=cut)
         mask = F.sigmoid(F.slice_axis(offset, axis=1, begin=cut, end=None)) * 2
         return {"offset": places, "mask": mask}
-
-    def _alias(self):
-        return "modulated_deformable_conv"
