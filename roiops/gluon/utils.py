@@ -23,8 +23,12 @@ def split_data(data, num_slice, batch_axis=0, even_split=True) -> list:
     each, more = divmod(size, num_slice)
     lengths = [each + 1] * more + [each] * (num_slice - more)
     ends = np.cumsum([0, *lengths]).tolist()
-    before = (slice(None),) * (batch_axis % len(data.shape))
-    return [data[(*before, slice(begin, end))] for begin, end in itertools.pairwise(ends)]
+    if batch_axis == 0:  # sparse arrays, too
+        return [data[begin:end] for begin, end in itertools.pairwise(ends)]
+    return [
+        ndarray.slice_axis(data, axis=batch_axis, begin=begin, end=end)
+        for begin, end in itertools.pairwise(ends)
+    ]
 
 
 def split_and_load(data, ctx_list, batch_axis=0, even_split=True) -> list:

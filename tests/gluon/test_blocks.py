@@ -165,6 +165,12 @@ def test_several_devices_sum_their_gradients():
         assert net.weight.data(ctx).asnumpy().tolist() == [[0.5 - 2, 0.5 - 3]]
 
 
+def test_sparse_batches_are_split_and_stay_sparse():
+    batch = nd.array([[1, 0], [0, 2]]).tostype("csr")
+    parts = gluon.utils.split_and_load(batch, [mx.cpu(0), mx.cpu(1)])
+    assert [each.stype for each in parts] == ["csr", "csr"]
+
+
 def test_a_step_on_several_devices_counts_once():
     devices = [mx.cpu(0), mx.cpu(1)]
     net = nn.Dense(1, in_units=2)
