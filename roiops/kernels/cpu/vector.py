@@ -426,6 +426,33 @@ prefetch_far_ahead = _prefetch(write=False, into=2)
 prefetch_to_write = _prefetch(write=True)
 
 
+_SIDE = min(BLOCK, MACHINE_LANES)
+
+
+def _transpose_square(builder, dtype, rows, at, targets, to):
+    """Numbers from ``at`` on of some rows, as columns: from ``to`` on of as many targets."""
+    side, size = len(rows), dtype.bitwidth // 8
+    pointer = ir.VectorType(ir.DoubleType() if size == 8 else ir.FloatType(), side).as_pointer()
+
+    def place(start, offset):
+        return builder.bitcast(builder.gep(start, [ir.IntType(64)(offset)]), pointer)
+
+    block = [builder.load(place(row, at), align=size) for row in rows]
+    # Swap the off-diagonal quarters of the whole, then of each quarter, and so on.
+    half, numbers = side // 2, ir.VectorType(ir.IntType(32), side)
+    while half:
+        near = ir.Constant(numbers, [side + j - half if j & half else j for j in range(side)])
+        far = ir.Constant(numbers, [side + j if j & half else j + half for j in range(side)])
+        for i in range(side):
+            if not i & half:
+                one, other = block[i], block[i + half]
+                block[i] = builder.shuffle_vector(one, other, near)
+                block[i + half] = builder.shuffle_vector(one, other, far)
+        half //= 2
+    for target, column in zip(targets, block, strict=True):
+        builder.store(column, place(target, to), align=size)
+
+
 @_or_plain(_plain_transpose)
 def transpose_block(typing_context, source, at, stride, rows, target, to, target_stride):
     """``target[to + j * target_stride + i] = source[at + i * stride + j]`` for i, j < ``BLOCK``
@@ -447,31 +474,20 @@ def transpose_block(typing_context, source, at, stride, rows, target, to, target
             access.check(target, target_data, to, builder.add(reach, number(BLOCK)))
         source_data = data_of(context, builder, source, source_data)
         target_data = data_of(context, builder, target, target_data)
-        size = source.dtype.bitwidth // 8
-        pointer = _vector(context, source.dtype, BLOCK).as_pointer()
         last = builder.sub(rows, ir.IntType(64)(1))
-        block = []
+        starts = []
         for i in range(BLOCK):
             row = ir.IntType(64)(i)
             row = builder.select(builder.icmp_signed("<", row, last), row, last)
-            place = builder.gep(source_data, [builder.add(at, builder.mul(row, stride))])
-            block.append(builder.load(builder.bitcast(place, pointer), align=size))
-        # Swap the off-diagonal quarters of the whole, then of each quarter, and so on.
-        half = BLOCK // 2
-        numbers = ir.VectorType(ir.IntType(32), BLOCK)
-        while half:
-            near = ir.Constant(numbers, [BLOCK + j - half if j & half else j for j in range(BLOCK)])
-            far = ir.Constant(numbers, [BLOCK + j if j & half else j + half for j in range(BLOCK)])
-            for i in range(BLOCK):
-                if not i & half:
-                    one, other = block[i], block[i + half]
-                    block[i] = builder.shuffle_vector(one, other, near)
-                    block[i + half] = builder.shuffle_vector(one, other, far)
-            half //= 2
+            starts.append(builder.gep(source_data, [builder.add(at, builder.mul(row, stride))]))
+        ends = []
         for i in range(BLOCK):
             row = builder.mul(ir.IntType(64)(i), target_stride)
-            place = builder.gep(target_data, [builder.add(to, row)])
-            builder.store(block[i], builder.bitcast(place, pointer), align=size)
+            ends.append(builder.gep(target_data, [builder.add(to, row)]))
+        # As many rows at a time as there are numbers in a register: a square of them stays in registers.
+        for i in range(0, BLOCK, _SIDE):
+            for j in range(0, BLOCK, _SIDE):
+                _transpose_square(builder, source.dtype, starts[i : i + _SIDE], j, ends[j : j + _SIDE], i)
 
     return signature, generate
 

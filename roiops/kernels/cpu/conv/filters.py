@@ -34,6 +34,8 @@ _QUARTET = 4
 _FOUR = ir.VectorType(ir.FloatType(), _QUARTET)
 #: The loads that a line of pixels takes which is in no near cache.
 LINE_FETCHED = 14
+#: So many rows of pixels, read side by side, a processor fetches ahead.
+ROWS_AHEAD = 12
 
 
 def _transpose_quartets(emit, pixels):
@@ -245,9 +247,11 @@ class ByFilters(Addressed):
         copied = 0
         if max(layer.pad) > 0:
             copied = padding_cost(batch * (layer.out_size[0] * stride[0] + 1), channels)
-        # With steps, a tile's pixels lie in several lines, which each panel of filters reads again.
+        # With steps, a tile's pixels lie in several lines, which each panel of filters reads again. The
+        # processor itself fetches a few rows ahead.
         again, large = 0, _image_bytes(layer) > machine.second_cache // 2
-        if max(stride) > 1 and math.prod(layer.kernel) > 1 and large:
+        few_rows = channels * layer.kernel[0] <= ROWS_AHEAD
+        if max(stride) > 1 and math.prod(layer.kernel) > 1 and large and not few_rows:
             again = 20 * channels * _pixels_read(layer) / LINE * len(panels)
         return batch * layer.groups * tiled + 0.5 * layer.filters * layer.terms + copied + again
 

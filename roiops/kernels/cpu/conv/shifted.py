@@ -121,7 +121,9 @@ class Shifted(Addressed):
         low = machine.rows // 2 if layer.in_group <= machine.rows // 2 else machine.rows
         steps = 1.0 if max(stride) == 1 else 1.1
         sums = machine.rows * machine.vectors
-        steps *= machine.of_term(sums, machine.rows + machine.vectors + 8) / sums
+        # Vectors begin anywhere: of 16 numbers each lies in two lines, of 8 every second one.
+        loads = machine.rows + machine.vectors * (1 + machine.lanes / LINE) + 8
+        steps *= machine.of_term(sums, loads) / sums
         products = steps * vectors * groups * layer.terms * ceil_div(layer.in_group, low) * low
         planes = stride[0] * (kernel[1] if joined else stride[1])
         copied = padding_cost(batch * (size[0] + 1), layer.channels * planes)

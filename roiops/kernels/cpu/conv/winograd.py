@@ -243,6 +243,8 @@ class Winograd(Way):
         products = 1.1 * 36 * layer.groups * terms * ceil_div(layer.in_group, machine.rows) * of_terms
         narrow = ceil_div(layer.out_size[1], OUT) <= machine.lanes // 2
         transforms = (1300 if narrow else 1800) * layer.channels + 850 * layer.filters
+        if machine.registers < 32:  # the numbers of a tile are stored and loaded again
+            transforms *= 1.5
         # The weight comes from memory: in a network, other layers have used the caches since.
         weight = (14 + 20 * 9 / LINE) * terms * layer.filters
         return products + vectors * transforms + weight + 20_000
