@@ -429,10 +429,9 @@ prefetch_to_write = _prefetch(write=True)
 _SIDE = min(BLOCK, MACHINE_LANES)
 
 
-def _transpose_square(builder, dtype, rows, at, targets, to):
+def _transpose_square(builder, pointer, size, rows, at, targets, to):
     """Numbers from ``at`` on of some rows, as columns: from ``to`` on of as many targets."""
-    side, size = len(rows), dtype.bitwidth // 8
-    pointer = ir.VectorType(ir.DoubleType() if size == 8 else ir.FloatType(), side).as_pointer()
+    side = len(rows)
 
     def place(start, offset):
         return builder.bitcast(builder.gep(start, [ir.IntType(64)(offset)]), pointer)
@@ -457,7 +456,8 @@ def _transpose_square(builder, dtype, rows, at, targets, to):
 def transpose_block(typing_context, source, at, stride, rows, target, to, target_stride):
     """``target[to + j * target_stride + i] = source[at + i * stride + j]`` for i, j < ``BLOCK``
 
-    The source has ``rows`` rows; those beyond repeat the last.
+    The source has ``rows`` rows; those beyond repeat the last. Targets less than ``BLOCK`` apart overlap: the
+    first numbers of each are there in the end.
     """
     signature = types.void(source, types.intp, types.intp, types.intp, target, types.intp, types.intp)
 
@@ -474,6 +474,7 @@ def transpose_block(typing_context, source, at, stride, rows, target, to, target
             access.check(target, target_data, to, builder.add(reach, number(BLOCK)))
         source_data = data_of(context, builder, source, source_data)
         target_data = data_of(context, builder, target, target_data)
+        pointer = _vector(context, source.dtype, _SIDE).as_pointer()
         last = builder.sub(rows, ir.IntType(64)(1))
         starts = []
         for i in range(BLOCK):
@@ -484,10 +485,12 @@ def transpose_block(typing_context, source, at, stride, rows, target, to, target
         for i in range(BLOCK):
             row = builder.mul(ir.IntType(64)(i), target_stride)
             ends.append(builder.gep(target_data, [builder.add(to, row)]))
-        # As many rows at a time as there are numbers in a register: a square of them stays in registers.
-        for i in range(0, BLOCK, _SIDE):
+        # As many rows at a time as there are numbers in a register: a square of them stays in registers. The
+        # first numbers of a target come last: its others may lie where those of the next are.
+        for i in reversed(range(0, BLOCK, _SIDE)):
             for j in range(0, BLOCK, _SIDE):
-                _transpose_square(builder, source.dtype, starts[i : i + _SIDE], j, ends[j : j + _SIDE], i)
+                lines, targets = starts[i : i + _SIDE], ends[j : j + _SIDE]
+                _transpose_square(builder, pointer, source.dtype.bitwidth // 8, lines, j, targets, i)
 
     return signature, generate
 
