@@ -78,6 +78,11 @@ LAYERS = [
     (64, 8, 64, 3, 1),
     (128, 14, 32, 3, 1),
     (128, 7, 32, 3, 1),
+    (64, 112, 64, 3, 2),
+    (16, 112, 32, 3, 2),
+    (3, 224, 16, 3, 2),
+    (32, 28, 32, 3, 1),
+    (18, 56, 18, 3, 1),
 ]
 #: Transposed convolutions: batch, filters of the data, their size, channels of the results, kernel, stride.
 TRANSPOSED = [

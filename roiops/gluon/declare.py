@@ -1,21 +1,11 @@
 """Blocks whose arguments are a row: their names in order, with defaults."""
 
-import itertools
-
-import numpy as np
-
-from .. import registry
-from ..ndarray import NDArray
-from ..ndarray.invoke import run_followed
-from ..ndarray.ndarray import wrap
-from ..operators import checks
-from ..recording import current
 from ..training.factory import REQUIRED
 from ..training.factory import Declared as _Declared
 from .block import Block
 from .hybrid import HybridBlock
 
-__all__ = ["REQUIRED", "Declared", "Layer", "done_at_once"]
+__all__ = ["REQUIRED", "Declared", "Layer"]
 
 
 class Declared(_Declared):
@@ -53,24 +43,3 @@ class Layer(Declared, HybridBlock):
     def hybrid_forward(self, F, x, *learned, **by_name):
         out = getattr(F, self._op_name)(x, *learned, *by_name.values(), name=self._node, **self._kwargs)
         return out if self.act is None else self.act(out)
-
-
-def done_at_once(blocks: list, x):
-    """The output of two or three blocks that one kernel computes, as in a bound graph, and how many they are.
-
-    None where there are none: in training, and where the first ones are not layers of one operator each.
-    """
-    if not isinstance(x, NDArray) or x.context.is_gpu:
-        return None
-    if current.training or current.tape is not None or checks.on():
-        return None
-    layers = list(itertools.takewhile(lambda each: isinstance(each, Layer) and each._is_plain(), blocks[:3]))
-    if len(layers) < 2:
-        return None
-    arrays = [[each.data(x.context).data for each in layer._reg_params.values()] for layer in layers]
-    arrays[0].insert(0, x.data)
-    if not all(each.dtype == np.float32 and each.flags.c_contiguous for some in arrays for each in some):
-        return None
-    operators = [(registry.get(layer._op_name), layer._kwargs) for layer in layers]
-    found = run_followed(operators, arrays, x.context)
-    return found and (wrap(found[0], x.context), found[1])

@@ -104,6 +104,8 @@ def run_followed(operators: list, arrays: list, ctx: Context):
     property classes with parameters. ``arrays`` are those of each; for all after the first without the first
     array, which is the output of the one before.
     """
+    if operators[0][0].takes_over is OperatorProperty.takes_over:  # it never takes any over
+        return None
     plan = plan_for(*operators[0], arrays[0])
     out, work = device.empty(*plan.outputs[0], ctx), []
     for operator, more in zip(operators[1:], arrays[1:], strict=True):

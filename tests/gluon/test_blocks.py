@@ -10,7 +10,7 @@ import pytest
 import roiops as mx
 from roiops import autograd, gluon, nd
 from roiops.gluon import nn
-from roiops.gluon.declare import done_at_once
+from roiops.gluon.nn.basic_layers import done_at_once
 
 
 def ones(*shape):

@@ -1,19 +1,45 @@
 """Containers, dense layers, normalisation, embeddings."""
 
+import itertools
 import warnings
 
 import numpy as np
 
-from ... import ndarray
+from ... import ndarray, registry
 from ...errors import ParamError
 from ...graph import functions as symbol
+from ...ndarray.invoke import run_followed
+from ...ndarray.ndarray import wrap
+from ...operators import checks
+from ...recording import current
 from ..block import Block, described
-from ..declare import REQUIRED, Declared, Layer, done_at_once
+from ..declare import REQUIRED, Declared, Layer
 from ..hybrid import HybridBlock
 from .activations import Activation
 
 __all__ = ["BatchNorm", "Dense", "Dropout", "Embedding", "Flatten", "GroupNorm", "HybridLambda"]
 __all__ += ["HybridSequential", "InstanceNorm", "Lambda", "LayerNorm", "Sequential"]
+
+
+def done_at_once(blocks: list, x):
+    """The output of two or three blocks that one kernel computes, as in a bound graph, and how many they are.
+
+    None where there are none: in training, and where the first ones are not layers of one operator each.
+    """
+    if not isinstance(x, ndarray.NDArray) or x.context.is_gpu:
+        return None
+    if current.training or current.tape is not None or checks.on():
+        return None
+    layers = list(itertools.takewhile(lambda each: isinstance(each, Layer) and each._is_plain(), blocks[:3]))
+    if len(layers) < 2:
+        return None
+    arrays = [[each.data(x.context).data for each in layer._reg_params.values()] for layer in layers]
+    arrays[0].insert(0, x.data)
+    if not all(each.dtype == np.float32 and each.flags.c_contiguous for some in arrays for each in some):
+        return None
+    operators = [(registry.get(layer._op_name), layer._kwargs) for layer in layers]
+    found = run_followed(operators, arrays, x.context)
+    return found and (wrap(found[0], x.context), found[1])
 
 
 class _Stack:

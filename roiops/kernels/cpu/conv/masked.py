@@ -293,7 +293,7 @@ def convolution(data, weight, window, epilogue, out):
     return kernel, (data[:, :, 0], weight, pad[1:], epilogue), out[:, :, 0]
 
 
-#: A pooling's epilogue.
+#: Stands for the epilogue of a pooling, which has none.
 _UNUSED = np.ones(1, np.float32), np.ones(1, np.float32), activation()
 _POOLERS = {
     (size, step, maximum): _kernel(_pooling(size, step, maximum), step)
@@ -310,5 +310,5 @@ def pooling(data, kernel, stride, pad, maximum, out):
     and the results comes the number of workers.
     """
     work = out.size * (kernel[1] * kernel[2] + 4) / MACHINE_LANES
-    arguments = data, data, pad[1:], _UNUSED
+    arguments = data, data, pad[1:], _UNUSED  # no weight is read, either
     return work, (_POOLERS[kernel[1], stride[1], maximum], *arguments), out
