@@ -247,12 +247,13 @@ class ByFilters(Addressed):
         copied = 0
         if max(layer.pad) > 0:
             copied = padding_cost(batch * (layer.out_size[0] * stride[0] + 1), channels)
-        # With steps, a tile's pixels lie in several lines, which each panel of filters reads again. The
-        # processor itself fetches a few rows ahead.
-        again, large = 0, _image_bytes(layer) > machine.second_cache // 2
+        # With steps, a tile's pixels lie in several lines, which all panels of filters but the first read
+        # again. The processor itself fetches a few rows ahead.
+        again, size = 0, _image_bytes(layer)
         few_rows = channels * layer.kernel[0] <= ROWS_AHEAD
-        if max(stride) > 1 and math.prod(layer.kernel) > 1 and large and not few_rows:
-            again = 20 * channels * _pixels_read(layer) / LINE * len(panels)
+        if max(stride) > 1 and math.prod(layer.kernel) > 1 and not few_rows:
+            line = 60 if size > machine.last_cache // 2 else 10 if size > machine.second_cache // 2 else 0
+            again = line * channels * _pixels_read(layer) / LINE * (len(panels) - 1)
         return batch * layer.groups * tiled + 0.5 * layer.filters * layer.terms + copied + again
 
     def left(self, weight, plan):

@@ -7,6 +7,7 @@ A tile of results is a sum, over channels and taps, of one weight times one run 
 """
 
 import functools
+import math
 
 import numpy as np
 
@@ -127,6 +128,9 @@ class Shifted(Addressed):
         products = steps * vectors * groups * layer.terms * ceil_div(layer.in_group, low) * low
         planes = stride[0] * (kernel[1] if joined else stride[1])
         copied = padding_cost(batch * (size[0] + 1), layer.channels * planes)
+        pixels = batch * layer.channels * math.prod(layer.in_size)
+        if planes > 1 and 8 * pixels >= machine.last_cache:  # each line comes from memory
+            copied += 100 * pixels / LINE
         return products + copied + stored * layer.filters
 
     @staticmethod
