@@ -43,19 +43,25 @@ _PLAIN = frozenset((bool, int, float, str, type(None), tuple, list, np.dtype, ty
 
 def plan_for(prop_class, given: dict, arrays, names=None, types=None) -> Plan:
     """How an operator is computed with these parameters and inputs, remembered where that may be."""
-    key = None
-    if prop_class.reusable and all(type(value) in _PLAIN for value in given.values()):
-        # repr, because 1, 1.0 and True, or 0.0 and -0.0, are equal but not the same parameter.
-        key = prop_class, names, repr(given), types and tuple(types), *[(a.shape, a.dtype) for a in arrays]
-        plan = _plans.get(key)
-        if plan is not None:
-            return plan
-    plan = _plan(prop_class.create(given), arrays, types, names)
-    if key is not None:
+    if not _is_plain(prop_class, given):
+        return _plan(prop_class.create(given), arrays, types, names)
+    # repr, because 1, 1.0 and True, or 0.0 and -0.0, are equal but not the same parameter.
+    key = prop_class, names, repr(given), types and tuple(types), *[(a.shape, a.dtype) for a in arrays]
+    return _remembered(key, lambda: _plan(prop_class.create(given), arrays, types, names))
+
+
+def _is_plain(prop_class, given: dict) -> bool:
+    """Whether an operator with these parameters is the same one whenever they look the same."""
+    return prop_class.reusable and _PLAIN.issuperset(map(type, given.values()))
+
+
+def _remembered(key, make):
+    found = _plans.get(key)
+    if found is None:
         if len(_plans) >= _MOST_PLANS:
             _plans.clear()
-        _plans[key] = plan
-    return plan
+        found = _plans[key] = make()
+    return found
 
 
 def run(
@@ -106,23 +112,29 @@ def run_followed(operators: list, arrays: list, ctx: Context):
     """
     if operators[0][0].takes_over is OperatorProperty.takes_over:  # it never takes any over
         return None
-    plan = plan_for(*operators[0], arrays[0])
-    out, work = device.empty(*plan.outputs[0], ctx), []
+    if not all(_is_plain(*operator) for operator in operators):
+        return None
+    shapes = [each.shape for some in arrays for each in some]
+    key = *[prop_class for prop_class, _ in operators], repr([given for _, given in operators]), *shapes
+    plan, followings = _remembered(key, lambda: _plan_followed(operators, arrays, ctx))
+    if not followings:
+        return None
+    out, arrays = device.empty(*plan.outputs[0], ctx), arrays[: 1 + len(followings)]
+    plan.forward_followed(OpContext(ctx, plan.prop.label, False), arrays, out, followings)
+    return out, len(arrays)
+
+
+def _plan_followed(operators, arrays, ctx) -> tuple[Plan, list]:
+    """How the first of these operators is computed, and those after it that it takes over."""
+    plan, followings = plan_for(*operators[0], arrays[0]), []
+    out = device.empty(*plan.outputs[0], ctx)
     for operator, more in zip(operators[1:], arrays[1:], strict=True):
         following = plan_for(*operator, [out, *more]).prop.follows([each.shape for each in (out, *more)])
-        done = [each.kind for each, _ in work]
+        done = [each.kind for each in followings]
         if following is None or not plan.prop.takes_over(following, done, plan.in_shapes):
             break
-        work.append((following, more))
-    if not work:
-        return None
-    count, op_context = len(plan.in_shapes), OpContext(ctx, plan.prop.label, False)
-    weight = arrays[0][1] if plan.prop.op.keeps_weight else None
-    op = plan.operator(op_context, weight)
-    op.bind_followed(op_context, arrays[0][:count], arrays[0][count:], out, work, [])()
-    if weight is not None:
-        plan.keep(op, weight)
-    return out, 1 + len(work)
+        followings.append(following)
+    return plan, followings
 
 
 def _targets(plan: Plan, visible: int, inputs, ctx, out) -> list:

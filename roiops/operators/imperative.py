@@ -1,13 +1,14 @@
 """Run one operator on arrays, without a graph. NDArray functions and tests of operators use this."""
 
 import functools
+import itertools
 import weakref
 
 import numpy as np
 
 from ..dtypes import stored
 from ..errors import DTypeError, MXNetError, ShapeError
-from ..kernels.memory import empty
+from ..kernels.memory import address, empty, unheld
 from . import checks
 from .base import OpContext, Operator, OperatorProperty, ResultShapeError, known
 
@@ -81,6 +82,31 @@ class Plan:
         op.forget()
         place = id(weight)
         _of_weights[place] = weakref.ref(weight, lambda _: _of_weights.pop(place, None)), self, op
+
+    def forward_followed(self, ctx: OpContext, arrays: list, out, followings: list) -> None:
+        """Compute ``out``, the first output with ``followings`` done to it, from the arrays of each."""
+        if not self.prop.op.keeps_weight:
+            self._bind_followed(self.operator(ctx), ctx, arrays, out, followings)()
+            return
+        (data, weight, *more), *others = arrays
+        op = self.operator(ctx, weight)
+        # Memory that is given back is soon taken again: a layer finds data and result where they were.
+        same = address(data), address(out), followings, *map(id, itertools.chain(more, *others))
+        if op.bound_to != same:
+            op.bound_to, op.bound = same, None
+            run = self._bind_followed(op, ctx, arrays, out, followings)
+        elif op.bound is None:
+            arrays = [[unheld(data), unheld(weight), *more], *others]
+            run = op.bound = self._bind_followed(op, ctx, arrays, unheld(out), followings)
+        else:
+            run = op.bound
+        run()
+        self.keep(op, weight)
+
+    def _bind_followed(self, op, ctx, arrays, out, followings):
+        (first, *others), count = arrays, len(self.in_shapes)
+        work = list(zip(followings, others, strict=True))
+        return op.bind_followed(ctx, first[:count], first[count:], out, work, [])
 
     def check_targets(self, targets) -> None:
         """Raise unless these arrays can hold the first outputs."""

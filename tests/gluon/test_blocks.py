@@ -1,8 +1,10 @@
 """Blocks, parameters and trainers: what they do, beyond MXNet's numbers."""
 
+import gc
 import inspect
 import multiprocessing
 import time
+import weakref
 
 import numpy as np
 import pytest
@@ -11,6 +13,7 @@ import roiops as mx
 from roiops import autograd, gluon, nd
 from roiops.gluon import nn
 from roiops.gluon.nn.basic_layers import done_at_once
+from roiops.operators import imperative
 
 
 def ones(*shape):
@@ -315,6 +318,45 @@ def test_layers_that_one_kernel_does():
     wide = x.astype("float64")
     net.cast("float64")
     assert net(wide).dtype == np.float64
+
+
+def test_layers_that_one_kernel_does_are_bound_to_their_arrays():
+    net = nn.HybridSequential()
+    net.add(nn.Conv2D(8, 3, in_channels=3), nn.BatchNorm(in_channels=8), nn.Activation("relu"))
+    net.initialize(mx.init.Uniform(1))
+    images = [nd.random.normal(shape=(1, 3, 40, 40)) for _ in range(2)]
+
+    def kept():
+        return imperative._of_weights[id(net[0].weight.data().data)][2]
+
+    def matches(x):
+        executor = net(mx.sym.var("data")).simple_bind(mx.cpu(), grad_req="null", data=x.shape)
+        values = {name: each.data() for name, each in net.collect_params().items()}
+        executor.copy_params_from(values, values, allow_extra_params=True)
+        expected = executor.forward(data=x)[0].asnumpy()
+        np.testing.assert_allclose(net(x).asnumpy(), expected, rtol=1e-5, atol=1e-6)
+
+    for _ in range(3):
+        net(images[0])
+    bound = kept().bound
+    assert bound is not None
+    images[0][:] = images[1]
+    net[0].weight.data()[:] *= 2
+    net[1].running_mean.set_data(nd.ones(8))
+    matches(images[0])
+    assert kept().bound is bound
+    results = [net(images[0]) for _ in range(3)]  # in memory of their own
+    results[0][:] = 0
+    np.testing.assert_array_equal(results[1].asnumpy(), results[2].asnumpy())
+    assert results[1].asnumpy().any()
+    net[1].gamma.initialize(mx.init.Constant(3), force_reinit=True)
+    for x in images:
+        matches(x)
+        matches(x)
+    op = weakref.ref(kept())
+    net[0].weight.initialize(mx.init.One(), force_reinit=True)
+    gc.collect()
+    assert op() is None  # it holds no weight
 
 
 def test_a_sequence_of_hybrid_blocks_is_better_a_hybrid_one():
