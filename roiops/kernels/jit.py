@@ -184,7 +184,8 @@ class Calls:
         for i, (kernel, threads, *args) in enumerate(kernels):
             call, failures, rest = np.split(rest, (sizes[i], blocks[i]))
             places[i] = call.ctypes.data
-            call[:3] = call.nbytes, threads, failures.ctypes.data
+            # Without threads there is one part, as in a call that is not kept.
+            call[:3] = call.nbytes, threads if _launcher else 1, failures.ctypes.data
             self.entry(kernel, threads, args)(KEEP, int(places[i]), *args)
         run = functools.partial(_entry_of_run_all(), _launcher, _NUMBERS.ctypes.data, places)
         run.holds = memory, kernels

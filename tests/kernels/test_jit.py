@@ -10,7 +10,7 @@ import numba
 import numpy as np
 import pytest
 
-from roiops.kernels import numba_insides
+from roiops.kernels import jit, numba_insides
 from roiops.kernels.jit import Calls, Direct, inner, njit, num_threads, parallel, within
 
 
@@ -36,10 +36,12 @@ def test_a_divided_loop_is_compiled_once_for_any_number_of_threads():
         assert len(add_place.compiled.overloads) == 1
 
 
-@pytest.mark.parametrize("threads", [1, 2])
-def test_a_repeated_call_runs_its_kernels_one_after_the_other(threads):
+@pytest.mark.parametrize(("threads", "started"), [(1, True), (2, True), (2, False)])
+def test_a_repeated_call_runs_its_kernels_one_after_the_other(threads, started, monkeypatch):
     """It holds their arguments, and sees what has become of the arrays meanwhile."""
-    num_threads()  # starts the threads
+    num_threads()  # starts the threads, where there is more than one processor
+    if not started:
+        monkeypatch.setattr(jit, "_launcher", 0)
     values, middle, out = np.arange(7.0), np.zeros(7), np.zeros(7)
     copies = np.zeros((4, 6))
     sources = np.ones((4, 6)), (np.full((4, 6), 2.0),)
@@ -424,7 +426,7 @@ def test_kernels_run_without_the_insides_of_numba(tmp_path):
 
     cache, library = caching.FunctionCache, codegen.JITCodeLibrary
     del caching.FunctionCache, codegen.JITCodeLibrary
-    from roiops.kernels import numba_insides
+    from roiops.kernels import jit, numba_insides
 
     caching.FunctionCache, codegen.JITCodeLibrary = cache, library  # numba itself imports them later on
     assert not any([numba_insides.INNER, numba_insides.CACHE, numba_insides.LIGHT, numba_insides.DIVIDED])
@@ -509,8 +511,6 @@ def test_a_network_whose_kernels_are_on_disk_compiles_nothing(tmp_path):
 
 
 def test_the_insides_are_those_of_this_numba():
-    from roiops.kernels import numba_insides
-
     assert numba_insides.INNER
     assert numba_insides.CACHE
     assert numba_insides.LIGHT
