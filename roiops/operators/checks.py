@@ -50,6 +50,11 @@ class Undeclared:
     def _refuse(self, *_args, **_kwargs):
         raise MXNetError(self._message)
 
+    @property
+    def _numba_type_(self):
+        """For numba, which only asks at first whether there is one: what it reads of it is refused."""
+        return self
+
     def __getattr__(self, name):
         self._refuse()
 

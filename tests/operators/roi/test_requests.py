@@ -12,6 +12,7 @@ import pytest
 from roi_cases import SEPARABLE, call, gradient, random_rois, with_sizes
 
 from roiops.kernels.cpu.roi import chunks, maximum
+from roiops.kernels.jit import use_threads
 from roiops.operators.base import OpContext
 from roiops.registry import get
 
@@ -320,17 +321,13 @@ def test_an_argmax_of_few_bits(shape, count, pooled, threads):
     head = random.standard_normal((count, shape[1], *pooled), dtype=np.float32)
     told = rois, 1.0, (0, 0), 1, rules
     found = []
-    before = numba.get_num_threads()
-    numba.set_num_threads(threads)
-    try:
+    with use_threads(threads):
         for dtype in (np.int32, np.uint16):
             out, argmax = np.full_like(head, 7), np.full(head.shape, 7, dtype)
             grad = np.full_like(data, 7)
             maximum.forward(data, *told, float(np.finfo(np.float32).min), out, argmax)
             maximum.backward(head, argmax, *told, False, grad)
             found.append((out, argmax, grad))
-    finally:
-        numba.set_num_threads(before)
     (out, argmax, grad), (short_out, short_argmax, short_grad) = found
     assert argmax.min() == -1
     assert argmax.max() == shape[2] * shape[3] - 1
