@@ -41,7 +41,7 @@ SCRIPTS = {
     ),
 }
 _COMMON = ("--dataset", "voc", "--gpus", "", "--epochs", "1", "--log-interval", "1", "-j", "0")
-_COMMON += ("--lr", "1e-6")  # at Faster R-CNN's own rate, losses of a random network are 1e31 after one step
+_COMMON += ("--lr", "1e-7")  # at larger rates, losses of random networks grow, up to 1e31 after one step
 
 
 def make_voc(folder: Path, pictures: int) -> None:

@@ -1,7 +1,7 @@
 """Run MXNet 1.9.1's own unit tests on roiops, and write a table of what passed and why the rest did not.
 
     git clone --branch 1.9.1 https://github.com/apache/mxnet
-    pip install pytest scipy                          # what the tests import, besides what roiops needs
+    pip install pytest scipy opencv-python-headless   # what the tests import, besides what roiops needs
     python verify/mxnet_unittests.py mxnet            # all files; writes docs/mxnet_unittests.md
     python verify/mxnet_unittests.py mxnet symbol ndarray -k save
     python verify/mxnet_unittests.py --table          # only the table, of the results that are recorded
@@ -180,8 +180,8 @@ those fail when they are used. roiops raises an error at the call, MXNet's engin
 some tests expect no error before; `verify/mxnet_waits.py` keeps roiops' errors until then.
 `python verify/mxnet_unittests.py CHECKOUT` runs them and writes this page; a test skipped is one that its
 own decorator skips, or that misses a locale of the system. `test_image.py` and MNIST's test download their
-pictures; they get made ones in their place. Results were recorded over several runs on a busy machine,
-with one thread.
+pictures; they get made ones in their place. All files were run on 2026-11-27, on a busy machine, with one
+thread.
 """
 
 
