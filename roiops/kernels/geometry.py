@@ -342,14 +342,14 @@ def _visited(origin, step, grid, lowest, highest):
     return first, (first if stop < first else (grid if stop > grid else stop))
 
 
-@inner
+@inner(forceinline=True)
 def position(rules, axis, i, k, count):
     """Where sample ``k`` of the ``count`` of bin ``i`` lies, in pixels. Dropped samples give NaN.
 
     The corners about a sample all have its position; the parts of an integral are at their pixels.
     """
     if rules.samples == CORNERS:
-        return _position(rules, axis, i, k // 2, count // 2)
+        k, count = k // 2, count // 2
     return _position(rules, axis, i, k, count)
 
 
