@@ -18,7 +18,7 @@ RESULTS, DOCS = ROOT / "benchmarks" / "results", ROOT / "docs"
 BEGIN, END = "<!-- begin: made by benchmarks/report.py -->", "<!-- end: made by benchmarks/report.py -->"
 
 #: Results of benchmarks/zoo.py, and what is particular in them.
-ZOOS = {"zoo": "", "zoo_avx2": " on AVX2", "zoo_intel": " on an Intel Xeon"}
+ZOOS = {"zoo": "", "zoo_avx2": " on AVX2"}
 KINDS = {
     "align": "bilinear",
     "pool": "integer bins",

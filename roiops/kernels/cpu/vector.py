@@ -294,30 +294,6 @@ def store_some(typing_context, array, at, lanes, count):
     return signature, generate
 
 
-@_or_plain(lambda low, high, index: np.concatenate((low, high))[index])
-def pick(typing_context, low, high, index):
-    """Lane by lane, element ``index`` of ``low`` and ``high`` one after the other"""
-
-    def generate(context, builder, signature, args):
-        one, other, index = args
-        if low.dtype == types.float32 and "avx512f" in _FEATURES:
-            kind = ir.FunctionType(one.type, [one.type, index.type, one.type])
-            name = "llvm.x86.avx512.vpermi2var.ps.512"
-            function = cgutils.get_or_insert_function(builder.module, kind, name)
-            return builder.call(function, [one, index, other])
-        memory = cgutils.alloca_once(builder, ir.ArrayType(one.type, 2))
-        for half, lanes in enumerate((one, other)):
-            builder.store(lanes, cgutils.gep_inbounds(builder, memory, 0, half))
-        memory = builder.bitcast(memory, one.type.element.as_pointer())
-        picked = ir.Constant(one.type, ir.Undefined)
-        for lane in map(ir.IntType(32), range(FIXED_LANES)):
-            number = builder.load(builder.gep(memory, [builder.extract_element(index, lane)]))
-            picked = builder.insert_element(picked, number, lane)
-        return picked
-
-    return low(low, high, index), generate
-
-
 @_or_plain(lambda number: np.full(FIXED_LANES, number))
 def splat(typing_context, number):
     """``number`` in every lane"""

@@ -8,15 +8,11 @@ at the boxes, makes the tables and has threads share the work.
 ``tests/reference.py`` has the same in plain loops: ``separable``.
 """
 
-import numpy as np
-
 from roiops.kernels import geometry, ways
-from roiops.kernels.cpu.roi import channels_last, lanes, rows, scalars
+from roiops.kernels.cpu.roi import channels_last, lanes, scalars
 from roiops.kernels.cpu.roi.addresses import prepared, shapes_for
-from roiops.kernels.cpu.roi.bins import CACHED_BYTES
 from roiops.kernels.cpu.roi.chunks import as_rois, channel_chunks, is_dense, threads_for, with_channels_last
-from roiops.kernels.cpu.vector import FIXED_LANES, MACHINE_LANES
-from roiops.kernels.rules import END_TO_END
+from roiops.kernels.cpu.vector import FIXED_LANES
 
 _MEANS = "means of ROIs"
 SCALARS = ways.declare(
@@ -34,18 +30,11 @@ CHANNELS_LAST = ways.declare(
     "map and output with the channels last in memory, one group of bins; gradients that are written",
     "wherever it applies: nothing is turned",
 )
-ROWS = ways.declare(
-    "rows",
-    _MEANS,
-    "forward in float32, at most 16 bins a row, each a point; an output larger than 16 MiB",
-    "where registers hold 16 numbers (AVX-512), from 13 bins a row on: `lanes` takes 1.2 times as long",
-)
 
 _FORWARD = {
     SCALARS: scalars.FORWARD,
     LANES: lanes.FORWARD,
     CHANNELS_LAST: channels_last.FORWARD,
-    ROWS: rows.FORWARD,
 }
 _BACKWARD = {
     SCALARS: scalars.BACKWARD,
@@ -55,13 +44,6 @@ _BACKWARD = {
 
 # An output of at most so many channels and boxes is computed number by number.
 _FEW_CHANNELS, _FEW_ROIS = 4, 16
-
-
-def _row_fits(rules, setting, groups, dtype, out_shape) -> bool:
-    """Whether :mod:`rows` can be the way of a forward pass."""
-    is_point = rules.samples == END_TO_END or setting.ratio_y == setting.ratio_x == 1
-    is_large = np.prod(out_shape) * 4 > CACHED_BYTES
-    return groups == (1, 1) and dtype == np.float32 and is_point and is_large and out_shape[3] <= FIXED_LANES
 
 
 def _fitting(groups, data, out) -> list[str]:
@@ -78,10 +60,6 @@ def way_of(out_shape, *fitting) -> str:
         return forced
     if CHANNELS_LAST in fitting:
         return CHANNELS_LAST
-    # A row of such bins of one channel takes 0.8 of the time of a bin of all lanes.
-    channels = min(FIXED_LANES, out_shape[1])
-    if ROWS in fitting and MACHINE_LANES >= FIXED_LANES and 4 * channels <= 5 * out_shape[3]:
-        return ROWS
     return SCALARS if out_shape[0] <= _FEW_ROIS and out_shape[1] <= _FEW_CHANNELS else LANES
 
 
@@ -98,13 +76,9 @@ def forward(data, rois, scale, ratio, groups, rules, out, clear=True):
     rois = as_rois(rois, data.dtype)
     setting = geometry.setting_of(rules, scale, ratio, rois.dtype, data.shape, out.shape)
     call = rules, setting, groups, clear, ()
-    fitting = _fitting(groups, data, out)
-    if not fitting and _row_fits(rules, setting, groups, rois.dtype, out.shape):
-        fitting.append(ROWS)
-    way = way_of(out.shape, *fitting)
+    way = way_of(out.shape, *_fitting(groups, data, out))
     threads, stray = _threads(way, out.size), -1
-    planes_only = way == ROWS or groups != (1, 1)
-    for chunk, means, _ in channel_chunks([data], [out], keep=not clear, planes_only=planes_only):
+    for chunk, means, _ in channel_chunks([data], [out], keep=not clear, planes_only=groups != (1, 1)):
         stray = _FORWARD[way](threads, call, shapes_for(chunk, rois, means), chunk, rois, means)
         if stray >= 0:
             break

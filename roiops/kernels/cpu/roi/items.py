@@ -82,40 +82,14 @@ def _tile_in(memory, rows, shapes):
     return Tile(pointer_to(memory.tile), pointer_to(memory.marks), rows, shapes.width)
 
 
-def forward_share(pool_item, in_any_order=False):
-    """The forward loop, as :func:`jit.shared` makes it of a loop.
-
-    ``pool_item(item, planes, next_planes, shapes, plan, table, memory, tile, out, more)`` goes through the
-    ROIs of an item; ``in_any_order`` says that it does not read the rows of the map from top to bottom.
-    ``plan`` is ``(order, image_at)``, and ``more`` the limits of maxima, and their argmax or an empty array.
-    """
-
-    @shared
-    def share_of_items(share, data, shapes, plan, table, groups, out, more):
-        part, parts = share
-        rows = tile_slots(shapes.height, shapes.width, out.itemsize, in_any_order)
-        limits, argmax = more
-        memory = _memory_for(rows, shapes, out.dtype.type(0), len(limits) > 0, argmax.dtype.type(0))
-        items = items_of(shapes, groups)
-        last = (part + 1) * items // parts - 1
-        for number in range(part * items // parts, last + 1):
-            item = item_of(number, shapes, groups)
-            planes = planes_of(item, shapes, pointer_to(data))
-            next_item = item_of(smaller(number + 1, last), shapes, groups)
-            next_planes = planes_of(next_item, shapes, pointer_to(data))
-            tile = _tile_in(memory, rows, shapes)
-            empty_tile(tile)
-            pool_item(item, planes, next_planes, shapes, plan, table, memory, tile, out, more)
-
-    return share_of_items
-
-
 def forward_items(view, pool, in_any_order=False):
-    """The forward loop of a kernel.
+    """The forward loop, as :func:`jit.shared` makes it of a loop.
 
     ``view(table)`` makes the tables readable. ``pool(r, item, planes, tile, y, x, line, bins, told)``
     computes the bins of ROI ``r``, with the channels last. It is told what is pending of the ROI before it,
-    which it writes, where the argmax goes, and the limits.
+    which it writes, where the argmax goes, and the limits. ``in_any_order`` says that it does not read the
+    rows of the map from top to bottom. ``plan`` is ``(order, image_at)``, and ``more`` the limits of maxima,
+    and their argmax or an empty array.
     """
 
     @inner(makes_arrays=False)
@@ -142,7 +116,24 @@ def forward_items(view, pool, in_any_order=False):
                 put_bins(bins, item, target.out, to)
         stream_lines(pending, 0, pending.lines)
 
-    return forward_share(pool_item, in_any_order)
+    @shared
+    def share_of_items(share, data, shapes, plan, table, groups, out, more):
+        part, parts = share
+        rows = tile_slots(shapes.height, shapes.width, out.itemsize, in_any_order)
+        limits, argmax = more
+        memory = _memory_for(rows, shapes, out.dtype.type(0), len(limits) > 0, argmax.dtype.type(0))
+        items = items_of(shapes, groups)
+        last = (part + 1) * items // parts - 1
+        for number in range(part * items // parts, last + 1):
+            item = item_of(number, shapes, groups)
+            planes = planes_of(item, shapes, pointer_to(data))
+            next_item = item_of(smaller(number + 1, last), shapes, groups)
+            next_planes = planes_of(next_item, shapes, pointer_to(data))
+            tile = _tile_in(memory, rows, shapes)
+            empty_tile(tile)
+            pool_item(item, planes, next_planes, shapes, plan, table, memory, tile, out, more)
+
+    return share_of_items
 
 
 @inner
