@@ -18,7 +18,6 @@ from roiops.kernels.cpu.roi.chunks import as_rois, channel_chunks, threads_for
 from roiops.kernels.cpu.roi.items import backward_items, forward_items
 from roiops.kernels.cpu.roi.tiles import read_row, touch_row
 from roiops.kernels.cpu.vector import FIXED_LANES, load, multiply_add, pointer_to, splat, store
-from roiops.kernels.geometry import larger, smaller
 from roiops.kernels.jit import Whole, inner, njit, parallel, within
 
 # Pairs of a pixel and a weight that are kept at a time, unless a single ROI has more.
@@ -57,16 +56,6 @@ def _bound(rules, rois, setting):
     return image, most
 
 
-@inner
-def _reach(first, stop, low, weight_low, high, weight_high):
-    """Pixels ``first`` to ``stop``, and two more where their weights are not 0; ``low`` is below ``high``."""
-    if weight_low != 0:
-        first, stop = smaller(first, low), larger(stop, low + 1)
-    if weight_high != 0:
-        first, stop = smaller(first, high), larger(stop, high + 1)
-    return first, stop
-
-
 @inner(forceinline=True)
 def _add_sample(rules, place, size, share, pixel, weight, count, reach):
     """Write the pixels and weights of a sample from ``count`` on; returns their end, and what is touched."""
@@ -82,8 +71,8 @@ def _add_sample(rules, place, size, share, pixel, weight, count, reach):
             if wy != 0 and wx != 0:
                 pixel[count], weight[count] = row * width + column, wy * wx * share
                 count += 1
-        top, bottom = _reach(top, bottom, y0, wy0, y1, wy1)
-        left, right = _reach(left, right, x0, wx0, x1, wx1)
+                top, bottom = min(top, row), max(bottom, row + 1)
+                left, right = min(left, column), max(right, column + 1)
     return count, (top, bottom, left, right)
 
 
