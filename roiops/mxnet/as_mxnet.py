@@ -227,7 +227,7 @@ def _run(argv, as_module: bool) -> None:
             )
 
 
-#: Lines that only Python 2 takes: print, exec and raise A, B; except A, b; <>; 0777; backquotes.
+#: Lines that only Python 2 takes: print, exec and raise A, B; except A, b (until 3.14); <>; 0777; backquotes.
 _PYTHON_2 = re.compile(r"^(print|exec)\b\s*[^\s(=]|^except\s[^()]*,\s*\w+\s*:|^raise\s.*,|<>|\b0[0-7]+\b|`")
 
 
