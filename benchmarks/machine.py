@@ -1,5 +1,6 @@
 """What the benchmarks say of the machine they ran on."""
 
+import os
 import platform
 from pathlib import Path
 
@@ -8,7 +9,7 @@ _VECTORS = {"avx512f": "AVX-512", "avx2": "AVX2"}
 
 
 def processor() -> str:
-    """The name of the processor's model, and the widest vectors that it has."""
+    """The name of the processor's model, and the widest vectors that it has, or that numba is held to."""
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
     except OSError:
@@ -17,6 +18,7 @@ def processor() -> str:
     for line in lines:
         key, _, value = line.partition(":")
         found.setdefault(key.strip(), value.strip())
-    flags = found.get("flags", "").split()
+    asked = os.environ.get("NUMBA_CPU_FEATURES")
+    flags = found.get("flags", "").split() if asked is None else asked.replace("+", "").split(",")
     vectors = [f" with {name}" for flag, name in _VECTORS.items() if flag in flags]
     return found.get("model name", platform.processor()) + "".join(vectors[:1])
