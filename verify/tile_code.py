@@ -125,15 +125,15 @@ def describe(processor: str, factor: str, whole: bool) -> None:
 
 
 def main() -> None:
-    if "ROIOPS_LANES" in os.environ:
-        describe(*sys.argv[1:3], whole=sys.argv[3:] == ["whole"])
+    if sys.argv[1:2] == ["--one"]:
+        describe(*sys.argv[2:4], whole=sys.argv[4:] == ["whole"])
         return
     asked = [(*sys.argv[1:3], "whole")] if sys.argv[1:] else itertools.product(PROCESSORS, FACTORS)
     if not sys.argv[1:]:
         print(HEAD + "\n|---|---|---|---:|---:|---:|---:|---:|", flush=True)
     for processor, *how in asked:
         environment = {**os.environ, "ROIOPS_LANES": str(PROCESSORS[processor][2])}
-        subprocess.run([sys.executable, __file__, processor, *how], env=environment, check=True)
+        subprocess.run([sys.executable, __file__, "--one", processor, *how], env=environment, check=True)
 
 
 if __name__ == "__main__":
