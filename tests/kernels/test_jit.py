@@ -426,7 +426,7 @@ def test_kernels_run_without_the_insides_of_numba(tmp_path):
 
     cache, library = caching.FunctionCache, codegen.JITCodeLibrary
     del caching.FunctionCache, codegen.JITCodeLibrary
-    from roiops.kernels import jit, numba_insides
+    from roiops.kernels import numba_insides
 
     caching.FunctionCache, codegen.JITCodeLibrary = cache, library  # numba itself imports them later on
     assert not any([numba_insides.INNER, numba_insides.CACHE, numba_insides.LIGHT, numba_insides.DIVIDED])

@@ -24,6 +24,7 @@ CALLS = {
     "pixels": ("PSROIPooling", {"pooled_size": 2, "output_dim": 3, "spatial_scale": 0.5}, 12, 40),
     "channels last": ("CropAndResize", {"pooled_size": (6, 14), "layout": "NHWC"}, 21, 90),
     "points past the caches": ("CropAndResize", {"pooled_size": (14, 14)}, 17, 1400),
+    "pixels past the caches": ("CropAndResize", {"pooled_size": (14, 14), "mode": "nearest"}, 17, 1400),
 }
 #: The calls that a way computes, for which there are others as well.
 FITS = {"channels_last": ["channels last"]}

@@ -261,6 +261,7 @@ def test_temporary_memory(name, dtype, strided):
         ("ROIAlign", {"pooled_size": (14, 14), "spatial_scale": 1.0, "sampling_ratio": 1}, 7),
         ("CropAndResize", {"crop_size": (14, 14)}, 60),
         ("CropAndResize", {"crop_size": (13, 16)}, 33),
+        ("CropAndResize", {"crop_size": (14, 15), "mode": "nearest"}, 60),
         ("CropAndResize", {"crop_size": (70, 15)}, 33),  # more bins than a page of memory has
         ("CropAndResize", {"crop_size": (32, 32), "mode": "nearest"}, 60),
     ],

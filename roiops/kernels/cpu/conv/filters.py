@@ -36,6 +36,8 @@ _FOUR = ir.VectorType(ir.FloatType(), _QUARTET)
 LINE_FETCHED = 14
 #: So many rows of pixels, read side by side, a processor fetches ahead.
 ROWS_AHEAD = 12
+#: What it takes to read a line of pixels again, from the last cache and from memory.
+LINE_FROM_CACHE, LINE_FROM_MEMORY = 10, 60
 
 
 def _transpose_quartets(emit, pixels):
@@ -250,9 +252,9 @@ class ByFilters(Addressed):
         # With steps, a tile's pixels lie in several lines, which all panels of filters but the first read
         # again. The processor itself fetches a few rows ahead.
         again, size = 0, _image_bytes(layer)
-        few_rows = channels * layer.kernel[0] <= ROWS_AHEAD
-        if max(stride) > 1 and math.prod(layer.kernel) > 1 and not few_rows:
-            line = 60 if size > machine.last_cache // 2 else 10 if size > machine.second_cache // 2 else 0
+        few_rows, large = channels * layer.kernel[0] <= ROWS_AHEAD, size > machine.second_cache // 2
+        if max(stride) > 1 and math.prod(layer.kernel) > 1 and large and not few_rows:
+            line = LINE_FROM_MEMORY if size > machine.last_cache // 2 else LINE_FROM_CACHE
             again = line * channels * _pixels_read(layer) / LINE * (len(panels) - 1)
         return batch * layer.groups * tiled + 0.5 * layer.filters * layer.terms + copied + again
 

@@ -48,8 +48,9 @@ def ends_with_rows(width: int, length: int, terms: int, added: bool, lanes: int)
     return vectors * (terms + VECTOR_STORED) < length / lanes * terms + ROW_MOVED
 
 
-#: Cycles, about, of storing a vector of results, and of moving a row of them.
-VECTOR_STORED, ROW_MOVED = 10, 58
+#: Cycles, about, of storing a vector of results, of moving a row of them, and of fetching a line of an image
+#: that no cache holds, whose columns are then parted.
+VECTOR_STORED, ROW_MOVED, LINE_PARTED = 10, 58, 100
 
 
 @inner(makes_arrays=False)
@@ -129,8 +130,8 @@ class Shifted(Addressed):
         planes = stride[0] * (kernel[1] if joined else stride[1])
         copied = padding_cost(batch * (size[0] + 1), layer.channels * planes)
         pixels = batch * layer.channels * math.prod(layer.in_size)
-        if planes > 1 and 8 * pixels >= machine.last_cache:  # each line comes from memory
-            copied += 100 * pixels / LINE
+        if planes > 1 and 2 * 4 * pixels >= machine.last_cache:  # with the copy
+            copied += LINE_PARTED * pixels / LINE
         return products + copied + stored * layer.filters
 
     @staticmethod
