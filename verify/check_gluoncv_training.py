@@ -9,7 +9,9 @@ A small set of pictures is made in the layout of PASCAL VOC. Both sides begin wi
 MXNet made; pictures are shuffled and changed at random by NumPy, with the script's seed. Faster R-CNN draws
 its samples by random numbers of the framework, in whose place both sides get the same ones, and its pictures
 are made smaller than 600 pixels. Both networks use no statistics of the batch: with those of a few pixels of
-a few pictures, a random network multiplies rounding errors until no two programs agree.
+a few pictures, a random network multiplies rounding errors until no two programs agree. Losses are compared,
+accuracies are printed: two of 2,100 proposals whose scores are equal but for rounding may change places, and
+then other samples are drawn.
 """
 
 import argparse
@@ -41,7 +43,6 @@ SCRIPTS = {
     ),
 }
 _COMMON = ("--dataset", "voc", "--gpus", "", "--epochs", "1", "--log-interval", "1", "-j", "0")
-_COMMON += ("--lr", "1e-7")  # at larger rates, losses of random networks grow, up to 1e31 after one step
 
 
 def make_voc(folder: Path, pictures: int) -> None:
@@ -115,7 +116,8 @@ def main() -> int:
             arguments = (*options, *_COMMON, "--resume", str(home / "begin.params"))
             sides = [run(side, script, arguments, home) for side in ("mxnet", "roiops")]
         for step, (expected, got) in enumerate(zip(*sides, strict=True)):
-            far = max(abs(got[key] - value) / max(1, abs(value)) for key, value in expected.items())
+            losses = {key: value for key, value in expected.items() if not key.endswith("Acc")}
+            far = max(abs(got[key] - value) / max(1, abs(value)) for key, value in losses.items())
             differ |= not far <= TOLERANCE
             print(f"{script.name}, step {step}: MXNet {expected}, roiops {got}")
     print("losses differ" if differ else "losses agree")

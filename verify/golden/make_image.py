@@ -12,7 +12,7 @@ import numpy as np
 
 from golden_format import GOLDEN, write_npz
 
-SIZES = ((23, 31), (7, 5), (13, 16), (40, 12), (9, 11))
+SIZES = ((23, 31), (7, 5), (13, 16), (40, 12), (9, 11), (18, 20))
 
 
 def png(pixels):

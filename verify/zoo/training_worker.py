@@ -6,6 +6,7 @@ at random; roiops, which runs after it, finds them in the folder of the user.
 
 import functools
 import os
+import re
 import runpy
 import sys
 import warnings
@@ -18,6 +19,9 @@ from gluoncv.model_zoo import model_store
 from gluoncv.model_zoo.ssd.vgg_atrous import vgg16_atrous_300
 
 HOME = Path.home()
+HEADS = ("convpredictor", "dense", "rpn0_conv2")
+#: The last normalization of a bottleneck, of three.
+END_OF_BRANCH = re.compile(r"layers\d_batchnorm(2|5|8|11|14|17)_gamma$")
 
 
 def _make(net, path, size=224):
@@ -25,11 +29,17 @@ def _make(net, path, size=224):
         warnings.simplefilter("ignore")  # what a base network has already stays
         net.initialize()
     net(mx.nd.zeros((1, 3, size, size)))
-    # Weights of He's size: with MXNet's default the network multiplies rounding errors a thousandfold.
-    for parameter in net.collect_params().values():
-        if parameter.name.endswith("weight") and len(parameter.shape) > 1:
-            deviation = (2.0 / np.prod(parameter.shape[1:])) ** 0.5
+    # Features of size 1 and small predictions, as a trained network's: else rounding errors, and steps of the
+    # script's own rate, are multiplied until no two programs agree.
+    for name, parameter in net.collect_params().items():
+        if name.endswith("weight") and len(parameter.shape) > 1:
+            small = any(head in name for head in HEADS)
+            deviation = 0.01 if small else (2.0 / np.prod(parameter.shape[1:])) ** 0.5
             parameter.set_data(mx.nd.random.normal(0, deviation, shape=parameter.shape))
+        elif END_OF_BRANCH.search(name):
+            parameter.set_data(mx.nd.full(parameter.shape, 0.2))
+        elif name.endswith("init_scale"):  # which makes pixels 57 times as large
+            parameter.set_data(mx.nd.ones(parameter.shape))
     net.save_parameters(str(path))
 
 
