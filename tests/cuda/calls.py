@@ -37,10 +37,11 @@ SMALL_SIZES = {
     "max_rows": 2,
     "max_bins": 2,
     "words": 1,
-    "bins": 3,
+    "bins": 2,
     "each": 2,
     "table": 24,
     "threads": 5,
+    "unit_threads": 5,
     "blocks": 16,
 }
 

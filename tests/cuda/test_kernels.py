@@ -64,10 +64,11 @@ def test_the_cut_of_the_work_does_not_matter(label, tile, monkeypatch):
         max_channels=1,
         max_rows=1,
         max_bins=1,
-        bins=2,
+        bins=min(tile),
         each=1,
         table=7,
         threads=2,
+        unit_threads=2,
         blocks=1,
     )
     monkeypatch.setattr(tiles, "SIZES", sizes)

@@ -62,6 +62,13 @@ class Lanes(NamedTuple):
     channel: object  # (quad, lane, quads) -> the channel of a lane
 
 
+@device
+def divided(unit, by):
+    """The quotient and the remainder of a number of units of one ROI, which fits 32 bits."""
+    unit, by = np.uint32(unit), np.uint32(by)
+    return np.int64(unit // by), np.int64(unit % by)
+
+
 @functools.cache
 def lanes_for(name, layout: Layout) -> Lanes:
     _, _, read, write = computing(name)
@@ -72,11 +79,12 @@ def lanes_for(name, layout: Layout) -> Lanes:
     @device
     def spot_and_quad(unit, area, quads):
         if planes:
-            return unit % area, unit // area
-        first = unit // (area * share) * share
+            quad, spot = divided(unit, area)
+            return spot, quad
+        first = divided(unit, area * share)[0] * share
         width = share if share < quads - first else quads - first
-        rest = unit - first * area
-        return rest // width, first + rest % width
+        spot, quad = divided(unit - first * area, width)
+        return spot, first + quad
 
     @device
     def channel(quad, lane, quads):

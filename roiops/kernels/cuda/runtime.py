@@ -99,18 +99,18 @@ class _SimulatedMemory:
 cuda = _Simulated() if SIMULATOR else _backend()
 
 
-def kernel(real=None):
-    """Decorator of a kernel of 256 threads; ``real`` is the dtype of the numbers that it computes with.
+def kernel(real=None, most=128):
+    """Decorator of a kernel; ``real`` is the dtype of the numbers that it computes with.
 
-    float32 kernels that say so are held to 128 registers a thread, so that a multiprocessor has room for two
-    blocks. What would spill registers then says no dtype; verify/ptx_check.py sees to it.
+    float32 kernels that say so are held to ``most`` registers a thread: with 128, a multiprocessor has room
+    for two blocks of 256. What would spill registers then says no dtype; verify/ptx_check.py sees to it.
     """
     if SIMULATOR:
         return cuda.jit
     # When it optimises as it links, the compiler contracts products and sums whatever it was told before.
     options = {"lto": False} if cuda.__name__ == "numba.cuda" else {}
     if real is not None and real is not np.float64:
-        options["max_registers"] = 128
+        options["max_registers"] = most
     # Given options alone, numba-cuda 0.30 forgets what was said of ``lto``.
     return lambda function: _uncontracted(cuda.jit(function, **options))
 

@@ -17,7 +17,7 @@ import numba
 import numpy as np
 
 from roiops.kernels import geometry
-from roiops.kernels.cuda.lanes import THREAD_LANES, lanes_for, layout_of, quads_of
+from roiops.kernels.cuda.lanes import THREAD_LANES, divided, lanes_for, layout_of, quads_of
 from roiops.kernels.cuda.number import computing, kind_of
 from roiops.kernels.cuda.roi import tiles
 from roiops.kernels.cuda.roi.tiles import axes, bin_pixels, quads_up_to, smaller
@@ -36,42 +36,68 @@ from roiops.kernels.cuda.runtime import (
 from roiops.kernels.jit import njit
 from roiops.kernels.rules import SAME_CHANNEL
 
+# Pixels of a row whose loads a thread has under way at a time.
+_COLUMNS = 4
+_WARP = 32
 
-class _Table(NamedTuple):
-    """An axis table in shared memory: bin ``i`` averages ``count[i]`` places from ``i * slot`` on."""
+
+class _Tables(NamedTuple):
+    """The axis tables in shared memory: a bin averages ``count`` places from ``slot`` times its number on.
+
+    Those of the y axis, from 0 on, come before those of the x axis.
+    """
 
     at: object
     weight: object
     count: object
-    slot: int
-
-
-@device
-def _fill(rules, axis, stride, table, wide):
-    """Write this thread's part of an axis table."""
-    for i in range(cuda.threadIdx.x, axis.bins, cuda.blockDim.x):
-        low, high = bin_pixels(rules, axis, i)
-        if high - low > table.slot:
-            wide[0] = 1
-            continue
-        first = i * table.slot
-        n = geometry.bin_taps(rules, axis, i, table.at, table.weight, first)
-        for k in range(first, first + n):
-            table.at[k] *= stride
-        table.count[i] = n
 
 
 @functools.cache
 def forward_kernel(rules, name, layout, sizes, clear=True):
     real, shared, _, _ = computing(name)
-    spot_and_quad, begin, _, add, add_sample, store, _ = lanes_for(name, layout)
-    table_size = sizes.table
+    spot_and_quad, begin, load, _, add_sample, store, _ = lanes_for(name, layout)
+    table_size, tables_size, values_size = sizes.table, 2 * sizes.table, _COLUMNS * THREAD_LANES
+    same_channel = rules.channels == SAME_CHANNEL
 
     @device
-    def average_of_tables(data, base, y, i, x, j, total):
-        for a in range(i * y.slot, i * y.slot + y.count[i]):
-            for b in range(j * x.slot, j * x.slot + x.count[j]):
-                add(data, base, y.at[a] + x.at[b], y.weight[a] * x.weight[b], total)
+    def fill(rois, r, setting, strides, tables, wide):
+        """Write this thread's part of the tables, a bin of either axis at a time."""
+        y, x = axes(rules, rois, r, setting)
+        for k in range(cuda.threadIdx.x, y.bins + x.bins, cuda.blockDim.x):
+            axis, i, first, stride = y, k, 0, strides[2]
+            if k >= y.bins:
+                axis, i, first, stride = x, k - y.bins, table_size, strides[3]
+            slot = table_size // axis.bins
+            if geometry.taps_bound(rules, axis) > slot * axis.bins:
+                low, high = bin_pixels(rules, axis, i)
+                if high - low > slot:
+                    wide[0] = 1
+                    continue
+            first += i * slot
+            n = geometry.bin_taps(rules, axis, i, tables.at, tables.weight, first)
+            for tap in range(first, first + n):
+                tables.at[tap] *= stride
+            tables.count[(k if k < y.bins else table_size + i)] = n
+
+    @device
+    def average_of_tables(data, base, tables, i, y_slot, j, x_slot, total):
+        """All pixels of some columns are loaded before any is added, so that the memory is waited for once."""
+        values = cuda.local.array(values_size, shared)
+        start = np.int32(table_size + j * x_slot)
+        last = np.int32(start + tables.count[np.uint32(table_size + j)])
+        above = np.int32(i * y_slot)
+        for a in range(above, np.int32(above + tables.count[np.uint32(i)])):
+            for b in range(start, last, np.int32(_COLUMNS)):
+                for k in range(_COLUMNS):
+                    if b + k < last:
+                        four = load(data, base, tables.at[np.uint32(a)] + tables.at[np.uint32(b + k)])
+                        for lane in range(THREAD_LANES):
+                            values[k * THREAD_LANES + lane] = four[lane]
+                for k in range(_COLUMNS):
+                    if b + k < last:
+                        weight = tables.weight[np.uint32(a)] * tables.weight[np.uint32(b + k)]
+                        for lane in range(THREAD_LANES):
+                            total[lane] += weight * values[k * THREAD_LANES + lane]
 
     @device
     def average_of_samples(data, base, strides, y, i, x, j, total):
@@ -88,22 +114,17 @@ def forward_kernel(rules, name, layout, sizes, clear=True):
             if grid_y.count > 0 and grid_x.count > 0:
                 total[lane] /= real(grid_y.count) * real(grid_x.count)
 
-    @kernel(real)
+    @kernel(real, 96)
     def average_forward(data, strides, rois, setting, groups, slabs, channels, out):
-        y_at = cuda.shared.array(table_size, numba.int64)
-        x_at = cuda.shared.array(table_size, numba.int64)
-        y_weight = cuda.shared.array(table_size, shared)
-        x_weight = cuda.shared.array(table_size, shared)
-        y_count = cuda.shared.array(table_size, numba.int32)
-        x_count = cuda.shared.array(table_size, numba.int32)
+        at = cuda.shared.array(tables_size, numba.int64)
+        weight = cuda.shared.array(tables_size, shared)
+        count = cuda.shared.array(tables_size, numba.int32)
         wide = cuda.shared.array(1, numba.int32)
         base = cuda.local.array(THREAD_LANES, numba.int64)
         total = cuda.local.array(THREAD_LANES, shared)
         thread, threads = cuda.threadIdx.x, cuda.blockDim.x
         pooled_h, pooled_w = setting.pooled_h, setting.pooled_w
-        nowhere = geometry.Axis(real(0), real(0), pooled_h, pooled_h, pooled_h, real(0))  # of an ignored row
-        y_table = _Table(y_at, y_weight, y_count, table_size // pooled_h)
-        x_table = _Table(x_at, x_weight, x_count, table_size // pooled_w)
+        tables, y_slot, x_slot = _Tables(at, weight, count), table_size // pooled_h, table_size // pooled_w
         area, quads = pooled_h * pooled_w, (channels + THREAD_LANES - 1) // THREAD_LANES
         for item in range(cuda.blockIdx.x, rois.shape[0] * slabs, cuda.gridDim.x):
             r, slab = item // slabs, item % slabs
@@ -116,22 +137,22 @@ def forward_kernel(rules, name, layout, sizes, clear=True):
             if thread == 0:
                 wide[0] = 0 if fits else 1
             cuda.syncthreads()
-            y, x = nowhere, nowhere
-            if n >= 0:
-                y, x = axes(rules, rois, r, setting)
-                if fits:
-                    _fill(rules, y, strides[2], y_table, wide)
-                    _fill(rules, x, strides[3], x_table, wide)
+            if n >= 0 and fits:
+                fill(rois, r, setting, strides, tables, wide)
             cuda.syncthreads()
             for unit in range(thread, area * own_quads, threads):
                 spot, quad = spot_and_quad(unit, area, own_quads)
                 quad += first
-                i, j = spot // pooled_w, spot % pooled_w
-                group = geometry.group_of(i, pooled_h, groups[0]), geometry.group_of(j, pooled_w, groups[1])
+                i, j = divided(spot, pooled_w)
+                group = 0, 0
+                if not same_channel:
+                    group = geometry.group_of(i, pooled_h, groups[0]), geometry.group_of(j, pooled_w, groups[1])
                 begin(strides, n, 0, quad, quads, channels, group, groups, base, total)
                 if n >= 0 and wide[0] == 0:
-                    average_of_tables(data, base, y_table, i, x_table, j, total)
+                    average_of_tables(data, base, tables, i, y_slot, j, x_slot, total)
                 elif n >= 0:
+                    # It seems to change: else what follows from it would be kept in registers all along.
+                    y, x = axes(rules, rois, r + wide[0] - 1, setting)
                     average_of_samples(data, base, strides, y, i, x, j, total)
                 store(total, out, r * channels, quad, quads, channels, area, spot)
             cuda.syncthreads()
@@ -145,6 +166,12 @@ def slabs_for(items, quads, least, sizes):
     return max(1, min(wanted, -(-quads // least)))
 
 
+def threads_for(units, most):
+    """How many threads of a block take as many turns at its units as ``most`` do: whole warps."""
+    turns = -(-units // most)
+    return min(most, -(-units // (turns * _WARP)) * _WARP)
+
+
 def forward(data, rois, scale, ratio, groups, rules, out, clear=True):
     """Write the means of all bins to ``out``, and zeros for rows to be ignored unless ``clear`` is false."""
     if out.size == 0:
@@ -155,11 +182,12 @@ def forward(data, rois, scale, ratio, groups, rules, out, clear=True):
     setting = setting_of(rules, scale, ratio, name, data, out)
     elements, strides = flat_view(data)
     slabs = slabs_for(count, quads_of(channels), 4, sizes)
+    units = out.shape[2] * out.shape[3] * -(-quads_of(channels) // slabs)
     layout = layout_of(elements, strides, channels, groups[0] * groups[1])
     with flat_output(out) as target:
         pool = forward_kernel(rules, name, layout, sizes, clear)
         inputs = elements, strides, rois_of(rois, name), setting, groups
-        launch(pool, count * slabs, sizes.threads, *inputs, slabs, channels, target)
+        launch(pool, count * slabs, threads_for(units, sizes.unit_threads), *inputs, slabs, channels, target)
 
 
 def setting_of(rules, scale, ratio, name, data, out):
@@ -175,7 +203,7 @@ def rois_of(rois, name):
 # -- gradient --------------------------------------------------------------------------------------------
 
 # Bytes of the tables that are held at a time; with more ROIs than fit, these come in turns.
-_TABLE_BYTES = 32 << 20
+_TABLE_BYTES = 64 << 20
 
 
 @njit
@@ -222,19 +250,20 @@ def backward_kernel(name, accumulate, sizes):
     real, shared, read, _ = computing(name)
     tile_h, tile_w, slab, bins = sizes.tile_h, sizes.tile_w, sizes.channels, sizes.bins
     threads = sizes.pixels
-    y_size, x_size, places = tile_h * bins, tile_w * bins, slab * bins * bins
+    y_size, x_size, area = tile_h * bins, tile_w * bins, bins * bins
     # The channels of a bin are neighbours in shared memory, to be loaded in quads. Between those of two bins
     # lies a quad more, so that a warp, which writes one channel of many bins, meets more banks.
     step = quads_up_to(slab) + QUAD
-    head_size = step * bins * bins
-    y_turns, x_turns, turns = (-(-size // threads) for size in (y_size, x_size, places))
+    head_size = step * area
+    lanes = threads // area  # channels that are loaded at a time
+    y_turns, x_turns, turns = -(-y_size // threads), -(-x_size // threads), -(-slab // lanes)
     add_head = tiles.adding(slab)
 
     @device
     def find_bins(spans, entry, number, origin, size, thread, edges, at):
         """See that ``edges[at]`` and ``edges[at + 1]`` enclose the bins that touch the tile."""
         for i in range(thread, number, threads):
-            if spans[entry + i, 0] < origin + size and spans[entry + i, 1] > origin:
+            if spans[np.uint64(entry + i), 0] < origin + size and spans[np.uint64(entry + i), 1] > origin:
                 cuda.atomic.min(edges, at, np.int32(i))
                 cuda.atomic.max(edges, at + 1, np.int32(i + 1))
 
@@ -246,10 +275,12 @@ def backward_kernel(name, accumulate, sizes):
         """
         i, pixel = k // size, origin + k % size
         inside = i < number and pixel < extent
-        low, high = spans[entry + (i if inside else 0), 0], spans[entry + (i if inside else 0), 1]
+        bin_ = np.uint64(entry + (i if inside else 0))
+        low, high = spans[bin_, 0], spans[bin_, 1]
         # Loaded before it is known whether it was written: so the memory is waited for once.
         weight = weights[np.uint64(at + (i * extent + pixel if inside else 0))]
-        return weight if inside and pixel >= low and pixel < high else real(0)
+        # No ``and``, which would wait for the one before it asks for the other.
+        return weight if inside & (pixel >= low) & (pixel < high) else real(0)
 
     @device
     def take(inputs, r, bin_y, bin_x, tile, setting, channels, y_weight, x_weight, head):
@@ -261,19 +292,22 @@ def backward_kernel(name, accumulate, sizes):
         i, high = bin_y
         j, wide = bin_x
         # It seems to depend on the bins: else what follows from it would be kept in registers all along.
-        thread = cuda.threadIdx.x if high > 0 else places
+        thread = cuda.threadIdx.x if high > 0 else threads
         height, width, pooled_h, pooled_w = setting.height, setting.width, setting.pooled_h, setting.pooled_w
         of_y = cuda.local.array(y_turns, shared)
         of_x = cuda.local.array(x_turns, shared)
         due = cuda.local.array(turns, shared)
-        # All places that there may be, so that the divisions are by constants.
+        spot, lane = thread % area, thread // area
+        a, b = spot // bins, spot % bins
+        # How many channels there are; of a bin that is not there, none.
+        number = smaller(slab, channels - tile.first_channel) if a < high and b < wide else 0
         first = (r * channels + tile.first_channel) * (pooled_h * pooled_w) + i * pooled_w + j
         for turn in range(turns):
-            k = thread + turn * threads
-            c, a, b = k // (bins * bins), k // bins % bins, k % bins
-            is_there = a < high and b < wide and tile.first_channel + c < channels and k < places
+            c = lane + turn * lanes
             due[turn] = read(
-                heads[np.uint64(first + (c * pooled_h * pooled_w + a * pooled_w + b if is_there else 0))]
+                heads[
+                    np.uint64(first + (c * pooled_h * pooled_w + a * pooled_w + b if c < number else 0))
+                ]
             )
         entry, at = r * (pooled_h + pooled_w), r * (pooled_h * height + pooled_w * width)
         for turn in range(y_turns):
@@ -290,28 +324,34 @@ def backward_kernel(name, accumulate, sizes):
         for turn in range(y_turns):
             k = thread + turn * threads
             if k < y_size:
-                y_weight[k] = of_y[turn]
+                y_weight[np.uint32(k)] = of_y[turn]
         for turn in range(x_turns):
             k = thread + turn * threads
             if k < x_size:
-                x_weight[k] = of_x[turn]
+                x_weight[np.uint32(k)] = of_x[turn]
         for turn in range(turns):
-            k = thread + turn * threads
-            if k < places:
-                head[k % (bins * bins) * step + k // (bins * bins)] = due[turn]
+            c = lane + turn * lanes
+            if lane < lanes and c < slab:
+                head[np.uint32(spot * step + c)] = due[turn]
 
     @device
-    def add_bins(y_weight, x_weight, head, high, wide, thread, total):
-        """Add what some bins give to the pixel of this thread."""
+    def add_bins(y_weight, x_weight, head, high, thread, total):
+        """Add what some bins give to the pixel of this thread: of a row of bins, those that touch its column."""
         row, column = thread // tile_w, thread % tile_w
+        start, stop = np.int32(0), np.int32(0)
+        for b in range(bins):  # those that are not there weigh nothing
+            if x_weight[np.uint32(b * tile_w + column)] != 0:
+                start, stop = (start if stop > 0 else np.int32(b)), np.int32(b + 1)
         for a in range(high):
-            down_weight = y_weight[a * tile_h + row]
+            down_weight = y_weight[np.uint32(a * tile_h + row)]
             if down_weight == 0:
                 continue
-            for b in range(wide):
-                weight = down_weight * x_weight[b * tile_w + column]
+            b = start
+            while b < stop:
+                weight = down_weight * x_weight[np.uint32(b * tile_w + column)]
                 if weight != 0:
-                    add_head(weight, head, (a * bins + b) * step, total)
+                    add_head(weight, head, np.uint32((a * bins + b) * step), total)
+                b = np.int32(b + 1)
 
     @device
     def add_roi(inputs, r, tile, setting, groups, channels, total):
@@ -337,7 +377,7 @@ def backward_kernel(name, accumulate, sizes):
                 wide = smaller(bins, edges[3] - j)
                 take(inputs, r, (i, high), (j, wide), tile, setting, channels, y_weight, x_weight, head)
                 cuda.syncthreads()
-                add_bins(y_weight, x_weight, head, high, wide, thread, total)
+                add_bins(y_weight, x_weight, head, high, thread, total)
                 cuda.syncthreads()
         cuda.syncthreads()  # also where no bin was found: the edges are read until here
 
@@ -350,8 +390,17 @@ def backward_kernel(name, accumulate, sizes):
     return average_backward
 
 
+class _Noted(NamedTuple):
+    """Bins in shared memory: those on the y axis, and after them the same bins on the x axis."""
+
+    low: object  # the pixels ``[low, high)`` of a bin
+    high: object
+    weights_at: object  # where the weight of pixel 0 would be
+    head_at: object  # where the output's gradient of its first channel is
+
+
 @functools.cache
-def grouped_kernel(rules, name, accumulate, sizes):
+def grouped_kernel(name, accumulate, sizes):
     """The gradient where groups of bins have channels of their own.
 
     Of an ROI, few bins are of the group of a block, and fewer touch its tile. So it lists bins, not ROIs, and
@@ -359,79 +408,122 @@ def grouped_kernel(rules, name, accumulate, sizes):
     """
     real, shared, read, _ = computing(name)
     tile_h, tile_w, threads, slab = sizes.tile_h, sizes.tile_w, sizes.pixels, sizes.grouped_channels
-    at_once = sizes.bins * sizes.bins
+    at_once, entries = sizes.bins * sizes.bins, 2 * sizes.bins * sizes.bins
     store, place_of = tiles.storing(name, accumulate, slab), tiles.placing(slab, sizes)
     add_head, found_size = tiles.adding(slab), sizes.pixels * sizes.each
-    # A bin's channels in quads, and one quad between those of two bins; of weights, whose bins a thread each
-    # writes, one more than a tile has: so the threads of a warp meet more banks.
-    step, y_step, x_step = quads_up_to(slab) + QUAD, tile_h + 1, tile_w + 1
-    head_size, y_size, x_size = step * at_once, y_step * at_once, x_step * at_once
-    places = slab * at_once
-    turns = -(-places // threads)
+    # A bin's channels in quads, and one quad between those of two bins: so the threads of a warp meet more banks.
+    step = quads_up_to(slab) + QUAD
+    head_size, y_size, x_size, places = step * at_once, tile_h * at_once, tile_w * at_once, slab * at_once
+    y_turns, x_turns, turns = (-(-size // threads) for size in (y_size, x_size, places))
 
     @device
     def bin_at(bins, k):
         """The ROI, the row and the column of bin ``k`` of a group."""
         first_i, first_j, tall, wide = bins
-        return k // (tall * wide), first_i + k // wide % tall, first_j + k % wide
+        row, column = np.uint32(k) // np.uint32(wide), np.uint32(k) % np.uint32(wide)
+        r, i = np.uint32(row) // np.uint32(tall), np.uint32(row) % np.uint32(tall)
+        return np.int64(r), first_i + np.int64(i), first_j + np.int64(column)
 
     @device
     def touches(listed, k, top, left):
-        rois, setting, bins, n = listed
+        rois, spans, setting, bins, n = listed
         r, i, j = bin_at(bins, k)
-        if geometry.image_of(rois, r, setting.images) != n:
-            return False
-        y, x = axes(rules, rois, r, setting)
-        low, high = bin_pixels(rules, y, i)
-        if low >= top + tile_h or high <= top:
-            return False
-        low, high = bin_pixels(rules, x, j)
-        return low < left + tile_w and high > left
+        of_y = r * (setting.pooled_h + setting.pooled_w)
+        of_x = np.uint64(of_y + setting.pooled_h + j)
+        of_y = np.uint64(of_y + i)
+        # No ``and``, so that the memory is waited for once. A row to be ignored has no pixels.
+        on_y = (spans[of_y, 0] < top + tile_h) & (spans[of_y, 1] > top)
+        on_x = (spans[of_x, 0] < left + tile_w) & (spans[of_x, 1] > left)
+        return on_y & on_x and np.int64(rois[r, 0]) == n
 
     @device
-    def take(heads, listed, tile, channels, found, begin, number, y_weight, x_weight, head):
-        """Write the weights that bins give to the rows and columns of the tile, and their head gradients."""
-        rois, setting, bins, _ = listed
-        for entry in range(cuda.threadIdx.x, 2 * at_once, threads):
+    def note(listed, channels, found, begin, number, noted):
+        """Note ``number`` bins; those that are missing to ``at_once`` have no pixels."""
+        _, spans, setting, bins, _ = listed
+        pooled_h, pooled_w = setting.pooled_h, setting.pooled_w
+        for entry in range(cuda.threadIdx.x, entries, threads):
             b = entry % at_once
+            low, high, at = 0, 0, 0
             if b < number:
                 r, i, j = bin_at(bins, found[begin + b])
-                y, x = axes(rules, rois, r, setting)
+                of_y, at = r * (pooled_h + pooled_w), r * (pooled_h * setting.height + pooled_w * setting.width)
                 if entry < at_once:
-                    _weigh(rules, y, i, tile.top, tile.top + tile_h, y_weight, b * y_step - tile.top)
+                    low, high = spans[of_y + i, 0], spans[of_y + i, 1]
+                    at += i * setting.height
+                    noted.head_at[b] = (r * channels * pooled_h + i) * pooled_w + j
                 else:
-                    _weigh(rules, x, j, tile.left, tile.left + tile_w, x_weight, b * x_step - tile.left)
-        # All are loaded before any is stored, so that the memory is waited for once. They seem to depend on
-        # the bins, as in ``backward_kernel``.
+                    low, high = spans[of_y + pooled_h + j, 0], spans[of_y + pooled_h + j, 1]
+                    at += pooled_h * setting.height + j * setting.width
+            noted.low[entry], noted.high[entry], noted.weights_at[entry] = low, high, at
+
+    @device
+    def weight_of(weights, noted, entry, pixel):
+        if pixel >= noted.low[np.uint32(entry)] and pixel < noted.high[np.uint32(entry)]:
+            return weights[np.uint64(noted.weights_at[np.uint32(entry)] + pixel)]
+        return real(0)
+
+    @device
+    def take(inputs, tile, setting, channels, number, noted, y_weight, x_weight, head):
+        """The weights of the noted bins on the rows and columns of the tile, and their head gradients.
+
+        All are loaded before any is stored, so that the memory is waited for once.
+        """
+        heads, weights = inputs
+        of_y = cuda.local.array(y_turns, shared)
+        of_x = cuda.local.array(x_turns, shared)
         due = cuda.local.array(turns, shared)
+        # They seem to depend on the bins, as in ``backward_kernel``.
         thread = cuda.threadIdx.x if number > 0 else places
         for turn in range(turns):
-            b, c = (thread + turn * threads) // slab, (thread + turn * threads) % slab
-            is_there = b < number and tile.first_channel + c < channels
-            r, i, j = bin_at(bins, found[begin + (b if is_there else 0)])
-            at = (r * channels + tile.first_channel + (c if is_there else 0)) * setting.pooled_h + i
-            due[turn] = read(heads[np.uint64(at * setting.pooled_w + j)])
+            b, c = (thread + turn * threads) // slab, tile.first_channel + (thread + turn * threads) % slab
+            due[turn] = 0
+            if b < number and c < channels:
+                due[turn] = read(
+                    heads[np.uint64(noted.head_at[np.uint32(b)] + c * (setting.pooled_h * setting.pooled_w))]
+                )
+        for turn in range(y_turns):
+            k = smaller(thread + turn * threads, y_size - 1)
+            of_y[turn] = weight_of(weights, noted, k // tile_h, tile.top + k % tile_h)
+        for turn in range(x_turns):
+            k = smaller(thread + turn * threads, x_size - 1)
+            of_x[turn] = weight_of(weights, noted, at_once + k // tile_w, tile.left + k % tile_w)
+        for turn in range(y_turns):
+            k = thread + turn * threads
+            if k < y_size:
+                y_weight[np.uint32(k)] = of_y[turn]
+        for turn in range(x_turns):
+            k = thread + turn * threads
+            if k < x_size:
+                x_weight[np.uint32(k)] = of_x[turn]
         for turn in range(turns):
-            entry = thread + turn * threads
-            if entry < places:
-                head[entry // slab * step + entry % slab] = due[turn]
+            k = thread + turn * threads
+            if k < places:
+                head[np.uint32(k // slab * step + k % slab)] = due[turn]
 
     @device
     def add_bins(y_weight, x_weight, head, number, row, column, total):
         for b in range(number):
-            weight = y_weight[b * y_step + row] * x_weight[b * x_step + column]
+            down_weight = y_weight[np.uint32(b * tile_h + row)]
+            if down_weight == 0:
+                continue
+            weight = down_weight * x_weight[np.uint32(b * tile_w + column)]
             if weight != 0:
-                add_head(weight, head, b * step, total)
+                add_head(weight, head, np.uint32(b * step), total)
 
     select = tiles.selecting(sizes, touches)
 
     @kernel(real)
-    def average_grouped(heads, rois, setting, groups, items, channels, grad):
+    def average_grouped(heads, rois, spans, weights, setting, groups, items, channels, grad):
         running = cuda.shared.array(threads, numba.int32)
         found = cuda.shared.array(found_size, numba.int32)
         y_weight = cuda.shared.array(y_size, shared)
         x_weight = cuda.shared.array(x_size, shared)
         head = cuda.shared.array(head_size, shared, alignment=16)  # see ``quad_at``
+        low = cuda.shared.array(entries, numba.int32)
+        high = cuda.shared.array(entries, numba.int32)
+        weights_at = cuda.shared.array(entries, numba.int64)
+        head_at = cuda.shared.array(at_once, numba.int64)
+        noted = _Noted(low, high, weights_at, head_at)
         total = cuda.local.array(slab, shared)
         row, column = cuda.threadIdx.x // tile_w, cuda.threadIdx.x % tile_w
         for item in range(cuda.blockIdx.x, items, cuda.gridDim.x):
@@ -440,13 +532,15 @@ def grouped_kernel(rules, name, accumulate, sizes):
                 total[c] = 0
             first_i, stop_i = geometry.bins_of(tile.group_y, setting.pooled_h, groups[0])
             first_j, stop_j = geometry.bins_of(tile.group_x, setting.pooled_w, groups[1])
-            listed = rois, setting, (first_i, first_j, stop_i - first_i, stop_j - first_j), tile.n
+            listed = rois, spans, setting, (first_i, first_j, stop_i - first_i, stop_j - first_j), tile.n
             end = rois.shape[0] * (stop_i - first_i) * (stop_j - first_j)
             for first in range(0, end, found_size):
                 select(listed, first, smaller(first + found_size, end), tile.top, tile.left, running, found)
                 for begin in range(0, running[threads - 1], at_once):
                     number = smaller(at_once, running[threads - 1] - begin)
-                    take(heads, listed, tile, channels, found, begin, number, y_weight, x_weight, head)
+                    note(listed, channels, found, begin, number, noted)
+                    cuda.syncthreads()
+                    take((heads, weights), tile, setting, channels, number, noted, y_weight, x_weight, head)
                     cuda.syncthreads()
                     add_bins(y_weight, x_weight, head, number, row, column, total)
                     cuda.syncthreads()
@@ -466,13 +560,9 @@ def backward(grad_out, rois, scale, ratio, groups, rules, accumulate, grad_data)
     groups = geometry.channel_groups(rules, groups, pooled_h, pooled_w)
     rois, setting = rois_of(rois, name), setting_of(rules, scale, ratio, name, grad_data, grad_out)
     heads = contiguous(grad_out).reshape(-1)
-    if rules.channels != SAME_CHANNEL:
-        items = tiles.items_of(setting, channels, groups, sizes.grouped_channels, sizes)
-        with flat_output(grad_data) as target:
-            gather = grouped_kernel(rules, name, bool(accumulate), sizes)
-            launch(gather, items, sizes.pixels, heads, rois, setting, groups, items, channels, target)
-        return
-    items = tiles.items_of(setting, channels, groups, sizes.channels, sizes)
+    grouped = rules.channels != SAME_CHANNEL
+    slab = sizes.grouped_channels if grouped else sizes.channels
+    items = tiles.items_of(setting, channels, groups, slab, sizes)
     bins, per_roi = pooled_h + pooled_w, pooled_h * height + pooled_w * width
     at_a_time = max(1, min(count, _TABLE_BYTES // (per_roi * computing(name).real().itemsize)))
     spans = empty((at_a_time * bins, 2), np.int32, device_id)
@@ -482,7 +572,11 @@ def backward(grad_out, rois, scale, ratio, groups, rules, accumulate, grad_data)
             chunk = rois[first : first + at_a_time]
             blocks = -(-chunk.shape[0] * bins // sizes.threads)
             launch(tables_kernel(rules), blocks, sizes.threads, chunk, setting, spans, weights)
-            lists = tiles.lists_of_bins(chunk, setting, groups, spans, device_id, sizes)
-            gather = backward_kernel(name, bool(accumulate or first), sizes)
-            inputs = heads[first * channels * pooled_h * pooled_w :], spans, weights, lists
-            launch(gather, items, sizes.pixels, *inputs, setting, items, channels, target)
+            part, add = heads[first * channels * pooled_h * pooled_w :], bool(accumulate or first)
+            if grouped:
+                gather = grouped_kernel(name, add, sizes)
+                inputs = part, chunk, spans, weights, setting, groups
+            else:
+                gather = backward_kernel(name, add, sizes)
+                inputs = part, spans, weights, tiles.lists_of_bins(chunk, setting, groups, spans, device_id, sizes), setting
+            launch(gather, items, sizes.pixels, *inputs, items, channels, target)

@@ -30,10 +30,11 @@ class Sizes(NamedTuple):
     max_rows: int = 1  # of bins that such a block takes at a time
     max_bins: int = 8  # in each of these rows; they divide the number of threads
     words: int = 4  # of 32 bits, one for each ROI that a block of such a tile looks at, at a time
-    bins: int = 8  # on each axis, at a time
+    bins: int = 8  # on each axis, at a time; no more than a tile has pixels
     each: int = 4  # ROIs that a thread looks at, at a time
     table: int = 256  # pixels and weights of an axis table
     threads: int = 256  # of a block that has no tile
+    unit_threads: int = 224  # at most, of one that averages: three of them fit a multiprocessor
     blocks: int = 1056  # eight for each of 132 multiprocessors; less work is cut finer
 
     @property
