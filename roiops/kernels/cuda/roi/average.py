@@ -202,6 +202,8 @@ def rois_of(rois, name):
 
 # -- gradient --------------------------------------------------------------------------------------------
 
+# ROIs whose bins a block looks for at a time.
+_EDGES = 32
 # Bytes of the tables that are held at a time; with more ROIs than fit, these come in turns.
 _TABLE_BYTES = 64 << 20
 
@@ -254,18 +256,28 @@ def backward_kernel(name, accumulate, sizes):
     # The channels of a bin are neighbours in shared memory, to be loaded in quads. Between those of two bins
     # lies a quad more, so that a warp, which writes one channel of many bins, meets more banks.
     step = quads_up_to(slab) + QUAD
-    head_size = step * area
+    head_size, edges_size = step * area, QUAD * _EDGES
     lanes = threads // area  # channels that are loaded at a time
     y_turns, x_turns, turns = -(-y_size // threads), -(-x_size // threads), -(-slab // lanes)
     add_head = tiles.adding(slab)
 
     @device
-    def find_bins(spans, entry, number, origin, size, thread, edges, at):
-        """See that ``edges[at]`` and ``edges[at + 1]`` enclose the bins that touch the tile."""
-        for i in range(thread, number, threads):
-            if spans[np.uint64(entry + i), 0] < origin + size and spans[np.uint64(entry + i), 1] > origin:
+    def find_bins(spans, found, begin, number, tile, setting, edges):
+        """Write from where to where the bins of ``number`` ROIs touch the tile, four edges of each."""
+        thread, pooled_h, bins_of_both = cuda.threadIdx.x, setting.pooled_h, setting.pooled_h + setting.pooled_w
+        for k in range(thread, QUAD * number, threads):
+            edges[k] = 0 if k % 2 else bins_of_both
+        cuda.syncthreads()
+        for k in range(thread, number * bins_of_both, threads):
+            q, i = divided(k, bins_of_both)
+            entry = np.uint64(found[begin + q] * bins_of_both + i)
+            at, origin, size = QUAD * q, tile.top, tile_h
+            if i >= pooled_h:
+                i, at, origin, size = i - pooled_h, at + 2, tile.left, tile_w
+            if (spans[entry, 0] < origin + size) & (spans[entry, 1] > origin):
                 cuda.atomic.min(edges, at, np.int32(i))
                 cuda.atomic.max(edges, at + 1, np.int32(i + 1))
+        cuda.syncthreads()
 
     @device
     def weight_of(spans, entry, weights, at, extent, number, origin, size, k):
@@ -273,12 +285,12 @@ def backward_kernel(name, accumulate, sizes):
 
         So the threads of a warp, which have a row of the tile, read neighbours: each from a bank of its own.
         """
-        i, pixel = k // size, origin + k % size
-        inside = i < number and pixel < extent
+        i, pixel = k // size, np.int32(origin + k % size)
+        inside = i < number and pixel < np.int32(extent)
         bin_ = np.uint64(entry + (i if inside else 0))
         low, high = spans[bin_, 0], spans[bin_, 1]
         # Loaded before it is known whether it was written: so the memory is waited for once.
-        weight = weights[np.uint64(at + (i * extent + pixel if inside else 0))]
+        weight = weights[np.uint64(at + np.uint32(i * extent + pixel if inside else 0))]
         # No ``and``, which would wait for the one before it asks for the other.
         return weight if inside & (pixel >= low) & (pixel < high) else real(0)
 
@@ -292,7 +304,7 @@ def backward_kernel(name, accumulate, sizes):
         i, high = bin_y
         j, wide = bin_x
         # It seems to depend on the bins: else what follows from it would be kept in registers all along.
-        thread = cuda.threadIdx.x if high > 0 else threads
+        thread = np.uint32(cuda.threadIdx.x if high > 0 else threads)
         height, width, pooled_h, pooled_w = setting.height, setting.width, setting.pooled_h, setting.pooled_w
         of_y = cuda.local.array(y_turns, shared)
         of_x = cuda.local.array(x_turns, shared)
@@ -306,7 +318,7 @@ def backward_kernel(name, accumulate, sizes):
             c = lane + turn * lanes
             due[turn] = read(
                 heads[
-                    np.uint64(first + (c * pooled_h * pooled_w + a * pooled_w + b if c < number else 0))
+                    np.uint64(first + np.uint32((c * pooled_h + a) * pooled_w + b if c < number else 0))
                 ]
             )
         entry, at = r * (pooled_h + pooled_w), r * (pooled_h * height + pooled_w * width)
@@ -354,34 +366,28 @@ def backward_kernel(name, accumulate, sizes):
                 b = np.int32(b + 1)
 
     @device
-    def add_roi(inputs, r, tile, setting, groups, channels, total):
-        _, spans, _ = inputs
-        edges = cuda.shared.array(4, numba.int32)
+    def add_rois(inputs, found, count, tile, setting, channels, total):
+        edges = cuda.shared.array(edges_size, numba.int32)
         y_weight = cuda.shared.array(y_size, shared)
         x_weight = cuda.shared.array(x_size, shared)
         head = cuda.shared.array(head_size, shared, alignment=16)  # see ``quad_at``
-        thread = cuda.threadIdx.x
-        pooled_h, pooled_w = setting.pooled_h, setting.pooled_w
-        of_y = r * (pooled_h + pooled_w)
-        of_x = of_y + pooled_h
-        if thread == 0:
-            edges[0] = edges[2] = pooled_h + pooled_w
-            edges[1] = edges[3] = 0
-        cuda.syncthreads()
-        find_bins(spans, of_y, pooled_h, tile.top, tile_h, thread, edges, 0)
-        find_bins(spans, of_x, pooled_w, tile.left, tile_w, thread, edges, 2)
-        cuda.syncthreads()
-        for i in range(edges[0], edges[1], bins):
-            for j in range(edges[2], edges[3], bins):
-                high = smaller(bins, edges[1] - i)
-                wide = smaller(bins, edges[3] - j)
-                take(inputs, r, (i, high), (j, wide), tile, setting, channels, y_weight, x_weight, head)
-                cuda.syncthreads()
-                add_bins(y_weight, x_weight, head, high, thread, total)
-                cuda.syncthreads()
-        cuda.syncthreads()  # also where no bin was found: the edges are read until here
+        for begin in range(0, count, _EDGES):
+            number = smaller(_EDGES, count - begin)
+            find_bins(inputs[1], found, begin, number, tile, setting, edges)
+            for q in range(number):
+                r, top, bottom = found[begin + q], edges[QUAD * q], edges[QUAD * q + 1]
+                left, right = edges[QUAD * q + 2], edges[QUAD * q + 3]
+                for i in range(top, bottom, np.int32(bins)):
+                    for j in range(left, right, np.int32(bins)):
+                        bin_y = i, np.int32(smaller(bins, bottom - i))
+                        bin_x = j, np.int32(smaller(bins, right - j))
+                        take(inputs, r, bin_y, bin_x, tile, setting, channels, y_weight, x_weight, head)
+                        cuda.syncthreads()
+                        add_bins(y_weight, x_weight, head, bin_y[1], cuda.threadIdx.x, total)
+                        cuda.syncthreads()
+            cuda.syncthreads()  # also where no bin was found: the edges are read until here
 
-    gather = tiles.gathering(name, accumulate, sizes, slab, add_roi)
+    gather = tiles.gathering(name, accumulate, sizes, slab, add_rois)
 
     @kernel(real)
     def average_backward(heads, spans, weights, lists, setting, items, channels, grad):

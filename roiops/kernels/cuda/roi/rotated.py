@@ -189,7 +189,7 @@ def backward_kernel(rules, name, accumulate, sizes):
                         total[c] += weight * read(heads[np.uint64(at)])
 
     @device
-    def add_roi(inputs, r, tile, setting, groups, channels, total):
+    def add_roi(inputs, r, tile, setting, channels, total):
         heads, rois = inputs
         most = cuda.shared.array(2, numba.int32)
         spot_of = cuda.shared.array(entries, numba.int32)
@@ -223,7 +223,12 @@ def backward_kernel(rules, name, accumulate, sizes):
             cuda.syncthreads()
         cuda.syncthreads()  # also where the lattice is empty: ``most`` is read until here
 
-    gather = tiles.gathering(name, accumulate, sizes, slab, add_roi)
+    @device
+    def add_rois(inputs, found, count, tile, setting, channels, total):
+        for place in range(count):
+            add_roi(inputs, found[place], tile, setting, channels, total)
+
+    gather = tiles.gathering(name, accumulate, sizes, slab, add_rois)
 
     @kernel()
     def rotated_backward(heads, rois, lists, setting, items, channels, grad):

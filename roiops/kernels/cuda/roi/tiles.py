@@ -366,12 +366,12 @@ def touches(pixels, k, top, left, tile_h, tile_w):
 # -- the one loop over tiles -------------------------------------------------------------------------------
 
 
-def gathering(name, accumulate, sizes, slab, add_roi):
+def gathering(name, accumulate, sizes, slab, add_rois):
     """The device function that kernels of gradients are: it goes through the items of a block.
 
-    ``add_roi(inputs, r, tile, setting, groups, channels, total)`` adds what ROI ``r`` gives to the thread's
-    pixel of ``tile``, for each of its ``slab`` channels, to ``total``. All threads call it, and must be done
-    with shared memory when it ends.
+    ``add_rois(inputs, found, count, tile, setting, channels, total)`` adds what the ``count`` ROIs in
+    ``found`` give to the thread's pixel of ``tile``, for each of its ``slab`` channels, to ``total``. All
+    threads call it, and must be done with shared memory when it ends.
     """
     _, shared, _, _ = computing(name)
     store, place_of, select = storing(name, accumulate, slab), placing(slab, sizes), selecting(sizes)
@@ -391,8 +391,11 @@ def gathering(name, accumulate, sizes, slab, add_roi):
             for first in range(lists.image_at[tile.n], stop, found_size):
                 last = smaller(first + found_size, stop)
                 select(lists, first, last, tile.top, tile.left, running, found)
-                for place in range(running[threads - 1]):
-                    add_roi(inputs, lists.order[found[place]], tile, setting, groups, channels, total)
+                count = running[threads - 1]
+                for place in range(thread, count, threads):
+                    found[place] = lists.order[found[place]]
+                cuda.syncthreads()
+                add_rois(inputs, found, count, tile, setting, channels, total)
                 cuda.syncthreads()
             row, column = tile.top + thread // tile_w, tile.left + thread % tile_w
             store(total, tile, row, column, channels, groups, setting, grad)
