@@ -347,23 +347,28 @@ def backward_kernel(name, accumulate, sizes):
                 head[np.uint32(spot * step + c)] = due[turn]
 
     @device
-    def add_bins(y_weight, x_weight, head, high, thread, total):
-        """Add what some bins give to the pixel of this thread: of a row of bins, those that touch its column."""
-        row, column = thread // tile_w, thread % tile_w
+    def bins_of(weights, size, at):
+        """The bins ``[start, stop)`` between which those lie that weigh pixel ``at`` of a row or a column."""
         start, stop = np.int32(0), np.int32(0)
         for b in range(bins):  # those that are not there weigh nothing
-            if x_weight[np.uint32(b * tile_w + column)] != 0:
+            if weights[np.uint32(b * size + at)] != 0:
                 start, stop = (start if stop > 0 else np.int32(b)), np.int32(b + 1)
-        for a in range(high):
-            down_weight = y_weight[np.uint32(a * tile_h + row)]
-            if down_weight == 0:
-                continue
-            b = start
-            while b < stop:
+        return start, stop
+
+    @device
+    def add_bins(y_weight, x_weight, head, thread, total):
+        """Add what some bins give to the pixel of this thread: only those that weigh its row and its column."""
+        row, column = thread // tile_w, thread % tile_w
+        a, high = bins_of(y_weight, tile_h, row)
+        left, right = bins_of(x_weight, tile_w, column)
+        while a < high:
+            down_weight, b = y_weight[np.uint32(a * tile_h + row)], left
+            while b < right:
                 weight = down_weight * x_weight[np.uint32(b * tile_w + column)]
                 if weight != 0:
                     add_head(weight, head, np.uint32((a * bins + b) * step), total)
                 b = np.int32(b + 1)
+            a = np.int32(a + 1)
 
     @device
     def add_rois(inputs, found, count, tile, setting, channels, total):
@@ -383,7 +388,7 @@ def backward_kernel(name, accumulate, sizes):
                         bin_x = j, np.int32(smaller(bins, right - j))
                         take(inputs, r, bin_y, bin_x, tile, setting, channels, y_weight, x_weight, head)
                         cuda.syncthreads()
-                        add_bins(y_weight, x_weight, head, bin_y[1], cuda.threadIdx.x, total)
+                        add_bins(y_weight, x_weight, head, cuda.threadIdx.x, total)
                         cuda.syncthreads()
             cuda.syncthreads()  # also where no bin was found: the edges are read until here
 
