@@ -640,12 +640,16 @@ def channel_of(c, group_y, group_x, groups_h, groups_w):
 @inner
 def group_of(i, bins, groups):
     """Which of ``groups`` score maps, or displacements, bin ``i`` takes on one axis."""
+    if groups == bins:  # as a rule, and then without a division
+        return i
     return i * groups // bins if groups > 1 else 0
 
 
 @inner
 def bins_of(group, bins, groups):
     """The bins ``[first, stop)`` of a group on one axis."""
+    if groups == bins:
+        return group, group + 1
     return (group * bins + groups - 1) // groups, ((group + 1) * bins + groups - 1) // groups
 
 

@@ -431,9 +431,9 @@ def grouped_kernel(name, accumulate, sizes):
     def bin_at(bins, k):
         """The ROI, the row and the column of bin ``k`` of a group."""
         first_i, first_j, tall, wide = bins
-        row, column = np.uint32(k) // np.uint32(wide), np.uint32(k) % np.uint32(wide)
-        r, i = np.uint32(row) // np.uint32(tall), np.uint32(row) % np.uint32(tall)
-        return np.int64(r), first_i + np.int64(i), first_j + np.int64(column)
+        row, j = divided(k, wide)
+        r, i = divided(row, tall)
+        return r, first_i + i, first_j + j
 
     @device
     def touches(listed, k, top, left):
@@ -448,7 +448,7 @@ def grouped_kernel(name, accumulate, sizes):
         return on_y & on_x and np.int64(rois[r, 0]) == n
 
     @device
-    def note(listed, channels, found, begin, number, noted):
+    def note(listed, channels, first_channel, found, begin, number, noted):
         """Note ``number`` bins; those that are missing to ``at_once`` have no pixels."""
         _, spans, setting, bins, _ = listed
         pooled_h, pooled_w = setting.pooled_h, setting.pooled_w
@@ -461,7 +461,7 @@ def grouped_kernel(name, accumulate, sizes):
                 if entry < at_once:
                     low, high = spans[of_y + i, 0], spans[of_y + i, 1]
                     at += i * setting.height
-                    noted.head_at[b] = (r * channels * pooled_h + i) * pooled_w + j
+                    noted.head_at[b] = ((r * channels + first_channel) * pooled_h + i) * pooled_w + j
                 else:
                     low, high = spans[of_y + pooled_h + j, 0], spans[of_y + pooled_h + j, 1]
                     at += pooled_h * setting.height + j * setting.width
@@ -484,20 +484,19 @@ def grouped_kernel(name, accumulate, sizes):
         of_x = cuda.local.array(x_turns, shared)
         due = cuda.local.array(turns, shared)
         # They seem to depend on the bins, as in ``backward_kernel``.
-        thread = cuda.threadIdx.x if number > 0 else places
+        thread = np.uint32(cuda.threadIdx.x if number > 0 else places)
+        area, top, left = setting.pooled_h * setting.pooled_w, np.int32(tile.top), np.int32(tile.left)
         for turn in range(turns):
-            b, c = (thread + turn * threads) // slab, tile.first_channel + (thread + turn * threads) % slab
+            b, c = (thread + turn * threads) // slab, (thread + turn * threads) % slab
             due[turn] = 0
-            if b < number and c < channels:
-                due[turn] = read(
-                    heads[np.uint64(noted.head_at[np.uint32(b)] + c * (setting.pooled_h * setting.pooled_w))]
-                )
+            if b < number and tile.first_channel + c < channels:
+                due[turn] = read(heads[np.uint64(noted.head_at[np.uint32(b)] + np.uint32(c * area))])
         for turn in range(y_turns):
-            k = smaller(thread + turn * threads, y_size - 1)
-            of_y[turn] = weight_of(weights, noted, k // tile_h, tile.top + k % tile_h)
+            k = smaller(np.int32(thread + turn * threads), np.int32(y_size - 1))
+            of_y[turn] = weight_of(weights, noted, k // tile_h, np.int32(top + k % tile_h))
         for turn in range(x_turns):
-            k = smaller(thread + turn * threads, x_size - 1)
-            of_x[turn] = weight_of(weights, noted, at_once + k // tile_w, tile.left + k % tile_w)
+            k = smaller(np.int32(thread + turn * threads), np.int32(x_size - 1))
+            of_x[turn] = weight_of(weights, noted, at_once + k // tile_w, np.int32(left + k % tile_w))
         for turn in range(y_turns):
             k = thread + turn * threads
             if k < y_size:
@@ -549,7 +548,7 @@ def grouped_kernel(name, accumulate, sizes):
                 select(listed, first, smaller(first + found_size, end), tile.top, tile.left, running, found)
                 for begin in range(0, running[threads - 1], at_once):
                     number = smaller(at_once, running[threads - 1] - begin)
-                    note(listed, channels, found, begin, number, noted)
+                    note(listed, channels, tile.first_channel, found, begin, number, noted)
                     cuda.syncthreads()
                     take((heads, weights), tile, setting, channels, number, noted, y_weight, x_weight, head)
                     cuda.syncthreads()

@@ -11,7 +11,9 @@ from typing import NamedTuple
 import numba
 import numpy as np
 
+from roiops.errors import DeviceError
 from roiops.kernels import geometry
+from roiops.kernels.cuda.lanes import divided
 from roiops.kernels.cuda.number import computing
 from roiops.kernels.cuda.runtime import QUAD, cuda, device, empty, kernel, launch, quad_at
 from roiops.kernels.jit import njit
@@ -264,23 +266,27 @@ class Place(NamedTuple):
 def items_of(setting, channels, groups, slab, sizes) -> int:
     """How many items of work there are: tiles of the maps, each for the slabs of every group."""
     tiles = -(-setting.height // sizes.tile_h) * -(-setting.width // sizes.tile_w)
-    return setting.images * tiles * groups[0] * groups[1] * -(-channels // slab)
+    items = setting.images * tiles * groups[0] * groups[1] * -(-channels // slab)
+    if items >= 1 << 32:  # kernels take them apart in 32 bits
+        raise DeviceError(f"gpu: a gradient of {items} tiles is more than a kernel counts")
+    return items
 
 
 @functools.cache
 def placing(slab, sizes):
-    """A device function that tells the :class:`Place` of an item of work; its divisions are by constants."""
+    """A device function that tells the :class:`Place` of an item of work."""
     tile_h, tile_w = sizes.tile_h, sizes.tile_w
 
     @device
     def place_of(item, channels, groups, setting):
         slabs = (channels + slab - 1) // slab
         down, across = (setting.height + tile_h - 1) // tile_h, (setting.width + tile_w - 1) // tile_w
-        first_channel, rest = (item % slabs) * slab, item // slabs
-        group_x, rest = rest % groups[1], rest // groups[1]
-        group_y, rest = rest % groups[0], rest // groups[0]
-        left, rest = (rest % across) * tile_w, rest // across
-        return Place(rest // down, (rest % down) * tile_h, left, group_y, group_x, first_channel)
+        rest, of_slab = divided(item, slabs)
+        rest, group_x = divided(rest, groups[1])
+        rest, group_y = divided(rest, groups[0])
+        rest, column = divided(rest, across)
+        n, row = divided(rest, down)
+        return Place(n, row * tile_h, column * tile_w, group_y, group_x, of_slab * slab)
 
     return place_of
 
