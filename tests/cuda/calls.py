@@ -42,6 +42,8 @@ SMALL_SIZES = {
     "table": 24,
     "threads": 5,
     "unit_threads": 5,
+    "unit_blocks": 16,
+    "turns": 2,
     "blocks": 16,
 }
 

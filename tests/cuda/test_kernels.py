@@ -69,6 +69,8 @@ def test_the_cut_of_the_work_does_not_matter(label, tile, monkeypatch):
         table=7,
         threads=2,
         unit_threads=2,
+        unit_blocks=1,
+        turns=1,
         blocks=1,
     )
     monkeypatch.setattr(tiles, "SIZES", sizes)

@@ -55,19 +55,18 @@ class _Tables(NamedTuple):
 @functools.cache
 def forward_kernel(rules, name, layout, sizes, clear=True):
     real, shared, _, _ = computing(name)
-    spot_and_quad, begin, load, _, add_sample, store, _ = lanes_for(name, layout)
+    spot_and_quad, begin, load, add, _, store, _ = lanes_for(name, layout)
     table_size, tables_size, values_size = sizes.table, 2 * sizes.table, _COLUMNS * THREAD_LANES
     same_channel = rules.channels == SAME_CHANNEL
 
     @device
-    def fill(rois, r, setting, strides, tables, wide):
+    def fill(rois, r, setting, strides, tables, slots, wide):
         """Write this thread's part of the tables, a bin of either axis at a time."""
         y, x = axes(rules, rois, r, setting)
         for k in range(cuda.threadIdx.x, y.bins + x.bins, cuda.blockDim.x):
-            axis, i, first, stride = y, k, 0, strides[2]
+            axis, i, first, slot, stride = y, k, 0, slots[0], strides[2]
             if k >= y.bins:
-                axis, i, first, stride = x, k - y.bins, table_size, strides[3]
-            slot = table_size // axis.bins
+                axis, i, first, slot, stride = x, k - y.bins, table_size, slots[1], strides[3]
             if geometry.taps_bound(rules, axis) > slot * axis.bins:
                 low, high = bin_pixels(rules, axis, i)
                 if high - low > slot:
@@ -100,21 +99,28 @@ def forward_kernel(rules, name, layout, sizes, clear=True):
                             total[lane] += weight * values[k * THREAD_LANES + lane]
 
     @device
+    def tap(axis, i, k, end, count):
+        """The pixel at either end of a sample, and its weight: zero if it is not to be read."""
+        valid, pixel0, weight0, pixel1, weight1 = geometry.sample(rules, axis, i, k, count)
+        weight = weight1 if end else weight0
+        return np.int32(pixel1 if end else pixel0), (weight if valid else real(0))
+
+    @device
     def average_of_samples(data, base, strides, y, i, x, j, total):
         grid_y, grid_x = geometry.bin_grid(rules, y, i), geometry.bin_grid(rules, x, j)
-        for ky in range(grid_y.first, grid_y.stop):
-            on_y = geometry.sample(rules, y, i, ky, grid_y.count)
-            if not on_y[0]:
+        for ky in range(2 * grid_y.first, 2 * grid_y.stop):
+            row, down_weight = tap(y, i, ky // 2, ky % 2, grid_y.count)
+            if down_weight == 0:
                 continue
-            for kx in range(grid_x.first, grid_x.stop):
-                on_x = geometry.sample(rules, x, j, kx, grid_x.count)
-                if on_x[0]:
-                    add_sample(data, base, strides, on_y, on_x, total)
+            for kx in range(2 * grid_x.first, 2 * grid_x.stop):
+                column, weight = tap(x, j, kx // 2, kx % 2, grid_x.count)
+                if weight != 0:
+                    add(data, base, row * strides[2] + column * strides[3], down_weight * weight, total)
         for lane in range(THREAD_LANES):
             if grid_y.count > 0 and grid_x.count > 0:
                 total[lane] /= real(grid_y.count) * real(grid_x.count)
 
-    @kernel(real, 96)
+    @kernel(real, 72)
     def average_forward(data, strides, rois, setting, groups, slabs, channels, out):
         at = cuda.shared.array(tables_size, numba.int64)
         weight = cuda.shared.array(tables_size, shared)
@@ -122,15 +128,16 @@ def forward_kernel(rules, name, layout, sizes, clear=True):
         wide = cuda.shared.array(1, numba.int32)
         base = cuda.local.array(THREAD_LANES, numba.int64)
         total = cuda.local.array(THREAD_LANES, shared)
-        thread, threads = cuda.threadIdx.x, cuda.blockDim.x
+        thread, threads = np.int32(cuda.threadIdx.x), np.int32(cuda.blockDim.x)
         pooled_h, pooled_w = setting.pooled_h, setting.pooled_w
-        tables, y_slot, x_slot = _Tables(at, weight, count), table_size // pooled_h, table_size // pooled_w
-        area, quads = pooled_h * pooled_w, (channels + THREAD_LANES - 1) // THREAD_LANES
-        for item in range(cuda.blockIdx.x, rois.shape[0] * slabs, cuda.gridDim.x):
-            r, slab = item // slabs, item % slabs
-            first = slab * quads // slabs
-            own_quads = (slab + 1) * quads // slabs - first
-            n = geometry.image_of(rois, r, setting.images)
+        tables = _Tables(at, weight, count)
+        y_slot, x_slot = divided(table_size, pooled_h)[0], divided(table_size, pooled_w)[0]
+        area, quads = np.int32(pooled_h * pooled_w), np.int32((channels + THREAD_LANES - 1) // THREAD_LANES)
+        for item in range(np.int32(cuda.blockIdx.x), np.int32(rois.shape[0] * slabs), np.int32(cuda.gridDim.x)):
+            r, slab = divided(item, slabs)
+            first = divided(slab * quads, slabs)[0]
+            own_quads = np.int32(divided((slab + 1) * quads, slabs)[0] - first)
+            n = np.int32(geometry.image_of(rois, r, setting.images))
             if n < 0 and not clear:  # all threads of the block alike
                 continue
             fits = pooled_h <= table_size and pooled_w <= table_size
@@ -138,9 +145,9 @@ def forward_kernel(rules, name, layout, sizes, clear=True):
                 wide[0] = 0 if fits else 1
             cuda.syncthreads()
             if n >= 0 and fits:
-                fill(rois, r, setting, strides, tables, wide)
+                fill(rois, r, setting, strides, tables, (y_slot, x_slot), wide)
             cuda.syncthreads()
-            for unit in range(thread, area * own_quads, threads):
+            for unit in range(thread, np.int32(area * own_quads), threads):
                 spot, quad = spot_and_quad(unit, area, own_quads)
                 quad += first
                 i, j = divided(spot, pooled_w)
@@ -166,10 +173,17 @@ def slabs_for(items, quads, least, sizes):
     return max(1, min(wanted, -(-quads // least)))
 
 
-def threads_for(units, most):
-    """How many threads of a block take as many turns at its units as ``most`` do: whole warps."""
-    turns = -(-units // most)
-    return min(most, -(-units // (turns * _WARP)) * _WARP)
+def _cut(count, area, quads, sizes):
+    """Into how many slabs to cut the channels of ``count`` ROIs, and the threads of a block.
+
+    A block takes ``turns`` turns of all its threads, which then hide each other's waiting, unless there are too
+    few blocks for the device. It has no more threads, in whole warps, than those turns need.
+    """
+    slabs = max(-(-area * quads // (sizes.turns * sizes.unit_threads)), -(-sizes.unit_blocks // max(count, 1)))
+    slabs = max(1, min(slabs, quads // 2))
+    units = area * -(-quads // slabs)
+    turns = -(-units // sizes.unit_threads)
+    return slabs, min(sizes.unit_threads, -(-units // (turns * _WARP)) * _WARP)
 
 
 def forward(data, rois, scale, ratio, groups, rules, out, clear=True):
@@ -181,13 +195,12 @@ def forward(data, rois, scale, ratio, groups, rules, out, clear=True):
     count, channels = out.shape[:2]
     setting = setting_of(rules, scale, ratio, name, data, out)
     elements, strides = flat_view(data)
-    slabs = slabs_for(count, quads_of(channels), 4, sizes)
-    units = out.shape[2] * out.shape[3] * -(-quads_of(channels) // slabs)
+    slabs, threads = _cut(count, out.shape[2] * out.shape[3], quads_of(channels), sizes)
     layout = layout_of(elements, strides, channels, groups[0] * groups[1])
     with flat_output(out) as target:
         pool = forward_kernel(rules, name, layout, sizes, clear)
         inputs = elements, strides, rois_of(rois, name), setting, groups
-        launch(pool, count * slabs, threads_for(units, sizes.unit_threads), *inputs, slabs, channels, target)
+        launch(pool, count * slabs, threads, *inputs, slabs, channels, target)
 
 
 def setting_of(rules, scale, ratio, name, data, out):
@@ -401,31 +414,23 @@ def backward_kernel(name, accumulate, sizes):
     return average_backward
 
 
-class _Noted(NamedTuple):
-    """Bins in shared memory: those on the y axis, and after them the same bins on the x axis."""
-
-    low: object  # the pixels ``[low, high)`` of a bin
-    high: object
-    weights_at: object  # where the weight of pixel 0 would be
-    head_at: object  # where the output's gradient of its first channel is
-
-
 @functools.cache
 def grouped_kernel(name, accumulate, sizes):
     """The gradient where groups of bins have channels of their own.
 
     Of an ROI, few bins are of the group of a block, and fewer touch its tile. So it lists bins, not ROIs, and
-    takes those of several ROIs at a time.
+    takes those of several ROIs at a time. Each row and each column of the tile has a mask of those that weigh it.
     """
     real, shared, read, _ = computing(name)
     tile_h, tile_w, threads, slab = sizes.tile_h, sizes.tile_w, sizes.pixels, sizes.grouped_channels
-    at_once, entries = sizes.bins * sizes.bins, 2 * sizes.bins * sizes.bins
+    at_once, found_size = sizes.bins * sizes.bins, sizes.pixels * sizes.each
+    words, lanes = -(-at_once // 32), threads // at_once
     store, place_of = tiles.storing(name, accumulate, slab), tiles.placing(slab, sizes)
-    add_head, found_size = tiles.adding(slab), sizes.pixels * sizes.each
-    # A bin's channels in quads, and one quad between those of two bins: so the threads of a warp meet more banks.
+    add_head, turns = tiles.adding(slab), -(-slab // lanes)
+    # A bin's channels in quads, and one quad between those of two bins: so a warp's threads meet more banks.
     step = quads_up_to(slab) + QUAD
-    head_size, y_size, x_size, places = step * at_once, tile_h * at_once, tile_w * at_once, slab * at_once
-    y_turns, x_turns, turns = (-(-size // threads) for size in (y_size, x_size, places))
+    head_size, y_size, x_size = step * at_once, tile_h * at_once, tile_w * at_once
+    rows_size, columns_size = words * tile_h, words * tile_w
 
     @device
     def bin_at(bins, k):
@@ -448,77 +453,63 @@ def grouped_kernel(name, accumulate, sizes):
         return on_y & on_x and np.int64(rois[r, 0]) == n
 
     @device
-    def note(listed, channels, first_channel, found, begin, number, noted):
-        """Note ``number`` bins; those that are missing to ``at_once`` have no pixels."""
-        _, spans, setting, bins, _ = listed
-        pooled_h, pooled_w = setting.pooled_h, setting.pooled_w
-        for entry in range(cuda.threadIdx.x, entries, threads):
-            b = entry % at_once
-            low, high, at = 0, 0, 0
-            if b < number:
-                r, i, j = bin_at(bins, found[begin + b])
-                of_y, at = r * (pooled_h + pooled_w), r * (pooled_h * setting.height + pooled_w * setting.width)
-                if entry < at_once:
-                    low, high = spans[of_y + i, 0], spans[of_y + i, 1]
-                    at += i * setting.height
-                    noted.head_at[b] = ((r * channels + first_channel) * pooled_h + i) * pooled_w + j
-                else:
-                    low, high = spans[of_y + pooled_h + j, 0], spans[of_y + pooled_h + j, 1]
-                    at += pooled_h * setting.height + j * setting.width
-            noted.low[entry], noted.high[entry], noted.weights_at[entry] = low, high, at
+    def put_weights(spans, entry, weights, at, origin, size, b, of_bins, masks):
+        """Write what bin ``b`` weighs on one axis, on the pixels of the tile, and its bit to their masks."""
+        low, high = spans[np.uint64(entry), 0], spans[np.uint64(entry), 1]
+        low, high = geometry.larger(low, np.int32(origin)), smaller(high, np.int32(origin + size))
+        four = cuda.local.array(QUAD, shared)
+        for first in range(low, high, np.int32(QUAD)):
+            for k in range(QUAD):
+                if first + k < high:
+                    four[k] = weights[np.uint64(at + first + k)]
+            for k in range(QUAD):
+                if first + k < high:
+                    pixel = first + k - origin
+                    of_bins[np.uint32(b * size + pixel)] = four[k]
+                    bit = np.uint32(np.uint32(1) << np.uint32(b % 32))
+                    cuda.atomic.or_(masks, np.uint32(b // 32 * size + pixel), bit)
 
     @device
-    def weight_of(weights, noted, entry, pixel):
-        if pixel >= noted.low[np.uint32(entry)] and pixel < noted.high[np.uint32(entry)]:
-            return weights[np.uint64(noted.weights_at[np.uint32(entry)] + pixel)]
-        return real(0)
-
-    @device
-    def take(inputs, tile, setting, channels, number, noted, y_weight, x_weight, head):
-        """The weights of the noted bins on the rows and columns of the tile, and their head gradients.
-
-        All are loaded before any is stored, so that the memory is waited for once.
-        """
+    def take(inputs, listed, channels, tile, found, begin, number, tables, head):
+        """Write the weights of some bins on the tile, their masks, and their head gradients."""
         heads, weights = inputs
-        of_y = cuda.local.array(y_turns, shared)
-        of_x = cuda.local.array(x_turns, shared)
+        _, spans, setting, bins, _ = listed
+        y_weight, x_weight, rows, columns = tables
+        pooled_h, pooled_w, area = setting.pooled_h, setting.pooled_w, setting.pooled_h * setting.pooled_w
         due = cuda.local.array(turns, shared)
-        # They seem to depend on the bins, as in ``backward_kernel``.
-        thread = np.uint32(cuda.threadIdx.x if number > 0 else places)
-        area, top, left = setting.pooled_h * setting.pooled_w, np.int32(tile.top), np.int32(tile.left)
+        # It seems to depend on the bins, as in ``backward_kernel``.
+        thread = np.uint32(cuda.threadIdx.x if number > 0 else threads)
+        b, lane = thread % at_once, thread // at_once
+        is_there = b < number and lane < lanes
+        r, i, j = bin_at(bins, found[begin + (b if is_there else 0)])
+        own = smaller(slab, channels - tile.first_channel) if is_there else 0
+        at = ((r * channels + tile.first_channel) * pooled_h + i) * pooled_w + j
         for turn in range(turns):
-            b, c = (thread + turn * threads) // slab, (thread + turn * threads) % slab
-            due[turn] = 0
-            if b < number and tile.first_channel + c < channels:
-                due[turn] = read(heads[np.uint64(noted.head_at[np.uint32(b)] + np.uint32(c * area))])
-        for turn in range(y_turns):
-            k = smaller(np.int32(thread + turn * threads), np.int32(y_size - 1))
-            of_y[turn] = weight_of(weights, noted, k // tile_h, np.int32(top + k % tile_h))
-        for turn in range(x_turns):
-            k = smaller(np.int32(thread + turn * threads), np.int32(x_size - 1))
-            of_x[turn] = weight_of(weights, noted, at_once + k // tile_w, np.int32(left + k % tile_w))
-        for turn in range(y_turns):
-            k = thread + turn * threads
-            if k < y_size:
-                y_weight[np.uint32(k)] = of_y[turn]
-        for turn in range(x_turns):
-            k = thread + turn * threads
-            if k < x_size:
-                x_weight[np.uint32(k)] = of_x[turn]
+            c = lane + turn * lanes
+            due[turn] = read(heads[np.uint64(at + np.uint32(c * area if c < own else 0))])
+        entry, at = r * (pooled_h + pooled_w), r * (pooled_h * setting.height + pooled_w * setting.width)
+        if is_there and lane == 0:
+            put_weights(spans, entry + i, weights, at + i * setting.height, tile.top, tile_h, b, y_weight, rows)
+        if is_there and lane == lanes - 1:
+            entry, at = entry + pooled_h + j, at + pooled_h * setting.height + j * setting.width
+            put_weights(spans, entry, weights, at, tile.left, tile_w, b, x_weight, columns)
         for turn in range(turns):
-            k = thread + turn * threads
-            if k < places:
-                head[np.uint32(k // slab * step + k % slab)] = due[turn]
+            c = lane + turn * lanes
+            if lane < lanes and c < slab:
+                head[np.uint32(b * step + c)] = due[turn]
 
     @device
-    def add_bins(y_weight, x_weight, head, number, row, column, total):
-        for b in range(number):
-            down_weight = y_weight[np.uint32(b * tile_h + row)]
-            if down_weight == 0:
-                continue
-            weight = down_weight * x_weight[np.uint32(b * tile_w + column)]
-            if weight != 0:
-                add_head(weight, head, np.uint32(b * step), total)
+    def add_bins(tables, head, row, column, total):
+        """Add what the bins that weigh the pixel of this thread give to it."""
+        y_weight, x_weight, rows, columns = tables
+        for word in range(words):
+            bits = rows[np.uint32(word * tile_h + row)] & columns[np.uint32(word * tile_w + column)]
+            while bits != 0:
+                b = np.uint32(word * 32 + cuda.ffs(bits) - 1)
+                bits = np.uint32(bits & (bits - np.uint32(1)))
+                weight = y_weight[np.uint32(b * tile_h + row)] * x_weight[np.uint32(b * tile_w + column)]
+                if weight != 0:
+                    add_head(weight, head, np.uint32(b * step), total)
 
     select = tiles.selecting(sizes, touches)
 
@@ -528,31 +519,33 @@ def grouped_kernel(name, accumulate, sizes):
         found = cuda.shared.array(found_size, numba.int32)
         y_weight = cuda.shared.array(y_size, shared)
         x_weight = cuda.shared.array(x_size, shared)
+        rows = cuda.shared.array(rows_size, numba.uint32)
+        columns = cuda.shared.array(columns_size, numba.uint32)
         head = cuda.shared.array(head_size, shared, alignment=16)  # see ``quad_at``
-        low = cuda.shared.array(entries, numba.int32)
-        high = cuda.shared.array(entries, numba.int32)
-        weights_at = cuda.shared.array(entries, numba.int64)
-        head_at = cuda.shared.array(at_once, numba.int64)
-        noted = _Noted(low, high, weights_at, head_at)
         total = cuda.local.array(slab, shared)
-        row, column = cuda.threadIdx.x // tile_w, cuda.threadIdx.x % tile_w
-        for item in range(cuda.blockIdx.x, items, cuda.gridDim.x):
+        thread, tables = cuda.threadIdx.x, (y_weight, x_weight, rows, columns)
+        row, column = thread // tile_w, thread % tile_w
+        for item in range(np.int32(cuda.blockIdx.x), np.int32(items), np.int32(cuda.gridDim.x)):
             tile = place_of(item, channels, groups, setting)
             for c in range(slab):
                 total[c] = 0
             first_i, stop_i = geometry.bins_of(tile.group_y, setting.pooled_h, groups[0])
             first_j, stop_j = geometry.bins_of(tile.group_x, setting.pooled_w, groups[1])
-            listed = rois, spans, setting, (first_i, first_j, stop_i - first_i, stop_j - first_j), tile.n
-            end = rois.shape[0] * (stop_i - first_i) * (stop_j - first_j)
-            for first in range(0, end, found_size):
-                select(listed, first, smaller(first + found_size, end), tile.top, tile.left, running, found)
-                for begin in range(0, running[threads - 1], at_once):
-                    number = smaller(at_once, running[threads - 1] - begin)
-                    note(listed, channels, tile.first_channel, found, begin, number, noted)
+            bins = np.int32(first_i), np.int32(first_j), np.int32(stop_i - first_i), np.int32(stop_j - first_j)
+            listed, end = (rois, spans, setting, bins, tile.n), np.int32(rois.shape[0] * (bins[2] * bins[3]))
+            for first in range(np.int32(0), end, np.int32(found_size)):
+                last = smaller(end, np.int32(first + found_size))
+                select(listed, first, last, tile.top, tile.left, running, found)
+                for begin in range(np.int32(0), running[threads - 1], np.int32(at_once)):
+                    for k in range(thread, rows_size, threads):
+                        rows[k] = 0
+                    for k in range(thread, columns_size, threads):
+                        columns[k] = 0
                     cuda.syncthreads()
-                    take((heads, weights), tile, setting, channels, number, noted, y_weight, x_weight, head)
+                    number = np.int32(smaller(at_once, running[threads - 1] - begin))
+                    take((heads, weights), listed, channels, tile, found, begin, number, tables, head)
                     cuda.syncthreads()
-                    add_bins(y_weight, x_weight, head, number, row, column, total)
+                    add_bins(tables, head, row, column, total)
                     cuda.syncthreads()
                 cuda.syncthreads()
             store(total, tile, tile.top + row, tile.left + column, channels, groups, setting, grad)

@@ -36,7 +36,9 @@ class Sizes(NamedTuple):
     each: int = 4  # ROIs that a thread looks at, at a time
     table: int = 256  # pixels and weights of an axis table
     threads: int = 256  # of a block that has no tile
-    unit_threads: int = 224  # at most, of one that averages: three of them fit a multiprocessor
+    unit_threads: int = 224  # at most, of one that averages: four of them fit a multiprocessor
+    unit_blocks: int = 528  # of those, if there is so much to do
+    turns: int = 8  # at its bins and channels that such a block takes
     blocks: int = 1056  # eight for each of 132 multiprocessors; less work is cut finer
 
     @property
@@ -267,7 +269,7 @@ def items_of(setting, channels, groups, slab, sizes) -> int:
     """How many items of work there are: tiles of the maps, each for the slabs of every group."""
     tiles = -(-setting.height // sizes.tile_h) * -(-setting.width // sizes.tile_w)
     items = setting.images * tiles * groups[0] * groups[1] * -(-channels // slab)
-    if items >= 1 << 32:  # kernels take them apart in 32 bits
+    if items >= 1 << 31:  # kernels take them apart in 32 bits
         raise DeviceError(f"gpu: a gradient of {items} tiles is more than a kernel counts")
     return items
 
@@ -286,7 +288,8 @@ def placing(slab, sizes):
         rest, group_y = divided(rest, groups[0])
         rest, column = divided(rest, across)
         n, row = divided(rest, down)
-        return Place(n, row * tile_h, column * tile_w, group_y, group_x, of_slab * slab)
+        y, x, c = np.int32(row * tile_h), np.int32(column * tile_w), np.int32(of_slab * slab)
+        return Place(np.int32(n), y, x, np.int32(group_y), np.int32(group_x), c)
 
     return place_of
 
@@ -298,18 +301,18 @@ def storing(name, accumulate, slab):
 
     @device
     def store(total, place, y, x, channels, groups, setting, grad):
+        every, area = groups[0] * groups[1], setting.height * setting.width
+        first = geometry.channel_of(place.first_channel, place.group_y, place.group_x, groups[0], groups[1])
+        at = np.uint64((place.n * channels * every + first) * area + y * setting.width + x)
+        plane, own = np.uint64(every * area), np.int32(smaller(slab, channels - place.first_channel))
         if y < setting.height and x < setting.width:
             for c in range(slab):
-                if place.first_channel + c < channels:
-                    channel = geometry.channel_of(
-                        place.first_channel + c, place.group_y, place.group_x, groups[0], groups[1]
-                    )
-                    channel += place.n * channels * groups[0] * groups[1]
-                    at = np.uint64((channel * setting.height + y) * setting.width + x)
+                if c < own:
                     value = total[c]
                     if accumulate:
                         value += read(grad[at])
                     grad[at] = write(value)
+                at += plane
 
     return store
 
@@ -389,7 +392,7 @@ def gathering(name, accumulate, sizes, slab, add_rois):
         found = cuda.shared.array(found_size, numba.int32)
         total = cuda.local.array(slab, shared)
         thread = cuda.threadIdx.x
-        for item in range(cuda.blockIdx.x, items, cuda.gridDim.x):
+        for item in range(np.int32(cuda.blockIdx.x), np.int32(items), np.int32(cuda.gridDim.x)):
             tile = place_of(item, channels, groups, setting)
             for c in range(slab):
                 total[c] = 0
