@@ -317,7 +317,7 @@ def backward_kernel(name, accumulate, sizes):
         i, high = bin_y
         j, wide = bin_x
         # It seems to depend on the bins: else what follows from it would be kept in registers all along.
-        thread = np.uint32(cuda.threadIdx.x if high > 0 else threads)
+        thread = np.uint32(cuda.threadIdx.x if (high > 0) & (wide > 0) else threads)
         height, width, pooled_h, pooled_w = setting.height, setting.width, setting.pooled_h, setting.pooled_w
         of_y = cuda.local.array(y_turns, shared)
         of_x = cuda.local.array(x_turns, shared)
@@ -393,12 +393,14 @@ def backward_kernel(name, accumulate, sizes):
             number = smaller(_EDGES, count - begin)
             find_bins(inputs[1], found, begin, number, tile, setting, edges)
             for q in range(number):
-                r, top, bottom = found[begin + q], edges[QUAD * q], edges[QUAD * q + 1]
+                top, bottom = edges[QUAD * q], edges[QUAD * q + 1]
                 left, right = edges[QUAD * q + 2], edges[QUAD * q + 3]
                 for i in range(top, bottom, np.int32(bins)):
                     for j in range(left, right, np.int32(bins)):
                         bin_y = i, np.int32(smaller(bins, bottom - i))
                         bin_x = j, np.int32(smaller(bins, right - j))
+                        # Read here: else what follows from it would be kept in registers from bin to bin.
+                        r = found[begin + q]
                         take(inputs, r, bin_y, bin_x, tile, setting, channels, y_weight, x_weight, head)
                         cuda.syncthreads()
                         add_bins(y_weight, x_weight, head, cuda.threadIdx.x, total)

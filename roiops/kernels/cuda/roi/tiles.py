@@ -349,17 +349,17 @@ def selecting(sizes, touches_tile=None):
 
     @device
     def select(listed, first, stop, top, left, running, found):
-        thread, each = cuda.threadIdx.x, (stop - first + threads - 1) // threads
-        mine, count, bits = first + thread * each, 0, 0
-        for k in range(smaller(each, stop - mine)):
-            if touches_tile(listed, mine + k, top, left):
-                bits |= 1 << k
-                count += 1
-        place = rank(count, running, thread, threads) - count
+        thread, each = np.int32(cuda.threadIdx.x), np.int32((stop - first + threads - 1) // threads)
+        mine, count, bits = np.int32(first + thread * each), np.int32(0), np.int32(0)
+        for k in range(smaller(each, np.int32(stop - mine))):
+            if touches_tile(listed, np.int32(mine + k), top, left):
+                bits = np.int32(bits | 1 << k)
+                count = np.int32(count + 1)
+        place = np.int32(rank(count, running, thread, threads) - count)
         for k in range(each):
             if (bits >> k) & 1:
                 found[place] = mine + k
-                place += 1
+                place = np.int32(place + 1)
         cuda.syncthreads()
 
     return select
@@ -397,8 +397,8 @@ def gathering(name, accumulate, sizes, slab, add_rois):
             for c in range(slab):
                 total[c] = 0
             stop = lists.image_at[tile.n + 1]
-            for first in range(lists.image_at[tile.n], stop, found_size):
-                last = smaller(first + found_size, stop)
+            for first in range(lists.image_at[tile.n], stop, np.int32(found_size)):
+                last = smaller(np.int32(first + found_size), stop)
                 select(lists, first, last, tile.top, tile.left, running, found)
                 count = running[threads - 1]
                 for place in range(thread, count, threads):
