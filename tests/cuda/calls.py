@@ -30,6 +30,7 @@ __all__ = [
 SMALL_SIZES = {
     "tile_h": 2,
     "tile_w": 3,
+    "side": 3,
     "channels": 2,
     "grouped_channels": 2,
     "max_tile": 3,
@@ -42,7 +43,6 @@ SMALL_SIZES = {
     "table": 24,
     "threads": 5,
     "unit_threads": 5,
-    "unit_blocks": 16,
     "turns": 2,
     "blocks": 16,
 }

@@ -59,6 +59,7 @@ def test_the_cut_of_the_work_does_not_matter(label, tile, monkeypatch):
     sizes = tiles.Sizes(
         tile_h=tile[0],
         tile_w=tile[1],
+        side=tile[1],
         channels=3,
         max_tile=tile[0],
         max_channels=1,
@@ -69,7 +70,6 @@ def test_the_cut_of_the_work_does_not_matter(label, tile, monkeypatch):
         table=7,
         threads=2,
         unit_threads=2,
-        unit_blocks=1,
         turns=1,
         blocks=1,
     )

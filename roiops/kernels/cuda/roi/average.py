@@ -63,20 +63,23 @@ def forward_kernel(rules, name, layout, sizes, clear=True):
     def fill(rois, r, setting, strides, tables, slots, wide):
         """Write this thread's part of the tables, a bin of either axis at a time."""
         y, x = axes(rules, rois, r, setting)
-        for k in range(cuda.threadIdx.x, y.bins + x.bins, cuda.blockDim.x):
+        k, bins = np.int32(cuda.threadIdx.x), np.int32(setting.pooled_h + setting.pooled_w)
+        while k < bins:  # not over a range, which would work out its length by a division
             axis, i, first, slot, stride = y, k, 0, slots[0], strides[2]
             if k >= y.bins:
                 axis, i, first, slot, stride = x, k - y.bins, table_size, slots[1], strides[3]
+            low, high = 0, 0
             if geometry.taps_bound(rules, axis) > slot * axis.bins:
                 low, high = bin_pixels(rules, axis, i)
-                if high - low > slot:
-                    wide[0] = 1
-                    continue
-            first += i * slot
-            n = geometry.bin_taps(rules, axis, i, tables.at, tables.weight, first)
-            for tap in range(first, first + n):
-                tables.at[tap] *= stride
-            tables.count[(k if k < y.bins else table_size + i)] = n
+            if high - low > slot:
+                wide[0] = 1
+            else:
+                at = first + i * slot
+                n = geometry.bin_taps(rules, axis, i, tables.at, tables.weight, at)
+                for tap in range(at, at + n):
+                    tables.at[tap] *= stride
+                tables.count[first + i] = n
+            k = np.int32(k + cuda.blockDim.x)
 
     @device
     def average_of_tables(data, base, tables, i, y_slot, j, x_slot, total):
@@ -140,14 +143,15 @@ def forward_kernel(rules, name, layout, sizes, clear=True):
             n = np.int32(geometry.image_of(rois, r, setting.images))
             if n < 0 and not clear:  # all threads of the block alike
                 continue
-            fits = pooled_h <= table_size and pooled_w <= table_size
+            fits = y_slot > 0 and x_slot > 0  # as many bins as the tables have room for
             if thread == 0:
                 wide[0] = 0 if fits else 1
             cuda.syncthreads()
             if n >= 0 and fits:
                 fill(rois, r, setting, strides, tables, (y_slot, x_slot), wide)
             cuda.syncthreads()
-            for unit in range(thread, np.int32(area * own_quads), threads):
+            unit = thread
+            while unit < area * own_quads:
                 spot, quad = spot_and_quad(unit, area, own_quads)
                 quad += first
                 i, j = divided(spot, pooled_w)
@@ -162,24 +166,19 @@ def forward_kernel(rules, name, layout, sizes, clear=True):
                     y, x = axes(rules, rois, r + wide[0] - 1, setting)
                     average_of_samples(data, base, strides, y, i, x, j, total)
                 store(total, out, r * channels, quad, quads, channels, area, spot)
+                unit = np.int32(unit + threads)
             cuda.syncthreads()
 
     return average_forward
 
 
-def slabs_for(items, quads, least, sizes):
-    """Into how many slabs to cut ``quads`` so that there is enough to do for every multiprocessor."""
-    wanted = -(-sizes.blocks // max(items, 1))
-    return max(1, min(wanted, -(-quads // least)))
-
-
 def _cut(count, area, quads, sizes):
     """Into how many slabs to cut the channels of ``count`` ROIs, and the threads of a block.
 
-    A block takes ``turns`` turns of all its threads, which then hide each other's waiting, unless there are too
-    few blocks for the device. It has no more threads, in whole warps, than those turns need.
+    A block takes ``turns`` turns of all its threads, unless that makes too few blocks for the device. It has no
+    more threads, in whole warps, than its turns need.
     """
-    slabs = max(-(-area * quads // (sizes.turns * sizes.unit_threads)), -(-sizes.unit_blocks // max(count, 1)))
+    slabs = max(area * quads // (sizes.turns * sizes.unit_threads), -(-sizes.blocks // max(count, 1)))
     slabs = max(1, min(slabs, quads // 2))
     units = area * -(-quads // slabs)
     turns = -(-units // sizes.unit_threads)
@@ -409,7 +408,7 @@ def backward_kernel(name, accumulate, sizes):
 
     gather = tiles.gathering(name, accumulate, sizes, slab, add_rois)
 
-    @kernel(real)
+    @kernel(real, 80)
     def average_backward(heads, spans, weights, lists, setting, items, channels, grad):
         gather((heads, spans, weights), lists, setting, (1, 1), items, channels, grad)
 
@@ -527,7 +526,8 @@ def grouped_kernel(name, accumulate, sizes):
         total = cuda.local.array(slab, shared)
         thread, tables = cuda.threadIdx.x, (y_weight, x_weight, rows, columns)
         row, column = thread // tile_w, thread % tile_w
-        for item in range(np.int32(cuda.blockIdx.x), np.int32(items), np.int32(cuda.gridDim.x)):
+        item = np.int32(cuda.blockIdx.x)
+        while item < items:
             tile = place_of(item, channels, groups, setting)
             for c in range(slab):
                 total[c] = 0
@@ -551,6 +551,7 @@ def grouped_kernel(name, accumulate, sizes):
                     cuda.syncthreads()
                 cuda.syncthreads()
             store(total, tile, tile.top + row, tile.left + column, channels, groups, setting, grad)
+            item = np.int32(item + cuda.gridDim.x)
 
     return average_grouped
 
@@ -566,6 +567,8 @@ def backward(grad_out, rois, scale, ratio, groups, rules, accumulate, grad_data)
     rois, setting = rois_of(rois, name), setting_of(rules, scale, ratio, name, grad_data, grad_out)
     heads = contiguous(grad_out).reshape(-1)
     grouped = rules.channels != SAME_CHANNEL
+    if not grouped:
+        sizes = sizes._replace(tile_h=sizes.side, tile_w=sizes.side)
     slab = sizes.grouped_channels if grouped else sizes.channels
     items = tiles.items_of(setting, channels, groups, slab, sizes)
     bins, per_roi = pooled_h + pooled_w, pooled_h * height + pooled_w * width

@@ -25,6 +25,7 @@ class Sizes(NamedTuple):
 
     tile_h: int = 8
     tile_w: int = 32  # a thread for each pixel of a tile
+    side: int = 16  # of the square tiles of means
     channels: int = 16  # of a tile, held in registers
     grouped_channels: int = 24  # the same, of channels that a group of bins has of its own
     max_tile: int = 8  # pixels of either side of a tile of maxima
@@ -37,9 +38,8 @@ class Sizes(NamedTuple):
     table: int = 256  # pixels and weights of an axis table
     threads: int = 256  # of a block that has no tile
     unit_threads: int = 224  # at most, of one that averages: four of them fit a multiprocessor
-    unit_blocks: int = 528  # of those, if there is so much to do
-    turns: int = 8  # at its bins and channels that such a block takes
-    blocks: int = 1056  # eight for each of 132 multiprocessors; less work is cut finer
+    turns: int = 16  # of them all, at the bins and channels of a block
+    blocks: int = 1024  # of those, or more: twice what 132 multiprocessors have at a time; less work is cut finer
 
     @property
     def pixels(self):
@@ -392,7 +392,8 @@ def gathering(name, accumulate, sizes, slab, add_rois):
         found = cuda.shared.array(found_size, numba.int32)
         total = cuda.local.array(slab, shared)
         thread = cuda.threadIdx.x
-        for item in range(np.int32(cuda.blockIdx.x), np.int32(items), np.int32(cuda.gridDim.x)):
+        item = np.int32(cuda.blockIdx.x)
+        while item < items:  # not over a range, which would work out its length by a division
             tile = place_of(item, channels, groups, setting)
             for c in range(slab):
                 total[c] = 0
@@ -408,5 +409,6 @@ def gathering(name, accumulate, sizes, slab, add_rois):
                 cuda.syncthreads()
             row, column = tile.top + thread // tile_w, tile.left + thread % tile_w
             store(total, tile, row, column, channels, groups, setting, grad)
+            item = np.int32(item + cuda.gridDim.x)
 
     return gather
