@@ -64,7 +64,7 @@ class Lanes(NamedTuple):
 
 @device
 def divided(unit, by):
-    """The quotient and the remainder of a number of units of one ROI, which fits 32 bits."""
+    """The quotient and the remainder of numbers that fit 32 bits, as the units of an ROI do."""
     unit, by = np.uint32(unit), np.uint32(by)
     return np.int64(unit // by), np.int64(unit % by)
 

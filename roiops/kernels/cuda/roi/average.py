@@ -32,6 +32,7 @@ from roiops.kernels.cuda.runtime import (
     flat_view,
     kernel,
     launch,
+    quad_at,
 )
 from roiops.kernels.jit import njit
 from roiops.kernels.rules import SAME_CHANNEL
@@ -82,8 +83,13 @@ def forward_kernel(rules, name, layout, sizes, clear=True):
             k = np.int32(k + cuda.blockDim.x)
 
     @device
+    def add_values(weight, values, k, total):
+        for lane in range(THREAD_LANES):
+            total[lane] += weight * values[k * THREAD_LANES + lane]
+
+    @device
     def average_of_tables(data, base, tables, i, y_slot, j, x_slot, total):
-        """All pixels of some columns are loaded before any is added, so that the memory is waited for once."""
+        """Some pixels of a row are loaded before any is added, so that the memory is waited for once."""
         values = cuda.local.array(values_size, shared)
         start = np.int32(table_size + j * x_slot)
         last = np.int32(start + tables.count[np.uint32(table_size + j)])
@@ -93,13 +99,12 @@ def forward_kernel(rules, name, layout, sizes, clear=True):
                 for k in range(_COLUMNS):
                     if b + k < last:
                         four = load(data, base, tables.at[np.uint32(a)] + tables.at[np.uint32(b + k)])
-                        for lane in range(THREAD_LANES):
-                            values[k * THREAD_LANES + lane] = four[lane]
+                        values[4 * k], values[4 * k + 1], values[4 * k + 2], values[4 * k + 3] = four
                 for k in range(_COLUMNS):
                     if b + k < last:
-                        weight = tables.weight[np.uint32(a)] * tables.weight[np.uint32(b + k)]
-                        for lane in range(THREAD_LANES):
-                            total[lane] += weight * values[k * THREAD_LANES + lane]
+                        add_values(
+                            tables.weight[np.uint32(a)] * tables.weight[np.uint32(b + k)], values, k, total
+                        )
 
     @device
     def tap(axis, i, k, end, count):
@@ -136,7 +141,9 @@ def forward_kernel(rules, name, layout, sizes, clear=True):
         tables = _Tables(at, weight, count)
         y_slot, x_slot = divided(table_size, pooled_h)[0], divided(table_size, pooled_w)[0]
         area, quads = np.int32(pooled_h * pooled_w), np.int32((channels + THREAD_LANES - 1) // THREAD_LANES)
-        for item in range(np.int32(cuda.blockIdx.x), np.int32(rois.shape[0] * slabs), np.int32(cuda.gridDim.x)):
+        for item in range(
+            np.int32(cuda.blockIdx.x), np.int32(rois.shape[0] * slabs), np.int32(cuda.gridDim.x)
+        ):
             r, slab = divided(item, slabs)
             first = divided(slab * quads, slabs)[0]
             own_quads = np.int32(divided((slab + 1) * quads, slabs)[0] - first)
@@ -157,7 +164,10 @@ def forward_kernel(rules, name, layout, sizes, clear=True):
                 i, j = divided(spot, pooled_w)
                 group = 0, 0
                 if not same_channel:
-                    group = geometry.group_of(i, pooled_h, groups[0]), geometry.group_of(j, pooled_w, groups[1])
+                    group = (
+                        geometry.group_of(i, pooled_h, groups[0]),
+                        geometry.group_of(j, pooled_w, groups[1]),
+                    )
                 begin(strides, n, 0, quad, quads, channels, group, groups, base, total)
                 if n >= 0 and wide[0] == 0:
                     average_of_tables(data, base, tables, i, y_slot, j, x_slot, total)
@@ -175,8 +185,8 @@ def forward_kernel(rules, name, layout, sizes, clear=True):
 def _cut(count, area, quads, sizes):
     """Into how many slabs to cut the channels of ``count`` ROIs, and the threads of a block.
 
-    A block takes ``turns`` turns of all its threads, unless that makes too few blocks for the device. It has no
-    more threads, in whole warps, than its turns need.
+    A block takes ``turns`` turns of all its threads, unless that makes too few blocks for the device. It has
+    no more threads, in whole warps, than its turns need.
     """
     slabs = max(area * quads // (sizes.turns * sizes.unit_threads), -(-sizes.blocks // max(count, 1)))
     slabs = max(1, min(slabs, quads // 2))
@@ -276,7 +286,11 @@ def backward_kernel(name, accumulate, sizes):
     @device
     def find_bins(spans, found, begin, number, tile, setting, edges):
         """Write from where to where the bins of ``number`` ROIs touch the tile, four edges of each."""
-        thread, pooled_h, bins_of_both = cuda.threadIdx.x, setting.pooled_h, setting.pooled_h + setting.pooled_w
+        thread, pooled_h, bins_of_both = (
+            cuda.threadIdx.x,
+            setting.pooled_h,
+            setting.pooled_h + setting.pooled_w,
+        )
         for k in range(thread, QUAD * number, threads):
             edges[k] = 0 if k % 2 else bins_of_both
         cuda.syncthreads()
@@ -329,9 +343,7 @@ def backward_kernel(name, accumulate, sizes):
         for turn in range(turns):
             c = lane + turn * lanes
             due[turn] = read(
-                heads[
-                    np.uint64(first + np.uint32((c * pooled_h + a) * pooled_w + b if c < number else 0))
-                ]
+                heads[np.uint64(first + np.uint32((c * pooled_h + a) * pooled_w + b if c < number else 0))]
             )
         entry, at = r * (pooled_h + pooled_w), r * (pooled_h * height + pooled_w * width)
         for turn in range(y_turns):
@@ -359,7 +371,7 @@ def backward_kernel(name, accumulate, sizes):
                 head[np.uint32(spot * step + c)] = due[turn]
 
     @device
-    def bins_of(weights, size, at):
+    def bins_at(weights, size, at):
         """The bins ``[start, stop)`` between which those lie that weigh pixel ``at`` of a row or a column."""
         start, stop = np.int32(0), np.int32(0)
         for b in range(bins):  # those that are not there weigh nothing
@@ -369,10 +381,10 @@ def backward_kernel(name, accumulate, sizes):
 
     @device
     def add_bins(y_weight, x_weight, head, thread, total):
-        """Add what some bins give to the pixel of this thread: only those that weigh its row and its column."""
+        """Add to the pixel of this thread what bins give to it, of those that weigh its row and column."""
         row, column = thread // tile_w, thread % tile_w
-        a, high = bins_of(y_weight, tile_h, row)
-        left, right = bins_of(x_weight, tile_w, column)
+        a, high = bins_at(y_weight, tile_h, row)
+        left, right = bins_at(x_weight, tile_w, column)
         while a < high:
             down_weight, b = y_weight[np.uint32(a * tile_h + row)], left
             while b < right:
@@ -384,16 +396,15 @@ def backward_kernel(name, accumulate, sizes):
 
     @device
     def add_rois(inputs, found, count, tile, setting, channels, total):
-        edges = cuda.shared.array(edges_size, numba.int32)
+        edges = cuda.shared.array(edges_size, numba.int32, alignment=16)  # see ``quad_at``
         y_weight = cuda.shared.array(y_size, shared)
         x_weight = cuda.shared.array(x_size, shared)
-        head = cuda.shared.array(head_size, shared, alignment=16)  # see ``quad_at``
+        head = cuda.shared.array(head_size, shared, alignment=16)
         for begin in range(0, count, _EDGES):
             number = smaller(_EDGES, count - begin)
             find_bins(inputs[1], found, begin, number, tile, setting, edges)
             for q in range(number):
-                top, bottom = edges[QUAD * q], edges[QUAD * q + 1]
-                left, right = edges[QUAD * q + 2], edges[QUAD * q + 3]
+                top, bottom, left, right = quad_at(edges, QUAD * q)
                 for i in range(top, bottom, np.int32(bins)):
                     for j in range(left, right, np.int32(bins)):
                         bin_y = i, np.int32(smaller(bins, bottom - i))
@@ -420,7 +431,8 @@ def grouped_kernel(name, accumulate, sizes):
     """The gradient where groups of bins have channels of their own.
 
     Of an ROI, few bins are of the group of a block, and fewer touch its tile. So it lists bins, not ROIs, and
-    takes those of several ROIs at a time. Each row and each column of the tile has a mask of those that weigh it.
+    takes those of several ROIs at a time. Each row and each column of the tile has a mask of those that
+    weigh it.
     """
     real, shared, read, _ = computing(name)
     tile_h, tile_w, threads, slab = sizes.tile_h, sizes.tile_w, sizes.pixels, sizes.grouped_channels
@@ -490,7 +502,9 @@ def grouped_kernel(name, accumulate, sizes):
             due[turn] = read(heads[np.uint64(at + np.uint32(c * area if c < own else 0))])
         entry, at = r * (pooled_h + pooled_w), r * (pooled_h * setting.height + pooled_w * setting.width)
         if is_there and lane == 0:
-            put_weights(spans, entry + i, weights, at + i * setting.height, tile.top, tile_h, b, y_weight, rows)
+            put_weights(
+                spans, entry + i, weights, at + i * setting.height, tile.top, tile_h, b, y_weight, rows
+            )
         if is_there and lane == lanes - 1:
             entry, at = entry + pooled_h + j, at + pooled_h * setting.height + j * setting.width
             put_weights(spans, entry, weights, at, tile.left, tile_w, b, x_weight, columns)
@@ -533,7 +547,12 @@ def grouped_kernel(name, accumulate, sizes):
                 total[c] = 0
             first_i, stop_i = geometry.bins_of(tile.group_y, setting.pooled_h, groups[0])
             first_j, stop_j = geometry.bins_of(tile.group_x, setting.pooled_w, groups[1])
-            bins = np.int32(first_i), np.int32(first_j), np.int32(stop_i - first_i), np.int32(stop_j - first_j)
+            bins = (
+                np.int32(first_i),
+                np.int32(first_j),
+                np.int32(stop_i - first_i),
+                np.int32(stop_j - first_j),
+            )
             listed, end = (rois, spans, setting, bins, tile.n), np.int32(rois.shape[0] * (bins[2] * bins[3]))
             for first in range(np.int32(0), end, np.int32(found_size)):
                 last = smaller(end, np.int32(first + found_size))
@@ -586,5 +605,6 @@ def backward(grad_out, rois, scale, ratio, groups, rules, accumulate, grad_data)
                 inputs = part, chunk, spans, weights, setting, groups
             else:
                 gather = backward_kernel(name, add, sizes)
-                inputs = part, spans, weights, tiles.lists_of_bins(chunk, setting, groups, spans, device_id, sizes), setting
+                lists = tiles.lists_of_bins(chunk, setting, groups, spans, device_id, sizes)
+                inputs = part, spans, weights, lists, setting
             launch(gather, items, sizes.pixels, *inputs, items, channels, target)
