@@ -35,7 +35,7 @@ from roiops.kernels.cuda.runtime import (
     quad_at,
 )
 from roiops.kernels.jit import njit
-from roiops.kernels.rules import SAME_CHANNEL
+from roiops.kernels.rules import CORNERS_YX_NORMALISED, SAME_CHANNEL
 
 # Pixels of a row whose loads a thread has under way at a time.
 _COLUMNS = 4
@@ -128,7 +128,7 @@ def forward_kernel(rules, name, layout, sizes, clear=True):
             if grid_y.count > 0 and grid_x.count > 0:
                 total[lane] /= real(grid_y.count) * real(grid_x.count)
 
-    @kernel(real, 72)
+    @kernel(real, 80 if rules.boxes == CORNERS_YX_NORMALISED else 72)  # those take doubles
     def average_forward(data, strides, rois, setting, groups, slabs, channels, out):
         at = cuda.shared.array(tables_size, numba.int64)
         weight = cuda.shared.array(tables_size, shared)
@@ -141,43 +141,42 @@ def forward_kernel(rules, name, layout, sizes, clear=True):
         tables = _Tables(at, weight, count)
         y_slot, x_slot = divided(table_size, pooled_h)[0], divided(table_size, pooled_w)[0]
         area, quads = np.int32(pooled_h * pooled_w), np.int32((channels + THREAD_LANES - 1) // THREAD_LANES)
-        for item in range(
-            np.int32(cuda.blockIdx.x), np.int32(rois.shape[0] * slabs), np.int32(cuda.gridDim.x)
-        ):
+        item = np.int32(cuda.blockIdx.x)
+        while item < rois.shape[0] * slabs:
             r, slab = divided(item, slabs)
             first = divided(slab * quads, slabs)[0]
             own_quads = np.int32(divided((slab + 1) * quads, slabs)[0] - first)
             n = np.int32(geometry.image_of(rois, r, setting.images))
-            if n < 0 and not clear:  # all threads of the block alike
-                continue
-            fits = y_slot > 0 and x_slot > 0  # as many bins as the tables have room for
-            if thread == 0:
-                wide[0] = 0 if fits else 1
-            cuda.syncthreads()
-            if n >= 0 and fits:
-                fill(rois, r, setting, strides, tables, (y_slot, x_slot), wide)
-            cuda.syncthreads()
-            unit = thread
-            while unit < area * own_quads:
-                spot, quad = spot_and_quad(unit, area, own_quads)
-                quad += first
-                i, j = divided(spot, pooled_w)
-                group = 0, 0
-                if not same_channel:
-                    group = (
-                        geometry.group_of(i, pooled_h, groups[0]),
-                        geometry.group_of(j, pooled_w, groups[1]),
-                    )
-                begin(strides, n, 0, quad, quads, channels, group, groups, base, total)
-                if n >= 0 and wide[0] == 0:
-                    average_of_tables(data, base, tables, i, y_slot, j, x_slot, total)
-                elif n >= 0:
-                    # It seems to change: else what follows from it would be kept in registers all along.
-                    y, x = axes(rules, rois, r + wide[0] - 1, setting)
-                    average_of_samples(data, base, strides, y, i, x, j, total)
-                store(total, out, r * channels, quad, quads, channels, area, spot)
-                unit = np.int32(unit + threads)
-            cuda.syncthreads()
+            if n >= 0 or clear:  # all threads of the block alike
+                fits = y_slot > 0 and x_slot > 0  # as many bins as the tables have room for
+                if thread == 0:
+                    wide[0] = 0 if fits else 1
+                cuda.syncthreads()
+                if n >= 0 and fits:
+                    fill(rois, r, setting, strides, tables, (y_slot, x_slot), wide)
+                cuda.syncthreads()
+                unit = thread
+                while unit < area * own_quads:
+                    spot, quad = spot_and_quad(unit, area, own_quads)
+                    quad += first
+                    i, j = divided(spot, pooled_w)
+                    group = 0, 0
+                    if not same_channel:
+                        group = (
+                            geometry.group_of(i, pooled_h, groups[0]),
+                            geometry.group_of(j, pooled_w, groups[1]),
+                        )
+                    begin(strides, n, 0, quad, quads, channels, group, groups, base, total)
+                    if n >= 0 and wide[0] == 0:
+                        average_of_tables(data, base, tables, i, y_slot, j, x_slot, total)
+                    elif n >= 0:
+                        # It seems to change: else what follows from it would be kept in registers all along.
+                        y, x = axes(rules, rois, r + wide[0] - 1, setting)
+                        average_of_samples(data, base, strides, y, i, x, j, total)
+                    store(total, out, r * channels, quad, quads, channels, area, spot)
+                    unit = np.int32(unit + threads)
+                cuda.syncthreads()
+            item = np.int32(item + cuda.gridDim.x)
 
     return average_forward
 
@@ -488,10 +487,11 @@ def grouped_kernel(name, accumulate, sizes):
         heads, weights = inputs
         _, spans, setting, bins, _ = listed
         y_weight, x_weight, rows, columns = tables
-        pooled_h, pooled_w, area = setting.pooled_h, setting.pooled_w, setting.pooled_h * setting.pooled_w
         due = cuda.local.array(turns, shared)
-        # It seems to depend on the bins, as in ``backward_kernel``.
+        # They seem to depend on the bins, as in ``backward_kernel``.
         thread = np.uint32(cuda.threadIdx.x if number > 0 else threads)
+        pooled_h, pooled_w = setting.pooled_h if number > 0 else 1, setting.pooled_w if number > 0 else 1
+        area = pooled_h * pooled_w
         b, lane = thread % at_once, thread // at_once
         is_there = b < number and lane < lanes
         r, i, j = bin_at(bins, found[begin + (b if is_there else 0)])

@@ -230,7 +230,7 @@ def backward_kernel(rules, name, accumulate, sizes):
 
     gather = tiles.gathering(name, accumulate, sizes, slab, add_rois)
 
-    @kernel()
+    @kernel(real)
     def rotated_backward(heads, rois, lists, setting, items, channels, grad):
         gather((heads, rois), lists, setting, (1, 1), items, channels, grad)
 

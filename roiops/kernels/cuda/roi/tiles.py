@@ -353,10 +353,12 @@ def selecting(sizes, touches_tile=None):
     def select(listed, first, stop, top, left, running, found):
         thread, each = np.int32(cuda.threadIdx.x), np.int32((stop - first + threads - 1) // threads)
         mine, count, bits = np.int32(first + thread * each), np.int32(0), np.int32(0)
-        for k in range(smaller(each, np.int32(stop - mine))):
+        k = np.int32(0)
+        while k < each and mine + k < stop:  # so the compiler does not unroll it, and spill registers
             if touches_tile(listed, np.int32(mine + k), top, left):
                 bits = np.int32(bits | 1 << k)
                 count = np.int32(count + 1)
+            k = np.int32(k + 1)
         place = np.int32(rank(count, running, thread, threads) - count)
         for k in range(each):
             if (bits >> k) & 1:
