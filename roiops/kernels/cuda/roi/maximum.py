@@ -10,6 +10,7 @@ shared memory. So each sum is always the same to the last bit, without atomic ad
 """
 
 import functools
+from typing import NamedTuple
 
 import numba
 import numpy as np
@@ -18,7 +19,7 @@ from roiops.kernels import geometry
 from roiops.kernels.cuda.lanes import THREAD_LANES, lanes_for, layout_of, quads_of
 from roiops.kernels.cuda.number import computing, kind_of
 from roiops.kernels.cuda.roi import tiles
-from roiops.kernels.cuda.roi.average import rois_of, setting_of
+from roiops.kernels.cuda.roi.average import rois_of, setting_of, slabs_for
 from roiops.kernels.cuda.roi.tiles import axes, bin_pixels, smaller
 from roiops.kernels.cuda.runtime import (
     QUAD,
@@ -32,36 +33,127 @@ from roiops.kernels.cuda.runtime import (
     kernel,
     launch,
 )
-from roiops.kernels.rules import MAX_INVALID_IS_ZERO, PIXELS
+from roiops.kernels.rules import MAX_INVALID_IS_ZERO, PIXELS, SAME_CHANNEL
+
+
+# What a sample is on an axis: not valid, valid but clear of all pixels, or a mean of pixels.
+INVALID, CLEAR, READ = range(3)
+
+
+class _Table(NamedTuple):
+    """The samples of an axis in shared memory: ``count[first + i]`` of bin ``i``, from ``first + i * slot`` on.
+
+    Each has two places and weights; where a weight is zero, both places are that of the other. Of pixels there
+    is only where those of a bin begin and end: ``count[first + i]`` and ``kind[first + i]``.
+    """
+
+    place: object
+    weight: object
+    kind: object
+    count: object
+    first: int
+    slot: int
 
 
 @functools.cache
-def forward_kernel(rules, name, layout, keep_argmax):
+def filling(rules):
+    """The device function with which the threads of a block write a :class:`_Table`."""
+
+    @device
+    def fill_with_pixels(axis, stride, table, wide):
+        for i in range(cuda.threadIdx.x, axis.bins, cuda.blockDim.x):
+            table.count[table.first + i], table.kind[table.first + i] = geometry.bin_span(rules, axis, i)
+
+    @device
+    def fill_with_samples(axis, stride, table, wide):
+        for i in range(cuda.threadIdx.x, axis.bins, cuda.blockDim.x):
+            first, stop, count = geometry.bin_grid(rules, axis, i)
+            if count > table.slot:
+                wide[0] = 1
+                continue
+            table.count[table.first + i] = count
+            for k in range(count):
+                valid, pixel0, weight0, pixel1, weight1 = geometry.sample(rules, axis, i, k, count)
+                at = table.first + i * table.slot + k
+                kind = READ if weight0 != 0 or weight1 != 0 else CLEAR
+                table.kind[at] = kind if valid and k >= first and k < stop else INVALID
+                table.place[2 * at] = (pixel0 if weight0 != 0 else pixel1) * stride
+                table.place[2 * at + 1] = (pixel1 if weight1 != 0 else pixel0) * stride
+                table.weight[2 * at], table.weight[2 * at + 1] = weight0, weight1
+
+    return fill_with_pixels if rules.samples == PIXELS else fill_with_samples
+
+
+@functools.cache
+def forward_kernel(rules, name, layout, sizes, tabled, keep_argmax):
     real, shared, _, _ = computing(name)
     spot_and_quad, begin, load, _, add_sample, store, channel_of = lanes_for(name, layout)
     of_pixels = rules.samples == PIXELS
     invalid_competes = rules.reduction == MAX_INVALID_IS_ZERO
+    one_group = rules.channels == SAME_CHANNEL
+    fill, table_size = filling(rules), sizes.table
+    entries = 2 * table_size  # of both axes
+    pairs = 2 if of_pixels else 2 * entries
 
     @device
-    def max_of_pixels(data, base, strides, bin_y, bin_x, lowest, best, where):
-        y, i = bin_y
-        x, j = bin_x
-        top, bottom = geometry.bin_span(rules, y, i)
-        left, right = geometry.bin_span(rules, x, j)
+    def max_of_pixels(data, base, strides, spans, width, lowest, best, where):
+        top, bottom, left, right = spans
         if bottom > top and right > left:
             for lane in range(THREAD_LANES):
                 best[lane] = lowest
         for row in range(top, bottom):
-            for column in range(left, right):
-                values = load(data, base, row * strides[2] + column * strides[3])
+            place, spot = row * strides[2] + left * strides[3], np.int32(row * width + left)
+            for _ in range(left, right):
+                values = load(data, base, place)
                 for lane in range(THREAD_LANES):
                     if values[lane] > best[lane]:
-                        best[lane], where[lane] = values[lane], row * x.extent + column
+                        best[lane], where[lane] = values[lane], spot
+                place, spot = place + strides[3], np.int32(spot + 1)
+
+    @device
+    def compete(value, flat, begun, lowest, best, where):
+        for lane in range(THREAD_LANES):
+            if not begun:  # the first sample: there is something to pool
+                best[lane] = lowest
+            if value[lane] > best[lane]:
+                best[lane], where[lane] = value[lane], flat
+
+    @device
+    def add_corner(values, weight_y, weight_x, value):
+        if weight_y != 0 and weight_x != 0:
+            for lane in range(THREAD_LANES):
+                value[lane] += weight_y * weight_x * values[lane]
+
+    @device
+    def max_of_table(data, base, y, i, x, j, lowest, value, best, where):
+        begun, count_x = False, x.count[x.first + j]
+        for ky in range(y.count[y.first + i]):
+            a = y.first + i * y.slot + ky
+            for kx in range(count_x):
+                b = x.first + j * x.slot + kx
+                valid = y.kind[a] != INVALID and x.kind[b] != INVALID
+                if not valid and not invalid_competes:
+                    continue
+                for lane in range(THREAD_LANES):
+                    value[lane] = 0
+                if y.kind[a] == READ and x.kind[b] == READ:
+                    # All are loaded before any is used, so that the memory is waited for once.
+                    values00 = load(data, base, y.place[2 * a] + x.place[2 * b])
+                    values01 = load(data, base, y.place[2 * a] + x.place[2 * b + 1])
+                    values10 = load(data, base, y.place[2 * a + 1] + x.place[2 * b])
+                    values11 = load(data, base, y.place[2 * a + 1] + x.place[2 * b + 1])
+                    add_corner(values00, y.weight[2 * a], x.weight[2 * b], value)
+                    add_corner(values01, y.weight[2 * a], x.weight[2 * b + 1], value)
+                    add_corner(values10, y.weight[2 * a + 1], x.weight[2 * b], value)
+                    add_corner(values11, y.weight[2 * a + 1], x.weight[2 * b + 1], value)
+                compete(value, ky * count_x + kx if valid else -1, begun, lowest, best, where)
+                begun = True
 
     @device
     def max_of_samples(data, base, strides, bin_y, bin_x, lowest, value, best, where):
         y, i = bin_y
         x, j = bin_x
+        begun = False
         grid_y, grid_x = geometry.bin_grid(rules, y, i), geometry.bin_grid(rules, x, j)
         # One more at either end stands for the samples there that are not visited: invalid, and all alike.
         for ky in range(grid_y.first - 1, grid_y.stop + 1):
@@ -81,43 +173,84 @@ def forward_kernel(rules, name, layout, keep_argmax):
                     value[lane] = 0
                 if valid:
                     add_sample(data, base, strides, on_y, on_x, value)
-                for lane in range(THREAD_LANES):
-                    if where[lane] == -2:  # the first sample: there is something to pool
-                        best[lane], where[lane] = lowest, -1
-                    if value[lane] > best[lane]:
-                        best[lane], where[lane] = value[lane], flat
+                compete(value, flat, begun, lowest, best, where)
+                begun = True
+
+    @device
+    def spans_of(box, i, j, of_y, of_x):
+        if tabled:
+            at_y, at_x = of_y.first + i, of_x.first + j
+            return of_y.count[at_y], of_y.kind[at_y], of_x.count[at_x], of_x.kind[at_x]
+        y, x = axes(rules, *box)
+        top, bottom = geometry.bin_span(rules, y, i)
+        left, right = geometry.bin_span(rules, x, j)
+        return np.int32(top), np.int32(bottom), np.int32(left), np.int32(right)
+
+    @device
+    def max_of_bin(data, base, strides, box, i, j, tables, wide, lowest, value, best, where):
+        of_y, of_x = tables
+        if of_pixels:
+            spans, width = spans_of(box, i, j, of_y, of_x), box[2].width
+            max_of_pixels(data, base, strides, spans, width, lowest, best, where)
+        elif not wide:
+            max_of_table(data, base, of_y, i, of_x, j, lowest, value, best, where)
+        else:
+            # The axes are worked out here, where they are needed, and not kept in registers all along.
+            y, x = axes(rules, *box)
+            max_of_samples(data, base, strides, (y, i), (x, j), lowest, value, best, where)
 
     @kernel(real)
-    def max_forward(data, strides, rois, setting, groups, channels, lowest, out, argmax):
+    def max_forward(data, strides, rois, setting, groups, slabs, channels, lowest, out, argmax):
+        place = cuda.shared.array(pairs, numba.int64)
+        weight = cuda.shared.array(pairs, shared)
+        kind = cuda.shared.array(entries, numba.int32)
+        count = cuda.shared.array(entries, numba.int32)
+        wide = cuda.shared.array(1, numba.int32)
         base = cuda.local.array(THREAD_LANES, numba.int64)
         value = cuda.local.array(THREAD_LANES, shared)
         best = cuda.local.array(THREAD_LANES, shared)
         where = cuda.local.array(THREAD_LANES, numba.int32)
+        thread, threads = cuda.threadIdx.x, cuda.blockDim.x
         pooled_h, pooled_w = setting.pooled_h, setting.pooled_w
+        groups = (1, 1) if one_group else groups
+        of_y = _Table(place, weight, kind, count, 0, table_size // pooled_h)
+        of_x = _Table(place, weight, kind, count, table_size, table_size // pooled_w)
         area, quads = pooled_h * pooled_w, (channels + THREAD_LANES - 1) // THREAD_LANES
-        for unit in range(cuda.grid(1), rois.shape[0] * area * quads, cuda.gridsize(1)):
-            r = unit // (area * quads)
-            spot, quad = spot_and_quad(unit % (area * quads), area, quads)
-            i, j = spot // pooled_w, spot % pooled_w
+        for item in range(cuda.blockIdx.x, rois.shape[0] * slabs, cuda.gridDim.x):
+            r, slab = item // slabs, item % slabs
+            first = slab * quads // slabs
+            own_quads = (slab + 1) * quads // slabs - first
             n = geometry.image_of(rois, r, setting.images)
-            group = geometry.group_of(i, pooled_h, groups[0]), geometry.group_of(j, pooled_w, groups[1])
-            begin(strides, n, 0, quad, quads, channels, group, groups, base, best)
-            for lane in range(THREAD_LANES):
-                best[lane] = real(rules.empty) if n >= 0 else real(0)
-                where[lane] = -1 if of_pixels or n < 0 else -2
-            if n >= 0:
+            if thread == 0:
+                wide[0] = 0 if tabled else 1
+            cuda.syncthreads()
+            if n >= 0 and tabled:
                 y, x = axes(rules, rois, r, setting)
-                if of_pixels:
-                    max_of_pixels(data, base, strides, (y, i), (x, j), lowest, best, where)
-                else:
-                    max_of_samples(data, base, strides, (y, i), (x, j), lowest, value, best, where)
-            store(best, out, r * channels, quad, quads, channels, area, spot)
-            if keep_argmax:
+                fill(y, strides[2], of_y, wide)
+                fill(x, strides[3], of_x, wide)
+            cuda.syncthreads()
+            for unit in range(np.int32(thread), np.int32(area * own_quads), np.int32(threads)):
+                spot, quad = spot_and_quad(np.uint32(unit), np.uint32(area), np.uint32(own_quads))
+                i = np.int64(np.uint32(spot) // np.uint32(pooled_w))
+                spot, quad = np.int64(spot), np.int64(quad) + first
+                j = spot - i * pooled_w
+                group = geometry.group_of(i, pooled_h, groups[0]), geometry.group_of(j, pooled_w, groups[1])
+                begin(strides, n, 0, quad, quads, channels, group, groups, base, best)
                 for lane in range(THREAD_LANES):
-                    c = channel_of(quad, lane, quads)
-                    if c < channels:
-                        at = np.uint64((r * channels + c) * area + spot)
-                        argmax[at] = where[lane] if where[lane] >= 0 else -1
+                    best[lane] = real(rules.empty) if n >= 0 else real(0)
+                    where[lane] = -1
+                if n >= 0:
+                    box, tables = (rois, r, setting), (of_y, of_x)
+                    max_of_bin(
+                        data, base, strides, box, i, j, tables, wide[0], lowest, value, best, where
+                    )
+                store(best, out, r * channels, quad, quads, channels, area, spot)
+                if keep_argmax:
+                    for lane in range(THREAD_LANES):
+                        c = channel_of(quad, lane, quads)
+                        if c < channels:
+                            argmax[np.uint64((r * channels + c) * area + spot)] = where[lane]
+            cuda.syncthreads()
 
     return max_forward
 
@@ -128,17 +261,17 @@ def forward(data, rois, scale, ratio, groups, rules, lowest, out, argmax=None):
         return
     sizes, name = tiles.SIZES, kind_of(data.dtype)
     groups = geometry.channel_groups(rules, groups, *out.shape[2:])
-    count, channels, pooled_h, pooled_w = out.shape
+    count, channels = out.shape[:2]
     elements, strides = flat_view(data)
-    units = count * pooled_h * pooled_w * quads_of(channels)
+    slabs = slabs_for(count, quads_of(channels), 4, sizes)
     layout = layout_of(elements, strides, channels, groups[0] * groups[1])
-    keep = argmax is not None
+    keep, tabled = argmax is not None, max(out.shape[2:]) <= sizes.table
     argmax = argmax if keep else empty((0,), np.int32, device_of(data))
     with flat_output(out) as target, flat_output(argmax) as places:
-        pool, blocks = forward_kernel(rules, name, layout, keep), -(-units // sizes.threads)
+        pool = forward_kernel(rules, name, layout, sizes, tabled, keep)
         setting, lowest = setting_of(rules, scale, ratio, name, data, out), computing(name).real(lowest)
         inputs = elements, strides, rois_of(rois, name), setting, groups
-        launch(pool, blocks, sizes.threads, *inputs, channels, lowest, target, places)
+        launch(pool, count * slabs, sizes.threads, *inputs, slabs, channels, lowest, target, places)
 
 
 # -- gradient --------------------------------------------------------------------------------------------
@@ -167,131 +300,150 @@ def spans_kernel(rules):
 @functools.cache
 def backward_kernel(rules, name, accumulate, sizes):
     _, shared, read, write = computing(name)
-    of_pixels = rules.samples == PIXELS
-    side, slab, words = sizes.max_tile, sizes.max_channels, sizes.words
-    rows, bins = sizes.max_rows, sizes.max_bins
-    threads, pixels = slab, side * side
+    of_pixels, one_group = rules.samples == PIXELS, rules.channels == SAME_CHANNEL
+    side, slab, parts, entries = sizes.max_tile, sizes.max_channels, sizes.max_parts, sizes.max_entries
+    threads, pixels, found_size = parts * slab, side * side, parts * slab * sizes.each
     place_of = tiles.placing(slab, sizes._replace(tile_h=side, tile_w=side))
-    # From the channels of a bin to those of the next: so a warp, which writes four channels of eight bins,
-    # meets all banks of shared memory.
-    step = slab + QUAD
-    entries, places, taken = step * rows * bins, pixels * slab, rows * bins
+    # A maximum goes to one pixel, that of samples to four corners. A thread takes a bin for some channels.
+    corners = 1 if of_pixels else 4
+    entries = entries if of_pixels else 2 * entries
+    bins = entries // corners
+    lanes = threads // bins
+    turns, part = slab // lanes, -(-pixels // parts)
+    # From the channels of a pixel, or of an entry, to those of the next: so a warp meets all banks.
+    step = slab + 1
+    sums_size, entries_size, boxes_size = step * pixels, step * entries, QUAD * threads
 
     @device
-    def select(lists, first, stop, tile, groups, masks):
-        """Set the bits of the ROIs that touch the tile, of those of a list from ``first`` on."""
-        thread = cuda.threadIdx.x
-        group, every = tile.group_y * groups[1] + tile.group_x, groups[0] * groups[1]
-        cuda.syncthreads()
-        for word in range(thread, words, threads):
-            masks[word] = 0
-        cuda.syncthreads()
-        for k in range(thread, smaller(stop - first, 32 * words), threads):
-            box = lists.order[first + k] * every + group
-            if tiles.touches(lists.pixels, box, tile.top, tile.left, side, side):
-                cuda.atomic.or_(masks, k // 32, np.uint32(np.uint32(1) << np.uint32(k % 32)))
-        cuda.syncthreads()
+    def touches_tile(listed, k, top, left):
+        lists, group, every = listed
+        return tiles.touches(lists.pixels, lists.order[k] * every + group, top, left, side, side)
+
+    select = tiles.selecting(sizes._replace(tile_h=1, tile_w=threads), touches_tile)
+
+    @device
+    def bins_about(spans, entry, bins, origin):
+        """The bins that enclose those that touch the tile on an axis."""
+        first, stop = bins
+        low, high = stop, first
+        for i in range(first, stop):
+            if (spans[entry + i, 0] < origin + side) & (spans[entry + i, 1] > origin):
+                low, high = smaller(low, i), i + 1
+        return low, high
+
+    @device
+    def list_bins(spans, r, is_there, tile, setting, groups, boxes, running):
+        """List the bins of an ROI that touch the tile: how many there are up to it, and where they begin."""
+        thread, count = cuda.threadIdx.x, 0
+        if is_there:
+            of_y = r * (setting.pooled_h + setting.pooled_w)
+            rows = geometry.bins_of(tile.group_y, setting.pooled_h, groups[0])
+            columns = geometry.bins_of(tile.group_x, setting.pooled_w, groups[1])
+            i, end = bins_about(spans, of_y, rows, tile.top)
+            j, stop = bins_about(spans, of_y + setting.pooled_h, columns, tile.left)
+            count = (end - i) * (stop - j) if end > i and stop > j else 0
+            at = QUAD * thread
+            boxes[at], boxes[at + 1], boxes[at + 2], boxes[at + 3] = r, i, j, stop - j
+        tiles.rank(count, running, thread, threads)
+
+    @device
+    def bin_at(boxes, running, box, k):
+        """Where the ``k``-th of the listed bins is: the number of its box, from ``box`` on, and the bin."""
+        while running[box] <= k:
+            box += 1
+        rest, at = k - (running[box - 1] if box > 0 else 0), QUAD * box
+        row = np.int64(np.uint32(rest) // np.uint32(boxes[at + 3]))
+        return box, boxes[at + 1] + row, boxes[at + 2] + rest - row * boxes[at + 3]
 
     @device
     def place_in(tile, row, column):
         """Where a pixel is in the tile, or -1."""
-        row, column = row - tile.top, column - tile.left
-        inside = row >= 0 and row < side and column >= 0 and column < side
-        return row * side + column if inside else -1
+        row, column = np.uint32(row - tile.top), np.uint32(column - tile.left)  # huge if it is before the tile
+        return np.int32(column * side + row) if row < side and column < side else np.int32(-1)
 
     @device
-    def take(inputs, r, i, tall, j, wide, tile, setting, channels, where, due):
-        """Where the maxima of ``tall`` by ``wide`` bins from ``(i, j)`` on are in the tile, and what is due.
-
-        All loads come before the first store, so that the memory is waited for once.
-        """
-        heads, argmax, _, _ = inputs
-        spots = cuda.local.array(taken, numba.int32)
-        values = cuda.local.array(taken, shared)
-        area, width = setting.pooled_h * setting.pooled_w, np.uint32(setting.width)
-        b, first_c = cuda.threadIdx.x % bins, cuda.threadIdx.x // bins
-        own = smaller(slab, channels - tile.first_channel)
-        start = (r * channels + tile.first_channel) * area + i * setting.pooled_w + j
-        for turn in range(taken):
-            c, a = first_c + turn % bins * (slab // bins), turn // bins
-            is_there = c < own and a < tall and b < wide
-            at = np.uint64(start + (c * area + a * setting.pooled_w + b if is_there else 0))
-            spots[turn] = argmax[at] if is_there else -1
-            values[turn] = read(heads[at])
-        for turn in range(taken):
-            c, a = first_c + turn % bins * (slab // bins), turn // bins
-            spot = spots[turn]
-            if of_pixels and spot >= 0:
-                row = np.int64(np.uint32(spot) // width)
-                spot = place_in(tile, row, spot - row * setting.width)
-            entry = (a * bins + b) * step + c
-            where[entry], due[entry] = spot, values[turn]
+    def put_pixel(spot, value, tile, width, entry, where, due):
+        row = np.uint32(spot) // width
+        place = place_in(tile, row, np.uint32(np.uint32(spot) - row * width))
+        where[entry], due[entry] = place if spot >= 0 else np.int32(-1), value
 
     @device
-    def add_sample(flat, y, i, x, j, tile, due, sums):
-        """Add what a sample is due to the pixels of the tile that it read."""
+    def put_sample(flat, value, axes_of, i, j, tile, entry, where, due):
+        """Write what each corner of a sample is due."""
+        y, x = axes_of
         grid_y, grid_x = geometry.bin_grid(rules, y, i), geometry.bin_grid(rules, x, j)
-        ky, kx = geometry.unflat_sample(flat, grid_y, grid_x)
+        ky, kx = geometry.unflat_sample(flat if flat >= 0 else 0, grid_y, grid_x)
         _, y0, wy0, y1, wy1 = geometry.sample(rules, y, i, ky, grid_y.count)
         _, x0, wx0, x1, wx1 = geometry.sample(rules, x, j, kx, grid_x.count)
         for corner in range(4):
             weight = (wy1 if corner >= 2 else wy0) * (wx1 if corner % 2 else wx0)
-            if weight != 0:
-                spot = place_in(tile, y1 if corner >= 2 else y0, x1 if corner % 2 else x0)
-                if spot >= 0:
-                    sums[spot * slab + cuda.threadIdx.x] += weight * due
+            place = place_in(tile, y1 if corner >= 2 else y0, x1 if corner % 2 else x0)
+            at = np.uint32(entry + corner * step)
+            where[at] = place if flat >= 0 and weight != 0 else np.int32(-1)
+            due[at] = weight * value
 
     @device
-    def add_bins(where, due, y, i, tall, x, j, wide, tile, sums):
-        """Add bins, one after the other; a thread has a channel."""
-        channel = cuda.threadIdx.x
-        for k in range(tall * bins):
-            a, b = k // bins, k % bins
-            spot = where[k * step + channel] if b < wide else -1
-            if spot >= 0 and of_pixels:
-                sums[spot * slab + channel] += due[k * step + channel]
-            elif spot >= 0:
-                add_sample(spot, y, i + a, x, j + b, tile, due[k * step + channel], sums)
+    def take(inputs, r, i, j, own, tile, setting, channels, where, due):
+        """Write where the maxima of a bin are in the tile, and what is due, for ``own`` channels.
+
+        All loads come before the first store, so that the memory is waited for once.
+        """
+        heads, argmax, rois, _ = inputs
+        spots = cuda.local.array(turns, numba.int32)
+        values = cuda.local.array(turns, shared)
+        b, lane = cuda.threadIdx.x % bins, cuda.threadIdx.x // bins
+        area, last = setting.pooled_h * setting.pooled_w, smaller(slab, channels - tile.first_channel) - 1
+        start = (r * channels + tile.first_channel) * area + i * setting.pooled_w + j
+        for turn in range(turns):
+            c = smaller(lane + turn * lanes, last)
+            at = np.uint64(start) + np.uint64(np.uint32(c)) * np.uint64(np.uint32(area))
+            spots[turn], values[turn] = argmax[at], read(heads[at])
+        box = axes(rules, rois, r, setting)
+        for turn in range(turns):
+            c = lane + turn * lanes
+            spot = spots[turn] if c < own else np.int32(-1)
+            entry = np.uint32(b * corners * step + c)
+            if of_pixels:
+                put_pixel(spot, values[turn], tile, np.uint32(setting.width), entry, where, due)
+            else:
+                put_sample(spot, values[turn], box, i, j, tile, entry, where, due)
 
     @device
-    def find_bins(spans, entry, first, stop, origin, edges, at):
-        """See that ``edges[at]`` and ``edges[at + 1]`` enclose the bins that touch the tile on an axis."""
-        for i in range(first + cuda.threadIdx.x, stop, threads):
-            if spans[entry + i, 0] < origin + side and spans[entry + i, 1] > origin:
-                cuda.atomic.min(edges, at, np.int32(i))
-                cuda.atomic.max(edges, at + 1, np.int32(i + 1))
+    def add_entries(where, due, number, sums):
+        """Add entries, one after the other; a thread has a channel and a part of the tile."""
+        places = cuda.local.array(QUAD, numba.int32)
+        values = cuda.local.array(QUAD, shared)
+        channel, first = cuda.threadIdx.x % slab, cuda.threadIdx.x // slab * part
+        for begin in range(np.int32(0), np.int32(number), np.int32(QUAD)):
+            for k in range(QUAD):
+                at = np.uint32((begin + k) * step + channel)
+                places[k], values[k] = where[at], due[at]
+            for k in range(QUAD):
+                if np.uint32(places[k] - first) < part:
+                    sums[np.uint32(places[k] * step + channel)] += values[k]
 
     @device
-    def add_roi(inputs, r, tile, setting, groups, channels, sums):
-        _, _, rois, spans = inputs
-        edges = cuda.shared.array(4, numba.int32)
-        where = cuda.shared.array(entries, numba.int32)
-        due = cuda.shared.array(entries, shared)
-        of_y = r * (setting.pooled_h + setting.pooled_w)
-        first_i, stop_i = geometry.bins_of(tile.group_y, setting.pooled_h, groups[0])
-        first_j, stop_j = geometry.bins_of(tile.group_x, setting.pooled_w, groups[1])
-        cuda.syncthreads()
-        if cuda.threadIdx.x == 0:
-            edges[0] = edges[2] = setting.pooled_h + setting.pooled_w
-            edges[1] = edges[3] = 0
-        cuda.syncthreads()
-        find_bins(spans, of_y, first_i, stop_i, tile.top, edges, 0)
-        find_bins(spans, of_y + setting.pooled_h, first_j, stop_j, tile.left, edges, 2)
-        cuda.syncthreads()
-        y, x = axes(rules, rois, r, setting)
-        for i in range(edges[0], edges[1], rows):
-            for j in range(edges[2], edges[3], bins):
-                tall, wide = smaller(rows, edges[1] - i), smaller(bins, edges[3] - j)
-                take(inputs, r, i, tall, j, wide, tile, setting, channels, where, due)
+    def add_rois(inputs, lists, found, number, tile, setting, groups, channels, sums):
+        where = cuda.shared.array(entries_size, numba.int32)
+        due = cuda.shared.array(entries_size, shared)
+        boxes = cuda.shared.array(boxes_size, numba.int32)
+        running = cuda.shared.array(threads, numba.int32)
+        thread = cuda.threadIdx.x
+        own = smaller(slab, channels - tile.first_channel)
+        for begin in range(0, number, threads):
+            is_there = begin + thread < number
+            r = lists.order[found[begin + thread if is_there else 0]]
+            list_bins(inputs[3], r, is_there, tile, setting, groups, boxes, running)
+            total, box = running[threads - 1], 0
+            for first in range(0, total, bins):
+                k = first + thread % bins
+                box, i, j = bin_at(boxes, running, box, smaller(k, total - 1))
+                here = own if k < total else 0
+                take(inputs, boxes[QUAD * box], i, j, here, tile, setting, channels, where, due)
                 cuda.syncthreads()
-                add_bins(where, due, y, i, tall, x, j, wide, tile, sums)
+                add_entries(where, due, smaller(bins, total - first) * corners, sums)
                 cuda.syncthreads()
-
-    @device
-    def add_some(inputs, order, at, mask, tile, setting, groups, channels, sums):
-        for bit in range(32 if mask else 0):
-            if (mask >> bit) & 1:
-                add_roi(inputs, order[at + bit], tile, setting, groups, channels, sums)
+            cuda.syncthreads()
 
     @device
     def store(sums, tile, setting, groups, channels, grad):
@@ -305,25 +457,31 @@ def backward_kernel(rules, name, accumulate, sizes):
                     channel = geometry.channel_of(channel, tile.group_y, tile.group_x, groups[0], groups[1])
                     channel += tile.n * channels * groups[0] * groups[1]
                     at = (channel * setting.height + tile.top + row) * setting.width + tile.left + column
-                    value = sums[(row * side + column) * slab + c]
+                    value = sums[(column * side + row) * step + c]
                     if accumulate:
                         value += read(grad[np.uint64(at)])
                     grad[np.uint64(at)] = write(value)
 
-    @kernel()  # a block is one warp: shared memory, not registers, says how many there are
+    @kernel()
     def max_backward(heads, argmax, rois, spans, lists, setting, groups, items, channels, grad):
-        masks = cuda.shared.array(words, numba.uint32)
-        sums = cuda.shared.array(places, shared)
+        running = cuda.shared.array(threads, numba.int32)
+        found = cuda.shared.array(found_size, numba.int32)
+        sums = cuda.shared.array(sums_size, shared)
+        groups = (1, 1) if one_group else groups
         for item in range(cuda.blockIdx.x, items, cuda.gridDim.x):
             tile = place_of(item, channels, groups, setting)
-            for k in range(cuda.threadIdx.x, places, threads):
+            for k in range(cuda.threadIdx.x, sums_size, threads):
                 sums[k] = 0
+            listed = lists, tile.group_y * groups[1] + tile.group_x, groups[0] * groups[1]
+            inputs = heads, argmax, rois, spans
             stop = lists.image_at[tile.n + 1]
-            for first in range(lists.image_at[tile.n], stop, 32 * words):
-                select(lists, first, stop, tile, groups, masks)
-                for word in range(words):
-                    inputs, at = (heads, argmax, rois, spans), first + 32 * word
-                    add_some(inputs, lists.order, at, masks[word], tile, setting, groups, channels, sums)
+            for first in range(lists.image_at[tile.n], stop, found_size):
+                last = smaller(first + found_size, stop)
+                select(listed, first, last, tile.top, tile.left, running, found)
+                add_rois(
+                    inputs, lists, found, running[threads - 1], tile, setting, groups, channels, sums
+                )
+                cuda.syncthreads()
             cuda.syncthreads()
             store(sums, tile, setting, groups, channels, grad)
             cuda.syncthreads()
@@ -339,14 +497,14 @@ def backward(grad_out, argmax, rois, scale, ratio, groups, rules, accumulate, gr
     count, channels, pooled_h, pooled_w = grad_out.shape
     groups = geometry.channel_groups(rules, groups, pooled_h, pooled_w)
     rois, setting = rois_of(rois, name), setting_of(rules, scale, ratio, name, grad_data, grad_out)
-    bins, threads = count * (pooled_h + pooled_w), sizes.max_channels
+    bins, slab = count * (pooled_h + pooled_w), sizes.max_channels
     spans = empty((bins, 2), np.int32, device_id)
     launch(spans_kernel(rules), -(-bins // sizes.threads), sizes.threads, rois, setting, spans)
     lists = tiles.lists_of_bins(rois, setting, groups, spans, device_id, sizes)
     items = tiles.items_of(
-        setting, channels, groups, threads, sizes._replace(tile_h=sizes.max_tile, tile_w=sizes.max_tile)
+        setting, channels, groups, slab, sizes._replace(tile_h=sizes.max_tile, tile_w=sizes.max_tile)
     )
     with flat_output(grad_data) as target:
         gather = backward_kernel(rules, name, bool(accumulate), sizes)
         inputs = contiguous(grad_out).reshape(-1), contiguous(argmax).reshape(-1), rois, spans, lists
-        launch(gather, items, threads, *inputs, setting, groups, items, channels, target)
+        launch(gather, items, slab * sizes.max_parts, *inputs, setting, groups, items, channels, target)
