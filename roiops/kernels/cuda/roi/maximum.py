@@ -69,7 +69,7 @@ def filling(rules):
         for i in range(cuda.threadIdx.x, axis.bins, cuda.blockDim.x):
             first, stop, count = geometry.bin_grid(rules, axis, i)
             if count > table.slot:
-                wide[0] = 1
+                cuda.atomic.max(wide, 0, 1)
                 continue
             table.count[table.first + i] = count
             for k in range(count):
@@ -309,10 +309,19 @@ def backward_kernel(rules, name, accumulate, sizes):
     entries = entries if of_pixels else 2 * entries
     bins = entries // corners
     lanes = threads // bins
-    turns, part = slab // lanes, -(-pixels // parts)
+    turns, part = -(-slab // lanes), -(-pixels // parts)
+    exact = turns * lanes == slab
     # From the channels of a pixel, or of an entry, to those of the next: so a warp meets all banks.
     step = slab + 1
     sums_size, entries_size, boxes_size = step * pixels, step * entries, QUAD * threads
+
+    @device
+    def narrow(tile):
+        n, top, left, group_y, group_x, first_channel = tile
+        return tiles.Place(
+            np.int32(n), np.int32(top), np.int32(left),
+            np.int32(group_y), np.int32(group_x), np.int32(first_channel),
+        )
 
     @device
     def touches_tile(listed, k, top, left):
@@ -327,14 +336,15 @@ def backward_kernel(rules, name, accumulate, sizes):
         first, stop = bins
         low, high = stop, first
         for i in range(first, stop):
-            if (spans[entry + i, 0] < origin + side) & (spans[entry + i, 1] > origin):
+            at = np.uint64(entry + i)
+            if (spans[at, 0] < origin + side) & (spans[at, 1] > origin):
                 low, high = smaller(low, i), i + 1
         return low, high
 
     @device
     def list_bins(spans, r, is_there, tile, setting, groups, boxes, running):
         """List the bins of an ROI that touch the tile: how many there are up to it, and where they begin."""
-        thread, count = cuda.threadIdx.x, 0
+        thread, count = (cuda.threadIdx.x if r >= 0 else 0), 0
         if is_there:
             of_y = r * (setting.pooled_h + setting.pooled_w)
             rows = geometry.bins_of(tile.group_y, setting.pooled_h, groups[0])
@@ -342,29 +352,31 @@ def backward_kernel(rules, name, accumulate, sizes):
             i, end = bins_about(spans, of_y, rows, tile.top)
             j, stop = bins_about(spans, of_y + setting.pooled_h, columns, tile.left)
             count = (end - i) * (stop - j) if end > i and stop > j else 0
-            at = QUAD * thread
-            boxes[at], boxes[at + 1], boxes[at + 2], boxes[at + 3] = r, i, j, stop - j
+            tiles.put_pixels(boxes, np.uint32(thread), r, i, j, stop - j)
         tiles.rank(count, running, thread, threads)
 
     @device
     def bin_at(boxes, running, box, k):
         """Where the ``k``-th of the listed bins is: the number of its box, from ``box`` on, and the bin."""
-        while running[box] <= k:
+        while running[np.uint32(box)] <= k:
             box += 1
-        rest, at = k - (running[box - 1] if box > 0 else 0), QUAD * box
-        row = np.int64(np.uint32(rest) // np.uint32(boxes[at + 3]))
-        return box, boxes[at + 1] + row, boxes[at + 2] + rest - row * boxes[at + 3]
+        rest = np.int32(k - (running[np.uint32(box - 1)] if box > 0 else 0))
+        at = QUAD * box
+        i, j, wide = boxes[np.uint32(at + 1)], boxes[np.uint32(at + 2)], boxes[np.uint32(at + 3)]
+        row = np.int32(np.uint32(rest) // np.uint32(wide))
+        return box, i + row, j + rest - row * wide
 
     @device
     def place_in(tile, row, column):
         """Where a pixel is in the tile, or -1."""
-        row, column = np.uint32(row - tile.top), np.uint32(column - tile.left)  # huge if it is before the tile
-        return np.int32(column * side + row) if row < side and column < side else np.int32(-1)
+        row, column = np.int32(row - tile.top), np.int32(column - tile.left)
+        inside = row >= 0 and row < side and column >= 0 and column < side
+        return np.int32(column * side + row) if inside else np.int32(-1)
 
     @device
     def put_pixel(spot, value, tile, width, entry, where, due):
-        row = np.uint32(spot) // width
-        place = place_in(tile, row, np.uint32(np.uint32(spot) - row * width))
+        row = np.int32(np.uint32(spot if spot >= 0 else 0) // np.uint32(width))
+        place = place_in(tile, row, np.int32(spot - row * width))
         where[entry], due[entry] = place if spot >= 0 else np.int32(-1), value
 
     @device
@@ -391,7 +403,8 @@ def backward_kernel(rules, name, accumulate, sizes):
         heads, argmax, rois, _ = inputs
         spots = cuda.local.array(turns, numba.int32)
         values = cuda.local.array(turns, shared)
-        b, lane = cuda.threadIdx.x % bins, cuda.threadIdx.x // bins
+        thread = np.uint32(cuda.threadIdx.x)
+        b, lane = thread % bins, thread // bins
         area, last = setting.pooled_h * setting.pooled_w, smaller(slab, channels - tile.first_channel) - 1
         start = (r * channels + tile.first_channel) * area + i * setting.pooled_w + j
         for turn in range(turns):
@@ -403,8 +416,10 @@ def backward_kernel(rules, name, accumulate, sizes):
             c = lane + turn * lanes
             spot = spots[turn] if c < own else np.int32(-1)
             entry = np.uint32(b * corners * step + c)
+            if not (exact or c < slab):
+                continue
             if of_pixels:
-                put_pixel(spot, values[turn], tile, np.uint32(setting.width), entry, where, due)
+                put_pixel(spot, values[turn], tile, setting.width, entry, where, due)
             else:
                 put_sample(spot, values[turn], box, i, j, tile, entry, where, due)
 
@@ -413,13 +428,14 @@ def backward_kernel(rules, name, accumulate, sizes):
         """Add entries, one after the other; a thread has a channel and a part of the tile."""
         places = cuda.local.array(QUAD, numba.int32)
         values = cuda.local.array(QUAD, shared)
-        channel, first = cuda.threadIdx.x % slab, cuda.threadIdx.x // slab * part
+        thread = np.uint32(cuda.threadIdx.x)
+        channel, first = thread % slab, np.int32(thread // slab * part)
         for begin in range(np.int32(0), np.int32(number), np.int32(QUAD)):
             for k in range(QUAD):
                 at = np.uint32((begin + k) * step + channel)
                 places[k], values[k] = where[at], due[at]
             for k in range(QUAD):
-                if np.uint32(places[k] - first) < part:
+                if places[k] >= first and places[k] < first + part:
                     sums[np.uint32(places[k] * step + channel)] += values[k]
 
     @device
@@ -432,14 +448,14 @@ def backward_kernel(rules, name, accumulate, sizes):
         own = smaller(slab, channels - tile.first_channel)
         for begin in range(0, number, threads):
             is_there = begin + thread < number
-            r = lists.order[found[begin + thread if is_there else 0]]
+            r = lists.order[np.uint64(found[np.uint32(begin + thread if is_there else 0)])]
             list_bins(inputs[3], r, is_there, tile, setting, groups, boxes, running)
             total, box = running[threads - 1], 0
             for first in range(0, total, bins):
-                k = first + thread % bins
+                k = first + np.uint32(thread) % bins
                 box, i, j = bin_at(boxes, running, box, smaller(k, total - 1))
                 here = own if k < total else 0
-                take(inputs, boxes[QUAD * box], i, j, here, tile, setting, channels, where, due)
+                take(inputs, boxes[np.uint32(QUAD * box)], i, j, here, tile, setting, channels, where, due)
                 cuda.syncthreads()
                 add_entries(where, due, smaller(bins, total - first) * corners, sums)
                 cuda.syncthreads()
@@ -449,18 +465,19 @@ def backward_kernel(rules, name, accumulate, sizes):
     def store(sums, tile, setting, groups, channels, grad):
         """Write the tile: neighbouring threads have neighbouring pixels."""
         own = smaller(slab, channels - tile.first_channel)
-        for row in range(smaller(side, setting.height - tile.top)):
-            for k in range(cuda.threadIdx.x, own * side, threads):
-                c, column = k // side, k % side
-                if tile.left + column < setting.width:
-                    channel = tile.first_channel + c
-                    channel = geometry.channel_of(channel, tile.group_y, tile.group_x, groups[0], groups[1])
-                    channel += tile.n * channels * groups[0] * groups[1]
-                    at = (channel * setting.height + tile.top + row) * setting.width + tile.left + column
-                    value = sums[(column * side + row) * step + c]
-                    if accumulate:
-                        value += read(grad[np.uint64(at)])
-                    grad[np.uint64(at)] = write(value)
+        for k in range(np.int32(cuda.threadIdx.x), np.int32(own * pixels), np.int32(threads)):
+            k = np.uint32(k)
+            c, row, column = k // pixels, k // side % side, k % side
+            y, x = tile.top + row, tile.left + column
+            if y < setting.height and x < setting.width:
+                channel = tile.first_channel + c
+                channel = geometry.channel_of(channel, tile.group_y, tile.group_x, groups[0], groups[1])
+                channel += tile.n * channels * groups[0] * groups[1]
+                at = np.uint64((channel * setting.height + y) * setting.width + x)
+                value = sums[np.uint32((column * side + row) * step + c)]
+                if accumulate:
+                    value += read(grad[at])
+                grad[at] = write(value)
 
     @kernel()
     def max_backward(heads, argmax, rois, spans, lists, setting, groups, items, channels, grad):
@@ -469,9 +486,9 @@ def backward_kernel(rules, name, accumulate, sizes):
         sums = cuda.shared.array(sums_size, shared)
         groups = (1, 1) if one_group else groups
         for item in range(cuda.blockIdx.x, items, cuda.gridDim.x):
-            tile = place_of(item, channels, groups, setting)
-            for k in range(cuda.threadIdx.x, sums_size, threads):
-                sums[k] = 0
+            tile = narrow(place_of(item, channels, groups, setting))
+            for k in range(np.int32(cuda.threadIdx.x), np.int32(sums_size), np.int32(threads)):
+                sums[np.uint32(k)] = 0
             listed = lists, tile.group_y * groups[1] + tile.group_x, groups[0] * groups[1]
             inputs = heads, argmax, rois, spans
             stop = lists.image_at[tile.n + 1]
