@@ -16,7 +16,7 @@ import numba
 import numpy as np
 
 from roiops.kernels import geometry
-from roiops.kernels.cuda.lanes import THREAD_LANES, lanes_for, layout_of, quads_of
+from roiops.kernels.cuda.lanes import THREAD_LANES, divided, lanes_for, layout_of, quads_of
 from roiops.kernels.cuda.number import computing, kind_of
 from roiops.kernels.cuda.roi import tiles
 from roiops.kernels.cuda.roi.average import rois_of, setting_of, slabs_for
@@ -86,14 +86,20 @@ def filling(rules):
 
 @functools.cache
 def forward_kernel(rules, name, layout, sizes, tabled, keep_argmax):
-    real, shared, _, _ = computing(name)
-    spot_and_quad, begin, load, _, add_sample, store, channel_of = lanes_for(name, layout)
+    real, shared, _, write = computing(name)
+    spot_and_quad, begin, load, _, add_sample, _, channel_of = lanes_for(name, layout)
     of_pixels = rules.samples == PIXELS
     invalid_competes = rules.reduction == MAX_INVALID_IS_ZERO
     one_group = rules.channels == SAME_CHANNEL
     fill, table_size = filling(rules), sizes.table
     entries = 2 * table_size  # of both axes
     pairs = 2 if of_pixels else 2 * entries
+
+    @device
+    def keep_greater(values, spot, best, where):
+        for lane in range(THREAD_LANES):
+            if values[lane] > best[lane]:
+                best[lane], where[lane] = values[lane], spot
 
     @device
     def max_of_pixels(data, base, strides, spans, width, lowest, best, where):
@@ -103,20 +109,20 @@ def forward_kernel(rules, name, layout, sizes, tabled, keep_argmax):
                 best[lane] = lowest
         for row in range(top, bottom):
             place, spot = row * strides[2] + left * strides[3], np.int32(row * width + left)
-            for _ in range(left, right):
-                values = load(data, base, place)
-                for lane in range(THREAD_LANES):
-                    if values[lane] > best[lane]:
-                        best[lane], where[lane] = values[lane], spot
-                place, spot = place + strides[3], np.int32(spot + 1)
+            for column in range(left, right, np.int32(2)):
+                # Two are loaded before one is used. Past the last is the last again, which is not greater.
+                one = load(data, base, place)
+                two = load(data, base, place + (strides[3] if column + 1 < right else 0))
+                keep_greater(one, spot, best, where)
+                keep_greater(two, np.int32(spot + 1), best, where)
+                place, spot = place + 2 * strides[3], np.int32(spot + 2)
 
     @device
     def compete(value, flat, begun, lowest, best, where):
         for lane in range(THREAD_LANES):
             if not begun:  # the first sample: there is something to pool
                 best[lane] = lowest
-            if value[lane] > best[lane]:
-                best[lane], where[lane] = value[lane], flat
+        keep_greater(value, flat, best, where)
 
     @device
     def add_corner(values, weight_y, weight_x, value):
@@ -212,7 +218,6 @@ def forward_kernel(rules, name, layout, sizes, tabled, keep_argmax):
         where = cuda.local.array(THREAD_LANES, numba.int32)
         thread, threads = cuda.threadIdx.x, cuda.blockDim.x
         pooled_h, pooled_w = setting.pooled_h, setting.pooled_w
-        groups = (1, 1) if one_group else groups
         of_y = _Table(place, weight, kind, count, 0, table_size // pooled_h)
         of_x = _Table(place, weight, kind, count, table_size, table_size // pooled_w)
         area, quads = pooled_h * pooled_w, (channels + THREAD_LANES - 1) // THREAD_LANES
@@ -230,11 +235,12 @@ def forward_kernel(rules, name, layout, sizes, tabled, keep_argmax):
                 fill(x, strides[3], of_x, wide)
             cuda.syncthreads()
             for unit in range(np.int32(thread), np.int32(area * own_quads), np.int32(threads)):
-                spot, quad = spot_and_quad(np.uint32(unit), np.uint32(area), np.uint32(own_quads))
-                i = np.int64(np.uint32(spot) // np.uint32(pooled_w))
-                spot, quad = np.int64(spot), np.int64(quad) + first
-                j = spot - i * pooled_w
-                group = geometry.group_of(i, pooled_h, groups[0]), geometry.group_of(j, pooled_w, groups[1])
+                spot, quad = spot_and_quad(unit, area, own_quads)
+                quad += first
+                i, j = divided(spot, pooled_w)
+                group = 0, 0
+                if not one_group:
+                    group = geometry.group_of(i, pooled_h, groups[0]), geometry.group_of(j, pooled_w, groups[1])
                 begin(strides, n, 0, quad, quads, channels, group, groups, base, best)
                 for lane in range(THREAD_LANES):
                     best[lane] = real(rules.empty) if n >= 0 else real(0)
@@ -244,12 +250,15 @@ def forward_kernel(rules, name, layout, sizes, tabled, keep_argmax):
                     max_of_bin(
                         data, base, strides, box, i, j, tables, wide[0], lowest, value, best, where
                     )
-                store(best, out, r * channels, quad, quads, channels, area, spot)
-                if keep_argmax:
-                    for lane in range(THREAD_LANES):
-                        c = channel_of(quad, lane, quads)
-                        if c < channels:
-                            argmax[np.uint64((r * channels + c) * area + spot)] = where[lane]
+                # From a lane's channel to that of the next, the elements are as many apart.
+                c, hop = channel_of(quad, 0, quads), channel_of(quad, 1, quads) - channel_of(quad, 0, quads)
+                at = np.uint64((r * channels + c) * area + spot)
+                for lane in range(THREAD_LANES):
+                    if c < channels:
+                        out[at] = write(best[lane])
+                        if keep_argmax:
+                            argmax[at] = where[lane]
+                    c, at = c + hop, at + np.uint64(hop * area)
             cuda.syncthreads()
 
     return max_forward
@@ -302,31 +311,25 @@ def backward_kernel(rules, name, accumulate, sizes):
     _, shared, read, write = computing(name)
     of_pixels, one_group = rules.samples == PIXELS, rules.channels == SAME_CHANNEL
     side, slab, parts, entries = sizes.max_tile, sizes.max_channels, sizes.max_parts, sizes.max_entries
-    threads, pixels, found_size = parts * slab, side * side, parts * slab * sizes.each
+    threads, pixels = parts * slab, side * side
+    found_size = 2 * sizes.each * threads
     place_of = tiles.placing(slab, sizes._replace(tile_h=side, tile_w=side))
     # A maximum goes to one pixel, that of samples to four corners. A thread takes a bin for some channels.
     corners = 1 if of_pixels else 4
     entries = entries if of_pixels else 2 * entries
     bins = entries // corners
     lanes = threads // bins
-    turns, part = -(-slab // lanes), -(-pixels // parts)
+    turns = -(-slab // lanes)
     exact = turns * lanes == slab
     # From the channels of a pixel, or of an entry, to those of the next: so a warp meets all banks.
     step = slab + 1
+    part = -(-pixels // parts) * step
     sums_size, entries_size, boxes_size = step * pixels, step * entries, QUAD * threads
-
-    @device
-    def narrow(tile):
-        n, top, left, group_y, group_x, first_channel = tile
-        return tiles.Place(
-            np.int32(n), np.int32(top), np.int32(left),
-            np.int32(group_y), np.int32(group_x), np.int32(first_channel),
-        )
 
     @device
     def touches_tile(listed, k, top, left):
         lists, group, every = listed
-        return tiles.touches(lists.pixels, lists.order[k] * every + group, top, left, side, side)
+        return tiles.touches(lists.pixels, lists.order[np.uint64(k)] * every + group, top, left, side, side)
 
     select = tiles.selecting(sizes._replace(tile_h=1, tile_w=threads), touches_tile)
 
@@ -352,35 +355,36 @@ def backward_kernel(rules, name, accumulate, sizes):
             i, end = bins_about(spans, of_y, rows, tile.top)
             j, stop = bins_about(spans, of_y + setting.pooled_h, columns, tile.left)
             count = (end - i) * (stop - j) if end > i and stop > j else 0
-            tiles.put_pixels(boxes, np.uint32(thread), r, i, j, stop - j)
+            tiles.put_pixels(boxes, np.uint64(thread), r, i, j, stop - j)
         tiles.rank(count, running, thread, threads)
 
     @device
     def bin_at(boxes, running, box, k):
         """Where the ``k``-th of the listed bins is: the number of its box, from ``box`` on, and the bin."""
-        while running[np.uint32(box)] <= k:
-            box += 1
-        rest = np.int32(k - (running[np.uint32(box - 1)] if box > 0 else 0))
+        while running[np.uint64(box)] <= k:
+            box = np.int32(box + 1)
+        rest = np.int32(k - (running[np.uint64(box - 1)] if box > 0 else np.int32(0)))
         at = QUAD * box
-        i, j, wide = boxes[np.uint32(at + 1)], boxes[np.uint32(at + 2)], boxes[np.uint32(at + 3)]
+        i, j, wide = boxes[np.uint64(at + 1)], boxes[np.uint64(at + 2)], boxes[np.uint64(at + 3)]
         row = np.int32(np.uint32(rest) // np.uint32(wide))
-        return box, i + row, j + rest - row * wide
+        return box, np.int32(i + row), np.int32(j + rest - row * wide)
 
     @device
-    def place_in(tile, row, column):
-        """Where a pixel is in the tile, or -1."""
-        row, column = np.int32(row - tile.top), np.int32(column - tile.left)
+    def place_in(row, column):
+        """Where a pixel of the tile has its sums, or -1 for one that is not in it."""
         inside = row >= 0 and row < side and column >= 0 and column < side
-        return np.int32(column * side + row) if inside else np.int32(-1)
+        return np.int32((column * side + row) * step) if inside else np.int32(-1)
 
     @device
-    def put_pixel(spot, value, tile, width, entry, where, due):
-        row = np.int32(np.uint32(spot if spot >= 0 else 0) // np.uint32(width))
-        place = place_in(tile, row, np.int32(spot - row * width))
-        where[entry], due[entry] = place if spot >= 0 else np.int32(-1), value
+    def place_of_pixel(spot, tile, across):
+        """The same of an index in the plane. Where there is no maximum, it may be that of no pixel of the map."""
+        width, inverse, shift = across
+        ahead = np.uint32(np.int64(spot) - np.int64(tile.top * width + tile.left))
+        row = np.uint32((np.uint64(ahead) * np.uint64(np.uint32(inverse))) >> np.uint64(np.uint32(shift)))
+        return place_in(row, np.uint32(np.int64(ahead) - np.int64(row) * np.int64(width)))
 
     @device
-    def put_sample(flat, value, axes_of, i, j, tile, entry, where, due):
+    def put_sample(flat, value, axes_of, i, j, tile, at, where, due):
         """Write what each corner of a sample is due."""
         y, x = axes_of
         grid_y, grid_x = geometry.bin_grid(rules, y, i), geometry.bin_grid(rules, x, j)
@@ -389,39 +393,42 @@ def backward_kernel(rules, name, accumulate, sizes):
         _, x0, wx0, x1, wx1 = geometry.sample(rules, x, j, kx, grid_x.count)
         for corner in range(4):
             weight = (wy1 if corner >= 2 else wy0) * (wx1 if corner % 2 else wx0)
-            place = place_in(tile, y1 if corner >= 2 else y0, x1 if corner % 2 else x0)
-            at = np.uint32(entry + corner * step)
-            where[at] = place if flat >= 0 and weight != 0 else np.int32(-1)
-            due[at] = weight * value
+            row, column = (y1 if corner >= 2 else y0) - tile.top, (x1 if corner % 2 else x0) - tile.left
+            place = place_in(np.int32(row), np.int32(column))
+            where[at + np.uint64(corner * step)] = place if flat >= 0 and weight != 0 else np.int32(-1)
+            due[at + np.uint64(corner * step)] = weight * value
 
     @device
-    def take(inputs, r, i, j, own, tile, setting, channels, where, due):
-        """Write where the maxima of a bin are in the tile, and what is due, for ``own`` channels.
+    def take(inputs, r, i, j, is_there, tile, setting, channels, across, where, due):
+        """Write where the maxima of a bin are in the tile, if it is there, and what is due.
 
         All loads come before the first store, so that the memory is waited for once.
         """
         heads, argmax, rois, _ = inputs
         spots = cuda.local.array(turns, numba.int32)
         values = cuda.local.array(turns, shared)
-        thread = np.uint32(cuda.threadIdx.x)
-        b, lane = thread % bins, thread // bins
+        b, lane = np.uint32(cuda.threadIdx.x) % bins, np.uint32(cuda.threadIdx.x) // bins
         area, last = setting.pooled_h * setting.pooled_w, smaller(slab, channels - tile.first_channel) - 1
-        start = (r * channels + tile.first_channel) * area + i * setting.pooled_w + j
+        nearest = smaller(lane, last)  # channels that there are not are read from others, and not stored
+        start = (r * channels + tile.first_channel + nearest) * area + i * setting.pooled_w + j
+        most = np.uint32((last - nearest) * area)
         for turn in range(turns):
-            c = smaller(lane + turn * lanes, last)
-            at = np.uint64(start) + np.uint64(np.uint32(c)) * np.uint64(np.uint32(area))
+            ahead = np.uint32(turn * lanes * area)
+            at = np.uint64(start) + np.uint64(ahead if ahead < most else most)
             spots[turn], values[turn] = argmax[at], read(heads[at])
-        box = axes(rules, rois, r, setting)
+        first = at = np.uint64(b * (corners * step) + lane)
         for turn in range(turns):
-            c = lane + turn * lanes
-            spot = spots[turn] if c < own else np.int32(-1)
-            entry = np.uint32(b * corners * step + c)
-            if not (exact or c < slab):
-                continue
-            if of_pixels:
-                put_pixel(spot, values[turn], tile, setting.width, entry, where, due)
-            else:
-                put_sample(spot, values[turn], box, i, j, tile, entry, where, due)
+            if exact or lane + turn * lanes < slab:
+                spot = spots[turn] if is_there else np.int32(-1)
+                where[at] = place_of_pixel(spot, tile, across) if of_pixels else spot
+                due[at] = values[turn]
+            at += np.uint64(lanes)
+        if not of_pixels:
+            box = axes(rules, rois, r, setting)
+            for turn in range(turns):
+                at = first + np.uint64(turn * lanes)
+                if exact or lane + turn * lanes < slab:
+                    put_sample(where[at], due[at], box, i, j, tile, at, where, due)
 
     @device
     def add_entries(where, due, number, sums):
@@ -430,32 +437,32 @@ def backward_kernel(rules, name, accumulate, sizes):
         values = cuda.local.array(QUAD, shared)
         thread = np.uint32(cuda.threadIdx.x)
         channel, first = thread % slab, np.int32(thread // slab * part)
-        for begin in range(np.int32(0), np.int32(number), np.int32(QUAD)):
+        at = np.uint64(channel)
+        for _ in range(np.int32(0), np.int32(number), np.int32(QUAD)):
             for k in range(QUAD):
-                at = np.uint32((begin + k) * step + channel)
-                places[k], values[k] = where[at], due[at]
+                places[k], values[k] = where[at + np.uint64(k * step)], due[at + np.uint64(k * step)]
             for k in range(QUAD):
                 if places[k] >= first and places[k] < first + part:
-                    sums[np.uint32(places[k] * step + channel)] += values[k]
+                    sums[np.uint64(places[k] + channel)] += values[k]
+            at += np.uint64(QUAD * step)
 
     @device
-    def add_rois(inputs, lists, found, number, tile, setting, groups, channels, sums):
+    def add_rois(inputs, lists, found, number, tile, setting, groups, channels, across, sums):
         where = cuda.shared.array(entries_size, numba.int32)
         due = cuda.shared.array(entries_size, shared)
         boxes = cuda.shared.array(boxes_size, numba.int32)
         running = cuda.shared.array(threads, numba.int32)
         thread = cuda.threadIdx.x
-        own = smaller(slab, channels - tile.first_channel)
         for begin in range(0, number, threads):
             is_there = begin + thread < number
-            r = lists.order[np.uint64(found[np.uint32(begin + thread if is_there else 0)])]
+            r = lists.order[np.uint64(found[np.uint64(begin + thread if is_there else 0)])]
             list_bins(inputs[3], r, is_there, tile, setting, groups, boxes, running)
-            total, box = running[threads - 1], 0
-            for first in range(0, total, bins):
-                k = first + np.uint32(thread) % bins
-                box, i, j = bin_at(boxes, running, box, smaller(k, total - 1))
-                here = own if k < total else 0
-                take(inputs, boxes[np.uint32(QUAD * box)], i, j, here, tile, setting, channels, where, due)
+            total, box = running[threads - 1], np.int32(0)
+            for first in range(np.int32(0), total, np.int32(bins)):
+                k = np.int32(first + np.uint32(thread) % bins)
+                box, i, j = bin_at(boxes, running, box, k if k < total else np.int32(total - 1))
+                r = boxes[np.uint64(QUAD * box)]
+                take(inputs, r, i, j, k < total, tile, setting, channels, across, where, due)
                 cuda.syncthreads()
                 add_entries(where, due, smaller(bins, total - first) * corners, sums)
                 cuda.syncthreads()
@@ -464,40 +471,40 @@ def backward_kernel(rules, name, accumulate, sizes):
     @device
     def store(sums, tile, setting, groups, channels, grad):
         """Write the tile: neighbouring threads have neighbouring pixels."""
-        own = smaller(slab, channels - tile.first_channel)
-        for k in range(np.int32(cuda.threadIdx.x), np.int32(own * pixels), np.int32(threads)):
-            k = np.uint32(k)
-            c, row, column = k // pixels, k // side % side, k % side
+        own, every = np.int32(smaller(slab, channels - tile.first_channel)), groups[0] * groups[1]
+        channel = geometry.channel_of(tile.first_channel, tile.group_y, tile.group_x, groups[0], groups[1])
+        channel += tile.n * channels * every
+        for k in range(cuda.threadIdx.x, pixels, threads):
+            row, column = np.uint32(k) // side, np.uint32(k) % side
             y, x = tile.top + row, tile.left + column
             if y < setting.height and x < setting.width:
-                channel = tile.first_channel + c
-                channel = geometry.channel_of(channel, tile.group_y, tile.group_x, groups[0], groups[1])
-                channel += tile.n * channels * groups[0] * groups[1]
                 at = np.uint64((channel * setting.height + y) * setting.width + x)
-                value = sums[np.uint32((column * side + row) * step + c)]
-                if accumulate:
-                    value += read(grad[at])
-                grad[at] = write(value)
+                place = np.uint64((column * side + row) * step)
+                for c in range(np.int32(0), own):
+                    value = sums[place + np.uint64(c)]
+                    if accumulate:
+                        value += read(grad[at])
+                    grad[at] = write(value)
+                    at += np.uint64(every * setting.height * setting.width)
 
     @kernel()
-    def max_backward(heads, argmax, rois, spans, lists, setting, groups, items, channels, grad):
+    def max_backward(heads, argmax, rois, spans, lists, setting, across, groups, items, channels, grad):
         running = cuda.shared.array(threads, numba.int32)
         found = cuda.shared.array(found_size, numba.int32)
         sums = cuda.shared.array(sums_size, shared)
         groups = (1, 1) if one_group else groups
+        inputs = heads, argmax, rois, spans
         for item in range(cuda.blockIdx.x, items, cuda.gridDim.x):
-            tile = narrow(place_of(item, channels, groups, setting))
-            for k in range(np.int32(cuda.threadIdx.x), np.int32(sums_size), np.int32(threads)):
-                sums[np.uint32(k)] = 0
+            tile = place_of(item, channels, groups, setting)
+            for k in range(cuda.threadIdx.x, sums_size, threads):
+                sums[np.uint64(k)] = 0
             listed = lists, tile.group_y * groups[1] + tile.group_x, groups[0] * groups[1]
-            inputs = heads, argmax, rois, spans
             stop = lists.image_at[tile.n + 1]
             for first in range(lists.image_at[tile.n], stop, found_size):
                 last = smaller(first + found_size, stop)
                 select(listed, first, last, tile.top, tile.left, running, found)
-                add_rois(
-                    inputs, lists, found, running[threads - 1], tile, setting, groups, channels, sums
-                )
+                number = running[threads - 1]
+                add_rois(inputs, lists, found, number, tile, setting, groups, channels, across, sums)
                 cuda.syncthreads()
             cuda.syncthreads()
             store(sums, tile, setting, groups, channels, grad)
@@ -521,7 +528,9 @@ def backward(grad_out, argmax, rois, scale, ratio, groups, rules, accumulate, gr
     items = tiles.items_of(
         setting, channels, groups, slab, sizes._replace(tile_h=sizes.max_tile, tile_w=sizes.max_tile)
     )
+    width, shift = setting.width, 29 + setting.width.bit_length()
+    across = np.int32(width), np.int32(-(-(1 << shift) // width)), np.int32(shift)
     with flat_output(grad_data) as target:
         gather = backward_kernel(rules, name, bool(accumulate), sizes)
         inputs = contiguous(grad_out).reshape(-1), contiguous(argmax).reshape(-1), rois, spans, lists
-        launch(gather, items, slab * sizes.max_parts, *inputs, setting, groups, items, channels, target)
+        launch(gather, items, slab * sizes.max_parts, *inputs, setting, across, groups, items, channels, target)

@@ -30,7 +30,7 @@ class Sizes(NamedTuple):
     grouped_channels: int = 24  # the same, of channels that a group of bins has of its own
     max_tile: int = 8  # pixels of either side of a tile of maxima
     max_channels: int = 32  # of such a tile, one for each thread of a warp
-    max_parts: int = 4  # of such a tile, each with a warp that adds up its pixels
+    max_parts: int = 2  # of such a tile, each with a warp that adds up its pixels
     max_entries: int = 32  # maxima of a channel that such a block takes at a time: a divisor of its threads
     bins: int = 8  # on each axis, at a time; no more than a tile has pixels
     each: int = 4  # ROIs that a thread looks at, at a time
