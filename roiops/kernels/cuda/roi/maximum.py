@@ -336,12 +336,13 @@ def backward_kernel(rules, name, accumulate, sizes):
     @device
     def bins_about(spans, entry, bins, origin):
         """The bins that enclose those that touch the tile on an axis."""
-        first, stop = bins
+        first, stop = np.int32(bins[0]), np.int32(bins[1])
+        origin, end = np.int32(origin), np.int32(origin + side)
         low, high = stop, first
         for i in range(first, stop):
             at = np.uint64(entry + i)
-            if (spans[at, 0] < origin + side) & (spans[at, 1] > origin):
-                low, high = smaller(low, i), i + 1
+            if (spans[at, 0] < end) & (spans[at, 1] > origin):
+                low, high = (i if i < low else low), np.int32(i + 1)
         return low, high
 
     @device

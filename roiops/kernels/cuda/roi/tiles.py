@@ -372,7 +372,8 @@ def selecting(sizes, touches_tile=None):
 def touches(pixels, k, top, left, tile_h, tile_w):
     # Aligned: ``pixels`` is memory of our own from its start on, quad by quad.
     y0, y1, x0, x1 = quad_at(pixels, QUAD * k)
-    return y0 < top + tile_h and y1 > top and x0 < left + tile_w and x1 > left
+    top, bottom, left, right = np.int32(top), np.int32(top + tile_h), np.int32(left), np.int32(left + tile_w)
+    return (y0 < bottom) & (y1 > top) & (x0 < right) & (x1 > left)
 
 
 # -- the one loop over tiles -------------------------------------------------------------------------------
