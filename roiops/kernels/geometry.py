@@ -442,7 +442,8 @@ def flat_row(y, grid_y, grid_x):
 def unflat_sample(flat, grid_y, grid_x):
     """The ``(y, x)`` that :func:`flat_sample` numbered."""
     if _fits(grid_y, grid_x):
-        return flat // grid_x.count, flat % grid_x.count
+        row = np.int64(np.uint32(flat) // np.uint32(grid_x.count))
+        return row, flat - row * grid_x.count
     visited = grid_x.stop - grid_x.first
     return grid_y.first + flat // visited, grid_x.first + flat % visited
 

@@ -319,8 +319,7 @@ def backward_kernel(rules, name, accumulate, sizes):
     entries = entries if of_pixels else 2 * entries
     bins = entries // corners
     lanes = threads // bins
-    turns = -(-slab // lanes)
-    exact = turns * lanes == slab
+    turns = slab // lanes
     # From the channels of a pixel, or of an entry, to those of the next: so a warp meets all banks.
     step = slab + 1
     part = -(-pixels // parts) * step
@@ -385,19 +384,33 @@ def backward_kernel(rules, name, accumulate, sizes):
         return place_in(row, np.uint32(np.int64(ahead) - np.int64(row) * np.int64(width)))
 
     @device
-    def put_sample(flat, value, axes_of, i, j, tile, at, where, due):
+    def put_sample(on_y, on_x, value, tile, at, where, due):
         """Write what each corner of a sample is due."""
-        y, x = axes_of
-        grid_y, grid_x = geometry.bin_grid(rules, y, i), geometry.bin_grid(rules, x, j)
-        ky, kx = geometry.unflat_sample(flat if flat >= 0 else 0, grid_y, grid_x)
-        _, y0, wy0, y1, wy1 = geometry.sample(rules, y, i, ky, grid_y.count)
-        _, x0, wx0, x1, wx1 = geometry.sample(rules, x, j, kx, grid_x.count)
+        _, y0, wy0, y1, wy1 = on_y
+        _, x0, wx0, x1, wx1 = on_x
         for corner in range(4):
             weight = (wy1 if corner >= 2 else wy0) * (wx1 if corner % 2 else wx0)
             row, column = (y1 if corner >= 2 else y0) - tile.top, (x1 if corner % 2 else x0) - tile.left
             place = place_in(np.int32(row), np.int32(column))
-            where[at + np.uint64(corner * step)] = place if flat >= 0 and weight != 0 else np.int32(-1)
+            where[at + np.uint64(corner * step)] = place if weight != 0 else np.int32(-1)
             due[at + np.uint64(corner * step)] = weight * value
+
+    @device
+    def put_samples(rois, r, i, j, tile, setting, at, where, due):
+        """Put the corners of each sample that a thread has written in place of it."""
+        y, x = axes(rules, rois, r, setting)
+        grid_y, grid_x = geometry.bin_grid(rules, y, i), geometry.bin_grid(rules, x, j)
+        for turn in range(turns):
+            flat, value = where[at], due[at]
+            if flat >= 0:
+                ky, kx = geometry.unflat_sample(flat, grid_y, grid_x)
+                on_y = geometry.sample(rules, y, i, ky, grid_y.count)
+                on_x = geometry.sample(rules, x, j, kx, grid_x.count)
+                put_sample(on_y, on_x, value, tile, at, where, due)
+            else:
+                for corner in range(1, 4):
+                    where[at + np.uint64(corner * step)] = -1
+            at += np.uint64(lanes)
 
     @device
     def take(inputs, r, i, j, is_there, tile, setting, channels, across, where, due):
@@ -419,17 +432,12 @@ def backward_kernel(rules, name, accumulate, sizes):
             spots[turn], values[turn] = argmax[at], read(heads[at])
         first = at = np.uint64(b * (corners * step) + lane)
         for turn in range(turns):
-            if exact or lane + turn * lanes < slab:
-                spot = spots[turn] if is_there else np.int32(-1)
-                where[at] = place_of_pixel(spot, tile, across) if of_pixels else spot
-                due[at] = values[turn]
+            spot = spots[turn] if is_there else np.int32(-1)
+            where[at] = place_of_pixel(spot, tile, across) if of_pixels else spot
+            due[at] = values[turn]
             at += np.uint64(lanes)
         if not of_pixels:
-            box = axes(rules, rois, r, setting)
-            for turn in range(turns):
-                at = first + np.uint64(turn * lanes)
-                if exact or lane + turn * lanes < slab:
-                    put_sample(where[at], due[at], box, i, j, tile, at, where, due)
+            put_samples(rois, r, i, j, tile, setting, first, where, due)
 
     @device
     def add_entries(where, due, number, sums):
