@@ -67,7 +67,7 @@ def test_the_cut_of_the_work_does_not_matter(label, tile, monkeypatch):
         max_entries=4,
         bins=min(tile),
         each=1,
-        table=7,
+        table=tile[0] * tile[1],  # or fewer than there are bins
         threads=2,
         unit_threads=2,
         turns=1,

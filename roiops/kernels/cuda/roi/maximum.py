@@ -1,10 +1,14 @@
 """Maxima over the bins of ROIs, of pixels or of bilinear samples, and their gradient.
 
-Forward, a thread takes a bin and four channels (see :mod:`lanes`). ``argmax`` is, for pixels, the index in
-the channel's plane; for samples, the place in the bin's grid, row-major; -1 where nothing gets a gradient.
-Backward, a block owns a tile of the map for as many channels as it has threads, one each. For every ROI that
-touches the tile it reads the maxima of the bins there, in order, and adds what is due to their pixels in
-shared memory. So each sum is always the same to the last bit, without atomic additions.
+Forward, a block takes an ROI and a slab of channels. Its threads first write, for each bin of either axis,
+where its pixels begin and end, or the pixels and weights of its samples, to shared memory; then each takes
+bins, four channels at a time (see :mod:`lanes`). ``argmax`` is, for pixels, the index in the channel's plane;
+for samples, the place in the bin's grid, row-major; -1 where nothing gets a gradient.
+
+Backward, a block owns a tile of the map for some channels, with the sums in shared memory. It lists the bins
+that touch the tile, of all ROIs in order. Of some of them at a time its threads read where the maxima are and
+what is due; then each adds what falls to its channel in its part of the tile, bin by bin. So each sum is
+always the same to the last bit, without atomic additions.
 
 ``tests/reference.py`` has the same in plain loops: ``separable``.
 """
@@ -15,11 +19,12 @@ from typing import NamedTuple
 import numba
 import numpy as np
 
+from roiops.errors import DeviceError
 from roiops.kernels import geometry
 from roiops.kernels.cuda.lanes import THREAD_LANES, divided, lanes_for, layout_of, quads_of
 from roiops.kernels.cuda.number import computing, kind_of
 from roiops.kernels.cuda.roi import tiles
-from roiops.kernels.cuda.roi.average import rois_of, setting_of, slabs_for
+from roiops.kernels.cuda.roi.average import rois_of, setting_of
 from roiops.kernels.cuda.roi.tiles import axes, bin_pixels, smaller
 from roiops.kernels.cuda.runtime import (
     QUAD,
@@ -35,16 +40,15 @@ from roiops.kernels.cuda.runtime import (
 )
 from roiops.kernels.rules import MAX_INVALID_IS_ZERO, PIXELS, SAME_CHANNEL
 
-
 # What a sample is on an axis: not valid, valid but clear of all pixels, or a mean of pixels.
 INVALID, CLEAR, READ = range(3)
 
 
 class _Table(NamedTuple):
-    """The samples of an axis in shared memory: ``count[first + i]`` of bin ``i``, from ``first + i * slot`` on.
+    """The samples of an axis in shared memory: ``count[first + i]`` of bin i, from ``first + i * slot`` on.
 
-    Each has two places and weights; where a weight is zero, both places are that of the other. Of pixels there
-    is only where those of a bin begin and end: ``count[first + i]`` and ``kind[first + i]``.
+    Each has two places and weights; where a weight is zero, both places are that of the other. For pixels,
+    there is only where those of a bin begin and end: ``count[first + i]`` and ``kind[first + i]``.
     """
 
     place: object
@@ -193,8 +197,7 @@ def forward_kernel(rules, name, layout, sizes, tabled, keep_argmax):
         return np.int32(top), np.int32(bottom), np.int32(left), np.int32(right)
 
     @device
-    def max_of_bin(data, base, strides, box, i, j, tables, wide, lowest, value, best, where):
-        of_y, of_x = tables
+    def max_of_bin(data, base, strides, box, i, j, of_y, of_x, wide, lowest, value, best, where):
         if of_pixels:
             spans, width = spans_of(box, i, j, of_y, of_x), box[2].width
             max_of_pixels(data, base, strides, spans, width, lowest, best, where)
@@ -204,6 +207,18 @@ def forward_kernel(rules, name, layout, sizes, tabled, keep_argmax):
             # The axes are worked out here, where they are needed, and not kept in registers all along.
             y, x = axes(rules, *box)
             max_of_samples(data, base, strides, (y, i), (x, j), lowest, value, best, where)
+
+    @device
+    def store(best, where, out, argmax, start, quad, quads, channels, area, spot):
+        """Write the maxima of a bin, and where they are, for the channels from ``start`` on."""
+        c, hop = channel_of(quad, 0, quads), channel_of(quad, 1, quads) - channel_of(quad, 0, quads)
+        at = np.uint64((start + c) * area + spot)
+        for lane in range(THREAD_LANES):
+            if c < channels:
+                out[at] = write(best[lane])
+                if keep_argmax:
+                    argmax[at] = where[lane]
+            c, at = c + hop, at + np.uint64(hop * area)
 
     @kernel(real)
     def max_forward(data, strides, rois, setting, groups, slabs, channels, lowest, out, argmax):
@@ -240,25 +255,16 @@ def forward_kernel(rules, name, layout, sizes, tabled, keep_argmax):
                 i, j = divided(spot, pooled_w)
                 group = 0, 0
                 if not one_group:
-                    group = geometry.group_of(i, pooled_h, groups[0]), geometry.group_of(j, pooled_w, groups[1])
+                    of_i = geometry.group_of(i, pooled_h, groups[0])
+                    group = of_i, geometry.group_of(j, pooled_w, groups[1])
                 begin(strides, n, 0, quad, quads, channels, group, groups, base, best)
                 for lane in range(THREAD_LANES):
                     best[lane] = real(rules.empty) if n >= 0 else real(0)
                     where[lane] = -1
                 if n >= 0:
-                    box, tables = (rois, r, setting), (of_y, of_x)
-                    max_of_bin(
-                        data, base, strides, box, i, j, tables, wide[0], lowest, value, best, where
-                    )
-                # From a lane's channel to that of the next, the elements are as many apart.
-                c, hop = channel_of(quad, 0, quads), channel_of(quad, 1, quads) - channel_of(quad, 0, quads)
-                at = np.uint64((r * channels + c) * area + spot)
-                for lane in range(THREAD_LANES):
-                    if c < channels:
-                        out[at] = write(best[lane])
-                        if keep_argmax:
-                            argmax[at] = where[lane]
-                    c, at = c + hop, at + np.uint64(hop * area)
+                    bins = (rois, r, setting), i, j, of_y, of_x, wide[0]
+                    max_of_bin(data, base, strides, *bins, lowest, value, best, where)
+                store(best, where, out, argmax, r * channels, quad, quads, channels, area, spot)
             cuda.syncthreads()
 
     return max_forward
@@ -272,7 +278,7 @@ def forward(data, rois, scale, ratio, groups, rules, lowest, out, argmax=None):
     groups = geometry.channel_groups(rules, groups, *out.shape[2:])
     count, channels = out.shape[:2]
     elements, strides = flat_view(data)
-    slabs = slabs_for(count, quads_of(channels), 4, sizes)
+    slabs = max(1, min(-(-2 * sizes.blocks // count), -(-quads_of(channels) // 4)))
     layout = layout_of(elements, strides, channels, groups[0] * groups[1])
     keep, tabled = argmax is not None, max(out.shape[2:]) <= sizes.table
     argmax = argmax if keep else empty((0,), np.int32, device_of(data))
@@ -377,8 +383,8 @@ def backward_kernel(rules, name, accumulate, sizes):
 
     @device
     def place_of_pixel(spot, tile, across):
-        """The same of an index in the plane. Where there is no maximum, it may be that of no pixel of the map."""
-        width, inverse, shift = across
+        """The same of an index in the plane. Of -1 it may be a place in the tile that is not on the map."""
+        width, inverse, shift = across  # see ``backward``
         ahead = np.uint32(np.int64(spot) - np.int64(tile.top * width + tile.left))
         row = np.uint32((np.uint64(ahead) * np.uint64(np.uint32(inverse))) >> np.uint64(np.uint32(shift)))
         return place_in(row, np.uint32(np.int64(ahead) - np.int64(row) * np.int64(width)))
@@ -400,7 +406,7 @@ def backward_kernel(rules, name, accumulate, sizes):
         """Put the corners of each sample that a thread has written in place of it."""
         y, x = axes(rules, rois, r, setting)
         grid_y, grid_x = geometry.bin_grid(rules, y, i), geometry.bin_grid(rules, x, j)
-        for turn in range(turns):
+        for _ in range(turns):
             flat, value = where[at], due[at]
             if flat >= 0:
                 ky, kx = geometry.unflat_sample(flat, grid_y, grid_x)
@@ -528,18 +534,24 @@ def backward(grad_out, argmax, rois, scale, ratio, groups, rules, accumulate, gr
         return
     sizes, name, device_id = tiles.SIZES, kind_of(grad_data.dtype), device_of(grad_data)
     count, channels, pooled_h, pooled_w = grad_out.shape
+    width, slab = grad_data.shape[3], sizes.max_channels
+    if width >= 1 << 26 or slab * pooled_h * pooled_w >= 1 << 32:
+        raise DeviceError(
+            "gpu: the gradient of maxima counts the bins of an ROI, and the map's columns, in 32 bits"
+        )
     groups = geometry.channel_groups(rules, groups, pooled_h, pooled_w)
     rois, setting = rois_of(rois, name), setting_of(rules, scale, ratio, name, grad_data, grad_out)
-    bins, slab = count * (pooled_h + pooled_w), sizes.max_channels
+    bins = count * (pooled_h + pooled_w)
     spans = empty((bins, 2), np.int32, device_id)
     launch(spans_kernel(rules), -(-bins // sizes.threads), sizes.threads, rois, setting, spans)
     lists = tiles.lists_of_bins(rois, setting, groups, spans, device_id, sizes)
-    items = tiles.items_of(
-        setting, channels, groups, slab, sizes._replace(tile_h=sizes.max_tile, tile_w=sizes.max_tile)
-    )
-    width, shift = setting.width, 29 + setting.width.bit_length()
+    square = sizes._replace(tile_h=sizes.max_tile, tile_w=sizes.max_tile)
+    items = tiles.items_of(setting, channels, groups, slab, square)
+    # ``n // width``, for n below eight rows, is ``n * inverse >> shift``.
+    shift = 29 + width.bit_length()
     across = np.int32(width), np.int32(-(-(1 << shift) // width)), np.int32(shift)
     with flat_output(grad_data) as target:
         gather = backward_kernel(rules, name, bool(accumulate), sizes)
         inputs = contiguous(grad_out).reshape(-1), contiguous(argmax).reshape(-1), rois, spans, lists
-        launch(gather, items, slab * sizes.max_parts, *inputs, setting, across, groups, items, channels, target)
+        inputs += setting, across, groups, items, channels
+        launch(gather, items, slab * sizes.max_parts, *inputs, target)
