@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from calls import agree, answers_of_the_cpu, bits_of, channels_last, from_bits, invoke, random_cases, results
 
-from roiops.errors import DataError, DTypeError
+from roiops.errors import DataError, DeviceError, DTypeError
 from roiops.kernels.cuda import number, runtime
 from roiops.kernels.cuda.roi import average as roi_average
 from roiops.kernels.cuda.roi import maximum as roi_max
@@ -207,3 +207,13 @@ def test_a_dtype_without_kernels():
         DTypeError, match=r"data on a GPU must be float16, bfloat16, float32 or float64, got int32"
     ):
         number.kind_of(np.dtype(np.int32))
+
+
+@pytest.mark.parametrize(("width", "pooled"), [(1 << 26, 2), (8, 1 << 14)])
+def test_gradients_of_maxima_beyond_32_bits(width, pooled):
+    grad, head = (
+        np.broadcast_to(np.float32(0), shape) for shape in ((1, 1, 2, width), (1, 1, pooled, pooled))
+    )
+    rules = named()["ROIPooling/mxnet"].rules
+    with pytest.raises(DeviceError, match=f"{pooled} x {pooled} bins, of a map {width} wide"):
+        roi_max.backward(head, head, np.zeros((1, 5), np.float32), 1.0, (0, 0), 1, rules, False, grad)

@@ -383,8 +383,9 @@ def backward_kernel(rules, name, accumulate, sizes):
 
     @device
     def place_of_pixel(spot, tile, across):
-        """The same of an index in the plane. Of -1 it may be a place in the tile that is not on the map."""
+        """The same of an index in the plane, or of -1."""
         width, inverse, shift = across  # see ``backward``
+        # What is before the tile is so far ahead, in 32 bits without a sign, that its row is not in the tile.
         ahead = np.uint32(np.int64(spot) - np.int64(tile.top * width + tile.left))
         row = np.uint32((np.uint64(ahead) * np.uint64(np.uint32(inverse))) >> np.uint64(np.uint32(shift)))
         return place_in(row, np.uint32(np.int64(ahead) - np.int64(row) * np.int64(width)))
@@ -534,10 +535,10 @@ def backward(grad_out, argmax, rois, scale, ratio, groups, rules, accumulate, gr
         return
     sizes, name, device_id = tiles.SIZES, kind_of(grad_data.dtype), device_of(grad_data)
     count, channels, pooled_h, pooled_w = grad_out.shape
-    width, slab = grad_data.shape[3], sizes.max_channels
-    if width >= 1 << 26 or slab * pooled_h * pooled_w >= 1 << 32:
+    width, slab, threads = grad_data.shape[3], sizes.max_channels, sizes.max_channels * sizes.max_parts
+    if width >= 1 << 26 or threads * pooled_h * pooled_w >= 1 << 31:  # the kernel counts in 32 bits
         raise DeviceError(
-            "gpu: the gradient of maxima counts the bins of an ROI, and the map's columns, in 32 bits"
+            f"gpu: the gradient of maxima of {pooled_h} x {pooled_w} bins, of a map {width} wide"
         )
     groups = geometry.channel_groups(rules, groups, pooled_h, pooled_w)
     rois, setting = rois_of(rois, name), setting_of(rules, scale, ratio, name, grad_data, grad_out)
@@ -547,11 +548,11 @@ def backward(grad_out, argmax, rois, scale, ratio, groups, rules, accumulate, gr
     lists = tiles.lists_of_bins(rois, setting, groups, spans, device_id, sizes)
     square = sizes._replace(tile_h=sizes.max_tile, tile_w=sizes.max_tile)
     items = tiles.items_of(setting, channels, groups, slab, square)
-    # ``n // width``, for n below eight rows, is ``n * inverse >> shift``.
+    # ``n // width`` is ``n * inverse >> shift`` for the pixels of eight rows.
     shift = 29 + width.bit_length()
     across = np.int32(width), np.int32(-(-(1 << shift) // width)), np.int32(shift)
     with flat_output(grad_data) as target:
         gather = backward_kernel(rules, name, bool(accumulate), sizes)
         inputs = contiguous(grad_out).reshape(-1), contiguous(argmax).reshape(-1), rois, spans, lists
         inputs += setting, across, groups, items, channels
-        launch(gather, items, slab * sizes.max_parts, *inputs, target)
+        launch(gather, items, threads, *inputs, target)
