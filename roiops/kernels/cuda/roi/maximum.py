@@ -278,7 +278,7 @@ def forward(data, rois, scale, ratio, groups, rules, lowest, out, argmax=None):
     groups = geometry.channel_groups(rules, groups, *out.shape[2:])
     count, channels = out.shape[:2]
     elements, strides = flat_view(data)
-    slabs = max(1, min(-(-2 * sizes.blocks // count), -(-quads_of(channels) // 4)))
+    slabs = max(1, min(-(-sizes.blocks // count), -(-quads_of(channels) // 4)))
     layout = layout_of(elements, strides, channels, groups[0] * groups[1])
     keep, tabled = argmax is not None, max(out.shape[2:]) <= sizes.table
     argmax = argmax if keep else empty((0,), np.int32, device_of(data))
