@@ -112,6 +112,13 @@ def test_a_normalisation_before_the_layer_counts_where_the_way_cannot_do_it_on_t
         assert (normalised[way] > plain[way]) == (not way.takes_prologue(layer()))
 
 
+def test_winograd_takes_no_single_channel():
+    """Of which a worker would write into the filters of another: now and then, results were wrong."""
+    assert winograd.Winograd.suits(layer(channels=2), HERE)
+    assert not winograd.Winograd.suits(layer(channels=1, filters=32), HERE)
+    assert not winograd.Winograd.suits(layer(channels=4, filters=64, groups=4), HERE)
+
+
 def test_winograd_divides_channels_alike_for_any_number_of_workers():
     """Sums of parts are rounded apart, so that results would depend on the number of threads."""
     for machine, channels, size in itertools.product((AVX512, AVX2, SSE), (64, 260, 700, 2000), (8, 20, 60)):
