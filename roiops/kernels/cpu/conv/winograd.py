@@ -231,7 +231,7 @@ class Winograd(Way):
     @staticmethod
     def suits(layer, machine):
         window = layer.kernel, layer.stride, layer.dilate
-        # Channels are transformed two at a time: of a single one, a worker would write into another's filters.
+        # Channels are transformed two at a time: of one, a worker would write into another's filters.
         several = layer.channels // layer.groups > 1
         return several and window == ((3, 3), (1, 1), (1, 1)) and min(layer.pad) >= 0 and max(layer.pad) <= 3
 
