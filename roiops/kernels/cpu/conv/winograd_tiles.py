@@ -150,10 +150,11 @@ def transform_filters(weight, first, count, part_of, turned, out, tile):
                     turned[to + j * BLOCK + i] = flat[(first + i) * numbers + skipped + tap + j]
         for t in range((count + ROWS - 1) // ROWS):
             for c in range(start, stop, 2):
-                # A last channel that is left over goes with the one before, once more.
-                c = min(c, channels - 2)
+                # A last channel that is left over goes with the one before, once more; a part of one goes
+                # twice: what is written beyond it the same worker overwrites, or it lies between two parts.
+                c = max(0, min(c, channels - 2))
                 one = ((c - start) % BLOCK) * _NUMBERS * BLOCK + t * ROWS
-                two = (c + 1 - start) * _NUMBERS * BLOCK + t * ROWS
+                two = (min(c + 1, channels - 1) - start) * _NUMBERS * BLOCK + t * ROWS
                 transform_taps(turned, one, two, out, ((tile + t) * channels + c) * ROWS, part)
 
 
