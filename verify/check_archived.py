@@ -202,8 +202,9 @@ def write_table(results) -> None:
     for name, row in rows.items():
         if "worst" not in row:
             continue
-        converted = row["onnx"].get("error") or ("agrees" if row["onnx"]["agrees"] else "differs")
-        differs = "" if row["ok"] else f" (differs by {row['worst']:.1e})"
+        onnx = row["onnx"]
+        converted = onnx.get("error") or ("agrees" if onnx["agrees"] else f"differs by {onnx['worst']:.1e}")
+        differs = "" if row["worst"] <= TOLERANCE else f" (differs by {row['worst']:.1e})"
         lines.append(f"| {name}{differs} | {row['saved_by']} | {row['parameters']} | {converted} |")
     others = [
         f"- {name}: {row.get('refused') or row.get('error') or 'lacks ' + row['lacks']}"
