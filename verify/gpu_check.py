@@ -20,6 +20,7 @@ import contextlib
 import datetime
 import functools
 import importlib.metadata
+import itertools
 import json
 import math
 import multiprocessing
@@ -88,6 +89,8 @@ PS_TIMED = {
     "PSROIPooling": ("PSROIPooling", {"dialect": "torchvision"}, "ps_roi_pool"),
     "PSROIAlign": ("PSROIAlign", {"dialect": "torchvision", "sampling_ratio": 2}, "ps_roi_align"),
 }
+#: Milliseconds of the host to queue a call, above which it waits for the device meanwhile.
+WAITED = 10
 # More than the last-level cache of any GPU.
 ROTATED_BYTES = 512 << 20
 
@@ -732,7 +735,7 @@ def markdown(result) -> str:
         "| torchvision | ratio |",
         "|---|---|---|---|---|---|---|---|---|---|",
     ]
-    ratios = {"forward": [], "backward": []}
+    ratios, waits = {"forward": {}, "backward": {}}, 0
     for row in times["rows"]:
         cells = [row["operator"], row["workload"]]
         for way in ("forward", "backward"):
@@ -740,20 +743,34 @@ def markdown(result) -> str:
             cells.append(f"{row[f'{way}_ms']:.3f} ({row[f'{way}_host_ms']:.3f})")
             cells.append(f"{theirs:.3f} ({row[f'torchvision_{way}_host_ms']:.3f})" if theirs else "-")
             cells.append(f"{theirs / row[f'{way}_ms']:.2f}" if theirs else "-")
-            if theirs:
-                ratios[way].append(theirs / row[f"{way}_ms"])
+            if theirs and row[f"torchvision_{way}_host_ms"] > WAITED:
+                waits += 1
+            elif theirs:
+                ratios[way].setdefault(row["operator"], []).append(theirs / row[f"{way}_ms"])
             if way == "forward":
                 cells.append(f"{row['least_ms']:.3f}")
                 cells.append(f"{row['nhwc_forward_ms']:.3f}" if "nhwc_forward_ms" in row else "-")
         lines.append("| " + " | ".join(cells) + " |")
     if times["left_out"]:
         lines += ["", f"{times['left_out']} rows of times were left out, for want of time."]
-    for way, found in ratios.items():
-        if found:
-            mean = geometric_mean(found)
-            lines += ["", f"{way.capitalize()}: {mean:.2f} times torchvision's speed as a geometric mean, "
-                          f"{min(found):.2f} at least."]  # fmt: skip
+    lines += ["", "Times torchvision's speed: the geometric mean, and the least and the most.", ""]
+    lines += ["| operator | forward | backward |", "|---|---|---|"]
+    for operator in ratios["backward"]:
+        lines.append(
+            f"| {operator} | {' | '.join(_mean(found.get(operator, [])) for found in ratios.values())} |"
+        )
+    every = (itertools.chain.from_iterable(found.values()) for found in ratios.values())
+    lines.append(f"| all | {' | '.join(_mean(list(found)) for found in every)} |")
+    if waits:
+        lines += [
+            "",
+            f"Left out of these: {waits} times in which torchvision has the host wait for the device.",
+        ]
     return "\n".join(lines) + "\n"
+
+
+def _mean(found) -> str:
+    return f"{geometric_mean(found):.2f} ({min(found):.2f} to {max(found):.2f})" if found else "-"
 
 
 def device_name() -> str:
@@ -768,7 +785,11 @@ def main() -> int:
                         help="processes that check; 1 where the GPU takes only one")  # fmt: skip
     parser.add_argument("--minutes", type=float, default=60, metavar="M",
                         help="begin no row of times after this long")  # fmt: skip
+    parser.add_argument("--table", action="store_true", help="run nothing, write the page from the results")
     args = parser.parse_args()
+    if args.table:
+        (RESULTS / "gpu_check.md").write_text(markdown(json.loads((RESULTS / "gpu_check.json").read_text())))
+        return 0
     started = time.perf_counter()
     if DRY:
         import scheduler
