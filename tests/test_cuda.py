@@ -76,24 +76,17 @@ def test_kernels_in_the_simulator(tmp_path):
         sys.path.remove(str(HERE / "cuda"))
     answers = tmp_path / "answers.npz"
     np.savez(answers, **calls.answers_of_the_cpu())
-    environment = {
-        **os.environ,
-        "NUMBA_ENABLE_CUDASIM": "1",
-        "NUMBA_DISABLE_JIT": "1",
-        "ROIOPS_TEST_ANSWERS": str(answers),
-    }
-    command = [
-        sys.executable,
-        "-m",
-        "pytest",
-        "-q",
-        "-x",
-        "-n",
-        "2",
-        "-p",
-        "no:cacheprovider",
-        str(HERE / "cuda"),
-    ]
+    in_the_simulator(HERE / "cuda", ROIOPS_TEST_ANSWERS=str(answers))
+
+
+@pytest.mark.slow
+def test_every_golden_case_in_the_simulator():
+    in_the_simulator(HERE / "cuda" / "test_golden_cases.py", ROIOPS_TEST_GOLDEN="1000")
+
+
+def in_the_simulator(tests, **environment):
+    environment = {**os.environ, "NUMBA_ENABLE_CUDASIM": "1", "NUMBA_DISABLE_JIT": "1", **environment}
+    command = [sys.executable, "-m", "pytest", "-q", "-x", "-n", "2", "-p", "no:cacheprovider", str(tests)]
     ran = subprocess.run(command, cwd=HERE.parent, env=environment, capture_output=True, text=True)
     assert ran.returncode == 0, ran.stdout[-8000:] + ran.stderr[-2000:]
     assert " passed" in ran.stdout

@@ -1,5 +1,7 @@
 """The CUDA kernels against what MXNet, torchvision, Chainer and onnxruntime computed."""
 
+import os
+
 import golden_files
 import numpy as np
 import peer_calls
@@ -11,8 +13,8 @@ from roiops.operators.roi.dialects import TABLE
 # Chainer says 0 where nothing was pooled, and its gradient is left out: see verify/golden/README.md.
 NO_ARGMAX = ("chainer_roi_pooling_2d",)
 
-#: Of a file's cases, in even steps: the simulator is slow, and ``verify/gpu_check.py`` takes all on a GPU.
-MOST = 8
+#: Of a file's cases, in even steps: the simulator is slow. The slow tests take all of them.
+MOST = int(os.environ.get("ROIOPS_TEST_GOLDEN", "8"))
 
 FILES = [(row, file) for row in TABLE.values() for file in row.golden]
 

@@ -255,12 +255,13 @@ def _weights(old: int, new: int, interp: int, shrinks: bool) -> np.ndarray:
 
 def _neighbours(each, old, new, interp):
     """For each new pixel an old one, and what is taken of that and of those at other offsets from it."""
+    scale = 1 / (new / old)  # and float32 below: rounded as OpenCV does
     if interp == _AREA:  # to enlarge: a pixel is constant, but for where a new one covers the next one, too
-        first = np.floor(each * (1 / (new / old))).astype(int)
-        beyond = ((each + 1) - (first + 1) * (new / old)).astype(np.float32)  # rounded as OpenCV does
+        first = np.floor(each * scale).astype(int)
+        beyond = ((each + 1) - (first + 1) * (new / old)).astype(np.float32)
         beyond = np.where(beyond <= 0, 0, beyond - np.floor(beyond))
         return first, {0: 1 - beyond, 1: beyond}
-    centre = ((each + 0.5) * (1 / (new / old)) - 0.5).astype(np.float32)  # rounded as OpenCV does
+    centre = ((each + 0.5) * scale - 0.5).astype(np.float32)
     first = np.floor(centre).astype(int)
     beyond = centre - first.astype(np.float32)
     if interp == _LINEAR:

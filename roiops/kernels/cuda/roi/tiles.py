@@ -38,9 +38,7 @@ class Sizes(NamedTuple):
     threads: int = 256  # of a block that has no tile
     unit_threads: int = 224  # at most, of one that averages: four of them fit a multiprocessor
     turns: int = 16  # of them all, at the bins and channels of a block
-    blocks: int = (
-        1024  # of those, or more: twice what 132 multiprocessors have at a time; less work is cut finer
-    )
+    blocks: int = 1024  # of those, at least: twice what 132 multiprocessors have room for
 
     @property
     def pixels(self):
