@@ -18,7 +18,8 @@ __all__ = ["Block", "install"]
 class _Thread(simulator.BlockThread):
     def __init__(self, target, block, block_index, thread_index):
         super().__init__(target, block, block_index, thread_index, False)
-        self.turn = threading.Semaphore(0)
+        self.turn = threading.Lock()  # free where it is this thread's turn
+        self.turn.acquire()
         self.block = block
         self.barriers = 0  # that this thread has come to
 

@@ -39,6 +39,7 @@ SIMULATOR = os.environ.get("NUMBA_ENABLE_CUDASIM", "0") not in ("", "0")
 _INSTALL = "pip install 'numba-cuda[cu13]' or 'numba-cuda[cu12]', to match the driver's CUDA version"
 
 
+@functools.cache
 def _backend():
     name = os.environ.get("ROIOPS_CUDA_BACKEND", "numba.cuda")
     # numba carries an old numba.cuda of its own, which is used for its simulator only.
@@ -68,6 +69,11 @@ def _import_on_current_numpy() -> None:
         delattr(np, "row_stack")
 
 
+@functools.cache
+def _simulated_kernels():
+    return importlib.import_module("numba.cuda.simulator.kernel")
+
+
 class _Simulated:
     """The simulator's ``cuda`` module, within kernels and outside them.
 
@@ -76,7 +82,7 @@ class _Simulated:
     """
 
     def __getattr__(self, name):
-        inside = importlib.import_module("numba.cuda.simulator.kernel")._get_kernel_context()
+        inside = _simulated_kernels()._get_kernel_context()
         found = getattr(_backend() if inside is None else inside, name)
         return _SimulatedMemory(found) if name == "shared" and inside is not None else found
 

@@ -153,10 +153,13 @@ def test_bins_of_nan(dialect):
     assert invocation.outputs[1].item() == -1
 
 
-def test_bounds_with_checking_on():
+@pytest.mark.parametrize(
+    "kinds", ["not RROI and not displacements", pytest.param("RROI or displacements", marks=pytest.mark.slow)]
+)
+def test_bounds_with_checking_on(kinds):
     """These very tests, with every index checked."""
     script = "import sys, pytest; sys.exit(pytest.main(sys.argv[1:]))"
-    chosen = "(ignored or strange or pixels or nothing) and not 300"
+    chosen = f"(ignored or strange or pixels or nothing) and not 300 and ({kinds})"
     here = Path(__file__)
     result = subprocess.run(
         [
