@@ -3,6 +3,7 @@
     python verify/aarch64.py                                # kernels, operators, graph and models: hours
     python verify/aarch64.py tests/kernels -k product       # what pytest is told
     python verify/aarch64.py --processor neoverse-v1 ...    # with SVE; the default, neoverse-n1, has none
+    python verify/aarch64.py --resume --minutes 60          # a piece at a time: what has not passed yet
 
 qemu and an Arm Python come from Debian's unstable suite, NumPy and numba as wheels for Arm, all into
 ``.peers/aarch64``; nothing is installed on the machine. Emulated times mean nothing: this says whether
@@ -57,11 +58,13 @@ def _unpack_all() -> None:
     subprocess.run([*pip, *into, *wheels, *WHEELS], check=True)
 
 
-def environment(processor: str) -> dict:
+def environment(processor: str, minutes: float) -> dict:
     return {
         **os.environ,
         "QEMU_CPU": processor,
-        "PYTHONPATH": str(CHECKOUT),
+        "PYTHONPATH": os.pathsep.join([str(CHECKOUT), str(CHECKOUT / "verify")]),
+        "ROIOPS_PASSED": str(FOLDER / f"passed-{processor}.txt"),
+        "ROIOPS_MINUTES": str(minutes),
         "PYTHONDONTWRITEBYTECODE": "1",
         "NUMBA_CACHE_DIR": str(FOLDER / f"numba-{processor}"),
     }
@@ -70,15 +73,21 @@ def environment(processor: str) -> dict:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--processor", default="neoverse-n1", help="one that qemu knows")
+    parser.add_argument("--resume", action="store_true", help="leave out tests that passed before")
+    parser.add_argument("--minutes", type=float, default=float("inf"), help="start no more tests after this")
     parser.add_argument("--run", action="store_true", help="run Python with what follows, not pytest")
     args, told = parser.parse_known_args()
     set_up()
+    if not args.resume:
+        (FOLDER / f"passed-{args.processor}.txt").unlink(missing_ok=True)
     command = [FOLDER / "python"]
     if not args.run:
         command += ["-m", "pytest", "-q", "-p", "no:cacheprovider", "--durations=0", "--durations-min=60"]
+        command += ["-p", "resumed"]
         told = told if any(not each.startswith("-") for each in told) else [*TESTS, *told]
     print("AArch64, emulated:", args.processor, flush=True)
-    return subprocess.run([*command, *told], cwd=CHECKOUT, env=environment(args.processor)).returncode
+    settings = environment(args.processor, args.minutes)
+    return subprocess.run([*command, *told], cwd=CHECKOUT, env=settings).returncode
 
 
 if __name__ == "__main__":
