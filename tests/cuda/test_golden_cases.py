@@ -14,7 +14,7 @@ from roiops.operators.roi.dialects import TABLE
 NO_ARGMAX = ("chainer_roi_pooling_2d",)
 
 #: Of a file's cases, in even steps: the simulator is slow. The slow tests take all of them.
-MOST = int(os.environ.get("ROIOPS_TEST_GOLDEN", "3"))
+MOST = int(os.environ.get("ROIOPS_TEST_GOLDEN", "2"))
 
 FILES = [(row, file) for row in TABLE.values() for file in row.golden]
 
