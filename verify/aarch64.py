@@ -78,7 +78,7 @@ def main() -> int:
     parser.add_argument("--run", action="store_true", help="run Python with what follows, not pytest")
     args, told = parser.parse_known_args()
     set_up()
-    if not args.resume:
+    if not (args.resume or args.run):
         (FOLDER / f"passed-{args.processor}.txt").unlink(missing_ok=True)
     command = [FOLDER / "python"]
     if not args.run:

@@ -1,7 +1,7 @@
 """A pytest plugin for long runs in pieces: tests that passed before are left out, and it stops after a time.
 
-``ROIOPS_PASSED`` names the file of those that passed, one a line, below the commit's tree of ``roiops``;
-where that is another, all begins anew. ``ROIOPS_MINUTES`` is how long this piece may take.
+``ROIOPS_PASSED`` names the file of those that passed, one a line, below the commit's trees of ``roiops``
+and ``tests``; where one is another, all begins anew. ``ROIOPS_MINUTES`` is how long this piece may take.
 """
 
 import os
@@ -17,14 +17,18 @@ UNTIL = time.monotonic() + 60 * float(os.environ.get("ROIOPS_MINUTES", "inf"))
 
 
 def pytest_collection_modifyitems(config, items):
-    tree = subprocess.run(
-        ["git", "rev-parse", "HEAD:roiops"], cwd=HERE, capture_output=True, text=True, check=True
+    trees = subprocess.run(
+        ["git", "rev-parse", "HEAD:roiops", "HEAD:tests"],
+        cwd=HERE,
+        capture_output=True,
+        text=True,
+        check=True,
     ).stdout
     lines = FILE.read_text().splitlines() if FILE.exists() else []
-    if lines[:1] != [tree.strip()]:
-        FILE.write_text(tree)
+    if lines[:2] != trees.split():
+        FILE.write_text(trees)
         lines = []
-    passed = set(lines[1:])
+    passed = set(lines[2:])
     before = [item for item in items if item.nodeid in passed]
     config.hook.pytest_deselected(items=before)
     items[:] = [item for item in items if item.nodeid not in passed]
