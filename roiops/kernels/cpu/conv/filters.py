@@ -126,18 +126,16 @@ def _tile(vectors, count):
                 passed = builder.mul(channel.index, builder.mul(fetched, taps))
                 in_row, which = builder.srem(passed, terms), builder.sdiv(passed, terms)
                 soon = emit.move(ahead, builder.add(builder.mul(which, ahead_step), in_row))
-
-                def add_tap(values, _, base=base):
-                    factors, soon, place, *sums = values
+                with emit.loop(taps, [factors, soon, places, *sums]) as tap:
+                    factors, soon, place, *sums = tap.values
                     emit.prefetch(soon)
                     at = builder.add(base, emit.load_number(place))
                     emit.prefetch(emit.move(pixels[-1], at), count)  # the next tile's last pixel
                     right = [emit.load(factors, v * MACHINE_LANES) for v in range(vectors)]
                     sums = emit.add_products((emit.load_splat(pixel, at) for pixel in pixels), right, sums)
                     moved = zip((factors, soon, place), (vectors * MACHINE_LANES, fetched, 1), strict=True)
-                    return [*(emit.move(each, by) for each, by in moved), *sums]
-
-                factors, _, _, *sums = emit.repeat(taps, [factors, soon, places, *sums], add_tap)
+                    tap.advance([*(emit.move(each, by) for each, by in moved), *sums])
+                factors, _, _, *sums = tap.results
                 channel.advance([builder.add(base, channel_step), factors, *sums])
             sums = channel.results[2:]
             epilogue = emit.epilogue(kinds[8], args[8], args[9], emit.members(args[7])[1])
@@ -259,9 +257,7 @@ class ByFilters(Addressed):
         # Planes a whole number of pages apart compete for the same few places of a cache.
         stored = 480 if 4 * pixels % 4096 == 0 else 80
         vectors = ceil_div(layer.in_group, machine.lanes)
-        tiled += (
-            ceil_div(pixels, machine.filter_tile[0]) * vectors * stored * len(ByFilters.parts(layer, machine))
-        )
+        tiled += ceil_div(pixels, machine.filter_tile[0]) * vectors * stored
         # Of a panel that filters do not fill, results are copied one by one.
         if layer.in_group % machine.lanes:
             tiled += machine.single * pixels * (layer.in_group % (machine.lanes * machine.filter_tile[1]))
@@ -280,11 +276,12 @@ class ByFilters(Addressed):
     @staticmethod
     @functools.lru_cache(maxsize=64)
     def parts(layer, machine):
-        taps = math.prod(layer.kernel)
-        # An eighth of the cache for a panel: as much for the next one, and a part of the image, are there,
-        # too, and another thread may have half of it.
-        terms = max(LEAST_TERMS, machine.second_cache // (8 * 4 * WIDTH))
-        count = ceil_div(layer.terms, terms) if layer.batch == layer.groups == 1 else 1
+        taps, panel, count = math.prod(layer.kernel), 4 * WIDTH * layer.terms, 1
+        if layer.batch == layer.groups == 1:
+            # Beside a panel, the next one is on its way, and another thread may have half of the cache.
+            count = ceil_div(panel, machine.second_cache // 4)
+            with_image = ceil_div(panel + _image_bytes(layer), machine.second_cache // 2)
+            count = max(1, min(max(count, with_image), layer.terms // LEAST_TERMS))
         together = _together(taps)
         size = ceil_div(ceil_div(layer.channels, count), together) * together
         return [(c, min(c + size, layer.channels)) for c in range(0, layer.channels, size)]

@@ -354,18 +354,6 @@ class Emitter:
         """A counted loop with values carried round; see :class:`_Loop`."""
         return _Loop(self, count, carried)
 
-    def repeat(self, count, carried, step) -> list:
-        """What ``step(values, index)`` makes of values, ``count`` times; twice in a turn, to count less."""
-        pairs = self.builder.sdiv(count, self.number(2))
-        with self.loop(pairs, carried) as pair:
-            index = self.times(pair.index, 2)
-            values = step(pair.values, index)
-            pair.advance(step(values, self.builder.add(index, self.number(1))))
-        done = self.times(pairs, 2)
-        with self.loop(self.builder.sub(count, done), pair.results) as last:
-            last.advance(step(last.values, done))
-        return last.results
-
 
 def _value(carried):
     """What a loop carries round: a value, or where a :class:`Span` is."""

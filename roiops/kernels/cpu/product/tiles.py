@@ -133,11 +133,10 @@ def _sum_tile(emit, left, term_step, panel, terms, out, vectors, ahead=None, *, 
                 sums = emit.add_products([emit.splat_lane(each, k) for each in numbers], right, sums)
             loop.advance([emit.move(factor, 4), emit.move(columns, 4 * COLUMNS), *sums])
         carried, terms = loop.results, builder.sub(terms, done)
-
-    def add_term(values, index):
-        factor, columns, *sums = values
+    with emit.loop(terms, carried) as loop:
+        factor, columns, *sums = loop.values
         if ahead is not None:
-            emit.prefetch(ahead, emit.times(builder.add(index, done), ROWS))
+            emit.prefetch(ahead, emit.times(builder.add(loop.index, done), ROWS))
         right = [emit.load(columns, v * MACHINE_LANES) for v in range(vectors)]
         if BY_ELEMENT and packed:
             quads = [emit.load(factor, i) for i in range(0, ROWS, 4)]
@@ -145,9 +144,8 @@ def _sum_tile(emit, left, term_step, panel, terms, out, vectors, ahead=None, *, 
         else:
             numbers = (emit.load_splat(factor, emit.times(left_step, i)) for i in range(ROWS))
         sums = emit.add_products(numbers, right, sums)
-        return [emit.move(factor, term_step), emit.move(columns, COLUMNS), *sums]
-
-    return by_rows(emit.repeat(terms, carried, add_term)[2:], vectors)
+        loop.advance([emit.move(factor, term_step), emit.move(columns, COLUMNS), *sums])
+    return by_rows(loop.results[2:], vectors)
 
 
 def _bring_lines(emit, rows, width, *, write):
@@ -339,17 +337,6 @@ def _reduce_tile(height, vectors):
             start, apart = emit.move(origin, begin), [builder.sub(other, begin) for other in others]
             count, places = emit.elements(kinds[4], args[4], "offsets")
             zeros = [emit.constant(0)] * (height * vectors)
-
-            def add_term(image, values):
-                factor, line, place, *sums = values
-                emit.prefetch(line)
-                columns = emit.move(image, emit.load_number(place))
-                right = [emit.load(columns, by) for by in (0, *apart)]
-                numbers = (emit.load_splat(factor, emit.times(weight_step, r)) for r in range(height))
-                sums = emit.add_products(numbers, right, sums)
-                moved = zip((factor, line, place), (1, soon_step, 1), strict=True)
-                return [*(emit.move(each, by) for each, by in moved), *sums]
-
             with emit.loop(args[3], [start, factors, soon, *zeros]) as outer:
                 image, factors, soon, *sums = outer.values
                 carried, left_over = [factors, soon, places, *sums], count
@@ -368,8 +355,16 @@ def _reduce_tile(height, vectors):
                         moved = zip((factor, line, place), (4, emit.times(soon_step, 4), 4), strict=True)
                         four.advance([*(emit.move(each, by) for each, by in moved), *sums])
                     carried, left_over = four.results, builder.sub(count, done)
-                done = emit.repeat(left_over, carried, lambda values, _, image=image: add_term(image, values))
-                outer.advance([emit.move(image, image_step), *done[:2], *done[3:]])
+                with emit.loop(left_over, carried) as term:
+                    factor, line, place, *sums = term.values
+                    emit.prefetch(line)
+                    columns = emit.move(image, emit.load_number(place))
+                    right = [emit.load(columns, by) for by in (0, *apart)]
+                    numbers = (emit.load_splat(factor, emit.times(weight_step, r)) for r in range(height))
+                    sums = emit.add_products(numbers, right, sums)
+                    moved = zip((factor, line, place), (1, soon_step, 1), strict=True)
+                    term.advance([*(emit.move(each, by) for each, by in moved), *sums])
+                outer.advance([emit.move(image, image_step), *term.results[:2], *term.results[3:]])
             epilogue = emit.epilogue(kinds[8], args[8], args[9], at)
             store_finished(emit, by_rows(outer.results[3:], vectors), out, epilogue, goes_to)
             return context.get_dummy_value()
