@@ -178,6 +178,28 @@ def test_data_are_normalised_on_the_way(way, shape):
     np.testing.assert_allclose(out, right, rtol=0, atol=limit)
 
 
+@pytest.mark.parametrize("shape", [s for s in FILTERS + WHOLE_ROWS if s[0] == s[-1] == 1], ids=str)
+def test_channels_that_are_summed_part_by_part(shape, monkeypatch):
+    channels = shape[1]
+    ends = sorted({0, 1, channels // 2 + 1, channels})
+    parts = list(itertools.pairwise(ends))
+    monkeypatch.setattr(conv_filters.ByFilters, "parts", staticmethod(lambda layer, machine: parts))
+    test_any_window(conv_filters.ByFilters, shape)
+    if (conv_filters.ByFilters, shape) in ENTERED:
+        test_data_are_normalised_on_the_way(conv_filters.ByFilters, shape)
+
+
+@pytest.mark.parametrize("cache", [256 << 10, 1 << 20])
+@pytest.mark.parametrize(("channels", "kernel"), [(512, 3), (2048, 1), (700, 5), (3, 40)])
+def test_parts_hold_all_channels_and_packed_weights_fit_the_cache(channels, kernel, cache):
+    layer = Layer(1, channels, 64, 1, (60, 60), (7, 7), (kernel, kernel), (8, 8), (1, 1), (0, 0))
+    parts = conv_filters.ByFilters.parts(layer, HERE._replace(second_cache=cache))
+    assert [c for first, end in parts for c in range(first, end)] == list(range(channels))
+    most = max(end - first for first, end in parts)
+    assert most == 1 or 4 * conv_filters.WIDTH * kernel**2 * most <= max(cache // 2, 1 << 18)
+    assert conv_filters.ByFilters.parts(layer._replace(batch=2), HERE) == [(0, channels)]
+
+
 #: The zeros that end a plane or a channel of the frame are those in front of the next one.
 SHARED_ZEROS = [
     (2, 8, 23, 68, 9, (2, 3), (2, 1), (1, 2), (2, 3), 1),

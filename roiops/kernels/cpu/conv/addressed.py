@@ -18,7 +18,7 @@ from ..product.machine import HERE
 from ..scratch import Repeated, Scratch
 from ..vector import MACHINE_LANES
 from .padded import fill_padded, fills_itself, thin_out
-from .way import Way
+from .way import Arrays, Layer, Way, epilogue_of_part
 
 #: Floats of the largest tile.
 _TILE = max(ROWS * COLUMNS, MACHINE_LANES * HERE.filter_tile[0] * HERE.filter_tile[1])
@@ -65,6 +65,20 @@ def rows_of_weight(weight, groups: int, filters) -> tuple[tuple, list]:
     return arrays, [] if whole else [(_copy_last, 1, matrix[:, final["first"] :], last)]
 
 
+def _part(layer, arrays, part, parts) -> tuple[Layer, Arrays, tuple]:
+    """A layer of some of the channels, of one image and one group; its arrays, and the epilogue."""
+    first, end = part
+    mean, scale, shift, floor, used = arrays.of_data
+    prologue = (*(each[first:end] for each in (mean, scale, shift)), floor, used) if used else None
+    data, weight = (array[:, first:end] for array in (arrays.data, arrays.weight))
+    some = arrays._replace(data=data, weight=weight, prologue=prologue)
+    return (
+        layer._replace(channels=end - first),
+        some,
+        epilogue_of_part(part, parts, arrays.epilogue, arrays.out),
+    )
+
+
 class Addressed(Way):
     """A way that says where things lie, and leaves the work to the driver."""
 
@@ -76,18 +90,37 @@ class Addressed(Way):
     def plan(layer, machine, added) -> Plan:
         """The lists of addresses; ``added``: whether something is added to the results."""
 
-    def left(self, weight, plan: Plan) -> tuple[tuple, list]:
+    @staticmethod
+    def parts(layer, machine) -> list[tuple[int, int]]:
+        """The channels that are summed at once, the first and the end of each part."""
+        return [(0, layer.channels)]
+
+    @staticmethod
+    def left(layer, weight, plan: Plan) -> tuple[tuple, list]:
         """The weight for the way's tiles, and kernels that come before."""
-        return rows_of_weight(weight, self.layer.groups, plan.tiles.filters)
+        return rows_of_weight(weight, layer.groups, plan.tiles.filters)
 
     def bind(self, arrays):
-        data, out, layer, machine = arrays.data, arrays.out, self.layer, self.machine
-        added, of_data, groups = arrays.other is not None, arrays.of_data, layer.groups
-        plan = self.plan(layer, machine, added)
-        weight, copies = self.left(arrays.weight, plan)
-        thinner = (*data.shape[:2], *layer.out_size) if plan.thinned else (0,)
+        layer, parts = self.layer, self.parts(self.layer, self.machine)
+        if len(parts) == 1:
+            kernels_of = [self._bind(layer, arrays, arrays.epilogue)]
+        else:
+            kernels_of = [self._bind(*_part(layer, arrays, part, parts)) for part in parts]
 
         def prepare(workers):
+            return [kernel for kernels in kernels_of for kernel in kernels(workers)]
+
+        return Repeated(self.calls, arrays.out.size * layer.terms / MACHINE_LANES, prepare)
+
+    def _bind(self, layer, arrays, epilogue):
+        """A function of the number of workers: the kernels of a layer, or of some of its channels."""
+        data, out, machine, of_data = arrays.data, arrays.out, self.machine, arrays.of_data
+        added, groups = bool(epilogue[-1]), layer.groups
+        plan = self.plan(layer, machine, added)
+        weight, copies = self.left(layer, arrays.weight, plan)
+        thinner = (*data.shape[:2], *layer.out_size) if plan.thinned else (0,)
+
+        def kernels_for(workers):
             own = plan.padded > 0 and fills_itself(workers, groups, plan.copying)
             if plan.padded and groups == 1 and not plan.tiles.by_filters:  # each fills what it needs alone
                 own = own or 4 * workers * plan.padded <= machine.last_cache
@@ -106,10 +139,10 @@ class Addressed(Way):
             begins, lines = self.division(layer, machine, added, workers)
             sources = data, plan.layout, of_data, lines, layer.channels // groups * own
             terms = plan.terms._replace(group_step=plan.terms.group_step * (not own))
-            sums = sources, weight, tuple(terms), tuple(plan.tiles), groups, begins, arrays.epilogue
+            sums = sources, weight, tuple(terms), tuple(plan.tiles), groups, begins, epilogue
             return [*kernels, (self.kernel, workers, *sums, (spares, images, panels), out)]
 
-        return Repeated(self.calls, out.size * layer.terms / MACHINE_LANES, prepare)
+        return kernels_for
 
     @classmethod
     @functools.lru_cache(maxsize=192)

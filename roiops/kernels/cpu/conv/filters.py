@@ -2,7 +2,8 @@
 
 A tile of results is ``PIXELS`` neighbouring pixels of the output by a few vectors of filters. Its pixels are
 read in place, one number at a time; the weights are packed, filter after filter for each term of the sum. So
-a map of 7 by 7 pixels leaves nothing empty, where vectors of pixels would be a quarter empty.
+a map of 7 by 7 pixels leaves nothing empty, where vectors of pixels would be a quarter empty. Of many
+channels some are summed at a time, so that packed weights stay in the second-level cache from tile to tile.
 
 ``tests/reference.py`` has the same in plain loops: ``convolution``.
 """
@@ -19,6 +20,7 @@ from ...jit import inner
 from ..product.driver import PLACES, RUN, Terms, Tiles, driver, filters_of_tiles
 from ..product.emitter import Emitter
 from ..product.machine import HERE
+from ..product.matmul import flat_memory
 from ..product.tiles import Rows
 from ..vector import BLOCK, LINE, MACHINE_LANES, transpose_block
 from .addressed import Addressed, Plan
@@ -36,6 +38,8 @@ _FOUR = ir.VectorType(ir.FloatType(), _QUARTET)
 LINE_FETCHED = 14
 #: So many rows of pixels, read side by side, a processor fetches ahead.
 ROWS_AHEAD = 12
+#: Terms that are summed at once, at least: for fewer, results would be read and stored too often.
+LEAST_TERMS = 512
 #: What it takes to read a line of pixels again, from the last cache and from memory.
 LINE_FROM_CACHE, LINE_FROM_MEMORY = 10, 60
 
@@ -92,13 +96,14 @@ def _tile(vectors, count):
     """A tile of so many vectors of filters by so many pixels."""
 
     @intrinsic
-    def tile(typing, padded, starts, channels, offsets, panel, ahead, out, epilogue, row):
+    def tile(typing, padded, starts, channels, offsets, panel, ahead, fetched, out, epilogue, row):
         """``padded`` has a row for each channel; ``starts`` are the pixels' places, and which is the first.
 
-        ``offsets``: how far the taps lie from a pixel's place. ``ahead``: weights to fetch, a row for a tap.
+        ``offsets``: how far the taps lie from a pixel's place. ``ahead``: rows of weights, of which so many
+        are ``fetched`` meanwhile.
         """
         i = types.int64
-        signature = types.void(padded, starts, i, offsets, panel, ahead, out, epilogue, i)
+        signature = types.void(padded, starts, i, offsets, panel, ahead, i, out, epilogue, i)
 
         def generate(context, builder, signature, args, loc=None):
             emit, kinds = Emitter(context, builder, loc), signature.args
@@ -107,10 +112,20 @@ def _tile(vectors, count):
             pixels = [emit.move(origin, emit.load_number(first, p)) for p in range(count)]
             taps, places = emit.elements(kinds[3], args[3], "offsets")
             weights = emit.pointer(kinds[4], args[4], emit.number(0), "panel")
-            soon, ahead_step = emit.rows(kinds[5], args[5])
+            ahead, ahead_step = emit.rows(kinds[5], args[5])
+            target, out_step = emit.rows(kinds[7], args[7], "out")
+            with emit.loop(emit.number(vectors * MACHINE_LANES), [target]) as lines:  # they come meanwhile
+                (line,) = lines.values
+                emit.prefetch(line, write=True)
+                emit.prefetch(line, count - 1, write=True)
+                lines.advance([emit.move(line, out_step)])
+            fetched, terms = args[6], builder.mul(args[2], taps)  # so many floats come with each term
             zeros = [emit.constant(0)] * (count * vectors)
-            with emit.loop(args[2], [emit.number(0), weights, soon, *zeros]) as channel:
-                base, factors, soon, *sums = channel.values
+            with emit.loop(args[2], [emit.number(0), weights, *zeros]) as channel:
+                base, factors, *sums = channel.values
+                passed = builder.mul(channel.index, builder.mul(fetched, taps))
+                in_row, which = builder.srem(passed, terms), builder.sdiv(passed, terms)
+                soon = emit.move(ahead, builder.add(builder.mul(which, ahead_step), in_row))
                 with emit.loop(taps, [factors, soon, places, *sums]) as tap:
                     factors, soon, place, *sums = tap.values
                     emit.prefetch(soon)
@@ -118,12 +133,12 @@ def _tile(vectors, count):
                     emit.prefetch(emit.move(pixels[-1], at), count)  # the next tile's last pixel
                     right = [emit.load(factors, v * MACHINE_LANES) for v in range(vectors)]
                     sums = emit.add_products((emit.load_splat(pixel, at) for pixel in pixels), right, sums)
-                    moved = zip((factors, soon, place), (vectors * MACHINE_LANES, ahead_step, 1), strict=True)
+                    moved = zip((factors, soon, place), (vectors * MACHINE_LANES, fetched, 1), strict=True)
                     tap.advance([*(emit.move(each, by) for each, by in moved), *sums])
-                channel.advance([builder.add(base, channel_step), *tap.results[:2], *tap.results[3:]])
-            sums = channel.results[3:]
-            target, out_step = emit.rows(kinds[6], args[6], "out")
-            epilogue = emit.epilogue(kinds[7], args[7], args[8], emit.members(args[6])[1])
+                factors, _, _, *sums = tap.results
+                channel.advance([builder.add(base, channel_step), factors, *sums])
+            sums = channel.results[2:]
+            epilogue = emit.epilogue(kinds[8], args[8], args[9], emit.members(args[7])[1])
             for v in range(vectors):
                 at = v * MACHINE_LANES
                 rows, other = (
@@ -145,47 +160,47 @@ _tile_3, _tile_2, _tile_1 = _tile(VECTORS, PIXELS), _tile(2, PIXELS), _tile(1, 2
 
 
 @inner(makes_arrays=False)
-def _pack(weight, first, rows, terms, width, panel):
-    """``rows`` filters from ``first`` on, ``width`` side by side for each term; what is too much repeats."""
+def _pack(weight, at, step, rows, terms, width, panel):
+    """``rows`` filters from ``at`` on, ``width`` side by side for each term; what is too much repeats."""
     if width % BLOCK or terms < BLOCK:
         for k in range(terms):
             for column in range(width):
-                panel[k * width + column] = weight[(first + min(column, rows - 1)) * terms + k]
+                panel[k * width + column] = weight[at + min(column, rows - 1) * step + k]
         return
     # Blocks begin at cache lines, where rows do: of two halves of a line, the second would find it evicted
     # where rows lie a power of two apart. The first block and the last overlap with their neighbours.
-    lead = (-(weight.ctypes.data // 4 + first * terms)) % LINE
+    lead = (-(weight.ctypes.data // 4 + at)) % LINE
     for column in range(0, width, BLOCK):
         count = max(1, min(BLOCK, rows - column))
-        row = (first + min(column, rows - 1)) * terms
+        row = at + min(column, rows - 1) * step
         for block in range(lead - LINE, terms, BLOCK):
             term = max(0, min(block, terms - BLOCK))
-            transpose_block(weight, row + term, terms, count, panel, term * width + column, width)
+            transpose_block(weight, row + term, step, count, panel, term * width + column, width)
 
 
 @inner(makes_arrays=False)
 def _pack_block(sources, weight, tiles, g, block, image, panel):
     """A panel's weights. What comes next are those of the next panel."""
-    flat, terms, in_group, at_once = weight
+    flat, step, terms, in_group, _ = weight
     some = tiles[0][block]
-    row, rows = g * in_group + some.first, min(some.room, in_group - some.first)
-    _pack(flat, row, rows, terms, some.room, panel)
-    return Rows(flat, (row + rows) * terms, at_once)
+    at, rows = (g * in_group + some.first) * step, min(some.room, in_group - some.first)
+    _pack(flat, at, step, rows, terms, some.room, panel)
+    return Rows(flat, at + rows * step, step)
 
 
 @inner(makes_arrays=False, forceinline=True)
 def _sum_pixels(weight, terms, tile, image, panel, soon, sums, whole, epilogue):
     """Vectors of filters by pixels; each tile fetches a part of the next panel's weights."""
     starts, targets, repeats, step, group_step, offsets = terms
-    source, begins = Rows(image, tile.group * group_step, step), (starts, tile.first)
-    following = Rows(soon.array, soon.at + tile.inside * soon.step * weight[1], soon.step)
+    source, begins, fetched = Rows(image, tile.group * group_step, step), (starts, tile.first), weight[4]
+    following = Rows(soon.array, soon.at + tile.inside * fetched * soon.step, soon.step)
     to, row = Rows(sums.array, sums.at + targets[tile.places] if whole else sums.at, sums.step), tile.row
     if tile.room == 3 * MACHINE_LANES:
-        _tile_3(source, begins, repeats, offsets, panel, following, to, epilogue, row)
+        _tile_3(source, begins, repeats, offsets, panel, following, fetched, to, epilogue, row)
     elif tile.room == 2 * MACHINE_LANES:
-        _tile_2(source, begins, repeats, offsets, panel, following, to, epilogue, row)
+        _tile_2(source, begins, repeats, offsets, panel, following, fetched, to, epilogue, row)
     else:
-        _tile_1(source, begins, repeats, offsets, panel, following, to, epilogue, row)
+        _tile_1(source, begins, repeats, offsets, panel, following, fetched, to, epilogue, row)
 
 
 _multiply = driver(fill_own, _pack_block, _sum_pixels)
@@ -207,8 +222,8 @@ def _term_cost(layer, pixels, vectors, machine):
     """
     loads = pixels + vectors + 6 + 3 / math.prod(layer.kernel) + max(0, pixels - 8)
     # Each term of a 1x1 layer lies in another line. Where two units multiply, lines come too slowly for them
-    # from maps that are much larger than the second cache.
-    if layer.kernel == (1, 1) and machine.units > 1 and _image_bytes(layer) > 2 * machine.second_cache:
+    # from maps that are larger than the second cache.
+    if layer.kernel == (1, 1) and machine.units > 1 and _image_bytes(layer) > machine.second_cache:
         loads += LINE_FETCHED * (1 + (pixels - 1) * layer.stride[1] / LINE)
     return machine.of_term(pixels * vectors, loads)
 
@@ -258,9 +273,24 @@ class ByFilters(Addressed):
             again = line * channels * _pixels_read(layer) / LINE * (len(panels) - 1)
         return batch * layer.groups * tiled + 0.5 * layer.filters * layer.terms + copied + again
 
-    def left(self, weight, plan):
-        at_once = ceil_div(WIDTH, len(plan.tiles.places) - 1)
-        return (weight.reshape(-1), self.layer.terms, self.layer.in_group, at_once), []
+    @staticmethod
+    @functools.lru_cache(maxsize=64)
+    def parts(layer, machine):
+        taps, panel, count = math.prod(layer.kernel), 4 * WIDTH * layer.terms, 1
+        if layer.batch == layer.groups == 1:
+            # Beside a panel, the next one is on its way, and another thread may have half of the cache.
+            count = ceil_div(panel, machine.second_cache // 4)
+            with_image = ceil_div(panel + _image_bytes(layer), machine.second_cache // 2)
+            count = max(1, min(max(count, with_image), layer.terms // LEAST_TERMS))
+        together = _together(taps)
+        size = ceil_div(ceil_div(layer.channels, count), together) * together
+        return [(c, min(c + size, layer.channels)) for c in range(0, layer.channels, size)]
+
+    @staticmethod
+    def left(layer, weight, plan):
+        flat, step, _ = flat_memory(weight.reshape(layer.filters, -1))
+        fetched = ceil_div(WIDTH, len(plan.tiles.places) - 1)
+        return (flat, step, layer.terms, layer.in_group, fetched), []
 
     @staticmethod
     @functools.lru_cache(maxsize=64)
@@ -284,7 +314,7 @@ class ByFilters(Addressed):
             image_step = channels * step
         taps = tap_places(kernel, (1, 1), dilate, length, 0)
         # The taps of several channels are one loop: a short loop within a loop is slow.
-        several = max(n for n in range(1, max(1, 64 // len(taps)) + 1) if in_group % n == 0)
+        several = max(n for n in range(1, _together(len(taps)) + 1) if in_group % n == 0)
         offsets = np.array([k * step + tap for k in range(several) for tap in taps], np.int64)
         image, y, x = np.ogrid[:batch, :height, :width]
         starts = image * image_step + y * stride[0] * length + x * stride[1]
@@ -309,6 +339,11 @@ class ByFilters(Addressed):
             tiles=tiles,
             panel=ceil_div(WIDTH * layer.terms, MACHINE_LANES) * MACHINE_LANES,
         )
+
+
+def _together(taps: int) -> int:
+    """Of how many channels the taps are one loop, at most."""
+    return max(1, 64 // taps)
 
 
 def _tiles(layer, pixels: int) -> Tiles:

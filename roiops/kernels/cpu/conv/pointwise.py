@@ -116,9 +116,10 @@ class Pointwise(Addressed):
         thinned = machine.single * layer.batch * layer.channels * pixels * (layer.stride != (1, 1))
         return products + vectors * (5 * layer.filters + 7 * layer.channels) + edges + thinned
 
-    def left(self, weight, plan):
-        arrays, copies = super().left(weight, plan)
-        return (*arrays, self.layer.terms, self.layer.in_group), copies
+    @staticmethod
+    def left(layer, weight, plan):
+        arrays, copies = Addressed.left(layer, weight, plan)
+        return (*arrays, layer.terms, layer.in_group), copies
 
     @staticmethod
     @functools.lru_cache(maxsize=64)

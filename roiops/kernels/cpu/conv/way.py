@@ -13,6 +13,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from ...jit import Calls
+from ..product.emitter import activation
 from ..product.machine import HERE, Machine
 from ..vector import FIXED_LANES
 
@@ -113,6 +114,18 @@ class Way(ABC):
 
         It plans for the threads at hand, packs what the way wants packed, and runs its kernels.
         """
+
+
+_IDENTITY = activation()
+
+
+def epilogue_of_part(part, parts, epilogue, out) -> tuple:
+    """What becomes of the sums of a part of the channels: the output has those of the parts before."""
+    scale, shift, act, other, add_other = epilogue
+    act = act if part == parts[-1] else _IDENTITY
+    if part == parts[0]:
+        return scale, shift, act, other, add_other
+    return scale, np.zeros_like(shift), act, out, 1
 
 
 def ceil_div(count: int, step: int) -> int:

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ...jit import inner, num_threads, parallel, within
-from ..product.emitter import COLUMNS, ROWS, activation
+from ..product.emitter import COLUMNS, ROWS
 from ..product.fingerprint import fingerprint
 from ..product.machine import HERE, Machine
 from ..product.panels import MOST_SEGMENTS, SEGMENT
@@ -22,7 +22,7 @@ from ..product.tiles import Epilogue, Rows, packed_product_tile
 from ..scratch import Repeated, Scratch
 from ..vector import BLOCK, LINE, MACHINE_LANES, aligned_zeros
 from .transforms import OUT, PARTS, TAPS
-from .way import Way, ceil_div
+from .way import Way, ceil_div, epilogue_of_part
 from .winograd_tiles import (
     APART,
     SCRATCH,
@@ -33,7 +33,6 @@ from .winograd_tiles import (
     transform_panel,
 )
 
-_IDENTITY = activation()
 #: Floats in which a worker sorts some taps of some filters.
 _TURNED = TAPS * TAPS * BLOCK * BLOCK
 #: Most bytes of transformed tiles that workers share at once, and of panels of these. So many panels are
@@ -295,7 +294,7 @@ class Winograd(Way):
             if plan.alone:
                 return [(_by_panel, workers, data, filters, groups, grid, pad, epilogue, memory, out)]
             kernels, starts = [], range(0, plan.panels, plan.together)
-            parts = [(part, _epilogue_of(part, plan.parts, epilogue, out)) for part in plan.parts]
+            parts = [(part, epilogue_of_part(part, plan.parts, epilogue, out)) for part in plan.parts]
             for g, (part, into), begin in itertools.product(range(groups), parts, starts):
                 turn = g, *part, begin, min(begin + plan.together, plan.panels)
                 kernels.append((_transform_panels, workers, data, turn, groups, grid, pad, memory, out))
@@ -339,12 +338,3 @@ class Winograd(Way):
         self._scratch = Scratch((plan.together, panel), *((workers, count) for count in for_each))
         self._segments = np.zeros((workers, MOST_SEGMENTS), SEGMENT)
         self._places = find_places(layer, plan.panels)
-
-
-def _epilogue_of(part, parts, epilogue, out):
-    """What becomes of the sums of a part of the channels: the output has those of the parts before."""
-    scale, shift, act, other, add_other = epilogue
-    act = act if part == parts[-1] else _IDENTITY
-    if part == parts[0]:
-        return scale, shift, act, other, add_other
-    return scale, np.zeros_like(shift), act, out, 1

@@ -28,7 +28,7 @@ PANELS = SECOND_CACHE * 11 // 16
 SMALL = 1 << 18
 
 
-def _flat(matrix):
+def flat_memory(matrix):
     """The memory that a matrix lies in, from its first entry on, and its steps in floats."""
     steps = [step // 4 for step in matrix.strides]
     size = 1 + sum((n - 1) * step for n, step in zip(matrix.shape, steps, strict=True))
@@ -69,7 +69,7 @@ def _add_edge(spare, count, first, after, out, at, step):
 
 @parallel(makes_arrays=False)
 def _multiply(share, left, starts, last, right, sizes, blocks, begins, scratch, out):
-    """Matrices come as :func:`_flat` gives them; ``sizes`` are ``(rows, terms, columns)``.
+    """Matrices come as :func:`flat_memory` gives them; ``sizes`` are ``(rows, terms, columns)``.
 
     ``starts``: where the rows of each tile begin in the left factor. ``last``: those of a tile that is not
     full, filled up. ``blocks``: the terms and the panels that are packed at once. ``begins``: the first tile
@@ -175,8 +175,8 @@ def _in_blocks(left, right, out, blocks, starts=None, scratch=None):
         begins = _by_panel(workers, panels, vectors, row_tiles)
     else:
         begins = np.arange(workers + 1) * row_tiles // workers * panels
-    factors = _flat(left), starts, last.reshape(-1), _flat(right)
-    _multiply.by(workers)(*factors, (rows, terms, columns), blocks, begins, scratch, _flat(out))
+    factors = flat_memory(left), starts, last.reshape(-1), flat_memory(right)
+    _multiply.by(workers)(*factors, (rows, terms, columns), blocks, begins, scratch, flat_memory(out))
 
 
 @functools.lru_cache(256)
