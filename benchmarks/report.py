@@ -18,7 +18,7 @@ RESULTS, DOCS = ROOT / "benchmarks" / "results", ROOT / "docs"
 BEGIN, END = "<!-- begin: made by benchmarks/report.py -->", "<!-- end: made by benchmarks/report.py -->"
 
 #: Results of benchmarks/zoo.py, and what is particular in them.
-ZOOS = {"zoo": "", "zoo_avx2": " on AVX2"}
+ZOOS = {"zoo": "", "zoo_avx2": " on AVX2", "zoo_xeon": " on an Intel Xeon"}
 KINDS = {
     "align": "bilinear",
     "pool": "integer bins",
@@ -309,7 +309,7 @@ def page() -> str:
 
 def _summary(what, peer, found, recorded, model="") -> str:
     average = geometric_mean(found)
-    digits = 1 if average > 1.2 else 2
+    digits = 1 if average > 2 else 2
     cells = [what, peer, f"{average:.{digits}f}x", f"{min(found):.2f}x{model}", str(len(found)), recorded]
     return f"| {' | '.join(cells)} |"
 
