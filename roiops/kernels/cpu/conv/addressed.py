@@ -66,17 +66,13 @@ def rows_of_weight(weight, groups: int, filters) -> tuple[tuple, list]:
 
 
 def _part(layer, arrays, part, parts) -> tuple[Layer, Arrays, tuple]:
-    """A layer of some of the channels, of one image and one group; its arrays, and the epilogue."""
+    """A layer of some of the channels, or of all; its arrays, and the epilogue."""
     first, end = part
-    mean, scale, shift, floor, used = arrays.of_data
-    prologue = (*(each[first:end] for each in (mean, scale, shift)), floor, used) if used else None
+    prologue = arrays.prologue and (*(each[first:end] for each in arrays.prologue[:3]), *arrays.prologue[3:])
     data, weight = (array[:, first:end] for array in (arrays.data, arrays.weight))
     some = arrays._replace(data=data, weight=weight, prologue=prologue)
-    return (
-        layer._replace(channels=end - first),
-        some,
-        epilogue_of_part(part, parts, arrays.epilogue, arrays.out),
-    )
+    epilogue = epilogue_of_part(part, parts, arrays.epilogue, arrays.out)
+    return layer._replace(channels=end - first), some, epilogue
 
 
 class Addressed(Way):
@@ -92,7 +88,10 @@ class Addressed(Way):
 
     @staticmethod
     def parts(layer, machine) -> list[tuple[int, int]]:
-        """The channels that are summed at once, the first and the end of each part."""
+        """The channels that are summed at once, the first and the end of each part.
+
+        Several only of one image without groups: then those of a part lie side by side.
+        """
         return [(0, layer.channels)]
 
     @staticmethod
@@ -102,10 +101,7 @@ class Addressed(Way):
 
     def bind(self, arrays):
         layer, parts = self.layer, self.parts(self.layer, self.machine)
-        if len(parts) == 1:
-            kernels_of = [self._bind(layer, arrays, arrays.epilogue)]
-        else:
-            kernels_of = [self._bind(*_part(layer, arrays, part, parts)) for part in parts]
+        kernels_of = [self._bind(*_part(layer, arrays, part, parts)) for part in parts]
 
         def prepare(workers):
             return [kernel for kernels in kernels_of for kernel in kernels(workers)]
@@ -113,7 +109,7 @@ class Addressed(Way):
         return Repeated(self.calls, arrays.out.size * layer.terms / MACHINE_LANES, prepare)
 
     def _bind(self, layer, arrays, epilogue):
-        """A function of the number of workers: the kernels of a layer, or of some of its channels."""
+        """A function of the number of workers, which gives a layer's kernels."""
         data, out, machine, of_data = arrays.data, arrays.out, self.machine, arrays.of_data
         added, groups = bool(epilogue[-1]), layer.groups
         plan = self.plan(layer, machine, added)

@@ -17,7 +17,7 @@ import numpy as np
 from ... import ways
 from ...jit import Calls, call
 from ..network import norm
-from ..product.emitter import ROWS, activate, activation
+from ..product.emitter import IDENTITY, ROWS, activate, activation
 from ..product.machine import HERE, Machine
 from ..product.matmul import matmul
 from ..product.turn import turn
@@ -38,7 +38,6 @@ from .taps import ByTaps
 from .way import ROOM, Arrays, Layer, Way, ceil_div
 from .winograd import Winograd
 
-_IDENTITY = activation()
 #: Of fewer tiles or pixels, the gradient of a weight is a product of matrices.
 FEW_TILES, FEW_PIXELS = 4, 400
 #: So many filters take as long to be sorted by phases as a row of pixels takes to be added to the results.
@@ -109,7 +108,7 @@ class Forward:
         """Compute once what :meth:`bind` describes."""
         self.bind(data, weight, bias, out, **how)()
 
-    def bind(self, data, weight, bias, out, *, batch_norm=None, other=None, act=_IDENTITY, prologue=None):
+    def bind(self, data, weight, bias, out, *, batch_norm=None, other=None, act=IDENTITY, prologue=None):
         """A call that computes into ``out``, again and again. ``bias`` may be None.
 
         ``batch_norm``: gamma, beta, mean, variance and eps of a batch normalisation of the results. ``other``

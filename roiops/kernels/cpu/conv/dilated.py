@@ -13,14 +13,12 @@ import math
 import numpy as np
 
 from ...jit import Calls, inner, num_threads, parallel, within
-from ..product.emitter import activation
+from ..product.emitter import IDENTITY
 from ..product.machine import HERE
 from .columns import span
 from .phases import spread
 from .way import Arrays, Layer, Way, ceil_div
 from .winograd import Winograd
-
-_IDENTITY = activation()
 
 
 def one_phase(layer: Layer) -> Layer:
@@ -94,7 +92,7 @@ class Dilated(Way):
         images = np.empty((*dilate, *data.shape[:2], *apart.in_size), np.float32)
         results = np.empty((*dilate, *out.shape[:2], *apart.out_size), np.float32)
         self._call(_gather, num_threads(images.size), data, dilate, self.layer.pad, images)
-        first_act = act if other is None else _IDENTITY
+        first_act = act if other is None else IDENTITY
         small_images, small_results = (a.reshape(-1, *a.shape[3:]) for a in (images, results))
         self._winograd.bind(Arrays(small_images, weight, scale, shift, first_act, None, small_results))()
         other = (out, 0) if other is None else (other, 1)

@@ -161,7 +161,10 @@ _tile_3, _tile_2, _tile_1 = _tile(VECTORS, PIXELS), _tile(2, PIXELS), _tile(1, 2
 
 @inner(makes_arrays=False)
 def _pack(weight, at, step, rows, terms, width, panel):
-    """``rows`` filters from ``at`` on, ``width`` side by side for each term; what is too much repeats."""
+    """``rows`` filters from ``at`` on, ``step`` apart, ``width`` side by side for each term.
+
+    What is too much repeats.
+    """
     if width % BLOCK or terms < BLOCK:
         for k in range(terms):
             for column in range(width):

@@ -13,12 +13,10 @@ import math
 import numpy as np
 
 from ...jit import inner, num_threads, parallel, within
-from ..product.emitter import activated, activation
+from ..product.emitter import IDENTITY, activated
 from ..product.fingerprint import fingerprint
 from ..product.turn import turn
 from ..vector import LINE
-
-_IDENTITY = activation()
 
 
 @inner(forceinline=True)
@@ -138,7 +136,7 @@ class Phases:
             forward(data, part, bias, result, batch_norm=batch_norm, **more)
         planes, flat = (at_once * channels, channels * (batch if at_once == 1 else 1)), out[:, :, 0]
         results = results.reshape(-1, *self._size)
-        spread.by(num_threads(out.size))(results, planes, step, _IDENTITY, flat, 0, flat)
+        spread.by(num_threads(out.size))(results, planes, step, IDENTITY, flat, 0, flat)
 
     def _plan(self, data_shape, weight_shape, out_shape):
         kernel, stride, dilate, pad = (values[1:] for values in self._window)

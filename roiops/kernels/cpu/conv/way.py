@@ -13,7 +13,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from ...jit import Calls
-from ..product.emitter import activation
+from ..product.emitter import IDENTITY
 from ..product.machine import HERE, Machine
 from ..vector import FIXED_LANES
 
@@ -116,13 +116,10 @@ class Way(ABC):
         """
 
 
-_IDENTITY = activation()
-
-
 def epilogue_of_part(part, parts, epilogue, out) -> tuple:
     """What becomes of the sums of a part of the channels: the output has those of the parts before."""
     scale, shift, act, other, add_other = epilogue
-    act = act if part == parts[-1] else _IDENTITY
+    act = act if part == parts[-1] else IDENTITY
     if part == parts[0]:
         return scale, shift, act, other, add_other
     return scale, np.zeros_like(shift), act, out, 1

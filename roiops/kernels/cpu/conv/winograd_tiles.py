@@ -8,7 +8,7 @@ a column and of a row of an image, and all tiles.
 import numpy as np
 
 from ...jit import inner
-from ..product.emitter import COLUMNS, ROWS, activation
+from ..product.emitter import COLUMNS, IDENTITY, ROWS
 from ..product.panels import add_run, copy_run, gather, load_line, panel_range, segments
 from ..product.tiles import Epilogue, Rows, copy_vector
 from ..vector import BLOCK, MACHINE_LANES, prefetch_to_read, prefetch_to_write, transpose_block
@@ -39,7 +39,6 @@ _MADE = _ASIDE + PARTS * _MADE_STEP
 SCRATCH = _MADE + max(IN * _LINE_STEP, PARTS * COLUMNS) + MACHINE_LANES
 #: Numbers of a filter's channel before the transform.
 _NUMBERS = TAPS * TAPS
-_IDENTITY = activation()
 
 
 def find_places(layer, panels: int) -> np.ndarray:
@@ -198,7 +197,7 @@ def _store_filter(products, tiles, lines, epilogue, f, out):
         if whole:
             place = (some.image * filters + f) * plane + some.y * OUT * width + x
             into, step, added = flat, width, add_other
-        then = act if whole or not add_other else _IDENTITY
+        then = act if whole or not add_other else IDENTITY
         of_filter = Epilogue(scale[f], shift[f], then, flat_other if whole else lines, added)
         transform_results(of_tiles, Rows(into, place, step), of_filter)
         if whole:

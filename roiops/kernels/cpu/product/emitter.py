@@ -31,6 +31,10 @@ def activation(floor=-np.inf, ceiling=np.inf, slope=1.0, dtype=np.float32) -> tu
     return tuple(np.dtype(dtype).type(number) for number in (floor, ceiling, slope))
 
 
+#: The activation that changes nothing.
+IDENTITY = activation()
+
+
 @inner
 def activated(value, activation):
     """A number through an :func:`activation`."""
