@@ -154,27 +154,29 @@ def _status(name) -> int:
     return 1024 * int(line.split()[1])
 
 
-def print_peaks(which, name) -> None:
-    """Print the peak of each row of a workload in this process, which runs one library only."""
+def print_peak(which, workload, operator) -> None:
+    """Print the peak of a row, in bytes, of one library, in this process."""
     torch.set_num_threads(2)
     library = LIBRARIES[which]
-    for job in jobs([name]):
-        for count in (1, 64):  # loads what is loaded once, for one thread and for two
-            job.small(count).forward_and_backward(library)
-        peak = peak_bytes(lambda job=job: job.forward_and_backward(library))
-        print(json.dumps([job.operator, peak]), flush=True)
+    job = next(job for job in jobs([workload]) if job.operator == operator)
+    for count in (1, 64):  # loads what is loaded once, for one thread and for two
+        job.small(count).forward_and_backward(library)
+    print(peak_bytes(lambda: job.forward_and_backward(library)))
 
 
 def peaks_of(chosen) -> dict[str, dict]:
-    """Workload and operator -> library -> MiB, each workload and library in a process of its own."""
+    """Workload and operator -> library -> MiB, each in a process of its own.
+
+    What another row has freed may still be resident, and would hide what this one takes.
+    """
     peaks = {}
-    for name in chosen:
+    for job in jobs(chosen):
+        key = f"{job.workload}: {job.operator}"
         for which in LIBRARIES:
-            command = [sys.executable, __file__, "--peaks-of", which, name]
-            lines = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout.splitlines()
-            for operator, peak in map(json.loads, lines):
-                peaks.setdefault(f"{name}: {operator}", {})[which] = round(peak / 2**20, 1)
-        print({key: found for key, found in peaks.items() if key.startswith(f"{name}:")}, flush=True)
+            command = [sys.executable, __file__, "--peak-of", which, job.workload, job.operator]
+            found = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
+            peaks.setdefault(key, {})[which] = round(int(found) / 2**20, 1)
+        print(key, peaks[key], flush=True)
     return peaks
 
 
@@ -353,7 +355,7 @@ def main():
     parser.add_argument("--layer", action="store_true", help="what a call costs above its kernels")
     parser.add_argument("--memory", action="store_true", help="the peaks only")
     parser.add_argument("--no-memory", action="store_true", help="the times only")
-    parser.add_argument("--peaks-of", nargs=2, help=argparse.SUPPRESS)
+    parser.add_argument("--peak-of", nargs=3, help=argparse.SUPPRESS)
     parser.add_argument("--out", type=Path, default=RESULTS)
     parser.add_argument("--processor-time", action="store_true", help="on a busy machine; one thread only")
     args = parser.parse_args()
@@ -365,8 +367,8 @@ def main():
     if args.layer:
         layer()
         return
-    if args.peaks_of:
-        print_peaks(*args.peaks_of)
+    if args.peak_of:
+        print_peak(*args.peak_of)
         return
     rows = []
     if not args.memory:

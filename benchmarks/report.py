@@ -18,7 +18,7 @@ RESULTS, DOCS = ROOT / "benchmarks" / "results", ROOT / "docs"
 BEGIN, END = "<!-- begin: made by benchmarks/report.py -->", "<!-- end: made by benchmarks/report.py -->"
 
 #: Results of benchmarks/zoo.py, and what is particular in them.
-ZOOS = {"zoo": "", "zoo_avx2": " on AVX2", "zoo_xeon": " on an Intel Xeon"}
+ZOOS = {"zoo": "", "zoo_avx2": " on AVX2"}
 KINDS = {
     "align": "bilinear",
     "pool": "integer bins",
@@ -307,58 +307,35 @@ def page() -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def _summary(what, peer, found, recorded, model="") -> str:
-    average = geometric_mean(found)
-    digits = 1 if average > 2 else 2
-    cells = [what, peer, f"{average:.{digits}f}x", f"{min(found):.2f}x{model}", str(len(found)), recorded]
-    return f"| {' | '.join(cells)} |"
-
-
-def recorded(date: str, machine: str) -> str:
-    """When, and with which vectors, as ``machine.processor`` names them."""
-    return f"{date}, {machine.partition(' with ')[2].partition(',')[0]}"
-
-
 def readme_table() -> str:
     """What people run, beside what they run it with today, with two threads."""
-    roi, pytorch, network = map(read, ("roi", "pytorch", "network"))
-    lines = [
-        "| two threads | beside | geometric mean | least | rows | recorded |",
-        "|---|---|---:|---:|---:|---|",
-    ]
-    when = recorded(roi["notes"][0][:10], roi["machine"])
+    roi, models, engines = map(read, ("roi", "zoo", "zoo_engines"))
+    rows = []
     for direction in ("forward", "backward"):
-        rows = [row for row in roi["rows"] if (row["direction"], row["threads"]) == (direction, 2)]
-        found = [r for row in rows if (r := ratio(row))]
-        lines.append(_summary(f"ROI operators, {direction}", "the fastest of six libraries", found, when))
-    rows = [row for row in pytorch["rows"] if row["threads"] == 2 and row["direction"] != "forward"]
-    found = [row["milliseconds"]["torchvision"] / row["milliseconds"]["roiops"] for row in rows]
-    when = recorded(pytorch["machine"][:10], pytorch["machine"])
-    lines.append(_summary("`roiops.torch`, forward and backward", "torchvision", found, when))
-    beside = []
-    for name, title in ZOOS.items():
-        result = read(name)
-        for group, threads, rows in zoo.groups(result) if result else ():
-            if (group, threads) == ("all", 2):
-                found = {name: row["ratio"] for name, row in rows.items()}
-                beside.append((f"whole networks{title}", "MXNet 1.9.1", found, result["about"]))
-    steps = [row for row in network["rows"] if row["threads"] == 2 and row["network"].endswith("_training")]
-    steps = {row["network"].removesuffix("_training"): row["ratio"] for row in steps}
-    beside.append(("training steps", "MXNet 1.9.1", steps, network))
-    if engines := read("zoo_engines"):
-        about = engines["about"]
-        beside += [
-            (f"whole networks: {about['chosen']}", about["versions"][engine], found, about)
-            for (engine, threads), found in zoo_engines.ratios(engines).items()
-            if threads == 2
-        ]
-    for words, peer, found, about in beside:
-        least = min(found, key=found.get).rpartition(":")[2]
-        when = recorded(about["date"], about["machine"])
-        lines.append(_summary(words, peer, list(found.values()), when, f" ({least})"))
-    model = roi["machine"].partition(" with ")[0]
-    about = f"Times as fast; {model} unless a row says otherwise, 2 cores; the last column names the vectors."
-    return "\n".join(lines) + f"\n\n{about} The six: {names_of_peers(roi['rows'])}."
+        chosen = [row for row in roi["rows"] if (row["direction"], row["threads"]) == (direction, 2)]
+        found = {f"{row['operator']}, {row['workload']}": r for row in chosen if (r := ratio(row))}
+        rows.append((f"ROI operators, {direction}", "the fastest of six libraries", found))
+    for group, threads, found in zoo.groups(models):
+        if (group, threads) == ("all", 2):
+            found = {name: row["ratio"] for name, row in found.items()}
+            rows.append(("published networks", "MXNet 1.9.1", found))
+    for (engine, threads), found in zoo_engines.ratios(engines).items():
+        if threads == 2:
+            about = engines["about"]
+            rows.append((f"published networks, {about['chosen']}", about["versions"][engine], found))
+    lines = ["| | beside | times as fast | least | ahead in |", "|---|---|---:|---|---:|"]
+    for words, peer, found in rows:
+        average, least = geometric_mean(found.values()), min(found, key=found.get)
+        ahead = f"{sum(value >= 1 for value in found.values())} of {len(found)}"
+        average = f"{average:.{1 if average > 2 else 2}f}"
+        lines.append(
+            f"| {words} | {peer} | {average} | {found[least]:.2f} ({least.rpartition(':')[2]}) | {ahead} |"
+        )
+    when = {(roi["notes"][0][:10], roi["machine"].partition("; ")[0])}
+    when |= {(each["about"]["date"], each["about"]["machine"]) for each in (models, engines)}
+    machines = "; ".join(f"{machine}, {date}" for date, machine in sorted(when))
+    about = f"Geometric means; two threads; {machines}. The six: {names_of_peers(roi['rows'])}."
+    return "\n".join(lines) + f"\n\n{about}"
 
 
 def insert(path: Path, text: str) -> None:

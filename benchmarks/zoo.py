@@ -5,7 +5,7 @@
     python benchmarks/zoo.py --resume --minutes 20 # a piece at a time
     python benchmarks/zoo.py --again 0.1           # models of at most 0.1 s once more
     python benchmarks/zoo.py --avx2 --every 4      # both held to AVX2, every 4th model; results in zoo_avx2
-    python benchmarks/zoo.py --results zoo_xeon    # of another processor
+    python benchmarks/zoo.py --results zoo_mine    # of another processor
     python benchmarks/zoo.py --table               # writes the tables anew from the results
 
 The models are those of verify/check_model_zoo.py, which compares their outputs. MXNet builds each once,
