@@ -60,7 +60,7 @@ def njit(function=None, **options):
         except RuntimeError:  # numba found no folder it may write to
             pass
         else:
-            watch_cache(compiled, function.__module__)
+            watch_cache(compiled, function)
             return compiled
     return numba.njit(cache=False, **options)(function)
 
@@ -412,7 +412,7 @@ def _with_launcher(function, launch):
     names = {"_launch": launch, "__name__": function.__module__}
     exec(compile(source, code.co_filename, "exec"), names)
     made = names[function.__name__]
-    made.__qualname__ = function.__qualname__
+    made.__qualname__, made.made_of = function.__qualname__, function
     return made
 
 

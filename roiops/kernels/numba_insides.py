@@ -126,13 +126,30 @@ def _used_by(name: str) -> tuple[str, ...]:
     return tuple(sorted(found))
 
 
+def _modules_of(function) -> set[str]:
+    """The modules of a function, and of those that it holds where one ``def`` makes several of others."""
+    found, waiting, seen = set(), [function], []
+    while waiting:
+        each = waiting.pop()
+        each = getattr(each, "made_of", getattr(each, "py_func", each))
+        if each not in seen and str(getattr(each, "__module__", "")).startswith("roiops.kernels."):
+            seen.append(each)
+            found.add(each.__module__)
+            waiting += [cell.cell_contents for cell in getattr(each, "__closure__", None) or ()]
+    return found | {function.__module__}
+
+
 @functools.cache
-def _stamp(name: str) -> bytes:
-    """A digest of the sources of the kernel modules that module ``name`` uses."""
+def _digest(modules: frozenset) -> bytes:
     digest = hashlib.sha256()
-    for each in _used_by(name):
+    for each in sorted(set().union(*map(_used_by, modules))):
         digest.update(_source(each))
     return digest.digest()
+
+
+def _stamp(function) -> bytes:
+    """A digest of the sources of the kernel modules that a function uses."""
+    return _digest(frozenset(_modules_of(function)))
 
 
 class _Cache(FunctionCache):
@@ -142,9 +159,9 @@ class _Cache(FunctionCache):
     function calls is compiled into it too, so that the files of that count here as well.
     """
 
-    def watch(self, module):
-        """Let the cache be current only while the kernel modules that ``module`` uses are the same."""
-        self._cache_file._source_stamp = (self._cache_file._source_stamp, _stamp(module))
+    def watch(self, function):
+        """Let the cache be current only while the kernel modules that ``function`` uses are the same."""
+        self._cache_file._source_stamp = (self._cache_file._source_stamp, _stamp(function))
 
     def _index_key(self, *args):
         # Checked kernels are files of their own, as are those of another width.
@@ -236,17 +253,17 @@ def remember_source(function) -> None:
     """Look at the source of a function that is compiled later; what is kept of it is of the source of now."""
     if CACHE:
         with contextlib.suppress(OSError, ImportError, AttributeError):
-            _stamp(function.__module__)
+            _stamp(function)
 
 
-def watch_cache(compiled, module: str) -> None:
+def watch_cache(compiled, function) -> None:
     """Let the disk cache of a compiled function survive damage and notice changes in what it calls into."""
     if CACHE and type(getattr(compiled, "_cache", None)) is FunctionCache:
         compiled._cache.__class__ = _Cache
         if LIGHT and type(getattr(compiled._cache, "_impl", None)) is CompileResultCacheImpl:
             compiled._cache._impl.__class__ = _Contents
         with contextlib.suppress(OSError, ImportError, AttributeError):  # no source, or another numba
-            compiled._cache.watch(module)
+            compiled._cache.watch(function)
 
 
 def cache_folders_at_home(folder: str) -> list[str]:

@@ -367,6 +367,49 @@ def test_kernels_compile_anew_when_a_file_they_call_into_changes(tmp_path):
     assert run(call, NUMBA_CACHE_DIR=cache).split() == ["100", "0"]
 
 
+FACTORY = """
+from roiops.kernels.jit import parallel, within
+
+def filled(value):
+    @parallel
+    def fill(share, out):
+        for i in within(share, len(out)):
+            out[i] = value(i)
+
+    return fill
+"""
+VALUE = """
+from roiops.kernels.jit import inner
+from roiops.kernels.made_factory import filled
+
+@inner
+def value(i):
+    return 3
+
+fill = filled(value)
+"""
+FILLED = """
+    import numpy as np
+    import roiops.kernels
+    roiops.kernels.__path__.append({folder!r})
+    from roiops.kernels.made_value import fill
+    out = np.zeros(1)
+    fill.by(1)(out)
+    print(out[0], sum(fill.compiled.stats.cache_hits.values()))
+"""
+
+
+def test_kernels_compile_anew_when_a_function_changes_that_they_were_made_with(tmp_path):
+    """It is of another file, which that of the kernel does not import."""
+    cache, code = str(tmp_path / "cache"), FILLED.format(folder=str(tmp_path))
+    (tmp_path / "made_factory.py").write_text(FACTORY)
+    (tmp_path / "made_value.py").write_text(VALUE)
+    assert run(code, NUMBA_CACHE_DIR=cache).split() == ["3.0", "0"]
+    assert run(code, NUMBA_CACHE_DIR=cache).split() == ["3.0", "1"]
+    (tmp_path / "made_value.py").write_text(VALUE.replace("return 3", "return 50"))
+    assert run(code, NUMBA_CACHE_DIR=cache).split() == ["50.0", "0"]
+
+
 EDITED = """
     import pathlib, sys
     import numpy as np
