@@ -143,3 +143,41 @@ def test_a_way_that_is_not_there_is_an_error(monkeypatch):
     data = mx.nd.array(np.ones((1, 2, 5, 5)))
     with pytest.raises(mx.MXNetError, match=r"ROIOPS_WAY must be one of .*depthwise, .*, got 'wingorad'"):
         mx.nd.Convolution(data, mx.nd.array(np.ones((3, 2, 3, 3))), no_bias=True, kernel=(3, 3), num_filter=3)
+
+
+@pytest.mark.parametrize("workers", [2, 3, 5, 8, 16, 64])
+@pytest.mark.parametrize(
+    "shape",
+    [(64, 56, 64), (32, 112, 64), (128, 56, 32), (64, 300, 64), (256, 14, 256), (18, 56, 18), (1024, 32, 84)],
+    ids=str,
+)
+def test_workers_of_winograds_way_have_nearly_as_much_to_do(shape, workers):
+    """Each multiplies as many vectors as the others, but for one product of a row tile and a panel."""
+    channels, size, filters = shape
+    machine, made = AVX512._replace(workers=workers), layer(channels, size, filters)
+    plan = winograd.Winograd.plan(made, machine)
+    vectors, row_tiles = -(-winograd.count_tiles(made) // machine.lanes), -(-filters // machine.rows)
+    of_panels = np.diff(np.arange(plan.panels + 1) * vectors // plan.panels)
+    if plan.alone:
+        ends = np.arange(workers + 1) * plan.panels // workers
+        shares = np.diff(np.append(0, np.cumsum(of_panels))[ends])
+        assert shares.max() <= 1.05 * shares.mean()
+        return
+    for begin in range(0, plan.panels, plan.together):
+        items = np.tile(of_panels[begin : begin + plan.together], row_tiles)
+        ends = winograd._deal_row_tiles(row_tiles, len(items) // row_tiles, workers)
+        shares = np.diff(np.append(0, np.cumsum(items))[ends])
+        assert ends[0] == 0
+        assert ends[-1] == len(items)
+        assert shares.max() <= winograd.EVEN * shares.mean() + items.max()
+
+
+@pytest.mark.parametrize(("channels", "panels", "workers"), [(64, 5, 16), (3, 4, 8), (32, 6, 64), (48, 1, 5)])
+def test_workers_of_winograds_way_transform_each_channel_once(channels, panels, workers):
+    ends = winograd._deal_channels(channels, panels, workers)
+    assert ends.shape == (panels, workers + 1)
+    assert (ends[:, 0] == 0).all()
+    assert (ends[:, -1] == channels).all()
+    assert (np.diff(ends) >= 0).all()
+    shares = np.diff(ends).sum(axis=0)
+    assert shares.max() <= winograd.EVEN * shares.mean() + 1

@@ -38,6 +38,8 @@ _TURNED = TAPS * TAPS * BLOCK * BLOCK
 #: Most bytes of transformed tiles that workers share at once, and of panels of these. So many panels are
 #: enough for the filters that are transformed for them.
 SHARED, TOGETHER = 24 << 20, 6
+#: How much more than the mean a worker may have to do, where an even share would take more work in all.
+EVEN = 1.05
 #: Most blocks of filters that a worker transforms at a time, and of kept filters that it takes through all
 #: steps.
 MOST_BLOCKS, MOST_KEPT = 4, 16
@@ -107,62 +109,90 @@ def _by_panel(share, data, filters, groups, grid, pad, epilogue, memory, out):
 
 
 @parallel(makes_arrays=False)
-def _transform_panels(share, data, turn, groups, grid, pad, memory, out):
+def _transform_panels(share, data, turn, ends, groups, grid, pad, memory, out):
     """Workers make panels of a group together: each transforms some of the channels.
 
-    ``turn``: the group, the first of its channels and the end, the first panel and the end.
+    ``turn``: the group, the first of its channels and the end, the first panel and the end. ``ends``: for
+    each panel the first channel of each worker, and the end.
     """
     g, from_channel, to_channel, begin, end = turn
     panels, _, scratch, _, _, found, places = memory
     channels, first = to_channel - from_channel, g * (data.shape[1] // groups) + from_channel
-    workers = scratch.shape[0]
-    for w in within(share, workers):
-        mine = w * channels // workers, (w + 1) * channels // workers
-        for p in range(begin, end):
-            count, vectors = find_tiles(p, grid, found[w])
-            tiles, panel = (found[w], count, vectors), panels[p - begin]
-            transform_panel(data, first, channels, mine, pad, tiles, scratch[w], places[p], panel)
+    for w in within(share, scratch.shape[0]):
+        for k in range(end - begin):
+            mine = ends[k, w], ends[k, w + 1]
+            count, vectors = find_tiles(begin + k, grid, found[w])
+            tiles, place = (found[w], count, vectors), places[begin + k]
+            transform_panel(data, first, channels, mine, pad, tiles, scratch[w], place, panels[k])
 
 
 @parallel(makes_arrays=False)
-def _multiply_panels(share, filters, turn, groups, grid, epilogue, memory, out):
-    """Each worker multiplies the panels of a :func:`_transform_panels` with filters of its own.
+def _multiply_panels(share, filters, turn, begins, groups, grid, epilogue, memory, out):
+    """Each worker multiplies some row tiles of filters by panels of a :func:`_transform_panels`.
 
+    ``begins``: the first item of each worker, and the end; of each row tile there is one for each panel.
     ``filters``: those that were transformed before, or an empty array, and the weight. In the latter case
-    a worker transforms some at a time, for all the panels that are there.
+    a worker transforms some at a time, unless those of the panels before are the same: ``turn[5]``.
     """
-    g, from_channel, to_channel, begin, end = turn
+    g, from_channel, to_channel, begin, end, there = turn
     kept, weight = filters
     scale, shift, act, other, add_other = epilogue
     panels, products, scratch, made, turned, found, _ = memory
-    channels, in_group = to_channel - from_channel, out.shape[1] // groups
-    row_tiles = (in_group + ROWS - 1) // ROWS
-    workers, step = scratch.shape[0], products.shape[1] // PARTS
-    at_once = step // (ROWS * COLUMNS)
-    for w in within(share, workers):
-        into = Epilogue(scale, shift, act, other, add_other)
-        first_tile, last_tile = w * row_tiles // workers, (w + 1) * row_tiles // workers
-        for tile in range(first_tile, last_tile, at_once):
-            some = min(at_once, last_tile - tile)
-            from_filter, to_filter = (
-                g * in_group + tile * ROWS,
-                g * in_group + min((tile + some) * ROWS, in_group),
-            )
+    channels, in_group, count = to_channel - from_channel, out.shape[1] // groups, end - begin
+    row_tiles, step = (in_group + ROWS - 1) // ROWS, products.shape[1] // PARTS
+    for w in within(share, scratch.shape[0]):
+        into, item = Epilogue(scale, shift, act, other, add_other), begins[w]
+        while item < begins[w + 1]:
+            tile, p = divmod(item, count)
+            # Several row tiles are taken at once if all panels are multiplied by them.
+            whole = min((begins[w + 1] - item) // count, step // (ROWS * COLUMNS)) if p == 0 else 0
+            some, stop = (whole, count) if whole > 0 else (np.int64(1), min(count, p + begins[w + 1] - item))
+            item += some * (stop - p)
+            from_filter = g * in_group + tile * ROWS
+            to_filter = g * in_group + min((tile + some) * ROWS, in_group)
             left, left_tile = kept, g * row_tiles + tile
             if kept.size == 0:
                 left, left_tile = made[w], np.int64(0)
-                # Those of the panels before are still there where a worker has all of its own at once.
-                there = begin > 0 and last_tile - first_tile <= at_once
                 for f in range(to_filter if there else from_filter, to_filter, BLOCK):
                     height, to = min(BLOCK, to_filter - f), (f - from_filter) // ROWS
                     transform_filters(weight, f, height, (from_channel, to_channel), turned[w], left, to)
-            for p in range(begin, end):
-                count, vectors = find_tiles(p, grid, found[w])
-                tiles, panel = (found[w], count, vectors), panels[p - begin]
-                _multiply(left, (left_tile, some, 1), channels, panel, vectors, products[w], step)
+            for k in range(p, stop):
+                found_count, vectors = find_tiles(begin + k, grid, found[w])
+                tiles = found[w], found_count, vectors
+                _multiply(left, (left_tile, some, 1), channels, panels[k], vectors, products[w], step)
                 store_results(
                     Rows(products[w], 0, step), from_filter, to_filter, tiles, scratch[w], into, out
                 )
+
+
+def _is_even(count: int, workers: int) -> bool:
+    """Whether workers have nearly as many each."""
+    return ceil_div(count, workers) * workers <= EVEN * count
+
+
+def _deal_channels(channels: int, panels: int, workers: int) -> np.ndarray:
+    """The ``ends`` of :func:`_transform_panels`: the same channels of all panels, if that is even."""
+    ends, first = np.arange(workers + 1), np.arange(panels)[:, None] * channels
+    if _is_even(channels, workers):
+        return ends * channels // workers + 0 * first
+    return np.clip(ends * channels * panels // workers - first, 0, channels)
+
+
+def _deal_row_tiles(row_tiles: int, panels: int, workers: int) -> np.ndarray:
+    """The ``begins`` of :func:`_multiply_panels`: whole row tiles, if that is even."""
+    if _is_even(row_tiles, workers):
+        return np.arange(workers + 1) * row_tiles // workers * panels
+    return np.arange(workers + 1) * row_tiles * panels // workers
+
+
+def _panels_shared(layer, machine) -> tuple[int, int]:
+    """How many panels workers make together, and how many at once at least, so that all get as much to do."""
+    vectors, row_tiles = ceil_div(count_tiles(layer), machine.lanes), ceil_div(layer.in_group, machine.rows)
+    panels, workers = ceil_div(vectors, machine.vectors), machine.workers
+    if _is_even(row_tiles, workers):
+        return panels, 1
+    step = min(vectors, workers // math.gcd(workers, row_tiles))
+    return min(vectors, ceil_div(panels, step) * step), step
 
 
 def _vectors_alone(layer, machine) -> int:
@@ -253,14 +283,16 @@ class Winograd(Way):
     @staticmethod
     def plan(layer, machine) -> Plan:
         """The plan. The number of workers has no part in ``parts``, so that results do not depend on it."""
-        channels = layer.channels // layer.groups
-        panels = ceil_div(count_tiles(layer), machine.columns)
+        channels, row_tiles = layer.channels // layer.groups, ceil_div(layer.in_group, machine.rows)
+        panels, step = _panels_shared(layer, machine)
         parts, count = [(0, channels)], ceil_div(channels, most_channels(machine))
         # Channels of which a panel may be a worker's own are one sum in any case, or several.
         small = 4 * PARTS * channels * layer.filters <= MOST_KEPT_BYTES
-        keeps = (count > 2 or (count > 1 and _vectors_alone(layer, machine) > 0)) and (small or panels == 1)
+        one_panel = count_tiles(layer) <= machine.columns
+        keeps = (count > 2 or (count > 1 and _vectors_alone(layer, machine) > 0)) and (small or one_panel)
         alone = _panels_alone(layer, machine) if keeps or count == 1 else 0
-        keeps = keeps or alone > 0
+        # Several workers would each make the same ones, where filters are few.
+        keeps = keeps or alone > 0 or (count == 1 and small and panels > 1 and machine.workers > row_tiles)
         if not keeps:
             ends = [part * channels // count for part in range(count + 1)]
             parts = list(itertools.pairwise(ends))
@@ -269,11 +301,12 @@ class Winograd(Way):
         else:
             shared = min(SHARED, machine.last_cache * 3 // 4)
             fit = max(1, shared // (4 * PARTS * (max(b - a for a, b in parts) + APART) * machine.columns))
-            together = min(panels, fit, TOGETHER)
+            together = min(panels, fit, max(TOGETHER, step))
+            together = max(together // step, 1) * step if together >= step else together
             blocks = MOST_KEPT if keeps else min(together, MOST_BLOCKS)
         # The more panels filters are multiplied with, the more panels come from the last cache for each of
         # them.
-        row_tiles = min(BLOCK * blocks // machine.rows, ceil_div(layer.in_group, machine.rows))
+        row_tiles = min(BLOCK * blocks // machine.rows, row_tiles)
         return Plan(alone > 0, alone or panels, together, parts, keeps, row_tiles)
 
     def __init__(self, layer, machine=HERE):
@@ -295,10 +328,17 @@ class Winograd(Way):
                 return [(_by_panel, workers, data, filters, groups, grid, pad, epilogue, memory, out)]
             kernels, starts = [], range(0, plan.panels, plan.together)
             parts = [(part, epilogue_of_part(part, plan.parts, epilogue, out)) for part in plan.parts]
+            row_tiles = ceil_div(layer.in_group, ROWS)
+            # A worker that transforms all of its filters at once has them for the panels that follow.
+            all_made = _is_even(row_tiles, workers) and ceil_div(row_tiles, workers) <= plan.row_tiles
             for g, (part, into), begin in itertools.product(range(groups), parts, starts):
-                turn = g, *part, begin, min(begin + plan.together, plan.panels)
-                kernels.append((_transform_panels, workers, data, turn, groups, grid, pad, memory, out))
-                kernels.append((_multiply_panels, workers, filters, turn, groups, grid, into, memory, out))
+                count = min(plan.together, plan.panels - begin)
+                turn, there = (g, *part, begin, begin + count), int(begin > 0 and all_made)
+                ends = _deal_channels(part[1] - part[0], count, workers)
+                kernels.append((_transform_panels, workers, data, turn, ends, groups, grid, pad, memory, out))
+                begins, turn = _deal_row_tiles(row_tiles, count, workers), (*turn, there)
+                more = groups, grid, into, memory, out
+                kernels.append((_multiply_panels, workers, filters, turn, begins, *more))
             return kernels
 
         def call():
