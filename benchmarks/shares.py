@@ -3,13 +3,15 @@
     python benchmarks/shares.py                     # all models that .peers/zoo holds, as zoo.py exports them
     python benchmarks/shares.py --only ssd yolo     # those whose names contain one of these
     python benchmarks/shares.py --above 1.15        # the layers that are worse, one by one
+    python benchmarks/shares.py --every 10 --record # writes benchmarks/results/shares.md
 
 No machine with so many processors is needed. Kernels are told that there are that many threads, and divide
 their work by the code that always does; but the shares are run one after the other, each by itself, and the
 processor's time of each is taken: the least of several runs, each after one that fills the caches. Of a layer
 with several loops the longest shares are added up, and so are the means. What a layer takes outside of loops
 that are divided is left out, and so is how long threads wait for memory together. A layer of too little work
-for so many threads gets fewer (``jit.num_threads``); the table says how many layers get all of them.
+for so many threads gets fewer (``jit.num_threads``): the table is of those that get all of them, with a mean
+share of at least 10 us.
 """
 
 import argparse
@@ -17,6 +19,7 @@ import gc
 import statistics
 import sys
 import time
+from datetime import date
 from pathlib import Path
 
 import numpy as np
@@ -31,6 +34,9 @@ import roiops  # noqa: E402
 from roiops.kernels import jit  # noqa: E402
 
 COUNTS, RUNS = (8, 16, 64), 3
+#: Nanoseconds of a mean share that are worth a thread.
+ENOUGH = 10_000
+HEAD = "| operator | threads | layers | of all threads | longest by mean share, median | 90 % | largest |"
 #: Nanoseconds of the shares of each loop since this was last emptied.
 _loops: list = []
 
@@ -64,8 +70,8 @@ def layers(folder: Path, threads: int):
     executor = model.bind(**{name: array.shape for name, array in data.items()})
     for name, array in data.items():
         executor.arg_dict[name][:] = array
+    executor.forward(is_train=False)
     with jit.pretend_threads(threads, _one_by_one):
-        executor.forward(is_train=False)
         bound = executor._bind_inference()
         for step, call in zip(bound.program.forward, bound.forward, strict=True):
             values = [value for value in (*step.inputs, *step.outputs) if value is not None]
@@ -79,33 +85,45 @@ def main() -> None:
     parser.add_argument("--only", nargs="+", default=[""], metavar="TEXT")
     parser.add_argument("--threads", nargs="+", type=int, default=COUNTS)
     parser.add_argument("--above", type=float, help="also list the layers whose longest share is longer")
+    parser.add_argument("--every", type=int, default=1, metavar="N", help="every Nth model")
+    parser.add_argument(
+        "--record", action="store_true", help="write the table to benchmarks/results/shares.md"
+    )
     options = parser.parse_args()
     custom_ops.register(roiops)
     found: dict = {}  # (operator, threads) -> {what: (loops, ratio)}
-    for folder in sorted(options.models.iterdir()):
-        if not (folder / "made.json").exists() or not any(text in folder.name for text in options.only):
-            continue
+    folders = [each for each in sorted(options.models.iterdir()) if (each / "made.json").exists()]
+    folders = [each for each in folders if any(text in each.name for text in options.only)][:: options.every]
+    for folder in folders:
         for threads in options.threads:
             for operator, what, call in layers(folder, threads):
                 rows = found.setdefault((operator, threads), {})
-                if what not in rows:
+                if what in rows:
+                    continue
+                try:
                     rows[what] = loops_of(call)
+                except roiops.MXNetError as error:  # a layer that works in place has run several times
+                    print(f"{folder.name}: left out: {error}", file=sys.stderr)
             gc.collect()
         print(folder.name, file=sys.stderr, flush=True)
-    print(f"{processor()}; shares of {max(options.threads)} threads and fewer, run one by one")
-    print("| operator | threads | layers | with all threads | longest by mean share, median | largest |")
-    print("|---|---:|---:|---:|---:|---:|")
-    worse = []
+    lines, worse = [], []
     for (operator, threads), rows in sorted(found.items()):
-        ratios = {}
+        ratios = []
         for what, loops in rows.items():
-            if any(len(loop) == threads for loop in loops):
-                longest, mean = (sum(f(loop) for loop in loops) for f in (np.max, np.mean))
-                ratios[what] = longest / mean
+            longest, mean = (sum(f(loop) for loop in loops) for f in (np.max, np.mean))
+            if any(len(loop) == threads for loop in loops) and mean >= ENOUGH:
+                ratios.append(longest / mean)
                 worse.append((longest / mean, operator, threads, what, [len(loop) for loop in loops], mean))
         if ratios:
-            middle, most = statistics.median(ratios.values()), max(ratios.values())
-            print(f"| {operator} | {threads} | {len(rows)} | {len(ratios)} | {middle:.2f} | {most:.2f} |")
+            numbers = statistics.median(ratios), np.quantile(ratios, 0.9), max(ratios)
+            shown = " | ".join(f"{each:.2f}" for each in numbers)
+            lines.append(f"| {operator} | {threads} | {len(rows)} | {len(ratios)} | {shown} |")
+    table = "\n".join((HEAD, "|---|" + "---:|" * (HEAD.count("|") - 2), *lines))
+    print(table)
+    if options.record:
+        words = f"{date.today()}, {processor()}: {len(folders)} models; shares are run one by one."
+        target = ROOT / "benchmarks" / "results" / "shares.md"
+        target.write_text(f"# How evenly work is divided\n\n{words}\n\n{table}\n")
     if options.above:
         for ratio, operator, threads, what, parts, mean in sorted(worse, reverse=True):
             if ratio > options.above:

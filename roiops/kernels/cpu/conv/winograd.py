@@ -186,7 +186,7 @@ def _deal_row_tiles(row_tiles: int, panels: int, workers: int) -> np.ndarray:
 
 
 def _panels_shared(layer, machine) -> tuple[int, int]:
-    """How many panels workers make together, and how many at once at least, so that all get as much to do."""
+    """How many panels workers make together, and of how many at once they have equal shares."""
     vectors, row_tiles = ceil_div(count_tiles(layer), machine.lanes), ceil_div(layer.in_group, machine.rows)
     panels, workers = ceil_div(vectors, machine.vectors), machine.workers
     if _is_even(row_tiles, workers):
@@ -302,7 +302,7 @@ class Winograd(Way):
             shared = min(SHARED, machine.last_cache * 3 // 4)
             fit = max(1, shared // (4 * PARTS * (max(b - a for a, b in parts) + APART) * machine.columns))
             together = min(panels, fit, max(TOGETHER, step))
-            together = max(together // step, 1) * step if together >= step else together
+            together -= together % step if together > step else 0
             blocks = MOST_KEPT if keeps else min(together, MOST_BLOCKS)
         # The more panels filters are multiplied with, the more panels come from the last cache for each of
         # them.
