@@ -24,6 +24,8 @@ from .tiles import Rows, add_product_tile
 
 #: Bytes of panels that are used again and again at once: they stay in the second-level cache.
 PANELS = SECOND_CACHE * 11 // 16
+#: How much more rows than the mean a worker may have; beyond that, panels are dealt out.
+UNEVEN = 1.25
 #: Products of fewer multiplications are left to NumPy: OpenBLAS does not ask for threads for them.
 SMALL = 1 << 18
 
@@ -160,8 +162,11 @@ def _in_blocks(left, right, out, blocks, starts=None, scratch=None):
     ``starts``: where tiles of ``ROWS`` rows begin in ``left``, if they do not follow one another.
     """
     (rows, columns), terms = out.shape, len(right)
+    row_tiles = -(-rows // ROWS)
     if scratch is None:
         workers = num_threads(out.size * terms / MACHINE_LANES)
+        if -(-row_tiles // workers) * workers > UNEVEN * row_tiles:
+            blocks = blocks[0], 1  # of few rows workers take panels of their own
         (scratch,) = Scratch(scratch_shape(workers, *blocks))()
     if starts is None:
         starts = np.arange(0, rows, ROWS) * (left.strides[0] // 4)
@@ -169,7 +174,7 @@ def _in_blocks(left, right, out, blocks, starts=None, scratch=None):
     last = np.zeros((ROWS, terms if rest else 0), np.float32)
     if rest:
         last[:rest] = left[rows - rest :]
-    workers, row_tiles, vectors = len(scratch), -(-rows // ROWS), -(-columns // MACHINE_LANES)
+    workers, vectors = len(scratch), -(-columns // MACHINE_LANES)
     panels = -(-columns // COLUMNS)
     if blocks[1] == 1:
         begins = _by_panel(workers, panels, vectors, row_tiles)
