@@ -3,7 +3,7 @@
     python benchmarks/shares.py                     # all models that .peers/zoo holds, as zoo.py exports them
     python benchmarks/shares.py --only ssd yolo     # those whose names contain one of these
     python benchmarks/shares.py --above 1.15        # the layers that are worse, one by one
-    python benchmarks/shares.py --every 10 --record # writes benchmarks/results/shares.md
+    python benchmarks/shares.py --every 12 --record # writes benchmarks/results/shares.md
 
 No machine with so many processors is needed. Kernels are told that there are that many threads, and divide
 their work by the code that always does; but the shares are run one after the other, each by itself, and the
@@ -91,7 +91,7 @@ def main() -> None:
     )
     options = parser.parse_args()
     custom_ops.register(roiops)
-    found: dict = {}  # (operator, threads) -> {what: (loops, ratio)}
+    found: dict = {}  # (operator, threads) -> {what: loops}
     folders = [each for each in sorted(options.models.iterdir()) if (each / "made.json").exists()]
     folders = [each for each in folders if any(text in each.name for text in options.only)][:: options.every]
     for folder in folders:
@@ -121,7 +121,8 @@ def main() -> None:
     table = "\n".join((HEAD, "|---|" + "---:|" * (HEAD.count("|") - 2), *lines))
     print(table)
     if options.record:
-        words = f"{date.today()}, {processor()}: {len(folders)} models; shares are run one by one."
+        command = f"`python benchmarks/shares.py --every {options.every} --record`"
+        words = f"{command}, {date.today()}, {processor()}: {len(folders)} models; shares are run one by one."
         target = ROOT / "benchmarks" / "results" / "shares.md"
         target.write_text(f"# How evenly work is divided\n\n{words}\n\n{table}\n")
     if options.above:

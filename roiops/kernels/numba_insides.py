@@ -126,21 +126,21 @@ def _used_by(name: str) -> tuple[str, ...]:
     return tuple(sorted(found))
 
 
-def _modules_of(function) -> set[str]:
+def _modules_of(function) -> frozenset[str]:
     """The modules of a function, and of those that it holds where one ``def`` makes several of others."""
-    found, waiting, seen = set(), [function], []
+    found, waiting = {}, [function]
     while waiting:
         each = waiting.pop()
         each = getattr(each, "made_of", getattr(each, "py_func", each))
-        if each not in seen and str(getattr(each, "__module__", "")).startswith("roiops.kernels."):
-            seen.append(each)
-            found.add(each.__module__)
+        module = getattr(each, "__module__", None)
+        if id(each) not in found and str(module).startswith("roiops.kernels."):
+            found[id(each)] = module
             waiting += [cell.cell_contents for cell in getattr(each, "__closure__", None) or ()]
-    return found | {function.__module__}
+    return frozenset(found.values()) | {function.__module__}
 
 
 @functools.cache
-def _digest(modules: frozenset) -> bytes:
+def _digest(modules: frozenset[str]) -> bytes:
     digest = hashlib.sha256()
     for each in sorted(set().union(*map(_used_by, modules))):
         digest.update(_source(each))
@@ -149,7 +149,7 @@ def _digest(modules: frozenset) -> bytes:
 
 def _stamp(function) -> bytes:
     """A digest of the sources of the kernel modules that a function uses."""
-    return _digest(frozenset(_modules_of(function)))
+    return _digest(_modules_of(function))
 
 
 class _Cache(FunctionCache):

@@ -370,15 +370,16 @@ def test_kernels_compile_anew_when_a_file_they_call_into_changes(tmp_path):
 FACTORY = """
 from roiops.kernels.jit import parallel, within
 
-def filled(value):
+def filled(value, factors):
     @parallel
     def fill(share, out):
         for i in within(share, len(out)):
-            out[i] = value(i)
+            out[i] = value(i) * factors[i]
 
     return fill
 """
 VALUE = """
+import numpy as np
 from roiops.kernels.jit import inner
 from roiops.kernels.made_factory import filled
 
@@ -386,7 +387,7 @@ from roiops.kernels.made_factory import filled
 def value(i):
     return 3
 
-fill = filled(value)
+fill = filled(value, np.ones(2))
 """
 FILLED = """
     import numpy as np

@@ -17,7 +17,7 @@ from ...jit import inner, num_threads, parallel, within
 from ..product.emitter import COLUMNS, ROWS
 from ..product.fingerprint import fingerprint
 from ..product.machine import HERE, Machine
-from ..product.panels import MOST_SEGMENTS, SEGMENT
+from ..product.panels import MOST_SEGMENTS, SEGMENT, is_even
 from ..product.tiles import Epilogue, Rows, packed_product_tile
 from ..scratch import Repeated, Scratch
 from ..vector import BLOCK, LINE, MACHINE_LANES, aligned_zeros
@@ -38,8 +38,6 @@ _TURNED = TAPS * TAPS * BLOCK * BLOCK
 #: Most bytes of transformed tiles that workers share at once, and of panels of these. So many panels are
 #: enough for the filters that are transformed for them.
 SHARED, TOGETHER = 24 << 20, 6
-#: How much more than the mean a worker may have to do, where an even share would take more work in all.
-EVEN = 1.05
 #: Most blocks of filters that a worker transforms at a time, and of kept filters that it takes through all
 #: steps.
 MOST_BLOCKS, MOST_KEPT = 4, 16
@@ -165,22 +163,21 @@ def _multiply_panels(share, filters, turn, begins, groups, grid, epilogue, memor
                 )
 
 
-def _is_even(count: int, workers: int) -> bool:
-    """Whether workers have nearly as many each."""
-    return ceil_div(count, workers) * workers <= EVEN * count
-
-
 def _deal_channels(channels: int, panels: int, workers: int) -> np.ndarray:
     """The ``ends`` of :func:`_transform_panels`: the same channels of all panels, if that is even."""
     ends, first = np.arange(workers + 1), np.arange(panels)[:, None] * channels
-    if _is_even(channels, workers):
+    if is_even(channels, workers):
         return ends * channels // workers + 0 * first
     return np.clip(ends * channels * panels // workers - first, 0, channels)
 
 
 def _deal_row_tiles(row_tiles: int, panels: int, workers: int) -> np.ndarray:
-    """The ``begins`` of :func:`_multiply_panels`: whole row tiles, if that is even."""
-    if _is_even(row_tiles, workers):
+    """The ``begins`` of :func:`_multiply_panels`: whole row tiles, if that is even.
+
+    Otherwise as many items each, which :func:`_panels_shared` has made nearly alike; dealt out by their
+    vectors, as :func:`~..product.panels.deal` does, longest shares were longer.
+    """
+    if is_even(row_tiles, workers):
         return np.arange(workers + 1) * row_tiles // workers * panels
     return np.arange(workers + 1) * row_tiles * panels // workers
 
@@ -189,7 +186,7 @@ def _panels_shared(layer, machine) -> tuple[int, int]:
     """How many panels workers make together, and of how many at once they have equal shares."""
     vectors, row_tiles = ceil_div(count_tiles(layer), machine.lanes), ceil_div(layer.in_group, machine.rows)
     panels, workers = ceil_div(vectors, machine.vectors), machine.workers
-    if _is_even(row_tiles, workers):
+    if is_even(row_tiles, workers):
         return panels, 1
     step = min(vectors, workers // math.gcd(workers, row_tiles))
     return min(vectors, ceil_div(panels, step) * step), step
@@ -330,15 +327,15 @@ class Winograd(Way):
             parts = [(part, epilogue_of_part(part, plan.parts, epilogue, out)) for part in plan.parts]
             row_tiles = ceil_div(layer.in_group, ROWS)
             # A worker that transforms all of its filters at once has them for the panels that follow.
-            all_made = _is_even(row_tiles, workers) and ceil_div(row_tiles, workers) <= plan.row_tiles
+            all_made = is_even(row_tiles, workers) and ceil_div(row_tiles, workers) <= plan.row_tiles
             for g, (part, into), begin in itertools.product(range(groups), parts, starts):
                 count = min(plan.together, plan.panels - begin)
                 turn, there = (g, *part, begin, begin + count), int(begin > 0 and all_made)
                 ends = _deal_channels(part[1] - part[0], count, workers)
                 kernels.append((_transform_panels, workers, data, turn, ends, groups, grid, pad, memory, out))
-                begins, turn = _deal_row_tiles(row_tiles, count, workers), (*turn, there)
+                begins = _deal_row_tiles(row_tiles, count, workers)
                 more = groups, grid, into, memory, out
-                kernels.append((_multiply_panels, workers, filters, turn, begins, *more))
+                kernels.append((_multiply_panels, workers, filters, (*turn, there), begins, *more))
             return kernels
 
         def call():

@@ -19,13 +19,13 @@ from ..scratch import Repeated, Scratch
 from ..vector import BLOCK, LINE, MACHINE_LANES, prefetch_to_read, transpose_block
 from .caches import SECOND_CACHE
 from .emitter import COLUMNS, ROWS, Emitter
-from .panels import copy_run, deal, panel_range
+from .panels import copy_run, deal, is_even, panel_range
 from .tiles import Rows, add_product_tile
 
 #: Bytes of panels that are used again and again at once: they stay in the second-level cache.
 PANELS = SECOND_CACHE * 11 // 16
 #: How much more rows than the mean a worker may have; beyond that, panels are dealt out.
-UNEVEN = 1.25
+MOST_ROWS = 1.25
 #: Products of fewer multiplications are left to NumPy: OpenBLAS does not ask for threads for them.
 SMALL = 1 << 18
 
@@ -165,8 +165,8 @@ def _in_blocks(left, right, out, blocks, starts=None, scratch=None):
     row_tiles = -(-rows // ROWS)
     if scratch is None:
         workers = num_threads(out.size * terms / MACHINE_LANES)
-        if -(-row_tiles // workers) * workers > UNEVEN * row_tiles:
-            blocks = blocks[0], 1  # of few rows workers take panels of their own
+        if not is_even(row_tiles, workers, MOST_ROWS):
+            blocks = blocks[0], 1  # workers take panels of their own
         (scratch,) = Scratch(scratch_shape(workers, *blocks))()
     if starts is None:
         starts = np.arange(0, rows, ROWS) * (left.strides[0] // 4)

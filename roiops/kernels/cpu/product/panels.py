@@ -38,6 +38,11 @@ def panel_range(index, panels, positions):
     return start * MACHINE_LANES, min(stop * MACHINE_LANES, positions), stop - start
 
 
+def is_even(count: int, workers: int, most: float = 1.05) -> bool:
+    """Whether whole shares of so many come out even: the longest is at most ``most`` times the mean."""
+    return -(-count // workers) * workers <= most * count
+
+
 def deal(blocks, tiles, groups: int, workers: int) -> np.ndarray:
     """The first tile of each worker, and the end, so that all multiply as much.
 
