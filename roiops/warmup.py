@@ -1,6 +1,10 @@
 """Compile operators ahead of their first use."""
 
+import functools
 import gc
+import json
+import os
+import sys
 import time
 import warnings
 
@@ -8,6 +12,7 @@ import numpy as np
 
 from .context import Context, current_context
 from .errors import MXNetError, ParamError, nearest
+from .kernels.claims import KernelBusy, never_wait
 from .kernels.patience import told_otherwise
 from .kernels.rules import PIXELS, is_maximum
 from .ndarray import device
@@ -16,7 +21,10 @@ from .operators.imperative import Invocation, infer
 from .operators.roi.dialects import TABLE
 from .registry import get, public_name
 
-__all__ = ["compile_kinds", "internal_name", "kinds_of_steps", "names", "shares", "warmup"]
+__all__ = ["compile_kinds", "internal_name", "kinds_of_operators", "kinds_of_steps", "names", "warmup"]
+
+#: Seconds after which a helper tries again what another process was compiling.
+_LOOK_AGAIN = 0.05
 
 # One box is one thread's work; so many are shared by all threads, in kernels compiled for that.
 _FEW_AND_MANY = 1, 1 << 15
@@ -75,11 +83,10 @@ def names() -> list[str]:
 def kinds_of_steps(executor) -> list[tuple[str, list]]:
     """The steps of an inference that are likely to share kernels, together: a name and their calls.
 
-    Steps of one operator with the same window, stride and grouping take the same kernels, by and large. What
-    takes longest to compile comes first, so that processes end at about the same time.
+    Steps of one operator with the same window, stride and grouping take the same kernels, by and large.
     """
     kinds: dict = {}
-    for prop, call in sorted(executor.ready_steps(), key=lambda step: -step[0].compile_weight):
+    for prop, call in executor.ready_steps():
         params = prop.params
         window = [
             getattr(params, name, None) for name in ("kernel", "stride", "pool_type", "act_type", "mode")
@@ -92,44 +99,21 @@ def kinds_of_steps(executor) -> list[tuple[str, list]]:
     ]
 
 
-def shares(parts: list, count: int) -> list[list]:
-    """``parts``, pairs that begin with a name, for ``count`` processes. Those of one operator share kernels.
-
-    A name's first word is the operator. What two processes compile at once is compiled twice.
-    """
-    by_name: dict = {}
-    for part in parts:
-        by_name.setdefault(part[0].split()[0], []).append(part)
-    found = [[] for _ in range(count)]
-    for same in sorted(by_name.values(), key=len, reverse=True):
-        min(found, key=len).extend(same)
-    return found
+def kinds_of_operators(operators, dtypes) -> list[tuple[str, list]]:
+    """ROI operators, each a name and the call that compiles its kernels."""
+    return [(name, [functools.partial(warmup, name, dtypes=dtypes)]) for name in operators]
 
 
-def compile_kinds(kinds, report=None, on_compile=None) -> None:
+def compile_kinds(kinds, report=None) -> None:
     """Run the steps of each kind once, so that what they need is compiled.
 
-    ``report(name)`` hears of each kind when it is done, and ``on_compile()`` once, as soon as something turns
-    out not to be on disk. A step may refuse inputs of zeros with an error of roiops: it says so again when it
-    is run in earnest. Any other error is a warning.
+    ``report(name)`` hears of each kind when it is done. A step may refuse inputs of zeros with an error of
+    roiops: it says so again when it is run in earnest. Any other error is a warning.
     """
-    from numba.core import event
-
-    class FirstCompile(event.Listener):
-        heard = False
-
-        def on_start(self, event):
-            if not self.heard and on_compile:
-                self.heard = True
-                on_compile()
-
-        def on_end(self, event):
-            pass
-
     collects = gc.isenabled()
     gc.disable()  # the compiler makes much that lives until it is done
     try:
-        with told_otherwise(), event.install_listener("numba:compile", FirstCompile()):
+        with told_otherwise():
             for name, calls in kinds:
                 with np.errstate(all="ignore"):
                     try:
@@ -197,3 +181,48 @@ def run_example(name, params, count, dtype, ctx, request="write"):
     results = invocation.forward()
     if prop.differentiable:
         invocation.backward(results, request, zeros(*inputs))
+
+
+# -- in a process that helps another ---------------------------------------------------------------------
+
+
+def calls_of(task: dict) -> list:
+    """The calls that need what is to be compiled, of a graph or of operators."""
+    from .graph.symbol import load_json
+
+    if "operators" in task:
+        return [call for _, calls in kinds_of_operators(task["operators"], task["dtypes"]) for call in calls]
+    symbol = load_json(task["symbol"])
+    executor = symbol.simple_bind("cpu", grad_req=task["requests"], type_dict=task["types"], **task["shapes"])
+    return [call for _, call in executor.ready_steps(task["training"])]
+
+
+def _is_done(call) -> bool:
+    try:
+        call()
+    except KernelBusy:
+        return False
+    except Exception:  # an operator may refuse zeros
+        pass
+    return True
+
+
+def help_out() -> None:
+    """Compile a share of what :func:`compiling.start` was told, until all is done or nobody needs it."""
+    index, count = map(int, sys.argv[1:])
+    parent = os.getppid()
+    never_wait()
+    task = json.load(sys.stdin)
+    sys.path[:] = task["path"]
+    for name in task.get("imports", ()):
+        __import__(name)
+    calls = calls_of(task)[::-1]
+    first = len(calls) * index // count
+    left = calls[first:] + calls[:first]
+    while left and os.getppid() == parent:
+        left = [call for call in left if os.getppid() == parent and not _is_done(call)]
+        time.sleep(_LOOK_AGAIN if left else 0)
+
+
+if __name__ == "__main__":
+    help_out()

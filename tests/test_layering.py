@@ -25,6 +25,7 @@ ALLOWED = {
     "processors": set(),
     "params": {"errors", "dtypes"},
     "kernels": {"errors", "context", "dtypes", "processors"},
+    "compiling": {"processors", "kernels"},
     "registry": {"errors", "params"},
     "operators": {
         *("errors", "context", "params", "kernels", "registry", "random", "shapes", "dtypes", "recording"),
@@ -55,7 +56,7 @@ ALLOWED = {
     "graph.fuse": {"graph.program"},
     "graph.parts": {"graph.plan"},
     "graph.executor": {
-        *("errors", "context", "random", "shapes", "operators", "ndarray"),
+        *("errors", "context", "random", "shapes", "operators", "ndarray", "compiling"),
         *("graph.nodes", "graph.plan", "graph.program", "graph.memory", "graph.fuse", "graph.parts"),
         *("graph.placement", "graph.common"),
     },

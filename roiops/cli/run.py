@@ -49,7 +49,6 @@ from ..errors import FormatError, MXNetError
 from ..models.drawing import draw, save
 from ..models.labels import class_name
 from ..models.pictures import ENDINGS, PRESETS, find_pictures, read_image
-from ..warmup import kinds_of_steps
 from .common import (
     add_device,
     add_import,
@@ -65,7 +64,7 @@ from .common import (
     size,
     table,
 )
-from .compiling import compile_in_processes, shape_arguments
+from .compiling import compile_model
 
 SUMMARY = "run a saved model on pictures or arrays; print and draw what it sees"
 
@@ -211,7 +210,7 @@ def execute(args) -> int:
         **{key: getattr(args, key) for key in _PREPROCESSING if getattr(args, key) is not None},
     )
     if not args.device.is_gpu:
-        model.on_bind = functools.partial(_compile, args)
+        model.on_bind = lambda executor, shapes: compile_model(executor)
     for file in array_files:
         inputs |= _inputs_of_file(file, model.input_names, inputs)
     if not names and not inputs:
@@ -347,13 +346,6 @@ def _find_layout(args, model, pictures) -> None:
     note(f"{pictures[0]}: {how.describe(image.height, image.width)} (preset {args.preset}){more}")
     if "im_info" in model.input_names and "im_info" not in model.inputs:
         note(f"im_info is filled with {[float(place.height), float(place.width), place.scale[0]]}{more}")
-
-
-def _compile(args, executor, shapes) -> None:
-    """Have the kernels compiled, before the first forward, and say so if that takes long."""
-    arguments = [args.symbol, *shape_arguments(shapes), *(f"--import={name}" for name in args.imports)]
-    arguments += [f"--with={name}={value}" for name, value in args.options]
-    compile_in_processes(kinds_of_steps(executor), arguments)
 
 
 # -- arrays, and the network's own outputs ---------------------------------------------------------------

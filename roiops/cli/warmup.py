@@ -12,7 +12,6 @@ A MODEL is its SYMBOL.json, what the names of its files begin with, or a Gluon m
 parameters are not needed.
 """
 
-import functools
 import os
 from pathlib import Path
 
@@ -21,10 +20,10 @@ import numpy as np
 from ..errors import MXNetError
 from ..registry import public_name
 from ..shapes import known
-from ..warmup import internal_name, kinds_of_steps, names, warmup
+from ..warmup import internal_name, kinds_of_operators, names
 from .blocks import is_block
 from .common import add_import, add_shapes, add_with, dtype_name, import_modules, open_model, positive
-from .compiling import Claims, compile_in_processes, compile_share, shape_arguments
+from .compiling import compile_in_processes, compile_model
 
 SUMMARY = "compile the kernels of ROI operators or of a saved model ahead of the first call"
 
@@ -38,30 +37,17 @@ def configure(parser) -> None:
         "--dtype", action="append", type=dtype_name, help="of ROI operators' data (default float32)"
     )
     parser.add_argument("--jobs", type=positive(int), metavar="N", help="processes (default: one a core)")
-    parser.add_argument(
-        "--share",
-        nargs=3,
-        metavar=("I", "N", "FOLDER"),
-        help="for helping processes: part I of N first; the folder is where they agree",
-    )
     add_import(parser)
     add_with(parser)
 
 
 def execute(args) -> None:
     import_modules(args.imports)
-    model = len(args.names) == 1 and _is_model(args.names[0])
-    kinds = _of_model(args) if model else _of_operators(args)
-    if args.share:
-        part, count, folder = args.share
-        compile_share(kinds, int(part), int(count), Claims(folder))
-        return
-    arguments = [*args.names, *shape_arguments(dict(args.shape))]
-    arguments += [f"--dtype={dtype}" for dtype in args.dtype or ()]
-    arguments += [f"--import={module}" for module in args.imports]
-    arguments += [f"--with={name}={value}" for name, value in args.options]
-    compile_in_processes(kinds, arguments, args.jobs)
-    print(f"{len(kinds)} kinds of operators are compiled")
+    if len(args.names) == 1 and _is_model(args.names[0]):
+        count = compile_model(_executor_of(args), args.jobs)
+    else:
+        count = _compile_operators(args)
+    print(f"{count} kinds of operators are compiled")
 
 
 def _is_model(name: str) -> bool:
@@ -73,13 +59,15 @@ def _is_model(name: str) -> bool:
     )
 
 
-def _of_operators(args) -> list:
+def _compile_operators(args) -> int:
     chosen = [public_name(internal_name(name)) for name in args.names or names()]
-    dtypes = args.dtype or ["float32"]
-    return [(name, [functools.partial(warmup, name, dtypes=dtypes)]) for name in chosen]
+    task = {"operators": chosen, "dtypes": args.dtype or ["float32"], "imports": args.imports}
+    kinds = kinds_of_operators(chosen, task["dtypes"])
+    compile_in_processes(kinds, task, jobs=args.jobs)
+    return len(kinds)
 
 
-def _of_model(args) -> list:
+def _executor_of(args):
     from ..models.files import read_symbol
     from ..models.inspection import inspect_model
 
@@ -95,4 +83,4 @@ def _of_model(args) -> list:
     for array in executor.arg_dict.values():
         if np.dtype(array.dtype).kind == "f" and array.size < 1 << 16:  # no division by 0 in what follows
             array[:] = 1
-    return kinds_of_steps(executor)
+    return executor

@@ -1,5 +1,6 @@
 """The Executor: a bound graph, its memory and its two flat lists of ready calls."""
 
+import contextlib
 import functools
 import itertools
 import math
@@ -9,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .. import random
+from .. import compiling, random
 from ..context import Context, current_context
 from ..errors import DTypeError, GraphError, MXNetError, ShapeError, nearest
 from ..ndarray import NDArray
@@ -43,6 +44,8 @@ class _Bound:
         self.program, self.arrays = program, arrays
         self.contexts, self.forward, self.backward = [], [], []
         self.is_train = False
+        #: The directions in which it has run, and whether other processes were asked for help with that.
+        self.ran, self.is_helped = set(), False
 
 
 def _in_another_dtype(call, target, req, gradient) -> None:
@@ -343,7 +346,8 @@ class Executor:
                 bound.is_train = is_train
                 for ctx in bound.contexts:
                     ctx.is_train = is_train
-            with np.errstate(all="ignore"):  # 1 / 0 is inf here, as in MXNet, and no warning
+            # 1 / 0 is inf here, as in MXNet, and no warning.
+            with self._helped(bound, "forward"), np.errstate(all="ignore"):
                 if watched:
                     self._forward_watched(bound)
                 else:
@@ -359,6 +363,42 @@ class Executor:
                 call()
         except ResultShapeError as error:
             raise error.named(f"{steps[calls.index(call)].prop.label}: {direction}") from None
+
+    def _helped(self, bound, direction: str):
+        """While a program runs for the first time, other processes help to compile what it needs."""
+        if direction in bound.ran:
+            return contextlib.nullcontext()
+        bound.ran.add(direction)
+        return compiling.as_soon_as_compiling(functools.partial(self._ask_for_help, bound))
+
+    def _ask_for_help(self, bound) -> None:
+        calls = len(bound.forward) + len(bound.backward)
+        if not bound.is_helped and calls > 1:
+            bound.is_helped = True
+            task = self.compile_task(training=bound is self._plain)
+            if task is not None:
+                compiling.start(task, min(compiling.helpers_for(self.size), calls - 1))
+
+    @property
+    def size(self) -> int:
+        """The bytes of all arrays."""
+        held = (*self.arg_dict.values(), *self.grad_dict.values(), *self.aux_dict.values())
+        return self.internal_bytes + sum(array.data.nbytes for array in held if array is not None)
+
+    def compile_task(self, training: bool = False) -> dict | None:
+        """What :func:`compiling.start` is told of this graph; None where other processes cannot bind it."""
+        if self._device.is_gpu or self._places:
+            return None
+        props = [node.prop for node in self._order if not node.is_variable]
+        modules = {type(prop).__module__ for prop in props} - {"__main__"}
+        return {
+            "symbol": self.symbol_type(self._heads).tojson(),
+            "shapes": {name: array.shape for name, array in self.arg_dict.items()},
+            "types": {name: str(np.dtype(array.dtype)) for name, array in self.arg_dict.items()},
+            "requests": self._requests,
+            "training": training,
+            "imports": sorted(name for name in modules if not name.startswith("roiops.")),
+        }
 
     def _feed(self, values: dict) -> None:
         for name, value in values.items():
@@ -418,7 +458,7 @@ class Executor:
                     target += value
                 else:
                     target[...] = value
-            with np.errstate(all="ignore"):
+            with self._helped(self._plain, "backward"), np.errstate(all="ignore"):
                 if self._on_gradients is None and self._monitor is None:
                     steps = [step.forward for step in self._plain.program.backward]
                     self._run(self._plain.backward, steps, "backward")
@@ -631,19 +671,29 @@ class Executor:
         made.keep_monitor_of(self)
         return made
 
-    def ready_steps(self) -> list:
-        """What an inference runs, in order: each operator's property and its call without arguments.
+    def ready_steps(self, training: bool = False) -> list:
+        """What an inference runs, or a step of training, in order: an operator's property and a call.
 
-        A call zeroes what it reads of other steps first, so that any of them can run by itself.
+        A call takes no arguments. It zeroes what it reads of other steps first, so that it can run by itself.
         """
         with self._lock:
-            bound = self._bind_inference()
+            bound = self._bind_plain() if training else self._bind_inference()
+        for ctx in bound.contexts:
+            ctx.is_train = training
+        program, steps = bound.program, []
+        for step, call in zip(program.forward, bound.forward, strict=True):
+            steps.append((step.prop, call, step.inputs))
+        if training:
+            for step, call in zip(program.backward, bound.backward, strict=False):
+                read = (*step.out_grads, *step.forward.inputs, *step.forward.outputs)
+                steps.append((step.forward.prop, call, read))
         variables = {(id(node), 0) for node in self._order if node.is_variable}
-        steps = []
-        for step, call in zip(bound.program.forward, bound.forward, strict=True):
-            inputs = [bound.arrays[value] for value in step.inputs if value not in variables]
-            steps.append((step.prop, functools.partial(_run_on_zeros, call, inputs)))
-        return steps
+
+        def on_zeros(call, read):
+            inputs = [bound.arrays.get(value) for value in read if value not in variables]
+            return functools.partial(_run_on_zeros, call, inputs)
+
+        return [(prop, on_zeros(call, read)) for prop, call, read in steps]
 
     def set_monitor_callback(self, callback, monitor_all: bool = False) -> None:
         """Call ``callback(name, NDArray)`` after each operator, forward and backward; None stops it.

@@ -35,6 +35,7 @@ import llvmlite.ir
 import numba
 import numpy as np
 
+from . import claims
 from .checked import CHECKED
 from .patience import compiling
 
@@ -62,7 +63,7 @@ except ImportError:
     CompileResult = CompileResultCacheImpl = runtime = object
 
 _HAS = {
-    FunctionCache: ("load_overload", "save_overload", "disable"),
+    FunctionCache: ("load_overload", "save_overload", "disable", "enable"),
     JITCodeLibrary: ("_optimize_final_module", "_finalize_final_module"),
     CompileResult: ("_rebuild", "_find_referenced_environments"),
     CompileResultCacheImpl: ("reduce",),
@@ -167,7 +168,7 @@ class _Cache(FunctionCache):
         # Checked kernels are files of their own, as are those of another width.
         return *super()._index_key(*args), CHECKED, os.environ.get("ROIOPS_LANES")
 
-    def load_overload(self, signature, *args):
+    def _read(self, signature, *args):
         try:
             if LIGHT:
                 with _light(args[0].codegen()):
@@ -179,11 +180,24 @@ class _Cache(FunctionCache):
         except Exception:  # reading back what was cut short can fail in any way
             return None
 
+    def _claim(self):
+        return self._cache_file._cache_path, self._cache_file._index_path
+
+    def load_overload(self, signature, *args):
+        found = self._read(signature, *args)
+        if found is None and self._enabled and claims.take(*self._claim()):
+            found = self._read(signature, *args)
+            if found is not None:
+                claims.give_back(*self._claim())
+        return found
+
     def save_overload(self, *args):
         try:
             super().save_overload(*args)
         except Exception:
             self.disable()
+        finally:
+            claims.give_back(*self._claim())
 
 
 def _tells_numbers(library) -> bool:

@@ -221,8 +221,6 @@ class OperatorProperty:
         ``input0`` there.
     devices : tuple of str
         Where it runs: ``("cpu",)`` or ``("cpu", "gpu")``.
-    compile_weight : int
-        About how long its kernels take to compile beside those of others; the longest are compiled first.
     example_params : dict
         Parameters of a small call that reaches all its kernels, beside the required ones, for which any value
         will do.
@@ -256,7 +254,6 @@ class OperatorProperty:
     reusable = True
     variable_attributes: dict[str, dict[str, str]] = {}
     devices: tuple[str, ...] = ("cpu",)
-    compile_weight = 1
     example_params: dict[str, object] = {}
     #: Whether operators that take no parameters pass over those given, as MXNet's do: scripts written for it
     #: say ``zeros_like(x, dtype="int64")``, which changes nothing.

@@ -196,7 +196,6 @@ class _ConvolutionBaseProp(FloatProperty):
     arguments = ("data", "weight", "bias")
     repeatable = True
     backward_needs = ("out_grad", "in_data")
-    compile_weight = 2
     #: What work it does after itself, and after which other.
     after = {"batch_norm": (), "act": ("batch_norm",)}
 

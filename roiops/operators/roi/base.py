@@ -61,7 +61,6 @@ class ROIProperty(OperatorProperty):
     zero_grad = ("rois",)
     backward_needs = ("out_grad", "in_data")
     devices = ("cpu", "gpu")
-    compile_weight = 3
     arguments = {
         "data": "feature map (N, C, H, W)",
         "rois": "boxes (num_rois, 5): image index, x1, y1, x2, y2 in image pixels. A row with a negative "

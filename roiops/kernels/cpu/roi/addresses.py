@@ -132,8 +132,8 @@ def _numbers(dtypes):
     return tuple(dtype.type(0) for dtype in dtypes)
 
 
-def forward_kernel(module, build, run):
-    """A :class:`Kernel` of means or maxima: ``build`` makes the tables, ``run`` applies them.
+def forward_kernel(module, build, run, are_maxima=False):
+    """A :class:`Kernel` of means, or of maxima: ``build`` makes the tables, ``run`` applies them.
 
     It returns the first row that names no image, and then nothing is written, or -1. What ``run`` is given
     last are the limits of maxima and the argmax, which is empty where there is none.
@@ -148,7 +148,7 @@ def forward_kernel(module, build, run):
             plan, table = build(launcher, parts, call, rois)
             if clear:
                 _clear_ignored(plan, shapes, out, 0)
-            if argmax.size:
+            if are_maxima and argmax.size:
                 _clear_ignored(plan, shapes, argmax, -1)
             run(launcher, parts, data, shapes, plan, table, groups, out, (limits, argmax))
         return stray

@@ -82,7 +82,7 @@ def _tile_in(memory, rows, shapes):
     return Tile(pointer_to(memory.tile), pointer_to(memory.marks), rows, shapes.width)
 
 
-def forward_items(view, pool, in_any_order=False):
+def forward_items(view, pool, in_any_order=False, are_maxima=False):
     """The forward loop, as :func:`jit.shared` makes it of a loop.
 
     ``view(table)`` makes the tables readable. ``pool(r, item, planes, tile, y, x, line, bins, told)``
@@ -97,7 +97,9 @@ def forward_items(view, pool, in_any_order=False):
         order, image_at = plan
         limits, argmax = more
         y, x = view(table)
-        target, places = target_of(item, out, memory.scratch), target_of(item, argmax, memory.found_scratch)
+        target = target_of(item, out, memory.scratch)
+        if are_maxima:
+            places = target_of(item, argmax, memory.found_scratch)
         line, bins, found = pointer_to(memory.line), pointer_to(memory.bins), pointer_to(memory.found)
         first, stop = places_of(item, image_at)
         pending = nothing_pending(target)
@@ -105,10 +107,10 @@ def forward_items(view, pool, in_any_order=False):
             to = bins_at(item, shapes, order[place])
             prefetch_part(item, next_planes, place - first, stop - first)
             prefetch_bins(item, target, to)
-            if argmax.size:
+            if are_maxima and argmax.size:
                 prefetch_bins(item, places, to)
             pool(order[place], item, planes, tile, y, x, line, bins, (pending, found, limits))
-            if argmax.size:
+            if are_maxima and argmax.size:
                 write_bins(found, item, places, to)
             if target.past_caches:
                 pending = stage_bins(bins, item, target, to)
@@ -120,8 +122,8 @@ def forward_items(view, pool, in_any_order=False):
     def share_of_items(share, data, shapes, plan, table, groups, out, more):
         part, parts = share
         rows = tile_slots(shapes.height, shapes.width, out.itemsize, in_any_order)
-        limits, argmax = more
-        memory = _memory_for(rows, shapes, out.dtype.type(0), len(limits) > 0, argmax.dtype.type(0))
+        _, argmax = more
+        memory = _memory_for(rows, shapes, out.dtype.type(0), are_maxima, argmax.dtype.type(0))
         items = items_of(shapes, groups)
         last = (part + 1) * items // parts - 1
         for number in range(part * items // parts, last + 1):
@@ -146,7 +148,7 @@ def _next_in_band(place, stop, band, rows, first):
     return place
 
 
-def backward_items(view, rows_of, spread, by_rows=False):
+def backward_items(view, rows_of, spread, by_rows=False, are_maxima=False):
     """The backward loop, as :func:`jit.shared` makes it of a loop; its items are bands of rows of items.
 
     ``rows_of(r, item, y, x)`` are the rows that ROI ``r`` touches. ``spread(r, item, tile, band, y, x, line,
@@ -170,7 +172,7 @@ def backward_items(view, rows_of, spread, by_rows=False):
             if not (by_rows and comes_by_rows(item)):
                 prefetch_take(item, upcoming)
             take_bins(pointer_to(heads), at, item, bins)
-            if argmax.size:
+            if are_maxima:
                 prefetch_take(item, Upcoming(pointer_to(argmax), following))
                 take_bins(pointer_to(argmax), at, item, found)
             spread(r, item, tile, band, y, x, line, bins, (upcoming, found))
@@ -182,7 +184,7 @@ def backward_items(view, rows_of, spread, by_rows=False):
         items = items_of(shapes, groups)
         bands, rows = tile_bands(shapes.height, shapes.width, grad_data.itemsize, parts, items, by_rows)
         place = argmax.dtype.type(0)
-        memory = _memory_for(rows, shapes, grad_data.dtype.type(0), argmax.size > 0, place)
+        memory = _memory_for(rows, shapes, grad_data.dtype.type(0), are_maxima, place)
         # The rows [lowest, reach) that each ROI of an image touches: all bands of an item ask for them.
         lowest, reach = room(order.size, np.int64(0)), room(order.size, np.int64(0))
         begin = part * items * bands // parts

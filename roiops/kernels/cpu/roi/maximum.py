@@ -282,15 +282,21 @@ def _spread(r, item, tile, band, y, x, line, bins, told):
                 add_row(tile, y.taps.pixel[k] - top, low, high, y.taps.weight[k], line)
 
 
+def _forward_kernel(build, view, pool):
+    return forward_kernel(__name__, build, forward_items(view, pool, are_maxima=True), are_maxima=True)
+
+
 # By whether the maxima are of pixels.
 _FORWARD = {
-    True: forward_kernel(__name__, tables.build_spans, forward_items(tables.spans_of, _max_of_pixels)),
-    False: forward_kernel(__name__, tables.build_samples, forward_items(tables.samples_of, _max_of_samples)),
+    True: _forward_kernel(tables.build_spans, tables.spans_of, _max_of_pixels),
+    False: _forward_kernel(tables.build_samples, tables.samples_of, _max_of_samples),
 }
 _BACKWARD = {
     True: backward_kernel(__name__, tables.build_spans, _scatter_bands),
     False: backward_kernel(
-        __name__, tables.build_samples, backward_items(tables.samples_of, _rows_of, _spread)
+        __name__,
+        tables.build_samples,
+        backward_items(tables.samples_of, _rows_of, _spread, are_maxima=True),
     ),
 }
 

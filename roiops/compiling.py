@@ -1,0 +1,95 @@
+"""Processes that compile, while this one does, what it is going to need.
+
+numba compiles one function at a time in a process, but what any process has compiled is on disk for all. So
+the first forward of a graph has helpers: each goes through the graph from another place, backwards, on zeros
+(:func:`warmup.help_out`). Who compiles which kernel, they agree on by :mod:`kernels.claims`.
+``ROIOPS_JOBS`` says how many processes compile at most, this one among them.
+"""
+
+import atexit
+import contextlib
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from .kernels.claims import CAN_SHARE
+from .processors import share
+
+#: Processes at most, if nobody says more, and bytes that all helpers together may take for arrays.
+_MOST, _BYTES = 8, 1 << 30
+_running: list[subprocess.Popen] = []
+
+
+def jobs(wanted: int | None = None) -> int:
+    """How many processes compile: ``wanted``, or ROIOPS_JOBS, or one for each thread of this process."""
+    asked = os.environ.get("ROIOPS_JOBS", "")
+    if wanted is None and asked.isdigit():
+        wanted = int(asked)
+    return max(1, min(share().threads, _MOST) if wanted is None else wanted)
+
+
+@contextlib.contextmanager
+def as_soon_as_compiling(call):
+    """Within the ``with`` statement, ``call()`` once, when something turns out not to be on disk."""
+    from numba.core import event
+
+    class First(event.Listener):
+        heard = False
+
+        def on_start(self, event):
+            if not self.heard:
+                self.heard = True
+                call()
+
+        def on_end(self, event):
+            pass
+
+    with event.install_listener("numba:compile", First()):
+        yield
+
+
+def helpers_for(size: int, wanted: int | None = None) -> int:
+    """How many processes may help with a graph whose arrays take so many bytes."""
+    is_rank = any(name in os.environ for name in ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE"))  # others do the same
+    if not CAN_SHARE or not sys.executable or is_rank or os.environ.get("ROIOPS_CACHE") == "0":
+        return 0
+    return min(jobs(wanted) - 1, _BYTES // max(1, size))
+
+
+def start(task: dict, count: int) -> None:
+    """Start ``count`` processes on a task, something of JSON that :func:`warmup.calls_of` understands.
+
+    They end by themselves, or with this process. Nobody waits for them: a helper that comes to grief, such
+    as one that knows no operator of that name, has helped less.
+    """
+    package = Path(__file__).resolve().parent
+    environment = {**os.environ, "ROIOPS_JOBS": "1"}
+    if environment.get("NUMBA_CACHE_DIR"):
+        environment["NUMBA_CACHE_DIR"] = os.path.abspath(environment["NUMBA_CACHE_DIR"])
+    told = json.dumps({**task, "path": [os.path.abspath(each) for each in sys.path]}).encode()
+    command = [sys.executable, "-W", "ignore", "-m", f"{package.name}.warmup"]
+    _running[:] = [each for each in _running if each.poll() is None]
+    for i in range(count):
+        with contextlib.suppress(OSError), tempfile.TemporaryFile() as given:
+            given.write(told)
+            given.seek(0)
+            helper = subprocess.Popen(
+                [*command, str(i), str(count)],
+                cwd=package.parent,
+                env=environment,
+                stdin=given,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+            )
+            _running.append(helper)
+
+
+@atexit.register
+def _end_all() -> None:
+    """Stop those that still run; a cache file is written whole or not at all."""
+    for each in _running:
+        each.kill()
+        each.wait()
