@@ -330,6 +330,9 @@ class _Replay(Executor):
         super().__init__(heads, heads[0][0].device, arrays, names, order=order, inferred=(shapes, types))
         self._ran = self._plain
 
+    def compile_task(self, training=False):
+        return None  # what Python has recorded, other processes cannot bind
+
     def _known_values(self):
         return {(key, i): array for key, node in self._nodes.items() for i, array in enumerate(node.results)}
 
