@@ -8,6 +8,7 @@ the first forward of a graph has helpers: each goes through the graph from anoth
 
 import atexit
 import contextlib
+import functools
 import json
 import os
 import subprocess
@@ -31,24 +32,30 @@ def jobs(wanted: int | None = None) -> int:
     return max(1, min(share().threads, _MOST) if wanted is None else wanted)
 
 
-@contextlib.contextmanager
-def as_soon_as_compiling(call):
-    """Within the ``with`` statement, ``call()`` once, when something turns out not to be on disk."""
+@functools.cache
+def _listening():
+    """numba's way to listen, and a listener that hears of the first compiling; numba loads much for them."""
     from numba.core import event
 
     class First(event.Listener):
-        heard = False
+        def __init__(self, call):
+            self._call = call
 
         def on_start(self, event):
-            if not self.heard:
-                self.heard = True
+            call, self._call = self._call, None
+            if call is not None:
                 call()
 
         def on_end(self, event):
             pass
 
-    with event.install_listener("numba:compile", First()):
-        yield
+    return event.install_listener, First
+
+
+def as_soon_as_compiling(call):
+    """Within the ``with`` statement, ``call()`` once, when something turns out not to be on disk."""
+    install, first = _listening()
+    return install("numba:compile", first(call))
 
 
 def helpers_for(size: int, wanted: int | None = None) -> int:

@@ -2,9 +2,9 @@
 
 The work is divided in items: an image, a group of bins and a block of ``FIXED_LANES`` channels. An item of
 the forward pass reads its channels into a tile with the channels last, only those pixels that some ROI
-touches and each once, and goes through the ROIs from top to bottom. An item of the backward pass writes
-channels and rows that no other item writes, ROI after ROI in one order: gradients are the same to the last
-bit with any number of threads.
+touches and each once, and goes through the ROIs from top to bottom; two threads may have a part of its ROIs
+each. An item of the backward pass writes channels and rows that no other item writes, ROI after ROI in one
+order: gradients are the same to the last bit with any number of threads.
 
 What differs from kernel to kernel is given when the module is loaded, as functions that are compiled into the
 loop. (Functions as arguments of a compiled one would do the same, but numba then keeps nothing on disk.)
@@ -27,10 +27,12 @@ from roiops.kernels.cpu.roi.bins import (
     target_of,
     write_bins,
 )
+from roiops.kernels.cpu.roi.tables import image_of_place
 from roiops.kernels.cpu.roi.tiles import (
     Tile,
     bins_at,
     empty_tile,
+    has_bins,
     item_of,
     items_of,
     places_of,
@@ -42,7 +44,7 @@ from roiops.kernels.cpu.roi.tiles import (
     write_rows,
 )
 from roiops.kernels.cpu.vector import FIXED_LANES, pointer_to, room
-from roiops.kernels.geometry import smaller
+from roiops.kernels.geometry import larger, smaller
 from roiops.kernels.jit import inner, shared
 
 
@@ -82,6 +84,49 @@ def _tile_in(memory, rows, shapes):
     return Tile(pointer_to(memory.tile), pointer_to(memory.marks), rows, shapes.width)
 
 
+@inner
+def _work_of(share, shapes, groups, image_at):
+    """The work ``[begin, end)`` of a share, counted in ROIs of items: those of the first item, and so on.
+
+    So threads have equally much also where images have different numbers of ROIs, and where there are fewer
+    items than threads. A share may begin and end within an item.
+    """
+    part, parts = share
+    images = shapes.images
+    work = items_of(shapes, groups) // larger(1, images) * (image_at[images] - image_at[0])
+    return part * work // parts, (part + 1) * work // parts
+
+
+@inner
+def _item_at(begin, end, shapes, groups, image_at):
+    """The item that work goes on with at ``begin``, and the places of its ROIs before ``end``."""
+    items = items_of(shapes, groups) // shapes.images
+    image = image_of_place(image_at[0] + begin // items, image_at)
+    first, stop = image_at[image], image_at[image + 1]
+    done = begin - items * (first - image_at[0])
+    place = first + done % (stop - first)
+    return image * items + done // (stop - first), (place, smaller(stop, place + end - begin))
+
+
+@inner
+def first_unit(part, parts, units, shapes, image_at):
+    """The first unit of a part, where each image has so many and its ROIs say how long a unit takes.
+
+    It takes as long as some ROIs more, for the pixels that are set without any.
+    """
+    bins = larger(1, shapes.pooled_h * shapes.pooled_w)
+    more = 1 + shapes.height * shapes.width // (4 * bins)
+    images, image = shapes.images, 0
+    rest = part * units * (image_at[images] - image_at[0] + images * more) // parts
+    while image < images:
+        weight = image_at[image + 1] - image_at[image] + more
+        if rest < units * weight:
+            return image * units + (rest + weight - 1) // weight
+        rest -= units * weight
+        image += 1
+    return images * units
+
+
 def forward_items(view, pool, in_any_order=False, are_maxima=False):
     """The forward loop, as :func:`jit.shared` makes it of a loop.
 
@@ -93,25 +138,24 @@ def forward_items(view, pool, in_any_order=False, are_maxima=False):
     """
 
     @inner(makes_arrays=False)
-    def pool_item(item, planes, next_planes, shapes, plan, table, memory, tile, out, more):
-        order, image_at = plan
+    def pool_item(item, places, planes, next_planes, shapes, order, table, memory, tile, out, more):
         limits, argmax = more
         y, x = view(table)
         target = target_of(item, out, memory.scratch)
         if are_maxima:
-            places = target_of(item, argmax, memory.found_scratch)
+            target_of_found = target_of(item, argmax, memory.found_scratch)
         line, bins, found = pointer_to(memory.line), pointer_to(memory.bins), pointer_to(memory.found)
-        first, stop = places_of(item, image_at)
+        first, stop = places
         pending = nothing_pending(target)
         for place in range(first, stop):
             to = bins_at(item, shapes, order[place])
             prefetch_part(item, next_planes, place - first, stop - first)
             prefetch_bins(item, target, to)
             if are_maxima and argmax.size:
-                prefetch_bins(item, places, to)
+                prefetch_bins(item, target_of_found, to)
             pool(order[place], item, planes, tile, y, x, line, bins, (pending, found, limits))
             if are_maxima and argmax.size:
-                write_bins(found, item, places, to)
+                write_bins(found, item, target_of_found, to)
             if target.past_caches:
                 pending = stage_bins(bins, item, target, to)
             else:
@@ -120,20 +164,23 @@ def forward_items(view, pool, in_any_order=False, are_maxima=False):
 
     @shared
     def share_of_items(share, data, shapes, plan, table, groups, out, more):
-        part, parts = share
+        order, image_at = plan
         rows = tile_slots(shapes.height, shapes.width, out.itemsize, in_any_order)
         _, argmax = more
         memory = _memory_for(rows, shapes, out.dtype.type(0), are_maxima, argmax.dtype.type(0))
-        items = items_of(shapes, groups)
-        last = (part + 1) * items // parts - 1
-        for number in range(part * items // parts, last + 1):
+        begin, end = _work_of(share, shapes, groups, image_at)
+        while begin < end:
+            number, places = _item_at(begin, end, shapes, groups, image_at)
+            begin += places[1] - places[0]
             item = item_of(number, shapes, groups)
+            if not has_bins(item):
+                continue
             planes = planes_of(item, shapes, pointer_to(data))
-            next_item = item_of(smaller(number + 1, last), shapes, groups)
+            next_item = item_of(number + 1, shapes, groups) if begin < end else item
             next_planes = planes_of(next_item, shapes, pointer_to(data))
             tile = _tile_in(memory, rows, shapes)
             empty_tile(tile)
-            pool_item(item, planes, next_planes, shapes, plan, table, memory, tile, out, more)
+            pool_item(item, places, planes, next_planes, shapes, order, table, memory, tile, out, more)
 
     return share_of_items
 
@@ -187,8 +234,9 @@ def backward_items(view, rows_of, spread, by_rows=False, are_maxima=False):
         memory = _memory_for(rows, shapes, grad_data.dtype.type(0), are_maxima, place)
         # The rows [lowest, reach) that each ROI of an image touches: all bands of an item ask for them.
         lowest, reach = room(order.size, np.int64(0)), room(order.size, np.int64(0))
-        begin = part * items * bands // parts
-        for number in range(begin, (part + 1) * items * bands // parts):
+        units = items // larger(1, shapes.images) * bands
+        begin = first_unit(part, parts, units, shapes, image_at)
+        for number in range(begin, first_unit(part + 1, parts, units, shapes, image_at)):
             item = item_of(number // bands, shapes, groups)
             band = number % bands * shapes.height // bands, (number % bands + 1) * shapes.height // bands
             y, x = view(table)

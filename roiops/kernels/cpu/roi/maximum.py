@@ -22,7 +22,7 @@ from roiops.kernels.cpu.roi.addresses import (
 )
 from roiops.kernels.cpu.roi.bins import runs_of, stream_lines
 from roiops.kernels.cpu.roi.chunks import as_rois, channel_chunks, threads_for
-from roiops.kernels.cpu.roi.items import backward_items, forward_items
+from roiops.kernels.cpu.roi.items import backward_items, first_unit, forward_items
 from roiops.kernels.cpu.roi.lanes import average_rows
 from roiops.kernels.cpu.roi.tiles import (
     add_row,
@@ -214,7 +214,9 @@ def _scatter_bands(share, heads, shapes, plan, table, groups, accumulate, grad_d
     block = larger(_LEAST_BLOCK, block)
     items = items_of(shapes, groups, block)
     bands = smaller(shapes.height, (parts + items - 1) // larger(1, items))
-    for number in range(part * items * bands // parts, (part + 1) * items * bands // parts):
+    units = items // larger(1, shapes.images) * bands
+    last = first_unit(part + 1, parts, units, shapes, image_at)
+    for number in range(first_unit(part, parts, units, shapes, image_at), last):
         item = item_of(number // bands, shapes, groups, block)
         first = number % bands * shapes.height // bands * shapes.width
         band = first, (number % bands + 1) * shapes.height // bands * shapes.width

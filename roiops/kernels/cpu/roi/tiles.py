@@ -136,11 +136,16 @@ def is_one_run(item):
 
 
 @inner
+def has_bins(item):
+    """Whether the group of an item has any."""
+    return item.first_row < item.stop_row and item.first_column < item.stop_column
+
+
+@inner
 def places_of(item, image_at):
     """The places ``[first, stop)`` of an item's ROIs in their order: none for a group without bins."""
     first, stop = image_at[item.image], image_at[item.image + 1]
-    has_bins = item.first_row < item.stop_row and item.first_column < item.stop_column
-    return first, (stop if has_bins else first)
+    return first, (stop if has_bins(item) else first)
 
 
 @inner
