@@ -34,8 +34,8 @@ def jobs(wanted: int | None = None) -> int:
 
 @functools.cache
 def _listening():
-    """numba's way to listen, and a listener that hears of the first compiling; numba loads much for them."""
-    from numba.core import event
+    """numba's way to listen, and a listener that hears of the first compiling."""
+    from numba.core import event  # importing roiops loads no numba
 
     class First(event.Listener):
         def __init__(self, call):
@@ -58,12 +58,16 @@ def as_soon_as_compiling(call):
     return install("numba:compile", first(call))
 
 
+def _can_start() -> bool:
+    """Whether this program may start processes of Python that are of use to it."""
+    is_python = Path(sys.executable or "").name.startswith(("python", "pypy")) and not hasattr(sys, "frozen")
+    is_rank = any(name in os.environ for name in ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE"))  # others do the same
+    return is_python and not is_rank and CAN_SHARE and os.environ.get("ROIOPS_CACHE") != "0"
+
+
 def helpers_for(size: int, wanted: int | None = None) -> int:
     """How many processes may help with a graph whose arrays take so many bytes."""
-    is_rank = any(name in os.environ for name in ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE"))  # others do the same
-    if not CAN_SHARE or not sys.executable or is_rank or os.environ.get("ROIOPS_CACHE") == "0":
-        return 0
-    return min(jobs(wanted) - 1, _BYTES // max(1, size))
+    return min(jobs(wanted) - 1, _BYTES // max(1, size)) if _can_start() else 0
 
 
 def start(task: dict, count: int) -> None:

@@ -69,10 +69,7 @@ def test_nobody_waits_for_ever(holder, tmp_path, monkeypatch):
 
 
 def test_where_there_are_no_locks_every_process_compiles(tmp_path, monkeypatch):
-    def refuse(*args):
-        raise OSError("no locks on this drive")
-
-    monkeypatch.setattr(claims.fcntl, "lockf", refuse)
+    monkeypatch.setattr(claims.fcntl, "lockf", _raises(OSError("no locks on this drive")))
     assert not claims.take(str(tmp_path), "kernel")
     claims.give_back(str(tmp_path), "kernel")
     monkeypatch.setattr(claims, "CAN_SHARE", False)
@@ -109,6 +106,13 @@ def test_the_first_forward_of_a_graph_is_helped(tmp_path, request_):
         assert (float(value), int(count), codes) == (2.0, helpers, ["0"] * helpers)
 
 
+def _raises(error):
+    def call(*args, **options):
+        raise error
+
+    return call
+
+
 def _executor(**options):
     net = mx.sym.Activation(mx.sym.Variable("data"), act_type="relu", name="relu")
     return net.simple_bind(mx.cpu(), data=(2, 3), **options)
@@ -128,11 +132,8 @@ def test_what_a_helper_is_told_makes_the_same_graph():
 
 
 def test_a_helper_tries_again_what_another_process_compiles():
-    def refuse(error):
-        raise error
-
-    assert not warmup._is_done(lambda: refuse(claims.KernelBusy("kernel")))
-    assert warmup._is_done(lambda: refuse(mx.MXNetError("not zeros")))
+    assert not warmup._is_done(_raises(claims.KernelBusy("kernel")))
+    assert warmup._is_done(_raises(mx.MXNetError("not zeros")))
 
 
 def test_how_many_processes_compile(monkeypatch):
@@ -143,6 +144,11 @@ def test_how_many_processes_compile(monkeypatch):
     assert compiling.helpers_for(0, wanted=2) == 1
     assert compiling.helpers_for(1 << 29) == 2, "all helpers together take a gigabyte at most"
     assert compiling.helpers_for(1 << 31) == 0
+    for program, attribute in ("/usr/bin/uwsgi", "argv"), ("/usr/bin/python3", "frozen"), (None, "argv"):
+        with monkeypatch.context() as patched:
+            patched.setattr(sys, "executable", program)
+            patched.setattr(sys, attribute, ["app"], raising=False)
+            assert compiling.helpers_for(0) == 0, "a program with Python in it would start itself"
     for name, value in ("PMI_SIZE", "2"), ("ROIOPS_CACHE", "0"), ("ROIOPS_JOBS", "1"):
         with monkeypatch.context() as patched:
             patched.setenv(name, value)
@@ -170,3 +176,18 @@ def test_what_python_recorded_is_compiled_here_alone(monkeypatch):
     with mx.autograd.record():
         y = mx.nd.sum(mx.nd.softmax(x * 2))
     y.backward()
+
+
+def test_a_graph_that_no_other_process_can_be_told_of_runs_all_the_same(monkeypatch):
+    started = []
+    monkeypatch.setattr(compiling, "start", lambda *told: started.append(told))
+    monkeypatch.setattr(compiling, "helpers_for", lambda size: 3)
+    for error in None, mx.MXNetError("no JSON"), TypeError("no JSON"):
+        executor = _executor(grad_req="write")
+        if error is not None:
+            monkeypatch.setattr(executor, "compile_task", _raises(error))
+        executor._ask_for_help(executor._bind_plain())
+    assert [count for _, count in started] == [1], "no more than there are calls, this process among them"
+    gpu = _executor(grad_req="null")
+    monkeypatch.setattr(gpu, "_device", mx.gpu())
+    assert gpu.compile_task() is None

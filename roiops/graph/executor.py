@@ -375,9 +375,12 @@ class Executor:
         calls = len(bound.forward) + len(bound.backward)
         if not bound.is_helped and calls > 1:
             bound.is_helped = True
-            task = self.compile_task(training=bound is self._plain)
+            task, helpers = None, min(compiling.helpers_for(self.size), calls - 1)
+            if helpers > 0:
+                with contextlib.suppress(MXNetError, TypeError, ValueError):  # of graphs that have no JSON
+                    task = self.compile_task(training=bound is self._plain)
             if task is not None:
-                compiling.start(task, min(compiling.helpers_for(self.size), calls - 1))
+                compiling.start(task, helpers)
 
     @property
     def size(self) -> int:
