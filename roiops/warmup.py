@@ -13,7 +13,6 @@ import numpy as np
 from .context import Context, current_context
 from .errors import MXNetError, ParamError, nearest
 from .kernels.claims import KernelBusy, never_wait
-from .kernels.patience import told_otherwise
 from .kernels.rules import PIXELS, is_maximum
 from .ndarray import device
 from .operators.base import OpContext
@@ -21,7 +20,7 @@ from .operators.imperative import Invocation, infer
 from .operators.roi.dialects import TABLE
 from .registry import get, public_name
 
-__all__ = ["compile_kinds", "internal_name", "kinds_of_operators", "kinds_of_steps", "names", "warmup"]
+__all__ = ["calls_of_operators", "internal_name", "names", "run_once", "warmup"]
 
 #: Seconds after which a helper tries again what another process was compiling.
 _LOOK_AGAIN = 0.05
@@ -80,52 +79,29 @@ def names() -> list[str]:
     return [public_name(name) for name in _examples()]
 
 
-def kinds_of_steps(executor) -> list[tuple[str, list]]:
-    """The steps of an inference that are likely to share kernels, together: a name and their calls.
-
-    Steps of one operator with the same window, stride and grouping take the same kernels, by and large.
-    """
-    kinds: dict = {}
-    for prop, call in executor.ready_steps():
-        params = prop.params
-        window = [
-            getattr(params, name, None) for name in ("kernel", "stride", "pool_type", "act_type", "mode")
-        ]
-        grouped = getattr(params, "num_group", 1) != 1
-        kinds.setdefault((prop.name, *map(str, window), grouped), []).append(call)
-    return [
-        (" ".join([public_name(key[0]), *(part for part in key[1:2] if part not in ("None", "()"))]), calls)
-        for key, calls in kinds.items()
-    ]
-
-
-def kinds_of_operators(operators, dtypes) -> list[tuple[str, list]]:
+def calls_of_operators(operators, dtypes) -> list[tuple]:
     """ROI operators, each a name and the call that compiles its kernels."""
-    return [(name, [functools.partial(warmup, name, dtypes=dtypes)]) for name in operators]
+    return [(name, functools.partial(warmup, name, dtypes=dtypes)) for name in operators]
 
 
-def compile_kinds(kinds, report=None) -> None:
-    """Run the steps of each kind once, so that what they need is compiled.
+def run_once(calls) -> None:
+    """Make calls, each with its name, so that what they need is compiled.
 
-    ``report(name)`` hears of each kind when it is done. A step may refuse inputs of zeros with an error of
-    roiops: it says so again when it is run in earnest. Any other error is a warning.
+    A step of a graph may refuse inputs of zeros with an error of roiops: it says so again when it is run in
+    earnest. Any other error is a warning.
     """
     collects = gc.isenabled()
     gc.disable()  # the compiler makes much that lives until it is done
     try:
-        with told_otherwise():
-            for name, calls in kinds:
+        for name, call in calls:
+            try:
                 with np.errstate(all="ignore"):
-                    try:
-                        for call in calls:
-                            call()
-                    except MXNetError:
-                        pass
-                    except Exception as error:
-                        message = f"{name}, tried on zeros: {type(error).__name__}: {error}"
-                        warnings.warn(message, RuntimeWarning, stacklevel=2)
-                if report:
-                    report(name)
+                    call()
+            except MXNetError:
+                pass
+            except Exception as error:
+                message = f"{name}, tried on zeros: {type(error).__name__}: {error}"
+                warnings.warn(message, RuntimeWarning, stacklevel=2)
     finally:
         if collects:
             gc.enable()
@@ -191,7 +167,7 @@ def calls_of(task: dict) -> list:
     from .graph.symbol import load_json
 
     if "operators" in task:
-        return [call for _, calls in kinds_of_operators(task["operators"], task["dtypes"]) for call in calls]
+        return [call for _, call in calls_of_operators(task["operators"], task["dtypes"])]
     symbol = load_json(task["symbol"])
     executor = symbol.simple_bind("cpu", grad_req=task["requests"], type_dict=task["types"], **task["shapes"])
     return [call for _, call in executor.ready_steps(task["training"])]

@@ -64,7 +64,6 @@ from .common import (
     size,
     table,
 )
-from .compiling import compile_model
 
 SUMMARY = "run a saved model on pictures or arrays; print and draw what it sees"
 
@@ -209,8 +208,6 @@ def execute(args) -> int:
         source=args.symbol,
         **{key: getattr(args, key) for key in _PREPROCESSING if getattr(args, key) is not None},
     )
-    if not args.device.is_gpu:
-        model.on_bind = lambda executor, shapes: compile_model(executor)
     for file in array_files:
         inputs |= _inputs_of_file(file, model.input_names, inputs)
     if not names and not inputs:

@@ -12,18 +12,19 @@ A MODEL is its SYMBOL.json, what the names of its files begin with, or a Gluon m
 parameters are not needed.
 """
 
+import functools
 import os
 from pathlib import Path
 
 import numpy as np
 
+from .. import compiling
 from ..errors import MXNetError
 from ..registry import public_name
 from ..shapes import known
-from ..warmup import internal_name, kinds_of_operators, names
+from ..warmup import calls_of_operators, internal_name, names, run_once
 from .blocks import is_block
 from .common import add_import, add_shapes, add_with, dtype_name, import_modules, open_model, positive
-from .compiling import compile_in_processes, compile_model
 
 SUMMARY = "compile the kernels of ROI operators or of a saved model ahead of the first call"
 
@@ -44,10 +45,17 @@ def configure(parser) -> None:
 def execute(args) -> None:
     import_modules(args.imports)
     if len(args.names) == 1 and _is_model(args.names[0]):
-        count = compile_model(_executor_of(args), args.jobs)
+        executor = _executor_of(args)
+        calls = [(prop.label, call) for prop, call in executor.ready_steps()]
+        task, size = executor.compile_task(), executor.size
     else:
-        count = _compile_operators(args)
-    print(f"{count} kinds of operators are compiled")
+        chosen = [public_name(internal_name(name)) for name in args.names or names()]
+        task = {"operators": chosen, "dtypes": args.dtype or ["float32"], "imports": args.imports}
+        calls, size = calls_of_operators(chosen, task["dtypes"]), 0
+    helpers = min(compiling.helpers_for(size, args.jobs), len(calls) - 1)
+    with compiling.as_soon_as_compiling(functools.partial(compiling.start, task, helpers)):
+        run_once(calls)
+    print(f"the kernels of {len(calls)} operators are compiled")
 
 
 def _is_model(name: str) -> bool:
@@ -57,14 +65,6 @@ def _is_model(name: str) -> bool:
         or os.path.exists(name)
         or Path(f"{name}-symbol.json").exists()
     )
-
-
-def _compile_operators(args) -> int:
-    chosen = [public_name(internal_name(name)) for name in args.names or names()]
-    task = {"operators": chosen, "dtypes": args.dtype or ["float32"], "imports": args.imports}
-    kinds = kinds_of_operators(chosen, task["dtypes"])
-    compile_in_processes(kinds, task, jobs=args.jobs)
-    return len(kinds)
 
 
 def _executor_of(args):

@@ -47,13 +47,3 @@ def compiling():
             timer.cancel()
         if _Waiting.depth == 0:
             _Waiting.seconds += time.monotonic() - start
-
-
-@contextlib.contextmanager
-def told_otherwise():
-    """Within the ``with`` statement, somebody else tells the user what is compiled."""
-    before, _Waiting.said = _Waiting.said, True
-    try:
-        yield
-    finally:
-        _Waiting.said = before

@@ -104,16 +104,10 @@ class ArchivedModel:
             for node in self._order
             if node.is_variable and node.name not in self.params and node.name not in self.label_names
         ]
-        #: Called with each executor before it first runs, and with the shapes of its inputs by name.
-        self.on_bind = None
         self._executors: OrderedDict = OrderedDict()
 
     def __getstate__(self):
-        state = {
-            name: value
-            for name, value in self.__dict__.items()
-            if name not in ("_order", "_executors", "on_bind")
-        }
+        state = {name: value for name, value in self.__dict__.items() if name not in ("_order", "_executors")}
         state["symbol"] = self.symbol.tojson()
         state["params"] = {name: array.as_in_context(cpu()).data for name, array in self.params.items()}
         return state
@@ -125,7 +119,7 @@ class ArchivedModel:
         # Memory shared by processes may be read-only. No kernel writes a parameter, and each would be
         # compiled once more for arrays that may not be written.
         self.params = {name: nd.NDArray(writable(array)) for name, array in state["params"].items()}
-        self.on_bind, self._executors = None, OrderedDict()
+        self._executors = OrderedDict()
 
     def __repr__(self):
         inputs, outputs = ", ".join(self.input_names), ", ".join(self.output_names)
@@ -241,8 +235,6 @@ class ArchivedModel:
             while len(self._executors) >= self._most_executors:
                 self._executors.popitem(last=False)
             executor = bind(ctx, **shapes)
-            if self.on_bind is not None:
-                self.on_bind(executor, shapes)
         self._executors[key] = executor
         return executor
 

@@ -52,7 +52,6 @@ def test_a_short_one_is_not():
 
 def test_nor_where_nothing_is_to_be_said():
     assert on_a_terminal(5, ROIOPS_QUIET="1") == ("end", "")
-    assert on_a_terminal(0, "with patience.told_otherwise(): compile_for(1)") == ("end", "")
 
 
 def test_a_kernel_that_is_compiled_is_one():
