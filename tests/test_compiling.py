@@ -72,6 +72,9 @@ def test_where_there_are_no_locks_every_process_compiles(tmp_path, monkeypatch):
     monkeypatch.setattr(claims.fcntl, "lockf", _raises(OSError("no locks on this drive")))
     assert not claims.take(str(tmp_path), "kernel")
     claims.give_back(str(tmp_path), "kernel")
+    monkeypatch.setattr(claims.os, "open", _raises(PermissionError("another user's file")))
+    assert not claims.take(str(tmp_path / "another folder"), "kernel")
+    claims.give_back(str(tmp_path / "another folder"), "kernel")
     monkeypatch.setattr(claims, "CAN_SHARE", False)
     assert not claims.take(str(tmp_path), "kernel")
 

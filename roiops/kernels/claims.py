@@ -5,6 +5,7 @@ that ends in any way. Where there are no such locks (Windows, some network drive
 """
 
 import contextlib
+import functools
 import os
 import time
 import zlib
@@ -36,24 +37,28 @@ def never_wait() -> None:
     _Here.waits = False
 
 
-#: The file of each folder. A process that closed one would give back all its claims.
-_files: dict[str, int] = {}
+@functools.cache
+def _file_in(folder: str) -> int | None:
+    """The file of a folder, open for good: a process that closed it would give back all its claims."""
+    try:
+        return os.open(os.path.join(folder, _FILE), os.O_RDWR | os.O_CREAT, 0o666)
+    except OSError:  # somebody else's folder
+        return None
 
 
-def _lock(folder: str, name: str, action: int) -> None:
-    if folder not in _files:
-        _files[folder] = os.open(os.path.join(folder, _FILE), os.O_RDWR | os.O_CREAT, 0o666)
-    fcntl.lockf(_files[folder], action, 1, zlib.crc32(name.encode()) >> 1)
+def _lock(file: int, name: str, action: int) -> None:
+    fcntl.lockf(file, action, 1, zlib.crc32(name.encode()) >> 1)
 
 
 def take(folder: str, name: str) -> bool:
     """Claim a kernel; whether another process has just compiled it, or tried to."""
-    if not CAN_SHARE:
+    file = _file_in(folder) if CAN_SHARE else None
+    if file is None:
         return False
     waited, end = False, time.monotonic() + _PATIENCE
     while True:
         try:
-            _lock(folder, name, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            _lock(file, name, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except (BlockingIOError, PermissionError):  # both are said of a lock that is taken
             if not _Here.waits:
                 raise KernelBusy(name) from None
@@ -69,6 +74,7 @@ def take(folder: str, name: str) -> bool:
 
 def give_back(folder: str, name: str) -> None:
     """End a claim, if there is one."""
-    if CAN_SHARE and folder in _files:
+    file = _file_in(folder) if CAN_SHARE else None
+    if file is not None:
         with contextlib.suppress(OSError):
-            _lock(folder, name, fcntl.LOCK_UN)
+            _lock(file, name, fcntl.LOCK_UN)

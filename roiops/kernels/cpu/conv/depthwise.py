@@ -58,8 +58,7 @@ def bind(calls, data, weight, window, scale, shift, act, out):
     rows = max(1, math.prod(out.shape[:-1]))
 
     def prepare(threads):
-        workers = min(threads, rows)
-        return [(kernel, workers, *arguments, workers, results)]
+        return [(kernel, min(threads, rows), *arguments, results)]
 
     return Repeated(calls, _work(window, out.shape), prepare)
 
@@ -136,8 +135,8 @@ def backward_data(grad_out, weight, window, grad_data):
 
 def backward_weight(grad_out, data, window, grad_weight):
     """Write the gradient of the weight."""
-    workers = max(1, min(num_threads(), len(grad_weight)))
-    _backward_weight(grad_out, data, *window, workers, grad_weight)
+    threads = max(1, min(num_threads(), len(grad_weight)))
+    _backward_weight.by(threads)(grad_out, data, *window, grad_weight)
 
 
 @inner
@@ -249,7 +248,7 @@ def _finish_rows(taps, frame, at, step, epilogue, od, lines, shape, lanes, targe
 
 
 @parallel
-def _forward(share, data, weight, window, epilogue, workers, out):
+def _forward(share, data, weight, window, epilogue, out):
     """``epilogue`` is ``(scale, shift, act)``."""
     kernel, stride, dilate, pad = window
     scale, shift, act = epilogue
@@ -258,18 +257,17 @@ def _forward(share, data, weight, window, epilogue, workers, out):
     multiplier = filters // channels
     planes = batch * filters
     rows, length, part, at = _layout(kernel, stride, dilate, (height, width))
-    for w in within(share, workers):
-        frame = np.zeros(kernel[0] * rows * length + FIXED_LANES, out.dtype)
-        lanes = np.empty(FIXED_LANES, out.dtype)
-        mine = rows_within((w, workers), planes * depth, height)
-        for plane in planes_of(mine, height):
-            rest, od = divmod(plane, depth)
-            n, f = divmod(rest, filters)
-            taps, target = weight[f].reshape(-1), out[n, f].reshape(-1)
-            lines, of_filter = rows_of(plane, mine, height), (scale[f], shift[f], act)
-            _fill(data[n, f // multiplier], od, lines, kernel, stride, dilate, pad, rows, length, part, frame)
-            step, shape = stride[1] * length, (height, width)
-            _finish_rows(taps, frame, at, step, of_filter, od, lines, shape, lanes, target)
+    frame = np.zeros(kernel[0] * rows * length + FIXED_LANES, out.dtype)
+    lanes = np.empty(FIXED_LANES, out.dtype)
+    mine = rows_within(share, planes * depth, height)
+    for plane in planes_of(mine, height):
+        rest, od = divmod(plane, depth)
+        n, f = divmod(rest, filters)
+        taps, target = weight[f].reshape(-1), out[n, f].reshape(-1)
+        lines, of_filter = rows_of(plane, mine, height), (scale[f], shift[f], act)
+        _fill(data[n, f // multiplier], od, lines, kernel, stride, dilate, pad, rows, length, part, frame)
+        step, shape = stride[1] * length, (height, width)
+        _finish_rows(taps, frame, at, step, of_filter, od, lines, shape, lanes, target)
 
 
 @inner
@@ -296,25 +294,24 @@ def _add_taps(heads, frame, at, height, wide, step, sums):
 
 
 @parallel
-def _backward_weight(share, grad_out, data, kernel, stride, dilate, pad, workers, grad_weight):
+def _backward_weight(share, grad_out, data, kernel, stride, dilate, pad, grad_weight):
     batch, filters, depth, height, width = grad_out.shape
     multiplier = filters // data.shape[1]
     rows, length, part, at = _layout(kernel, stride, dilate, (height, width))
     wide = -(-width // FIXED_LANES) * FIXED_LANES
-    for w in within(share, workers):
-        frame = np.zeros(kernel[0] * rows * length + FIXED_LANES, data.dtype)
-        # The gradient's rows, with zeros up to whole vectors.
-        heads = np.zeros(height * wide + FIXED_LANES, data.dtype)
-        for f in range(w * filters // workers, (w + 1) * filters // workers):
-            sums = grad_weight[f].reshape(-1)
-            sums[:] = 0
-            for n in range(batch):
-                flat = grad_out[n, f].reshape(-1)
-                for od in range(depth):
-                    volume = data[n, f // multiplier]
-                    _fill(volume, od, (0, height), kernel, stride, dilate, pad, rows, length, part, frame)
-                    _copy_rows(flat, od * height * width, height, width, wide, heads, 0)
-                    _add_taps(heads, frame, at, height, wide, stride[1] * length, sums)
+    frame = np.zeros(kernel[0] * rows * length + FIXED_LANES, data.dtype)
+    # The gradient's rows, with zeros up to whole vectors.
+    heads = np.zeros(height * wide + FIXED_LANES, data.dtype)
+    for f in within(share, filters):
+        sums = grad_weight[f].reshape(-1)
+        sums[:] = 0
+        for n in range(batch):
+            flat = grad_out[n, f].reshape(-1)
+            for od in range(depth):
+                volume = data[n, f // multiplier]
+                _fill(volume, od, (0, height), kernel, stride, dilate, pad, rows, length, part, frame)
+                _copy_rows(flat, od * height * width, height, width, wide, heads, 0)
+                _add_taps(heads, frame, at, height, wide, stride[1] * length, sums)
 
 
 @inner

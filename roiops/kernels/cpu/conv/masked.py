@@ -14,7 +14,7 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-from ...jit import inner, parallel, planes_of, rows_of, rows_within, within
+from ...jit import inner, parallel, planes_of, rows_of, rows_within
 from ..product.emitter import Emitter, activation
 from ..product.tiles import Rows
 from ..vector import LINE, MACHINE_LANES, repeat
@@ -252,29 +252,28 @@ def _kernel(columns, step):
     """The kernel that has ``columns`` compute all results."""
 
     @parallel(makes_arrays=False)
-    def all_columns(share, data, weight, pad, epilogue, workers, out):
+    def all_columns(share, data, weight, pad, epilogue, out):
         scale, shift, act = epilogue
         batch, filters, height, width = out.shape
         channels, in_height, in_width = data.shape[1:]
         multiplier, planes = filters // channels, batch * filters
         flat, flat_weight, flat_out = data.reshape(-1), weight.reshape(-1), out.reshape(-1)
-        for w in within(share, workers):
-            mine = rows_within((w, workers), planes, height)
-            # Rows of each plane, as 1x1 layers are divided, where there are enough.
-            of_each = batch < workers and height >= _ROWS * workers
-            for plane in range(planes) if of_each else planes_of(mine, height):
-                begin, end = w * height // workers, (w + 1) * height // workers
-                if not of_each:
-                    begin, end = rows_of(plane, mine, height)
-                n, f = divmod(plane, filters)
-                at = (n * channels + f // multiplier) * in_height * in_width
-                pixels, last = Plane(flat, at, in_height, in_width), (scale[f], shift[f], act)
-                top = begin * step - pad[0]
-                for strip in range((width + MACHINE_LANES - 1) // MACHINE_LANES):
-                    ow = _first_column(strip, width)
-                    x, left = ow * step - pad[1], width - ow
-                    into = Rows(flat_out, (plane * height + begin) * width + ow, width)
-                    columns(pixels, top, x, flat_weight, f, last, into, end - begin, left)
+        mine, (worker, workers) = rows_within(share, planes, height), share
+        # Rows of each plane, as 1x1 layers are divided, where there are enough.
+        of_each = batch < workers and height >= _ROWS * workers
+        for plane in range(planes) if of_each else planes_of(mine, height):
+            begin, end = worker * height // workers, (worker + 1) * height // workers
+            if not of_each:
+                begin, end = rows_of(plane, mine, height)
+            n, f = divmod(plane, filters)
+            at = (n * channels + f // multiplier) * in_height * in_width
+            pixels, last = Plane(flat, at, in_height, in_width), (scale[f], shift[f], act)
+            top = begin * step - pad[0]
+            for strip in range((width + MACHINE_LANES - 1) // MACHINE_LANES):
+                ow = _first_column(strip, width)
+                x, left = ow * step - pad[1], width - ow
+                into = Rows(flat_out, (plane * height + begin) * width + ow, width)
+                columns(pixels, top, x, flat_weight, f, last, into, end - begin, left)
 
     return all_columns
 
@@ -283,10 +282,9 @@ _CONVOLVERS = {(size, step): _kernel(_convolution(size, step), step) for size in
 
 
 def convolution(data, weight, window, epilogue, out):
-    """The kernel of a depthwise convolution where :func:`convolves` says so, and its arguments.
+    """The kernel of a depthwise convolution where :func:`convolves` says so, its arguments, and its results.
 
-    ``epilogue`` is ``(scale, shift, act)``. Between the arguments and the results comes the number of
-    workers.
+    ``epilogue`` is ``(scale, shift, act)``.
     """
     kernel, stride, _, pad = window
     kernel = _CONVOLVERS[kernel[1], stride[1]]
@@ -306,8 +304,7 @@ _POOLERS = {
 def pooling(data, kernel, stride, pad, maximum, out):
     """Where :func:`pools` says so, the work, the kernel with its arguments, and its results.
 
-    It computes the maximum or the sum of each window; of none, the least number or 0. Between the arguments
-    and the results comes the number of workers.
+    It computes the maximum or the sum of each window; of none, the least number or 0.
     """
     work = out.size * (kernel[1] * kernel[2] + 4) / MACHINE_LANES
     arguments = data, data, pad[1:], _UNUSED  # no weight is read, either

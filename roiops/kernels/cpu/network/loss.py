@@ -49,8 +49,8 @@ def _run_on_rows(kernel, inputs, told, reads, out):
     rows, target = [np.ascontiguousarray(each[:, :, 0], np.float32) for each in inputs], out[:, :, 0]
     fits = target.dtype == np.float32 and target.flags.c_contiguous
     work = target if fits else target.astype(np.float32) if reads else np.empty(target.shape, np.float32)
-    workers = max(1, min(num_threads(), work.size // _WORTHWHILE, len(work)))
-    kernel(*rows, *told, workers, work)
+    threads = max(1, min(num_threads(), work.size // _WORTHWHILE, len(work)))
+    kernel.by(threads)(*rows, *told, work)
     if work is not target:
         np.copyto(target, work, casting="unsafe")
 
@@ -141,30 +141,29 @@ def _shifted(values, scale, top, rest, out):
 
 
 @parallel
-def _softmax_rows(share, x, scale, log, workers, out):
+def _softmax_rows(share, x, scale, log, out):
     rows, classes = x.shape
-    for w in within(share, workers):
-        buffer = room(_CHUNK, np.float32(0))
-        for r in range(w * rows // workers, (w + 1) * rows // workers):
-            source, target = x[r], out[r]
-            top = _largest(source, scale, buffer)
-            total = 0.0
-            for start in range(0, classes, _CHUNK):
-                values = source[start : start + _CHUNK]
-                chunk = buffer[: values.size]
-                _powers(values, scale, top, chunk)
-                total += _sum(chunk)
-                if not log:
-                    _put(chunk, False, target[start : start + _CHUNK])
+    buffer = room(_CHUNK, np.float32(0))
+    for r in within(share, rows):
+        source, target = x[r], out[r]
+        top = _largest(source, scale, buffer)
+        total = 0.0
+        for start in range(0, classes, _CHUNK):
+            values = source[start : start + _CHUNK]
+            chunk = buffer[: values.size]
+            _powers(values, scale, top, chunk)
+            total += _sum(chunk)
             if not log:
-                target *= np.float32(1 / total)
-                continue
-            rest = np.float32(math.log(total))
-            for start in range(0, classes, _CHUNK):
-                values = source[start : start + _CHUNK]
-                chunk = buffer[: values.size]
-                _shifted(values, scale, top, rest, chunk)
                 _put(chunk, False, target[start : start + _CHUNK])
+        if not log:
+            target *= np.float32(1 / total)
+            continue
+        rest = np.float32(math.log(total))
+        for start in range(0, classes, _CHUNK):
+            values = source[start : start + _CHUNK]
+            chunk = buffer[: values.size]
+            _shifted(values, scale, top, rest, chunk)
+            _put(chunk, False, target[start : start + _CHUNK])
 
 
 def softmax_gradient(grad, y, scale, log, add, out):
@@ -206,23 +205,22 @@ def _log_gradient(grad, y, total, scale, out):
 
 
 @parallel
-def _gradient_rows(share, grad, y, scale, log, add, workers, out):
+def _gradient_rows(share, grad, y, scale, log, add, out):
     rows, classes = y.shape
-    for w in within(share, workers):
-        buffer = room(_CHUNK, np.float32(0))
-        for r in range(w * rows // workers, (w + 1) * rows // workers):
-            total = 0.0
-            for start in range(0, classes, _CHUNK):
-                g, p = grad[r, start : start + _CHUNK], y[r, start : start + _CHUNK]
-                total += _sum(g) if log else _product(g, p)
-            for start in range(0, classes, _CHUNK):
-                g, p = grad[r, start : start + _CHUNK], y[r, start : start + _CHUNK]
-                chunk, target = buffer[: g.size], out[r, start : start + _CHUNK]
-                if log:
-                    _log_gradient(g, p, np.float32(total), scale, chunk)
-                else:
-                    _gradient(g, p, np.float32(total), scale, chunk)
-                _put(chunk, add, target)
+    buffer = room(_CHUNK, np.float32(0))
+    for r in within(share, rows):
+        total = 0.0
+        for start in range(0, classes, _CHUNK):
+            g, p = grad[r, start : start + _CHUNK], y[r, start : start + _CHUNK]
+            total += _sum(g) if log else _product(g, p)
+        for start in range(0, classes, _CHUNK):
+            g, p = grad[r, start : start + _CHUNK], y[r, start : start + _CHUNK]
+            chunk, target = buffer[: g.size], out[r, start : start + _CHUNK]
+            if log:
+                _log_gradient(g, p, np.float32(total), scale, chunk)
+            else:
+                _gradient(g, p, np.float32(total), scale, chunk)
+            _put(chunk, add, target)
 
 
 def class_index(label):

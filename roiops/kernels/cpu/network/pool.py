@@ -104,8 +104,7 @@ class Forward:
         work, (function, *arguments), results, divide = _plan(data, *how_and_out)
 
         def prepare(threads):
-            workers = max(1, min(threads, _rows(results)))
-            return [(function, workers, *arguments, workers, results)]
+            return [(function, max(1, min(threads, _rows(results))), *arguments, results)]
 
         calls = self._calls.setdefault(data.dtype, Calls())  # of arrays of one dtype
         run = Repeated(calls, work, prepare)
@@ -125,10 +124,7 @@ def _rows(results) -> int:
 
 
 def _plan(data, kernel, stride, pad, mode, p, divisor, pad_with_zero, out):
-    """The work, the kernel with its arguments, its results, and what makes means of sums after it, or None.
-
-    The number of workers goes between the arguments and the results.
-    """
+    """The work, the kernel with its arguments, its results, and what makes means of sums then, or None."""
     window = kernel, stride, pad
     if out.shape[1:] == (1, 1, 1) and kernel == data.shape[1:] and pad == (0, 0, 0) and mode != NORM:
         # Each pixel is read once: what takes time is that others than its reader may have written it.
@@ -158,38 +154,37 @@ def _counts(shape, kernel, stride, pad, divisor, out):
 
 
 @parallel
-def _whole_planes(share, data, mode, workers, out):
+def _whole_planes(share, data, mode, out):
     """The maximum, mean or sum of each plane; ``data`` and ``out`` are flat."""
     planes = out.shape[0]
     size = data.shape[0] // max(1, planes)
     whole = size // FIXED_LANES * FIXED_LANES
     lowest = np.finfo(data.dtype).min if mode == MAXIMUM else data.dtype.type(0)
-    for w in within(share, workers):
-        lanes = np.empty(FIXED_LANES, data.dtype)
-        for plane in range(w * planes // workers, (w + 1) * planes // workers):
-            best = splat(data.dtype.type(lowest))
-            end = (plane + 1) * size
-            for i in range(plane * size, plane * size + whole, FIXED_LANES):
-                some = load(pointer_to(data), i)
-                if mode == MAXIMUM:
-                    best = select(greater(some, best), some, best)
-                else:
-                    best = multiply_add(data.dtype.type(1), some, best)
-            store(pointer_to(lanes), 0, best)
-            rest, total = data.dtype.type(lowest), data.dtype.type(lowest)
+    lanes = np.empty(FIXED_LANES, data.dtype)
+    for plane in within(share, planes):
+        best = splat(data.dtype.type(lowest))
+        end = (plane + 1) * size
+        for i in range(plane * size, plane * size + whole, FIXED_LANES):
+            some = load(pointer_to(data), i)
             if mode == MAXIMUM:
-                for i in range(plane * size + whole, end):
-                    rest = data[i] if data[i] > rest else rest
-                for i in range(FIXED_LANES):
-                    total = lanes[i] if lanes[i] > total else total
-                total = rest if rest > total else total
+                best = select(greater(some, best), some, best)
             else:
-                for i in range(plane * size + whole, end):
-                    rest += data[i]
-                for i in range(4):  # four sums that do not wait for each other
-                    lanes[i] += lanes[i + 4] + (lanes[i + 8] + lanes[i + 12])
-                total = (lanes[0] + lanes[1]) + (lanes[2] + lanes[3]) + rest
-            out[plane] = total / data.dtype.type(size) if mode == MEAN else total
+                best = multiply_add(data.dtype.type(1), some, best)
+        store(pointer_to(lanes), 0, best)
+        rest, total = data.dtype.type(lowest), data.dtype.type(lowest)
+        if mode == MAXIMUM:
+            for i in range(plane * size + whole, end):
+                rest = data[i] if data[i] > rest else rest
+            for i in range(FIXED_LANES):
+                total = lanes[i] if lanes[i] > total else total
+            total = rest if rest > total else total
+        else:
+            for i in range(plane * size + whole, end):
+                rest += data[i]
+            for i in range(4):  # four sums that do not wait for each other
+                lanes[i] += lanes[i + 4] + (lanes[i + 8] + lanes[i + 12])
+            total = (lanes[0] + lanes[1]) + (lanes[2] + lanes[3]) + rest
+        out[plane] = total / data.dtype.type(size) if mode == MEAN else total
 
 
 @inner(forceinline=True)
@@ -217,7 +212,7 @@ def _finish_row(target, rows, window, size, mode, p):
 
 
 @parallel
-def _windows(share, data, window, mode, p, pad_with_zero, workers, out):
+def _windows(share, data, window, mode, p, pad_with_zero, out):
     """Maxima, sums or norms. Rows are combined first, pixel by pixel, then the pixels of that one row."""
     kernel, stride, pad = window
     planes, _, in_height, in_width = data.shape
@@ -225,24 +220,23 @@ def _windows(share, data, window, mode, p, pad_with_zero, workers, out):
     nothing = np.finfo(data.dtype).min if mode == MAXIMUM else data.dtype.type(0)
     length = max((width - 1) * stride[2] + kernel[2], pad[2] + in_width)
     steps = (width - 1) * stride[2] + 1
-    for w in within(share, workers):
-        # The row with its padding, and what each place and its right neighbours make together.
-        line = np.empty(length + 2 * FIXED_LANES, data.dtype)
-        sums = np.empty(steps + FIXED_LANES, data.dtype)
-        first, stop = rows_within((w, workers), planes * depth, height)
-        for k in range(first, stop):
-            plane, row = divmod(k, depth * height)
-            (od, oh), rows = _covered(row, height, window, data.shape)
-            line[:] = nothing
-            _combine_rows(data[plane].reshape(-1), rows, (in_height, in_width), mode, p, line, pad[2])
-            line[pad[2] + in_width :] = nothing
-            sums[:] = nothing
-            for tap in range(kernel[2]):
-                _combine(line, tap, SUM if mode == NORM else mode, 1, sums, 0, steps)
-            target = out[plane, od, oh]
-            _pick(sums, stride[2], target)
-            if mode == NORM or (mode == MAXIMUM and pad_with_zero):
-                _finish_row(target, rows, window, in_width, mode, p)
+    # The row with its padding, and what each place and its right neighbours make together.
+    line = np.empty(length + 2 * FIXED_LANES, data.dtype)
+    sums = np.empty(steps + FIXED_LANES, data.dtype)
+    first, stop = rows_within(share, planes * depth, height)
+    for k in range(first, stop):
+        plane, row = divmod(k, depth * height)
+        (od, oh), rows = _covered(row, height, window, data.shape)
+        line[:] = nothing
+        _combine_rows(data[plane].reshape(-1), rows, (in_height, in_width), mode, p, line, pad[2])
+        line[pad[2] + in_width :] = nothing
+        sums[:] = nothing
+        for tap in range(kernel[2]):
+            _combine(line, tap, SUM if mode == NORM else mode, 1, sums, 0, steps)
+        target = out[plane, od, oh]
+        _pick(sums, stride[2], target)
+        if mode == NORM or (mode == MAXIMUM and pad_with_zero):
+            _finish_row(target, rows, window, in_width, mode, p)
 
 
 def backward(grad_out, data, out, window, mode, p, divisor, all_maxima, grad_data):
