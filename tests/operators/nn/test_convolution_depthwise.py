@@ -1,12 +1,11 @@
 """Convolution of single channels against one general convolution for each channel, both ways."""
 
-import numba
 import numpy as np
 import pytest
 
 from roiops.kernels.cpu.conv import convolution as conv
 from roiops.kernels.cpu.conv import depthwise as conv_depthwise
-from roiops.kernels.jit import use_threads
+from roiops.kernels.jit import pretend_threads, use_threads
 
 #: batch, channels, size, filters of a channel, kernel, stride, dilate, pad; sizes about those of vectors
 CASES = [
@@ -78,10 +77,11 @@ def test_the_number_of_workers_does_not_show():
     results = []
     for workers in (1, 3):
         out, grad_data, grad_weight = (np.empty_like(a) for a in (head, data, weight))
-        conv_depthwise._forward(data, weight, window, (scale, shift, conv.activation(floor=0)), workers, out)
-        with use_threads(min(workers, numba.config.NUMBA_NUM_THREADS)):
+        epilogue = scale, shift, conv.activation(floor=0)
+        with pretend_threads(workers, lambda part, parts: [*map(part, range(parts))]):
+            conv_depthwise._forward.by(workers)(data, weight, window, epilogue, out)
             conv_depthwise.backward_data(head, weight, window, grad_data)
-        conv_depthwise._backward_weight(head, data, *window, workers, grad_weight)
+            conv_depthwise.backward_weight(head, data, window, grad_weight)
         results.append((out, grad_data, grad_weight))
     assert results[0][0].min() == 0
     for one, three in zip(*results, strict=True):
