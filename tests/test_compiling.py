@@ -57,6 +57,29 @@ def test_a_process_waits_for_the_one_that_compiles(holder, tmp_path, ending, mon
     claims.give_back(str(tmp_path), "kernel")
 
 
+FAILS = """
+import sys
+from roiops.kernels import claims, jit
+
+@jit.njit
+def kernel(x):
+    return x.no_such_thing
+
+try:
+    kernel(1)
+except Exception as error:
+    print(type(error).__name__, claims._held, flush=True)
+"""
+
+
+def test_a_kernel_that_fails_to_compile_is_claimed_no_more(tmp_path):
+    """Else others would wait for it, as they would after Ctrl-C in a notebook that stays open."""
+    script = tmp_path / "fails.py"
+    script.write_text(FAILS)
+    ran = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, check=True)
+    assert ran.stdout == "TypingError set()\n"
+
+
 def test_a_helper_does_something_else_meanwhile(holder, tmp_path, monkeypatch):
     monkeypatch.setattr(claims._Here, "waits", False)
     with pytest.raises(claims.KernelBusy):
@@ -169,6 +192,8 @@ def test_steps_of_training_run_by_themselves():
     assert len(steps) == 4
     for _, call in reversed(steps):
         call()
+    bound = executor._plain
+    assert (bound.is_train, {ctx.is_train for ctx in bound.contexts}) == (True, {True})
 
 
 def test_what_python_recorded_is_compiled_here_alone(monkeypatch):

@@ -37,7 +37,9 @@ def configure(parser) -> None:
     parser.add_argument(
         "--dtype", action="append", type=dtype_name, help="of ROI operators' data (default float32)"
     )
-    parser.add_argument("--jobs", type=positive(int), metavar="N", help="processes (default: one a core)")
+    parser.add_argument(
+        "--jobs", type=positive(int), metavar="N", help="processes (default: one a core, 8 at most)"
+    )
     add_import(parser)
     add_with(parser)
 

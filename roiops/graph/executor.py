@@ -47,6 +47,13 @@ class _Bound:
         #: The directions in which it has run, and whether other processes were asked for help with that.
         self.ran, self.is_helped = set(), False
 
+    def set_mode(self, is_train: bool) -> None:
+        """Let operators compute as in training, or not."""
+        if is_train != self.is_train:
+            self.is_train = is_train
+            for ctx in self.contexts:
+                ctx.is_train = is_train
+
 
 def _in_another_dtype(call, target, req, gradient) -> None:
     call()
@@ -342,10 +349,7 @@ class Executor:
             bound = self._bind_plain() if plain else self._bind_inference()
             if plain:
                 self._drew_from = random.get_state()
-            if is_train != bound.is_train:
-                bound.is_train = is_train
-                for ctx in bound.contexts:
-                    ctx.is_train = is_train
+            bound.set_mode(is_train)
             # 1 / 0 is inf here, as in MXNet, and no warning.
             with self._helped(bound, "forward"), np.errstate(all="ignore"):
                 if watched:
@@ -681,8 +685,7 @@ class Executor:
         """
         with self._lock:
             bound = self._bind_plain() if training else self._bind_inference()
-        for ctx in bound.contexts:
-            ctx.is_train = training
+            bound.set_mode(training)
         program, steps = bound.program, []
         for step, call in zip(program.forward, bound.forward, strict=True):
             steps.append((step.prop, call, step.inputs))

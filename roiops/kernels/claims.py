@@ -46,6 +46,10 @@ def _file_in(folder: str) -> int | None:
         return None
 
 
+#: What this process compiles now: the folder and name of each kernel.
+_held: set[tuple[str, str]] = set()
+
+
 def _lock(file: int, name: str, action: int) -> None:
     fcntl.lockf(file, action, 1, zlib.crc32(name.encode()) >> 1)
 
@@ -69,12 +73,20 @@ def take(folder: str, name: str) -> bool:
         except OSError:  # no locks here
             return False
         else:
+            _held.add((folder, name))
             return waited
 
 
 def give_back(folder: str, name: str) -> None:
     """End a claim, if there is one."""
+    _held.discard((folder, name))
     file = _file_in(folder) if CAN_SHARE else None
     if file is not None:
         with contextlib.suppress(OSError):
             _lock(file, name, fcntl.LOCK_UN)
+
+
+def give_back_all() -> None:
+    """End all claims: what was compiled will not be on disk, for an error or Ctrl-C."""
+    for each in tuple(_held):
+        give_back(*each)

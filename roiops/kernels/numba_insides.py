@@ -185,7 +185,11 @@ class _Cache(FunctionCache):
 
     def load_overload(self, signature, *args):
         found = self._read(signature, *args)
-        if found is None and self._enabled and claims.take(*self._claim()):
+        if found is not None or not self._enabled:
+            return found
+        with compiling():  # somebody else compiles it, and the user waits
+            waited = claims.take(*self._claim())
+        if waited:
             found = self._read(signature, *args)
             if found is not None:
                 claims.give_back(*self._claim())
@@ -383,6 +387,9 @@ class _KernelCompiler(_LeanCompiler):
                 for each in result._find_referenced_environments():
                     result.library.codegen.set_env(each.env_name, each)
             return result
+        except BaseException:  # Ctrl-C too
+            claims.give_back_all()
+            raise
         finally:
             if collects:
                 gc.enable()
