@@ -32,14 +32,19 @@ class Layer(Declared, HybridBlock):
         given = {"shape": shape, "init": init, "allow_deferred_init": True, **given}
         setattr(self, name, self.params.get(name, **given))
 
-    def _is_plain(self) -> bool:
-        """Whether a call is nothing but a call of the operator, on parameters that are there."""
+    def _as_operator(self, ctx):
+        """Its operator, parameters and arrays, where a call is nothing but a call of that; else None."""
         kind = type(self)
         own = kind.__call__, kind.forward, kind.hybrid_forward
-        watched = self._forward_pre_hooks or self._forward_hooks or self._active or self.act
-        there = all(each._data is not None for each in self._reg_params.values())
-        return there and not watched and own == (Block.__call__, HybridBlock.forward, Layer.hybrid_forward)
+        if self._forward_pre_hooks or self._forward_hooks or self._active or self.act:
+            return None
+        if own != _OWN or not all(each._data and ctx in each._data for each in self._reg_params.values()):
+            return None
+        return self._op_name, self._kwargs, [each._data[ctx].data for each in self._reg_params.values()]
 
     def hybrid_forward(self, F, x, *learned, **by_name):
         out = getattr(F, self._op_name)(x, *learned, *by_name.values(), name=self._node, **self._kwargs)
         return out if self.act is None else self.act(out)
+
+
+_OWN = Block.__call__, HybridBlock.forward, Layer.hybrid_forward

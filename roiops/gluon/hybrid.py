@@ -10,6 +10,7 @@ from ..autograd import _tape as tape
 from ..autograd import _zeros_like
 from ..errors import DTypeError
 from ..graph import functions as symbol
+from ..graph.memory import drop_oldest
 from ..graph.nodes import topological_order
 from ..graph.symbol import Symbol
 from ..ndarray import NDArray, device
@@ -61,6 +62,9 @@ class _BoundGraph:
             free.append(executor)
         return results
 
+    def __deepcopy__(self, memo):
+        return None  # a copied block makes its own
+
     def _told(self, name, array):
         """Call the block's hook with the name of a value, the operator of its node, and the value."""
         node = name
@@ -77,7 +81,11 @@ class _BoundGraph:
             self._free = {each: pool for each, pool in self._free.items() if each[:2] != key[:2]}
         if before is None or key not in self._free:
             self._held[ctx, key[1]] = arrays
-        return self._free.setdefault(key, [])
+        free = self._free.pop(key, [])
+        if not free:
+            drop_oldest(self._free, lambda executors: sum(each.internal_bytes for each in executors))
+        self._free[key] = free  # the last one used stands last
+        return free
 
     def _bind(self, key, ctx, used, arrays):
         args, grads, requests, aux = {}, {}, {}, {}
@@ -268,18 +276,18 @@ class HybridBlock(Block):
     def forward(self, x, *args):
         """Compute the outputs: on arrays, or as a part of a graph on symbols."""
         tensors = _tensors((x, *args))
-        kinds = {isinstance(each, Symbol) for each in tensors}
-        if not kinds:
+        symbols = sum(isinstance(each, Symbol) for each in tensors)
+        if not tensors:
             raise ValueError(
                 "In HybridBlock, there must be one NDArray or one Symbol in the input. "
                 f"Please check the type of the args, got {[type(each).__name__ for each in (x, *args)]}"
             )
-        if len(kinds) > 1:
+        if symbols not in (0, len(tensors)):
             raise ValueError(
                 "In HybridBlock, we do not support mixed NDArrays and Symbols types for the input. "
                 f"Received types are: {[type(each).__name__ for each in tensors]}"
             )
-        if True in kinds:
+        if symbols:
             return self._on_symbols(x, *args)
         if self._active:
             return self._call_cached_op(x, *args)

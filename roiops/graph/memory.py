@@ -7,9 +7,11 @@ from ..errors import DeviceError, MXNetError
 from ..ndarray import NDArray, array
 from ..ndarray import device as devices
 
-__all__ = ["as_ndarray", "raw", "view_bytes", "zero_bytes"]
+__all__ = ["as_ndarray", "drop_oldest", "raw", "view_bytes", "zero_bytes"]
 
 _ALIGNMENT = 64
+#: Executors for earlier shapes are kept up to this number and to these bytes of their own memory.
+_MOST_SHAPES, _MOST_BYTES = 8, 2**30
 
 
 def zero_bytes(size: int, device: Context):
@@ -46,3 +48,9 @@ def as_ndarray(value, device: Context) -> NDArray:
 def raw(value, device: Context):
     """The array under an NDArray, or under what :func:`as_ndarray` makes of ``value``."""
     return as_ndarray(value, device).data
+
+
+def drop_oldest(executors: dict, bytes_of) -> None:
+    """Forget executors for earlier shapes, the first ones first, before another one takes memory."""
+    while len(executors) >= _MOST_SHAPES or sum(map(bytes_of, list(executors.values()))) > _MOST_BYTES:
+        executors.pop(next(iter(executors)), None)

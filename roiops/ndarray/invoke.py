@@ -5,11 +5,11 @@ import numpy as np
 from ..context import Context
 from ..errors import MXNetError, ShapeError
 from ..operators.base import OpContext, OperatorProperty
-from ..operators.imperative import Plan
+from ..operators.imperative import Followed, Plan
 from ..recording import current
 from . import device
 
-__all__ = ["plan_for", "run", "run_followed"]
+__all__ = ["followed", "plan_for", "run"]
 
 
 def _plan(prop: OperatorProperty, arrays, types, given_names) -> Plan:
@@ -43,24 +43,15 @@ _PLAIN = frozenset((bool, int, float, str, type(None), tuple, list, np.dtype, ty
 
 def plan_for(prop_class, given: dict, arrays, names=None, types=None) -> Plan:
     """How an operator is computed with these parameters and inputs, remembered where that may be."""
-    if not _is_plain(prop_class, given):
+    if not (prop_class.reusable and _PLAIN.issuperset(map(type, given.values()))):
         return _plan(prop_class.create(given), arrays, types, names)
     # repr, because 1, 1.0 and True, or 0.0 and -0.0, are equal but not the same parameter.
     key = prop_class, names, repr(given), types and tuple(types), *[(a.shape, a.dtype) for a in arrays]
-    return _remembered(key, lambda: _plan(prop_class.create(given), arrays, types, names))
-
-
-def _is_plain(prop_class, given: dict) -> bool:
-    """Whether an operator with these parameters is the same one whenever they look the same."""
-    return prop_class.reusable and _PLAIN.issuperset(map(type, given.values()))
-
-
-def _remembered(key, make):
     found = _plans.get(key)
     if found is None:
         if len(_plans) >= _MOST_PLANS:
             _plans.clear()
-        found = _plans[key] = make()
+        found = _plans[key] = _plan(prop_class.create(given), arrays, types, names)
     return found
 
 
@@ -102,30 +93,14 @@ def run(
     return outputs
 
 
-@np.errstate(all="ignore")
-def run_followed(operators: list, arrays: list, ctx: Context):
-    """What some operators make in inference, one after the other, that the first one does on the way.
+def followed(operators: list, arrays: list, ctx: Context) -> Followed | None:
+    """The first of some operators with those after it that it does on the way; None where there are none.
 
-    Gives the output and how many were done; None where the first one takes no other over. ``operators`` are
-    property classes with parameters. ``arrays`` are those of each; for all after the first without the first
-    array, which is the output of the one before.
+    ``operators`` are property classes with parameters. ``arrays`` are those of each; for all after the first
+    without the first array, which is the output of the one before.
     """
     if operators[0][0].takes_over is OperatorProperty.takes_over:  # it never takes any over
         return None
-    if not all(_is_plain(*operator) for operator in operators):
-        return None
-    shapes = [each.shape for some in arrays for each in some]
-    key = *[prop_class for prop_class, _ in operators], repr([given for _, given in operators]), *shapes
-    plan, followings = _remembered(key, lambda: _plan_followed(operators, arrays, ctx))
-    if not followings:
-        return None
-    out, arrays = device.empty(*plan.outputs[0], ctx), arrays[: 1 + len(followings)]
-    plan.forward_followed(OpContext(ctx, plan.prop.label, False), arrays, out, followings)
-    return out, len(arrays)
-
-
-def _plan_followed(operators, arrays, ctx) -> tuple[Plan, list]:
-    """How the first of these operators is computed, and those after it that it takes over."""
     plan, followings = plan_for(*operators[0], arrays[0]), []
     out = device.empty(*plan.outputs[0], ctx)
     for operator, more in zip(operators[1:], arrays[1:], strict=True):
@@ -134,7 +109,10 @@ def _plan_followed(operators, arrays, ctx) -> tuple[Plan, list]:
         if following is None or not plan.prop.takes_over(following, done, plan.in_shapes):
             break
         followings.append(following)
-    return plan, followings
+    if not followings:
+        return None
+    arrays = [arrays[0][1:], *arrays[1 : 1 + len(followings)]]
+    return Followed(plan, followings, arrays, OpContext(ctx, plan.prop.label, False))
 
 
 def _targets(plan: Plan, visible: int, inputs, ctx, out) -> list:

@@ -106,8 +106,6 @@ class Operator:
     """
 
     shareable = keeps_weight = False
-    #: What the last call with a weight was for, and the bound call where that was so twice in turn.
-    bound_to = bound = None
 
     def __init__(self, params: Parameter, **worked_out):
         """``worked_out``: what the property made of the inputs' shapes, kept under these names."""

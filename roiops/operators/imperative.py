@@ -1,7 +1,6 @@
 """Run one operator on arrays, without a graph. NDArray functions and tests of operators use this."""
 
 import functools
-import itertools
 import weakref
 
 import numpy as np
@@ -83,31 +82,6 @@ class Plan:
         place = id(weight)
         _of_weights[place] = weakref.ref(weight, lambda _: _of_weights.pop(place, None)), self, op
 
-    def forward_followed(self, ctx: OpContext, arrays: list, out, followings: list) -> None:
-        """Compute ``out``, the first output with ``followings`` done to it, from the arrays of each."""
-        if not self.prop.op.keeps_weight:
-            self._bind_followed(self.operator(ctx), ctx, arrays, out, followings)()
-            return
-        (data, weight, *more), *others = arrays
-        op = self.operator(ctx, weight)
-        # Memory that is given back is soon taken again: a layer finds data and result where they were.
-        same = address(data), address(out), followings, *map(id, itertools.chain(more, *others))
-        if op.bound_to != same:
-            op.bound_to, op.bound = same, None
-            run = self._bind_followed(op, ctx, arrays, out, followings)
-        elif op.bound is None:
-            arrays = [[unheld(data), unheld(weight), *more], *others]
-            run = op.bound = self._bind_followed(op, ctx, arrays, unheld(out), followings)
-        else:
-            run = op.bound
-        run()
-        self.keep(op, weight)
-
-    def _bind_followed(self, op, ctx, arrays, out, followings):
-        (first, *others), count = arrays, len(self.in_shapes)
-        work = list(zip(followings, others, strict=True))
-        return op.bind_followed(ctx, first[:count], first[count:], out, work, [])
-
     def check_targets(self, targets) -> None:
         """Raise unless these arrays can hold the first outputs."""
         label = self.prop.label
@@ -132,6 +106,38 @@ class Plan:
                 op.forward(ctx, in_data, req, out_data, aux)
         except ResultShapeError as error:
             raise error.named(f"{ctx.label}: forward") from None
+
+
+class Followed:
+    """The operator of a plan, in inference, with others after it that it does on the way.
+
+    ``arrays`` are those of each operator, for the first one all but the data. The data and the output of a
+    call have the plan's shapes. Calls are made one at a time.
+    """
+
+    def __init__(self, plan: Plan, followings: list, arrays: list, ctx: OpContext):
+        self._plan, self._followings, self._arrays, self._ctx = plan, followings, arrays, ctx
+        self._op = plan.prop.create_operator(ctx, plan.in_shapes, plan.in_types)
+        #: How many operators are done at once, and what becomes of the data.
+        self.count, self.output = 1 + len(followings), plan.outputs[0]
+        self._places = self._run = None
+
+    @np.errstate(all="ignore")
+    def __call__(self, data, out) -> None:
+        # Memory that is given back is soon taken again: a layer finds data and output where they were.
+        places = address(data), address(out)
+        if places != self._places:
+            self._places, self._run = places, None
+            self._bind(data, out)()
+            return
+        if self._run is None:
+            self._run = self._bind(unheld(data), unheld(out))
+        self._run()
+
+    def _bind(self, data, out):
+        (learned, *others), count = self._arrays, len(self._plan.in_shapes) - 1
+        work = list(zip(self._followings, others, strict=True))
+        return self._op.bind_followed(self._ctx, [data, *learned[:count]], learned[count:], out, work, [])
 
 
 class Invocation:

@@ -1,5 +1,6 @@
 """Blocks, parameters and trainers: what they do, beyond MXNet's numbers."""
 
+import copy
 import gc
 import inspect
 import multiprocessing
@@ -12,8 +13,6 @@ import pytest
 import roiops as mx
 from roiops import autograd, gluon, nd
 from roiops.gluon import nn
-from roiops.gluon.nn.basic_layers import done_at_once
-from roiops.operators import imperative
 
 
 def ones(*shape):
@@ -128,6 +127,23 @@ def test_hybrid_blocks_see_new_values_and_new_arrays():
     assert net(x).asscalar() == 6
     net.cast("float64")
     assert net(x.astype("float64")).dtype == np.float64
+
+
+def test_a_hybrid_block_forgets_executors_for_shapes_of_long_ago():
+    net = nn.Conv2D(2, 3, in_channels=3)
+    net.initialize()
+    net.hybridize()
+    made = []
+    for size in [*range(8, 24), 8]:
+        x = nd.random.normal(shape=(1, 3, size, size))
+        np.testing.assert_array_equal(net(x).asnumpy(), net(x).asnumpy())
+        (newest,) = list(net._cached_op._free.values())[-1]
+        made.append(weakref.ref(newest))
+    del newest
+    gc.collect()
+    assert [ref() is not None for ref in made] == [False] * 9 + [True] * 8
+    copied = copy.deepcopy(net)  # with executors of its own
+    np.testing.assert_array_equal(copied(x).asnumpy(), net(x).asnumpy())
 
 
 def test_dropout_in_a_hybrid_block_goes_back_through_its_mask():
@@ -305,16 +321,23 @@ def test_layers_that_one_kernel_does():
             y = layer(y)
         return y.asnumpy()
 
-    assert done_at_once(list(net), x)[1] == 3
+    def counts():
+        net._at_once.clear()
+        net(x)
+        return [each.count for each in net._at_once.values() if each.count]
+
+    assert counts() == [3]
     np.testing.assert_allclose(net(x).asnumpy(), apart(), rtol=1e-5, atol=1e-6)
     with autograd.train_mode():
-        assert done_at_once(list(net), x) is None
+        assert counts() == []
         np.testing.assert_array_equal(net(x).asnumpy(), apart())
+    copied = copy.deepcopy(net)
+    net[0].weight.data()[:] = 0
+    assert copied(x).asnumpy().any()
     seen = []
     net[1].register_forward_hook(lambda block, x, y: seen.append(y.shape))
-    net(x)
+    assert counts() == []
     assert seen == [(2, 4, 4, 4)]
-    assert done_at_once(list(net)[1:], x) is None
     wide = x.astype("float64")
     net.cast("float64")
     assert net(wide).dtype == np.float64
@@ -326,9 +349,6 @@ def test_layers_that_one_kernel_does_are_bound_to_their_arrays():
     net.initialize(mx.init.Uniform(1))
     images = [nd.random.normal(shape=(1, 3, 40, 40)) for _ in range(2)]
 
-    def kept():
-        return imperative._of_weights[id(net[0].weight.data().data)][2]
-
     def matches(x):
         executor = net(mx.sym.var("data")).simple_bind(mx.cpu(), grad_req="null", data=x.shape)
         values = {name: each.data() for name, each in net.collect_params().items()}
@@ -338,13 +358,13 @@ def test_layers_that_one_kernel_does_are_bound_to_their_arrays():
 
     for _ in range(3):
         net(images[0])
-    bound = kept().bound
+    bound = net._at_once[0]._call._run
     assert bound is not None
     images[0][:] = images[1]
     net[0].weight.data()[:] *= 2
     net[1].running_mean.set_data(nd.ones(8))
     matches(images[0])
-    assert kept().bound is bound
+    assert net._at_once[0]._call._run is bound
     results = [net(images[0]) for _ in range(3)]  # in memory of their own
     results[0][:] = 0
     np.testing.assert_array_equal(results[1].asnumpy(), results[2].asnumpy())
@@ -353,10 +373,15 @@ def test_layers_that_one_kernel_does_are_bound_to_their_arrays():
     for x in images:
         matches(x)
         matches(x)
-    op = weakref.ref(kept())
+    call = weakref.ref(net._at_once[0]._call)
     net[0].weight.initialize(mx.init.One(), force_reinit=True)
+    matches(images[0])
     gc.collect()
-    assert op() is None  # it holds no weight
+    assert call() is None  # nor does anything else hold the weight of before
+    net[0]._kwargs["pad"] = (1, 1)
+    matches(images[0])
+    net[0]._kwargs["pad"] = (0, 0)
+    matches(nd.random.normal(shape=(2, 3, 20, 30)))
 
 
 def test_a_sequence_of_hybrid_blocks_is_better_a_hybrid_one():

@@ -240,7 +240,7 @@ def test_large_executors_are_not_kept(monkeypatch):
     """Parameters, gradients and momentum go on although no executor of another shape stays."""
     results = []
     for limit in (2**30, 0):
-        monkeypatch.setattr("roiops.training.module.module._MOST_BYTES", limit)
+        monkeypatch.setattr("roiops.graph.memory._MOST_BYTES", limit)
         mx.random.seed(0)
         module = mx.mod.Module(convnet())
         module.bind([("data", (2, 1, 6, 6))], [("softmax_label", (2,))])
@@ -259,7 +259,7 @@ def test_large_executors_are_not_kept(monkeypatch):
 @pytest.mark.parametrize("limit", [2**30, 0])
 def test_a_parameter_may_not_depend_on_the_input_shape(monkeypatch, limit):
     """The batch is refused, and the module goes on with others."""
-    monkeypatch.setattr("roiops.training.module.module._MOST_BYTES", limit)
+    monkeypatch.setattr("roiops.graph.memory._MOST_BYTES", limit)
     module = bound()
     good = iterator().next()
     module.forward(good)

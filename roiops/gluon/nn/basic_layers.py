@@ -1,6 +1,7 @@
 """Containers, dense layers, normalisation, embeddings."""
 
 import itertools
+import operator
 import warnings
 
 import numpy as np
@@ -8,7 +9,7 @@ import numpy as np
 from ... import ndarray, registry
 from ...errors import ParamError
 from ...graph import functions as symbol
-from ...ndarray.invoke import run_followed
+from ...ndarray.invoke import followed
 from ...ndarray.ndarray import wrap
 from ...operators import checks
 from ...recording import current
@@ -21,25 +22,41 @@ __all__ = ["BatchNorm", "Dense", "Dropout", "Embedding", "Flatten", "GroupNorm",
 __all__ += ["HybridSequential", "InstanceNorm", "Lambda", "LayerNorm", "Sequential"]
 
 
-def done_at_once(blocks: list, x):
-    """The output of two or three blocks that one kernel computes, as in a bound graph, and how many they are.
+class _AtOnce:
+    """Layers of one operator each that one kernel computes, as in a bound graph, in inference on the CPU."""
 
-    None where there are none: in training, and where the first ones are not layers of one operator each.
-    """
-    if not isinstance(x, ndarray.NDArray) or x.context.is_gpu:
-        return None
-    if current.training or current.tape is not None or checks.on():
-        return None
-    layers = list(itertools.takewhile(lambda each: isinstance(each, Layer) and each._is_plain(), blocks[:3]))
-    if len(layers) < 2:
-        return None
-    arrays = [[each.data(x.context).data for each in layer._reg_params.values()] for layer in layers]
-    arrays[0].insert(0, x.data)
-    if not all(each.dtype == np.float32 and each.flags.c_contiguous for some in arrays for each in some):
-        return None
-    operators = [(registry.get(layer._op_name), layer._kwargs) for layer in layers]
-    found = run_followed(operators, arrays, x.context)
-    return found and (wrap(found[0], x.context), found[1])
+    def __init__(self, layers: list, x):
+        names, kwargs, arrays = map(list, zip(*layers, strict=True))
+        self._layers, self._shape = list(zip(names, map(dict, kwargs), arrays, strict=True)), x.shape
+        dense = all(a.dtype == np.float32 and a.flags.c_contiguous for some in arrays for a in some)
+        arrays[0] = [x.data, *arrays[0]]
+        operators = list(zip(map(registry.get, names), kwargs, strict=True))
+        self._call = followed(operators, arrays, x.context) if dense else None
+        #: How many of the layers; 0 where they are better called one by one.
+        self.count = self._call.count if self._call else 0
+
+    def __deepcopy__(self, memo):
+        return None  # a copied block makes its own
+
+    def is_of(self, layers: list, x) -> bool:
+        """Whether it was made of just these layers, for data of this shape."""
+        return (
+            x.shape == self._shape
+            and len(layers) == len(self._layers)
+            and all(map(_same, layers, self._layers))
+        )
+
+    def __call__(self, x):
+        out = ndarray.device.empty(*self._call.output, x.context)
+        self._call(x.data, out)
+        return wrap(out, x.context)
+
+
+def _same(layer, before) -> bool:
+    """Whether a layer is the same operator on the same arrays as before."""
+    (name, kwargs, arrays), (name_before, kwargs_before, arrays_before) = layer, before
+    same = name == name_before and kwargs == kwargs_before and len(arrays) == len(arrays_before)
+    return same and all(map(operator.is_, arrays, arrays_before))
 
 
 class _Stack:
@@ -47,19 +64,51 @@ class _Stack:
 
     _is_container = True
 
+    def __init__(self, prefix=None, params=None):
+        super().__init__(prefix, params)
+        #: What is done at once, by the number of its first layer.
+        self._at_once = {}
+
     def add(self, *blocks) -> None:
         """Put blocks on top."""
         for block in blocks:
             self.register_child(block)
 
     def _run(self, x, args):
-        blocks = list(self._children.values())
-        while blocks:
-            x, done = (None if args else done_at_once(blocks, x)) or (blocks[0](x, *args), 1)
-            blocks, args = blocks[done:], []
-            if isinstance(x, list | tuple):
-                x, args = x[0], x[1:]
+        blocks, done = list(self._children.values()), 0
+        while done < len(blocks):
+            found = None if args else self._found_at_once(blocks, done, x)
+            if found:
+                x = found(x)
+                # Only now: until then, another thread makes its own.
+                self._at_once[done] = found
+            else:
+                x, args = blocks[done](x, *args), []
+                if isinstance(x, list | tuple):
+                    x, args = x[0], x[1:]
+            done += found.count if found else 1
         return (x, *args) if args else x
+
+    def _found_at_once(self, blocks, first, x) -> _AtOnce | None:
+        """What computes the block of this number and the next ones, for the caller alone."""
+        if not isinstance(blocks[first], Layer) or not isinstance(x, ndarray.NDArray) or x.context.is_gpu:
+            return None
+        if current.training or current.tape is not None or checks.on():
+            return None
+        if x.data.dtype != np.float32 or not x.data.flags.c_contiguous:
+            return None
+        some = blocks[first : first + 3]
+        layers = [each._as_operator(x.context) if isinstance(each, Layer) else None for each in some]
+        layers = list(itertools.takewhile(bool, layers))
+        if len(layers) < 2:
+            return None
+        found = self._at_once.pop(first, None)
+        if found is None or not found.is_of(layers, x):
+            found = _AtOnce(layers, x)
+        if found.count:
+            return found
+        self._at_once[first] = found
+        return None
 
     def __repr__(self):
         return described(self, self._children)

@@ -9,6 +9,7 @@ import numpy as np
 
 from ...context import Context, current_context
 from ...errors import DataError, DeviceError, GraphError, ParamError, ShapeError, nearest
+from ...graph.memory import drop_oldest
 from .. import checkpoint
 from .. import kvstore as kvstores
 from .. import optimizer as optimizers
@@ -19,9 +20,6 @@ from .executor_group import DataParallelExecutorGroup, means_of_devices
 
 __all__ = ["Module"]
 
-#: Executors for earlier input shapes are kept up to this number and to these bytes of their own memory.
-_MOST_GROUPS = 8
-_MOST_BYTES = 2**30
 #: A store that was asked for as "local" updates arrays itself unless one of them is larger; as in MXNet.
 _MOST_UPDATED_IN_STORE = 1024 * 1024 * 16
 
@@ -233,7 +231,8 @@ class Module(BaseModule):
         watched = self._group
         if key not in self._groups:
             shared = shared or self._arrays
-            self._drop_oldest_groups()
+            self._group = None
+            drop_oldest(self._groups, lambda group: group.internal_bytes)
             group = DataParallelExecutorGroup(
                 self._symbol,
                 self._contexts,
@@ -262,13 +261,6 @@ class Module(BaseModule):
                 new.keep_monitor_of(old)
         self._arrays = self._group.arrays
         self._data_shapes, self._label_shapes = data_shapes, label_shapes
-
-    def _drop_oldest_groups(self) -> None:
-        """Forget executors, those in use longest ago first, before others take memory."""
-        self._group = None
-        held = self._groups
-        while len(held) >= _MOST_GROUPS or sum(each.internal_bytes for each in held.values()) > _MOST_BYTES:
-            held.popitem(last=False)
 
     def reshape(self, data_shapes, label_shapes=None) -> None:
         """Go on with inputs of other shapes. :meth:`forward` does so by itself."""
