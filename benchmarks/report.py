@@ -115,7 +115,7 @@ def bars_of_start(start) -> list[str]:
         return []
     about = (
         f"`python benchmarks/roi_start.py --bars`, {start['machine of bars']}. First calls in a process of "
-        "their own, each beside what it should take at most on a quiet machine:"
+        "their own, each beside our goal for it, on a quiet machine:"
     )
     return [about, "\n".join(table_of_bars(start["bars"]))]
 

@@ -56,44 +56,6 @@ sym = symbol
 test_utils = testing
 visualization = viz
 
-#: MXNet's names of modules: ``mx.metric``, and ``from roiops.metric import Accuracy``, wherever they stand.
-_MXNET_MODULES = (
-    "attribute",
-    "autograd",
-    "base",
-    "callback",
-    "contrib",
-    "engine",
-    "executor",
-    "executor_manager",
-    "image",
-    "img",
-    "init",
-    "initializer",
-    "io",
-    "kv",
-    "kvstore",
-    "lr_scheduler",
-    "metric",
-    "mod",
-    "model",
-    "module",
-    "mon",
-    "monitor",
-    "name",
-    "nd",
-    "operator",
-    "optimizer",
-    "recordio",
-    "rnn",
-    "sym",
-    "symbol",
-    "test_utils",
-    "util",
-    "visualization",
-)
-_sys.modules.update({f"{__name__}.{_name}": globals()[_name] for _name in _MXNET_MODULES})
-
 __all__ = [
     "AttrScope",
     "Context",
@@ -159,6 +121,10 @@ __all__ = [
     "viz",
     "warmup",
 ]
+
+# MXNet's names of modules: ``mx.metric``, and ``from roiops.metric import Accuracy``, wherever they stand.
+_modules = {_name: globals().get(_name) for _name in __all__}
+_sys.modules.update({f"{__name__}.{n}": each for n, each in _modules.items() if isinstance(each, type(_sys))})
 
 
 def __getattr__(name):

@@ -176,13 +176,14 @@ class _Tape:
             source = value if value.shape == array.shape else value.broadcast_to(array.shape)
             self.add_made("Cast", {"dtype": array.data.dtype.name}, [source], array)
 
-    def add_function(self, name: str, inputs: list, results: list, backward) -> None:
+    def add_function(self, name: str, inputs: list, results: list, backward, always=True) -> None:
         """Record a function of which only the gradient is known.
 
-        ``backward(out_grads, reqs, in_grads)`` is what an Op's backward does, on arrays.
+        ``backward(out_grads, reqs, in_grads)`` is what an Op's backward does, on arrays; ``always``:
+        :attr:`OperatorProperty.backward_always`.
         """
         if self.follows(inputs):
-            prop = _FunctionProp(name, len(inputs), len(results))
+            prop = _FunctionProp(name, len(inputs), len(results), always)
             context = OpContext(inputs[0].context, name, current.training)
             kept = prop, _Backward(backward), context, [array.data for array in results]
             self.add_call({}, inputs, results, kept)
@@ -233,9 +234,9 @@ class _FunctionProp(OperatorProperty):
     backward_needs = ("out_grad",)
     devices = ("cpu", "gpu")
 
-    def __init__(self, name, count, results):
+    def __init__(self, name, count, results, backward_always):
         super().__init__(Parameter(operator=name), name)
-        self.name = name
+        self.name, self.backward_always = name, backward_always
         self.arguments = tuple(f"arg{i}" for i in range(count))
         self.outputs = tuple(f"output{i}" for i in range(results))
 

@@ -35,7 +35,10 @@ def jobs(wanted: int | None = None) -> int:
 @functools.cache
 def _listening():
     """numba's way to listen, and a listener that hears of the first compiling."""
-    from numba.core import event  # importing roiops loads no numba
+    # Importing roiops loads no numba. A package comes before its modules: of two threads that import at once,
+    # one may hold the one and wait for the other.
+    import numba  # noqa: F401
+    from numba.core import event
 
     class First(event.Listener):
         def __init__(self, call):

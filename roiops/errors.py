@@ -78,7 +78,7 @@ def nearest(name: str, known) -> str:
     import difflib  # imported on the error path only: importing roiops stays fast
 
     spellings: dict[str, list[str]] = {}
-    for each in map(str, known):
+    for each in dict.fromkeys(map(str, known)):
         spellings.setdefault(each.lower(), []).append(each)
     words = difflib.get_close_matches(name.lower(), spellings, n=3, cutoff=0.6)
     if len(name) > 2 and not words:  # "prob1" is short for "prob1_output"

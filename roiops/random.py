@@ -1,13 +1,41 @@
 """Random numbers: one generator for operators, initializers and ``nd.random``, which ``seed`` resets."""
 
+import contextlib
 import importlib
+import os
+import threading
 
 import numpy as np
 
-__all__ = ["generator", "get_state", "seed", "set_state"]
+__all__ = ["generator", "get_state", "repeated_from", "seed", "set_state"]
+
+
+def _begun_at(state: dict | None = None) -> np.random.Generator:
+    made = np.random.Generator(np.random.PCG64(0))
+    if state is not None:
+        made.bit_generator.state = state
+    return made
+
 
 # A fixed seed to start with, as in MXNet: a program that sets none gives the same numbers each time.
-_generator = np.random.Generator(np.random.PCG64(0))
+_generator = _begun_at()
+
+
+def _after_fork() -> None:
+    """Another object of the same state: a thread that is not here may have held the lock of this one."""
+    global _generator
+    _generator = _begun_at(get_state())
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
+
+
+class _Here(threading.local):
+    generator = None  # what this thread draws from now, if not from the one of all
+
+
+_here = _Here()
 
 
 def seed(seed_state: int, ctx="all") -> None:
@@ -16,8 +44,18 @@ def seed(seed_state: int, ctx="all") -> None:
 
 
 def generator() -> np.random.Generator:
-    """The generator that everything draws from. It stays the same object when it is seeded."""
-    return _generator
+    """The generator that everything draws from now; not to be kept."""
+    return _here.generator or _generator
+
+
+@contextlib.contextmanager
+def repeated_from(state: dict):
+    """Within the ``with`` statement, this thread draws once more what was drawn from a state on."""
+    _here.generator = _begun_at(state)
+    try:
+        yield
+    finally:
+        _here.generator = None
 
 
 def get_state() -> dict:

@@ -34,6 +34,10 @@ from .common import (
 SUMMARY = "time a saved model layer by layer, or the ROI operators"
 
 
+#: To be asked after each operator, an executor computes each by itself.
+_APART = "operators one by one, none merged with the next"
+
+
 def configure(parser) -> None:
     parser.add_argument(
         "symbol",
@@ -42,7 +46,7 @@ def configure(parser) -> None:
         help="a saved graph, or MODULE:FUNCTION; none: the ROI operators",
     )
     add_with(parser)
-    parser.add_argument("--params", metavar="FILE", help="its parameters")
+    parser.add_argument("--params", metavar="PARAMS", help="its parameters, or their epoch")
     parser.add_argument("--dtype", type=dtype_name, metavar="TYPE", help="convert them, as to float32")
     add_shapes(parser)
     parser.add_argument(
@@ -130,7 +134,12 @@ def _model(args) -> list[dict]:
     forward()
     rows = [_time("forward", forward, args.seconds)]
     if args.operators:
-        rows += _by_operator(symbol, executor, forward, args.seconds)
+        operators = _by_operator(symbol, executor, forward, args.seconds)
+        together = sum(row["median_ms"] for row in operators)
+        rows.append(
+            {"name": _APART, "median_ms": together, "quartiles_ms": None, "calls": operators[0]["calls"]}
+        )
+        rows += operators
     return rows
 
 

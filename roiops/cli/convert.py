@@ -98,8 +98,10 @@ def execute(args) -> int:
 
     import_modules(args.imports)
     onnx.write.import_onnx()
-    if args.target.endswith((".params", ".json")):
+    if not args.target.endswith(".onnx"):
         args.parser.error(f"MODEL.onnx, the file to write, comes last, got {args.target}")
+    if args.inputs and not args.check:
+        args.parser.error("--input is for --check")
     symbol, params = find_model(args, args.params)
     model = archive.load(symbol, params, outputs=args.outputs, source=args.symbol)
     inputs = {name: _read(args, model, name, value) for name, value in args.inputs}
@@ -121,8 +123,8 @@ def execute(args) -> int:
     print(f"opset {conversion.graph.opset}, nodes: {nodes}{called}")
     if not args.check:
         return 0
-    if args.dtype == "float32":  # of half precision before, which not every operator computes in
-        model = archive.load(symbol, params, outputs=args.outputs, source=args.symbol, dtype=args.dtype)
+    if args.dtype in ("float16", "float32"):  # not every operator computes in half precision
+        model = archive.load(symbol, params, outputs=args.outputs, source=args.symbol, dtype="float32")
     return _check(files[0], model, shapes, inputs)
 
 

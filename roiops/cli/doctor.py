@@ -34,7 +34,7 @@ def execute(args) -> int:
         ("Threads", _threads()),
         ("BLAS of NumPy", _blas()),
         ("GPU", _gpu()),
-        ("Caches of compiled kernels", _caches()),
+        ("Caches of compiled kernels", _caches(failures)),
         ("Ways, of which ROIOPS_WAY forces some", _ways(failures)),
         ("Settings", _settings()),
     ]
@@ -132,7 +132,7 @@ def _gpu():
         yield "driver", (asked.stderr or asked.stdout).strip()
 
 
-def _caches():
+def _caches(failures):
     import numba
 
     from ..kernels import jit, numba_insides
@@ -142,7 +142,14 @@ def _caches():
         return
     kernels = os.path.dirname(jit.__file__)
     asked = numba.config.CACHE_DIR
-    folders = [asked] if asked else [kernels, *numba_insides.cache_folders_at_home(kernels)]
+    used = jit.cache_folder()
+    as_asked = asked and used is not None and used.startswith(os.path.abspath(asked))
+    folders = [asked] if as_asked else [kernels, *numba_insides.cache_folders_at_home(kernels)]
+    if asked and not as_asked:
+        yield "", f"NUMBA_CACHE_DIR={asked} cannot be written"
+    if used is None:
+        failures.append("no folder for compiled kernels can be written: every process compiles anew")
+    yield "new ones go to", used or "nowhere"
     kept = [
         os.path.join(root, name)
         for folder in folders
@@ -150,11 +157,6 @@ def _caches():
         for name in names
         if name.endswith((".nbi", ".nbc"))
     ]
-    writable = os.access(folders[0] if os.path.isdir(folders[0]) else os.path.dirname(folders[0]), os.W_OK)
-    yield (
-        "folder",
-        folders[0] + ("" if writable else " (cannot be written; numba uses one in the home folder)"),
-    )
     yield "holds", f"{len(kept)} files, {sum(map(os.path.getsize, kept)) / 2**20:.1f} MiB"
     for folder in sorted({os.path.dirname(each) for each in kept}):
         yield "in", f"{folder}: {sum(os.path.dirname(each) == folder for each in kept)} files"

@@ -5,7 +5,7 @@
   roiops run final 10 photos/ more/*.jpg --preset rcnn --draw drawings --output found.jsonl
   roiops run final 10 photos/ --preset rcnn --output found.jsonl --workers 4 --resume
   roiops run model --input data=batch.npy --outputs relu5_3_output --output features.npz
-  roiops run model --input data=cat.jpg --input im_info=[[600,800,1.5]]
+  roiops run model --input data=cat.jpg --input 'im_info=[[600,800,1.5]]'
   roiops run networks.py:make_ssd ssd.params street.jpg --with classes=20 --preset gluon-ssd
 
 The model is SYMBOL.json, or what the names of its files begin with: `model` for model-symbol.json and the
@@ -39,6 +39,7 @@ import argparse
 import functools
 import json
 import os
+import re
 import sys
 import time
 from pathlib import Path
@@ -117,7 +118,9 @@ def configure(parser) -> None:
         "--max-side", type=positive(int), metavar="N", help="but the long side no more than this"
     )
     images.add_argument("--crop", type=size, metavar="HxW", help="then take so much from the middle")
-    images.add_argument("--color", choices=("rgb", "bgr"), help="order of the channels")
+    images.add_argument(
+        "--color", choices=("rgb", "bgr", "gray"), help="order of the channels, or one of them"
+    )
     images.add_argument("--scale", type=float, metavar="X", help="multiply the values 0 to 255 with this")
     images.add_argument(
         "--mean", type=_per_channel, metavar="A,B,C", help="then subtract this from the channels"
@@ -262,6 +265,8 @@ def _named_inputs(args, names: list) -> tuple[dict, str | None]:
                 args.parser.error(f"--input {name}: not JSON values, or not in rows of one length: {value}")
         elif _ends_in(value, _ARRAYS):
             parts.setdefault(name, []).append(_read_array(value, name))
+        elif re.fullmatch(r"[-+.,\d\s]+", value) and not os.path.exists(value):
+            args.parser.error(f"--input {name}: values are JSON, in brackets: '{name}=[[{value}]]'")
         elif takes_pictures not in (None, name):
             args.parser.error(f"--input: only one input takes pictures, got {takes_pictures} and {name}")
         else:
@@ -336,7 +341,7 @@ def _find_layout(args, model, pictures) -> None:
         place = how.place(image.height, image.width)
     except (MXNetError, OSError):
         return  # reported when it is read
-    if args.layout is None and model.takes(3, place.height, place.width) == "nhwc":
+    if args.layout is None and model.takes(how.channels, place.height, place.width) == "nhwc":
         how.layout = "nhwc"
         note(f"{model.picture_input()} is fed with the channels last, as the graph has it")
     more = "" if len(pictures) == 1 else "; others accordingly"
@@ -364,6 +369,8 @@ def _run_arrays(args, model, inputs) -> int:
     _print_outputs(found)
     for row, reading in enumerate(readings):
         _print_scores(reading, f", row {row}")
+    if not any(reading.scores for reading in readings):
+        note("boxes and segmentations are read of pictures only: --input NAME=PICTURE, a .jpg or .png file")
     note(f"{_took(1000 * seconds)}, compiling included")
     return 0
 

@@ -5,8 +5,7 @@
   roiops warmup model-symbol.json --shape data=1,3,480,640
 
 Kernels are kept on disk, beside the package or where NUMBA_CACHE_DIR says; the build of a container is a good
-place for this command. They are compiled in several processes, and for as many threads as there are now (one,
-or more than one: NUMBA_NUM_THREADS=1 for the former).
+place for this command. They are compiled in several processes, for any number of threads.
 
 A MODEL is its SYMBOL.json, what the names of its files begin with, or a Gluon model as MODULE:FUNCTION; its
 parameters are not needed.
@@ -20,6 +19,7 @@ import numpy as np
 
 from .. import compiling
 from ..errors import MXNetError
+from ..kernels.jit import cache_folder
 from ..registry import public_name
 from ..shapes import known
 from ..warmup import calls_of_operators, internal_name, names, run_once
@@ -57,7 +57,12 @@ def execute(args) -> None:
     helpers = min(compiling.helpers_for(size, args.jobs), len(calls) - 1)
     with compiling.as_soon_as_compiling(functools.partial(compiling.start, task, helpers)):
         run_once(calls)
-    print(f"the kernels of {len(calls)} operators are compiled")
+    what = "1 operator" if len(calls) == 1 else f"{len(calls)} operators"
+    if cache_folder() is None:
+        raise MXNetError(
+            f"the kernels of {what} compile, but none are kept: ROIOPS_CACHE=0, or no folder can be written"
+        )
+    print(f"the kernels of {what} are compiled")
 
 
 def _is_model(name: str) -> bool:

@@ -33,7 +33,9 @@ class _BoundGraph:
         self._inputs = [(i, name) for i, name in enumerate(inputs) if name in names]
         self._params = [(name, params[name]) for name in names if name not in inputs]
         self._aux = set(outputs.list_auxiliary_states())
-        self._operators = {node.name: node.op or "" for node in topological_order(outputs._heads)}
+        order = topological_order(outputs._heads)
+        self._operators = {node.name: node.op or "" for node in order}
+        self._backward_always = any(node.prop and node.prop.backward_always for node in order)
         #: Executors that nobody uses, by what they are bound for.
         self._free: dict[tuple, list] = {}
         self._held: dict[tuple, list] = {}
@@ -57,13 +59,13 @@ class _BoundGraph:
             names = [name for _, name in self._inputs] + [name for name, _ in self._params]
             go_back = _Backward(executor, names)
             weakref.finalize(go_back, free.append, executor).atexit = False
-            tape.add_function("_CachedOp", [*used, *params], results, go_back)
+            tape.add_function("_CachedOp", [*used, *params], results, go_back, self._backward_always)
         else:
             free.append(executor)
         return results
 
-    def __deepcopy__(self, memo):
-        return None  # a copied block makes its own
+    def __reduce__(self):
+        return type(None), ()  # a block that is copied or pickled makes its own
 
     def _told(self, name, array):
         """Call the block's hook with the name of a value, the operator of its node, and the value."""

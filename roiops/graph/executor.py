@@ -492,11 +492,8 @@ class Executor:
     def _forward_again(self) -> None:
         """Compute once more what a backward has overwritten; random numbers and states go on as before."""
         states = [array.copy() for array in self.aux_dict.values()]
-        drawn = random.get_state()
-        random.set_state(self._drew_from)
-        with np.errstate(all="ignore"):
+        with random.repeated_from(self._drew_from), np.errstate(all="ignore"):
             self._run(self._plain.forward, self._plain.program.forward, "forward")
-        random.set_state(drawn)
         for array, state in zip(self.aux_dict.values(), states, strict=True):
             array[:] = state
 

@@ -201,7 +201,7 @@ def _with_backward(forward, order, heads, grad_req) -> Program:
             continue
         visible = step.prop.num_visible_outputs
         received = [value in have for value in step.outputs[:visible]]
-        if not any(received) and not step.prop.is_loss:
+        if not (any(received) or step.prop.is_loss or step.prop.backward_always):
             continue
         if not step.prop.differentiable:
             raise GraphError(

@@ -612,10 +612,10 @@ def param_strings(prop, given) -> dict[str, str]:
     needed = prop.params.to_strings()
     strings = {}
     for key, value in prop.params.to_strings(defaults=True).items():
-        spread = isinstance(given.get(key), int) and isinstance(prop.params.to_dict()[key], tuple)
-        if spread and len(prop.params.to_dict()[key]) > 1:
-            strings[key] = value  # one number that stands for several, which MXNet does not read
-        elif _is_plain(given.get(key)):
+        parsed = prop.params.to_dict()[key]
+        # One number that stands for several, and NumPy's other names of dtypes, MXNet does not read.
+        spread = isinstance(given.get(key), int) and isinstance(parsed, tuple) and len(parsed) > 1
+        if _is_plain(given.get(key)) and not spread and not isinstance(parsed, np.dtype):
             strings[key] = str(given[key])
         elif key in given or key in needed:
             strings[key] = value

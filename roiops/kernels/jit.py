@@ -203,6 +203,11 @@ def _run_all(launcher, numbers, places):
         run_kept(launcher, numbers, at)
 
 
+def cache_folder() -> str | None:
+    """A folder in which compiled kernels are kept; None where they are not, or none can be written."""
+    return getattr(getattr(_run_all, "_cache", None), "cache_path", None)
+
+
 @functools.cache
 def _entry_of_run_all():
     return entry_of(_run_all, (0, 0, _NUMBERS))

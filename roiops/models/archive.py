@@ -7,6 +7,7 @@ What goes wrong with archived models is found at once and said in full: operator
 parameters that are missing, left over or of another shape. Labels are not asked for.
 """
 
+import threading
 import warnings
 from collections import OrderedDict
 from pathlib import Path
@@ -104,10 +105,15 @@ class ArchivedModel:
             for node in self._order
             if node.is_variable and node.name not in self.params and node.name not in self.label_names
         ]
+        self._forget_executors()
+
+    def _forget_executors(self) -> None:
         self._executors: OrderedDict = OrderedDict()
+        self._turn = threading.Lock()
 
     def __getstate__(self):
-        state = {name: value for name, value in self.__dict__.items() if name not in ("_order", "_executors")}
+        made_here = "_order", "_executors", "_turn"
+        state = {name: value for name, value in self.__dict__.items() if name not in made_here}
         state["symbol"] = self.symbol.tojson()
         state["params"] = {name: array.as_in_context(cpu()).data for name, array in self.params.items()}
         return state
@@ -119,7 +125,7 @@ class ArchivedModel:
         # Memory shared by processes may be read-only. No kernel writes a parameter, and each would be
         # compiled once more for arrays that may not be written.
         self.params = {name: nd.NDArray(writable(array)) for name, array in state["params"].items()}
-        self._executors = OrderedDict()
+        self._forget_executors()
 
     def __repr__(self):
         inputs, outputs = ", ".join(self.input_names), ", ".join(self.output_names)
@@ -220,23 +226,26 @@ class ArchivedModel:
         missing = [name for name in self.input_names if name not in inputs]
         if missing:
             raise MXNetError(f"{self.source}: lacks the inputs {', '.join(missing)}; each needs a value")
-        outputs = self._executor(self.bind, ctx, inputs).forward(is_train=False, **inputs)
-        return list(outputs) if reuse else [output.copy() for output in outputs]
+        return self._run(self.bind, ctx, inputs, list if reuse else _copies)
 
     #: Bound graphs for earlier shapes are kept up to this number.
     _most_executors = 1
 
-    def _executor(self, bind, ctx, inputs):
-        """The graph that ``bind`` gives for inputs of these shapes, now or before."""
+    def _run(self, bind, ctx, inputs, take) -> list:
+        """``take(outputs)`` of the graph that ``bind`` gives for inputs of these shapes, now or before.
+
+        Threads take turns: the next call overwrites the outputs.
+        """
         shapes = {name: tuple(np.shape(value)) for name, value in inputs.items()}
         key = ctx, tuple(sorted(shapes.items()))
-        executor = self._executors.pop(key, None)
-        if executor is None:
-            while len(self._executors) >= self._most_executors:
-                self._executors.popitem(last=False)
-            executor = bind(ctx, **shapes)
-        self._executors[key] = executor
-        return executor
+        with self._turn:
+            executor = self._executors.pop(key, None)
+            if executor is None:
+                while len(self._executors) >= self._most_executors:
+                    self._executors.popitem(last=False)
+                executor = bind(ctx, **shapes)
+            self._executors[key] = executor
+            return take(executor.forward(is_train=False, **inputs))
 
     def _named(self, array, inputs) -> dict:
         """The inputs where one is given without its name."""
@@ -248,3 +257,7 @@ class ArchivedModel:
                 "only the input of a model that has one may come without"
             )
         return {self.input_names[0]: array[0]}
+
+
+def _copies(outputs) -> list:
+    return [each.copy() for each in outputs]

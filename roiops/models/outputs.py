@@ -7,7 +7,7 @@ import numpy as np
 
 from ..errors import SettingsError
 from .detections import Detection, best_detections, class_count, find_detections
-from .labels import class_name, fitting, suggestion
+from .labels import BACKGROUND, class_name, fitting, suggestion
 from .pictures import Placement
 
 __all__ = ["ClassScores", "Reading", "Settings", "read_outputs"]
@@ -68,6 +68,8 @@ class ClassScores:
             return (
                 f"{self.output} is no distribution: logits, which --softmax makes into one, or something else"
             )
+        if self.names[:1] == [BACKGROUND]:
+            return f"{self.output}: the first of its {self.count} classes is taken for the background"
         if not self.names and (known := suggestion(self.count)):
             return f"{self.output} has {self.count} classes: --classes {known} names those of that data set"
         return None

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ..errors import MXNetError
+from ..errors import MXNetError, nearest
 
 __all__ = ["PRESETS", "Placement", "Preprocessing", "find_pictures", "read_image"]
 
@@ -70,8 +70,8 @@ class Preprocessing:
         How the length of the other side is made whole.
     interpolation : "linear" or "cubic"
         OpenCV's, without antialiasing.
-    color : "rgb" or "bgr"
-        Order of the channels.
+    color : "rgb", "bgr" or "gray"
+        Order of the channels, or the brightness as the only one.
     scale, mean, std : float or sequence of 3 floats
         Values are 0 to 255 before.
     layout : "nchw" or "nhwc"
@@ -95,13 +95,23 @@ class Preprocessing:
         """A preset, with some of its fields chosen otherwise."""
         if preset not in PRESETS:
             raise MXNetError(f"preset must be one of {', '.join(PRESETS)}, got {preset!r}")
-        fields = PRESETS[preset]
+        fields, known = PRESETS[preset], [field.name for field in dataclasses.fields(cls)]
+        for name in chosen:
+            if name not in known:
+                raise MXNetError(
+                    f"pictures: there is no argument {name!r}{nearest(name, known)} ({', '.join(known)})"
+                )
         if any(chosen.get(name) for name in SIZES):
             fields = {name: value for name, value in fields.items() if name not in SIZES}
-        try:
-            return cls(**{**fields, **chosen})
-        except TypeError as error:
-            raise MXNetError(f"pictures: {error}") from None
+        how = cls(**{**fields, **chosen})
+        if how.channels < max(map(np.size, (how.scale, how.mean, how.std))):
+            raise MXNetError("pictures: with color gray, scale, mean and std must be one number each")
+        return how
+
+    @property
+    def channels(self) -> int:
+        """How many channels pictures have, as the network takes them."""
+        return 1 if self.color == "gray" else 3
 
     def size(self, height: int, width: int) -> tuple[int, int]:
         """The height and width that a picture of this size is resized to, before it is cropped."""
@@ -139,7 +149,7 @@ class Preprocessing:
     def apply(self, image) -> np.ndarray:
         """A float32 array of shape (1, channels, height, width), from an image as ``read_image`` gives it."""
         place, new = self.place(image.height, image.width), self.size(image.height, image.width)
-        pixels = np.asarray(image)
+        pixels = np.asarray(image) if self.channels == 3 else np.asarray(image.convert("L"))[..., np.newaxis]
         if new != pixels.shape[:2]:
             pixels = _resized(pixels, new, self.interpolation)
         top, left = place.offset

@@ -18,7 +18,7 @@ from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 import numpy as np
 
 from ..context import Context
-from ..errors import GraphError, MXNetError, SettingsError, ShapeError, nearest
+from ..errors import DeviceError, GraphError, MXNetError, SettingsError, ShapeError, nearest
 from . import archive
 from .labels import read_labels
 from .outputs import Reading, Settings, read_outputs
@@ -203,12 +203,17 @@ class PictureModel(archive.ArchivedModel):
         name = self.input or (free[0] if len(free) == 1 else None)
         if name is None:
             raise GraphError(
-                f"{self.source}: which input takes the picture? input= must be one of "
-                f"{', '.join(free or self.input_names)}, and the others need values in inputs="
+                f"{self.source}: which input takes the picture? It is one of {', '.join(free)}: "
+                f"--input {free[0]}=PICTURE (input=); the others need values (inputs=)"
+                if free
+                else f"{self.source}: no input takes a picture, since all have values"
             )
         lacking = [each for each in free if each != name]
         if lacking:
-            raise GraphError(f"{self.source}: inputs= lacks values for {', '.join(lacking)}")
+            raise GraphError(
+                f"{self.source}: values are missing for {', '.join(lacking)} "
+                f"(--input {lacking[0]}=..., inputs=)"
+            )
         return name
 
     def takes(self, channels: int, height: int, width: int) -> str | None:
@@ -234,8 +239,10 @@ class PictureModel(archive.ArchivedModel):
         Parameters
         ----------
         pictures : list of path, PIL.Image or array (height, width, 3)
-            Files or images. Arrays are RGB, with values from 0 to 255.
+            Files or images. Arrays are RGB, with values from 0 to 255. A path alone is one picture.
         """
+        if isinstance(pictures, str | os.PathLike):
+            pictures = [pictures]
         return [prediction for _, prediction in self.stream(enumerate(pictures))]
 
     def stream(self, pictures, after=None, threads: int | None = None):
@@ -303,26 +310,37 @@ class PictureModel(archive.ArchivedModel):
 
     def forward(self, feeds: dict) -> dict:
         """What the network puts out, by name; a subclass may compute it in another runtime."""
-        results = self._executor(self._bind_for, self.ctx, feeds).forward(False, **feeds)
-        return {name: array.asnumpy() for name, array in zip(self.output_names, results, strict=True)}
+
+        def take(outputs):
+            return [array.asnumpy() for array in outputs]
+
+        results = self._run(self._bind_for, self.ctx, feeds, take)
+        return dict(zip(self.output_names, results, strict=True))
 
     def _bind_for(self, ctx, **shapes):
         try:
             return self.bind(ctx, **shapes)
         except MXNetError as error:
+            if isinstance(error, DeviceError):
+                raise
             height, width = self._size(shapes)
+            if self.takes(self.preprocessing.channels, height, width) is None and self.takes(
+                1, height, width
+            ):
+                raise SettingsError(
+                    f"{self.source} takes pictures of one channel: --color gray (color=) makes them so"
+                ) from error
             if self.preprocessing.resize or self.preprocessing.crop:  # pictures of another size do not come
                 raise SettingsError(
                     f"{error}\npictures come as {height}x{width}; another size may fit"
                 ) from error
-            if not isinstance(error, ShapeError):
-                raise
+            if any(name in str(error) for name in self.input_names if name != self.picture_input()):
+                raise  # it is another input that does not fit
             near = [max(32, 32 * round(side / 32)) for side in (height, width)]
-            if near == [height, width]:  # the size is as good as any; something else does not fit
-                raise
+            perhaps = "" if near == [height, width] else f", perhaps {near[0]}x{near[1]}"
             raise ShapeError(
-                f"{error}\nthe network does not take {height}x{width} pixels; a size that it takes, perhaps "
-                f"{near[0]}x{near[1]}, is given by --resize HEIGHTxWIDTH (resize=)"
+                f"{error}\npictures come as {height}x{width}; --resize HEIGHTxWIDTH (resize=) gives another "
+                f"size{perhaps}"
             ) from error
 
     def _size(self, shapes: dict) -> tuple[int, int]:

@@ -339,7 +339,9 @@ class ResultsFile:
         if resume and self.path.exists():
             self._read()
         elif self.path.exists():
-            raise MXNetError(f"{path}: is there already; resume to go on with it, or give another name")
+            raise MXNetError(
+                f"{path}: is there already; --resume (resume=True) goes on with it, or give another name"
+            )
         # Unbuffered: a line is in the system's hands as soon as it is written, whatever becomes of us.
         self._file = open(self.path, "ab", buffering=0)  # noqa: SIM115  (closed by close)
 

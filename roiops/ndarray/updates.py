@@ -18,28 +18,6 @@ from ..kernels import update_rules as rules
 from ..operators.base import kernels
 from .sparse import rows_of
 
-__all__ = [
-    "adam_update",
-    "ftml_update",
-    "ftrl_update",
-    "lamb_update_phase1",
-    "lamb_update_phase2",
-    "mp_nag_mom_update",
-    "mp_sgd_mom_update",
-    "mp_sgd_update",
-    "multi_mp_sgd_mom_update",
-    "multi_mp_sgd_update",
-    "multi_sgd_mom_update",
-    "multi_sgd_update",
-    "nag_mom_update",
-    "rmsprop_update",
-    "rmspropalex_update",
-    "sgd_mom_update",
-    "sgd_update",
-    "signsgd_update",
-    "signum_update",
-]
-
 #: Elements updated at once: a rule's temporaries stay in a cache, and are few calls of NumPy.
 BLOCK = 131072
 
@@ -208,3 +186,5 @@ multi_sgd_update = _of_many("multi_sgd_update", sgd_without_momentum, 2)
 multi_sgd_mom_update = _of_many("multi_sgd_mom_update", sgd_mom_update, 3)
 multi_mp_sgd_update = _of_many("multi_mp_sgd_update", _with_copy("", sgd_without_momentum), 3)
 multi_mp_sgd_mom_update = _of_many("multi_mp_sgd_mom_update", mp_sgd_mom_update, 4)
+
+__all__ = [name for name in globals() if name.endswith(("_update", "_phase1", "_phase2"))]

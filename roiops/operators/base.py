@@ -184,8 +184,14 @@ class OperatorProperty:
         fills zeros; backward gets ``"null"``.
     own_types : tuple of str
         Arguments whose dtype is their own, such as labels and indices. Unknown, it is that of the others.
+    out_types : tuple or None
+        What the dtype of each output is, where inputs may have any: a dtype, the number of the input that has
+        it, or the name of the parameter that says it (the first input's, where that is None).
     is_loss : bool
         Whether backward starts here and ignores the gradient of the outputs.
+    backward_always : bool
+        Whether backward is called, with zeros, also where no gradient comes to the outputs: it changes
+        states, or gives gradients of its own.
     backward_needs : tuple of str
         Which of ``"out_grad"``, ``"in_data"``, ``"out_data"`` backward reads. What no backward reads may
         be overwritten once the forward pass is done with it.
@@ -238,7 +244,8 @@ class OperatorProperty:
     variadic: str | None = None
     zero_grad: tuple[str, ...] = ()
     own_types: tuple[str, ...] = ()
-    is_loss = False
+    out_types: tuple | None = None
+    is_loss = backward_always = False
     backward_needs: tuple[str, ...] = ("out_grad", "in_data", "out_data")
     inplace: dict[int, int] = {}
     inplace_grad: dict[int, int] = {}
@@ -400,6 +407,8 @@ class OperatorProperty:
 
         By default everything but ``own_types`` has the type of the first input whose type is known.
         """
+        if self.out_types is not None:
+            return in_types, [self._out_type(each, in_types) for each in self.out_types]
         names = self.list_arguments()
         own = [t if name in self.own_types else None for name, t in zip(names, in_types, strict=True)]
         dtype = self.common_type([None if o else t for o, t in zip(own, in_types, strict=True)], names)
@@ -408,6 +417,11 @@ class OperatorProperty:
             [dtype] * len(self.list_outputs()),
             [dtype] * len(self.list_auxiliary_states()),
         )
+
+    def _out_type(self, which, in_types):
+        if isinstance(which, str):
+            return getattr(self.params, which) or in_types[0]
+        return in_types[which] if isinstance(which, int) else which
 
     def common_type(self, in_types: list, names: tuple[str, ...] | None = None):
         """The one dtype of these inputs, None while none is known; an error where they differ."""

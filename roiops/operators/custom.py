@@ -142,6 +142,7 @@ class CustomProp(OperatorProperty):
     reusable = False  # user code may keep state, and a name may be registered again
     devices = ("cpu", "gpu")
     monitored_as_data = True
+    backward_always = True
 
     def __init__(self, params, label=None):
         super().__init__(params, label)

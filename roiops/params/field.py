@@ -211,8 +211,6 @@ class _DType(_Kind):
             value = value.strip()
             if value.isdigit():  # very old files hold MXNet's type code
                 value = NAMES[int(value)] if int(value) < len(NAMES) else None
-            elif value not in NAMES:  # NumPy would read more than names
-                raise ValueError
         if value is None or np.dtype(value).name not in NAMES:
             raise ValueError
         return np.dtype(value).newbyteorder("=")
@@ -349,6 +347,8 @@ class Field:
 
     def parse(self, value):
         """The checked canonical value; ``ValueError`` where ``value`` cannot be one."""
+        if self.default == () and (value is None or (isinstance(value, str) and value.strip() == "None")):
+            return ()
         try:
             parsed = self.kind.parse(value)
         except (TypeError, OverflowError):

@@ -45,6 +45,10 @@ class Monitor:
         exe.set_monitor_callback(self._note, self.monitor_all if monitor_all is None else monitor_all)
         self.exes.append(exe)
 
+    def move(self, exe, other) -> None:
+        """Look at another executor in the place of one."""
+        self.exes = [other if each is exe else each for each in self.exes]
+
     def _note(self, name, value) -> None:
         if self.activated and self.re_prog.match(name):
             self.queue.append((self.step, name, self.stat_func(value)))

@@ -107,6 +107,9 @@ class Optimizer:
         self.set_lr_mult({})
         self.set_wd_mult({})
 
+    def __getstate__(self):
+        return {**vars(self), "param_dict": {}}  # parameters are the network's, as in MXNet
+
     # -- learning rates and weight decays -------------------------------------------------------------
 
     @property

@@ -80,6 +80,7 @@ class TestStore(KVStoreBase):
     """A store that holds nothing and has no optimizer; MXNet's tests and examples use it."""
 
     __test__ = False  # it is no test case of pytest's
+    type, rank, num_workers = "teststore", 0, 1
 
     def broadcast(self, key, value, out, priority=0):
         for each in _as_list(out):
@@ -95,18 +96,6 @@ class TestStore(KVStoreBase):
     def is_capable(capability):
         return _is_optimizer(capability) and False
 
-    @property
-    def type(self):
-        return "teststore"
-
-    @property
-    def rank(self):
-        return 0
-
-    @property
-    def num_workers(self):
-        return 1
-
 
 class KVStore(KVStoreBase):
     """A store for the devices of one process. Made by ``kvstore.create``.
@@ -114,6 +103,9 @@ class KVStore(KVStoreBase):
     Keys are all whole numbers or all strings. One key goes with one array or with a list of arrays, one a
     device; a list of keys goes with a list of these.
     """
+
+    #: The number of this process among those that train together, from 0 on, and how many these are.
+    rank, num_workers = 0, 1
 
     def __init__(self, type: str = "local", on_device: bool = False):
         self._type, self._on_device = type, on_device
@@ -128,16 +120,6 @@ class KVStore(KVStoreBase):
     def type(self) -> str:
         """The name that it was made by: ``"local"``."""
         return self._type
-
-    @property
-    def rank(self) -> int:
-        """The number of this process among those that train together, from 0 on."""
-        return 0
-
-    @property
-    def num_workers(self) -> int:
-        """How many processes train together."""
-        return 1
 
     def is_capable(self, capability: str) -> bool:
         """Whether the store can do this; ``"optimizer"`` is the one question."""

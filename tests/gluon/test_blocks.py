@@ -4,6 +4,7 @@ import copy
 import gc
 import inspect
 import multiprocessing
+import pickle
 import time
 import weakref
 
@@ -144,6 +145,25 @@ def test_a_hybrid_block_forgets_executors_for_shapes_of_long_ago():
     assert [ref() is not None for ref in made] == [False] * 9 + [True] * 8
     copied = copy.deepcopy(net)  # with executors of its own
     np.testing.assert_array_equal(copied(x).asnumpy(), net(x).asnumpy())
+
+
+@pytest.mark.parametrize("hybridised", [False, True])
+def test_a_block_that_was_called_can_be_pickled(hybridised):
+    net = nn.HybridSequential()
+    net.add(nn.Conv2D(4, 3, in_channels=3), nn.Activation("relu"))
+    net.initialize()
+    net.hybridize(hybridised)
+    x = nd.random.normal(shape=(1, 3, 8, 8))
+    expected = net(x).asnumpy()
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(net))(x).asnumpy(), expected)
+
+
+def test_a_pickled_optimizer_holds_no_parameters():
+    net = dense(1000, in_units=1000)
+    trainer = gluon.Trainer(net.collect_params(), "sgd", {"momentum": 0.9})
+    text = pickle.dumps(trainer.optimizer)
+    assert len(text) < 2000
+    assert pickle.loads(text).momentum == 0.9
 
 
 def test_dropout_in_a_hybrid_block_goes_back_through_its_mask():

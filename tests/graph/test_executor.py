@@ -1,7 +1,10 @@
 """Executors: values and gradients worked by hand, requests, memory, errors that leave it usable."""
 
 import json
+import os
 import random
+import subprocess
+import sys
 import threading
 import tracemalloc
 
@@ -780,3 +783,53 @@ def test_batch_norm_and_relu_train_as_one_step_with_the_same_bits():
     for monitors in ([None, None], [None, watch], [watch, None]):
         for one, other in zip(alone, two_steps(monitors), strict=True):
             np.testing.assert_array_equal(one, other)
+
+
+def test_a_second_backward_repeats_random_numbers_and_leaves_those_of_others():
+    net = mx.sym.Dropout(mx.sym.Variable("data"), p=0.5)
+    executor = net.simple_bind(mx.cpu(), data=(64, 64))
+    executor.arg_dict["data"][:] = 1
+    mx.random.seed(3)
+    mask = executor.forward(is_train=True)[0].asnumpy()
+    state = mx.random.get_state()
+    seen = []
+    executor.set_monitor_callback(lambda name, value: seen.append(mx.random.get_state() == state))
+    for _ in range(2):
+        executor.backward(mx.nd.ones((64, 64)))
+        np.testing.assert_array_equal(executor.grad_dict["data"].asnumpy(), mask)
+    assert seen
+    assert all(seen)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+def test_a_child_forked_while_a_thread_draws_can_draw():
+    script = (
+        "import os, threading, time, roiops as mx\n"
+        "def draw():\n"
+        "    while True: mx.nd.random.uniform(shape=(64, 64))\n"
+        "threading.Thread(target=draw, daemon=True).start()\n"
+        "time.sleep(0.3)\n"
+        "for _ in range(10):\n"
+        "    child = os.fork()\n"
+        "    if child == 0:\n"
+        "        mx.nd.random.uniform(shape=(2,))\n"
+        "        os._exit(0)\n"
+        "    os.waitpid(child, 0)\n"
+        "os._exit(0)\n"
+    )
+    subprocess.run([sys.executable, "-W", "ignore", "-c", script], check=True, timeout=60)
+
+
+def test_the_first_forward_in_two_threads_at_once():
+    script = (
+        "import sys, threading, roiops as mx\n"
+        "sys.setswitchinterval(1e-5)\n"
+        "net = mx.sym.Dropout(mx.sym.Variable('data'), p=0.5)\n"
+        "executors = [net.simple_bind(mx.cpu(), data=(8, 8)) for _ in range(2)]\n"
+        "threads = [threading.Thread(target=each.forward) for each in executors]\n"
+        "for each in threads: each.start()\n"
+        "for each in threads: each.join()\n"
+    )
+    for _ in range(3):
+        done = subprocess.run([sys.executable, "-c", script], capture_output=True, timeout=120)
+        assert not done.stderr

@@ -2,6 +2,7 @@
 
 import json
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -543,3 +544,17 @@ def test_outputs_of_the_same_name_are_told_apart():
         "act_output": [[0, 2]],
         "act_output_2": [[1, 0]],
     }
+
+
+def test_threads_that_share_a_model_get_results_of_their_own():
+    graph = mx.sym.Convolution(mx.sym.Variable("data"), kernel=(3, 3), num_filter=32, pad=(1, 1), name="conv")
+    params = {"conv_weight": mx.nd.random.normal(shape=(32, 3, 3, 3)), "conv_bias": mx.nd.zeros(32)}
+    model = archive.load(graph, params)
+    inputs = [mx.nd.ones((1, 3, 64, 64)), mx.nd.zeros((1, 3, 64, 64))]
+    expected = [model(data=each)[0].asnumpy() for each in inputs]
+
+    def wrong(i):
+        return sum(not np.array_equal(model(data=inputs[i])[0].asnumpy(), expected[i]) for _ in range(200))
+
+    with ThreadPoolExecutor(2) as pool:
+        assert list(pool.map(wrong, range(2))) == [0, 0]

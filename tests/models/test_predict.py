@@ -213,7 +213,7 @@ def test_a_results_file_goes_on_after_what_was_cut_short(tmp_path):
         "picture": "c",
         "extra": 1,
     }
-    with pytest.raises(mx.MXNetError, match=r"found.jsonl: is there already; resume to go on with it"):
+    with pytest.raises(mx.MXNetError, match=r"found.jsonl: is there already; --resume"):
         ResultsFile(path)
     path.write_text("[1]\n")
     with pytest.raises(mx.MXNetError, match=r"found.jsonl, line 1: not a line of results"):
@@ -235,7 +235,7 @@ def two_inputs():
         ),
         (
             lambda: PictureModel(two_inputs(), {}, input="left").predict([]),
-            "inputs= lacks values for right",
+            r"values are missing for right \(--input right=..., inputs=\)",
         ),
         (
             lambda: models.load(two_inputs(), {}, preset="vgg"),
@@ -255,3 +255,33 @@ def test_an_input_that_is_the_same_for_every_picture():
     assert found.error is None
     (wrong,) = model.predict([np.zeros((5, 4, 3), np.uint8)])  # its size is not that of the other input
     assert wrong.error
+
+
+def test_pictures_of_one_channel():
+    x = mx.sym.Variable("data")
+    graph = mx.sym.Pooling(
+        mx.sym.Convolution(x, kernel=(3, 3), num_filter=2, name="c"),
+        global_pool=True,
+        kernel=(1, 1),
+        pool_type="avg",
+    )
+    weight = np.zeros((2, 1, 3, 3), np.float32)
+    weight[0, 0, 1, 1] = 1
+    params = {"c_weight": mx.nd.array(weight), "c_bias": mx.nd.zeros(2)}
+    picture = np.full((8, 9, 3), (255, 0, 0), np.uint8)
+    with pytest.raises(mx.MXNetError, match=r"takes pictures of one channel: --color gray \(color=\)"):
+        models.load(graph, params).predict([picture])
+    model = models.load(graph, params, color="gray", resize=(6, 6), scale=1 / 255)
+    ready = model.read(0, picture)
+    assert ready.array.shape == (1, 1, 6, 6)
+    np.testing.assert_allclose(ready.array, 0.299, atol=2e-3)
+    assert model.predict([picture])[0].error is None
+    with pytest.raises(mx.MXNetError, match="with color gray, scale, mean and std must be one number each"):
+        models.load(graph, params, preset="imagenet", color="gray")
+    with pytest.raises(mx.MXNetError, match="there is no argument 'resiz'; did you mean 'resize'"):
+        models.load(graph, params, resiz=(6, 6))
+
+
+def test_a_path_alone_is_one_picture(tmp_path):
+    (found,) = classifier().predict(str(tmp_path / "none.png"))
+    assert found.error == "No such file or directory"

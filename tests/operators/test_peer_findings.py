@@ -190,3 +190,63 @@ def test_a_multiplied_gradient_of_unsigned_integers_is_cast_as_in_c():
     data = np.array([1, 2], np.uint8)
     operator = mx.sym.contrib.gradientmultiplier
     assert gradient_of(operator, data, head=[1, 3], scalar=-2).tolist() == [254, 250]
+
+
+@pytest.mark.parametrize("ends_with", ["BlockGrad", "argmax", "sign"])
+def test_moving_statistics_are_updated_where_no_gradient_comes(ends_with):
+    """MXNet calls backward of all operators, here with zeros."""
+    data = np.arange(8, dtype=np.float32).reshape(4, 2)
+    x, mean = mx.nd.array(data), mx.nd.zeros(2)
+    x.attach_grad()
+    with mx.autograd.record():
+        y = mx.nd.BatchNorm(x, mx.nd.ones(2), mx.nd.zeros(2), mean, mx.nd.ones(2), momentum=0.5)
+        y = getattr(mx.nd, ends_with)(y)
+    y.backward()
+    assert mean.asnumpy().tolist() == [1.5, 2]
+    assert not x.grad.asnumpy().any()
+    net = getattr(mx.sym, ends_with)(mx.sym.BatchNorm(mx.sym.Variable("data"), momentum=0.5, name="bn"))
+    executor = net.simple_bind(mx.cpu(), data=data.shape)
+    executor.forward(is_train=True, data=data)
+    executor.backward()
+    assert executor.aux_dict["bn_moving_mean"].asnumpy().tolist() == [1.5, 2]
+
+
+def test_backward_of_the_users_own_is_called_where_no_gradient_comes():
+    class Three(mx.autograd.Function):
+        def forward(self, x):
+            return x * 1
+
+        def backward(self, dy):
+            return mx.nd.ones(dy.shape) * (3 + dy)
+
+    x = mx.nd.ones(2)
+    x.attach_grad()
+    with mx.autograd.record():
+        y = mx.nd.BlockGrad(Three()(x))
+    y.backward()
+    assert x.grad.asnumpy().tolist() == [3, 3]
+
+
+def test_limits_that_cross():
+    """MXNet looks at the upper limit first."""
+    x = mx.nd.array([3, 1, 2, 0.3, -5, 1.7])
+    assert mx.nd.clip(x, 2, 1).asnumpy().tolist() == [1, 2, 1, 2, 2, 1]
+
+
+def test_parameters_as_scripts_write_them():
+    x = mx.nd.array([3, 1, 2])
+    assert mx.nd.topk(x, k=-1).asnumpy().tolist() == [0, 2, 1]
+    assert mx.nd.slice(x, begin=(1,), end=(3,), step=None).asnumpy().tolist() == [1, 2]
+    assert mx.nd.Dropout(x, p=0.5, axes=None).shape == (3,)
+    pooled = mx.nd.contrib.AdaptiveAvgPooling2D(mx.nd.ones((1, 1, 4, 4)), output_size=None)
+    assert pooled.shape == (1, 1, 1, 1)
+    assert mx.nd.Cast(x, dtype="double").dtype == np.float64
+    assert mx.sym.Cast(mx.sym.Variable("x"), dtype="f4").attr("dtype") == "float32"
+
+
+@pytest.mark.parametrize(("index", "found"), [((0,), (5,)), ((0, 0), (1, 5)), ((1, 0), (1, 5))])
+def test_the_rest_of_an_index_shape_follows(index, found):
+    graph = mx.sym.pick(mx.sym.Variable("data"), mx.sym.Variable("index"), axis=0)
+    shapes, outputs, _ = graph.infer_shape(data=(4, 5), index=index)
+    assert shapes == [(4, 5), found]
+    assert outputs == [(5,)]

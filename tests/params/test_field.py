@@ -80,6 +80,8 @@ ACCEPTED = [
     (dtype, "5", np.dtype("int8")),
     (dtype, np.dtype(">f4"), np.dtype("float32")),
     (dtype, "bool", np.dtype("bool")),
+    (dtype, "double", np.dtype("float64")),  # MXNet's functions take NumPy's other names, too
+    (dtype, ">f4", np.dtype("float32")),
     # optional
     (optional(int), None, None),
     (optional(int), "None", None),
@@ -125,8 +127,8 @@ REFUSED = [
     (dtype, "float8", "dtype"),
     (dtype, "complex64", "dtype"),
     (dtype, "99", "dtype"),
-    (dtype, ">f4", "dtype"),
-    (dtype, "d", "dtype"),
+    (dtype, "float33", "dtype"),
+    (dtype, "f4,f4", "dtype"),
     (dtype, None, "dtype"),
     (optional(int), "x", "int or None"),
 ]

@@ -634,3 +634,23 @@ def test_fit_and_bind_say_what_they_take():
         mx.MXNetError, match=r"must be a list of \(name, shape\) or of DataDesc, got \[\(4, 4\)\]"
     ):
         mx.mod.Module(dense()).bind([(4, 4)])
+
+
+def test_a_monitor_looks_at_the_executor_for_the_shapes_at_hand():
+    net = mx.sym.Pooling(
+        mx.sym.Convolution(mx.sym.Variable("data"), kernel=(3, 3), num_filter=2), global_pool=True
+    )
+    module = mx.mod.Module(mx.sym.SoftmaxOutput(mx.sym.Flatten(net), name="softmax"))
+    module.bind([("data", (2, 3, 8, 8))], [("softmax_label", (2,))])
+    module.init_params()
+    monitor = mx.mon.Monitor(1)
+    module.install_monitor(monitor)
+    counts = []
+    for size in (8, 9, 10, 8, 11):
+        monitor.tic()
+        batch = mx.io.DataBatch([mx.nd.ones((2, 3, size, 8))], [mx.nd.zeros((2,))])
+        module.forward(batch, is_train=True)
+        module.backward()
+        counts.append(len(monitor.toc()))
+        assert monitor.exes == module._group.execs
+    assert len(set(counts)) == 1

@@ -35,8 +35,8 @@ class _AtOnce:
         #: How many of the layers; 0 where they are better called one by one.
         self.count = self._call.count if self._call else 0
 
-    def __deepcopy__(self, memo):
-        return None  # a copied block makes its own
+    def __reduce__(self):
+        return type(None), ()  # a block that is copied or pickled makes its own
 
     def is_of(self, layers: list, x) -> bool:
         """Whether it was made of just these layers, for data of this shape."""

@@ -8,10 +8,12 @@ from pathlib import Path
 
 from ...errors import SettingsError
 
-__all__ = ["SETS", "class_name", "fitting", "read_labels", "suggestion"]
+__all__ = ["BACKGROUND", "SETS", "class_name", "fitting", "read_labels", "suggestion"]
 
 #: Label sets that are built in, and how many classes each has.
 SETS = {"imagenet": 1000, "voc": 20, "coco": 80}
+#: What a class is called that stands before those that have names.
+BACKGROUND = "background"
 
 
 def read_labels(text) -> list[str]:
@@ -39,7 +41,7 @@ def fitting(names: list[str], count: int, what: str) -> list[str]:
     if not names or len(names) == count:
         return names
     if len(names) + 1 == count:
-        return ["background", *names]
+        return [BACKGROUND, *names]
     raise SettingsError(f"classes: {len(names)} names do not fit {what}, which has {count} classes")
 
 

@@ -86,6 +86,7 @@ class BoxNMSProp(OperatorProperty):
     )
 
     op = BoxNMSOp
+    out_types = (0, np.dtype(np.int64))
     arguments = {"data": "rows (..., boxes, width), in any number of batches"}
     outputs, visible_outputs = ("output0", "output1"), 1
     backward_needs = ("out_grad", "out_data")
@@ -121,9 +122,6 @@ class BoxNMSProp(OperatorProperty):
             raise ParamError(
                 f"{self.label}: score_index and id_index must differ, got {p.score_index} for both"
             )
-
-    def infer_type(self, in_types):
-        return in_types, [in_types[0], np.dtype(np.int64)], []
 
 
 class BoxIoUOp(GradientFree):

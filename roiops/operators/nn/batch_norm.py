@@ -118,6 +118,7 @@ class BatchNormProp(FloatProperty):
     op = BatchNormOp
     keeps_shape = True
     trains_with_relu = True
+    backward_always = True  # where the moving statistics are updated
     outputs = ("output", "mean", "var")
     variable_attributes = {
         "moving_mean": {"__init__": '["zero", {}]'},

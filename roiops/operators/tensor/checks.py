@@ -55,14 +55,12 @@ class AllFiniteProp(OperatorProperty):
     init_output = Field(bool, True, doc="whether the output starts at 1; if not, a 0 that it holds stays")
 
     op = AllFiniteOp
+    out_types = (np.dtype(np.float32),)
     arguments = {"data": "the numbers"}
     monitored_as_data = True
 
     def infer_shape(self, in_shapes):
         return in_shapes, [(1,)]
-
-    def infer_type(self, in_types):
-        return in_types, [np.dtype(np.float32)]
 
 
 register("all_finite")(AllFiniteProp)

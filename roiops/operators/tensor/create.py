@@ -41,9 +41,7 @@ class CreateProp(OperatorProperty):
     """Base of operators without inputs."""
 
     arguments = ()
-
-    def infer_type(self, in_types):
-        return [], [self.params.dtype]
+    out_types = ("dtype",)
 
 
 class FilledProp(CreateProp):
@@ -189,11 +187,9 @@ class CastProp(ElementwiseProp):
 
     moves_data = True
     op = CastOp
+    out_types = ("dtype",)
     backward_needs = ("out_grad",)
     inplace = {}
-
-    def infer_type(self, in_types):
-        return in_types, [self.params.dtype]
 
 
 #: What mixed precision changes. Other dtypes, float64 among them, stay as they are.

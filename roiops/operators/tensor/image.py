@@ -24,6 +24,7 @@ class ImageToTensorProp(OperatorProperty):
     """Pictures with the channels last and numbers up to 255 as float32, channels first, numbers up to 1."""
 
     op = ToTensorOp
+    out_types = (np.dtype(np.float32),)
     arguments = {"data": "(height, width, channels), or a batch of them"}
     backward_needs = ("out_grad",)
     monitored_as_data = True
@@ -32,9 +33,6 @@ class ImageToTensorProp(OperatorProperty):
         (shape,) = in_shapes
         self.check_ndim("data", shape, 3, 4)
         return in_shapes, [(*shape[:-3], shape[-1], *shape[-3:-1])]
-
-    def infer_type(self, in_types):
-        return in_types, [np.dtype(np.float32)]
 
 
 class NormalizeParam(Parameter):

@@ -192,8 +192,10 @@ class PickProp(OperatorProperty):
         without = (*shape[:axis], *shape[axis + 1 :])
         if index is None:
             index = without or kept
-        if not (_agree(index, kept) or _agree(index, without)):
+        like = next((each for each in (without, kept) if _agree(index, each)), None)
+        if like is None:
             raise ShapeError(f"{self.label}: index must have shape {without} or {kept}, got {tuple(index)}")
+        index = tuple(n if k == -1 else k for k, n in zip(index, like, strict=True))
         return [shape, index], [kept if self.params.keepdims else without or (1,)]
 
 
@@ -248,7 +250,8 @@ class OneHotOp(GradientFree):
     def forward(self, ctx, in_data, req, out_data, aux):
         p = self.params
         index = kernels("tensor.index", ctx.device).whole_numbers(in_data[0]).reshape(-1)
-        rows = np.flatnonzero((index >= 0) & (index < p.depth))
+        inside = (index >= 0) & (index < p.depth) & ~np.isnan(in_data[0].reshape(-1))
+        rows = np.flatnonzero(inside)
 
         def compute(out):
             out[...] = as_scalar(p.off_value, out.dtype)
@@ -267,14 +270,12 @@ class OneHotProp(OperatorProperty):
     dtype = Field(dtype, "float32", doc="dtype of the result")
 
     op = OneHotOp
+    out_types = ("dtype",)
     arguments = {"indices": "indices; one outside gives a row without the on_value"}
 
     def infer_shape(self, in_shapes):
         (shape,) = in_shapes
         return in_shapes, [(*shape, self.params.depth)]
-
-    def infer_type(self, in_types):
-        return in_types, [self.params.dtype]
 
 
 # -- several axes at once --------------------------------------------------------------------------------
@@ -425,6 +426,7 @@ class IndexArrayProp(OperatorProperty):
     axes = Field(optional(ints()), None, doc="axes whose index is given; none means all")
 
     op = IndexArrayOp
+    out_types = (np.dtype(np.int64),)
     arguments = {"data": "only its shape is used"}
     monitored_as_data = True
 
@@ -433,9 +435,6 @@ class IndexArrayProp(OperatorProperty):
         for axis in self.params.axes or ():
             self.check_axis("axes", axis, len(shape))
         return in_shapes, [(*shape, len(shape) if self.params.axes is None else len(self.params.axes))]
-
-    def infer_type(self, in_types):
-        return in_types, [np.dtype(np.int64)]
 
 
 class BooleanMaskOp(Operator):

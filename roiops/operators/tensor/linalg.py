@@ -14,6 +14,9 @@ from ...params import Field, Parameter
 from ...registry import register
 from ..base import OperatorProperty
 from ..dense import FormulaOperator
+from .common import declare
+
+_OF_INPUTS, _OF_OUTPUTS = ("out_grad", "in_data"), ("out_grad", "out_data")
 
 
 class LinearAlgebraOp(FormulaOperator):
@@ -50,6 +53,20 @@ class LinearAlgebraProp(OperatorProperty):
         self.check_ndim(name, shape, least=2)
         if self.square and shape[-1] != shape[-2]:
             raise ShapeError(f"{self.label}: {name} must hold square matrices, got {tuple(shape)}")
+
+
+class NumberProp(LinearAlgebraProp):
+    """Base: a number for each square matrix, or several."""
+
+    square = True
+
+    def result_shapes(self, shape):
+        return [shape[:-2] or (1,)] * len(self.outputs)
+
+
+def _declare(name, base, op, doc, **attributes):
+    """Register the operator of this name in the namespace, computed by ``op``."""
+    declare(f"_linalg_{name} linalg_{name}", base, doc, op=op, **attributes)
 
 
 def _t(matrix):
@@ -100,9 +117,8 @@ class GemmProp(LinearAlgebraProp):
     transpose_b = Field(bool, False, doc="whether B is transposed first")
     alpha = Field(float, 1.0, doc="factor of the product")
 
-    op = GemmOp
     arguments = {"A": "left factors", "B": "right factors", "C": "what is added"}
-    backward_needs = ("out_grad", "in_data")
+    backward_needs = _OF_INPUTS
 
     def count_operations(self, in_shapes, out_shapes):
         inner = in_shapes[0][self.params.axis if self.params.transpose_a else -1]
@@ -127,21 +143,11 @@ class GemmProp(LinearAlgebraProp):
         return [a, b, *(self.check_shape("C", each, out) for each in c)], [out]
 
 
-@register("_linalg_gemm", "linalg_gemm")
-class LinalgGemmProp(GemmProp):
-    """``alpha * A @ B + beta * C`` for each matrix."""
-
-    beta = Field(float, 1.0, doc="factor of C")
-    axis = Field(int, -2, doc="the axis of the rows; that of the columns is the last one")
-
-
-@register("_linalg_gemm2", "linalg_gemm2")
-class LinalgGemm2Prop(GemmProp):
-    """``alpha * A @ B`` for each matrix."""
-
-    axis = Field(int, -2, doc="the axis of the rows; that of the columns is the last one")
-
-    arguments = {"A": "left factors", "B": "right factors"}
+_BETA = Field(float, 1.0, doc="factor of C")
+_AXIS = Field(int, -2, doc="the axis of the rows; that of the columns is the last one")
+_TWO = {"A": "left factors", "B": "right factors"}
+_declare("gemm", GemmProp, GemmOp, "``alpha * A @ B + beta * C`` for each matrix.", beta=_BETA, axis=_AXIS)
+_declare("gemm2", GemmProp, GemmOp, "``alpha * A @ B`` for each matrix.", axis=_AXIS, arguments=_TWO)
 
 
 class SyrkOp(LinearAlgebraOp):
@@ -232,19 +238,9 @@ class TriangularProp(LinearAlgebraProp):
         return [a, b], [b]
 
 
-@register("_linalg_trmm", "linalg_trmm")
-class LinalgTrmmProp(TriangularProp):
-    """``alpha * A @ B`` with triangular A."""
-
-    op = TrmmOp
-    backward_needs = ("out_grad", "in_data")
-
-
-@register("_linalg_trsm", "linalg_trsm")
-class LinalgTrsmProp(TriangularProp):
-    """The X of ``A @ X = alpha * B`` with triangular A."""
-
-    op = TrsmOp
+_PRODUCT = "``alpha * A @ B`` with triangular A."
+_declare("trmm", TriangularProp, TrmmOp, _PRODUCT, backward_needs=_OF_INPUTS)
+_declare("trsm", TriangularProp, TrsmOp, "The X of ``A @ X = alpha * B`` with triangular A.")
 
 
 class CholeskyOp(LinearAlgebraOp):
@@ -284,19 +280,9 @@ class CholeskyProp(LinearAlgebraProp):
     square, keeps_shape = True, True
 
 
-@register("_linalg_potrf", "linalg_potrf")
-class LinalgPotrfProp(CholeskyProp):
-    """The Cholesky factor L of positive-definite matrices: ``A = L @ L.T``, or ``A = U.T @ U``."""
-
-    op = PotrfOp
-    backward_needs = ("out_grad", "out_data")
-
-
-@register("_linalg_potri", "linalg_potri")
-class LinalgPotriProp(CholeskyProp):
-    """The inverses of the matrices whose Cholesky factors are given."""
-
-    op = PotriOp
+_FACTOR = "The Cholesky factor L of positive-definite matrices: ``A = L @ L.T``, or ``A = U.T @ U``."
+_declare("potrf", CholeskyProp, PotrfOp, _FACTOR, backward_needs=_OF_OUTPUTS)
+_declare("potri", CholeskyProp, PotriOp, "The inverses of the matrices whose Cholesky factors are given.")
 
 
 class SumLogDiagOp(LinearAlgebraOp):
@@ -308,16 +294,8 @@ class SumLogDiagOp(LinearAlgebraOp):
         return (_diagonal_matrix(heads[0].reshape(*diagonal.shape[:-1], 1) / diagonal),)
 
 
-@register("_linalg_sumlogdiag", "linalg_sumlogdiag")
-class LinalgSumlogdiagProp(LinearAlgebraProp):
-    """The sum of the logarithms of each matrix's diagonal."""
-
-    op = SumLogDiagOp
-    backward_needs = ("out_grad", "in_data")
-    square = True
-
-    def result_shapes(self, shape):
-        return [shape[:-2] or (1,)]
+_SUM = "The sum of the logarithms of each matrix's diagonal."
+_declare("sumlogdiag", NumberProp, SumLogDiagOp, _SUM, backward_needs=_OF_INPUTS)
 
 
 # -- parts of matrices -----------------------------------------------------------------------------------
@@ -391,7 +369,6 @@ class PartOp(LinearAlgebraOp):
 class PartProp(LinearAlgebraProp):
     """Base: parts of square matrices."""
 
-    op = PartOp
     backward_needs = ("out_grad",)
     moves_data = True
     square = True
@@ -427,34 +404,16 @@ class MakingProp(PartProp):
         return in_shapes, [(*shape[:-1], *[size + abs(self.params.offset)] * 2)]
 
 
-@register("_linalg_extractdiag", "linalg_extractdiag")
-class LinalgExtractdiagProp(PartProp):
-    """One diagonal of each square matrix."""
-
-    param, part = DiagonalParam, DIAGONAL
-
-
-@register("_linalg_makediag", "linalg_makediag")
-class LinalgMakediagProp(MakingProp):
-    """Square matrices of zeros but for one diagonal, which is given."""
-
-    param, part = DiagonalParam, DIAGONAL
-    arguments = {"A": "the diagonals"}
-
-
-@register("_linalg_extracttrian", "linalg_extracttrian")
-class LinalgExtracttrianProp(PartProp):
-    """One triangle of each square matrix: a lower one row by row, an upper one column by column."""
-
-    param, part = TrianParam, TRIANGLE
-
-
-@register("_linalg_maketrian", "linalg_maketrian")
-class LinalgMaketrianProp(MakingProp):
-    """Square matrices of zeros but for one triangle, which is given as ``extracttrian`` gives it."""
-
-    param, part = TrianParam, TRIANGLE
-    arguments = {"A": "the triangles"}
+_DIAGONAL = {"param": DiagonalParam, "part": DIAGONAL}
+_TRIANGLE = {"param": TrianParam, "part": TRIANGLE}
+_LOWER = "One triangle of each square matrix: a lower one row by row, an upper one column by column."
+_MADE = "Square matrices of zeros but for one "
+_LINES = {"A": "the diagonals"}
+_AS = "triangle, which is given as ``extracttrian`` gives it."
+_declare("extractdiag", PartProp, PartOp, "One diagonal of each square matrix.", **_DIAGONAL)
+_declare("extracttrian", PartProp, PartOp, _LOWER, **_TRIANGLE)
+_declare("makediag", MakingProp, PartOp, f"{_MADE}diagonal, which is given.", **_DIAGONAL, arguments=_LINES)
+_declare("maketrian", MakingProp, PartOp, f"{_MADE}{_AS}", **_TRIANGLE, arguments={"A": "the triangles"})
 
 
 # -- factorisations --------------------------------------------------------------------------------------
@@ -526,13 +485,8 @@ class InverseOp(LinearAlgebraOp):
         return (-turned @ heads[0] @ turned,)
 
 
-@register("_linalg_inverse", "linalg_inverse")
-class LinalgInverseProp(LinearAlgebraProp):
-    """The inverse of each matrix."""
-
-    op = InverseOp
-    backward_needs = ("out_grad", "out_data")
-    square, keeps_shape = True, True
+_ALIKE = {"square": True, "keeps_shape": True, "backward_needs": _OF_OUTPUTS}
+_declare("inverse", LinearAlgebraProp, InverseOp, "The inverse of each matrix.", **_ALIKE)
 
 
 def _determinant_slope(factor, matrix, determinant):
@@ -550,16 +504,8 @@ class DetOp(LinearAlgebraOp):
         return (_determinant_slope(heads[0] * outputs[0], inputs[0], outputs[0]),)
 
 
-@register("_linalg_det", "linalg_det")
-class LinalgDetProp(LinearAlgebraProp):
-    """The determinant of each matrix. That of a singular matrix has no gradient."""
-
-    op = DetOp
-    outputs = ("output0",)
-    square = True
-
-    def result_shapes(self, shape):
-        return [shape[:-2] or (1,)] * len(self.outputs)
+_DET = "The determinant of each matrix. That of a singular matrix has no gradient."
+_declare("det", NumberProp, DetOp, _DET, outputs=("output0",))
 
 
 class SlogdetOp(LinearAlgebraOp):
@@ -570,9 +516,5 @@ class SlogdetOp(LinearAlgebraOp):
         return (_determinant_slope(heads[1], inputs[0], outputs[0]),)
 
 
-@register("_linalg_slogdet", "linalg_slogdet")
-class LinalgSlogdetProp(LinalgDetProp):
-    """The sign of each matrix's determinant, and the logarithm of its size. The sign has no gradient."""
-
-    op = SlogdetOp
-    outputs = ("output0", "output1")
+_SIGN = "The sign of each matrix's determinant, and the logarithm of its size. The sign has no gradient."
+_declare("slogdet", NumberProp, SlogdetOp, _SIGN, outputs=("output0", "output1"))

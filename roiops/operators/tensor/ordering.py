@@ -75,14 +75,12 @@ class SortProp(SortedProp):
     """The entries along an axis in order."""
 
     param, op = SortParam, SortOp
+    out_types = (0, np.dtype(np.int64))
     outputs, visible_outputs = ("output0", "output1"), 1
     backward_needs = ("out_grad", "out_data")
 
     def infer_shape(self, in_shapes):
         return in_shapes, [self.sorted_shape(in_shapes[0])] * 2
-
-    def infer_type(self, in_types):
-        return in_types, [in_types[0], np.dtype(np.int64)]
 
 
 class ArgsortParam(SortParam):
@@ -103,12 +101,10 @@ class ArgsortProp(SortedProp):
     """
 
     param, op = ArgsortParam, ArgsortOp
+    out_types = ("dtype",)
 
     def infer_shape(self, in_shapes):
         return in_shapes, [self.sorted_shape(in_shapes[0])]
-
-    def infer_type(self, in_types):
-        return in_types, [self.params.dtype]
 
 
 class TopkOp(ChosenOp):
@@ -140,7 +136,7 @@ class TopkProp(SortedProp):
     """
 
     axis = Field(optional(int), -1, doc="axis to search; none means the flattened array")
-    k = Field(int, 1, range=(0, None), doc="how many; 0 means all")
+    k = Field(int, 1, doc="how many; 0 or less means all")
     ret_typ = Field(
         enum("indices", "value", "both", "mask"),
         "indices",
@@ -172,7 +168,7 @@ class TopkProp(SortedProp):
         length = whole[0 if p.axis is None else p.axis % len(shape)]
         if p.k > length:
             raise ShapeError(f"{self.label}: k must be at most {length} for data of shape {shape}, got {p.k}")
-        return p.k or length
+        return p.k if p.k > 0 else length
 
     def infer_shape(self, in_shapes):
         (shape,) = in_shapes

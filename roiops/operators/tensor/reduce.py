@@ -178,9 +178,7 @@ class NormProp(ReduceBase):
     keepdims = Field(bool, False, doc="whether reduced axes stay, with length 1")
 
     op = NormOp
-
-    def infer_type(self, in_types):
-        return in_types, [self.params.out_dtype or in_types[0]]
+    out_types = ("out_dtype",)
 
 
 class MomentsOp(Operator):

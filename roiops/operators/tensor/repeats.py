@@ -103,6 +103,7 @@ class BroadcastLikeProp(BroadcastBase):
 
     zero_grad = ("rhs",)
     arguments = {"lhs": "the array", "rhs": "only its shape is used"}
+    out_types = (0,)
 
     def target(self, in_shapes):
         lhs, rhs = in_shapes
@@ -125,9 +126,6 @@ class BroadcastLikeProp(BroadcastBase):
 
     def infer_shape(self, in_shapes):
         return super().infer_shape(in_shapes) if known(in_shapes[1]) else (in_shapes, [None])
-
-    def infer_type(self, in_types):
-        return in_types, [in_types[0]]
 
 
 @register("tile")
@@ -424,6 +422,7 @@ class CumsumProp(OperatorProperty):
     dtype = Field(optional(dtype), None, doc="dtype of the result; that of the data if none")
 
     op = CumsumOp
+    out_types = ("dtype",)
     backward_needs = ("out_grad",)
     arguments = {"a": "the array"}
 
@@ -433,6 +432,3 @@ class CumsumProp(OperatorProperty):
             return in_shapes, [(math.prod(shape),)]
         self.check_axis("axis", self.params.axis, len(shape))
         return in_shapes, [shape]
-
-    def infer_type(self, in_types):
-        return in_types, [self.params.dtype or in_types[0]]

@@ -328,6 +328,7 @@ class ZipfianProp(OperatorProperty):
     shape = Field(ints(2), doc="how many batches, and how many classes in each")
 
     op = ZipfianOp
+    out_types = (np.dtype(np.int64),) * 2
     arguments = ()
     outputs = ("output0", "output1")
 
@@ -338,6 +339,3 @@ class ZipfianProp(OperatorProperty):
                 f"{self.label}: {count} unique classes of {self.params.range_max} are more than there are"
             )
         return [], [(batches, count), (batches,)]
-
-    def infer_type(self, in_types):
-        return [], [np.dtype(np.int64)] * 2

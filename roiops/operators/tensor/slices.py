@@ -188,6 +188,7 @@ class SliceLikeProp(SliceProp):
 
     zero_grad = ("shape_like",)
     arguments = {"data": "the array", "shape_like": "only its shape is used"}
+    out_types = (0,)
 
     def key(self, in_shapes):
         shape, like = in_shapes
@@ -213,9 +214,6 @@ class SliceLikeProp(SliceProp):
         if in_shapes[1] is None:
             return in_shapes, [None]
         return super().infer_shape(in_shapes)
-
-    def infer_type(self, in_types):
-        return in_types, [in_types[0]]
 
 
 @register("Crop")

@@ -126,6 +126,13 @@ def _onnx_smooth_l1(g, p, x):
     return g.Where(size > 1 / square, size - 0.5 / square, x * x * (0.5 * square))
 
 
+def _clip(x, low, high):
+    if low <= high:
+        return np.clip(x, low, high)
+    low, high = x.dtype.type(low), x.dtype.type(high)  # as in MXNet, the upper limit is looked at first
+    return np.where(x > high, high, np.where(x < low, low, x))
+
+
 def _onnx_clip(g, p, x):
     if x.dtype.kind != "f":
         return g.Min(g.Max(x, p.a_min), p.a_max)
@@ -336,10 +343,10 @@ ROWS = (
     Row(
         "clip",
         "Limit each entry to ``[a_min, a_max]``; the gradient is 0 outside.",
-        lambda p, x: np.clip(x, p.a_min, p.a_max),
+        lambda p, x: _clip(x, p.a_min, p.a_max),
         _onnx_clip,
         slope_in=lambda p, x: ~((x < p.a_min) | (x > p.a_max)),
-        act=lambda p: {"floor": p.a_min, "ceiling": p.a_max},
+        act=lambda p: {"floor": p.a_min, "ceiling": p.a_max} if p.a_min <= p.a_max else None,
         fields={
             "a_min": Field(float, doc="lower limit"),
             "a_max": Field(float, doc="upper limit"),
@@ -356,7 +363,8 @@ class UnaryOp(ChainOp):
     row: Row
 
     def work(self, in_shapes):
-        return self.row.act and Following("act", (0,), self.row.act(self.params))
+        details = self.row.act and self.row.act(self.params)
+        return details and Following("act", (0,), details)
 
     def _given_parameters(self, function):
         return functools.partial(function, self.params) if self.row.fields else function

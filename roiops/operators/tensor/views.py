@@ -238,6 +238,7 @@ class ReshapeLikeProp(ReshapeBase):
     zero_grad = ("rhs",)
     arguments = {"lhs": "the array", "rhs": "only its shape is used"}
     needed_shapes = 2
+    out_types = (0,)
 
     def infer_shape(self, in_shapes):
         lhs, rhs = in_shapes
@@ -259,9 +260,6 @@ class ReshapeLikeProp(ReshapeBase):
                 f"{self.label}: {name} has no axes {begin} to {end}, its shape is {tuple(shape)}"
             )
         return slice(begin, end)
-
-    def infer_type(self, in_types):
-        return in_types, [in_types[0]]
 
 
 declare(
@@ -429,13 +427,11 @@ class ShapeArrayProp(OperatorProperty):
 
     moves_data = True
     op = ShapeArrayOp
+    out_types = (np.dtype(np.int64),)
     arguments = {"data": "only its shape is used"}
 
     def infer_shape(self, in_shapes):
         return in_shapes, [(len(in_shapes[0]),)]
-
-    def infer_type(self, in_types):
-        return in_types, [np.dtype(np.int64)]
 
 
 @register("size_array")

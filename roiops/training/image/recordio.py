@@ -239,12 +239,13 @@ def pack_img(header: IRHeader, img: np.ndarray, quality: int = 95, img_fmt: str 
     """
     from PIL import Image
 
-    kinds = {".jpg": ("JPEG", "quality"), ".jpeg": ("JPEG", "quality"), ".png": ("PNG", "compress_level")}
+    jpeg = "JPEG", "quality", 100
+    kinds = {".jpg": jpeg, ".jpeg": jpeg, ".png": ("PNG", "compress_level", 9)}
     if img_fmt.lower() not in kinds:
         raise ParamError(f"recordio.pack_img: img_fmt must be .jpg or .png, got {img_fmt!r}")
-    kind, option = kinds[img_fmt.lower()]
+    kind, option, most = kinds[img_fmt.lower()]
     img = np.asarray(img)
     pixels = img[:, :, ::-1] if img.ndim == 3 and img.shape[2] == 3 else img.reshape(img.shape[:2])
     buffer = io.BytesIO()
-    Image.fromarray(np.ascontiguousarray(pixels)).save(buffer, kind, **{option: quality})
+    Image.fromarray(np.ascontiguousarray(pixels)).save(buffer, kind, **{option: min(quality, most)})
     return pack(header, buffer.getvalue())

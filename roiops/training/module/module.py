@@ -15,6 +15,7 @@ from .. import kvstore as kvstores
 from .. import optimizer as optimizers
 from ..initializer import InitDesc
 from ..io import DataDesc, descriptions
+from ..monitor import Monitor
 from .base_module import BaseModule, _check_input_names, _parse_data_desc, as_list
 from .executor_group import DataParallelExecutorGroup, means_of_devices
 
@@ -249,7 +250,7 @@ class Module(BaseModule):
                 group2ctxs=self._group2ctxs,
                 shared=shared,
             )
-            if self._monitor is not None:
+            if self._monitor is not None and watched is None:
                 group.install_monitor(self._monitor)
             if self._ranked is not None:
                 self._ranked.watch(group.execs[0])
@@ -259,6 +260,8 @@ class Module(BaseModule):
         if watched is not None and watched is not self._group:  # who watches one is shown the next
             for old, new in zip(watched.execs, self._group.execs, strict=True):
                 new.keep_monitor_of(old)
+                if isinstance(self._monitor, Monitor):
+                    self._monitor.move(old, new)
         self._arrays = self._group.arrays
         self._data_shapes, self._label_shapes = data_shapes, label_shapes
 
@@ -505,8 +508,7 @@ class Module(BaseModule):
         """Let a Monitor look at the arrays of every forward."""
         self._require("install_monitor", params=False)
         self._monitor = mon
-        for group in self._groups.values():
-            group.install_monitor(mon)
+        self._group.install_monitor(mon)
 
 
 def _repeated(array, count: int) -> np.ndarray:

@@ -544,11 +544,11 @@ ACTIVATIONS = {
     "relu": lambda x: mx.sym.relu(x),
     "relu6": lambda x: mx.sym.clip(x, 0, 6),
     "clip": lambda x: mx.sym.clip(x, -0.5, 0.75),
-    "empty clip": lambda x: mx.sym.clip(x, 1, -1),
     "leaky": lambda x: mx.sym.LeakyReLU(x, act_type="leaky", slope=0.1),
     "steep": lambda x: mx.sym.LeakyReLU(x, act_type="leaky", slope=-2),
 }
 NOT_MERGED = {
+    "empty clip": lambda x: mx.sym.clip(x, 1, -1),
     "elu": lambda x: mx.sym.LeakyReLU(x, act_type="elu", slope=0.1),
     "sigmoid": lambda x: mx.sym.Activation(x, act_type="sigmoid"),
 }
