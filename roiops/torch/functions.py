@@ -452,8 +452,8 @@ def _check_boxes(boxes, name):
     for image, each in enumerate(boxes):
         if not isinstance(each, Tensor):
             raise InputError(
-                f"{name}: boxes must be a Tensor[K, 5] or a list of Tensor[L, 4], got {type(boxes).__name__}; "
-                "torch.as_tensor(...) makes a tensor of an array"
+                f"{name}: boxes must be a Tensor[K, 5] or a list of Tensor[L, 4], "
+                f"got {type(boxes).__name__}; torch.as_tensor(...) makes a tensor of an array"
             )
         if each.dim() != 2 or each.shape[1] != 4:
             raise ShapeError(f"{name}: boxes[{image}] must be a Tensor[L, 4], got shape {tuple(each.shape)}")
