@@ -274,6 +274,10 @@ class NDArray:
             value = value.data if value.context == self._context else device.to_host(value.data)
         if not isinstance(value, SCALARS) and (not self._context.is_gpu or isinstance(value, list | tuple)):
             value = np.asarray(value)
+        if isinstance(value, int) and self.data.dtype.kind in "iu":
+            value = np.asarray(value).astype(self.data.dtype)[
+                ()
+            ]  # what does not fit wraps around, as in MXNet
         if isinstance(value, np.ndarray):
             value = device.from_host(value, self._context)
         self.data[_index(key, self._context)] = value

@@ -155,8 +155,11 @@ def _named_arrays(data, default_name: str) -> list:
         raise DataError(
             f"NDArrayIter: {default_name} must be an array, a list or a dict, got {type(data).__name__}"
         )
-    # As everywhere in MXNet, NumPy arrays become float32 unless they are NDArrays already.
-    return [(name, (sparse.csr_matrix if _is_csr(each) else array)(each)) for name, each in data.items()]
+    # As in MXNet, they are sorted by name, and NumPy arrays become float32 unless they are NDArrays already.
+    return [
+        (name, (sparse.csr_matrix if _is_csr(each) else array)(each))
+        for name, each in sorted(data.items(), key=lambda pair: pair[0])
+    ]
 
 
 def _is_csr(value) -> bool:
@@ -475,7 +478,7 @@ class CSVIter(_FileIter):
     batch_size : int
         Samples in a batch.
     round_batch : bool
-        Whether the last batch is filled up with the first samples; it is left out otherwise.
+        Whether the samples that fill up the last batch are left out of the next epoch.
     dtype : str
         The dtype of inputs and labels.
     """
@@ -489,7 +492,7 @@ class CSVIter(_FileIter):
         batch_size=1,
         round_batch=True,
         data_name="data",
-        label_name="label",
+        label_name="softmax_label",
         dtype="float32",
     ):
         data = _read_csv(data_csv, data_shape, dtype)
@@ -499,11 +502,15 @@ class CSVIter(_FileIter):
             label = _read_csv(label_csv, label_shape, dtype)
         if label.shape[1:] == (1,):
             label = label.reshape(-1)
-        handle = "pad" if round_batch else "discard"
         data, label = (array(each, dtype=dtype) for each in (data, label))
-        super().__init__(
-            data, label, batch_size, last_batch_handle=handle, data_name=data_name, label_name=label_name
-        )
+        self._rounds = round_batch
+        super().__init__(data, label, batch_size, data_name=data_name, label_name=label_name)
+
+    def reset(self):
+        at_end = self.cursor + self.batch_size >= len(self._queue)
+        used = -len(self._queue) % self.batch_size if self._rounds and at_end else 0
+        super().reset()
+        self._queue = self._queue[used % self.num_data :]
 
 
 def _read_csv(path, shape, dtype):

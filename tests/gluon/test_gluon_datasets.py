@@ -5,6 +5,7 @@ import gzip
 import numpy as np
 import pytest
 
+import roiops as mx
 from roiops.errors import DataError
 from roiops.gluon.data import vision
 
@@ -46,3 +47,31 @@ def test_cifar(tmp_path):
     (tmp_path / "test_batch.bin").write_bytes(b"123")
     with pytest.raises(DataError, match=r"CIFAR10: test_batch.bin has 3 bytes, no multiple of 3073"):
         vision.CIFAR10(tmp_path, train=False)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        vision.transforms.RandomBrightness(0.4),
+        vision.transforms.RandomContrast(0.4),
+        vision.transforms.RandomSaturation(0.4),
+        vision.transforms.RandomHue(0.4),
+        vision.transforms.RandomColorJitter(0.4, 0.4, 0.4, 0.4),
+        vision.transforms.RandomLighting(0.4),
+    ],
+)
+def test_colours_of_a_copy_change_whatever_the_dtype(change):
+    for dtype in ("uint8", "float32"):
+        picture = mx.nd.array(np.arange(100, 112).reshape(2, 2, 3) * 2, dtype=dtype)
+        before = picture.asnumpy()
+        results = [change(picture).asnumpy() for _ in range(20)]
+        assert {each.dtype for each in results} == {np.dtype(dtype)}
+        assert len({each.tobytes() for each in results}) > 1
+        assert all(each.min() >= 20 for each in results)  # not black
+        np.testing.assert_array_equal(picture.asnumpy(), before)
+
+
+def test_a_crop_takes_the_nearest_pixels_where_that_is_asked_for():
+    picture = mx.nd.array(np.arange(48).reshape(4, 4, 3), dtype="uint8")
+    crop = vision.transforms.CropResize(0, 0, 4, 4, size=(2, 2), interpolation=0)
+    assert crop(picture).asnumpy()[..., 0].tolist() == [[0, 6], [24, 30]]

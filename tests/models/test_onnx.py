@@ -603,3 +603,58 @@ def test_the_command_says_what_is_wrong(saved, capsys):
 
 def test_importing_needs_no_onnx():
     assert roiops_onnx.OLDEST == 17
+
+
+def _both(net, inputs, params=None, shapes=None, **options):
+    """What onnxruntime and an executor make of a network."""
+    params = {name: mx.nd.array(value) for name, value in (params or {}).items()}
+    proto = to_onnx(
+        net, params, shapes=shapes or {name: value.shape for name, value in inputs.items()}, **options
+    )
+    (got,) = session(proto.SerializeToString()).run(None, inputs)
+    executor = net.simple_bind(
+        mx.cpu(), grad_req="null", **{name: value.shape for name, value in inputs.items()}
+    )
+    executor.copy_params_from(params, params, allow_extra_params=True)
+    return got, executor.forward(**inputs)[0].asnumpy()
+
+
+def _of_batch_norm(name, count, seed):
+    values = noise(4, count, seed=seed)
+    values[3] = np.abs(values[3]) + 0.5
+    endings = "gamma", "beta", "moving_mean", "moving_var"
+    return {f"{name}_{ending}": value for ending, value in zip(endings, values, strict=True)}
+
+
+def test_open_batches_of_two_inputs_are_told_apart():
+    data, other = sym.Variable("data"), sym.Variable("other")
+    inputs = {"data": noise(3, 2, 4), "other": noise(5, 4)}
+    shapes = {"data": ("N", 2, 4), "other": ("M", 4)}
+    np.testing.assert_allclose(
+        *_both(sym.dot(data, other, transpose_b=True), inputs, shapes=shapes), atol=1e-5
+    )
+    with pytest.raises(GraphError, match="N, M cannot stay open"):
+        to_onnx(sym.slice_like(data, other, axes=(0,)), {}, shapes={"data": ("N", 3), "other": ("M", 3)})
+
+
+def test_two_batch_norms_are_folded_into_a_convolution():
+    net = sym.Convolution(sym.Variable("data"), kernel=(1, 1), num_filter=2, name="conv")
+    for name in ("one", "two"):
+        net = sym.BatchNorm(net, fix_gamma=False, name=name)
+    params = {"conv_weight": noise(2, 3, 1, 1), "conv_bias": noise(2)}
+    params |= {**_of_batch_norm("one", 2, 1), **_of_batch_norm("two", 2, 2)}
+    np.testing.assert_allclose(*_both(net, {"data": noise(1, 3, 4, 4)}, params, fold=True), atol=1e-4)
+
+
+def test_operators_that_were_written_wrongly_or_not_at_all():
+    data = sym.Variable("data")
+    x = noise(3, 4)
+    net = sym.BatchNorm(data, axis=0, fix_gamma=False, name="norm")
+    np.testing.assert_allclose(*_both(net, {"data": x}, _of_batch_norm("norm", 3, 1)), atol=1e-5)
+    x[0, 1] = np.nan
+    for name in ("nansum", "nanprod"):
+        np.testing.assert_allclose(*_both(getattr(sym, name)(data, axis=1), {"data": x}), atol=1e-5)
+    for p_value in (1, 3):
+        lp = sym.Pooling(data, kernel=(2,), pool_type="lp", p_value=p_value)
+        with pytest.raises(GraphError, match=f"without their sign, which p_value={p_value} keeps"):
+            to_onnx(lp, {}, shapes={"data": (1, 1, 6)})

@@ -250,3 +250,19 @@ def test_the_rest_of_an_index_shape_follows(index, found):
     shapes, outputs, _ = graph.infer_shape(data=(4, 5), index=index)
     assert shapes == [(4, 5), found]
     assert outputs == [(5,)]
+
+
+def test_softmax_over_channels_comes_before_that_over_the_last_axis():
+    x = mx.nd.array(np.random.default_rng(0).normal(size=(2, 3, 4)))
+    label = mx.nd.array([[0, 1, 2, 1], [2, 2, 0, 1]])
+    y = mx.nd.SoftmaxOutput(x, label, multi_output=True, preserve_shape=True).asnumpy()
+    np.testing.assert_allclose(y.sum(axis=1), 1, rtol=1e-6)
+    np.testing.assert_array_equal(y, mx.nd.softmax(x, axis=1).asnumpy())
+
+
+def test_whole_numbers_that_do_not_fit_wrap_around():
+    x = mx.nd.zeros((2,), dtype="uint8")
+    x[:] = -1
+    assert x.asnumpy().tolist() == [255, 255]
+    assert mx.nd.full((2,), 300, dtype="uint8").asnumpy().tolist() == [44, 44]
+    assert mx.nd.array([-1, 300], dtype="uint8").asnumpy().tolist() == [255, 44]

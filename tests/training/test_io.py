@@ -184,12 +184,12 @@ def test_csv(tmp_path):
     label.write_text("0\n1\n2\n")
     iterator = mx.io.CSVIter(str(data), (2, 2), str(label), batch_size=2)
     assert iterator.provide_data[0] == ("data", (2, 2, 2))
-    assert iterator.provide_label[0] == ("label", (2,))
+    assert iterator.provide_label[0] == ("softmax_label", (2,))
     batches = list(iterator)
     assert batches[0].data[0].asnumpy().tolist() == [[[1, 2], [3, 4]], [[5, 6], [7, 8]]]
     assert batches[1].label[0].asnumpy().tolist() == [2, 0]
     assert batches[1].pad == 1
-    assert len(list(mx.io.CSVIter(str(data), (4,), batch_size=2, round_batch=False))) == 1
+    assert len(list(mx.io.CSVIter(str(data), (4,), batch_size=2, round_batch=False))) == 2
     with pytest.raises(ShapeError, match=r"data.csv: a line must hold .* shape \(3,\), got 4"):
         mx.io.CSVIter(str(data), (3,))
     label.write_text("0\nx\n")
@@ -212,3 +212,26 @@ def test_errors():
         mx.io.DataBatch(mx.nd.zeros((1,)))
     with pytest.raises(ParamError, match="PrefetchingIter: needs at least one iterator"):
         mx.io.PrefetchingIter([])
+
+
+@pytest.mark.parametrize(
+    ("rounds", "epochs"),
+    [
+        (True, [["0 1 2", "3 4 0"], ["1 2 3", "4 0 1"], ["2 3 4"], ["0 1 2", "3 4 0"]]),
+        (False, [["0 1 2", "3 4 0"]] * 3),
+    ],
+)
+def test_epochs_of_a_csv_file_begin_after_the_samples_that_filled_a_batch(tmp_path, rounds, epochs):
+    (tmp_path / "data.csv").write_text("0\n1\n2\n3\n4\n")
+    iterator = mx.io.CSVIter(str(tmp_path / "data.csv"), (1,), batch_size=3, round_batch=rounds)
+    assert [each.name for each in iterator.provide_label] == ["softmax_label"]
+    for expected in epochs:
+        batches = [" ".join(f"{n:.0f}" for n in batch.data[0].asnumpy().ravel()) for batch in iterator]
+        assert batches == expected
+        iterator.reset()
+
+
+def test_named_arrays_come_sorted():
+    iterator = mx.io.NDArrayIter({"b": np.zeros((2, 1)), "a": np.ones((2, 3))}, batch_size=2)
+    assert [each.name for each in iterator.provide_data] == ["a", "b"]
+    assert next(iterator).data[0].shape == (2, 3)

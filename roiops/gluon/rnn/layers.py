@@ -104,6 +104,7 @@ class _RNNLayer(Declared, HybridBlock):
             )
         make = {"rnn_relu": RNNCell, "rnn_tanh": RNNCell, "lstm": LSTMCell, "gru": GRUCell}[self._mode]
         kind = {"activation": self._mode[4:]} if make is RNNCell else {}
+        kind |= {name: getattr(self, f"_{name}") for name in (*_WEIGHTS, *_BIASES)}
         stack, width = HybridSequentialRNNCell(prefix=self.prefix, params=self.params), self._input_size
         with stack.name_scope():
             for i in range(self._num_layers):

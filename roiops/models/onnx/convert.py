@@ -289,12 +289,14 @@ class _Converter:
 
     def _try(self, letters, fixed=None):
         """Inferred shapes for several lengths of the open axes, and the last error."""
-        batch = {shape[0] for shape in self.given.values() if shape}
+        batch = list(dict.fromkeys(shape[0] for shape in self.given.values() if shape))
         found, error = [], None
         for number, length in enumerate(_TRIAL_LENGTHS):
             lengths = dict(fixed or {})
             spatial = [letter for letter in letters if letter not in batch]
-            lengths.update({letter: number + 2 for letter in letters if letter in batch})
+            # No two are ever as long as each other: a length is known by what it is in all trials.
+            firsts = {each: 2 + number + i * len(_TRIAL_LENGTHS) for i, each in enumerate(batch)}
+            lengths.update({letter: firsts[letter] for letter in letters if letter in firsts})
             lengths.update({letter: length + 64 * i for i, letter in enumerate(spatial)})
             given = {name: tuple(lengths.get(d, d) for d in shape) for name, shape in self.given.items()}
             try:

@@ -45,6 +45,7 @@ def _fold(graph, norm, users) -> bool:
         graph.parameter(weight, merged),
         graph.parameter(statistics[1] if bias is None else bias, shift),
     ]
+    users.update({id(each): 1 for each in layer.inputs[1:]})
     # What read the norm reads the layer, under the norm's name.
     output = norm.outputs[0]
     layer.outputs = [output]

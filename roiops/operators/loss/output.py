@@ -35,10 +35,10 @@ class SoftmaxOutputOp(Operator):
     def _split(self, array):
         """The array as (outer, classes, inner)."""
         n = array.shape[0]
-        if self.params.preserve_shape:
-            return array.reshape(-1 if array.size else 0, array.shape[-1], 1)
         if self.params.multi_output:
             return array.reshape(n, array.shape[1], math.prod(array.shape[2:]))
+        if self.params.preserve_shape:
+            return array.reshape(-1 if array.size else 0, array.shape[-1], 1)
         return array.reshape(n, math.prod(array.shape[1:]), 1)
 
     def forward(self, ctx, in_data, req, out_data, aux):

@@ -115,6 +115,7 @@ def _windows(g, node, data, x):
             y = g.Max(y, _zeros_of_padding(kernel, stride, pad, sizes, outs).astype(x.dtype)[None, None])
         return y
     if p.pool_type == "lp":
+        _check_power(node)
         if zeros_count or not any(window["pads"]):
             y = g.LpPool(x, p=p.p_value, **window)
         elif ends is None:
@@ -161,6 +162,11 @@ def _divisors(kernel, stride, pad, sizes, outs):
     return factors
 
 
+def _check_power(node) -> None:
+    if node.params.p_value % 2:
+        node.cannot(f"ONNX takes entries without their sign, which p_value={node.params.p_value} keeps")
+
+
 def _global(g, node, x, ndim):
     kind = node.params.pool_type
     if kind == "max":
@@ -168,6 +174,7 @@ def _global(g, node, x, ndim):
     if kind == "avg":
         return g.GlobalAveragePool(x)
     if kind == "lp":
+        _check_power(node)
         return g.GlobalLpPool(x, p=node.params.p_value)
     return g.reduce("Sum", x, range(2, ndim), keepdims=True)
 
@@ -203,7 +210,8 @@ def batch_norm(g, node, data, gamma, beta, mean, variance):
     if p.fix_gamma:
         ones = np.ones(gamma.shape, gamma.dtype)
         gamma = g.parameter(gamma, ones) if gamma.constant is not None else g.constant(ones)
-    order = [0, axis, *(i for i in range(1, data.ndim) if i != axis)]
+    first, *others = (i for i in range(data.ndim) if i != axis)
+    order = [first, axis, *others]
     x = data if axis == 1 else g.Transpose(data, perm=order)
     y = g.BatchNormalization(x, gamma, beta, mean, variance, epsilon=p.eps)
     y = y if axis == 1 else g.Transpose(y, perm=[order.index(i) for i in range(data.ndim)])

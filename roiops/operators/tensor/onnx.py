@@ -348,7 +348,9 @@ def _declare_reduction(name, kind, instead_of_nan=None):
     @lowers(name)
     def lower(g, node, data):
         if instead_of_nan is not None:
+            shape = data.shape
             data = g.Where(g.IsNaN(data), np.array(instead_of_nan, data.dtype), data)
+            data.shape = shape
         return _reduced(g, node, kind, data)
 
 

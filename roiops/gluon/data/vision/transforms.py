@@ -79,11 +79,23 @@ class _Augmenting(Block):
         return self._augment(x)
 
 
-def _augmenting(make, name=None, text=None) -> type:
+class _Recolouring(_Augmenting):
+    """Base of those that change colours: in float32, on a copy; whole numbers stay within 0 and 255."""
+
+    def forward(self, x):
+        made = super().forward(x.astype("float32"))
+        return (made if np.dtype(x.dtype).kind == "f" else ndarray.clip(made, 0, 255)).astype(x.dtype)
+
+
+def _augmenting(make, name=None, text=None, base=_Augmenting) -> type:
     """The class of transforms that takes what this function takes and does what its result does."""
     members = {"_make": staticmethod(make), "__signature__": inspect.signature(make)}
     members |= {"__doc__": text or make.__doc__, "__module__": __name__}
-    return type(name or make.__name__, (_Augmenting,), members)
+    return type(name or make.__name__, (base,), members)
+
+
+def _recolouring(make, name=None, text=None) -> type:
+    return _augmenting(make, name, text, _Recolouring)
 
 
 def _flip_top_bottom(x):
@@ -96,22 +108,27 @@ RandomFlipLeftRight = _augmenting(
 RandomFlipTopBottom = _augmenting(
     lambda: _flip_top_bottom, "RandomFlipTopBottom", "Every second picture upside down."
 )
-RandomBrightness = _augmenting(image.BrightnessJitterAug, "RandomBrightness", "Lighter or darker.")
-RandomContrast = _augmenting(image.ContrastJitterAug, "RandomContrast", "More contrast or less.")
-RandomSaturation = _augmenting(image.SaturationJitterAug, "RandomSaturation", "More colour or less.")
-RandomHue = _augmenting(image.HueJitterAug, "RandomHue", "Colours turned.")
+RandomBrightness = _recolouring(image.BrightnessJitterAug, "RandomBrightness", "Lighter or darker.")
+RandomContrast = _recolouring(image.ContrastJitterAug, "RandomContrast", "More contrast or less.")
+RandomSaturation = _recolouring(image.SaturationJitterAug, "RandomSaturation", "More colour or less.")
 
 
-@_augmenting
+@_recolouring
+def RandomHue(hue):
+    """Colours turned by up to ``hue``, a share of the circle."""
+    return image.HueJitterAug(2 * hue)
+
+
+@_recolouring
 def RandomLighting(alpha):
     """Noise as colours vary."""
     return image.LightingAug(alpha, *IMAGENET_LIGHT)
 
 
-@_augmenting
+@_recolouring
 def RandomColorJitter(brightness=0, contrast=0, saturation=0, hue=0):
     """Brightness, contrast, saturation and hue changed by chance."""
-    return image.SequentialAug(colour_augmenters(brightness, contrast, saturation, hue, 0, 0, None, None))
+    return image.SequentialAug(colour_augmenters(brightness, contrast, saturation, 2 * hue, 0, 0, None, None))
 
 
 def _pair(size):
@@ -130,7 +147,8 @@ def Resize(size, keep_ratio=False, interpolation=1):
 def CropResize(x, y, width, height, size=None, interpolation=None):
     """A part of a picture, in another size if one is given."""
     crop = functools.partial(ndarray.image.crop, x=x, y=y, width=width, height=height)
-    resize = [] if size is None else [image.ForceResizeAug(_pair(size), interpolation or 1)]
+    method = 1 if interpolation is None else interpolation
+    resize = [] if size is None else [image.ForceResizeAug(_pair(size), method)]
     return image.SequentialAug([crop, *resize])
 
 
