@@ -369,7 +369,7 @@ def _run_arrays(args, model, inputs) -> int:
     _print_outputs(found)
     for row, reading in enumerate(readings):
         _print_scores(reading, f", row {row}")
-    if not any(reading.scores for reading in readings):
+    if not args.output and not any(reading.scores for reading in readings):
         note("boxes and segmentations are read of pictures only: --input NAME=PICTURE, a .jpg or .png file")
     note(f"{_took(1000 * seconds)}, compiling included")
     return 0
