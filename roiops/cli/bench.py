@@ -136,9 +136,8 @@ def _model(args) -> list[dict]:
     if args.operators:
         operators = _by_operator(symbol, executor, forward, args.seconds)
         together = sum(row["median_ms"] for row in operators)
-        rows.append(
-            {"name": _APART, "median_ms": together, "quartiles_ms": None, "calls": operators[0]["calls"]}
-        )
+        calls = max((row["calls"] for row in operators), default=0)
+        rows.append({"name": _APART, "median_ms": together, "quartiles_ms": None, "calls": calls})
         rows += operators
     return rows
 

@@ -119,7 +119,7 @@ def configure(parser) -> None:
     )
     images.add_argument("--crop", type=size, metavar="HxW", help="then take so much from the middle")
     images.add_argument(
-        "--color", choices=("rgb", "bgr", "gray"), help="order of the channels, or one of them"
+        "--color", choices=("rgb", "bgr", "gray"), help="order of the channels; gray: one channel"
     )
     images.add_argument("--scale", type=float, metavar="X", help="multiply the values 0 to 255 with this")
     images.add_argument(

@@ -218,8 +218,8 @@ class NDArrayIter(DataIter):
             raise ParamError(
                 f"NDArrayIter: last_batch_handle must be pad, discard or roll_over, got {last_batch_handle!r}"
             )
-        if batch_size < 1 or (last_batch_handle != "pad" and batch_size > self.num_data):
-            raise ParamError(f"NDArrayIter: batch_size must be 1 to {self.num_data}, got {batch_size}")
+        if batch_size < 1:
+            raise ParamError(f"NDArrayIter: batch_size must be at least 1, got {batch_size}")
         self.shuffle, self.last_batch_handle = shuffle, last_batch_handle
         self.idx = np.arange(self.num_data)
         self._order = self.idx.copy()  # what all shuffles so far make of the samples

@@ -206,8 +206,8 @@ def test_errors():
         mx.io.NDArrayIter([])
     with pytest.raises(ParamError, match="last_batch_handle must be pad, discard or roll_over, got 'drop'"):
         numbers(3, last_batch_handle="drop")
-    with pytest.raises(ParamError, match="NDArrayIter: batch_size must be 1 to 3, got 5"):
-        numbers(3, batch_size=5, last_batch_handle="discard")
+    with pytest.raises(ParamError, match="NDArrayIter: batch_size must be at least 1, got 0"):
+        numbers(3, batch_size=0)
     with pytest.raises(DataError, match="DataBatch: data must be a list of arrays, got NDArray"):
         mx.io.DataBatch(mx.nd.zeros((1,)))
     with pytest.raises(ParamError, match="PrefetchingIter: needs at least one iterator"):
@@ -235,3 +235,12 @@ def test_named_arrays_come_sorted():
     iterator = mx.io.NDArrayIter({"b": np.zeros((2, 1)), "a": np.ones((2, 3))}, batch_size=2)
     assert [each.name for each in iterator.provide_data] == ["a", "b"]
     assert next(iterator).data[0].shape == (2, 3)
+
+
+def test_batches_larger_than_all_samples():
+    """As in MXNet."""
+    iterator = mx.io.NDArrayIter(np.arange(2.0), batch_size=3, last_batch_handle="roll_over")
+    for expected in ([], [([0, 1, 0], 2)], [([1, 0, 1], 1)]):
+        assert [(batch.data[0].asnumpy().tolist(), batch.pad) for batch in iterator] == expected
+        iterator.reset()
+    assert list(mx.io.NDArrayIter(np.arange(2.0), batch_size=3, last_batch_handle="discard")) == []
