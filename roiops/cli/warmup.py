@@ -19,7 +19,6 @@ import numpy as np
 
 from .. import compiling
 from ..errors import MXNetError
-from ..kernels.jit import cache_folder
 from ..registry import public_name
 from ..shapes import known
 from ..warmup import calls_of_operators, internal_name, names, run_once
@@ -57,6 +56,8 @@ def execute(args) -> None:
     helpers = min(compiling.helpers_for(size, args.jobs), len(calls) - 1)
     with compiling.as_soon_as_compiling(functools.partial(compiling.start, task, helpers)):
         run_once(calls)
+    from ..kernels.jit import cache_folder  # numba comes with it, which other commands do without
+
     what = "1 operator" if len(calls) == 1 else f"{len(calls)} operators"
     if cache_folder() is None:
         raise MXNetError(

@@ -609,10 +609,9 @@ def param_strings(prop, given) -> dict[str, str]:
     """
     if not prop.params.fields:
         return {key: str(value) for key, value in given.items()}
-    needed = prop.params.to_strings()
-    strings = {}
+    needed, values, strings = prop.params.to_strings(), prop.params.to_dict(), {}
     for key, value in prop.params.to_strings(defaults=True).items():
-        parsed = prop.params.to_dict()[key]
+        parsed = values[key]
         # One number that stands for several, and NumPy's other names of dtypes, MXNet does not read.
         spread = isinstance(given.get(key), int) and isinstance(parsed, tuple) and len(parsed) > 1
         if _is_plain(given.get(key)) and not spread and not isinstance(parsed, np.dtype):

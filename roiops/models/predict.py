@@ -330,12 +330,13 @@ class PictureModel(archive.ArchivedModel):
                 raise SettingsError(
                     f"{self.source} takes pictures of one channel: --color gray (color=) makes them so"
                 ) from error
+            is_of_size = isinstance(error, ShapeError)
             if self.preprocessing.resize or self.preprocessing.crop:  # pictures of another size do not come
-                raise SettingsError(
-                    f"{error}\npictures come as {height}x{width}; another size may fit"
-                ) from error
-            if any(name in str(error) for name in self.input_names if name != self.picture_input()):
-                raise  # it is another input that does not fit
+                hint = f"\npictures come as {height}x{width}; another size may fit" if is_of_size else ""
+                raise SettingsError(f"{error}{hint}") from error
+            others = [name for name in self.input_names if name != self.picture_input()]
+            if not is_of_size or any(name in str(error) for name in others):
+                raise
             near = [max(32, 32 * round(side / 32)) for side in (height, width)]
             perhaps = "" if near == [height, width] else f", perhaps {near[0]}x{near[1]}"
             raise ShapeError(

@@ -7,7 +7,7 @@ from ..dtypes import DTYPES
 from ..errors import DTypeError, ShapeError
 from ..shapes import is_np_shape
 from . import device
-from .ndarray import NDArray
+from .ndarray import NDArray, of_dtype
 
 __all__ = [
     "arange",
@@ -56,14 +56,6 @@ def _shape_to_fill(shape) -> tuple[int, ...]:
     return shape
 
 
-def _of_dtype(values, dtype) -> np.ndarray:
-    """A new array of ``values``. Whole numbers that do not fit wrap around, as in MXNet."""
-    try:
-        return np.array(values, dtype=dtype, order="C")
-    except OverflowError:
-        return np.array(values).astype(dtype, order="C")
-
-
 def array(source_array, ctx: Context | None = None, dtype=None) -> NDArray:
     """A new array from any array-like, copied.
 
@@ -74,7 +66,7 @@ def array(source_array, ctx: Context | None = None, dtype=None) -> NDArray:
         made = _place(np.array(device.to_host(source_array.data), dtype, order="C"), ctx)
         return source_array._followed_by(made, "Cast", dtype=dtype.name)
     try:
-        host = _of_dtype(source_array, _dtype(dtype))
+        host = of_dtype(source_array, _dtype(dtype))
     except (ValueError, TypeError) as error:
         if isinstance(error, DTypeError):
             raise
@@ -96,7 +88,7 @@ def full(shape, val, ctx: Context | None = None, dtype=None, out: NDArray | None
         out[:] = val
         return out
     dtype = _dtype(dtype)
-    return _place(np.full(_shape(shape), _of_dtype(val, dtype), dtype), ctx)
+    return _place(np.full(_shape(shape), of_dtype(val, dtype), dtype), ctx)
 
 
 def zeros(shape, ctx: Context | None = None, dtype=None, stype: str | None = None, **kwargs) -> NDArray:

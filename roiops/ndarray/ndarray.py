@@ -25,6 +25,7 @@ __all__ = [
     "compute",
     "from_any",
     "from_dlpack",
+    "of_dtype",
     "waitall",
     "wrap",
     "writable",
@@ -275,9 +276,7 @@ class NDArray:
         if not isinstance(value, SCALARS) and (not self._context.is_gpu or isinstance(value, list | tuple)):
             value = np.asarray(value)
         if isinstance(value, int) and self.data.dtype.kind in "iu":
-            value = np.asarray(value).astype(self.data.dtype)[
-                ()
-            ]  # what does not fit wraps around, as in MXNet
+            value = int(of_dtype(value, self.data.dtype))
         if isinstance(value, np.ndarray):
             value = device.from_host(value, self._context)
         self.data[_index(key, self._context)] = value
@@ -415,6 +414,14 @@ def compute(prop, given: dict, inputs: list, ctx: Context, out=None, names=None,
     if kept:
         tape.add_call(given, inputs, results, kept)
     return results
+
+
+def of_dtype(values, dtype) -> np.ndarray:
+    """A new array of ``values`` on the host. Whole numbers that do not fit wrap around, as in MXNet."""
+    try:
+        return np.array(values, dtype=dtype, order="C")
+    except OverflowError:
+        return np.array(values).astype(dtype, order="C")
 
 
 def wrap(raw, ctx: Context) -> NDArray:

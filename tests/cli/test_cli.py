@@ -419,6 +419,8 @@ def test_half_precision_says_how_to_convert(roiops, picture):
     code, _, err = roiops("run", *HALF, picture)
     assert code == 1
     assert "gamma must have dtype float32, got float16" in err
+    assert "--resize" not in err
+    assert "another size" not in roiops("run", *HALF, picture, "--resize", "128x128")[2]
     convert = "the parameters are float16: dtype='float32' (--dtype float32) converts them"
     assert convert in err
     shapes = "--shape", "data=1,3,128,128", "--shape", "im_info=1,3"
@@ -948,3 +950,8 @@ def test_as_mxnet_needs_a_script():
         [sys.executable, "-m", "roiops.as_mxnet", "none.py"], capture_output=True, text=True
     )
     assert (ended.returncode, ended.stderr) == (1, "as_mxnet: none.py: no such file\n")
+
+
+def test_help_loads_no_compiler():
+    script = "import sys\nfrom roiops import cli\ncli.make_parser()\nassert 'numba' not in sys.modules"
+    subprocess.run([sys.executable, "-c", script], check=True)

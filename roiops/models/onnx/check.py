@@ -62,7 +62,7 @@ def _plain_errors():
 
 
 def random_inputs(model, shapes: dict, seed: int = 0) -> dict:
-    """Noise for each input; ``im_info`` tells the size of ``data`` and no scale, ``rois`` are of image 0."""
+    """Noise for each input; ``im_info`` is the size of ``data`` and a scale of 1, ``rois`` lie in image 0."""
     generator, made = np.random.default_rng(seed), {}
     for name in model.input_names:
         if name == "im_info" and name not in shapes:
@@ -73,9 +73,8 @@ def random_inputs(model, shapes: dict, seed: int = 0) -> dict:
         if name == "im_info" and "data" in shapes:
             made[name][...] = (*shapes["data"][2:4], 1)
         if name == "rois" and "data" in shapes and shapes[name][-1] == 5:
-            corners = (
-                np.sort(generator.random((*shapes[name][:-1], 2, 2)), axis=-2) * shapes["data"][:1:-1][:2]
-            )
+            height, width = shapes["data"][2:4]
+            corners = np.sort(generator.random((*shapes[name][:-1], 2, 2)), axis=-2) * (width, height)
             made[name][..., 0], made[name][..., 1:] = 0, corners.reshape(*shapes[name][:-1], 4)
     return made
 

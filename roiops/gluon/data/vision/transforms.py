@@ -94,8 +94,7 @@ def _augmenting(make, name=None, text=None, base=_Augmenting) -> type:
     return type(name or make.__name__, (base,), members)
 
 
-def _recolouring(make, name=None, text=None) -> type:
-    return _augmenting(make, name, text, _Recolouring)
+_recolouring = functools.partial(_augmenting, base=_Recolouring)
 
 
 def _flip_top_bottom(x):
