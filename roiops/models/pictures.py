@@ -148,8 +148,10 @@ class Preprocessing:
 
     def apply(self, image) -> np.ndarray:
         """A float32 array of shape (1, channels, height, width), from an image as ``read_image`` gives it."""
+        from ..training.image.reading import in_gray
+
         place, new = self.place(image.height, image.width), self.size(image.height, image.width)
-        pixels = np.asarray(image) if self.channels == 3 else np.asarray(image.convert("L"))[..., np.newaxis]
+        pixels = np.asarray(image) if self.channels == 3 else in_gray(image)[..., np.newaxis]
         if new != pixels.shape[:2]:
             pixels = _resized(pixels, new, self.interpolation)
         top, left = place.offset

@@ -69,7 +69,7 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     def create_module(self, spec):
         if spec.name == "mxnet":
             module = _Package("mxnet", roiops.__doc__)
-            module.__version__ = _MXNET_VERSION
+            module.__version__, module.__file__ = _MXNET_VERSION, roiops.__file__
             return module
         module = sys.modules["mxnet"]
         for part in spec.name.split(".")[1:]:

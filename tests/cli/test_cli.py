@@ -822,6 +822,7 @@ def test_a_script_that_imports_mxnet(tmp_path):
     (tmp_path / "helper_of_script.py").write_text("from mxnet import nd\none = nd.ones((1,))\n")
     script = tmp_path / "script.py"
     script.write_text(
+        "import os\n"
         "import sys\n"
         "import mxnet as mx\n"
         "import mxnet.ndarray as nd\n"
@@ -829,6 +830,7 @@ def test_a_script_that_imports_mxnet(tmp_path):
         "from helper_of_script import one\n"
         "print(mx.__version__, nd is mx.nd, (one + 1).asscalar(), issubclass(MXNetError, Exception))\n"
         "print(sys.argv, __name__)\n"
+        "print(os.path.isdir(os.path.dirname(mx.__file__)))\n"
         "try:\n"
         "    from mxnet import profiler\n"
         "except ImportError as error:\n"
@@ -845,8 +847,9 @@ def test_a_script_that_imports_mxnet(tmp_path):
     lines = ended.stdout.splitlines()
     assert lines[0] == "1.9.1 True 2.0 True"
     assert lines[1] == f"{[str(script), '--a', 'b']} __main__"
-    assert lines[3] == lines[2]
-    assert lines[3].startswith("mxnet.profiler: roiops, which stands in for mxnet, has no profiler: ")
+    assert lines[2] == "True"
+    assert lines[4] == lines[3]
+    assert lines[4].startswith("mxnet.profiler: roiops, which stands in for mxnet, has no profiler: ")
 
 
 def as_mxnet(*arguments):

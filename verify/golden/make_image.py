@@ -12,6 +12,7 @@ import numpy as np
 
 from golden_format import GOLDEN, write_npz
 
+PHOTOGRAPH = GOLDEN.parent.parent / "docs" / "images" / "photograph.jpg"
 SIZES = ((23, 31), (7, 5), (13, 16), (40, 12), (9, 11), (18, 20))
 
 
@@ -25,6 +26,15 @@ def png(pixels):
     lines = b"".join(b"\0" + line.tobytes() for line in pixels)
     head = chunk(b"IHDR", struct.pack(">2I5B", width, height, 8, 2, 0, 0, 0))
     return b"\x89PNG\r\n\x1a\n" + head + chunk(b"IDAT", zlib.compress(lines)) + chunk(b"IEND", b"")
+
+
+def bmp(pixels):
+    """The bytes of a BMP file."""
+    height, width, _ = pixels.shape
+    lines = np.zeros((height, -(-3 * width // 4) * 4), np.uint8)
+    lines[:, : 3 * width] = pixels[::-1, :, ::-1].reshape(height, -1)
+    head = struct.pack("<I2i2H6I", 40, width, height, 1, 24, 0, lines.size, 0, 0, 0, 0)
+    return b"BM" + struct.pack("<3I", 54 + lines.size, 0, 54) + head + lines.tobytes()
 
 
 def augmented(image):
@@ -106,6 +116,8 @@ def main():
         "rgb": image,
         "bgr": mx.image.imdecode(file, to_rgb=False),
         "grey": mx.image.imdecode(file, flag=0),
+        "grey_bmp": mx.image.imdecode(bmp(pixels), flag=0),
+        "grey_jpeg": mx.image.imread(str(PHOTOGRAPH), flag=0)[100:130, 200:240],
         "short": mx.image.resize_short(image, 10),
     }
     for width, height in SIZES:

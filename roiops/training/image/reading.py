@@ -60,7 +60,7 @@ def imdecode(buf, flag=1, to_rgb=True) -> nd.NDArray:
     raw = buf.asnumpy().tobytes() if isinstance(buf, nd.NDArray) else bytes(buf)
     try:
         with Image.open(io.BytesIO(raw)) as image:
-            pixels = np.array(in_bytes(image, "RGB" if flag else "L"))
+            pixels = np.array(in_bytes(image) if flag else in_gray(image))
     except (UnidentifiedImageError, OSError) as error:
         raise FormatError(f"imdecode: the {len(raw)} bytes are no image that can be read: {error}") from None
     if not flag:
@@ -88,6 +88,18 @@ def in_bytes(image, mode: str = "RGB"):
 
         image = Image.fromarray(values.astype(np.uint8))
     return image.convert(mode)
+
+
+def in_gray(image) -> np.ndarray:
+    """A Pillow image's brightness, rounded as OpenCV does for files of its kind."""
+    if image.format == "JPEG":
+        image.draft("L", image.size)  # the file has it
+    if image.mode.startswith(("1", "L", "I", "F")):
+        return np.array(in_bytes(image, "L"))
+    red, green, blue = np.moveaxis(np.array(in_bytes(image)).astype(np.int32), 2, 0)
+    if image.format == "PNG":  # libpng cuts off what OpenCV rounds
+        return (9797 * red + 19234 * green + 3737 * blue >> 15).astype(np.uint8)
+    return (4899 * red + 9617 * green + 1868 * blue + 8192 >> 14).astype(np.uint8)
 
 
 def copyMakeBorder(src, top, bot, left, right, type=0, value=0.0, values=(), out=None) -> nd.NDArray:
