@@ -50,7 +50,7 @@ def raw(value, device: Context):
     return as_ndarray(value, device).data
 
 
-def drop_oldest(executors: dict, bytes_of) -> None:
+def drop_oldest(executors: dict, bytes_of, most: int = _MOST_SHAPES) -> None:
     """Forget executors for earlier shapes, the first ones first, before another one takes memory."""
-    while len(executors) >= _MOST_SHAPES or sum(map(bytes_of, list(executors.values()))) > _MOST_BYTES:
+    while len(executors) >= most or sum(map(bytes_of, list(executors.values()))) > _MOST_BYTES:
         executors.pop(next(iter(executors)), None)

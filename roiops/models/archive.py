@@ -9,7 +9,6 @@ parameters that are missing, left over or of another shape. Labels are not asked
 
 import threading
 import warnings
-from collections import OrderedDict
 from pathlib import Path
 
 import numpy as np
@@ -20,6 +19,7 @@ from ..errors import GraphError, InputError, MissingFileError, MXNetError, Shape
 from ..graph import json_format
 from ..graph import nodes as graph
 from ..graph.functions import Group, load_json
+from ..graph.memory import drop_oldest
 from ..ndarray.ndarray import writable
 from .files import compare, find_files, read_params, read_symbol
 from .inspection import free_variables, infer_types, label_variables, runnable_outputs
@@ -108,7 +108,7 @@ class ArchivedModel:
         self._forget_executors()
 
     def _forget_executors(self) -> None:
-        self._executors: OrderedDict = OrderedDict()
+        self._executors: dict = {}
         self._turn = threading.Lock()
 
     def __getstate__(self):
@@ -241,8 +241,7 @@ class ArchivedModel:
         with self._turn:
             executor = self._executors.pop(key, None)
             if executor is None:
-                while len(self._executors) >= self._most_executors:
-                    self._executors.popitem(last=False)
+                drop_oldest(self._executors, lambda each: each.internal_bytes, self._most_executors)
                 executor = bind(ctx, **shapes)
             self._executors[key] = executor
             return take(executor.forward(is_train=False, **inputs))
