@@ -1,5 +1,7 @@
 """Chains of element-wise operators, which inference computes in one pass."""
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -59,6 +61,18 @@ def test_a_chain_has_the_bits_of_its_operators(name, size):
     assert len(operators(executor)) == (2 if apart else 1)
     for one, other in results(executor):
         np.testing.assert_array_equal(one, other)
+
+
+def test_operands_with_rows_of_several_lengths():
+    first, second, third = map(mx.sym.Variable, ("first", "second", "third"))
+    net = mx.sym.broadcast_add(mx.sym.broadcast_mul(X, first), second)
+    net = mx.sym.broadcast_sub(net + 1, third)
+    some = (2, 1, 1, 1), (2, 3, 1, 1), (2, 3, 5, 1), (1, 1, 1, 1)
+    for shapes in itertools.permutations(some, 3):
+        executor = bound(net, x=(2, 3, 5, 7), **dict(zip(("first", "second", "third"), shapes, strict=True)))
+        assert len(operators(executor)) == 1
+        for one, other in results(executor):
+            np.testing.assert_array_equal(one, other, err_msg=str(shapes))
 
 
 def test_what_others_read_is_kept():

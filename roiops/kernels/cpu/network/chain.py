@@ -45,20 +45,22 @@ def kernel(data, threads, steps, out):
     their first axes, and maybe axes of length 1 after these. All are C-contiguous float32; each may be
     ``out``.
     """
-    columns, others, numbers = data.size, [], np.zeros(len(steps), np.float32)
-    table = np.zeros((len(steps), 3), np.int64)
+    sizes = [operand.size for _, operand in steps if np.ndim(operand)]
+    # Rows are those of the operand that has most; a number of another one is for several of them.
+    rows = max((size for size in sizes if size < data.size), default=1)
+    others, numbers = [], np.zeros(len(steps), np.float32)
+    table = np.zeros((len(steps), 4), np.int64)
     for i, (code, operand) in enumerate(steps):
         table[i, 0] = code
         if np.ndim(operand) == 0:
             numbers[i] = operand
             continue
-        table[i, 1:] = _ENTRIES if operand.size == data.size else _ROWS, len(others)
+        kind = _ENTRIES if operand.size == data.size else _ROWS
+        table[i, 1:] = kind, len(others), rows // max(1, operand.size)
         others.append(operand.reshape(-1))
-        if operand.size < data.size:
-            columns = data.size // operand.size
     target = out.reshape(-1)
     others += [target] * (MOST_ARRAYS - len(others))
-    return _chain, threads, data.reshape(-1), table, numbers, tuple(others), columns, target
+    return _chain, threads, data.reshape(-1), table, numbers, tuple(others), data.size // rows, target
 
 
 def _steps(of_operand):
@@ -118,7 +120,7 @@ _by_entries, _by_number = _steps(_entry), _steps(_number)
 
 @parallel
 def _chain(share, data, table, numbers, others, columns, out):
-    """On flat arrays; ``table`` has the code, the kind of operand and the array of each step."""
+    """On flat arrays; ``table`` has each step's code, kind of operand, array, and rows for a number of it."""
     blocks = (columns + _BLOCK - 1) // _BLOCK
     held = np.empty(_BLOCK, np.float32)
     for block in within(share, data.size // max(1, columns) * blocks):
@@ -128,9 +130,9 @@ def _chain(share, data, table, numbers, others, columns, out):
         values = held[: stop - start]
         _copy(data[start:stop], values)
         for i in range(table.shape[0]):
-            code, kind, other = table[i]
+            code, kind, other, rows = table[i]
             if kind == _ENTRIES:
                 _by_entries(code, values, others[other][start:stop])
             else:
-                _by_number(code, values, numbers[i] if kind == _NUMBER else others[other][row])
+                _by_number(code, values, numbers[i] if kind == _NUMBER else others[other][row // rows])
         _copy(values, out[start:stop])
