@@ -36,6 +36,7 @@ segmentation. A picture that cannot be read is reported and left out; the exit c
 """
 
 import argparse
+import collections
 import functools
 import json
 import os
@@ -385,6 +386,7 @@ def _read_rows(found, rows, settings):
 
 def _run_batch(args, model, pictures) -> int:
     """One picture, or all at once to keep what the network puts out."""
+    drawings = _drawings(args, pictures)
     ready = [model.read(number, picture) for number, picture in enumerate(pictures)]
     for each in ready:
         if isinstance(each, tuple):
@@ -404,8 +406,7 @@ def _run_batch(args, model, pictures) -> int:
     drawn = 0
     for each, prediction in zip(ready, predictions, strict=True):
         if args.draw:
-            drawing = _drawing(args, pictures, each.name)
-            _draw({each.name: drawing}, model.preprocessing, each.image, prediction)
+            _draw(drawings, model.preprocessing, each.image, prediction)
             drawn += _can_be_drawn(prediction)
         if args.json:
             print(json.dumps({**_as_json(prediction), **_described(found)}, ensure_ascii=False))
@@ -455,7 +456,7 @@ def _run_pictures(args, model, pictures) -> int:
         note(f"{len(pictures) - len(wanted)} of {_counted(len(pictures))} are in {args.output} already")
     if results and results.removed:
         note(f"{_counted(results.removed)} with an error in {args.output}: tried again")
-    drawings = {each: _drawing(args, pictures, each) for each in wanted} if args.draw else {}
+    drawings = _drawings(args, pictures)
     after = functools.partial(_draw, drawings, model.preprocessing) if drawings else None
     start, failed, unfit, drawn = time.perf_counter(), 0, 0, 0
     progress = _Progress(len(wanted))
@@ -514,14 +515,26 @@ def _conclude(args, count, failed, drawn, seconds) -> None:
         )
 
 
-def _drawing(args, pictures, picture) -> str:
-    """The file for the drawing of one of the pictures."""
+def _drawings(args, pictures) -> dict[str, str]:
+    """The file for the drawing of each picture, if there is to be one: none of the pictures, and its own."""
+    if not args.draw:
+        return {}
     if len(pictures) == 1 and Path(args.draw).suffix:
-        return args.draw
-    if _ends_in(args.draw, ENDINGS):
+        files = {pictures[0]: args.draw}
+    elif _ends_in(args.draw, ENDINGS):
         args.parser.error(f"--draw must be a folder for several pictures, got {args.draw}")
-    common = os.path.commonpath([os.path.dirname(os.path.abspath(each)) for each in pictures])
-    return os.path.join(args.draw, Path(os.path.relpath(picture, common)).with_suffix(".png"))
+    else:
+        common = os.path.commonpath([os.path.dirname(os.path.abspath(each)) for each in pictures])
+        names = {each: Path(args.draw, os.path.relpath(each, common)) for each in pictures}
+        alike = collections.Counter(name.with_suffix("") for name in names.values())
+        files = {
+            each: str(name.with_suffix(".png")) if alike[name.with_suffix("")] == 1 else f"{name}.png"
+            for each, name in names.items()
+        }
+    taken = {os.path.realpath(each) for each in pictures}
+    if lost := next((file for file in files.values() if os.path.realpath(file) in taken), None):
+        args.parser.error(f"--draw {args.draw}: {lost} would replace the picture itself; choose another name")
+    return files
 
 
 def _draw(drawings, how, image, prediction) -> None:

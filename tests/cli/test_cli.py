@@ -542,6 +542,20 @@ def test_each_picture_gets_its_drawing(roiops, pictures, tmp_path):
     assert "--draw must be a folder for several pictures" in err
 
 
+def test_drawings_replace_neither_pictures_nor_each_other(roiops, pictures, tmp_path):
+    (pictures / "damaged.jpg").unlink()
+    model, picture = detector(tmp_path), pictures / "a.png"
+    before = picture.read_bytes()
+    for of, to in ((pictures, pictures), (picture, pictures), (picture, picture)):
+        code, _, err = roiops("run", model, of, "--draw", to)
+        assert (code, f"{picture} would replace the picture itself" in err) == (2, True)
+    assert picture.read_bytes() == before
+    PIL.open(picture).save(pictures / "a.bmp")
+    assert roiops("run", model, pictures, "--draw", tmp_path / "drawings")[0] == 0
+    drawn = sorted(p.name for p in (tmp_path / "drawings").iterdir())
+    assert drawn == ["a.bmp.png", "a.png.png", "b.png", "deep"]
+
+
 def test_an_empty_result_says_the_best_score(roiops, picture, tmp_path):
     code, out, _ = roiops("run", detector(tmp_path, 0.25), picture, "--classes", "cat,dog")
     assert code == 0
