@@ -107,22 +107,22 @@ def _is_gluon(shapes) -> bool:
 
 
 def _from_rows(rows, height, width, threshold, masks=None) -> list[Detection]:
-    valid = (rows[..., 0] >= 0) & (rows[..., 1] >= threshold)
-    boxes = rows[valid][:, 2:6]
-    # MultiBoxDetection gives fractions of the image's size, everything else pixels.
-    if boxes.size and np.abs(boxes).max() <= 2:
-        rows = rows.copy()
-        rows[..., 2:6] *= (width, height, width, height)
     found = []
-    for image in range(rows.shape[0]):
-        kept = np.flatnonzero(valid[image])
-        for number in kept[np.argsort(-rows[image, kept, 1], kind="stable")]:
-            row = rows[image, number]
+    for image, each in enumerate(rows):
+        boxes = each[:, 2:6] * _scale(each[each[:, 0] >= 0, 2:6], height, width)
+        kept = np.flatnonzero((each[:, 0] >= 0) & (each[:, 1] >= threshold))
+        for number in kept[np.argsort(-each[kept, 1], kind="stable")]:
+            box = tuple(float(v) for v in boxes[number])
             mask = None if masks is None else masks[image, number]
-            found.append(
-                Detection(image, int(row[0]), float(row[1]), tuple(float(v) for v in row[2:6]), mask)
-            )
+            found.append(Detection(image, int(each[number, 0]), float(each[number, 1]), box, mask))
     return found
+
+
+def _scale(boxes, height, width):
+    """What makes pixels of an image's boxes: MultiBoxDetection gives fractions of its size."""
+    # Of all boxes, good ones or not, most decide: a single fraction may be far outside the image.
+    fractions = len(boxes) > 0 and np.median(np.abs(boxes).max(axis=1)) <= 2
+    return (width, height, width, height) if fractions else 1
 
 
 def _rois_first(arrays):

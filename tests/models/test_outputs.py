@@ -26,6 +26,17 @@ def test_detections_of_gluon():
     assert len(find_detections(outputs, 50, 50, threshold=0.1)) == 2
 
 
+def test_boxes_are_fractions_or_pixels_of_each_image_by_itself():
+    rows = np.full((3, 4, 6), -1.0)
+    rows[0, :2] = [[0, 0.9, 0.1, 0.1, 0.5, 0.5], [1, 0.8, 0.2, 0.2, 0.6, 0.6]]
+    rows[1, :3] = [[0, 0.9, 0.1, 0.1, 0.5, 0.5], [0, 0.1, 0.1, 0.2, 0.7, 0.9], [0, 0.6, -0.1, 0.1, 0.5, 2.2]]
+    rows[2, :2] = [[0, 0.9, 1, 1, 2, 2], [1, 0.1, 3, 4, 50, 60]]
+    for threshold in (0.05, 0.5, 0.85):
+        found = find_detections({"rows": rows}, 300, 300, threshold=threshold)
+        best = {each.image: each.box for each in found if each.score == 0.9}
+        assert best == {0: (30, 30, 150, 150), 1: (30, 30, 150, 150), 2: (1, 1, 2, 2)}
+
+
 def test_detections_of_an_rcnn():
     # Two overlapping boxes of class 1, the lesser of which is suppressed, and one of class 2.
     rois = np.array([[0, 10, 10, 19, 19], [0, 10, 10, 20, 20], [0, 50, 50, 69, 69]], float)
