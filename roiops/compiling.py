@@ -64,7 +64,8 @@ def as_soon_as_compiling(call):
 def _can_start() -> bool:
     """Whether this program may start processes of Python that are of use to it."""
     is_python = Path(sys.executable or "").name.startswith(("python", "pypy")) and not hasattr(sys, "frozen")
-    is_rank = any(name in os.environ for name in ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE"))  # others do the same
+    ranks = "OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMIX_RANK"
+    is_rank = any(name in os.environ for name in ranks)  # the others do the same
     return is_python and not is_rank and CAN_SHARE and os.environ.get("ROIOPS_CACHE") != "0"
 
 

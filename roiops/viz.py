@@ -33,7 +33,7 @@ def _shapes(symbol, shape):
         if name not in inputs:
             raise GraphError(f"viz: {name!r} is not an input of the graph{nearest(name, inputs)}")
     order = graph.topological_order(symbol.heads)
-    given = {name: tuple(int(d) for d in s) for name, s in (shape or {}).items()}
+    given = {name: graph.whole_sizes(name, s) for name, s in (shape or {}).items()}
     return order, graph.infer_shapes(order, given)
 
 

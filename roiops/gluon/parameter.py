@@ -298,7 +298,6 @@ class Parameter:
                 f"Failed loading Parameter '{self.name}' from saved params: shape incompatible "
                 f"expected {self.shape} vs saved {data.shape}"
             )
-        self._shape = tuple(data.shape)
         if self.dtype and np.dtype(self.dtype) != data.dtype:
             if not cast_dtype:
                 raise AssertionError(
@@ -310,6 +309,7 @@ class Parameter:
                 data = data.astype(self.dtype)
             else:
                 self.cast(data.dtype)
+        self._shape = tuple(data.shape)
         contexts = [ctx] if isinstance(ctx, Context) else ctx
         have = self.list_ctx() if self._data is not None or self._deferred_init else None
         if have and contexts is not None and set(contexts) != set(have):

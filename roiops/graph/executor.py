@@ -642,7 +642,7 @@ class Executor:
         for name in kwargs:
             if name not in self.arg_dict:
                 raise GraphError(f"reshape: {name!r} is not an argument{nearest(name, self.arg_dict)}")
-        given = {name: tuple(int(d) for d in shape) for name, shape in kwargs.items()}
+        given = {name: graph.whole_sizes(f"reshape: {name}", shape) for name, shape in kwargs.items()}
         if not partial_shaping:
             fixed = {name: tuple(a.shape) for name, a in {**self.arg_dict, **self.aux_dict}.items()}
             # Labels and states follow the data, so only what cannot be inferred is held to its old shape.

@@ -22,6 +22,7 @@ __all__ = [
     "operator_params",
     "parse_shape",
     "topological_order",
+    "whole_sizes",
 ]
 
 _SHAPE_KEY, _DTYPE_KEY = "__shape__", "__dtype__"
@@ -195,6 +196,17 @@ class _Shapes:
         if merged != have:
             shapes[index] = merged
             self.changed = True
+
+
+def whole_sizes(what: str, shape) -> tuple[int, ...]:
+    """A shape that a user gives for ``what``, in whole numbers."""
+    try:
+        sizes = tuple(int(d) for d in shape)
+        if all(n == d for n, d in zip(sizes, shape, strict=True)):
+            return sizes
+    except (TypeError, ValueError, OverflowError):
+        pass
+    raise ShapeError(f"{what} must be a tuple of whole numbers, got {shape!r}")
 
 
 def infer_shapes(order, given: dict[str, tuple]) -> dict[int, list]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .. import dtypes, registry
-from ..errors import DTypeError, FormatError, GraphError, ShapeError, nearest
+from ..errors import DTypeError, FormatError, GraphError, nearest
 from ..ndarray import files
 from ..shapes import from_user, to_user
 from . import json_format
@@ -311,8 +311,8 @@ class Symbol:
 
     def save(self, fname: str, remove_amp_cast: bool = True) -> None:
         """Write :meth:`tojson` to a file."""
-        with open(fname, "w", encoding="utf-8") as file:
-            file.write(self.tojson(remove_amp_cast))
+        with files.replacing(fname) as file:
+            file.write(self.tojson(remove_amp_cast).encode())
 
     def debug_str(self) -> str:
         """The nodes, their inputs and attributes, in MXNet's words."""
@@ -404,7 +404,7 @@ class Symbol:
         inputs = self.list_inputs()
         kwargs = {k: v for k, v in kwargs.items() if k in inputs or isinstance(v, list | tuple)}
         _, given = self._given("simple_bind", (), kwargs, _shape_given)
-        explicit = {name: tuple(int(d) for d in shape) for name, shape in kwargs.items()}
+        explicit = {name: graph.whole_sizes(f"simple_bind: {name}", shape) for name, shape in kwargs.items()}
         given = {name: shape for name, shape in given.items() if shape is not None}
         return _executors().simple_bind(
             self._heads, ctx, grad_req, type_dict, given, explicit, shared_exec, group2ctx
@@ -483,10 +483,7 @@ def _both_names(attrs: dict[str, str]) -> dict[str, str]:
 
 def _shape_given(what: str, shape):
     """A shape as users give it, in the graph's terms."""
-    try:
-        return from_user(tuple(int(d) for d in shape))
-    except (TypeError, ValueError):
-        raise ShapeError(f"{what} must be a tuple of whole numbers, got {shape!r}") from None
+    return from_user(graph.whole_sizes(what, shape))
 
 
 def _arithmetic(left: Symbol, right, op: str | None, scalar_op: str) -> Symbol:

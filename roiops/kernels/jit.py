@@ -246,6 +246,9 @@ if hasattr(os, "register_at_fork"):
 _LITTLE = 30_000
 
 
+_starting = threading.Lock()
+
+
 def num_threads(work: float = math.inf) -> int:
     """How many threads a parallel kernel would use now for so many vector operations."""
     global _layer, _launcher, _count_threads
@@ -253,8 +256,11 @@ def num_threads(work: float = math.inf) -> int:
     if _forked or work < _LITTLE or most == 1:
         return 1
     if _layer is None:
-        _layer = _start_threads()
-        _launcher, _count_threads = threads_launcher(), threads_counter()
+        with _starting:
+            if _layer is None:
+                layer = _start_threads()
+                _launcher, _count_threads = threads_launcher(), threads_counter()
+                _layer = layer  # last: others look at it without the lock
     count = min(most, _count_threads())
     if work < count * _LITTLE:
         count = 1 + int(work // _LITTLE)

@@ -44,8 +44,8 @@ class _Taken:
 
     __slots__ = ("__array_interface__", "_memory")
 
-    def __init__(self, size, shape, dtype):
-        self._memory = address, _ = _free.take(size + _LINE)
+    def __init__(self, memory, shape, dtype):
+        self._memory = address, _ = memory
         data = address + -address % _LINE, False
         self.__array_interface__ = {"version": 3, "data": data, "shape": shape, "typestr": dtype.str}
 
@@ -65,7 +65,9 @@ def empty(shape, dtype):
     """
     dtype = np.dtype(dtype)
     size = math.prod(shape) * dtype.itemsize
-    return np.empty(shape, dtype) if size < _LARGE else np.asarray(_Taken(size, tuple(shape), dtype))
+    if size < _LARGE:
+        return np.empty(shape, dtype)
+    return np.asarray(_Taken(_free.take(size + _LINE), tuple(shape), dtype))
 
 
 def address(array) -> int:

@@ -150,7 +150,7 @@ class ArchivedModel:
         """
         ctx = current_context() if ctx is None else ctx
         self._check_shape_names(shapes)
-        given = {name: tuple(int(d) for d in shape) for name, shape in shapes.items()}
+        given = {name: graph.whole_sizes(f"{self.source}: {name}", shape) for name, shape in shapes.items()}
         inferred = graph.infer_shapes(self._order, given)
         self._check_parameter_shapes(inferred, given)
         given.update({name: tuple(array.shape) for name, array in self.params.items()})
@@ -236,6 +236,7 @@ class ArchivedModel:
 
         Threads take turns: the next call overwrites the outputs.
         """
+        ctx = current_context() if ctx is None else ctx
         shapes = {name: tuple(np.shape(value)) for name, value in inputs.items()}
         key = ctx, tuple(sorted(shapes.items()))
         with self._turn:

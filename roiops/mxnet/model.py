@@ -248,7 +248,7 @@ class FeedForward:
             batches.reset()
         taken: list[tuple] = []
         for batch in batches:
-            rows = batches.batch_size - batch.pad
+            rows = batches.batch_size - (batch.pad or 0)
             kinds = (self._forward(batches, batch), batch.data or [], batch.label or [])
             kept = kinds if return_data else kinds[:1]
             # asnumpy copies: the next batch overwrites the outputs
@@ -259,7 +259,7 @@ class FeedForward:
         for parts in zip(*taken, strict=True):
             arrays = [np.concatenate(each) for each in zip(*parts, strict=True)]
             joined.append(arrays[0] if len(arrays) == 1 else arrays)
-        return tuple(joined) if return_data else joined[0]
+        return tuple(joined) if return_data or not joined else joined[0]
 
     def score(self, X, eval_metric="acc", num_batch=None, batch_end_callback=None, reset=True):
         """The value of a metric over the batches of ``X``, whose labels it compares with."""

@@ -4,7 +4,7 @@ import numpy as np
 
 from ..context import Context, current_context
 from ..dtypes import DTYPES
-from ..errors import DTypeError, ShapeError
+from ..errors import DTypeError, ParamError, ShapeError
 from ..shapes import is_np_shape
 from . import device
 from .ndarray import NDArray, of_dtype
@@ -109,6 +109,8 @@ def arange(
 ) -> NDArray:
     """Numbers from ``start`` up to, not including, ``stop``, each ``repeat`` times."""
     start, stop = (0, start) if stop is None else (start, stop)
+    if step == 0:
+        raise ParamError("arange: step must not be 0")
     values, dtype = np.arange(start, stop, step), _dtype(dtype)
     if dtype.kind != "f":  # MXNet takes whole steps from a whole number then
         values = int(start) + int(step) * np.arange(values.size)

@@ -15,10 +15,13 @@ Reading goes over the file twice: first over the structure, skipping the content
 refused before memory is taken for what it promises; then over the contents, each straight into its array.
 """
 
+import contextlib
 import io
 import math
 import os
+import shutil
 import struct
+import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -30,7 +33,7 @@ from ..shapes import is_np_shape
 from . import device
 from .ndarray import NDArray, from_any
 
-__all__ = ["load", "load_frombuffer", "open_file", "save"]
+__all__ = ["load", "load_frombuffer", "open_file", "replacing", "save"]
 
 _FILE_MAGIC = 0x112
 #: What every file begins with.
@@ -385,6 +388,31 @@ NDArray.__setstate__ = _set_state
 # -- writing ---------------------------------------------------------------------------------------------
 
 
+@contextlib.contextmanager
+def replacing(path):
+    """A file open for bytes that takes the place of ``path`` when all is written; not after an error."""
+    path = os.path.realpath(path)
+    there = os.path.exists(path)
+    if there and not os.path.isfile(path):  # a device or a pipe
+        with open(path, "wb") as file:
+            yield file
+        return
+    part = f"{path}.{os.getpid()}-{threading.get_ident()}.part"
+    try:
+        file = open(part, "wb")  # noqa: SIM115  (closed below)
+    except OSError as error:
+        raise type(error)(error.errno, error.strerror, path) from None
+    try:
+        with file:
+            yield file
+        if there:
+            shutil.copymode(path, part)
+        os.replace(part, path)
+    except BaseException:
+        os.unlink(part)
+        raise
+
+
 def save(fname, data) -> None:
     """Write arrays to a file that MXNet 1.9 and this library read, in the convention of shapes in force.
 
@@ -412,7 +440,7 @@ def save(fname, data) -> None:
             raise DTypeError(f"{label} has dtype {host.dtype}, which MXNet 1.9 cannot read; convert it")
         hosts.append(host)
     magic = _V3 if is_np_shape() else _V2
-    with open(fname, "wb") as stream:
+    with replacing(fname) as stream:
         stream.write(struct.pack("<QQQ", _FILE_MAGIC, 0, len(hosts)))
         for host in hosts:
             code = _WRITTEN[host.dtype]

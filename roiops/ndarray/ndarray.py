@@ -376,6 +376,8 @@ def _index_part(part, ctx):
     if isinstance(part, list | tuple | NDArray | np.ndarray):
         array = np.asarray(part)
         if array.dtype.kind == "f" or not array.size:  # MXNet's indices are floats more often than not
+            if np.isnan(array).any():
+                raise IndexError("an index is NaN")
             array = array.astype(np.int64)
         if array.dtype.kind in "biu":
             return device.from_host(array, ctx)

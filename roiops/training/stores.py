@@ -8,7 +8,7 @@ import warnings
 
 from ..context import cpu
 from ..errors import MXNetError, ParamError, ShapeError, nearest
-from ..ndarray import NDArray
+from ..ndarray import NDArray, files
 from . import optimizer as optimizers
 
 __all__ = ["KVStore", "KVStoreBase", "total_of"]
@@ -272,7 +272,7 @@ class KVStore(KVStoreBase):
     def save_optimizer_states(self, fname, dump_optimizer: bool = False) -> None:
         """Write the optimizer's states to a file."""
         states = self._optimizer("save_optimizer_states").get_states(dump_optimizer)
-        with open(fname, "wb") as file:
+        with files.replacing(fname) as file:
             file.write(states)
 
     def load_optimizer_states(self, fname) -> None:

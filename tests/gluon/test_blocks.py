@@ -68,6 +68,11 @@ def test_dtypes_of_files(tmp_path, source, dtype):
     wide.cast("float64")
     with pytest.raises(AssertionError, match="dtype incompatible expected float64 vs saved float32"):
         wide.load_parameters(file)
+    deferred = nn.HybridSequential()
+    deferred.add(nn.Dense(2, dtype="float64"))
+    with pytest.raises(AssertionError, match="dtype incompatible expected float64 vs saved float32"):
+        deferred.load_parameters(file)
+    assert deferred[0].weight.shape == (2, 0)
     wide.load_parameters(file, cast_dtype=True, dtype_source=source)
     assert wide[0].weight.data().dtype == np.dtype(dtype)
 

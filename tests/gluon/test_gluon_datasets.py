@@ -75,3 +75,8 @@ def test_a_crop_takes_the_nearest_pixels_where_that_is_asked_for():
     picture = mx.nd.array(np.arange(48).reshape(4, 4, 3), dtype="uint8")
     crop = vision.transforms.CropResize(0, 0, 4, 4, size=(2, 2), interpolation=0)
     assert crop(picture).asnumpy()[..., 0].tolist() == [[0, 6], [24, 30]]
+
+
+def test_batches_hold_something():
+    with pytest.raises(ValueError, match="batch_size must be at least 1, but got 0"):
+        mx.gluon.data.DataLoader(mx.gluon.data.ArrayDataset(np.ones((3, 2))), batch_size=0)

@@ -138,6 +138,12 @@ def test_a_way_can_be_forced(monkeypatch):
         assert convolution.choose(layer(size=56, kernel=1), AVX2).name == expected
 
 
+def test_of_several_ways_the_first_that_suits_is_taken(monkeypatch):
+    monkeypatch.setenv("ROIOPS_WAY", "lanes,winograd,by_filters")
+    assert convolution.choose(layer()).name == "winograd"
+    assert convolution.choose(layer(kernel=5)).name == "by_filters"
+
+
 def test_a_way_that_is_not_there_is_an_error(monkeypatch):
     monkeypatch.setenv("ROIOPS_WAY", "wingorad")
     data = mx.nd.array(np.ones((1, 2, 5, 5)))

@@ -265,6 +265,27 @@ def test_a_child_of_a_process_without_threads_may_start_its_own():
     assert run(code, NUMBA_NUM_THREADS="3").split() == ["0", "3", "3"]
 
 
+def test_threads_that_begin_at_once_start_one_layer():
+    code = """
+        import sys
+        import threading
+        from roiops.kernels import jit
+
+        sys.setswitchinterval(1e-6)
+        found, gate = [], threading.Barrier(8)
+
+        def ask():
+            gate.wait()
+            found.append((jit.num_threads(), jit._launcher != 0))
+
+        threads = [threading.Thread(target=ask) for _ in range(8)]
+        [each.start() for each in threads]
+        [each.join() for each in threads]
+        print(found == [(3, True)] * 8)
+    """
+    assert run(code, NUMBA_NUM_THREADS="3").split() == ["True"]
+
+
 def test_one_thread_touches_no_threading_layer():
     code = """
         import numba

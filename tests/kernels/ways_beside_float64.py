@@ -8,6 +8,7 @@ import sys
 
 import numpy as np
 
+from roiops.kernels import ways
 from roiops.kernels.cpu.conv import convolution
 from roiops.kernels.cpu.conv.way import ROOM, Arrays, Layer
 from roiops.kernels.cpu.product.emitter import activation
@@ -61,7 +62,7 @@ def in_float64(of, data, weight, scale, shift, other):
 
 def main():
     threads_to_try = [int(each) for each in sys.argv[1:]]
-    forced, tried = convolution.forced_way(), set()
+    forced, tried = ways.asked(), set()
     for of in LAYERS:
         data = RNG.normal(size=(of.batch, of.channels, *of.in_size)).astype(np.float32)
         shape = of.filters, of.channels // of.groups, *of.kernel
@@ -69,8 +70,8 @@ def main():
         scale, shift = RNG.normal(size=(2, of.filters + ROOM)).astype(np.float32)
         other = RNG.normal(size=(of.batch, of.filters, *of.out_size)).astype(np.float32)
         right = in_float64(of, data, weight, scale, shift, other)
-        for way in [forced] if forced else convolution.WAYS:
-            if not way.suits(of, HERE):
+        for way in convolution.WAYS:
+            if not way.suits(of, HERE) or (forced and way.name not in forced):
                 continue
             tried.add(way.name)
             results = []

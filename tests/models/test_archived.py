@@ -93,6 +93,26 @@ def test_results_stay_when_the_model_is_called_again(saved):
     np.testing.assert_array_equal(reused.asnumpy(), second.asnumpy())
 
 
+def test_the_current_context_is_that_of_each_call(saved):
+    model = archive.load(saved)
+    assert model(data=data())[0].context == mx.cpu(0)
+    with mx.cpu(1):
+        assert model(data=data())[0].context == mx.cpu(1)
+    assert model(data=data())[0].context == mx.cpu(0)
+
+
+@pytest.mark.parametrize("shape", [(2.7, 3), ("a", 3), (float("nan"), 3)])
+def test_shapes_are_whole_numbers(saved, shape):
+    text = r"data must be a tuple of whole numbers, got \("
+    with pytest.raises(mx.MXNetError, match=text):
+        archive.load(saved).bind(data=shape)
+    symbol = mx.sym.Variable("data") * 2
+    with pytest.raises(mx.MXNetError, match=text):
+        symbol.simple_bind(mx.cpu(), data=shape)
+    with pytest.raises(mx.MXNetError, match=text):
+        symbol.simple_bind(mx.cpu(), data=(2, 3)).reshape(data=shape)
+
+
 def test_an_only_input_needs_no_name(saved, tmp_path):
     model = archive.load(saved)
     np.testing.assert_array_equal(model(data())[0].asnumpy(), model(data=data())[0].asnumpy())

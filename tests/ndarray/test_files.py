@@ -1,6 +1,7 @@
 """MXNet's array files: all layouts against files that MXNet read, round trips, and files meant to do harm."""
 
 import json
+import os
 import struct
 import tracemalloc
 
@@ -11,6 +12,7 @@ from golden_files import GOLDEN
 import roiops as mx
 from roiops import nd
 from roiops.errors import DTypeError, FormatError
+from roiops.ndarray import files
 
 PARAMS = sorted(path.stem for path in (GOLDEN / "params").glob("*.params"))
 
@@ -351,3 +353,21 @@ def test_fuzzed_files_load_or_are_refused_within_bounds(seed):
         tracemalloc.stop()
     assert 100 < refused < 400
     assert peak < 1 << 29
+
+
+def test_a_file_stays_until_the_new_one_is_written(tmp_path, monkeypatch):
+    path = tmp_path / "a.params"
+    mx.nd.save(str(path), [mx.nd.ones(3)])
+    before, mode = path.read_bytes(), 0o640
+    path.chmod(mode)
+    (tmp_path / "link").symlink_to(path)
+    with pytest.raises(TypeError), files.replacing(path) as file:
+        file.writelines([b"half", "no bytes"])
+    assert (sorted(os.listdir(tmp_path)), path.read_bytes()) == (["a.params", "link"], before)
+    mx.nd.save(str(tmp_path / "link"), [mx.nd.zeros(3)])
+    assert (mx.nd.load(str(path))[0].asnumpy() == 0).all()
+    assert path.stat().st_mode & 0o777 == mode
+    mx.nd.save(os.devnull, [mx.nd.ones(3)])
+    with pytest.raises(FileNotFoundError) as error:
+        mx.nd.save(str(tmp_path / "no" / "a.params"), [mx.nd.ones(3)])
+    assert error.value.filename == str(tmp_path / "no" / "a.params")

@@ -432,6 +432,8 @@ def test_index_out_of_bounds(x):
         x[5]
     with pytest.raises(IndexError, match="index 7 is out of bounds for axis 0 with size 2"):
         x[nd.array([0, 7])]
+    with pytest.raises(IndexError, match="an index is NaN"):
+        x[nd.array([0, np.nan])]
 
 
 @pytest.mark.parametrize(

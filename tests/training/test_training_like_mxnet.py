@@ -98,6 +98,10 @@ def test_feed_forward_takes_batches_of_a_number_and_saves(tmp_path):
     # Batches of the same size: only then are the last bits the same.
     again = mx.model.FeedForward.load(str(tmp_path / "net"), 2, numpy_batch_size=10)
     assert np.array_equal(again.predict(x), model.predict(x))
+    batch = mx.io.DataBatch([mx.nd.array(x[:10])])  # says nothing of padding
+    plain = mx.io.NDArrayIter(x[:10], batch_size=10)
+    plain.next = iter([batch]).__next__
+    assert np.array_equal(again.predict(plain), model.predict(x[:10]))
     with pytest.raises(ParamError, match="y must be specified when X is numpy"):
         model.fit(x)
     with pytest.raises(ParamError, match="num_epoch must be given"):

@@ -65,6 +65,8 @@ class BatchSampler(Sampler):
             raise ValueError(
                 f"last_batch must be one of 'keep', 'discard', or 'rollover', but got {last_batch}"
             )
+        if batch_size < 1:
+            raise ValueError(f"batch_size must be at least 1, but got {batch_size}")
         self._sampler, self._batch_size, self._last_batch = sampler, batch_size, last_batch
         self._left = []
 

@@ -16,7 +16,6 @@ class CTCLossOp(DenseOperator):
 
     def _lengths(self, data, label, lengths):
         p = self.params
-        lengths = [np.asarray(each).astype(np.int64) for each in lengths]
         steps = lengths.pop(0) if p.use_data_lengths else np.full(len(label), len(data))
         if p.use_label_lengths:
             return steps, lengths.pop(0)
@@ -24,8 +23,10 @@ class CTCLossOp(DenseOperator):
         return steps, np.where(ends.any(1), ends.argmax(1), label.shape[1])
 
     def compute(self, ctx, in_data, out_data, aux):
-        data, label, *lengths = in_data
-        label = label.astype(np.int64)
+        data = in_data[0]
+        if any(np.isnan(each).any() for each in in_data[1:]):
+            raise DataError(f"{ctx.label}: a label or a length is NaN")
+        label, *lengths = (each.astype(np.int64) for each in in_data[1:])
         steps, counts = self._lengths(data, label, lengths)
         within = np.arange(label.shape[1]) < counts[:, None]
         for name, given, least, most in (

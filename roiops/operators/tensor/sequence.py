@@ -6,7 +6,7 @@ from ...errors import DataError, ParamError
 from ...params import Field
 from ...registry import register
 from .. import arrays
-from ..base import Operator, OperatorProperty, kernels
+from ..base import Operator, OperatorProperty
 from .common import as_scalar
 
 
@@ -21,15 +21,15 @@ class SequenceOp(Operator):
         """The lengths, checked; None where all sequences are as long as the array."""
         if not self.params.use_sequence_length:
             return None
-        lengths = kernels("tensor.index", ctx.device).whole_numbers(in_data[1])
+        lengths = in_data[1]
         longest = in_data[0].shape[self.params.axis]
-        wrong = np.flatnonzero((lengths < low) | (lengths > longest))
+        wrong = np.flatnonzero(~((lengths > low - 1) & (lengths < longest + 1)))  # cut off to whole numbers
         if wrong.size:
             raise DataError(
                 f"{ctx.label}: sequence_length must be in [{low}, {longest}], "
-                f"got {lengths[wrong[0]]} for sequence {wrong[0]}"
+                f"got {lengths[wrong[0]]:g} for sequence {wrong[0]}"
             )
-        return lengths
+        return lengths.astype(np.int64)
 
 
 class SequenceMaskOp(SequenceOp):

@@ -10,6 +10,7 @@ import numpy as np
 from ...context import Context, current_context
 from ...errors import DataError, DeviceError, GraphError, ParamError, ShapeError, nearest
 from ...graph.memory import drop_oldest
+from ...ndarray import files
 from .. import checkpoint
 from .. import kvstore as kvstores
 from .. import optimizer as optimizers
@@ -135,7 +136,7 @@ class Module(BaseModule):
         if self._update_on_kvstore:
             self._kvstore.save_optimizer_states(fname)
             return
-        with open(fname, "wb") as file:
+        with files.replacing(fname) as file:
             file.write(self._updater.get_states())
 
     def load_optimizer_states(self, fname: str) -> None:

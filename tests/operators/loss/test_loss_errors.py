@@ -19,6 +19,7 @@ REFUSED = [
         {},
         "label[1, 1] must be a class below 3, got 7",
     ),
+    (DataError, "CTCLoss", [(4, 1, 3), np.array([[1, np.nan]], "f4")], {}, "a label or a length is NaN"),
     (
         DataError,
         "CTCLoss",

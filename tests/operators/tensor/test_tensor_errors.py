@@ -392,6 +392,13 @@ REFUSED = [
         {"use_sequence_length": True},
         "sequence_length must be in [1, 3], got 0 for sequence 0",
     ),
+    (
+        DataError,
+        "SequenceReverse",
+        [(3, 2), np.array([np.nan, 1])],
+        {"use_sequence_length": True},
+        "sequence_length must be in [0, 3], got nan for sequence 0",
+    ),
     (ShapeError, "SequenceMask", [(3,)], {}, "data must have 2 or more dimensions, got shape (3,)"),
     (
         ShapeError,

@@ -48,15 +48,8 @@ ROW_SORTED = 60
 WAYS = (Depthwise, OnePixel, ByFilters, Pointwise, Shifted, Winograd, Dilated, ByTaps)
 
 
-_NAMES = [
-    ways.declare(way.name, "convolutions", "layers that it suits", "where it costs least") for way in WAYS
-]
-
-
-def forced_way() -> type[Way] | None:
-    """The way that ``ROIOPS_WAY`` names, or None where it is not set."""
-    name = ways.forced(*_NAMES)
-    return None if name is None else WAYS[_NAMES.index(name)]
+for _way in WAYS:
+    ways.declare(_way.name, "convolutions", "layers that it suits", "where it costs least")
 
 
 def costs(layer: Layer, machine: Machine = HERE, *, normalised=False) -> dict[type[Way], float]:
@@ -70,10 +63,11 @@ def costs(layer: Layer, machine: Machine = HERE, *, normalised=False) -> dict[ty
 
 
 def choose(layer: Layer, machine: Machine = HERE, *, normalised=False) -> type[Way]:
-    """The cheapest way; that of ``ROIOPS_WAY`` where it can compute the layer."""
-    forced = forced_way()
-    if forced is not None and forced.suits(layer, machine):
-        return forced
+    """The cheapest way; the first of ``ROIOPS_WAY`` that can compute the layer, where there is one."""
+    for name in ways.asked():
+        for way in WAYS:
+            if way.name == name and way.suits(layer, machine):
+                return way
     return _cheapest(layer, machine, normalised)
 
 
@@ -120,7 +114,7 @@ class Forward:
         flat = weight.shape[2] == 1 and self._window[3][0] == 0
         if not (flat and self.finishes(data)):
             return functools.partial(forward, data, weight, bias, self._window, self._groups, out)
-        key = data.shape, weight.shape, prologue is not None, forced_way()
+        key = data.shape, weight.shape, prologue is not None, *ways.asked()
         if key != self._key:
             self._key = key
             self._taps, layer = _layer(self._window, self._groups, data.shape, weight.shape, out.shape)
