@@ -412,7 +412,7 @@ def _run_batch(args, model, pictures) -> int:
             print(json.dumps({**_as_json(prediction), **_described(found)}, ensure_ascii=False))
         else:
             print()
-            _print_page(args, prediction, found, alone=len(ready) == 1)
+            _print_page(args, prediction, alone=len(ready) == 1)
     _conclude(args, len(ready), 0, drawn, 0.0)
     return 0
 
@@ -578,7 +578,7 @@ def _as_json(prediction) -> dict:
     return told if prediction.ms is None else {**told, "ms": round(prediction.ms, 3)}
 
 
-def _print_page(args, prediction, found, alone: bool) -> None:
+def _print_page(args, prediction, alone: bool) -> None:
     """What is known of a picture whose outputs were printed."""
     reading = prediction.reading
     _tell_nan(prediction)

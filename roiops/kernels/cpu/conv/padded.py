@@ -93,7 +93,7 @@ class _Source(NamedTuple):
 def _fill_rows(flat, source, count, prologue, padded, to, length, rows, end):
     """Rows of ``count`` pixels, each with zeros up to where the next one begins.
 
-    ``source`` is a :class:`_Source`, ``prologue`` an :class:`Prologue` of one channel; where that is used,
+    ``source`` is a :class:`_Source`, ``prologue`` a :class:`Prologue` of one channel; where that is used,
     the step from pixel to pixel is 1. Nothing from ``end`` on is written. What follows the zeros is spoiled,
     where there is room: the next row is written after it.
     """
@@ -139,7 +139,7 @@ def _fill_rows(flat, source, count, prologue, padded, to, length, rows, end):
 def fill_channels(data, layout, prologue, owned, first, last, lines, padded):
     """Copy channels ``[first, last)`` of the images, as the :class:`Prologue` makes them, to a padded image.
 
-    The padded image is for the channels ``held[0]`` to ``held[1]``.
+    The padded image is for the channels ``owned[0]`` to ``owned[1]``.
 
     It is ``[channel][remainder of y][plane of columns][image][row][column]``. ``layout``: stride and pad; the
     rows of a plane, their length and the step from channel to channel; how many planes of columns there are,

@@ -107,7 +107,7 @@ def _by_panel(share, data, filters, groups, grid, pad, epilogue, memory, out):
 
 
 @parallel(makes_arrays=False)
-def _transform_panels(share, data, turn, ends, groups, grid, pad, memory, out):
+def _transform_panels(share, data, turn, ends, groups, grid, pad, memory):
     """Workers make panels of a group together: each transforms some of the channels.
 
     ``turn``: the group, the first of its channels and the end, the first panel and the end. ``ends``: for
@@ -332,7 +332,7 @@ class Winograd(Way):
                 count = min(plan.together, plan.panels - begin)
                 turn, there = (g, *part, begin, begin + count), int(begin > 0 and all_made)
                 ends = _deal_channels(part[1] - part[0], count, workers)
-                kernels.append((_transform_panels, workers, data, turn, ends, groups, grid, pad, memory, out))
+                kernels.append((_transform_panels, workers, data, turn, ends, groups, grid, pad, memory))
                 begins = _deal_row_tiles(row_tiles, count, workers)
                 more = groups, grid, into, memory, out
                 kernels.append((_multiply_panels, workers, filters, (*turn, there), begins, *more))

@@ -299,7 +299,7 @@ class Emitter:
         return total
 
     def transform(self, matrix, values):
-        """``matrix @ values``. Rows that differ in the sign of every other prologue share their work."""
+        """``matrix @ values``. Rows that differ in the sign of every other term share their work."""
         results = [None] * len(matrix)
         for i, row in enumerate(matrix):
             if results[i] is not None:
