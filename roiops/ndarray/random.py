@@ -28,29 +28,33 @@ __all__ = [
 ]
 
 
-#: Exponential numbers by their mean, without the detour over its inverse.
-_EXPONENTIAL = replace(DISTRIBUTIONS["exponential"], draw=lambda g, scale, n: g.exponential(scale, n))
+_ROWS = {
+    **DISTRIBUTIONS,
+    # by their mean, without the detour over its inverse
+    "exponential": replace(DISTRIBUTIONS["exponential"], draw=lambda g, scale, n: g.exponential(scale, n)),
+}
 
 
-def _draw(row, parameters, shape, dtype, ctx, out) -> NDArray:
+def _draw(name, parameters, shape, dtype, ctx, out) -> NDArray:
     """Draw with numbers as parameters, or ``shape`` numbers for each element of array parameters."""
+    row, label = _ROWS[name], f"random.{name}"
     hosts = [p.asnumpy() if isinstance(p, NDArray) else np.asarray(p) for p in parameters]
     extent = () if shape is None else tuple(np.atleast_1d(shape).tolist())
     arrays = [h for h in hosts if h.ndim]
     if arrays:
         if any(h.shape != arrays[0].shape for h in hosts):
             raise ShapeError(
-                "random: array parameters must all be arrays of one shape, got "
+                f"{label}: array parameters must all be arrays of one shape, got "
                 f"{', '.join(str(h.shape) for h in hosts)}"
             )
         hosts = [h.reshape(h.shape + (1,) * len(extent)) for h in hosts]
         extent = arrays[0].shape + extent
     elif out is not None and shape is None:
         extent = out.shape
-    values = draw(row, "random", hosts, extent or (1,))
+    values = draw(row, label, hosts, extent or (1,))
     if out is not None:
         if out.shape != values.shape:
-            raise ShapeError(f"random: out must have shape {values.shape}, got {out.shape}")
+            raise ShapeError(f"{label}: out must have shape {values.shape}, got {out.shape}")
         out[:] = values
         return out
     if dtype in (None, "None"):
@@ -61,12 +65,12 @@ def _draw(row, parameters, shape, dtype, ctx, out) -> NDArray:
 
 def uniform(low=0, high=1, shape=None, dtype=None, ctx: Context | None = None, out=None) -> NDArray:
     """Numbers spread evenly over [low, high)."""
-    return _draw(DISTRIBUTIONS["uniform"], (low, high), shape, dtype, ctx, out)
+    return _draw("uniform", (low, high), shape, dtype, ctx, out)
 
 
 def normal(loc=0, scale=1, shape=None, dtype=None, ctx: Context | None = None, out=None) -> NDArray:
     """Normal numbers of mean ``loc`` and standard deviation ``scale``."""
-    return _draw(DISTRIBUTIONS["normal"], (loc, scale), shape, dtype, ctx, out)
+    return _draw("normal", (loc, scale), shape, dtype, ctx, out)
 
 
 def randn(*shape, loc=0, scale=1, dtype=None, ctx: Context | None = None, out=None) -> NDArray:
@@ -76,34 +80,34 @@ def randn(*shape, loc=0, scale=1, dtype=None, ctx: Context | None = None, out=No
 
 def poisson(lam=1, shape=None, dtype=None, ctx: Context | None = None, out=None) -> NDArray:
     """Poisson numbers of rate ``lam``."""
-    return _draw(DISTRIBUTIONS["poisson"], (lam,), shape, dtype, ctx, out)
+    return _draw("poisson", (lam,), shape, dtype, ctx, out)
 
 
 def exponential(scale=1, shape=None, dtype=None, ctx: Context | None = None, out=None) -> NDArray:
     """Exponential numbers of mean ``scale``."""
-    return _draw(_EXPONENTIAL, (scale,), shape, dtype, ctx, out)
+    return _draw("exponential", (scale,), shape, dtype, ctx, out)
 
 
 def gamma(alpha=1, beta=1, shape=None, dtype=None, ctx: Context | None = None, out=None) -> NDArray:
     """Gamma numbers of shape ``alpha`` and scale ``beta``."""
-    return _draw(DISTRIBUTIONS["gamma"], (alpha, beta), shape, dtype, ctx, out)
+    return _draw("gamma", (alpha, beta), shape, dtype, ctx, out)
 
 
 def negative_binomial(k=1, p=1, shape=None, dtype=None, ctx: Context | None = None, out=None) -> NDArray:
     """How many failures come before ``k`` successes of probability ``p``."""
-    return _draw(DISTRIBUTIONS["negative_binomial"], (k, p), shape, dtype, ctx, out)
+    return _draw("negative_binomial", (k, p), shape, dtype, ctx, out)
 
 
 def generalized_negative_binomial(
     mu=1, alpha=1, shape=None, dtype=None, ctx: Context | None = None, out=None
 ) -> NDArray:
     """Poisson numbers whose rate is a gamma number of mean ``mu`` and variance ``alpha * mu**2``."""
-    return _draw(DISTRIBUTIONS["generalized_negative_binomial"], (mu, alpha), shape, dtype, ctx, out)
+    return _draw("generalized_negative_binomial", (mu, alpha), shape, dtype, ctx, out)
 
 
 def randint(low, high, shape=None, dtype=None, ctx: Context | None = None, out=None) -> NDArray:
     """Whole numbers in [low, high)."""
-    return _draw(DISTRIBUTIONS["randint"], (low, high), shape, dtype, ctx, out)
+    return _draw("randint", (low, high), shape, dtype, ctx, out)
 
 
 def multinomial(data: NDArray, shape=None, get_prob: bool = False, out=None, dtype="int32"):
