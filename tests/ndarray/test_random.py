@@ -88,5 +88,5 @@ def test_module_random_has_the_drawing_functions():
 
 
 def test_parameters_that_no_distribution_has():
-    with pytest.raises(MXNetError, match="random.normal: scale < 0"):
+    with pytest.raises(MXNetError, match=r"random.normal: scale < 0"):
         mx.nd.random.normal(0, -1, shape=(2, 2))
